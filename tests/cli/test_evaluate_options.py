@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import json
-import time
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -13,6 +13,7 @@ from intercode.cli.evaluate.options import read_settings
 from intercode.evaluation.evaluate import plan
 from intercode.evaluation.evaluate.plan import make_plan
 from support.faulty_endpoint import FaultyEndpoint, ok, status
+from support.sandboxes import eventually
 
 pytestmark = pytest.mark.sandbox
 ANSWER = ok("```bash\necho 4\n```", usage={"prompt_tokens": 100, "completion_tokens": 20})
@@ -164,6 +165,17 @@ def test_a_log_says_what_is_loaded_if_that_takes_long(
     assert main(words) == 0
     assert "loading" not in capsys.readouterr().err
     monkeypatch.setattr(output, "LOG_DELAY", 0.01)
-    monkeypatch.setattr(plan, "make_plan", lambda *a, **k: time.sleep(0.5) or make_plan(*a, **k))
+    printed: list[str] = []
+
+    def is_printed() -> bool:
+        printed.append(capsys.readouterr().err)
+        return "loading" in "".join(printed)
+
+    def make_late(*arguments: Any, **options: Any) -> Any:
+        eventually(is_printed, "the log says it")
+        return make_plan(*arguments, **options)
+
+    monkeypatch.setattr(plan, "make_plan", make_late)
     assert main(words) == 0
-    assert capsys.readouterr().err.count(f"loading {dataset} for gold ...") == 1
+    printed.append(capsys.readouterr().err)
+    assert "".join(printed).count(f"loading {dataset} for gold ...") == 1

@@ -7,7 +7,6 @@ import os
 import signal
 import subprocess
 import sys
-import time
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
@@ -157,10 +156,10 @@ def test_nothing_that_was_appended_is_lost_by_kill_9(tmp_path: Path) -> None:
     for _ in range(2):
         writer = subprocess.Popen([sys.executable, "-c", WRITER, str(path)], stdout=subprocess.PIPE)
         assert writer.stdout is not None
-        writer.stdout.readline()
-        time.sleep(0.05)
+        for _ in range(3):
+            writer.stdout.readline()
         writer.send_signal(signal.SIGKILL)
-        confirmed += 1 + len(writer.stdout.readlines())
+        confirmed += 3 + len(writer.stdout.readlines())
         writer.wait()
     trajectories.append_trajectory(path, _episode("last"))
     tasks = [t.task for t in trajectories.read_trajectories(path)]

@@ -103,7 +103,7 @@ def test_a_cancelled_call_stops_the_run_and_can_be_resumed(squares: str, tmp_pat
     async def model(messages: list[Message]) -> str:
         if "print 1 " in str(messages):
             asked.set()
-            await asyncio.sleep(60)
+            await asyncio.Event().wait()  # until it is cancelled
         return gold(messages)
 
     async def main() -> None:

@@ -7,7 +7,6 @@ import logging
 import re
 import sys
 import threading
-import time
 import types
 from pathlib import Path
 
@@ -24,6 +23,7 @@ from intercode.evaluation.evaluate.run_state import EpisodeKey, EpisodeOutcome
 from intercode.models import Traffic
 from support.fake_clock import FakeClock
 from support.faulty_endpoint import FaultyEndpoint, Handler, completion, hang, status
+from support.sandboxes import eventually
 from support.terminal import Terminal
 
 HEADER = [("run", "runs/first"), ("dataset", "starter (1234)")]
@@ -131,9 +131,7 @@ def test_prints_and_logging_appear_whole_above_the_bar(monkeypatch: pytest.Monke
         assert isinstance(report, TerminalReport)
         report.begin(progress)
         progress.start(EpisodeKey("starter/bash/count-csv", 0))
-        deadline = time.monotonic() + 60
-        while "count-csv" not in screen.getvalue() and time.monotonic() < deadline:
-            time.sleep(0.02)
+        eventually(lambda: "count-csv" in screen.getvalue(), "the bar is drawn")
         logger.warning("a line of the log")
         print("a line of the model")
         report.note("first error: no answer")

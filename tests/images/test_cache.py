@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 
 from intercode.core.errors import DataError
+from intercode.sandbox.images.cache import trees
 from intercode.sandbox.images.cache.trees import cached_tree, file_digest
 from support.sandboxes import eventually
 
@@ -34,7 +35,7 @@ def ask(cache: Path) -> None:
 def hang(root: Path) -> None:
     (root / "half").write_text("half")
     (root.parent / "started").touch()
-    time.sleep(60)
+    signal.pause()
 
 
 def test_many_processes_unpack_once_and_see_the_complete_tree(tmp_path: Path) -> None:
@@ -72,13 +73,16 @@ def test_a_failed_unpacking_leaves_nothing(tmp_path: Path) -> None:
     assert [p.name for p in (tmp_path / "layers").iterdir()] == [".key.lock"]
 
 
-def test_a_digest_is_remembered_until_the_file_changes(tmp_path: Path) -> None:
+def test_a_digest_is_remembered_until_the_file_changes(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     path = tmp_path / "file"
     path.write_bytes(b"abc")
+    monkeypatch.setattr(trees, "MIN_FILE_AGE", 3600.0)
     first = file_digest(tmp_path, path)
     assert first == "ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad"
     assert not (tmp_path / "digests").exists(), "a file this young may still change unnoticed"
-    time.sleep(2.1)
+    monkeypatch.setattr(trees, "MIN_FILE_AGE", -1.0)
     assert file_digest(tmp_path, path) == first
     (known,) = (tmp_path / "digests").iterdir()
     known.write_text("0" * 64)

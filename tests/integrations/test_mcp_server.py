@@ -31,16 +31,14 @@ from mcp.client.stdio import stdio_client
 from mcp.client.streamable_http import streamable_http_client
 from mcp.shared._httpx_utils import create_mcp_http_client
 from pydantic import BaseModel
-from starlette.testclient import TestClient
 
 import intercode
 from intercode.agents.parsing import CHANGES_NOTE
 from intercode.cli import main
 from intercode.core.errors import EnvironmentStateError, GoldError, UsageError
 from intercode.integrations.mcp.library import ToolCallError
-from intercode.integrations.mcp.server import EnvironmentServer, _call, build_app
+from intercode.integrations.mcp.server import _call
 from intercode.integrations.mcp.session import MAX_SNAPSHOTS, EnvironmentSession
-from intercode.sandbox.remote.access import Access
 from support import requirements
 from support.serving import serving
 from support.snippets import Reader, read_snippets
@@ -198,18 +196,6 @@ def test_requests_are_refused_as_by_serve(url: str, headers: dict[str, str], sta
     with pytest.raises(urllib.error.HTTPError) as refused:
         urllib.request.urlopen(request, timeout=60)
     assert refused.value.code == status
-
-
-def test_a_session_without_requests_ends() -> None:
-    server = EnvironmentServer(lambda: intercode.make("sql"))
-    app = build_app(server, Access(), idle_timeout=0.05)
-    headers = {"Accept": "application/json, text/event-stream"}
-    with TestClient(app, headers=headers) as client:
-        name = client.post("/mcp", json=START).headers["mcp-session-id"]
-        ping = {"jsonrpc": "2.0", "id": 2, "method": "ping"}
-        headers = {"mcp-session-id": name}
-        while client.post("/mcp", json=ping, headers=headers).status_code != 404:
-            asyncio.run(asyncio.sleep(0.2))
 
 
 def test_the_text_of_a_task_says_where_only_changes_are_judged() -> None:

@@ -11,7 +11,7 @@ import sys
 import time
 import urllib.error
 import urllib.request
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
@@ -148,42 +148,6 @@ def test_a_lost_connection_is_reported(bash: str) -> None:
         assert remote.step("echo on")[0] == "on\n"
 
 
-def test_a_session_that_was_idle_is_a_lost_episode() -> None:
-    """A trainer that leaves lost episodes out goes on, with a new session."""
-    turns: tuple[Callable[[RemoteEnv], object], ...] = (
-        lambda e: e.step("pwd"), RemoteEnv.submit, RemoteEnv.score, RemoteEnv.snapshot
-    )  # fmt: skip
-    with serving("-m", "intercode", "serve", "bash", "--idle-timeout", "2") as url:
-        remotes = [RemoteEnv(url) for _ in turns]
-        for remote in remotes:
-            remote.reset(options={"task": 0})
-        for remote, turn in zip(remotes, turns, strict=True):
-            with remote:
-                state = remote._client.state
-                eventually(lambda state=state: not state()["live"], "the session ends")  # type: ignore[misc]
-                with pytest.raises(SandboxLostError, match="the server has ended this session"):
-                    turn(remote)
-                remote.reset(options={"task": 0})
-                assert remote.step("echo on")[0] == "on\n"
-
-
-def test_reset_of_a_session_that_was_idle_begins_another_session() -> None:
-    """OpenEnv counts and ends the old one no longer: its sandbox would stay open."""
-    with serving(
-        "-m", "intercode", "serve", "bash", "--idle-timeout", "2", "--sessions", "1"
-    ) as url:
-        with GenericEnvClient(base_url=url).sync() as client:
-            client.reset(task=0)
-            eventually(lambda: not client.state()["live"], "the session ends")
-            with pytest.raises(RuntimeError, match="the server has ended this session"):
-                client.reset(task=0)
-        with RemoteEnv(url) as remote:
-            for _ in range(2):
-                remote.reset(options={"task": 0})
-                assert remote._client.state()["task"]
-                eventually(lambda: not remote._client.state()["live"], "the session ends")
-
-
 def test_an_ended_session_begins_no_episode() -> None:
     served = ServedEnv(lambda: intercode.make("sql"))
     served.close()  # as an idle session is, before its first episode
@@ -198,32 +162,6 @@ def test_a_server_that_ends_loses_the_episode() -> None:
     with pytest.raises(SandboxLostError):
         remote.step("pwd")
     remote.close()
-
-
-def test_a_missing_answer_ends_the_episode(bash: str) -> None:
-    """With our client, a time-out of its own is an error, and the episode does not continue."""
-    with RemoteEnv(bash, timeout=300.0, margin=-297.0) as remote:
-        remote.reset(options={"task": 0})
-        remote.step("touch /tmp/here")
-        with pytest.raises(SandboxLostError, match="the episode is lost"):
-            remote.step("sleep 1000000")
-        for again in (lambda: remote.step("ls /tmp/here"), remote.submit, remote.score):
-            with pytest.raises(EnvironmentStateError, match=r"call reset\(\) first"):
-                again()
-        remote.reset(options={"task": 0})
-        assert remote.step("ls /tmp/here")[4]["exit_code"] != 0
-
-
-def test_the_server_enforces_time_outs(bash: str) -> None:
-    with RemoteEnv(bash, timeout=2.0) as remote:
-        remote.reset(options={"task": 0})
-        _, _, _, _, info = remote.step("sleep 1000000")  # less than the server's limit
-        assert info["timed_out"]
-        assert remote.step("echo on")[0] == "on\n"
-    with RemoteEnv(bash, timeout=900.0) as remote:  # more than the server's limit
-        remote.reset(options={"task": 0})
-        shown, _, _, _, info = remote.step("sleep 1000000")
-        assert info["timed_out"] and "over the time limit of 5 s" in shown
 
 
 def test_a_field_that_an_action_does_not_have_is_named(bash: str) -> None:

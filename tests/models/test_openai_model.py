@@ -21,12 +21,10 @@ from support.faulty_endpoint import (
     Fault,
     FaultyEndpoint,
     completion,
-    hang,
     ok,
     reset,
     short_body,
     status,
-    trickle,
 )
 
 ASK: Sequence[Message] = [{"role": "user", "content": "hello"}]
@@ -108,18 +106,6 @@ def test_passing_faults_are_tried_again(fault: Fault) -> None:
     assert (got.text, got.usage.requests, len(server.requests)) == ("done", 2, 2)
     assert len(clock.slept) == 1
     assert 0.5 <= clock.slept[0] <= 1
-
-
-@pytest.mark.parametrize("fault", [hang, trickle])
-def test_no_answer_in_time_is_tried_again(fault: Fault) -> None:
-    with (
-        FaultyEndpoint(fault, ok("late")) as server,
-        model_at(server.base_url, timeout=1.0) as model,
-    ):
-        assert model.complete(ASK).text == "late"
-        counts = model.traffic()
-        assert (counts.timeouts, counts.overloads) == (1, 0)
-    assert len(server.requests) == 2
 
 
 def test_waits_double_and_attempts_are_bounded() -> None:

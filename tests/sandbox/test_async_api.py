@@ -315,8 +315,7 @@ def test_what_a_cancelled_call_opens_is_closed(monkeypatch: pytest.MonkeyPatch) 
         begun.clear()
         cancelled.clear()
         task = asyncio.ensure_future(call)
-        while not begun.is_set():
-            await asyncio.sleep(0.005)
+        await eventually_async(begun.is_set, "the call has begun")
         task.cancel()
         cancelled.set()
         with pytest.raises(asyncio.CancelledError):

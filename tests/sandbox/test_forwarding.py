@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import contextlib
 import socket
-import time
 
 import pytest
 
@@ -27,6 +26,7 @@ while True:
     data = b""
     while part := connection.recv(65536):
         data += part
+        print(len(data), flush=True)
     connection.sendall(data.upper())
     connection.close()
 """
@@ -75,7 +75,7 @@ def test_closing_a_port_ends_its_connections_without_a_message(
         ):
             client.settimeout(60)
             client.sendall(b"x")
-            time.sleep(0.2)  # until it is forwarded
+            assert server.read(timeout=60) == b"1\n"  # it is forwarded
             forwarded.close()
             with contextlib.suppress(ConnectionResetError):
                 assert client.recv(1) == b""

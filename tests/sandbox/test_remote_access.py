@@ -233,25 +233,17 @@ def test_a_client_that_sends_more_than_its_credit_is_dropped(server: ServerProce
     assert asyncio.run(talk()) in (aiohttp.WSMsgType.CLOSE, aiohttp.WSMsgType.CLOSED)
 
 
-def test_each_token_is_a_client_and_idle_sandboxes_end(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_each_token_is_a_client(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     tokens = tmp_path / "tokens"
     tokens.write_text("first\nsecond\n")
     os.chmod(tokens, 0o600)
-    with serving_sandboxes(
-        f"--token-file={tokens}", "--max-sandboxes=1", "--idle-timeout=5"
-    ) as server:
+    with serving_sandboxes(f"--token-file={tokens}", "--max-sandboxes=1") as server:
         monkeypatch.setenv("INTERCODE_REMOTE_TOKEN", "first")
         with BaseSandbox.open("host", server.kind) as one:
             other = server.kind.replace("127.0.0.1", "localhost")
             monkeypatch.setenv("INTERCODE_REMOTE_TOKEN", "second")
             with BaseSandbox.open("host", other) as two:
-                process = two.spawn(["sleep", "600"])
-                assert one.run("true").ok
-                with pytest.raises(SandboxLostError, match="no request for 5 s"):
-                    process.wait(60)
-                assert two.is_lost
+                assert one.run("true").ok and two.run("true").ok
 
 
 def test_a_hostile_server_is_an_error_of_the_sandbox() -> None:
@@ -280,7 +272,7 @@ def test_a_hostile_server_is_an_error_of_the_sandbox() -> None:
         runner = web.AppRunner(application)
         await runner.setup()
         await web.SockSite(runner, listener).start()
-        await asyncio.sleep(600)
+        await asyncio.Event().wait()
 
     threading.Thread(target=lambda: asyncio.run(serve()), daemon=True).start()
     address = f"127.0.0.1:{listener.getsockname()[1]}"

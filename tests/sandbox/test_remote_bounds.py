@@ -249,23 +249,24 @@ def test_requests_that_wait_for_a_sandbox_are_not_read_without_bound(
         for _ in range(count):
             read += 1
             yield WSMessage(WSMsgType.BINARY, message, None)
-        await asyncio.sleep(0.3)  # the connection ends after the last request
+        while client.unfinished:  # the connection ends after the last answer
+            await asyncio.sleep(0)
 
     class Socket:
         async def send_bytes(self, _: bytes) -> None: ...
         def __aiter__(self) -> AsyncIterator[WSMessage]:
             return messages()
 
+    client, clock = Client("key", sandboxes=1), FakeClock(jumps=True)
+
     async def serve() -> None:
-        client = Client("key", sandboxes=1)
-        connection = _session(Socket(), client)
+        connection = _session(Socket(), client, clock)
         files = SimpleNamespace(write=lambda *_: None, close=lambda *_: None)
         served = connection._sandboxes[1] = ServedSandbox(1, files, client)  # type: ignore[arg-type]
         await served.lock.acquire()
         running = asyncio.ensure_future(connection.run())
-        while client.unfinished <= 2000:
-            await asyncio.sleep(0.01)
-        await asyncio.sleep(0.3)
+        while clock.now() < 3000 or client.unfinished <= 2000:
+            await asyncio.sleep(0)
         assert read < 6, "the first ones wait for the sandbox, and the others for them"
         served.lock.release()
         await asyncio.wait_for(running, 20)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator
 
 import pytest
@@ -12,10 +11,6 @@ from intercode.sessions.bash.shell import may_end_shell
 from support.sandboxes import open_test_sandbox
 
 pytestmark = pytest.mark.sandbox
-_HANG = (
-    "rm /bin; mkdir /bin; printf '#!/usr/bin/python3\\nwhile 1: pass' > /bin/bash; "
-    "chmod +x /bin/bash"
-)
 _FILL = """python3 -c '
 import os, time
 while True:
@@ -73,13 +68,6 @@ def test_garbage_in_the_report_is_ignored(shell: BashSession) -> None:
     shell.run("(exit 3)", 20)
     shell.run("echo on", 20)
     assert shell.run("echo on", 20).output == "on\n"
-
-
-def test_a_shell_that_does_not_start_costs_no_more_than_the_limit(shell: BashSession) -> None:
-    shell.run(_HANG, 20)
-    for code in ("exit", "true"):
-        note = shell.run(code, 0.2).note
-        assert re.search(r"/bin/bash did not start within 0\.\d+ s", note), note
 
 
 @pytest.mark.parametrize("status", ["²", "1" * 5000, "-1", "256x"])

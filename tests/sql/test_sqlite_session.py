@@ -82,10 +82,9 @@ def test_other_files_are_denied(session: SqlSession, code: str) -> None:
     assert shown(session, "SELECT COUNT(*) FROM pet") == "[(2,)]"
 
 
-def test_time_and_size_limits(engine: SqlEngine, file: DatabaseSpec) -> None:
+def test_size_limits(engine: SqlEngine, file: DatabaseSpec) -> None:
     session = engine.open(file, SqlLimits(rows=3, size=1 << 20, storage=1 << 20))
     endless = "WITH RECURSIVE r(n) AS (SELECT 1 UNION ALL SELECT n + 1 FROM r) SELECT {} FROM r"
-    assert session.run(endless.format("COUNT(*)"), 0.1).timed_out
     assert session.run(endless.format("n"), 5.0).rows == ((1,), (2,), (3,))
     assert "too big" in session.run("SELECT length(zeroblob(1000000000))", 5.0).output
     fill = endless.format("hex(randomblob(100000))") + " LIMIT 100"

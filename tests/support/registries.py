@@ -11,7 +11,6 @@ import socket
 import ssl
 import subprocess
 import threading
-import time
 import urllib.parse
 import urllib.request
 from collections.abc import Iterator
@@ -21,9 +20,8 @@ from email.message import Message
 from pathlib import Path
 from typing import Any
 
-import pytest
-
 from support import requirements
+from support.sandboxes import eventually
 from support.saved_images import Saved, sha
 from support.serving import free_port
 
@@ -62,11 +60,12 @@ def registry(folder: Path, **http: Any) -> Iterator[str]:
             env={k: v for k, v in os.environ.items() if not k.startswith("REGISTRY_")},
         )
         try:
-            deadline = time.monotonic() + 120
-            while not _answers(host):
-                if process.poll() is not None or time.monotonic() > deadline:
-                    pytest.fail((folder / "log").read_text()[-500:])
-                time.sleep(0.05)
+            eventually(
+                lambda: process.poll() is not None or _answers(host),
+                "the registry answers",
+                details=lambda: (folder / "log").read_text()[-500:],
+            )
+            assert process.poll() is None, (folder / "log").read_text()[-500:]
             yield host
         finally:
             process.terminate()

@@ -5,8 +5,8 @@ python sql_owner.py DUMP [dsn]     prints the server's process number, then wait
 
 from __future__ import annotations
 
+import signal
 import sys
-import time
 from pathlib import Path
 
 from intercode.core.types import DatabaseSpec
@@ -19,7 +19,7 @@ def main() -> None:
     print(session.run("INSERT INTO shop VALUES (5, 'mine')", 10.0).output, flush=True)
     print(session.run("SELECT VARIABLE_VALUE FROM information_schema.GLOBAL_VARIABLES "
                       "WHERE VARIABLE_NAME = 'pid_file'", 10.0).output, flush=True)  # fmt: skip
-    time.sleep(120)
+    signal.pause()
 
 
 if __name__ == "__main__":

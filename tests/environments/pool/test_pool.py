@@ -24,7 +24,7 @@ from intercode.core.errors import (
 from intercode.environments.base.pool import Episode, Pool
 from support import traces
 from support.fake_clock import FakeClock
-from support.sandboxes import eventually
+from support.sandboxes import eventually, eventually_async
 
 pytestmark = pytest.mark.sandbox
 STARTER = datasets.load("starter")
@@ -63,7 +63,8 @@ def test_a_further_episode_waits_for_a_slot() -> None:
         async with Pool("bash", size=2) as pool:
             first, _second = await pool.begin(0), await pool.begin(1)
             third = asyncio.create_task(pool.begin(2))
-            await asyncio.sleep(0.3)
+            for _ in range(20):  # a free slot is taken at once
+                await asyncio.sleep(0)
             assert not third.done() and pool.live == 2
             await first.close()
             assert (await third).query == STARTER.tasks[2].query
@@ -184,11 +185,17 @@ async def _ended(episode: Episode, action: str, way: str, lost: type[Exception])
             await episode.step(action, timeout=0.3)
         return
     step = asyncio.create_task(episode.step(action))
-    await asyncio.sleep(0.3)
+    await (_runs(episode) if action.startswith("sleep") else asyncio.sleep(0.3))
     await (episode.close() if way == "close" else _cancelled(step))
     if way == "close":
         with pytest.raises(lost):
             await step
+
+
+async def _runs(episode: Episode) -> None:
+    """Wait until the program that the action starts runs."""
+    processes = episode.env.sandbox.processes
+    await eventually_async(lambda: "sleep" in " ".join(processes()), "the action runs")
 
 
 async def _cancelled(step: asyncio.Task[Any]) -> None:
@@ -219,7 +226,7 @@ def test_one_step_at_a_time() -> None:
     async def work() -> None:
         async with Pool("bash", size=1) as pool, pool.episode(0) as episode:
             step = asyncio.create_task(episode.step(WAIT))
-            await asyncio.sleep(0.1)
+            await eventually_async(lambda: episode.busy, "it runs")
             with pytest.raises(EnvironmentStateError, match="one step at a time"):
                 await episode.step("pwd")
             episode.env.sandbox.write(GO, b"")
@@ -277,10 +284,10 @@ def test_an_environment_that_cannot_be_made_occupies_no_slot(
 @pytest.mark.parametrize("way", ["step", "close"])
 def test_a_task_cancelled_while_it_ends_frees_its_slot(way: str) -> None:
     async def work() -> None:
-        async with Pool("bash", size=1, timeout=60.0) as pool:
+        async with Pool("bash", size=1, timeout=1e6) as pool:
             episode = await pool.begin(0)
-            step = asyncio.create_task(episode.step("sleep 50"))
-            await asyncio.sleep(0.3)
+            step = asyncio.create_task(episode.step("sleep 1000000"))
+            await _runs(episode)
             giving_up = step if way == "step" else asyncio.create_task(episode.close())
             if way == "step":
                 step.cancel()
