@@ -74,6 +74,7 @@ ERROR_MESSAGES: dict[int, tuple[str, str]] = {
     1265: ("01000", "Data truncated for column '{}' at row {}"),
     1288: ("HY000", "The target table {} of the {} is not updatable"),
     1292: ("22007", "Incorrect {} value: '{}' for column '{}' at row {}"),
+    1300: ("HY000", "Invalid {} character string: '{}'"),
     1305: ("42000", "FUNCTION {} does not exist"),
     1353: (
         "HY000",

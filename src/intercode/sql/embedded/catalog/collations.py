@@ -137,6 +137,7 @@ def collate_clause(ordered: bool, *types: Type) -> str:
     if not texts:
         return ""
     strong = [t for t in texts if t.strong]
+    strong = [t for t in strong if not t.charset] or strong
     collation = (strong or texts)[0].collation
     if collation == "bin" or any(t.collation == "bin" for t in strong):
         return " COLLATE BINARY"

@@ -129,7 +129,7 @@ def _integer(name: str, sizes: list[int], unsigned: bool, zerofill: bool) -> Dec
     shown = bool(sizes) and (zerofill or (name == "TINYINT" and sizes == [1] and not unsigned))
     width = f"({sizes[0]})" if shown else ""
     declared = f"{name.lower()}{width}{_signs(unsigned, zerofill)}"
-    return DeclaredType(Type("int", digits, unsigned=unsigned), declared)
+    return DeclaredType(Type("int", digits, unsigned=unsigned, fixed=True), declared)
 
 
 def _real(name: str, sizes: list[int], unsigned: bool, zerofill: bool) -> DeclaredType:
@@ -155,7 +155,7 @@ def _binary_or_temporal(name: str, size: int) -> DeclaredType | None:
         declared = name.lower() + (f"({size})" if size else "")
         return DeclaredType(Type(kind, width, size), declared)  # type: ignore[arg-type]
     if name == "YEAR":
-        return DeclaredType(Type("year", 4), "year")
+        return DeclaredType(Type("year", 4, unsigned=True), "year")
     if name == "BIT":
         bits = Type("int", 20, unsigned=True, bits=size or 1)
         return DeclaredType(bits, f"bit({size or 1})")
@@ -164,10 +164,11 @@ def _binary_or_temporal(name: str, size: int) -> DeclaredType | None:
     if name in _BLOB_SIZES:
         if size:
             name = next(n for n, limit in _BLOB_SIZES.items() if size <= limit)
-        return DeclaredType(Type("bytes", collation="bin"), name.lower())
+        return DeclaredType(Type("bytes", collation="bin", strong=True), name.lower())
     if name in ("BINARY", "VARBINARY"):
         size = size or 1
-        return DeclaredType(Type("bytes", size, collation="bin"), f"{name.lower()}({size})")
+        made = Type("bytes", size, collation="bin", strong=True, fixed=name == "BINARY")
+        return DeclaredType(made, f"{name.lower()}({size})")
     if name in _GEOMETRIES:
         shown = "geomcollection" if name == "GEOMETRYCOLLECTION" else name.lower()
         return DeclaredType(Type("bytes", collation="bin"), shown)
@@ -184,6 +185,7 @@ def _text(name: str, size: int, words: tuple[str, ...], collation: str) -> Decla
         return DeclaredType(kind, name.lower(), (), collation)
     if name in ("CHAR", "VARCHAR"):
         kind = Type("string", size or 1, collation=family, strong=True, charset=charset)
+        kind = replace(kind, fixed=name == "CHAR")
         return DeclaredType(kind, f"{name.lower()}({size or 1})", (), collation)
     if name not in ("ENUM", "SET"):
         raise unsupported(f"a column of the type {name}")

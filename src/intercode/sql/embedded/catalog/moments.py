@@ -21,6 +21,7 @@ _TIME = re.compile(r"\s*(-?)\s*(?:(\d+)[ ]+(?=\d))?(\d+)(?::(\d+)(?::(\d+))?)?(?
 MAX_TIME = (838 * 3600 + 59 * 60 + 59) * 1_000_000
 """The longest time, in microseconds."""
 _SECOND = 1_000_000
+ZERO_DATE = "0000-00-00"
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,6 +45,22 @@ def is_date(year: int, month: int, day: int) -> bool:
         return False
     leap = year % 4 == 0 and (year % 100 != 0 or year % 400 == 0)
     return leap or (month, day) != (2, 29)
+
+
+def read_parts(text: str) -> tuple[int, int, int] | None:
+    """Return the year, the month and the day of a date, which can be incomplete: 2020-05-00."""
+    found = _DATE.match(text)
+    if found is None:
+        moment = read_moment(text)
+        if moment is None:
+            return (0, 0, 0) if text.strip() in ("0", ZERO_DATE) else None
+        return int(moment.date[:4]), int(moment.date[5:7]), int(moment.date[8:])
+    year, month, day = int(found[1]), int(found[2]), int(found[3])
+    if len(found[1]) <= 2 and (year or month or day):
+        year += 2000 if year < 70 else 1900
+    if month > 12 or day > 31 or (month and day and not is_date(year, month, day)):
+        return None
+    return year, month, day
 
 
 def read_moment(text: str) -> Moment | None:
@@ -72,6 +89,25 @@ def _read_digits(text: str) -> Moment | None:
     clock = [int(digits[i : i + 2] or 0) for i in (8, 10, 12)] if len(digits) > 8 else None
     fraction = (found[2] or "") if clock is not None else ""
     return _moment(year, month, day, clock, fraction, not text[found.end() :].strip())
+
+
+def number_text(value: float) -> str | None:
+    """Return the date, or the date and time, that the digits of a number are (YYMMDD, YYYYMMDD or
+    those with hhmmss), as text. Zero is the date of zeros."""
+    whole = int(value)
+    if whole == 0:
+        return ZERO_DATE if value == 0 else None
+    timed = whole > 99991231
+    digits = f"{whole:0{12 if timed else 6}d}"
+    if whole < 101 or (not timed and 991231 < whole < 10000101):
+        return None
+    if len(digits) in (6, 12):
+        digits = ("20" if digits < "70" else "19") + digits
+    fraction = f"{value:.6f}".partition(".")[2] if timed and value != whole else ""
+    found = _read_digits(f"{digits}.{fraction}")
+    if found is None:
+        return None
+    return found.text if timed else found.date
 
 
 def _moment(

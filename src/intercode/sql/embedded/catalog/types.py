@@ -33,6 +33,8 @@ class Type:
     ``charset`` is the character set of a string if it is not utf8mb4. ``members`` are the words of
     a SET. ``bits`` is the number of those of a BIT, which is a number, and as a string its bytes.
     ``wrapped`` marks unsigned integers of which SQLite holds those above 63 bits as negative ones.
+    ``fixed`` marks a column whose values all have the width of its declaration: CHAR, BINARY and
+    the integers.
     """
 
     kind: TypeKind
@@ -48,6 +50,7 @@ class Type:
     members: tuple[str, ...] = field(default=(), repr=False)
     bits: int = field(default=0, repr=False)
     wrapped: bool = field(default=False, repr=False)
+    fixed: bool = field(default=False, repr=False, compare=False)
 
     @property
     def binary(self) -> bool:
@@ -144,9 +147,9 @@ def _merge_kinds(known: list[Type]) -> Type:
         fixed = None if None in scales else max(s for s in scales if s is not None)
         return replace(DOUBLE, scale=fixed)
     if len(names) == 1 and not known[0].text:
-        return known[0]
-    if names <= {"date", "datetime"}:
-        return DATETIME
+        return max(known, key=lambda k: k.scale or 0)
+    if names <= {"date", "datetime", "time"}:
+        return replace(DATETIME, scale=max(k.scale or 0 for k in known))
     return concatenation_type(*known)
 
 
@@ -159,11 +162,13 @@ def _needs_65_bits(kinds: list[Type]) -> bool:
 
 def concatenation_type(*kinds: Type) -> Type:
     """Return the type of a concatenation of values of these types. It is a byte string if one of
-    them is."""
-    if any(k.binary for k in kinds):
-        return BYTES
+    them is, but constant bytes take the character set of a column of text."""
     texts = [k for k in kinds if k.kind == "string"]
     strong = [k for k in texts if k.strong]
+    binary = [k for k in kinds if k.binary]
+    if binary and (not strong or any(k.strong for k in binary)):
+        return replace(BYTES, strong=any(k.strong for k in binary))
+    strong = [k for k in strong if not k.charset] or strong  # Unicode comes before latin1
     used = strong or texts or [STRING]
     collation = "bin" if any(k.collation == "bin" for k in strong) else used[0].collation
     charset = used[0].charset if len({k.charset for k in used}) == 1 else ""

@@ -28,7 +28,8 @@ from intercode.sql.embedded.catalog.moments import (
 )
 from intercode.sql.embedded.catalog.types import Type
 
-_WIDE = Context(prec=400)
+EXACT = Context(prec=400)
+"""Arithmetic with as many digits as decimals have."""
 MAX_EXACT_INTEGER = 1 << 53
 """Integers up to this value are exact in a REAL."""
 MAX_DOUBLE = sys.float_info.max
@@ -53,14 +54,16 @@ def leading_number(text: str) -> float:
 
 
 def double_text(value: float) -> str:
-    """Return a double as MySQL writes it."""
+    """Return a double as MySQL writes it: with an exponent below 1e-15 and from 1e15."""
     if value == int(value) and abs(value) < 1e15:
         return str(int(value))
-    text = repr(value)
-    if "e" not in text:
-        return text
-    mantissa, _, power = text.partition("e")
-    return f"{mantissa.removesuffix('.0')}e{int(power)}"
+    digits = Decimal(repr(value))
+    if 1e-15 <= abs(value) < 1e15:
+        return f"{digits:f}"
+    mantissa, _, power = f"{digits:e}".partition("e")
+    whole, _, part = mantissa.partition(".")
+    part = part.rstrip("0")
+    return f"{whole}{'.' * bool(part)}{part}e{int(power)}"
 
 
 def fitted_double(value: float, size: int) -> str:
@@ -113,7 +116,7 @@ def to_single_precision(value: float) -> float:
 
 def quantized(value: Decimal, scale: int, rounding: str = ROUND_HALF_UP) -> Decimal:
     """Return a decimal of any size with ``scale`` digits after the point."""
-    return value.quantize(Decimal(1).scaleb(-scale), rounding=rounding, context=_WIDE)
+    return value.quantize(Decimal(1).scaleb(-scale), rounding=rounding, context=EXACT)
 
 
 def round_half_up(value: float | int | str | Decimal, scale: int) -> Decimal:
@@ -410,7 +413,8 @@ def _decimal_converter(scale: int) -> Callable[[Any], Decimal]:
             and len(repr(value).strip("-").replace(".", "")) > 15
         ):
             raise unsupported(f"exact decimals as large as {value:.15g}")
-        return Decimal(repr(value).strip("'")).quantize(unit, rounding=ROUND_HALF_UP, context=_WIDE)
+        found = Decimal(repr(value).strip("'")).quantize(unit, ROUND_HALF_UP, EXACT)
+        return found if found else abs(found)
 
     return read
 

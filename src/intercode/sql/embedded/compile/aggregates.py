@@ -22,6 +22,7 @@ from intercode.sql.embedded.catalog.types import (
 )
 from intercode.sql.embedded.compile.arithmetic import ExpressionCompiler
 from intercode.sql.embedded.compile.conversions import (
+    as_integer,
     as_number,
     as_text,
     convert_to,
@@ -64,7 +65,7 @@ def aggregate_call(
     number = as_number(value)
     if name in ("SUM", "AVG"):
         return Expression(
-            _sum_or_average(name, word, number),
+            _sum_or_average(name, word, number, window),
             _sum_or_average_type(name, number.type),
             aggregate=True,
         )
@@ -72,7 +73,8 @@ def aggregate_call(
     if function is not None:
         sql = f"{function.sqlite_name}({word}{number.sql})"
         if name in _OF_NO_ROWS:
-            sql = f"IFNULL({sql}, {_OF_NO_ROWS[name]})"
+            bits = as_integer(value).sql
+            sql = f"IFNULL({function.sqlite_name}({bits}), {_OF_NO_ROWS[name]})"
         return Expression(sql, function.returns, aggregate=True)
     raise unsupported(f"the aggregate {name}")
 
@@ -107,8 +109,11 @@ def _count(arguments: list[Expression], distinct: bool, star: bool) -> Expressio
     return Expression(f"COUNT(DISTINCT mysql_tuple({keys}))", kind, aggregate=True)
 
 
-def _sum_or_average(name: str, word: str, number: Expression) -> str:
+def _sum_or_average(name: str, word: str, number: Expression, window: bool) -> str:
     sql = f"{name}({word}{number.sql})"
+    if name == "AVG" and number.type.kind == "int" and number.type.precision > 15 and not window:
+        sums = f"SUM({word}{number.sql}), COUNT({word}{number.sql})"  # a REAL loses digits
+        return f"mysql_quotient({sums}, 9)"
     if name == "SUM" and number.type.kind == "decimal":
         return f"ROUND({sql}, {number.type.scale})"
     return sql

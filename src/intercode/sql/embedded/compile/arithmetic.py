@@ -15,12 +15,18 @@ from intercode.sql.embedded.catalog.types import (
     INT,
     SCALE_STEP,
     Type,
-    concatenation_type,
     decimal,
     integer_digits,
     is_exact,
 )
-from intercode.sql.embedded.compile.conversions import as_integer, as_number, as_text, quote_text
+from intercode.sql.embedded.compile.conversions import (
+    as_integer,
+    as_moment_text,
+    as_number,
+    as_text,
+    as_texts,
+    quote_text,
+)
 from intercode.sql.embedded.compile.item_text import item_text
 from intercode.sql.embedded.compile.scope import Expression, Scope
 from intercode.sql.embedded.compile.strict_values import divisor, whole_number
@@ -48,18 +54,34 @@ def binary_operation(node: exp.Binary, scope: Scope, make: ExpressionCompiler) -
         raise mysql_error(1241, 1)
     if kind in _BIT_OPERATORS or kind is exp.BitwiseXor:
         return _bit_operation(kind, left, right)
-    a, b = as_number(left), as_number(right)
+    a, b = _operand(left), _operand(right)
     if kind in (exp.Add, exp.Sub):
         return _in_range(_add("+" if kind is exp.Add else "-", a, b), a, b, node, scope)
     if kind is exp.Mul:
         return _in_range(_multiply(a, b), a, b, node, scope)
     if kind is exp.Div:
         return divide(a, b)
-    if kind is exp.IntDiv:
-        whole = a.type.kind == "int" and b.type.kind == "int"
-        sql = f"{a.sql} / {divisor(a.sql, b.sql)}"
-        return Expression(f"({sql})" if whole else f"CAST({sql} AS INTEGER)", INT)
-    return modulo(a, b)
+    return _whole_quotient(a, b, node, scope) if kind is exp.IntDiv else modulo(a, b)
+
+
+def _operand(ex: Expression) -> Expression:
+    """Convert an operand to a number. A YEAR is an integer, NULL a double."""
+    number = as_number(ex)
+    if number.type.kind == "year":
+        return replace(number, type=replace(number.type, kind="int"))
+    return replace(number, type=DOUBLE) if number.type.kind == "null" else number
+
+
+def _whole_quotient(a: Expression, b: Expression, node: exp.Binary, scope: Scope) -> Expression:
+    """Compile DIV."""
+    unsigned = a.type.unsigned or b.type.unsigned
+    negative = unsigned and not all(e.type.unsigned or _is_positive(e) for e in (a, b))
+    kind = replace(INT, unsigned=unsigned)
+    by = divisor(a.sql, b.sql)
+    if a.type.kind == b.type.kind == "int" and not negative:
+        return Expression(f"({a.sql} / {by})", kind)
+    text = quote_text(item_text(node, scope))
+    return Expression(f"mysql_div({a.sql}, {by}, {int(unsigned)}, {text})", kind)
 
 
 def _bit_operation(kind: type[exp.Expr], left: Expression, right: Expression) -> Expression:
@@ -153,21 +175,32 @@ def divide(a: Expression, b: Expression) -> Expression:
     """Compile ``a / b``: NULL for a division by zero; a decimal gains four digits after the
     point."""
     x, y = a.type, b.type
-    sql = f"(({a.sql}) * 1.0 / ({divisor(a.sql, b.sql)}))"
+    by = divisor(a.sql, b.sql)
     if is_exact(x, y):
         scale = (x.scale or 0) + SCALE_STEP
         kind = decimal(integer_digits(x) + (y.scale or 0) + scale, scale)
-        return Expression(sql, kind)
+        digits = _quotient_digits(x.scale or 0, y.scale or 0)
+        return Expression(f"mysql_quotient({a.sql}, {by}, {digits})", kind)
+    sql = f"(({a.sql}) * 1.0 / ({by}))"
     fixed = None if x.scale is None or y.scale is None else min(30, x.scale + SCALE_STEP)
     return Expression(sql, replace(DOUBLE, scale=fixed))
 
 
+def _quotient_digits(a: int, b: int) -> int:
+    """Return how many digits of its fraction MySQL computes of a quotient of decimals of these
+    scales: whole groups of nine."""
+    more = max(0, SCALE_STEP - (-a % 9) - (-b % 9))
+    whole = a + -a % 9 + b + -b % 9 + more
+    return whole + -whole % 9
+
+
 def modulo(a: Expression, b: Expression) -> Expression:
     """Compile ``a % b``, which has the sign of a; NULL for a division by zero."""
+    a, b = _operand(a), _operand(b)
     if a.type.kind == "int" and b.type.kind == "int":
         return Expression(f"({a.sql} % {divisor(a.sql, b.sql)})", INT)
     kind = _sum_type(a.type, b.type)
-    sql = f"mysql_mod({a.sql}, {divisor(a.sql, b.sql)})"
+    sql = f"mysql_mod({a.sql}, {divisor(a.sql, b.sql)}, {int(is_exact(a.type, b.type))})"
     return Expression(f"ROUND({sql}, {kind.scale})" if kind.kind == "decimal" else sql, kind)
 
 
@@ -180,8 +213,7 @@ def negate(ex: Expression) -> Expression:
 
 def concatenate(parts: list[Expression]) -> Expression:
     """Compile the concatenation of strings; NULL if one of them is."""
-    texts = [as_text(p) for p in parts]
-    kind = concatenation_type(*(m.type for m in texts))
+    texts, kind = as_texts(parts)
     sql = f"({' || '.join(m.sql for m in texts)})"
     return Expression(f"CAST({sql} AS BLOB)" if kind.binary else sql, kind)
 
@@ -205,7 +237,7 @@ def add_interval(
     if "_" not in unit and unit != "SECOND" and amount.type.kind == "string":
         size = replace(amount, sql=whole_number(amount.sql, "INTEGER"))
     name = "time_add" if base.type.kind == "time" else "date_add"
-    text = base if base.type.moment else as_text(base)
+    text = base if base.type.moment else as_moment_text(base)
     sql = f"mysql_{name}({text.sql}, {size.sql}, '{unit}', {sign})"
     scale = base.type.scale if base.type.moment else 0
     if "MICROSECOND" in unit:

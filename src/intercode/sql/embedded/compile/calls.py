@@ -11,18 +11,21 @@ from sqlglot import exp
 from intercode.sql.dialect.errors import mysql_error, unsupported
 from intercode.sql.dialect.keywords import AGGREGATE_FUNCTIONS, FUNCTION_NAMES, word_set
 from intercode.sql.dialect.parser import FUNCTION_MARK, mysql_text
-from intercode.sql.embedded.catalog.types import BYTES, INT, concatenation_type
+from intercode.sql.embedded.catalog.types import BYTES, INT, Type, concatenation_type
 from intercode.sql.embedded.compile import aggregates, special_functions
 from intercode.sql.embedded.compile.arithmetic import ExpressionCompiler
 from intercode.sql.embedded.compile.conversions import (
     as_bytes,
+    as_characters,
     as_clock_text,
     as_integer,
     as_moment_text,
     as_number,
     as_text,
+    as_texts,
     quote_text,
     text_constant,
+    time_of_this_day,
 )
 from intercode.sql.embedded.compile.item_text import item_text
 from intercode.sql.embedded.compile.scope import Expression, Scope
@@ -69,8 +72,7 @@ def _on_this_day(value: Expression, name: str, position: int, scope: Scope) -> E
     parameters = SCALARS[name].arguments
     if value.type.kind != "time" or parameters[min(position, len(parameters) - 1)].kind != "moment":
         return value
-    scope.context.volatile = True
-    return as_moment_text(value, scope.context.now[:10])
+    return time_of_this_day(value, scope)
 
 
 _NUMBER_TEXTS = frozenset({"BIN", "OCT", "CONV"})
@@ -92,8 +94,11 @@ def simple_call(name: str, args: list[Expression], text: str = "") -> Expression
         args = [as_number(a) if a.type.bits else a for a in args]
     arguments = [_as_argument(a, p) for a, p in zip(args, parameters, strict=True)]
     result = function.returns
+    texts = [m.type for m, p in zip(arguments, parameters, strict=True) if p.kind == "text"]
+    if len(texts) > 1 and any(t.binary for t in texts):
+        kind = concatenation_type(*texts)
+        arguments = [as_characters(m, kind) for m in arguments]
     if result is ARGUMENT_TEXT:
-        texts = [m.type for m, p in zip(arguments, parameters, strict=True) if p.kind == "text"]
         result = concatenation_type(*texts)
         plain = min(result.plain, function.nocase_level)
         result = replace(result, precision=0, plain=plain)
@@ -106,8 +111,19 @@ def simple_call(name: str, args: list[Expression], text: str = "") -> Expression
         texts = [m.type for m in arguments if m.type.text]
         parts.insert(0, f"'{concatenation_type(*texts).collation}'")
     sql = f"{function.sqlite_name}({', '.join(parts)})"
+    if name in _OF_SECONDS:
+        result = replace(result, scale=_fraction_digits(args[-1].type))
     aggregate = any(a.aggregate for a in args)
     return Expression(sql, replace(result, nullable=True), aggregate=aggregate)
+
+
+_OF_SECONDS = frozenset({"SEC_TO_TIME", "MAKETIME", "FROM_UNIXTIME"})
+"""Functions whose result has the fraction of their last argument."""
+
+
+def _fraction_digits(kind: Type) -> int:
+    exact = kind.moment or kind.kind in ("int", "year", "decimal", "null")
+    return min(kind.scale or 0, 6) if exact else 6
 
 
 def _as_argument(value: Expression, parameter: Argument) -> Expression:
@@ -158,11 +174,11 @@ def form(*types: type[exp.Expr]) -> Callable[[FormCompiler], FormCompiler]:
 
 @form(exp.Trim)
 def _trim(node: exp.Trim, scope: Scope, make: ExpressionCompiler) -> Expression:
-    this = as_text(make(node.this, scope))
     what = node.expression
-    chars = as_text(make(what, scope)) if what is not None else text_constant(" ")
+    chars = make(what, scope) if what is not None else text_constant(" ")
+    (this, chars), kind = as_texts([make(node.this, scope), chars])
+    kind = kind if kind.binary else this.type
     side = (node.args.get("position") or "BOTH").upper()
-    kind = BYTES if BYTES.kind in (this.type.kind, chars.type.kind) else this.type
     kind = replace(kind, plain=min(kind.plain, 2 if what is None else 0))
     return Expression(f"mysql_trim({this.sql}, {chars.sql}, '{side}')", kind.as_nullable())
 
@@ -187,6 +203,7 @@ def _position(node: exp.StrPosition, scope: Scope, make: ExpressionCompiler) -> 
 def _extract(node: exp.Extract, scope: Scope, make: ExpressionCompiler) -> Expression:
     context = node.this.name.upper()
     this = make(node.expression, scope)
+    this = this if unit_has_time(context) else time_of_this_day(this, scope)
     text = as_clock_text(this) if unit_has_time(context) else as_moment_text(this)
     return Expression(f"mysql_extract('{context}', {text.sql})", INT)
 

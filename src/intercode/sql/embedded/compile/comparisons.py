@@ -7,13 +7,14 @@ from sqlglot import exp
 from intercode.sql.dialect.errors import mysql_error
 from intercode.sql.embedded.catalog.collations import collate_clause
 from intercode.sql.embedded.catalog.moments import read_moment
-from intercode.sql.embedded.catalog.types import BOOL, NOT_NULL_BOOL
+from intercode.sql.embedded.catalog.types import BOOL, DATETIME, NOT_NULL_BOOL, NUMERIC_KINDS
 from intercode.sql.embedded.compile.arithmetic import ExpressionCompiler
 from intercode.sql.embedded.compile.conversions import (
     as_bytes,
-    as_number,
+    as_compared_number,
     as_temporal,
     as_text,
+    as_texts,
     quote_text,
 )
 from intercode.sql.embedded.compile.scope import Expression, Scope
@@ -49,19 +50,39 @@ def align_types(
     if a.moment or b.moment:
         return (*_align_temporal(left, right), "")
     if a.number or b.number:
-        return as_number(left), as_number(right), ""
-    if a.binary or b.binary:
+        return as_compared_number(left), as_compared_number(right), ""
+    (left, right), kind = as_texts([left, right])
+    if kind.binary:
         return as_bytes(left), as_bytes(right), ""
-    return as_text(left), as_text(right), collate_clause(ordered, a, b)
+    return left, right, collate_clause(ordered, left.type, right.type)
+
+
+def align_three(values: list[Expression]) -> list[Expression]:
+    """Convert the three values of BETWEEN to the type in which MySQL compares them, if that is one
+    for all: a date with strings are dates, a number with strings are numbers."""
+    kinds = {v.type.kind for v in values} - {"null"}
+    if values[0].type.moment:
+        return values
+    if kinds & NUMERIC_KINDS and kinds & {"string", "bytes"}:
+        return [as_compared_number(v) for v in values]
+    if values[0].type.kind == "string" and kinds & {"date", "datetime"}:
+        return [_compared_date(v) for v in values]
+    return values
+
+
+def _compared_date(ex: Expression) -> Expression:
+    if ex.type.kind != "string":
+        return as_temporal(ex, "datetime")
+    return Expression(f"mysql_compared_moment({ex.sql}, 'datetime')", DATETIME)
 
 
 def _align_temporal(left: Expression, right: Expression) -> tuple[Expression, Expression]:
     kinds = {e.type.kind for e in (left, right) if e.type.moment}
     for one, other in ((left, right), (right, left)):
         if one.type.number and one.literal is None:
-            return as_number(left), as_number(right)
+            return as_compared_number(left), as_compared_number(right)
         if one.type.kind == "time" and not other.type.moment and other.type.number:
-            return as_number(left), as_number(right)
+            return as_compared_number(left), as_compared_number(right)
     if "time" in kinds and len(kinds) > 1:
         kind = "datetime"
     else:
@@ -98,9 +119,9 @@ def compile_like(node: exp.Like | exp.Escape, scope: Scope, make: ExpressionComp
     like = node
     if isinstance(node, exp.Escape):
         like, escape = node.this, node.expression.this
-    left, right = as_text(make(like.this, scope)), as_text(make(like.expression, scope))
-    kinds = (left.type, right.type)
-    clause = collate_clause(False, *kinds)
+    texts, kind = as_texts([make(like.this, scope), make(like.expression, scope)])
+    left, right = texts
+    clause = " COLLATE BINARY" if kind.binary else collate_clause(False, left.type, right.type)
     negate = "NOT " * bool(like.args.get("negate"))
     if (
         clause == " COLLATE NOCASE"
@@ -110,7 +131,7 @@ def compile_like(node: exp.Like | exp.Escape, scope: Scope, make: ExpressionComp
         return Expression(
             f"({left.sql} {negate}LIKE {right.sql} ESCAPE {quote_text(escape)})", BOOL
         )
-    binary = clause.endswith("BINARY") or any(k.binary for k in kinds)
+    binary = clause.endswith("BINARY")
     collation = "bin" if binary else clause.rpartition("_")[2] or "uca"
     collation = "uca" if collation not in ("bin", "general", "swedish") else collation
     sql = f"mysql_like({left.sql}, {right.sql}, {quote_text(escape)}, '{collation}')"

@@ -13,16 +13,19 @@ from intercode.sql.dialect.errors import mysql_error, unsupported
 from intercode.sql.embedded.catalog.collations import collate_clause, nocase_level
 from intercode.sql.embedded.catalog.moments import read_moment, read_time, time_text
 from intercode.sql.embedded.catalog.types import (
+    ASCII_STRING,
     BYTES,
     DOUBLE,
     INT,
     NULL,
     STRING,
+    TEMPORAL_KINDS,
     Type,
+    concatenation_type,
     decimal,
 )
 from intercode.sql.embedded.catalog.values import is_number, leading_number
-from intercode.sql.embedded.compile.scope import Expression
+from intercode.sql.embedded.compile.scope import Expression, Scope
 from intercode.sql.embedded.compile.strict_values import (
     checks_conversions,
     whole_moment,
@@ -111,8 +114,16 @@ def as_number(ex: Expression) -> Expression:
         text = whole_number(ex.sql, "DOUBLE")
         return Expression(f"CAST({text} AS REAL)", replace(DOUBLE, nullable=kind.nullable))
     if kind.binary and isinstance(ex.literal, bytes):
-        return number_constant(str(int.from_bytes(ex.literal, "big")))
+        number = number_constant(str(int.from_bytes(ex.literal, "big")))
+        return replace(number, type=replace(number.type, unsigned=True))
     return Expression(f"mysql_number({whole_number(ex.sql, 'DOUBLE')})", DOUBLE)
+
+
+def as_compared_number(ex: Expression) -> Expression:
+    """Convert a value to a number for a comparison with one, which is one of doubles."""
+    if ex.type.kind == "datetime" and ex.type.scale:
+        return Expression(f"mysql_temporal_number({ex.sql})", DOUBLE, aggregate=ex.aggregate)
+    return as_number(ex)
 
 
 def as_integer(ex: Expression) -> Expression:
@@ -121,7 +132,10 @@ def as_integer(ex: Expression) -> Expression:
     if kind.kind in ("int", "year", "null"):
         return ex
     if isinstance(ex.literal, float):
-        return value_constant(math.floor(abs(ex.literal) + 0.5) * (-1 if ex.literal < 0 else 1))
+        size = abs(ex.literal)
+        size = round(size) if kind.kind == "double" else math.floor(size + 0.5)
+        size = min(size, (1 << 63) - 1)
+        return value_constant(-size if ex.literal < 0 else size)
     if kind.kind == "string" and not kind.ranked:
         text = whole_number(ex.sql, "INTEGER")
         return Expression(f"CAST({text} AS INTEGER)", replace(INT, nullable=kind.nullable))
@@ -153,6 +167,8 @@ def sort_expression(ex: Expression) -> str:
     SET by its number."""
     if ex.type.ranked:
         return enum_index(ex)
+    if isinstance(ex.literal, int):  # SQLite would take it for the position of a column
+        return f"({ex.sql} + 0)"
     return as_number(ex).sql if ex.type.wrapped else ex.sql + collate_clause(True, ex.type)
 
 
@@ -194,16 +210,49 @@ def as_text(ex: Expression) -> Expression:
     return Expression(sql, replace(STRING, precision=kind.precision, plain=1))
 
 
-def as_moment_text(ex: Expression, today: str = "") -> Expression:
-    """Convert a value to the text of a date. A time is that of ``today``."""
-    if ex.type.kind == "time" and today:
-        return Expression(f"mysql_datetime('{today}', {ex.sql})", replace(STRING, plain=2))
+def as_characters(ex: Expression, kind: Type) -> Expression:
+    """Convert bytes to a string of the character set of ``kind``, unless that is bytes too."""
+    if not ex.type.binary or kind.binary:
+        return ex
+    name = kind.charset or "utf8mb4"
+    return Expression(f"mysql_characters({ex.sql}, '{name}')", replace(kind, words=()))
+
+
+def as_texts(values: list[Expression]) -> tuple[list[Expression], Type]:
+    """Convert values to strings of one character set, or to byte strings. Return their type."""
+    texts = [as_text(value) for value in values]
+    kind = concatenation_type(*(text.type for text in texts))
+    return [as_characters(text, kind) for text in texts], kind
+
+
+def as_moment_text(ex: Expression) -> Expression:
+    """Convert a value to the text of a date."""
     if ex.type.kind == "time":
         raise unsupported("a date from a time: the current day")
+    if ex.type.number and not ex.type.wrapped and not checks_conversions():
+        return Expression(f"mysql_number_moment({ex.sql}, '')", ASCII_STRING)
     if ex.type.moment:
         return ex
     text = as_text(ex)
     return replace(text, sql=whole_moment(text.sql, "datetime"))
+
+
+def on_this_day(values: list[Expression], scope: Scope) -> list[Expression]:
+    """Convert the times among dates to times of the day at which the statement began."""
+    kinds = {v.type.kind for v in values} - {"null"}
+    if "time" not in kinds or len(kinds) == 1 or not kinds <= TEMPORAL_KINDS:
+        return values
+    return [time_of_this_day(v, scope) for v in values]
+
+
+def time_of_this_day(ex: Expression, scope: Scope) -> Expression:
+    """Convert a time to the date and time of the day at which the statement began. Other values are
+    unchanged."""
+    if ex.type.kind != "time":
+        return ex
+    scope.context.volatile = True
+    sql = f"mysql_datetime('{scope.context.now[:10]}', {ex.sql})"
+    return Expression(sql, Type("datetime", 19, ex.type.scale), aggregate=ex.aggregate)
 
 
 def as_clock_text(ex: Expression) -> Expression:
@@ -232,10 +281,13 @@ def as_temporal(ex: Expression, kind: str, strict: bool = True) -> Expression:
         target = replace(target, scale=ex.type.scale if kind != "date" else 0)
     if ex.type.kind == "date" and kind == "datetime":
         return Expression(f"({ex.sql} || ' 00:00:00')", target)
-    if isinstance(ex.literal, (str, int)):
+    if isinstance(ex.literal, str) or (isinstance(ex.literal, int) and strict):
         return _temporal_constant(str(ex.literal), kind, target, strict)
     if ex.type.kind == "datetime" and kind == "date":
         return Expression(f"SUBSTR({ex.sql}, 1, 10)", target)
+    numeric = ex.type.number and not ex.type.wrapped and not checks_conversions()
+    if numeric and kind != "time" and not strict:
+        return Expression(f"mysql_number_moment({ex.sql}, '{kind}')", target)
     text = as_clock_text(ex) if kind == "time" else as_moment_text(ex)
     if strict and not ex.type.moment:  # in a comparison, what is no date is before all dates
         return Expression(f"mysql_compared_moment({text.sql}, '{kind}')", target)
@@ -268,7 +320,7 @@ def convert_to(ex: Expression, kind: Type) -> Expression:
             return as_number(ex)
         return as_text(ex) if ex.type.ranked and not kind.ranked else ex
     if kind.kind == "string":
-        return as_text(ex)
+        return as_characters(as_text(ex), kind)
     if kind.binary:
         return as_bytes(ex)
     if kind.number and not ex.type.number:
@@ -316,7 +368,7 @@ def compile_cast(ex: Expression, node: exp.Cast) -> Expression:
         if sizes:
             sql = f"mysql_cut_bytes({converted.sql}, {sizes[0]}, {int(name == 'BINARY')})"
             converted = Expression(sql, replace(converted.type, precision=sizes[0]))
-        return converted
+        return replace(converted, type=replace(converted.type, strong=True, fixed=False))
     return _cast_to_temporal(ex, name, sizes)
 
 
@@ -338,6 +390,9 @@ _MOMENT_TYPES = {
     "TIMESTAMPNTZ": "datetime", "TIME": "time",
 }  # fmt: skip
 """sqlglot's names of the types of dates and times."""
+
+
+MOMENTS_OF_DAYS = frozenset(name for name, kind in _MOMENT_TYPES.items() if kind != "time")
 
 
 def _cast_to_temporal(ex: Expression, name: str, sizes: list[int]) -> Expression:

@@ -20,14 +20,17 @@ from intercode.sql.embedded.compile.arithmetic import (
     invert_bits,
     negate,
 )
-from intercode.sql.embedded.compile.comparisons import align_types, compare
+from intercode.sql.embedded.compile.comparisons import align_three, align_types, compare
 from intercode.sql.embedded.compile.conversions import (
+    MOMENTS_OF_DAYS,
     NULL_EXPRESSION,
     as_text,
     compile_cast,
     convert_to,
     number_constant,
+    on_this_day,
     text_constant,
+    time_of_this_day,
     truth_sql,
     value_constant,
 )
@@ -79,9 +82,8 @@ def _comparison(node: exp.Binary, scope: Scope) -> Expression:
         if isinstance(one, (exp.All, exp.Any)):
             way = sign if one is node.expression else _MIRRORED[sign]
             return subqueries.quantified_comparison(way, other, one, scope, compile_expression)
-    return compare(
-        op, compile_expression(node.this, scope), compile_expression(node.expression, scope)
-    )
+    sides = [compile_expression(node.this, scope), compile_expression(node.expression, scope)]
+    return compare(op, *on_this_day(sides, scope))
 
 
 def _logical(node: exp.Connector, scope: Scope) -> Expression:
@@ -153,8 +155,10 @@ def _is(node: exp.Is, scope: Scope) -> Expression:
 
 
 def _between(node: exp.Between, scope: Scope) -> Expression:
-    this = compile_scalar(node.this, scope)
-    low, high = compile_scalar(node.args["low"], scope), compile_scalar(node.args["high"], scope)
+    parts = [compile_scalar(p, scope) for p in (node.this, node.args["low"], node.args["high"])]
+    if parts[0].type.moment:
+        parts = on_this_day(parts, scope)
+    this, low, high = align_three(parts)
     a, b = compare(">=", this, low), compare("<=", this, high)
     return Expression(f"({a.sql} AND {b.sql})", BOOL)
 
@@ -165,6 +169,8 @@ def _in(node: exp.In, scope: Scope) -> Expression:
     if query is not None:
         return subqueries.in_subquery(left, query, scope)
     parts = [compile_expression(e, scope) for e in node.expressions]
+    if left.type.moment:
+        left, *parts = on_this_day([left, *parts], scope)
     if len(node.expressions) == 1 and isinstance(node.expressions[0], exp.Query):
         return subqueries.in_subquery(left, node.expressions[0], scope)
     kinds = {p.type.kind for p in parts} - {"null"}
@@ -194,12 +200,17 @@ def _case(node: exp.Case, scope: Scope) -> Expression:
         if base is None:
             test = compile_condition(branch.this, scope)
         else:
-            test = compare("=", base, compile_scalar(branch.this, scope)).sql
+            sides = on_this_day([base, compile_scalar(branch.this, scope)], scope)
+            test = compare("=", *sides).sql
         arms.append((test, compile_scalar(branch.args["true"], scope)))
     default = node.args.get("default")
     last = compile_scalar(default, scope) if default is not None else NULL_EXPRESSION
-    kind = merge_types(*(a.type for _, a in arms), last.type)
-    branches = " ".join(f"WHEN {t} THEN {convert_to(a, kind).sql}" for t, a in arms)
+    *values, last = on_this_day([*(a for _, a in arms), last], scope)
+    kind = merge_types(*(v.type for v in values), last.type)
+    branches = " ".join(
+        f"WHEN {test} THEN {convert_to(value, kind).sql}"
+        for (test, _), value in zip(arms, values, strict=True)
+    )
     sql = f"CASE {branches} ELSE {convert_to(last, kind).sql} END"
     return Expression(f"({sql})", kind, aggregate=any(a.aggregate for _, a in arms))
 
@@ -278,7 +289,10 @@ def _introduced_string(node: exp.Introducer | exp.National, scope: Scope) -> Exp
 
 
 def _cast(node: exp.Cast, scope: Scope) -> Expression:
-    return compile_cast(compile_scalar(node.this, scope), node)
+    value = compile_scalar(node.this, scope)
+    if node.args["to"].this.name in MOMENTS_OF_DAYS:
+        value = time_of_this_day(value, scope)
+    return compile_cast(value, node)
 
 
 def _bit_literal(node: exp.BitString, scope: Scope) -> Expression:

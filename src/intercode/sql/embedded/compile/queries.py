@@ -10,7 +10,7 @@ from sqlglot import exp
 from intercode.sql.dialect.errors import mysql_error, unsupported
 from intercode.sql.embedded.catalog.collations import collate_clause
 from intercode.sql.embedded.catalog.types import Type, merge_types
-from intercode.sql.embedded.compile.conversions import convert_to, sort_expression
+from intercode.sql.embedded.compile.conversions import convert_to, on_this_day, sort_expression
 from intercode.sql.embedded.compile.expressions import compile_scalar
 from intercode.sql.embedded.compile.scope import (
     CompileContext,
@@ -87,7 +87,8 @@ def _combine_queries(
 ) -> CompiledQuery:
     if len(left.types) != len(right.types):
         raise mysql_error(1222)
-    kinds = tuple(merge_types(a, b) for a, b in zip(left.types, right.types, strict=True))
+    left, right = _on_this_day(left, right, scope), _on_this_day(right, left, scope)
+    kinds = tuple(_merged(a, b) for a, b in zip(left.types, right.types, strict=True))
     a, b = (_with_types(q, kinds, scope) for q in (left, right))
     distinct = node.args.get("distinct") is not False
     columns = ", ".join(f"c{i}{collate_clause(False, k)} AS c{i}" for i, k in enumerate(kinds))
@@ -112,17 +113,69 @@ def _combine_queries(
     return CompiledQuery(sql, left.names, kinds, rows=rows)
 
 
+def _on_this_day(query: CompiledQuery, other: CompiledQuery, scope: Scope) -> CompiledQuery:
+    """Convert the times of a query that are dates in the other."""
+    if not any(kind.kind == "time" for kind in query.types):
+        return query
+    alias = scope.context.new_alias()
+    columns = [Expression(f"{alias}.c{i}", kind) for i, kind in enumerate(query.types)]
+    made = [
+        on_this_day([column, Expression("", kind)], scope)[0]
+        for column, kind in zip(columns, other.types, strict=True)
+    ]
+    if made == columns:
+        return query
+    listed = ", ".join(f"{column.sql} AS c{i}" for i, column in enumerate(made))
+    sql = f"SELECT {listed} FROM ({query.sql}) AS {alias}"
+    return replace(query, sql=sql, types=tuple(column.type for column in made))
+
+
+def _merged(a: Type, b: Type) -> Type:
+    """Return the type of a column of a set operation. BINARY(n) makes values of one width of all
+    but strings of variable length."""
+    kind = merge_types(a, b)
+    if not kind.binary or not ((a.binary and a.fixed) or (b.binary and b.fixed)):
+        return kind
+    if any(k.kind == "null" or (k.text and not (k.fixed or k.ranked)) for k in (a, b)):
+        return replace(kind, fixed=False)
+    return replace(kind, precision=max(_width(a), _width(b)), fixed=True)
+
+
+def _width(kind: Type) -> int:
+    """Return the bytes that MySQL reserves for the values of a type as strings."""
+    if kind.binary or kind.kind == "year":
+        return kind.precision
+    if kind.text:
+        return 4 * kind.precision
+    if kind.moment:
+        return kind.precision + (1 + (kind.scale or 0) if kind.scale else 0)
+    if kind.kind == "decimal":
+        return kind.precision + bool(kind.scale) + (not kind.unsigned)
+    if kind.kind == "int" and kind.fixed:
+        return min(20, kind.precision + (not kind.unsigned))
+    if kind.kind == "int" and kind.precision == 1:
+        return kind.precision
+    raise unsupported(f"a set operation of BINARY and {kind.kind}, whose width is not known")
+
+
 def _with_types(query: CompiledQuery, kinds: tuple[Type, ...], scope: Scope) -> str:
     """Return a query's SQL with its columns converted to these types."""
     sql_alias = scope.context.new_alias()
     columns = [
-        convert_to(Expression(f"{sql_alias}.c{i}", replace(k, bits=kinds[i].bits)), kinds[i]).sql
+        _converted(Expression(f"{sql_alias}.c{i}", replace(k, bits=kinds[i].bits)), kinds[i])
         for i, k in enumerate(query.types)
     ]
     if all(c == f"{sql_alias}.c{i}" for i, c in enumerate(columns)):
         return query.sql
     select_list = ", ".join(f"{c} AS c{i}" for i, c in enumerate(columns))
     return f"SELECT {select_list} FROM ({query.sql}) AS {sql_alias}"
+
+
+def _converted(ex: Expression, kind: Type) -> str:
+    sql = convert_to(ex, kind).sql
+    if kind.binary and kind.fixed and not (ex.type.fixed and ex.type.precision == kind.precision):
+        return f"mysql_cut_bytes({sql}, {kind.precision}, 1)"
+    return sql
 
 
 def _order_and_limit(

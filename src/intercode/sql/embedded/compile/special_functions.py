@@ -29,13 +29,16 @@ from intercode.sql.embedded.compile.arithmetic import (
 )
 from intercode.sql.embedded.compile.comparisons import compare
 from intercode.sql.embedded.compile.conversions import (
+    as_bytes,
     as_clock_text,
     as_integer,
     as_moment_text,
     as_number,
     as_temporal,
     as_text,
+    as_texts,
     convert_to,
+    on_this_day,
     quote_text,
     truth_sql,
     value_constant,
@@ -76,7 +79,8 @@ def _compile_arguments(
 
 @special("IF")
 def _if(name: str, args: Args, scope: Scope, make: ExpressionCompiler) -> Expression:
-    test, yes, no = _compile_arguments(name, args, scope, make, 3, 3)
+    test, *values = _compile_arguments(name, args, scope, make, 3, 3)
+    yes, no = on_this_day(values, scope)
     kind = merge_types(yes.type, no.type)
     a, b = convert_to(yes, kind), convert_to(no, kind)
     return Expression(f"(CASE WHEN {truth_sql(test)} THEN {a.sql} ELSE {b.sql} END)", kind)
@@ -87,6 +91,7 @@ def _coalesce(name: str, args: Args, scope: Scope, make: ExpressionCompiler) -> 
     arguments = _compile_arguments(
         name, args, scope, make, 2 if name == "IFNULL" else 1, 2 if name == "IFNULL" else 99
     )
+    arguments = on_this_day(arguments, scope)
     kind = merge_types(*(m.type for m in arguments))
     kind = replace(kind, nullable=all(m.type.nullable for m in arguments))
     if len(arguments) == 1:
@@ -97,7 +102,7 @@ def _coalesce(name: str, args: Args, scope: Scope, make: ExpressionCompiler) -> 
 @special("NULLIF")
 def _nullif(name: str, args: Args, scope: Scope, make: ExpressionCompiler) -> Expression:
     a, b = _compile_arguments(name, args, scope, make, 2, 2)
-    same = compare("=", a, b).sql
+    same = compare("=", *on_this_day([a, b], scope)).sql
     return Expression(f"(CASE WHEN {same} THEN NULL ELSE {a.sql} END)", a.type.as_nullable())
 
 
@@ -109,7 +114,7 @@ def _isnull(name: str, args: Args, scope: Scope, make: ExpressionCompiler) -> Ex
 
 @special("GREATEST", "LEAST")
 def _greatest_least(name: str, args: Args, scope: Scope, make: ExpressionCompiler) -> Expression:
-    arguments = _compile_arguments(name, args, scope, make, 2, 99)
+    arguments = on_this_day(_compile_arguments(name, args, scope, make, 2, 99), scope)
     kind = merge_types(*(m.type for m in arguments))
     word = "MAX" if name == "GREATEST" else "MIN"
     parts = [convert_to(m, kind).sql for m in arguments]
@@ -231,6 +236,31 @@ def _addtime(name: str, args: Args, scope: Scope, make: ExpressionCompiler) -> E
     kind = replace(kinds.get(a.type.kind, ASCII_STRING), scale=6)
     first = as_clock_text(a) if a.type.moment else as_text(a)
     return Expression(f"mysql_{name.lower()}({first.sql}, {as_clock_text(b).sql})", kind)
+
+
+@special("TIMEDIFF")
+def _timediff(name: str, args: Args, scope: Scope, make: ExpressionCompiler) -> Expression:
+    """Compile the difference of two times, or of two dates. Others have none."""
+    values = _compile_arguments(name, args, scope, make, 2, 2)
+    dates = [v.type.kind == "date" for v in values]
+    if any(dates) and not all(dates):
+        return Expression("NULL", TIME)
+    parts = [(as_clock_text(v) if v.type.moment else as_text(v)).sql for v in values]
+    return Expression(f"mysql_timediff({', '.join(parts)})", TIME)
+
+
+@special("FIELD")
+def _field(name: str, args: Args, scope: Scope, make: ExpressionCompiler) -> Expression:
+    """Compile the position of a value among others. Values of different kinds are compared as
+    doubles."""
+    values = _compile_arguments(name, args, scope, make, 2, 999)
+    if all(v.type.kind in ("string", "bytes", "json", "null") or v.type.moment for v in values):
+        texts, kind = as_texts(values)
+        texts = [as_bytes(t) for t in texts] if kind.binary else texts
+        collation = f"'{kind.collation}', "
+        return Expression(f"mysql_field({collation}{', '.join(t.sql for t in texts)})", INT)
+    numbers = ", ".join(as_number(v).sql for v in values)
+    return Expression(f"mysql_field('bin', {numbers})", INT)
 
 
 @special("UNIX_TIMESTAMP")

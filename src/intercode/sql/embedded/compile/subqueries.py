@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from sqlglot import exp
 
 from intercode.sql.dialect.errors import mysql_error
 from intercode.sql.embedded.catalog.types import BOOL, INT
 from intercode.sql.embedded.compile.arithmetic import ExpressionCompiler
 from intercode.sql.embedded.compile.comparisons import align_types, compare
+from intercode.sql.embedded.compile.conversions import on_this_day
 from intercode.sql.embedded.compile.scope import CompiledQuery, Expression, Scope
 
 
@@ -72,7 +75,8 @@ def in_subquery(left: Expression, node: exp.Expr, scope: Scope) -> Expression:
     alias = scope.context.new_alias()
     lefts, rights = [], []
     for i, (one, kind) in enumerate(zip(wanted, query.types, strict=True)):
-        a, b, clause = align_types(one, Expression(f"{alias}.c{i}", kind), False)
+        x, y = on_this_day([one, Expression(f"{alias}.c{i}", kind)], scope)
+        a, b, clause = align_types(x, y, False)
         lefts.append(a.sql + clause)
         rights.append(b.sql)
     plain = all(r == f"{alias}.c{i}" for i, r in enumerate(rights))
@@ -105,7 +109,11 @@ def quantified_comparison(
     if aggregate or scope.clause in ("having", "order"):
         return _compare_outside(op, value, query, isinstance(node, exp.All), scope)
     alias = scope.context.new_alias()
-    test = compare(op, value, Expression(f"{alias}.c0", query.types[0])).sql
+    kind = query.types[0]
+    if op not in ("=", "<>") and scope.clause == "where":  # MySQL compares the MIN or the MAX
+        kind = replace(kind, words=())
+    sides = on_this_day([value, Expression(f"{alias}.c0", kind)], scope)
+    test = compare(op, *sides).sql
     all_of = isinstance(node, exp.All)
     first, last = (0, 1) if all_of else (1, 0)
     found = f"SUM(t = {first}) > 0"

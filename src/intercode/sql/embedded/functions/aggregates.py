@@ -7,7 +7,7 @@ from typing import Any
 
 from intercode.sql.embedded.catalog.collations import collation_key
 from intercode.sql.embedded.catalog.types import BITS, DOUBLE, STRING, Collation
-from intercode.sql.embedded.functions.numeric import signed, to_integer
+from intercode.sql.embedded.functions.numeric import signed
 from intercode.sql.embedded.functions.registry import aggregate
 
 GROUP_CONCAT_MAX_BYTES = 1024
@@ -65,7 +65,7 @@ class BitAnd:
         self.value = (1 << 64) - 1
 
     def step(self, value: Any) -> None:
-        self.value &= self.value if value is None else to_integer(value, 1)
+        self.value &= self.value if value is None else value
 
     def finalize(self) -> int:
         return signed(self.value)
@@ -77,7 +77,7 @@ class BitOr:
         self.value = 0
 
     def step(self, value: Any) -> None:
-        self.value |= 0 if value is None else to_integer(value, 1)
+        self.value |= value or 0
 
     def finalize(self) -> int:
         return signed(self.value)
@@ -86,7 +86,7 @@ class BitOr:
 @aggregate("BIT_XOR", returns=BITS)
 class BitXor(BitOr):
     def step(self, value: Any) -> None:
-        self.value ^= 0 if value is None else to_integer(value, 1)
+        self.value ^= value or 0
 
 
 @aggregate("GROUP_CONCAT", returns=STRING)

@@ -9,7 +9,11 @@ from typing import Any
 
 from intercode.sql.dialect.errors import mysql_error
 from intercode.sql.embedded.catalog.moments import (
+    MAX_TIME,
+    ZERO_DATE,
+    number_text,
     read_moment,
+    read_parts,
     read_time,
     rounded,
     time_text,
@@ -24,7 +28,6 @@ from intercode.sql.embedded.functions.intervals import (
     UNITS,
     datetime_text,
     days_in,
-    round_half_away,
     unit_has_time,
 )
 from intercode.sql.embedded.functions.registry import (
@@ -53,9 +56,17 @@ def _from_datetime(function: Callable[[dt.datetime], Any]) -> ScalarFunction:
 
     def call(value: Any) -> Any:
         found = parse_datetime(value)
-        if found is None and str(value)[:10] in ("0", "0000-00-00"):
-            return 0 if function.__name__ in ("year", "quarter", "month", "day") else None
         return function(found) if found else None
+
+    return call
+
+
+def _from_parts(function: Callable[[int, int, int], int]) -> ScalarFunction:
+    """Call a function with the year, the month and the day of its argument, which can be zeros."""
+
+    def call(value: Any) -> Any:
+        found = read_parts(str(value))
+        return function(*found) if found else None
 
     return call
 
@@ -83,7 +94,7 @@ def as_date(value: Any) -> str | None:
 def as_datetime(value: Any, clock: Any = "0") -> str | None:
     """Return a date and time, and add a time to it if one is given."""
     found, more = read_moment(str(value)), read_time(str(clock))
-    if found is None or more is None:
+    if found is None or more is None or _has_date(clock):
         return None
     if not more[0]:
         return found.text
@@ -111,11 +122,25 @@ def compared_moment(value: Any, kind: str) -> str:
 @internal("number_clock")
 def number_clock(value: float) -> str | None:
     """Return the text of a time, HHMMSS, or of a date and time, of a number."""
-    whole = abs(value)
-    if whole <= 8385959:
+    if abs(value) <= 8385959:
         return double_text(value) if isinstance(value, float) else str(value)
-    moment = read_moment(str(int(whole))) if value >= 10_000_000_000 else None
-    return None if moment is None else moment.text
+    if not 0 < value < 1e14:
+        return time_text(MAX_TIME if value > 0 else -MAX_TIME)
+    moment = number_text(value)
+    if moment is None:
+        return None
+    return moment if " " in moment else f"{moment} 00:00:00"
+
+
+@internal("number_moment")
+def number_moment(value: float, kind: str) -> str | None:
+    """Return the date, the date and time, or whichever a number is, as text."""
+    found = number_text(value)
+    if found is None or not kind:
+        return found
+    if kind == "date":
+        return found[:10]
+    return found if " " in found else f"{found} 00:00:00"
 
 
 @internal("rounded")
@@ -166,11 +191,11 @@ def datediff(a: Any, b: Any) -> int | None:
     return (x.date() - y.date()).days if x and y else None
 
 
-@scalar("WEEK", args=[MOMENT, OPTIONAL_INTEGER], returns=INT)
-def week(value: Any, mode: float = 0) -> int | None:
-    """WEEK in the modes 0 to 7 (MySQL 8.0 manual, Date and Time Functions)."""
+@scalar("WEEK", args=[MOMENT, OPTIONAL_INTEGER], returns=INT, accepts_null=True)
+def week(value: Any, mode: float | None = 0) -> int | None:
+    """WEEK in the modes 0 to 7 (MySQL 8.0 manual, Date and Time Functions). NULL is the mode 0."""
     found = parse_datetime(value)
-    return _week(found.date(), int(mode))[1] if found else None
+    return _week(found.date(), int(mode or 0))[1] if found else None
 
 
 def _week(day: dt.date, mode: int, whole: bool = False) -> tuple[int, int]:
@@ -198,12 +223,12 @@ def _week(day: dt.date, mode: int, whole: bool = False) -> tuple[int, int]:
     return day.year, number
 
 
-@scalar("YEARWEEK", args=[MOMENT, OPTIONAL_INTEGER], returns=INT)
-def yearweek(value: Any, mode: float = 0) -> int | None:
+@scalar("YEARWEEK", args=[MOMENT, OPTIONAL_INTEGER], returns=INT, accepts_null=True)
+def yearweek(value: Any, mode: float | None = 0) -> int | None:
     found = parse_datetime(value)
     if found is None:
         return None
-    year, number = _week(found.date(), int(mode) | 2, True)
+    year, number = _week(found.date(), int(mode or 0) | 2, True)
     return year * 100 + number
 
 
@@ -212,14 +237,14 @@ def extract(unit: str, value: Any) -> int | None:
     """EXTRACT of one unit or of a range of units. Units of a time are those of a time."""
     names = COMPOUND_UNITS.get(unit, (unit,))
     if not unit_has_time(unit):
-        moment = parse_datetime(value)
+        if unit == "WEEK":
+            return week(value)
+        moment = read_parts(str(value))
         if moment is None:
             return None
         if unit == "QUARTER":
-            return (moment.month + 2) // 3
-        if unit == "WEEK":
-            return week(value)
-        parts = [int(getattr(moment, name.lower())) for name in names]
+            return (moment[1] + 2) // 3
+        parts = [moment[("YEAR", "MONTH", "DAY").index(name)] for name in names]
         return parts[0] if len(parts) == 1 else parts[0] * 100 + parts[1]
     found = read_time(str(value))
     if found is None:
@@ -260,7 +285,7 @@ def sec_to_time(seconds: float) -> str:
     return time_text(round(size * 1_000_000) * (-1 if seconds < 0 else 1))
 
 
-@scalar("TIMEDIFF", args=[TEXT, TEXT], returns=TIME)
+@internal("timediff", gives_bytes=False)
 def timediff(a: Any, b: Any) -> str | None:
     """Return the difference of two times, or of two dates with times."""
     x, y = read_moment(str(a)), read_moment(str(b))
@@ -272,10 +297,15 @@ def timediff(a: Any, b: Any) -> str | None:
     return time_text(p[0] - q[0]) if p and q and not any(dates) else None
 
 
+def _has_date(clock: Any) -> bool:
+    """Return whether the text of a time is that of a date and time."""
+    date = read_moment(str(clock))
+    return date is not None and date.timed and len(str(clock)) >= 12
+
+
 def _add_time(value: Any, more: Any, sign: int) -> str | None:
     moment, gap = read_moment(str(value)), read_time(str(more))
-    date = read_moment(str(more))
-    if gap is None or (date is not None and date.timed and len(str(more)) >= 12):
+    if gap is None or _has_date(more):
         return None
     if moment is not None and moment.timed and len(str(value)) >= 12:
         base = dt.datetime.fromisoformat(moment.text)
@@ -328,27 +358,27 @@ def period_diff(a: int, b: int) -> int:
 
 # ---------------------------------------------------------------- parts of a date or a time
 @scalar("YEAR", args=[MOMENT], returns=Type("year", 4))
-@_from_datetime
-def year(moment: dt.datetime) -> int:
-    return moment.year
+@_from_parts
+def year(year: int, month: int, day: int) -> int:
+    return year
 
 
 @scalar("QUARTER", args=[MOMENT], returns=INT)
-@_from_datetime
-def quarter(moment: dt.datetime) -> int:
-    return (moment.month + 2) // 3
+@_from_parts
+def quarter(year: int, month: int, day: int) -> int:
+    return (month + 2) // 3
 
 
 @scalar("MONTH", args=[MOMENT], returns=INT)
-@_from_datetime
-def month(moment: dt.datetime) -> int:
-    return moment.month
+@_from_parts
+def month(year: int, month: int, day: int) -> int:
+    return month
 
 
 @scalar("DAY", "DAYOFMONTH", args=[MOMENT], returns=INT)
-@_from_datetime
-def day(moment: dt.datetime) -> int:
-    return moment.day
+@_from_parts
+def day(year: int, month: int, day: int) -> int:
+    return day
 
 
 @scalar("HOUR", args=[CLOCK], returns=INT)
@@ -420,7 +450,9 @@ def to_days(moment: dt.datetime) -> int:
 
 
 @scalar("FROM_DAYS", args=[INTEGER], returns=DATE)
-def from_days(days: float) -> str:
+def from_days(days: int) -> str:
+    if days <= 365 or days >= 3_652_500:
+        return ZERO_DATE
     return datetime_text(dt.datetime.fromordinal(int(days) - 365), False)
 
 
@@ -432,13 +464,12 @@ def makedate(year: int, day: int) -> str | None:
     return datetime_text(dt.datetime(full, 1, 1) + dt.timedelta(days=day - 1), False)
 
 
-@scalar("MAKETIME", args=[NUMBER, NUMBER, NUMBER], returns=TIME)
-def maketime(hours: float, minutes: float, seconds: float) -> str | None:
-    if not (0 <= round_half_away(minutes) < 60 and 0 <= seconds < 60):
+@scalar("MAKETIME", args=[INTEGER, INTEGER, NUMBER], returns=TIME)
+def maketime(hours: int, minutes: int, seconds: float) -> str | None:
+    if not (0 <= minutes < 60 and 0 <= seconds < 60):
         return None
-    whole = round_half_away(hours)
-    size = abs(whole) * 3600 + round_half_away(minutes) * 60 + seconds
-    return time_text(round(min(size, 1e7) * 1_000_000) * (-1 if whole < 0 else 1))
+    size = abs(hours) * 3600 + minutes * 60 + seconds
+    return time_text(round(min(size, 1e7) * 1_000_000) * (-1 if hours < 0 else 1))
 
 
 @scalar("DATE_FORMAT", args=[MOMENT, TEXT], returns=ASCII_STRING)

@@ -50,6 +50,8 @@ def date_add(base: Any, amount: Any, unit: str, sign: int) -> str | None:
         return None
     moment = dt.datetime.fromisoformat(found.text)
     with_time = found.timed or unit_has_time(unit)
+    if unit == "YEAR_MONTH":
+        parts = [("MONTH", sum(size * UNITS[part] for part, size in parts))]
     for part, size in parts:
         moved = _add_unit(moment, part, sign * size)
         if moved is None:

@@ -15,7 +15,8 @@ def json_extract(text: str, path: str) -> str | None:
     value: Any = json.loads(text)
     for part in path.removeprefix("$").replace("[", ".[").split(".")[1:]:
         if part.startswith("["):
-            value = value[int(part[1:-1])] if isinstance(value, list) else None
+            value = value if isinstance(value, list) else [value]  # another value is its own [0]
+            value = value[int(part[1:-1])]
         else:
             value = value.get(part.strip('"')) if isinstance(value, dict) else None
         if value is None:

@@ -9,7 +9,7 @@ from typing import Any
 
 from intercode.sql.dialect.errors import mysql_error, unsupported
 from intercode.sql.embedded.catalog.types import ASCII_STRING, DOUBLE, INT
-from intercode.sql.embedded.catalog.values import double_text, leading_number, quantized
+from intercode.sql.embedded.catalog.values import EXACT, double_text, leading_number, quantized
 from intercode.sql.embedded.functions.registry import (
     INTEGER,
     NUMBER,
@@ -34,6 +34,8 @@ def to_decimal(value: float | int) -> Decimal:
 def round_number(value: float, digits: int, exact: int) -> float:
     """ROUND. Exact numbers round half away from zero, doubles half to even as C's rint does."""
     digits = max(-30, min(30, int(digits)))
+    if isinstance(value, int):
+        return value if digits >= 0 else int(quantized(Decimal(value), digits, ROUND_HALF_UP))
     if exact:
         return float(quantized(to_decimal(value), digits, ROUND_HALF_UP))
     power = 10.0 ** abs(digits)
@@ -96,6 +98,8 @@ def in_range(value: Any, unsigned: int, text: str) -> Any:
 def truncate(value: float, digits: int, exact: int) -> float:
     """TRUNCATE: round toward zero."""
     digits = max(-30, min(30, int(digits)))
+    if isinstance(value, int):
+        return value if digits >= 0 else int(quantized(Decimal(value), digits, ROUND_DOWN))
     return float(quantized(to_decimal(value), digits, ROUND_DOWN))
 
 
@@ -122,7 +126,8 @@ def cast_decimal(value: Any, scale: int, limit: int) -> float:
 def number_text(value: Any, scale: int, is_float: int, exact: int) -> str:
     """Return a number as text: a decimal with its scale, a double with the digits it needs."""
     if exact:
-        return str(quantized(to_decimal(value), scale, ROUND_HALF_UP))
+        found = quantized(to_decimal(value), scale, ROUND_HALF_UP)
+        return str(found if found else abs(found))
     if scale >= 0:
         return f"{value:.{scale}f}"
     return double_text(float(f"{value:.6g}") if is_float else float(value))
@@ -148,6 +153,7 @@ def format_number(value: float | None, digits: int | None, locale: Any = "en_US"
         return None
     if str(locale).lower() not in _ENGLISH and locale is not None:
         raise unsupported(f"FORMAT in the locale {locale}")
+    digits = (digits + (1 << 31) & 0xFFFFFFFF) - (1 << 31)
     digits = max(0, min(30, digits))
     exact = quantized(to_decimal(value), digits, ROUND_HALF_UP)
     return f"{exact:,}"
@@ -198,8 +204,40 @@ def oct_text(text: str) -> str | None:
 
 # ---------------------------------------------------------------- arithmetic
 @internal("mod")
-def mod(a: float, b: float) -> float | None:
-    return math.fmod(a, b) if b else None
+def mod(a: float, b: float, exact: int) -> float | None:
+    """Return a remainder, which has the sign of ``a``."""
+    if not b:
+        return None
+    if exact:
+        return float(EXACT.remainder(to_decimal(a), to_decimal(b)))
+    return math.fmod(a, b)
+
+
+@internal("quotient")
+def quotient(a: float, b: float, digits: int) -> float | None:
+    """Divide exact numbers. The quotient is cut after so many digits of its fraction."""
+    if not b:
+        return None
+    if isinstance(a, int) and isinstance(b, int):
+        size = abs(a) * 10**digits // abs(b)
+    else:
+        size = abs(int(EXACT.divide(to_decimal(a), to_decimal(b)).scaleb(digits, EXACT)))
+    return float((size if (a < 0) == (b < 0) else -size) / 10**digits)
+
+
+@internal("div")
+def div(a: float, b: float, unsigned: int, text: str) -> int | None:
+    """DIV. Raises StatementError 1690 if the result does not fit 64 bits, or is below zero where
+    one side is unsigned."""
+    if not b:
+        return None
+    if isinstance(a, int) and isinstance(b, int):
+        found = abs(a) // abs(b) * (1 if (a < 0) == (b < 0) else -1)
+    else:
+        found = int(EXACT.divide(to_decimal(a), to_decimal(b)))
+    if -(1 << 63) <= found < 1 << 63:
+        return int(in_range(found, unsigned, text))
+    return int(in_range(float(found), unsigned, text))
 
 
 @scalar("SIGN", args=[NUMBER], returns=INT)
@@ -255,7 +293,7 @@ def log(*args: float) -> float | None:
 
 @scalar("LOG2", args=[NUMBER], returns=DOUBLE)
 def log2(value: float) -> float | None:
-    return math.log2(value) if value > 0 else None
+    return math.log(value) / math.log(2) if value > 0 else None
 
 
 @scalar("LOG10", args=[NUMBER], returns=DOUBLE)

@@ -7,7 +7,7 @@ from functools import lru_cache
 
 from intercode.sql.dialect.errors import mysql_error, unsupported
 from intercode.sql.embedded.catalog.collations import weights
-from intercode.sql.embedded.catalog.types import BOOL, INT
+from intercode.sql.embedded.catalog.types import BOOL, INT, Collation
 from intercode.sql.embedded.functions.registry import ARGUMENT_TEXT, TEXT, internal, scalar
 
 MAX_REGEX_STEPS = 20_000_000
@@ -133,32 +133,38 @@ def _count_unbounded_repeats(pattern: str) -> int:
     return total
 
 
-def _search(text: str, pattern: str, exact: int = 0) -> re.Match[str] | None:
+def _search(text: str, pattern: str, exact: int) -> re.Match[str] | None:
     found, repeats = compile_pattern(pattern, bool(exact))
     if (len(text) + 1) ** min(repeats + 1, 8) > MAX_REGEX_STEPS and repeats > 1:
         raise unsupported(f"a regular expression with {repeats} repeats on so long a string")
     return found.search(text)
 
 
-@scalar("REGEXP_LIKE", args=[TEXT, TEXT], returns=BOOL)
 @internal("regexp", gives_bytes=False)
 def regexp(text: str, pattern: str, exact: int = 0) -> int:
     return int(_search(text, pattern, exact) is not None)
 
 
-@scalar("REGEXP_REPLACE", args=[TEXT, TEXT, TEXT], returns=ARGUMENT_TEXT)
-def regexp_replace(text: str, pattern: str, new: str) -> str:
-    _search(text, pattern)
-    return compile_pattern(pattern, False)[0].sub(re.sub(r"\$(\d)", r"\\\1", new), text)
+@scalar("REGEXP_LIKE", args=[TEXT, TEXT], returns=BOOL, collated=True)
+def regexp_like(collation: Collation, text: str, pattern: str) -> int:
+    return int(_search(text, pattern, collation == "bin") is not None)
 
 
-@scalar("REGEXP_SUBSTR", args=[TEXT, TEXT], returns=ARGUMENT_TEXT)
-def regexp_substr(text: str, pattern: str) -> str | None:
-    found = _search(text, pattern)
+@scalar("REGEXP_REPLACE", args=[TEXT, TEXT, TEXT], returns=ARGUMENT_TEXT, collated=True)
+def regexp_replace(collation: Collation, text: str, pattern: str, new: str) -> str:
+    exact = collation == "bin"
+    if not pattern or _search(text, pattern, exact) is None:
+        return text
+    return compile_pattern(pattern, exact)[0].sub(re.sub(r"\$(\d)", r"\\\1", new), text)
+
+
+@scalar("REGEXP_SUBSTR", args=[TEXT, TEXT], returns=ARGUMENT_TEXT, collated=True)
+def regexp_substr(collation: Collation, text: str, pattern: str) -> str | None:
+    found = _search(text, pattern, collation == "bin")
     return found.group() if found else None
 
 
-@scalar("REGEXP_INSTR", args=[TEXT, TEXT], returns=INT)
-def regexp_instr(text: str, pattern: str) -> int:
-    found = _search(text, pattern)
+@scalar("REGEXP_INSTR", args=[TEXT, TEXT], returns=INT, collated=True)
+def regexp_instr(collation: Collation, text: str, pattern: str) -> int:
+    found = _search(text, pattern, collation == "bin")
     return found.start() + 1 if found else 0

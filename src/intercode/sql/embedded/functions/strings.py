@@ -7,7 +7,9 @@ import hashlib
 import ipaddress
 import uuid
 import zlib
+from typing import Any
 
+from intercode.sql.dialect.errors import mysql_error
 from intercode.sql.embedded.catalog.collations import collation_key, weights
 from intercode.sql.embedded.catalog.types import ASCII_STRING, BOOL, BYTES, INT, Collation
 from intercode.sql.embedded.functions.registry import (
@@ -232,20 +234,19 @@ def find_in_set(collation: Collation, word: str, words: str) -> int:
     return parts.index(key) + 1 if key in parts and "," not in word else 0
 
 
-@scalar("FIELD", args=[TEXT, TEXTS], returns=INT, accepts_null=True, collated=True)
-def field(collation: Collation, word: str | None, *words: str | None) -> int:
-    """Return the position of a word among others, from 1, or 0."""
-    if word is None:
+@internal("field", accepts_null=True)
+def field(collation: Collation, value: Any, *others: Any) -> int:
+    """Return the position of a string or a number among others, from 1, or 0."""
+    if value is None:
         return 0
-    keys = [None if w is None else collation_key(w, collation) for w in words]
-    key = collation_key(word, collation)
-    return keys.index(key) + 1 if key in keys else 0
+    keys = [collation_key(v, collation) if isinstance(v, str) else v for v in (value, *others)]
+    return keys.index(keys[0], 1) if keys[0] in keys[1:] else 0
 
 
 @scalar("SOUNDEX", args=[TEXT], returns=ARGUMENT_TEXT, nocase_level=1)
 def soundex(text: str) -> str:
     codes = dict(zip("BFPVCGJKQSXZDTLMNR", "111122222222334556", strict=True))
-    letters = [c for c in text.upper() if c.isalpha()]
+    letters = [c.upper() if c.isascii() else c for c in text if c.isalpha()]
     if not letters:
         return ""
     out, last = letters[0], codes.get(letters[0], "")
@@ -286,6 +287,19 @@ def cut_bytes(value: bytes, size: int, padded: int) -> bytes:
 def latin1_bytes(value: str) -> bytes:
     """Return the bytes of a string in MySQL's latin1."""
     return value.encode("cp1252", "replace")
+
+
+@internal("characters")
+def as_characters(value: str | bytes, charset: str) -> str:
+    """Return the characters of bytes in a character set. Raises StatementError 1300 for bytes that
+    are none."""
+    if isinstance(value, str):
+        return value
+    try:
+        return value.decode("cp1252" if charset == "latin1" else "utf-8")
+    except UnicodeDecodeError as e:
+        shown = value[e.start : e.start + 6].hex().upper()
+        raise mysql_error(1300, charset, shown) from e
 
 
 @internal("text")

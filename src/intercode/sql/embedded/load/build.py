@@ -22,7 +22,7 @@ from intercode.sql.embedded.catalog.built import BuiltDatabases
 from intercode.sql.embedded.catalog.catalog import from_json, to_json
 from intercode.sql.embedded.load.loader import DumpLoader
 
-BUILDER_VERSION = "7"
+BUILDER_VERSION = "8"
 """Version of the databases built from a dump. Raise it when they change."""
 
 
