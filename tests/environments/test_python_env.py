@@ -196,7 +196,7 @@ def test_a_task_without_tests_or_with_an_odd_one_is_named() -> None:
 def test_make_creates_it_by_name() -> None:
     env = intercode.make("python", ALL)
     assert isinstance(env, PythonEnv)
-    assert env.result_metadata()["scoring"] == "python-2"
+    assert env.result_metadata()["scoring"] == "python-3"
     env.close()
 
 

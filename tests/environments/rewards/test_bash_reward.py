@@ -195,6 +195,10 @@ def test_an_answer_replaces_the_output() -> None:
         ("mentions", "anything", "", True),
         ("changes", "anything", "else", True),
         ("lines", "c\na b", "a b\nc", True),
+        ("lines", "a\u2028b", "a\nb", False),
+        ("lines", "a\x0cb\u0085c", "a\nb\nc", False),
+        ("order", "a\x1eb", "a\nb", False),
+        ("lines", "a\u2028b\nc", "c\na\u2028b", True),
     ],
 )
 def test_a_task_says_how_its_output_is_compared(

@@ -44,6 +44,9 @@ def test_what_counts_as_the_same_output(printed: str, expected: str) -> None:
         ("nan", "1"),
         ("1\n2\n3", "1\n2"),
         ("ab", "a b"),
+        ("a\u2028b", "a\nb"),
+        ("a\x0cb", "a\nb"),
+        ("1\x1c2\x85", "1\n2"),
     ],
 )
 def test_what_does_not(printed: str, expected: str) -> None:

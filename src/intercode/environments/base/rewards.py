@@ -16,6 +16,7 @@ from dataclasses import replace
 from typing import Any, Protocol
 
 from intercode.core.errors import UsageError
+from intercode.core.lines import split_lines
 from intercode.core.registry import Registry
 from intercode.core.types import Dataset, Score, State, Task
 
@@ -141,7 +142,7 @@ def probe_similarity(_task: Task, agent: State, gold: State) -> Score:
     The lines are compared as multisets, in any order: Σ min / Σ max of their counts. The score is 1
     if the probe printed nothing for both states. The details list ``missed`` and ``extra`` lines.
     """
-    printed, expected = (Counter(state.probe_output.splitlines()) for state in (agent, gold))
+    printed, expected = (Counter(split_lines(state.probe_output)) for state in (agent, gold))
     total = (printed | expected).total()
     value = (printed & expected).total() / total if total else 1.0
     missed, extra = sorted((expected - printed).elements()), sorted((printed - expected).elements())

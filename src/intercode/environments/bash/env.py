@@ -40,7 +40,7 @@ class BashEnv(SandboxedEnv):
     """
 
     name: ClassVar[str] = "bash"
-    scoring_version: ClassVar[int] = 3  # 3: partial credit measures progress
+    scoring_version: ClassVar[int] = 4  # 4: lines end at line ends only
 
     def __init__(
         self,

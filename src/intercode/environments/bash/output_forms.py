@@ -8,6 +8,8 @@ from collections import Counter
 from collections.abc import Sequence
 from decimal import Decimal
 
+from intercode.core.lines import split_lines
+
 _NUMBER = re.compile(r"[-+]?\d+(?:\.\d+)?\Z")
 _NUMBER_WORDS = ("zero", "one", "two", "three", "four", "five", "six", "seven", "eight", "nine",
                  "ten", "eleven", "twelve")  # fmt: skip
@@ -36,8 +38,8 @@ def same_lines(left: Sequence[str], right: Sequence[str], ordered: bool) -> bool
 def mentions(text: str, expected: str) -> bool:
     """Return whether each expected line occurs in a line of its own, not as a part of a longer
     path or word."""
-    left = [" ".join(line.split()) for line in text.strip().splitlines()]
-    for wanted in filter(None, (" ".join(line.split()) for line in expected.splitlines())):
+    left = [" ".join(line.split()) for line in split_lines(text.strip())]
+    for wanted in filter(None, (" ".join(line.split()) for line in split_lines(expected))):
         whole = re.compile(rf"(?<![\w/.-]){re.escape(wanted)}(?![\w/-])")
         found = next((line for line in left if whole.search(line)), None)
         if found is None:
@@ -63,7 +65,7 @@ def as_count(text: str, query: str = "", anywhere: bool = False) -> str | None:
     It stands in digits or as a word, in the only line or, ``anywhere``, in one of several. Beside
     other numbers, those of the query do not count, as in "3 files older than 2 days".
     """
-    if len([line for line in text.splitlines() if line.strip()]) != 1 and not anywhere:
+    if len([line for line in split_lines(text) if line.strip()]) != 1 and not anywhere:
         return None
     words = _words_of(text)
     numbers = [word for word in words if _NUMBER.match(word)]
@@ -90,7 +92,7 @@ def as_tree(text: str) -> frozenset[str] | None:
     """Return the paths below the first name of a drawn tree, or None if the text draws none."""
     paths: set[str] = set()
     above: list[tuple[int, str]] = []  # indentation and path of the directories above a line
-    for line in text.splitlines():
+    for line in split_lines(text):
         branch = _BRANCH.match(line)
         indent = branch.end() if branch else 0
         name = line[indent:].replace("\\ ", " ").strip().rstrip("/")
@@ -140,7 +142,7 @@ def _kind(word: str) -> int:
 def _rows(form: str, text: str, cwd: str) -> list[list[str]]:
     """Return the words of each line, in a form."""
     rows = []
-    for line in text.strip().splitlines():
+    for line in split_lines(text.strip()):
         if form == "matches":
             line = _LINE_NUMBER.sub(r"\1", line, count=1)
         words = line.split() if form in ("paths", "matches") else _SIGNS.split(line)

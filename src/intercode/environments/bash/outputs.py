@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 
+from intercode.core.lines import split_lines
 from intercode.core.types import State, Task
 from intercode.environments.base.progress.sequences import similarity
 from intercode.environments.bash.output_forms import (
@@ -107,7 +108,7 @@ def output_of(agent: State) -> str:
 
 def lines(text: str) -> list[str]:
     """Return the lines of a text with single blanks between words."""
-    return [" ".join(line.split()) for line in text.strip().splitlines()]
+    return [" ".join(line.split()) for line in split_lines(text.strip())]
 
 
 def _asked(task: Task) -> set[str]:

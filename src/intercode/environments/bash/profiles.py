@@ -8,6 +8,7 @@ from collections.abc import Iterator, Sequence
 from typing import Literal
 
 from intercode.core.errors import GoldError, TooManyChangesError, UsageError
+from intercode.core.lines import split_lines
 from intercode.core.types import TRUNCATED_CHANGES, ExecResult, Image, Layer, Network, State, Task
 from intercode.environments.base import gold_cache
 from intercode.environments.base.diffs.initial_files import changes_of_agent
@@ -156,7 +157,7 @@ def gold_failure(state: State) -> str:
     A gold fails with an exit status above 1, if its shell is killed, and with 1 if it has done
     nothing but print errors: ``grep`` and ``diff`` return 1 for `no`.
     """
-    lines = [line for line in (state.output or "").splitlines() if line.strip()]
+    lines = [line for line in split_lines(state.output or "") if line.strip()]
     only_errors = bool(lines) and not state.files and all(map(_ERROR_LINE.fullmatch, lines))
     if state.exit_code == 0 or (state.exit_code == 1 and not only_errors):
         return ""

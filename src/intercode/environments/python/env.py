@@ -34,7 +34,7 @@ class PythonEnv(LiveInterpreterEnv):
     """
 
     name: ClassVar[str] = "python"
-    scoring_version: ClassVar[int] = 2  # 2: of a program, only the standard output counts
+    scoring_version: ClassVar[int] = 3  # 3: lines end at line ends only
 
     def __init__(
         self,

@@ -12,6 +12,8 @@ import math
 from collections.abc import Iterable
 from typing import Any
 
+from intercode.core.lines import split_lines
+
 _RELATIVE_TOLERANCE, _ABSOLUTE_TOLERANCE = 1e-5, 1e-8
 """Numbers x and y are close if |x − y| ≤ absolute + relative · |y|, where y is expected."""
 _DECIMALS = 3
@@ -68,11 +70,11 @@ def _integer_keys(value: Any) -> Any:
 
 
 def _strip_lines(text: str) -> str:
-    return "\n".join(line.strip() for line in text.strip().splitlines())
+    return "\n".join(line.strip() for line in split_lines(text.strip()))
 
 
 def _nonempty_lines(text: str) -> list[str]:
-    return [line.strip() for line in text.splitlines() if line.strip()]
+    return [line.strip() for line in split_lines(text) if line.strip()]
 
 
 def _all_close(lines: list[str], expected: list[str]) -> bool:
