@@ -95,7 +95,7 @@ def test_the_standard_gold_does_not_see_what_the_agent_did(make: Make) -> None:
     env.reset(options={"task": 0})
     env.step("DELETE FROM customer WHERE id = 3")
     env.step("SELECT name FROM customer WHERE city = 'Bern'")
-    assert env.submit()[1] == 0.5
+    assert env.submit()[1] == pytest.approx(0.22)  # half of the rows, and one row destroyed
 
 
 def test_the_original_gold_runs_on_the_agents_data(make: Make) -> None:
@@ -294,7 +294,7 @@ def test_plain_sqlite_plays_files_of_its_own(tmp_path: Path) -> None:
     assert env.step("DELETE FROM pet WHERE id = 1")[4]["valid"]
     (twin,) = env.fork()
     assert twin.step("SELECT name FROM pet")[0] == "[('Tom',)]"
-    assert twin.submit()[1] == 0.5
+    assert twin.submit()[1] == pytest.approx(0.22)
     twin.close()
     env.close()
 

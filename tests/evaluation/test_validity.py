@@ -165,8 +165,9 @@ def test_rewards_are_compared_with_the_order_of_the_labels() -> None:
 
 @pytest.mark.sandbox
 @pytest.mark.slow
-def test_mutants_of_golds_are_in_the_order_of_a_persons_judgement() -> None:
-    path = Path(__file__).with_name("bash_mutants.jsonl")
+@pytest.mark.parametrize("file", ["bash_mutants.jsonl", "sql_mutants.jsonl"])
+def test_mutants_of_golds_are_in_the_order_of_a_persons_judgement(file: str) -> None:
+    path = Path(__file__).with_name(file)
     graded = grade_labels(read_labels([path]), GradingOptions())
     assert all(g.agrees for g in graded)
     rate = order_rates(graded)[-1]

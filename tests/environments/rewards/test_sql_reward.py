@@ -12,6 +12,7 @@ from typing import Any
 import pytest
 
 from intercode.core.types import Rows, State, Task
+from intercode.environments.base.progress.partial import OTHER_FORM
 from intercode.environments.base.rewards import REWARDS
 from intercode.environments.sql.reward import original, original_iou, standard
 from support.kendall import scipy_tau
@@ -109,10 +110,25 @@ def test_equal_for_all_types(a: Any, b: Any) -> None:
 
 @pytest.mark.parametrize(
     ("a", "b"),
-    [(3, "3"), (None, ""), (None, "None"), (0, None), (1.001, 1), ("A", "a"), (0.3333, 1 / 3)],
+    [(None, ""), (None, "None"), (0, None), (1.001, 1), (0.3333, 1 / 3), (0.334, 1 / 3)],
 )
 def test_not_equal(a: Any, b: Any) -> None:
     assert standard(TASK, _state(a), _state(b)).value == 0.0
+
+
+@pytest.mark.parametrize(
+    ("a", "b"),
+    [
+        (3, "3"), ("A", "a"), (147.35, 147.34615384615384), (Decimal("147.3"), 147.34615384615384),
+        (("Ann Lee",), ("Ann", "Lee")), (("Lee, Ann", 3), ("Ann", "Lee", 3)),
+        ((1, "Ann", 30), ("Ann",)), (("2024-01-02",), (datetime.date(2024, 1, 2),)),
+    ],
+)  # fmt: skip
+def test_a_right_row_in_another_form_is_worth_more_than_a_wrong_one(a: Any, b: Any) -> None:
+    gold = _state(b)
+    assert standard(TASK, _state(a), gold).value == OTHER_FORM
+    wrong = _state(*gold.rows or (), tuple("x" for _ in (gold.rows or ())[0]))
+    assert 0 < standard(TASK, wrong, gold).value < OTHER_FORM
 
 
 def test_an_average_may_be_rounded_as_mysql_rounds_it() -> None:
@@ -121,7 +137,7 @@ def test_an_average_may_be_rounded_as_mysql_rounds_it() -> None:
     for a, b in ((decimal, double), (double, decimal)):
         assert standard(TASK, _state(a), _state(b)).value == 1.0
     assert standard(TASK, _state(("x", decimal)), _state((double, "x"))).value == 1.0
-    assert standard(TASK, _state(Decimal("147.35")), _state(double)).value == 0.0
+    assert standard(TASK, _state(Decimal("147.35")), _state(double)).value == OTHER_FORM
     assert standard(TASK, _state(147.3462), _state(double)).value == 0.0
     assert standard(TASK, _state(Decimal("147.3463")), _state(double)).value == 0.0
 
@@ -129,10 +145,10 @@ def test_an_average_may_be_rounded_as_mysql_rounds_it() -> None:
 def test_order_counts_where_the_gold_asks_for_it() -> None:
     turned = _state(3, 2, 1)
     assert standard(TASK, turned, _state(1, 2, 3)).value == 1.0
-    assert standard(TASK, turned, _state(1, 2, 3, ranks=(0, 1, 2))).value == 0.0
+    assert standard(TASK, turned, _state(1, 2, 3, ranks=(0, 1, 2))).value == pytest.approx(0.24)
     half = standard(TASK, _state(2, 1, 3), _state(1, 2, 3, ranks=(0, 1, 2)))
     assert half.parts["tau"] == pytest.approx(1 / 3)
-    assert half.value == pytest.approx(2 / 3)
+    assert half.value == pytest.approx(0.8 * (0.7 * 2 / 3 + 0.3))
 
 
 def test_rows_of_equal_rank_may_be_in_any_order() -> None:
@@ -145,7 +161,9 @@ def test_rows_of_equal_rank_may_be_in_any_order() -> None:
 def test_rows_that_are_there_twice() -> None:
     gold = _state("a", "b", "a", ranks=(0, 1, 2))
     assert standard(TASK, _state("a", "b", "a"), gold).value == 1.0
-    assert standard(TASK, _state("a", "b"), gold).parts == {"iou": 2 / 3, "tau": 1.0}
+    assert standard(TASK, _state("a", "b"), gold).parts == {
+        "iou": 2 / 3, "tau": 1.0, "values": 0.8,
+    }  # fmt: skip
     assert standard(TASK, _state("a", "a", "b"), gold).value < 1.0
 
 

@@ -95,8 +95,10 @@ class State:
     the authors' code. ``failed``: the code could not run at
     all. ``answer``: the answer that the agent submitted. ``rows``: the last result of a database.
     ``ranks``: for a gold whose rows are sorted, the rank of each row; rows that may come in either
-    order have the same rank. ``tests``: the results of the hidden tests, in order.
-    ``probe_output``: the output of the task's probe, empty without a probe.
+    order have the same rank. ``changes``: the rows that were added to a database and removed from
+    it; None for a gold whose changes are not compared. ``further``: the columns that an answer may
+    show beside those of a gold, each with a value for each row. ``tests``: the results of the
+    hidden tests, in order. ``probe_output``: the output of the task's probe, empty without a probe.
     """
 
     output: str | None = ""
@@ -114,6 +116,8 @@ class State:
     texts: Mapping[str, str] = field(default_factory=dict)
     initial_files: Mapping[str, FileEntry] = field(default_factory=dict)
     initial_texts: Mapping[str, str] = field(default_factory=dict)
+    changes: tuple[Any, ...] | None = None
+    further: tuple[tuple[Any, ...], ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,6 +6,8 @@ import re
 from collections import Counter
 from collections.abc import Hashable, Iterator, Sequence
 
+from intercode.environments.sql.row_comparison import NormalRow
+
 MAX_CELLS = 1_000_000
 """Values that one search compares before it gives up. Counted, not timed, so that the same rows
 score the same on every machine."""
@@ -25,8 +27,6 @@ _FIXED_ORDER = re.compile(
     r"|(?:^|[\s(])1[.)].*[\s(,;]2[.)]",
     re.IGNORECASE | re.DOTALL,
 )
-
-NormalRow = Sequence[Hashable]
 
 
 def fixes_column_order(query: str) -> bool:

@@ -1,61 +1,127 @@
-"""What a session has changed in its database, as rows, for tasks that ask for a change.
+"""What a session has changed in its database, as rows.
 
-A task with ``data["compare"] == "database"`` is scored by these rows instead of the last result. So
-an answer may reach the state of the gold with other statements, and doing nothing scores 0.
+Tasks whose gold changes the database are scored by these rows instead of the last result. So an
+answer may reach the state of the gold with other statements.
 """
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Iterator
+import re
+from collections.abc import Iterator, Mapping
+from typing import Any, NamedTuple
 
-from intercode.core.types import Rows, Task
+from intercode.core.types import Task
 from intercode.sql import SqlSession
+from intercode.sql.dialect.tokens import tokenize
 
 _SECONDS = 60.0
-ADDED, REMOVED = "added", "removed"
+_WRITES = re.compile(
+    r"ALTER|CREATE|DELETE|DROP|INSERT|LOAD|RENAME|REPLACE|TRUNCATE|UPDATE", re.IGNORECASE
+)
+_AFTER_WITH = ("SELECT", "DELETE", "UPDATE")
+COLUMN, ROW = "column", "row"
 
 
-def compares_database(task: Task) -> bool:
-    """Return whether a task is scored by the changes of its database."""
-    return task.data.get("compare") == "database"
+class Change(NamedTuple):
+    """A row, or a column of a table, that a session has added or removed.
+
+    ``times``: how often, negative if it was removed. ``key``: the values of the primary key, empty
+    without one. ``values``: the row, or the column as SHOW COLUMNS has it.
+    """
+
+    table: str
+    kind: str
+    key: tuple[Any, ...]
+    values: tuple[Any, ...]
+    times: int
 
 
-def database_changes(session: SqlSession, pristine: SqlSession) -> Rows:
+Changes = tuple[Change, ...]
+
+
+def compared_result(task: Task) -> str | None:
+    """Return what a task says is compared: ``database``, ``result``, or None if its gold decides.
+
+    A gold that changes rows or columns of a table is compared by its changes, any other one by the
+    rows that it returns.
+    """
+    named = task.data.get("compare")
+    return named if named in ("database", "result") else None
+
+
+def is_write(statement: str) -> bool:
+    """Return whether a statement is one that changes tables: its first word, or the first one after
+    the queries of a WITH."""
+    depth = 0
+    words: list[str] = []
+    for token in tokenize(statement):
+        depth += {"(": 1, ")": -1}.get(token.text, 0)
+        if depth == 0 and (not words or token.upper in _AFTER_WITH):
+            words.append(token.upper)
+    return bool(words) and (
+        _WRITES.fullmatch(words[0]) is not None
+        or (words[0] == "WITH" and words[1:2] in (["DELETE"], ["UPDATE"]))
+    )
+
+
+def has_changed_tables(session: SqlSession) -> bool:
+    """Return whether a session has added, changed or removed a table."""
+    return bool(_changed_tables(session))
+
+
+def database_changes(session: SqlSession, pristine: SqlSession) -> Changes:
     """Return the rows that a session has added to its database and removed from it.
 
-    Each is (``added`` or ``removed``, table, content). The columns of a table count as rows too, so
-    that a change of the schema is a change. ``pristine`` has the initial data. Neither session is
-    changed: a copy is read.
+    The columns of a table count as rows too, so that a change of the schema is a change.
+    ``pristine`` has the initial data. Neither session is changed: a copy is read.
     """
-    changed = [
-        what.removeprefix("table ").rpartition(": ")[0]
-        for what in session.changes()
-        if what.startswith("table ")
-    ]
+    changed = _changed_tables(session)
     if not changed:
         return ()
     snapshot = session.snapshot()
     with_changes = snapshot.open_last()
     try:
-        rows: list[tuple[str, str, str]] = []
+        found: list[Change] = []
         for table in changed:
             now, then = _content(with_changes, table), _content(pristine, table)
-            rows += [(ADDED, table, text) for text in (now - then).elements()]
-            rows += [(REMOVED, table, text) for text in (then - now).elements()]
-        return tuple(sorted(rows))
+            for text in sorted(now.keys() | then.keys()):
+                one = now.get(text) or then[text]
+                times = _count(now, text) - _count(then, text)
+                found += [one._replace(times=times)] if times else []
+        return tuple(found)
     finally:
         with_changes.close()
 
 
-def _content(session: SqlSession, table: str) -> Counter[str]:
-    """Return the columns and the rows of a table as texts; nothing if there is no such table."""
-    return Counter(_texts(session, table))
+def _count(content: Mapping[str, Change], text: str) -> int:
+    return content[text].times if text in content else 0
 
 
-def _texts(session: SqlSession, table: str) -> Iterator[str]:
+def _changed_tables(session: SqlSession) -> list[str]:
+    return [
+        what.removeprefix("table ").rpartition(": ")[0]
+        for what in session.changes()
+        if what.startswith("table ")
+    ]
+
+
+def _content(session: SqlSession, table: str) -> Mapping[str, Change]:
+    """Return the columns and the rows of a table; nothing if there is no such table."""
+    content: dict[str, Change] = {}
+    for kind, key, values in _read(session, table):
+        text = f"{kind} {values!r}"
+        known = content.get(text)
+        content[text] = Change(table, kind, key, values, known.times + 1 if known else 1)
+    return content
+
+
+def _read(
+    session: SqlSession, table: str
+) -> Iterator[tuple[str, tuple[Any, ...], tuple[Any, ...]]]:
     name = ".".join(f"`{part}`" for part in table.split("."))
-    for column in session.run(f"SHOW COLUMNS FROM {name}", _SECONDS).rows or ():
-        yield f"column {column!r}"
+    columns = session.run(f"SHOW COLUMNS FROM {name}", _SECONDS).rows or ()
+    for column in columns:
+        yield COLUMN, tuple(column[:1]), tuple(column)
+    at = [n for n, column in enumerate(columns) if column[3:4] == ("PRI",)]
     for row in session.run(f"SELECT * FROM {name}", _SECONDS).rows or ():
-        yield repr(row)
+        yield ROW, tuple(row[n] for n in at), tuple(row)

@@ -10,9 +10,10 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 from intercode.core.errors import DataError, GoldError, UsageError
 from intercode.core.paths import cache_root
-from intercode.core.types import DatabaseSpec, Dataset, ExecResult, State, Task, to_jsonable
+from intercode.core.types import Brief, DatabaseSpec, Dataset, ExecResult, State, Task, to_jsonable
 from intercode.environments.base.env import InterCodeEnv
 from intercode.environments.base.snapshots.snapshot import Snapshot
+from intercode.environments.sql.database_changes import compared_result, is_write
 from intercode.environments.sql.profiles import (
     OriginalSqlProfile,
     SqlProfile,
@@ -73,7 +74,7 @@ class SqlEnv(InterCodeEnv):
     """
 
     name: ClassVar[str] = "sql"
-    scoring_version: ClassVar[int] = 2  # 2: columns may come in another order
+    scoring_version: ClassVar[int] = 3  # 3: partial credit measures progress
 
     def __init__(
         self,
@@ -98,6 +99,14 @@ class SqlEnv(InterCodeEnv):
         self.settings |= {"engine": engine, "dsn": dsn, "limits": limits}
 
     _workspace: SqlWorkspace | None = None
+
+    def brief_of(self, task: Task) -> Brief:
+        """Return the part of a task that an agent may see, with what its gold makes of it."""
+        brief = super().brief_of(task)
+        changes = compared_result(task) is None and any(map(is_write, task.golds))
+        return replace(
+            brief, only_changes=brief.only_changes or (changes and self.profile == "standard")
+        )
 
     def result_metadata(self) -> dict[str, Any]:
         engine = {

@@ -4,12 +4,18 @@ authors' code does it."""
 from __future__ import annotations
 
 from collections.abc import Callable
+from contextlib import closing
 from dataclasses import replace
 
 from intercode.core.errors import GoldError
 from intercode.core.types import ExecResult, Rows, State, Task
 from intercode.environments.base.hashes import observation_hash
-from intercode.environments.sql.database_changes import compares_database, database_changes
+from intercode.environments.sql.database_changes import (
+    compared_result,
+    database_changes,
+    has_changed_tables,
+)
+from intercode.environments.sql.further_columns import accepts_further_columns, further_columns
 from intercode.environments.sql.row_order import rank_rows
 from intercode.sql import SqlSession
 from intercode.sql.base import ERROR_PREFIX, error_result
@@ -34,7 +40,7 @@ class SqlWorkspace:
         self, session: SqlSession, open_pristine: Callable[[], SqlSession], profile: SqlProfile
     ) -> None:
         self.session, self._open_pristine, self._profile = session, open_pristine, profile
-        self._gold_session: SqlSession | None = None
+        self._pristine_sessions: list[SqlSession] = []
         self._aborted = False
 
     @property
@@ -52,16 +58,16 @@ class SqlWorkspace:
 
     def open_pristine(self) -> SqlSession:
         """Open a session on the initial data. The caller closes it."""
-        self._gold_session = self._open_pristine()
+        session = self._open_pristine()
+        self._pristine_sessions.append(session)
         if self._aborted:
-            self._gold_session.abort()
-        return self._gold_session
+            session.abort()
+        return session
 
     def abort(self) -> None:
         self._aborted = True
-        for session in (self.session, self._gold_session):
-            if session is not None:
-                session.abort()
+        for session in (self.session, *self._pristine_sessions):
+            session.abort()
 
     def close(self) -> None:
         self.session.close()
@@ -78,24 +84,33 @@ class StandardSqlProfile:
         """Run one action."""
         return session.run(code, timeout)
 
-    def agent_state(self, last: ExecResult | None, task: Task, workspace: SqlWorkspace) -> State:
-        """Return the agent's last result, or the changes of its database if these are compared."""
+    def agent_state(
+        self,
+        last: ExecResult | None,
+        task: Task,  # noqa: ARG002
+        workspace: SqlWorkspace,
+    ) -> State:
+        """Return the agent's last result, and the changes of its database."""
         state = State(last.output, rows=last.rows) if last else State()
-        if not compares_database(task):
-            return state
-        pristine = workspace.open_pristine()
-        try:
-            return replace(state, rows=database_changes(workspace.session, pristine))
-        finally:
-            pristine.close()
+        if not has_changed_tables(workspace.session):
+            return replace(state, changes=())
+        with closing(workspace.open_pristine()) as pristine:
+            return replace(state, changes=database_changes(workspace.session, pristine))
 
     def gold_states(self, task: Task, workspace: SqlWorkspace) -> list[State]:
-        """Return the result of each gold. ``workspace`` is that of the episode."""
+        """Return what each gold returns, and what it changes if that is compared."""
         if self._golds is None:
-            find_state = _gold_changes if compares_database(task) else _gold_state
+            self._golds = []
             session = workspace.open_pristine()
             try:
-                self._golds = [find_state(task, gold, session) for gold in task.golds]
+                for gold in task.golds:
+                    if self._golds and has_changed_tables(session):
+                        session.close()
+                        session = workspace.open_pristine()
+                    self._golds.append(_gold_state(task, gold, session, workspace))
+            except BaseException:
+                self._golds = None
+                raise
             finally:
                 session.close()
         return self._golds
@@ -114,27 +129,21 @@ def _run_gold(task: Task, gold: str, session: SqlSession) -> ExecResult:
     return result
 
 
-def _gold_changes(task: Task, gold: str, session: SqlSession) -> State:
-    """Return what a gold changes in a copy of the session's database. Raises GoldError if it
-    fails."""
-    copy = session.snapshot().open_last()
-    try:
-        result = _run_gold(task, gold, copy)
-        return State(result.output, rows=database_changes(copy, session))
-    finally:
-        copy.close()
-
-
-def _gold_state(task: Task, gold: str, session: SqlSession) -> State:
-    """Return the result of a gold and the order that it asks for. Raises GoldError if it
-    fails."""
+def _gold_state(task: Task, gold: str, session: SqlSession, workspace: SqlWorkspace) -> State:
+    """Return the result of a gold with the order that it asks for, or what it changes. Raises
+    GoldError if it fails."""
     result = _run_gold(task, gold, session)
+    compared = compared_result(task)
+    if compared == "database" or (compared is None and has_changed_tables(session)):
+        with closing(workspace.open_pristine()) as pristine:
+            return State(result.output, changes=database_changes(session, pristine))
 
     def run(statement: str) -> Rows | None:
         return session.run(statement, GOLD_SECONDS).rows
 
     ranks = None if result.rows is None else rank_rows(gold, result.rows, run)
-    return State(result.output, rows=result.rows, ranks=ranks)
+    further = further_columns(gold, result.rows or (), run) if accepts_further_columns(task) else ()
+    return State(result.output, rows=result.rows, ranks=ranks, further=further)
 
 
 class OriginalSqlProfile:

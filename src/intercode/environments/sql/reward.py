@@ -7,21 +7,29 @@ both have.
 
 from __future__ import annotations
 
-import datetime
 import math
-from bisect import bisect_right, insort
 from collections import Counter
-from collections.abc import Hashable, Iterable, Sequence
+from collections.abc import Hashable, Iterable, Iterator, Sequence
 from dataclasses import replace
 from decimal import Decimal
-from itertools import pairwise
+from itertools import combinations, pairwise
 from typing import Any
 
 from intercode.core.types import Rows, Score, State, Task
+from intercode.environments.base.progress.partial import partial_credit, retained_share
+from intercode.environments.sql.change_progress import ChangeProgress
 from intercode.environments.sql.columns import find_columns, fixes_column_order
+from intercode.environments.sql.database_changes import Change, Changes
+from intercode.environments.sql.result_progress import ResultProgress
+from intercode.environments.sql.row_comparison import (
+    NormalRow,
+    common_rows,
+    count_inversions,
+    normalize_rows,
+    overlap,
+    rank_correlation,
+)
 
-_SIGNIFICANT_DIGITS = 10
-"""Significant digits in which numbers that are not whole have to agree."""
 _QUOTIENT_DIGITS = 4
 """Digits after the point that MySQL gives a quotient or an average of whole numbers."""
 
@@ -47,11 +55,11 @@ def _score_as_texts(agent: State, gold: State, *, ordered: bool) -> Score:
     if agent.rows is None or gold.rows is None:
         return Score(0.0, {"iou": 0.0}, {"fault": "no result to compare"})
     a, g = [str(row) for row in agent.rows], [str(row) for row in gold.rows]
-    iou, common = _overlap(a, g)
+    iou, common = overlap(a, g)
     parts = {"iou": iou}
     value = iou
     if ordered and common:
-        tau = tau_b(_common_rows(a, common), _common_rows(g, common))
+        tau = tau_b(common_rows(a, common), common_rows(g, common))
         if not math.isnan(tau):
             parts["tau"] = tau
             value = round(tau * iou * 100) / 100
@@ -59,7 +67,8 @@ def _score_as_texts(agent: State, gold: State, *, ordered: bool) -> Score:
 
 
 def standard(task: Task, agent: State, gold: State) -> Score:
-    """Return the paper's formula on typed values.
+    """Return 1 if the rows, or the changes of the database, are those of the gold, else how far the
+    agent came.
 
     Numbers are equal when they are the same number, whatever their type (to ten significant digits
     if they are not whole; to four digits after the point if MySQL has rounded one result so and the
@@ -68,9 +77,14 @@ def standard(task: Task, agent: State, gold: State) -> Score:
     (pairs in order - pairs out of order) / (pairs), 1 if there is no such pair.
 
     The columns may come in another order if the rows then are the gold's, unless the query fixes
-    their order (see columns.py). ``details["columns"]`` says which columns were compared.
+    their order (see columns.py). ``details["columns"]`` says which columns were compared. A task
+    may accept what the gold sorts, groups or filters by as further columns (further_columns.py).
+
+    If the gold changes the database, the rows that it adds and removes are compared instead of the
+    result. Below 1, doing nothing earns 0, and so does a database that is farther from the gold's
+    than the initial one. The page Partial credit describes the parts.
     """
-    return _score_rows(task, agent, gold, extra=False)
+    return _score(task, agent, gold, extra=False)
 
 
 def lenient(task: Task, agent: State, gold: State) -> Score:
@@ -79,20 +93,47 @@ def lenient(task: Task, agent: State, gold: State) -> Score:
     The rows of the chosen columns must be the gold's, as a multiset, and their order counts as in
     ``standard``. There may be three further columns for each row of the gold.
     """
-    return _score_rows(task, agent, gold, extra=True)
+    return _score(task, agent, gold, extra=True)
 
 
-def _score_rows(task: Task, agent: State, gold: State, *, extra: bool) -> Score:
+def _score(task: Task, agent: State, gold: State, *, extra: bool) -> Score:
+    if gold.changes is not None:
+        return _score_changes(agent.changes or (), gold.changes)
     if agent.rows is None or gold.rows is None:
         return Score(0.0, {"iou": 0.0}, {"fault": "no result to compare"})
-    if agent.rows is gold.rows and _is_sorted(gold.ranks or ()):
+    score = _score_rows(task, agent.rows, gold, extra=extra)
+    if score.success:
+        return score
+    progress = ResultProgress(agent.rows, gold.rows, gold.ranks)
+    destroyed = ChangeProgress(agent.changes or (), ()).destroyed
+    value = partial_credit(progress.share, right=progress.is_other_form)
+    details = {**score.details, "other_form": progress.is_other_form, "destroyed": destroyed}
+    return Score(round(value * retained_share(destroyed), 12), progress.parts, details)
+
+
+def _score_changes(agent: Changes, gold: Changes) -> Score:
+    details: dict[str, Any] = {"rows": len(agent), "gold_rows": len(gold)}
+    if {_exact(c) for c in agent} == {_exact(c) for c in gold}:
+        return Score(1.0, {"changes": 1.0}, details)
+    progress = ChangeProgress(agent, gold)
+    details["destroyed"] = progress.destroyed
+    value = partial_credit(progress.share) * retained_share(progress.destroyed)
+    return Score(round(value, 12), {"changes": max(progress.share, -1.0)}, details)
+
+
+def _exact(change: Change) -> tuple[str, str, str, int]:
+    return change.table, change.kind, repr(change.values), change.times
+
+
+def _score_rows(task: Task, rows: Rows, gold: State, *, extra: bool) -> Score:
+    """Return the paper's formula on typed values."""
+    assert gold.rows is not None
+    if rows is gold.rows and _is_sorted(gold.ranks or ()):
         return _full_score(len(gold.rows))
-    best = _best_score(task, agent.rows, gold, extra=extra)
-    if not best.success and (
-        _is_rounded(agent.rows, gold.rows) or _is_rounded(gold.rows, agent.rows)
-    ):
+    best = _best_score(task, rows, gold, extra=extra)
+    if not best.success and (_is_rounded(rows, gold.rows) or _is_rounded(gold.rows, rows)):
         rounded = replace(gold, rows=_round_fractions(gold.rows))
-        score = _best_score(task, _round_fractions(agent.rows), rounded, extra=extra)
+        score = _best_score(task, _round_fractions(rows), rounded, extra=extra)
         best = max(best, score, key=lambda found: found.value)
     return best
 
@@ -103,14 +144,30 @@ def _best_score(task: Task, rows: Rows, gold: State, *, extra: bool) -> Score:
     best = _compare_rows(a, g, gold.ranks)
     if best.success or fixes_column_order(task.query):
         return best
-    for columns in find_columns(a, g, extra=extra):
-        chosen = [tuple(row[n] for n in columns) for row in a]
-        score = _compare_rows(chosen, g, gold.ranks)
-        if score.value > best.value:
-            best = replace(score, details={**score.details, "columns": columns})
-        if best.success:
-            break
+    candidates: list[Sequence[NormalRow]] = [g, *_with_further_columns(a, g, gold)]
+    for wider in candidates:
+        for columns in find_columns(a, wider, extra=extra):
+            chosen = [tuple(row[n] for n in columns) for row in a]
+            score = _compare_rows(chosen, wider, gold.ranks)
+            if score.value > best.value:
+                best = replace(score, details={**score.details, "columns": columns})
+            if best.success:
+                return best
     return best
+
+
+def _with_further_columns(
+    a: Sequence[NormalRow], g: Sequence[NormalRow], gold: State
+) -> Iterator[list[NormalRow]]:
+    """Yield the gold's rows with as many of the columns that may stand beside them as the agent's
+    rows have."""
+    surplus = len(a[0]) - len(g[0]) if a and g else 0
+    if 0 < surplus <= len(gold.further):
+        columns = [
+            [value for (value,) in normalize_rows(tuple((v,) for v in c))] for c in gold.further
+        ]
+        for chosen in combinations(columns, surplus):
+            yield [(*row, *more) for row, *more in zip(g, *chosen, strict=True)]
 
 
 def _is_rounded(rows: Rows, others: Rows) -> bool:
@@ -135,8 +192,8 @@ def _round_fractions(rows: Rows) -> Rows:
 def _compare_rows(
     a: Sequence[Hashable], g: Sequence[Hashable], ranks: Sequence[int] | None
 ) -> Score:
-    iou, common = _overlap(a, g)
-    tau = 1.0 if ranks is None else _rank_correlation(a, g, ranks, common)
+    iou, common = overlap(a, g)
+    tau = 1.0 if ranks is None else rank_correlation(a, g, ranks, common)
     details = {"rows": len(a), "gold_rows": len(g), "common": sum(common.values())}
     return Score(round(iou * (tau + 1) / 2, 12), {"iou": iou, "tau": tau}, details)
 
@@ -149,82 +206,6 @@ def _full_score(count: int) -> Score:
     """Return the score of a result compared with itself, in the order asked for."""
     details = {"rows": count, "gold_rows": count, "common": count}
     return Score(1.0, {"iou": 1.0, "tau": 1.0}, details)
-
-
-def normalize_rows(rows: Rows) -> list[tuple[Hashable, ...]]:
-    """Return rows with their values in one form, so that equal values compare equal."""
-    return [tuple(map(_normalize_value, row)) for row in rows]
-
-
-def _normalize_value(value: Any) -> Hashable:
-    """Return a value's kind and the value in one form."""
-    if isinstance(value, bool | int | float | Decimal):
-        return "number", _normalize_number(value)
-    if isinstance(value, bytes | bytearray):
-        return "text", bytes(value).decode("utf-8", "surrogateescape")
-    if isinstance(value, datetime.datetime) and value.time() == datetime.time():
-        return "date", value.date().isoformat()
-    if isinstance(value, datetime.date | datetime.time):
-        return "date", value.isoformat()
-    if isinstance(value, set | frozenset):  # a driver returns these for MySQL's type SET
-        return "text", ",".join(sorted(map(str, value)))
-    return ("null", None) if value is None else ("text", str(value))
-
-
-def _normalize_number(value: bool | int | float | Decimal) -> int | float:
-    if isinstance(value, int):
-        return int(value)
-    if isinstance(value, Decimal):
-        return (
-            int(value)
-            if value.is_finite() and value == int(value)
-            else _round_significant(float(value))
-        )
-    return int(value) if value.is_integer() else _round_significant(value)
-
-
-def _round_significant(value: float) -> float:
-    rounded = float(f"{value:.{_SIGNIFICANT_DIGITS}g}")
-    return int(rounded) if rounded.is_integer() else rounded
-
-
-def _overlap(a: Sequence[Hashable], g: Sequence[Hashable]) -> tuple[float, Counter[Hashable]]:
-    """Return the intersection over union of two multisets (1 if both are empty), and the
-    intersection."""
-    left, right = Counter(a), Counter(g)
-    common, union = left & right, left | right
-    return (common.total() / union.total() if union else 1.0), common
-
-
-def _common_rows(rows: Iterable[Any], common: Counter[Hashable]) -> list[Any]:
-    """Return the first rows of each kind, as many as are common, in their order."""
-    left = Counter(common)
-    out = []
-    for row in rows:
-        if left[row] > 0:
-            left[row] -= 1
-            out.append(row)
-    return out
-
-
-def _rank_correlation(
-    a: Sequence[Hashable],
-    g: Sequence[Hashable],
-    ranks: Sequence[int],
-    common: Counter[Hashable],
-) -> float:
-    """Return τ of the common rows in the agent's order against the gold's ranks.
-
-    Equal rows are paired in their order, which is the pairing with the best score.
-    """
-    ranks_by_row: dict[Hashable, list[int]] = {}
-    for row, rank in zip(g, ranks, strict=True):
-        ranks_by_row.setdefault(row, []).append(rank)
-    queues = {row: iter(found) for row, found in ranks_by_row.items()}
-    order = [next(queues[row]) for row in _common_rows(a, common)]
-    ties = sum(n * (n - 1) // 2 for n in Counter(order).values())
-    pairs = len(order) * (len(order) - 1) // 2 - ties
-    return 1.0 if not pairs else 1.0 - 2.0 * count_inversions(order) / pairs
 
 
 def tau_b(x: Sequence[str], y: Sequence[str]) -> float:
@@ -247,16 +228,6 @@ def tau_b(x: Sequence[str], y: Sequence[str]) -> float:
     balance = pairs - x_ties - y_ties + _count_tied_pairs(zip(x, y, strict=True)) - 2 * discordant
     value = balance / math.sqrt(pairs - x_ties) / math.sqrt(pairs - y_ties)
     return min(1.0, max(-1.0, value))
-
-
-def count_inversions(values: Iterable[str | int]) -> int:
-    """Return the number of pairs in falling order. Equal values do not count."""
-    seen: list[str | int] = []
-    count = 0
-    for value in values:
-        count += len(seen) - bisect_right(seen, value)
-        insort(seen, value)
-    return count
 
 
 def _count_tied_pairs(values: Iterable[Hashable]) -> int:

@@ -13,7 +13,7 @@ from itertools import pairwise
 from typing import NamedTuple
 
 from intercode.core.types import Rows
-from intercode.environments.sql.reward import normalize_rows
+from intercode.environments.sql.row_comparison import normalize_rows
 
 _TOKEN = re.compile(
     r"(?P<comment>--[^\n]*|\#[^\n]*|/\*.*?\*/)"
@@ -21,16 +21,18 @@ _TOKEN = re.compile(
     r"|(?P<word>[\w$@.]+)|(?P<other>\S)",
     re.DOTALL,
 )
-_SET_OPERATORS = frozenset({"UNION", "INTERSECT", "EXCEPT", "MINUS"})
+SET_OPERATORS = frozenset({"UNION", "INTERSECT", "EXCEPT", "MINUS"})
 _AFTER_ORDER_BY = frozenset({"LIMIT", "OFFSET", "FETCH", "FOR", "INTO", "PROCEDURE", "LOCK", ";"})
 _MIN_ORDERED_ROWS = 2
-_SELECT_MODIFIERS = frozenset({"DISTINCT", "DISTINCTROW", "ALL", "SQL_NO_CACHE", "STRAIGHT_JOIN"})
+SELECT_MODIFIERS = frozenset({"DISTINCT", "DISTINCTROW", "ALL", "SQL_NO_CACHE", "STRAIGHT_JOIN"})
 
 RunStatement = Callable[[str], Rows | None]
 """Executes another statement in addition to the gold. Returns its rows, or None if it fails."""
 
 
-class _Token(NamedTuple):
+class SqlToken(NamedTuple):
+    """A word, a sign, a text, or a pair of brackets with its content."""
+
     text: str
     start: int
     end: int
@@ -102,28 +104,28 @@ def _parse_order_by(gold: str) -> tuple[list[int | None], str | None] | None:
     """
     if "ORDER" not in gold.upper():
         return None
-    top = _top_level_tokens(gold)
+    top = top_level_tokens(gold)
     at = max(
         (n for n, t in enumerate(top[:-1]) if _matches_words(top, n, "ORDER", "BY")), default=None
     )
-    if at is None or any(t.upper in _SET_OPERATORS for t in top[at:]):
+    if at is None or any(t.upper in SET_OPERATORS for t in top[at:]):
         return None
     ends = [n for n in range(at + 2, len(top)) if top[n].upper in _AFTER_ORDER_BY]
     keys = [
-        _without_direction(k) for k in _split_at_commas(top[at + 2 : min(ends, default=len(top))])
+        without_direction(k) for k in split_at_commas(top[at + 2 : min(ends, default=len(top))])
     ]
     select = next((n for n, t in enumerate(top) if t.upper == "SELECT"), 0)
     head = next((n for n in range(select, at) if top[n].upper == "FROM"), at)
     first = select + 1
-    while first < head and top[first].upper in _SELECT_MODIFIERS:
+    while first < head and top[first].upper in SELECT_MODIFIERS:
         first += 1
-    names = [_column_names(item) for item in _split_at_commas(top[first:head])]
+    names = [_column_names(item) for item in split_at_commas(top[first:head])]
     columns = [_find_column(_normalized_text(key), names) for key in keys]
     if all(column is not None for column in columns):
         return columns, None
-    plain = not any(t.upper in _SET_OPERATORS for t in top) and top[
+    plain = not any(t.upper in SET_OPERATORS for t in top) and top[
         select + 1
-    ].upper not in _SELECT_MODIFIERS - {"ALL"}
+    ].upper not in SELECT_MODIFIERS - {"ALL"}
     if not plain:
         return columns, None
     missing = [key for key, column in zip(keys, columns, strict=True) if column is None]
@@ -134,9 +136,9 @@ def _parse_order_by(gold: str) -> tuple[list[int | None], str | None] | None:
     ], f"{gold[:end]}{added} {gold[end:]}"
 
 
-def _top_level_tokens(text: str) -> list[_Token]:
+def top_level_tokens(text: str) -> list[SqlToken]:
     """Return the tokens. A pair of brackets with its content is one token."""
-    out: list[_Token] = []
+    out: list[SqlToken] = []
     depth = start = 0
     for match in _TOKEN.finditer(text):
         if match.lastgroup == "comment":
@@ -148,19 +150,19 @@ def _top_level_tokens(text: str) -> list[_Token]:
         elif token == ")" and depth:
             depth -= 1
             if depth == 0:
-                out.append(_Token(text[start : match.end()], start, match.end()))
+                out.append(SqlToken(text[start : match.end()], start, match.end()))
         elif depth == 0:
-            out.append(_Token(token, *match.span()))
+            out.append(SqlToken(token, *match.span()))
     return out
 
 
-def _matches_words(tokens: list[_Token], at: int, *words: str) -> bool:
+def _matches_words(tokens: list[SqlToken], at: int, *words: str) -> bool:
     return tuple(t.upper for t in tokens[at : at + len(words)]) == words
 
 
-def _split_at_commas(tokens: list[_Token]) -> list[list[_Token]]:
+def split_at_commas(tokens: list[SqlToken]) -> list[list[SqlToken]]:
     """Return the parts between commas."""
-    out: list[list[_Token]] = [[]]
+    out: list[list[SqlToken]] = [[]]
     for token in tokens:
         if token.text == ",":
             out.append([])
@@ -169,15 +171,16 @@ def _split_at_commas(tokens: list[_Token]) -> list[list[_Token]]:
     return [part for part in out if part]
 
 
-def _without_direction(key: list[_Token]) -> list[_Token]:
+def without_direction(key: list[SqlToken]) -> list[SqlToken]:
+    """Return a key of ORDER BY without ASC or DESC."""
     return key[:-1] if len(key) > 1 and key[-1].upper in ("ASC", "DESC") else key
 
 
-def _normalized_text(tokens: list[_Token]) -> str:
+def _normalized_text(tokens: list[SqlToken]) -> str:
     return "".join("".join(t.text.replace("`", "").lower().split()) for t in tokens)
 
 
-def _column_names(item: list[_Token]) -> set[str]:
+def _column_names(item: list[SqlToken]) -> set[str]:
     """Return the names by which a result column can be called: its expression, alias and bare
     name."""
     names = {_normalized_text(item)}
@@ -203,14 +206,14 @@ def _is_star(name: str) -> bool:
 
 def without_limit(gold: str) -> str | None:
     """Return the statement without its outermost LIMIT, or None if it has none."""
-    limits = [token for token in _top_level_tokens(gold) if token.upper == "LIMIT"]
+    limits = [token for token in top_level_tokens(gold) if token.upper == "LIMIT"]
     return gold[: limits[-1].start].rstrip() if limits else None
 
 
 def subqueries(statement: str) -> list[str]:
     """Return the queries in brackets, at any depth, as statements of their own."""
     queries = []
-    for token in _top_level_tokens(statement):
+    for token in top_level_tokens(statement):
         inner = token.text[1:-1].strip()
         if token.text.startswith("(") and inner:
             queries += [inner] if inner.upper().startswith(("SELECT", "WITH", "(")) else []

@@ -14,7 +14,7 @@ from intercode.core.types import FileEntry, State, Trajectory
 from intercode.environments.base.env import SUBMIT, InterCodeEnv
 from intercode.environments.base.progress.files import same_entry
 from intercode.environments.base.sandboxed_env import SandboxedEnv
-from intercode.environments.sql.reward import normalize_rows
+from intercode.environments.sql.row_comparison import normalize_rows
 from intercode.evaluation.replay.file_contents import compare_contents
 from intercode.evaluation.replay.recorded_environments import ReplayOptions, open_recorded_env
 from intercode.evaluation.replay.regrade import play_again
