@@ -5,11 +5,13 @@ from __future__ import annotations
 import json
 import re
 from collections import Counter
+from importlib import resources
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+import intercode
 from intercode.core.errors import DataError, UnknownNameError, UsageError
 from intercode.datasets import load
 from intercode.datasets.hidden_tests import find_entry_point
@@ -177,3 +179,54 @@ def test_the_entry_is_the_outermost_function() -> None:
     found = find_entry_point(gold, ["assert alias(P(3))"], "root = inner(P(1))", "x")
     assert (found.name, found.signatures) == ("alias", ("alias", "class P", "inner(x)"))
     assert find_entry_point(gold, ["assert drive(1)"], "def drive(x): return P(x)", "x").name == "P"
+
+
+LISTING = json.loads(
+    resources.files("intercode.datasets").joinpath("python/mbpp_verified.json").read_text()
+)
+LUCKY = {
+    69: "def is_sublist(l, s): return ''.join(map(str, s)) in ''.join(map(str, l))",
+    204: "def count(s, c): return s.lower().count(c.lower())",
+    818: "def lower_ctr(s): return len(s) - sum(c.isupper() for c in s)",
+    37: "def sort_mixed_list(l): return [1, 10, 12, 19, 'blue', 'green', 'green', 'red', 'white']",
+    203: "def hamming_Distance(a, b): return 2",
+    339: "def find_Divisor(a, b): return 2",
+    667: "def Check_Vow(s, vowels): return 2",
+    674: "def remove_duplicate(s): return 'Python Exercises Practice Solution'",
+}
+"""Wrong programs that pass the tests of the dataset."""
+
+
+def test_the_verified_part_is_listed_with_reasons() -> None:
+    include, exclude = LISTING["include"], LISTING["exclude"]
+    assert {*include, *exclude} == {f"mbpp/{n}" for n in range(1, 975)}
+    assert len(exclude) <= 0.03 * 974
+    assert all(re.fullmatch(r"(wrong-gold|ambiguous): \S.+", why) for why in exclude.values())
+    entries = {name: entry for name, entry in include.items() if entry}
+    assert set(entries) == {f"mbpp/{n}" for n in LUCKY}
+    for entry in entries.values():
+        assert bool(entry.get("repair")) == ("gold" in entry) and entry["tests_reason"]
+
+
+def test_the_verified_part_has_further_tests(data: Path) -> None:
+    dataset, whole = load("mbpp:verified"), {task.id: task for task in load("mbpp").tasks}
+    assert dataset.hash == LISTING["hash"]
+    assert len(load("mbpp:verified-test")) == sum(11 <= int(n.split("/")[1]) <= 510
+                                                  for n in LISTING["include"])  # fmt: skip
+    for task in dataset.tasks:
+        more = tuple(LISTING["include"][task.id].get("tests", ()))
+        assert task.data["tests"] == (*whole[task.id].data["tests"], *more)
+        assert task.data["notes"] == whole[task.id].data["notes"], "no further test is shown"
+
+
+@pytest.mark.sandbox
+def test_programs_that_were_right_by_luck_fail_in_the_verified_part(data: Path) -> None:
+    for name, paid in (("mbpp", True), ("mbpp:verified", False)):
+        with intercode.make("python", load(name), image="host") as env:
+            for number, code in LUCKY.items():
+                env.reset(options={"task": f"mbpp/{number}"})
+                env.step(code)
+                assert env.score().success == paid, (name, number)
+                if not paid:
+                    env.step(env.task.golds[0])
+                    assert env.score().success, number

@@ -11,10 +11,11 @@ from intercode.core.errors import DataError, UsageError
 from intercode.core.types import Dataset, Task
 from intercode.datasets import files
 
-_FOLDERS = {"nl2bash": "bash", "spider": "sql"}
+_FOLDERS = {"nl2bash": "bash", "spider": "sql", "mbpp": "python"}
 _REPLACED = ("gold", "setup", "cwd")
 """Fields of a task that a repair replaces."""
-_NOTES = ("repair", "also_reason", "compare")
+_LISTS = ("also", "tests")
+_NOTES = ("repair", "also_reason", "compare", "tests_reason")
 """Keys that go to the task's ``data``."""
 
 
@@ -39,8 +40,8 @@ def verified_tasks(name: str, tasks: list[Task], listing: Path | None = None) ->
 
     An entry may have ``also`` (further golds) with ``also_reason`` (why they are right, too),
     ``compare`` (see environments/bash/reward.py), and for a repaired task ``repair`` (the reason)
-    with what replaces the task's own: ``gold``, ``setup``, ``cwd``. Repairs are part of the
-    dataset's hash.
+    with what replaces the task's own: ``gold``, ``setup``, ``cwd``. ``tests`` are further hidden
+    tests, with ``tests_reason``. Repairs and tests are part of the dataset's hash.
 
     Raises UsageError if there is no list, DataError when the list omits a task, names an unknown
     one or names one twice, or when its ``hash`` is not that of the selected tasks.
@@ -70,20 +71,22 @@ def verified_tasks(name: str, tasks: list[Task], listing: Path | None = None) ->
 
 def _apply_entry(task: Task, entry: Any, where: str) -> Task:
     """Return a task with the further golds and the repair that an entry of a list gives it."""
-    golds = entry.get("also", []) if isinstance(entry, dict) else None
-    if not isinstance(golds, list):
+    lists = {key: entry.get(key, []) for key in _LISTS} if isinstance(entry, dict) else {}
+    if not lists or not all(isinstance(found, list) for found in lists.values()):
         raise DataError(f'{where}: expected {{"also": [...]}}, not {entry!r}')
-    texts = {key: value for key, value in entry.items() if key != "also"}
+    golds, tests = lists["also"], lists["tests"]
+    texts = {key: value for key, value in entry.items() if key not in _LISTS}
     for key, value in texts.items():
         if key not in (*_REPLACED, *_NOTES) or not isinstance(value, str):
-            known = ", ".join(("also", *_REPLACED, *_NOTES))
+            known = ", ".join((*_LISTS, *_REPLACED, *_NOTES))
             raise DataError(f"{where}: {key!r} must be one of {known}, with a text: {value!r}")
     replaced = {key: texts[key] for key in _REPLACED if key in texts}
     if replaced and "repair" not in texts:
         raise DataError(f"{where}: {', '.join(replaced)} needs 'repair' with the reason")
     notes = {key: texts[key] for key in _NOTES if key in texts}
     also = tuple(files.gold_text(gold, where) for gold in golds)
-    return replace(task, **replaced, also=also, data={**task.data, **notes})
+    more = {"tests": (*task.data["tests"], *map(str, tests))} if tests else {}
+    return replace(task, **replaced, also=also, data={**task.data, **more, **notes})
 
 
 def _section(content: Any, key: str, path: Path) -> dict[str, Any]:

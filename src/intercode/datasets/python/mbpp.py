@@ -16,6 +16,7 @@ from intercode.datasets import files
 from intercode.datasets.data_files import find_data_file
 from intercode.datasets.hidden_tests import find_entry_point
 from intercode.datasets.python.call_forms import UNCLEAR_TASKS, describe_call_form
+from intercode.datasets.verified import verified_tasks
 
 IMAGE = "recipe:python"
 SPLITS = {
@@ -27,8 +28,9 @@ SPLITS = {
 """The benchmark's own splits: its task ids."""
 SANITIZED = "sanitized"
 ORIGINAL = "original"
+VERIFIED = "verified"
 SUBSETS = (
-    *SPLITS, *(f"{version}{part}" for version in (SANITIZED, ORIGINAL)
+    *SPLITS, *(f"{version}{part}" for version in (SANITIZED, ORIGINAL, VERIFIED)
                for part in ("", *(f"-{split}" for split in SPLITS))),
 )  # fmt: skip
 _FILE = "python/mbpp/ic_mbpp.json"
@@ -43,6 +45,8 @@ def load(subset: str | None = None) -> Dataset:
     ``prompt``, ``test``, ``validation`` and ``train`` are the benchmark's splits. ``sanitized``:
     the 427 tasks whose queries and tests the benchmark's authors revised. ``original``: all of
     MBPP, without the tests that ``mbpp`` shows where a query does not say what they need.
+    ``verified``: all but the tasks whose tests are wrong or can be read in two ways, with further
+    tests where wrong programs pass those of the dataset.
     ``sanitized-test`` and such are splits of these.
 
     ``Task.data`` holds ``task_id``; ``entry``, the name that the tests call; ``tests``, a tuple of
@@ -56,7 +60,7 @@ def load(subset: str | None = None) -> Dataset:
     if subset is not None and subset not in SUBSETS:
         raise unknown_name_error("subset of mbpp", subset, list(SUBSETS))
     version, _, split = (subset or "").rpartition("-")
-    if split in (SANITIZED, ORIGINAL):
+    if split in (SANITIZED, ORIGINAL, VERIFIED):
         version, split = split, ""
     sanitized = version == SANITIZED
     wanted = (_SANITIZED_NAME, *_SANITIZED_FILES) if sanitized else ("mbpp", _FILE)
@@ -65,6 +69,8 @@ def load(subset: str | None = None) -> Dataset:
         _task(_in_authors_layout(row) if sanitized else row, version, f"{path}, row {n}")
         for n, row in enumerate(files.read_json_rows(path))
     ]
+    if version == VERIFIED:
+        tasks = verified_tasks("mbpp", tasks)
     chosen = [t for t in tasks if not split or t.data["task_id"] in SPLITS[split]]
     label = f"mbpp:{subset}" if subset else "mbpp"
     return Dataset(label, "python", tuple(chosen), image=IMAGE)
