@@ -54,5 +54,20 @@ def test_labels_of_two_people_are_joined(tmp_path: Path, monkeypatch: pytest.Mon
         label_set.join(argparse.Namespace(logs=[], out=tmp_path / "out"))
 
 
+def test_two_versions_of_a_scoring_are_compared_by_best_rewards() -> None:
+    versions = importlib.import_module("scoring_versions")
+    before = versions.Graded("sql-2", {("a", 0): 1.0, ("b", 1): 0.5, ("c", 2): 0.0})
+    now = versions.Graded("sql-3", {("a", 0): 1.0, ("b", 1): 0.4, ("c", 2): 1.0})
+    line = versions.line(Path("log.json"), before, now)
+    assert line == "| `log` | sql-2, sql-3 | 3 | 1, 2 | 0.50, 0.80 | 1 | 0 | 2 |"
+
+
+def test_doing_nothing_is_played_in_suites_and_families() -> None:
+    doing_nothing = importlib.import_module("doing_nothing")
+    assert list(doing_nothing.rewards("starter:sql", 1)) == ["starter:sql"]
+    (family,) = doing_nothing.rewards("families:sql/change-prices", 2).values()
+    assert len(family) == 10 and all(value == 0 for _, value in family)
+
+
 def _write(path: Path, rows: list[dict[str, object]]) -> None:
     path.write_text("".join(json.dumps(row) + "\n" for row in rows), encoding="utf-8")
