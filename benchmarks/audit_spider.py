@@ -123,7 +123,7 @@ def kinds_of(reason: str) -> list[str]:
     return [kind] if colon else reason.split(", ")
 
 
-BESIDE = "what the gold sorts, groups or filters by may stand beside what it selects"
+BESIDE = "what the gold sorts, groups or filters by can stand beside what it selects"
 MEANINGS = {
     **FAULT_KINDS, **NOTE_KINDS, "fails": "the gold ends with an error",
     "engines-differ": "the two engines give different results",
