@@ -6,9 +6,12 @@ from pathlib import Path
 
 import pytest
 
+from intercode.cli import main
+from intercode.core.config import EvalConfig
 from intercode.core.errors import TaskImageError
 from intercode.environments.harbor.artifacts import is_excluded
 from intercode.environments.harbor.env import HarborEnv
+from intercode.evaluation.evaluate.run import evaluate
 from support.harbor import STEPS_TOML, write_steps_task, write_task
 
 pytestmark = pytest.mark.sandbox
@@ -88,6 +91,19 @@ def test_a_step_may_have_a_separate_verifier(tmp_path: Path) -> None:
         env.step("submit")
         rewards = {name: r["reward"] for name, r in env.score().details["steps"].items()}
         assert rewards == {"one": 1.0, "two": 0.0, "three": 1.0}
+
+
+def test_a_report_says_whose_verifiers_ran_among_the_agents_files(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    separate = "[verifier]\nenvironment_mode = 'separate'\n"
+    for name, toml in (("shared", ""), ("own", separate)):
+        folder = write_task(tmp_path / name, **{"task.toml": toml or "version = '1.0'\n"})
+        out = tmp_path / f"run-{name}"
+        evaluate(EvalConfig(f"harbor:{folder}", "noop", out=out), quiet=True)
+        assert main(["report", str(out)]) == 0
+        noted = "the verifiers of 1 tasks ran among" in " ".join(capsys.readouterr().out.split())
+        assert noted == (name == "shared")
 
 
 def test_collect_commands_precede_a_shared_verifier(tmp_path: Path) -> None:

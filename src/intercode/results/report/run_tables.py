@@ -98,6 +98,7 @@ def _dataset_tables(name: str, result_sets: Sequence[ResultSet]) -> list[Table]:
     with_image = [e for e in result_sets if e.environment != "sql"]
     if reason := why_not_comparable(e.episodes[0] for e in with_image):
         notes.append(f"not comparable: {reason}.")
+    notes += _unprotected_note(result_sets)
     notes += mixed_conditions_warning(result_sets) + different_tasks_warning(result_sets)
     table = Table(
         name, f"{name}: success, % [95 % interval]", columns,
@@ -183,6 +184,19 @@ def _action_errors_note(result_sets: Sequence[ResultSet]) -> list[str]:
         f"action errors (an action caused an exception while the machine worked; not solved, and "
         f"not played again): {len(errors)} ({listed}). They may be faults of InterCode: `intercode "
         "show RUN TASK` prints the trace."
+    ]
+
+
+def _unprotected_note(result_sets: Sequence[ResultSet]) -> list[str]:
+    """Return the note on verifiers that the agent's files can deceive, if there are any."""
+    counts = (e.episodes[0].run.get("unprotected_verifiers") for e in result_sets)
+    most = max((count for count in counts if isinstance(count, int)), default=0)
+    if not most:
+        return []
+    return [
+        f"not protected: the verifiers of {most} tasks ran among the agent's files, which can forge "
+        "their rewards; a verifier with a sandbox of its own is protected "
+        '(environment_mode = "separate" and artifacts in the task.toml).'
     ]
 
 
