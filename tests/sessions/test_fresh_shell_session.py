@@ -138,7 +138,7 @@ def test_separate_stderr(sandbox: BaseSandbox, kind: Any) -> None:
     assert late.timed_out and (late.output, late.stderr) == ("", "a\n")
     assert session.run("true", 20).stderr == ""
     session.run("set -x", 20)
-    assert session.run("echo traced", 20).stderr == "++ echo traced\n"
+    assert session.run("echo traced", 20).stderr == "+ echo traced\n"
     session.close()
     merged = kind(sandbox)
     assert merged.run("echo a; echo b >&2; echo c", 20).output == "a\nb\nc\n"

@@ -194,8 +194,8 @@ def _unprotected_note(result_sets: Sequence[ResultSet]) -> list[str]:
     if not most:
         return []
     return [
-        f"not protected: the verifiers of {most} tasks ran among the agent's files, which can forge "
-        "their rewards; a verifier with a sandbox of its own is protected "
+        f"not protected: the verifiers of {most} tasks ran among the agent's files, which can "
+        "forge their rewards; a verifier with a sandbox of its own is protected "
         '(environment_mode = "separate" and artifacts in the task.toml).'
     ]
 
