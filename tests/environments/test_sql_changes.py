@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 import intercode
+from intercode.core.errors import DataError
 from intercode.core.types import Dataset, Task
 from intercode.environments.sql.database_changes import is_write
 from intercode.environments.sql.env import SqlEnv
@@ -108,6 +109,18 @@ def test_two_golds_that_write_start_from_the_same_data(tmp_path: Path) -> None:
             env.reset()
             env.step(action)
             assert env.score().value == value, action
+
+
+def test_an_unknown_comparison_is_an_error(tmp_path: Path) -> None:
+    task = Task("t", "q", "SELECT 1", database=shop_in(tmp_path), data={"compare": "databse"})
+    with (
+        intercode.make("sql", Dataset("shop", "sql", (task,))) as env,
+        pytest.raises(
+            DataError, match=r"t: 'compare' must be one of database, result, .*'databse'"
+        ),
+    ):
+        env.reset()
+        env.score()
 
 
 def test_what_an_answer_destroys_counts_against_it(env: SqlEnv) -> None:
