@@ -47,7 +47,8 @@ def values(session: SqlSession, expression: str, rows: str = "id = 1") -> list[o
     ("CONCAT(123456789012345678e0)", "1.2345678901234568e17"),
     ("FORMAT(2.5, 4294967295)", "3"), ("FIELD('0x', 5, 0)", 2), ("FIELD(NULL, NULL)", 0),
     ("FIELD('B', 'a', 'b')", 2), ("FIELD(vbin, 'x', vbin)", 2), ("SOUNDEX('äpfel')", "ä140"),
-    ("JSON_EXTRACT('\"text\"', '$[0]')", '"text"'), ("WEEK('2020-06-15', NULL)", 24),
+    ("JSON_EXTRACT('\"text\"', '$[0]')", '"text"'), ("JSON_EXTRACT('[1]', '$[3]')", None),
+    ("JSON_EXTRACT('{\"a\": null}', '$.a')", "null"), ("WEEK('2020-06-15', NULL)", 24),
     ("YEARWEEK('2020-06-15', NULL)", 202024),
 ])  # fmt: skip
 def test_numbers(session: SqlSession, expression: str, value: object) -> None:
@@ -99,6 +100,15 @@ def test_null_makes_doubles_and_dates_take_times(session: SqlSession) -> None:
     ("DATE '2024-02-29' - INTERVAL '1:2' YEAR_MONTH", dt.date(2022, 12, 29)),
     ("'2001-02-03' NOT BETWEEN '99-12-31' AND da", 0), ("'10' BETWEEN '9' AND 11", 1),
     ("y >= dt3", 0), ("dt3 > 20010203040506", 1),
+    ("dt + INTERVAL 1.5 YEAR", dt.datetime(2003, 2, 3, 4, 5, 6)),
+    ("dt + INTERVAL '1.5' YEAR", dt.datetime(2002, 2, 3, 4, 5, 6)),
+    ("dt + INTERVAL 2.5e0 DAY", dt.datetime(2001, 2, 5, 4, 5, 6)),
+    ("CONCAT(TIME '00:00:00.5')", "00:00:00.5"), ("tm + TIME '00:00:00.5'", D("101112.5")),
+    ("CONCAT(TIMESTAMP '2020-01-01 10:00:00.25')", "2020-01-01 10:00:00.25"),
+    ("tm < '100:00:00'", 1), ("tm > '-01:00:00'", 1), ("tm2 BETWEEN tm AND '100:00:00'", 1),
+    ("TIMEDIFF(tm, '12:00:00') < '00:00:00'", 1), ("y = 1", 1), ("y > 2.5", 0), ("y < '50%'", 1),
+    ("y BETWEEN 1 AND 30", 1), ("y IN (1, 99)", 1), ("INSTR(l, 'n')", 2),
+    ("INSTR(CAST('Äb' AS CHAR), 'a')", 1),
 ])  # fmt: skip
 def test_dates_and_times(session: SqlSession, expression: str, value: object) -> None:
     assert values(session, expression) == [value]
@@ -145,3 +155,9 @@ def test_an_average_of_64_bit_integers_keeps_their_digits(session: SqlSession) -
 def test_a_set_operation_fills_binary_strings(session: SqlSession, other: str, width: int) -> None:
     query = f"SELECT bn FROM t WHERE id = 1 UNION ALL SELECT {other} FROM t WHERE id = 1 LIMIT 1"
     assert session.run(query, 10.0).rows == ((b"AB".ljust(width, b"\0"),),)
+
+
+def test_negative_times_are_in_order(session: SqlSession) -> None:
+    assert values(session, "INSTR(l, 'a')", "id = 5") == [0]  # latin1_swedish_ci
+    query = "SELECT id, TIMEDIFF(tm, '12:00:00') AS a FROM t WHERE id < 4 ORDER BY a"
+    assert [row[0] for row in session.run(query, 10.0).rows or ()] == [3, 1, 2]

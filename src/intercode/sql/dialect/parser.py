@@ -291,6 +291,21 @@ def _mark_function_calls(
             Token(TokenType.VAR, f"{FUNCTION_MARK}{name_.text.upper()}_LITERAL", *place),
             Token(_OPEN, "(", *place), text_, Token(_CLOSE, ")", *place),
         ]  # fmt: skip
+    return _bracket_interval_numbers(out)
+
+
+def _bracket_interval_numbers(tokens: list[Token]) -> list[Token]:
+    """Return the tokens with brackets around a fraction after INTERVAL, which would be a string."""
+    if not any(t.token_type == TokenType.INTERVAL for t in tokens):
+        return tokens
+    out: list[Token] = []
+    for token in tokens:
+        number = token.token_type == TokenType.NUMBER and not token.text.isdigit()
+        if number and out and out[-1].token_type == TokenType.INTERVAL:
+            place = (token.line, token.col, token.start, token.end)
+            out += [Token(_OPEN, "(", *place), token, Token(_CLOSE, ")", *place)]
+        else:
+            out.append(token)
     return out
 
 

@@ -29,7 +29,7 @@ from intercode.sql.embedded.compile.conversions import (
 )
 from intercode.sql.embedded.compile.item_text import item_text
 from intercode.sql.embedded.compile.scope import Expression, Scope
-from intercode.sql.embedded.compile.strict_values import divisor, whole_number
+from intercode.sql.embedded.compile.strict_values import divisor
 
 ExpressionCompiler = Callable[[exp.Expr, Scope], Expression]
 _BIT_OPERATORS: dict[type[exp.Expr], str] = {
@@ -234,8 +234,8 @@ def add_interval(
     amount = make(interval.this, scope)
     clock = any(w in unit for w in ("HOUR", "MINUTE", "SECOND"))
     size = as_text(amount) if "_" in unit else amount
-    if "_" not in unit and unit != "SECOND" and amount.type.kind == "string":
-        size = replace(amount, sql=whole_number(amount.sql, "INTEGER"))
+    if "_" not in unit and unit != "SECOND":
+        size = as_integer(amount)
     name = "time_add" if base.type.kind == "time" else "date_add"
     text = base if base.type.moment else as_moment_text(base)
     sql = f"mysql_{name}({text.sql}, {size.sql}, '{unit}', {sign})"

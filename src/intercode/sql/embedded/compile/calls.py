@@ -113,6 +113,8 @@ def simple_call(name: str, args: list[Expression], text: str = "") -> Expression
     sql = f"{function.sqlite_name}({', '.join(parts)})"
     if name in _OF_SECONDS:
         result = replace(result, scale=_fraction_digits(args[-1].type))
+    if name == "TIMESTAMP":
+        result = replace(result, scale=max(a.type.moment * (a.type.scale or 0) for a in args))
     aggregate = any(a.aggregate for a in args)
     return Expression(sql, replace(result, nullable=True), aggregate=aggregate)
 
@@ -179,7 +181,7 @@ def _trim(node: exp.Trim, scope: Scope, make: ExpressionCompiler) -> Expression:
     (this, chars), kind = as_texts([make(node.this, scope), chars])
     kind = kind if kind.binary else this.type
     side = (node.args.get("position") or "BOTH").upper()
-    kind = replace(kind, plain=min(kind.plain, 2 if what is None else 0))
+    kind = replace(kind, plain=min(kind.plain, 2 if what is None else 0), fixed=False)
     return Expression(f"mysql_trim({this.sql}, {chars.sql}, '{side}')", kind.as_nullable())
 
 
@@ -189,7 +191,7 @@ def _substring(node: exp.Substring, scope: Scope, make: ExpressionCompiler) -> E
     for name in ("start", "length"):
         if node.args.get(name) is not None:
             parts.append(as_integer(make(node.args[name], scope)))
-    kind = replace(parts[0].type, plain=0, precision=0)
+    kind = replace(parts[0].type, plain=0, precision=0, fixed=False)
     return Expression(f"mysql_substring({', '.join(p.sql for p in parts)})", kind.as_nullable())
 
 

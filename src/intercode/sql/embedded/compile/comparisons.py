@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import re
+from dataclasses import replace
+
 from sqlglot import exp
 
 from intercode.sql.dialect.errors import mysql_error
 from intercode.sql.embedded.catalog.collations import collate_clause
 from intercode.sql.embedded.catalog.moments import read_moment
 from intercode.sql.embedded.catalog.types import BOOL, DATETIME, NOT_NULL_BOOL, NUMERIC_KINDS
+from intercode.sql.embedded.catalog.values import leading_number
 from intercode.sql.embedded.compile.arithmetic import ExpressionCompiler
 from intercode.sql.embedded.compile.conversions import (
     as_bytes,
@@ -16,6 +20,8 @@ from intercode.sql.embedded.compile.conversions import (
     as_text,
     as_texts,
     quote_text,
+    time_order,
+    value_constant,
 )
 from intercode.sql.embedded.compile.scope import Expression, Scope
 
@@ -50,11 +56,29 @@ def align_types(
     if a.moment or b.moment:
         return (*_align_temporal(left, right), "")
     if a.number or b.number:
+        left, right = _year_constant(left, right), _year_constant(right, left)
         return as_compared_number(left), as_compared_number(right), ""
     (left, right), kind = as_texts([left, right])
     if kind.binary:
         return as_bytes(left), as_bytes(right), ""
     return left, right, collate_clause(ordered, left.type, right.type)
+
+
+_COLUMN = re.compile(r"""\w+\.(\w+|"[^"]*")$""")
+
+
+def _year_constant(ex: Expression, other: Expression) -> Expression:
+    """Return a constant that is compared with a YEAR column as the year that the column would
+    hold."""
+    if other.type.kind != "year" or not _COLUMN.match(other.sql):
+        return ex
+    if not isinstance(ex.literal, (str, int, float)):
+        return ex
+    text = isinstance(ex.literal, str)
+    year = round(leading_number(ex.literal) if isinstance(ex.literal, str) else ex.literal)
+    if not (0 <= year < 100 and (year or text)):
+        return ex
+    return value_constant(year + (2000 if year < 70 else 1900))
 
 
 def align_three(values: list[Expression]) -> list[Expression]:
@@ -92,7 +116,13 @@ def _align_temporal(left: Expression, right: Expression) -> tuple[Expression, Ex
             moment = read_moment(ex.literal)
             if moment is not None and moment.time != "00:00:00":
                 kind = "datetime"
-    return as_temporal(left, kind), as_temporal(right, kind)
+    left, right = as_temporal(left, kind), as_temporal(right, kind)
+    if kind != "time":
+        return left, right
+    a, b = time_order(left), time_order(right)
+    if (a == left.sql) != (b == right.sql):
+        a, b = f"mysql_time_order({left.sql})", f"mysql_time_order({right.sql})"
+    return replace(left, sql=a), replace(right, sql=b)
 
 
 def _compare_rows(op: str, left: Expression, right: Expression) -> Expression:

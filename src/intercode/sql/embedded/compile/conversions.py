@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import re
 from dataclasses import replace
 from decimal import Decimal
 from typing import Any
@@ -169,7 +170,18 @@ def sort_expression(ex: Expression) -> str:
         return enum_index(ex)
     if isinstance(ex.literal, int):  # SQLite would take it for the position of a column
         return f"({ex.sql} + 0)"
+    if ex.type.kind == "time":
+        return time_order(ex)
     return as_number(ex).sql if ex.type.wrapped else ex.sql + collate_clause(True, ex.type)
+
+
+def time_order(ex: Expression) -> str:
+    """Return the SQL by which a time is compared. As texts, times below zero and from 100 hours
+    have another order; columns and most constants have none of them."""
+    return ex.sql if _SHORT_TIME.match(ex.sql) else f"mysql_time_order({ex.sql})"
+
+
+_SHORT_TIME = re.compile(r"""'\d\d:[\d:.]*'$|\w+\.(\w+|"[^"]*")$""")
 
 
 def as_bytes(ex: Expression) -> Expression:
@@ -192,7 +204,7 @@ def as_text(ex: Expression) -> Expression:
         return ex
     if kind.bits:
         size = -(-kind.bits // 8)
-        made = replace(BYTES, precision=size, nullable=kind.nullable)
+        made = replace(BYTES, precision=size, nullable=kind.nullable, strong=True)
         return Expression(f"mysql_bit_bytes({ex.sql}, {size})", made, aggregate=ex.aggregate)
     if kind.wrapped:
         return Expression(f"mysql_unsigned_text({ex.sql})", replace(STRING, precision=20, plain=2))
@@ -288,7 +300,10 @@ def as_temporal(ex: Expression, kind: str, strict: bool = True) -> Expression:
     numeric = ex.type.number and not ex.type.wrapped and not checks_conversions()
     if numeric and kind != "time" and not strict:
         return Expression(f"mysql_number_moment({ex.sql}, '{kind}')", target)
-    text = as_clock_text(ex) if kind == "time" else as_moment_text(ex)
+    if kind == "time":
+        text = as_clock_text(ex)
+    else:
+        text = as_text(ex) if ex.type.number else as_moment_text(ex)
     if strict and not ex.type.moment:  # in a comparison, what is no date is before all dates
         return Expression(f"mysql_compared_moment({text.sql}, '{kind}')", target)
     return Expression(f"mysql_{kind}({text.sql})", target)
@@ -304,7 +319,9 @@ def _temporal_constant(value: str, kind: str, target: Type, strict: bool) -> Exp
         if moment is not None and (moment.clean or not strict):
             text = moment.date if kind == "date" else moment.text
     if text is not None:
-        target = replace(target, scale=6 if "." in text else 0, nullable=False)
+        fraction = re.search(r"\.(\d+)", value) if "." in text else None
+        scale = min(6, len(fraction[1])) if fraction else 0
+        target = replace(target, scale=scale, nullable=False)
         return Expression(quote_text(text), target)
     if strict:
         raise mysql_error(1525, kind.upper(), value)
@@ -398,8 +415,9 @@ MOMENTS_OF_DAYS = frozenset(name for name, kind in _MOMENT_TYPES.items() if kind
 def _cast_to_temporal(ex: Expression, name: str, sizes: list[int]) -> Expression:
     if name in _MOMENT_TYPES:
         kind = _MOMENT_TYPES[name]
-        digits = sizes[0] if sizes else 0
         found = as_temporal(ex, kind, strict=False)
+        literal = name.startswith("TIMESTAMP")  # TIMESTAMP '2020-06-15 12:30:45.5'
+        digits = sizes[0] if sizes else literal * (found.type.scale or 0)
         target = replace(found.type, scale=digits)
         if kind == "date" or (found.type.scale == 0 and ex.type.moment):
             return Expression(found.sql, target)

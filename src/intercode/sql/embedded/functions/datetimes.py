@@ -16,6 +16,7 @@ from intercode.sql.embedded.catalog.moments import (
     read_parts,
     read_time,
     rounded,
+    time_microseconds,
     time_text,
     with_fraction,
 )
@@ -147,6 +148,12 @@ def number_moment(value: float, kind: str) -> str | None:
 def round_moment(value: str, digits: int) -> str | None:
     """Return a moment with so many digits of its fraction."""
     return rounded(value, digits)
+
+
+@internal("time_order")
+def time_order(value: str) -> int:
+    """Return the microseconds of a time."""
+    return time_microseconds(value)
 
 
 @internal("moment_text")

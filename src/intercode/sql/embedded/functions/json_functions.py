@@ -8,6 +8,8 @@ from typing import Any
 from intercode.sql.embedded.catalog.types import BOOL, INT, JSON, STRING
 from intercode.sql.embedded.functions.registry import TEXT, scalar
 
+_MISSING = object()
+
 
 @scalar("JSON_EXTRACT", args=[TEXT, TEXT], returns=JSON)
 def json_extract(text: str, path: str) -> str | None:
@@ -16,10 +18,11 @@ def json_extract(text: str, path: str) -> str | None:
     for part in path.removeprefix("$").replace("[", ".[").split(".")[1:]:
         if part.startswith("["):
             value = value if isinstance(value, list) else [value]  # another value is its own [0]
-            value = value[int(part[1:-1])]
+            at = int(part[1:-1])
+            value = value[at] if at < len(value) else _MISSING
         else:
-            value = value.get(part.strip('"')) if isinstance(value, dict) else None
-        if value is None:
+            value = value.get(part.strip('"'), _MISSING) if isinstance(value, dict) else _MISSING
+        if value is _MISSING:
             return None
     return json.dumps(value, ensure_ascii=False)
 

@@ -204,7 +204,7 @@ MAX_PACKET = 64 << 20
 
 def fold(text: str, collation: Collation) -> str:
     """Return a string as searches compare it: by ``uca`` too, one weight per character."""
-    return weights(text, "bin" if collation == "bin" else "general")
+    return weights(text, "general" if collation == "uca" else collation)
 
 
 @scalar("LOCATE", args=[TEXT, TEXT, OPTIONAL_INTEGER], returns=INT, collated=True)
