@@ -80,23 +80,28 @@ def score_states(
     no Score, or one that is not from 0 to 1; the rewards of this package may exceed that range as
     the verifiers of their tasks do."""
     score: object = function(task, agent, gold)
-    where = f"the reward {name} returned {score!r:.200} for {task.id}"
+
+    def where() -> str:
+        return f"the reward {name} returned {score!r:.200} for {task.id}"
+
     if not isinstance(score, Score):
         given = float(score) if isinstance(score, int | float) and 0 <= score <= 1 else "VALUE"
         raise UsageError(
-            f"{where}, which is of type {type(score).__name__}: return a Score, as in "
+            f"{where()}, which is of type {type(score).__name__}: return a Score, as in "
             f"intercode.core.Score({given}), with a value from 0 to 1, where 1 is solved"
         )
     numbers_of = {"value": score.value}
     if not isinstance(score.parts, Mapping) or not isinstance(score.details, Mapping):
-        raise UsageError(f"{where}: its parts and details are dictionaries, {{}} if there are none")
+        raise UsageError(
+            f"{where()}: its parts and details are dictionaries, {{}} if there are none"
+        )
     for what, number in {**{f"part {k}": v for k, v in score.parts.items()}, **numbers_of}.items():
         if not isinstance(number, numbers.Real) or not math.isfinite(number):
-            raise UsageError(f"{where}: its {what} must be a finite number, not {number!r}")
+            raise UsageError(f"{where()}: its {what} must be a finite number, not {number!r}")
     own = (getattr(function, "__module__", None) or "").partition(".")[0] == "intercode"
     if not own and not -_ROUNDING <= score.value <= 1 + _ROUNDING:
         raise UsageError(
-            f"{where}: its value must be from 0 to 1, where 1 is solved; scale it to that range"
+            f"{where()}: its value must be from 0 to 1, where 1 is solved; scale it to that range"
         )
     return _with_plain_numbers(score)
 

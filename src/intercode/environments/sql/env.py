@@ -141,8 +141,9 @@ class SqlEnv(InterCodeEnv):
         return self._workspace_around(self._open_session(task), task)
 
     def _open_session(self, task: Task) -> SqlSession:
+        cache = cache_root()
         for folder in DATABASE_FOLDERS:
-            mark_in_use(cache_root(), folder)
+            mark_in_use(cache, folder)
         return self._engine.open(_database(task), self.limits)
 
     def _workspace_around(self, session: SqlSession, task: Task) -> SqlWorkspace:
