@@ -62,6 +62,7 @@ def _near(ours: str, theirs: str, share: float) -> bool:
 
 
 _WORDINGS: tuple[tuple[str, str], ...] = (
+    (r"your MariaDB server version", "your MySQL server version"),
     (r"Cannot execute statement in a READ ONLY transaction$", r"\g<0>."),
     (r"in '?SELECT'?( is ambiguous)?$", r"in 'field list'\1"),
     (r"in '?WHERE'?( is ambiguous)?$", r"in 'where clause'\1"),
@@ -88,11 +89,18 @@ def worded(output: str, ours: str) -> str:
     kind = re.search(r"Truncated incorrect (DOUBLE|INTEGER) value", ours)
     if kind is not None:
         output = re.sub(r"(?<=Truncated incorrect )DECIMAL(?= value)", kind[1], output)
+    found, ours_near = _NEAR.search(output), _NEAR.search(ours)
+    if found is not None and ours_near is not None:
+        theirs_text, text = found[1].removesuffix("..."), ours_near[1]
+        # MariaDB reads a sign before it stops, and shows dots behind a text that it cuts
+        if text in (theirs_text, theirs_text[: len(text)]) or text[1:].startswith(theirs_text):
+            return ours
     if "for column" not in ours:
         output = re.sub(r"(Incorrect \w+ value: '.*') for column .* at row \d+$", r"\1", output)
     return output
 
 
+_NEAR = re.compile(r"syntax to use near '(.*)' at line \d+$", re.S)
 _OUT_OF_RANGE = (f"{_ERROR}BIGINT", f"{_ERROR}DECIMAL", f"{_ERROR}DOUBLE")
 
 

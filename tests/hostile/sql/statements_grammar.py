@@ -41,7 +41,7 @@ class Statements:
         self._makers: list[tuple[int, Callable[[], list[str]]]] = [
             (30, self.values), (10, self.functions), (14, self.clauses), (10, self.groups),
             (8, self.windows), (8, self.joins), (8, self.subqueries), (5, self.set_operations),
-            (8, self.writes), (3, self.settings), (3, self.tables),
+            (8, self.writes), (3, self.settings), (3, self.tables), (2, self.mistakes),
         ]  # fmt: skip
 
     def case(self) -> list[str]:
@@ -259,6 +259,14 @@ class Statements:
             look = [look[0], *look[:0:-1]] if look[0].startswith("SELECT ROW") else look
             return [begin, statement, look[0], "ROLLBACK", "SET autocommit=1"]
         return [begin, statement, *look, "ROLLBACK", "SET autocommit=1"]
+
+    def mistakes(self) -> list[str]:
+        """A query with a mistake in its syntax, whose error quotes the text from there."""
+        maker = self.rng.choice((self.clauses, self.groups, self.joins, self.subqueries))
+        words = maker()[0].split(" ")
+        at = self.rng.randrange(1, len(words))
+        wrong = self.rng.choice(("FROM", "WHERE", ")", "= =", "ORDER", "SELECT", ",", "1 2", "BY"))
+        return [" ".join([*words[:at], wrong, *words[at:]])]
 
     def settings(self) -> list[str]:
         """Transactions, savepoints and settings."""
