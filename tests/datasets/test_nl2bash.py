@@ -125,7 +125,7 @@ def test_a_repair_replaces_parts_of_a_task_and_changes_the_hash(made: Path) -> N
     assert len(hashes) == 5
     for broken, message in [
         ({"gold": "echo"}, "gold needs 'repair'"),
-        ({"stup": "N=2"}, "'stup' must be one of also, gold, setup"),
+        ({"stup": "N=2"}, "'stup' must be one of also, tests, gold, setup"),
         ({**entry, "setup": 2}, "'setup' must be one of .* with a text: 2"),
     ]:
         with pytest.raises(DataError, match=message):

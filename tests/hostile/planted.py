@@ -119,7 +119,7 @@ class Planted:
         eventually(
             lambda: not any(members(space) for space in self.spaces - self.excluded),
             "the processes of closed sandboxes have ended",
-            lambda: "; ".join(line for space in self.spaces for line in _states(space)),
+            details=lambda: "; ".join(line for space in self.spaces for line in _states(space)),
         )
 
     def _put_away(self) -> None:

@@ -157,7 +157,7 @@ def test_a_container_with_a_changed_merged_directory_is_replaced_by_a_new_one(
     with open_one(container_engine, layers=layers) as sandbox:
         assert sandbox.supervisor_pid != first and sandbox.run(show).output == shown
         sandbox.run(["touch", "/data/dir/new"])
-        with pytest.raises(SandboxError, match="a directory shows that its entries were changed"):
+        with pytest.raises(SandboxError, match="shows that its entries were changed"):
             sandbox.recycle()
 
 

@@ -9,6 +9,7 @@
 #include <fcntl.h>
 #include <limits.h>
 #include <linux/limits.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/xattr.h>
@@ -21,6 +22,7 @@
 
 static int64_t newest_change;  /* the latest change time set here */
 static bool keeps_traces;  /* a restored directory has another shape than at the start */
+static char traced[PATH_MAX];  /* its path */
 
 static struct timespec to_timespec(int64_t nanoseconds) {
     return (struct timespec){nanoseconds / NANOSECONDS, nanoseconds % NANOSECONDS};
@@ -269,6 +271,7 @@ static int remove_other_shapes(const struct differences *differences, bool remak
             *again = true;
         } else {
             keeps_traces = true;
+            snprintf(traced, sizeof traced, "%s", d->path);
         }
     }
     return result;
@@ -299,7 +302,7 @@ int roll_back(bool recycles) {
     if (result) return -1;
     wait_clock_tick(newest_change);
     if (recycles && keeps_traces)
-        return errno = EBUSY, fail("a directory shows that its entries were changed");
+        return errno = EBUSY, fail("the directory /%s shows that its entries were changed", traced);
     return 0;
 }
 
