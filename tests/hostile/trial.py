@@ -62,8 +62,8 @@ class Trial:
         assert isinstance(sandbox, SupervisedSandbox)
         self.supervisor, self.temporary = sandbox.supervisor_pid, sandbox.shown_path("/tmp")
         space = space_of(sandbox)
+        session = BashSession(sandbox)
         try:
-            session = BashSession(sandbox)
             try:
                 self.act(session)
             except SandboxLostError as e:
@@ -76,7 +76,8 @@ class Trial:
                 self.planted.excluded.add(space)
             raise
         finally:
-            self.timed(sandbox.close, 0.0, "closing the sandbox")
+            self.timed(sandbox.close, 0.0, "closing the sandbox")  # while the shell runs
+            session.close()
         self.nothing_left(space)
         assert self.planted.secret not in self.printed, "a planted secret was read"
         assert self.planted.mark not in self.printed, "the other sandbox was read"

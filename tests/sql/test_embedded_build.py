@@ -9,6 +9,8 @@ from pathlib import Path
 import pytest
 
 from intercode.core.errors import DataError
+from intercode.core.types import DatabaseSpec
+from intercode.sql import open_engine
 from intercode.sql.dump.literals import parse_insert
 from intercode.sql.dump.reader import read_statements
 from intercode.sql.embedded.load import build
@@ -122,3 +124,18 @@ def test_rows_are_in_primary_key_order(tmp_path: Path) -> None:
     with sqlite3.connect(found.file("d")) as connection:
         rows = connection.execute("SELECT a, b FROM t ORDER BY rowid").fetchall()
     assert rows == [("a", 1), ("A", 2), ("b", 1)]
+
+
+def test_a_relative_path_is_one_of_the_working_directory(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    engine = open_engine("embedded")
+    for name in ("first", "second"):
+        folder = tmp_path / name
+        folder.mkdir()
+        written(folder, f"CREATE DATABASE d; USE d; CREATE TABLE {name} (id INT);")
+        monkeypatch.chdir(folder)
+        session = engine.open(DatabaseSpec("mysql-dump", Path("dump.sql"), "d"))
+        assert session.run("SHOW TABLES", 10.0).output == f"[('{name}',)]"
+        session.close()
+    engine.close()

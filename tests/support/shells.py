@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 
 import pytest
 
@@ -24,5 +24,5 @@ def shell(tier: str, **limits: float) -> Iterator[tuple[BaseSandbox, BashSession
         if back_end.is_container():
             raise
         pytest.skip(f"{e}")
-    with sandbox:
-        yield sandbox, BashSession(sandbox)
+    with sandbox, closing(BashSession(sandbox)) as session:
+        yield sandbox, session

@@ -83,7 +83,7 @@ class Terminal:
 
     def _pump(self) -> bool:
         """Read the available output; return False at the end."""
-        if not select.select([self._fd], [], [], 0.05)[0]:
+        if not _has_input(self._fd):
             return True
         try:
             data = os.read(self._fd, 1 << 16)
@@ -103,3 +103,10 @@ class Terminal:
             os.kill(self.pid, 9)
             os.waitpid(self.pid, 0)
         os.close(self._fd)
+
+
+def _has_input(fd: int) -> bool:
+    """Wait up to 50 ms for something to read. ``select`` refuses numbers of 1,024 and more."""
+    wait = select.poll()
+    wait.register(fd, select.POLLIN)
+    return bool(wait.poll(50))

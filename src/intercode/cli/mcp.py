@@ -89,5 +89,6 @@ def _serve_http(args: argparse.Namespace, server: EnvironmentServer) -> None:
         host, port = listener.getsockname()[:2]
         check_exposure(host, token)
         url = f"http://{host_and_port(host, port)}{PATH}"
+        web = uvicorn.Server(uvicorn.Config(app, log_level="warning"))
         print(f"serving {args.environment} at {url}; Ctrl-C ends it", flush=True)
-        uvicorn.Server(uvicorn.Config(app, log_level="warning")).run(sockets=[listener])
+        web.run(sockets=[listener])

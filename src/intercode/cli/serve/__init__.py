@@ -111,7 +111,8 @@ def _serve(args: argparse.Namespace, given: dict[str, Any]) -> int:
             args.snapshots,
         )  # fmt: skip
         at = host_and_port(host, port)
-        print(f"serving {args.environment} at http://{at}; Ctrl-C ends it", flush=True)
+        server = uvicorn.Server(uvicorn.Config(served, log_level="warning"))
         with suppress(KeyboardInterrupt):
-            uvicorn.Server(uvicorn.Config(served, log_level="warning")).run(sockets=[listener])
+            print(f"serving {args.environment} at http://{at}; Ctrl-C ends it", flush=True)
+            server.run(sockets=[listener])
     return 0

@@ -121,7 +121,7 @@ class MysqlEngine:
                 f"the engine mysql reads dumps in MySQL's dialect, not {database.kind}: "
                 "take engine='sqlite' or 'embedded' for this dataset"
             )
-        running = self._server(database.path)
+        running = self._server(database.path.absolute())
         pristine = running.pristine.get(database.name.lower())
         if pristine is None:
             known = ", ".join(sorted(running.pristine))
