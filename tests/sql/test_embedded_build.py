@@ -137,5 +137,7 @@ def test_a_relative_path_is_one_of_the_working_directory(
         monkeypatch.chdir(folder)
         session = engine.open(DatabaseSpec("mysql-dump", Path("dump.sql"), "d"))
         assert session.run("SHOW TABLES", 10.0).output == f"[('{name}',)]"
+        monkeypatch.chdir(tmp_path)  # a worker that begins now has another directory
+        assert session.run(f"SELECT SLEEP(0), COUNT(*) FROM {name}", 10.0).output == "[(0, 0)]"
         session.close()
     engine.close()

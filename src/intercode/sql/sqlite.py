@@ -308,7 +308,7 @@ class SqliteEngine:
             )
         if not database.path.is_file():
             raise DataError(f"{database.path}: there is no such database file")
-        return SqliteSession(database.path.absolute(), database.name, limits, self._bounded, saved)
+        return SqliteSession(database.path, database.name, limits, self._bounded, saved)
 
     def close(self) -> None:
         """Do nothing: the engine holds no resources."""

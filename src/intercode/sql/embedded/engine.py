@@ -61,7 +61,7 @@ class EmbeddedEngine:
                 "use engine='sqlite' for SQLite files"
             )
         databases, name = (
-            self._caches.databases_of(database.path.absolute(), build_databases),
+            self._caches.databases_of(database.path, build_databases),
             database.name.lower(),
         )
         if name not in databases.catalog.databases:

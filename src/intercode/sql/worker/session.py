@@ -11,6 +11,7 @@ from __future__ import annotations
 import threading
 from collections.abc import Mapping
 from contextlib import suppress
+from dataclasses import replace
 from typing import Any, Protocol
 
 from intercode.core.errors import EnvironmentStateError
@@ -301,7 +302,7 @@ class GuardedEngine:
 
     def open(self, database: DatabaseSpec, limits: SqlLimits = SqlLimits()) -> GuardedSession:  # noqa: B008
         """Open a session on pristine data."""
-        return GuardedSession(self._local, self._variables, database, limits)
+        return GuardedSession(self._local, self._variables, _located(database), limits)
 
     def unpack(
         self, database: DatabaseSpec, limits: SqlLimits, packed: PackedState
@@ -310,4 +311,11 @@ class GuardedEngine:
         trust."""
         content, name = packed
         saved = None if content is None else Saved(content)
-        return GuardedSnapshot(self._local, self._variables, database, limits, saved, name)
+        return GuardedSnapshot(
+            self._local, self._variables, _located(database), limits, saved, name
+        )
+
+
+def _located(database: DatabaseSpec) -> DatabaseSpec:
+    """Return the database with its whole path: a worker may have another working directory."""
+    return replace(database, path=database.path.absolute())
