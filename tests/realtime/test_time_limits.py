@@ -6,6 +6,7 @@ import re
 import sqlite3
 import time
 from collections.abc import Iterator
+from contextlib import closing
 from pathlib import Path
 
 import pytest
@@ -41,8 +42,8 @@ def session(sandbox: BaseSandbox) -> Iterator[PythonSession]:
 
 @pytest.fixture
 def shell() -> Iterator[BashSession]:
-    with open_test_sandbox() as opened:
-        yield BashSession(opened)
+    with open_test_sandbox() as opened, closing(BashSession(opened)) as session:
+        yield session
 
 
 @pytest.mark.sandbox

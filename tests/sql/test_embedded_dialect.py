@@ -5,14 +5,13 @@ from __future__ import annotations
 import datetime
 from collections.abc import Iterator
 from decimal import Decimal
-from pathlib import Path
 from typing import Any
 
 import pytest
 
-from intercode.core.types import DatabaseSpec
-from intercode.sql import SqlSession, open_engine
+from intercode.sql import SqlSession
 from intercode.sql.embedded.execute.state import DEFAULT_MODES
+from support.sql_engines import embedded_session
 
 DUMP = """
 CREATE DATABASE `zoo` DEFAULT CHARACTER SET utf8mb4;
@@ -39,13 +38,8 @@ D = Decimal
 
 @pytest.fixture(scope="module")
 def zoo(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SqlSession]:
-    path: Path = tmp_path_factory.mktemp("zoo") / "zoo.sql"
-    path.write_text(DUMP, "utf-8")
-    engine = open_engine("embedded")
-    session = engine.open(DatabaseSpec("mysql-dump", path, "zoo"))
-    yield session
-    session.close()
-    engine.close()
+    with embedded_session(tmp_path_factory.mktemp("zoo"), DUMP, "zoo") as session:
+        yield session
 
 
 def rows(session: SqlSession, code: str) -> list[tuple[Any, ...]]:

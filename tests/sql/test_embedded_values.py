@@ -8,13 +8,12 @@ from __future__ import annotations
 import datetime as dt
 from collections.abc import Iterator
 from decimal import Decimal
-from pathlib import Path
 
 import pytest
 
 from hostile.sql.tables import DUMP
-from intercode.core.types import DatabaseSpec
-from intercode.sql import SqlSession, open_engine
+from intercode.sql import SqlSession
+from support.sql_engines import embedded_session
 
 D = Decimal
 E = "Error executing query: "
@@ -22,13 +21,8 @@ E = "Error executing query: "
 
 @pytest.fixture(scope="module")
 def session(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SqlSession]:
-    path: Path = tmp_path_factory.mktemp("d") / "d.sql"
-    path.write_text(DUMP, "utf-8")
-    engine = open_engine("embedded")
-    opened = engine.open(DatabaseSpec("mysql-dump", path, "d"))
-    yield opened
-    opened.close()
-    engine.close()
+    with embedded_session(tmp_path_factory.mktemp("d"), DUMP, "d") as opened:
+        yield opened
 
 
 def values(session: SqlSession, expression: str, rows: str = "id = 1") -> list[object]:

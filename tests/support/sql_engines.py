@@ -2,8 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import closing, contextmanager
+from pathlib import Path
+
 import pytest
 
+from intercode.core.types import DatabaseSpec
 from intercode.sql import SqlEngine, SqlSession, open_engine
 from support import requirements
 
@@ -19,6 +24,19 @@ def engine_or_skip(kind: str, dsn: str | None = None) -> SqlEngine:
     if kind == "mysql" and dsn is None:
         requirements.require("mysql")
     return open_engine(kind, dsn)
+
+
+@contextmanager
+def embedded_session(folder: Path, dump: str, name: str) -> Iterator[SqlSession]:
+    """Open a session of the embedded engine on database ``name`` of a dump, which is written to a
+    file in ``folder``."""
+    path = folder / f"{name}.sql"
+    path.write_text(dump, "utf-8")
+    with (
+        closing(open_engine("embedded")) as engine,
+        closing(engine.open(DatabaseSpec("mysql-dump", path, name))) as session,
+    ):
+        yield session
 
 
 def shown(session: SqlSession, code: str, timeout: float = 10.0) -> str:

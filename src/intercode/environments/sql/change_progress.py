@@ -78,6 +78,11 @@ class _Row:
     change: Change
     is_initial: bool
 
+    @property
+    def group(self) -> str:
+        """Its key as text, or without one its first value."""
+        return repr(self.change.key or self.change.values[:1])
+
     def distance(self, other: _Row) -> float:
         """Return the share of values that differ, 2 for rows that cannot be one row changed."""
         ours, theirs = self.change.values, other.change.values
@@ -107,14 +112,10 @@ def _alike(
     """Yield the pairs that can be one row: whether their keys differ, and their distance."""
     pairs: Iterable[tuple[int, int]] = product(range(len(surplus)), range(len(missing)))
     if len(surplus) * len(missing) > _MAX_PAIRS:
-        places = defaultdict(list)
+        groups = defaultdict(list)
         for j, row in enumerate(missing):
-            places[repr(row.change.key or row.change.values[:1])].append(j)
-        pairs = (
-            (i, j)
-            for i, row in enumerate(surplus)
-            for j in places[repr(row.change.key or row.change.values[:1])][:_MAX_SAME]
-        )
+            groups[row.group].append(j)
+        pairs = ((i, j) for i, row in enumerate(surplus) for j in groups[row.group][:_MAX_SAME])
     for i, j in pairs:
         far = surplus[i].distance(missing[j])
         if far <= 1:

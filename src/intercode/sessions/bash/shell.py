@@ -192,13 +192,13 @@ class Shell:
 
     def _source(self, code: str) -> str:
         """Return a script that sources some code, which it finds at the script's path."""
-        if self._code is not None and self._code.fill(_encode(f"{code}\n")):
-            pass
-        elif self._sandbox.opens_descriptors:
+        data = _encode(f"{code}\n")
+        in_pipe = self._code is not None and self._code.fill(data)
+        if not in_pipe and self._sandbox.opens_descriptors:
             word = secrets.token_hex(8)
             return f"{self._source_command} {SCRIPT_FD}<<'{word}'\n{code}\n{word}\n"
-        else:
-            self._sandbox.write_source(_encode(f"{code}\n"))
+        if not in_pipe:
+            self._sandbox.write_source(data)
         return f"{self._source_command}\n"
 
     def _is_complete(self, code: str, timeout: float) -> bool:
@@ -425,7 +425,9 @@ class _CodePipe:
             written = os.write(writer, data)
         finally:
             os.close(writer)
-        return written == len(data) or (self._empty() and False)
+        if written < len(data):
+            self._empty()  # a part of an action is not run
+        return written == len(data)
 
     def _empty(self) -> bool:
         for _ in range(self._MAX_READS):  # a process of the agent may go on writing

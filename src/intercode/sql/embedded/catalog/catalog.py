@@ -14,6 +14,11 @@ def quote_identifier(name: str) -> str:
     return '"' + name.replace('"', '""') + '"'
 
 
+def quote_table(database: str, name: str) -> str:
+    """Quote the name of a table of a database for SQLite's SQL."""
+    return f"{quote_identifier(database)}.{quote_identifier(name)}"
+
+
 @dataclass(frozen=True, slots=True)
 class Column:
     """A column of a table.

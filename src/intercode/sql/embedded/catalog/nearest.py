@@ -4,7 +4,6 @@ not fit."""
 from __future__ import annotations
 
 import datetime as dt
-import re
 from decimal import Decimal
 from typing import Any
 
@@ -17,8 +16,8 @@ from intercode.sql.embedded.catalog.values import (
     MAX_DOUBLE,
     MAX_FLOAT,
     default_value,
-    moment_text,
     number_prefix,
+    plain_moment,
     to_stored,
 )
 
@@ -36,9 +35,7 @@ def nearest_value(value: Any, column: Column, row: int = 1) -> Any:
     if value is None:
         return implicit_default(column)
     if isinstance(value, (dt.date, dt.timedelta)):
-        value = moment_text(value)
-        if column.type.number and column.type.kind != "year":
-            value = Decimal(re.sub(r"[-: ]", "", value))
+        value = plain_moment(value, column)
     if column.declared.startswith("bit("):
         below = not isinstance(value, (int, str, bytes)) and value < 0
         return 0 if below else (1 << int(column.declared[4:-1])) - 1

@@ -138,9 +138,7 @@ def to_stored(value: Any, column: Column, row: int = 1) -> Any:
         return None
     kind = column.type
     if isinstance(value, (dt.date, dt.timedelta)):
-        value = moment_text(value)
-        if kind.number and kind.kind != "year":
-            value = Decimal(re.sub(r"[-: ]", "", value))
+        value = plain_moment(value, column)
     if column.declared.startswith("bit("):
         return _stored_bits(value, column, row)
     if isinstance(value, BinaryNumber) and kind.number:
@@ -158,8 +156,14 @@ def to_stored(value: Any, column: Column, row: int = 1) -> Any:
     return _stored_text(value, column, row)
 
 
-def moment_text(value: dt.date | dt.timedelta) -> str:
-    """Return a moment of Python as MySQL's text."""
+def plain_moment(value: dt.date | dt.timedelta, column: Column) -> str | Decimal:
+    """Return a moment of Python as MySQL's text, or for a column of numbers as its digits."""
+    text = _moment_text(value)
+    is_number = column.type.number and column.type.kind != "year"
+    return Decimal(re.sub(r"[-: ]", "", text)) if is_number else text
+
+
+def _moment_text(value: dt.date | dt.timedelta) -> str:
     if isinstance(value, dt.timedelta):
         return time_text(value // dt.timedelta(microseconds=1))
     return value.isoformat(" ") if isinstance(value, dt.datetime) else value.isoformat()

@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from intercode.sql.dialect.errors import mysql_error, unsupported
-from intercode.sql.embedded.catalog.catalog import Column, Table, quote_identifier
+from intercode.sql.embedded.catalog.catalog import Column, Table, quote_identifier, quote_table
 from intercode.sql.embedded.catalog.table_layout import store_in_key_order
 from intercode.sql.embedded.catalog.table_statements import (
     AlteredTable,
@@ -35,9 +35,7 @@ def alter_table(code: str, session: SessionContext) -> None:
             raise unsupported("RENAME of a table that foreign keys point to")
     with write_transaction(session, database) as connection:
         rows = migrate_rows(connection, database, table, plan, session.compile_context().now)
-        connection.execute(
-            f"DROP TABLE {quote_identifier(database)}.{quote_identifier(table.name)}"
-        )
+        connection.execute(f"DROP TABLE {quote_table(database, table.name)}")
         after = rebuild_table(connection, database, after, rows)
     if after.name != table.name:
         record_drop(session, database, table.name)
@@ -58,7 +56,7 @@ def migrate_rows(
     after, origins = plan.table, plan.origins
     names = [c.name for c in before.columns]
     column_list = ", ".join(quote_identifier(n) for n in names)
-    source = f"{quote_identifier(database)}.{quote_identifier(stored_name or before.name)}"
+    source = quote_table(database, stored_name or before.name)
     rows = connection.execute(f"SELECT {column_list} FROM {source} ORDER BY rowid").fetchall()
     out = []
     for row_number, row in enumerate(rows, 1):

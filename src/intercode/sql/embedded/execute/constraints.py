@@ -11,7 +11,7 @@ from sqlglot import exp
 
 from intercode.sql.dialect.errors import StatementError, mysql_error, unsupported
 from intercode.sql.dialect.parser import FUNCTION_MARK, parse
-from intercode.sql.embedded.catalog.catalog import Column, Table, quote_identifier
+from intercode.sql.embedded.catalog.catalog import Column, Table, quote_identifier, quote_table
 from intercode.sql.embedded.catalog.collations import collate_clause
 from intercode.sql.embedded.catalog.values import result_converter, to_stored
 from intercode.sql.embedded.compile.expressions import compile_condition, compile_scalar
@@ -114,7 +114,7 @@ def _compute_column(
     source = scope.sources[0]
     compiled = compile_scalar(expression, scope)
     read = result_converter(compiled.type)
-    target = f"{quote_identifier(database)}.{quote_identifier(table.name)}"
+    target = quote_table(database, table.name)
     for place in _where_clauses(rowids, source):
         rows = connection.execute(
             f"SELECT {source.alias}.rowid, {compiled.sql} FROM {source.sql()}{place}"
@@ -143,7 +143,7 @@ def rows_with_same_key(
         tests = " AND ".join(
             f"{quote_identifier(c.name)} = ?{collate_clause(False, c.type)}" for c in columns
         )
-        target = f"{quote_identifier(database)}.{quote_identifier(table.name)}"
+        target = quote_table(database, table.name)
         for (rowid,) in connection.execute(f"SELECT rowid FROM {target} WHERE {tests}", values):
             if rowid not in found:
                 found.append(rowid)

@@ -12,7 +12,7 @@ from sqlglot import exp
 from intercode.sql.dialect.errors import access_denied, mysql_error, unsupported
 from intercode.sql.dialect.parser import parse
 from intercode.sql.dialect.token_reader import TokenReader
-from intercode.sql.embedded.catalog.catalog import Column, Table, quote_identifier
+from intercode.sql.embedded.catalog.catalog import Column, Table, quote_table
 from intercode.sql.embedded.catalog.information_schema import SYSTEM_SCHEMAS
 from intercode.sql.embedded.catalog.table_statements import (
     DEFAULT_COLLATION,
@@ -243,9 +243,7 @@ def _drop_table(database: str, table: Table, gone: set[str], session: SessionCon
                     raise mysql_error(3730, table.name, key.name, other.name)
     if table.query is None:
         with write_transaction(session, database) as connection:
-            connection.execute(
-                f"DROP TABLE {quote_identifier(database)}.{quote_identifier(table.name)}"
-            )
+            connection.execute(f"DROP TABLE {quote_table(database, table.name)}")
     record_drop(session, database, table.name)
 
 
@@ -277,9 +275,7 @@ def _truncate(tree: exp.TruncateTable, session: SessionContext) -> None:
                     name = f"`{database}`.`{other.name}`, CONSTRAINT `{keys[0].name}`"
                     raise mysql_error(1701, name)
         with write_transaction(session, database) as connection:
-            connection.execute(
-                f"DELETE FROM {quote_identifier(database)}.{quote_identifier(table.name)}"
-            )
+            connection.execute(f"DELETE FROM {quote_table(database, table.name)}")
         counter = 1 if table.auto_increment is not None else None
         record_table(session, database, replace(table, rows=0, auto_increment=counter), "changed")
 

@@ -10,7 +10,7 @@ from typing import Any
 from sqlglot import exp
 
 from intercode.sql.dialect.errors import StatementError, mysql_error, unsupported
-from intercode.sql.embedded.catalog.catalog import Column, Table, quote_identifier
+from intercode.sql.embedded.catalog.catalog import Column, Table, quote_identifier, quote_table
 from intercode.sql.embedded.catalog.values import error_text
 from intercode.sql.embedded.compile.scope import Source
 from intercode.sql.embedded.execute import foreign_keys
@@ -205,7 +205,7 @@ def _update_row(
     rowid: int, changed: Row, row: Row, table: Table, database: str, connection: sqlite3.Connection
 ) -> None:
     sets = ", ".join(f"{quote_identifier(c)} = ?" for c in changed)
-    target = f"{quote_identifier(database)}.{quote_identifier(table.name)}"
+    target = quote_table(database, table.name)
     try:
         connection.execute(
             f"UPDATE {target} SET {sets} WHERE rowid = ?", [*changed.values(), rowid]
@@ -244,7 +244,7 @@ def _write_deletes(
 ) -> int:
     """Delete rows of a table. Return their number."""
     require_no_trigger(table, "DELETE")
-    target = f"{quote_identifier(database)}.{quote_identifier(table.name)}"
+    target = quote_table(database, table.name)
     touched: set[str] = set()
     deleted = 0
     with write_transaction(session, database) as connection:

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from intercode.sql.dialect.errors import mysql_error, unsupported
-from intercode.sql.embedded.catalog.catalog import ForeignKey, Table, quote_identifier
+from intercode.sql.embedded.catalog.catalog import ForeignKey, Table, quote_identifier, quote_table
 from intercode.sql.embedded.catalog.collations import collate_clause
 from intercode.sql.embedded.execute.context import SessionContext
 
@@ -40,7 +40,7 @@ def _matching_rows(
         if c is not None
     )
     column_list = ", ".join(quote_identifier(c.name) for c in table.columns)
-    source = f"{quote_identifier(database)}.{quote_identifier(table.name)}"
+    source = quote_table(database, table.name)
     return connection.execute(
         f"SELECT rowid, {column_list} FROM {source} WHERE {tests}", list(values)
     ).fetchall()
@@ -110,7 +110,7 @@ def apply_on_update(
         before, after = [low[n] for n in names], [later[n] for n in names]
         if before == after or None in before:
             continue
-        target = f"{quote_identifier(database)}.{quote_identifier(child.name)}"
+        target = quote_table(database, child.name)
         for row in _matching_rows(connection, database, child, key.columns, before):
             if key.on_update not in ("CASCADE", "SET NULL") or child.name in updated:
                 raise mysql_error(1451, _constraint_text(key, database, child.name))
@@ -147,7 +147,7 @@ def apply_on_delete(
     low = {k.lower(): v for k, v in old.items()}
     for child, key in referencing_tables(table, database, session):
         values = [low[c.lower()] for c in key.parent_columns]
-        target = f"{quote_identifier(database)}.{quote_identifier(child.name)}"
+        target = quote_table(database, child.name)
         names = [c.name for c in child.columns]
         for row in _matching_rows(connection, database, child, key.columns, values):
             inner = dict(zip(names, row[1:], strict=True))

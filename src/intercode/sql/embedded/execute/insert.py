@@ -12,7 +12,7 @@ from sqlglot import exp
 
 from intercode.sql.dialect.errors import StatementError, mysql_error, unsupported
 from intercode.sql.dialect.parser import parse
-from intercode.sql.embedded.catalog.catalog import Column, Table, quote_identifier
+from intercode.sql.embedded.catalog.catalog import Column, Table, quote_identifier, quote_table
 from intercode.sql.embedded.catalog.values import convert_rows
 from intercode.sql.embedded.compile.conversions import number_constant
 from intercode.sql.embedded.compile.translation import translate
@@ -91,7 +91,7 @@ def _write_new_rows(
     duplicate, first = tree.args.get("conflict"), None
     written, changed, stored_rows, rowids = 0, 0, list[Row](), list[int]()
     touched: set[str] = set()
-    target = f"{quote_identifier(database)}.{quote_identifier(table.name)}"
+    target = quote_table(database, table.name)
     with write_transaction(session, database) as connection:
         for number, given in enumerate(rows, 1):
             row = _complete_row(given, table, session, number, mode)
@@ -151,7 +151,7 @@ def _write_new_rows(
 def _stored_row(rowid: int, table: Table, database: str, connection: sqlite3.Connection) -> Row:
     names = [c.name for c in table.columns]
     columns = ", ".join(map(quote_identifier, names))
-    source = f"{quote_identifier(database)}.{quote_identifier(table.name)}"
+    source = quote_table(database, table.name)
     found = connection.execute(f"SELECT {columns} FROM {source} WHERE rowid = ?", [rowid])
     return dict(zip(names, found.fetchone(), strict=True))
 
@@ -238,7 +238,12 @@ def _insert_value(node: exp.Expr, column: Column, session: SessionContext) -> An
         return _number_value(node.this)
     if isinstance(node, exp.Null):
         return None
-    found = translate(exp.select(node.copy()), session.compile_context())
+    return _selected_value(exp.select(node.copy()), session)
+
+
+def _selected_value(query: exp.Expr, session: SessionContext) -> Any:
+    """Return the value of a query of one row and column."""
+    found = translate(query, session.compile_context())
     (row,) = convert_rows(session.rows(found), found.converters)
     return row[0]
 
@@ -270,9 +275,7 @@ def _default(column: Column, now: str, session: SessionContext, mode: WriteMode)
     """Return the default of a column, which can be an expression."""
     text = str(column.default)
     if column.computed and not text.startswith("CURRENT_TIMESTAMP"):
-        found = translate(parse(f"SELECT {text}"), session.compile_context())
-        (row,) = convert_rows(session.rows(found), found.converters)
-        return row[0]
+        return _selected_value(parse(f"SELECT {text}"), session)
     return mode.default(column, now)
 
 
@@ -288,7 +291,7 @@ def _insert_row(
     columns = ", ".join(quote_identifier(c) for c in row)
     placeholders = ", ".join("?" * len(row))
     word = "INSERT OR REPLACE" if replacing else "INSERT OR IGNORE" if ignore else "INSERT"
-    target = f"{quote_identifier(database)}.{quote_identifier(table.name)}"
+    target = quote_table(database, table.name)
     try:
         done = connection.execute(
             f"{word} INTO {target} ({columns}) VALUES ({placeholders})", list(row.values())

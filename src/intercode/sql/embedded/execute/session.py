@@ -28,7 +28,7 @@ from intercode.sql.dialect.keywords import word_set
 from intercode.sql.dialect.modes import REWRITTEN_MODES, default_mode_text, in_own_mode
 from intercode.sql.dialect.parser import require_single_statement
 from intercode.sql.embedded.catalog.built import BuiltDatabases
-from intercode.sql.embedded.catalog.catalog import quote_identifier
+from intercode.sql.embedded.catalog.catalog import quote_identifier, quote_table
 from intercode.sql.embedded.catalog.values import convert_rows
 from intercode.sql.embedded.compile.translation import Translation, translate
 from intercode.sql.embedded.execute import dispatch
@@ -252,7 +252,7 @@ class EmbeddedSession(SessionContext):
             return digest.hexdigest()
         self.connection.attach([database])
         columns = ", ".join(quote_identifier(c.name) for c in table.columns)
-        source = f"{quote_identifier(database)}.{quote_identifier(name)}"
+        source = quote_table(database, name)
         for row in self.connection.sqlite.execute(
             f"SELECT {columns} FROM {source} ORDER BY {columns}"
         ):

@@ -20,7 +20,7 @@ from intercode.sql.deadline import Deadline
 from intercode.sql.dialect.errors import mysql_error, unsupported
 from intercode.sql.dialect.modes import REWRITTEN_MODES
 from intercode.sql.embedded.catalog.built import BuiltDatabases
-from intercode.sql.embedded.catalog.catalog import Catalog, Table, quote_identifier
+from intercode.sql.embedded.catalog.catalog import Catalog, Table, quote_identifier, quote_table
 from intercode.sql.embedded.catalog.table_layout import store_in_key_order
 from intercode.sql.embedded.execute.connection import ConnectionPool, EmbeddedConnection
 from intercode.sql.embedded.execute.context import SessionContext
@@ -169,7 +169,7 @@ class RawTables:
     def _stored_name(self, database: str, name: str) -> str:
         if self.is_raw(database, name):
             return _raw_name(database, name)
-        return f"{quote_identifier(database)}.{quote_identifier(name)}"
+        return quote_table(database, name)
 
     def insert(
         self, database: str, table: Table, rows: Iterable[Sequence[Any]], word: str = "INSERT"
@@ -272,7 +272,7 @@ class RawTables:
 
 
 def _raw_name(database: str, name: str) -> str:
-    return f"{quote_identifier(database)}.{quote_identifier('raw ' + name)}"
+    return quote_table(database, "raw " + name)
 
 
 def _duplicate_message(table: Table, text: str) -> str:
