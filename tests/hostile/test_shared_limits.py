@@ -4,6 +4,7 @@ another."""
 from __future__ import annotations
 
 import os
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
@@ -181,6 +182,7 @@ def used_ticks(sandbox: BaseSandbox) -> int:
     assert isinstance(sandbox, NamespaceSandbox)
     total = 0
     for process in sandbox._list_processes():
-        fields = Path(f"/proc/{process.pid}/stat").read_text().rpartition(")")[2].split()
-        total += int(fields[11]) + int(fields[12])
+        with suppress(FileNotFoundError, ProcessLookupError):  # it ended after it was listed
+            fields = Path(f"/proc/{process.pid}/stat").read_text().rpartition(")")[2].split()
+            total += int(fields[11]) + int(fields[12])
     return total

@@ -32,6 +32,14 @@ def test_output_is_in_the_order_of_writing(sandbox: BaseSandbox) -> None:
     assert sh(sandbox, code) == "out1\nerr1\nout2\nerr2\nout3\nerr3\n"
 
 
+def test_no_sandbox_shares_its_variables_with_another() -> None:
+    with open_test_sandbox() as first, open_test_sandbox() as second:
+        first.env.update(OWN="1")  # type: ignore[attr-defined]
+        assert first.run(["printenv", "OWN"]).output == "1\n"
+        with open_test_sandbox() as third:
+            assert "OWN" not in second.env and "OWN" not in third.env
+
+
 @pytest.mark.parametrize(
     ("code", "status"), [("true", 0), ("exit 7", 7), ("kill -TERM $$", -15), ("nothere-x", 127)]
 )

@@ -82,9 +82,9 @@ def test_reset_undoes_what_git_sees_and_no_more(shell: OriginalBashSession) -> N
 
 
 def test_an_image_without_git_is_an_error() -> None:
-    with open_test_sandbox() as sandbox:
-        sandbox.run(["bash", "-c", "rm /bin; mkdir /bin; cp /usr/bin/bash /bin/bash"])
+    own_bin = "PATH=/usr/bin; rm /bin; mkdir /bin; cp /usr/bin/bash /bin/bash"
+    with open_test_sandbox(env={"PATH": "/bin"}) as sandbox:
+        sandbox.run(["bash", "-c", own_bin])
         session = OriginalBashSession(sandbox)
-        sandbox.env["PATH"] = "/bin"
         with pytest.raises(SandboxError, match="needs git in the image"):
             git_status.prepare(session)

@@ -29,7 +29,7 @@ class ContainerSandbox(ScannedSandbox):
         )
         self._counters = counters = self._container.counters
         self.tier, self.user_id = f"container/{engine.name}", sandbox_uid()
-        self.env = self._container_spec.env
+        self.env = dict(self._container_spec.env)
         self.base_trees = [str(tree.path) for tree in self._container_spec.trees]
         self.connection, self.supervisor_pid = (
             self._container.connection,

@@ -184,7 +184,8 @@ class NamespaceSandbox(SupervisedSandbox):
                 "steps, or leave out `users`"
             )
         self.spec = spec
-        self.env, self.base_trees = request["env"], request["layers"]
+        self.env = dict(request["env"])  # the request is one for all sandboxes that are alike
+        self.base_trees = request["layers"]
         self.sealed_layers: tuple[NamespaceLayer, ...] = ()
         self._group: ControlGroup | None = None
         mounted: list[int] = []
