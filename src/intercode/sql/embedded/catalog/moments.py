@@ -96,7 +96,7 @@ def number_text(value: float) -> str | None:
     those with hhmmss), as text. Zero is the date of zeros."""
     whole = int(value)
     if whole == 0:
-        return ZERO_DATE if value == 0 else None
+        return ZERO_DATE if value >= 0 else None
     timed = whole > 99991231
     digits = f"{whole:0{12 if timed else 6}d}"
     if whole < 101 or (not timed and 991231 < whole < 10000101):

@@ -133,7 +133,11 @@ def _merge_kinds(known: list[Type]) -> Type:
     known = [replace(k, words=(), members=()) if k.ranked else k for k in known]
     if len(set(known)) == 1:
         return known[0]
-    if any(k.bits for k in known):
+    if all(k.bits for k in known):
+        return max(known, key=lambda k: k.bits)
+    if names <= NUMERIC_KINDS:  # BIT is like BIGINT UNSIGNED
+        known = [replace(INT, unsigned=True) if k.bits else k for k in known]
+    elif any(k.bits for k in known):
         return BYTES
     if names <= {"int", "year"} and _needs_65_bits(known):
         return decimal(20, 0)

@@ -22,6 +22,7 @@ from intercode.sql.embedded.catalog.types import (
 )
 from intercode.sql.embedded.compile.arithmetic import ExpressionCompiler
 from intercode.sql.embedded.compile.conversions import (
+    as_bytes,
     as_integer,
     as_number,
     as_text,
@@ -29,6 +30,7 @@ from intercode.sql.embedded.compile.conversions import (
     enum_index,
     quote_text,
     sort_expression,
+    time_order,
 )
 from intercode.sql.embedded.compile.scope import Expression, Scope
 from intercode.sql.embedded.functions import registry as functions
@@ -61,7 +63,10 @@ def aggregate_call(
         value = as_number(value) if value.type.wrapped else value
         clause = collate_clause(True, value.type) if value.type.kind == "string" else ""
         kind = replace(value.type, nullable=True, words=(), members=())
-        return Expression(f"{name}({value.sql}{clause})", kind, aggregate=True)
+        sql = f"{name}({value.sql}{clause})"
+        if kind.kind == "time" and (order := time_order(value)) != value.sql:
+            sql = f"mysql_ordered_time({name}({order}), 0)"
+        return Expression(sql, kind, aggregate=True)
     number = as_number(value)
     if name in ("SUM", "AVG"):
         return Expression(
@@ -140,7 +145,10 @@ def group_concat(node: exp.GroupConcat, scope: Scope, make: ExpressionCompiler) 
     parts = list(inner.expressions) if distinct else [inner]
     if len(parts) == 1 and isinstance(parts[0], exp.Concat):
         parts = list(parts[0].expressions)
-    texts = [as_text(m) for m in _arguments(parts, scope, make)]
+    values = _arguments(parts, scope, make)
+    if distinct or order is not None:  # MySQL's table for it holds a BIT as a number
+        values = [_digits_of_bits(m) for m in values]
+    texts = [as_text(m) for m in values]
     separator = node.args.get("separator")
     separator_text = separator.this if separator is not None else ","
     keys, directions = [], ""
@@ -155,6 +163,10 @@ def group_concat(node: exp.GroupConcat, scope: Scope, make: ExpressionCompiler) 
     fixed = f"{quote_text(separator_text)}, {int(distinct)}, '{directions}', '{kind.collation}'"
     sql = f"mysql_group_concat({value}, {fixed}{''.join(', ' + k for k in keys)})"
     return Expression(sql, replace(kind, plain=0, precision=0), aggregate=True)
+
+
+def _digits_of_bits(ex: Expression) -> Expression:
+    return as_bytes(replace(ex, type=replace(ex.type, bits=0))) if ex.type.bits else ex
 
 
 def _at_position(node: exp.Expr, parts: list[exp.Expr]) -> exp.Expr:
@@ -188,11 +200,11 @@ def window_call(node: exp.Window, scope: Scope, make: ExpressionCompiler) -> Exp
             raise unsupported(f"{name} of this kind as a window function")
         compiled = aggregate_call(name, call.expressions, scope, make, window=True)
         sql, kind = compiled.sql, compiled.type
-        if sql.startswith("ROUND("):
-            inner, _, scale = sql[6:-1].rpartition(", ")
-            return Expression(
-                f"ROUND({inner} OVER ({_over_clause(node, scope, make)}), {scale})", kind
-            )
+        outer, _, inside = sql.partition("(")
+        if outer in ("ROUND", "mysql_ordered_time"):
+            inner, _, last = inside[:-1].rpartition(", ")
+            over = _over_clause(node, scope, make)
+            return Expression(f"{outer}({inner} OVER ({over}), {last})", kind)
     elif name in WINDOW_FUNCTIONS:
         sql, kind = _window_function(name, call, scope, make)
     else:

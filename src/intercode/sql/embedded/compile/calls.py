@@ -97,7 +97,11 @@ def simple_call(name: str, args: list[Expression], text: str = "") -> Expression
     texts = [m.type for m, p in zip(arguments, parameters, strict=True) if p.kind == "text"]
     if len(texts) > 1 and any(t.binary for t in texts):
         kind = concatenation_type(*texts)
-        arguments = [as_characters(m, kind) for m in arguments]
+        to_bytes = kind.binary and function.returns is ARGUMENT_TEXT
+        arguments = [
+            as_bytes(m) if to_bytes and m.type.charset else as_characters(m, kind)
+            for m in arguments
+        ]
     if result is ARGUMENT_TEXT:
         result = concatenation_type(*texts)
         plain = min(result.plain, function.nocase_level)

@@ -241,12 +241,17 @@ def as_moment_text(ex: Expression) -> Expression:
     """Convert a value to the text of a date."""
     if ex.type.kind == "time":
         raise unsupported("a date from a time: the current day")
-    if ex.type.number and not ex.type.wrapped and not checks_conversions():
+    if _has_digits(ex.type) and not ex.type.wrapped and not checks_conversions():
         return Expression(f"mysql_number_moment({ex.sql}, '')", ASCII_STRING)
     if ex.type.moment:
         return ex
     text = as_text(ex)
     return replace(text, sql=whole_moment(text.sql, "datetime"))
+
+
+def _has_digits(kind: Type) -> bool:
+    """Return whether the digits of a value are a date or a time. Those of a BIT are its bytes."""
+    return kind.number and not kind.bits
 
 
 def on_this_day(values: list[Expression], scope: Scope) -> list[Expression]:
@@ -271,7 +276,7 @@ def as_clock_text(ex: Expression) -> Expression:
     """Convert a value to the text of a time or of a date and time."""
     if ex.type.kind == "date":
         return Expression(f"({ex.sql} || ' 00:00:00')", replace(STRING, plain=2))
-    if ex.type.number:
+    if _has_digits(ex.type):
         return Expression(f"mysql_number_clock({as_number(ex).sql})", replace(STRING, plain=2))
     if ex.type.moment:
         return ex
@@ -297,7 +302,7 @@ def as_temporal(ex: Expression, kind: str, strict: bool = True) -> Expression:
         return _temporal_constant(str(ex.literal), kind, target, strict)
     if ex.type.kind == "datetime" and kind == "date":
         return Expression(f"SUBSTR({ex.sql}, 1, 10)", target)
-    numeric = ex.type.number and not ex.type.wrapped and not checks_conversions()
+    numeric = _has_digits(ex.type) and not ex.type.wrapped and not checks_conversions()
     if numeric and kind != "time" and not strict:
         return Expression(f"mysql_number_moment({ex.sql}, '{kind}')", target)
     if kind == "time":
@@ -375,10 +380,8 @@ def compile_cast(ex: Expression, node: exp.Cast) -> Expression:
             kind = replace(converted.type, collation="uca", charset="", plain=0, strong=False)
             converted = Expression(converted.sql, kind)
         if sizes:
-            converted = Expression(
-                f"SUBSTR({converted.sql}, 1, {sizes[0]})",
-                replace(converted.type, precision=sizes[0]),
-            )
+            cut = f"mysql_substring({converted.sql}, 1, {sizes[0]})"
+            converted = Expression(cut, replace(converted.type, precision=sizes[0]))
         return converted
     if name in ("BINARY", "VARBINARY"):
         converted = as_bytes(ex)

@@ -9,7 +9,7 @@ from sqlglot import exp
 
 from intercode.sql.dialect.errors import mysql_error, unsupported
 from intercode.sql.embedded.catalog.collations import collate_clause
-from intercode.sql.embedded.catalog.types import Type, merge_types
+from intercode.sql.embedded.catalog.types import BYTES, Type, merge_types
 from intercode.sql.embedded.compile.conversions import convert_to, on_this_day, sort_expression
 from intercode.sql.embedded.compile.expressions import compile_scalar
 from intercode.sql.embedded.compile.scope import (
@@ -133,7 +133,7 @@ def _on_this_day(query: CompiledQuery, other: CompiledQuery, scope: Scope) -> Co
 def _merged(a: Type, b: Type) -> Type:
     """Return the type of a column of a set operation. BINARY(n) makes values of one width of all
     but strings of variable length."""
-    kind = merge_types(a, b)
+    kind = BYTES if bool(a.bits) != bool(b.bits) and a.number and b.number else merge_types(a, b)
     if not kind.binary or not ((a.binary and a.fixed) or (b.binary and b.fixed)):
         return kind
     if any(k.kind == "null" or (k.text and not (k.fixed or k.ranked)) for k in (a, b)):

@@ -40,6 +40,7 @@ from intercode.sql.embedded.compile.conversions import (
     convert_to,
     on_this_day,
     quote_text,
+    time_order,
     truth_sql,
     value_constant,
 )
@@ -117,8 +118,12 @@ def _greatest_least(name: str, args: Args, scope: Scope, make: ExpressionCompile
     arguments = on_this_day(_compile_arguments(name, args, scope, make, 2, 99), scope)
     kind = merge_types(*(m.type for m in arguments))
     word = "MAX" if name == "GREATEST" else "MIN"
-    parts = [convert_to(m, kind).sql for m in arguments]
+    values = [convert_to(m, kind) for m in arguments]
+    parts = [v.sql for v in values]
     clause = collate_clause(True, kind) if kind.kind == "string" else ""
+    if kind.kind == "time" and any(time_order(v) != v.sql for v in values):
+        ordered = ", ".join(f"mysql_time_order({part})" for part in parts)
+        return Expression(f"mysql_ordered_time({word}({ordered}), 0)", kind)
     return Expression(f"{word}({parts[0]}{clause}, {', '.join(parts[1:])})", kind)
 
 
@@ -144,10 +149,7 @@ def _round(name: str, args: Args, scope: Scope, make: ExpressionCompiler) -> Exp
         fixed = None if constant_digits is None else max(0, min(constant_digits, 30))
         fixed = fixed if kind.scale is not None or fixed == 0 else None
         return Expression(sql, replace(DOUBLE, scale=fixed))
-    scale = kind.scale or 0
-    if constant_digits is not None:
-        scale = max(0, min(constant_digits, scale if name == "TRUNCATE" else max(scale, 0)))
-        scale = min(max(constant_digits, 0), max(kind.scale or 0, 0))
+    scale = (kind.scale or 0) if constant_digits is None else max(0, min(constant_digits, 30))
     return Expression(sql, replace(decimal(integer_digits(kind) + 1 + scale, scale), nullable=True))
 
 

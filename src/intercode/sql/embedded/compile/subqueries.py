@@ -10,7 +10,7 @@ from intercode.sql.dialect.errors import mysql_error
 from intercode.sql.embedded.catalog.types import BOOL, INT
 from intercode.sql.embedded.compile.arithmetic import ExpressionCompiler
 from intercode.sql.embedded.compile.comparisons import align_types, compare
-from intercode.sql.embedded.compile.conversions import on_this_day
+from intercode.sql.embedded.compile.conversions import as_text, on_this_day
 from intercode.sql.embedded.compile.scope import CompiledQuery, Expression, Scope
 
 
@@ -69,7 +69,7 @@ def in_subquery(left: Expression, node: exp.Expr, scope: Scope) -> Expression:
     if inner.args.get("limit") is not None:
         raise mysql_error(1235, "LIMIT & IN/ALL/ANY/SOME subquery")
     query = _compile_subquery(inner, scope)
-    wanted = left.columns or (left,)
+    wanted = left.columns or (_searched(left, inner, scope),)
     if len(query.types) != len(wanted):
         raise mysql_error(1241, len(wanted))
     alias = scope.context.new_alias()
@@ -112,6 +112,10 @@ def quantified_comparison(
     kind = query.types[0]
     if op not in ("=", "<>") and scope.clause == "where":  # MySQL compares the MIN or the MAX
         kind = replace(kind, words=())
+    if op != "=" or isinstance(node, exp.All):
+        value = _kept_as_text(value, inner)
+    else:
+        value = _searched(value, inner, scope)
     sides = on_this_day([value, Expression(f"{alias}.c0", kind)], scope)
     test = compare(op, *sides).sql
     all_of = isinstance(node, exp.All)
@@ -122,6 +126,22 @@ def quantified_comparison(
         f"ELSE {last} END FROM (SELECT {test} AS t FROM ({query.sql}) AS {alias}))"
     )
     return Expression(sql, BOOL)
+
+
+def _searched(value: Expression, query: exp.Expr, scope: Scope) -> Expression:
+    """Return the value that is searched among the rows of a subquery. Where they select rows, MySQL
+    joins them instead."""
+    return value if scope.clause in ("where", "on") else _kept_as_text(value, query)
+
+
+def _kept_as_text(value: Expression, query: exp.Expr) -> Expression:
+    """Return a value that MySQL keeps while it reads a subquery: of the word of an ENUM, or of
+    constant bytes, that is the text, and no longer the number."""
+    if isinstance(query, exp.Select) and query.args.get("from_") is None:
+        return value
+    if isinstance(value.literal, bytes):
+        return replace(value, literal=None)
+    return as_text(value) if value.type.ranked else value
 
 
 def _compare_outside(

@@ -156,6 +156,12 @@ def time_order(value: str) -> int:
     return time_microseconds(value)
 
 
+@internal("ordered_time")
+def ordered_time(microseconds: int, _: int) -> str:
+    """Return the time of which ``time_order`` has made microseconds."""
+    return time_text(microseconds)
+
+
 @internal("moment_text")
 def moment_text(value: str, digits: int) -> str:
     """Return a moment as text with exactly so many digits of its fraction."""

@@ -87,7 +87,7 @@ def signed(bits: int) -> int:
 @internal("in_range")
 def in_range(value: Any, unsigned: int, text: str) -> Any:
     """Return the result of integer arithmetic. Raises StatementError 1690 if it does not fit."""
-    if isinstance(value, float) and unsigned and 0 <= value < 1.8446744073709550e19:
+    if isinstance(value, float) and unsigned and 0 <= value <= 1 << 64:  # as a double
         raise unsupported(f"the whole number {value:.0f}, which needs more than 63 bits")
     if isinstance(value, float) or (unsigned and value < 0):
         raise mysql_error(1690, "BIGINT UNSIGNED" if unsigned else "BIGINT", text)
@@ -187,6 +187,8 @@ def conv(text: str, source: float, target: float) -> str | None:
 
 @scalar("HEX", args=[NUMBER_OR_TEXT], returns=ASCII_STRING, takes_bytes=True)
 def hex_text(value: Any) -> str:
+    if isinstance(value, float) and not -(1 << 63) < value < 1 << 64:
+        return f"{_64_BITS:X}"
     if isinstance(value, (int, float)):
         return f"{to_integer(value, 1) & _64_BITS:X}"
     return (value if isinstance(value, bytes) else value.encode()).hex().upper()
