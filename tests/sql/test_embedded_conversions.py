@@ -1,4 +1,4 @@
-"""Values that become another type, because of an operator or a function, with a server's answers."""
+"""Values that an operator or a function takes for another type, with a server's answers."""
 
 from __future__ import annotations
 
@@ -54,7 +54,8 @@ def test_a_value_becomes_another_type(session: SqlSession, expression: str, want
     ("SELECT LEAST(da, DATE '2000-01-01') FROM t", date(2000, 1, 1)),
     ("SELECT GROUP_CONCAT(bt ORDER BY bt) FROM t", b"0,3,5,5,49,65,511"),
     ("SELECT GROUP_CONCAT(b1) FROM t WHERE id = 1", b"\x01"),
-    ("SELECT bt FROM t UNION SELECT b1 FROM t", 5), ("SELECT bt FROM t UNION SELECT i FROM t", b"5"),
+    ("SELECT bt FROM t UNION SELECT b1 FROM t", 5),
+    ("SELECT bt FROM t UNION SELECT i FROM t", b"5"),
     ("SELECT CONCAT_WS(bl, l, l) FROM t WHERE id = 5", b"\xc4pfel\xc3\xa4\xc4pfel"),
 ])  # fmt: skip
 def test_a_query_gives_a_value(session: SqlSession, query: str, wanted: object) -> None:
@@ -63,10 +64,12 @@ def test_a_query_gives_a_value(session: SqlSession, query: str, wanted: object) 
 
 
 @pytest.mark.parametrize(("test", "wanted"), [
-    ("e = ANY (SELECT bt FROM t)", 1), ("e = ANY (SELECT k FROM s)", 0), ("e IN (SELECT k FROM s)", 0),
-    ("st <= ALL (SELECT d0 FROM t)", 1), ("b'1' = ANY (SELECT f FROM t)", 1), ("e = ANY (SELECT 'low')", 1),
+    ("e = ANY (SELECT bt FROM t)", 1), ("e = ANY (SELECT k FROM s)", 0),
+    ("e IN (SELECT k FROM s)", 0),
+    ("st <= ALL (SELECT d0 FROM t)", 1), ("b'1' = ANY (SELECT f FROM t)", 1),
+    ("e = ANY (SELECT 'low')", 1),
 ])  # fmt: skip
-def test_the_left_side_of_any_and_all_is_kept_as_text(
+def test_the_left_side_of_any_and_all_is_cached_as_text(
     session: SqlSession, test: str, wanted: int
 ) -> None:
     assert value(session, f"SELECT {test} FROM t WHERE id = 1") == wanted

@@ -113,7 +113,7 @@ def quantified_comparison(
     if op not in ("=", "<>") and scope.clause == "where":  # MySQL compares the MIN or the MAX
         kind = replace(kind, words=())
     if op != "=" or isinstance(node, exp.All):
-        value = _kept_as_text(value, inner)
+        value = _cached_as_text(value, inner)
     else:
         value = _searched(value, inner, scope)
     sides = on_this_day([value, Expression(f"{alias}.c0", kind)], scope)
@@ -131,11 +131,11 @@ def quantified_comparison(
 def _searched(value: Expression, query: exp.Expr, scope: Scope) -> Expression:
     """Return the value that is searched among the rows of a subquery. Where they select rows, MySQL
     joins them instead."""
-    return value if scope.clause in ("where", "on") else _kept_as_text(value, query)
+    return value if scope.clause in ("where", "on") else _cached_as_text(value, query)
 
 
-def _kept_as_text(value: Expression, query: exp.Expr) -> Expression:
-    """Return a value that MySQL keeps while it reads a subquery: of the word of an ENUM, or of
+def _cached_as_text(value: Expression, query: exp.Expr) -> Expression:
+    """Return a value that MySQL caches while it reads a subquery: of the word of an ENUM, or of
     constant bytes, that is the text, and no longer the number."""
     if isinstance(query, exp.Select) and query.args.get("from_") is None:
         return value
