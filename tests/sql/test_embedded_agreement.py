@@ -149,7 +149,21 @@ def test_an_enum_stores_the_word_of_a_number(session: SqlSession) -> None:
     ("WITH q (SELECT 1) SELECT * FROM q", "SELECT 1) SELECT * FROM q"),
     ("SELECT EXTRACT(FOO FROM da) FROM t", "FOO FROM da) FROM t"),
     ("CREATE TABLE z (a int,)", ")"), ("SELECT [id] FROM t", "[id] FROM t"),
-])  # fmt: skip
+    ("SELECT id FROM t FROM ORDER BY id", "FROM ORDER BY id"),
+    ("SELECT id FROM t WHERE u SELECT IN (1)", "SELECT IN (1)"),
+    ("SELECT id AS BY n FROM t", "BY n FROM t"), ("SELECT id AS 1 2 g FROM t", "1 2 g FROM t"),
+    ("SELECT CASE WHEN id THEN 1 ELSE 0 , END FROM t", ", END FROM t"),
+    ("SELECT id FROM t WHERE v IS NOT , NULL", ", NULL"),
+    ("SELECT id FROM t WHERE v NOT BY IN (1)", "BY IN (1)"),
+    ("SELECT id FROM t WHERE i BETWEEN 1 AND BY 2", "BY 2"),
+    ("SELECT id FROM t ORDER = = BY id", "= = BY id"), ("SELECT , id FROM t", ", id FROM t"),
+    ("SELECT id FROM t ORDER BY id ORDER DESC", "ORDER DESC"),
+    ("SELECT id FROM t LEFT JOIN s SELECT ON t.i = s.i", "SELECT ON t.i = s.i"),
+    ("SELECT id FROM (SELECT (1) + FROM t) q", "FROM t) q"),
+    ("SELECT MAX(id) OVER (PARTITION id) FROM t", "id) FROM t"),
+
+    ("UPDATE t SET i 1 WHERE id = 1", "1 WHERE id = 1"),
+    ("INSERT INTO t (id) VALUES (1,)", ")"), ])  # fmt: skip
 def test_a_syntax_error_quotes_the_text_at_which_mysql_stops(
     session: SqlSession, code: str, near: str
 ) -> None:

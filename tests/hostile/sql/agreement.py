@@ -90,14 +90,19 @@ def worded(output: str, ours: str) -> str:
     if kind is not None:
         output = re.sub(r"(?<=Truncated incorrect )DECIMAL(?= value)", kind[1], output)
     found, ours_near = _NEAR.search(output), _NEAR.search(ours)
-    if found is not None and ours_near is not None:
-        theirs_text, text = found[1].removesuffix("..."), ours_near[1]
-        # MariaDB reads a sign before it stops, and shows dots behind a text that it cuts
-        if text in (theirs_text, theirs_text[: len(text)]) or text[1:].startswith(theirs_text):
-            return ours
+    if found is not None and ours_near is not None and _same_near(found[1], ours_near[1]):
+        return ours
     if "for column" not in ours:
         output = re.sub(r"(Incorrect \w+ value: '.*') for column .* at row \d+$", r"\1", output)
     return output
+
+
+def _same_near(theirs: str, ours: str) -> bool:
+    """Return whether two errors quote the text from one position. MariaDB has read a comma before
+    it stops there, and shows dots in the end of a text that it cuts."""
+    theirs = theirs.removesuffix("...").lstrip()
+    behind = (ours, ours[1:].lstrip()) if ours.startswith(",") else (ours,)
+    return any(theirs[:76] == text[:76] for text in behind)
 
 
 _NEAR = re.compile(r"syntax to use near '(.*)' at line \d+$", re.S)

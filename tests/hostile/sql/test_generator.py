@@ -85,6 +85,15 @@ def test_messages_of_mariadb_are_compared_in_the_words_of_mysql() -> None:
     assert worded(theirs, ours.replace("1)", "2)")) == theirs
 
 
+def test_a_syntax_error_is_compared_by_where_it_is() -> None:
+    text = "You have an error for the right syntax to use near '{}' at line 1"
+    ours, cut = text.format("a" * 80), text.format("a" * 77 + "...")
+    assert worded(cut, ours) == ours
+    assert worded(cut, text.format("b" + "a" * 79)) == cut
+    assert worded(text.format(" b"), text.format(", b")) == text.format(", b")
+    assert worded(text.format("b"), text.format("b c")) == text.format("b")
+
+
 def test_values_of_another_type_differ() -> None:
     one, other = (ExecResult("", 0, rows=((value,),)) for value in (1, "1"))
     assert difference("SELECT 1", one, other) == "type int for str "

@@ -1,4 +1,4 @@
-"""Finds the first word at which MySQL stops reading because something is missing before it.
+"""Finds the first word before which something is missing.
 
 sqlglot accepts ``SELECT a, FROM t`` and ``WHERE`` without a condition, or reports them elsewhere.
 The checks look at pairs of neighbours: which words need an operand after them, and which cannot be
@@ -29,7 +29,7 @@ _NO_OPERAND = word_set("""
 _AFTER_NOT = word_set("IN LIKE BETWEEN REGEXP RLIKE")
 _NEED_MORE = word_set("SET NOT ALL ANY SOME EXISTS CASE COLLATE ESCAPE")
 """Words that a statement cannot end with."""
-_UNITS = word_set("""
+UNITS = word_set("""
     MICROSECOND SECOND MINUTE HOUR DAY WEEK MONTH QUARTER YEAR SECOND_MICROSECOND
     MINUTE_MICROSECOND MINUTE_SECOND HOUR_MICROSECOND HOUR_SECOND HOUR_MINUTE DAY_MICROSECOND
     DAY_SECOND DAY_MINUTE DAY_HOUR YEAR_MONTH""")
@@ -46,9 +46,8 @@ _INNER_FROM = word_set("TRIM EXTRACT SUBSTRING SUBSTR MID")
 _CLAUSES = word_set("FROM WHERE HAVING VALUES")
 
 
-def missing_operand(tokens: Sequence[Token], text: str) -> tuple[int, int] | None:
-    """Return the position of the first word before which something is missing, and of the word
-    that needs it, or None."""
+def missing_operand(tokens: Sequence[Token]) -> int | None:
+    """Return the position of the first word before which something is missing, or None."""
     words = [_word(t) for t in tokens]
     brackets: list[tuple[str, str]] = []  # the word before each open bracket, and its first word
     cases = [0]
@@ -65,14 +64,13 @@ def missing_operand(tokens: Sequence[Token], text: str) -> tuple[int, int] | Non
         elif word in ("CASE", "END"):
             cases[-1] += 1 if word == "CASE" else -1
         elif word in _CLAUSES and _in_expression(brackets, cases[-1] if cases else 0, word):
-            return tokens[i].start, tokens[max(0, i - 2)].start
+            return tokens[i].start
         shift = word in ("<", ">") and after == word and tokens[i + 1].start == token_end(tokens[i])
         wrong = not shift and _missing_after(words, i, after, i + 1 == len(words))
         if wrong:
-            end = tokens[i + 1].start if i + 1 < len(words) else len(text)
-            return end, tokens[i].start
+            return tokens[i + 1].start if i + 1 < len(words) else token_end(tokens[i])
         if word == "==":
-            return tokens[i].start + 1, tokens[i].start
+            return tokens[i].start + 1
     return None
 
 
@@ -106,7 +104,7 @@ def _missing_after(words: Sequence[str], i: int, after: str, last: bool) -> bool
     word, before = words[i], words[i - 1] if i else ""
     if before == "." and word != "*":
         return False
-    if word == "(" and before == "EXTRACT" and after not in _UNITS:
+    if word == "(" and before == "EXTRACT" and after not in UNITS:
         return True
     if word == "(" and after == "SELECT" and i > 1 and words[i - 2] in ("WITH", "RECURSIVE"):
         return True

@@ -28,6 +28,7 @@ from intercode.sql.dialect.keywords import (
     word_set,
 )
 from intercode.sql.dialect.operands import check_commas, missing_operand
+from intercode.sql.dialect.query_syntax import unexpected_position
 
 FUNCTION_MARK = "f__"
 """Prefix of the names of called functions, so that no dialect interprets them."""
@@ -130,16 +131,16 @@ def parse(text: str, ignore_space: bool = False, database: str = "") -> exp.Expr
     _check_depth(tokens)
     missing = None
     if tokens[0].text.upper() not in _UNCHECKED_STATEMENTS:
-        missing = missing_operand(tokens, text)
+        missing = missing_operand(tokens)
     try:
         tree = _parse_tokens(tokens, text, ignore_space, database)
+        if missing is not None:
+            raise syntax_error(text, missing)
     except StatementError as e:
-        found = len(text) if e.position is None else e.position
-        if missing is not None and e.number == 1064 and missing[1] <= found:
-            raise syntax_error(text, missing[0]) from e
-        raise
-    if missing is not None:
-        raise syntax_error(text, missing[0])
+        found = unexpected_position(text, ignore_space) if e.number == 1064 else None
+        if found is None:
+            raise
+        raise syntax_error(text, found) from e
     return tree
 
 

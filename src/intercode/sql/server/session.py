@@ -32,6 +32,7 @@ from intercode.sql.server.statement_rewrites import add_order_by_null, use_memor
 _CONNECTION_LOST_NOTE = (
     "[the connection was ended: settings, variables and temporary tables are lost]\n"
 )
+_SYNTAX_ERROR = "You have an error in your SQL syntax"
 _LOST_MESSAGE = "Lost connection to MySQL server during query"
 """MySQL's message (2013) for a connection that has ended."""
 _MAX_CHARACTERS = 1 << 20
@@ -138,13 +139,16 @@ class MysqlSession:
         database = self._pristine.server_name
         connection = self._server.take_reader(database, timeout)
         names = self._pristine.names
-        code = _rewrite(code, analysis, names, connection)
+        sent = _rewrite(code, analysis, names, connection)
         try:
-            result = self._run_timed(connection, code, names, timeout, analysis.recursive)
+            result = self._run_timed(connection, sent, names, timeout, analysis.recursive)
+            if not result.ok and analysis.may_group and _SYNTAX_ERROR in result.output:
+                sent = names.to_server(code, analysis.tokens)  # the error quotes the text as it is
+                result = self._run_timed(connection, sent, names, timeout)
         except BaseException:
             connection.close()
             raise
-        self._last_read = code
+        self._last_read = sent
         if connection.killed or (analysis.kind == "syntax-error" and result.ok):
             connection.close()
         else:

@@ -1,0 +1,338 @@
+"""MySQL's grammar of queries and writes, which tells where MySQL stops reading a statement."""
+
+from __future__ import annotations
+
+from intercode.sql.dialect.expression_syntax import ExpressionSyntax
+from intercode.sql.dialect.keywords import word_set
+from intercode.sql.dialect.syntax_reader import SyntaxStop
+
+_SELECT_OPTIONS = word_set("""
+    ALL DISTINCT DISTINCTROW HIGH_PRIORITY STRAIGHT_JOIN SQL_SMALL_RESULT SQL_BIG_RESULT
+    SQL_BUFFER_RESULT SQL_NO_CACHE SQL_CALC_FOUND_ROWS""")
+_SETS = ("UNION", "EXCEPT", "INTERSECT")
+_JOINS = word_set("JOIN INNER CROSS LEFT RIGHT NATURAL STRAIGHT_JOIN")
+_WRITE_OPTIONS = ("LOW_PRIORITY", "DELAYED", "HIGH_PRIORITY", "QUICK", "IGNORE")
+
+
+def unexpected_position(text: str, ignore_space: bool = False) -> int | None:
+    """Return where MySQL stops reading a statement. None: the grammar here finds nothing wrong, or
+    does not hold statements of this kind."""
+    reader = _QuerySyntax(text, ignore_space)
+    try:
+        reader.statement()
+    except SyntaxStop as e:
+        return e.start
+    except RecursionError:
+        return None
+    return None
+
+
+class _QuerySyntax(ExpressionSyntax):
+    """Reads queries and writes."""
+
+    def statement(self) -> None:
+        """Move behind a statement, up to the end of the text."""
+        word = self.next.word
+        if self.accept("EXPLAIN", "DESCRIBE", "DESC"):
+            word = self.next.word
+        if word == "WITH":
+            self._with()
+            word = self.next.word
+            if word not in ("SELECT", "(", "UPDATE", "DELETE", "VALUES", "TABLE"):
+                raise self.stop()
+        if word in ("SELECT", "("):
+            self._query_body()
+        elif word in ("INSERT", "REPLACE"):
+            self._insert()
+        elif word == "UPDATE":
+            self._update()
+        elif word == "DELETE":
+            self._delete()
+        else:
+            return
+        if self.next.kind != "end":
+            raise self.stop()
+
+    # ------------------------------------------------------------ queries
+    def query(self) -> None:
+        if self.next.word == "WITH":
+            self._with()
+        self._query_body()
+
+    def query_tail(self) -> None:
+        while self.accept(*_SETS):
+            self.accept("ALL", "DISTINCT")
+            self._query_term()
+        self.order()
+        self._limit()
+        self._into()
+        self._locks()
+
+    def _query_body(self) -> None:
+        self._query_term()
+        self.query_tail()
+
+    def _query_term(self) -> None:
+        if self.next.word == "(":
+            self.subquery()
+        elif self.accept("VALUES"):
+            self._rows("ROW", "(")
+        elif self.accept("TABLE"):
+            self.qualified_name()
+        else:
+            self.expect("SELECT")
+            self._select()
+
+    def _with(self) -> None:
+        self.expect("WITH")
+        self.accept("RECURSIVE")
+        while True:
+            self.name()
+            self._names()
+            self.expect("AS")
+            self.subquery()
+            if not self.accept(","):
+                return
+
+    def _names(self) -> None:
+        """Move behind names in brackets, if a bracket comes next."""
+        if not self.accept("("):
+            return
+        self.name()
+        while self.accept(","):
+            self.name()
+        self.expect(")")
+
+    def _select(self) -> None:
+        while self.accept(*_SELECT_OPTIONS):
+            pass
+        if not self.accept("*"):
+            self._item()
+        while self.accept(","):
+            self._item()
+        self._into()
+        if self.accept("FROM"):
+            self._tables()
+        if self.accept("WHERE"):
+            self.expression()
+        if self.accept("GROUP"):
+            self.expect("BY")
+            self.expressions()
+            if self.accept("WITH"):
+                self.expect("ROLLUP")
+        if self.accept("HAVING"):
+            self.expression()
+        if self.accept("WINDOW"):
+            while True:
+                self.name()
+                self.expect("AS")
+                self.window()
+                if not self.accept(","):
+                    break
+
+    def _item(self) -> None:
+        if self.is_name() and self.ahead(1).word == ".":
+            if self.ahead(2).word == "*":
+                self._at += 3
+                return
+            if self.ahead(3).word == "." and self.ahead(4).word == "*":
+                self._at += 5
+                return
+        self.expression()
+        self.alias()
+
+    def _limit(self, second: bool = True) -> None:
+        if not self.accept("LIMIT"):
+            return
+        self._limit_value()
+        if second and self.accept(",", "OFFSET"):
+            self._limit_value()
+
+    def _limit_value(self) -> None:
+        if not (self.accept("?") or self.accept_kind("number")):
+            raise self.stop()
+
+    def _into(self) -> None:
+        if not self.accept("INTO"):
+            return
+        if self.accept("OUTFILE", "DUMPFILE"):
+            if not self.accept_kind("string"):
+                raise self.stop()
+            return
+        while True:
+            if not self.accept_kind("variable"):
+                self.name()
+            if not self.accept(","):
+                return
+
+    def _locks(self) -> None:
+        if self.accept("FOR"):
+            if not self.accept("UPDATE", "SHARE"):
+                raise self.stop()
+            if self.accept("SKIP"):
+                self.expect("LOCKED")
+            self.accept("NOWAIT")
+        elif self.accept("LOCK"):
+            self.expect("IN", "SHARE", "MODE")
+
+    # ------------------------------------------------------------ tables
+    def _tables(self) -> None:
+        self._joined()
+        while self.accept(","):
+            self._joined()
+
+    def _joined(self) -> None:
+        self._table()
+        while self.next.word in _JOINS:
+            natural = self.accept("NATURAL")
+            outer = self.accept("LEFT", "RIGHT")
+            if outer:
+                self.accept("OUTER")
+            elif not self.accept("STRAIGHT_JOIN"):
+                self.accept("INNER", *() if natural else ("CROSS",))
+            if self.ahead(-1).word != "STRAIGHT_JOIN":
+                self.expect("JOIN")
+            if natural:
+                self._table()
+                continue
+            self._joined()
+            if self.accept("ON"):
+                self.expression()
+            elif self.accept("USING"):
+                if self.next.word != "(":
+                    raise self.stop()
+                self._names()
+            elif outer:
+                raise self.stop()
+
+    def _table(self) -> None:
+        lateral = self.accept("LATERAL")
+        if lateral or (self.next.word == "(" and self._holds_query()):
+            self.subquery()
+            self._table_alias()
+            self._names()
+            return
+        if self.accept("("):
+            self._tables()
+            self.expect(")")
+            return
+        self.qualified_name(1)
+        if self.accept("PARTITION"):
+            self._names()
+        self._table_alias()
+        while self.accept("USE", "FORCE", "IGNORE"):
+            if not self.accept("INDEX", "KEY"):
+                raise self.stop()
+            self._names()
+
+    def _holds_query(self) -> bool:
+        n = 0
+        while self.ahead(n).word == "(":
+            n += 1
+        return self.ahead(n).word in ("SELECT", "WITH", "VALUES", "TABLE")
+
+    def _table_alias(self) -> None:
+        if self.accept("AS", "=") or self.is_name():
+            self.name()
+
+    # ------------------------------------------------------------ writes
+    def _rows(self, *opening: str) -> None:
+        while True:
+            self.expect(*opening)
+            if self.next.word != ")":
+                self._stored()
+                while self.accept(","):
+                    self._stored()
+            self.expect(")")
+            if not self.accept(","):
+                return
+
+    def _stored(self) -> None:
+        """Move behind a value of a column, which can be the word DEFAULT."""
+        if self.next.word == "DEFAULT" and self.ahead(1).word != "(":
+            self.take()
+        else:
+            self.expression()
+
+    def _assignments(self) -> None:
+        while True:
+            self.qualified_name()
+            if not self.accept("=", ":="):
+                raise self.stop()
+            self._stored()
+            if not self.accept(","):
+                return
+
+    def _insert(self) -> None:
+        self.take()
+        while self.accept(*_WRITE_OPTIONS):
+            pass
+        self.accept("INTO")
+        self.qualified_name(1)
+        if self.accept("PARTITION"):
+            self._names()
+        if self.accept("SET"):
+            self._assignments()
+        else:
+            if self.next.word == "(" and not self._holds_query():
+                self._columns()
+            if self.accept("VALUES", "VALUE"):
+                self._rows("(")
+            elif self.next.word in ("SELECT", "WITH", "TABLE", "("):
+                self.query()
+            else:
+                raise self.stop()
+        if self.accept("AS"):
+            self.name()
+            self._names()
+        if self.accept("ON"):
+            self.expect("DUPLICATE", "KEY", "UPDATE")
+            self._assignments()
+
+    def _columns(self) -> None:
+        self.expect("(")
+        if self.accept(")"):
+            return
+        self.qualified_name()
+        while self.accept(","):
+            self.qualified_name()
+        self.expect(")")
+
+    def _update(self) -> None:
+        self.take()
+        while self.accept(*_WRITE_OPTIONS):
+            pass
+        self._tables()
+        self.expect("SET")
+        self._assignments()
+        self._conditions()
+
+    def _conditions(self) -> None:
+        if self.accept("WHERE"):
+            self.expression()
+        self.order()
+        self._limit(second=False)
+
+    def _delete(self) -> None:
+        self.take()
+        while self.accept(*_WRITE_OPTIONS):
+            pass
+        several = not self.accept("FROM")
+        self._targets()
+        if several:
+            self.expect("FROM")
+            self._tables()
+        elif self.accept("USING"):
+            self._tables()
+        else:
+            self._table_alias()
+        self._conditions()
+
+    def _targets(self) -> None:
+        while True:
+            self.name()
+            for _ in range(2):
+                if self.accept(".") and not self.accept("*"):
+                    self.accept_kind("word", "quoted")
+            if not self.accept(","):
+                return

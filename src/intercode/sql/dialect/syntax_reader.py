@@ -1,0 +1,136 @@
+"""Reads the words of a statement as MySQL does, and stops at the first that cannot follow.
+
+The grammar of expressions is in ``expression_syntax.py``, that of queries and writes in
+``query_syntax.py``. They tell where MySQL stops; whether a statement is wrong at all is decided by
+``parser.py``.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import NamedTuple
+
+from intercode.sql.dialect.keywords import RESERVED_WORDS
+from intercode.sql.dialect.tokens import tokenize
+
+_NUMBER = re.compile(r"0x[0-9a-f]+\b|0b[01]+\b|(?:\d+\.?\d*|\.\d+)(?:e[-+]?\d+)?(?![\w$])", re.I)
+_OPERATOR = re.compile(r"<=>|<=|>=|<>|!=|<<|>>|\|\||&&|:=|->>|->")
+
+
+class SyntaxStop(Exception):  # noqa: N818 - it says where, not what
+    """The place in the text at which MySQL stops reading."""
+
+    def __init__(self, start: int) -> None:
+        super().__init__(start)
+        self.start = start
+
+
+class Lexeme(NamedTuple):
+    """A word, a number, an operator or a quotation, and where it starts. ``word`` is in upper case,
+    and empty for numbers and quotations."""
+
+    kind: str
+    word: str
+    start: int
+    end: int
+
+
+def lexemes(text: str) -> list[Lexeme]:
+    """Return the lexemes of a statement, without the semicolon at its end."""
+    found: list[Lexeme] = []
+    for token in tokenize(text):
+        start, kind = token.start, str(token.kind)
+        end, word = token.end, token.upper if kind in ("word", "sign") else ""
+        if found and start < found[-1].end:
+            continue
+        if kind in ("word", "sign"):
+            after_name = bool(found) and found[-1].word != "" and found[-1].end == start
+            pattern = _OPERATOR if kind == "sign" and word != "." else _NUMBER
+            match = None if word == "." and after_name else pattern.match(text, start)
+            if match is not None and pattern is _OPERATOR:
+                word, end = match.group(), match.end()
+            elif match is not None:
+                kind, word, end = "number", "", match.end()
+        found.append(Lexeme(kind, word, start, end))
+    while found and found[-1].word == ";":
+        found.pop()
+    return found
+
+
+class SyntaxReader:
+    """The lexemes of a statement and a position among them."""
+
+    def __init__(self, text: str, ignore_space: bool = False) -> None:
+        self._ignore_space = ignore_space
+        self._lexemes = lexemes(text)
+        self._end = Lexeme("end", "", len(text), len(text))
+        self._at = 0
+
+    @property
+    def next(self) -> Lexeme:
+        """The next lexeme, or one of the kind ``end``."""
+        return self.ahead(0)
+
+    def ahead(self, n: int) -> Lexeme:
+        """Return a later lexeme."""
+        at = self._at + n
+        return self._lexemes[at] if at < len(self._lexemes) else self._end
+
+    def stop(self) -> SyntaxStop:
+        """Return what to raise at the next lexeme."""
+        return SyntaxStop(self.next.start)
+
+    def take(self) -> None:
+        """Move behind the next lexeme."""
+        self._at += 1
+
+    def accept(self, *words: str) -> str:
+        """Move behind the next word if it is one of these. Return it, or an empty string."""
+        word = self.next.word
+        if not word or word not in words:
+            return ""
+        self._at += 1
+        return word
+
+    def accept_all(self, *words: str) -> bool:
+        """Move behind these words if all of them come next. Return whether they do."""
+        if any(self.ahead(n).word != word for n, word in enumerate(words)):
+            return False
+        self._at += len(words)
+        return True
+
+    def expect(self, *words: str) -> None:
+        """Move behind these words, one after the other."""
+        for word in words:
+            if not self.accept(word):
+                raise self.stop()
+
+    def accept_kind(self, *kinds: str) -> bool:
+        """Move behind the next lexeme if it is of one of these kinds. Return whether it is."""
+        if self.next.kind not in kinds:
+            return False
+        self._at += 1
+        return True
+
+    def is_name(self, n: int = 0) -> bool:
+        """Return whether a lexeme can be a name."""
+        lexeme = self.ahead(n)
+        if lexeme.kind == "quoted":
+            return True
+        return lexeme.kind == "word" and lexeme.word not in RESERVED_WORDS
+
+    def name(self) -> None:
+        """Move behind a name."""
+        if not self.is_name():
+            raise self.stop()
+        self.take()
+
+    def qualified_name(self, outer: int = 2) -> None:
+        """Move behind a name with the names of at most so many things that it is in. Any word is a
+        name behind a dot."""
+        self.name()
+        for _ in range(outer):
+            if not self.accept("."):
+                return
+            if not self.accept_kind("quoted", "word"):
+                raise self.stop()
