@@ -39,6 +39,9 @@ def value(session: SqlSession, query: str) -> object:
     ("GREATEST(b1, i)", D(5)), ("COALESCE(bt, u)", 5), ("DATE(bt)", None), ("HOUR(b1)", None),
     ("bt + INTERVAL 1 DAY", None), ("CAST(bt AS CHAR(3))", "\0\x05"), ("DAY(0.1)", 0),
     ("ROUND(d0, 1)", D("1.0")), ("TRUNCATE(d, 5)", D("1.50000")), ("ROUND(d, -1)", D(0)),
+    ("('2020-06-15' + INTERVAL 1 DAY) + 0", 20200616.0), ("FORMAT(0, 7)", "0.0000000"),
+    ("CAST('2020-06-15' + INTERVAL 1 DAY AS SIGNED)", 2020), ("CONCAT(0 / da)", "0.0000"),
+    ("SUBTIME('10:00:00', '11:0:0') + 0", -10000.0), ("DATE_FORMAT(0, '%Y-%m-%d')", "0000-00-00"),
     ("HEX(-1e20)", "F" * 16), ("SHA2(1, NULL) = SHA2(1, 256)", 1),
     ("CONCAT_WS('', bl, CAST('Ä' AS CHAR), l)", "ABÄAnn".encode()),
 ])  # fmt: skip
@@ -51,6 +54,8 @@ def test_a_value_becomes_another_type(session: SqlSession, expression: str, want
     ("SELECT MIN(tm - INTERVAL 20 HOUR) FROM t", timedelta(hours=-20)),
     ("SELECT MIN(tm - INTERVAL 20 HOUR) OVER () FROM t", timedelta(hours=-20)),
     ("SELECT GREATEST(tm, TIME '100:00:00') FROM t", timedelta(hours=100)),
+    ("SELECT MAX('2020-06-15' + INTERVAL 1 DAY) + 0", 2020.0),
+    ("SELECT a + 0 FROM (SELECT '2020-06-15' + INTERVAL 1 DAY AS a) q", 2020.0),
     ("SELECT LEAST(da, DATE '2000-01-01') FROM t", date(2000, 1, 1)),
     ("SELECT GROUP_CONCAT(bt ORDER BY bt) FROM t", b"0,3,5,5,49,65,511"),
     ("SELECT GROUP_CONCAT(b1) FROM t WHERE id = 1", b"\x01"),
@@ -82,3 +87,8 @@ def test_an_enum_that_selects_rows_by_a_subquery_is_a_number(session: SqlSession
 def test_a_product_that_may_fit_64_bits_is_refused(session: SqlSession) -> None:
     found = session.run("SELECT id * ub FROM t WHERE id = 2", 10.0).output
     assert "needs more than 63 bits" in found
+
+
+def test_a_variable_holds_a_time_as_its_text(session: SqlSession) -> None:
+    session.run("SET @x = TIME '01:02:03'", 10.0)
+    assert value(session, "SELECT @x") == "01:02:03"

@@ -36,6 +36,10 @@ FORMS = {
     "rows": "(({a}, id) = ({b}, id))",
 }  # fmt: skip
 """Operators that are no signs between their operands."""
+_COMPARING = frozenset({*COMPARISONS, "IN", "NOT IN", "BETWEEN", "simple CASE", "NULLIF", "ANY"})
+_NUMBERS = frozenset({"int", "unsigned", "decimal", "float", "double", "year", "bits"})
+_MOMENTS = frozenset({"date", "datetime", "time"})
+_DATED_NUMBERS = ("({c} * 0 + 20010203)", "({c} * 0 + 20200615123045)", "({c} * 0 + 101112)")
 AGGREGATES = ("COUNT", "SUM", "AVG", "MIN", "MAX", "STD", "STDDEV_SAMP", "VAR_POP", "VAR_SAMP",
               "BIT_AND", "BIT_OR", "BIT_XOR", "GROUP_CONCAT")  # fmt: skip
 WINDOWS = ("LAG({c})", "LEAD({c}, 2)", "FIRST_VALUE({c})", "LAST_VALUE({c})", "NTH_VALUE({c}, 2)",
@@ -108,7 +112,7 @@ class Enumerated:
 
     def _expression(self, part: str, words: list[str], column: str) -> str:
         if part == "operator":
-            a, b = (self._operand(kind) for kind in words[1:])
+            a, b = self._operands(words[0], *words[1:])
             if words[0] in FORMS:
                 return FORMS[words[0]].format(a=a, b=b)
             return f"({a} {words[0]} {b})"
@@ -125,6 +129,18 @@ class Enumerated:
             size = self.rng.choice(("1", "-1", "'1:2'", "2.5", "i", "100"))
             return way.format(c=column, i=f"INTERVAL {size} {words[0]}")
         return f"({words[0]}{column})" if part == "prefix" else f"({column} {words[0]})"
+
+    def _operands(self, operator: str, *kinds: str) -> list[str]:
+        """Return operands of these types. Beside a date, a number is mostly one of a date, and on
+        bits a double is mostly a whole number."""
+        found = [self._operand(kind) for kind in kinds]
+        dated = not _MOMENTS.isdisjoint(kinds) and operator in _COMPARING
+        for n, kind in enumerate(kinds):
+            if dated and kind in _NUMBERS and self.rng.random() < 0.7:
+                found[n] = self.rng.choice(_DATED_NUMBERS).format(c=self.made.column(kind))
+            if operator in BITS and kind in ("float", "double") and self.rng.random() < 0.7:
+                found[n] = f"FLOOR({found[n]})"
+        return found
 
     def _operand(self, kind: str) -> str:
         """Return a column, or seldom a literal, of a type."""

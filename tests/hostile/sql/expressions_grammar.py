@@ -29,6 +29,8 @@ LITERALS = {
 COMPARISONS = ("=", "<>", "!=", "<", "<=", ">", ">=", "<=>")
 ARITHMETIC = ("+", "-", "*", "/", "DIV", "%", "MOD")
 BITS = ("&", "|", "^", "<<", ">>")
+_WHOLE = ("int", "int", "unsigned", "year", "bits", "bool", "date", None)
+"""Kinds of the operands on bits; a double is one of them seldom."""
 LOGIC = ("AND", "OR", "XOR", "&&", "||")
 UNITS = (
     "DAY", "MONTH", "YEAR", "HOUR", "MINUTE", "SECOND", "WEEK", "QUARTER", "MICROSECOND",
@@ -195,7 +197,8 @@ class Expressions:
         return self.value(depth), self.value(depth)
 
     def _comparison(self, depth: int) -> str:
-        a, b = self._pair(depth)
+        kind = self.rng.choice((None, *LITERALS)) if self.rng.random() < 0.7 else None
+        a, b = self.value(depth, kind), self.value(depth, kind)
         return f"({a} {self.rng.choice(COMPARISONS)} {b})"
 
     def _arithmetic(self, depth: int) -> str:
@@ -203,7 +206,8 @@ class Expressions:
         return f"({a} {self.rng.choice(ARITHMETIC)} {b})"
 
     def _bits(self, depth: int) -> str:
-        return f"({self.number(depth)} {self.rng.choice(BITS)} {self.number(depth)})"
+        a, b = (self.value(depth, self.rng.choice(_WHOLE)) for _ in range(2))
+        return f"({a} {self.rng.choice(BITS)} {b})"
 
     def _logic(self, depth: int) -> str:
         a, b = self._pair(depth)
@@ -284,6 +288,9 @@ class Expressions:
             return self.rng.choice(("'en_US'", "'de_DE'", "'en_GB'"))
         if name.startswith("REGEXP_") and self.rng.random() < 0.5:
             return self.rng.choice(("'a'", "'n+'", "'[0-9]'", "'b|o'", "'.'"))
+        if name.startswith("PERIOD_") and self.rng.random() < 0.8:
+            periods = ("202001", "199912", "9912", "7001", "'202006'", "200002.4")
+            return self.rng.choice(periods if not first or name == "PERIOD_DIFF" else ("1", "-13"))
         if name.startswith("JSON_"):
             return self.rng.choice(_JSON_PATHS if name == "JSON_EXTRACT" and first > 0 else _JSON)
         if self.rng.random() < 0.15:
@@ -326,7 +333,8 @@ class Expressions:
         if name == "MOD":
             return f"MOD({self.number(depth)}, {self.number(depth)})"
         count = _OWN_COUNTS.get(name) or self.rng.randint(2, 3)
-        return f"{name}({', '.join(self.value(depth) for _ in range(count))})"
+        kind = self.rng.choice((None, *LITERALS)) if name in ("GREATEST", "LEAST") else None
+        return f"{name}({', '.join(self.value(depth, kind) for _ in range(count))})"
 
     def _form(self, depth: int) -> str:
         """Return a call with syntax of its own."""

@@ -17,6 +17,7 @@ COMPARISONS = (exp.EQ, exp.NEQ, exp.LT, exp.LTE, exp.GT, exp.GTE, exp.NullSafeEQ
                exp.Between, exp.If, exp.Case, exp.Nullif)  # fmt: skip
 BIT_OPERATORS = (exp.BitwiseAnd, exp.BitwiseOr, exp.BitwiseXor, exp.BitwiseLeftShift,
                  exp.BitwiseRightShift, exp.BitwiseNot)  # fmt: skip
+ARITHMETIC = (exp.Add, exp.Sub, exp.Mul, exp.IntDiv, exp.Mod, exp.Neg)
 _MOMENTS = ("DATE", "TIME", "STAMP", "NOW", "CUR", "LAST_DAY", "DAYS", "SECOND", "MAKE")
 _CASTS = {
     "CHAR": "text", "BINARY": "bytes", "DATE": "datetime", "TIME": "time", "DECIMAL": "decimal",
@@ -56,6 +57,8 @@ def kind_of(node: exp.Expression | None) -> str:
         return "text" if node.is_string else "double" if "e" in node.this else "number"
     if isinstance(node, (exp.Cast, exp.Convert)):
         return _cast_kind(node)
+    if isinstance(node, exp.Case):
+        return kind_of(node.args["ifs"][0].args["true"])
     if isinstance(node, (exp.Func, exp.Add, exp.Sub)):
         words = node.sql("mysql").upper()
         name = words.partition("(")[0]

@@ -34,7 +34,7 @@ class Type:
     a SET. ``bits`` is the number of those of a BIT, which is a number, and as a string its bytes.
     ``wrapped`` marks unsigned integers of which SQLite holds those above 63 bits as negative ones.
     ``fixed`` marks a column whose values all have the width of its declaration: CHAR, BINARY and
-    the integers.
+    the integers. ``dated`` marks the texts of dates that have the numbers of dates.
     """
 
     kind: TypeKind
@@ -51,6 +51,7 @@ class Type:
     bits: int = field(default=0, repr=False)
     wrapped: bool = field(default=False, repr=False)
     fixed: bool = field(default=False, repr=False, compare=False)
+    dated: bool = field(default=False, repr=False)
 
     @property
     def binary(self) -> bool:
@@ -77,6 +78,10 @@ class Type:
     def as_nullable(self) -> Type:
         """Return the same type with NULL among its values."""
         return self if self.nullable else replace(self, nullable=True)
+
+    def as_stored(self) -> Type:
+        """Return the type of the same values in a row, where the text of a date is only text."""
+        return replace(self, dated=False) if self.dated else self
 
 
 def type_from_json(value: Mapping[str, Any]) -> Type:

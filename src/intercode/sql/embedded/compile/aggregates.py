@@ -62,7 +62,7 @@ def aggregate_call(
     if name in ("MIN", "MAX"):
         value = as_number(value) if value.type.wrapped else value
         clause = collate_clause(True, value.type) if value.type.kind == "string" else ""
-        kind = replace(value.type, nullable=True, words=(), members=())
+        kind = replace(value.type.as_stored(), nullable=True, words=(), members=())
         sql = f"{name}({value.sql}{clause})"
         if kind.kind == "time" and (order := time_order(value)) != value.sql:
             sql = f"mysql_ordered_time({name}({order}), 0)"

@@ -245,11 +245,11 @@ def add_interval(
     elif unit == "SECOND" and amount.type.kind != "string":
         scale = max(scale or 0, 6 if amount.type.scale is None else min(6, amount.type.scale))
     if base.type.kind == "time":
-        if unit in ("YEAR", "QUARTER", "MONTH", "YEAR_MONTH"):
-            raise unsupported("months added to a time")
+        if unit in ("YEAR", "QUARTER", "MONTH", "YEAR_MONTH", "WEEK"):
+            raise unsupported("months or weeks added to a time")
         return Expression(sql, Type("time", 10, scale))
     if base.type.kind == "date" and not clock:
         return Expression(sql, Type("date", 10))
     if base.type.kind in ("date", "datetime"):
         return Expression(sql, Type("datetime", 19, scale))
-    return Expression(sql, replace(ASCII_STRING, precision=0))
+    return Expression(sql, replace(ASCII_STRING, dated=True))

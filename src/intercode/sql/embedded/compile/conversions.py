@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import datetime as dt
 import math
 import re
 from dataclasses import replace
@@ -85,6 +86,8 @@ def value_constant(value: Any) -> Expression:
         return Expression(f"(-{constant.sql})", constant.type, literal=literal)
     if isinstance(value, bytes):
         return Expression(f"X'{value.hex()}'", BYTES)
+    if isinstance(value, dt.timedelta):
+        value = re.sub(r"(?<=\.\d)0+$", "", time_text(value // dt.timedelta(microseconds=1)))
     return text_constant(str(value))
 
 
@@ -111,6 +114,8 @@ def as_number(ex: Expression) -> Expression:
     if kind.ranked:
         digits = 20 if kind.members else 5
         return Expression(enum_index(ex), replace(INT, precision=digits, nullable=kind.nullable))
+    if kind.dated:
+        return Expression(f"mysql_temporal_number({ex.sql})", DOUBLE, aggregate=ex.aggregate)
     if kind.kind == "string":
         text = whole_number(ex.sql, "DOUBLE")
         return Expression(f"CAST({text} AS REAL)", replace(DOUBLE, nullable=kind.nullable))
@@ -137,7 +142,7 @@ def as_integer(ex: Expression) -> Expression:
         size = round(size) if kind.kind == "double" else math.floor(size + 0.5)
         size = min(size, (1 << 63) - 1)
         return value_constant(-size if ex.literal < 0 else size)
-    if kind.kind == "string" and not kind.ranked:
+    if kind.kind == "string" and not kind.ranked and not kind.dated:
         text = whole_number(ex.sql, "INTEGER")
         return Expression(f"CAST({text} AS INTEGER)", replace(INT, nullable=kind.nullable))
     number = as_number(ex)
@@ -393,12 +398,12 @@ def compile_cast(ex: Expression, node: exp.Cast) -> Expression:
 
 
 def _cast_to_integer(ex: Expression, unsigned: bool) -> Expression:
-    kind = ex.type
+    kind = ex.type.as_stored()
     positive = kind.unsigned or (isinstance(ex.literal, (int, float)) and ex.literal >= 0)
     wrapped = unsigned and (kind.wrapped or not positive)
     if kind.kind == "int":
         return Expression(ex.sql, replace(kind, unsigned=unsigned, precision=20, wrapped=wrapped))
-    sql = as_integer(ex).sql
+    sql = as_integer(replace(ex, type=kind)).sql
     if unsigned and kind.kind == "decimal":
         sql, wrapped = f"MAX({sql}, 0)", False
     kind = replace(INT, unsigned=unsigned, nullable=kind.nullable, wrapped=wrapped)

@@ -222,7 +222,7 @@ def select_query(parts: SelectParts, ordered: bool) -> CompiledQuery:
     rows = 1
     for source in scope.sources:
         rows = min(rows * max(source.rows, 1), 1 << 40)
-    types = tuple(c.type for c in parts.columns)
+    types = tuple(c.type.as_stored() for c in parts.columns)
     keep = ordered or bool(parts.limit)
     if parts.groups:
         sql = _grouped_select(parts, keep)

@@ -235,7 +235,7 @@ def _timestampdiff(name: str, args: Args, scope: Scope, make: ExpressionCompiler
 def _addtime(name: str, args: Args, scope: Scope, make: ExpressionCompiler) -> Expression:
     a, b = _compile_arguments(name, args, scope, make, 2, 2)
     kinds = {"date": DATETIME, "datetime": DATETIME, "time": TIME}
-    kind = replace(kinds.get(a.type.kind, ASCII_STRING), scale=6)
+    kind = replace(kinds.get(a.type.kind, replace(ASCII_STRING, dated=True)), scale=6)
     first = as_clock_text(a) if a.type.moment else as_text(a)
     return Expression(f"mysql_{name.lower()}({first.sql}, {as_clock_text(b).sql})", kind)
 

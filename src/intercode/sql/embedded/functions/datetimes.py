@@ -488,6 +488,8 @@ def maketime(hours: int, minutes: int, seconds: float) -> str | None:
 @scalar("DATE_FORMAT", args=[MOMENT, TEXT], returns=ASCII_STRING)
 def format_date(value: Any, pattern: str) -> str | None:
     moment = parse_datetime(value)
+    if moment is None and read_parts(str(value)) == (0, 0, 0):
+        return time_format(0, pattern)
     return date_format(moment, pattern, _week) if moment else None
 
 

@@ -127,7 +127,7 @@ def number_text(value: Any, scale: int, is_float: int, exact: int) -> str:
     """Return a number as text: a decimal with its scale, a double with the digits it needs."""
     if exact:
         found = quantized(to_decimal(value), scale, ROUND_HALF_UP)
-        return str(found if found else abs(found))
+        return f"{found if found else abs(found):f}"
     if scale >= 0:
         return f"{value:.{scale}f}"
     return double_text(float(f"{value:.6g}") if is_float else float(value))
@@ -156,7 +156,7 @@ def format_number(value: float | None, digits: int | None, locale: Any = "en_US"
     digits = (digits + (1 << 31) & 0xFFFFFFFF) - (1 << 31)
     digits = max(0, min(30, digits))
     exact = quantized(to_decimal(value), digits, ROUND_HALF_UP)
-    return f"{exact:,}"
+    return f"{exact:,f}"
 
 
 @scalar("CONV", args=[TEXT, INTEGER, INTEGER], returns=ASCII_STRING)
