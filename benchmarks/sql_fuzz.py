@@ -7,7 +7,7 @@ engine refuses honestly, those that a rule about MariaDB and MySQL 8 excuses, an
 wrong, with the smallest example of each kind, and how much was reached of what is enumerated: every
 pair of types under every operator, every function with every type, every pair of clauses. The exit
 status is 1 if a statement is wrong, or if a run of at least 60,000 statements has not reached all.
-See ``tests/hostile/sql/agreement.py`` and ``enumerated.py``.
+See ``agreement.py``, ``rules.py`` and ``enumerated.py`` in ``tests/hostile/sql``.
 """
 
 from __future__ import annotations
@@ -21,8 +21,9 @@ from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "tests"))
 
-from hostile.sql.agreement import RULES, Tally, as_mysql, run_case  # from tests/
+from hostile.sql.agreement import Tally, as_mysql, run_case  # from tests/
 from hostile.sql.enumerated import keys
+from hostile.sql.rules import RULES
 from hostile.sql.statements_grammar import Statements
 from hostile.sql.tables import DUMP
 from intercode.core.types import DatabaseSpec

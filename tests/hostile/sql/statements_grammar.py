@@ -10,6 +10,7 @@ from collections.abc import Callable
 
 from hostile.sql.enumerated import Enumerated, keys
 from hostile.sql.expressions_grammar import FUNCTIONS, Expressions
+from hostile.sql.rules import asked_seldom
 from hostile.sql.tables import COLUMNS
 
 AGGREGATES = (
@@ -50,7 +51,10 @@ class Statements:
         if self.unreached and self._chance(0.5):
             return self.enumerated.case(self.unreached.pop())
         (maker,) = self.rng.choices([m for _, m in self._makers], [w for w, _ in self._makers])
-        return maker()
+        case = maker()
+        while asked_seldom(case) and self._chance(0.9):
+            case = maker()
+        return case
 
     def _chance(self, share: float) -> bool:
         return self.rng.random() < share

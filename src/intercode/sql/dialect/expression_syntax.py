@@ -16,7 +16,7 @@ from intercode.sql.dialect.keywords import (
     word_set,
 )
 from intercode.sql.dialect.operands import UNITS
-from intercode.sql.dialect.syntax_reader import SyntaxReader
+from intercode.sql.dialect.syntax_reader import SyntaxReader, UnreadSyntaxError
 
 _COMPARISONS = ("=", "<=>", "<", ">", "<=", ">=", "<>", "!=")
 _LOGIC = ("AND", "OR", "XOR", "&&", "||")
@@ -30,6 +30,8 @@ _MOMENTS = word_set("""
 """Functions that are called with or without brackets."""
 _DATE_SUMS = word_set("DATE_ADD DATE_SUB ADDDATE SUBDATE")
 _TEXT_PREFIXES = word_set("X B N")
+_UNREAD_CALLS = word_set("JSON_VALUE WEIGHT_STRING")
+"""Functions with words of their own that are not in the grammar here."""
 
 
 class ExpressionSyntax(SyntaxReader):
@@ -97,6 +99,8 @@ class ExpressionSyntax(SyntaxReader):
             raise self.stop()
         elif self.accept_all("SOUNDS", "LIKE"):
             self._sum()
+        elif self.accept_all("MEMBER", "OF"):
+            self._operand()
 
     def _sum(self) -> None:
         self._operand()
@@ -141,6 +145,8 @@ class ExpressionSyntax(SyntaxReader):
             return
         elif lexeme.kind == "variable":
             self._variable()
+        elif word == "{" or word in _UNREAD_CALLS:
+            raise UnreadSyntaxError
         elif word == "(":
             self.in_brackets()
         elif after.kind in ("string", "number") and self._prefixed(word, joined):
@@ -286,6 +292,7 @@ class ExpressionSyntax(SyntaxReader):
             raise self.stop()
         if self.ahead(-1).word in ("SIGNED", "UNSIGNED"):
             self.accept("INT", "INTEGER")
+        self.accept("PRECISION")
         if self.accept("("):
             self._numbers()
             self.expect(")")

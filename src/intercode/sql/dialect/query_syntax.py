@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from intercode.sql.dialect.expression_syntax import ExpressionSyntax
 from intercode.sql.dialect.keywords import word_set
-from intercode.sql.dialect.syntax_reader import SyntaxStop
+from intercode.sql.dialect.syntax_reader import SyntaxStop, UnreadSyntaxError
 
 _SELECT_OPTIONS = word_set("""
     ALL DISTINCT DISTINCTROW HIGH_PRIORITY STRAIGHT_JOIN SQL_SMALL_RESULT SQL_BIG_RESULT
@@ -22,7 +22,7 @@ def unexpected_position(text: str, ignore_space: bool = False) -> int | None:
         reader.statement()
     except SyntaxStop as e:
         return e.start
-    except RecursionError:
+    except (RecursionError, UnreadSyntaxError):
         return None
     return None
 
@@ -111,7 +111,7 @@ class _QuerySyntax(ExpressionSyntax):
         while self.accept(","):
             self._item()
         self._into()
-        if self.accept("FROM"):
+        if self.accept("FROM") and not self.accept("DUAL"):
             self._tables()
         if self.accept("WHERE"):
             self.expression()
@@ -156,9 +156,7 @@ class _QuerySyntax(ExpressionSyntax):
         if not self.accept("INTO"):
             return
         if self.accept("OUTFILE", "DUMPFILE"):
-            if not self.accept_kind("string"):
-                raise self.stop()
-            return
+            raise UnreadSyntaxError
         while True:
             if not self.accept_kind("variable"):
                 self.name()
@@ -169,6 +167,8 @@ class _QuerySyntax(ExpressionSyntax):
         if self.accept("FOR"):
             if not self.accept("UPDATE", "SHARE"):
                 raise self.stop()
+            if self.accept("OF"):
+                self._targets()
             if self.accept("SKIP"):
                 self.expect("LOCKED")
             self.accept("NOWAIT")
@@ -206,8 +206,9 @@ class _QuerySyntax(ExpressionSyntax):
                 raise self.stop()
 
     def _table(self) -> None:
-        lateral = self.accept("LATERAL")
-        if lateral or (self.next.word == "(" and self._holds_query()):
+        if self.accept("LATERAL") or self._holds_query():
+            if self.ahead(1).word == "(":
+                raise UnreadSyntaxError  # a query in brackets, or tables that begin with one
             self.subquery()
             self._table_alias()
             self._names()
@@ -216,6 +217,8 @@ class _QuerySyntax(ExpressionSyntax):
             self._tables()
             self.expect(")")
             return
+        if self.next.word == "{" or self.ahead(1).word == "(":
+            raise UnreadSyntaxError
         self.qualified_name(1)
         if self.accept("PARTITION"):
             self._names()
@@ -223,6 +226,8 @@ class _QuerySyntax(ExpressionSyntax):
         while self.accept("USE", "FORCE", "IGNORE"):
             if not self.accept("INDEX", "KEY"):
                 raise self.stop()
+            if self.accept("FOR"):
+                raise UnreadSyntaxError
             self._names()
 
     def _holds_query(self) -> bool:

@@ -25,6 +25,10 @@ class SyntaxStop(Exception):  # noqa: N818 - it says where, not what
         self.start = start
 
 
+class UnreadSyntaxError(Exception):
+    """A form of MySQL's that the grammar here does not hold."""
+
+
 class Lexeme(NamedTuple):
     """A word, a number, an operator or a quotation, and where it starts. ``word`` is in upper case,
     and empty for numbers and quotations."""

@@ -23,10 +23,16 @@ from intercode.sql.base import (
     success_result,
     timeout_result,
 )
-from intercode.sql.dialect.errors import StatementError, unexpected_error, unsupported
+from intercode.sql.dialect.errors import (
+    StatementError,
+    syntax_error,
+    unexpected_error,
+    unsupported,
+)
 from intercode.sql.dialect.keywords import word_set
 from intercode.sql.dialect.modes import REWRITTEN_MODES, default_mode_text, in_own_mode
 from intercode.sql.dialect.parser import require_single_statement
+from intercode.sql.dialect.query_syntax import unexpected_position
 from intercode.sql.embedded.catalog.built import BuiltDatabases
 from intercode.sql.embedded.catalog.catalog import quote_identifier, quote_table
 from intercode.sql.embedded.catalog.values import convert_rows
@@ -97,7 +103,7 @@ class EmbeddedSession(SessionContext):
         try:
             return self._run_statement(code)
         except StatementError as e:
-            e = in_own_mode(e, code, self.modes)
+            e = self._own_error(e, code)
             return timeout_result() if e.number == 3024 else error_result(e.message)
         except sqlite3.Error as e:
             if self._pool.bounded and refused_for_size(e):
@@ -111,7 +117,17 @@ class EmbeddedSession(SessionContext):
         except (InterCodeError, UnboundedStatementError):
             raise
         except Exception as e:  # a fault of this engine ends its statement, not the episode
-            return error_result(unexpected_error(e).message)
+            return error_result(self._own_error(unexpected_error(e), code).message)
+
+    def _own_error(self, error: StatementError, code: str) -> StatementError:
+        """Return the error of a statement as MySQL reports it: its syntax comes first, and the text
+        is quoted as it was written."""
+        if error.position is None and error.number not in (1582, 3024):
+            rewritten = not REWRITTEN_MODES.isdisjoint(self.modes)
+            plain = default_mode_text(code, self.modes) if rewritten else code
+            found = unexpected_position(plain, "IGNORE_SPACE" in self.modes)
+            error = error if found is None else syntax_error(plain, found)
+        return in_own_mode(error, code, self.modes)
 
     def _run_statement(self, code: str) -> ExecResult:
         """Run one statement, with its result or translation from a cache if possible."""

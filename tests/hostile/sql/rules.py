@@ -1,0 +1,238 @@
+"""The rules about MariaDB, the usual server of a comparison, and MySQL 8, which the embedded engine
+follows. A rule excuses a difference that the manual of MySQL 8 explains, and no other."""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from sqlglot import exp
+
+from hostile.sql.operands import (
+    ARITHMETIC,
+    BIT_OPERATORS,
+    COMPARISONS,
+    arguments,
+    kind_of,
+    operands,
+    tree_of,
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Rule:
+    """A difference between MariaDB and MySQL 8. ``statement``, ``server`` and ``embedded`` are
+    patterns of the case up to the statement and of the answers; ``operands`` says whether the
+    statement has the operands on which it depends, and ``answers`` whether the answers differ as
+    the rule says. The generator makes a statement that is ``seldom`` asked once in ten times.
+    ``page`` is of the manual of MySQL 8.0."""
+
+    name: str
+    page: str
+    statement: str = ""
+    server: str = ""
+    embedded: str = ""
+    operands: Callable[[str], bool] | None = None
+    answers: Callable[[str, str], bool] | None = None
+    seldom: bool = False
+
+    def concerns(self, code: str, before: str = "") -> bool:
+        """Return whether a statement after others can differ as the rule says."""
+        found = re.search(self.statement, before + code, re.I | re.S)
+        return bool(found) and (self.operands is None or self.operands(code))
+
+    def excuses(self, code: str, ours: str, theirs: str, before: str = "") -> bool:
+        return bool(
+            re.search(self.server, theirs, re.S)
+            and re.search(self.embedded, ours, re.S)
+            and (self.answers is None or self.answers(ours, theirs))
+            and self.concerns(code, before)
+        )
+
+
+_VALUE = re.compile(
+    r"(?:^|: )(?:Decimal\(|b)?['\"]?(-?\d+(?:\.\d+)?(?:e[-+]?\d+)?)['\"]?\)?$", re.I
+)
+_MOMENT = re.compile(r"datetime\.(date|datetime|timedelta)\(([^()]*)\)$")
+
+
+def _number(answer: str) -> float | None:
+    """Return the number of an answer, also of a date or a time: 20010203040506."""
+    if (found := _VALUE.search(answer)) is not None:
+        return float(found[1])
+    if (found := _MOMENT.search(answer)) is None:
+        return None
+    if found[1] != "timedelta":
+        parts = [int(part) for part in found[2].split(",")]
+        parts += [0] * ((3 if found[1] == "date" else 7) - len(parts))
+        whole = float("".join(f"{part:02}" for part in parts[:6]))
+        return whole + (parts[6] / 1e6 if len(parts) > 6 else 0)
+    sizes = dict(re.findall(r"(\w+)=(-?\d+)", found[2]))
+    seconds = 86400 * int(sizes.get("days", 0)) + int(sizes.get("seconds", 0))
+    total = seconds + int(sizes.get("microseconds", 0)) / 1e6
+    hours, rest = divmod(abs(total), 3600)
+    return math.copysign(1e4 * hours + 100 * (rest // 60) + rest % 60, total)
+
+
+def _within(share: float, least: float | None = None) -> Callable[[str, str], bool]:
+    """Return a test whether two answers are numbers, or texts that begin with one, that differ by
+    at most a share, or by at most ``least``."""
+
+    def near(ours: str, theirs: str) -> bool:
+        a, b = _number(ours), _number(theirs)
+        if a is None or b is None:
+            return False
+        return math.isclose(a, b, rel_tol=share, abs_tol=share if least is None else least)
+
+    return near
+
+
+def _same_but_zeros(ours: str, theirs: str) -> bool:
+    """Return whether two texts differ only in zeros at the end of a fraction of a second."""
+    a, b = (re.sub(r"(\.\d*?)0*(['\"]?)$", r"\1\2", text) for text in (ours, theirs))
+    return a.replace(".'", "'") == b.replace(".'", "'")
+
+
+_MANUAL = "dev.mysql.com/doc/refman/8.0/en/"
+_NUMBERS = frozenset({"int", "unsigned", "decimal", "float", "double", "year", "bits", "number"})
+_MOMENTS = frozenset({"date", "datetime", "time"})
+_TEXTS = frozenset({"text", "enum", "set"})
+_HAS_MOMENT = r"\b(da|dt3?|ts|tm2?)\b|DATE|TIME|INTERVAL|DAY"
+_DOUBLES = frozenset({"float", "double", "decimal", "text", "bytes", "time", ""})
+_WHOLE = r": \d[\d.e+]*$|^\[|^None$"
+
+
+def _number_with_moment(code: str) -> bool:
+    return any(k & _NUMBERS and k & _MOMENTS for k in operands(code, *COMPARISONS))
+
+
+def _moment_in_arithmetic(code: str) -> bool:
+    return any(k & _MOMENTS and k & (_NUMBERS | {"bytes"}) for k in operands(code, *ARITHMETIC))
+
+
+def _constant_with_moment(code: str) -> bool:
+    """Return whether a date or a time is compared with a constant that does not look like one."""
+    tree = tree_of(code) if re.search(_HAS_MOMENT, code) else None
+    for node in tree.find_all(*COMPARISONS) if tree is not None else ():
+        children = [c for c in node.iter_expressions() if isinstance(c, exp.Expression)]
+        if any(kind_of(c) in _MOMENTS for c in children) and any(
+            isinstance(c, exp.Boolean)
+            or (isinstance(c, exp.Literal) and not re.match(r"\d+[-:]\d+[-:]", c.this))
+            for c in children
+        ):
+            return True
+    return False
+
+
+def _several_kinds(code: str) -> bool:
+    families = (_NUMBERS, _MOMENTS, _TEXTS | {"bytes"})
+    return any(sum(bool(k & f) for f in families) > 1 for k in arguments(code, "GREATEST", "LEAST"))
+
+
+def _bits_of_a_double(code: str) -> bool:
+    calls = arguments(code, "BIT_AND", "BIT_OR", "BIT_XOR", "BIT_COUNT", "BITWISE_AND_AGG")
+    return any(k & _DOUBLES for k in (*operands(code, *BIT_OPERATORS), *calls))
+
+
+def _digits_of_bits(ours: str, theirs: str) -> bool:
+    a, b = (_VALUE.search(answer) for answer in (ours, theirs))
+    return bool(a and b) and int.from_bytes(a[1].encode()) == float(b[1])  # type: ignore[index]
+
+
+RULES: tuple[Rule, ...] = (
+    Rule("a constant that is no date is an error in a comparison with a date",
+         _MANUAL + "type-conversion.html", embedded=r"Incorrect (DATE|DATETIME|TIME) value"),
+    Rule("a number and a date that are no constants are compared as numbers",
+         _MANUAL + "type-conversion.html", _HAS_MOMENT, operands=_number_with_moment, seldom=True),
+    Rule("PERCENT_RANK and CUME_DIST have all digits of a double", _MANUAL + "numeric-types.html",
+         r"PERCENT_RANK|CUME_DIST", answers=_within(1e-9), seldom=True),
+    Rule("periods that are none are an error", _MANUAL + "date-and-time-functions.html",
+         r"PERIOD_(ADD|DIFF)", embedded="Incorrect arguments to period_", seldom=True),
+    Rule("a text that is no number, in a column of doubles, is cut data",
+         _MANUAL + "precision-math-expressions.html", "", "Incorrect double value",
+         "Data truncated"),
+    Rule("GREATEST and LEAST of values of several kinds compare strings",
+         _MANUAL + "comparison-operators.html", "GREATEST|LEAST", operands=_several_kinds,
+         seldom=True),
+    Rule("REGEXP_SUBSTR gives NULL without a match", _MANUAL + "regexp.html", "REGEXP_SUBSTR",
+         r"''$", "None$", seldom=True),
+    Rule("INT UNSIGNED with BIGINT is a BIGINT", _MANUAL + "integer-types.html", "",
+         r"Decimal\('-?\d+'\)$", r": -?\d+$", answers=_within(0.0)),
+    Rule("STD and VAR of exact numbers have all digits of a double",
+         _MANUAL + "aggregate-functions.html", r"STD|VAR_", answers=_within(1e-3), seldom=True),
+    Rule("operators on bits take doubles as 64-bit integers, rounded to even, and round times",
+         _MANUAL + "bit-functions.html", r"[&|^~]|<<|>>|BIT", _WHOLE, _WHOLE,
+         operands=_bits_of_a_double, seldom=True),
+    Rule("bytes that are no text in CAST AS CHAR are NULL", _MANUAL + "cast-functions.html",
+         r"(AS|,) CHAR", r"\?", "None"),
+    Rule("a zero date is an error in strict mode", _MANUAL + "sql-mode.html",
+         r"INSERT|UPDATE|REPLACE", "", r"Incorrect (date|datetime) value: '0"),
+    Rule("FLOAT as text has the digits of a FLOAT", _MANUAL + "floating-point-types.html",
+         r"\bf\b", answers=_within(1e-5)),
+    Rule("functions of the text of a FLOAT", _MANUAL + "floating-point-types.html",
+         r"(MD5|SHA\d?|CRC32|\w*LENGTH|HEX|TO_BASE64|REVERSE|RIGHT|[LR]PAD|QUOTE)\([^)]*\bf\b"),
+    Rule("strict modes hold for DELETE, and for conditions that UPDATE evaluates first",
+         _MANUAL + "sql-mode.html", r"\b(DELETE|UPDATE)\b", "^None$|Out of range value",
+         r"Truncated incorrect|Division by 0|Incorrect datetime value"),
+    Rule("a variable of a decimal has the digits of its value", _MANUAL + "user-variables.html",
+         "@", r"0{20}", answers=_within(0.0)),
+    Rule("FORMAT gives at most 30 digits behind the point", _MANUAL + "string-functions.html",
+         "FORMAT", r"\.\d{31,}", r"\.\d{30}\D*$"),
+    Rule("a JSON document is normalized", _MANUAL + "json.html", r"\bjs\b", r"[{\[\"]",
+         r"[{\[\"]"),
+    Rule("a text that is no JSON document has an error of its own", _MANUAL + "json.html",
+         r"\bjs\b", "CONSTRAINT `t.js` failed", "Invalid JSON text"),
+    Rule("SHA2 of a length that is NULL is NULL", _MANUAL + "encryption-functions.html", "SHA2",
+         r"'[0-9a-f]{56,128}'$", "None$", seldom=True),
+    Rule("REPLACE with NULL is NULL", _MANUAL + "string-functions.html", r"REPLACE\(", r"'$",
+         "None$"),
+    Rule("TIME_TO_SEC gives whole seconds", _MANUAL + "date-and-time-functions.html",
+         "TIME_TO_SEC", r"Decimal\('", r": -?\d+$", answers=_within(0.0, 1.0), seldom=True),
+    Rule("ROUND, TRUNCATE, FLOOR and CEILING of a date or a time are numbers",
+         _MANUAL + "mathematical-functions.html", r"\b(ROUND|TRUNCATE|FLOOR|CEIL|CEILING)\(",
+         r"datetime\.", r": (-?\d|Decimal)", answers=_within(0.0, 1.0)),
+    Rule("dates and times in arithmetic are integers, and unsigned beside unsigned ones",
+         _MANUAL + "out-of-range-and-overflow.html", _HAS_MOMENT, "",
+         "BIGINT UNSIGNED value is out of range", operands=_moment_in_arithmetic),
+    Rule("dates and times beside a DECIMAL are one", _MANUAL + "precision-math-expressions.html",
+         _HAS_MOMENT, r": -?\d+$", "Decimal", operands=_moment_in_arithmetic,
+         answers=_within(0.0)),
+    Rule("a BIT that is no column is sent as its bytes", _MANUAL + "bit-type.html",
+         r"\b(bt|b1)\b|b'", answers=_digits_of_bits),
+    Rule("MIN and MAX of an ENUM are its text", _MANUAL + "aggregate-functions.html",
+         r"M(IN|AX)\((DISTINCT )?(t\.)?(e|st)\) [+/]", r": \d+$|Decimal", r"\.0$",
+         answers=_within(0.0)),
+    Rule("a JSON value can be a date", _MANUAL + "json.html", r"\bjs\b",
+         "Illegal parameter data types longblob/json"),
+    Rule("the longest TIME has no fraction", _MANUAL + "time.html", "",
+         r"838:59:59\.[1-9]|=82799, microseconds=|=3600, microseconds=|: 9+$",
+         r"838:59:59(\.0+)?'|=82799\)|=3601\)|: 0$"),
+    Rule("a YEAR has the digits of a number where a date is needed", _MANUAL + "year.html",
+         r"[A-Z_]\((t\.)?y\b|\by [-+] INTERVAL"),
+    Rule("a text with an interval has six digits of a second or none",
+         _MANUAL + "date-and-time-functions.html", r"INTERVAL|ADDDATE|SUBDATE|TIMESTAMPADD",
+         answers=_same_but_zeros),
+    Rule("FROM_UNIXTIME reaches the year 3001", _MANUAL + "date-and-time-functions.html",
+         "FROM_UNIXTIME", "None$", r"datetime\.datetime\([23]\d\d\d|'[23]\d\d\d-"),
+    Rule("ANY, ALL and IN with NULL in the subquery are NULL",
+         _MANUAL + "any-in-some-subqueries.html", r"(ANY|SOME|ALL|IN) \(SELECT", ": 0$", "None$"),
+    Rule("a negative double in CAST AS UNSIGNED wraps", _MANUAL + "cast-functions.html",
+         "UNSIGNED", ": 0$", r": 1844674407\d{10}$"),
+    Rule("a moving window of doubles is summed anew", _MANUAL + "window-function-optimization.html",
+         r"(AVG|SUM)\((x|f)\) OVER .*PRECEDING"),
+    Rule("a result longer than max_allowed_packet is NULL", _MANUAL + "string-functions.html",
+         r"REPEAT|SPACE|[LR]PAD", "execution was interrupted", "None"),
+    Rule("a TIME with a fraction is rounded to an integer",
+         _MANUAL + "date-and-time-type-conversion.html",
+         r"(INSERT|UPDATE|REPLACE).*(TIME ?'[\d:]+\.\d+'|tm2)", r": -?\d+$", r": -?\d+$",
+         answers=_within(0.0, 1.0)),
+)  # fmt: skip
+
+
+def asked_seldom(case: list[str]) -> bool:
+    """Return whether a rule concerns a case that the generator makes seldom."""
+    return any(rule.seldom and rule.concerns(code) for code in case for rule in RULES) or any(
+        _constant_with_moment(code) for code in case
+    )
