@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import pytest
 
 import intercode
 from intercode.core.errors import TaskSetupError
+from intercode.environments.harbor import verifier
 from intercode.environments.harbor.env import HarborEnv
 from intercode.evaluation.check.dataset import check
 from intercode.sandbox import Sandbox
+from intercode.sandbox.contract import BaseSandbox
 from support.harbor import DOCKERFILE, SERVICE, SERVICE_CHECK, TOML, write_service_task, write_task
 
 pytestmark = pytest.mark.sandbox
@@ -86,6 +88,24 @@ def test_a_program_as_agent_reaches_it(tmp_path: Path) -> None:
         model=lambda _: "x", quiet=True, out=tmp_path / "run",
     )  # fmt: skip
     assert [(e.error, e.success) for e in run.episodes] == [(None, True)]
+
+
+def test_a_process_that_ends_between_two_looks_is_not_left() -> None:
+    """The sandbox is a stand-in, because in a real one only a slow machine shows this."""
+
+    class Busy:
+        capabilities = frozenset({"processes"})
+        number = 10
+
+        def processes(self) -> list[str]:
+            self.number += 1
+            return ["serve.sh (7)", f"sleep ({self.number})"]
+
+        def descendants(self, pid: int) -> list[int]:
+            self.number += 1
+            return [self.number]
+
+    verifier._check_processes(cast(BaseSandbox, Busy()), [7])
 
 
 @pytest.mark.slow

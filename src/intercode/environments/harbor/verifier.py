@@ -26,7 +26,8 @@ _MAX_REWARD_FILE = 1 << 16  # bytes of a reward's file
 _MAX_OUTPUT = 4000  # characters of what a verifier printed
 _PRELOAD = "/etc/ld.so.preload"
 _STARTUP_VARIABLES = ("BASH_ENV", "ENV")  # each names a file that shells execute
-_END_SECONDS = 0.5  # for processes that end because the verifier has ended, such as tee
+# looks, and seconds between them, for processes that end because the verifier has ended, like tee
+_LOOKS, _LOOK_SECONDS = 50, 0.01
 _WRITABLE = 0o200
 
 
@@ -141,15 +142,15 @@ def _numbers_of(sandbox: BaseSandbox, entry: Process | None) -> list[int]:
 
 def _check_processes(sandbox: BaseSandbox, earlier: Sequence[int]) -> None:
     """Raise _VerdictError if other processes than ``earlier`` and their descendants are left."""
-    deadline = time.monotonic() + _END_SECONDS
-    while numbers := _numbers(sandbox):
+    for _ in range(_LOOKS):
+        numbers = _numbers(sandbox)
         own = {*earlier, *(pid for each in earlier for pid in sandbox.descendants(each))}
-        left = [name for name, pid in numbers.items() if pid not in own]
+        still = _numbers(sandbox)  # one that has ended meanwhile is no descendant any more
+        left = [name for name, pid in numbers.items() if pid not in own and name in still]
         if not left:
             return
-        if time.monotonic() > deadline:
-            raise _VerdictError(f"the verifier left processes: {', '.join(left[:5])}")
-        time.sleep(0.01)
+        time.sleep(_LOOK_SECONDS)
+    raise _VerdictError(f"the verifier left processes: {', '.join(left[:5])}")
 
 
 def _check_tests(sandbox: BaseSandbox, tests: Files) -> None:
