@@ -16,10 +16,17 @@ from frozen.session import Item
 
 SHOWN_LINES = 20
 """Lines that are printed of the differences of one item."""
+MAX_VARYING = 0.02
+"""The largest share of values that may be volatile or soft."""
+VARYING_FILE = "varying.txt"
+"""The file that lists them, in the directory of golden files."""
 
 
 def record(out: Path, names: Sequence[str], jobs: int, rounds: int) -> int:
-    """Run items several times and write a file for each; return the exit status."""
+    """Run items several times and write a file for each; return the exit status.
+
+    It is 1 if more than MAX_VARYING of all values vary, or if an item cannot be made.
+    """
     out.mkdir(parents=True, exist_ok=True)
     found = [produce(names, jobs) for _ in range(rounds)]
     for name in names:
@@ -39,8 +46,27 @@ def record(out: Path, names: Sequence[str], jobs: int, rounds: int) -> int:
             print(f"{name}: {len(volatile)} of {len(first.exact)} values are volatile: {some}")
         if "broken" in first.exact:
             print(f"BROKEN   {name}: {first.exact['broken']}")
+    count, varying, broken = _summary(out)
     print(f"recorded {len(names)} items in {out}")
-    return 0
+    print(
+        f"{len(varying)} of {count} values vary (at most {MAX_VARYING:.0%}): {out / VARYING_FILE}"
+    )
+    return 1 if broken or len(varying) > MAX_VARYING * count else 0
+
+
+def _summary(out: Path) -> tuple[int, list[str], int]:
+    """Return the number of values of all golden files, what varies, which is listed in a file, and
+    the number of broken items."""
+    count = broken = 0
+    varying: list[str] = []
+    for file in sorted(out.glob("*.json")):
+        golden = json.loads(file.read_text("utf-8"))
+        labels = golden["exact"].keys() & {*golden["volatile"], *golden["soft"]}
+        count += len(golden["exact"])
+        broken += "broken" in golden["exact"]
+        varying += [f"{file.stem}: {label}" for label in sorted(labels)]
+    (out / VARYING_FILE).write_text("".join(f"{line}\n" for line in varying), "utf-8")
+    return count, varying, broken
 
 
 def _varying(rounds: Sequence[dict[str, Any]]) -> list[str]:

@@ -13,7 +13,7 @@ from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
 
-from frozen import commands, exports, replays, results
+from frozen import commands, episodes, exports, frameworks, messages, replays, results, sandboxes
 from frozen.runs import RUNS, item_run
 from frozen.session import Item, Session
 
@@ -26,7 +26,8 @@ def all_items() -> dict[str, Callable[[Session], Item]]:
         **dict(replays.log_items()),
         **{f"run-{name}": partial(item_run, name=name) for name in RUNS},
         **{f"check-{name}": partial(commands.check, name=name) for name in CHECKED},
-        **replays.ITEMS, **results.ITEMS, **exports.ITEMS, **commands.ITEMS,
+        **messages.ITEMS, **frameworks.ITEMS, **sandboxes.ITEMS, **replays.ITEMS, **results.ITEMS,
+        **exports.ITEMS, **commands.ITEMS, **episodes.ITEMS,
     }  # fmt: skip
 
 

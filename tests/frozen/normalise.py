@@ -24,7 +24,7 @@ _DURATION = re.compile(r"(?<![\w.])\d+(\.\d+)?(e-?\d+)?( ?(ms|s|seconds|min|h)\b
 _SOURCE = re.compile(r"(/[\w.+-]+)+/(site-packages|src)/intercode")
 _PYTHON = re.compile(r"[^\s'\"]*/python(3[.\d]*)?(?=[\s'\"]|$)")
 _VERSION = re.compile(r"\b0\.1\.0\b|\bPython 3\.\d+\.\d+")
-_RANDOM = re.compile(r"/tmp/[\w./-]*tmp\w+|127\.0\.0\.1:\d+|\bpid \d+")
+_RANDOM = re.compile(r"/tmp/[\w./-]*tmp\w+|/private/\d+-\w+|127\.0\.0\.1:\d+|\bpid \d+")
 
 
 def clean_text(text: str, work: Path, ids: dict[str, str]) -> str:

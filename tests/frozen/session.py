@@ -7,7 +7,7 @@ import os
 import subprocess
 import sys
 import threading
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -59,12 +59,15 @@ class Session:
         }  # fmt: skip
         self.vocabulary = Vocabulary(self.call)
 
-    def execute(self, words: Sequence[str], stdin: str = "") -> subprocess.CompletedProcess[str]:
-        """Run a program in the work directory."""
+    def execute(
+        self, words: Sequence[str], stdin: str = "", environment: Mapping[str, str] | None = None
+    ) -> subprocess.CompletedProcess[str]:
+        """Run a program in the work directory. ``environment``: further variables."""
         try:
             return subprocess.run(
-                words, cwd=self.work, env=self._environment, input=stdin, capture_output=True,
-                timeout=COMMAND_LIMIT, encoding="utf-8", errors="backslashreplace",
+                words, cwd=self.work, env={**self._environment, **(environment or {})}, input=stdin,
+                capture_output=True, timeout=COMMAND_LIMIT, encoding="utf-8",
+                errors="backslashreplace",
             )  # fmt: skip
         except subprocess.TimeoutExpired:
             return subprocess.CompletedProcess(list(words), 124, "", "timed out")

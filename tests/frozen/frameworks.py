@@ -1,0 +1,159 @@
+"""Items with episodes through the frameworks of others: Inspect, TRL, verifiers and Harbor.
+
+verifiers and Harbor need virtual environments of their own. The variables ``INTERCODE_VERIFIERS``
+and ``INTERCODE_HARBOR`` name the directories of their programs, as for the tests.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+from collections.abc import Callable
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+from frozen.endpoint import CODE, endpoint
+from frozen.sandboxes import run_script
+from frozen.session import Item, Session
+from support.harbor import TOML, write_task
+from support.serving import serving
+
+TASKSET = """
+model = "scripted"
+push = false
+output_dir = "{folder}"
+[client]
+base_url = "{endpoint}"
+api_key_var = "NO_KEY_IS_NEEDED"
+[env.taskset]
+id = "openenv"
+base_url = "{server}"
+resets = [{{task = 1, seed = 5}}, {{task = 2, seed = 5}}]
+[env.player.harness]
+id = "null"
+[env.player.runtime]
+type = "subprocess"
+"""
+RUNTIME = """
+model = "scripted"
+push = false
+output_dir = "{folder}"
+[client]
+base_url = "{endpoint}"
+api_key_var = "NO_KEY_IS_NEEDED"
+[env.taskset]
+id = "counting_v1"
+counts = [3, 4]
+[env.agent.runtime]
+type = "intercode"
+allow = []
+"""
+COMMAND = (
+    "from importlib.metadata import entry_points as e; import sys; "
+    "next(p for p in e(group='console_scripts') if p.name == 'vf-eval').load()(sys.argv[1:])"
+)
+HARBOR = "intercode.integrations.harbor:InterCodeEnvironment"
+SUPPORT = Path(__file__).parents[1] / "support"
+
+
+def framework(session: Session, name: str) -> Item:
+    """Play in this virtual environment."""
+    return run_script(session, "framework_episodes.py", name)
+
+
+def verifiers(session: Session) -> Item:
+    """Play by the taskset of verifiers on our server, and by a harness in our sandbox."""
+    item = Item()
+    if _programs("verifiers") is None:
+        return Item({"installed": False})
+    for name in ("bash", "sql", "python", "ctf"):
+        actions = [*CODE[name], "submit"]
+
+        def next_action(_: Any, count: int, actions: Any = actions) -> dict[str, Any]:
+            return {"content": actions[min(count, 3)]}
+
+        with endpoint(next_action) as model, serving("-m", "intercode", "serve", name) as address:
+            config = _config(session, name, TASKSET, endpoint=model.url, server=address)
+            words = ["-c", COMMAND, "@", str(config)]
+            _run(session, item, "verifiers", "python", *words)
+        _add_traces(session, item, name)
+        item.exact[f"{name} requests"] = [
+            session.text(str(json.loads(body)["messages"])) for _, body in model.requests
+        ]
+
+    def count_files(request: Any, _: int) -> dict[str, Any]:
+        right = " 3 " in request["messages"][-1]["content"]
+        return {"content": "ls files | wc -l > answer.txt" if right else "echo 9 > answer.txt"}
+
+    with endpoint(count_files) as model:
+        config = _config(session, "runtime", RUNTIME, endpoint=model.url)
+        words = ["-m", "intercode.integrations.verifiers", "eval", "@", str(config)]
+        _run(session, item, "verifiers", "python", *words)
+    _add_traces(session, item, "runtime")
+    return item
+
+
+def harbor(session: Session) -> Item:
+    """Run trials by Harbor's own command in our sandboxes."""
+    item = Item()
+    tasks = session.work / "harbor-tasks"
+    write_task(tasks / "solved")
+    write_task(tasks / "wrong", **{"solution/solve.sh": "#!/bin/bash\necho no > /app/out.txt\n"})
+    write_task(tasks / "failing", **{"solution/solve.sh": "#!/bin/bash\nexit 3\n"})
+    write_task(tasks / "gpu", **{"task.toml": f"{TOML}gpus = 1\n"})
+    _run(
+        session, item, "harbor", "harbor", "run", "--path", str(tasks), "--agent", "oracle",
+        "--environment-import-path", HARBOR, "--jobs-dir", "harbor-jobs", "--yes", "--quiet",
+    )  # fmt: skip
+    for file in sorted(session.work.glob("harbor-jobs/*/*/result.json")):
+        result = json.loads(file.read_text())
+        name = result["task_name"].rpartition("/")[2]
+        error = (result["exception_info"] or {}).get("exception_type")
+        item.exact[f"trial {name}"] = [(result["verifier_result"] or {}).get("rewards"), error]
+    return item
+
+
+def _programs(name: str) -> Path | None:
+    directory = os.environ.get(f"INTERCODE_{name.upper()}")
+    return Path(directory).absolute() if directory else None
+
+
+def _run(session: Session, item: Item, name: str, program: str, *words: str) -> None:
+    """Run a program of a framework; where it is not installed, that is the exact value."""
+    if (programs := _programs(name)) is None:
+        item.exact["installed"] = False
+        return
+    found = [sys.executable, "-c", "import intercode; print(intercode.__path__[0])"]
+    source = Path(session.execute(found).stdout.strip()).parent
+    paths = os.pathsep.join(map(str, (source, SUPPORT / "verifiers_runtime")))
+    more = {"PYTHONPATH": paths, "PATH": f"{programs}{os.pathsep}{os.environ['PATH']}"}
+    done = session.execute([str(programs / program), *words], environment=more)
+    session.add_status(item, f"{name} {words[-1]}", done)
+
+
+def _config(session: Session, name: str, text: str, **values: str) -> Path:
+    folder = session.work / "verifiers" / name
+    folder.mkdir(parents=True)
+    file = folder / "config.toml"
+    file.write_text(text.format(folder=folder / "out", **values))
+    return file
+
+
+def _add_traces(session: Session, item: Item, name: str) -> None:
+    """Add rewards and messages of each trace that verifiers wrote."""
+    for file in session.work.glob(f"verifiers/{name}/out/**/traces.jsonl"):
+        rows = [json.loads(line) for line in file.read_text().splitlines()]
+        for row in rows:
+            for trace in row["traces"]:
+                rewards = {k: v["score"] for k, v in trace["rewards"].items()}
+                item.exact[f"{name} {trace['task']['data']['idx']}"] = [row["ok"], rewards]
+
+
+ITEMS: dict[str, Callable[[Session], Item]] = {
+    "episodes-inspect": partial(framework, name="inspect"),
+    "episodes-trl": partial(framework, name="trl"),
+    "episodes-verifiers": verifiers,
+    "episodes-harbor": harbor,
+}
