@@ -4,6 +4,7 @@ expressions, AUTO_INCREMENT, foreign keys, generated columns and joined tables."
 from __future__ import annotations
 
 from collections.abc import Callable
+from datetime import timedelta
 from decimal import Decimal
 from pathlib import Path
 from typing import Any
@@ -142,6 +143,46 @@ CASES: dict[str, tuple[list[str], list[tuple[Any, ...]]]] = {
          "SELECT * FROM g ORDER BY a"], [(1, 2, 3, 2), (3, 4, 7, 12), (5, 6, 11, 30)],
     ),
     "DO": (["DO 1, SLEEP(0)", "SELECT ROW_COUNT()"], [(0,)]),
+    "an ENUM in a column of numbers is the number of its word": (
+        ["UPDATE t SET d = e", "UPDATE t JOIN p ON t.id = p.a SET t.n = t.e WHERE p.a = 2",
+         "INSERT INTO t (id, n, d) SELECT id + 10, id + 10, e FROM t",
+         "SELECT id, n, d FROM t WHERE id IN (2, 12) ORDER BY id"],
+        [(2, 2, Decimal("2.0")), (12, 12, Decimal("2.0"))],
+    ),
+    "a YEAR of zero": (
+        ["CREATE TABLE z (a int, y year)",
+         "INSERT INTO z VALUES (1, 0.0), (2, 0e0), (3, '0'), (4, '0000'), (5, 0), (6, 7.0)",
+         "SELECT y FROM z ORDER BY a"], [(0,), (0,), (2000,), (0,), (0,), (2007,)],
+    ),
+    "a date in a TIME": (
+        ["CREATE TABLE z (a int, b time)", "INSERT INTO z SELECT id, da FROM t WHERE id = 1",
+         "INSERT INTO z VALUES (2, '2001-02-03 04:05:06')", "SELECT b FROM z ORDER BY a"],
+        [(timedelta(0),), (timedelta(hours=4, minutes=5, seconds=6),)],
+    ),
+    "a time in a date is one of today": (
+        ["CREATE TABLE z (a date, b datetime)", "INSERT INTO z VALUES (TIME'01:02:03', NULL)",
+         "INSERT INTO z (b) SELECT TIME'01:02:03'", "UPDATE z SET a = TIME'23:00:00'",
+         "SELECT DATEDIFF(a, CURDATE()) IN (-1, 0), DATEDIFF(b, CURDATE()) IN (-1, 0), TIME(b) "
+         "FROM z ORDER BY b"],
+        [(1, None, None), (1, 1, timedelta(hours=1, minutes=2, seconds=3))],
+    ),
+    "a text that is no whole time, without a strict mode": (
+        ["CREATE TABLE z (b time)", "SET sql_mode = ''", "INSERT INTO z VALUES ('2020-6-5')",
+         "SELECT b FROM z"], [(timedelta(minutes=20, seconds=20),)],
+    ),
+    "CREATE TABLE with columns and a query keeps the columns": (
+        ["CREATE TABLE z (d int NOT NULL, q int DEFAULT 5) "
+         "SELECT '12' AS d, t.id FROM t WHERE id = 1",
+         "SELECT q, d, id FROM z"], [(5, 12, 1)],
+    ),
+    "CREATE TABLE of a query keeps what columns of tables are": (
+        ["CREATE TABLE z AS SELECT t.*, n + 1 AS m FROM t",
+         "SELECT COLUMN_NAME, IS_NULLABLE, NULLIF(COLUMN_DEFAULT, 'NULL') FROM "
+         "information_schema.columns WHERE TABLE_NAME = 'z' AND TABLE_SCHEMA = DATABASE() "
+         "ORDER BY ORDINAL_POSITION"],
+        [("id", "NO", "0"), ("n", "YES", None), ("d", "NO", "7.0"), ("v", "YES", None),
+         ("da", "YES", None), ("e", "NO", None), ("m", "YES", None)],
+    ),
     "variables with commas and quotes": (
         [r"SET @x = 'a\'b,c', @y = (1, 2) = (1, 2)", "SELECT @x, @y"], [("a'b,c", 1)],
     ),
@@ -173,6 +214,9 @@ ERRORS = {
     "CREATE TABLE z AS SELECT id, id / 0 AS a FROM t": "Division by 0",
     "INSERT INTO t (d) VALUES (3), (4), ('x')": "Incorrect decimal value: 'x' for column",
     "INSERT INTO c (a) VALUES (99)": "a foreign key constraint fails",
+    "INSERT INTO t (n) VALUES ('2023-02-30')": "Out of range value for column 'n'",
+    "INSERT INTO t (n) VALUES ('5x')": "Data truncated for column 'n'",
+    "CREATE TABLE z (n int NOT NULL) SELECT NULL AS n": "Column 'n' cannot be null",
     "SELECT 'x' + 1, 1 / 0": None,
     "INSERT INTO t (id, n) VALUES (9, NULL / 0)": None,
     "INSERT INTO t (id, n) VALUES (9, ' 5 ' + 1)": None,

@@ -67,6 +67,13 @@ class Type:
         """Whether the values are words of an ENUM or a SET, which are numbers, too."""
         return bool(self.words or self.members)
 
+    def rank(self, text: str) -> int:
+        """Return the number of the words of an ENUM or a SET."""
+        if self.words:
+            return self.words.index(text) + 1 if text in self.words else 0
+        given = text.split(",")
+        return sum(1 << n for n, word in enumerate(self.members) if word in given)
+
     @property
     def moment(self) -> bool:
         return self.kind in TEMPORAL_KINDS

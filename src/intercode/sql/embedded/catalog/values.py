@@ -158,6 +158,10 @@ def to_stored(value: Any, column: Column, row: int = 1) -> Any:
 
 def plain_moment(value: dt.date | dt.timedelta, column: Column) -> str | Decimal:
     """Return a moment of Python as MySQL's text, or for a column of numbers as its digits."""
+    if isinstance(value, dt.timedelta) and column.type.kind in ("date", "datetime"):
+        raise unsupported("a date from a time: the current day")
+    if column.type.kind == "time" and not isinstance(value, (dt.datetime, dt.timedelta)):
+        return "00:00:00"
     text = _moment_text(value)
     is_number = column.type.number and column.type.kind != "year"
     return Decimal(re.sub(r"[-: ]", "", text)) if is_number else text
@@ -189,21 +193,30 @@ def _to_decimal(value: Any, column: Column, row: int) -> Decimal:
 
 
 def _stored_integer(value: Any, column: Column, row: int) -> int:
+    year = column.type.kind == "year"
+    if isinstance(value, str):  # what follows the number is looked at later
+        _require_in_range(int(quantized(number_prefix(value), 0)), column, row)
     number = int(quantized(_to_decimal(value, column, row), 0))
-    if column.type.kind == "year":
-        if 0 < number < 100 or (isinstance(value, str) and number == 0):
-            number += 2000 if number < 70 else 1900
-        if number and not 1901 <= number <= 2155:
-            raise mysql_error(1264, column.name, row)
+    if year and (0 < number < 100 or (isinstance(value, str) and not number and value != "0000")):
+        number += 2000 if number < 70 else 1900
+    _require_in_range(number, column, row)
+    if year:
         return number
-    name = column.declared.partition("(")[0].partition(" ")[0]
-    size = INTEGER_BITS.get(name, 64)
-    low, high = (0, 1 << size) if column.type.unsigned else (-(1 << size - 1), 1 << size - 1)
-    if not low <= number < high:
-        raise mysql_error(1264, column.name, row)
     if number >= 1 << 63:
         raise unsupported(f"the whole number {number}, which needs more than 63 bits")
     return number
+
+
+def _require_in_range(number: int, column: Column, row: int) -> None:
+    """Raise StatementError 1264 for an integer that a column cannot hold."""
+    if column.type.kind == "year":
+        fits = 0 <= number < 100 or 1901 <= number <= 2155
+    else:
+        size = INTEGER_BITS.get(column.declared.partition("(")[0].partition(" ")[0], 64)
+        unsigned = column.type.unsigned
+        fits = 0 <= number < 1 << size if unsigned else -(1 << size - 1) <= number < 1 << size - 1
+    if not fits:
+        raise mysql_error(1264, column.name, row)
 
 
 def _stored_bits(value: Any, column: Column, row: int) -> int:
@@ -255,9 +268,6 @@ def _stored_temporal(value: Any, column: Column, row: int) -> str:
     error: StatementError = mysql_error(1292, kind, shown, column.name, row)
     if kind == "time":
         found = parse_time_text(text)
-        moment = read_moment(text) if found is None else None
-        if found is None and moment is not None and moment.clean:
-            found = moment.time
         if found is None:
             raise error
         stored = rounded(found, digits) or found

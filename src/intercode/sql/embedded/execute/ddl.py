@@ -115,14 +115,47 @@ def _with_query(
 ) -> tuple[Table, list[tuple[Any, ...]]]:
     """Return the table of CREATE TABLE ... AS SELECT, and its rows."""
     translation = translate(query, session.compile_context())
-    query_columns = [
-        _column_from_query(n, k) for n, k in zip(translation.names, translation.types, strict=True)
-    ]
+    known = {**_read_columns(query, session), **{c.name.lower(): c for c in table.columns}}
+    query_columns = []
+    for name, kind in zip(translation.names, translation.types, strict=True):
+        found, made = known.get(name.lower()), _column_from_query(name, kind)
+        query_columns.append(made if found is None else replace(found, name=made.name))
     query_names = {c.name.lower() for c in query_columns}
     own_columns = [c for c in table.columns if c.name.lower() not in query_names]
     table = replace(table, columns=(*own_columns, *query_columns))
     read = convert_rows(session.rows(translation), translation.converters)
     return table, [(*[c.default for c in own_columns], *row) for row in read]
+
+
+def _read_columns(query: exp.Expr, session: SessionContext) -> dict[str, Column]:
+    """Return the columns of tables that a query shows under their own names. MySQL creates them
+    with the same types and defaults."""
+    joins = query.args.get("joins") or ()
+    sources = [source.this for source in (query.args.get("from_"), *joins) if source]
+    if query.args.get("with_") or any(join.side or join.method for join in joins):
+        return {}
+    tables: dict[str, Table] = {}
+    for source in sources:
+        database = source.text("db").lower() or session.database
+        table = session.state.catalog.table(database, source.name)
+        if not isinstance(source, exp.Table) or table is None or table.query is not None:
+            return {}
+        tables[source.alias_or_name.lower()] = table
+    found: dict[str, Column] = {}
+    for item in query.selects if isinstance(query, exp.Select) else ():
+        if not isinstance(item, (exp.Column, exp.Star)):
+            continue
+        name = item.name.lower()
+        for alias, table in tables.items():
+            if item.text("table").lower() in ("", alias):
+                columns = table.columns if item.is_star else filter(None, [table.column(name)])
+                found |= {c.name.lower(): _new_column(c) for c in columns}
+    return found
+
+
+def _new_column(column: Column) -> Column:
+    start = "0" if column.auto else column.default
+    return replace(column, auto=False, on_update=False, default=start)
 
 
 def _column_from_query(name: str, kind: Type) -> Column:

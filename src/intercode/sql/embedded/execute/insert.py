@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import datetime as dt
 import sqlite3
 from collections.abc import Sequence
 from dataclasses import replace
@@ -13,6 +14,7 @@ from sqlglot import exp
 from intercode.sql.dialect.errors import StatementError, mysql_error, unsupported
 from intercode.sql.dialect.parser import parse
 from intercode.sql.embedded.catalog.catalog import Column, Table, quote_identifier, quote_table
+from intercode.sql.embedded.catalog.types import Type
 from intercode.sql.embedded.catalog.values import convert_rows
 from intercode.sql.embedded.compile.conversions import number_constant
 from intercode.sql.embedded.compile.translation import translate
@@ -209,7 +211,23 @@ def _insert_rows(
     if len(found.types) != len(columns):
         raise mysql_error(1136, 1)
     rows = convert_rows(session.rows(found), found.converters)
-    return [{c.name: v for c, v in zip(columns, row, strict=True)} for row in rows]
+    return [
+        {
+            c.name: _converted(v, kind, c, session)
+            for c, kind, v in zip(columns, found.types, row, strict=True)
+        }
+        for row in rows
+    ]
+
+
+def _converted(value: Any, kind: Type, column: Column, session: SessionContext) -> Any:
+    """Return a value of a query as a column of another type takes it: of a word of an ENUM its
+    number, of a time that one of today."""
+    if kind.ranked and column.type.number and value is not None:
+        return kind.rank(value)
+    if isinstance(value, dt.timedelta) and column.type.kind in ("date", "datetime"):
+        return dt.datetime.fromisoformat(session.compile_context().now[:10]) + value
+    return value
 
 
 _DEFAULT_VALUE = object()
@@ -227,8 +245,10 @@ def _insert_value(node: exp.Expr, column: Column, session: SessionContext) -> An
         return _DEFAULT_VALUE
     if isinstance(node, (exp.HexString, exp.BitString)) and column.type.number:
         return int(node.this or "0", 16 if isinstance(node, exp.HexString) else 2)
-    ranked = column.values or column.type.bits or (column.type.moment and "e" in str(node.this))
-    if isinstance(node, exp.Literal) and not node.is_string and ranked:
+    kind = column.type
+    exact = column.values or kind.bits or kind.kind == "year"
+    exact = exact or (kind.moment and "e" in str(node.this))
+    if isinstance(node, exp.Literal) and not node.is_string and exact:
         return float(node.this) if "e" in node.this.lower() else Decimal(node.this)
     if isinstance(node, exp.Literal) and (node.is_string or not column.type.text):
         return node.this if node.is_string else _number_value(node.this)
@@ -238,14 +258,14 @@ def _insert_value(node: exp.Expr, column: Column, session: SessionContext) -> An
         return _number_value(node.this)
     if isinstance(node, exp.Null):
         return None
-    return _selected_value(exp.select(node.copy()), session)
+    return _selected_value(exp.select(node.copy()), column, session)
 
 
-def _selected_value(query: exp.Expr, session: SessionContext) -> Any:
-    """Return the value of a query of one row and column."""
+def _selected_value(query: exp.Expr, column: Column, session: SessionContext) -> Any:
+    """Return the value of a query of one row and column, for a column of a table."""
     found = translate(query, session.compile_context())
     (row,) = convert_rows(session.rows(found), found.converters)
-    return row[0]
+    return _converted(row[0], found.types[0], column, session)
 
 
 def _number_value(text: str) -> Any:
@@ -275,7 +295,7 @@ def _default(column: Column, now: str, session: SessionContext, mode: WriteMode)
     """Return the default of a column, which can be an expression."""
     text = str(column.default)
     if column.computed and not text.startswith("CURRENT_TIMESTAMP"):
-        return _selected_value(parse(f"SELECT {text}"), session)
+        return _selected_value(parse(f"SELECT {text}"), column, session)
     return mode.default(column, now)
 
 

@@ -15,7 +15,7 @@ from intercode.sql.embedded.catalog.collations import nocase_level
 from intercode.sql.embedded.catalog.table_layout import create_index_sql
 from intercode.sql.embedded.catalog.types import Type
 from intercode.sql.embedded.catalog.values import default_value, result_converter
-from intercode.sql.embedded.compile.conversions import as_number, sort_expression
+from intercode.sql.embedded.compile.conversions import as_number, sort_expression, time_of_this_day
 from intercode.sql.embedded.compile.expressions import compile_condition, compile_scalar
 from intercode.sql.embedded.compile.queries import root_scope
 from intercode.sql.embedded.compile.scope import Scope, Source
@@ -74,10 +74,7 @@ def select_target_rows(
     scope.sources.append(source)
     makers: list[tuple[str, Any]] = []
     for node, column in zip(values, columns, strict=True):
-        compiled = compile_scalar(resolve_default(node, column), scope)
-        if compiled.literal is not None and compiled.type.binary and column.type.number:
-            compiled = as_number(compiled)
-        makers.append((compiled.sql, result_converter(compiled.type)))
+        makers.append(_value_maker(node, column, scope))
     scope.clause = "where"
     where = tree.args.get("where")
     tests = f" WHERE {compile_condition(where.this, scope)}" if where is not None else ""
@@ -109,6 +106,17 @@ def select_target_rows(
         )
         for row in rows
     ]
+
+
+def _value_maker(node: exp.Expr, column: Column, scope: Scope) -> tuple[str, Any]:
+    """Return the SQL of a new value of a column, and what converts it."""
+    compiled = compile_scalar(resolve_default(node, column), scope)
+    bytes_literal = compiled.literal is not None and compiled.type.binary
+    if column.type.number and (bytes_literal or compiled.type.ranked):
+        compiled = as_number(compiled)
+    if column.type.kind in ("date", "datetime"):
+        compiled = time_of_this_day(compiled, scope)
+    return compiled.sql, result_converter(compiled.type)
 
 
 def resolve_default(node: exp.Expr, column: Column) -> exp.Expr:
@@ -275,8 +283,7 @@ class JoinedTargets:
         self._scope.clause = "select"
         makers: list[tuple[str, Any]] = []
         for node, column in zip(values, columns, strict=True):
-            compiled = compile_scalar(resolve_default(node, column), self._scope)
-            makers.append((compiled.sql, result_converter(compiled.type)))
+            makers.append(_value_maker(node, column, self._scope))
         names = [c.name for c in table.columns]
         shown = [
             f"{source.alias}.rowid", *(f"{source.alias}.{quote_identifier(n)}" for n in names),
