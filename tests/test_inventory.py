@@ -32,7 +32,7 @@ EXAMPLES = {
     ("entry point", "script intercode"),
     ("entry point", "group intercode.environments"),
     ("error", "SandboxLostError"),
-    ("error", "ProtocolError"),
+    ("error", "DeadlineExceededError"),
     ("field", "Step observation"),
     ("field", "docs/records.md config"),
     ("documented", "docs/records.md # Schema versions"),

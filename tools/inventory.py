@@ -20,7 +20,7 @@ Everything is read from the source, the parser of the command line and the docum
     command, argument, choice     of the real parser; the choices of an argument
     variable    environment variables that the source reads
     extra, entry point            of ``pyproject.toml``, and the groups that plugins use
-    error       classes of exceptions that are not private, also in private modules
+    error       InterCodeError and what derives from it, also in private modules
     field       keys of records: dataclasses of records, and the tables of docs/records.md
     documented  headings of pages; code in the first cell of tables; names, methods and keyword
                 arguments in examples in Python
@@ -238,12 +238,20 @@ def sources() -> list[tuple[str, str]]:
 
 
 def variables_and_errors() -> Iterator[Row]:
-    """Yield environment variables and classes of exceptions, by their form in the text."""
+    """Yield environment variables and the errors that callers may catch, by their form in the
+    text."""
     read = re.compile(r"environ(?:\.\w+)?[\[(]\"(\w+)\"|getenv\(\"(\w+)\"|\b(INTERCODE_[A-Z_]+)\b")
-    raised = re.compile(r"(?m)^class ([A-Za-z]\w*)\((?:\w*Error\b|Exception\b)")
+    derived = re.compile(r"(?m)^class (\w+)\((\w+Error)\b")
+    bases: dict[str, str] = {}
     for _, text in sources():
         yield from (("variable", m[1] or m[2] or m[3]) for m in read.finditer(text))
-        yield from (("error", m[1]) for m in raised.finditer(text))
+        bases.update(derived.findall(text))
+    for error in ("InterCodeError", *bases):
+        base = error
+        while base in bases:
+            base = bases[base]
+        if base == "InterCodeError":
+            yield "error", error
 
 
 # --------------------------------------------------------------------- commands and packaging
