@@ -42,7 +42,10 @@ def value(session: SqlSession, query: str) -> object:
     ("('2020-06-15' + INTERVAL 1 DAY) + 0", 20200616.0), ("FORMAT(0, 7)", "0.0000000"),
     ("CAST('2020-06-15' + INTERVAL 1 DAY AS SIGNED)", 2020), ("CONCAT(0 / da)", "0.0000"),
     ("SUBTIME('10:00:00', '11:0:0') + 0", -10000.0), ("DATE_FORMAT(0, '%Y-%m-%d')", "0000-00-00"),
-    ("HEX(-1e20)", "F" * 16), ("SHA2(1, NULL) = SHA2(1, 256)", 1),
+    ("CASE 'x' WHEN y - 1 THEN 1 ELSE 0 END", 0), ("CONV(bt, 3, 7)", "5"),
+    ("y = 'x' OR y = ''", 0), ("y = '1x'", 1),
+    ("FORMAT(-0.005, 1)", "0.0"), ("QUOTE(bl)", b"'AB'"), ("ELT(2, bn, 12, v)", b"12"),
+    ("HEX(-1e20)", "F" * 16), ("SHA2(1, NULL)", None),
     ("CONCAT_WS('', bl, CAST('Ä' AS CHAR), l)", "ABÄAnn".encode()),
 ])  # fmt: skip
 def test_a_value_becomes_another_type(session: SqlSession, expression: str, wanted: object) -> None:
@@ -54,6 +57,9 @@ def test_a_value_becomes_another_type(session: SqlSession, expression: str, want
     ("SELECT MIN(tm - INTERVAL 20 HOUR) FROM t", timedelta(hours=-20)),
     ("SELECT MIN(tm - INTERVAL 20 HOUR) OVER () FROM t", timedelta(hours=-20)),
     ("SELECT GREATEST(tm, TIME '100:00:00') FROM t", timedelta(hours=100)),
+    ("SELECT COUNT(*) FROM t WHERE y IN ('1', 20)", 2),
+    ("SELECT COUNT(*) FROM t WHERE 'x' IN (y, NULL)", 0),
+    ("SELECT QUOTE(bl) FROM t WHERE id = 4", b"NULL"),
     ("SELECT MAX('2020-06-15' + INTERVAL 1 DAY) + 0", 2020.0),
     ("SELECT a + 0 FROM (SELECT '2020-06-15' + INTERVAL 1 DAY AS a) q", 2020.0),
     ("SELECT LEAST(da, DATE '2000-01-01') FROM t", date(2000, 1, 1)),
@@ -92,3 +98,9 @@ def test_a_product_that_may_fit_64_bits_is_refused(session: SqlSession) -> None:
 def test_a_variable_holds_a_time_as_its_text(session: SqlSession) -> None:
     session.run("SET @x = TIME '01:02:03'", 10.0)
     assert value(session, "SELECT @x") == "01:02:03"
+
+
+def test_json_quote_takes_strings_only(session: SqlSession) -> None:
+    assert value(session, "SELECT JSON_QUOTE(v) FROM t WHERE id = 1") == '"Ann"'
+    found = session.run("SELECT JSON_QUOTE(i) FROM t", 10.0).output
+    assert found.endswith("Incorrect type for argument 1 in function json_quote.")

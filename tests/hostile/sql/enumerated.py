@@ -38,8 +38,7 @@ FORMS = {
 """Operators that are no signs between their operands."""
 _COMPARING = frozenset({*COMPARISONS, "IN", "NOT IN", "BETWEEN", "simple CASE", "NULLIF", "ANY"})
 _NUMBERS = frozenset({"int", "unsigned", "decimal", "float", "double", "year", "bits"})
-_MOMENTS = frozenset({"date", "datetime", "time"})
-_DATED_NUMBERS = ("({c} * 0 + 20010203)", "({c} * 0 + 20200615123045)", "({c} * 0 + 101112)")
+_DATED = {"date": "20010203", "datetime": "20200615123045", "time": "101112"}
 AGGREGATES = ("COUNT", "SUM", "AVG", "MIN", "MAX", "STD", "STDDEV_SAMP", "VAR_POP", "VAR_SAMP",
               "BIT_AND", "BIT_OR", "BIT_XOR", "GROUP_CONCAT")  # fmt: skip
 WINDOWS = ("LAG({c})", "LEAD({c}, 2)", "FIRST_VALUE({c})", "LAST_VALUE({c})", "NTH_VALUE({c}, 2)",
@@ -134,10 +133,10 @@ class Enumerated:
         """Return operands of these types. Beside a date, a number is mostly one of a date, and on
         bits a double is mostly a whole number."""
         found = [self._operand(kind) for kind in kinds]
-        dated = not _MOMENTS.isdisjoint(kinds) and operator in _COMPARING
+        dated = next((_DATED[kind] for kind in kinds if kind in _DATED), None)
         for n, kind in enumerate(kinds):
-            if dated and kind in _NUMBERS and self.rng.random() < 0.7:
-                found[n] = self.rng.choice(_DATED_NUMBERS).format(c=self.made.column(kind))
+            if dated and operator in _COMPARING and kind in _NUMBERS and self.rng.random() < 0.8:
+                found[n] = f"({self.made.column(kind)} * 0 + {dated})"
             if operator in BITS and kind in ("float", "double") and self.rng.random() < 0.7:
                 found[n] = f"FLOOR({found[n]})"
         return found

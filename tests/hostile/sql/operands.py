@@ -83,6 +83,8 @@ def operands(code: str, *types: type[exp.Expression]) -> Iterator[frozenset[str]
             children += [node.args.get(n) for n in ("low", "high", "query", "default", "true")]
             for branch in node.args.get("ifs") or ():
                 children += [branch.this, branch.args.get("true")]
+            for row in [c for c in children if isinstance(c, exp.Tuple)]:
+                children += row.expressions
             yield frozenset(kind_of(c) for c in children if isinstance(c, exp.Expression))
 
 

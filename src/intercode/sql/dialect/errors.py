@@ -120,6 +120,7 @@ ERROR_MESSAGES: dict[int, tuple[str, str]] = {
         "HY000",
         "The value specified for generated column '{}' in table '{}' is not allowed.",
     ),
+    3064: ("HY000", "Incorrect type for argument {} in function {}."),
     3140: ("22032", "Invalid JSON text: \"{}\" at position {} in value for column '{}'."),
     3636: (
         "HY000",

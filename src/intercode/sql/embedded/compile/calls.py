@@ -26,6 +26,7 @@ from intercode.sql.embedded.compile.conversions import (
     quote_text,
     text_constant,
     time_of_this_day,
+    value_constant,
 )
 from intercode.sql.embedded.compile.item_text import item_text
 from intercode.sql.embedded.compile.scope import Expression, Scope
@@ -91,7 +92,10 @@ def simple_call(name: str, args: list[Expression], text: str = "") -> Expression
     if any(a.columns for a in args):
         raise mysql_error(1241, 1)
     if name in _NUMBER_TEXTS:
+        bits = args[0].type.bits
         args = [as_number(a) if a.type.bits else a for a in args]
+        if name == "CONV" and bits:  # a BIT is a number, whatever the base it is read in
+            args[0] = simple_call(name, [args[0], value_constant(10), args[1]])
     arguments = [_as_argument(a, p) for a, p in zip(args, parameters, strict=True)]
     result = function.returns
     texts = [m.type for m, p in zip(arguments, parameters, strict=True) if p.kind == "text"]
@@ -115,6 +119,8 @@ def simple_call(name: str, args: list[Expression], text: str = "") -> Expression
         texts = [m.type for m in arguments if m.type.text]
         parts.insert(0, f"'{concatenation_type(*texts).collation}'")
     sql = f"{function.sqlite_name}({', '.join(parts)})"
+    if result.binary and function.returns is ARGUMENT_TEXT:
+        sql = f"CAST({sql} AS BLOB)"
     if name in _OF_SECONDS:
         result = replace(result, scale=_fraction_digits(args[-1].type))
     if name == "TIMESTAMP":

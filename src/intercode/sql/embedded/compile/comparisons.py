@@ -11,7 +11,7 @@ from intercode.sql.dialect.errors import mysql_error
 from intercode.sql.embedded.catalog.collations import collate_clause
 from intercode.sql.embedded.catalog.moments import read_moment
 from intercode.sql.embedded.catalog.types import BOOL, DATETIME, NOT_NULL_BOOL, NUMERIC_KINDS
-from intercode.sql.embedded.catalog.values import leading_number
+from intercode.sql.embedded.catalog.values import is_number, leading_number
 from intercode.sql.embedded.compile.arithmetic import ExpressionCompiler
 from intercode.sql.embedded.compile.conversions import (
     as_bytes,
@@ -56,7 +56,6 @@ def align_types(
     if a.moment or b.moment:
         return (*_align_temporal(left, right), "")
     if a.number or b.number:
-        left, right = _year_constant(left, right), _year_constant(right, left)
         return as_compared_number(left), as_compared_number(right), ""
     (left, right), kind = as_texts([left, right])
     if kind.binary:
@@ -67,16 +66,16 @@ def align_types(
 _COLUMN = re.compile(r"""\w+\.(\w+|"[^"]*")$""")
 
 
-def _year_constant(ex: Expression, other: Expression) -> Expression:
+def year_constant(ex: Expression, other: Expression) -> Expression:
     """Return a constant that is compared with a YEAR column as the year that the column would
     hold."""
     if other.type.kind != "year" or not _COLUMN.match(other.sql):
         return ex
     if not isinstance(ex.literal, (str, int, float)):
         return ex
-    text = isinstance(ex.literal, str)
+    zero = isinstance(ex.literal, str) and is_number(ex.literal)
     year = round(leading_number(ex.literal) if isinstance(ex.literal, str) else ex.literal)
-    if not (0 <= year < 100 and (year or text)):
+    if not (0 <= year < 100 and (year or zero)):
         return ex
     return value_constant(year + (2000 if year < 70 else 1900))
 

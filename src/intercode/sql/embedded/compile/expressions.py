@@ -20,7 +20,12 @@ from intercode.sql.embedded.compile.arithmetic import (
     invert_bits,
     negate,
 )
-from intercode.sql.embedded.compile.comparisons import align_three, align_types, compare
+from intercode.sql.embedded.compile.comparisons import (
+    align_three,
+    align_types,
+    compare,
+    year_constant,
+)
 from intercode.sql.embedded.compile.conversions import (
     MOMENTS_OF_DAYS,
     NULL_EXPRESSION,
@@ -83,7 +88,8 @@ def _comparison(node: exp.Binary, scope: Scope) -> Expression:
             way = sign if one is node.expression else _MIRRORED[sign]
             return subqueries.quantified_comparison(way, other, one, scope, compile_expression)
     sides = [compile_expression(node.this, scope), compile_expression(node.expression, scope)]
-    return compare(op, *on_this_day(sides, scope))
+    left, right = on_this_day(sides, scope)
+    return compare(op, year_constant(left, right), year_constant(right, left))
 
 
 def _logical(node: exp.Connector, scope: Scope) -> Expression:
@@ -158,6 +164,7 @@ def _between(node: exp.Between, scope: Scope) -> Expression:
     parts = [compile_scalar(p, scope) for p in (node.this, node.args["low"], node.args["high"])]
     if parts[0].type.moment:
         parts = on_this_day(parts, scope)
+    parts = [parts[0], *(year_constant(p, parts[0]) for p in parts[1:])]
     this, low, high = align_three(parts)
     a, b = compare(">=", this, low), compare("<=", this, high)
     return Expression(f"({a.sql} AND {b.sql})", BOOL)
@@ -168,7 +175,7 @@ def _in(node: exp.In, scope: Scope) -> Expression:
     query = node.args.get("query")
     if query is not None:
         return subqueries.in_subquery(left, query, scope)
-    parts = [compile_expression(e, scope) for e in node.expressions]
+    parts = [year_constant(compile_expression(e, scope), left) for e in node.expressions]
     if left.type.moment:
         left, *parts = on_this_day([left, *parts], scope)
     if len(node.expressions) == 1 and isinstance(node.expressions[0], exp.Query):

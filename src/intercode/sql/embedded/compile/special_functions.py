@@ -16,6 +16,7 @@ from intercode.sql.embedded.catalog.types import (
     DATETIME,
     DOUBLE,
     INT,
+    STRING,
     TIME,
     decimal,
     integer_digits,
@@ -263,6 +264,14 @@ def _field(name: str, args: Args, scope: Scope, make: ExpressionCompiler) -> Exp
         return Expression(f"mysql_field({collation}{', '.join(t.sql for t in texts)})", INT)
     numbers = ", ".join(as_number(v).sql for v in values)
     return Expression(f"mysql_field('bin', {numbers})", INT)
+
+
+@special("JSON_QUOTE")
+def _json_quote(name: str, args: Args, scope: Scope, make: ExpressionCompiler) -> Expression:
+    (a,) = _compile_arguments(name, args, scope, make, 1, 1)
+    if a.type.number or a.type.moment:
+        raise mysql_error(3064, 1, name.lower())
+    return Expression(f"mysql_json_quote({as_text(a).sql})", STRING)
 
 
 @special("UNIX_TIMESTAMP")

@@ -6,7 +6,7 @@ import json
 from typing import Any
 
 from intercode.sql.embedded.catalog.types import BOOL, INT, JSON, STRING
-from intercode.sql.embedded.functions.registry import TEXT, scalar
+from intercode.sql.embedded.functions.registry import TEXT, internal, scalar
 
 _MISSING = object()
 
@@ -32,7 +32,7 @@ def json_unquote(text: str) -> str:
     return str(json.loads(text)) if text.startswith('"') and text.endswith('"') else text
 
 
-@scalar("JSON_QUOTE", args=[TEXT], returns=STRING)
+@internal("json_quote")
 def json_quote(text: str) -> str:
     return json.dumps(text, ensure_ascii=False)
 

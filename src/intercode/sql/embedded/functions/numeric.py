@@ -156,7 +156,7 @@ def format_number(value: float | None, digits: int | None, locale: Any = "en_US"
     digits = (digits + (1 << 31) & 0xFFFFFFFF) - (1 << 31)
     digits = max(0, min(30, digits))
     exact = quantized(to_decimal(value), digits, ROUND_HALF_UP)
-    return f"{exact:,f}"
+    return f"{exact if exact else abs(exact):,f}"
 
 
 @scalar("CONV", args=[TEXT, INTEGER, INTEGER], returns=ASCII_STRING)

@@ -338,14 +338,11 @@ def sha1(text: str | bytes) -> str:
     return hashlib.sha1(text_bytes(text)).hexdigest()
 
 
-@scalar("SHA2", args=[TEXT, INTEGER], returns=ASCII_STRING, takes_bytes=True, accepts_null=True)
-def sha2(text: str | bytes | None, bits: float | None) -> str | None:
-    """Return the hash of that size. NULL is the size 0, which is 256."""
+@scalar("SHA2", args=[TEXT, INTEGER], returns=ASCII_STRING, takes_bytes=True)
+def sha2(text: str | bytes, bits: float) -> str | None:
     kinds = {0: "sha256", 224: "sha224", 256: "sha256", 384: "sha384", 512: "sha512"}
-    kind = kinds.get(int(bits or 0))
-    if text is None or kind is None:
-        return None
-    return hashlib.new(kind, text_bytes(text)).hexdigest()
+    kind = kinds.get(int(bits))
+    return hashlib.new(kind, text_bytes(text)).hexdigest() if kind else None
 
 
 @scalar("CRC32", args=[TEXT], returns=INT, takes_bytes=True)
