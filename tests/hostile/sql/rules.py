@@ -100,7 +100,7 @@ _NUMBERS = frozenset({"int", "unsigned", "decimal", "float", "double", "year", "
 _MOMENTS = frozenset({"date", "datetime", "time"})
 _TEXTS = frozenset({"text", "enum", "set"})
 _HAS_MOMENT = r"\b(da|dt3?|ts|tm2?)\b|DATE|TIME|INTERVAL|DAY"
-_DOUBLES = frozenset({"float", "double", "decimal", "text", "bytes", "time", ""})
+_DOUBLES = frozenset({"float", "double", "decimal", "text", "bytes", "time", "datetime", ""})
 _WHOLE = r": \d[\d.e+]*$|^\[|^None$"
 
 
@@ -217,7 +217,7 @@ RULES: tuple[Rule, ...] = (
     Rule("a TIME with a fraction is a rounded integer as an argument",
          _MANUAL + "date-and-time-type-conversion.html",
          r"(SPACE|INET_NTOA|LEFT|RIGHT|ELT|FORMAT|SUBSTRING_INDEX|MAKE\w+|CAST|REPEAT|CHAR|[LR]PAD)"
-         r"\([^()]*(tm2\b|TIME'00:00:00\.5')"),
+         r"\([^()]*((tm2|dt3)\b|TIME'00:00:00\.5')"),
     Rule("a time where a date is needed is one of the current day",
          _MANUAL + "date-and-time-type-conversion.html",
          r"(DATE_FORMAT\(|EXTRACT\((DAY|WEEK|MONTH|QUARTER|YEAR)\w* FROM )"

@@ -145,6 +145,9 @@ def as_integer(ex: Expression) -> Expression:
     if kind.kind == "string" and not kind.ranked and not kind.dated:
         text = whole_number(ex.sql, "INTEGER")
         return Expression(f"CAST({text} AS INTEGER)", replace(INT, nullable=kind.nullable))
+    if kind.kind == "datetime" and kind.scale:
+        sql = f"mysql_temporal_number(mysql_rounded({ex.sql}, 0))"
+        return Expression(sql, replace(INT, nullable=kind.nullable), aggregate=ex.aggregate)
     number = as_number(ex)
     exact = int(number.type.kind in ("int", "decimal"))
     sql = f"mysql_int({number.sql}, {exact})"

@@ -104,13 +104,18 @@ def truncate(value: float, digits: int, exact: int) -> float:
 
 
 @internal("floor")
-def floor(value: float) -> int:
-    return math.floor(value)
+def floor(value: float) -> float:
+    return _as_sqlite(math.floor(value))
 
 
 @internal("ceiling")
-def ceiling(value: float) -> int:
-    return math.ceil(value)
+def ceiling(value: float) -> float:
+    return _as_sqlite(math.ceil(value))
+
+
+def _as_sqlite(whole: int) -> float:
+    """Return a whole number as SQLite holds it: beyond 64 bits, a REAL."""
+    return whole if -(1 << 63) <= whole < 1 << 63 else float(whole)
 
 
 @internal("decimal")
