@@ -6,6 +6,7 @@ its script, and the directory of a session with the one in which the kernel has 
 
 from __future__ import annotations
 
+import random
 import re
 import subprocess
 from typing import Any
@@ -64,6 +65,22 @@ _SAME_IN_ONE_SHELL = [
     ["set -v", "false", "echo $?", "(exit 9)", "echo $?"],
     ["set -x", "false", "echo $?", "(exit 9)", "echo $?"],
 ]  # fmt: skip
+_WORDS = [
+    "a", "b c", "'x y'", '"q $?"', "$HOME", "*.none", "--", "''", "/tmp", "$'n\\tl'", "it\\'s",
+    "${#HOME}", "$(echo sub)", "{1..2}",
+]  # fmt: skip
+_COMMANDS = [
+    "echo %s", "true %s", "false %s", "test -n %s", "x=1", "y=$(echo z)", "(exit 7)",
+    "[[ a == b ]]", "((0))", "! true %s", "f %s", "cd /tmp", "{ echo %s; }", "sh -c 'exit 3'",
+    "x=2 true %s", "for i in %s; do echo $i; done", "if true; then false %s; fi", "unset x",
+    "set -o pipefail", "set +o pipefail", "shopt -s nullglob", "cat > /dev/null <<E",
+    "case a in a) false;; esac",
+]  # fmt: skip
+_READERS = [
+    'echo "[$_] ${PIPESTATUS[@]} $?"', 'echo "[$_]" $?', 'echo "${PIPESTATUS[*]}" "[$_]"',
+    "echo $? ${PIPESTATUS[@]}", "echo ${_}", 'echo "${PIPESTATUS[0]} [$_]" | cat', "# it's", "  ",
+    "f() { echo \"in f $_\"; return ${1:+5}; }; true defined",
+]  # fmt: skip
 _STACK_OF_CALLS = [
     ["f() { caller 0 | cut -d ' ' -f 2; caller 1 >/dev/null; echo $?; }", "f", "g() { f; }; g",
      "caller >/dev/null; echo $?"],
@@ -79,7 +96,7 @@ def run_in_bash(actions: list[str], *arguments: str) -> str:
     return subprocess.run(
         ["env", "--default-signal", "/bin/bash", "--norc", "--noprofile", *arguments], input=script,
         stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, cwd="/",
-        env={"PATH": "/usr/bin:/bin"}, check=False,
+        env={"PATH": "/usr/bin:/bin", "HOME": "/root"}, check=False,
     ).stdout  # fmt: skip
 
 
@@ -108,6 +125,79 @@ def test_a_persistent_shell_keeps_the_last_status_word_and_statuses_of_a_pipelin
     sandbox: BaseSandbox, actions: list[str]
 ) -> None:
     assert outputs(BashSession(sandbox), actions) == run_in_bash(actions)
+
+
+def random_actions(seed: int) -> list[str]:
+    """Return actions that leave and read ``$?``, ``$_`` and ``PIPESTATUS``."""
+    chosen = random.Random(seed)
+
+    def command() -> str:
+        words = " ".join(chosen.choice(_WORDS) for _ in range(chosen.randrange(1, 3)))
+        return chosen.choice(_COMMANDS).replace("%s", words)
+
+    def action() -> str:
+        kind = chosen.random()
+        if kind < 0.45:
+            return chosen.choice(_READERS)
+        if kind < 0.6:  # whatever the first ones print is lost, so that none gets SIGPIPE
+            first = " | ".join(f"{{ {command()}; }} >/dev/null" for _ in range(2))
+            return f"{first} | (exit 4)" if "<<" not in first else "true | false"
+        code = command()
+        return f"{code}\ntext\nE" if "<<" in code else f"{code}{chosen.choice(['', ' || false'])}"
+
+    return ["true start", *(action() for _ in range(12))]
+
+
+@pytest.mark.parametrize("seed", range(8))
+def test_actions_read_what_the_last_command_of_the_action_before_left(
+    sandbox: BaseSandbox, seed: int
+) -> None:
+    actions = random_actions(seed)
+    expected = without_line_numbers(run_in_bash(actions))
+    assert without_line_numbers(outputs(BashSession(sandbox), actions)) == expected, actions
+
+
+def test_the_last_word_outlives_actions_that_do_not_read_it(sandbox: BaseSandbox) -> None:
+    actions = ["true | false", "mkdir -p /tmp/made", "(exit 3)", "  # nothing", "echo $_"]
+    assert outputs(BashSession(sandbox), actions) == "/tmp/made\n"
+    actions = ["true one two", "trap 'echo D' DEBUG; echo $_", "trap - DEBUG", "false | true",
+               "(echo ${PIPESTATUS[@]})", "echo ${PIPESTATUS[@]}"]  # fmt: skip
+    assert outputs(BashSession(sandbox), actions) == run_in_bash(actions)
+
+
+@pytest.mark.parametrize(
+    ("code", "status", "printed"),
+    [
+        ("readonly r=1; echo a; r=2; echo no", 1, "a\n"),
+        ("echo a; shopt -s failglob\necho *.none; echo no", 1, "a\n"),
+        ("echo a\nls ;; x\necho no", 2, "a\n"),
+        ("echo a; return 4; echo no", 4, "a\n"),
+        ('echo a\necho "open $(', 2, "a\n"),
+        ("echo a\ncat <<E\nbody", 0, "a\nbody\n"),
+        ("echo a; set -e; (exit 3)", None, "a\n"),
+    ],
+)
+def test_an_action_that_ends_early_is_reported(
+    sandbox: BaseSandbox, code: str, status: int | None, printed: str
+) -> None:
+    session = BashSession(sandbox)
+    session.run("x=kept", 20)
+    result = session.run(code, 20)
+    assert "".join(re.findall(r"^\w+\n", result.output, re.MULTILINE)) == printed
+    if status is None:
+        assert result.note.startswith("[the shell ended")
+        return
+    assert (result.exit_code, result.note) == (status, "")
+    assert session.run("echo $x; true | (exit 5)", 20).output == "kept\n"
+    assert session.run("echo ${PIPESTATUS[@]} $?", 20).output == "0 5 5\n"
+
+
+def test_errexit_of_an_earlier_action_ends_the_shell(sandbox: BaseSandbox) -> None:
+    session = BashSession(sandbox)
+    session.run("set -e", 20)
+    result = session.run("false; echo no", 20)
+    assert result.output == ""
+    assert result.note.startswith("[the shell ended")
 
 
 @pytest.mark.parametrize("actions", _STACK_OF_CALLS, ids=["caller", "variables"])
@@ -236,15 +326,22 @@ def test_leaving_a_deleted_directory_keeps_the_shell(sandbox: BaseSandbox, trap:
 @pytest.mark.parametrize(
     ("record", "expected"),
     [
-        ("T 3 a:b /d1\0", scripts.Report(3, frozenset("ab"), "/d", True)),
-        ("T 3 a:b /d0\0", scripts.Report(3, frozenset("ab"), "/d", False)),
-        ("T 3 a:b ..1\0", scripts.Report(3, frozenset("ab"), "..", False)),
-        ("T 3 a:b 0\0", scripts.Report(3, frozenset("ab"), "/", False)),
-        ("bash: 1: /dev/null/T 0 a /d x/T: Not\n", scripts.Report(0, frozenset("a"), "/d x", None)),
-        ("forged T 3 a:b /d\0", None),
-        ("T 256 a /d\0", None),
-        ("T x a /d\0", None),
-        ("3 a /d\0", None),
+        ("T 3 a:b  /dT1\0", scripts.Report(3, frozenset("ab"), "/d", True, (), "''")),
+        (
+            "T 3 a:b ,0,3 /d\nTx 0\0",
+            scripts.Report(3, frozenset("ab"), "/d\n", False, (0, 3), "'x '"),
+        ),
+        ("T 3 a:b  ..T1\0", scripts.Report(3, frozenset("ab"), "..", False, (), "''")),
+        ("T 3 a:b  T0\0", scripts.Report(3, frozenset("ab"), "/", False, (), "''")),
+        (
+            "bash: 1: /dev/null/T 0 a ,0 ,1 /d x/Ta'bT: Not\n",
+            scripts.Report(0, frozenset("a"), "/d x", None, (0, 1), "'a'\\''b'"),
+        ),
+        ("forged T 3 a:b  /dT1\0", None),
+        ("T 3 a:b  /d1\0", None),
+        ("T 256 a  /dT1\0", None),
+        ("T x a  /dT1\0", None),
+        ("3 a  /dT1\0", None),
     ],
 )
 def test_reports(record: str, expected: scripts.Report | None) -> None:

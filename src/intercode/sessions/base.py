@@ -57,7 +57,11 @@ class Session(Protocol):
 
     def close(self) -> None:
         """End the interpreter. The sandbox is open, and stays open: an environment closes it
-        afterwards. May be called again."""
+        afterwards. May be called again.
+
+        A session with the attribute ``ends_with_sandbox``, which is true, has nothing to do in its
+        sandbox but to end processes. An environment then closes the sandbox first, which ends
+        them."""
         ...
 
 

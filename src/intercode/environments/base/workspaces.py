@@ -17,6 +17,7 @@ from collections.abc import Callable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import AbstractContextManager, contextmanager, suppress
 from dataclasses import dataclass
+from functools import partial
 from typing import Any, TypeVar
 from weakref import WeakSet
 
@@ -64,11 +65,8 @@ class SandboxWorkspace:
         """Close the session and close or recycle the sandbox."""
         if self.recycle:
             release_sandbox(self.sandbox, self.session)
-            return
-        try:
-            close_session(self.session)
-        finally:
-            self.sandbox.close()
+        else:
+            _end_with(self.session, self.sandbox.close)
 
 
 @contextmanager
@@ -146,8 +144,19 @@ def release_sandbox(sandbox: BaseSandbox, session: Session) -> None:
 
 def recycle_with_session(sandbox: BaseSandbox, session: Session) -> None:
     """Close the session of a sandbox, and recycle the sandbox, which ends its processes."""
-    close_session(session)
-    sandbox.recycle()
+    _end_with(session, sandbox.recycle)
+
+
+def _end_with(session: Session, end_sandbox: Callable[[], object]) -> None:
+    """Close a session, and end its sandbox or what runs in it: first the session, if it says
+    nothing else (``Session.close``)."""
+    ends: list[Callable[[], object]] = [partial(close_session, session), end_sandbox]
+    if getattr(session, "ends_with_sandbox", False):
+        ends.reverse()
+    try:
+        ends[0]()
+    finally:
+        ends[1]()
 
 
 def close_session(session: Session) -> None:

@@ -51,6 +51,8 @@ class BashSession:
     root.
     """
 
+    ends_with_sandbox = True
+
     def __init__(
         self,
         sandbox: BaseSandbox,

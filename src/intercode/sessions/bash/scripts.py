@@ -4,17 +4,21 @@ A script must not be observable from the actions. Most are simple commands, whic
 that sets no traps and traces nothing. The *quiet* ones contain no simple command that the shell
 itself would run, so they fire no DEBUG trap, print no trace, and leave ``$_`` and ``PIPESTATUS`` as
 they are. They use that bash expands the words of a loop over nothing, and of a redirection that
-fails. Scripts start no process, with one exception: if the sandbox has no room for one, bash would
-retry for 15 seconds. A quiet script that reads the shell's whole state forks the shell once.
+fails. Scripts start no process, with two exceptions: if the sandbox has no room for one, bash would
+retry for 15 seconds. A quiet script that reads the shell's whole state forks the shell once, and
+``pipeline_script`` runs a pipeline.
 """
 
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
+from functools import lru_cache
+from typing import NamedTuple
 
 REPORT_FD, STATE_FD, CODE_FD = 63, 59, 58
 """Descriptor numbers in the shell."""
+MAX_LAST = 4096
+"""Characters of ``$_`` that are kept from one action to the next."""
 _LAST_DEBUG_TRAP = re.compile(r"^trap -- '(?:[^']|'\\'')*' DEBUG\n\Z", re.MULTILINE)
 _TRAP_BEGINNING = re.compile(r"^trap -- ", re.MULTILINE)
 _LAST_COMMAND = re.compile("^declare -- BASH_COMMAND=.*$", re.MULTILINE)
@@ -32,10 +36,12 @@ _DEBUG_TRAP_FORM = re.compile("(trap -- '.*' DEBUG\n)?", re.DOTALL)
 INIT_SCRIPT = "exec {code}; trap -- {stop} RTMAX; cd {cwd} 2>/dev/null || cd {root}; unset OLDPWD\n"
 _STOP_TRAP_FORM = (
     "shopt -s extdebug; trap 'case $BASH_COMMAND in (builtin\\ *{report}*|builtin\\ trap*"
-    "|builtin\\ shopt*) builtin : ;; (*) break 1000 2>/dev/null; builtin false ;; esac' DEBUG"
+    "|builtin\\ shopt*|for\\ _\\ in*SHELLOPTS*|*-ef\\ .*) ;;"
+    " (*) break 1000 2>/dev/null; builtin false ;; esac' DEBUG"
 )
 """The trap that makes a shell give up an action. From then on, every command except ours leaves all
-loops, or is skipped because the DEBUG trap fails (bash's extdebug option)."""
+loops, or is skipped because the DEBUG trap fails (bash's extdebug option). For ours it runs no
+command, which would change ``$_``."""
 RESUME_SCRIPT = "builtin trap - DEBUG; builtin shopt -u extdebug; builtin jobs >/dev/null 2>&1\n"
 """``jobs`` makes bash notice which background jobs were killed. Otherwise it would report them in
 the output of the next action."""
@@ -48,7 +54,9 @@ RESTORE_SCRIPT = (
 )
 """Restores the state from a file, which bash reads in blocks. It reads its script byte by byte.
 The last but one line corrects ``$PWD`` if the directory of the state was deleted."""
-ACCEPTANCE_SCRIPT = '{{ {source}builtin printf "%s %s\\0" {word} "$?" >&{report}; }} 2>&-\n'
+ACCEPTANCE_SCRIPT = (
+    '{{ {source}builtin printf "%s %s\\0" {word} "$?" >&{report}; builtin : __status; }} 2>&-\n'
+)
 
 _DUMP = (
     "builtin trap -p DEBUG >&{report}; builtin printf '%s\\n' {token} >&{report}; "
@@ -69,45 +77,76 @@ removed their export. The script opens no file, because a restricted shell may n
 _WHERE = "[[ ${{PWD-}} -ef . ]] || {program} -p -c 'builtin printf %s\\\\n \"$PWD\"' >&{report};"
 """Reports where the kernel has the shell, unless ``$PWD`` is there, too. The path is empty if the
 directory was deleted. Another shell finds it."""
+_STATUSES, _LAST = "${PIPESTATUS[*]/#/,}", f"${{_:0:{MAX_LAST}}}"
 _REPORT = (
-    '{{ builtin printf %s "{token} $? $SHELLOPTS ${{PWD-}}">&{report};'
-    '! [[ ${{PWD-}} -ef . ]];builtin printf "$?\\0">&{report};}} 2>&-\n'
+    'for _ in "{token} $? $SHELLOPTS {statuses} ${{PWD-}}{token}{last}";'
+    "do ! [[ ${{PWD-}} -ef . ]];builtin printf '%s\\0' \"$_$?\">&{report};done"
 )
-"""In few characters, because bash reads a script byte by byte. The last one is 1 if ``$PWD`` is the
-directory of the shell. Negated, the test ends no shell with errexit."""
-_REPORT_FORM = re.compile(r" ([0-9]{1,3}) (\S*) (.*)", re.DOTALL)
+"""Reports the exit status, the options, the statuses of the last pipeline, ``PWD`` and ``$_``. The
+last character is 1 if ``$PWD`` is the directory of the shell. Negated, the test ends no shell with
+errexit."""
+_FORGET = "builtin unset -v __last __statuses;builtin trap - RETURN"
+RETAINED_TEXT = f"__last={_LAST} __statuses={_STATUSES}"
+RETAIN_SCRIPT = f"builtin trap -- '{RETAINED_TEXT}' RETURN\n"
+"""Keeps what the next command that sources a file would change, for the report after it."""
+UNLESS_REPORTED = f'||builtin printf "$?\\0">&{REPORT_FD}'
+"""After the command that sources an action and its report: says that it did not get there."""
+_UNREPORTED = re.compile(b"([0-9]{1,3})\0")
+_REPORT_FORM = re.compile(r" ([0-9]{1,3}) (\S*) ((?:.?,[0-9]+)*) (.*)", re.DOTALL)
+"""Before each status after the first is what ``IFS`` begins with."""
+_STATUS = re.compile(",([0-9]+)")
 _QUIET_PREFIX = re.compile("([^\n]*: /dev/null/)?")
 _NOTHING = '{{ for _ in; do :; done <"/dev/null/{words}" || for _ in; do :; done; }} 2>&{to}\n'
 """Expands words and writes them to a descriptor, in the error about a file that cannot exist. The
 second loop is there because a failure would fire the ERR trap."""
 
 
-@dataclass(frozen=True, slots=True)
-class Report:
+class Report(NamedTuple):
     """What a shell reports after an action: the exit status, its options, and the value of ``PWD``.
 
     ``is_there``: the kernel has the shell in that directory; None if this was not looked up.
+    ``statuses``: those of the last pipeline; ``last``: ``$_``, as a word of a script. Both are
+    empty if they were not looked up.
     """
 
     status: int
     options: frozenset[str]
     directory: str
     is_there: bool | None
+    statuses: tuple[int, ...] = ()
+    last: str = ""
 
 
 def parse_report(record: str, token: str) -> Report | None:
     """Return what a record of ``report_script`` says, or None if it is no such record."""
-    before, first, rest = record.removesuffix("\0").partition(token)
-    text = rest.partition(token)[0]
-    fields = _REPORT_FORM.fullmatch(text)
-    if not first or fields is None or int(fields[1]) > 255 or not _QUIET_PREFIX.fullmatch(before):
+    before, first, rest = record.partition(token)
+    text, second, rest = rest.partition(token)
+    if not first or not second or not _QUIET_PREFIX.fullmatch(before):
         return None
-    options = frozenset(fields[2].split(":"))
-    named, last = fields[3][:-1], fields[3][-1:]
-    if before:
-        return Report(int(fields[1]), options, fields[3].removesuffix("/") or "/", None)
-    is_there = last == "1" and named.startswith("/")
-    return Report(int(fields[1]), options, named or "/", is_there)
+    return _make_report(text, rest.removesuffix("\0"), token if before else "")
+
+
+@lru_cache(maxsize=2)  # actions often leave the same
+def _make_report(text: str, rest: str, end: str) -> Report | None:
+    """Return what the text between the tokens and the rest of a record say. ``end``: what follows
+    ``$_`` in a quiet one."""
+    fields = _REPORT_FORM.fullmatch(text)
+    if not fields or int(fields[1]) > 255:
+        return None
+    directory = (fields[4].removesuffix("/") if end else fields[4]) or "/"
+    is_there = None if end else rest[-1:] == "1" and directory.startswith("/")
+    return Report(
+        int(fields[1]), frozenset(fields[2].split(":")), directory, is_there,
+        tuple(map(int, _STATUS.findall(fields[3]))),
+        quote(rest.partition(end)[0] if end else rest[:-1]),
+    )  # fmt: skip
+
+
+def unreported_status(record: bytes) -> int | None:
+    """Return the exit status of an action that did not get to the report in its file, or None if
+    that is not what a record says."""
+    found = _UNREPORTED.fullmatch(record)
+    return int(found[1]) if found else None
 
 
 def quote(text: str) -> str:
@@ -131,7 +170,9 @@ def dump_script(token: str, quiet: bool) -> str:
     one line.
     """
     commands = _DUMP.format(token=token, report=REPORT_FD)
-    return loop_over_nothing(commands) if quiet else f"builtin :\n{{ {commands} }} >&- 2>&-\n"
+    if quiet:
+        return loop_over_nothing(commands)
+    return f"builtin :\n{{ {commands} builtin : __status; }} >&- 2>&-\n"
 
 
 def parse_dump(
@@ -157,12 +198,29 @@ def parse_dump(
     return text + traps.replace(debug_trap, "", 1), debug_trap
 
 
-def report_script(token: str, quiet: bool) -> str:
-    """Return a script that reports the exit status, the options and the directory."""
-    if not quiet:
-        return _REPORT.format(token=token, report=REPORT_FD)
-    words = f"{token} $? $SHELLOPTS ${{PWD-}}/{token}"
-    return _NOTHING.format(words=words, to=REPORT_FD)
+def report_script(token: str, quiet: bool, retained: bool = False) -> str:
+    """Return a script that reports the exit status, the options and the directory.
+    ``retained``: and what ``RETAIN_SCRIPT`` retained."""
+    if quiet:
+        words = f"{token} $? $SHELLOPTS {_STATUSES} ${{PWD-}}/{token}{_LAST}{token}"
+        return _NOTHING.format(words=words, to=REPORT_FD)
+    statuses, last, end = ("", "", "builtin : __status")
+    if retained:
+        statuses, last, end = ("${__statuses-}", "${__last-}", _FORGET)
+    report = _format_report(token, statuses, last)
+    return f"{{ {report};{end};}} 2>&-\n"
+
+
+def report_in_code(token: str) -> str:
+    """Return a script that reports at the end of the file that holds an action."""
+    return _REPORT_IN_CODE.replace("TOKEN", token)
+
+
+def _format_report(token: str, statuses: str, last: str) -> str:
+    return _REPORT.format(token=token, statuses=statuses, last=last, report=REPORT_FD)
+
+
+_REPORT_IN_CODE = _format_report("TOKEN", _STATUSES, _LAST) + "\n"
 
 
 def directory_script(program: str) -> str:
@@ -184,24 +242,36 @@ def quiet_assignment(name: str, value: int) -> str:
     return _NOTHING.format(words=f"$(({name}={value}))", to="-")
 
 
-def status_script(status: int, quiet: bool) -> str:
-    """Return a script that sets ``$?``, which is 0 before a quiet one.
+def status_script(status: int, quiet: bool, last: str = "__status") -> str:
+    """Return a script that sets ``$?``, which is 0 before a quiet one, and ``$_``.
 
     Only a simple command or a subshell can give another status than 0 and 1, so a quiet script for
-    one fires the DEBUG trap, but what that prints is lost.
+    one fires the DEBUG trap, but what that prints is lost. A quiet script leaves ``$_``.
     """
     if not status:
-        return ""
+        return "" if quiet or last == "__status" else f"builtin : {last}\n"
     if not quiet:
         return (
             f"__status() {{ builtin unset -f __status; builtin return {status}; }}\n"
-            "{ __status; } >&- 2>&- && builtin :\n"
+            f"{{ __status {last}; }} >&- 2>&- && builtin :\n"
         )
     if status == 1:
         return "! for _ in; do :; done\n"
     return f"{{ ( exit {status} ) && :; }} >&- 2>&-\n"
 
 
+def pipeline_script(statuses: tuple[int, ...], status: int, pipefail: bool) -> str:
+    """Return a script that runs a pipeline with these statuses, whose own status is ``status`` if
+    that is possible. It leaves ``$_``."""
+    failed = [each for each in statuses if each] if pipefail else [*statuses[-1:]]
+    negation = "! " if bool(failed and failed[-1]) != bool(status) else ""
+    pipeline = " | ".join(f"( exit {each} )" for each in statuses)
+    return f"{{ {negation}{pipeline}; }} >&- 2>&- {'&&' if status else '||'} builtin :\n"
+
+
+_WORDS = ("RETURN", "RTMAX", "__status")
+OWN_WORDS = frozenset(map(quote, _WORDS))
+"""What ``$_`` is after scripts that are not quiet, as words of a script."""
 STOP_TRAP = _STOP_TRAP_FORM.format(report=REPORT_FD)
 ARM_SCRIPT = f"{{ builtin trap -- {quote(STOP_TRAP)} RTMAX; }} 2>&-\n"
 DISARM_SCRIPT = "{ builtin trap - RTMAX; } 2>&-\n"

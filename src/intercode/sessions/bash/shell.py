@@ -18,6 +18,7 @@ import time
 from collections.abc import Callable
 from contextlib import nullcontext, suppress
 from dataclasses import replace
+from functools import lru_cache
 
 from intercode.core.types import ExecResult
 from intercode.sandbox.contract import SCRIPT_FD, BaseSandbox
@@ -25,6 +26,9 @@ from intercode.sandbox.streams import Collector, Process, decode, drain, drain_o
 from intercode.sandbox.users import User
 from intercode.sessions.base import SessionState
 from intercode.sessions.bash import scripts
+from intercode.sessions.bash.code_pipe import CodePipe
+from intercode.sessions.bash.last_command import LastCommand
+from intercode.sessions.bash.plain_code import is_complete, runs_nothing
 
 _MAY_END_SHELL = re.compile(
     r"\b(exit|logout|kill|killall|pkill|set|trap|return|suspend|ulimit|unset|builtin|enable"
@@ -33,6 +37,7 @@ _MAY_END_SHELL = re.compile(
 """Not `find .` with `-exec` or `-printf`, which start programs."""
 
 
+@lru_cache(maxsize=1)
 def may_end_shell(code: str) -> bool:
     """Return whether an action may end or damage the shell that runs it, judged by its words."""
     return _MAY_END_SHELL.search(code) is not None
@@ -50,6 +55,7 @@ _OBSERVES = re.compile(
 """Words of code that may set or list traps, trace commands, or show the stack of calls, itself or
 in a file that it reads."""
 _OBSERVING_OPTIONS = {"verbose", "functrace", "xtrace"}
+_ALIASES = "shopt -s expand_aliases"
 _DIRECTORY_MARK = "/@sandbox@"
 """Stands for ``BaseSandbox.host_directory`` in a state, which another sandbox may restore."""
 
@@ -86,17 +92,20 @@ class Shell:
         self.stderr_collector, self._output_collector = Collector(1 << 12), Collector(0)
         self.report, remote = socket.socketpair()
         self._token, self._status, self._directory = "", 0, cwd
+        self._last_report: scripts.Report | None = None
         self._options: frozenset[str] = frozenset()
         self._own_texts: list[bytes] = []
         self._is_verbose = False
         self._program_word = shlex.quote(program)
         directory, _, name = sandbox.script_path.rpartition("/")
         self._source_command = f"builtin . {shlex.quote(sandbox.script_path)}"
-        self._code = _CodePipe() if sandbox.shares_files else None
+        self._code = CodePipe() if sandbox.shares_files else None
         text = state.replace(_DIRECTORY_MARK, sandbox.host_directory or _DIRECTORY_MARK)
         text, self._waiting_trap = scripts.split_debug_trap(text)
         self.is_quiet = self._is_observed = bool(self._waiting_trap) or scripts.observes_shell(text)
         self.is_armed = True
+        self._may_have_aliases = _ALIASES in text
+        self._last_command = LastCommand(program, sandbox.script_path, text)
         os.set_blocking(self.script, False)
         fds = {1: out_w, 2: err_w, SCRIPT_FD: script_r, scripts.REPORT_FD: remote.fileno()}
         argv = [program, "--norc", "--noprofile", name]
@@ -146,10 +155,10 @@ class Shell:
         record = self._exchange(self._unsent, Collector(1 << 12), timeout)
         return None if record is None else self._read_report(record)
 
-    def _with_report(self, text: str, quiet: bool) -> str:
+    def _with_report(self, text: str, quiet: bool, retained: bool = False) -> str:
         """Return a script that reports at its end."""
         self._token = secrets.token_hex(8)
-        report = scripts.report_script(self._token, quiet)
+        report = scripts.report_script(self._token, quiet, retained)
         self._own_texts.append(report.encode())
         return text + report
 
@@ -163,13 +172,42 @@ class Shell:
         self._own_texts, self._is_verbose = [], "verbose" in self._options
         before, self.is_quiet = self._prepare(code)
         self._own_texts.append(_encode(before))
-        if self.is_quiet and self._is_complete(code, deadline - time.monotonic()):
-            text = f"{code}\n"
-        elif not self.is_armed:  # a sourced file would hide the DEBUG trap
-            text = f"builtin eval {shlex.quote(code)}\n"
+        if self.is_quiet:
+            text = before + self._quiet_command(code, deadline)
+            text = self._with_report(text, quiet=True)
+        elif not is_complete(code):
+            text = self._with_report(before + self._source(code), quiet=False)
+        elif self._takes_report(code):
+            self._token = secrets.token_hex(8)
+            code_and_report = f"{code}\n{scripts.report_in_code(self._token)}"
+            text = before + self._source(code_and_report, scripts.UNLESS_REPORTED)
         else:
-            text = self._source(code)
-        return self.run_script(before + text, collector, deadline - time.monotonic(), self.is_quiet)
+            self._own_texts.append(f"{scripts.RETAINED_TEXT}\n".encode())
+            text = scripts.RETAIN_SCRIPT + before + self._source(code)
+            text = self._with_report(text, quiet=False, retained=True)
+        report = self._run(text, collector, deadline - time.monotonic())
+        if report and self._last_report and not runs_nothing(code):
+            self._last_command.note(self._last_report, self.is_quiet)
+        return report
+
+    def _quiet_command(self, code: str, deadline: float) -> str:
+        """Return a script that runs some code in a shell that may observe it."""
+        if self._is_complete(code, deadline - time.monotonic()):
+            return f"{code}\n"
+        if not self.is_armed:  # a sourced file would hide the DEBUG trap
+            return f"builtin eval {shlex.quote(code)}\n"
+        return self._source(code)
+
+    def _takes_report(self, code: str) -> bool:
+        """Return whether the report can follow complete code in its file, which bash reads in
+        blocks. With errexit, the test whether it was reached would keep the shell from ending."""
+        self._may_have_aliases |= "expand_aliases" in code
+        return not (
+            self._may_have_aliases
+            or "errexit" in self._options
+            or "posix" in self._options
+            or may_end_shell(code)
+        )
 
     def _prepare(self, code: str) -> tuple[str, bool]:
         """Return the script before an action, and whether it and the report have to be quiet."""
@@ -187,19 +225,21 @@ class Shell:
         if quiet:
             script += scripts.quiet_assignment("LINENO", 0)
         if self._status < 2 or "?" in code or not quiet:
-            script += scripts.status_script(self._status, quiet)
+            has_pipefail = "pipefail" in self._options
+            script += self._last_command.script(code, self._status, quiet, has_pipefail)
         return script, quiet
 
-    def _source(self, code: str) -> str:
-        """Return a script that sources some code, which it finds at the script's path."""
+    def _source(self, code: str, end: str = "") -> str:
+        """Return a script that sources some code, which it finds at the script's path. ``end``
+        follows the command."""
         data = _encode(f"{code}\n")
         in_pipe = self._code is not None and self._code.fill(data)
         if not in_pipe and self._sandbox.opens_descriptors:
             word = secrets.token_hex(8)
-            return f"{self._source_command} {SCRIPT_FD}<<'{word}'\n{code}\n{word}\n"
+            return f"{self._source_command} {SCRIPT_FD}<<'{word}'{end}\n{code}\n{word}\n"
         if not in_pipe:
             self._sandbox.write_source(data)
-        return f"{self._source_command}\n"
+        return f"{self._source_command}{end}\n"
 
     def _is_complete(self, code: str, timeout: float) -> bool:
         """Return whether a shell that reads the code as its script comes to the end of the code,
@@ -248,10 +288,24 @@ class Shell:
         """
         if text:
             text = self._with_report(text, quiet)
-        record = self._exchange(_encode(text), collector or Collector(1 << 12), timeout)
+        return self._run(text, collector or Collector(1 << 12), timeout)
+
+    def _run(self, text: str, collector: Collector, timeout: float) -> tuple[int, str] | None:
+        """Send a script that ends with a report, and wait for that."""
+        deadline = time.monotonic() + timeout
+        record = self._exchange(_encode(text), collector, timeout)
         if record is None:
             return None
-        return self._read_report(record)
+        status = scripts.unreported_status(record)
+        if status is None:
+            return self._read_report(record)
+        text = self._with_report("", quiet=False)
+        record = self._exchange(_encode(text), collector, deadline - time.monotonic())
+        if record is None:
+            return None
+        _, directory = self._read_report(record)
+        self._status = status
+        return status, directory
 
     def dump_state(self, timeout: float = START_SECONDS) -> str:
         """Return the state of the shell as text.
@@ -320,13 +374,13 @@ class Shell:
         left = memoryview(script)
         if timeout > 0:
             left = self._write_script(left)
-        poll = select.poll()
+        poll, report, process = select.poll(), self.report.fileno(), self.process.fileno()
         streams = {self.output: collector}
         if self.errors >= 0:
             streams[self.errors] = (
                 self.stderr_collector if collector is self._output_collector else Collector(0)
             )
-        for fd in (*streams, self.report.fileno(), self.process.fileno()):
+        for fd in (*streams, report, process):
             poll.register(fd, select.POLLIN)
         if left:
             poll.register(self.script, select.POLLOUT)
@@ -340,13 +394,13 @@ class Shell:
             for fd, into in streams.items():
                 if fd in ready and not drain_once(fd, into):
                     poll.unregister(fd)
-            if self.report.fileno() in ready:
+            if report in ready:
                 record += self._receive_report()
                 if record.endswith(b"\0") or self._is_quiet_report(record):
                     return record
                 if len(record) > _MAX_RECORD:
                     raise ShellEndedError
-            elif self.process.fileno() in ready:
+            elif process in ready:
                 raise ShellEndedError
         return None
 
@@ -365,7 +419,7 @@ class Shell:
         return data
 
     def _is_quiet_report(self, record: bytes) -> bool:
-        return record.endswith(b"\n") and record.count(self._token.encode()) == 2
+        return record.endswith(b"\n") and record.count(self._token.encode()) == 3
 
     def _read_report(self, record: bytes) -> tuple[int, str]:
         """Return the exit status and the directory of a report, and note both."""
@@ -373,6 +427,7 @@ class Shell:
         if report is None:
             raise ShellEndedError
         self._status, self._options = report.status, report.options
+        self._last_report = report
         directory = report.directory if report.is_there else self._find_directory(report.directory)
         if directory.startswith("/"):
             self._directory = self._sandbox.own_path(directory)
@@ -398,48 +453,6 @@ class Shell:
         for fd in (self.script, self.output, *([self.errors] if self.errors >= 0 else [])):
             os.close(fd)
         self.report.close()
-
-
-class _CodePipe:
-    """The code of an action on its way to a shell, which opens the pipe by name and reads it to its
-    end. Nobody else holds its writing end, and it has no name or content that an agent could see
-    later. ``shells_end`` is the descriptor that the shell gets."""
-
-    _MAX_READS = 100
-
-    def __init__(self) -> None:
-        self.shells_end, writer = os.pipe()
-        os.close(writer)
-        os.fchmod(self.shells_end, 0o644)  # for shells with another user id, which may only read
-        own = os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC
-        self._reader = os.open(f"/proc/self/fd/{self.shells_end}", own)
-
-    def fill(self, data: bytes) -> bool:
-        """Write some code in place of what an earlier action left. Return whether it had room."""
-        if not self._empty():
-            return False
-        writer = os.open(
-            f"/proc/self/fd/{self._reader}", os.O_WRONLY | os.O_NONBLOCK | os.O_CLOEXEC
-        )
-        try:
-            written = os.write(writer, data)
-        finally:
-            os.close(writer)
-        if written < len(data):
-            self._empty()  # a part of an action is not run
-        return written == len(data)
-
-    def _empty(self) -> bool:
-        for _ in range(self._MAX_READS):  # a process of the agent may go on writing
-            try:
-                if not os.read(self._reader, 1 << 16):
-                    return True
-            except BlockingIOError:
-                return True
-        return False
-
-    def close(self) -> None:
-        os.close(self._reader)
 
 
 def _encode(text: str) -> bytes:

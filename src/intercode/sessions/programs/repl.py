@@ -151,6 +151,8 @@ class ReplSession:
     Raises SandboxError if the image has no such interpreter.
     """
 
+    ends_with_sandbox = True
+
     def __init__(
         self,
         sandbox: BaseSandbox,
