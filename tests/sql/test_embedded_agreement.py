@@ -216,3 +216,8 @@ def test_generated_statements_agree_with_a_server() -> None:
     program = _program("sql_fuzz")
     tally = program.compare(120, Statements(11, enumerated=True))
     assert tally.agreed >= 0.9 * tally.generated, program.report(tally, 20)
+
+
+def test_a_year_is_compared_with_what_the_column_would_hold(session: SqlSession) -> None:
+    code = "SELECT y = '1', y = 1, y <> 'blue', y <=> '', y < 'ann', y < 0x41 FROM t WHERE id = 1"
+    assert answers(session, code) == ["[(1, 1, 1, 0, 0, 1)]"]

@@ -237,10 +237,14 @@ RULES: tuple[Rule, ...] = (
          r"(AVG|SUM)\((x|f)\) OVER .*PRECEDING"),
     Rule("a result longer than max_allowed_packet is NULL", _MANUAL + "string-functions.html",
          r"REPEAT|SPACE|[LR]PAD", "execution was interrupted", "None"),
+    Rule("a number that is no time is an error", _MANUAL + "time.html",
+         r"INSERT|UPDATE|REPLACE", "", r"Incorrect time value: '\d{8}'"),
+    Rule("FALSE and TRUE are no positions in ORDER BY", _MANUAL + "select.html",
+         r"ORDER BY (TRUE|FALSE)"),
     Rule("a TIME with a fraction is rounded to an integer",
          _MANUAL + "date-and-time-type-conversion.html",
-         r"(INSERT|UPDATE|REPLACE).*(TIME ?'[\d:]+\.\d+'|tm2)", r": -?\d+$", r": -?\d+$",
-         answers=_within(0.0, 1.0)),
+         r"(INSERT|UPDATE|REPLACE|CAST|CONVERT).*(TIME ?'[\d:]+\.\d+'|tm2)", r": -?\d+$",
+         r": -?\d+$", answers=_within(0.0, 1.0)),
 )  # fmt: skip
 
 

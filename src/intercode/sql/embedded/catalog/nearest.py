@@ -37,7 +37,7 @@ def nearest_value(value: Any, column: Column, row: int = 1) -> Any:
     if isinstance(value, (dt.date, dt.timedelta)):
         value = plain_moment(value, column)
     if column.declared.startswith("bit("):
-        below = not isinstance(value, (int, str, bytes)) and value < 0
+        below = isinstance(value, Decimal) and value < 0
         return 0 if below else (1 << int(column.declared[4:-1])) - 1
     if isinstance(value, BinaryNumber) and column.type.number:
         value = int.from_bytes(value, "big")

@@ -227,7 +227,7 @@ def _stored_bits(value: Any, column: Column, row: int) -> int:
         number = int.from_bytes(value, "big")
     else:
         number = int(_to_decimal(value, column, row).quantize(Decimal(1), rounding=ROUND_HALF_UP))
-    if number < 0 and not isinstance(value, int):
+    if number < 0 and isinstance(value, Decimal):
         raise mysql_error(1264, column.name, row)
     if not 0 <= number < 1 << int(column.declared[4:-1]):
         raise mysql_error(1406, column.name, row)

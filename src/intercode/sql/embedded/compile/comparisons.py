@@ -71,10 +71,13 @@ def year_constant(ex: Expression, other: Expression) -> Expression:
     hold."""
     if other.type.kind != "year" or not _COLUMN.match(other.sql):
         return ex
-    if not isinstance(ex.literal, (str, int, float)):
+    value = ex.literal
+    if isinstance(value, bytes):
+        value = int.from_bytes(value, "big")
+    if not isinstance(value, (str, int, float)):
         return ex
-    zero = isinstance(ex.literal, str) and is_number(ex.literal)
-    year = round(leading_number(ex.literal) if isinstance(ex.literal, str) else ex.literal)
+    zero = isinstance(value, str) and is_number(value)
+    year = round(leading_number(value) if isinstance(value, str) else value)
     if not (0 <= year < 100 and (year or zero)):
         return ex
     return value_constant(year + (2000 if year < 70 else 1900))
