@@ -27,7 +27,7 @@ def play_in_inspect(exact: dict[str, Any]) -> None:
     """Play tasks of Inspect with our agents, and with its own agent in our sandbox."""
     from inspect_ai import eval as inspect_eval
     from inspect_ai.agent import AgentSubmit, react
-    from inspect_ai.model import ChatMessageAssistant, ModelOutput, get_model
+    from inspect_ai.model import ChatMessageAssistant, ModelOutput, ModelUsage, get_model
     from inspect_ai.tool import ToolCall
     from inspect_ai.tool import bash as shell_tool
 
@@ -37,6 +37,7 @@ def play_in_inspect(exact: dict[str, Any]) -> None:
         output = ModelOutput.from_content("mock", text)
         calls = [ToolCall(id="1", function="bash", arguments=call)] if call else None
         output.choices[0].message = ChatMessageAssistant(content=text, tool_calls=calls)
+        output.usage = ModelUsage(input_tokens=1, output_tokens=1)  # else tokens are counted
         return output
 
     def play(label: str, task: Any, answers: Sequence[ModelOutput], **settings: Any) -> None:
@@ -46,9 +47,8 @@ def play_in_inspect(exact: dict[str, Any]) -> None:
                 task, model=model, log_dir=logs, display="none", max_samples=1, limit=2, **settings
             )
             exact[label] = [log.status, str(log.error.message) if log.error else ""]
-            for number, sample in enumerate(log.samples or ()):
-                exact[f"{label} {number}"] = {
-                    "id": str(sample.id),
+            for sample in log.samples or ():
+                exact[f"{label} {sample.id}"] = {
                     "input": str(sample.input),
                     "messages": [[m.role, m.text] for m in sample.messages],
                     "scores": {k: v.value for k, v in (sample.scores or {}).items()},
