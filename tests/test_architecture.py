@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import ast
+import re
 import subprocess
 import sys
 from collections.abc import Iterator
+from functools import cache
 from itertools import permutations
 from pathlib import Path
 
@@ -29,6 +31,22 @@ FORBIDDEN = {
 _KINDS = ("sandbox.namespace", "sandbox.container", "sandbox.chroot", "sandbox.landlock")
 SIBLINGS = set(permutations(_KINDS, 2))
 """Folders inside a package that do not import each other."""
+NAMED_ABOVE = {("intercode.environments.base.rewards", "intercode.evaluation.variants.reward")}
+"""Modules that a lower package names in a text: a reward that plays episodes of variants."""
+MUTUAL = {
+    *(("datasets.families", f"datasets.{name}.families")
+      for name in ("bash", "code", "ctf", "python", "sql")),
+    *(("environments.base", f"environments.{name}")
+      for name in ("bash", "code", "ctf", "harbor", "python", "sql", "swe_bench")),
+    *(("environments.base.replay", f"environments.{name}")
+      for name in ("bash", "ctf", "python", "sql")),
+    *(("sandbox.tiers", folder) for folder in _KINDS),
+    ("environments.base", "evaluation.variants"),
+    ("evaluation.evaluate", "evaluation.ray"),
+    ("sql.embedded", "sql.worker"),
+}  # fmt: skip
+"""Folders that need each other, where one of them names the other in a text: most are tables of
+what should register itself. No pair may be added."""
 BACK_ENDS = (*_KINDS, "sandbox.supervisor")
 """Folders that only ``sandbox`` imports. All other packages use the type ``BaseSandbox``."""
 
@@ -45,12 +63,18 @@ def modules() -> dict[str, Path]:
 MODULES = modules()
 
 
+@cache
+def tree_of(name: str) -> ast.Module:
+    """Return the syntax tree of a module."""
+    return ast.parse(MODULES[name].read_text("utf-8"))
+
+
 def imports(name: str, *, types_too: bool = True) -> Iterator[str]:
     """Yield the imports of a module, also those inside functions: our modules by their dotted
     names."""
     path = MODULES[name]
     package = name.split(".") if path.name == "__init__.py" else name.split(".")[:-1]
-    tree = ast.parse(path.read_text("utf-8"))
+    tree = tree_of(name)
     skipped: set[ast.AST] = set()
     for node in ast.walk(tree):
         if not types_too and isinstance(node, ast.If) and "TYPE_CHECKING" in ast.unparse(node.test):
@@ -65,6 +89,25 @@ def imports(name: str, *, types_too: bool = True) -> Iterator[str]:
             for alias in node.names:
                 inner = f"{module}.{alias.name}"
                 yield inner if inner in MODULES else module
+
+
+def named_in_texts(name: str) -> Iterator[str]:
+    """Yield our modules that a module names in texts, such as ``intercode.module:name`` in a
+    registry, or the argument of ``import_module``."""
+    for node in ast.walk(tree_of(name)):
+        text = node.value if isinstance(node, ast.Constant) else None
+        if isinstance(node, ast.JoinedStr) and isinstance(node.values[0], ast.Constant):
+            text = str(node.values[0].value).rpartition(".")[0]  # of a package by its beginning
+        if isinstance(text, str) and re.fullmatch(r"intercode(\.\w+)+(:\w+)?", text):
+            module = text.partition(":")[0]
+            if module in MODULES and module != name:
+                yield module
+
+
+def folder_of(name: str) -> str:
+    """Return the folder of a module below the root: that of a package is itself."""
+    parts = name.split(".")[1:]
+    return ".".join(parts if MODULES[name].name == "__init__.py" else parts[:-1])
 
 
 def package_of(name: str) -> str:
@@ -87,6 +130,35 @@ def test_a_package_imports_only_lower_packages(package: str) -> None:
             rule = f"{name} imports {other}"
             assert ORDER.index(package_of(other)) < ORDER.index(package), rule
             assert (package, package_of(other)) not in FORBIDDEN, rule
+
+
+def test_a_package_names_only_lower_packages_in_texts() -> None:
+    named = {(name, other) for name in MODULES for other in named_in_texts(name)}
+    above = {
+        (name, other)
+        for name, other in named
+        if ORDER.index(package_of(other)) > ORDER.index(package_of(name))
+        or (package_of(name), package_of(other)) in FORBIDDEN
+    }
+    assert above == NAMED_ABOVE
+
+
+def test_no_further_folders_need_each_other_by_texts() -> None:
+    """A folder inside another one does not count: a package names what is in it."""
+    by_import = {
+        (folder_of(name), folder_of(other))
+        for name, path in MODULES.items()
+        for other in imports(name, types_too=path.name != "__init__.py")
+        if other in MODULES
+    }
+    by_text = {(folder_of(n), folder_of(other)) for n in MODULES for other in named_in_texts(n)}
+    mutual = {
+        frozenset((a, b))
+        for a, b in by_text
+        if (b, a) in by_import | by_text and not f"{a}.".startswith(f"{b}.")
+        and not f"{b}.".startswith(f"{a}.")
+    }  # fmt: skip
+    assert mutual == {frozenset(pair) for pair in MUTUAL}
 
 
 def test_siblings_do_not_import_each_other() -> None:
@@ -174,6 +246,14 @@ def test_imports_are_read_in_every_form() -> None:
     runtime = "intercode.sandbox.supervisor.runtime"
     assert f"{runtime}.protocol" in set(imports(f"{runtime}.launcher"))
     assert "intercode.core.registry" in set(imports("intercode.sandbox.back_ends"))
+
+
+def test_texts_are_read_in_every_form() -> None:
+    """References of registries, and arguments of ``import_module``."""
+    assert "intercode.agents.react" in set(named_in_texts("intercode.agents"))
+    assert "intercode.cli" in set(named_in_texts("intercode.cli.new"))
+    policy = "intercode.environments.base.policy"
+    assert policy in set(named_in_texts(f"{policy}.policy"))
 
 
 IMPORT = """
