@@ -58,6 +58,7 @@ def test_a_value_becomes_another_type(session: SqlSession, expression: str, want
     ("SELECT MIN(tm - INTERVAL 20 HOUR) OVER () FROM t", timedelta(hours=-20)),
     ("SELECT GREATEST(tm, TIME '100:00:00') FROM t", timedelta(hours=100)),
     ("SELECT COUNT(*) FROM t WHERE y IN ('1', 20)", 2),
+    ("SELECT CONCAT(bl, l) FROM t WHERE id = 5", b"\xc3\xa4\xc4pfel"),
     ("SELECT COUNT(*) FROM t WHERE 'x' IN (y, NULL)", 0),
     ("SELECT QUOTE(bl) FROM t WHERE id = 4", b"NULL"),
     ("SELECT MAX('2020-06-15' + INTERVAL 1 DAY) + 0", 2020.0),
@@ -90,8 +91,9 @@ def test_an_enum_that_selects_rows_by_a_subquery_is_a_number(session: SqlSession
     assert value(session, "SELECT COUNT(*) FROM t WHERE e IN (SELECT 1)") == 3
 
 
-def test_a_product_that_may_fit_64_bits_is_refused(session: SqlSession) -> None:
-    found = session.run("SELECT id * ub FROM t WHERE id = 2", 10.0).output
+@pytest.mark.parametrize("value", ["id * ub", "IF(id, ~u, -1)", "COALESCE(~u, 1.5)"])
+def test_a_number_that_may_need_64_bits_is_refused(session: SqlSession, value: str) -> None:
+    found = session.run(f"SELECT {value} FROM t WHERE id = 2", 10.0).output
     assert "needs more than 63 bits" in found
 
 

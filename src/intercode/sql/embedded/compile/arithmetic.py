@@ -20,6 +20,7 @@ from intercode.sql.embedded.catalog.types import (
     is_exact,
 )
 from intercode.sql.embedded.compile.conversions import (
+    as_bytes,
     as_integer,
     as_moment_text,
     as_number,
@@ -214,6 +215,7 @@ def negate(ex: Expression) -> Expression:
 def concatenate(parts: list[Expression]) -> Expression:
     """Compile the concatenation of strings; NULL if one of them is."""
     texts, kind = as_texts(parts)
+    texts = [as_bytes(m) if kind.binary and m.type.charset else m for m in texts]
     sql = f"({' || '.join(m.sql for m in texts)})"
     return Expression(f"CAST({sql} AS BLOB)" if kind.binary else sql, kind)
 

@@ -351,6 +351,8 @@ def convert_to(ex: Expression, kind: Type) -> Expression:
         return as_text(ex) if ex.type.ranked and not kind.ranked else ex
     if kind.kind == "string":
         return as_characters(as_text(ex), kind)
+    if ex.type.wrapped and kind.number:
+        return as_number(ex)
     if kind.binary:
         return as_bytes(ex)
     if kind.number and not ex.type.number:
