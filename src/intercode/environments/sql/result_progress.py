@@ -54,6 +54,8 @@ class ResultProgress:
         chosen = find_columns(self._agent, self._gold, extra=True)
         if any(self._is_right(_pick(self._agent, columns), self._gold) for columns in chosen):
             return True
+        if len(self.agent) != len(self.gold):
+            return False
         if max(_size(self._agent), _size(self._gold)) > _MAX_FORM_CELLS:
             return False
         digits = _most_digits(self.agent)
@@ -64,7 +66,9 @@ class ResultProgress:
     def parts(self) -> Mapping[str, float]:
         """The paper's ``iou`` and ``tau`` of the rows, and ``values``: what the values of both have
         in common, as a share of their mean number."""
-        best = max(self._row_parts(self._agent), self._row_parts(self._mapped_rows))
+        best = self._row_parts(self._agent)
+        if self._mapped_rows is not self._agent:
+            best = max(best, self._row_parts(self._mapped_rows))
         mean = (_size(self._agent) + _size(self._gold)) / 2
         common = (_values(self._agent) & _values(self._gold)).total()
         return {"iou": best[1], "tau": best[2], "values": common / mean if mean else 0.0}

@@ -57,9 +57,10 @@ def _round_significant(value: float) -> float:
 def overlap(a: Sequence[Hashable], g: Sequence[Hashable]) -> tuple[float, Counter[Hashable]]:
     """Return the intersection over union of two multisets (1 if both are empty), and the
     intersection."""
-    left, right = Counter(a), Counter(g)
-    common, union = left & right, left | right
-    return (common.total() / union.total() if union else 1.0), common
+    common = Counter(a) & Counter(g)
+    shared = common.total()
+    union = len(a) + len(g) - shared
+    return (shared / union if union else 1.0), common
 
 
 def common_rows(rows: Iterable[Any], common: Counter[Hashable]) -> list[Any]:
@@ -83,6 +84,8 @@ def rank_correlation(
 
     Equal rows are paired in their order, which is the pairing with the best score.
     """
+    if not common:
+        return 1.0
     ranks_by_row: dict[Hashable, list[int]] = {}
     for row, rank in zip(g, ranks, strict=True):
         ranks_by_row.setdefault(row, []).append(rank)

@@ -97,6 +97,8 @@ class PythonSession:
     one the actions of the state are run again.
     """
 
+    ends_with_sandbox = True
+
     def __init__(
         self,
         sandbox: BaseSandbox,
