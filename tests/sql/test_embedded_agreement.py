@@ -221,3 +221,9 @@ def test_generated_statements_agree_with_a_server() -> None:
 def test_a_year_is_compared_with_what_the_column_would_hold(session: SqlSession) -> None:
     code = "SELECT y = '1', y = 1, y <> 'blue', y <=> '', y < 'ann', y < 0x41 FROM t WHERE id = 1"
     assert answers(session, code) == ["[(1, 1, 1, 0, 0, 1)]"]
+
+
+@pytest.mark.parametrize("literal", ["b'101'", "B'00000101'", "0x05"])
+def test_an_error_quotes_bits_in_hexadecimal(session: SqlSession, literal: str) -> None:
+    (found,) = answers(session, f"SELECT {literal} * 9223372036854775807 * id FROM t")
+    assert "0x05" in found

@@ -58,6 +58,15 @@ def test_the_first_write_makes_a_copy_under_the_same_names(session: SqlSession) 
     assert session.changes() == ["table customer: changed"]
 
 
+@pytest.mark.parametrize("before", ["SELECT 1", "BEGIN"], ids=["shared", "private"])
+def test_a_syntax_error_quotes_the_statement_as_it_was_written(
+    session: SqlSession, before: str
+) -> None:
+    shown(session, before)
+    code = "SELECT 1 FROM (SELECT COUNT(*) FROM 1 2 sale GROUP BY id) q"
+    assert "near '1 2 sale GROUP BY id) q' at line 1" in shown(session, code)
+
+
 def test_changes_by_kind(session: SqlSession) -> None:
     session.run("CREATE TABLE fresh (a int)", 10.0)
     session.run("DROP TABLE sale", 10.0)

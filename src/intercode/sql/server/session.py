@@ -139,12 +139,8 @@ class MysqlSession:
         database = self._pristine.server_name
         connection = self._server.take_reader(database, timeout)
         names = self._pristine.names
-        sent = _rewrite(code, analysis, names, connection)
         try:
-            result = self._run_timed(connection, sent, names, timeout, analysis.recursive)
-            if not result.ok and analysis.may_group and _SYNTAX_ERROR in result.output:
-                sent = names.to_server(code, analysis.tokens)  # the error quotes the text as it is
-                result = self._run_timed(connection, sent, names, timeout)
+            sent, result = self._run_rewritten(connection, code, analysis, names, timeout)
         except BaseException:
             connection.close()
             raise
@@ -167,14 +163,30 @@ class MysqlSession:
         self._changed_settings |= analysis.assigned_names
         self._temporary_tables |= analysis.temporary_tables
         private.tracker.invalidate(analysis)
-        code = _rewrite(code, analysis, private.names, connection)
-        result = self._run_timed(connection, code, private.names, timeout, analysis.recursive)
+        _, result = self._run_rewritten(connection, code, analysis, private.names, timeout)
         if connection.killed:
             self._drop_connection(private)
             return replace(result, note=result.note + _CONNECTION_LOST_NOTE)
         if analysis.writes:
             self._storage_full = self._size(private, connection) > self._limits.storage
         return result
+
+    def _run_rewritten(
+        self,
+        connection: ServerConnection,
+        code: str,
+        analysis: StatementAnalysis,
+        names: DatabaseNames,
+        timeout: float,
+    ) -> tuple[str, ExecResult]:
+        """Run a statement as the server needs it. Return what was sent, and the result. A syntax
+        error quotes the statement itself."""
+        sent = _rewrite(code, analysis, names, connection)
+        result = self._run_timed(connection, sent, names, timeout, analysis.recursive)
+        if not result.ok and analysis.may_group and _SYNTAX_ERROR in result.output:
+            sent = names.to_server(code, analysis.tokens)
+            result = self._run_timed(connection, sent, names, timeout)
+        return sent, result
 
     def _size(self, private: _PrivateDatabase, connection: ServerConnection) -> int:
         """Return the size of a private database and the session's temporary tables."""

@@ -26,6 +26,8 @@ def item_text(node: exp.Expr, scope: Scope) -> str:
         return f"({left} {_OPERATORS[type(node)]} {right})"
     if isinstance(node, exp.HexString):
         return f"0x{node.this.lower()}"
+    if isinstance(node, exp.BitString):
+        return f"0x{int(node.this or '0', 2):0{-(-len(node.this) // 8) * 2}x}"
     if isinstance(node, exp.Anonymous):
         return _call_text(str(node.this).removeprefix(FUNCTION_MARK).lower(), node, scope)
     if isinstance(node, exp.Cast):
