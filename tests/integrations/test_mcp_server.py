@@ -15,6 +15,7 @@ import sys
 import urllib.error
 import urllib.request
 from collections.abc import AsyncIterator, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import asynccontextmanager
 from dataclasses import replace
 from pathlib import Path
@@ -35,11 +36,17 @@ from pydantic import BaseModel
 import intercode
 from intercode.agents.parsing import CHANGES_NOTE
 from intercode.cli import main
-from intercode.core.errors import EnvironmentStateError, GoldError, UsageError
-from intercode.integrations.mcp.library import ToolCallError
-from intercode.integrations.mcp.server import _call
+from intercode.core.errors import (
+    EnvironmentStateError,
+    GoldError,
+    InfrastructureError,
+    UsageError,
+)
+from intercode.integrations.mcp.library import LiveSession, ToolCallError
+from intercode.integrations.mcp.server import EnvironmentServer, _call
 from intercode.integrations.mcp.session import MAX_SNAPSHOTS, EnvironmentSession
 from support import requirements
+from support.sandboxes import eventually, process_runs
 from support.serving import serving
 from support.snippets import Reader, read_snippets
 
@@ -222,6 +229,27 @@ def test_a_score_request_ends_the_episode_without_a_reward() -> None:
         session.restore("snapshot-1")
     session.reset(0)  # a session goes on with another episode
     assert session.step("SELECT 1").text == "[(1,)]"
+    session.close()
+
+
+def test_names_that_are_not_unicode_are_sent_and_a_server_that_ends_interrupts_actions() -> None:
+    server = EnvironmentServer(lambda: intercode.make("bash", timeout=3000.0))
+    session = server._make_session()
+    session.reset(0)
+
+    async def touch() -> types.CallToolResult:
+        arguments = {"action": r"touch $'/root/\xfe'"}
+        return await server._call_tool(LiveSession(session), "step", arguments)
+
+    sent = json.loads(asyncio.run(touch()).model_dump_json(by_alias=True))
+    assert sent["structuredContent"]["info"]["changes"] == ["/root/\ufffd"]
+    with ThreadPoolExecutor() as threads:
+        command = "sleep 1234.8765"
+        step = threads.submit(session.step, command)
+        eventually(lambda: process_runs(command), "the action runs")
+        server.abort()
+        with pytest.raises(InfrastructureError):
+            step.result()
     session.close()
 
 

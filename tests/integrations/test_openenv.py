@@ -25,11 +25,12 @@ import intercode
 from intercode import datasets
 from intercode.agents import open_agent
 from intercode.core.errors import EnvironmentStateError, SandboxLostError, UsageError
+from intercode.core.valid_text import has_surrogates
 from intercode.evaluation.rollout import rollout
 from intercode.integrations.openenv.client import RemoteEnv
 from intercode.integrations.openenv.imports import without_gradio
-from intercode.integrations.openenv.server import ServedEnv
-from support.sandboxes import eventually
+from intercode.integrations.openenv.server import CodeAction, ServedEnv
+from support.sandboxes import eventually, process_runs
 from support.serving import serving
 from support.snippets import read_snippets
 
@@ -195,6 +196,37 @@ def test_values_that_a_trainer_read_as_json_are_code(bash: str) -> None:
         for value in (True, 42, ["a"]):
             info = client.step({"code": value}).observation["info"]
             assert info["exit_code"] == (0 if value is True else 127)
+
+
+@pytest.mark.parametrize(
+    ("environment", "code", "seen"),
+    [("bash", r"touch $'/root/\xfe'", ""), ("sql", "echo '\ud800'", "\ufffd")],
+)
+def test_names_and_text_that_are_not_unicode_are_sent(
+    environment: str, code: str, seen: str
+) -> None:
+    """The client would send no lone surrogate, so that the server is called here."""
+    served = ServedEnv(lambda: intercode.make(environment))
+    try:
+        served.reset(seed=1)
+        observation = served.step(CodeAction(code=code))
+        sent = json.loads(observation.model_dump_json())
+        assert seen in sent["text"] and not has_surrogates(str(sent))
+        assert environment == "sql" or sent["info"]["changes"] == ["/root/\ufffd"]
+    finally:
+        served.close()
+
+
+def test_a_server_ends_while_actions_run() -> None:
+    command = "sleep 1234.5678"
+    with ThreadPoolExecutor() as threads:
+        with serving("-m", "intercode", "serve", "bash", "--timeout", "3000") as url:
+            remote = RemoteEnv(url)
+            remote.reset(options={"task": 0})
+            step = threads.submit(remote.step, command)
+            eventually(lambda: process_runs(command), "the action runs")
+        with pytest.raises(SandboxLostError):  # the server has ended, in the time it is given
+            step.result()
 
 
 def test_there_is_no_web_page_unless_it_is_enabled(bash: str) -> None:

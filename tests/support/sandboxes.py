@@ -110,6 +110,16 @@ def eventually(
         time.sleep(0.02)
 
 
+def process_runs(command: str) -> bool:
+    """Return whether a process of this machine has a command line."""
+    wanted = command.replace(" ", "\0").encode() + b"\0"
+    for path in Path("/proc").glob("[0-9]*/cmdline"):
+        with suppress(OSError):
+            if path.read_bytes() == wanted:
+                return True
+    return False
+
+
 async def eventually_async(
     condition: Callable[[], object], what: str, seconds: float = PATIENCE
 ) -> None:

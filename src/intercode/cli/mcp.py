@@ -76,8 +76,7 @@ def handle(args: argparse.Namespace) -> int:
 
 
 def _serve_http(args: argparse.Namespace, server: EnvironmentServer) -> None:
-    import uvicorn
-
+    from intercode.cli.serve.web_server import run_web_server
     from intercode.integrations.mcp.server import PATH, build_app
     from intercode.sandbox.remote.access import Access
 
@@ -89,6 +88,5 @@ def _serve_http(args: argparse.Namespace, server: EnvironmentServer) -> None:
         host, port = listener.getsockname()[:2]
         check_exposure(host, token)
         url = f"http://{host_and_port(host, port)}{PATH}"
-        web = uvicorn.Server(uvicorn.Config(app, log_level="warning"))
         print(f"serving {args.environment} at {url}; Ctrl-C ends it", flush=True)
-        web.run(sockets=[listener])
+        run_web_server(app, listener, server.abort)

@@ -78,8 +78,8 @@ def handle(args: argparse.Namespace) -> int:
 
 def _gold_sections(paths: Sequence[Path], style: str, only_failed: bool) -> Iterator[str]:
     """Yield, for each episode, what was expected of it beside what its actions leave."""
+    from intercode.core.valid_text import replace_surrogates
     from intercode.results.report.result_sets import load_result_sets
-    from intercode.results.safe_text import replace_surrogates
     from intercode.results.statistics.metrics import is_solved
     from intercode.results.statistics.samples import all_samples
 

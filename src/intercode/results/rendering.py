@@ -9,8 +9,9 @@ import textwrap
 from collections.abc import Callable, Sequence
 
 from intercode.core.registry import unknown_name_error
+from intercode.core.valid_text import replace_surrogates
 from intercode.results.latex import render_latex
-from intercode.results.safe_text import neutralise_formula, replace_surrogates
+from intercode.results.safe_text import neutralise_formula
 from intercode.results.tables import Cell, Table
 
 TABLE_COLUMN = "table"

@@ -1,26 +1,12 @@
-"""Text that every reader can take: lone surrogates for encoders, formulas for spreadsheets."""
+"""Text that every reader can take: bytes for encoders, no formulas for spreadsheets."""
 
 from __future__ import annotations
 
 import re
 
-_SURROGATE = re.compile("[\ud800-\udfff]")
+from intercode.core.valid_text import replace_surrogates
+
 _FORMULA = re.compile(r"[=@\t\r\n]|[+-].")
-_REPLACEMENT = "\N{REPLACEMENT CHARACTER}"
-
-
-def replace_surrogates(text: str) -> str:
-    """Return a text with U+FFFD for each lone surrogate, which no encoding of Unicode can hold.
-
-    Records hold them: a byte of a program's output that is not UTF-8 (``\\udc80`` for 0x80), or
-    what a model wrote.
-    """
-    return _SURROGATE.sub(_REPLACEMENT, text)
-
-
-def has_surrogates(text: str) -> bool:
-    """Return whether a text holds a lone surrogate."""
-    return _SURROGATE.search(text) is not None
 
 
 def encode_text(text: str) -> bytes:

@@ -76,7 +76,7 @@ reproducibility:
                         output, processes, inodes, open_files, address_space, or cpu_seconds of an
                         action; may be given several times
 {POLICY_OPTIONS}"""
-SETTINGS = {"config": {"type": path}, "seed": {"type": int}, "variants": {"type": int}}
+SETTINGS = {"config": {"type": path}, "seed": {"type": int}}
 
 
 def read_settings(given: Mapping[str, Any]) -> dict[str, Any]:

@@ -92,8 +92,7 @@ def _serve(args: argparse.Namespace, given: dict[str, Any]) -> int:
     from intercode.environments.base.options import pick_dataset
 
     try:
-        import uvicorn
-
+        from intercode.cli.serve.web_server import run_web_server
         from intercode.integrations.openenv.server import build_app
         from intercode.sandbox.remote.access import Access
     except ImportError as e:
@@ -111,8 +110,7 @@ def _serve(args: argparse.Namespace, given: dict[str, Any]) -> int:
             args.snapshots,
         )  # fmt: skip
         at = host_and_port(host, port)
-        server = uvicorn.Server(uvicorn.Config(served, log_level="warning"))
         with suppress(KeyboardInterrupt):
             print(f"serving {args.environment} at http://{at}; Ctrl-C ends it", flush=True)
-            server.run(sockets=[listener])
+            run_web_server(served, listener, served.state.abort)
     return 0

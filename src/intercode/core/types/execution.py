@@ -6,6 +6,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
+from intercode.core.valid_text import replace_surrogates
+
 Rows = tuple[tuple[Any, ...], ...]
 """The rows of an SQL result. Values have the types in which the database returned them."""
 
@@ -39,9 +41,11 @@ class ExecResult:
 
     @property
     def observation(self) -> str:
-        """The text that an agent sees: output, stderr, and the note on lines of its own."""
+        """The text that an agent sees: output, stderr, and the note on lines of its own. It holds
+        no lone surrogate."""
         text = self.output + (self.stderr or "")
-        return text + "\n" * bool(self.note and text and not text.endswith("\n")) + self.note
+        note = "\n" * bool(self.note and text and not text.endswith("\n")) + self.note
+        return replace_surrogates(text + note)
 
 
 TRUNCATED_CHANGES = "[more changes: the list is too long]"

@@ -183,10 +183,12 @@ def unknown_task_error(dataset: Dataset, name: str) -> UnknownNameError:
     )
 
 
-def check_action(action: object) -> None:
-    """Raise UsageError unless an action is a string."""
+def checked_action(action: object) -> str:
+    """Return an action as a plain ``str``, which every codec takes. Raises UsageError unless it is
+    a string."""
     if not isinstance(action, str):
         raise UsageError(f"an action is a str of code, not {type(action).__name__}")
+    return str.__str__(action)
 
 
 def check_training(settings: Mapping[str, Any], allow_exploitable: bool) -> None:

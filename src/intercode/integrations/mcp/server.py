@@ -8,6 +8,7 @@ from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from functools import partial
 from typing import Any
+from weakref import WeakSet
 
 import anyio
 import anyio.to_thread
@@ -20,6 +21,7 @@ from starlette.responses import JSONResponse
 from starlette.routing import Route
 
 from intercode.core.errors import GoldError, InterCodeError
+from intercode.core.valid_text import replace_surrogates, sendable
 from intercode.environments.base.env import InterCodeEnv
 from intercode.integrations.checked_application import (
     HEALTH_PATH,
@@ -49,11 +51,21 @@ class EnvironmentServer:
         self, make: Callable[[], InterCodeEnv], score_requests: bool = False, sessions: int = 64
     ) -> None:
         self._threads = anyio.CapacityLimiter(sessions)
+        self._make = partial(EnvironmentSession, make, score_requests)
+        self._sessions: WeakSet[EnvironmentSession] = WeakSet()
         self.server = library.make_server(
-            partial(EnvironmentSession, make, score_requests),
-            _tools(score_requests),
-            self._call_tool,
+            self._make_session, _tools(score_requests), self._call_tool
         )
+
+    def _make_session(self) -> EnvironmentSession:
+        session = self._make()
+        self._sessions.add(session)
+        return session
+
+    def abort(self) -> None:
+        """Interrupt what runs in all sessions, before the server ends."""
+        for session in list(self._sessions):
+            session.abort()
 
     async def _call_tool(
         self, live: LiveSession[EnvironmentSession], name: str, arguments: dict[str, Any]
@@ -61,7 +73,7 @@ class EnvironmentServer:
         async with live.lock:
             call = partial(_call, live.session, name, arguments)
             result = await anyio.to_thread.run_sync(call, limiter=self._threads)
-        return library.tool_result(result.text, result.values)
+        return library.tool_result(replace_surrogates(result.text), sendable(result.values))
 
     async def serve_stdio(self) -> None:
         """Serve one session on standard input and output, until the input ends.
@@ -88,7 +100,7 @@ def _call(session: EnvironmentSession, name: str, arguments: dict[str, Any]) -> 
         _log.error("a gold failed", exc_info=e)
         raise ToolCallError("the task cannot be scored: its gold fails (see the log)") from None
     except InterCodeError as e:
-        raise ToolCallError(str(e)) from None
+        raise ToolCallError(replace_surrogates(str(e))) from None
     except Exception as e:
         _log.error("a call of %s failed", name, exc_info=e)
         raise ToolCallError(f"the server failed: {type(e).__name__} (see its log)") from None

@@ -111,6 +111,11 @@ class EnvironmentSession:
         self._is_live = True
         return ToolResult(f"The episode continues from {snapshot}.", {"snapshot": snapshot})
 
+    def abort(self) -> None:
+        """Interrupt the call that another thread makes."""
+        if (env := self._env) is not None:
+            env.abort()
+
     def close(self) -> None:
         """End the episode and close the environment. May be called again."""
         self._end()

@@ -6,6 +6,7 @@ import json
 import threading
 from collections.abc import Callable
 from typing import Any
+from weakref import WeakSet
 
 from fastapi import FastAPI
 from pydantic import ConfigDict, Field, field_validator
@@ -18,6 +19,7 @@ from intercode.core.errors import (
     UsageError,
 )
 from intercode.core.types import to_jsonable
+from intercode.core.valid_text import sendable
 from intercode.environments.base.env import MAX_OBSERVATION_LENGTH, InterCodeEnv
 from intercode.environments.base.options import check_training
 from intercode.integrations.openenv.access import protect
@@ -80,6 +82,11 @@ class CodeObservation(Observation):
 
     text: str = ""
     info: dict[str, Any] = Field(default_factory=dict)
+
+    @field_validator("text", "info", mode="before")
+    @classmethod
+    def _without_surrogates(cls, value: Any) -> Any:
+        return sendable(value)  # names of files that are not UTF-8, for instance
 
 
 class CodeState(State):
@@ -218,6 +225,11 @@ class ServedEnv(Environment[CodeAction, CodeObservation, CodeState]):
     def state(self) -> CodeState:
         return self._state
 
+    def abort(self) -> None:
+        """Interrupt the call that another thread makes, and refuse further ones."""
+        self._ended = True
+        self._env.abort()
+
     def close(self) -> None:
         """Interrupt the call that another thread makes, wait for its end, and free everything."""
         self._env.abort()
@@ -278,12 +290,25 @@ def build_app(
     except web pages of other origins. ``allow_exploitable``: allow the profile ``original``, whose
     faults training would exploit; without this, no session of it begins. ``snapshots``: how many
     snapshots the clients may hold at once; each ends with the session that took it.
+    ``application.state.abort()`` interrupts what runs in all sessions, before the server ends.
     """
     held = ServedSnapshots(snapshots)
+    environments: WeakSet[ServedEnv] = WeakSet()
+
+    def make_session() -> ServedEnv:
+        served = ServedEnv(make, score_requests, allow_exploitable, held)
+        environments.add(served)
+        return served
+
+    def abort() -> None:
+        for served in list(environments):
+            served.abort()
+
     concurrency = ConcurrencyConfig(max_concurrent_envs=sessions, session_timeout=idle_timeout)
     application: FastAPI = create_app(
-        lambda: ServedEnv(make, score_requests, allow_exploitable, held), CodeAction,
-        CodeObservation, env_name=name, concurrency_config=concurrency, state_cls=CodeState,
+        make_session, CodeAction, CodeObservation, env_name=name, concurrency_config=concurrency,
+        state_cls=CodeState,
     )  # fmt: skip
     protect(application, access or Access())
+    application.state.abort = abort
     return application

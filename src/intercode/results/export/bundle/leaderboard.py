@@ -14,9 +14,9 @@ from typing import Any
 
 from intercode.core.errors import UsageError
 from intercode.core.types import Usage
+from intercode.core.valid_text import replace_surrogates
 from intercode.results.export.bundle.bundle import Bundle, read_bundle
 from intercode.results.export.bundle.receipt import Receipt, read_receipt
-from intercode.results.safe_text import replace_surrogates
 from intercode.results.statistics.metrics import known_usage
 
 PAGE = "index.html"
