@@ -18,6 +18,7 @@ from intercode.models import OpenAIModel, ScriptedModel, open_model
 from intercode.results.rendering import render
 from intercode.results.tables import Table
 from support.faulty_endpoint import FaultyEndpoint, status
+from support.talks import run_in
 
 
 def test_help_of_a_command(capsys: pytest.CaptureFixture[str]) -> None:
@@ -117,3 +118,56 @@ def _messages(tree: ast.AST) -> Iterator[ast.Constant]:
     for node in ast.walk(tree):
         if isinstance(node, ast.Constant) and isinstance(node.value, str) and id(node) not in plain:
             yield node
+
+
+@pytest.mark.parametrize(
+    ("words", "out"),
+    [
+        ("report RUN --out", "directory"),
+        ("replay RUN --out", "directory"), ("export RUN --to chat --out", "file/below"),
+        ("harbor starter:ctf --out", "file"),
+    ],
+)  # fmt: skip
+def test_a_path_that_cannot_be_written_is_named(
+    words: str, out: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    run = run_in(tmp_path / "run", () if "replay" in words else (1.0,))
+    (tmp_path / "directory").mkdir()
+    (tmp_path / "file").touch()
+    named = tmp_path / out
+    assert main([*words.replace("RUN", str(run)).split(), str(named)]) == 2
+    said = capsys.readouterr().err.splitlines()[-1]
+    assert said.startswith(f"intercode: cannot use {named}: ")
+
+
+def test_a_page_of_nothing_that_can_be_read_is_not_written(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    page, broken, whole = tmp_path / "page.html", tmp_path / "broken.jsonl", tmp_path / "run"
+    broken.write_text("[5]\n")
+    assert main(["view", str(broken), "--html", str(page)]) == 2
+    assert "line 1 cannot be read" in capsys.readouterr().err
+    assert not page.exists()
+    run_in(whole, (1.0,))
+    assert main(["view", str(broken), str(whole), "--html", str(page)]) == 0
+    assert f"Note: {broken}: line 1 cannot be read" in capsys.readouterr().err
+
+
+def test_options_of_replay_that_would_have_no_effect(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    run = str(run_in(tmp_path / "run", (1.0,)))
+    assert main(["replay", run, "--episode", "none"]) == 2
+    assert "add --edit, --from or --agent" in capsys.readouterr().err
+    assert main(["replay", run, "--env-option", "sesion=fresh"]) == 2
+    assert "did you mean 'session'?" in capsys.readouterr().err
+
+
+def test_a_number_of_variants_is_checked_before_the_run(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    out = tmp_path / "run"
+    words = ["eval", "starter", "--agent", "gold", "--out", str(out), "--variants", "0"]
+    assert main(words) == 2
+    assert "'0' is not a whole number of at least 1" in capsys.readouterr().err
+    assert not out.exists()

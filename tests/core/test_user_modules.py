@@ -15,7 +15,7 @@ from intercode.core.registry import is_module, load_object
 PLANTED = (
     "__future__", "resource", "_decimal", "gzip", "uuid", "tarfile", "logging", "hmac", "sqlite3",
     "typing", "multiprocessing", "signal", "socket", "pickle", "concurrent", "numpy", "wandb",
-    "pandas", "pyarrow", "sqlglot", "sitecustomize",
+    "pandas", "pyarrow", "sqlglot", "sitecustomize", "harbor", "bash",
 )  # fmt: skip
 """Names of files beside the data: those of the standard library, and of other packages."""
 

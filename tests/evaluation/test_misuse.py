@@ -9,7 +9,7 @@ import threading
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import Any, NoReturn
 
 import numpy as np
 import pytest
@@ -413,3 +413,29 @@ def test_two_lambdas_are_two_models(squares: str, tmp_path: Path) -> None:
     assert play(first).episodes[0].success  # the same run
     with pytest.raises(UsageError, match="contains a run with sources"):
         play(second)
+
+
+def leave(*_: object) -> NoReturn:
+    raise SystemExit(3)
+
+
+def test_code_that_leaves_the_program_ends_its_episode_alone(squares: str, tmp_path: Path) -> None:
+    class Leaves(Agent):
+        act = leave
+
+    run = intercode.evaluate(squares, Leaves, out=tmp_path / "run", limit=1)
+    assert [e.error for e in run.episodes] == ["SystemExit: 3"]
+
+
+@pytest.mark.parametrize(
+    ("call", "message"),
+    [
+        (lambda: intercode.evaluate([{"query": "q"}], "gold"), "is of type list: give a name"),
+        (lambda: intercode.evaluate("starter", "gold", out="a\0b"), "has a NUL byte"),
+        (lambda: intercode.load_run(5), "a path, not 5"),
+        (lambda: intercode.load_run(None), "a path, not None"),
+    ],
+)
+def test_values_of_wrong_types_are_named(call: Callable[[], object], message: str) -> None:
+    with pytest.raises(UsageError, match=message):
+        call()

@@ -9,10 +9,13 @@ as one line.
 
 from __future__ import annotations
 
+import argparse
+import errno
 import importlib
 import os
 import sys
 from collections.abc import Sequence
+from pathlib import Path
 from types import ModuleType
 
 from intercode import __version__
@@ -54,6 +57,11 @@ COMMANDS = {
 _MODULE_NAMES = {"eval": "evaluate", "list": "listing"}
 """Modules whose name is not that of the command, which is a builtin of Python."""
 
+_OF_A_PATH = {
+    errno.EACCES, errno.EEXIST, errno.EISDIR, errno.ELOOP, errno.ENAMETOOLONG, errno.ENOENT,
+    errno.ENOTDIR, errno.EPERM, errno.EROFS,
+}  # fmt: skip
+"""Errors of a path that the user can mend by naming another."""
 USAGE, FAILED, INTERRUPTED = 2, 1, 130
 """Exit statuses: wrong usage; a failure of this package or the machine; Ctrl-C."""
 
@@ -95,9 +103,32 @@ def _run(words: list[str]) -> int:
     if module is None:
         parser.print_help()
         return USAGE
-    status: int = module.handle(args)
+    try:
+        status: int = module.handle(args)
+    except OSError as e:
+        if e.errno in _OF_A_PATH and (named := _named_path(args, e.filename)):
+            raise UsageError(f"cannot use {named}: {e.filename}: {e.strerror}") from e
+        raise
     sys.stdout.flush()
     return status
+
+
+def _named_path(args: argparse.Namespace, file: object) -> Path | None:
+    """Return the path among the arguments that a file is, is in, or is above."""
+    given = (p for value in vars(args).values() for p in (value if _is_list(value) else [value]))
+    found = Path(os.fsdecode(file)) if isinstance(file, str | bytes) else None
+    for path in given:
+        if (
+            isinstance(path, Path)
+            and found
+            and (found == path or found in path.parents or path in found.parents)
+        ):
+            return path
+    return None
+
+
+def _is_list(value: object) -> bool:
+    return isinstance(value, list | tuple)
 
 
 def _make_parser(chosen: str | None) -> tuple[Parser, Parser, ModuleType | None]:

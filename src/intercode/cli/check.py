@@ -174,7 +174,8 @@ def _read_baseline(args: argparse.Namespace) -> dict[str, str]:
         return fingerprints
     except (ValueError, TypeError, AttributeError) as e:
         raise DataError(
-            f"{args.baseline} is not the output of `intercode check --json`: {e}"
+            f"{args.baseline} is not the output of `intercode check --json`: write it anew, with "
+            "`intercode check DATASET --json > FILE`"
         ) from e
 
 

@@ -45,7 +45,6 @@ run RUN               a run or log
 {ENVIRONMENT_OPTION}
 {SANDBOX_OPTIONS}"""
 DEFAULTS = {"parallel": 2}
-SETTINGS = {"variants": {"type": int}}
 
 
 def handle(args: argparse.Namespace) -> int:

@@ -53,6 +53,10 @@ def handle(args: argparse.Namespace) -> int:
         other = "--html" if args.html else "--with-gold"
         raise UsageError(f"--label cannot be used with {other}: it needs a page without golds")
     library = Library(args.paths)
+    if library.problems and not library.has_episodes:
+        raise UsageError(f"there is nothing to show: {library.problems[0]}")
+    for problem in library.problems:
+        print(f"Note: {problem}", file=sys.stderr)
     if args.html:
         return _write(library, args)
     return _serve(library, args)

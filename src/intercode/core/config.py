@@ -167,6 +167,8 @@ def make_config(values: Mapping[str, Any], source: str = "the settings") -> Eval
     settings["log"] = (log,) if isinstance(log, str) else tuple(map(str, log))
     max_failed_episodes(values.get("fail_on_error"), 1)
     if "out" in values:
+        if "\0" in str(values["out"]):
+            raise ConfigError(f"{source}: out = {values['out']!r} has a NUL byte: name a directory")
         settings["out"] = Path(values["out"])
     return EvalConfig(**settings)
 

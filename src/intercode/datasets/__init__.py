@@ -82,6 +82,8 @@ def load(spec: str, environment: str = "bash") -> Dataset:
     unsalted, mark, given = spec.rpartition(salt.MARK)
     if mark:
         return salt.salted(load(unsalted, environment), given)
+    if spec == FAMILIES and environment not in families.FAMILIES:
+        families.FAMILIES.load(environment)  # raises; no module of the user was named
     full = f"{families.SCHEME}{environment}" if spec == FAMILIES else spec
     for scheme, load_tasks in _SCHEMES.items():
         if full.startswith(scheme):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib
+import os
 from collections.abc import Iterable, Mapping
 from dataclasses import asdict, dataclass
 from functools import cached_property
@@ -111,6 +112,8 @@ def load_run(path: str | Path) -> Run:
 
     Raises UsageError if there is none, naming the runs below the directory.
     """
+    if not isinstance(path, str | os.PathLike):
+        raise UsageError(f"the directory of a run is a path, not {path!r:.80}")
     path = Path(path).expanduser()
     logs_found = logs.find_logs([path])
     if [p.resolve() for p in logs_found] != [path.resolve()]:

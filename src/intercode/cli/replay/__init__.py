@@ -16,6 +16,7 @@ from intercode.cli.output import episode_progress
 from intercode.cli.parser import ENVIRONMENT_OPTION
 from intercode.cli.replay import branch
 from intercode.core.config import parse_key_values
+from intercode.core.errors import UsageError
 
 if TYPE_CHECKING:
     from intercode.evaluation.replay.log_replay import ReplayReport
@@ -78,6 +79,11 @@ def handle(args: argparse.Namespace) -> int:
     )  # fmt: skip
     if branch.is_requested(args):
         return branch.handle(args, options)
+    if args.episode is not None:
+        raise UsageError(
+            "--episode names the episode to branch from: add --edit, --from or --agent, or leave "
+            "it out to execute every episode"
+        )
     reports = log_replay.replay_logs(args.files, options, episode_progress())
     if args.out is not None:
         _write(args.out, reports)

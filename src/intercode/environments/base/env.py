@@ -31,8 +31,8 @@ from intercode.environments.base.contract import Workspace
 from intercode.environments.base.faults.failures import EpisodeFailures
 from intercode.environments.base.hashes import observation_hash
 from intercode.environments.base.options import (
-    check_action,
     check_settings,
+    checked_action,
     choose_task,
     pick_dataset,
     pick_reward,
@@ -210,7 +210,7 @@ class InterCodeEnv(Copyable, EpisodeFailures, gym.Env[str, str]):
         over and unscored, and ``reset`` begins another.
         """
         self._require_running("step")
-        check_action(action)
+        action = checked_action(action)
         words = action.split(None, 1)
         if words and words[0] == SUBMIT:
             return self.finish(words[1].strip() if len(words) > 1 else None)

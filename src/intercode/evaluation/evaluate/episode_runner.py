@@ -97,7 +97,7 @@ class EpisodeRunner:
                     return self._error_record(sample, e, attempt, lost)
                 if self._pause(wait):
                     return None
-            except Exception as e:  # a fault in a task, an agent or a reward function
+            except (Exception, SystemExit) as e:  # a fault in a task, an agent or a reward
                 if isinstance(e, BudgetError) and e.run_limit:
                     raise
                 if isinstance(e, GoldError | TaskError):
@@ -136,7 +136,7 @@ class EpisodeRunner:
         return budget.limit_agent(self._agents[epoch])
 
     def _error_record(
-        self, sample: Sample, error: Exception, attempts: int, usage: Usage
+        self, sample: Sample, error: BaseException, attempts: int, usage: Usage
     ) -> Trajectory:
         task = self.plan.dataset.tasks[sample.index]
         text = f"{type(error).__name__}: {error}"

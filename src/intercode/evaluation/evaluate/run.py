@@ -153,6 +153,11 @@ def _read_arguments(
         if agent is not None or settings or isinstance(model, str):
             raise UsageError("an EvalConfig already has the agent, a model's name and the settings")
         return _Given(dataset, own_model, None)
+    if not isinstance(dataset, str | Path):
+        raise UsageError(
+            f"dataset = {dataset!r:.80} is of type {type(dataset).__name__}: give a name such as "
+            "'starter', a file's path, or module:function of a function that returns a Dataset"
+        )
     named = {"dataset": str(dataset), "agent": agent, "model": model}
     given_agent = None if agent is None or isinstance(agent, str) else agent
     if given_agent is not None:

@@ -10,9 +10,10 @@ from typing import Any, Self
 
 from intercode.agents import PROGRAM
 from intercode.core.errors import DataError, UnknownNameError, UsageError
+from intercode.core.registry import unknown_name_error
 from intercode.core.types import AgentOutput, Network, Profile, Step, Trajectory
 from intercode.datasets.load_cache import load_cached
-from intercode.environments import ENVIRONMENTS
+from intercode.environments import ENVIRONMENTS, setting_names
 from intercode.environments.base.env import InterCodeEnv
 from intercode.environments.base.replay.rules import recorded_environment, replay_rules_for
 from intercode.environments.base.tools.servers import parse_servers
@@ -57,7 +58,14 @@ def open_recorded_env(trajectory: Trajectory, options: ReplayOptions) -> InterCo
 
 
 def make_environment(environment: str, dataset: str, settings: Mapping[str, Any]) -> InterCodeEnv:
-    """Make an environment from the result of ``environment_settings``."""
+    """Make an environment from the result of ``environment_settings``.
+
+    Raises UnknownNameError for a setting that it does not have.
+    """
+    known = setting_names(environment)
+    for option in settings:
+        if option not in known:
+            raise unknown_name_error("environment option", option, sorted(known))
     env: InterCodeEnv = ENVIRONMENTS.load(environment)(
         load_cached(dataset, environment), **settings
     )

@@ -52,6 +52,22 @@ class Library:
                 log.refresh()
 
     @property
+    def problems(self) -> list[str]:
+        """What could not be read, with the path of its run or log."""
+        with self._lock:
+            return [
+                problem if str(log.path) in problem else f"{log.path}: {problem}"
+                for log in self._logs
+                for problem in log.problems
+            ]
+
+    @property
+    def has_episodes(self) -> bool:
+        """Whether there is an episode to show."""
+        with self._lock:
+            return any(log.entries for log in self._logs)
+
+    @property
     def version(self) -> str:
         """Text that changes whenever ``index`` does. ``refresh`` brings it up to date."""
         with self._lock:
