@@ -16,6 +16,7 @@ from intercode.core.registry import Registry, is_module, load_object
 from intercode.core.types import Dataset
 from intercode.datasets import families, files, hub, preprocess, salt, task_package
 from intercode.datasets.columns import parse_options
+from intercode.datasets.families.family import FAMILIES as _FAMILY_SOURCES
 from intercode.datasets.harbor import task_directory
 from intercode.datasets.pins import load_pins
 from intercode.datasets.swe_bench import rows
@@ -82,8 +83,8 @@ def load(spec: str, environment: str = "bash") -> Dataset:
     unsalted, mark, given = spec.rpartition(salt.MARK)
     if mark:
         return salt.salted(load(unsalted, environment), given)
-    if spec == FAMILIES and environment not in families.FAMILIES:
-        families.FAMILIES.load(environment)  # raises; no module of the user was named
+    if spec == FAMILIES and environment not in _FAMILY_SOURCES:
+        _FAMILY_SOURCES.load(environment)  # raises; no module of the user was named
     full = f"{families.SCHEME}{environment}" if spec == FAMILIES else spec
     for scheme, load_tasks in _SCHEMES.items():
         if full.startswith(scheme):
