@@ -62,10 +62,12 @@ def worded(output: str, ours: str) -> str:
 
 def _same_near(theirs: str, ours: str) -> bool:
     """Return whether two errors quote the text from one position. MariaDB has read a comma before
-    it stops there, and shows dots in the end of a text that it cuts."""
-    theirs = theirs.removesuffix("...").lstrip()
+    it stops there, and shows dots in place of the end of a text that it cuts."""
+    whole = theirs.removesuffix("...").lstrip()
     behind = (ours, ours[1:].lstrip()) if ours.startswith(",") else (ours,)
-    return any(theirs[:76] == text[:76] for text in behind)
+    if whole != theirs.lstrip():
+        return any(text.startswith(whole) for text in behind)
+    return any(text[:76] == whole[:76] for text in behind)
 
 
 _NEAR = re.compile(r"syntax to use near '(.*)' at line \d+$", re.S)
