@@ -93,6 +93,8 @@ def find(module: str, name: str) -> tuple[str, ast.AST | None]:
     """Return the module that defines a name and the node there; for a module, its name alone."""
     for _ in range(9):
         found = scope_of(module).get(name)
+        if found is None and path_of(f"{module}.{name}"):
+            return f"{module}.{name}", None
         if not isinstance(found, str):
             return module, found
         if path_of(found):

@@ -13,7 +13,7 @@ import pytest
 from intercode.cli import main
 from intercode.cli.new import write_task_package
 from intercode.core.errors import UsageError
-from intercode.evaluation.conformance import check_dataset
+from intercode.evaluation import check_dataset
 
 FILES = {
     "README.md", "files/names.txt", "reward.py", "task.toml", "tasks.jsonl", "test_my_task.py",

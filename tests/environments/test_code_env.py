@@ -16,7 +16,7 @@ from intercode.core.errors import DataError, GoldError, SandboxError, UsageError
 from intercode.core.languages import LANGUAGES, PROGRAM_DIRECTORY, Language
 from intercode.core.types import Dataset, Score, Task, TreeEntry
 from intercode.environments.code.env import CodeEnv
-from intercode.evaluation.conformance import check_env
+from intercode.evaluation import check_env
 from intercode.sandbox import images
 from support import requirements
 from support.languages import ABSENT, ADD, AWK_SUM, C_SUM, JAVA_SUM, PERL_SUM, needs, only, task

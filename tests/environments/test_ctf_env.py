@@ -17,8 +17,9 @@ from intercode.agents import open_agent
 from intercode.core.errors import DataError, EnvironmentStateError, GoldError
 from intercode.core.types import Dataset, LayerSpec, Task, TreeEntry
 from intercode.environments.ctf.env import CTFEnv
-from intercode.evaluation.conformance import check_env, check_session
+from intercode.evaluation import check_env
 from intercode.evaluation.rollout import rollout
+from intercode.sessions import check_session
 from intercode.sessions.bash.original import OriginalBashSession, wrap_ctf_action
 from support.sandboxes import open_test_sandbox
 

@@ -15,8 +15,8 @@ from intercode.core.trajectories import TRAJECTORIES_FILE, read_trajectories
 from intercode.datasets.harbor.task_directory import load
 from intercode.environments.harbor.env import HarborEnv
 from intercode.environments.harbor.verifier import parse_rewards
+from intercode.evaluation import check_env
 from intercode.evaluation.check.dataset import check
-from intercode.evaluation.conformance import check_env
 from support.harbor import DOCKERFILE, SOLVE, TEST, write_task
 
 pytestmark = pytest.mark.sandbox

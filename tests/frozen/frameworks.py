@@ -10,11 +10,12 @@ import json
 import os
 import sys
 from collections.abc import Callable
+from contextlib import ExitStack
 from functools import partial
 from pathlib import Path
 from typing import Any
 
-from frozen.endpoint import CODE, endpoint
+from frozen.endpoint import CODE, Reply, endpoint
 from frozen.sandboxes import run_script
 from frozen.session import Item, Session
 from support.harbor import TOML, write_task
@@ -50,10 +51,6 @@ counts = [3, 4]
 type = "intercode"
 allow = []
 """
-COMMAND = (
-    "from importlib.metadata import entry_points as e; import sys; "
-    "next(p for p in e(group='console_scripts') if p.name == 'vf-eval').load()(sys.argv[1:])"
-)
 HARBOR = "intercode.integrations.harbor:InterCodeEnvironment"
 SUPPORT = Path(__file__).parents[1] / "support"
 
@@ -63,25 +60,34 @@ def framework(session: Session, name: str) -> Item:
     return run_script(session, "framework_episodes.py", name)
 
 
+def next_action(name: str) -> Reply:
+    """Return replies that are actions without fences."""
+    actions = [*CODE[name], "submit"]
+    return lambda _, count: {"content": actions[min(count, 3)]}
+
+
 def verifiers(session: Session) -> Item:
     """Play by the taskset of verifiers on our server, and by a harness in our sandbox."""
     item = Item()
     if _programs("verifiers") is None:
         return Item({"installed": False})
-    for name in ("bash", "sql", "python", "ctf"):
-        actions = [*CODE[name], "submit"]
-
-        def next_action(_: Any, count: int, actions: Any = actions) -> dict[str, Any]:
-            return {"content": actions[min(count, 3)]}
-
-        with endpoint(next_action) as model, serving("-m", "intercode", "serve", name) as address:
+    names = ("bash", "sql", "python", "ctf")
+    requests: dict[str, list[tuple[str, bytes]]] = {}
+    commands = []
+    with ExitStack() as stack:
+        for name in names:
+            model = stack.enter_context(endpoint(next_action(name)))
+            requests[name] = model.requests
+            address = stack.enter_context(serving("-m", "intercode", "serve", name))
             config = _config(session, name, TASKSET, endpoint=model.url, server=address)
-            words = ["-c", COMMAND, "@", str(config)]
-            _run(session, item, "verifiers", "python", *words)
+            commands.append(json.dumps(["vf-eval", "@", str(config)]))
+        script = str(SUPPORT / "verifiers_taskset" / "commands.py")
+        _run(session, item, "verifiers", "python", script, stdin="\n".join(commands))
+    for name in names:
         _add_traces(session, item, name)
-        item.exact[f"{name} requests"] = [
-            session.text(str(json.loads(body)["messages"])) for _, body in model.requests
-        ]
+        item.exact[f"{name} requests"] = sorted(
+            session.text(str(json.loads(body)["messages"])) for _, body in requests[name]
+        )
 
     def count_files(request: Any, _: int) -> dict[str, Any]:
         right = " 3 " in request["messages"][-1]["content"]
@@ -120,7 +126,9 @@ def _programs(name: str) -> Path | None:
     return Path(directory).absolute() if directory else None
 
 
-def _run(session: Session, item: Item, name: str, program: str, *words: str) -> None:
+def _run(
+    session: Session, item: Item, name: str, program: str, *words: str, stdin: str = ""
+) -> None:
     """Run a program of a framework; where it is not installed, that is the exact value."""
     if (programs := _programs(name)) is None:
         item.exact["installed"] = False
@@ -129,8 +137,8 @@ def _run(session: Session, item: Item, name: str, program: str, *words: str) -> 
     source = Path(session.execute(found).stdout.strip()).parent
     paths = os.pathsep.join(map(str, (source, SUPPORT / "verifiers_runtime")))
     more = {"PYTHONPATH": paths, "PATH": f"{programs}{os.pathsep}{os.environ['PATH']}"}
-    done = session.execute([str(programs / program), *words], environment=more)
-    session.add_status(item, f"{name} {words[-1]}", done)
+    done = session.execute([str(programs / program), *words], stdin, more)
+    session.add_status(item, f"{name} {Path(words[-1]).name}", done)
 
 
 def _config(session: Session, name: str, text: str, **values: str) -> Path:

@@ -15,9 +15,9 @@ from intercode.core.languages import (
     C,
     load_language,
 )
-from intercode.evaluation.conformance import check_session
 from intercode.sandbox.contract import BaseSandbox
 from intercode.sandbox.streams import Collector
+from intercode.sessions import check_session
 from intercode.sessions.programs.program import ProgramSession
 from intercode.sessions.programs.repl import ReplSession
 from support.languages import ABSENT, C_SUM, JAVA_SUM, PERL, needs

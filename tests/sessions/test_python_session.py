@@ -7,8 +7,8 @@ from collections.abc import Iterator
 import pytest
 
 from intercode.core.errors import SandboxError
-from intercode.evaluation.conformance import check_session
 from intercode.sandbox.contract import BaseSandbox
+from intercode.sessions import check_session
 from intercode.sessions.python.interpreter import InterpreterEndedError, RefusedError
 from intercode.sessions.python.session import PythonSession, may_end_interpreter
 from support.sandboxes import eventually, open_test_sandbox

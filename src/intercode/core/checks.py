@@ -1,4 +1,4 @@
-"""Assertions for conformance checks, with messages that say what does not hold."""
+"""Assertions of the modules ``testing``, with messages that say what does not hold."""
 
 from __future__ import annotations
 

@@ -11,7 +11,6 @@ from intercode.core.lazy import lazy_imports
 from intercode.core.registry import Registry, unknown_name_error
 
 if TYPE_CHECKING:
-    from intercode.environments.base.conformance import check_env
     from intercode.environments.base.contract import Environment
     from intercode.environments.base.env import InterCodeEnv
     from intercode.environments.base.policy.policy import Policy
@@ -19,6 +18,7 @@ if TYPE_CHECKING:
     from intercode.environments.base.pool.pool import Pool
     from intercode.environments.base.sandboxed_env import SandboxedEnv
     from intercode.environments.base.snapshots.snapshot import Snapshot
+    from intercode.environments.base.testing import check_env
     from intercode.environments.base.vector import VectorInterCode, make_vec
     from intercode.environments.bash.env import BashEnv
     from intercode.environments.code.env import CodeEnv
@@ -52,7 +52,7 @@ __getattr__ = lazy_imports(
         "SqlEnv": ".sql.env",
         "SweBenchEnv": ".swe_bench.env",
         "VectorInterCode": ".base.vector",
-        "check_env": ".base.conformance",
+        "check_env": ".base.testing",
         "make_vec": ".base.vector",
     },
 )

@@ -7,23 +7,19 @@ from typing import TYPE_CHECKING
 from intercode.core.lazy import lazy_imports
 
 if TYPE_CHECKING:
-    from intercode.environments.base.conformance import check_env
-    from intercode.evaluation.conformance import check_dataset
+    from intercode.environments.base.testing import check_env
     from intercode.evaluation.evaluate.plan import make_plan
     from intercode.evaluation.evaluate.run import run_plan
     from intercode.evaluation.evaluate.run_directory import unused_directory
     from intercode.evaluation.play.player import Choice, Player, play_task
     from intercode.evaluation.rollout import make_trajectory, rollout_branches, take_turn
-    from intercode.sandbox.conformance import check_sandbox
-    from intercode.sessions.conformance import check_session
+    from intercode.evaluation.testing import check_dataset
 
 __all__ = [
     "Choice",
     "Player",
     "check_dataset",
     "check_env",
-    "check_sandbox",
-    "check_session",
     "make_plan",
     "make_trajectory",
     "play_task",
@@ -39,10 +35,8 @@ __getattr__ = lazy_imports(
     {
         "Choice": ".play.player",
         "Player": ".play.player",
-        "check_dataset": ".conformance",
-        "check_env": ".conformance",
-        "check_sandbox": ".conformance",
-        "check_session": ".conformance",
+        "check_dataset": ".testing",
+        "check_env": "intercode.environments.base.testing",
         "make_plan": ".evaluate.plan",
         "make_trajectory": ".rollout",
         "play_task": ".play.player",

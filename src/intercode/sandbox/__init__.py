@@ -46,7 +46,7 @@ if TYPE_CHECKING:
     from intercode.sandbox.api.sandbox import Sandbox
     from intercode.sandbox.api.snapshots import Snapshot
     from intercode.sandbox.api.terminal_server import TerminalServer
-    from intercode.sandbox.conformance import check_sandbox
+    from intercode.sandbox.testing import check_sandbox
 
 __all__ = [
     "SANDBOXES",
@@ -89,6 +89,6 @@ __getattr__ = lazy_imports(
         "SandboxProcess": ".api.process",
         "Snapshot": ".api.snapshots",
         "TerminalServer": ".api.terminal_server",
-        "check_sandbox": ".conformance",
+        "check_sandbox": ".testing",
     },
 )

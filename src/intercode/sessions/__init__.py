@@ -11,10 +11,10 @@ if TYPE_CHECKING:
     from intercode.sessions.bash.fresh import FreshShellSession
     from intercode.sessions.bash.original import OriginalBashSession
     from intercode.sessions.bash.persistent import BashSession
-    from intercode.sessions.conformance import check_session
     from intercode.sessions.programs.program import ProgramSession
     from intercode.sessions.programs.repl import ReplSession
     from intercode.sessions.python.session import PythonSession
+    from intercode.sessions.testing import check_session
 
 __all__ = [
     "BashSession",
@@ -39,6 +39,6 @@ __getattr__ = lazy_imports(
         "ReplSession": ".programs.repl",
         "Session": ".base",
         "SessionState": ".base",
-        "check_session": ".conformance",
+        "check_session": ".testing",
     },
 )

@@ -13,8 +13,8 @@ import pytest
 
 from intercode.core.errors import SandboxUnavailableError
 from intercode.sandbox import SandboxSpec, check_sandbox, open_sandbox, resolve_image
-from intercode.sandbox.conformance import CONFORMANCE_POINTS
 from intercode.sandbox.namespace.launcher import Launcher
+from intercode.sandbox.testing import CONFORMANCE_POINTS
 from support import requirements
 from support.sandbox_server import serving_sandboxes
 

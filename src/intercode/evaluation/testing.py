@@ -1,8 +1,4 @@
-"""Conformance checks for sandboxes, sessions, environments and datasets.
-
-A test of a new back end or environment then takes two lines. Each check raises AssertionError with
-a message that says what does not hold.
-"""
+"""A check of a dataset for its tests."""
 
 from __future__ import annotations
 
@@ -11,12 +7,7 @@ from typing import Any
 
 from intercode.core.checks import require
 from intercode.core.types import Dataset
-from intercode.environments.base.conformance import check_env
 from intercode.evaluation.check.dataset import check
-from intercode.sandbox.conformance import check_sandbox
-from intercode.sessions.conformance import check_session
-
-__all__ = ["check_dataset", "check_env", "check_sandbox", "check_session"]
 
 
 def check_dataset(dataset: str | Path | Dataset, **settings: Any) -> None:
