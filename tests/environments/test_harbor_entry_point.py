@@ -90,7 +90,7 @@ def test_a_program_as_agent_reaches_it(tmp_path: Path) -> None:
     assert [(e.error, e.success) for e in run.episodes] == [(None, True)]
 
 
-def test_a_process_that_ends_between_two_looks_is_not_left() -> None:
+def test_a_process_that_ends_between_two_listings_is_not_left() -> None:
     """The sandbox is a stand-in, because in a real one only a slow machine shows this."""
 
     class Busy:

@@ -26,8 +26,8 @@ _MAX_REWARD_FILE = 1 << 16  # bytes of a reward's file
 _MAX_OUTPUT = 4000  # characters of what a verifier printed
 _PRELOAD = "/etc/ld.so.preload"
 _STARTUP_VARIABLES = ("BASH_ENV", "ENV")  # each names a file that shells execute
-# looks, and seconds between them, for processes that end because the verifier has ended, like tee
-_LOOKS, _LOOK_SECONDS = 50, 0.01
+# listings, and seconds between them, of processes that end because the verifier has ended, like tee
+_LISTINGS, _LISTING_SECONDS = 50, 0.01
 _WRITABLE = 0o200
 
 
@@ -142,14 +142,14 @@ def _numbers_of(sandbox: BaseSandbox, entry: Process | None) -> list[int]:
 
 def _check_processes(sandbox: BaseSandbox, earlier: Sequence[int]) -> None:
     """Raise _VerdictError if other processes than ``earlier`` and their descendants are left."""
-    for _ in range(_LOOKS):
+    for _ in range(_LISTINGS):
         numbers = _numbers(sandbox)
         own = {*earlier, *(pid for each in earlier for pid in sandbox.descendants(each))}
         still = _numbers(sandbox)  # one that has ended meanwhile is no descendant any more
         left = [name for name, pid in numbers.items() if pid not in own and name in still]
         if not left:
             return
-        time.sleep(_LOOK_SECONDS)
+        time.sleep(_LISTING_SECONDS)
     raise _VerdictError(f"the verifier left processes: {', '.join(left[:5])}")
 
 
