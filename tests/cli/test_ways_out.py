@@ -171,3 +171,9 @@ def test_a_number_of_variants_is_checked_before_the_run(
     assert main(words) == 2
     assert "'0' is not a whole number of at least 1" in capsys.readouterr().err
     assert not out.exists()
+
+
+def test_the_address_of_a_model_is_no_option_of_it(capsys: pytest.CaptureFixture[str]) -> None:
+    words = ["eval", "starter", "--agent", "react", "--model", "m", "--dry-run"]
+    assert main([*words, "--model-option", "base_url=http://127.0.0.1:9"]) == 2
+    assert "give the model with --model and its address with --base-url" in capsys.readouterr().err

@@ -171,6 +171,11 @@ def make_plan(
         require_one_instruction(program.name, (dataset.tasks[index] for index in task_indices))
     needs_model = accepts_parameter(chosen, "model")
     owns_model = model is None and needs_model
+    if taken := sorted(_OPTIONS_OF_THE_RUN & set(config.model_options)):
+        raise ConfigError(
+            f"{taken[0]} is no model option: give the model with --model and its address with "
+            "--base-url (model= and base_url= of evaluate)"
+        )
     if owns_model and config.model is not None:
         model = open_model(
             config.model, config.base_url, needs_key=needs_key, **config.model_options
@@ -200,6 +205,10 @@ def make_plan(
     out = config.out or unused_directory(Path("runs"), run_name(metadata), same)
     require_same_run(out, metadata)
     return replace(plan, metadata=metadata, out=out, owns_model=owns_model)
+
+
+_OPTIONS_OF_THE_RUN = {"name", "base_url", "needs_key"}
+"""Parameters of ``open_model`` that are settings of their own, or set by the plan."""
 
 
 def _check_model_options(config: EvalConfig, model: Model | None, owns_model: bool) -> None:
