@@ -197,9 +197,14 @@ def test_a_time_out_kills_what_ignores_signals(shell: BashSession) -> None:
     assert "sleep" not in out(shell, "cat /proc/[0-9]*/comm").splitlines()
 
 
-def test_nul_byte(shell: BashSession) -> None:
-    result = shell.run("echo a\0b", 20)
-    assert not result.ok and "NUL" in result.output
+@pytest.mark.parametrize(
+    ("code", "reason"),
+    [("echo a\0b", "NUL"), ("echo " + "a" * (4 << 20), "has 4,194,309 characters")],
+    ids=["NUL", "too long"],
+)
+def test_an_action_that_no_shell_is_given(shell: BashSession, code: str, reason: str) -> None:
+    result = shell.run(code, 20)
+    assert not result.ok and reason in result.output
     assert out(shell, "echo on") == "on\n"
 
 

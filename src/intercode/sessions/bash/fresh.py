@@ -25,6 +25,7 @@ from intercode.sessions.bash.shell import (
     Shell,
     ShellEndedError,
     action_result,
+    refuse,
     seed_random,
     start_shell,
 )
@@ -69,8 +70,8 @@ class FreshShellSession:
         return self._state.text
 
     def run(self, code: str, timeout: float) -> ExecResult:
-        if "\0" in code:
-            return ExecResult("bash: the action holds a NUL byte and was not run\n", 2)
+        if (refused := refuse(code)) is not None:
+            return refused
         return with_limit_note(self._sandbox, self._run(code, timeout), timeout)
 
     def _run(self, code: str, timeout: float) -> ExecResult:

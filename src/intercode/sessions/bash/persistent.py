@@ -32,6 +32,7 @@ from intercode.sessions.bash.shell import (
     ShellEndedError,
     action_result,
     may_end_shell,
+    refuse,
     seed_random,
     start_shell,
 )
@@ -108,8 +109,8 @@ class BashSession:
         return self._ensure_shell(result) if result.note else result
 
     def _run(self, code: str, timeout: float) -> ExecResult:
-        if "\0" in code:
-            return ExecResult("bash: the action holds a NUL byte and was not run\n", 2)
+        if (refused := refuse(code)) is not None:
+            return refused
         collector = Collector(self._sandbox.spec.limits.output)
         deadline = time.monotonic() + timeout
         try:

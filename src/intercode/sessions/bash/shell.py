@@ -43,6 +43,19 @@ def may_end_shell(code: str) -> bool:
     return _MAY_END_SHELL.search(code) is not None
 
 
+def refuse(code: str) -> ExecResult | None:
+    """Return the result of an action that no shell is given: one with a NUL byte, or one so long
+    that to read it first would take more time than its limit. None for other actions."""
+    if "\0" in code:
+        return ExecResult("bash: the action holds a NUL byte and was not run\n", 2)
+    if len(code) > MAX_CODE:
+        text = f"bash: the action has {len(code):,} characters, more than {MAX_CODE:,}, "
+        return ExecResult(f"{text}and was not run: write large files in parts\n", 2)
+    return None
+
+
+MAX_CODE = 4 << 20
+"""Characters of an action, at most."""
 START_SECONDS = 10.0
 _STOP_SIGNAL = 64  # SIGRTMAX of Linux, on which the shell runs wherever this runs
 _STATE_SECONDS = 2.0  # for a shell to find its directory
