@@ -61,6 +61,14 @@ def test_a_command_imports_nothing_from_the_directory_in_which_it_runs(
     run(data, sys.executable, "-m", "intercode", *words.split())
 
 
+@pytest.mark.sandbox
+@pytest.mark.slow
+def test_workers_of_ray_import_nothing_from_the_directory(data: Path) -> None:
+    pytest.importorskip("ray", reason="pip install 'intercode-gym[ray]'")
+    words = "eval starter:bash --agent gold --limit 1 --runner ray --address local --out r"
+    run(data, sys.executable, "-m", "intercode", *words.split())
+
+
 def test_an_empty_entry_of_the_search_path_is_not_the_directory(data: Path) -> None:
     for name in ("sitecustomize", "typing", "__future__"):  # imported before this package
         (data / f"{name}.py").unlink()

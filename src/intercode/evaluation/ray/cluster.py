@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import os
 import socket
+import sys
 import threading
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from typing import Any
 
@@ -60,10 +61,21 @@ def _connect(ray: Any, address: str) -> None:
     quiet: dict[str, Any] = {"log_to_driver": False, "logging_level": "ERROR"}
     if address == LOCAL:
         quiet |= {"include_dashboard": False}
+    job = ray.job_config.JobConfig()
+    job._py_driver_sys_path = _ImportPaths()
     try:
-        ray.init(address=address, **quiet)
+        ray.init(address=address, job_config=job, **quiet)
     except (ConnectionError, RuntimeError, ValueError) as e:
         raise _unreachable_error(address, str(e).strip().partition("\n")[0]) from e
+
+
+class _ImportPaths(list[str]):
+    """The directories from which workers import modules besides their own: those of this process.
+    Ray adds the working directory, which may hold data; a file in it would run in every worker."""
+
+    def extend(self, paths: Iterable[str]) -> None:
+        own = {os.path.abspath(path) for path in sys.path}
+        super().extend(path for path in paths if path in own)
 
 
 def _check_reachable(address: str) -> None:
