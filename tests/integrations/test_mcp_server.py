@@ -234,7 +234,7 @@ def test_a_score_request_ends_the_episode_without_a_reward() -> None:
 
 def test_names_that_are_not_unicode_are_sent_and_a_server_that_ends_interrupts_actions() -> None:
     server = EnvironmentServer(lambda: intercode.make("bash", timeout=3000.0))
-    session = server._make_session()
+    session = server._sessions.make()
     session.reset(0)
 
     async def touch() -> types.CallToolResult:

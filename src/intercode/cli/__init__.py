@@ -115,20 +115,16 @@ def _run(words: list[str]) -> int:
 
 def _named_path(args: argparse.Namespace, file: object) -> Path | None:
     """Return the path among the arguments that a file is, is in, or is above."""
-    given = (p for value in vars(args).values() for p in (value if _is_list(value) else [value]))
-    found = Path(os.fsdecode(file)) if isinstance(file, str | bytes) else None
-    for path in given:
-        if (
-            isinstance(path, Path)
-            and found
-            and (found == path or found in path.parents or path in found.parents)
-        ):
-            return path
+    if not isinstance(file, str | bytes):
+        return None
+    found = Path(os.fsdecode(file))
+    for value in vars(args).values():
+        for path in value if isinstance(value, list | tuple) else (value,):
+            if not isinstance(path, Path):
+                continue
+            if found.is_relative_to(path) or path.is_relative_to(found):
+                return path
     return None
-
-
-def _is_list(value: object) -> bool:
-    return isinstance(value, list | tuple)
 
 
 def _make_parser(chosen: str | None) -> tuple[Parser, Parser, ModuleType | None]:

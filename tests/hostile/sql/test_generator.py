@@ -54,8 +54,6 @@ EXCUSED = {
         "Error executing query: Truncated incorrect DOUBLE value: 'a'",
         "None",
     ),
-}
-EXCUSED |= {
     "SHA2": ("SELECT SHA2(v, i) FROM t", "row 4: None", f"row 4: '{'0a' * 32}'"),
     "REPLACE": ("SELECT REPLACE(id, 'a', v) FROM t", "row 4: None", "row 4: '4'"),
     "whole seconds": ("SELECT TIME_TO_SEC(d) FROM t", "row 1: 1", "row 1: Decimal('1.500')"),

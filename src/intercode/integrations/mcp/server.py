@@ -8,7 +8,6 @@ from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from functools import partial
 from typing import Any
-from weakref import WeakSet
 
 import anyio
 import anyio.to_thread
@@ -34,6 +33,7 @@ from intercode.integrations.checked_application import (
 from intercode.integrations.mcp import library
 from intercode.integrations.mcp.library import LiveSession, ToolCallError
 from intercode.integrations.mcp.session import EnvironmentSession, ToolResult
+from intercode.integrations.served_sessions import ServedSessions
 from intercode.sandbox.remote.access import Access
 
 PATH = "/mcp"
@@ -51,21 +51,14 @@ class EnvironmentServer:
         self, make: Callable[[], InterCodeEnv], score_requests: bool = False, sessions: int = 64
     ) -> None:
         self._threads = anyio.CapacityLimiter(sessions)
-        self._make = partial(EnvironmentSession, make, score_requests)
-        self._sessions: WeakSet[EnvironmentSession] = WeakSet()
+        self._sessions = ServedSessions(partial(EnvironmentSession, make, score_requests))
         self.server = library.make_server(
-            self._make_session, _tools(score_requests), self._call_tool
+            self._sessions.make, _tools(score_requests), self._call_tool
         )
-
-    def _make_session(self) -> EnvironmentSession:
-        session = self._make()
-        self._sessions.add(session)
-        return session
 
     def abort(self) -> None:
         """Interrupt what runs in all sessions, before the server ends."""
-        for session in list(self._sessions):
-            session.abort()
+        self._sessions.abort()
 
     async def _call_tool(
         self, live: LiveSession[EnvironmentSession], name: str, arguments: dict[str, Any]

@@ -5,8 +5,8 @@ from __future__ import annotations
 import json
 import threading
 from collections.abc import Callable
+from functools import partial
 from typing import Any
-from weakref import WeakSet
 
 from fastapi import FastAPI
 from pydantic import ConfigDict, Field, field_validator
@@ -26,6 +26,7 @@ from intercode.integrations.openenv.access import protect
 from intercode.integrations.openenv.imports import without_gradio
 from intercode.integrations.openenv.snapshots import SNAPSHOTS, ServedSnapshots
 from intercode.integrations.prefixes import Turns, describe_prefix
+from intercode.integrations.served_sessions import ServedSessions
 from intercode.sandbox.remote.access import Access
 
 with without_gradio():
@@ -293,22 +294,12 @@ def build_app(
     ``application.state.abort()`` interrupts what runs in all sessions, before the server ends.
     """
     held = ServedSnapshots(snapshots)
-    environments: WeakSet[ServedEnv] = WeakSet()
-
-    def make_session() -> ServedEnv:
-        served = ServedEnv(make, score_requests, allow_exploitable, held)
-        environments.add(served)
-        return served
-
-    def abort() -> None:
-        for served in list(environments):
-            served.abort()
-
+    served = ServedSessions(partial(ServedEnv, make, score_requests, allow_exploitable, held))
     concurrency = ConcurrencyConfig(max_concurrent_envs=sessions, session_timeout=idle_timeout)
     application: FastAPI = create_app(
-        make_session, CodeAction, CodeObservation, env_name=name, concurrency_config=concurrency,
+        served.make, CodeAction, CodeObservation, env_name=name, concurrency_config=concurrency,
         state_cls=CodeState,
     )  # fmt: skip
     protect(application, access or Access())
-    application.state.abort = abort
+    application.state.abort = served.abort
     return application

@@ -36,24 +36,6 @@ _MAY_END_SHELL = re.compile(
 )
 """Not `find .` with `-exec` or `-printf`, which start programs."""
 
-
-@lru_cache(maxsize=1)
-def may_end_shell(code: str) -> bool:
-    """Return whether an action may end or damage the shell that runs it, judged by its words."""
-    return _MAY_END_SHELL.search(code) is not None
-
-
-def refuse(code: str) -> ExecResult | None:
-    """Return the result of an action that no shell is given: one with a NUL byte, or one so long
-    that to read it first would take more time than its limit. None for other actions."""
-    if "\0" in code:
-        return ExecResult("bash: the action holds a NUL byte and was not run\n", 2)
-    if len(code) > MAX_CODE:
-        text = f"bash: the action has {len(code):,} characters, more than {MAX_CODE:,}, "
-        return ExecResult(f"{text}and was not run: write large files in parts\n", 2)
-    return None
-
-
 MAX_CODE = 4 << 20
 """Characters of an action, at most."""
 START_SECONDS = 10.0
@@ -71,6 +53,23 @@ _OBSERVING_OPTIONS = {"verbose", "functrace", "xtrace"}
 _ALIASES = "shopt -s expand_aliases"
 _DIRECTORY_MARK = "/@sandbox@"
 """Stands for ``BaseSandbox.host_directory`` in a state, which another sandbox may restore."""
+
+
+@lru_cache(maxsize=1)
+def may_end_shell(code: str) -> bool:
+    """Return whether an action may end or damage the shell that runs it, judged by its words."""
+    return _MAY_END_SHELL.search(code) is not None
+
+
+def refuse(code: str) -> ExecResult | None:
+    """Return the result of an action that no shell is given: one with a NUL byte, or one so long
+    that to read it first would take more time than its limit. None for other actions."""
+    if "\0" in code:
+        return ExecResult("bash: the action holds a NUL byte and was not run\n", 2)
+    if len(code) > MAX_CODE:
+        text = f"bash: the action has {len(code):,} characters, more than {MAX_CODE:,}, "
+        return ExecResult(f"{text}and was not run: write large files in parts\n", 2)
+    return None
 
 
 class ShellEndedError(Exception):
@@ -205,7 +204,7 @@ class Shell:
 
     def _quiet_command(self, code: str, deadline: float) -> str:
         """Return a script that runs some code in a shell that may observe it."""
-        if self._is_complete(code, deadline - time.monotonic()):
+        if self._reads_to_end(code, deadline - time.monotonic()):
             return f"{code}\n"
         if not self.is_armed:  # a sourced file would hide the DEBUG trap
             return f"builtin eval {shlex.quote(code)}\n"
@@ -254,7 +253,7 @@ class Shell:
             self._sandbox.write_source(data)
         return f"{self._source_command}{end}\n"
 
-    def _is_complete(self, code: str, timeout: float) -> bool:
+    def _reads_to_end(self, code: str, timeout: float) -> bool:
         """Return whether a shell that reads the code as its script comes to the end of the code,
         whatever it does. A fork of the shell parses it."""
         if code[-1:] == "\\":

@@ -56,9 +56,7 @@ class ExpressionSyntax(SyntaxReader):
 
     def expressions(self) -> None:
         """Move behind expressions with commas between them."""
-        self.expression()
-        while self.accept(","):
-            self.expression()
+        self.listed(self.expression)
 
     def _test(self) -> None:
         self._predicate()
@@ -237,9 +235,7 @@ class ExpressionSyntax(SyntaxReader):
         elif word in _DATE_SUMS:
             self._date_sum()
         elif self.next.word != ")":
-            self._argument()
-            while self.accept(","):
-                self._argument()
+            self.listed(self._argument)
         self.expect(")")
         window = word in WINDOW_FUNCTIONS
         if window and self.accept("RESPECT"):
@@ -266,8 +262,9 @@ class ExpressionSyntax(SyntaxReader):
                 return
         distinct = not word.startswith("BIT_") and self.accept("DISTINCT", "ALL") == "DISTINCT"
         several = word == "GROUP_CONCAT" or (distinct and word == "COUNT")
-        self.expression()
-        while several and self.accept(","):
+        if several:
+            self.expressions()
+        else:
             self.expression()
         if word == "GROUP_CONCAT":
             self.order()
@@ -294,18 +291,15 @@ class ExpressionSyntax(SyntaxReader):
             self.accept("INT", "INTEGER")
         self.accept("PRECISION")
         if self.accept("("):
-            self._numbers()
+            self.listed(self._number)
             self.expect(")")
         if self.accept("CHARACTER", "CHARSET"):
             self.accept("SET")
             self.name()
 
-    def _numbers(self) -> None:
-        while True:
-            if not self.accept_kind("number"):
-                raise self.stop()
-            if not self.accept(","):
-                return
+    def _number(self) -> None:
+        if not self.accept_kind("number"):
+            raise self.stop()
 
     def _convert(self) -> None:
         self.expression()
@@ -390,9 +384,7 @@ class ExpressionSyntax(SyntaxReader):
 
     def _match(self) -> None:
         bracketed = self.accept("(")
-        self.qualified_name()
-        while self.accept(","):
-            self.qualified_name()
+        self.listed(self.qualified_name)
         if bracketed:
             self.expect(")")
         self.expect("AGAINST", "(")
@@ -414,11 +406,11 @@ class ExpressionSyntax(SyntaxReader):
         if not self.accept("ORDER"):
             return
         self.expect("BY")
-        while True:
-            self.expression()
-            self.accept("ASC", "DESC")
-            if not self.accept(","):
-                return
+        self.listed(self._key)
+
+    def _key(self) -> None:
+        self.expression()
+        self.accept("ASC", "DESC")
 
     def _window(self) -> None:
         if self.next.word != "(":

@@ -76,7 +76,7 @@ class _QuerySyntax(ExpressionSyntax):
         if self.next.word == "(":
             self.subquery()
         elif self.accept("VALUES"):
-            self._rows("ROW", "(")
+            self.listed(self._row_constructor)
         elif self.accept("TABLE"):
             self.qualified_name()
         else:
@@ -86,22 +86,19 @@ class _QuerySyntax(ExpressionSyntax):
     def _with(self) -> None:
         self.expect("WITH")
         self.accept("RECURSIVE")
-        while True:
-            self.name()
-            self._names()
-            self.expect("AS")
-            self.subquery()
-            if not self.accept(","):
-                return
+        self.listed(self._named_query)
+
+    def _named_query(self) -> None:
+        self.name()
+        self._names()
+        self.expect("AS")
+        self.subquery()
 
     def _names(self) -> None:
         """Move behind names in brackets, if a bracket comes next."""
-        if not self.accept("("):
-            return
-        self.name()
-        while self.accept(","):
-            self.name()
-        self.expect(")")
+        if self.accept("("):
+            self.listed(self.name)
+            self.expect(")")
 
     def _select(self) -> None:
         while self.accept(*_SELECT_OPTIONS):
@@ -123,12 +120,12 @@ class _QuerySyntax(ExpressionSyntax):
         if self.accept("HAVING"):
             self.expression()
         if self.accept("WINDOW"):
-            while True:
-                self.name()
-                self.expect("AS")
-                self.window()
-                if not self.accept(","):
-                    break
+            self.listed(self._named_window)
+
+    def _named_window(self) -> None:
+        self.name()
+        self.expect("AS")
+        self.window()
 
     def _item(self) -> None:
         if self.is_name() and self.ahead(1).word == ".":
@@ -157,18 +154,18 @@ class _QuerySyntax(ExpressionSyntax):
             return
         if self.accept("OUTFILE", "DUMPFILE"):
             raise UnreadSyntaxError
-        while True:
-            if not self.accept_kind("variable"):
-                self.name()
-            if not self.accept(","):
-                return
+        self.listed(self._variable_or_name)
+
+    def _variable_or_name(self) -> None:
+        if not self.accept_kind("variable"):
+            self.name()
 
     def _locks(self) -> None:
         if self.accept("FOR"):
             if not self.accept("UPDATE", "SHARE"):
                 raise self.stop()
             if self.accept("OF"):
-                self._targets()
+                self.listed(self._target)
             if self.accept("SKIP"):
                 self.expect("LOCKED")
             self.accept("NOWAIT")
@@ -177,9 +174,7 @@ class _QuerySyntax(ExpressionSyntax):
 
     # ------------------------------------------------------------ tables
     def _tables(self) -> None:
-        self._joined()
-        while self.accept(","):
-            self._joined()
+        self.listed(self._joined)
 
     def _joined(self) -> None:
         self._table()
@@ -241,16 +236,15 @@ class _QuerySyntax(ExpressionSyntax):
             self.name()
 
     # ------------------------------------------------------------ writes
-    def _rows(self, *opening: str) -> None:
-        while True:
-            self.expect(*opening)
-            if self.next.word != ")":
-                self._stored()
-                while self.accept(","):
-                    self._stored()
-            self.expect(")")
-            if not self.accept(","):
-                return
+    def _row_constructor(self) -> None:
+        self.expect("ROW")
+        self._row_of_values()
+
+    def _row_of_values(self) -> None:
+        self.expect("(")
+        if self.next.word != ")":
+            self.listed(self._stored)
+        self.expect(")")
 
     def _stored(self) -> None:
         """Move behind a value of a column, which can be the word DEFAULT."""
@@ -259,14 +253,11 @@ class _QuerySyntax(ExpressionSyntax):
         else:
             self.expression()
 
-    def _assignments(self) -> None:
-        while True:
-            self.qualified_name()
-            if not self.accept("=", ":="):
-                raise self.stop()
-            self._stored()
-            if not self.accept(","):
-                return
+    def _assignment(self) -> None:
+        self.qualified_name()
+        if not self.accept("=", ":="):
+            raise self.stop()
+        self._stored()
 
     def _insert(self) -> None:
         self.take()
@@ -277,12 +268,12 @@ class _QuerySyntax(ExpressionSyntax):
         if self.accept("PARTITION"):
             self._names()
         if self.accept("SET"):
-            self._assignments()
+            self.listed(self._assignment)
         else:
             if self.next.word == "(" and not self._holds_query():
                 self._columns()
             if self.accept("VALUES", "VALUE"):
-                self._rows("(")
+                self.listed(self._row_of_values)
             elif self.next.word in ("SELECT", "WITH", "TABLE", "("):
                 self.query()
             else:
@@ -292,15 +283,12 @@ class _QuerySyntax(ExpressionSyntax):
             self._names()
         if self.accept("ON"):
             self.expect("DUPLICATE", "KEY", "UPDATE")
-            self._assignments()
+            self.listed(self._assignment)
 
     def _columns(self) -> None:
         self.expect("(")
-        if self.accept(")"):
-            return
-        self.qualified_name()
-        while self.accept(","):
-            self.qualified_name()
+        if self.next.word != ")":
+            self.listed(self.qualified_name)
         self.expect(")")
 
     def _update(self) -> None:
@@ -309,7 +297,7 @@ class _QuerySyntax(ExpressionSyntax):
             pass
         self._tables()
         self.expect("SET")
-        self._assignments()
+        self.listed(self._assignment)
         self._conditions()
 
     def _conditions(self) -> None:
@@ -323,7 +311,7 @@ class _QuerySyntax(ExpressionSyntax):
         while self.accept(*_WRITE_OPTIONS):
             pass
         several = not self.accept("FROM")
-        self._targets()
+        self.listed(self._target)
         if several:
             self.expect("FROM")
             self._tables()
@@ -333,11 +321,8 @@ class _QuerySyntax(ExpressionSyntax):
             self._table_alias()
         self._conditions()
 
-    def _targets(self) -> None:
-        while True:
-            self.name()
-            for _ in range(2):
-                if self.accept(".") and not self.accept("*"):
-                    self.accept_kind("word", "quoted")
-            if not self.accept(","):
-                return
+    def _target(self) -> None:
+        self.name()
+        for _ in range(2):
+            if self.accept(".") and not self.accept("*"):
+                self.accept_kind("word", "quoted")

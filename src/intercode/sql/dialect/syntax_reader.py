@@ -8,6 +8,7 @@ The grammar of expressions is in ``expression_syntax.py``, that of queries and w
 from __future__ import annotations
 
 import re
+from collections.abc import Callable
 from typing import NamedTuple
 
 from intercode.sql.dialect.keywords import RESERVED_WORDS
@@ -108,6 +109,12 @@ class SyntaxReader:
         for word in words:
             if not self.accept(word):
                 raise self.stop()
+
+    def listed(self, read: Callable[[], None]) -> None:
+        """Move behind one or more forms with commas between them. ``read`` moves behind one."""
+        read()
+        while self.accept(","):
+            read()
 
     def accept_kind(self, *kinds: str) -> bool:
         """Move behind the next lexeme if it is of one of these kinds. Return whether it is."""

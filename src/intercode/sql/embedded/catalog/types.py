@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, Literal
 
@@ -71,8 +71,7 @@ class Type:
         """Return the number of the words of an ENUM or a SET."""
         if self.words:
             return self.words.index(text) + 1 if text in self.words else 0
-        given = text.split(",")
-        return sum(1 << n for n, word in enumerate(self.members) if word in given)
+        return set_number(text, self.members)
 
     @property
     def moment(self) -> bool:
@@ -89,6 +88,13 @@ class Type:
     def as_stored(self) -> Type:
         """Return the type of the same values in a row, where the text of a date is only text."""
         return replace(self, dated=False) if self.dated else self
+
+
+def set_number(text: str, members: Sequence[str]) -> int:
+    """Return the number of a SET's value: the first word counts 1, each later one twice the one
+    before."""
+    given = text.split(",")
+    return sum(1 << n for n, word in enumerate(members) if word in given)
 
 
 def type_from_json(value: Mapping[str, Any]) -> Type:

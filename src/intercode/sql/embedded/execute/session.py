@@ -123,11 +123,16 @@ class EmbeddedSession(SessionContext):
         """Return the error of a statement as MySQL reports it: its syntax comes first, and the text
         is quoted as it was written."""
         if error.position is None and error.number not in (1582, 3024):
-            rewritten = not REWRITTEN_MODES.isdisjoint(self.modes)
-            plain = default_mode_text(code, self.modes) if rewritten else code
+            plain = self._in_default_mode(code)
             found = unexpected_position(plain, "IGNORE_SPACE" in self.modes)
             error = error if found is None else syntax_error(plain, found)
         return in_own_mode(error, code, self.modes)
+
+    def _in_default_mode(self, code: str) -> str:
+        """Return a statement as MySQL's default mode reads it."""
+        if REWRITTEN_MODES.isdisjoint(self.modes):
+            return code
+        return default_mode_text(code, self.modes)
 
     def _run_statement(self, code: str) -> ExecResult:
         """Run one statement, with its result or translation from a cache if possible."""
@@ -138,8 +143,7 @@ class EmbeddedSession(SessionContext):
         if cached is not None:
             self.set_session_values(FOUND_ROWS=len(cached.rows or ()), ROW_COUNT=-1)
             return cached
-        if not REWRITTEN_MODES.isdisjoint(self.modes):
-            code = default_mode_text(code, self.modes)
+        code = self._in_default_mode(code)
         if self._pool.bounded and not is_bounded(code, _BOUNDED_FUNCTIONS):
             raise UnboundedStatementError
         if self._determinism is not None and self._determinism.seed is not None:

@@ -6,7 +6,7 @@ import time
 from typing import Any
 
 from intercode.sql.dialect.errors import StatementError, mysql_error
-from intercode.sql.embedded.catalog import collations
+from intercode.sql.embedded.catalog import collations, types
 from intercode.sql.embedded.functions.registry import internal
 from intercode.sql.embedded.functions.runtime import THREAD_STATE
 
@@ -46,10 +46,8 @@ def bit_bytes(value: int, size: int) -> bytes:
 
 @internal("set_number")
 def set_number(value: str, members: str) -> int:
-    """Return the number of a SET's value: the first word counts 1, each later one twice the one
-    before."""
-    given = value.split(",")
-    return sum(1 << n for n, word in enumerate(members.split(",")) if word in given)
+    """Return the number of a SET's value. ``members`` are its words with commas."""
+    return types.set_number(value, members.split(","))
 
 
 @internal("tuple")
