@@ -89,7 +89,9 @@ def test_broken_json_in_the_middle_names_file_and_line(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("row", "complaint"),
     [
-        ({"v": 3}, "version 3"),
+        ({"v": 3}, "version 3, .* only 2: use the release that wrote the record"),
+        ({"v": True}, "version True"),
+        ({"task": "a"}, "version None"),
         ({"v": 2, "steps": "x"}, "'steps' has to be a list"),
         ({"v": 2, "task": "a", "steps": []}, "not a Trajectory"),
         ({"v": 2, "task": "a", "index": 0, "query": "", "steps": [], "colour": 1}, "no colour"),
@@ -194,6 +196,10 @@ def test_a_missing_or_broken_run_file_is_named(tmp_path: Path) -> None:
     (tmp_path / "run.json").write_text("[]")
     with pytest.raises(DataError, match="an object is expected"):
         trajectories.read_run_metadata(tmp_path)
+    for run, version in (("{}", "None"), ('{"v": 1}', "1")):
+        (tmp_path / "run.json").write_text(run)
+        with pytest.raises(DataError, match=rf"run\.json: schema version {version}, .* only 2"):
+            trajectories.read_run_metadata(tmp_path)
 
 
 @pytest.mark.skipif(not Path("/dev/full").exists(), reason="needs /dev/full, a full device")

@@ -46,7 +46,7 @@ def test_parts_make_one_run_that_can_be_resumed(
     capsys: pytest.CaptureFixture[str],
 ) -> None:  # fmt: skip
     out = tmp_path / "whole"
-    log(parts[1]).write_bytes(log(parts[1]).read_bytes() + b'{"v": 1, "task": "su')
+    log(parts[1]).write_bytes(log(parts[1]).read_bytes() + b'{"v": 2, "task": "su')
     assert main(["merge", *map(str, parts), "--out", str(out)]) == 0
     assert f"Merged 2 runs: 8 episodes in {out}" in capsys.readouterr().out
     assert sorted(t.index for t in episodes_of(out)) == list(range(8))

@@ -59,7 +59,7 @@ def test_a_difference_of_the_scoring_names_both_versions(run_dir: Path) -> None:
 
 def test_a_record_without_a_dataset_names_the_option_to_give(tmp_path: Path) -> None:
     log = tmp_path / "lost.jsonl"
-    log.write_text('{"v": 1, "task": "x", "index": 0, "query": "q", "steps": []}\n')
+    log.write_text('{"v": 2, "task": "x", "index": 0, "query": "q", "steps": []}\n')
     with pytest.raises(UsageError, match="give --dataset"):
         log_replay.replay_logs([log], log_replay.ReplayOptions())
 

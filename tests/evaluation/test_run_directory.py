@@ -107,7 +107,7 @@ def test_another_address_of_the_model_is_another_run(
         make_plan(config("http://127.0.0.1:9/v1", out=one))  # nothing listens there
     old = trajectories.read_run_metadata(one)
     del old["endpoint"]  # a run of an early release, which did not record it
-    (one / trajectories.RUN_FILE).write_text(json.dumps(old))
+    (one / trajectories.RUN_FILE).write_text(json.dumps({"v": 2, **old}))
     assert make_plan(config(second.base_url, out=one)).out == one
 
 
@@ -213,7 +213,7 @@ def test_a_run_of_an_earlier_release_is_resumed(squares: str, tmp_path: Path) ->
     run = trajectories.read_run_metadata(out)
     for name in ("generation", "prompts", "agent_metadata", "model_metadata", "versions", "config"):
         del run[name]
-    (out / trajectories.RUN_FILE).write_text(json.dumps(run))
+    (out / trajectories.RUN_FILE).write_text(json.dumps({"v": 2, **run}))
     assert make_plan(config, model).pending_samples() == []
     other = EvalConfig(squares, "single-turn", model="m", out=out, model_options={"seed": 1})
     with pytest.raises(UsageError, match="a run with model_options"):

@@ -18,8 +18,6 @@ from frozen.normalise import DROPPED, TIMES, clean_json, compact
 from frozen.runs import RUNS, ensure_run
 from frozen.session import LOGS, SHARED, Item, Session
 
-TESTS = Path(__file__).parents[1]
-
 
 def essence(row: dict[str, Any]) -> dict[str, Any]:
     """Return what an episode is, of a decoded line of ``trajectories.jsonl``."""
@@ -55,9 +53,8 @@ def recorded_episodes(path: Path) -> Iterator[dict[str, Any]]:
 
 
 def logs() -> list[Path]:
-    """Return the shared logs, and the old records that the tests hold."""
-    return [*sorted(LOGS.glob("*/*.json")), *sorted((SHARED / "reference").glob("*/*.json")),
-            *sorted((TESTS / "records").rglob("trajectories.jsonl"))]  # fmt: skip
+    """Return the shared logs."""
+    return [*sorted(LOGS.glob("*/*.json")), *sorted((SHARED / "reference").glob("*/*.json"))]
 
 
 _READ = """

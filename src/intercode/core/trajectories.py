@@ -19,9 +19,10 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from intercode.core.errors import DataError, UsageError
-from intercode.core.migration import SCHEMA_VERSION, migrate_run_metadata, migrate_trajectory
 from intercode.core.types import Step, Trajectory, Usage, to_jsonable
 
+SCHEMA_VERSION = 2
+"""The version of records that this release reads and writes."""
 RUN_FILE = "run.json"
 README_FILE = "README.txt"
 TRAJECTORIES_FILE = "trajectories.jsonl"
@@ -221,9 +222,24 @@ def read_run_metadata(directory: Path) -> dict[str, Any]:
     if not isinstance(metadata, dict):
         raise DataError(f"{path}: an object is expected, not {type(metadata).__name__}")
     try:
-        return migrate_run_metadata(metadata)
+        return without_version(metadata)
     except DataError as e:
         raise DataError(f"{path}: {e}") from e
+
+
+def without_version(values: Mapping[str, Any]) -> dict[str, Any]:
+    """Return a decoded record without the key ``v``.
+
+    Raises DataError for a schema version that this release does not read.
+    """
+    rest = dict(values)
+    version = rest.pop("v", None)
+    if type(version) is not int or version != SCHEMA_VERSION:
+        raise DataError(
+            f"schema version {version!r}, but this release reads only {SCHEMA_VERSION}: "
+            "use the release that wrote the record"
+        )
+    return rest
 
 
 def trajectory_to_row(trajectory: Trajectory) -> dict[str, Any]:
@@ -232,13 +248,13 @@ def trajectory_to_row(trajectory: Trajectory) -> dict[str, Any]:
 
 
 def trajectory_from_row(row: object) -> Trajectory:
-    """Return the Trajectory of one decoded line of any schema version.
+    """Return the Trajectory of one decoded line.
 
     Raises DataError for any other value.
     """
     if not isinstance(row, dict):
         raise DataError(f"an object is expected, not {type(row).__name__}")
-    values = migrate_trajectory(row)
+    values = without_version(row)
     steps = values.get("steps")
     if not isinstance(steps, list):
         raise DataError("'steps' has to be a list")

@@ -42,7 +42,7 @@ def test_the_same_run_gives_the_same_bytes_and_a_torn_line_is_left_out(
 ) -> None:
     log = tmp_path / "run" / trajectories.TRAJECTORIES_FILE
     with log.open("ab") as file:
-        file.write(b'{"v": 1, "task": "sta')
+        file.write(b'{"v": 2, "task": "sta')
     write_bundle(tmp_path / "run", tmp_path / "b.tar.gz")
     assert (tmp_path / "b.tar.gz").read_bytes() == bundle.read_bytes()
 

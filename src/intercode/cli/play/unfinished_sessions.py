@@ -13,7 +13,6 @@ from typing import Any
 
 from intercode.core import trajectories
 from intercode.core.errors import DataError, UsageError
-from intercode.core.migration import migrate_run_metadata
 from intercode.core.paths import state_root
 from intercode.core.types import Trajectory, to_jsonable
 from intercode.evaluation.evaluate.run_metadata import remove_secrets
@@ -72,8 +71,6 @@ def _read(path: Path) -> UnfinishedSession:
     try:
         row = json.loads(path.read_text(encoding="utf-8"))
         episode = row["episode"] and trajectories.trajectory_from_row(row["episode"])
-        if "settings" not in row:  # written before schema version 2
-            row["settings"] = migrate_run_metadata({"config": row["values"]})["config"]
         return UnfinishedSession(row["settings"], tuple(row["tasks"]), episode)
     except (ValueError, KeyError, TypeError) as e:
         raise DataError(f"{path} is no unfinished session that can be resumed: remove it") from e

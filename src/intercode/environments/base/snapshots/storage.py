@@ -20,8 +20,8 @@ from typing import Any, Union, cast, get_args, get_origin, get_type_hints
 import numpy as np
 
 from intercode.core.errors import DataError, UsageError
-from intercode.core.migration import SCHEMA_VERSION, migrate_snapshot
 from intercode.core.paths import sandbox_uid
+from intercode.core.trajectories import SCHEMA_VERSION, without_version
 from intercode.core.types import ExecResult, to_jsonable
 from intercode.datasets.files import read_json, require_inside
 from intercode.environments.base.snapshots.snapshot import Snapshot
@@ -139,7 +139,7 @@ def read_snapshot(
     if not isinstance(values, dict):
         raise DataError(f"{path} is no snapshot: it holds {type(values).__name__}, not an object")
     try:
-        values = migrate_snapshot(values)
+        values = without_version(values)
         for name in (*MATCHING_KEYS, *_FIELDS):
             if name not in values:
                 raise DataError(f"there is no field {name!r}")

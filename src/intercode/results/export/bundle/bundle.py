@@ -13,13 +13,13 @@ from typing import Any
 
 import intercode
 from intercode.core.errors import DataError, UsageError
-from intercode.core.migration import migrate_run_metadata
 from intercode.core.trajectories import (
     IDENTITY_KEYS,
     RUN_FILE,
     TRAJECTORIES_FILE,
     read_run_metadata,
     trajectory_from_row,
+    without_version,
 )
 from intercode.core.types import Trajectory
 from intercode.core.valid_text import has_surrogates
@@ -98,9 +98,7 @@ def read_bundle(path: Path) -> Bundle:
         raise DataError(f"{path}: schema {schema!r}; this release reads {SCHEMA!r}")
     _check_digests(files, manifest, path)
     run = parse_object(files[RUN_FILE], f"{path}: {RUN_FILE}")
-    metadata = migrate_run_metadata(run)
-    if isinstance(conditions := manifest.get("conditions"), dict):
-        manifest["conditions"] = migrate_run_metadata({**conditions, "v": run.get("v", 1)})
+    metadata = without_version(run)
     episodes = _episodes(files, metadata, path)
     expected = _manifest_claims(metadata, episodes)
     for name, value in expected.items():
