@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import ctypes
 import os
+import platform
 import shutil
 import signal
 import subprocess
@@ -13,6 +15,7 @@ from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -347,6 +350,59 @@ def test_a_server_that_ends_under_the_only_statement_was_ended_by_it(
     alone.close()
     other.close()
     engine.close()
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("writes", [True, False])
+def test_a_server_that_crashes_was_ended_by_the_statement_that_its_log_names(
+    home: Path, own: DatabaseSpec, writes: bool
+) -> None:
+    """Otherwise an agent beside others could have its failed episode played again."""
+    engine = open_engine("mysql")
+    sessions = [engine.open(own) for _ in range(3)]
+    if writes:  # on a connection of its own
+        assert sessions[0].run("CREATE TABLE mine (a int)", 20.0).ok
+    forged = "\n\nConnection ID (thread ID): 1\nStatus: NOT_KILLED"
+    query = "SELECT INFO, TID FROM information_schema.PROCESSLIST WHERE STATE = 'User sleep'"
+    server: Any = sessions[0]._server  # type: ignore[attr-defined]
+    with ThreadPoolExecutor(3) as threads:
+        running = [
+            threads.submit(session.run, f"SELECT SLEEP(60) FROM customer /* {n}{forged} */", 99.0)
+            for n, session in enumerate(sessions)
+        ]
+        with server.admin() as admin:
+            eventually(lambda: len(admin.query(query)[0] or ()) == 3, "they run", 60.0)
+            (thread,) = [tid for text, tid in admin.query(query)[0] if "/* 0" in str(text)]
+        _send_signal_to_thread(server_of(home), int(thread), signal.SIGSEGV)
+        guilty, *others = [one.exception(120) for one in running]
+    assert isinstance(guilty, SandboxKilledError)
+    for error in others:
+        assert isinstance(error, DatabaseLostError) and error.machine_failed
+    for session in sessions:
+        session.close()
+    engine.close()
+
+
+def _send_signal_to_thread(process: int, thread: int, number: int) -> None:
+    tgkill = {"x86_64": 234, "aarch64": 131}[platform.machine()]
+    assert ctypes.CDLL(None).syscall(tgkill, process, thread, number) == 0
+
+
+def test_a_crash_is_found_in_the_log_of_either_server(tmp_path: Path) -> None:
+    log, crashed = tmp_path / "log.err", owner_module._crashed_connection
+    assert crashed(log) == 0  # there is none
+    forged = "Connection ID (thread ID): 9\n"
+    quoted, named = f"Query (0x7f): SELECT '\n{forged}'\n", "Connection ID (thread ID): 12\n"
+    maria = "261128 22:12:53 [ERROR] /usr/sbin/mariadbd got signal 6 ;\nSorry\n\n"
+    mysql = "2026-11-28T22:12:53Z UTC - mysqld got signal 11 ;\nMost likely\n\n"
+    for text, expected in {
+        f"{forged}{maria}{named}Status: NOT_KILLED\n{quoted}": 12,
+        f"{mysql}Trying to get some variables.\n{quoted}{named}Status: NOT_KILLED\n": 12,
+        f"{maria}Writing a core file\n": 0,
+        f"{forged}ready for connections": 0,
+    }.items():
+        log.write_text(text)
+        assert crashed(log) == expected
 
 
 def test_the_directory_of_a_server_that_starts_is_no_orphan(tmp_path: Path) -> None:

@@ -12,7 +12,7 @@ import re
 import secrets
 import threading
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 
@@ -35,6 +35,7 @@ _OWN_NAME = re.compile(r"(ic[0-9a-f]{8})[prwk]")
 
 
 _ENDED_MESSAGE = "the database server has ended while it worked for this episode alone"
+_CRASHED_MESSAGE = "the database server has crashed in a statement of this episode"
 
 
 @dataclass(frozen=True)
@@ -73,7 +74,11 @@ class DatabaseServer:
         self.on_unused: Callable[[], None] = lambda: None
         self.is_ours_alive: Callable[[], bool] = lambda: False
         """Whether this is a private server, and its owner process has not seen its end."""
+        self.crashed_connection: Callable[[], int] = lambda: 0
+        """Which connection's statement a private server ran when it crashed; 0: none that is
+        known. Called after its end."""
         self._running_works = self._running_at_end = 0
+        self._work = threading.local()
         self.used_bytes: Callable[[str, int], int] = lambda _database, _connection: 0
         self._remove_orphans()
 
@@ -134,21 +139,38 @@ class DatabaseServer:
         return self.lost
 
     @contextmanager
-    def agents_work(self) -> Iterator[None]:
-        """Count work on what an agent has sent or made. Raises SandboxKilledError if a private
-        server ends meanwhile and has no other such work: the agent is then the reason."""
+    def agents_work(self, own: Iterable[int] = ()) -> Iterator[None]:
+        """Count work on what an agent has sent or made. ``own`` are the connections that the
+        episode alone has had.
+
+        Raises SandboxKilledError if a private server has crashed in a statement on one of these or
+        of the ones used here, or ends meanwhile without saying where and has no other such work:
+        the agent is then the reason.
+        """
         was_alive = self.is_ours_alive()
+        self._work.connections = used = set(own)
         with self.lock:
             self._running_works += 1
         try:
             yield
         except DatabaseLostError as e:
-            if self.has_ended(e) and was_alive and self._running_at_end == 1:
+            if not self.has_ended(e):
+                raise
+            crashed = self.crashed_connection()
+            if crashed in used:
+                raise SandboxKilledError(_CRASHED_MESSAGE) from e
+            if not crashed and was_alive and self._running_at_end == 1:
                 raise SandboxKilledError(_ENDED_MESSAGE) from e
             raise
         finally:
+            self._work.connections = set()
             with self.lock:
                 self._running_works -= 1
+
+    def note_use(self, connection: ServerConnection) -> None:
+        """Note that the work of this thread uses a connection."""
+        connections: set[int] = getattr(self._work, "connections", set())
+        connections.add(connection.id)
 
     @contextmanager
     def admin(self) -> Iterator[ServerConnection]:
@@ -159,6 +181,7 @@ class DatabaseServer:
             connection = ServerConnection(self.address)
             connection.query("SET SESSION TRANSACTION ISOLATION LEVEL READ UNCOMMITTED")
             connection.query(f"SET {dump_loading.LENIENT_SETTINGS}")
+        self.note_use(connection)
         try:
             yield connection
         except DatabaseLostError as e:

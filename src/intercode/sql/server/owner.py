@@ -6,6 +6,9 @@ process that uses the server holds a connection to that socket. When the last co
 owner kills the server and deletes all files. If the owner itself is killed, the kernel ends the
 server, and the next start removes the files (see ``remove_orphans``).
 
+If the server crashes, its log names the connection of which a statement was the reason. The owner
+passes this on to the clients as its last message.
+
 Temporary files of all sessions are on a file system of a limited size, if this process may mount
 one, in a mount namespace of its own. A client asks for the size of what one session keeps.
 
@@ -18,6 +21,7 @@ from __future__ import annotations
 import ctypes
 import json
 import os
+import re
 import select
 import shutil
 import signal
@@ -41,6 +45,12 @@ _PRIVATE_MOUNTS = 1 << 18 | 1 << 14  # MS_PRIVATE | MS_REC
 _FILES_ONLY = 2 | 4 | 8  # MS_NOSUID | MS_NODEV | MS_NOEXEC
 _DETACH = 2  # MNT_DETACH
 _RLIMIT_FSIZE = 1  # RLIMIT_FSIZE
+CRASHED = b"crashed "
+"""The beginning of the last message after a crash; the number of the connection follows."""
+_LOG_NAME = "log.err"  # the server appends the ending to any other name
+_MAX_REPORT = 1 << 20  # bytes at the end of the log, which hold the report of a crash
+_CRASH = re.compile(rb"^\d[-\d :TZ]+(\[ERROR\]|UTC -) \S+ got signal \d+", re.MULTILINE)
+_CRASHED_CONNECTION = re.compile(rb"^Connection ID \(thread ID\): (\d+)", re.MULTILINE)
 
 
 class ServerOwner:
@@ -59,7 +69,7 @@ class ServerOwner:
             str(settings["program"]), *map(str, arguments),
             f"--datadir={self._data}", f"--socket={self._socket}",
             f"--pid-file={self._home / 'pid'}", f"--tmpdir={self._home / 'tmp'}",
-            f"--log-error={self._home / 'log'}", f"--secure-file-priv={self._home / 'none'}",
+            f"--log-error={self._home / _LOG_NAME}", f"--secure-file-priv={self._home / 'none'}",
         ]  # fmt: skip
         self._server: subprocess.Popen[bytes] | None = None
         self._clients: list[socket.socket] = []
@@ -85,7 +95,10 @@ class ServerOwner:
             if self._server is not None:
                 self._server.kill()
                 self._server.wait()
+            crashed = _crashed_connection(self._home / _LOG_NAME)
             for user in self._clients:
+                with suppress(OSError):
+                    user.sendall(CRASHED + b"%d\n" % crashed if crashed else b"")
                 user.close()  # clients notice the end before the files are gone
             ctypes.CDLL(None).umount2(os.fsencode(self._home / "tmp"), _DETACH)
             shutil.rmtree(self._home, ignore_errors=True)
@@ -113,7 +126,7 @@ class ServerOwner:
                     time.sleep(0.01)
                 else:
                     return {"socket": str(self._socket), "pid": self._server.pid}
-        log = self._home / "log"
+        log = self._home / _LOG_NAME
         log_text = log.read_text("utf-8", "replace")[-2000:] if log.exists() else "nothing"
         who = "" if self._user is None else f" (can the user id {self._user} reach {self._home}?)"
         return {"error": f"the database server did not start{who}; it said: {log_text}"}
@@ -184,6 +197,24 @@ class ServerOwner:
         partial = path.with_name(f".{path.name}.{os.getpid()}")
         shutil.copytree(self._data, partial)
         partial.rename(path)
+
+
+def _crashed_connection(log: Path) -> int:
+    """Return the connection whose statement the server ran when it crashed. 0 if the log does not
+    say so."""
+    try:
+        with log.open("rb") as file:
+            file.seek(max(0, log.stat().st_size - _MAX_REPORT))
+            text = file.read()
+    except OSError:
+        return 0
+    began = _CRASH.search(text)
+    if began is None:
+        return 0
+    # the statement is quoted, and may contain such lines: some servers quote it before them
+    before, _, after = text[began.end() :].partition(b"\nQuery (")
+    named = _CRASHED_CONNECTION.findall(before)[:1] or _CRASHED_CONNECTION.findall(after)[-1:]
+    return int(named[0]) if named else 0
 
 
 def _entries(directory: Path) -> list[os.DirEntry[str]]:

@@ -41,6 +41,7 @@ _CACHE_FORMAT = 4  # version of the cached directories: raise it when their cont
 _MIN_FREE_MEMORY = 1 << 30  # bytes that must be free on a memory file system
 _MAX_CACHED_DIRECTORIES = 12  # cached data directories, the most recently used
 _TEMPORARY_BYTES = 256 << 20  # of one table or file that a statement makes
+_END_SECONDS = 60.0  # for the owner to say how its server has ended
 _MAX_LOADED_FILE = 1 << 30  # bytes of a table of a dump
 _EXTRA_PATH = ":/usr/local/sbin:/usr/sbin:/sbin:/usr/local/bin:/usr/local/mysql/bin"
 
@@ -71,6 +72,7 @@ class Lease:
     address: Address
     control: socket.socket
     _lock: threading.Lock = field(default_factory=threading.Lock, compare=False)
+    _last_message: bytearray = field(default_factory=bytearray, compare=False)
 
     def used_bytes(self, database: str, connection: int) -> int:
         """Return the bytes of a database's files and of the temporary tables of a connection. 0 if
@@ -78,15 +80,35 @@ class Lease:
         try:
             with self._lock:
                 self.control.sendall(f"size {database} {connection}\n".encode())
-                return int(self.control.recv(64) or 0)
+                answer = self.control.recv(64)
+                if answer.startswith(owner.CRASHED):
+                    self._last_message.extend(answer)
+                    return 0
+                return int(answer or 0)
         except OSError:
             return 0
+
+    def crashed_connection(self) -> int:
+        """Wait until the owner process says how the server has ended. Return the connection whose
+        statement the server ran when it crashed; 0 if this is not known."""
+        with self._lock:
+            try:
+                self.control.settimeout(_END_SECONDS)
+                while piece := self.control.recv(64):
+                    self._last_message.extend(piece)
+            except OSError:  # also a time-out
+                pass
+            finally:
+                self.control.settimeout(None)
+            number = bytes(self._last_message).partition(owner.CRASHED)[2].strip()
+            return int(number) if number.isdigit() else 0
 
     @property
     def alive(self) -> bool:
         """Whether the owner process still holds its end of the connection."""
         try:
-            return self.control.recv(1, socket.MSG_DONTWAIT | socket.MSG_PEEK) != b""
+            piece = self.control.recv(1, socket.MSG_DONTWAIT | socket.MSG_PEEK)
+            return piece not in (b"", owner.CRASHED[:1])
         except BlockingIOError:
             return True
         except OSError:

@@ -69,6 +69,7 @@ class MysqlSession:
         self._default_database: str | None = pristine.public_name
         self._changed_settings: set[str] = set()
         self._temporary_tables: set[str] = set()
+        self._own_connections: set[int] = set()
         self._storage_full = self._stopped_growing = False
         self._size_before: int | None = None
         self._last_read = ""
@@ -92,7 +93,7 @@ class MysqlSession:
             return error_result(analysis.argument)
         if analysis.kind == "no-op":
             return success_result(None, self._limits)
-        with self._server.agents_work():
+        with self._server.agents_work(self._own_connections):
             try:
                 result = self._execute(code, analysis, timeout)
             except DatabaseLostError as e:
@@ -214,6 +215,7 @@ class MysqlSession:
         recursive: bool = False,
     ) -> ExecResult:
         watchdog, began = self._server.watchdog, time.monotonic()
+        self._server.note_use(connection)
         with self._lock:
             if self._aborted:
                 raise abort_error()
@@ -293,6 +295,7 @@ class MysqlSession:
             current_database,
             seconds,
         )
+        self._own_connections.add(private.connection.id)
         if self._last_read:  # so that FOUND_ROWS() and SHOW WARNINGS refer to it
             with suppress(ServerStatementError, StatementTimeoutError):
                 private.connection.query(
@@ -352,14 +355,14 @@ class MysqlSession:
     def changes(self) -> list[str]:
         if self._private is None:
             return []
-        with self._server.agents_work():
+        with self._server.agents_work(self._own_connections):
             changed = self._private.tracker.changed_objects()
         changes = [f"{thing}: {how}" for thing, how in changed.items()]
         return sorted([*changes, *(f"setting {name}" for name in self._changed_settings)])
 
     def state_text(self) -> str:
         private = self._private
-        with self._server.agents_work():
+        with self._server.agents_work(self._own_connections):
             tracker = private.tracker if private else None
             data = tracker.object_digests(tracker.changed_objects()) if tracker else []
             return json.dumps([self._default_database, data, self._current_settings()])
