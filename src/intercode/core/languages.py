@@ -60,7 +60,7 @@ class Language:
         return f"{self.title}: {'; '.join(kinds)}"
 
 
-def expand_arguments(argv: tuple[str, ...], home: str = PROGRAM_DIRECTORY) -> list[str]:
+def expand_arguments(argv: tuple[str, ...], home: str) -> list[str]:
     """Return the arguments with ``{home}`` replaced by the directory of the program."""
     return [argument.replace("{home}", home) for argument in argv]
 

@@ -41,7 +41,7 @@ class Columns:
 
 
 def parse_options(
-    spec: str, others: tuple[str, ...] = (), fields: tuple[str, ...] = FIELDS
+    spec: str, others: tuple[str, ...], fields: tuple[str, ...] = FIELDS
 ) -> tuple[str, Columns, dict[str, str]]:
     """Split ``path?name=value&…`` into the path, the columns of ``fields``, and the options named
     in ``others``.

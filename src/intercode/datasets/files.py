@@ -287,7 +287,7 @@ def build_dataset(
     rows: Iterable[tuple[str, Path, Any]],
     name: str,
     stem: str,
-    columns: Columns | None = None,
+    columns: Columns | None,
     environment: str | None = None,
 ) -> Dataset:
     """Return the dataset of ``rows``. A row is its location, its file and its content.

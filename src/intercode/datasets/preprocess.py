@@ -29,7 +29,7 @@ def load_hook(reference: str) -> PreprocessHook:
 
 def prepare_rows(
     rows: Iterable[Row],
-    preprocess: PreprocessHook | None = None,
+    preprocess: PreprocessHook | None,
     defaults: Mapping[str, Any] = EMPTY_MAPPING,
 ) -> Iterator[Row]:
     """Yield each row, after adding ``defaults`` for missing keys and calling ``preprocess``.

@@ -203,9 +203,9 @@ def error_result(message: str) -> ExecResult:
     return ExecResult(ERROR_PREFIX + message, 1)
 
 
-def timeout_result(message: str = TIMEOUT_MESSAGE) -> ExecResult:
+def timeout_result() -> ExecResult:
     """Return the result of a statement that exceeded its time limit."""
-    return ExecResult(ERROR_PREFIX + message, None, timed_out=True)
+    return ExecResult(ERROR_PREFIX + TIMEOUT_MESSAGE, None, timed_out=True)
 
 
 _SIZED_TYPES = (str, bytes, bytearray)

@@ -53,7 +53,7 @@ def delete(out: Path) -> None:
         _path(out).unlink()
 
 
-def load_newest(dataset: str | None = None) -> UnfinishedSession:
+def load_newest(dataset: str | None) -> UnfinishedSession:
     """Load the session that was saved last, of ``dataset`` if that is not None.
 
     Raises UsageError if there is none, DataError for a file that cannot be read.

@@ -143,7 +143,7 @@ def read_task(folder: Path, name: str) -> Task:
     )  # fmt: skip
 
 
-def read_instruction(folder: Path, step: str = "") -> str:
+def read_instruction(folder: Path, step: str) -> str:
     """Return the instruction of a step, or of a task without steps."""
     path = step_directory(folder, step) / "instruction.md"
     require_inside(path, folder, str(path))
@@ -153,7 +153,7 @@ def read_instruction(folder: Path, step: str = "") -> str:
     return query
 
 
-def read_tests(folder: Path, step: str = "", separate: SeparateVerifier | None = None) -> Files:
+def read_tests(folder: Path, step: str, separate: SeparateVerifier | None = None) -> Files:
     """Return the hidden tests: those of the task, and over them those of the step, if any.
 
     Raises DataError if there is no test.sh, which the image of a separate verifier may have.

@@ -68,7 +68,7 @@ def _script_layer(path: Path, image: Image) -> Layer:
 
 
 def setup_layer(
-    code: str, cwd: str, image: Image, layers: tuple[Layer, ...], network: Network = "none"
+    code: str, cwd: str, image: Image, layers: tuple[Layer, ...], network: Network
 ) -> Layer:
     """Return the changes of a task's set-up, run once in ``cwd`` over an image and layers.
 

@@ -40,7 +40,7 @@ def give_to(sandbox: BaseSandbox, user: User, *paths: str) -> None:
 
 
 def prepare_step(
-    sandbox: BaseSandbox, folder: Path, step: StepConfig, cwd: str, user: User | None = None
+    sandbox: BaseSandbox, folder: Path, step: StepConfig, cwd: str, user: User | None
 ) -> None:
     """Write the files of a step into the directory where the task begins, run its ``setup.sh`` and
     its health check, as the agent's user.

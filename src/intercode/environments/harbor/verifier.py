@@ -41,9 +41,9 @@ def run_verifier(
     cwd: str,
     env: Mapping[str, str],
     timeout: float,
-    prepare: Callable[[], None] = lambda: None,
-    user: str = "",
-    start: Callable[[], Process | None] = lambda: None,
+    prepare: Callable[[], None],
+    user: str,
+    start: Callable[[], Process | None],
 ) -> State:
     """Return the verifier's result on the files in a sandbox, in which no process of the agent
     runs. The sandbox cannot be used afterwards.

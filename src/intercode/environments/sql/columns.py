@@ -41,7 +41,7 @@ def fixes_column_order(query: str) -> bool:
 
 
 def find_columns(
-    agent: Sequence[NormalRow], gold: Sequence[NormalRow], *, extra: bool = False
+    agent: Sequence[NormalRow], gold: Sequence[NormalRow], *, extra: bool
 ) -> Iterator[tuple[int, ...]]:
     """Yield the ways to choose columns of the agent so that its rows are the gold's, in any order
     of rows: for each column of the gold the position of the agent's.

@@ -38,7 +38,6 @@ from intercode.core.types import Dataset, to_jsonable
 from intercode.evaluation.evaluate.plan import Plan, make_plan
 from intercode.evaluation.evaluate.run import run_and_close
 from intercode.evaluation.evaluate.run_directory import safe_file_name
-from intercode.models import Model
 
 OPTION_TABLES = ("agent_options", "model_options", "env_options")
 SOME_RUNS_HINT = """\
@@ -111,7 +110,6 @@ def read_grid(values: Mapping[str, Any], out: Path, where: str = "the settings")
 def run_grid(
     grid: Grid,
     *,
-    model: Model | None = None,
     quiet: bool = False,
     log: Callable[[str], None] = lambda _: None,
     on_dataset: Callable[[Dataset], None] = lambda _: None,
@@ -129,7 +127,7 @@ def run_grid(
             datasets.add(dataset.name)
             on_dataset(dataset)
 
-    plans = make_plans(grid, model)
+    plans = make_plans(grid)
     _require_playable(plans)
     grid.out.mkdir(parents=True, exist_ok=True)
     (grid.out / README_FILE).write_text(_readme_text(grid), encoding="utf-8")
@@ -143,17 +141,15 @@ def run_grid(
     return results
 
 
-def make_plans(
-    grid: Grid, model: Model | None = None, *, needs_key: bool = True
-) -> list[tuple[Cell, Plan | InterCodeError]]:
+def make_plans(grid: Grid, *, needs_key: bool = True) -> list[tuple[Cell, Plan | InterCodeError]]:
     """Return the plan of each cell, or the error for which it cannot be played.
 
-    ``model`` and ``needs_key`` are those of ``make_plan``.
+    ``needs_key`` is that of ``make_plan``.
     """
     plans: list[tuple[Cell, Plan | InterCodeError]] = []
     for cell in grid.cells:
         try:
-            plans.append((cell, make_plan(cell.config, model, needs_key=needs_key)))
+            plans.append((cell, make_plan(cell.config, needs_key=needs_key)))
         except InterCodeError as e:
             plans.append((cell, e))
     return plans

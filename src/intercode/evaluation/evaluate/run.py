@@ -227,7 +227,7 @@ def run_plan(
 def run_and_close(
     plan: Plan,
     *,
-    quiet: bool = False,
+    quiet: bool,
     label: str = "",
     interrupted: threading.Event | None = None,
 ) -> Path:

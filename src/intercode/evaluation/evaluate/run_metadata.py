@@ -60,7 +60,7 @@ def run_metadata(
     env: InterCodeEnv,
     agent: Agent,
     model: Model | None,
-    given_agent: object = None,
+    given_agent: object,
 ) -> dict[str, Any]:
     """Return the metadata of a run: that of its environment, its agent and its model.
 

@@ -41,7 +41,7 @@ def require_sandboxes(plan: Plan) -> str:
     return describe_choice(kind)
 
 
-def with_remedy(error: SandboxError, kind: str = "auto") -> SandboxUnavailableError:
+def with_remedy(error: SandboxError, kind: str) -> SandboxUnavailableError:
     """Return an error with the least change of this machine that would give sandboxes of a kind.
 
     A remedy for the cache comes first, because every tier needs the cache.

@@ -64,8 +64,8 @@ def play_program(
     agent: ProgramAgent,
     env: Environment,
     *,
-    max_turns: int | None = None,
-    tracker: EpisodeTracker | None = None,
+    max_turns: int | None,
+    tracker: EpisodeTracker | None,
 ) -> tuple[list[Step], EndReason, ActionError | None]:
     """Play a running episode with a program. Return its steps, why it ended, and the exception that
     the program has caused, if that ended it.

@@ -22,7 +22,7 @@ from intercode.results.explanation import Comparison, Explanation
 from intercode.results.statistics.metrics import is_failed
 
 
-def explain(episode: Trajectory, options: ReplayOptions | None = None) -> Explanation:
+def explain(episode: Trajectory) -> Explanation:
     """Return what was expected in an episode and what its actions left, from the gold and the
     actions, which both run again in sandboxes of their own.
 
@@ -31,7 +31,7 @@ def explain(episode: Trajectory, options: ReplayOptions | None = None) -> Explan
     """
     if is_failed(episode):
         raise UsageError(f"{episode.task} ended in an error: there is no answer to compare")
-    with open_recorded_env(episode, options or ReplayOptions()) as env:
+    with open_recorded_env(episode, ReplayOptions()) as env:
         play_again(env, episode)
         score, agent, gold = env.score_with_states()
         notes = tuple(_notes(env, episode, score.value))

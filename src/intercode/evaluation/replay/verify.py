@@ -7,7 +7,7 @@ import json
 import random
 import secrets
 import tempfile
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -60,16 +60,14 @@ def verify(
     *,
     sample: int | None = DEFAULT_SAMPLE,
     seed: int | None = None,
-    progress: Callable[[int, int], None] = lambda *_: None,
 ) -> Verdict:
     """Check a bundle, and execute a random sample of its episodes again.
 
     ``sample`` is the number of episodes (None: all). The default ``seed`` is random, so that the
     creator of the bundle cannot predict the sample; the ``seed`` of an earlier verification selects
-    the same episodes. ``progress`` is called with the numbers of finished and of all episodes.
-    Raises DataError if the bundle was changed, or was recorded with another version of the dataset
-    or of the scoring. Raises UsageError for settings that a record may not choose (see
-    record_safety.py).
+    the same episodes. Raises DataError if the bundle was changed, or was recorded with another
+    version of the dataset or of the scoring. Raises UsageError for settings that a record may not
+    choose (see record_safety.py).
     """
     bundle = read_bundle(path)
     seed = secrets.randbelow(1 << 32) if seed is None else seed
@@ -85,7 +83,7 @@ def verify(
         trajectories.write_run_metadata(run, bundle.metadata)
         for episode in chosen:
             trajectories.append_trajectory(run / trajectories.TRAJECTORIES_FILE, episode)
-        (report,) = log_replay.replay_logs([run], options, progress)
+        (report,) = log_replay.replay_logs([run], options)
     first = report.native_mismatches[0] if report.native_mismatches else None
     return Verdict(bundle, report, seed, notes, first)
 

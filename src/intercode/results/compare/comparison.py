@@ -134,9 +134,7 @@ def open_side(letter: str, path: Path) -> Side:
     return Side(letter, path, result_sets[0])
 
 
-def check_conditions(
-    first: Side, second: Side, allow_mismatch: Sequence[str] = ()
-) -> list[Mismatch]:
+def check_conditions(first: Side, second: Side, allow_mismatch: Sequence[str]) -> list[Mismatch]:
     """Return the conditions that differ, all of which ``allow_mismatch`` names.
 
     Raises UsageError for another difference, with the option that allows it, and for two

@@ -175,9 +175,7 @@ def dump_script(token: str, quiet: bool) -> str:
     return f"builtin :\n{{ {commands} builtin : __status; }} >&- 2>&-\n"
 
 
-def parse_dump(
-    output: str, token: str, options: frozenset[str] | None = None
-) -> tuple[str, str] | None:
+def parse_dump(output: str, token: str, options: frozenset[str] | None) -> tuple[str, str] | None:
     """Return a state and its DEBUG trap, which is not in the state, or None for other output.
 
     ``options``: those of the shell, if a fork wrote the output, for which bash resets some.
@@ -198,7 +196,7 @@ def parse_dump(
     return text + traps.replace(debug_trap, "", 1), debug_trap
 
 
-def report_script(token: str, quiet: bool, retained: bool = False) -> str:
+def report_script(token: str, quiet: bool, retained: bool) -> str:
     """Return a script that reports the exit status, the options and the directory.
     ``retained``: and what ``RETAIN_SCRIPT`` retained."""
     if quiet:
@@ -242,7 +240,7 @@ def quiet_assignment(name: str, value: int) -> str:
     return _NOTHING.format(words=f"$(({name}={value}))", to="-")
 
 
-def status_script(status: int, quiet: bool, last: str = "__status") -> str:
+def status_script(status: int, quiet: bool, last: str) -> str:
     """Return a script that sets ``$?``, which is 0 before a quiet one, and ``$_``.
 
     Only a simple command or a subshell can give another status than 0 and 1, so a quiet script for

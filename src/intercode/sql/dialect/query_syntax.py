@@ -14,7 +14,7 @@ _JOINS = word_set("JOIN INNER CROSS LEFT RIGHT NATURAL STRAIGHT_JOIN")
 _WRITE_OPTIONS = ("LOW_PRIORITY", "DELAYED", "HIGH_PRIORITY", "QUICK", "IGNORE")
 
 
-def unexpected_position(text: str, ignore_space: bool = False) -> int | None:
+def unexpected_position(text: str, ignore_space: bool) -> int | None:
     """Return where MySQL stops reading a statement. None: the grammar here finds nothing wrong, or
     does not hold statements of this kind."""
     reader = _QuerySyntax(text, ignore_space)

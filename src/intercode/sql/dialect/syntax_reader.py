@@ -123,12 +123,11 @@ class SyntaxReader:
         self._at += 1
         return True
 
-    def is_name(self, n: int = 0) -> bool:
-        """Return whether a lexeme can be a name."""
-        lexeme = self.ahead(n)
-        if lexeme.kind == "quoted":
+    def is_name(self) -> bool:
+        """Return whether the next lexeme can be a name."""
+        if self.next.kind == "quoted":
             return True
-        return lexeme.kind == "word" and lexeme.word not in RESERVED_WORDS
+        return self.next.kind == "word" and self.next.word not in RESERVED_WORDS
 
     def name(self) -> None:
         """Move behind a name."""

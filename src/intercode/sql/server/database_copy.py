@@ -72,9 +72,7 @@ def copy_script(admin: ServerConnection, source: str) -> CopyScript:
     return tuple(steps)
 
 
-def copy_database(
-    admin: ServerConnection, steps: CopyScript, target: str, definer: str = ""
-) -> None:
+def copy_database(admin: ServerConnection, steps: CopyScript, target: str, definer: str) -> None:
     """Create a database from a script. ``definer`` becomes the definer of its views and
     routines."""
     admin.query(f"DROP DATABASE IF EXISTS `{target}`")

@@ -83,7 +83,7 @@ def write_tasks(
 
 
 def task_files(
-    dataset: Dataset, task: Task, base: str | None = None, expected: ExpectedOutput | None = None
+    dataset: Dataset, task: Task, base: str | None, expected: ExpectedOutput | None
 ) -> Files:
     """Return the files of one task's directory. Raises UsageError for a task that cannot be
     expressed in this form."""

@@ -80,9 +80,7 @@ def _read_key(reader: TokenReader, table: Table, name: str, unique: bool, kind: 
     return read_key_parts(reader, table, name, unique, kind)
 
 
-def read_key_parts(
-    reader: TokenReader, table: Table, name: str, unique: bool, kind: str = ""
-) -> Table:
+def read_key_parts(reader: TokenReader, table: Table, name: str, unique: bool, kind: str) -> Table:
     """Read the columns and options of a key. Return the table with it. A key over an expression is
     left out: it would change the speed of queries only."""
     _skip_key_options(reader)

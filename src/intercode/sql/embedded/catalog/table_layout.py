@@ -12,7 +12,7 @@ from intercode.sql.embedded.catalog.catalog import Column, Table, quote_identifi
 _SQLITE_TYPES = {"int": "INTEGER", "year": "INTEGER", "bytes": "BLOB"}
 
 
-def store_in_key_order(connection: sqlite3.Connection, table: Table, schema: str = "") -> Table:
+def store_in_key_order(connection: sqlite3.Connection, table: Table, schema: str) -> Table:
     """Move the rows of ``raw <name>`` into the table in the order of the primary key, and create
     its indexes.
 
@@ -86,7 +86,7 @@ def _with_nocase_level(connection: sqlite3.Connection, raw: str, column: Column)
     return replace(column, type=replace(column.type, plain=plain))
 
 
-def create_table_sql(table: Table, schema: str = "") -> str:
+def create_table_sql(table: Table, schema: str) -> str:
     """Return SQLite's statement that creates the table."""
     key = table.rowid_key
     lines = []
@@ -98,7 +98,7 @@ def create_table_sql(table: Table, schema: str = "") -> str:
     return f"CREATE TABLE {schema}{quote_identifier(table.name)} ({', '.join(lines)})"
 
 
-def create_index_sql(table: Table, schema: str = "") -> list[str]:
+def create_index_sql(table: Table, schema: str) -> list[str]:
     """Return SQLite's statements that create the table's indexes."""
     out = []
     for index in table.indexes:

@@ -73,7 +73,7 @@ def _table(found: dict[str, Any], session: SessionContext) -> tuple[str, Table]:
     return database, table
 
 
-def _filter_rows(rows: Rows, found: dict[str, Any], column: int = 0) -> Rows:
+def _filter_rows(rows: Rows, found: dict[str, Any]) -> Rows:
     if found.get("where"):
         condition = re.fullmatch(
             r"`?(\w+)`?\s*(=|LIKE)\s*('[^']*'|\"[^\"]*\")", found["where"].strip(), re.I
@@ -89,7 +89,7 @@ def _filter_rows(rows: Rows, found: dict[str, Any], column: int = 0) -> Rows:
         pattern = found["like"][1:-1]
     else:
         return rows
-    return [r for r in rows if like(str(r[column]), pattern, "\\", "general")]
+    return [r for r in rows if like(str(r[0]), pattern, "\\", "general")]
 
 
 def _databases(found: dict[str, Any], session: SessionContext) -> Rows:

@@ -46,7 +46,7 @@ def _bytes_as_characters(value: Any) -> Any:
     return value.encode().decode("latin-1") if isinstance(value, str) else value
 
 
-def wrap_function(function: ScalarFunction, accepts_null: bool = False) -> ScalarFunction:
+def wrap_function(function: ScalarFunction, accepts_null: bool) -> ScalarFunction:
     """Wrap a function for SQLite.
 
     The wrapper stores a StatementError for the session. Unless the function ``accepts_null``, the
