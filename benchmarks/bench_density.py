@@ -25,10 +25,10 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "tests"))
 import intercode
 from intercode import datasets
 from intercode.core.errors import UsageError
-from intercode.core.paths import cache_root
 from intercode.environments.base.env import InterCodeEnv
 from intercode.results.report import render
 from intercode.results.tables import Table
+from intercode.sandbox.host.paths import cache_root
 from support import traces
 
 _DESCRIPTORS = 12  # maximum per environment

@@ -194,9 +194,9 @@ def resets(figures: Figures, _args: argparse.Namespace) -> Iterator[None]:
 
 def changes(figures: Figures, _args: argparse.Namespace) -> Iterator[None]:
     """Time the search for changed files in a sandbox with 20,000 files in 200 directories."""
-    from intercode.core.paths import cache_root
     from intercode.core.types import LayerSpec
     from intercode.sandbox import SandboxSpec, images, open_sandbox
+    from intercode.sandbox.host.paths import cache_root
 
     home = Path(tempfile.mkdtemp(prefix="bench-", dir=cache_root()))
     try:

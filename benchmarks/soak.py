@@ -30,10 +30,10 @@ sys.path.insert(0, str(Path(__file__).resolve().parent))
 from soak_episodes import COUNTED, play, tasks
 from soak_plot import plot
 
-from intercode.core.paths import cache_root
 from intercode.evaluation.check.dataset import check
 from intercode.results.report import render
 from intercode.results.tables import Table
+from intercode.sandbox.host.paths import cache_root
 from support import traces
 
 Sample = dict[str, float]

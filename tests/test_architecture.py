@@ -245,7 +245,7 @@ def test_imports_are_read_in_every_form() -> None:
     """Relative and absolute imports, and imports inside functions."""
     runtime = "intercode.sandbox.supervisor.runtime"
     assert f"{runtime}.protocol" in set(imports(f"{runtime}.launcher"))
-    assert "intercode.core.registry" in set(imports("intercode.sandbox.back_ends"))
+    assert "intercode.sandbox.registry" in set(imports("intercode.sandbox.back_ends"))
 
 
 def test_texts_are_read_in_every_form() -> None:

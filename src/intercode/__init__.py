@@ -50,9 +50,9 @@ if sys.argv:
 
 from typing import TYPE_CHECKING
 
-from intercode.core.lazy import lazy_imports
 from intercode.core.version import __version__
 from intercode.environments import make, register
+from intercode.sandbox.lazy import lazy_imports
 
 if TYPE_CHECKING:
     from intercode.environments.base.pool import Pool

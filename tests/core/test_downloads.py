@@ -13,9 +13,9 @@ from pathlib import Path
 import pytest
 from yarl import URL
 
-from intercode.core import http
 from intercode.core.errors import ConfigError, DataError
-from intercode.core.http import ConnectError, HttpClient, HttpError, Response, TooLongError
+from intercode.sandbox import http
+from intercode.sandbox.http import ConnectError, HttpClient, HttpError, Response, TooLongError
 from support.certificates import certificate
 from support.faulty_endpoint import FaultyEndpoint, hang, reset, short_body, status
 

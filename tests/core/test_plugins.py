@@ -8,11 +8,11 @@ from pathlib import Path
 
 import pytest
 
-from intercode.core import plugins
 from intercode.core.errors import UnknownNameError, UsageError
-from intercode.core.plugins import Plugin
-from intercode.core.registry import OWN_DISTRIBUTION, Registry
 from intercode.datasets import load
+from intercode.sandbox import plugins
+from intercode.sandbox.plugins import Plugin
+from intercode.sandbox.registry import OWN_DISTRIBUTION, Registry
 from support.wheels import venv_with, wheel
 
 MODULE = '''\

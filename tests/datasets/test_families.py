@@ -13,9 +13,7 @@ from pathlib import Path
 import pytest
 
 from intercode import datasets
-from intercode.core import plugins
 from intercode.core.errors import UnknownNameError, UsageError
-from intercode.core.plugins import Plugin
 from intercode.core.types import Task, tree_digest
 from intercode.datasets.families.choices import Choices
 from intercode.datasets.families.family import (
@@ -28,6 +26,8 @@ from intercode.datasets.families.family import (
 )
 from intercode.datasets.families.file_tree import FileTree
 from intercode.datasets.families.selection import select_families
+from intercode.sandbox import plugins
+from intercode.sandbox.plugins import Plugin
 from intercode.sql.embedded import EmbeddedEngine
 
 FROZEN = {

@@ -13,11 +13,11 @@ import pytest
 
 from intercode.cli import main
 from intercode.core.errors import DataError, InfrastructureError, UnknownNameError, UsageError
-from intercode.core.http import ConnectError
 from intercode.datasets import fetch as fetching
 from intercode.datasets import load
 from intercode.datasets.fetch import fetch
 from intercode.datasets.pins import Pin, PinnedFile, load_pins
+from intercode.sandbox.http import ConnectError
 from support.fake_clock import FakeClock
 
 SCRIPT = "docker/bash_scripts/setup_nl2b_fs_1.sh"

@@ -14,7 +14,6 @@ import intercode
 from intercode import datasets
 from intercode.cli import main
 from intercode.core.errors import DataError, UsageError
-from intercode.core.registry import Registry
 from intercode.datasets.families import family as family_module
 from intercode.evaluation.check.dataset import check
 from intercode.evaluation.check.family_proofs import Proof, ProofReport, prove
@@ -26,6 +25,7 @@ from intercode.evaluation.check.family_tables import (
     tasks_needed,
 )
 from intercode.evaluation.check.task_proofs import BLIND_TRIES
+from intercode.sandbox.registry import Registry
 from support.sandboxes import eventually
 from support.traces import living, started
 

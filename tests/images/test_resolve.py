@@ -10,8 +10,8 @@ from pathlib import Path
 import pytest
 
 from intercode.core.errors import UnknownNameError, UsageError
-from intercode.core.paths import sandbox_uid
 from intercode.core.types import LayerSpec
+from intercode.sandbox.host.paths import sandbox_uid
 from intercode.sandbox.images import resolve, resolve_layer
 from intercode.sandbox.images.recipes import packaged
 

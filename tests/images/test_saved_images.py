@@ -18,7 +18,7 @@ from typing import Any
 import pytest
 
 from intercode.core.errors import DataError, UsageError
-from intercode.core.paths import sandbox_uid
+from intercode.sandbox.host.paths import sandbox_uid
 from intercode.sandbox.images import resolve
 from support.saved_images import (
     Saved,

@@ -25,11 +25,11 @@ import intercode
 from intercode import datasets
 from intercode.agents import open_agent
 from intercode.core.errors import EnvironmentStateError, SandboxLostError, UsageError
-from intercode.core.valid_text import has_surrogates
 from intercode.evaluation.rollout import rollout
 from intercode.integrations.openenv.client import RemoteEnv
 from intercode.integrations.openenv.imports import without_gradio
 from intercode.integrations.openenv.server import CodeAction, ServedEnv
+from intercode.sandbox.valid_text import has_surrogates
 from support.sandboxes import eventually, process_runs
 from support.serving import serving
 from support.snippets import read_snippets

@@ -11,8 +11,8 @@ import threading
 
 import pytest
 
-from intercode.core import event_loop
 from intercode.models import Message, OpenAIModel
+from intercode.sandbox import event_loop
 from support.faulty_endpoint import FaultyEndpoint, hang, ok
 
 ASK: list[Message] = [{"role": "user", "content": "hello"}]

@@ -12,7 +12,6 @@ import pytest
 from intercode.cli import main
 from intercode.core import trajectories
 from intercode.core.types import Dataset, Step, Task
-from intercode.core.valid_text import replace_surrogates
 from intercode.results import report
 from intercode.results.export import export
 from intercode.results.export.bundle.bundle import read_bundle, write_bundle
@@ -21,6 +20,7 @@ from intercode.results.export.harbor.tasks import write_tasks
 from intercode.results.rendering import render
 from intercode.results.safe_text import encode_text, neutralise_formula
 from intercode.results.tables import Table
+from intercode.sandbox.valid_text import replace_surrogates
 from support.talks import run_in, talk
 
 LONE = "a\udc80b \ud800 c"

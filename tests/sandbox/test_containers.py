@@ -15,7 +15,6 @@ from pathlib import Path
 import pytest
 
 from intercode.core.errors import SandboxError, SandboxUnavailableError
-from intercode.core.paths import sandbox_uid
 from intercode.core.types import Layer, LayerSpec
 from intercode.environments.base.layers import task_layer
 from intercode.sandbox import SandboxSpec, images, open_sandbox, tier_of
@@ -31,6 +30,7 @@ from intercode.sandbox.container.container_spec import container_spec
 from intercode.sandbox.container.sandbox import ContainerSandbox
 from intercode.sandbox.contract import BaseSandbox
 from intercode.sandbox.determinism import Determinism
+from intercode.sandbox.host.paths import sandbox_uid
 from intercode.sandbox.tiers.choice import choose_tier
 from support import requirements
 from support.sandboxes import eventually, layer_of

@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from intercode.core.paths import sandbox_uid
 from intercode.sandbox.contract import BaseSandbox, Limits
+from intercode.sandbox.host.paths import sandbox_uid
 from intercode.sandbox.namespace.launcher import Launcher
 from intercode.sandbox.supervisor import root_files
 from support import back_end

@@ -21,10 +21,10 @@ import pytest
 
 from hostile.ordinary import _ID, _drop, _interpreter
 from intercode.core.errors import SandboxError, SandboxUnavailableError, UsageError
-from intercode.core.paths import cache_root
 from intercode.core.types import Image, Layer, LayerSpec, Task
 from intercode.environments.base.absolute_paths import require_relative_paths
 from intercode.sandbox import SandboxSpec, images
+from intercode.sandbox.host.paths import cache_root
 from intercode.sandbox.landlock import guard, layout, tiers
 from intercode.sandbox.landlock.sandbox import LandlockSandbox
 from intercode.sandbox.supervisor import root_files

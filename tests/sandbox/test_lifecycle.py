@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 from intercode.core.errors import SandboxError, SandboxLostError
-from intercode.core.paths import cache_root
+from intercode.sandbox.host.paths import cache_root
 from intercode.sandbox.namespace.launcher import Launcher
 from intercode.sandbox.supervisor.connection import SupervisorConnection
 from intercode.sessions.bash.persistent import BashSession

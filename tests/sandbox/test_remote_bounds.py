@@ -22,7 +22,6 @@ from typing import Any
 import pytest
 from aiohttp import WSMessage, WSMsgType
 
-from intercode.core.clock import SYSTEM_CLOCK, Clock
 from intercode.core.errors import (
     ConfigError,
     SandboxError,
@@ -30,10 +29,11 @@ from intercode.core.errors import (
     SandboxUnavailableError,
     UsageError,
 )
-from intercode.core.paths import cache_root
 from intercode.core.types import Layer
 from intercode.sandbox import Limits, SandboxSpec, resolve_image
+from intercode.sandbox.clock import SYSTEM_CLOCK, Clock
 from intercode.sandbox.contract import BaseSandbox
+from intercode.sandbox.host.paths import cache_root
 from intercode.sandbox.remote import bounds, server, session
 from intercode.sandbox.remote.bounds import Bounds, Client, Store
 from intercode.sandbox.remote.client import RemoteProcess

@@ -13,10 +13,10 @@ from pathlib import Path
 
 import pytest
 
-from intercode.core.paths import sandbox_uid
 from intercode.core.types import Layer
 from intercode.sandbox import SandboxSpec, images
 from intercode.sandbox.determinism import Determinism
+from intercode.sandbox.host.paths import sandbox_uid
 from intercode.sandbox.namespace.launcher import Launcher
 from intercode.sandbox.namespace.sandbox import NamespaceSandbox
 from intercode.sandbox.namespace.tiers import open_strongest

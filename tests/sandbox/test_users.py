@@ -13,8 +13,8 @@ import pytest
 
 from intercode import Sandbox
 from intercode.core.errors import SandboxUnavailableError, UsageError
-from intercode.core.paths import cache_root
 from intercode.sandbox import SandboxPool, SandboxSpec, check_sandbox, images, open_sandbox
+from intercode.sandbox.host.paths import cache_root
 from intercode.sandbox.images.archives.directory import walk_entries
 from intercode.sandbox.images.build import built_images
 from intercode.sandbox.images.build.on_demand import resolve_or_build

@@ -92,7 +92,7 @@ def _browser() -> str:
 
 def _image(name: str) -> Check:
     def check() -> str:
-        from intercode.core.paths import cache_root
+        from intercode.sandbox.host.paths import cache_root
 
         built = cache_root() / "images" / f"{name}.tar"
         return "" if built.is_file() else f"intercode image build {name}"

@@ -16,8 +16,8 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
-from intercode.core.paths import sandbox_uid
 from intercode.sandbox.contract import Limits
+from intercode.sandbox.host.paths import sandbox_uid
 from intercode.sandbox.supervisor import build, programs
 from intercode.sandbox.supervisor.runtime import protocol, seccomp
 from support import back_end, requirements

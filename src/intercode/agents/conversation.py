@@ -9,10 +9,10 @@ from typing import Any, cast
 from intercode.agents.base import check_integer
 from intercode.agents.prompt import clip
 from intercode.core.errors import ConfigError, ModelError, UsageError
-from intercode.core.registry import load_object
 from intercode.core.types import Usage
 from intercode.models.base import Completion, Message, Model, Tool
 from intercode.models.token_count import count_tokens
+from intercode.sandbox.registry import load_object
 
 MAX_SHORTENINGS = 12
 """The number of times a conversation is shortened if an endpoint finds it too long."""

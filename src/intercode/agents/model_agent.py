@@ -30,9 +30,9 @@ from intercode.agents.prompt import (
     load_prompt,
 )
 from intercode.core.errors import BudgetError, ModelError
-from intercode.core.registry import unknown_name_error
 from intercode.core.types import AgentOutput, Brief
 from intercode.models.base import Completion, Message, Model, Tool
+from intercode.sandbox.registry import unknown_name_error
 
 EMPTY_ANSWER = "(empty answer)"
 OBSERVATION_LIMIT = 4000

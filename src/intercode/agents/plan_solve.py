@@ -13,8 +13,8 @@ from intercode.agents.base import Feedback, check_integer
 from intercode.agents.model_agent import ModelAgent
 from intercode.agents.parsing import split_thought
 from intercode.agents.prompt import ObservationLimits
-from intercode.core.lines import split_lines
 from intercode.core.types import AgentOutput, Brief
+from intercode.sandbox.lines import split_lines
 
 
 class PlanSolveAgent(ModelAgent):

@@ -21,7 +21,7 @@ from types import ModuleType
 from intercode import __version__
 from intercode.cli.parser import Parser, ParserExit, add_options
 from intercode.core.errors import InterCodeError, UsageError
-from intercode.core.registry import unknown_name_error
+from intercode.sandbox.registry import unknown_name_error
 
 __all__ = ["COMMANDS", "main"]
 

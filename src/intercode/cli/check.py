@@ -125,11 +125,11 @@ def _check_dataset(args: argparse.Namespace, name: str) -> tuple[dict[str, Any],
 
 
 def _prove_families(args: argparse.Namespace, spec: str) -> tuple[dict[str, Any], bool]:
-    from intercode.core.paths import cache_root
     from intercode.datasets import families
     from intercode.evaluation.check import family_proofs, family_tables
     from intercode.results.export.base import safe_file_name
     from intercode.results.rendering import render
+    from intercode.sandbox.host.paths import cache_root
 
     def show(proof: family_proofs.Proof, done: int, wanted: int) -> None:
         faults = "; ".join(proof.faults) or "sound"

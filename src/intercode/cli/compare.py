@@ -45,11 +45,11 @@ SETTINGS = {"epoch": {"type": _epoch_number}}
 def handle(args: argparse.Namespace) -> int:
     """Print the comparison or the transcripts."""
     from intercode.core.trajectories import README_FILE
-    from intercode.core.valid_text import replace_surrogates
     from intercode.results.compare.comparison import compare_all, open_side
     from intercode.results.compare.comparison_tables import comparison_tables, comparisons_json
     from intercode.results.compare.transcripts import side_by_side
     from intercode.results.rendering import render
+    from intercode.sandbox.valid_text import replace_surrogates
 
     if args.epoch is not None and args.task is None:
         raise UsageError("--epoch needs --task: name the task as well")

@@ -16,7 +16,7 @@ from types import ModuleType
 from typing import Any
 
 from intercode.core.errors import InterCodeError
-from intercode.core.registry import OWN_DISTRIBUTION, Registry, unknown_name_error
+from intercode.sandbox.registry import OWN_DISTRIBUTION, Registry, unknown_name_error
 
 _REGISTRIES = {
     "datasets": "intercode.datasets:datasets",

@@ -13,7 +13,6 @@ from typing import Any
 
 from intercode.cli.output import escape_control
 from intercode.core.errors import UsageError
-from intercode.core.registry import unknown_name_error
 from intercode.core.types import Step, Trajectory, Usage
 from intercode.results.explanation import Comparison, Explanation
 from intercode.results.statistics.metrics import (
@@ -24,6 +23,7 @@ from intercode.results.statistics.metrics import (
     known_usage,
     turn_count,
 )
+from intercode.sandbox.registry import unknown_name_error
 
 COLOURS = {"strong": "1", "dim": "2", "red": "31", "green": "32", "yellow": "33", "blue": "36"}
 _MAX_CHANGES = 10

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from intercode.core.lazy import lazy_imports
+from intercode.sandbox.lazy import lazy_imports
 
 if TYPE_CHECKING:
     from intercode.core import trajectories
@@ -29,7 +29,6 @@ if TYPE_CHECKING:
     )
     from intercode.core.languages import Language
     from intercode.core.logs import load_log
-    from intercode.core.registry import Registry
     from intercode.core.types import (
         AgentOutput,
         Brief,
@@ -49,6 +48,7 @@ if TYPE_CHECKING:
         Trajectory,
         Usage,
     )
+    from intercode.sandbox.registry import Registry
 
 __all__ = [
     "AgentOutput", "Brief", "BudgetError", "ConfigError", "DataError", "DatabaseLostError",

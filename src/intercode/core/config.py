@@ -14,9 +14,9 @@ from pathlib import Path
 from typing import Any
 
 from intercode.core.errors import ConfigError, UsageError
-from intercode.core.lines import split_lines
-from intercode.core.registry import unknown_name_error
 from intercode.core.types import Network, Profile
+from intercode.sandbox.lines import split_lines
+from intercode.sandbox.registry import unknown_name_error
 
 
 @dataclass(frozen=True, slots=True)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import ast
 
-from intercode.core.portability.services import ForkSafeLock
+from intercode.sandbox.host.services import ForkSafeLock
 
 _parse_lock = ForkSafeLock()
 

@@ -11,8 +11,6 @@ from pathlib import Path
 from types import ModuleType
 
 from intercode.core.errors import UnknownNameError, UsageError
-from intercode.core.hidden_files import hide_from_host_image
-from intercode.core.registry import Registry, is_module, load_object
 from intercode.core.types import Dataset
 from intercode.datasets import families, files, hub, preprocess, salt, task_package
 from intercode.datasets.columns import parse_options
@@ -20,6 +18,8 @@ from intercode.datasets.families.family import FAMILIES as _FAMILY_SOURCES
 from intercode.datasets.harbor import task_directory
 from intercode.datasets.pins import load_pins
 from intercode.datasets.swe_bench import rows
+from intercode.sandbox.hidden_files import hide_from_host_image
+from intercode.sandbox.registry import Registry, is_module, load_object
 
 datasets = Registry(
     "dataset",

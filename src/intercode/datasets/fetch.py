@@ -9,9 +9,11 @@ from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 
-from intercode.core.clock import SYSTEM_CLOCK, Clock
 from intercode.core.errors import DataError, InfrastructureError, UsageError
-from intercode.core.http import (
+from intercode.datasets.data_files import fetched_data_root
+from intercode.datasets.pins import Pin, PinnedFile, load_pins
+from intercode.sandbox.clock import SYSTEM_CLOCK, Clock
+from intercode.sandbox.http import (
     HttpClient,
     HttpError,
     Response,
@@ -20,9 +22,7 @@ from intercode.core.http import (
     parse_url,
     retry,
 )
-from intercode.core.registry import unknown_name_error
-from intercode.datasets.data_files import fetched_data_root
-from intercode.datasets.pins import Pin, PinnedFile, load_pins
+from intercode.sandbox.registry import unknown_name_error
 
 MAX_ATTEMPTS = 4
 """Requests for a file before the download fails."""

@@ -12,11 +12,11 @@ from pathlib import Path
 from typing import Any, get_args, get_type_hints
 
 from intercode.core.errors import DataError, UsageError
-from intercode.core.hidden_files import hide_from_host_image
 from intercode.core.types import DatabaseSpec, Dataset, LayerSpec, Task
 from intercode.datasets.columns import Columns
 from intercode.datasets.hidden_tests import program_tests, python_tests
 from intercode.datasets.preprocess import PreprocessHook, prepare_rows
+from intercode.sandbox.hidden_files import hide_from_host_image
 
 SUFFIXES = (".json", ".jsonl", ".csv", ".tsv", ".parquet")
 

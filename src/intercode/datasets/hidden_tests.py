@@ -10,8 +10,8 @@ from functools import lru_cache
 from typing import Any
 
 from intercode.core.errors import DataError
-from intercode.core.lines import split_lines
 from intercode.core.python_syntax import parse_python
+from intercode.sandbox.lines import split_lines
 
 _TEST_KEYS = {"input", "output"}
 

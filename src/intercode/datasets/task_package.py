@@ -12,9 +12,9 @@ from typing import Any
 
 from intercode.core.config import read_toml
 from intercode.core.errors import ConfigError, UsageError
-from intercode.core.registry import is_file_reference, unknown_name_error
 from intercode.core.types import Dataset
 from intercode.datasets import files, preprocess
+from intercode.sandbox.registry import is_file_reference, unknown_name_error
 
 TASK_FILE = "task.toml"
 _KEY_TYPES: dict[str, type] = {

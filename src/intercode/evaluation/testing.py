@@ -5,9 +5,9 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-from intercode.core.checks import require
 from intercode.core.types import Dataset
 from intercode.evaluation.check.dataset import check
+from intercode.sandbox.checks import require
 
 
 def check_dataset(dataset: str | Path | Dataset, **settings: Any) -> None:

@@ -15,10 +15,10 @@ from pathlib import Path
 from typing import Any
 
 from intercode.core.errors import ConfigError
-from intercode.core.paths import cache_root
 from intercode.core.types import Usage
 from intercode.models.base import Completion
 from intercode.models.options import CacheMode
+from intercode.sandbox.host.paths import cache_root
 
 FORMAT_VERSION = 1
 """Raised when the form of a key or an entry changes; older entries are then not found."""

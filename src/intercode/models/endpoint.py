@@ -11,7 +11,6 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Self
 
-from intercode.core import event_loop
 from intercode.core.errors import ModelRefusedError, ModelUnavailableError
 from intercode.models.base import Completion, Message, Model, Tool
 from intercode.models.cache import CompletionCache, cache_key
@@ -21,6 +20,7 @@ from intercode.models.redaction import find_secrets, is_secret_header, redact, r
 from intercode.models.token_count import Calibration, estimate_tokens
 from intercode.models.transport.concurrency import ConcurrencyLimiter, Traffic
 from intercode.models.transport.retry import AttemptError
+from intercode.sandbox import event_loop
 
 
 class DeadlineExceededError(ModelUnavailableError):

@@ -9,9 +9,9 @@ from pathlib import Path
 from typing import Any, Literal, get_args
 
 from intercode.core.errors import ConfigError
-from intercode.core.registry import unknown_name_error
 from intercode.models.redaction import redact
 from intercode.models.transport.retry import RetryPolicy
+from intercode.sandbox.registry import unknown_name_error
 
 CacheMode = Literal["use", "read-only", "refresh", "only"]
 """``use``: read and fill the cache; ``read-only``: read it only; ``refresh``: request every answer

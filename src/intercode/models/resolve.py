@@ -10,13 +10,13 @@ from typing import Any
 from urllib.parse import urlsplit
 
 from intercode.core.errors import ConfigError
-from intercode.core.registry import Registry, is_file_reference, load_object
 from intercode.models.base import Model
 from intercode.models.endpoint import Endpoint
 from intercode.models.options import split_options
 from intercode.models.providers.function import as_model
 from intercode.models.providers.openai import OPENAI_OPTIONS, OpenAIModel
 from intercode.models.providers.scripted import read_script
+from intercode.sandbox.registry import Registry, is_file_reference, load_object
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,11 +8,11 @@ import json
 import textwrap
 from collections.abc import Callable, Sequence
 
-from intercode.core.registry import unknown_name_error
-from intercode.core.valid_text import replace_surrogates
 from intercode.results.latex import render_latex
 from intercode.results.safe_text import neutralise_formula
 from intercode.results.tables import Cell, Table
+from intercode.sandbox.registry import unknown_name_error
+from intercode.sandbox.valid_text import replace_surrogates
 
 TABLE_COLUMN = "table"
 """The first column of CSV: the name of the table that a row is from."""

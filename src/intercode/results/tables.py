@@ -6,8 +6,8 @@ from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 
 from intercode.core.errors import UsageError
-from intercode.core.registry import unknown_name_error
 from intercode.core.types.html import html_table
+from intercode.sandbox.registry import unknown_name_error
 
 Cell = str | int | float | None
 MISSING = "-"

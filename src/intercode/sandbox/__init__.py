@@ -15,7 +15,6 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from intercode.core.lazy import lazy_imports
 from intercode.sandbox.back_ends import (
     SANDBOXES,
     architecture_of,
@@ -32,6 +31,7 @@ from intercode.sandbox.contract import (
     SandboxSpec,
 )
 from intercode.sandbox.determinism import Determinism, resolve_determinism
+from intercode.sandbox.lazy import lazy_imports
 from intercode.sandbox.resource_usage import ResourceUsage
 from intercode.sandbox.streams import Process
 from intercode.sandbox.tiers.choice import strongest_kind

@@ -12,14 +12,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from intercode.core.errors import SandboxUnavailableError
-from intercode.core.registry import (
-    Registry,
-    load_object,
-    portable_reference,
-    unknown_name_error,
-)
 from intercode.core.types import Image
 from intercode.sandbox.contract import BaseSandbox, SandboxSpec
+from intercode.sandbox.registry import Registry, load_object, portable_reference, unknown_name_error
 from intercode.sandbox.tiers.choice import choose_tier, require_linux, strongest_kind
 
 if TYPE_CHECKING:

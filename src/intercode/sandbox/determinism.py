@@ -10,7 +10,7 @@ from dataclasses import dataclass, fields
 from typing import Any, Literal
 
 from intercode.core.errors import ConfigError
-from intercode.core.registry import unknown_name_error
+from intercode.sandbox.registry import unknown_name_error
 
 DEFAULT_CLOCK = "2026-01-01 00:00:00"
 REAL_CLOCK = "real"

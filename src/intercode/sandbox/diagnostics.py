@@ -15,9 +15,9 @@ from intercode.core.errors import (
     SandboxUnavailableError,
     UsageError,
 )
-from intercode.core.paths import cache_remedy, cache_root, sandbox_uid
 from intercode.core.types import Image
 from intercode.sandbox import SandboxSpec, open_sandbox, tier_of
+from intercode.sandbox.host.paths import cache_remedy, cache_root, sandbox_uid
 from intercode.sandbox.supervisor import build, programs
 from intercode.sandbox.supervisor.runtime import seccomp, syscall_numbers
 from intercode.sandbox.tiers.choice import LINUX_HINT

@@ -12,8 +12,8 @@ from functools import partial
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
-from intercode.core.checks import expect_error, require
 from intercode.core.errors import InfrastructureError, MissingCapabilityError
+from intercode.sandbox.checks import expect_error, require
 from intercode.sandbox.contract import SCRIPT_FD, BaseSandbox, Capability, Checkpoint, CopiedFiles
 from intercode.sandbox.users import User, find_user
 

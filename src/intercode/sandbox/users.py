@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any, Protocol
 
 from intercode.core.errors import MissingCapabilityError, UsageError
-from intercode.core.lines import split_lines
+from intercode.sandbox.lines import split_lines
 
 MAX_ID = 65535
 _ROOT_NAMES = ("root", "0")

@@ -9,8 +9,8 @@ from typing import Any, get_args
 
 from intercode.core.config import parse_size
 from intercode.core.errors import UsageError
-from intercode.core.registry import unknown_name_error
 from intercode.core.types import Network
+from intercode.sandbox.registry import unknown_name_error
 
 _MAY_BE_ZERO = ("address_space", "file_size", "output")
 _LEAST_PROCESSES = 5

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from contextlib import closing
 
-from intercode.core.checks import require
+from intercode.sandbox.checks import require
 from intercode.sessions.base import Session
 
 _TIMEOUT = 60.0  # seconds; the code takes milliseconds on an idle machine

@@ -9,7 +9,7 @@ from __future__ import annotations
 from typing import Literal
 
 from intercode.core.errors import UsageError
-from intercode.core.registry import Registry
+from intercode.sandbox.registry import Registry
 from intercode.sql.base import (
     DatabaseSnapshot,
     SqlDeterminism,

@@ -9,9 +9,9 @@ from pathlib import Path
 import pytest
 
 from intercode.core.errors import DataError, SandboxError
-from intercode.core.paths import cache_root, sandbox_uid
 from intercode.evaluation.ray.environment_spec import Artifact
 from intercode.evaluation.ray.transfer import CHUNK_SIZE, ArtifactReceiver, send_artifact
+from intercode.sandbox.host.paths import cache_root, sandbox_uid
 
 MOMENT = 1_700_000_000_123_456_789
 

@@ -11,8 +11,8 @@ from pathlib import Path
 
 import pytest
 
-from intercode.core import http
 from intercode.core.errors import DataError, InfrastructureError, UsageError
+from intercode.sandbox import http
 from intercode.sandbox.images import resolve
 from intercode.sandbox.images.registry import client
 from support.fake_clock import FakeClock

@@ -9,7 +9,7 @@ import sys
 from intercode.cli.image import build_image, inventory
 from intercode.cli.output import log
 from intercode.cli.parser import add_options
-from intercode.core.paths import cache_root
+from intercode.sandbox.host.paths import cache_root
 from intercode.sandbox.images import registry
 from intercode.sandbox.images.build import on_demand
 from intercode.sandbox.images.build.built_images import built_images, delete_built_image

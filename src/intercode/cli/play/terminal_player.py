@@ -14,10 +14,10 @@ from intercode.cli.output import escape_all_but_colours, escape_control
 from intercode.cli.play.input_rules import InputRules, input_rules_for
 from intercode.cli.play.interrupts import InterruptGate
 from intercode.core.errors import InterCodeError
-from intercode.core.lines import split_lines
 from intercode.core.types import AgentOutput, Brief, Score, Step, Trajectory
 from intercode.evaluation.play.interactive_episode import InteractiveEpisode
 from intercode.evaluation.play.player import Choice, Leader, Player
+from intercode.sandbox.lines import split_lines
 
 HELP = """\
   submit    submit: the task is scored and the next one begins

@@ -10,8 +10,8 @@ from pathlib import Path
 
 from intercode.cli.output import log
 from intercode.core.errors import InterCodeError, UsageError
-from intercode.core.registry import unknown_name_error
 from intercode.sandbox import Limits, Sandbox
+from intercode.sandbox.registry import unknown_name_error
 from intercode.sandbox.validation import read_limits
 
 TIMED_OUT, FAILED, NOT_EXECUTABLE, NOT_FOUND = 124, 125, 126, 127

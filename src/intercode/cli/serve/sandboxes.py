@@ -8,8 +8,8 @@ from pathlib import Path
 
 from intercode.cli.serve.address import check_exposure, given_token, host_and_port, listen
 from intercode.core.errors import ConfigError, DataError, UsageError
-from intercode.core.http import is_loopback
 from intercode.sandbox import tier_of
+from intercode.sandbox.http import is_loopback
 from intercode.sandbox.remote.access import Access
 
 _GIB = 1 << 30

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
-from intercode.core.valid_text import replace_surrogates
+from intercode.sandbox.valid_text import replace_surrogates
 
 Rows = tuple[tuple[Any, ...], ...]
 """The rows of an SQL result. Values have the types in which the database returned them."""

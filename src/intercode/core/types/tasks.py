@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any, Literal
 
 from intercode.core.errors import DataError
-from intercode.core.hidden_files import hidden_paths
+from intercode.sandbox.hidden_files import hidden_paths
 
 Profile = Literal["standard", "original"]
 Network = Literal["none", "host"]

@@ -12,17 +12,17 @@ from types import ModuleType
 from typing import TypeVar
 
 from intercode.core.errors import UnknownNameError, UsageError
-from intercode.core.hidden_files import hide_from_host_image
-from intercode.core.paths import cache_root
-from intercode.core.registry import (
+from intercode.core.types import Task
+from intercode.datasets.families.choices import Choices
+from intercode.sandbox.hidden_files import hide_from_host_image
+from intercode.sandbox.host.paths import cache_root
+from intercode.sandbox.registry import (
     OWN_DISTRIBUTION,
     Registry,
     is_module,
     load_module,
     unknown_name_error,
 )
-from intercode.core.types import Task
-from intercode.datasets.families.choices import Choices
 
 T = TypeVar("T")
 DIFFICULTIES = (1, 2, 3, 4, 5)

@@ -19,7 +19,6 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from intercode.core.errors import UsageError
-from intercode.core.registry import unknown_name_error
 from intercode.core.types import Task
 from intercode.datasets.families.family import (
     DIFFICULTIES,
@@ -27,6 +26,7 @@ from intercode.datasets.families.family import (
     Family,
     load_families,
 )
+from intercode.sandbox.registry import unknown_name_error
 
 SCHEME = "families:"
 SPLITS = ("train", "test")

@@ -8,8 +8,8 @@ from functools import cache
 from pathlib import Path
 
 from intercode.core.errors import UsageError
-from intercode.core.lines import split_lines
 from intercode.datasets.files import read_text, require_inside
+from intercode.sandbox.lines import split_lines
 
 _NAME = ".harborignore"
 _PARTS = ("tests", "solution")

@@ -9,8 +9,8 @@ from __future__ import annotations
 import ast
 from collections.abc import Sequence
 
-from intercode.core.lines import split_lines
 from intercode.core.python_syntax import parse_python
+from intercode.sandbox.lines import split_lines
 
 _UNCLEAR = """
     2 4 13 15 16 22 26 31 33 39 43 44 48 50 53 60 64 65 70 73 75 77 81 83 94 99 101 106 109 110

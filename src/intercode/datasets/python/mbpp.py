@@ -10,13 +10,13 @@ from __future__ import annotations
 from typing import Any
 
 from intercode.core.errors import DataError
-from intercode.core.registry import unknown_name_error
 from intercode.core.types import Dataset, Task
 from intercode.datasets import files
 from intercode.datasets.data_files import find_data_file
 from intercode.datasets.hidden_tests import find_entry_point
 from intercode.datasets.python.call_forms import UNCLEAR_TASKS, describe_call_form
 from intercode.datasets.verified import verified_tasks
+from intercode.sandbox.registry import unknown_name_error
 
 IMAGE = "recipe:python"
 SPLITS = {

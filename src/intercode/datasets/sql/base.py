@@ -13,10 +13,10 @@ from functools import lru_cache
 from pathlib import Path
 
 from intercode.core.errors import DataError, UsageError
-from intercode.core.registry import unknown_name_error
 from intercode.core.types import DatabaseSpec, Dataset, Task
 from intercode.datasets import files, verified
 from intercode.datasets.data_files import find_data_file
+from intercode.sandbox.registry import unknown_name_error
 
 SCHEMA = "schema"
 """The subset word with which the prompt lists all tables and columns (the paper's `handicap`)."""

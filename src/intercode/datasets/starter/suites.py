@@ -11,7 +11,6 @@ from pathlib import Path
 from typing import Any
 
 from intercode.core.errors import DataError
-from intercode.core.registry import unknown_name_error
 from intercode.core.types import Dataset, Task, TreeEntry
 from intercode.datasets.bash import starter as bash
 from intercode.datasets.code import starter as code
@@ -19,6 +18,7 @@ from intercode.datasets.ctf import starter as ctf
 from intercode.datasets.python import starter as python
 from intercode.datasets.sql import starter as sql
 from intercode.datasets.starter.file_tree import cached_tree
+from intercode.sandbox.registry import unknown_name_error
 
 _REQUIRED = {"id", "query", "gold", "hardness", "tags"}
 _OPTIONAL = {"also"}

@@ -17,12 +17,12 @@ from typing import Any
 
 from intercode.core.config import read_toml
 from intercode.core.errors import DataError, UsageError
-from intercode.core.registry import unknown_name_error
 from intercode.core.types import Dataset, Task
 from intercode.datasets import files
 from intercode.datasets.columns import parse_options
 from intercode.datasets.data_files import find_data_file
 from intercode.datasets.harbor.separate_verifier import LOCAL_IMAGE
+from intercode.sandbox.registry import unknown_name_error
 
 SCHEME = "swe-bench:"
 DIRECTORY = "/testbed"

@@ -8,10 +8,10 @@ import time
 from pathlib import Path
 
 from intercode.core.errors import DataError
-from intercode.core.paths import cache_root, sandbox_uid
 from intercode.core.types import Image, Layer, LayerSpec, Network
 from intercode.sandbox import images
 from intercode.sandbox.contract import BaseSandbox
+from intercode.sandbox.host.paths import cache_root, sandbox_uid
 from intercode.sandbox.images.build import layer_dates
 from intercode.sandbox.images.build.capture import captured_layer, layer_key
 from intercode.sessions.bash import git_status

@@ -11,9 +11,7 @@ from typing import Any
 from numpy.random import Generator
 
 from intercode import datasets
-from intercode.core import registry
 from intercode.core.errors import UnknownNameError, UsageError
-from intercode.core.registry import unknown_name_error
 from intercode.core.types import Dataset, Task
 from intercode.datasets.families.family import FIRST_EPISODE_SEED
 from intercode.environments import ENVIRONMENTS
@@ -24,7 +22,9 @@ from intercode.environments.base.rewards import (
     check_reward,
     reward_name_of,
 )
+from intercode.sandbox import registry
 from intercode.sandbox.contract import Limits
+from intercode.sandbox.registry import unknown_name_error
 from intercode.sandbox.validation import (
     check_limits,
     check_network,

@@ -9,8 +9,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Literal
 
-from intercode.core.registry import unknown_name_error
 from intercode.core.types import Score
+from intercode.sandbox.registry import unknown_name_error
 
 RewardMode = Literal["final", "per-turn", "delta"]
 REWARD_MODES = ("final", "per-turn", "delta")

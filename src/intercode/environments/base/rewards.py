@@ -16,9 +16,9 @@ from dataclasses import replace
 from typing import Any, Protocol
 
 from intercode.core.errors import UsageError
-from intercode.core.lines import split_lines
-from intercode.core.registry import Registry
 from intercode.core.types import Dataset, Score, State, Task
+from intercode.sandbox.lines import split_lines
+from intercode.sandbox.registry import Registry
 
 RewardFunction = Callable[[Task, State, State], Score]
 

@@ -6,10 +6,10 @@ import json
 from dataclasses import replace
 from typing import Any
 
-from intercode.core.checks import expect_error, require
 from intercode.core.errors import EnvironmentStateError, UsageError
 from intercode.environments.base.env import InterCodeEnv
 from intercode.environments.base.workspaces import SandboxWorkspace
+from intercode.sandbox.checks import expect_error, require
 
 _FORBIDDEN_INFO_KEYS = (
     "gold", "golds", "also", "flag", "solution", "time", "seconds", "date", "pid",

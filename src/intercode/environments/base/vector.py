@@ -24,11 +24,11 @@ from gymnasium.vector.utils import batch_space
 from numpy.typing import NDArray
 
 from intercode.core.errors import InfrastructureError, UsageError
-from intercode.core.registry import unknown_name_error
 from intercode.core.types import Dataset
 from intercode.environments import make
 from intercode.environments.base.env import InterCodeEnv
 from intercode.environments.base.options import check_tasks, check_training, pick_dataset
+from intercode.sandbox.registry import unknown_name_error
 
 MAX_THREADS = 256
 Array = NDArray[Any]

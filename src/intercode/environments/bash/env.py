@@ -8,7 +8,6 @@ from functools import cached_property
 from typing import Any, ClassVar
 
 from intercode.core.errors import GoldError, UsageError
-from intercode.core.registry import unknown_name_error
 from intercode.core.types import Dataset, ExecResult, Layer, State, Task
 from intercode.environments.base import gold_cache
 from intercode.environments.base.sandboxed_env import SandboxedEnv
@@ -22,6 +21,7 @@ from intercode.environments.bash.profiles import (
 )
 from intercode.sandbox import SandboxSpec
 from intercode.sandbox.contract import BaseSandbox
+from intercode.sandbox.registry import unknown_name_error
 from intercode.sessions.base import Session, SessionState
 
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 
-from intercode.core.lines import split_lines
 from intercode.core.types import State, Task
 from intercode.environments.base.progress.sequences import similarity
 from intercode.environments.bash.output_forms import (
@@ -15,6 +14,7 @@ from intercode.environments.bash.output_forms import (
     same_lines,
     same_tree,
 )
+from intercode.sandbox.lines import split_lines
 
 COMPARISONS = {
     "order": "the same lines in the same order",

@@ -8,7 +8,6 @@ from collections.abc import Iterator, Sequence
 from typing import Literal
 
 from intercode.core.errors import GoldError, TooManyChangesError, UsageError
-from intercode.core.lines import split_lines
 from intercode.core.types import TRUNCATED_CHANGES, ExecResult, Image, Layer, Network, State, Task
 from intercode.environments.base import gold_cache
 from intercode.environments.base.diffs.initial_files import changes_of_agent
@@ -18,6 +17,7 @@ from intercode.environments.base.progress.initial_state import read_initial_stat
 from intercode.environments.base.workspaces import EpisodeContext
 from intercode.sandbox import SandboxSpec
 from intercode.sandbox.contract import BaseSandbox
+from intercode.sandbox.lines import split_lines
 from intercode.sessions.base import Session, SessionState
 from intercode.sessions.bash import git_status
 from intercode.sessions.bash.fresh import FreshShellSession

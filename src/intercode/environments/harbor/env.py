@@ -20,6 +20,7 @@ from intercode.environments.base.sandboxed_env import TaskImageEnv
 from intercode.environments.base.snapshots.snapshot import Snapshot
 from intercode.environments.base.workspaces import SandboxWorkspace, closed_on_error
 from intercode.environments.harbor.artifacts import copy_artifacts, run_collect_commands
+from intercode.environments.harbor.entry_point import start_entry_point
 from intercode.environments.harbor.preparation import (
     find_task_user,
     give_directories,
@@ -31,7 +32,6 @@ from intercode.environments.harbor.verifier import run_verifier
 from intercode.sandbox import SandboxSpec, open_sandbox
 from intercode.sandbox.back_ends import has_users
 from intercode.sandbox.contract import BaseSandbox, Limits
-from intercode.sandbox.entry_point import start_entry_point
 from intercode.sandbox.streams import Process
 from intercode.sessions.base import Session, SessionState
 from intercode.sessions.bash.persistent import BashSession

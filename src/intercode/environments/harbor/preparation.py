@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from intercode.core.clock import SYSTEM_CLOCK, Clock
 from intercode.core.errors import MissingCapabilityError, TaskSetupError, UsageError
 from intercode.datasets.harbor.health_check import HealthCheck
 from intercode.datasets.harbor.steps import StepConfig
 from intercode.datasets.harbor.task_directory import SOLUTION, read_files, step_files_directory
+from intercode.sandbox.clock import SYSTEM_CLOCK, Clock
 from intercode.sandbox.contract import BaseSandbox
 from intercode.sandbox.streams import Process
 from intercode.sandbox.users import User, find_user

@@ -9,7 +9,6 @@ from functools import cached_property, partial
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from intercode.core.errors import DataError, GoldError, UsageError
-from intercode.core.paths import cache_root
 from intercode.core.types import Brief, DatabaseSpec, Dataset, ExecResult, State, Task, to_jsonable
 from intercode.environments.base.env import InterCodeEnv
 from intercode.environments.base.snapshots.snapshot import Snapshot
@@ -21,6 +20,7 @@ from intercode.environments.sql.profiles import (
     StandardSqlProfile,
 )
 from intercode.sandbox.determinism import parse_clock, resolve_determinism
+from intercode.sandbox.host.paths import cache_root
 from intercode.sandbox.images.cache.in_use import DATABASE_FOLDERS, mark_in_use
 from intercode.sql import EngineKind, SqlDeterminism, SqlLimits, SqlSession, open_engine
 from intercode.sql.worker.session import GuardedEngine, GuardedSnapshot

@@ -8,7 +8,6 @@ from dataclasses import replace
 from typing import Any, TypeVar
 
 from intercode import datasets
-from intercode.core.clock import SYSTEM_CLOCK, Clock
 from intercode.core.errors import (
     DataError,
     GoldError,
@@ -16,7 +15,6 @@ from intercode.core.errors import (
     TaskError,
     UsageError,
 )
-from intercode.core.registry import Registry
 from intercode.core.types import (
     EMPTY_MAPPING,
     SUCCESS_THRESHOLD,
@@ -42,6 +40,8 @@ from intercode.evaluation.check.sandbox_search import search_sandboxes
 from intercode.evaluation.check.stable_golds import StableGolds
 from intercode.evaluation.check.task_runs import TaskRun, TaskRunner, task_runners
 from intercode.results.short_text import shorten_line
+from intercode.sandbox.clock import SYSTEM_CLOCK, Clock
+from intercode.sandbox.registry import Registry
 
 AUDIT_RULES = Registry(
     "audit rule of environment", {"sql": "intercode.environments.sql.audit:audit_gold"}

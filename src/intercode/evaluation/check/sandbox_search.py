@@ -14,7 +14,6 @@ from contextlib import suppress
 from dataclasses import dataclass
 
 from intercode.core.errors import InfrastructureError, InterCodeError
-from intercode.core.lines import split_lines
 from intercode.core.types import Dataset, Task
 from intercode.environments.base.audit import TaskFinding
 from intercode.environments.base.env import InterCodeEnv
@@ -22,6 +21,7 @@ from intercode.environments.base.sandboxed_env import SandboxedEnv
 from intercode.evaluation.check.findings import SearchCounts
 from intercode.evaluation.check.task_runs import TaskRunner
 from intercode.sandbox.contract import BaseSandbox
+from intercode.sandbox.lines import split_lines
 
 MIN_LINE_LENGTH, MIN_LENGTH = 12, 20
 """The fewest characters of a text's longest line, and of all its lines, to search for it.

@@ -17,10 +17,10 @@ from pathlib import Path
 from typing import Any
 
 from intercode.core.errors import InterCodeError
-from intercode.core.paths import cache_root
 from intercode.core.types import Dataset, Image, LayerSpec, State, Task
 from intercode.environments.base.layers import task_layer
 from intercode.evaluation.check.task_runs import TaskRun, TaskRunner, task_runners
+from intercode.sandbox.host.paths import cache_root
 from intercode.sandbox.images.build import layer_dates
 from intercode.sandbox.images.build.on_demand import resolve_or_build
 

@@ -15,13 +15,13 @@ from pathlib import Path
 from typing import Any
 
 from intercode.core.errors import GoldError, UsageError
-from intercode.core.lines import split_lines
-from intercode.core.registry import unknown_name_error
 from intercode.core.types import Dataset, Score, State, Task
 from intercode.environments import make, setting_names
 from intercode.environments.base.env import InterCodeEnv
 from intercode.environments.base.gold_cache import CachesGolds
 from intercode.environments.base.rewards import RewardFunction, score_states
+from intercode.sandbox.lines import split_lines
+from intercode.sandbox.registry import unknown_name_error
 
 _MAX_LINE = 40  # maximum characters of a differing line in a message
 _SEED = 0

@@ -13,7 +13,6 @@ from typing import Any, Literal, get_args
 
 from intercode.core import trajectories
 from intercode.core.errors import UsageError
-from intercode.core.registry import unknown_name_error
 from intercode.core.types import Trajectory, Usage, to_jsonable
 from intercode.evaluation.evaluate.history import RunHistory
 from intercode.evaluation.evaluate.run_directory import (
@@ -23,6 +22,7 @@ from intercode.evaluation.evaluate.run_directory import (
     read_run_metadata,
 )
 from intercode.evaluation.evaluate.run_state import EpisodeKey, episode_key
+from intercode.sandbox.registry import unknown_name_error
 
 Duplicates = Literal["refuse", "first", "epochs"]
 """What to do with different results for one task and epoch: raise UsageError, take the result of

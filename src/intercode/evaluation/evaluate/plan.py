@@ -21,7 +21,6 @@ from intercode.agents.base import Agent
 from intercode.core import logs, trajectories
 from intercode.core.config import EvalConfig
 from intercode.core.errors import ConfigError, UsageError
-from intercode.core.registry import unknown_name_error
 from intercode.core.types import Dataset, Trajectory
 from intercode.datasets import families, salt
 from intercode.datasets.load_cache import environment_for_options
@@ -40,6 +39,7 @@ from intercode.evaluation.evaluate.task_selection import select_tasks
 from intercode.evaluation.programs.episode import require_one_instruction
 from intercode.evaluation.programs.installation import Installation
 from intercode.models import Model, check_option_names, open_model
+from intercode.sandbox.registry import unknown_name_error
 
 
 @dataclass(frozen=True)

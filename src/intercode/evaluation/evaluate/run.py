@@ -14,7 +14,6 @@ from intercode.agents import AGENTS, Agent, AgentFactory, accepts_parameter, age
 from intercode.agents.given import given_name
 from intercode.core.config import EvalConfig, make_config, max_failed_episodes, task_names
 from intercode.core.errors import BudgetError, TooManyErrorsError, UsageError
-from intercode.core.registry import Registry
 from intercode.core.trajectories import reading
 from intercode.core.types import Usage
 from intercode.environments.base.contract import BranchingEnvironment
@@ -33,6 +32,7 @@ from intercode.evaluation.tracking.trackers import Trackers, open_trackers
 from intercode.models import Model, Traffic
 from intercode.models.providers.function import ModelFunction, as_model
 from intercode.results.run import Run, load_run
+from intercode.sandbox.registry import Registry
 
 LOCAL = "local"
 RUNNERS = Registry(

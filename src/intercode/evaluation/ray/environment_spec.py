@@ -10,13 +10,13 @@ from pathlib import Path
 from typing import Any, Literal
 
 import intercode
-from intercode.core import registry
 from intercode.core.errors import UsageError
-from intercode.core.paths import cache_root, sandbox_uid
 from intercode.core.types import Dataset, Image, Layer, Task
 from intercode.environments import ENVIRONMENTS
 from intercode.environments.base.env import InterCodeEnv
 from intercode.environments.base.sandboxed_env import SandboxedEnv
+from intercode.sandbox import registry
+from intercode.sandbox.host.paths import cache_root, sandbox_uid
 from intercode.sandbox.images.archives.directory import inspect_tree
 from intercode.sandbox.images.cache.trees import file_digest
 

@@ -13,8 +13,8 @@ from pathlib import Path
 from typing import Any
 
 from intercode.core.errors import DataError, SandboxError
-from intercode.core.paths import cache_root, sandbox_uid
 from intercode.evaluation.ray.environment_spec import Artifact
+from intercode.sandbox.host.paths import cache_root, sandbox_uid
 from intercode.sandbox.images.archives import tar
 from intercode.sandbox.images.archives.tree_writer import TreeWriter
 from intercode.sandbox.images.archives.upper_layer_writer import UpperLayerWriter

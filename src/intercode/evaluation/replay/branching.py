@@ -12,7 +12,6 @@ from intercode.agents import open_agent
 from intercode.agents.base import Agent, Feedback
 from intercode.core import logs, trajectories
 from intercode.core.errors import UsageError
-from intercode.core.registry import unknown_name_error
 from intercode.core.types import (
     EMPTY_MAPPING,
     AgentOutput,
@@ -33,6 +32,7 @@ from intercode.evaluation.replay.recorded_environments import (
 )
 from intercode.evaluation.rollout import rollout_branches
 from intercode.models import open_model
+from intercode.sandbox.registry import unknown_name_error
 
 
 @dataclass(frozen=True)

@@ -10,13 +10,13 @@ from typing import Any, Self
 
 from intercode.agents import PROGRAM
 from intercode.core.errors import DataError, UnknownNameError, UsageError
-from intercode.core.registry import unknown_name_error
 from intercode.core.types import AgentOutput, Network, Profile, Step, Trajectory
 from intercode.datasets.load_cache import load_cached
 from intercode.environments import ENVIRONMENTS, setting_names
 from intercode.environments.base.env import InterCodeEnv
 from intercode.environments.base.replay.rules import recorded_environment, replay_rules_for
 from intercode.environments.base.tools.servers import parse_servers
+from intercode.sandbox.registry import unknown_name_error
 
 _OTHER_SOURCES = ("authors", "reference")
 

@@ -6,12 +6,12 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from typing import TypeVar
 
-from intercode.core.registry import Registry
 from intercode.core.types import StepResult, Trajectory
 from intercode.evaluation.evaluate.progress.counts import Progress
 from intercode.evaluation.evaluate.run_state import EpisodeKey
 from intercode.evaluation.tracking.base import EpisodeTracker, RunTracker, TrackedRun
 from intercode.models.base import Completion, Message, Tool
+from intercode.sandbox.registry import Registry
 
 T = TypeVar("T")
 TRACKERS = Registry(

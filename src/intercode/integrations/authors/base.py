@@ -14,7 +14,6 @@ from typing import Any, ClassVar, Self
 import numpy as np
 
 from intercode.core.errors import EnvironmentStateError, UsageError
-from intercode.core.registry import unknown_name_error
 from intercode.core.types import Dataset, ExecResult, Profile, Score, State, Task
 from intercode.environments.base.env import InterCodeEnv
 from intercode.environments.base.rewards import REWARDS, RewardFunction
@@ -26,6 +25,7 @@ from intercode.integrations.authors.data import (
     load_data_file,
     without_setup,
 )
+from intercode.sandbox.registry import unknown_name_error
 
 
 def save_submission(env: IntercodeEnv, folder: str) -> Path:

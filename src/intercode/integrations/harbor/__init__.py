@@ -31,12 +31,12 @@ from intercode.core.errors import (
     UsageError,
 )
 from intercode.core.types import Image, Network
+from intercode.environments.harbor.entry_point import start_entry_point
 from intercode.integrations.failed_commands import status_of_failure
 from intercode.sandbox import AsyncSandbox, Limits, Sandbox, SandboxSpec
 from intercode.sandbox.api.results import shell_status
 from intercode.sandbox.api.user_directories import UserDirectories
 from intercode.sandbox.back_ends import open_with_users, resolve_image, tier_of
-from intercode.sandbox.entry_point import start_entry_point
 from intercode.sandbox.images.build.base_images import BaseImageResolver
 from intercode.sandbox.images.build.on_demand import resolve_or_build
 

@@ -20,7 +20,6 @@ from starlette.responses import JSONResponse
 from starlette.routing import Route
 
 from intercode.core.errors import GoldError, InterCodeError
-from intercode.core.valid_text import replace_surrogates, sendable
 from intercode.environments.base.env import InterCodeEnv
 from intercode.integrations.checked_application import (
     HEALTH_PATH,
@@ -35,6 +34,7 @@ from intercode.integrations.mcp.library import LiveSession, ToolCallError
 from intercode.integrations.mcp.session import EnvironmentSession, ToolResult
 from intercode.integrations.served_sessions import ServedSessions
 from intercode.sandbox.remote.access import Access
+from intercode.sandbox.valid_text import replace_surrogates, sendable
 
 PATH = "/mcp"
 """The path of the address at which clients find the tools."""

@@ -19,7 +19,6 @@ from intercode.core.errors import (
     UsageError,
 )
 from intercode.core.types import to_jsonable
-from intercode.core.valid_text import sendable
 from intercode.environments.base.env import MAX_OBSERVATION_LENGTH, InterCodeEnv
 from intercode.environments.base.options import check_training
 from intercode.integrations.openenv.access import protect
@@ -28,6 +27,7 @@ from intercode.integrations.openenv.snapshots import SNAPSHOTS, ServedSnapshots
 from intercode.integrations.prefixes import Turns, describe_prefix
 from intercode.integrations.served_sessions import ServedSessions
 from intercode.sandbox.remote.access import Access
+from intercode.sandbox.valid_text import sendable
 
 with without_gradio():
     from openenv.core.env_server.http_server import create_app

@@ -19,10 +19,10 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from intercode.core.registry import unknown_name_error
 from intercode.core.types import Dataset
 from intercode.integrations.trl.episode import TrlEnvironment
 from intercode.integrations.trl.rows import dataset_rows
+from intercode.sandbox.registry import unknown_name_error
 
 __all__ = ["BashEnvironment", "CtfEnvironment", "PythonEnvironment", "SqlEnvironment", "rows"]
 

@@ -8,10 +8,10 @@ import inspect
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from typing import Any
 
-from intercode.core import event_loop
 from intercode.core.errors import UsageError
 from intercode.core.types import Usage
 from intercode.models.base import Completion, Message, Model, Tool
+from intercode.sandbox import event_loop
 
 ModelFunction = Callable[..., Any]
 """A function of a list of messages that returns a text, a message or a Completion. It may be

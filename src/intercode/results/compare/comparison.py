@@ -13,7 +13,6 @@ from statistics import fmean
 from typing import Any
 
 from intercode.core.errors import UsageError
-from intercode.core.registry import unknown_name_error
 from intercode.core.types import Trajectory
 from intercode.results.report.result_sets import ResultSet, load_result_sets
 from intercode.results.short_text import shorten_distinct
@@ -32,6 +31,7 @@ from intercode.results.statistics.significance import (
     holm_adjusted,
     paired_success_test,
 )
+from intercode.sandbox.registry import unknown_name_error
 
 CONDITIONS: Mapping[str, tuple[str, ...]] = {
     "subset": ("dataset",),

@@ -9,11 +9,11 @@ from pathlib import Path
 
 from intercode.core import logs
 from intercode.core.errors import UsageError
-from intercode.core.registry import Registry
 from intercode.core.trajectories import trajectory_from_row, trajectory_to_row
 from intercode.core.types import Trajectory
-from intercode.core.valid_text import has_surrogates, replace_surrogates
 from intercode.results.export.base import ExportResult
+from intercode.sandbox.registry import Registry
+from intercode.sandbox.valid_text import has_surrogates, replace_surrogates
 
 __all__ = ["FORMATS", "ExportResult", "export"]
 

@@ -6,7 +6,6 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
-from intercode.core.registry import unknown_name_error
 from intercode.core.types import Trajectory
 from intercode.results.export.base import (
     ExportResult,
@@ -20,6 +19,7 @@ from intercode.results.export.base import (
 )
 from intercode.results.export.tools import offered_tools
 from intercode.results.statistics.metrics import solves
+from intercode.sandbox.registry import unknown_name_error
 
 SELECTIONS = ("success", "turns", "all")
 

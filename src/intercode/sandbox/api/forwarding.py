@@ -16,8 +16,8 @@ from contextlib import suppress
 from typing import Any, Self
 
 from intercode.core.errors import SandboxError, SandboxLostError, UsageError
-from intercode.core.portability.services import ForkSafeLock
 from intercode.sandbox.contract import BaseSandbox
+from intercode.sandbox.host.services import ForkSafeLock
 
 _CHUNK = 1 << 16
 _MAX_CONNECTIONS = 128

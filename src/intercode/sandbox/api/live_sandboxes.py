@@ -20,8 +20,8 @@ from pathlib import Path
 from typing import Any
 
 from intercode.core.errors import SandboxError, UsageError
-from intercode.core.paths import cache_root
 from intercode.sandbox.contract import BaseSandbox
+from intercode.sandbox.host.paths import cache_root
 
 _numbers = count()
 _swept: set[Path] = set()

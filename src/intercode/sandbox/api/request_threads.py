@@ -11,7 +11,7 @@ from collections.abc import Callable
 from concurrent.futures import Future, ThreadPoolExecutor
 from typing import Literal, TypeVar
 
-from intercode.core.portability.services import ForkSafeLock
+from intercode.sandbox.host.services import ForkSafeLock
 
 MAX_THREADS = 8
 """Threads for requests of all sandboxes of this process."""

@@ -15,7 +15,7 @@ import subprocess
 from pathlib import Path
 
 from intercode.core.errors import SandboxError
-from intercode.core.paths import cache_root
+from intercode.sandbox.host.paths import cache_root
 from intercode.sandbox.images.cache.remove_tree import remove_tree
 from intercode.sandbox.supervisor import build, programs
 

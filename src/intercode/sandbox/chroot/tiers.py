@@ -7,10 +7,10 @@ import os
 from pathlib import Path
 
 from intercode.core.errors import ConfigError, SandboxError, SandboxUnavailableError
-from intercode.core.paths import is_initial_user_namespace
 from intercode.core.types import Image
 from intercode.sandbox.chroot.sandbox import TIER, ChrootSandbox
 from intercode.sandbox.contract import SandboxSpec
+from intercode.sandbox.host.paths import is_initial_user_namespace
 from intercode.sandbox.supervisor.root_files import cached_tree
 from intercode.sandbox.tiers.trial import TRIAL_LIMITS
 

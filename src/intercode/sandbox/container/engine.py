@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import IO, Literal
 
 from intercode.core.errors import SandboxError, SandboxUnavailableError
-from intercode.core.lines import split_lines
+from intercode.sandbox.lines import split_lines
 
 EngineName = Literal["docker", "podman"]
 ENGINE_NAMES: tuple[EngineName, ...] = ("docker", "podman")

@@ -21,9 +21,9 @@ from pathlib import Path
 from typing import IO, Any
 
 from intercode.core.errors import SandboxError
-from intercode.core.paths import cache_root, sandbox_uid
 from intercode.sandbox.container.container_spec import ContainerSpec, Tree
 from intercode.sandbox.container.engine import Engine
+from intercode.sandbox.host.paths import cache_root, sandbox_uid
 from intercode.sandbox.layers import write_layer
 
 SANDBOX_REPOSITORY, BASE_REPOSITORY = "localhost/intercode/sandbox", "localhost/intercode/base"

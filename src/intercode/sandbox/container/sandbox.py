@@ -6,12 +6,12 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import Self
 
-from intercode.core.paths import sandbox_uid
 from intercode.sandbox.container import container_pool
 from intercode.sandbox.container.container_spec import ContainerSpec, container_spec
 from intercode.sandbox.container.engine import Engine
 from intercode.sandbox.container.limit_counters import open_control_group
 from intercode.sandbox.contract import Capability, LimitExceeded, SandboxSpec
+from intercode.sandbox.host.paths import sandbox_uid
 from intercode.sandbox.supervisor.scanned_sandbox import ScannedSandbox
 
 

@@ -14,9 +14,9 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 
 from intercode.core.errors import SandboxError
-from intercode.core.paths import cache_root
-from intercode.core.portability.services import ForkSafeLock, run_after_fork
 from intercode.sandbox.contract import SandboxSpec
+from intercode.sandbox.host.paths import cache_root
+from intercode.sandbox.host.services import ForkSafeLock, run_after_fork
 from intercode.sandbox.images.cache.remove_tree import remove_tree
 from intercode.sandbox.landlock import layout
 from intercode.sandbox.supervisor import build, programs, root_files

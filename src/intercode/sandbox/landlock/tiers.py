@@ -9,9 +9,9 @@ from contextlib import suppress
 from pathlib import Path
 
 from intercode.core.errors import ConfigError, SandboxError, SandboxUnavailableError
-from intercode.core.portability.services import ForkSafeLock
 from intercode.core.types import Image
 from intercode.sandbox.contract import SandboxSpec
+from intercode.sandbox.host.services import ForkSafeLock
 from intercode.sandbox.landlock.guard import remove_leftovers
 from intercode.sandbox.landlock.layout import TIER
 from intercode.sandbox.landlock.sandbox import LandlockSandbox

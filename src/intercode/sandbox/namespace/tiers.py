@@ -11,9 +11,9 @@ from dataclasses import replace
 from pathlib import Path
 
 from intercode.core.errors import SandboxError, SandboxUnavailableError
-from intercode.core.paths import cache_remedy, sandbox_uid
 from intercode.core.types import Image
 from intercode.sandbox.contract import SandboxSpec
+from intercode.sandbox.host.paths import cache_remedy, sandbox_uid
 from intercode.sandbox.namespace.launcher import Launcher
 from intercode.sandbox.namespace.sandbox import NamespaceSandbox
 from intercode.sandbox.tiers.remedies import CGROUPS_HINT

@@ -12,10 +12,10 @@ from pathlib import Path
 from threading import Lock
 
 from intercode.core.errors import DataError, SandboxError, UsageError
-from intercode.core.paths import cache_root, sandbox_uid
 from intercode.core.types import Image, Layer, LayerSpec
 from intercode.sandbox import images
 from intercode.sandbox.contract import SandboxSpec
+from intercode.sandbox.host.paths import cache_root, sandbox_uid
 from intercode.sandbox.images.archives.streams import is_compressed
 from intercode.sandbox.images.archives.tar import refuse_sparse_entries
 from intercode.sandbox.images.build.capture import layer_key

@@ -29,8 +29,8 @@ from intercode.core.errors import (
     SandboxLostError,
     SandboxUnavailableError,
 )
-from intercode.core.http import is_loopback
-from intercode.core.portability.services import ForkSafeLock
+from intercode.sandbox.host.services import ForkSafeLock
+from intercode.sandbox.http import is_loopback
 from intercode.sandbox.remote.protocol import (
     MAX_FRAME,
     MAX_HEADER,

@@ -27,10 +27,10 @@ from intercode.core.errors import (
     TooManyChangesError,
     UsageError,
 )
-from intercode.core.paths import cache_root
 from intercode.core.types import FileEntry, Image, Layer, Network
 from intercode.sandbox.contract import Limits, SandboxSpec
 from intercode.sandbox.determinism import determinism_from_settings
+from intercode.sandbox.host.paths import cache_root
 
 VERSION = 1
 PATH = "/sandboxes"

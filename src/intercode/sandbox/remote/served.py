@@ -13,17 +13,17 @@ from io import FileIO
 from pathlib import Path
 from typing import Any
 
-from intercode.core.clock import SYSTEM_CLOCK, Clock
 from intercode.core.errors import (
     SandboxError,
     SandboxLostError,
     SandboxUnavailableError,
     UsageError,
 )
-from intercode.core.paths import sandbox_uid
 from intercode.core.types import Layer
 from intercode.sandbox import open_sandbox
+from intercode.sandbox.clock import SYSTEM_CLOCK, Clock
 from intercode.sandbox.contract import SCRIPT_FD, BaseSandbox, Checkpoint, CopiedFiles, SandboxSpec
+from intercode.sandbox.host.paths import sandbox_uid
 from intercode.sandbox.images.build.steps import cached_step
 from intercode.sandbox.images.cache.staging import staged_upper_layer
 from intercode.sandbox.remote.bounds import Bounds, Client, tree_size

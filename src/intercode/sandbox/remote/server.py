@@ -10,7 +10,7 @@ from contextlib import suppress
 from aiohttp import WSCloseCode, web
 
 from intercode.core.errors import UsageError
-from intercode.core.paths import cache_root
+from intercode.sandbox.host.paths import cache_root
 from intercode.sandbox.images.cache.remove_tree import remove_tree
 from intercode.sandbox.images.cache.staging import abandoned_directories, staging_directory
 from intercode.sandbox.remote.access import Access

@@ -13,7 +13,6 @@ from typing import Any, TypeVar
 
 from aiohttp import WSMsgType, web
 
-from intercode.core.clock import SYSTEM_CLOCK, Clock
 from intercode.core.errors import (
     InterCodeError,
     SandboxLostError,
@@ -21,6 +20,7 @@ from intercode.core.errors import (
     UsageError,
 )
 from intercode.sandbox import open_sandbox, tier_of
+from intercode.sandbox.clock import SYSTEM_CLOCK, Clock
 from intercode.sandbox.contract import BaseSandbox, SandboxSpec
 from intercode.sandbox.images.cache.staging import staged_upper_layer
 from intercode.sandbox.remote.bounds import Bounds, Client, Store, captured_key

@@ -13,9 +13,9 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
-from intercode.core.paths import cache_root, sandbox_uid
 from intercode.sandbox.contract import STANDARD_PATH, SandboxSpec
 from intercode.sandbox.determinism import RANDOM_FILE, Determinism
+from intercode.sandbox.host.paths import cache_root, sandbox_uid
 from intercode.sandbox.host_settings import HostSettings, read_settings
 from intercode.sandbox.supervisor import clock
 

@@ -9,8 +9,8 @@ from pathlib import Path
 from typing import Self, TypeVar
 
 from intercode.core.errors import SandboxError, TooManyChangesError
-from intercode.core.paths import sandbox_uid
 from intercode.sandbox.contract import BaseSandbox, LimitExceeded
+from intercode.sandbox.host.paths import sandbox_uid
 from intercode.sandbox.supervisor.client import SupervisedSandbox, refusal_error
 from intercode.sandbox.supervisor.connection import READ_SECONDS, SupervisorConnection
 from intercode.sandbox.supervisor.process_table import unblock_supervisor

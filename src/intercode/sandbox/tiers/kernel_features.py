@@ -12,7 +12,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from intercode.core.errors import ConfigError
-from intercode.core.paths import cache_root, sandbox_uid
+from intercode.sandbox.host.paths import cache_root, sandbox_uid
 from intercode.sandbox.supervisor import runtime
 from intercode.sandbox.tiers.finding import Finding
 from intercode.sandbox.tiers.platforms import detect_confinement

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from intercode.core.errors import SandboxUnavailableError
-from intercode.core.paths import is_initial_user_namespace
+from intercode.sandbox.host.paths import is_initial_user_namespace
 from intercode.sandbox.supervisor import build, programs
 from intercode.sandbox.tiers.platforms import TITLES, Platform, detect_confinement, detect_platforms
 from intercode.sandbox.tiers.tier_table import TIERS

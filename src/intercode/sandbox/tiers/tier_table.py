@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from intercode.core.registry import load_object
+from intercode.sandbox.registry import load_object
 
 
 @dataclass(frozen=True, slots=True)

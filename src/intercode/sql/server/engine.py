@@ -10,8 +10,8 @@ from pathlib import Path
 from typing import Any
 
 from intercode.core.errors import DataError, UsageError
-from intercode.core.portability.services import ForkSafeLock
 from intercode.core.types import DatabaseSpec
+from intercode.sandbox.host.services import ForkSafeLock
 from intercode.sql.base import SqlLimits
 from intercode.sql.server import dump_loading, private_server
 from intercode.sql.server.connection import Address, ServerConnection, load_connector

@@ -25,8 +25,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from intercode.core.errors import DatabaseLostError, SandboxUnavailableError
-from intercode.core.paths import cache_root
-from intercode.core.portability.files import lock_file
+from intercode.sandbox.host.files import lock_file
+from intercode.sandbox.host.paths import cache_root
 from intercode.sql.dump.reader import dump_digest
 from intercode.sql.server import owner
 from intercode.sql.server.connection import Address

@@ -22,7 +22,7 @@ from contextlib import suppress
 from typing import Any, BinaryIO, NamedTuple, cast
 
 from intercode.core.errors import SandboxUnavailableError
-from intercode.core.portability.services import PASSES_DESCRIPTORS, run_after_fork, start_service
+from intercode.sandbox.host.services import PASSES_DESCRIPTORS, run_after_fork, start_service
 from intercode.sql.base import SqlDeterminism
 
 START_SECONDS = 60.0

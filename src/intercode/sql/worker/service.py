@@ -1,4 +1,4 @@
-"""What the launcher and the workers execute; see ``core.portability.services.start_service``."""
+"""What the launcher and the workers execute; see ``sandbox.host.services.start_service``."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from collections.abc import Callable
 from contextlib import suppress
 from typing import Any
 
-from intercode.core.portability.services import service_channel
+from intercode.sandbox.host.services import service_channel
 from intercode.sql.base import SqlDeterminism
 from intercode.sql.worker.process import Saved, Source, receive, send
 

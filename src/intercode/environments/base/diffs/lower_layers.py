@@ -8,8 +8,8 @@ import stat
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from intercode.core.portability.files import O_CLOEXEC, O_DIRECTORY, O_NOFOLLOW, O_NONBLOCK
 from intercode.core.types import FileEntry
+from intercode.sandbox.host.files import O_CLOEXEC, O_DIRECTORY, O_NOFOLLOW, O_NONBLOCK
 from intercode.sandbox.layers import is_opaque
 
 MAX_FILE_BYTES = 64 << 10

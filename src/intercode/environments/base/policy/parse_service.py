@@ -12,10 +12,10 @@ import socket
 from collections.abc import Callable
 from functools import lru_cache
 
-from intercode.core.portability.services import service_channel
 from intercode.environments.base.policy.parse_process import PARSE_SECONDS
 from intercode.environments.base.policy.policy import Policy, action_parser, read_policy
 from intercode.environments.base.policy.rules import ParsedAction
+from intercode.sandbox.host.services import service_channel
 
 _MEMORY_BYTES = 1 << 30
 

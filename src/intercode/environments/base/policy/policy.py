@@ -12,9 +12,9 @@ from typing import Any, Literal
 
 from intercode.core.config import read_toml
 from intercode.core.errors import ConfigError
-from intercode.core.registry import unknown_name_error
 from intercode.environments.base.policy.parse_process import ParseLimitError, processes
 from intercode.environments.base.policy.rules import KINDS, ParsedAction, Rule, make_rule
+from intercode.sandbox.registry import unknown_name_error
 
 Unparsed = Literal["allow", "refuse"]
 _MESSAGES = {

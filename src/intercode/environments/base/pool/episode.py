@@ -6,12 +6,12 @@ import asyncio
 from collections.abc import Callable
 from typing import Any, Self, TypeVar
 
-from intercode.core.clock import Clock
 from intercode.core.errors import EnvironmentStateError, InfrastructureError
 from intercode.core.types import Score, StepResult
 from intercode.environments.base.contract import BranchingEnvironment
 from intercode.environments.base.env import MAX_OBSERVATION_LENGTH
 from intercode.environments.base.pool.worker_threads import WorkerThreads
+from intercode.sandbox.clock import Clock
 from intercode.sandbox.validation import check_timeout
 
 T = TypeVar("T")

@@ -7,11 +7,11 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any, ClassVar
 
-from intercode.core.registry import Registry
 from intercode.core.types import Score, Step, Trajectory
 from intercode.environments import ENVIRONMENTS
 from intercode.environments.base.env import SUBMIT, InterCodeEnv
 from intercode.environments.base.replay.comparison import StepComparison, difference_cause
+from intercode.sandbox.registry import Registry
 
 REPLAY_RULES = Registry(
     "replay of environment",

@@ -20,13 +20,13 @@ from typing import Any, Union, cast, get_args, get_origin, get_type_hints
 import numpy as np
 
 from intercode.core.errors import DataError, UsageError
-from intercode.core.paths import sandbox_uid
 from intercode.core.trajectories import SCHEMA_VERSION, without_version
 from intercode.core.types import ExecResult, to_jsonable
 from intercode.datasets.files import read_json, require_inside
 from intercode.environments.base.snapshots.snapshot import Snapshot
 from intercode.sandbox import SandboxSpec, open_sandbox
 from intercode.sandbox.contract import BaseSandbox
+from intercode.sandbox.host.paths import sandbox_uid
 from intercode.sandbox.layers import find_forged_mark
 from intercode.sessions.base import SessionState
 from intercode.sessions.python.session import PythonState

@@ -7,7 +7,7 @@ give the same variant on every machine: all choices are digests of both.
 
 from __future__ import annotations
 
-from intercode.core.registry import Registry
+from intercode.sandbox.registry import Registry
 
 VARIANT_MAKERS = Registry(
     "variants of environment",

@@ -14,8 +14,8 @@ from pathlib import Path
 from typing import Any
 
 from intercode.core.errors import DataError
-from intercode.core.paths import cache_root
 from intercode.core.types import DatabaseSpec
+from intercode.sandbox.host.paths import cache_root
 from intercode.sql.dump.literals import parse_insert
 from intercode.sql.dump.reader import read_statements
 from intercode.sql.embedded.catalog.table_statements import DEFAULT_COLLATION, read_create_table

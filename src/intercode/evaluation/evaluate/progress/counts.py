@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 
-from intercode.core.clock import SYSTEM_CLOCK, Clock
 from intercode.core.types import Trajectory, Usage
 from intercode.evaluation.evaluate.run_state import EpisodeKey, EpisodeOutcome
 from intercode.models import Traffic
 from intercode.results.statistics.intervals import Cluster, Estimate, estimate_proportion
+from intercode.sandbox.clock import SYSTEM_CLOCK, Clock
 
 
 @dataclass

@@ -7,8 +7,8 @@ from collections.abc import Sequence
 from html import escape
 from typing import Any, Self
 
-from intercode.core.clock import SYSTEM_CLOCK, Clock
 from intercode.evaluation.evaluate.progress.counts import Progress, format_duration, one_line
+from intercode.sandbox.clock import SYSTEM_CLOCK, Clock
 
 INTERVAL = 0.5
 """Seconds between two updates."""

@@ -22,13 +22,13 @@ from intercode.core.trajectories import (
     without_version,
 )
 from intercode.core.types import Trajectory
-from intercode.core.valid_text import has_surrogates
 from intercode.results.export.bundle.archive import file_digest, read_archive, write_archive
 from intercode.results.export.bundle.validation import parse_object, validate_types
 from intercode.results.statistics import figures
 from intercode.results.statistics.intervals import value_and_bounds
 from intercode.results.statistics.metrics import count_failed, drop_retried_failures, is_solved
 from intercode.results.statistics.samples import all_samples
+from intercode.sandbox.valid_text import has_surrogates
 
 SCHEMA = "intercode-bundle-1"
 MANIFEST = "manifest.json"

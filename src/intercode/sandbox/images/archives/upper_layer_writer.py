@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from intercode.core.errors import DataError
-from intercode.core.paths import sandbox_uid
+from intercode.sandbox.host.paths import sandbox_uid
 from intercode.sandbox.images.archives import layered_writer
 from intercode.sandbox.images.archives.tar import write_entries
 from intercode.sandbox.images.archives.tree_writer import TreeWriter

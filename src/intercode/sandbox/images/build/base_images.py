@@ -10,14 +10,14 @@ from pathlib import Path
 
 from intercode.core.config import read_toml
 from intercode.core.errors import ConfigError, InterCodeError, UsageError
-from intercode.core.paths import cache_root, sandbox_uid
-from intercode.core.registry import suggest_name, unknown_name_error
 from intercode.core.types import Image
+from intercode.sandbox.host.paths import cache_root, sandbox_uid
 from intercode.sandbox.images.cache.trees import cached_tree
 from intercode.sandbox.images.oci import saved_images
 from intercode.sandbox.images.progress import Progress
 from intercode.sandbox.images.recipes import debian
 from intercode.sandbox.images.registry_hosts import is_registry_host
+from intercode.sandbox.registry import suggest_name, unknown_name_error
 
 _SPEC = re.compile(
     r"host|(?:dir|tar|recipe|docker-archive|oci|dockerfile|image|built):.+|registry:.+/.+"

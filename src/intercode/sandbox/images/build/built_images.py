@@ -14,8 +14,8 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 
 from intercode.core.errors import UsageError
-from intercode.core.paths import cache_root
 from intercode.core.types import Image, Layer
+from intercode.sandbox.host.paths import cache_root
 from intercode.sandbox.images.archives.directory import walk_entries
 from intercode.sandbox.images.archives.set_user_id import is_program
 from intercode.sandbox.images.build import steps

@@ -8,7 +8,6 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from intercode.core.errors import DataError, UsageError
-from intercode.core.lines import split_lines
 from intercode.core.types import ExecResult, Image, Network
 from intercode.sandbox import strongest_kind
 from intercode.sandbox.contract import STANDARD_PATH, BaseSandbox, Limits, SandboxSpec
@@ -18,6 +17,7 @@ from intercode.sandbox.images.build.steps import BuildBase
 from intercode.sandbox.images.cache.set_user_id_trees import insert_programs
 from intercode.sandbox.images.progress import Progress
 from intercode.sandbox.images.recipes import apt_sources
+from intercode.sandbox.lines import split_lines
 from intercode.sandbox.supervisor import subordinate_ids
 
 _LIMITS = Limits(

@@ -11,9 +11,9 @@ import shutil
 import time
 from pathlib import Path
 
-from intercode.core.paths import sandbox_uid
-from intercode.core.portability.files import O_CLOEXEC, O_DIRECTORY, lock_file
 from intercode.core.types import Layer
+from intercode.sandbox.host.files import O_CLOEXEC, O_DIRECTORY, lock_file
+from intercode.sandbox.host.paths import sandbox_uid
 from intercode.sandbox.layers import copy_tree
 from intercode.sandbox.remote.references import RemoteLayer
 

@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import IO
 
 from intercode.core.errors import SandboxError
-from intercode.core.paths import cache_root, sandbox_uid
+from intercode.sandbox.host.paths import cache_root, sandbox_uid
 from intercode.sandbox.supervisor import build, programs
 from intercode.sandbox.supervisor.runtime import protocol
 from intercode.sandbox.supervisor.subordinate_ids import PROGRAMS, id_ranges

@@ -12,10 +12,10 @@ from pathlib import Path
 from typing import Literal
 
 from intercode.core.errors import UsageError
-from intercode.core.paths import cache_root, sandbox_uid
 from intercode.core.types import Image, Layer
 from intercode.sandbox.back_ends import open_sandbox
 from intercode.sandbox.contract import SandboxSpec
+from intercode.sandbox.host.paths import cache_root, sandbox_uid
 from intercode.sandbox.images.build.capture import layer_key
 from intercode.sandbox.images.cache.trees import cached_tree
 from intercode.sandbox.tiers.choice import strongest_kind

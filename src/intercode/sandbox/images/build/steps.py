@@ -14,9 +14,9 @@ from functools import cached_property
 from pathlib import Path
 
 from intercode.core.errors import DataError, SandboxError
-from intercode.core.paths import cache_root, sandbox_uid
 from intercode.core.types import Image, Layer
 from intercode.sandbox.contract import SandboxSpec
+from intercode.sandbox.host.paths import cache_root, sandbox_uid
 from intercode.sandbox.images.archives import set_user_id
 from intercode.sandbox.images.archives.tree_writer import TreeWriter
 from intercode.sandbox.images.build.layer_stack import LayerStack

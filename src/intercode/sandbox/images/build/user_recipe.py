@@ -9,7 +9,6 @@ from typing import Any
 
 from intercode.core.config import read_toml
 from intercode.core.errors import ConfigError, DataError, InterCodeError, UsageError
-from intercode.core.registry import unknown_name_error
 from intercode.core.types import Image, Network
 from intercode.sandbox.images.build import built_images, commands, steps
 from intercode.sandbox.images.build.base_images import BaseImageResolver
@@ -24,6 +23,7 @@ from intercode.sandbox.images.dockerfile.copy import (
 )
 from intercode.sandbox.images.progress import Progress
 from intercode.sandbox.images.recipes import debian
+from intercode.sandbox.registry import unknown_name_error
 
 _KEY_TYPES: dict[str, tuple[type, ...]] = {
     "description": (str,), "base": (str,), "date": (str,), "packages": (list,), "files": (dict,),

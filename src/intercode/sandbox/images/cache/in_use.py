@@ -13,8 +13,8 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from intercode.core.portability.files import lock_file
-from intercode.core.portability.services import ForkSafeLock
+from intercode.sandbox.host.files import lock_file
+from intercode.sandbox.host.services import ForkSafeLock
 
 READ_ONLY_ERRNOS = (errno.EACCES, errno.EPERM, errno.EROFS)
 """Errors when writing to a cache that this process may only read."""

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from itertools import chain
 from pathlib import Path
 
-from intercode.core.portability.files import lock_file
+from intercode.sandbox.host.files import lock_file
 from intercode.sandbox.images.cache import records
 from intercode.sandbox.images.cache.in_use import DATABASE_FOLDERS, paths_in_use, usage_lock
 from intercode.sandbox.images.cache.remove_tree import remove_tree

@@ -11,7 +11,7 @@ import stat
 from collections.abc import Iterable
 from pathlib import Path
 
-from intercode.core.paths import cache_root, sandbox_uid
+from intercode.sandbox.host.paths import cache_root, sandbox_uid
 from intercode.sandbox.images.archives.directory import walk_entries
 from intercode.sandbox.images.archives.set_user_id import is_program
 from intercode.sandbox.images.archives.tree_writer import TreeWriter

@@ -11,7 +11,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from intercode.core.errors import DataError
-from intercode.core.portability.files import lock_file
+from intercode.sandbox.host.files import lock_file
 from intercode.sandbox.images.cache.in_use import mark_in_use
 from intercode.sandbox.images.cache.remove_tree import remove_tree
 

@@ -13,9 +13,9 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from intercode.core.errors import DataError
-from intercode.core.paths import cache_root
 from intercode.core.types import Layer, LayerSpec
 from intercode.sandbox import images
+from intercode.sandbox.host.paths import cache_root
 from intercode.sandbox.images.archives import set_user_id
 from intercode.sandbox.images.build import steps
 from intercode.sandbox.images.build.layer_stack import LayerStack

@@ -7,7 +7,7 @@ from collections.abc import Iterable
 from pathlib import Path
 
 from intercode.core.errors import DataError
-from intercode.core.lines import split_lines
+from intercode.sandbox.lines import split_lines
 
 
 class IgnoreRules:

@@ -10,7 +10,6 @@ from functools import partial
 from pathlib import Path
 
 from intercode.core.errors import DataError, UsageError
-from intercode.core.registry import suggest_name
 from intercode.core.types import Layer, Network
 from intercode.sandbox.contract import STANDARD_PATH
 from intercode.sandbox.images.build import commands, steps
@@ -34,6 +33,7 @@ from intercode.sandbox.images.dockerfile.substitution import (
     split_words,
 )
 from intercode.sandbox.images.progress import Progress
+from intercode.sandbox.registry import suggest_name
 
 _SHELL = ("/bin/sh", "-c")
 _SCRIPT = "intercode-script"

@@ -7,8 +7,8 @@ import re
 from dataclasses import dataclass
 
 from intercode.core.errors import DataError
-from intercode.core.lines import split_lines
-from intercode.core.registry import unknown_name_error
+from intercode.sandbox.lines import split_lines
+from intercode.sandbox.registry import unknown_name_error
 
 INSTRUCTIONS = (
     "ADD", "ARG", "CMD", "COPY", "ENTRYPOINT", "ENV", "EXPOSE", "FROM", "HEALTHCHECK", "LABEL",

@@ -9,8 +9,8 @@ from pathlib import Path
 from typing import IO, cast
 
 from intercode.core.errors import DataError
-from intercode.core.paths import sandbox_uid
 from intercode.core.types import Image
+from intercode.sandbox.host.paths import sandbox_uid
 from intercode.sandbox.images.archives import tar
 from intercode.sandbox.images.archives.layered_writer import LayeredWriter
 from intercode.sandbox.images.archives.streams import HashingReader, decompress

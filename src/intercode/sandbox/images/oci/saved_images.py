@@ -8,8 +8,8 @@ from functools import partial
 from pathlib import Path
 
 from intercode.core.errors import UsageError
-from intercode.core.paths import sandbox_uid
 from intercode.core.types import Image
+from intercode.sandbox.host.paths import sandbox_uid
 from intercode.sandbox.images.archives import directory
 from intercode.sandbox.images.cache import records
 from intercode.sandbox.images.cache.trees import cached_tree

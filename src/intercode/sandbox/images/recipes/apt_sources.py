@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from intercode.core.errors import UsageError
-from intercode.core.lines import split_lines
+from intercode.sandbox.lines import split_lines
 
 _SUITE_SUFFIXES = ("", "-updates", "-security")
 """Suffixes of suite names: the release, its updates, its security updates."""

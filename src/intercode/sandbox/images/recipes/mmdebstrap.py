@@ -12,12 +12,12 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from intercode.core.errors import DataError, InfrastructureError, UsageError
-from intercode.core.lines import split_lines
-from intercode.core.paths import cache_root
+from intercode.sandbox.host.paths import cache_root
 from intercode.sandbox.images.cache.trees import file_digest, file_lock
 from intercode.sandbox.images.progress import Progress, ignore_progress, run_with_progress
 from intercode.sandbox.images.recipes import apt_sources, packaged
 from intercode.sandbox.images.recipes.packaged import Recipe, is_pinned
+from intercode.sandbox.lines import split_lines
 
 __all__ = [
     "Recipe",

@@ -11,8 +11,8 @@ from pathlib import Path
 from typing import Any
 
 from intercode.core.errors import ConfigError
-from intercode.core.registry import unknown_name_error
 from intercode.core.types import Image
+from intercode.sandbox.registry import unknown_name_error
 
 _DATE = re.compile(r"\d{8}")
 

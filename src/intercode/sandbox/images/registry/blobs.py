@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import BinaryIO
 
 from intercode.core.errors import DataError
-from intercode.core.http import HttpError, TooLongError, append_rest
+from intercode.sandbox.http import HttpError, TooLongError, append_rest
 from intercode.sandbox.images.cache.trees import file_lock, mark_in_use
 from intercode.sandbox.images.registry.client import RegistryClient
 

@@ -7,7 +7,7 @@ import re
 from dataclasses import dataclass
 
 from intercode.core.errors import UsageError
-from intercode.core.http import is_loopback
+from intercode.sandbox.http import is_loopback
 from intercode.sandbox.images.registry_hosts import is_registry_host
 
 HTTP_REGISTRIES_VARIABLE = "INTERCODE_REGISTRY_HTTP"

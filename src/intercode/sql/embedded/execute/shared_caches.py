@@ -12,9 +12,9 @@ from pathlib import Path
 from typing import Any
 
 from intercode.core.errors import DataError
-from intercode.core.paths import cache_root
-from intercode.core.portability.services import run_after_fork
 from intercode.core.types import ExecResult
+from intercode.sandbox.host.paths import cache_root
+from intercode.sandbox.host.services import run_after_fork
 from intercode.sql.base import SqlLimits
 from intercode.sql.embedded.catalog.built import BuiltDatabases
 from intercode.sql.embedded.catalog.catalog import Catalog

@@ -27,7 +27,7 @@ from typing import Any, Protocol
 import sqlglot.parser
 
 import intercode.sql
-from intercode.core.paths import cache_root
+from intercode.sandbox.host.paths import cache_root
 from intercode.sql.dialect.errors import StatementError
 from intercode.sql.embedded.catalog.types import Type, type_from_json
 from intercode.sql.embedded.catalog.values import result_converter

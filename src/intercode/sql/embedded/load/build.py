@@ -16,7 +16,7 @@ from contextlib import closing, contextmanager
 from pathlib import Path
 
 from intercode.core.errors import DataError
-from intercode.core.paths import cache_root
+from intercode.sandbox.host.paths import cache_root
 from intercode.sql.dump.reader import dump_digest
 from intercode.sql.embedded.catalog.built import BuiltDatabases
 from intercode.sql.embedded.catalog.catalog import from_json, to_json

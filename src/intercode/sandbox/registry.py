@@ -14,10 +14,9 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any
 
-from intercode.core import plugins
 from intercode.core.errors import UnknownNameError, UsageError
-from intercode.core.imports import user_modules
-from intercode.core.plugins import Plugin
+from intercode.sandbox import plugins, user_modules
+from intercode.sandbox.plugins import Plugin
 
 MAX_NAMES_LISTED, NAMES_SHOWN = 40, 10
 """An error message lists all known names, or the first NAMES_SHOWN if there are more than

@@ -8,7 +8,7 @@ from contextlib import suppress
 from pathlib import Path
 
 from intercode.core.errors import ConfigError
-from intercode.core.portability.files import has_user_ids
+from intercode.sandbox.host.files import has_user_ids
 
 ROOT_SANDBOX_UID = 60600
 """The user id of sandboxes that root starts, in a range that Debian and systemd leave free."""
