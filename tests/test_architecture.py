@@ -18,7 +18,7 @@ import intercode
 ROOT = Path(intercode.__file__).parent
 
 ORDER = [
-    "core", "sandbox", "sql", "sessions", "datasets", "models", "agents", "environments",
+    "sandbox", "core", "sql", "sessions", "datasets", "models", "agents", "environments",
     "results", "evaluation", "integrations", "cli",
 ]  # fmt: skip
 """The packages, lowest first: each imports only those before it."""
@@ -27,7 +27,14 @@ FORBIDDEN = {
     ("models", "sql"), ("models", "sessions"), ("models", "datasets"), ("agents", "sandbox"),
     ("agents", "datasets"), ("environments", "agents"), ("environments", "models"),
 }  # fmt: skip
-"""Imports that the order allows but the design forbids."""
+"""Imports that the order allows but the design forbids, of all but SHARED."""
+SHARED = tuple(
+    f"intercode.sandbox.{name}"
+    for name in ("checks", "clock", "errors", "event_loop", "hidden_files", "host", "http", "lazy",
+                 "lines", "plugins", "registry", "sizes", "toml", "types", "user_modules",
+                 "valid_text")
+)  # fmt: skip
+"""What sandboxes are built on, which every package may import: it opens no sandbox."""
 _KINDS = ("sandbox.namespace", "sandbox.container", "sandbox.chroot", "sandbox.landlock")
 SIBLINGS = set(permutations(_KINDS, 2))
 """Folders inside a package that do not import each other."""
@@ -110,6 +117,11 @@ def folder_of(name: str) -> str:
     return ".".join(parts if MODULES[name].name == "__init__.py" else parts[:-1])
 
 
+def is_shared(name: str) -> bool:
+    """Return whether a module, or one that holds it, is in SHARED."""
+    return f"{name}.".startswith(tuple(f"{module}." for module in SHARED))
+
+
 def package_of(name: str) -> str:
     """Return the top-level package of a dotted name of ours; empty for the root."""
     return name.split(".")[1] if "." in name else ""
@@ -129,7 +141,25 @@ def test_a_package_imports_only_lower_packages(package: str) -> None:
                 continue
             rule = f"{name} imports {other}"
             assert ORDER.index(package_of(other)) < ORDER.index(package), rule
-            assert (package, package_of(other)) not in FORBIDDEN, rule
+            assert (package, package_of(other)) not in FORBIDDEN or is_shared(other), rule
+
+
+def test_sandboxes_use_nothing_of_the_product() -> None:
+    """Neither by imports nor by names in texts: ``sandbox`` could be a distribution of its own."""
+    own = [name for name in MODULES if package_of(name) == "sandbox"]
+    used = {(name, other) for name in own for other in (*imports(name), *named_in_texts(name))}
+    assert len(own) > 100
+    assert {
+        (name, other)
+        for name, other in used
+        if other.partition(".")[0] == "intercode" and package_of(other) != "sandbox"
+    } == set()
+
+
+def test_what_every_package_may_import_opens_no_sandbox() -> None:
+    for name in filter(is_shared, MODULES):
+        ours = {other for other in imports(name) if other.startswith("intercode")}
+        assert {other for other in ours if not is_shared(other)} == set(), name
 
 
 def test_a_package_names_only_lower_packages_in_texts() -> None:
@@ -138,7 +168,7 @@ def test_a_package_names_only_lower_packages_in_texts() -> None:
         (name, other)
         for name, other in named
         if ORDER.index(package_of(other)) > ORDER.index(package_of(name))
-        or (package_of(name), package_of(other)) in FORBIDDEN
+        or ((package_of(name), package_of(other)) in FORBIDDEN and not is_shared(other))
     }
     assert above == NAMED_ABOVE
 
@@ -265,9 +295,10 @@ new = set(sys.modules) - before
 heavy = ("aiohttp", "yarl", "sklearn", "scipy", "ray", "torch", "docker", "rich", "pandas",
          "matplotlib", "asyncio", "multiprocessing.pool", "concurrent.futures")
 print([name for name in heavy if name in new])
-lazy = ("intercode.sandbox", "intercode.sql", "intercode.agents", "intercode.models",
+lazy = ("intercode.sql", "intercode.agents", "intercode.models",
         "intercode.cli", "intercode.evaluation", "intercode.results", "intercode.integrations")
 print([name for name in sys.modules if name.startswith(lazy)])
+print(*[name for name in sys.modules if name.startswith("intercode.sandbox.")])
 print(threading.active_count(), os.path.exists(f"/proc/self/task/{os.getpid()}/children")
       and open(f"/proc/self/task/{os.getpid()}/children").read())
 print("intercode/Bash-v1" in gymnasium.registry)
@@ -278,9 +309,10 @@ def test_importing_the_package_does_nothing_and_loads_nothing_heavy() -> None:
     run = subprocess.run(
         [sys.executable, "-c", IMPORT], capture_output=True, text=True, check=True, timeout=60
     )
-    heavy, lazy, activity, registered = run.stdout.splitlines()
+    heavy, lazy, of_sandboxes, activity, registered = run.stdout.splitlines()
     assert heavy == "[]"
     assert lazy == "[]"
+    assert all(map(is_shared, of_sandboxes.split()))
     assert activity in ("1 ", "1 False")
     assert registered == "True"
 

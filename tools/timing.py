@@ -4,7 +4,7 @@
 
 Prints for the tests outside and inside of ``tests/realtime`` the number of sleeps, of time-outs
 that are literal numbers, of reads of a clock, and of assertions on elapsed time; for the package,
-the sleeps and reads of a clock outside of ``core/clock.py``. ``--list`` prints each place.
+the sleeps and reads of a clock outside of ``sandbox/clock.py``. ``--list`` prints each place.
 An assertion is on elapsed time if a value in it was computed from a clock. Processor time
 (``time.process_time``) is no clock here, since it does not depend on how busy the machine is. Code
 in strings, such as programs for a sandbox, is not read.

@@ -8,9 +8,10 @@ from pathlib import Path
 import pytest
 
 from intercode import datasets
-from intercode.core.config import make_config, parse_key_values, read_toml
+from intercode.core.config import make_config, parse_key_values
 from intercode.core.errors import ConfigError, UnknownNameError
 from intercode.evaluation.evaluate.plan import open_env
+from intercode.sandbox.toml import read_toml
 
 GOOD = {"dataset": "starter", "agent": "gold"}
 

@@ -86,7 +86,8 @@ def test_listing_the_names_loads_nothing_heavy() -> None:
 import sys
 import intercode.core, intercode.sessions, intercode.results, intercode.evaluation
 import intercode.environments
-heavy = ("httpx", "aiohttp", "sklearn", "scipy", "ray", "matplotlib", "rich", "intercode.sandbox",
+heavy = ("httpx", "aiohttp", "sklearn", "scipy", "ray", "matplotlib", "rich",
+         "intercode.sandbox.back_ends", "intercode.sandbox.contract", "intercode.sandbox.api",
          "intercode.models", "intercode.agents", "intercode.sessions.bash")
 print([name for name in heavy if name in sys.modules])
 """

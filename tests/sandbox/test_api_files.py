@@ -16,10 +16,10 @@ from typing import Any
 import pytest
 
 from intercode import Sandbox
-from intercode.core.errors import DataError, SandboxError, SandboxLostError, UsageError
 from intercode.sandbox import Limits
 from intercode.sandbox.api import snapshots, transfer
 from intercode.sandbox.api.sandbox import find_image
+from intercode.sandbox.errors import DataError, SandboxError, SandboxLostError, UsageError
 from intercode.sandbox.host.paths import cache_root
 from intercode.sandbox.images.archives.tar import has_more_entries
 from intercode.sandbox.images.archives.tree_writer import TreeWriter

@@ -11,8 +11,8 @@ from pathlib import Path
 
 import pytest
 
-from intercode.core.errors import SandboxUnavailableError
 from intercode.sandbox.determinism import Determinism
+from intercode.sandbox.errors import SandboxUnavailableError
 from intercode.sandbox.namespace.launcher import Launcher
 from intercode.sandbox.supervisor import build, clock, programs
 from support.sandboxes import open_test_sandbox

@@ -13,10 +13,10 @@ from pathlib import Path
 
 import pytest
 
-from intercode.core.errors import SandboxLostError
 from intercode.sandbox import SandboxSpec, images
 from intercode.sandbox.chroot import guard, pool, tiers, users
 from intercode.sandbox.chroot.sandbox import ChrootSandbox
+from intercode.sandbox.errors import SandboxLostError
 from support.sandboxes import a_duration, eventually, running
 
 pytestmark = [

@@ -14,8 +14,6 @@ from pathlib import Path
 
 import pytest
 
-from intercode.core.errors import SandboxError, SandboxUnavailableError
-from intercode.core.types import Layer, LayerSpec
 from intercode.environments.base.layers import task_layer
 from intercode.sandbox import SandboxSpec, images, open_sandbox, tier_of
 from intercode.sandbox.container import (
@@ -30,8 +28,10 @@ from intercode.sandbox.container.container_spec import container_spec
 from intercode.sandbox.container.sandbox import ContainerSandbox
 from intercode.sandbox.contract import BaseSandbox
 from intercode.sandbox.determinism import Determinism
+from intercode.sandbox.errors import SandboxError, SandboxUnavailableError
 from intercode.sandbox.host.paths import sandbox_uid
 from intercode.sandbox.tiers.choice import choose_tier
+from intercode.sandbox.types import Layer, LayerSpec
 from support import requirements
 from support.sandboxes import eventually, layer_of
 

@@ -7,14 +7,14 @@ from contextlib import ExitStack
 
 import pytest
 
-from intercode.core.errors import ConfigError, UnknownNameError
-from intercode.core.types import Layer
 from intercode.sandbox.determinism import (
     Determinism,
     determinism_from_settings,
     parse_clock,
     resolve_determinism,
 )
+from intercode.sandbox.errors import ConfigError, UnknownNameError
+from intercode.sandbox.types import Layer
 from intercode.sessions.bash.persistent import BashSession
 from support import back_end
 from support.sandboxes import open_test_sandbox

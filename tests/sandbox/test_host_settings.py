@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 
 from intercode import Sandbox
-from intercode.core.errors import SandboxUnavailableError
 from intercode.sandbox import host_settings
+from intercode.sandbox.errors import SandboxUnavailableError
 
 pytestmark = [
     pytest.mark.sandbox,

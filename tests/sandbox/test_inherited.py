@@ -13,8 +13,8 @@ from typing import Any
 
 import pytest
 
-from intercode.core.errors import SandboxUnavailableError
 from intercode.sandbox import Limits, SandboxSpec, images, open_sandbox
+from intercode.sandbox.errors import SandboxUnavailableError
 from support.inheritance import owner
 from support.ordinary_user import run_as_ordinary_user
 

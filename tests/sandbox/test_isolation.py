@@ -245,7 +245,7 @@ def test_a_sandbox_that_signals_everything_does_not_block_its_owner(signal: int)
     it."""
     import threading
 
-    from intercode.core.errors import SandboxError
+    from intercode.sandbox.errors import SandboxError
 
     done = threading.Event()
 

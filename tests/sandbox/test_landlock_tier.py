@@ -20,10 +20,10 @@ from typing import Any
 import pytest
 
 from hostile.ordinary import _ID, _drop, _interpreter
-from intercode.core.errors import SandboxError, SandboxUnavailableError, UsageError
 from intercode.core.types import Image, Layer, LayerSpec, Task
 from intercode.environments.base.absolute_paths import require_relative_paths
 from intercode.sandbox import SandboxSpec, images
+from intercode.sandbox.errors import SandboxError, SandboxUnavailableError, UsageError
 from intercode.sandbox.host.paths import cache_root
 from intercode.sandbox.landlock import guard, layout, tiers
 from intercode.sandbox.landlock.sandbox import LandlockSandbox

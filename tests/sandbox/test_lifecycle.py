@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from intercode.core.errors import SandboxError, SandboxLostError
+from intercode.sandbox.errors import SandboxError, SandboxLostError
 from intercode.sandbox.host.paths import cache_root
 from intercode.sandbox.namespace.launcher import Launcher
 from intercode.sandbox.supervisor.connection import SupervisorConnection
@@ -187,7 +187,7 @@ def test_close_ends_the_sandbox_although_a_forked_child_lives() -> None:
 
 
 def test_a_missing_layer_is_an_error_of_the_sandbox() -> None:
-    from intercode.core.types import Layer
+    from intercode.sandbox.types import Layer
 
     with pytest.raises(SandboxError, match="could not be set up"):
         open_test_sandbox(layers=(Layer(Path("/no/such/layer"), "x"),))

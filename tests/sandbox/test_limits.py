@@ -8,9 +8,9 @@ import time
 
 import pytest
 
-from intercode.core.types import ExecResult
 from intercode.sandbox.limit_messages import format_size, with_limit_note
 from intercode.sandbox.supervisor.watchdog import Watch, Watchdog
+from intercode.sandbox.types import ExecResult
 from support import back_end
 from support.sandboxes import eventually
 from support.shells import shell

@@ -9,8 +9,8 @@ from typing import Any
 import pytest
 
 from intercode import Sandbox
-from intercode.core.errors import SandboxUnavailableError
 from intercode.sandbox import Limits
+from intercode.sandbox.errors import SandboxUnavailableError
 
 pytestmark = [
     pytest.mark.sandbox,

@@ -9,9 +9,9 @@ from pathlib import Path
 import pytest
 
 import intercode
-from intercode.core.errors import SandboxError, SandboxLostError
 from intercode.core.types import Dataset, Task
 from intercode.sandbox.contract import BaseSandbox
+from intercode.sandbox.errors import SandboxError, SandboxLostError
 from intercode.sandbox.namespace.sandbox import NamespaceSandbox
 from support import back_end, traces
 from support.sandbox_description import describe

@@ -13,12 +13,6 @@ from pathlib import Path
 import pytest
 
 import intercode
-from intercode.core.errors import (
-    SandboxLostError,
-    SandboxUnavailableError,
-    UsageError,
-)
-from intercode.core.types import LayerSpec
 from intercode.environments.base.layers import task_layer
 from intercode.sandbox import (
     Limits,
@@ -29,7 +23,13 @@ from intercode.sandbox import (
     tier_of,
 )
 from intercode.sandbox.contract import BaseSandbox
+from intercode.sandbox.errors import (
+    SandboxLostError,
+    SandboxUnavailableError,
+    UsageError,
+)
 from intercode.sandbox.remote import connection
+from intercode.sandbox.types import LayerSpec
 from support.sandbox_server import ServerProcess, serving_sandboxes
 from support.sandboxes import a_duration, eventually, running
 from support.serving import free_port

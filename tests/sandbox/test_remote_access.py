@@ -21,15 +21,15 @@ import aiohttp
 import pytest
 from aiohttp import web
 
-from intercode.core.errors import (
+from intercode.sandbox import Limits
+from intercode.sandbox.contract import BaseSandbox
+from intercode.sandbox.errors import (
     ConfigError,
     SandboxError,
     SandboxLostError,
     SandboxUnavailableError,
     UsageError,
 )
-from intercode.sandbox import Limits
-from intercode.sandbox.contract import BaseSandbox
 from intercode.sandbox.remote.connection import Connection, connect, server_address
 from intercode.sandbox.remote.protocol import (
     MAX_FRAME,

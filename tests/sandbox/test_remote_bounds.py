@@ -22,17 +22,16 @@ from typing import Any
 import pytest
 from aiohttp import WSMessage, WSMsgType
 
-from intercode.core.errors import (
+from intercode.sandbox import Limits, SandboxSpec, resolve_image
+from intercode.sandbox.clock import SYSTEM_CLOCK, Clock
+from intercode.sandbox.contract import BaseSandbox
+from intercode.sandbox.errors import (
     ConfigError,
     SandboxError,
     SandboxLostError,
     SandboxUnavailableError,
     UsageError,
 )
-from intercode.core.types import Layer
-from intercode.sandbox import Limits, SandboxSpec, resolve_image
-from intercode.sandbox.clock import SYSTEM_CLOCK, Clock
-from intercode.sandbox.contract import BaseSandbox
 from intercode.sandbox.host.paths import cache_root
 from intercode.sandbox.remote import bounds, server, session
 from intercode.sandbox.remote.bounds import Bounds, Client, Store
@@ -51,6 +50,7 @@ from intercode.sandbox.remote.protocol import (
 )
 from intercode.sandbox.remote.relay import Group, Relay
 from intercode.sandbox.remote.served import Capture, ServedSandbox
+from intercode.sandbox.types import Layer
 from support.fake_clock import FakeClock
 from support.sandbox_server import ServerProcess
 

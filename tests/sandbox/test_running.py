@@ -11,8 +11,8 @@ from types import SimpleNamespace
 
 import pytest
 
-from intercode.core.errors import SandboxLostError
 from intercode.sandbox.contract import BaseSandbox, Limits
+from intercode.sandbox.errors import SandboxLostError
 from intercode.sandbox.supervisor.client import SupervisedProcess
 from intercode.sandbox.supervisor.process_table import list_descendants
 from support import back_end

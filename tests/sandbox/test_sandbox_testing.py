@@ -11,8 +11,8 @@ from pathlib import Path
 
 import pytest
 
-from intercode.core.errors import SandboxUnavailableError
 from intercode.sandbox import SandboxSpec, check_sandbox, open_sandbox, resolve_image
+from intercode.sandbox.errors import SandboxUnavailableError
 from intercode.sandbox.namespace.launcher import Launcher
 from intercode.sandbox.testing import CONFORMANCE_POINTS
 from support import requirements

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from intercode.core.errors import SandboxLostError
+from intercode.sandbox.errors import SandboxLostError
 from intercode.sandbox.namespace.sandbox import MAX_SEALED_LAYERS, NamespaceSandbox
 from support.sandboxes import eventually
 

@@ -12,8 +12,8 @@ from pathlib import Path
 
 import pytest
 
-from intercode.core.errors import SandboxError
 from intercode.sandbox import SandboxSpec, images
+from intercode.sandbox.errors import SandboxError
 from intercode.sandbox.host.paths import sandbox_uid
 from intercode.sandbox.namespace.launcher import Launcher
 from intercode.sandbox.namespace.sandbox import NamespaceSandbox

@@ -9,8 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from intercode.core.errors import SandboxError, UnknownNameError
 from intercode.sandbox import SandboxSpec, images, open_sandbox, tier_of
+from intercode.sandbox.errors import SandboxError, UnknownNameError
 from intercode.sandbox.supervisor.runtime import cgroups
 from intercode.sandbox.tiers import checks, remedies
 from intercode.sandbox.tiers.platforms import detect_confinement, detect_platforms

@@ -13,7 +13,6 @@ from pathlib import Path
 
 import pytest
 
-from intercode.core.types import Layer
 from intercode.sandbox import SandboxSpec, images
 from intercode.sandbox.determinism import Determinism
 from intercode.sandbox.host.paths import sandbox_uid
@@ -22,6 +21,7 @@ from intercode.sandbox.namespace.sandbox import NamespaceSandbox
 from intercode.sandbox.namespace.tiers import open_strongest
 from intercode.sandbox.supervisor.runtime import rights, user_ids
 from intercode.sandbox.supervisor.runtime.user_ids import FIRST_ID, UserIds, hold_namespace
+from intercode.sandbox.types import Layer
 from support.sandboxes import eventually, layer_of
 
 pytestmark = [

@@ -12,8 +12,8 @@ from pathlib import Path
 import pytest
 
 from intercode import Sandbox
-from intercode.core.errors import SandboxUnavailableError, UsageError
 from intercode.sandbox import SandboxPool, SandboxSpec, check_sandbox, images, open_sandbox
+from intercode.sandbox.errors import SandboxUnavailableError, UsageError
 from intercode.sandbox.host.paths import cache_root
 from intercode.sandbox.images.archives.directory import walk_entries
 from intercode.sandbox.images.build import built_images

@@ -63,7 +63,7 @@ __all__ = [
 _OTHERS = {
     "EvalConfig": ".config",
     "Language": ".languages",
-    "Registry": ".registry",
+    "Registry": "intercode.sandbox.registry",
     "load_log": ".logs",
 }
 __getattr__ = lazy_imports(

@@ -7,13 +7,12 @@ import json
 import operator
 import os
 import re
-import tomllib
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, fields
 from pathlib import Path
 from typing import Any
 
-from intercode.core.errors import ConfigError, UsageError
+from intercode.core.errors import ConfigError
 from intercode.core.types import Network, Profile
 from intercode.sandbox.lines import split_lines
 from intercode.sandbox.registry import unknown_name_error
@@ -252,18 +251,6 @@ def max_failed_episodes(setting: int | str | None, episodes: int) -> int | None:
     return int(share * episodes / 100 + 1e-9)
 
 
-def read_toml(path: Path) -> dict[str, Any]:
-    """Return the settings in a TOML file. Raises ConfigError with the file and the position."""
-    try:
-        return tomllib.loads(path.read_text(encoding="utf-8"))
-    except tomllib.TOMLDecodeError as e:
-        raise ConfigError(f"{path} is not TOML: {e}") from e
-    except UnicodeDecodeError as e:
-        raise ConfigError(f"{path} is not UTF-8 text: {e.reason} at byte {e.start}") from e
-    except OSError as e:
-        raise ConfigError(f"cannot read {path}: {e.strerror}") from e
-
-
 def parse_key_values(pairs: Sequence[str]) -> dict[str, Any]:
     """Return ``key=value`` texts as a dictionary, with values parsed as JSON where possible.
 
@@ -279,16 +266,3 @@ def parse_key_values(pairs: Sequence[str]) -> dict[str, Any]:
         except ValueError:
             out[key] = text
     return out
-
-
-_SIZE = re.compile(r"(\d{1,15}(?:\.\d{1,15})?)\s*([kmgt]?)(?:i?b)?", re.ASCII | re.IGNORECASE)
-_UNITS = {"": 0, "k": 10, "m": 20, "g": 30, "t": 40}
-
-
-def parse_size(text: str) -> int:
-    """Return the bytes of a size such as ``512m`` or ``1.5 GiB``, in which K is 1024 as in Docker.
-    Raises UsageError for another text."""
-    found = _SIZE.fullmatch(text.strip())
-    if found is None:
-        raise UsageError(f"{text!r} is no size such as 512m or 2g")
-    return int(float(found[1]) * (1 << _UNITS[found[2].lower()]))

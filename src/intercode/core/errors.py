@@ -23,32 +23,54 @@
             ├── ModelRefusedError         the endpoint refused permanently (bad key, unknown model)
             └── ModelUnavailableError     time-outs, 429 or 5xx until the last retry
 
-A command that fails in a sandbox is not an error but an observation.
+A command that fails in a sandbox is not an error but an observation. Those of sandboxes are defined
+in ``sandbox/errors.py``.
 """
 
 from __future__ import annotations
 
 from pathlib import Path
 
+from intercode.sandbox.errors import (
+    ConfigError,
+    DataError,
+    InfrastructureError,
+    InterCodeError,
+    MissingCapabilityError,
+    SandboxError,
+    SandboxKilledError,
+    SandboxLostError,
+    SandboxUnavailableError,
+    TooManyChangesError,
+    UnknownNameError,
+    UsageError,
+)
 
-class InterCodeError(Exception):
-    """Base class of every error that this package raises deliberately."""
-
-
-class UsageError(InterCodeError, ValueError):
-    """The caller asked for something impossible."""
-
-
-class UnknownNameError(UsageError):
-    """A name that is not registered."""
-
-
-class ConfigError(UsageError):
-    """A setting that does not exist or has an invalid value."""
-
-
-class DataError(UsageError):
-    """A file that cannot be read or has the wrong format."""
+__all__ = [
+    "BudgetError",
+    "ConfigError",
+    "DataError",
+    "DatabaseLostError",
+    "EnvironmentStateError",
+    "GoldError",
+    "InfrastructureError",
+    "InterCodeError",
+    "MissingCapabilityError",
+    "ModelError",
+    "ModelRefusedError",
+    "ModelUnavailableError",
+    "SandboxError",
+    "SandboxKilledError",
+    "SandboxLostError",
+    "SandboxUnavailableError",
+    "TaskError",
+    "TaskImageError",
+    "TaskSetupError",
+    "TooManyChangesError",
+    "TooManyErrorsError",
+    "UnknownNameError",
+    "UsageError",
+]
 
 
 class EnvironmentStateError(InterCodeError, RuntimeError):
@@ -90,52 +112,6 @@ class TaskImageError(TaskError):
 
 class TaskSetupError(TaskError):
     """The set-up of a task or its health check failed before the first action."""
-
-
-class InfrastructureError(InterCodeError, RuntimeError):
-    """The sandbox failed, not the code that ran in it.
-
-    ``machine_failed``: something failed that the code cannot reach. Otherwise the code may have
-    caused the error, and an environment finds out.
-    """
-
-    machine_failed: bool = False
-
-
-class SandboxError(InfrastructureError):
-    """A sandbox could not be created or controlled."""
-
-
-class SandboxUnavailableError(SandboxError):
-    """This machine cannot provide the requested sandbox."""
-
-    machine_failed = True
-
-
-class MissingCapabilityError(SandboxError):
-    """The sandbox's back end cannot do what was asked of it. See ``Sandbox.capabilities``."""
-
-    machine_failed = True
-
-
-class TooManyChangesError(SandboxError):
-    """A sandbox cannot be copied, because its code has changed more files than can be listed."""
-
-
-class SandboxLostError(SandboxError):
-    """A running sandbox was lost."""
-
-    machine_failed = True
-
-
-class SandboxKilledError(SandboxLostError):
-    """A sandbox ended because of what ran in it, for example of its use of memory.
-
-    An environment then ends the episode as failed. It is not an error that is retried, because an
-    agent could otherwise withdraw its failures from the results.
-    """
-
-    machine_failed = False
 
 
 class DatabaseLostError(InfrastructureError):

@@ -10,11 +10,11 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from intercode.core.config import read_toml
 from intercode.core.errors import ConfigError, UsageError
 from intercode.core.types import Dataset
 from intercode.datasets import files, preprocess
 from intercode.sandbox.registry import is_file_reference, unknown_name_error
+from intercode.sandbox.toml import read_toml
 
 TASK_FILE = "task.toml"
 _KEY_TYPES: dict[str, type] = {

@@ -15,26 +15,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from intercode.sandbox.back_ends import (
-    SANDBOXES,
-    architecture_of,
-    describe_choice,
-    open_sandbox,
-    resolve_image,
-    tier_of,
-)
-from intercode.sandbox.contract import (
-    BaseSandbox,
-    Capability,
-    Limits,
-    SandboxSnapshot,
-    SandboxSpec,
-)
-from intercode.sandbox.determinism import Determinism, resolve_determinism
 from intercode.sandbox.lazy import lazy_imports
-from intercode.sandbox.resource_usage import ResourceUsage
-from intercode.sandbox.streams import Process
-from intercode.sandbox.tiers.choice import strongest_kind
 
 if TYPE_CHECKING:
     from intercode.sandbox.api.async_process import AsyncSandboxProcess
@@ -46,7 +27,26 @@ if TYPE_CHECKING:
     from intercode.sandbox.api.sandbox import Sandbox
     from intercode.sandbox.api.snapshots import Snapshot
     from intercode.sandbox.api.terminal_server import TerminalServer
+    from intercode.sandbox.back_ends import (
+        SANDBOXES,
+        architecture_of,
+        describe_choice,
+        open_sandbox,
+        resolve_image,
+        tier_of,
+    )
+    from intercode.sandbox.contract import (
+        BaseSandbox,
+        Capability,
+        Limits,
+        SandboxSnapshot,
+        SandboxSpec,
+    )
+    from intercode.sandbox.determinism import Determinism, resolve_determinism
+    from intercode.sandbox.resource_usage import ResourceUsage
+    from intercode.sandbox.streams import Process
     from intercode.sandbox.testing import check_sandbox
+    from intercode.sandbox.tiers.choice import strongest_kind
 
 __all__ = [
     "SANDBOXES",
@@ -80,15 +80,31 @@ __all__ = [
 __getattr__ = lazy_imports(
     __name__,
     {
+        "SANDBOXES": ".back_ends",
         "AsyncSandbox": ".api.async_sandbox",
         "AsyncSandboxProcess": ".api.async_process",
+        "BaseSandbox": ".contract",
+        "Capability": ".contract",
+        "Determinism": ".determinism",
         "ForwardedPort": ".api.forwarding",
+        "Limits": ".contract",
+        "Process": ".streams",
+        "ResourceUsage": ".resource_usage",
         "Result": ".api.results",
         "Sandbox": ".api.sandbox",
         "SandboxPool": ".api.pool",
         "SandboxProcess": ".api.process",
+        "SandboxSnapshot": ".contract",
+        "SandboxSpec": ".contract",
         "Snapshot": ".api.snapshots",
         "TerminalServer": ".api.terminal_server",
+        "architecture_of": ".back_ends",
         "check_sandbox": ".testing",
+        "describe_choice": ".back_ends",
+        "open_sandbox": ".back_ends",
+        "resolve_determinism": ".determinism",
+        "resolve_image": ".back_ends",
+        "strongest_kind": ".tiers.choice",
+        "tier_of": ".back_ends",
     },
 )

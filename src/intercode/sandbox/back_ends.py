@@ -11,11 +11,11 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from intercode.core.errors import SandboxUnavailableError
-from intercode.core.types import Image
 from intercode.sandbox.contract import BaseSandbox, SandboxSpec
+from intercode.sandbox.errors import SandboxUnavailableError
 from intercode.sandbox.registry import Registry, load_object, portable_reference, unknown_name_error
 from intercode.sandbox.tiers.choice import choose_tier, require_linux, strongest_kind
+from intercode.sandbox.types import Image
 
 if TYPE_CHECKING:
     from intercode.sandbox.images.progress import Progress

@@ -12,11 +12,11 @@ from importlib import import_module
 from pathlib import Path
 from typing import Any, Literal, Protocol, Self
 
-from intercode.core.errors import MissingCapabilityError, UsageError
-from intercode.core.types import ExecResult, FileEntry, Image, Layer, Network
 from intercode.sandbox.determinism import Determinism
+from intercode.sandbox.errors import MissingCapabilityError, UsageError
 from intercode.sandbox.resource_usage import ResourceUsage
 from intercode.sandbox.streams import Collector, Process, communicate, decode, memory_file
+from intercode.sandbox.types import ExecResult, FileEntry, Image, Layer, Network
 from intercode.sandbox.users import User
 from intercode.sandbox.validation import check_limits, check_network, check_variables
 

@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, fields
 from typing import Any, Literal
 
-from intercode.core.errors import ConfigError
+from intercode.sandbox.errors import ConfigError
 from intercode.sandbox.registry import unknown_name_error
 
 DEFAULT_CLOCK = "2026-01-01 00:00:00"

@@ -9,20 +9,20 @@ import sys
 import time
 from pathlib import Path
 
-from intercode.core.errors import (
+from intercode.sandbox import SandboxSpec, open_sandbox, tier_of
+from intercode.sandbox.errors import (
     ConfigError,
     SandboxError,
     SandboxUnavailableError,
     UsageError,
 )
-from intercode.core.types import Image
-from intercode.sandbox import SandboxSpec, open_sandbox, tier_of
 from intercode.sandbox.host.paths import cache_remedy, cache_root, sandbox_uid
 from intercode.sandbox.supervisor import build, programs
 from intercode.sandbox.supervisor.runtime import seccomp, syscall_numbers
 from intercode.sandbox.tiers.choice import LINUX_HINT
 from intercode.sandbox.tiers.finding import Finding
 from intercode.sandbox.tiers.kernel_features import check_kernel
+from intercode.sandbox.types import Image
 
 
 def diagnose() -> list[Finding]:

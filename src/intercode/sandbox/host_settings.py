@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from intercode.core.types import Network
+from intercode.sandbox.types import Network
 
 _ETC = Path("/etc")
 _CERTIFICATES = (

@@ -13,9 +13,9 @@ from urllib.request import getproxies, proxy_bypass
 
 from yarl import URL
 
-from intercode.core.errors import ConfigError, DataError
 from intercode.sandbox import event_loop
 from intercode.sandbox.clock import SYSTEM_CLOCK, Clock
+from intercode.sandbox.errors import ConfigError, DataError
 
 if TYPE_CHECKING:  # imported where it is used, because that takes a tenth of a second
     import aiohttp

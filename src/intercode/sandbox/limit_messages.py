@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import replace
 
-from intercode.core.types import ExecResult
 from intercode.sandbox.contract import BaseSandbox, LimitExceeded, Limits
+from intercode.sandbox.types import ExecResult
 
 DISK_FULL = "No space left on device"
 """The message of the C library for a write that reached ``Limits.disk`` or ``Limits.inodes``."""

@@ -14,8 +14,8 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any
 
-from intercode.core.errors import UnknownNameError, UsageError
 from intercode.sandbox import plugins, user_modules
+from intercode.sandbox.errors import UnknownNameError, UsageError
 from intercode.sandbox.plugins import Plugin
 
 MAX_NAMES_LISTED, NAMES_SHOWN = 40, 10

@@ -12,9 +12,9 @@ from functools import partial
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
-from intercode.core.errors import InfrastructureError, MissingCapabilityError
 from intercode.sandbox.checks import expect_error, require
 from intercode.sandbox.contract import SCRIPT_FD, BaseSandbox, Capability, Checkpoint, CopiedFiles
+from intercode.sandbox.errors import InfrastructureError, MissingCapabilityError
 from intercode.sandbox.users import User, find_user
 
 _TIMEOUT = 60.0  # seconds; the commands take milliseconds on an idle machine

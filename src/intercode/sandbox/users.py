@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol
 
-from intercode.core.errors import MissingCapabilityError, UsageError
+from intercode.sandbox.errors import MissingCapabilityError, UsageError
 from intercode.sandbox.lines import split_lines
 
 MAX_ID = 65535

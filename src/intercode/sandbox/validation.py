@@ -7,10 +7,10 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import fields, is_dataclass
 from typing import Any, get_args
 
-from intercode.core.config import parse_size
-from intercode.core.errors import UsageError
-from intercode.core.types import Network
+from intercode.sandbox.errors import UsageError
 from intercode.sandbox.registry import unknown_name_error
+from intercode.sandbox.sizes import parse_size
+from intercode.sandbox.types import Network
 
 _MAY_BE_ZERO = ("address_space", "file_size", "output")
 _LEAST_PROCESSES = 5

@@ -16,8 +16,9 @@ from intercode.cli.parser import (
     pop_policy_options,
 )
 from intercode.core import trajectories
-from intercode.core.config import read_toml, task_names
+from intercode.core.config import task_names
 from intercode.core.errors import UsageError
+from intercode.sandbox.toml import read_toml
 
 ARGUMENTS = f"""\
 dataset [DATASET]       name[:subset], such as starter or nl2bash:fs_1, or a .json/.jsonl/.csv file

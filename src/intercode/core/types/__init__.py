@@ -9,11 +9,7 @@ from typing import Any
 
 from intercode.core.types.execution import (
     SUCCESS_THRESHOLD,
-    TRUNCATED_CHANGES,
     ActionError,
-    ExecResult,
-    FileEntry,
-    Rows,
     Score,
     State,
     StepResult,
@@ -25,15 +21,21 @@ from intercode.core.types.tasks import (
     Brief,
     DatabaseSpec,
     Dataset,
-    Image,
-    Layer,
-    LayerSpec,
-    Network,
     Profile,
     Task,
     Tool,
     TreeEntry,
     tree_digest,
+)
+from intercode.sandbox.types import (
+    TRUNCATED_CHANGES,
+    ExecResult,
+    FileEntry,
+    Image,
+    Layer,
+    LayerSpec,
+    Network,
+    Rows,
 )
 
 __all__ = [

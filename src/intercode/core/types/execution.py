@@ -4,69 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any, Literal
+from typing import Any
 
-from intercode.sandbox.valid_text import replace_surrogates
-
-Rows = tuple[tuple[Any, ...], ...]
-"""The rows of an SQL result. Values have the types in which the database returned them."""
+from intercode.sandbox.types import FileEntry, Rows
 
 SUCCESS_THRESHOLD = 1.0 - 1e-9
 """The smallest reward with which a task counts as solved. It is slightly below 1, because a reward
 is a sum of rounded parts."""
-
-
-@dataclass(frozen=True, slots=True)
-class ExecResult:
-    """The output of a command and how it ended.
-
-    ``output``: stdout and stderr in the order of writing, or stdout alone if ``stderr`` is not
-    None. ``exit_code``: None if the command did not end by itself. ``omitted_bytes``: the number of
-    bytes that were dropped because the output was too long. ``note``: remarks of the sandbox to the
-    agent, each a line in square brackets. ``rows``: the rows that an SQL statement returned, or
-    None.
-    """
-
-    output: str
-    exit_code: int | None
-    timed_out: bool = False
-    omitted_bytes: int = 0
-    stderr: str | None = None
-    note: str = ""
-    rows: Rows | None = None
-
-    @property
-    def ok(self) -> bool:
-        return self.exit_code == 0
-
-    @property
-    def observation(self) -> str:
-        """The text that an agent sees: output, stderr, and the note on lines of its own. It holds
-        no lone surrogate."""
-        text = self.output + (self.stderr or "")
-        note = "\n" * bool(self.note and text and not text.endswith("\n")) + self.note
-        return replace_surrogates(text + note)
-
-
-TRUNCATED_CHANGES = "[more changes: the list is too long]"
-"""The last name in a list of changes that omits the rest. No path has it, and no gold."""
-
-
-@dataclass(frozen=True, slots=True)
-class FileEntry:
-    """A path in a sandbox that was created, changed or deleted.
-
-    ``kind``: ``gone`` if the path was deleted. ``digest``: the SHA-256 of a regular file's content.
-    ``target``: the target of a symbolic link. ``new``: the path does not exist in the image or its
-    layers.
-    """
-
-    kind: Literal["file", "dir", "link", "fifo", "socket", "device", "gone"]
-    mode: int = 0
-    size: int = 0
-    digest: str = ""
-    target: str = ""
-    new: bool = True
 
 
 @dataclass(frozen=True, slots=True)

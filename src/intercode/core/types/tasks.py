@@ -10,31 +10,9 @@ from pathlib import Path
 from typing import Any, Literal
 
 from intercode.core.errors import DataError
-from intercode.sandbox.hidden_files import hidden_paths
+from intercode.sandbox.types import LayerSpec
 
 Profile = Literal["standard", "original"]
-Network = Literal["none", "host"]
-
-
-@dataclass(frozen=True, slots=True)
-class LayerSpec:
-    """The source from which a layer of files is built.
-
-    ``kind``: a ``dir`` is copied, a ``tar`` is unpacked, and a ``script`` runs as root in ``/`` of
-    a sandbox, where its changes become the layer. ``path``: the directory or file on this machine.
-    ``shift_dates``: shift the dates of the files as if set-up had finished two hours ago.
-
-    For a ``dir`` only: ``destination`` is the directory of the sandbox to copy to. ``exclude``
-    lists names to leave out at any depth. ``executable`` lists files, relative to ``path``, that
-    get the mode 0755; other files get 0644.
-    """
-
-    kind: Literal["dir", "tar", "script"]
-    path: Path
-    shift_dates: bool = False
-    destination: str = "/"
-    exclude: tuple[str, ...] = ()
-    executable: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -233,33 +211,3 @@ class Brief:
     expects_answer: bool = False
     tools: tuple[Tool, ...] = ()
     only_changes: bool = False
-
-
-@dataclass(frozen=True, slots=True)
-class Image:
-    """A root file system that is ready to use.
-
-    ``root``: the directory with the unpacked files, owned by the sandbox's user id (None: the image
-    consists of this machine's own programs). ``env``, ``cwd``: environment variables and working
-    directory of programs, unless a task names others. ``layers``: layers over the files, the lowest
-    first; only if ``root`` is None. ``hidden``: files of this machine that sandboxes do not show.
-    ``entrypoint``: the program that a container of the image starts, which a sandbox starts only
-    with ``sandbox.entry_point``.
-    """
-
-    name: str
-    digest: str
-    root: Path | None = None
-    env: Mapping[str, str] = field(default_factory=dict)
-    cwd: str = "/"
-    layers: tuple[Layer, ...] = ()
-    hidden: tuple[Path, ...] = field(default_factory=hidden_paths)
-    entrypoint: tuple[str, ...] = ()
-
-
-@dataclass(frozen=True, slots=True)
-class Layer:
-    """Files over an image: an unpacked tree, owned by the sandbox's user id."""
-
-    root: Path
-    digest: str

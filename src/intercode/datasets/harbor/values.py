@@ -7,8 +7,8 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from intercode.core.config import parse_size
 from intercode.core.errors import DataError, UsageError
+from intercode.sandbox.sizes import parse_size
 
 Table = Mapping[str, Any]
 

@@ -15,7 +15,6 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from intercode.core.config import read_toml
 from intercode.core.errors import DataError, UsageError
 from intercode.core.types import Dataset, Task
 from intercode.datasets import files
@@ -23,6 +22,7 @@ from intercode.datasets.columns import parse_options
 from intercode.datasets.data_files import find_data_file
 from intercode.datasets.harbor.separate_verifier import LOCAL_IMAGE
 from intercode.sandbox.registry import unknown_name_error
+from intercode.sandbox.toml import read_toml
 
 SCHEME = "swe-bench:"
 DIRECTORY = "/testbed"

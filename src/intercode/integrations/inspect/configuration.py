@@ -19,12 +19,12 @@ from inspect_ai.util import (
 )
 from pydantic import BaseModel, ConfigDict
 
-from intercode.core.config import parse_size
 from intercode.core.errors import UsageError
 from intercode.core.types import Image
 from intercode.sandbox import resolve_image
 from intercode.sandbox.images.build.base_images import BaseImageResolver, is_packaged_recipe
 from intercode.sandbox.images.registry_hosts import is_registry_host
+from intercode.sandbox.sizes import parse_size
 
 _IMAGE = re.compile(
     r"(?:^|/)(dir|tar|recipe|docker-archive|oci|registry|image|built|dockerfile):(.+)"

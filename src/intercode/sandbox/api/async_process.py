@@ -10,10 +10,10 @@ from collections.abc import AsyncIterator
 from contextlib import suppress
 from typing import Literal, Self
 
-from intercode.core.errors import UsageError
 from intercode.sandbox.api.execution import CHUNK, Stream
 from intercode.sandbox.api.process import SandboxProcess
 from intercode.sandbox.api.request_threads import finish_in_executor, in_executor
+from intercode.sandbox.errors import UsageError
 from intercode.sandbox.streams import encode
 
 _STREAMS: tuple[Stream, ...] = ("stdout", "stderr")

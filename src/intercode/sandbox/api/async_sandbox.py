@@ -13,8 +13,6 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any, Self
 
-from intercode.core.errors import SandboxError
-from intercode.core.types import FileEntry, Network
 from intercode.sandbox.api import snapshots, transfer
 from intercode.sandbox.api.async_process import AsyncSandboxProcess
 from intercode.sandbox.api.execution import (
@@ -29,7 +27,9 @@ from intercode.sandbox.api.request_threads import finish_in_executor, in_executo
 from intercode.sandbox.api.results import Result
 from intercode.sandbox.api.sandbox import DEFAULT_TIMEOUT, Files, Sandbox
 from intercode.sandbox.contract import Limits
+from intercode.sandbox.errors import SandboxError
 from intercode.sandbox.resource_usage import ResourceUsage
+from intercode.sandbox.types import FileEntry, Network
 from intercode.sandbox.validation import check_timeout
 
 

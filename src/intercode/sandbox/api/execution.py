@@ -15,9 +15,9 @@ from contextlib import suppress
 from dataclasses import dataclass
 from typing import IO, Literal
 
-from intercode.core.errors import SandboxError, UsageError
 from intercode.sandbox.api.results import Result
 from intercode.sandbox.contract import BaseSandbox, LimitExceeded
+from intercode.sandbox.errors import SandboxError, UsageError
 from intercode.sandbox.limit_messages import DISK_FULL, FILE_SIZE_STATUSES, reported_limit
 from intercode.sandbox.streams import (
     Collector,

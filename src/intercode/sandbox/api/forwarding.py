@@ -15,8 +15,8 @@ from collections.abc import Callable, Coroutine
 from contextlib import suppress
 from typing import Any, Self
 
-from intercode.core.errors import SandboxError, SandboxLostError, UsageError
 from intercode.sandbox.contract import BaseSandbox
+from intercode.sandbox.errors import SandboxError, SandboxLostError, UsageError
 from intercode.sandbox.host.services import ForkSafeLock
 
 _CHUNK = 1 << 16

@@ -19,8 +19,8 @@ from itertools import count
 from pathlib import Path
 from typing import Any
 
-from intercode.core.errors import SandboxError, UsageError
 from intercode.sandbox.contract import BaseSandbox
+from intercode.sandbox.errors import SandboxError, UsageError
 from intercode.sandbox.host.paths import cache_root
 
 _numbers = count()

@@ -10,13 +10,13 @@ from contextlib import asynccontextmanager, contextmanager, suppress
 from typing import Self
 from weakref import WeakSet
 
-from intercode.core.errors import SandboxError, UsageError
-from intercode.core.types import Network
 from intercode.sandbox.api.async_sandbox import AsyncSandbox
 from intercode.sandbox.api.request_threads import finish_in_executor, obtain
 from intercode.sandbox.api.sandbox import Files, Sandbox
 from intercode.sandbox.back_ends import open_sandbox
 from intercode.sandbox.contract import BaseSandbox, Limits
+from intercode.sandbox.errors import SandboxError, UsageError
+from intercode.sandbox.types import Network
 
 _WORKERS = 2
 

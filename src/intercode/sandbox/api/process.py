@@ -13,9 +13,9 @@ from collections.abc import Callable, Iterator
 from contextlib import suppress
 from typing import Literal, Self
 
-from intercode.core.errors import SandboxError, UsageError
 from intercode.sandbox.api.execution import CHUNK, Command, LiveProcesses, Stream
 from intercode.sandbox.contract import BaseSandbox
+from intercode.sandbox.errors import SandboxError, UsageError
 from intercode.sandbox.streams import MAX_POLL_MILLISECONDS, Process, encode, readable_streams
 
 _END_OF_INPUT = b"\x04"  # what a terminal takes for the end of its input

@@ -7,8 +7,6 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Self
 
-from intercode.core.errors import SandboxError, SandboxLostError, UsageError
-from intercode.core.types import FileEntry, Image, Network
 from intercode.sandbox.api import snapshots, transfer
 from intercode.sandbox.api.execution import (
     LiveProcesses,
@@ -28,9 +26,11 @@ from intercode.sandbox.contract import (
     Limits,
     SandboxSpec,
 )
+from intercode.sandbox.errors import SandboxError, SandboxLostError, UsageError
 from intercode.sandbox.images.registry_hosts import is_registry_host
 from intercode.sandbox.resource_usage import ResourceUsage
 from intercode.sandbox.streams import encode
+from intercode.sandbox.types import FileEntry, Image, Network
 from intercode.sandbox.validation import check_timeout
 
 Files = Mapping[str, str | bytes | Path]

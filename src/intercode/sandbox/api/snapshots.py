@@ -19,14 +19,14 @@ from dataclasses import replace
 from pathlib import Path
 from typing import IO, Any
 
-from intercode.core.errors import DataError, SandboxError, UsageError
-from intercode.core.types import Image
 from intercode.sandbox.contract import BaseSandbox, SandboxSnapshot
+from intercode.sandbox.errors import DataError, SandboxError, UsageError
 from intercode.sandbox.images.archives.tar import StrictTarInfo, has_more_entries
 from intercode.sandbox.images.archives.unpack_limits import UnpackLimits
 from intercode.sandbox.images.archives.upper_layer_writer import unpack_upper_layer
 from intercode.sandbox.images.cache.staging import staged_upper_layer
 from intercode.sandbox.layers import write_layer
+from intercode.sandbox.types import Image
 
 FORMAT_VERSION = 1
 METADATA_NAME, FILES_NAME = "sandbox.json", "files.tar"

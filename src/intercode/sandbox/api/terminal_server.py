@@ -20,10 +20,10 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Self
 
-from intercode.core.errors import InterCodeError, MissingCapabilityError, SandboxError
 from intercode.sandbox.api.execution import CHUNK
 from intercode.sandbox.api.process import SandboxProcess
 from intercode.sandbox.api.sandbox import Sandbox
+from intercode.sandbox.errors import InterCodeError, MissingCapabilityError, SandboxError
 
 SHELL = "if command -v bash >/dev/null; then exec bash -i; fi; exec /bin/sh -i"
 """The command of a shell for a person."""

@@ -21,7 +21,6 @@ from dataclasses import replace
 from pathlib import Path
 from typing import IO
 
-from intercode.core.errors import DataError, SandboxError, UsageError
 from intercode.sandbox.api.execution import (
     CHUNK,
     Command,
@@ -31,6 +30,7 @@ from intercode.sandbox.api.execution import (
 )
 from intercode.sandbox.api.process import SandboxProcess
 from intercode.sandbox.contract import BaseSandbox
+from intercode.sandbox.errors import DataError, SandboxError, UsageError
 from intercode.sandbox.images.archives.tar import StrictTarInfo, mtime_ns
 from intercode.sandbox.images.archives.tree_writer import MODE_MASK, TreeWriter
 from intercode.sandbox.streams import Process, encode

@@ -14,11 +14,11 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
-from intercode.core.errors import SandboxError
 from intercode.sandbox.chroot.root_layout import RootLayout
 from intercode.sandbox.chroot.shared_programs import open_programs
 from intercode.sandbox.chroot.users import claim_user, lock_user
 from intercode.sandbox.contract import SandboxSpec
+from intercode.sandbox.errors import SandboxError
 from intercode.sandbox.host.paths import cache_root
 from intercode.sandbox.host.services import ForkSafeLock, run_after_fork
 from intercode.sandbox.images.cache.remove_tree import remove_tree

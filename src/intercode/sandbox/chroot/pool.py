@@ -7,10 +7,10 @@ import os
 import threading
 from contextlib import suppress
 
-from intercode.core.errors import SandboxError
 from intercode.sandbox.chroot.guard import GuardedRoot, remove_leftovers, start_guard
 from intercode.sandbox.chroot.root_layout import RootLayout
 from intercode.sandbox.contract import SandboxSpec
+from intercode.sandbox.errors import SandboxError
 from intercode.sandbox.recycler import Recycler
 from intercode.sandbox.supervisor.scanned_sandbox import reset_sandbox
 

@@ -9,8 +9,8 @@ from contextlib import suppress
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
-from intercode.core.errors import SandboxError
 from intercode.sandbox.contract import SandboxSpec
+from intercode.sandbox.errors import SandboxError
 from intercode.sandbox.supervisor import root_files
 
 

@@ -14,7 +14,7 @@ import secrets
 import subprocess
 from pathlib import Path
 
-from intercode.core.errors import SandboxError
+from intercode.sandbox.errors import SandboxError
 from intercode.sandbox.host.paths import cache_root
 from intercode.sandbox.images.cache.remove_tree import remove_tree
 from intercode.sandbox.supervisor import build, programs

@@ -6,13 +6,13 @@ import functools
 import os
 from pathlib import Path
 
-from intercode.core.errors import ConfigError, SandboxError, SandboxUnavailableError
-from intercode.core.types import Image
 from intercode.sandbox.chroot.sandbox import TIER, ChrootSandbox
 from intercode.sandbox.contract import SandboxSpec
+from intercode.sandbox.errors import ConfigError, SandboxError, SandboxUnavailableError
 from intercode.sandbox.host.paths import is_initial_user_namespace
 from intercode.sandbox.supervisor.root_files import cached_tree
 from intercode.sandbox.tiers.trial import TRIAL_LIMITS
+from intercode.sandbox.types import Image
 
 _CAPABILITIES = {
     "CHOWN": 0, "DAC_OVERRIDE": 1, "FOWNER": 3, "KILL": 5, "SETGID": 6, "SETUID": 7,

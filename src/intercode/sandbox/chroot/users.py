@@ -6,7 +6,7 @@ import fcntl
 import os
 from pathlib import Path
 
-from intercode.core.errors import SandboxUnavailableError
+from intercode.sandbox.errors import SandboxUnavailableError
 
 FIRST_USER, LAST_USER = 60602, 61183
 """The user ids of sandboxes, in a range that Debian and systemd leave free. Each sandbox has two:

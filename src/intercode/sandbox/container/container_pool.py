@@ -14,12 +14,12 @@ import threading
 from contextlib import suppress
 from dataclasses import dataclass
 
-from intercode.core.errors import SandboxError, SandboxLostError
 from intercode.sandbox.container import orphans, start
 from intercode.sandbox.container.container_spec import ContainerSpec
 from intercode.sandbox.container.engine import Engine
 from intercode.sandbox.container.limit_counters import LimitCounters
 from intercode.sandbox.contract import SandboxSpec
+from intercode.sandbox.errors import SandboxError, SandboxLostError
 from intercode.sandbox.recycler import Recycler
 from intercode.sandbox.supervisor.connection import SupervisorConnection
 from intercode.sandbox.supervisor.scanned_sandbox import reset_sandbox

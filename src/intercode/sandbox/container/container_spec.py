@@ -8,9 +8,9 @@ import os
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
-from intercode.core.errors import SandboxError
 from intercode.sandbox.container.engine import EngineName
 from intercode.sandbox.contract import SandboxSpec
+from intercode.sandbox.errors import SandboxError
 from intercode.sandbox.host.paths import sandbox_uid
 from intercode.sandbox.supervisor import root_files
 from intercode.sandbox.supervisor.user_files import user_files

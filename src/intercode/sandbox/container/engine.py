@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import IO, Literal
 
-from intercode.core.errors import SandboxError, SandboxUnavailableError
+from intercode.sandbox.errors import SandboxError, SandboxUnavailableError
 from intercode.sandbox.lines import split_lines
 
 EngineName = Literal["docker", "podman"]

@@ -20,9 +20,9 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import IO, Any
 
-from intercode.core.errors import SandboxError
 from intercode.sandbox.container.container_spec import ContainerSpec, Tree
 from intercode.sandbox.container.engine import Engine
+from intercode.sandbox.errors import SandboxError
 from intercode.sandbox.host.paths import cache_root, sandbox_uid
 from intercode.sandbox.layers import write_layer
 

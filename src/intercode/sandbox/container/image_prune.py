@@ -11,9 +11,9 @@ import json
 from contextlib import suppress
 from pathlib import Path
 
-from intercode.core.errors import SandboxError
 from intercode.sandbox.container.engine import Engine
 from intercode.sandbox.container.image_import import IMAGE_LABEL, TREES_LABEL
+from intercode.sandbox.errors import SandboxError
 
 
 def prune_images(engine: Engine, cache: Path, everything: bool = False) -> list[str]:

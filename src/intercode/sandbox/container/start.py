@@ -19,12 +19,12 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
-from intercode.core.errors import SandboxError, SandboxUnavailableError
 from intercode.sandbox.container import image_import, orphans, removal
 from intercode.sandbox.container.container_spec import SUPERVISOR_DIRECTORY, ContainerSpec
 from intercode.sandbox.container.engine import IMAGE_GONE, Engine, engine_error, quote_mount_fields
 from intercode.sandbox.container.limit_counters import SHARED_MEMORY_SIZE
 from intercode.sandbox.contract import SandboxSpec
+from intercode.sandbox.errors import SandboxError, SandboxUnavailableError
 from intercode.sandbox.host.paths import cache_root, sandbox_uid
 from intercode.sandbox.supervisor import build, programs
 from intercode.sandbox.supervisor.connection import SupervisorConnection

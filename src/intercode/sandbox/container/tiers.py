@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from intercode.core.errors import SandboxError
-from intercode.core.types import Image
 from intercode.sandbox.container import engine
 from intercode.sandbox.container.sandbox import ContainerSandbox
 from intercode.sandbox.contract import SandboxSpec
+from intercode.sandbox.errors import SandboxError
 from intercode.sandbox.tiers.trial import TRIAL_LIMITS
+from intercode.sandbox.types import Image
 
 
 def open_docker(spec: SandboxSpec, files: Path | None = None) -> ContainerSandbox:

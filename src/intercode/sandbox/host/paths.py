@@ -7,7 +7,7 @@ import stat
 from contextlib import suppress
 from pathlib import Path
 
-from intercode.core.errors import ConfigError
+from intercode.sandbox.errors import ConfigError
 from intercode.sandbox.host.files import has_user_ids
 
 ROOT_SANDBOX_UID = 60600

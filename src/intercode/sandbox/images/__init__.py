@@ -8,8 +8,7 @@ from dataclasses import replace
 from functools import partial
 from pathlib import Path
 
-from intercode.core.errors import UsageError
-from intercode.core.types import Image, Layer, LayerSpec
+from intercode.sandbox.errors import UsageError
 from intercode.sandbox.host.paths import cache_root, sandbox_uid
 from intercode.sandbox.images.archives import directory, tar
 from intercode.sandbox.images.cache import records
@@ -18,6 +17,7 @@ from intercode.sandbox.images.oci import saved_images
 from intercode.sandbox.images.progress import Progress
 from intercode.sandbox.images.recipes import packaged
 from intercode.sandbox.registry import suggest_name
+from intercode.sandbox.types import Image, Layer, LayerSpec
 
 SPEC_FORMS = (
     "host, dir:/path, tar:/path.tar, recipe:NAME, docker-archive:/file.tar[:name], "

@@ -13,8 +13,8 @@ from contextlib import contextmanager, suppress
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
-from intercode.core.errors import SandboxError
 from intercode.sandbox.contract import SandboxSpec
+from intercode.sandbox.errors import SandboxError
 from intercode.sandbox.host.paths import cache_root
 from intercode.sandbox.host.services import ForkSafeLock, run_after_fork
 from intercode.sandbox.images.cache.remove_tree import remove_tree

@@ -9,8 +9,8 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
-from intercode.core.errors import SandboxUnavailableError
 from intercode.sandbox.contract import SCRIPT_FD, SandboxSpec
+from intercode.sandbox.errors import SandboxUnavailableError
 from intercode.sandbox.host.paths import cache_root, state_path
 from intercode.sandbox.host_settings import setting_names
 from intercode.sandbox.layers import copy_tree

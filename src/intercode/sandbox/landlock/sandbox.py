@@ -6,8 +6,8 @@ import os
 from collections.abc import Mapping, Sequence
 from typing import Any, Self
 
-from intercode.core.errors import SandboxError
 from intercode.sandbox.contract import LimitExceeded, SandboxSpec
+from intercode.sandbox.errors import SandboxError
 from intercode.sandbox.landlock import layout
 from intercode.sandbox.landlock.guard import GuardedDirectory, start_guard
 from intercode.sandbox.supervisor.client import SupervisedProcess

@@ -8,15 +8,15 @@ import platform
 from contextlib import suppress
 from pathlib import Path
 
-from intercode.core.errors import ConfigError, SandboxError, SandboxUnavailableError
-from intercode.core.types import Image
 from intercode.sandbox.contract import SandboxSpec
+from intercode.sandbox.errors import ConfigError, SandboxError, SandboxUnavailableError
 from intercode.sandbox.host.services import ForkSafeLock
 from intercode.sandbox.landlock.guard import remove_leftovers
 from intercode.sandbox.landlock.layout import TIER
 from intercode.sandbox.landlock.sandbox import LandlockSandbox
 from intercode.sandbox.supervisor.runtime import syscalls
 from intercode.sandbox.tiers.trial import TRIAL_LIMITS
+from intercode.sandbox.types import Image
 
 _NEEDED_VERSION = 6
 """The first version of Landlock that confines signals. Below it, a command could end every process

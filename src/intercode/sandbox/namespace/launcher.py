@@ -15,7 +15,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, ClassVar
 
-from intercode.core.errors import SandboxError, SandboxUnavailableError
+from intercode.sandbox.errors import SandboxError, SandboxUnavailableError
 from intercode.sandbox.host.paths import cache_root, sandbox_uid
 from intercode.sandbox.supervisor import build, programs, subordinate_ids
 from intercode.sandbox.supervisor.root_files import python_home

@@ -12,8 +12,8 @@ from functools import partial
 from pathlib import Path
 from typing import Any, Self
 
-from intercode.core.errors import SandboxError, SandboxUnavailableError
 from intercode.sandbox.contract import BaseSandbox, Capability, LimitExceeded, SandboxSpec
+from intercode.sandbox.errors import SandboxError, SandboxUnavailableError
 from intercode.sandbox.host.paths import cache_root, sandbox_uid
 from intercode.sandbox.images.cache.set_user_id_trees import insert_programs
 from intercode.sandbox.layers import copy_tree

@@ -10,14 +10,14 @@ import os
 from dataclasses import replace
 from pathlib import Path
 
-from intercode.core.errors import SandboxError, SandboxUnavailableError
-from intercode.core.types import Image
 from intercode.sandbox.contract import SandboxSpec
+from intercode.sandbox.errors import SandboxError, SandboxUnavailableError
 from intercode.sandbox.host.paths import cache_remedy, sandbox_uid
 from intercode.sandbox.namespace.launcher import Launcher
 from intercode.sandbox.namespace.sandbox import NamespaceSandbox
 from intercode.sandbox.tiers.remedies import CGROUPS_HINT
 from intercode.sandbox.tiers.trial import TRIAL_LIMITS
+from intercode.sandbox.types import Image
 
 CGROUP_TIER, WATCHDOG_TIER = "namespace/1", "namespace/2"
 

@@ -7,10 +7,10 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from intercode.core.errors import SandboxUnavailableError
-from intercode.core.types import Image
 from intercode.sandbox.back_ends import BackEnd
 from intercode.sandbox.contract import BaseSandbox, SandboxSpec
+from intercode.sandbox.errors import SandboxUnavailableError
+from intercode.sandbox.types import Image
 
 # The modules of the client are imported where they are used, because they load an HTTP client.
 

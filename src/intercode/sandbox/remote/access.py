@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from ipaddress import ip_address
 from urllib.parse import urlsplit
 
-from intercode.core.errors import ConfigError
+from intercode.sandbox.errors import ConfigError
 
 _TOKEN = re.compile(r"[!-~]+")  # what an HTTP header carries unchanged
 

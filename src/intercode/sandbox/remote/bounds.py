@@ -11,10 +11,9 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from threading import Lock
 
-from intercode.core.errors import DataError, SandboxError, UsageError
-from intercode.core.types import Image, Layer, LayerSpec
 from intercode.sandbox import images
 from intercode.sandbox.contract import SandboxSpec
+from intercode.sandbox.errors import DataError, SandboxError, UsageError
 from intercode.sandbox.host.paths import cache_root, sandbox_uid
 from intercode.sandbox.images.archives.streams import is_compressed
 from intercode.sandbox.images.archives.tar import refuse_sparse_entries
@@ -23,6 +22,7 @@ from intercode.sandbox.images.build.layer_dates import redated_layer
 from intercode.sandbox.images.build.steps import step_path
 from intercode.sandbox.images.cache.remove_tree import remove_tree
 from intercode.sandbox.images.cache.trees import cached_tree
+from intercode.sandbox.types import Image, Layer, LayerSpec
 
 _MAX_PROCESSES, _MAX_INODES, _MAX_OPEN_FILES = 4096, 2_000_000, 1 << 16
 _ENTRY_SIZE = 512  # bytes, at least, of an inode and a name

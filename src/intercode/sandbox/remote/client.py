@@ -14,8 +14,6 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any, Literal, get_args
 
-from intercode.core.errors import DataError, SandboxError, SandboxLostError
-from intercode.core.types import TRUNCATED_CHANGES, FileEntry
 from intercode.sandbox.contract import (
     SCRIPT_FD,
     BaseSandbox,
@@ -25,6 +23,7 @@ from intercode.sandbox.contract import (
     SandboxSnapshot,
     SandboxSpec,
 )
+from intercode.sandbox.errors import DataError, SandboxError, SandboxLostError
 from intercode.sandbox.remote.connection import Connection
 from intercode.sandbox.remote.files import pack_files, unpack_files
 from intercode.sandbox.remote.protocol import (
@@ -40,6 +39,7 @@ from intercode.sandbox.remote.protocol import (
     text_value,
 )
 from intercode.sandbox.remote.relay import Group
+from intercode.sandbox.types import TRUNCATED_CHANGES, FileEntry
 
 _MARK_SECONDS = 0.02  # at least the accuracy with which a sandbox knows when a process started
 _TRAVELLING = frozenset({"processes", "fork", "restore", "recycle", "save", "checkpoint"})

@@ -23,7 +23,7 @@ from urllib.parse import urlsplit
 
 import aiohttp
 
-from intercode.core.errors import (
+from intercode.sandbox.errors import (
     ConfigError,
     SandboxError,
     SandboxLostError,

@@ -8,8 +8,8 @@ from io import BytesIO
 from pathlib import Path
 from typing import Any
 
-from intercode.core.errors import DataError, SandboxError
 from intercode.sandbox.contract import BaseSandbox
+from intercode.sandbox.errors import DataError, SandboxError
 from intercode.sandbox.images.archives.layered_writer import WHITEOUT_PREFIX
 from intercode.sandbox.images.archives.streams import is_compressed
 from intercode.sandbox.images.archives.unpack_limits import MAX_ENTRIES, UnpackLimits

@@ -8,9 +8,8 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from intercode.core.errors import SandboxError, UsageError
-from intercode.core.types import Layer, Network
 from intercode.sandbox.contract import BaseSandbox, Limits, SandboxSpec
+from intercode.sandbox.errors import SandboxError, UsageError
 from intercode.sandbox.layers import write_layer
 from intercode.sandbox.remote.client import RemoteSandbox
 from intercode.sandbox.remote.connection import Connection, connect
@@ -23,6 +22,7 @@ from intercode.sandbox.remote.protocol import (
     text_value,
 )
 from intercode.sandbox.remote.references import NOWHERE, RemoteImage, RemoteLayer
+from intercode.sandbox.types import Layer, Network
 
 BUILD_SECONDS = 3600.0
 """Time in which a server builds an image, or waits until another client has built a layer."""

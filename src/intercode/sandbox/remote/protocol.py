@@ -17,7 +17,9 @@ from enum import IntEnum
 from pathlib import Path
 from typing import Any, get_args, get_type_hints
 
-from intercode.core.errors import (
+from intercode.sandbox.contract import Limits, SandboxSpec
+from intercode.sandbox.determinism import determinism_from_settings
+from intercode.sandbox.errors import (
     InterCodeError,
     MissingCapabilityError,
     SandboxError,
@@ -27,10 +29,8 @@ from intercode.core.errors import (
     TooManyChangesError,
     UsageError,
 )
-from intercode.core.types import FileEntry, Image, Layer, Network
-from intercode.sandbox.contract import Limits, SandboxSpec
-from intercode.sandbox.determinism import determinism_from_settings
 from intercode.sandbox.host.paths import cache_root
+from intercode.sandbox.types import FileEntry, Image, Layer, Network
 
 VERSION = 1
 PATH = "/sandboxes"

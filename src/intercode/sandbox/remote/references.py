@@ -6,9 +6,9 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
-from intercode.core.types import Image, Layer, Network
 from intercode.sandbox.contract import BaseSandbox, Limits
 from intercode.sandbox.registry import load_object
+from intercode.sandbox.types import Image, Layer, Network
 
 NOWHERE = Path("/nonexistent/remote")
 """The directory of files that are on another machine."""

@@ -13,16 +13,15 @@ from io import FileIO
 from pathlib import Path
 from typing import Any
 
-from intercode.core.errors import (
+from intercode.sandbox import open_sandbox
+from intercode.sandbox.clock import SYSTEM_CLOCK, Clock
+from intercode.sandbox.contract import SCRIPT_FD, BaseSandbox, Checkpoint, CopiedFiles, SandboxSpec
+from intercode.sandbox.errors import (
     SandboxError,
     SandboxLostError,
     SandboxUnavailableError,
     UsageError,
 )
-from intercode.core.types import Layer
-from intercode.sandbox import open_sandbox
-from intercode.sandbox.clock import SYSTEM_CLOCK, Clock
-from intercode.sandbox.contract import SCRIPT_FD, BaseSandbox, Checkpoint, CopiedFiles, SandboxSpec
 from intercode.sandbox.host.paths import sandbox_uid
 from intercode.sandbox.images.build.steps import cached_step
 from intercode.sandbox.images.cache.staging import staged_upper_layer
@@ -40,6 +39,7 @@ from intercode.sandbox.remote.protocol import (
 from intercode.sandbox.remote.relay import Group
 from intercode.sandbox.streams import Process
 from intercode.sandbox.supervisor.upper_layer import change_owner
+from intercode.sandbox.types import Layer
 
 _MAX_MARKS = 1000
 _MAX_PROCESSES = 256

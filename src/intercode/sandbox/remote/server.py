@@ -9,7 +9,7 @@ from contextlib import suppress
 
 from aiohttp import WSCloseCode, web
 
-from intercode.core.errors import UsageError
+from intercode.sandbox.errors import UsageError
 from intercode.sandbox.host.paths import cache_root
 from intercode.sandbox.images.cache.remove_tree import remove_tree
 from intercode.sandbox.images.cache.staging import abandoned_directories, staging_directory

@@ -13,15 +13,15 @@ from typing import Any, TypeVar
 
 from aiohttp import WSMsgType, web
 
-from intercode.core.errors import (
+from intercode.sandbox import open_sandbox, tier_of
+from intercode.sandbox.clock import SYSTEM_CLOCK, Clock
+from intercode.sandbox.contract import BaseSandbox, SandboxSpec
+from intercode.sandbox.errors import (
     InterCodeError,
     SandboxLostError,
     SandboxUnavailableError,
     UsageError,
 )
-from intercode.sandbox import open_sandbox, tier_of
-from intercode.sandbox.clock import SYSTEM_CLOCK, Clock
-from intercode.sandbox.contract import BaseSandbox, SandboxSpec
 from intercode.sandbox.images.cache.staging import staged_upper_layer
 from intercode.sandbox.remote.bounds import Bounds, Client, Store, captured_key
 from intercode.sandbox.remote.files import unpack_files

@@ -23,8 +23,6 @@ from pathlib import Path
 from typing import Any, Literal
 from weakref import WeakSet
 
-from intercode.core.errors import SandboxError, SandboxLostError
-from intercode.core.types import TRUNCATED_CHANGES, FileEntry
 from intercode.sandbox.contract import (
     BaseSandbox,
     Capability,
@@ -33,6 +31,7 @@ from intercode.sandbox.contract import (
     SandboxSnapshot,
     SandboxSpec,
 )
+from intercode.sandbox.errors import SandboxError, SandboxLostError
 from intercode.sandbox.resource_usage import ResourceUsage
 from intercode.sandbox.streams import memory_file
 from intercode.sandbox.supervisor.channels import complete_connection, open_slave
@@ -45,6 +44,7 @@ from intercode.sandbox.supervisor.process_table import (
 )
 from intercode.sandbox.supervisor.unmapped_memory import SocketMemory
 from intercode.sandbox.supervisor.watchdog import Watch, Watchdog, measure_processes
+from intercode.sandbox.types import TRUNCATED_CHANGES, FileEntry
 from intercode.sandbox.users import User
 
 _TICKS = os.sysconf("SC_CLK_TCK")

@@ -12,7 +12,7 @@ from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from typing import Any
 
-from intercode.core.errors import SandboxError, SandboxKilledError, SandboxLostError
+from intercode.sandbox.errors import SandboxError, SandboxKilledError, SandboxLostError
 from intercode.sandbox.supervisor.runtime import protocol
 
 _POLL_SECONDS = 0.2

@@ -9,7 +9,7 @@ from __future__ import annotations
 import functools
 from pathlib import Path
 
-from intercode.core.errors import SandboxUnavailableError
+from intercode.sandbox.errors import SandboxUnavailableError
 from intercode.sandbox.supervisor import build
 
 INSTALL_HINT = "`pip install -e .` (or `make test`) in the source checkout compiles it"

@@ -8,8 +8,8 @@ from contextlib import AbstractContextManager, contextmanager, nullcontext
 from pathlib import Path
 from typing import Self, TypeVar
 
-from intercode.core.errors import SandboxError, TooManyChangesError
 from intercode.sandbox.contract import BaseSandbox, LimitExceeded
+from intercode.sandbox.errors import SandboxError, TooManyChangesError
 from intercode.sandbox.host.paths import sandbox_uid
 from intercode.sandbox.supervisor.client import SupervisedSandbox, refusal_error
 from intercode.sandbox.supervisor.connection import READ_SECONDS, SupervisorConnection

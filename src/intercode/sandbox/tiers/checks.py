@@ -4,15 +4,15 @@ from __future__ import annotations
 
 import time
 
-from intercode.core.errors import ConfigError, SandboxError
-from intercode.core.types import Image
 from intercode.sandbox.container import engine
 from intercode.sandbox.container.sandbox import ContainerSandbox
 from intercode.sandbox.contract import SandboxSpec
+from intercode.sandbox.errors import ConfigError, SandboxError
 from intercode.sandbox.supervisor.runtime import cgroups
 from intercode.sandbox.tiers import remedies
 from intercode.sandbox.tiers.finding import Finding
 from intercode.sandbox.tiers.tier_table import TIERS, Tier
+from intercode.sandbox.types import Image
 
 _NO_REMEDY = "no change of this machine is known that would give it"
 

@@ -7,7 +7,7 @@ import logging
 import sys
 from dataclasses import dataclass
 
-from intercode.core.errors import SandboxUnavailableError
+from intercode.sandbox.errors import SandboxUnavailableError
 from intercode.sandbox.tiers.tier_table import TIERS, Tier
 
 _logger = logging.getLogger("intercode.sandbox")

@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from intercode.core.errors import ConfigError
+from intercode.sandbox.errors import ConfigError
 from intercode.sandbox.host.paths import cache_root, sandbox_uid
 from intercode.sandbox.supervisor import runtime
 from intercode.sandbox.tiers.finding import Finding

@@ -11,7 +11,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from intercode.core.errors import SandboxUnavailableError
+from intercode.sandbox.errors import SandboxUnavailableError
 from intercode.sandbox.host.paths import is_initial_user_namespace
 from intercode.sandbox.supervisor import build, programs
 from intercode.sandbox.tiers.platforms import TITLES, Platform, detect_confinement, detect_platforms

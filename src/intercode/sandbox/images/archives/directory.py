@@ -8,9 +8,9 @@ import stat
 from collections.abc import Iterator
 from pathlib import Path, PurePosixPath
 
-from intercode.core.errors import UsageError
-from intercode.core.types import LayerSpec
+from intercode.sandbox.errors import UsageError
 from intercode.sandbox.images.archives.tree_writer import TreeWriter
+from intercode.sandbox.types import LayerSpec
 
 _ALLOWED_TYPES = (stat.S_ISREG, stat.S_ISDIR, stat.S_ISLNK, stat.S_ISFIFO)
 

@@ -11,7 +11,7 @@ import os
 import shutil
 import stat
 
-from intercode.core.errors import DataError
+from intercode.sandbox.errors import DataError
 from intercode.sandbox.images.archives.links import resolve_links
 from intercode.sandbox.images.archives.tree_writer import TreeWriter
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from intercode.core.errors import DataError
+from intercode.sandbox.errors import DataError
 
 _MAX_SYMLINKS = 40
 """Limit on symbolic links in one path, as in Linux."""

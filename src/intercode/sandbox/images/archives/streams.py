@@ -12,7 +12,7 @@ import sys
 import zlib
 from typing import IO, Any, cast
 
-from intercode.core.errors import DataError, UsageError
+from intercode.sandbox.errors import DataError, UsageError
 
 CHUNK_SIZE = 1 << 18
 DECOMPRESSION_ERRORS = (zlib.error, lzma.LZMAError, EOFError)

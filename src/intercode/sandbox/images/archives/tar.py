@@ -10,7 +10,7 @@ from decimal import Decimal, InvalidOperation
 from pathlib import Path
 from typing import IO, cast
 
-from intercode.core.errors import DataError
+from intercode.sandbox.errors import DataError
 from intercode.sandbox.images.archives.streams import (
     CHUNK_SIZE,
     DECOMPRESSION_ERRORS,

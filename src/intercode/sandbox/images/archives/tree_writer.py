@@ -8,7 +8,7 @@ import stat
 from pathlib import Path
 from typing import IO
 
-from intercode.core.errors import DataError
+from intercode.sandbox.errors import DataError
 from intercode.sandbox.host.files import O_CLOEXEC, O_NOFOLLOW
 from intercode.sandbox.images.archives.set_user_id import mark_program
 from intercode.sandbox.images.archives.unpack_limits import UnpackLimits

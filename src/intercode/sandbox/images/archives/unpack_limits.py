@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import NoReturn
 
-from intercode.core.errors import ConfigError, DataError
+from intercode.sandbox.errors import ConfigError, DataError
 
 LIMIT_VARIABLE = "INTERCODE_IMAGE_LIMIT"
 DEFAULT_BYTES = 64 << 30

@@ -7,7 +7,7 @@ import stat
 from pathlib import Path
 from typing import Any
 
-from intercode.core.errors import DataError
+from intercode.sandbox.errors import DataError
 from intercode.sandbox.host.paths import sandbox_uid
 from intercode.sandbox.images.archives import layered_writer
 from intercode.sandbox.images.archives.tar import write_entries

@@ -8,9 +8,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from intercode.core.config import read_toml
-from intercode.core.errors import ConfigError, InterCodeError, UsageError
-from intercode.core.types import Image
+from intercode.sandbox.errors import ConfigError, InterCodeError, UsageError
 from intercode.sandbox.host.paths import cache_root, sandbox_uid
 from intercode.sandbox.images.cache.trees import cached_tree
 from intercode.sandbox.images.oci import saved_images
@@ -18,6 +16,8 @@ from intercode.sandbox.images.progress import Progress
 from intercode.sandbox.images.recipes import debian
 from intercode.sandbox.images.registry_hosts import is_registry_host
 from intercode.sandbox.registry import suggest_name, unknown_name_error
+from intercode.sandbox.toml import read_toml
+from intercode.sandbox.types import Image
 
 _SPEC = re.compile(
     r"host|(?:dir|tar|recipe|docker-archive|oci|dockerfile|image|built):.+|registry:.+/.+"

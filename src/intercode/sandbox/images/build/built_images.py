@@ -13,13 +13,13 @@ from contextlib import suppress
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
-from intercode.core.errors import UsageError
-from intercode.core.types import Image, Layer
+from intercode.sandbox.errors import UsageError
 from intercode.sandbox.host.paths import cache_root
 from intercode.sandbox.images.archives.directory import walk_entries
 from intercode.sandbox.images.archives.set_user_id import is_program
 from intercode.sandbox.images.build import steps
 from intercode.sandbox.images.build.steps import BuildBase
+from intercode.sandbox.types import Image, Layer
 
 
 @dataclass(frozen=True, slots=True)

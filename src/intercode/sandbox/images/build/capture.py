@@ -7,12 +7,12 @@ from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 
-from intercode.core.types import Image, Layer, Network
 from intercode.sandbox import SandboxSpec, open_sandbox, strongest_kind
 from intercode.sandbox.contract import BaseSandbox, Limits
 from intercode.sandbox.host.paths import sandbox_uid
 from intercode.sandbox.images.build import steps
 from intercode.sandbox.remote.references import RemoteImage
+from intercode.sandbox.types import Image, Layer, Network
 
 
 def layer_key(*parts: str) -> str:

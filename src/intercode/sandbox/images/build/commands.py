@@ -7,10 +7,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from intercode.core.errors import DataError, UsageError
-from intercode.core.types import ExecResult, Image, Network
 from intercode.sandbox import strongest_kind
 from intercode.sandbox.contract import STANDARD_PATH, BaseSandbox, Limits, SandboxSpec
+from intercode.sandbox.errors import DataError, UsageError
 from intercode.sandbox.images.build import multi_uid
 from intercode.sandbox.images.build.capture import capture_changes
 from intercode.sandbox.images.build.steps import BuildBase
@@ -19,6 +18,7 @@ from intercode.sandbox.images.progress import Progress
 from intercode.sandbox.images.recipes import apt_sources
 from intercode.sandbox.lines import split_lines
 from intercode.sandbox.supervisor import subordinate_ids
+from intercode.sandbox.types import ExecResult, Image, Network
 
 _LIMITS = Limits(
     disk=64 << 30, inodes=4_000_000, processes=4096, file_size=64 << 30, address_space=256 << 30,

@@ -9,10 +9,10 @@ from collections.abc import Mapping
 from contextlib import suppress
 from pathlib import Path
 
-from intercode.core.errors import DataError, SandboxError, SandboxUnavailableError, UsageError
 from intercode.sandbox.container import engine as engines
 from intercode.sandbox.container.engine import Engine, EngineName
 from intercode.sandbox.container.image_prune import prune_images
+from intercode.sandbox.errors import DataError, SandboxError, SandboxUnavailableError, UsageError
 from intercode.sandbox.host.paths import cache_root
 from intercode.sandbox.images.cache.trees import file_lock, mark_in_use
 from intercode.sandbox.images.progress import Progress, ignore_progress, run_with_progress

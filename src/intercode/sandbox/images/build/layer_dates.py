@@ -11,11 +11,11 @@ import shutil
 import time
 from pathlib import Path
 
-from intercode.core.types import Layer
 from intercode.sandbox.host.files import O_CLOEXEC, O_DIRECTORY, lock_file
 from intercode.sandbox.host.paths import sandbox_uid
 from intercode.sandbox.layers import copy_tree
 from intercode.sandbox.remote.references import RemoteLayer
+from intercode.sandbox.types import Layer
 
 SETUP_AGE = 2 * 3600
 """Seconds between the set-up and the hour in which the layer is used."""

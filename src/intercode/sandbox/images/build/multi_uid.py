@@ -15,7 +15,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import IO
 
-from intercode.core.errors import SandboxError
+from intercode.sandbox.errors import SandboxError
 from intercode.sandbox.host.paths import cache_root, sandbox_uid
 from intercode.sandbox.supervisor import build, programs
 from intercode.sandbox.supervisor.runtime import protocol

@@ -8,13 +8,13 @@ from dataclasses import replace
 from functools import partial
 from pathlib import Path
 
-from intercode.core.errors import UsageError
-from intercode.core.types import Image
 from intercode.sandbox import images
+from intercode.sandbox.errors import UsageError
 from intercode.sandbox.images.build import built_images, user_recipe
 from intercode.sandbox.images.build.base_images import BaseImageResolver, scratch_image
 from intercode.sandbox.images.dockerfile import build_dockerfile
 from intercode.sandbox.images.progress import Progress, ignore_progress
+from intercode.sandbox.types import Image
 
 _builds_in_progress: ContextVar[tuple[Path, ...]] = ContextVar(
     "images that are being built", default=()

@@ -11,14 +11,14 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import Literal
 
-from intercode.core.errors import UsageError
-from intercode.core.types import Image, Layer
 from intercode.sandbox.back_ends import open_sandbox
 from intercode.sandbox.contract import SandboxSpec
+from intercode.sandbox.errors import UsageError
 from intercode.sandbox.host.paths import cache_root, sandbox_uid
 from intercode.sandbox.images.build.capture import layer_key
 from intercode.sandbox.images.cache.trees import cached_tree
 from intercode.sandbox.tiers.choice import strongest_kind
+from intercode.sandbox.types import Image, Layer
 
 _INSTALL_SECONDS = 1800.0
 _PYTHON_VERSION = "import sys; print('%d.%d' % sys.version_info[:2])"

@@ -13,9 +13,8 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
 
-from intercode.core.errors import DataError, SandboxError
-from intercode.core.types import Image, Layer
 from intercode.sandbox.contract import SandboxSpec
+from intercode.sandbox.errors import DataError, SandboxError
 from intercode.sandbox.host.paths import cache_root, sandbox_uid
 from intercode.sandbox.images.archives import set_user_id
 from intercode.sandbox.images.archives.tree_writer import TreeWriter
@@ -23,6 +22,7 @@ from intercode.sandbox.images.build.layer_stack import LayerStack
 from intercode.sandbox.images.cache.remove_tree import remove_tree
 from intercode.sandbox.images.cache.trees import file_lock, mark_in_use
 from intercode.sandbox.supervisor import root_files
+from intercode.sandbox.types import Image, Layer
 
 MAX_STEPS = 300
 """Limit on the steps of an image. Linux stacks at most 500 trees; a task's layers need some."""

@@ -7,9 +7,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from intercode.core.config import read_toml
-from intercode.core.errors import ConfigError, DataError, InterCodeError, UsageError
-from intercode.core.types import Image, Network
+from intercode.sandbox.errors import ConfigError, DataError, InterCodeError, UsageError
 from intercode.sandbox.images.build import built_images, commands, steps
 from intercode.sandbox.images.build.base_images import BaseImageResolver
 from intercode.sandbox.images.build.commands import BuildCommand
@@ -24,6 +22,8 @@ from intercode.sandbox.images.dockerfile.copy import (
 from intercode.sandbox.images.progress import Progress
 from intercode.sandbox.images.recipes import debian
 from intercode.sandbox.registry import unknown_name_error
+from intercode.sandbox.toml import read_toml
+from intercode.sandbox.types import Image, Network
 
 _KEY_TYPES: dict[str, tuple[type, ...]] = {
     "description": (str,), "base": (str,), "date": (str,), "packages": (list,), "files": (dict,),

@@ -11,8 +11,8 @@ from collections.abc import Iterator, Mapping
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 
-from intercode.core.types import Image
 from intercode.sandbox.images.cache.in_use import READ_ONLY_ERRNOS, mark_in_use
+from intercode.sandbox.types import Image
 
 
 @dataclass(frozen=True, slots=True)

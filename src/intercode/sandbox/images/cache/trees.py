@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from intercode.core.errors import DataError
+from intercode.sandbox.errors import DataError
 from intercode.sandbox.host.files import lock_file
 from intercode.sandbox.images.cache.in_use import mark_in_use
 from intercode.sandbox.images.cache.remove_tree import remove_tree

@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from pathlib import Path
 
-from intercode.core.errors import DataError, InterCodeError, UsageError
-from intercode.core.types import Image
+from intercode.sandbox.errors import DataError, InterCodeError, UsageError
 from intercode.sandbox.images.build import built_images
 from intercode.sandbox.images.build.base_images import BaseImageResolver
 from intercode.sandbox.images.build.layer_stack import LayerStack
@@ -16,6 +15,7 @@ from intercode.sandbox.images.dockerfile.dockerignore import IgnoreRules
 from intercode.sandbox.images.dockerfile.instructions import BuildContext, StageState
 from intercode.sandbox.images.dockerfile.parser import Instruction, parse_dockerfile
 from intercode.sandbox.images.progress import Progress
+from intercode.sandbox.types import Image
 
 _PROXIES = ("http_proxy", "https_proxy", "ftp_proxy", "no_proxy", "all_proxy")
 """Arguments that need no ARG: commands get this machine's proxies."""

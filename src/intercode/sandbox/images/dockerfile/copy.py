@@ -12,9 +12,8 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from intercode.core.errors import DataError
-from intercode.core.types import Layer, LayerSpec
 from intercode.sandbox import images
+from intercode.sandbox.errors import DataError
 from intercode.sandbox.host.paths import cache_root
 from intercode.sandbox.images.archives import set_user_id
 from intercode.sandbox.images.build import steps
@@ -22,6 +21,7 @@ from intercode.sandbox.images.build.layer_stack import LayerStack
 from intercode.sandbox.images.build.steps import BuildBase, StepWriter
 from intercode.sandbox.images.cache.trees import file_digest
 from intercode.sandbox.images.dockerfile.dockerignore import has_wildcard, match_names
+from intercode.sandbox.types import Layer, LayerSpec
 
 
 @dataclass(frozen=True, slots=True)

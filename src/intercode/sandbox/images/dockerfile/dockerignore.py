@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterable
 from pathlib import Path
 
-from intercode.core.errors import DataError
+from intercode.sandbox.errors import DataError
 from intercode.sandbox.lines import split_lines
 
 

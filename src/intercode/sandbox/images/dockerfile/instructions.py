@@ -9,9 +9,8 @@ from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
 
-from intercode.core.errors import DataError, UsageError
-from intercode.core.types import Layer, Network
 from intercode.sandbox.contract import STANDARD_PATH
+from intercode.sandbox.errors import DataError, UsageError
 from intercode.sandbox.images.build import commands, steps
 from intercode.sandbox.images.build.base_images import BaseImageResolver
 from intercode.sandbox.images.build.commands import BuildCommand
@@ -34,6 +33,7 @@ from intercode.sandbox.images.dockerfile.substitution import (
 )
 from intercode.sandbox.images.progress import Progress
 from intercode.sandbox.registry import suggest_name
+from intercode.sandbox.types import Layer, Network
 
 _SHELL = ("/bin/sh", "-c")
 _SCRIPT = "intercode-script"

@@ -6,7 +6,7 @@ import json
 import re
 from dataclasses import dataclass
 
-from intercode.core.errors import DataError
+from intercode.sandbox.errors import DataError
 from intercode.sandbox.lines import split_lines
 from intercode.sandbox.registry import unknown_name_error
 

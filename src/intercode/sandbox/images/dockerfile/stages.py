@@ -6,7 +6,7 @@ import platform
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from intercode.core.errors import DataError, UsageError
+from intercode.sandbox.errors import DataError, UsageError
 from intercode.sandbox.images.dockerfile.parser import Dockerfile, Instruction
 from intercode.sandbox.images.dockerfile.substitution import expand, parse_pairs
 from intercode.sandbox.registry import unknown_name_error

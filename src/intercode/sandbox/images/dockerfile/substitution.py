@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 
-from intercode.core.errors import DataError
+from intercode.sandbox.errors import DataError
 
 _NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*|\d")
 _BRACED = re.compile(r"([A-Za-z_][A-Za-z0-9_]*|\d)(?:(:?[-+?])(.*))?", re.DOTALL)

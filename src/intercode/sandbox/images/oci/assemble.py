@@ -8,8 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import IO, cast
 
-from intercode.core.errors import DataError
-from intercode.core.types import Image
+from intercode.sandbox.errors import DataError
 from intercode.sandbox.host.paths import sandbox_uid
 from intercode.sandbox.images.archives import tar
 from intercode.sandbox.images.archives.layered_writer import LayeredWriter
@@ -18,6 +17,7 @@ from intercode.sandbox.images.archives.unpack_limits import image_size_limit
 from intercode.sandbox.images.cache.trees import cached_tree
 from intercode.sandbox.images.oci import documents
 from intercode.sandbox.images.progress import Progress
+from intercode.sandbox.types import Image
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,7 +7,7 @@ from functools import partial
 from pathlib import PurePosixPath
 from typing import Any
 
-from intercode.core.errors import DataError, UsageError
+from intercode.sandbox.errors import DataError, UsageError
 from intercode.sandbox.images.oci import documents, layout
 from intercode.sandbox.images.oci.assemble import ImageParts, LayerBlob
 from intercode.sandbox.images.oci.store import ImageStore, read_document

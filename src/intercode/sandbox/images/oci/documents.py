@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from pathlib import PurePosixPath
 from typing import Any
 
-from intercode.core.errors import DataError, UsageError
+from intercode.sandbox.errors import DataError, UsageError
 
 MAX_DOCUMENT_SIZE = 8 << 20
 """Size limit in bytes of a manifest, an index or a configuration."""

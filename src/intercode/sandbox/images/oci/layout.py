@@ -6,7 +6,7 @@ from collections.abc import Callable
 from functools import partial
 from typing import Any
 
-from intercode.core.errors import DataError, UsageError
+from intercode.sandbox.errors import DataError, UsageError
 from intercode.sandbox.images.oci import documents
 from intercode.sandbox.images.oci.assemble import ImageParts, LayerBlob
 from intercode.sandbox.images.oci.documents import check_digest, get_objects, get_typed

@@ -7,8 +7,7 @@ from dataclasses import replace
 from functools import partial
 from pathlib import Path
 
-from intercode.core.errors import UsageError
-from intercode.core.types import Image
+from intercode.sandbox.errors import UsageError
 from intercode.sandbox.host.paths import sandbox_uid
 from intercode.sandbox.images.archives import directory
 from intercode.sandbox.images.cache import records
@@ -16,6 +15,7 @@ from intercode.sandbox.images.cache.trees import cached_tree
 from intercode.sandbox.images.oci import assemble, docker_archive, layout
 from intercode.sandbox.images.oci.store import open_store
 from intercode.sandbox.images.progress import Progress
+from intercode.sandbox.types import Image
 
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._/-]{0,127}")
 

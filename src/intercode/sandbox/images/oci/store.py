@@ -11,7 +11,7 @@ from contextlib import contextmanager
 from pathlib import Path, PurePosixPath
 from typing import IO, Protocol
 
-from intercode.core.errors import DataError, UsageError
+from intercode.sandbox.errors import DataError, UsageError
 from intercode.sandbox.images.archives.streams import (
     CHUNK_SIZE,
     DECOMPRESSION_ERRORS,

@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
-from intercode.core.errors import UsageError
+from intercode.sandbox.errors import UsageError
 from intercode.sandbox.lines import split_lines
 
 _SUITE_SUFFIXES = ("", "-updates", "-security")

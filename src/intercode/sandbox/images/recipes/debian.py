@@ -8,10 +8,10 @@ from collections.abc import Sequence
 from datetime import UTC, datetime
 from pathlib import Path
 
-from intercode.core.types import Image
 from intercode.sandbox import images
 from intercode.sandbox.images.progress import Progress
 from intercode.sandbox.images.recipes import mmdebstrap, packaged
+from intercode.sandbox.types import Image
 
 RELEASES = {
     "10": "buster", "11": "bullseye", "12": "bookworm", "13": "trixie", "14": "forky",

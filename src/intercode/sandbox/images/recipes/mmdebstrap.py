@@ -11,7 +11,7 @@ import tempfile
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-from intercode.core.errors import DataError, InfrastructureError, UsageError
+from intercode.sandbox.errors import DataError, InfrastructureError, UsageError
 from intercode.sandbox.host.paths import cache_root
 from intercode.sandbox.images.cache.trees import file_digest, file_lock
 from intercode.sandbox.images.progress import Progress, ignore_progress, run_with_progress

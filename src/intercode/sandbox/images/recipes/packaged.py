@@ -10,9 +10,9 @@ from importlib import resources
 from pathlib import Path
 from typing import Any
 
-from intercode.core.errors import ConfigError
-from intercode.core.types import Image
+from intercode.sandbox.errors import ConfigError
 from intercode.sandbox.registry import unknown_name_error
+from intercode.sandbox.types import Image
 
 _DATE = re.compile(r"\d{8}")
 

@@ -6,8 +6,7 @@ from functools import partial
 from pathlib import Path
 from typing import IO, Any
 
-from intercode.core.errors import DataError
-from intercode.core.types import Image
+from intercode.sandbox.errors import DataError
 from intercode.sandbox.images.archives.unpack_limits import image_size_limit
 from intercode.sandbox.images.cache import records
 from intercode.sandbox.images.cache.trees import mark_in_use
@@ -17,6 +16,7 @@ from intercode.sandbox.images.progress import Progress
 from intercode.sandbox.images.registry import blobs
 from intercode.sandbox.images.registry.client import RegistryClient
 from intercode.sandbox.images.registry.reference import Reference, parse_reference
+from intercode.sandbox.types import Image
 
 __all__ = ["Reference", "parse_reference", "pull"]
 

@@ -8,7 +8,7 @@ from functools import partial
 from pathlib import Path
 from typing import BinaryIO
 
-from intercode.core.errors import DataError
+from intercode.sandbox.errors import DataError
 from intercode.sandbox.http import HttpError, TooLongError, append_rest
 from intercode.sandbox.images.cache.trees import file_lock, mark_in_use
 from intercode.sandbox.images.registry.client import RegistryClient

@@ -12,7 +12,7 @@ from urllib.parse import urlencode
 
 from yarl import URL
 
-from intercode.core.errors import DataError, InfrastructureError, UsageError
+from intercode.sandbox.errors import DataError, InfrastructureError, UsageError
 from intercode.sandbox.http import HttpClient, HttpError, Response, parse_url, retry, ssl_context
 from intercode.sandbox.images.oci.documents import MAX_DOCUMENT_SIZE, parse_json
 from intercode.sandbox.images.registry import credentials

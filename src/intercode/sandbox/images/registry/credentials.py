@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from intercode.core.errors import ConfigError
+from intercode.sandbox.errors import ConfigError
 
 _HELPER = re.compile(r"[A-Za-z0-9_.-]+")
 _DOCKER_HUB_KEY = "https://index.docker.io/v1/"

@@ -6,7 +6,7 @@ import os
 import re
 from dataclasses import dataclass
 
-from intercode.core.errors import UsageError
+from intercode.sandbox.errors import UsageError
 from intercode.sandbox.http import is_loopback
 from intercode.sandbox.images.registry_hosts import is_registry_host
 
