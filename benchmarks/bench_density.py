@@ -22,13 +22,14 @@ from typing import TypeVar
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "tests"))
 
+from measuring import cache_root
+
 import intercode
 from intercode import datasets
 from intercode.core.errors import UsageError
 from intercode.environments.base.env import InterCodeEnv
 from intercode.results.report import render
 from intercode.results.tables import Table
-from intercode.sandbox.host.paths import cache_root
 from support import traces
 
 _DESCRIPTORS = 12  # maximum per environment

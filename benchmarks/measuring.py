@@ -8,10 +8,30 @@ import time
 from collections.abc import Callable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
+from importlib import import_module
+from importlib.util import find_spec
 from pathlib import Path
+from types import ModuleType
 
 _GROUPS = Path("/sys/fs/cgroup/cpuacct")
 _TICKS = os.sysconf("SC_CLK_TCK")
+
+
+def sandbox_module(name: str = "") -> ModuleType:
+    """Return the package of sandboxes, or a module of it, in the tree that is measured: commits
+    have it under two names. The second is looked for last: this checkout may be installed."""
+    package = "intercode.sandbox" if find_spec("intercode.sandbox") else "intercode_sandbox"
+    return import_module(f"{package}.{name}" if name else package)
+
+
+def cache_root() -> Path:
+    """Return the cache of the tree that is measured."""
+    try:
+        paths = sandbox_module("host.paths")
+    except ImportError:  # a commit from before November 2026
+        paths = import_module("intercode.core.paths")
+    root: Path = paths.cache_root()
+    return root
 
 
 @dataclass(frozen=True)

@@ -24,7 +24,7 @@ from contextlib import ExitStack, closing
 from pathlib import Path
 from typing import Any
 
-from measuring import Processor
+from measuring import Processor, cache_root, sandbox_module
 
 TURNS = 10  # of most parts, after the first one
 ACTIONS = {"bash": "ls -la ~ | wc -l", "sql": "SELECT 1 + 1", "python": "print(sum(range(10)))"}
@@ -131,17 +131,17 @@ def golds(figures: Figures, args: argparse.Namespace) -> Iterator[None]:
 
 def sandboxes(figures: Figures, _args: argparse.Namespace) -> Iterator[None]:
     """Measure the operations of sandboxes and sessions, beside a plain bash."""
-    from intercode.sandbox import SandboxSpec, images, open_sandbox
+    package, images = sandbox_module(), sandbox_module("images")
     from intercode.sessions.bash.persistent import BashSession
 
-    spec = SandboxSpec(images.resolve("host"))
+    spec = package.SandboxSpec(images.resolve("host"))
     created: list[Any] = []
 
     def plain() -> None:
         subprocess.run(PLAIN, check=True)
 
     def create() -> None:
-        created.append(open_sandbox(spec))
+        created.append(package.open_sandbox(spec))
         assert created[-1].run(PLAIN).ok
 
     def end() -> None:
@@ -153,10 +153,10 @@ def sandboxes(figures: Figures, _args: argparse.Namespace) -> Iterator[None]:
         created.pop().close()
 
     def open_session() -> None:
-        with open_sandbox(spec) as sandbox:
+        with package.open_sandbox(spec) as sandbox:
             BashSession(sandbox).close()
 
-    with open_sandbox(spec) as live, closing(BashSession(live)) as session:
+    with package.open_sandbox(spec) as live, closing(BashSession(live)) as session:
         session.run(FILES, 10)
 
         def step() -> None:
@@ -195,8 +195,8 @@ def resets(figures: Figures, _args: argparse.Namespace) -> Iterator[None]:
 def changes(figures: Figures, _args: argparse.Namespace) -> Iterator[None]:
     """Time the search for changed files in a sandbox with 20,000 files in 200 directories."""
     from intercode.core.types import LayerSpec
-    from intercode.sandbox import SandboxSpec, images, open_sandbox
-    from intercode.sandbox.host.paths import cache_root
+
+    package, images = sandbox_module(), sandbox_module("images")
 
     home = Path(tempfile.mkdtemp(prefix="bench-", dir=cache_root()))
     try:
@@ -206,7 +206,7 @@ def changes(figures: Figures, _args: argparse.Namespace) -> Iterator[None]:
             for m in range(100):
                 (directory / str(m)).write_text(f"{n} {m}\n")
         layers = (images.resolve_layer(LayerSpec("dir", home / "tree")),)
-        with open_sandbox(SandboxSpec(images.resolve("host"), layers)) as sandbox:
+        with package.open_sandbox(package.SandboxSpec(images.resolve("host"), layers)) as sandbox:
             assert sandbox.run(["bash", "-c", CHANGE]).ok
             assert len(sandbox.changes()) == 60
             for _ in range(TURNS + 1):
@@ -294,16 +294,16 @@ def live_sandboxes(figures: Figures, args: argparse.Namespace) -> Iterator[None]
     """Measure many live sandboxes without shells: how fast they are created, and their memory."""
     from bench_density import machine, memory_rows, need_descriptors
 
-    from intercode.sandbox import SandboxSpec, images, open_sandbox
+    package, images = sandbox_module(), sandbox_module("images")
 
     need_descriptors(args.live)
-    spec = SandboxSpec(images.resolve("host"))
-    open_sandbox(spec).close()  # starts the launcher
+    spec = package.SandboxSpec(images.resolve("host"))
+    package.open_sandbox(spec).close()  # starts the launcher
     yield
     wait_for_memory()
     before, start = machine(), time.perf_counter()
     with ThreadPoolExecutor(4) as threads:
-        opened = list(threads.map(lambda _: open_sandbox(spec), range(args.live)))
+        opened = list(threads.map(lambda _: package.open_sandbox(spec), range(args.live)))
         figures.values[CREATED].append(args.live / (time.perf_counter() - start))
         less, *parts = (value for _, value, _ in memory_rows(before))
         figures.values[LESS].append(less)

@@ -48,6 +48,8 @@ def test_files_move_with_their_packages(moves: Any) -> None:
          "if True:\n    from other.box.errors import (Bad as Wrong)\n"
          "    from top.errors import (Right)"),
         ("from top.b import y  # top.a", "from top.b import y  # other.box"),
+        ("from top.b import y as y", "from top.b import y as y"),
+        ("from top.a import x as x", "from other.box import (x as x)"),
         ("import top.a.one\ntop.a.one.f()", "import top.single\ntop.single.f()"),
         ("load('top.a.one:f')", "load('top.single:f')"),
         ("'top.errors.Wrong.args', 'top.errors:Wrong'",

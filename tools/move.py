@@ -171,7 +171,8 @@ def _import_edits(text: str, moves: Moves) -> Iterator[tuple[int, int, str]]:
         for alias in node.names:
             module, name = moves.name(node.module, alias.name)
             shown = alias.asname or alias.name
-            targets.setdefault(module, []).append(name if name == shown else f"{name} as {shown}")
+            is_plain = name == shown and alias.asname != alias.name  # `a as a` is a public name
+            targets.setdefault(module, []).append(name if is_plain else f"{name} as {shown}")
         start = len(data[: lines[node.lineno - 1] + node.col_offset].decode())
         end = len(data[: lines[(node.end_lineno or 0) - 1] + (node.end_col_offset or 0)].decode())
         if targets == {node.module: [ast.unparse(alias) for alias in node.names]}:

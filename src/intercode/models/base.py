@@ -8,7 +8,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal, NotRequired, TypedDict
 
-from intercode.core.types import Tool, Usage
+from intercode.core.types import Tool as Tool
+from intercode.core.types import Usage
 from intercode.models.prices import Price
 from intercode.models.transport.concurrency import Traffic
 
