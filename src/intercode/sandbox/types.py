@@ -107,7 +107,7 @@ class Image:
     directory of programs, unless a task names others. ``layers``: layers over the files, the lowest
     first; only if ``root`` is None. ``hidden``: files of this machine that sandboxes do not show.
     ``entrypoint``: the program that a container of the image starts, which a sandbox starts only
-    with ``sandbox.entry_point``.
+    if it is asked to.
     """
 
     name: str
