@@ -12,7 +12,9 @@ import intercode
 from intercode.agents.baselines import GoldAgent
 from intercode.core.errors import ConfigError, UnknownNameError, UsageError
 from intercode.core.types import Dataset, Task
-from intercode.environments.base.policy import Policy, PolicyGuard, make_rule, read_policy
+from intercode.environments.base.policy import Policy, PolicyGuard
+from intercode.environments.base.policy.policy import read_policy
+from intercode.environments.base.policy.rules import make_rule
 from intercode.evaluation.rollout import rollout
 
 FILE = """

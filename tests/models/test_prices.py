@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 
 from intercode.core.errors import ConfigError
-from intercode.models import Message, OpenAIModel, Price, find_price
-from intercode.models.prices import PACKAGED_PRICES, find_in_table, read_prices
+from intercode.models import Message, OpenAIModel, Price
+from intercode.models.prices import PACKAGED_PRICES, find_in_table, find_price, read_prices
 from support.faulty_endpoint import FaultyEndpoint, ok
 
 ASK: list[Message] = [{"role": "user", "content": "hello"}]

@@ -13,8 +13,8 @@ from typing import Any
 import pytest
 
 from intercode.core.errors import ConfigError
-from intercode.models import Budget, OpenAIModel, SpendingLimits, limit_model, open_model, redact
-from intercode.models.redaction import find_secrets, redact_text
+from intercode.models import Budget, OpenAIModel, SpendingLimits, limit_model, open_model
+from intercode.models.redaction import find_secrets, redact, redact_text
 from support.faulty_endpoint import FaultyEndpoint, completion, status
 
 KEY = "sk-very-secret-0123456789"

@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from intercode.evaluation.evaluate.run import run_plan
     from intercode.evaluation.evaluate.run_directory import unused_directory
     from intercode.evaluation.play.player import Choice, Player, play_task
-    from intercode.evaluation.rollout import make_trajectory, rollout_branches, take_turn
+    from intercode.evaluation.rollout import rollout_branches, take_turn
     from intercode.evaluation.testing import check_dataset
 
 __all__ = [
@@ -21,7 +21,6 @@ __all__ = [
     "check_dataset",
     "check_env",
     "make_plan",
-    "make_trajectory",
     "play_task",
     "rollout",
     "rollout_branches",
@@ -38,7 +37,6 @@ __getattr__ = lazy_imports(
         "check_dataset": ".testing",
         "check_env": "intercode.environments.base.testing",
         "make_plan": ".evaluate.plan",
-        "make_trajectory": ".rollout",
         "play_task": ".play.player",
         "rollout_branches": ".rollout",
         "run_plan": ".evaluate.run",

@@ -6,17 +6,15 @@ from __future__ import annotations
 from intercode.models.base import Completion, Message, Model, Tool, ToolCall
 from intercode.models.budget import Budget, SpendingLimits
 from intercode.models.limited_model import limit_model
-from intercode.models.prices import Price, find_price
+from intercode.models.prices import Price
 from intercode.models.providers.function import FunctionModel
 from intercode.models.providers.openai import OpenAIModel
-from intercode.models.providers.scripted import ScriptedModel, read_script
-from intercode.models.redaction import redact
-from intercode.models.resolve import PROVIDERS, check_option_names, open_model
+from intercode.models.providers.scripted import ScriptedModel
+from intercode.models.resolve import check_option_names, open_model
 from intercode.models.token_count import count_tokens
 from intercode.models.transport.concurrency import Traffic
 
 __all__ = [
-    "PROVIDERS",
     "Budget",
     "Completion",
     "FunctionModel",
@@ -31,9 +29,6 @@ __all__ = [
     "Traffic",
     "check_option_names",
     "count_tokens",
-    "find_price",
     "limit_model",
     "open_model",
-    "read_script",
-    "redact",
-]  # fmt: skip
+]

@@ -9,11 +9,10 @@ from intercode.sandbox.lazy import lazy_imports
 if TYPE_CHECKING:
     from intercode.results.run import Run, load_run
     from intercode.results.statistics import figures
-    from intercode.results.tables import Table
 
-__all__ = ["Run", "Table", "figures", "load_run"]
+__all__ = ["Run", "figures", "load_run"]
 
 __getattr__ = lazy_imports(
     __name__,
-    {"Run": ".run", "Table": ".tables", "figures": ".statistics.figures", "load_run": ".run"},
+    {"Run": ".run", "figures": ".statistics.figures", "load_run": ".run"},
 )

@@ -8,21 +8,13 @@ from intercode.sandbox.lazy import lazy_imports
 
 if TYPE_CHECKING:
     from intercode.sessions.base import Session, SessionState
-    from intercode.sessions.bash.fresh import FreshShellSession
-    from intercode.sessions.bash.original import OriginalBashSession
     from intercode.sessions.bash.persistent import BashSession
     from intercode.sessions.programs.program import ProgramSession
-    from intercode.sessions.programs.repl import ReplSession
-    from intercode.sessions.python.session import PythonSession
     from intercode.sessions.testing import check_session
 
 __all__ = [
     "BashSession",
-    "FreshShellSession",
-    "OriginalBashSession",
     "ProgramSession",
-    "PythonSession",
-    "ReplSession",
     "Session",
     "SessionState",
     "check_session",
@@ -32,11 +24,7 @@ __getattr__ = lazy_imports(
     __name__,
     {
         "BashSession": ".bash.persistent",
-        "FreshShellSession": ".bash.fresh",
-        "OriginalBashSession": ".bash.original",
         "ProgramSession": ".programs.program",
-        "PythonSession": ".python.session",
-        "ReplSession": ".programs.repl",
         "Session": ".base",
         "SessionState": ".base",
         "check_session": ".testing",

@@ -32,7 +32,6 @@ ENGINES = Registry(
 """Functions that open an engine, by the engine's name. ``mysql`` takes a DSN or None."""
 
 __all__ = [
-    "ENGINES",
     "DatabaseSnapshot",
     "EngineKind",
     "SqlDeterminism",

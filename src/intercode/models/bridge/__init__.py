@@ -1,12 +1,6 @@
 """Serves a model to programs: Chat Completions, Responses and Messages over one port."""
 
-from intercode.models.bridge.requests import BridgeRequest, InvalidRequestError
+from intercode.models.bridge.requests import BridgeRequest
 from intercode.models.bridge.server import Bridge, BridgeStoppedError, RequestRefusedError
 
-__all__ = [
-    "Bridge",
-    "BridgeRequest",
-    "BridgeStoppedError",
-    "InvalidRequestError",
-    "RequestRefusedError",
-]  # fmt: skip
+__all__ = ["Bridge", "BridgeRequest", "BridgeStoppedError", "RequestRefusedError"]

@@ -15,7 +15,7 @@ from intercode.results.export.base import ExportResult
 from intercode.sandbox.registry import Registry
 from intercode.sandbox.valid_text import has_surrogates, replace_surrogates
 
-__all__ = ["FORMATS", "ExportResult", "export"]
+__all__ = ["export"]
 
 FORMATS = Registry(
     "export format",

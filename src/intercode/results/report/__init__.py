@@ -17,7 +17,7 @@ from intercode.results.report.run_tables import is_verified, log_tables, run_tab
 from intercode.results.report.statistics_tables import statistics_tables
 from intercode.results.tables import Table
 
-__all__ = ["RENDERERS", "Table", "build", "render"]
+__all__ = ["RENDERERS", "build", "render"]
 
 
 def build(paths: Sequence[Path], *, stats: bool = False, matrix: bool = False) -> list[Table]:

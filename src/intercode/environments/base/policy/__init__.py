@@ -12,22 +12,6 @@ of that kind. A refusal is an observation: it costs a turn, nothing is executed,
 
 from __future__ import annotations
 
-from intercode.environments.base.policy.policy import (
-    Policy,
-    PolicyGuard,
-    PolicySource,
-    Unparsed,
-    read_policy,
-)
-from intercode.environments.base.policy.rules import KINDS, Rule, make_rule
+from intercode.environments.base.policy.policy import Policy, PolicyGuard, PolicySource
 
-__all__ = [
-    "KINDS",
-    "Policy",
-    "PolicyGuard",
-    "PolicySource",
-    "Rule",
-    "Unparsed",
-    "make_rule",
-    "read_policy",
-]  # fmt: skip
+__all__ = ["Policy", "PolicyGuard", "PolicySource"]

@@ -11,7 +11,7 @@ from typing import Protocol, TextIO
 from intercode.evaluation.evaluate.progress.counts import Progress
 from intercode.evaluation.evaluate.progress.lines import LineReport
 
-__all__ = ["Header", "Progress", "Report", "make_report"]
+__all__ = ["Progress", "Report", "make_report"]
 
 Header = Sequence[tuple[str, str]]
 """What a report begins with: names and texts, such as the dataset and the model."""
