@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from intercode.core.types.untrusted import parse_untrusted
-from intercode.environments.swe_bench.test_report import read_report
+from intercode.environments.swe_bench.grading import read_report
 from intercode.sandbox.streams import Collector, drain
 from intercode.sessions.python.values import decode_value
 

@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
+import hashlib
+from pathlib import Path
 from typing import Any, ClassVar
 
-from intercode.core.errors import DataError, UsageError
-from intercode.core.types import Dataset, ExecResult, Layer, State, Task
-from intercode.datasets.swe_bench.rows import TESTBED_PROGRAMS
+from intercode.core.errors import DataError, TaskImageError, UsageError
+from intercode.core.types import Dataset, ExecResult, Image, Layer, State, Task
+from intercode.datasets.swe_bench.rows import DIRECTORY, TESTBED_PROGRAMS
 from intercode.environments.base.sandboxed_env import TaskImageEnv
 from intercode.environments.swe_bench.grading import grade_patch
-from intercode.environments.swe_bench.later_commits import later_commits_layer
 from intercode.environments.swe_bench.patch import read_patch
 from intercode.sandbox import SandboxSpec
 from intercode.sandbox.contract import BaseSandbox, Limits
+from intercode.sandbox.images.build.capture import captured_layer, layer_key
 from intercode.sessions.base import Session, SessionState
 from intercode.sessions.bash.persistent import BashSession
 
@@ -23,7 +25,8 @@ _LIMITS = Limits(disk=4 << 30, file_size=4 << 30, memory=4 << 30, address_space=
 class SweBenchEnv(TaskImageEnv):
     """Solve the problem of an issue in the repository that the image of the task has in /testbed.
 
-    The repositories of the image have no later commits than the task's; see later_commits.py.
+    The repositories of the image have no later commits than the task's:
+    see ``later_commits_layer``.
 
     The answer is the difference of the repository from its start, without files that git ignores.
     ``score`` applies it in a fresh sandbox, adds the tests of the task there, and runs them; see
@@ -94,3 +97,39 @@ class SweBenchEnv(TaskImageEnv):
     def _close_episode(self) -> None:
         self._graded = None
         super()._close_episode()
+
+
+_REMOVAL_SCRIPT = Path(__file__).with_name("remove_later_commits.sh")
+_REMOVAL_PATH = "/dev/shm/remove_later_commits"
+_REMOVAL_SECONDS = 1800.0
+
+
+def later_commits_layer(
+    task: Task, image: Image, layers: tuple[Layer, ...], limits: Limits
+) -> Layer:
+    """Return the layer that removes later commits from all repositories over an image, made once.
+
+    Each repository keeps its checked out commit, the history of that, and the references into that
+    history or the history of the task's commit. Other references, reflogs and objects are gone.
+    Raises TaskImageError if git cannot do that.
+    """
+    script = _REMOVAL_SCRIPT.read_bytes()
+    commit = task.data["base_commit"]
+
+    def work(sandbox: BaseSandbox) -> None:
+        sandbox.write(_REMOVAL_PATH, script, 0o755)
+        result = sandbox.run(
+            ["/bin/sh", _REMOVAL_PATH, commit, DIRECTORY], timeout=_REMOVAL_SECONDS
+        )
+        if not result.ok:
+            ended = "did not end" if result.timed_out else f"ended with {result.exit_code}"
+            raise TaskImageError(
+                f"{task.id}: removing later commits from its image {ended}, so an agent could find "
+                f"the fix there: {result.output[-500:].strip()!r}"
+            )
+
+    digest = hashlib.sha256(script).hexdigest()
+    key = layer_key(
+        "later-commits", image.digest, digest, commit, *(layer.digest for layer in layers)
+    )
+    return captured_layer(key, image, layers, work, limits=limits)
