@@ -9,7 +9,7 @@ import pytest
 from intercode.environments.base.contract import BranchingEnvironment
 from intercode.environments.base.env import InterCodeEnv
 from intercode.environments.base.sandboxed_env import SandboxedEnv
-from intercode.evaluation.ray.remote_env import RemoteEnv
+from intercode.evaluation.ray.remote_env import NodeEnv
 
 
 @pytest.mark.parametrize("base", [InterCodeEnv, SandboxedEnv])
@@ -18,7 +18,7 @@ def test_a_new_environment_implements_at_most_five_methods(base: type) -> None:
     assert 0 < len(methods) <= 5, methods
 
 
-@pytest.mark.parametrize("environment", [InterCodeEnv, RemoteEnv])
+@pytest.mark.parametrize("environment", [InterCodeEnv, NodeEnv])
 def test_local_and_remote_environments_have_every_method(environment: type) -> None:
     methods = {
         name

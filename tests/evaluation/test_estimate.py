@@ -13,7 +13,7 @@ from intercode import models
 from intercode.cli.evaluate import dry_run
 from intercode.core.config import EvalConfig
 from intercode.core.types import Trajectory
-from intercode.evaluation.evaluate.estimate import Estimate, estimate
+from intercode.evaluation.evaluate.estimate import UsageEstimate, estimate
 from intercode.evaluation.evaluate.plan import make_plan
 from intercode.evaluation.evaluate.run import evaluate
 from intercode.models import ScriptedModel
@@ -138,7 +138,7 @@ def test_a_second_request_for_the_action_is_counted(squares: str, tmp_path: Path
 
 
 def test_the_sum_of_unknown_costs_is_unknown(capsys: pytest.CaptureFixture[str]) -> None:
-    unknown = Estimate(2, 0, 4, 100, 200, 300, None, ())
+    unknown = UsageEstimate(2, 0, 4, 100, 200, 300, None, ())
     dry_run.print_total([unknown, unknown])
     assert "cost      unknown" in capsys.readouterr().out
     dry_run.print_total([unknown, replace(unknown, cost=0.5)])

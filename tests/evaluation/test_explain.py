@@ -21,7 +21,7 @@ from intercode.core.errors import UsageError
 from intercode.core.types import AgentOutput, Trajectory
 from intercode.evaluation.evaluate.run import evaluate
 from intercode.evaluation.replay.explain import explain
-from intercode.results.explanation import Comparison, Explanation
+from intercode.results.explanation import Explanation, TextComparison
 from support.shop import shop_in
 
 pytestmark = pytest.mark.sandbox
@@ -72,8 +72,8 @@ def test_the_output_and_the_files_of_a_shell(play: Play, tmp_path: Path) -> None
     assert "644, 0 bytes, e3b0c442  /tmp/g" in files.expected and "/tmp/h" not in files.expected
     assert found.notes == () and found.reward < 1
     assert contents == [
-        Comparison("content of /tmp/f", "no", "yes"),
-        Comparison("content of /tmp/g", "(no file)", ""),
+        TextComparison("content of /tmp/f", "no", "yes"),
+        TextComparison("content of /tmp/g", "(no file)", ""),
     ]
 
 
@@ -94,7 +94,7 @@ def test_columns_in_another_order_are_shown_in_the_golds(play: Play, tmp_path: P
     (tmp_path / "own.jsonl").write_text(json.dumps(row) + "\n")
     _, found = play(str(tmp_path / "own.jsonl"), "SELECT 1, 'x'", "submit")
     (rows,) = found.comparisons
-    assert found.reward == 1 and rows == Comparison("rows", "('x', 1)", "('x', 1)")
+    assert found.reward == 1 and rows == TextComparison("rows", "('x', 1)", "('x', 1)")
     assert found.notes == ("the answer's columns are compared in the order 2, 1",)
 
 
@@ -118,7 +118,7 @@ def test_the_flag(play: Play) -> None:
 
 
 def test_texts_are_printed_side_by_side() -> None:
-    both = Comparison("output", "a\nb\nc\nsame", "a\nB\nsame\n" + "d" * 90)
+    both = TextComparison("output", "a\nb\nc\nsame", "a\nB\nsame\n" + "d" * 90)
     assert list(both.lines(47)) == [
         "a                        a",
         "b                      | B",
@@ -130,7 +130,7 @@ def test_texts_are_printed_side_by_side() -> None:
 
 def test_a_difference_after_many_equal_lines_is_shown() -> None:
     lines = [str(n) for n in range(1000)]
-    both = Comparison("output", "\n".join([*lines, "mine"]), "\n".join([*lines, "theirs"]))
+    both = TextComparison("output", "\n".join([*lines, "mine"]), "\n".join([*lines, "theirs"]))
     found = Explanation((), 0.0, (both,))
     assert not both.is_equal and not found.to_json()["comparisons"][0]["is_equal"]
     shown = list(both.lines(60))

@@ -326,16 +326,16 @@ def test_leaving_a_deleted_directory_keeps_the_shell(sandbox: BaseSandbox, trap:
 @pytest.mark.parametrize(
     ("record", "expected"),
     [
-        ("T 3 a:b  /dT1\0", scripts.Report(3, frozenset("ab"), "/d", True, (), "''")),
+        ("T 3 a:b  /dT1\0", scripts.ActionReport(3, frozenset("ab"), "/d", True, (), "''")),
         (
             "T 3 a:b ,0,3 /d\nTx 0\0",
-            scripts.Report(3, frozenset("ab"), "/d\n", False, (0, 3), "'x '"),
+            scripts.ActionReport(3, frozenset("ab"), "/d\n", False, (0, 3), "'x '"),
         ),
-        ("T 3 a:b  ..T1\0", scripts.Report(3, frozenset("ab"), "..", False, (), "''")),
-        ("T 3 a:b  T0\0", scripts.Report(3, frozenset("ab"), "/", False, (), "''")),
+        ("T 3 a:b  ..T1\0", scripts.ActionReport(3, frozenset("ab"), "..", False, (), "''")),
+        ("T 3 a:b  T0\0", scripts.ActionReport(3, frozenset("ab"), "/", False, (), "''")),
         (
             "bash: 1: /dev/null/T 0 a ,0 ,1 /d x/Ta'bT: Not\n",
-            scripts.Report(0, frozenset("a"), "/d x", None, (0, 1), "'a'\\''b'"),
+            scripts.ActionReport(0, frozenset("a"), "/d x", None, (0, 1), "'a'\\''b'"),
         ),
         ("forged T 3 a:b  /dT1\0", None),
         ("T 3 a:b  /d1\0", None),
@@ -344,7 +344,7 @@ def test_leaving_a_deleted_directory_keeps_the_shell(sandbox: BaseSandbox, trap:
         ("3 a  /dT1\0", None),
     ],
 )
-def test_reports(record: str, expected: scripts.Report | None) -> None:
+def test_reports(record: str, expected: scripts.ActionReport | None) -> None:
     assert scripts.parse_report(record, "T") == expected
 
 

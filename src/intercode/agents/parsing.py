@@ -45,7 +45,7 @@ _SUBMIT = re.compile(r"submit(?:[ \t]+\S+)?")
 _SENTENCES = re.compile(r"[A-Z].*[.?!:)]", re.DOTALL)
 
 
-def parse_answer(text: str, language: Language) -> ParsedAnswer:
+def parse_answer(text: str, language: AnswerLanguage) -> ParsedAnswer:
     """Find the one action in an answer.
 
     Thoughts in tags are removed first. The text of an ``Action:`` is searched before the rest. The
@@ -77,7 +77,7 @@ def parse_answer(text: str, language: Language) -> ParsedAnswer:
     return ParsedAnswer(unfenced, thought, rest, "" if unfenced else NO_BLOCK_REASON)
 
 
-def unfenced_code(text: str, language: Language) -> str | None:
+def unfenced_code(text: str, language: AnswerLanguage) -> str | None:
     """Return the code in a text without fences, without a label or backticks around it; None if the
     language does not recognise it as code."""
     code = _CODE_LABEL.sub("", text, count=1)
@@ -88,7 +88,7 @@ def unfenced_code(text: str, language: Language) -> str | None:
     return None
 
 
-def _leading_code(text: str, language: Language) -> str:
+def _leading_code(text: str, language: AnswerLanguage) -> str:
     """Return the first paragraphs of a text if they are code and all that follow are sentences."""
     first, *rest = re.split(r"\n[ \t]*\n", text)
     while rest and language.is_code(rest[0].strip()):
@@ -97,7 +97,7 @@ def _leading_code(text: str, language: Language) -> str:
 
 
 def _candidate_blocks(
-    text: str, blocks: list[tuple[str, str]], language: Language
+    text: str, blocks: list[tuple[str, str]], language: AnswerLanguage
 ) -> Iterator[list[tuple[str, str]]]:
     """Yield the blocks of each ``Action:``, if there are any, then all blocks."""
     if blocks:
@@ -108,7 +108,7 @@ def _candidate_blocks(
     yield blocks
 
 
-def _trim_code(code: str, language: Language) -> str:
+def _trim_code(code: str, language: AnswerLanguage) -> str:
     """Return the code without surrounding blank lines. Of a text from a terminal, return what was
     typed."""
     lines = code.split("\n")
@@ -158,7 +158,7 @@ _LATE_OPENING = re.compile(r"(?P<lead>[^`]+)(?P<fence>`{3,})(?P<info>[\w.#+-]*)\
 _INLINE = re.compile(r"(?P<fence>`{3,})(?P<code>(?:(?!`{3}).)+?)(?P=fence)(?!`)")
 
 
-def fenced_blocks(text: str, language: Language) -> Iterator[tuple[str, str]]:
+def fenced_blocks(text: str, language: AnswerLanguage) -> Iterator[tuple[str, str]]:
     """Yield every fenced block as (language tag in lower case, code), in order.
 
     A block closes at a line that holds only the fence's character, at least as many times
@@ -217,7 +217,7 @@ def _unindent(line: str, lead: str) -> str:
     return line[min(blank, width) :]
 
 
-def _parse_info(info: str, language: Language, has_body: bool) -> tuple[str, str]:
+def _parse_info(info: str, language: AnswerLanguage, has_body: bool) -> tuple[str, str]:
     """Return (tag, code) of the text after an opening fence: a language's name, or code already."""
     word, _, rest = info.partition(" ")
     tag = word.lower().strip("{.}")
@@ -228,7 +228,7 @@ def _parse_info(info: str, language: Language, has_body: bool) -> tuple[str, str
     return tag, ""
 
 
-def _parse_inline_block(code: str, language: Language) -> tuple[str, str]:
+def _parse_inline_block(code: str, language: AnswerLanguage) -> tuple[str, str]:
     """Return (tag, code) of a block on one line; a first word that names a language is a tag."""
     word, _, rest = code.partition(" ")
     if word.lower() in language.tags and rest.strip():
@@ -326,7 +326,7 @@ _SQL_WORD = re.compile(
 
 
 @dataclass(frozen=True, slots=True)
-class Language:
+class AnswerLanguage:
     """How code of a language appears in a model's text.
 
     ``tags`` are the lower-case fence tags of the language; the first is the one that prompts ask
@@ -387,7 +387,7 @@ _SHELL_TAGS = (
     "bash", "sh", "shell", "zsh", "ksh", "dash", "console", "terminal", "shell-session",
     "shellsession", "shellscript", "shell-script", "bash-session", "command", "cmd",
 )  # fmt: skip
-_BASH = Language(
+_BASH = AnswerLanguage(
     "Bash",
     _SHELL_TAGS,
     is_shell,
@@ -403,14 +403,14 @@ _LANGUAGES = {
     ),
     "harbor": replace(_BASH, scoring_note="The state that you leave is judged, by a test."),
     "swe-bench": replace(_BASH, scoring_note="The repository that you leave is tested."),
-    "sql": Language(
+    "sql": AnswerLanguage(
         "SQL",
         ("sql", "mysql", "sqlite", "sqlite3"),
         is_sql,
         "The rows that your latest statement gives are judged, and their order where the task asks "
         "for one. Write one statement, with the columns that are asked for and no others.",
     ),
-    "python": Language(
+    "python": AnswerLanguage(
         "Python",
         ("python", "py", "python3"),
         is_python,
@@ -419,7 +419,7 @@ _LANGUAGES = {
 }
 
 
-def language_of(environment: str) -> Language:
+def language_of(environment: str) -> AnswerLanguage:
     """Return the language of a registered environment.
 
     ``code:NAME`` is a language of the table in core/languages.py, or one that was loaded before. An
@@ -429,8 +429,8 @@ def language_of(environment: str) -> Language:
     kind, _, language = environment.partition(":")
     if kind == "code" and (entry := languages.loaded_language(language)):
         tags = entry.tags or (entry.title.lower(),)
-        return Language(entry.title, tags, lambda _: False, _HIDDEN_TESTS_NOTE)
-    return _LANGUAGES.get(name) or Language(environment, (name,), lambda _: False)
+        return AnswerLanguage(entry.title, tags, lambda _: False, _HIDDEN_TESTS_NOTE)
+    return _LANGUAGES.get(name) or AnswerLanguage(environment, (name,), lambda _: False)
 
 
 def full_query(brief: Brief) -> str:

@@ -14,7 +14,7 @@ from dataclasses import dataclass, replace
 
 from intercode.agents.model_agent import ModelAgent
 from intercode.agents.parsing import (
-    Language,
+    AnswerLanguage,
     ParsedAnswer,
     Section,
     empty_answer,
@@ -106,7 +106,7 @@ class ReactAgent(ModelAgent):
         return ParsedAnswer(code, thought, text, reason, context)
 
 
-def parse_react(text: str, language: Language, answers: bool) -> ParsedAnswer:
+def parse_react(text: str, language: AnswerLanguage, answers: bool) -> ParsedAnswer:
     """Return the thought and the action of an answer.
 
     An action is ``execute[CODE]``, ``submit``, ``submit[ANSWER]`` (the answer is dropped unless
@@ -180,7 +180,7 @@ def _is_input(section: Section | None) -> bool:
     return section is not None and section.label == "action input" and bool(section.text)
 
 
-def parse_action(action: str, language: Language, answers: bool) -> tuple[str | None, str]:
+def parse_action(action: str, language: AnswerLanguage, answers: bool) -> tuple[str | None, str]:
     """Return the code in the text after ``Action:``, and the reason if there is none.
 
     The code is None if there is none; otherwise the reason is empty.
@@ -199,7 +199,7 @@ def parse_action(action: str, language: Language, answers: bool) -> tuple[str | 
     return parsed.code, parsed.reason
 
 
-def _unlabelled_action(text: str, language: Language, answers: bool) -> str | None:
+def _unlabelled_action(text: str, language: AnswerLanguage, answers: bool) -> str | None:
     """Return the action in a text without an ``Action:`` label, or None.
 
     Only unmistakable forms count: ``execute[...]``, ``submit``, and a fenced block in the language.
@@ -254,7 +254,7 @@ def _matching_bracket(text: str, at: int) -> int | None:
     return None
 
 
-def _strip_fence(inside: str, language: Language) -> str:
+def _strip_fence(inside: str, language: AnswerLanguage) -> str:
     """Return the text of a bracket without a fence or backticks around it."""
     if "```" in inside and (code := parse_answer(inside, language).code):
         return code

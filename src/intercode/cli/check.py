@@ -127,7 +127,7 @@ def _check_dataset(args: argparse.Namespace, name: str) -> tuple[dict[str, Any],
 def _prove_families(args: argparse.Namespace, spec: str) -> tuple[dict[str, Any], bool]:
     from intercode.datasets import families
     from intercode.evaluation.check import family_proofs, family_tables
-    from intercode.results.export.base import safe_file_name
+    from intercode.results.export.base import text_as_file_name
     from intercode.results.rendering import render
     from intercode.sandbox.host.paths import cache_root
 
@@ -140,7 +140,7 @@ def _prove_families(args: argparse.Namespace, spec: str) -> tuple[dict[str, Any]
         "image": args.image, "network": args.network, "timeout": args.timeout,
         "sandbox": args.sandbox, **parse_key_values(args.env_option),
     }  # fmt: skip
-    out = args.out or cache_root() / "proofs" / f"{safe_file_name(spec)}.jsonl"
+    out = args.out or cache_root() / "proofs" / f"{text_as_file_name(spec)}.jsonl"
     report = family_proofs.prove(
         spec, args.draw, out, settings=settings, parallel=args.parallel, progress=show
     )

@@ -117,7 +117,7 @@ _WIDTH = 100
 
 
 @dataclass(frozen=True, slots=True)
-class Entry:
+class ListedName:
     """A name that a command takes.
 
     ``package`` is the package that provides it. For datasets, ``tasks`` counts the tasks of each
@@ -173,7 +173,7 @@ def handle(args: argparse.Namespace) -> int:
     return 0
 
 
-def _entries(kind: str) -> Iterator[Entry]:
+def _entries(kind: str) -> Iterator[ListedName]:
     module, _, attribute = _REGISTRIES[kind].partition(":")
     registry: Registry = getattr(importlib.import_module(module), attribute)
     for plugin in registry.shadowed_plugins():
@@ -188,7 +188,7 @@ def _entries(kind: str) -> Iterator[Entry]:
         except InterCodeError as e:
             _warn(str(e))
             continue
-        yield Entry(name, description, package, tasks, remedy)
+        yield ListedName(name, description, package, tasks, remedy)
 
 
 def _task_counts(name: str) -> tuple[dict[str, int], str]:

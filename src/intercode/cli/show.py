@@ -14,7 +14,7 @@ from typing import Any
 from intercode.cli.output import escape_control
 from intercode.core.errors import UsageError
 from intercode.core.types import Step, Trajectory, Usage
-from intercode.results.explanation import Comparison, Explanation
+from intercode.results.explanation import Explanation, TextComparison
 from intercode.results.statistics.metrics import (
     is_from_cache,
     is_refused_action,
@@ -190,15 +190,15 @@ def gold_lines(explanation: Explanation, style: Style, lines: int, width: int) -
         yield style("strong", f"gold{which}")
         yield from _indent(escape_control(gold.rstrip("\n")), "  ")
     for comparison in explanation.comparisons:
-        shown = Comparison(
+        shown = TextComparison(
             comparison.what, escape_control(comparison.given), escape_control(comparison.expected)
         )
         if comparison.is_equal:
             yield style("strong", shown.what) + style("green", ": as expected")
-            yield from _indent(shorten(shown.shortened()[1], lines), "  ")
+            yield from _indent(omit_middle_lines(shown.shortened()[1], lines), "  ")
             continue
         yield style("strong", f"{shown.what}: the agent's on the left, the expected on the right")
-        yield from _indent(shorten("\n".join(shown.lines(width - 2)), lines), "  ")
+        yield from _indent(omit_middle_lines("\n".join(shown.lines(width - 2)), lines), "  ")
     yield from (style("yellow", f"note: {escape_control(note)}") for note in explanation.notes)
 
 
@@ -267,7 +267,9 @@ def _turn(
         first, *rest = escape_control(step.action).rstrip("\n").split("\n")
         yield style("blue", f"  $ {first}")
         yield from (style("blue", f"  > {more}") for more in rest)
-    yield from _indent(shorten(escape_control(step.observation).rstrip("\n"), lines), "  ")
+    yield from _indent(
+        omit_middle_lines(escape_control(step.observation).rstrip("\n"), lines), "  "
+    )
     if step.changes:
         yield style("dim", f"  changed: {_join_names(step.changes)}")
     for name, diff in step.diffs.items():
@@ -288,7 +290,7 @@ def _written(step: Step) -> str:
 def _diff(path: str, diff: str, style: Style, lines: int) -> Iterator[str]:
     name = escape_control(path).replace("\n", "\\n")
     yield style("strong", f"  {name}")
-    for one in shorten(escape_control(diff), lines).split("\n"):
+    for one in omit_middle_lines(escape_control(diff), lines).split("\n"):
         colour = _DIFF.get(one[:1])
         yield f"    {style(colour, one) if colour else one}"
 
@@ -331,7 +333,7 @@ def _usage(t: Trajectory) -> str:
     return "".join(f", {word}" for word in words)
 
 
-def shorten(text: str, lines: int) -> str:
+def omit_middle_lines(text: str, lines: int) -> str:
     """Cut lines out of the middle of a text, and say how many."""
     every = text.split("\n")
     if len(every) <= lines:

@@ -7,7 +7,7 @@ from typing import Generic, Protocol, TypeVar
 from weakref import WeakSet
 
 
-class Session(Protocol):
+class AbortableSession(Protocol):
     """A session of a server."""
 
     def abort(self) -> None:
@@ -15,7 +15,7 @@ class Session(Protocol):
         ...
 
 
-S = TypeVar("S", bound=Session)
+S = TypeVar("S", bound=AbortableSession)
 
 
 class ServedSessions(Generic[S]):

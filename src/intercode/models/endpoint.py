@@ -104,7 +104,7 @@ class _Call:
         self.queued += self.clock.now() - joined
         return await self._send(channel, round_number)
 
-    async def _send(self, channel: Channel, round_number: int) -> Completion:
+    async def _send(self, channel: EndpointConnections, round_number: int) -> Completion:
         self.attempts += 1
         now = self.clock.now()
         seconds = max(
@@ -189,7 +189,7 @@ SINGLE_REQUEST_STATUSES = frozenset({400, 413, 422, 451})
 formats."""
 
 
-class Channel:
+class EndpointConnections:
     """The connections and the concurrency limiter of one event loop."""
 
     def __init__(self, client: Any, limiter: ConcurrencyLimiter) -> None:
@@ -207,7 +207,7 @@ class _SharedState:
     """The state that a model shares with its sample views."""
 
     def __init__(self, options: RequestOptions) -> None:
-        self.channel: Channel | None = None
+        self.channel: EndpointConnections | None = None
         self.traffic = Traffic()
         self.max_concurrency = options.concurrency
         self.cache = CompletionCache(options.cache, options.cache_mode) if options.cache else None
@@ -354,7 +354,7 @@ class Endpoint(Model):
         """Return the text without this model's secrets."""
         return redact_text(text, self._secrets)
 
-    def channel(self) -> Channel:
+    def channel(self) -> EndpointConnections:
         """Return the channel of the running event loop, created if there is none."""
         channel = self._shared.channel
         if channel is None or channel.loop is not asyncio.get_running_loop():
@@ -363,7 +363,7 @@ class Endpoint(Model):
                 if channel is None
                 else channel.limiter.copy_for_loop()
             )
-            channel = self._shared.channel = Channel(self.connect(), limiter)
+            channel = self._shared.channel = EndpointConnections(self.connect(), limiter)
             event_loop.add_resource(channel)
         return channel
 

@@ -17,7 +17,7 @@ _MARKS = {"equal": " ", "replace": "|", "delete": "<", "insert": ">"}
 
 
 @dataclass(frozen=True, slots=True)
-class Comparison:
+class TextComparison:
     """Two texts that a reward compares: that of the agent, and that of the gold. ``what`` they
     are: output, files, rows."""
 
@@ -83,7 +83,7 @@ class Explanation:
 
     golds: tuple[str, ...]
     reward: float
-    comparisons: tuple[Comparison, ...]
+    comparisons: tuple[TextComparison, ...]
     notes: tuple[str, ...] = ()
 
     def to_json(self) -> dict[str, Any]:

@@ -35,7 +35,7 @@ from intercode.evaluation.ray import host_manager
 from intercode.evaluation.ray.cluster import connect
 from intercode.evaluation.ray.environment_spec import EnvironmentSpec, make_environment_spec
 from intercode.evaluation.ray.host_manager import HostManager
-from intercode.evaluation.ray.remote_env import RemoteEnv
+from intercode.evaluation.ray.remote_env import NodeEnv
 from support import traces
 from support.faulty_endpoint import FaultyEndpoint, ok
 from support.raylets import Raylets, left_of
@@ -107,7 +107,7 @@ def test_a_process_that_hangs_is_killed_with_its_sandboxes(
     with intercode.make("bash") as env:
         dataset, kit = env.dataset, make_environment_spec(env, "bash", {}, [0])
     with connect(raylets.address) as ray, HostManager(kit, ray, 1) as hosts:
-        far = RemoteEnv(dataset, manager=hosts)
+        far = NodeEnv(dataset, manager=hosts)
         far.reset(options={"task": 0})
         assert far.step("echo here")[0] == "here\n"
         families = raylets.families()
@@ -151,7 +151,7 @@ def test_a_process_that_hangs_while_it_starts_is_given_up(
                 "the hanging process is killed",
                 60,
             )
-        far = RemoteEnv(kit.dataset, manager=hosts)
+        far = NodeEnv(kit.dataset, manager=hosts)
         far.reset(options={"task": 0})
         assert far.step("echo there")[0] == "there\n"
         far.close()

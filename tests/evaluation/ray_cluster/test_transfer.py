@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from intercode.core.errors import DataError, SandboxError
-from intercode.evaluation.ray.environment_spec import Artifact
+from intercode.evaluation.ray.environment_spec import NodeFiles
 from intercode.evaluation.ray.transfer import CHUNK_SIZE, ArtifactReceiver, send_artifact
 from intercode.sandbox.host.paths import cache_root, sandbox_uid
 
@@ -33,7 +33,7 @@ def tree(tmp_path: Path) -> Path:
     return root
 
 
-def arrived(parcel: Artifact, cache: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+def arrived(parcel: NodeFiles, cache: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """Return the path of a parcel in another machine's cache, sent as over a network."""
     pieces: list[bytes] = []
     told = send_artifact(parcel, pieces.append)
@@ -65,7 +65,7 @@ def describe(root: Path) -> dict[str, tuple[object, ...]]:
 def test_a_tree_arrives_as_it_is(
     tree: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    there = arrived(Artifact("a" * 32, tree, "tree"), tmp_path / "cache", monkeypatch)
+    there = arrived(NodeFiles("a" * 32, tree, "tree"), tmp_path / "cache", monkeypatch)
     assert there == tmp_path / "cache" / "layers" / f"{'a' * 32}-{sandbox_uid()}"
     assert describe(there) == describe(tree)
     assert {path.lstat().st_uid for path in there.rglob("*")} == {sandbox_uid()}
@@ -76,7 +76,7 @@ def test_deleted_files_of_an_overlay_stay_deleted(
 ) -> None:
     os.mknod(tree / "deep" / "gone", stat.S_IFCHR, 0)
     os.setxattr(tree / "deep", "user.overlay.opaque", b"y")
-    there = arrived(Artifact("b" * 32, tree, "upper"), tmp_path / "cache", monkeypatch)
+    there = arrived(NodeFiles("b" * 32, tree, "upper"), tmp_path / "cache", monkeypatch)
     gone = (there / "deep" / "gone").lstat()
     assert stat.S_ISCHR(gone.st_mode) and gone.st_rdev == 0
     assert os.getxattr(there / "deep", "user.overlay.opaque") == b"y"
@@ -92,7 +92,7 @@ def test_a_file_keeps_its_name_and_its_folders(
     file = tmp_path / "mine" / "rewards.py"
     file.parent.mkdir()
     file.write_text("x = 1\n")
-    there = arrived(Artifact("c" * 32, file, "file"), tmp_path / "cache", monkeypatch)
+    there = arrived(NodeFiles("c" * 32, file, "file"), tmp_path / "cache", monkeypatch)
     assert there.parts[-2:] == ("mine", "rewards.py")
     assert there.read_text() == "x = 1\n"
 
@@ -100,7 +100,7 @@ def test_a_file_keeps_its_name_and_its_folders(
 def test_incomplete_parcels_are_refused(
     tree: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    parcel, pieces = Artifact("d" * 32, tree, "tree"), list[bytes]()
+    parcel, pieces = NodeFiles("d" * 32, tree, "tree"), list[bytes]()
     digest, mode, when = send_artifact(parcel, pieces.append)
     monkeypatch.setenv("INTERCODE_CACHE", str(tmp_path / "cache"))
     arrivals = ArtifactReceiver([parcel])
@@ -115,4 +115,4 @@ def test_incomplete_parcels_are_refused(
 
 def test_unreadable_files_are_reported(tmp_path: Path) -> None:
     with pytest.raises(SandboxError, match=r"absent cannot be sent to a node"):
-        send_artifact(Artifact("e" * 32, tmp_path / "absent", "tree"), lambda _: None)
+        send_artifact(NodeFiles("e" * 32, tmp_path / "absent", "tree"), lambda _: None)

@@ -8,7 +8,7 @@ from typing import Any
 from intercode.agents.base import Agent, Feedback, check_integer
 from intercode.agents.programs.claude_code import ClaudeCode
 from intercode.agents.programs.codex import Codex
-from intercode.agents.programs.command import Command
+from intercode.agents.programs.command import CommandProgram
 from intercode.agents.programs.mini_swe_agent import MiniSweAgent
 from intercode.agents.programs.program import Program
 from intercode.core.errors import ConfigError, UsageError
@@ -72,7 +72,7 @@ def make_program(
     if kind is None:
         if version is not None:
             raise ConfigError(f"version is an option of {', '.join(PROGRAMS)}, not of a command")
-        return Command(name, _names("pypi", pypi), _names("npm", npm), files)
+        return CommandProgram(name, _names("pypi", pypi), _names("npm", npm), files)
     if pypi or npm or files:
         raise ConfigError(f"pypi, npm and files are options of a command, not of {name}")
     return kind() if version is None else kind(version)

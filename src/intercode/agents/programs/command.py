@@ -11,7 +11,7 @@ from intercode.agents.programs.program import INSTALLED, Launch, Packages, Progr
 _PATH = f"{INSTALLED}/npm/node_modules/.bin"
 
 
-class Command(Program):
+class CommandProgram(Program):
     """A command for ``/bin/sh`` that plays a task.
 
     ``{query}`` and ``{query_file}`` in it stand for the query, quoted, and the path of a file with

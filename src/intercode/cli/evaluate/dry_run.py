@@ -5,19 +5,19 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from intercode.evaluation.evaluate.estimate import Estimate, estimate
+from intercode.evaluation.evaluate.estimate import UsageEstimate, estimate
 from intercode.evaluation.evaluate.plan import Plan
-from intercode.results.statistics.intervals import Estimate as Total
+from intercode.results.statistics.intervals import Estimate
 
 
-def print_estimate(plan: Plan, name: str = "") -> Estimate:
+def print_estimate(plan: Plan, name: str = "") -> UsageEstimate:
     """Print and return the estimate of a run."""
     bounds = estimate(plan)
     print("\n".join([name or str(plan.out), *(f"  {line}" for line in _lines(plan, bounds))]))
     return bounds
 
 
-def print_total(estimates: Sequence[Estimate]) -> None:
+def print_total(estimates: Sequence[UsageEstimate]) -> None:
     """Print the sum of the estimates of several runs."""
     costs = [e.cost for e in estimates]
     known = sum(c for c in costs if c is not None)
@@ -36,7 +36,7 @@ def print_total(estimates: Sequence[Estimate]) -> None:
     print(f"  cost      {cost}")
 
 
-def _lines(plan: Plan, e: Estimate) -> list[str]:
+def _lines(plan: Plan, e: UsageEstimate) -> list[str]:
     tasks, epochs = len(plan.task_indices), plan.config.epochs
     of = f"{tasks:,} tasks" + (f" x {epochs} epochs" if epochs > 1 else "")
     metadata = plan.metadata
@@ -59,7 +59,7 @@ def _lines(plan: Plan, e: Estimate) -> list[str]:
     return [*lines, *(f"note      {note}" for note in e.notes)]
 
 
-def _likely(total: Total | None, form: str, unit: str = "") -> str:
+def _likely(total: Estimate | None, form: str, unit: str = "") -> str:
     """Return a likely total with its interval, to be followed by the bound."""
     if total is None:
         return ""
@@ -69,12 +69,12 @@ def _likely(total: Total | None, form: str, unit: str = "") -> str:
     return f"{text}; "
 
 
-def _tokens(e: Estimate) -> str:
+def _tokens(e: UsageEstimate) -> str:
     least = f"at least {e.min_prompt_tokens:,} (each first prompt once)"
     if e.prompt_tokens is None or e.completion_tokens is None:
         return least
     return f"{least}, at most {e.prompt_tokens:,} in prompts and {e.completion_tokens:,} in answers"
 
 
-def _cost(e: Estimate) -> str:
+def _cost(e: UsageEstimate) -> str:
     return "unknown" if e.cost is None else f"at most ${e.cost:,.4g}"

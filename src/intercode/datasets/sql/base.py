@@ -141,7 +141,7 @@ def _with_golds(task: Task, judged: Task) -> Task:
     return replace(task, gold=judged.gold, also=judged.also, data={**judged.data, **task.data})
 
 
-def select_tasks(
+def select_subset(
     name: str, tasks: list[Task], subset: str | None, **words: SubsetFilter
 ) -> Dataset:
     """Return the dataset of the tasks that ``subset`` selects.

@@ -35,7 +35,7 @@ def load(subset: str | None = None) -> Dataset:
     paths = base.find_files("bird", "ic_bird.json", "ic_bird_dbs.sql")
     known = base.dump_schemas(paths.dump)
     tasks = base.read_tasks("bird", paths, "difficulty", known)
-    return base.select_tasks("bird", tasks, subset, evidence=_with_evidence)
+    return base.select_subset("bird", tasks, subset, evidence=_with_evidence)
 
 
 def _with_evidence(task: Task) -> Task:

@@ -43,7 +43,7 @@ def load(subset: str | None = None) -> Dataset:
     paths = base.find_files("spider", "ic_spider_dev.json", "ic_spider_dbs.sql")
     known = base.dump_schemas(paths.dump)
     tasks = base.read_tasks("spider", paths, "hardness", known)
-    return base.select_tasks("spider", tasks, subset)
+    return base.select_subset("spider", tasks, subset)
 
 
 def convert(release: Path, out: Path) -> list[Path]:

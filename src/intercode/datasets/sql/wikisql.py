@@ -76,7 +76,7 @@ def load(subset: str | None = None) -> Dataset:
     known = base.dump_schemas(paths.dump)
     tasks = base.read_tasks("wikisql", paths, None, known)
     restored = [restore_gold(task, known[str(task.group)]) for task in tasks]
-    return base.select_tasks("wikisql", restored, subset, published=_with_published_gold)
+    return base.select_subset("wikisql", restored, subset, published=_with_published_gold)
 
 
 def _with_published_gold(task: Task) -> Task:

@@ -24,7 +24,7 @@ MAX_COUNTED_PROMPTS = 400
 
 
 @dataclass(frozen=True, slots=True)
-class Estimate:
+class UsageEstimate:
     """Bounds for the episodes that remain to be played.
 
     ``requests``, ``prompt_tokens`` and ``completion_tokens`` are upper bounds, or None if there are
@@ -44,7 +44,7 @@ class Estimate:
     likely: LikelyUsage | None = None
 
 
-def estimate(plan: Plan) -> Estimate:
+def estimate(plan: Plan) -> UsageEstimate:
     """Estimate the episodes of a plan that have no result yet. Sends no request.
 
     For the bounds, the prompt of a request is assumed to be the first prompt and, for each earlier
@@ -56,20 +56,20 @@ def estimate(plan: Plan) -> Estimate:
     return replace(bounds, likely=likely_usage(plan, bounds.episodes))
 
 
-def _estimate_bounds(plan: Plan) -> Estimate:
+def _estimate_bounds(plan: Plan) -> UsageEstimate:
     state = plan.read_state()
     pending = plan.pending_samples(state)
     counts = len(pending), len(state.finished)
     if not plan.uses_model or plan.model is None:
-        return Estimate(*counts, notes=("the agent uses no model",))
+        return UsageEstimate(*counts, notes=("the agent uses no model",))
     if not pending:
-        return Estimate(*counts)
+        return UsageEstimate(*counts)
     first_prompts, agent = _first_prompts(plan, plan.model, pending)
     minimum = round(sum(first_prompts) / len(first_prompts) * len(pending))
     turns = plan.metadata.get("max_turns")
     if turns is None:
         note = "the turns of an episode have no limit: give --max-turns"
-        return Estimate(*counts, None, minimum, None, None, None, (note,))
+        return UsageEstimate(*counts, None, minimum, None, None, None, (note,))
     notes: list[str] = []
     turns += agent.extra_requests
     times = agent.requests_per_turn
@@ -81,7 +81,7 @@ def _estimate_bounds(plan: Plan) -> Estimate:
     requests = len(pending) * times * turns
     longest = max(max(first_prompts) + growth * (turns - 1) + within_turn, 1)
     cost = _max_cost(plan.model, prompts, requests * answer, longest, notes)
-    bounds = Estimate(*counts, requests, minimum, prompts, requests * answer, cost)
+    bounds = UsageEstimate(*counts, requests, minimum, prompts, requests * answer, cost)
     return _apply_limits(plan, bounds, notes)
 
 
@@ -130,7 +130,7 @@ def _max_cost(
     return prompts * prompt / longest + answers * answer
 
 
-def _apply_limits(plan: Plan, bounds: Estimate, notes: list[str]) -> Estimate:
+def _apply_limits(plan: Plan, bounds: UsageEstimate, notes: list[str]) -> UsageEstimate:
     """Lower the bounds to the limits of the run, and note the limits."""
     config = plan.config
     tokens, cost = (bounds.prompt_tokens or 0) + (bounds.completion_tokens or 0), bounds.cost

@@ -24,7 +24,7 @@ _KEY_LENGTH = 32  # hex digits of a digest
 
 
 @dataclass(frozen=True, slots=True)
-class Artifact:
+class NodeFiles:
     """Files on the driver's machine that nodes need. ``key`` is a digest of their content.
 
     ``kind`` is ``tree`` for a directory, ``upper`` for the upper layer of an overlay with its marks
@@ -49,7 +49,7 @@ class EnvironmentSpec:
     settings: Mapping[str, Any]
     metadata: Mapping[str, Any]
     image: Image | None
-    artifacts: tuple[Artifact, ...]
+    artifacts: tuple[NodeFiles, ...]
     version: str = intercode.__version__
 
     def make_env(self, paths: Mapping[Path, Path]) -> InterCodeEnv:
@@ -82,7 +82,7 @@ def make_environment_spec(
     if (policy := env.policy.metadata()) is not None:
         settings = {**settings, "policy": policy}  # the node may not have its file
     image = _shared_image(env)
-    artifacts: dict[Path, Artifact] = {}
+    artifacts: dict[Path, NodeFiles] = {}
     for artifact in _artifacts(env.dataset, settings.get("reward"), image, task_indices):
         artifacts.setdefault(artifact.path, artifact)
     return EnvironmentSpec(
@@ -104,7 +104,7 @@ def _shared_image(env: InterCodeEnv) -> Image | None:
 
 def _artifacts(
     dataset: Dataset, reward: object, image: Image | None, task_indices: Iterable[int]
-) -> Iterator[Artifact]:
+) -> Iterator[NodeFiles]:
     if image is not None:
         if image.root is not None:
             yield _tree_artifact(image.root)
@@ -126,17 +126,19 @@ def _task_paths(task: Task) -> Iterator[Path]:
         yield task.database.path
 
 
-def _tree_artifact(path: Path) -> Artifact:
+def _tree_artifact(path: Path) -> NodeFiles:
     """Return a directory as an artifact. The name of a tree in the image cache is its digest."""
     name, _, owner = path.name.rpartition("-")
     if path.parent == cache_root() / "layers" and name and owner == str(sandbox_uid()):
-        return Artifact(name, path, "tree")
-    return Artifact(inspect_tree(path, sandbox_uid())[0][:_KEY_LENGTH], path, "tree")
+        return NodeFiles(name, path, "tree")
+    return NodeFiles(inspect_tree(path, sandbox_uid())[0][:_KEY_LENGTH], path, "tree")
 
 
-def _file_artifact(path: Path) -> Artifact:
+def _file_artifact(path: Path) -> NodeFiles:
     identity = (file_digest(cache_root(), path), path.absolute().parent.name, path.name)
-    return Artifact(hashlib.sha256(repr(identity).encode()).hexdigest()[:_KEY_LENGTH], path, "file")
+    return NodeFiles(
+        hashlib.sha256(repr(identity).encode()).hexdigest()[:_KEY_LENGTH], path, "file"
+    )
 
 
 def _local_image(image: Image, paths: Mapping[Path, Path]) -> Image:

@@ -43,7 +43,7 @@ class RayPool(Pool):
             ray = stack.enter_context(connect(address))
             self.manager = stack.enter_context(HostManager(spec, ray, size))
             super().__init__(
-                "intercode.evaluation.ray.remote_env:RemoteEnv",
+                "intercode.evaluation.ray.remote_env:NodeEnv",
                 size,
                 env.dataset,
                 idle_timeout=idle_timeout,

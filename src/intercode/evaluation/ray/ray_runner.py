@@ -11,7 +11,7 @@ from intercode.evaluation.evaluate.plan import Plan, env_settings
 from intercode.evaluation.ray.cluster import connect
 from intercode.evaluation.ray.environment_spec import make_environment_spec
 from intercode.evaluation.ray.host_manager import HostManager
-from intercode.evaluation.ray.remote_env import RemoteEnv
+from intercode.evaluation.ray.remote_env import NodeEnv
 
 
 @contextmanager
@@ -26,7 +26,7 @@ def ray_environments(plan: Plan) -> Iterator[Callable[[], BranchingEnvironment]]
         with plan.make_env() as env:
             spec = make_environment_spec(env, dataset.environment, settings, plan.task_indices)
         with HostManager(spec, ray, config.parallel, _log) as hosts:
-            yield lambda: RemoteEnv(spec.dataset, manager=hosts)
+            yield lambda: NodeEnv(spec.dataset, manager=hosts)
 
 
 def _log(text: str) -> None:

@@ -19,7 +19,7 @@ from intercode.evaluation.ray.env_host import EpisodeStart
 from intercode.evaluation.ray.host_manager import HostHandle, HostManager
 
 
-class RemoteSnapshot:
+class NodeSnapshot:
     """A snapshot of an episode, which stays on its node. Close it when it is no longer needed."""
 
     def __init__(self, host: HostHandle, name: str, omitted: tuple[str, ...]) -> None:
@@ -29,14 +29,14 @@ class RemoteSnapshot:
         """Delete the snapshot on the node. May be called again."""
         self.host.send("drop_snapshot", self.name)
 
-    def __enter__(self) -> RemoteSnapshot:
+    def __enter__(self) -> NodeSnapshot:
         return self
 
     def __exit__(self, *_: object) -> None:
         self.close()
 
 
-class RemoteEnv(gym.Env[str, str]):
+class NodeEnv(gym.Env[str, str]):
     """The part of InterCodeEnv that rollouts and pools use. Each call goes to the episode's node.
 
     ``reset`` chooses the node with the lowest load. If the node is lost, the episode is lost too
@@ -95,13 +95,13 @@ class RemoteEnv(gym.Env[str, str]):
         """Raise GoldError if the gold of the task fails; see ``InterCodeEnv.check_gold``."""
         self._call("check_gold")
 
-    def snapshot(self) -> RemoteSnapshot:
+    def snapshot(self) -> NodeSnapshot:
         """Take a snapshot; see ``InterCodeEnv.snapshot``."""
         name = uuid.uuid4().hex
         host = self._running_host("snapshot")
-        return RemoteSnapshot(host, name, host.call("snapshot", self._episode_id, name))
+        return NodeSnapshot(host, name, host.call("snapshot", self._episode_id, name))
 
-    def restore(self, snapshot: RemoteSnapshot) -> None:
+    def restore(self, snapshot: NodeSnapshot) -> None:
         """Restore a snapshot, on the node that has it."""
         self.end_episode()
         self._host = self._manager.acquire_on(snapshot.host)

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from intercode.core.errors import DataError, SandboxError
-from intercode.evaluation.ray.environment_spec import Artifact
+from intercode.evaluation.ray.environment_spec import NodeFiles
 from intercode.sandbox.host.paths import cache_root, sandbox_uid
 from intercode.sandbox.images.archives import tar
 from intercode.sandbox.images.archives.tree_writer import TreeWriter
@@ -25,7 +25,7 @@ CHUNK_SIZE = 4 << 20
 """Bytes of a chunk, which the object store of a node has to hold."""
 
 
-def send_artifact(artifact: Artifact, send: Callable[[bytes], None]) -> tuple[str, int, int]:
+def send_artifact(artifact: NodeFiles, send: Callable[[bytes], None]) -> tuple[str, int, int]:
     """Pass the content of an artifact to ``send``, as an archive in chunks.
 
     Returns the SHA-256 of the archive, and the mode and the modification time (in nanoseconds) of
@@ -85,7 +85,7 @@ class _ChunkWriter(io.RawIOBase):
 class ArtifactReceiver:
     """Receives artifacts on a node."""
 
-    def __init__(self, artifacts: Sequence[Artifact]) -> None:
+    def __init__(self, artifacts: Sequence[NodeFiles]) -> None:
         self._artifacts = artifacts
         self._incoming: dict[int, Any] = {}
 
@@ -131,11 +131,11 @@ class ArtifactReceiver:
         return {artifact.path: _local_path(artifact) for artifact in self._artifacts}
 
 
-def _cache_directory(artifact: Artifact) -> Path:
+def _cache_directory(artifact: NodeFiles) -> Path:
     return cache_root() / "layers" / f"{artifact.key}-{sandbox_uid()}"
 
 
-def _local_path(artifact: Artifact) -> Path:
+def _local_path(artifact: NodeFiles) -> Path:
     home = cached_tree(cache_root(), _cache_directory(artifact).name, _raise_removed)
     if artifact.kind == "file":
         return home / artifact.path.absolute().parent.name / artifact.path.name

@@ -18,7 +18,7 @@ from intercode.environments.sql.row_comparison import normalize_rows
 from intercode.evaluation.replay.file_contents import compare_contents
 from intercode.evaluation.replay.recorded_environments import ReplayOptions, open_recorded_env
 from intercode.evaluation.replay.regrade import play_again
-from intercode.results.explanation import Comparison, Explanation
+from intercode.results.explanation import Explanation, TextComparison
 from intercode.results.statistics.metrics import is_failed
 
 
@@ -35,7 +35,7 @@ def explain(episode: Trajectory) -> Explanation:
         play_again(env, episode)
         score, agent, gold = env.score_with_states()
         notes = tuple(_notes(env, episode, score.value))
-        comparisons: list[Comparison] = []
+        comparisons: list[TextComparison] = []
         if agent is not None and gold is not None:
             if agent.rows is not None and (columns := score.details.get("columns")):
                 rows = tuple(tuple(row[n] for n in columns) for row in agent.rows)
@@ -66,17 +66,17 @@ def _notes(env: InterCodeEnv, episode: Trajectory, reward: float) -> Iterator[st
         yield f"{env.dataset.name} has changed since this episode was played"
 
 
-def _comparisons(env: InterCodeEnv, agent: State, gold: State) -> Iterator[Comparison]:
+def _comparisons(env: InterCodeEnv, agent: State, gold: State) -> Iterator[TextComparison]:
     """Yield what the rewards of the environments compare."""
     if gold.answer is not None:
-        yield Comparison("answer", agent.answer or "", gold.answer)
+        yield TextComparison("answer", agent.answer or "", gold.answer)
         return
     if agent.tests:
         failed = [test for test in agent.tests if not test.passed]
         given = [f"{test.error or test.output or 'failed'}".partition("\n")[0] for test in failed]
         expected = [" ".join(test.test.split()) for test in failed]
         what = f"tests that fail, of {len(agent.tests)}" if failed else f"{len(agent.tests)} tests"
-        yield Comparison(what, _text(given), _text(expected))
+        yield TextComparison(what, _text(given), _text(expected))
         return
     if agent.rows is not None and gold.rows is not None:
         yield _compare_rows(agent, gold)
@@ -84,31 +84,33 @@ def _comparisons(env: InterCodeEnv, agent: State, gold: State) -> Iterator[Compa
     if not env.task.golds:
         return
     output = agent.output if agent.answer is None else agent.answer
-    yield Comparison("output", _ended(output), _ended(gold.output))
+    yield TextComparison("output", _ended(output), _ended(gold.output))
     if agent.status or gold.status:
         theirs, ours = (sorted(f"{code} {path}" for path, code in s.status) for s in (gold, agent))
-        yield Comparison("git status", _text(ours), _text(theirs))
+        yield TextComparison("git status", _text(ours), _text(theirs))
     elif agent.files or gold.files:
         yield _compare_files(agent.files, gold.files)
     if agent.probe_output or gold.probe_output:
-        yield Comparison("state", _ended(agent.probe_output), _ended(gold.probe_output))
+        yield TextComparison("state", _ended(agent.probe_output), _ended(gold.probe_output))
 
 
 Row = tuple[Hashable, ...]
 
 
-def _compare_rows(agent: State, gold: State) -> Comparison:
+def _compare_rows(agent: State, gold: State) -> TextComparison:
     """Compare results of a database: the rows that only one has, or the order of the same rows."""
     assert agent.rows is not None and gold.rows is not None
     ours, theirs = normalize_rows(agent.rows), normalize_rows(gold.rows)
     extra, missing = Counter(ours) - Counter(theirs), Counter(theirs) - Counter(ours)
     if not extra and not missing:
         what = "rows, in their order" if gold.ranks is not None else "rows"
-        return Comparison(what, _text(map(repr, agent.rows)), _text(map(repr, gold.rows)))
+        return TextComparison(what, _text(map(repr, agent.rows)), _text(map(repr, gold.rows)))
     given = [repr(row) for row, key in zip(agent.rows, ours, strict=True) if _take(extra, key)]
     wanted = [repr(row) for row, key in zip(gold.rows, theirs, strict=True) if _take(missing, key)]
     common = len(agent.rows) - len(given)
-    return Comparison(f"rows that differ, besides {common} in both", _text(given), _text(wanted))
+    return TextComparison(
+        f"rows that differ, besides {common} in both", _text(given), _text(wanted)
+    )
 
 
 def _take(counts: Counter[Row], key: Row) -> bool:
@@ -116,7 +118,7 @@ def _take(counts: Counter[Row], key: Row) -> bool:
     return counts[key] >= 0
 
 
-def _compare_files(agent: Mapping[str, FileEntry], gold: Mapping[str, FileEntry]) -> Comparison:
+def _compare_files(agent: Mapping[str, FileEntry], gold: Mapping[str, FileEntry]) -> TextComparison:
     """Compare the changes of files: those that differ, or all if none does."""
     paths = sorted({*agent, *gold})
     differ = [
@@ -127,7 +129,7 @@ def _compare_files(agent: Mapping[str, FileEntry], gold: Mapping[str, FileEntry]
     shown = differ or paths
     sides = [_text(_describe(path, side.get(path)) for path in shown) for side in (agent, gold)]
     what = f"files that differ, of {len(paths)} that changed" if differ else "changed files"
-    return Comparison(what, *sides)
+    return TextComparison(what, *sides)
 
 
 def _is_same(a: FileEntry, b: FileEntry) -> bool:

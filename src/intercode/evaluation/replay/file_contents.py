@@ -8,7 +8,7 @@ from contextlib import closing
 
 from intercode.core.types import FileEntry
 from intercode.environments.base.sandboxed_env import SandboxedEnv
-from intercode.results.explanation import Comparison
+from intercode.results.explanation import TextComparison
 from intercode.sandbox.contract import BaseSandbox
 
 MAX_FILES = 8
@@ -21,7 +21,7 @@ _CHANGED = "(another content each time)"
 Files = Mapping[str, FileEntry]
 
 
-def compare_contents(env: SandboxedEnv, agent: Files, gold: Files) -> list[Comparison]:
+def compare_contents(env: SandboxedEnv, agent: Files, gold: Files) -> list[TextComparison]:
     """Return the contents of the files whose content differs, at most ``MAX_FILES`` of them.
 
     The agent's are read from the sandbox of its episode, the gold's from another one in
@@ -35,7 +35,7 @@ def compare_contents(env: SandboxedEnv, agent: Files, gold: Files) -> list[Compa
     ours = [_read(env.scored_sandbox, path, agent.get(path)) for path in paths]
     theirs = _gold_contents(env, paths, gold)
     return [
-        Comparison(f"content of {path}", given, expected)
+        TextComparison(f"content of {path}", given, expected)
         for path, given, expected in zip(paths, ours, theirs, strict=True)
         if given != expected  # equal for a change of the mode only
     ]

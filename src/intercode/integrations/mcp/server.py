@@ -31,7 +31,7 @@ from intercode.integrations.checked_application import (
 )
 from intercode.integrations.mcp import library
 from intercode.integrations.mcp.library import LiveSession, ToolCallError
-from intercode.integrations.mcp.session import EnvironmentSession, ToolResult
+from intercode.integrations.mcp.session import EnvironmentSession, EnvironmentToolResult
 from intercode.integrations.served_sessions import ServedSessions
 from intercode.sandbox.remote.access import Access
 from intercode.sandbox.valid_text import replace_surrogates, sendable
@@ -83,12 +83,14 @@ class EnvironmentServer:
                 await self.server.run(read, write, self.server.create_initialization_options())
 
 
-def _call(session: EnvironmentSession, name: str, arguments: dict[str, Any]) -> ToolResult:
+def _call(
+    session: EnvironmentSession, name: str, arguments: dict[str, Any]
+) -> EnvironmentToolResult:
     """Call a tool. Raises ToolCallError with a text that reveals no gold."""
     if name not in _TOOL_NAMES:
         raise ToolCallError(f"there is no tool {name!r:.80}; there are: {', '.join(_TOOL_NAMES)}")
     try:
-        result: ToolResult = getattr(session, name)(**arguments)
+        result: EnvironmentToolResult = getattr(session, name)(**arguments)
     except GoldError as e:
         _log.error("a gold failed", exc_info=e)
         raise ToolCallError("the task cannot be scored: its gold fails (see the log)") from None

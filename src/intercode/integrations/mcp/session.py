@@ -17,7 +17,7 @@ MAX_SNAPSHOTS = 16
 
 
 @dataclass(frozen=True, slots=True)
-class ToolResult:
+class EnvironmentToolResult:
     """The result of a tool: what a model should read, and the same for programs."""
 
     text: str
@@ -39,7 +39,9 @@ class EnvironmentSession:
         self._snapshots: dict[str, Snapshot] = {}
         self._snapshots_taken = 0
 
-    def reset(self, task: int | str | None = None, seed: int | None = None) -> ToolResult:
+    def reset(
+        self, task: int | str | None = None, seed: int | None = None
+    ) -> EnvironmentToolResult:
         """Begin an episode, of a random task if none is given."""
         self._end()
         self._drop_snapshots()
@@ -52,9 +54,9 @@ class EnvironmentSession:
             "environment": brief.environment, "max_turns": brief.max_turns, "notes": brief.notes,
             "expects_answer": brief.expects_answer, "only_changes": brief.only_changes,
         }  # fmt: skip
-        return ToolResult(full_query(brief), {"observation": query, "info": info})
+        return EnvironmentToolResult(full_query(brief), {"observation": query, "info": info})
 
-    def step(self, action: str) -> ToolResult:
+    def step(self, action: str) -> EnvironmentToolResult:
         """Run an action of the running episode."""
         env = self._running_env()
         self._is_live = False  # unless it goes on: a failure of the machine ends it
@@ -68,9 +70,9 @@ class EnvironmentSession:
             "terminated": result.terminated, "truncated": result.truncated,
             "info": to_jsonable(info),
         }  # fmt: skip
-        return ToolResult(_step_text(result), values)
+        return EnvironmentToolResult(_step_text(result), values)
 
-    def score(self) -> ToolResult:
+    def score(self) -> EnvironmentToolResult:
         """Return the score of the present state. Ends the episode without ``score_requests``."""
         if self._env is None:
             raise EnvironmentStateError("there is nothing to score yet: reset begins an episode")
@@ -83,9 +85,9 @@ class EnvironmentSession:
             "info": info,
         }  # fmt: skip
         end = "" if self._is_live else ", and the episode has ended"
-        return ToolResult(f"The score is {score.value:g}{end}.", values)
+        return EnvironmentToolResult(f"The score is {score.value:g}{end}.", values)
 
-    def snapshot(self) -> ToolResult:
+    def snapshot(self) -> EnvironmentToolResult:
         """Save the state of the running episode."""
         env = self._running_env()
         if len(self._snapshots) >= MAX_SNAPSHOTS:
@@ -96,9 +98,9 @@ class EnvironmentSession:
         self._snapshots[name] = saved
         left_out = f" It does not hold: {', '.join(saved.omitted)}." if saved.omitted else ""
         values = {"snapshot": name, "omitted": list(saved.omitted)}
-        return ToolResult(f"Saved as {name}.{left_out}", values)
+        return EnvironmentToolResult(f"Saved as {name}.{left_out}", values)
 
-    def restore(self, snapshot: str) -> ToolResult:
+    def restore(self, snapshot: str) -> EnvironmentToolResult:
         """Continue from a saved state."""
         if self._env is None or snapshot not in self._snapshots:
             known = ", ".join(self._snapshots) or "none"
@@ -109,7 +111,9 @@ class EnvironmentSession:
         self._is_live = False
         self._env.restore(self._snapshots[snapshot])
         self._is_live = True
-        return ToolResult(f"The episode continues from {snapshot}.", {"snapshot": snapshot})
+        return EnvironmentToolResult(
+            f"The episode continues from {snapshot}.", {"snapshot": snapshot}
+        )
 
     def abort(self) -> None:
         """Interrupt the call that another thread makes."""

@@ -32,7 +32,7 @@ from intercode.models.providers.chat_responses import (
 from intercode.models.providers.event_stream import join_events
 from intercode.models.transport.http import (
     EVENT_STREAM,
-    ConnectionPool,
+    HttpConnections,
     HttpResponse,
     parse_base_url,
     validate_key,
@@ -129,7 +129,7 @@ class OpenAIModel(Endpoint):
         metadata = super().metadata() | {"api": self.api, "thoughts": self.thoughts}
         return metadata | ({"template": self.template} if self.api == "completions" else {})
 
-    def connect(self) -> ConnectionPool:
+    def connect(self) -> HttpConnections:
         headers = {
             "Content-Type": "application/json",
             "Accept": "application/json",
@@ -140,7 +140,7 @@ class OpenAIModel(Endpoint):
         elif self._credentials:
             both = base64.b64encode(":".join(self._credentials).encode()).decode("ascii")
             headers["Authorization"] = f"Basic {both}"
-        return ConnectionPool(self.url, headers | dict(self.generation.headers))
+        return HttpConnections(self.url, headers | dict(self.generation.headers))
 
     def request(self, messages: Sequence[Message], tools: Sequence[Tool]) -> dict[str, Any]:
         """See Endpoint. Raises ConfigError for tools if the endpoint has none."""
@@ -160,7 +160,7 @@ class OpenAIModel(Endpoint):
         return {**request, "tools": tool_specs(tools)} if tools else request
 
     async def attempt(
-        self, client: ConnectionPool, request: dict[str, Any], seconds: float
+        self, client: HttpConnections, request: dict[str, Any], seconds: float
     ) -> Completion:
         """See Endpoint.
 

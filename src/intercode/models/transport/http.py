@@ -30,7 +30,7 @@ class HttpResponse:
     content_type: str = ""
 
 
-class ConnectionPool:
+class HttpConnections:
     """Reusable connections to one endpoint, on the event loop that creates the pool.
 
     ``headers`` are sent with every request. If the environment names a proxy for the endpoint, all

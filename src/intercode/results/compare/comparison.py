@@ -26,7 +26,7 @@ from intercode.results.statistics.intervals import (
 from intercode.results.statistics.metrics import is_failed
 from intercode.results.statistics.samples import all_samples, by_task, max_epochs
 from intercode.results.statistics.significance import (
-    TestResult,
+    SignificanceTest,
     detectable_difference,
     holm_adjusted,
     paired_success_test,
@@ -248,7 +248,7 @@ class Comparison:
     tasks: tuple[str, ...]
     excluded: tuple[ExcludedTask, ...]
     figures: tuple[PairedFigure, ...]
-    test: TestResult
+    test: SignificanceTest
     detectable: float | None
     flips: tuple[Flip, ...]
     allowed_mismatches: tuple[Mismatch, ...]

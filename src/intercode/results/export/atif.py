@@ -20,9 +20,9 @@ from intercode.results.export.base import (
     Turn,
     code_tool_name,
     conversation_turns,
-    episode_metadata,
+    exported_metadata,
     parse_arguments,
-    safe_file_name,
+    text_as_file_name,
 )
 from intercode.results.export.tools import offered_tools
 
@@ -36,10 +36,12 @@ def export(episodes: Sequence[Trajectory], out: Path) -> ExportResult:
     out.mkdir(parents=True, exist_ok=True)
     files: list[Path] = []
     for episode in episodes:
-        name = safe_file_name(f"{episode.task}-{episode.epoch}" if episode.epoch else episode.task)
+        name = text_as_file_name(
+            f"{episode.task}-{episode.epoch}" if episode.epoch else episode.task
+        )
         path = out / f"{name}.json"
         if path in files:  # branches and second tries of one task
-            path = out / f"{name}-{safe_file_name(episode.id or str(len(files)))}.json"
+            path = out / f"{name}-{text_as_file_name(episode.id or str(len(files)))}.json"
         text = json.dumps(to_document(episode), indent=1, ensure_ascii=False, allow_nan=False)
         path.write_text(text + "\n", encoding="utf-8")
         files.append(path)
@@ -59,7 +61,7 @@ def to_document(episode: Trajectory) -> dict[str, Any]:
         "extra": {"system": "intercode"},
     }
     extra = {
-        **episode_metadata(episode),
+        **exported_metadata(episode),
         "run": to_jsonable(run),
         "error": episode.error,
         "parent": episode.parent,

@@ -16,7 +16,7 @@ from typing import Any
 from intercode.core.errors import UsageError
 from intercode.core.logs.authors import BLOCKED_ACTION
 from intercode.core.types import Step, Trajectory
-from intercode.results.export.base import ExportResult, safe_file_name
+from intercode.results.export.base import ExportResult, text_as_file_name
 from intercode.results.report.result_sets import SOURCE_RUN
 from intercode.results.statistics.metrics import is_failed
 
@@ -167,7 +167,7 @@ def _log_name(episode: Trajectory) -> str:
         return f"ic_{environment}_plan_solve{refined}{group}.json"
     if agent == "react":
         return f"ic_{environment}_react_{turns}_turns{group}.json"
-    model = safe_file_name(str(run.get("model") or agent or "none")).replace("/", "-")
+    model = text_as_file_name(str(run.get("model") or agent or "none")).replace("/", "-")
     schema_suffix = "_handicap" if run.get("schema_given") else ""
     single = 1 if agent == "single-turn" else turns
     return f"ic_{environment}_multiturn_{model}_{single}_turns{schema_suffix}{group}.json"

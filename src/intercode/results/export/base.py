@@ -89,7 +89,7 @@ def parse_arguments(text: str) -> dict[str, Any]:
     return value if isinstance(value, dict) else {"text": text}
 
 
-def episode_metadata(episode: Trajectory) -> dict[str, Any]:
+def exported_metadata(episode: Trajectory) -> dict[str, Any]:
     """Return what every exported record says about its episode."""
     run = episode.run
     keys = ("environment", "dataset", "dataset_hash", "profile", "scoring", "agent", "model")
@@ -104,7 +104,7 @@ def episode_metadata(episode: Trajectory) -> dict[str, Any]:
     }
 
 
-def safe_file_name(text: str) -> str:
+def text_as_file_name(text: str) -> str:
     """Return a text as a file name."""
     return re.sub(r"[^\w.=-]+", "_", text).strip("_.") or "episode"
 

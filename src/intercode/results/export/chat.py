@@ -12,7 +12,7 @@ from intercode.results.export.base import (
     Turn,
     conversation_messages,
     conversation_turns,
-    episode_metadata,
+    exported_metadata,
     has_messages,
     to_chat_message,
     write_jsonl,
@@ -79,7 +79,7 @@ def _row(episode: Trajectory, turns: Sequence[Turn], messages_only: bool) -> dic
         row["tools"] = tools
     if not messages_only:
         row["metadata"] = {
-            **episode_metadata(episode),
+            **exported_metadata(episode),
             "turns": len(turns),
             "rewards": [turn.step.reward for turn in turns],
             "valid": [turn.step.valid for turn in turns],

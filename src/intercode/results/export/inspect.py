@@ -19,7 +19,7 @@ from intercode.results.export.base import (
     code_tool_name,
     conversation_messages,
     conversation_turns,
-    episode_metadata,
+    exported_metadata,
     has_messages,
     parse_arguments,
 )
@@ -49,7 +49,7 @@ def to_sample(episode: Trajectory, epoch: int, model: str, usage: Json, began: s
         "output": _output(answers[-1] if answers else None, model),
         "scores": None if failed else _sample_scores(episode),
         "metadata": {
-            **episode_metadata(episode),
+            **exported_metadata(episode),
             "group": episode.group,
             "hardness": episode.hardness,
         },

@@ -13,7 +13,7 @@ from intercode.results.export.base import (
     ExportResult,
     Turn,
     conversation_turns,
-    episode_metadata,
+    exported_metadata,
     write_jsonl,
 )
 
@@ -52,7 +52,7 @@ def _rows(episode: Trajectory, skipped: list[int]) -> Iterator[dict[str, Any]]:
             yield row
             row, segment = None, segment + 1
         if row is None:
-            row = {**episode_metadata(episode), "segment": segment, **_empty_row()}
+            row = {**exported_metadata(episode), "segment": segment, **_empty_row()}
         _append_turn(row, prompt[len(row["ids"]) :], ids, tokens.get("logprobs"))
         end = len(row["ids"])
         reward = turn.step.reward

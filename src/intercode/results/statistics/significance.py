@@ -20,7 +20,7 @@ _LOW_BITS = bytes(n & 1 for n in range(256))
 
 
 @dataclass(frozen=True, slots=True)
-class TestResult:
+class SignificanceTest:
     """A two-sided p-value and the method that gave it."""
 
     p: float
@@ -39,7 +39,7 @@ def mcnemar_p(first: int, second: int) -> float:
     return float(min(Fraction(1), Fraction(2 * tail, 2**n)))
 
 
-def paired_success_test(pairs: Sequence[tuple[Sequence[bool], Sequence[bool]]]) -> TestResult:
+def paired_success_test(pairs: Sequence[tuple[Sequence[bool], Sequence[bool]]]) -> SignificanceTest:
     """Return the test of a difference in success. ``pairs`` say, for each task that both sides have
     played, which of the first and of the second side's episodes were solved.
 
@@ -50,13 +50,13 @@ def paired_success_test(pairs: Sequence[tuple[Sequence[bool], Sequence[bool]]]) 
     differences = [second - first for first, second in shares]
     if all(len(a) == len(b) == 1 for a, b in pairs):
         gained, lost = sum(d > 0 for d in differences), sum(d < 0 for d in differences)
-        return TestResult(mcnemar_p(lost, gained), "exact McNemar test")
+        return SignificanceTest(mcnemar_p(lost, gained), "exact McNemar test")
     return sign_flip_test(differences)
 
 
 def sign_flip_test(
     differences: Sequence[Fraction | float], *, samples: int = SIGN_FLIP_SAMPLES, seed: int = 0
-) -> TestResult:
+) -> SignificanceTest:
     """Return the two-sided p-value of the sum of differences if each sign is equally likely: the
     paired permutation test (Fisher 1935, The Design of Experiments, section 21).
 
@@ -66,16 +66,16 @@ def sign_flip_test(
     """
     nonzero = [d for d in differences if d]
     if not nonzero:
-        return TestResult(1.0, "nothing differs")
+        return SignificanceTest(1.0, "nothing differs")
     fractions = [d for d in nonzero if isinstance(d, Fraction)]
     if len(fractions) == len(nonzero):
         common = math.lcm(*(d.denominator for d in fractions))
         steps = [int(d * common) for d in fractions]
         if sum(map(abs, steps)) * (len(steps) // 8 + 1) <= MAX_DISTRIBUTION_BYTES:
-            return TestResult(_exact_sign_flip_p(steps), "exact sign-flip test")
+            return SignificanceTest(_exact_sign_flip_p(steps), "exact sign-flip test")
     values = [float(d) for d in nonzero]
     sampled = _sampled_sign_flip_p(values, samples, seed)
-    return TestResult(sampled, f"sign-flip test, {samples} samples")
+    return SignificanceTest(sampled, f"sign-flip test, {samples} samples")
 
 
 def holm_adjusted(values: Sequence[float]) -> list[float]:

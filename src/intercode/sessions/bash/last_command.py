@@ -28,7 +28,7 @@ class LastCommand:
         self._functions_read_word = _FUNCTION_READS_WORD.search(state) is not None
         self._functions_read_statuses = "{PIPESTATUS" in state
 
-    def note(self, report: scripts.Report, quiet: bool) -> None:
+    def note(self, report: scripts.ActionReport, quiet: bool) -> None:
         """Note what an action has left. If it has left ``$_``, that is a word of the session's."""
         if not report.statuses:
             return

@@ -101,7 +101,7 @@ _NOTHING = '{{ for _ in; do :; done <"/dev/null/{words}" || for _ in; do :; done
 second loop is there because a failure would fire the ERR trap."""
 
 
-class Report(NamedTuple):
+class ActionReport(NamedTuple):
     """What a shell reports after an action: the exit status, its options, and the value of ``PWD``.
 
     ``is_there``: the kernel has the shell in that directory; None if this was not looked up.
@@ -117,7 +117,7 @@ class Report(NamedTuple):
     last: str = ""
 
 
-def parse_report(record: str, token: str) -> Report | None:
+def parse_report(record: str, token: str) -> ActionReport | None:
     """Return what a record of ``report_script`` says, or None if it is no such record."""
     before, first, rest = record.partition(token)
     text, second, rest = rest.partition(token)
@@ -127,7 +127,7 @@ def parse_report(record: str, token: str) -> Report | None:
 
 
 @lru_cache(maxsize=2)  # actions often leave the same
-def _make_report(text: str, rest: str, end: str) -> Report | None:
+def _make_report(text: str, rest: str, end: str) -> ActionReport | None:
     """Return what the text between the tokens and the rest of a record say. ``end``: what follows
     ``$_`` in a quiet one."""
     fields = _REPORT_FORM.fullmatch(text)
@@ -135,7 +135,7 @@ def _make_report(text: str, rest: str, end: str) -> Report | None:
         return None
     directory = (fields[4].removesuffix("/") if end else fields[4]) or "/"
     is_there = None if end else rest[-1:] == "1" and directory.startswith("/")
-    return Report(
+    return ActionReport(
         int(fields[1]), frozenset(fields[2].split(":")), directory, is_there,
         tuple(map(int, _STATUS.findall(fields[3]))),
         quote(rest.partition(end)[0] if end else rest[:-1]),

@@ -104,7 +104,7 @@ class Shell:
         self.stderr_collector, self._output_collector = Collector(1 << 12), Collector(0)
         self.report, remote = socket.socketpair()
         self._token, self._status, self._directory = "", 0, cwd
-        self._last_report: scripts.Report | None = None
+        self._last_report: scripts.ActionReport | None = None
         self._options: frozenset[str] = frozenset()
         self._own_texts: list[bytes] = []
         self._is_verbose = False

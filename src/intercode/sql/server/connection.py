@@ -280,6 +280,11 @@ def buffer_socket_reads(connection: Any, lost: Callable[[], Exception]) -> None:
         holder.recv = _PacketReader(holder.sock, lost)
 
 
+def decode_value(value: object) -> str:
+    """Return a value of a row of bytes as text."""
+    return bytes(value).decode() if isinstance(value, (bytes, bytearray)) else str(value)
+
+
 def convert_rows(
     rows: Sequence[tuple[Any, ...]], columns: Sequence[Any], converter: Any
 ) -> list[tuple[Any, ...]]:

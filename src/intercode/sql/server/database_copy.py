@@ -6,7 +6,7 @@ import hashlib
 import re
 from collections.abc import Mapping
 
-from intercode.sql.server.connection import ServerConnection, ServerStatementError
+from intercode.sql.server.connection import ServerConnection, ServerStatementError, decode_value
 from intercode.sql.server.dump_loading import LENIENT_SETTINGS
 
 _DEFINER = re.compile(r"""DEFINER\s*=\s*([`"])\w*\1@([`"])[\w%.]*\2""")
@@ -163,12 +163,8 @@ def _escape_braces(code: str) -> str:
 
 
 def _query_rows(admin: ServerConnection, code: str) -> list[tuple[str, ...]]:
-    return [tuple(map(_decode, row)) for row in admin.query(code)[0] or ()]
+    return [tuple(map(decode_value, row)) for row in admin.query(code)[0] or ()]
 
 
 def _query_value(admin: ServerConnection, code: str, column: int) -> str:
     return _query_rows(admin, code)[0][column]
-
-
-def _decode(value: object) -> str:
-    return bytes(value).decode() if isinstance(value, (bytes, bytearray)) else str(value)

@@ -24,7 +24,7 @@ from intercode.sql.server.connection import (
     ServerStatementError,
     StatementTimeoutError,
 )
-from intercode.sql.server.watchdog import Watchdog
+from intercode.sql.server.watchdog import StatementWatchdog
 
 _MAX_IDLE_READERS = 64  # limit on idle connections for readers
 _END_CHECKS, _END_CHECK_SECONDS = (
@@ -61,7 +61,7 @@ class DatabaseServer:
         self._kill_connection = self._open_marker()
         self._kill_lock = threading.Lock()
         self.version = self._kill_connection.version
-        self.watchdog = Watchdog(self.kill)
+        self.watchdog = StatementWatchdog(self.kill)
         self._admins: list[ServerConnection] = []
         self._readers: dict[str, DatabaseAccount] = {}
         self._idle_readers: dict[tuple[str, float], list[ServerConnection]] = {}

@@ -11,6 +11,7 @@ from intercode.sql.server.connection import (
     ServerConnection,
     ServerStatementError,
     StatementTimeoutError,
+    decode_value,
 )
 
 _SESSION_VARIABLES = "SELECT VARIABLE_NAME, VARIABLE_VALUE FROM {}.SESSION_VARIABLES"
@@ -51,13 +52,13 @@ def changed_settings(
     if connection.is_mariadb:
         rows, _ = connection.query(_USER_VARIABLES)
         for name, kind, digits, value in sorted(rows or (), key=lambda row: str(row[0])):
-            plain = str(value) if kind in _NUMERIC_TYPES else _text_from_hex(_text(digits))
+            plain = str(value) if kind in _NUMERIC_TYPES else _text_from_hex(decode_value(digits))
             changed.append((f"@`{name}`", "NULL" if digits is None else plain))
         return tuple(changed)
     for name in sorted(n.lstrip("@") for n in named if n.startswith("@") and n[1:2] != "@"):
         ((value,),) = connection.query(f"SELECT @`{name}`")[0] or [(None,)]
         numeric = isinstance(value, (int, float, Decimal))
-        plain = str(value) if numeric else _text_from_hex(_text(value).encode().hex())
+        plain = str(value) if numeric else _text_from_hex(decode_value(value).encode().hex())
         changed.append((f"@`{name}`", "NULL" if value is None else plain))
     return tuple(changed)
 
@@ -81,7 +82,3 @@ def _literal(value: str) -> str:
     if value.replace(".", "", 1).lstrip("-").isdigit():
         return value
     return "'" + value.replace("\\", "\\\\").replace("'", "''") + "'"
-
-
-def _text(value: object) -> str:
-    return bytes(value).decode() if isinstance(value, (bytes, bytearray)) else str(value)

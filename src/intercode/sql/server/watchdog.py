@@ -12,7 +12,7 @@ _GRACE_SECONDS = 0.2  # seconds for the server to end a statement by itself
 _POLL_SECONDS = 0.1
 
 
-class Watchdog:
+class StatementWatchdog:
     """Kills connections whose statements exceed their time limit. Its thread starts with the first
     one."""
 

@@ -120,7 +120,7 @@ def _wait(channel: socket.socket, ends: float | None) -> None:
 
 
 # ---------------------------------------------------------------- workers
-class Source(NamedTuple):
+class EngineSource(NamedTuple):
     """An engine in a worker: its module and class, modules that it imports before, the variables
     that locate its caches, and its determinism."""
 

@@ -17,7 +17,7 @@ from typing import Any
 
 from intercode.sandbox.host.services import service_channel
 from intercode.sql.base import SqlDeterminism
-from intercode.sql.worker.process import Saved, Source, receive, send
+from intercode.sql.worker.process import EngineSource, Saved, receive, send
 
 OPENERS = ("intercode.sql.embedded.engine:EmbeddedEngine", "intercode.sql.sqlite:SqliteEngine")
 """The engines whose statements workers run."""
@@ -105,10 +105,12 @@ class Service:
     """The session of a worker. The methods are the requests."""
 
     def __init__(self) -> None:
-        self._engines: dict[Source, Any] = {}
+        self._engines: dict[EngineSource, Any] = {}
         self._session: Any = None
 
-    def open(self, source: Source, database: Any, limits: Any, saved: Saved | None) -> tuple[None]:
+    def open(
+        self, source: EngineSource, database: Any, limits: Any, saved: Saved | None
+    ) -> tuple[None]:
         """Open a session, pristine or with a saved state, in place of the current one."""
         if self._session is not None:
             self._session.close()

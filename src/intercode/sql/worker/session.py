@@ -21,8 +21,8 @@ from intercode.sql.deadline import abort_error
 from intercode.sql.worker.bounded import UnboundedStatementError
 from intercode.sql.worker.process import (
     START_SECONDS,
+    EngineSource,
     Saved,
-    Source,
     Worker,
     WorkerLostError,
     variables,
@@ -177,7 +177,7 @@ class GuardedSession:
         if self._worker is not None:
             return self._worker
         engine = self._engine
-        source = Source(engine.OPENER, engine.modules, self._variables, engine.determinism)
+        source = EngineSource(engine.OPENER, engine.modules, self._variables, engine.determinism)
         tenant = None if self._dirty else (source, self._spec, self._limits)
         worker = workers().take(tenant)
         with self._lock:

@@ -17,7 +17,7 @@ from pathlib import Path
 from intercode.core.errors import UsageError
 from intercode.core.types import Dataset, Task
 from intercode.datasets.harbor.task_directory import Files, read_files
-from intercode.results.export.base import ExportResult, safe_file_name
+from intercode.results.export.base import ExportResult, text_as_file_name
 from intercode.results.export.harbor.base_image import has_directory_of_image
 from intercode.results.export.harbor.image import environment_files
 from intercode.results.safe_text import encode_text
@@ -71,7 +71,7 @@ def write_tasks(
         except UsageError as e:
             failures[str(e)] = failures.get(str(e), 0) + 1
             continue
-        directory = out / safe_file_name(task.id.replace("/", "-"))
+        directory = out / text_as_file_name(task.id.replace("/", "-"))
         if directory.exists():
             raise UsageError(f"{directory} exists already: choose an empty directory")
         _write_task(directory, contents)
