@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from contextlib import closing
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 import intercode
 from intercode.core.errors import DataError
 from intercode.core.types import Dataset, Task
-from intercode.environments.sql.database_changes import is_write
+from intercode.environments.sql import database_changes as changes_module
+from intercode.environments.sql.database_changes import ROW, database_changes, is_write
 from intercode.environments.sql.env import SqlEnv
 from support.shop import shop_in
 
@@ -145,3 +148,19 @@ def test_scoring_leaves_the_session_as_it_is(env: SqlEnv) -> None:
     assert env.score().success
     assert env.execute("SELECT ROW_COUNT()").observation == "[(2,)]"
     assert env.score().success and env.score().details["gold_rows"] == 4
+
+
+def test_all_that_an_answer_adds_is_read_in_one_time_limit(
+    env: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A session can define any number of views that are slow to read."""
+    monkeypatch.setattr(changes_module, "_SECONDS", 0.3)
+    env.reset(options={"task": 0})
+    rows = ", ".join(f"sale s{n}" for n in range(20))
+    for name in "abc":
+        assert env.execute(f"CREATE VIEW {name} AS SELECT COUNT(*) AS n FROM {rows}").valid
+    assert env.execute(GOLDS[0]).valid
+    with closing(env._workspace.open_pristine()) as pristine:
+        found = database_changes(env._workspace.session, pristine)
+    unread = {c.table for c in found if c.kind == ROW and c.values == changes_module._UNREAD}
+    assert unread >= {"a", "b", "c"} and env.score().value < 1.0

@@ -7,7 +7,8 @@ answer may reach the state of the gold with other statements.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping
+import time
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from intercode.core.errors import DataError
@@ -17,6 +18,10 @@ from intercode.sql import SqlSession
 from intercode.sql.dialect.tokens import tokenize
 
 _SECONDS = 60.0
+"""The time limit for reading all that a session has changed, and for one table of the initial
+data."""
+_UNREAD = (f"not read within {_SECONDS:g} s",)
+"""The only row of a table or view that cannot be read in time."""
 _WRITES = re.compile(
     r"ALTER|CREATE|DELETE|DROP|INSERT|LOAD|RENAME|REPLACE|TRUNCATE|UPDATE", re.IGNORECASE
 )
@@ -80,7 +85,8 @@ def database_changes(session: SqlSession, pristine: SqlSession) -> Changes:
     """Return the rows that a session has added to its database and removed from it.
 
     The columns of a table count as rows too, so that a change of the schema is a change.
-    ``pristine`` has the initial data. Neither session is changed: a copy is read.
+    ``pristine`` has the initial data. Neither session is changed: a copy is read, in a limited
+    time, because a session can define any number of views that are slow to read.
     """
     changed = _changed_tables(session)
     if not changed:
@@ -89,8 +95,10 @@ def database_changes(session: SqlSession, pristine: SqlSession) -> Changes:
     with_changes = snapshot.open_last()
     try:
         found: list[Change] = []
+        until = time.monotonic() + _SECONDS
         for table in changed:
-            now, then = _content(with_changes, table), _content(pristine, table)
+            now = _content(with_changes, table, until)
+            then = _content(pristine, table, time.monotonic() + _SECONDS)
             for text in sorted(now.keys() | then.keys()):
                 one = now.get(text) or then[text]
                 times = _count(now, text) - _count(then, text)
@@ -112,10 +120,11 @@ def _changed_tables(session: SqlSession) -> list[str]:
     ]
 
 
-def _content(session: SqlSession, table: str) -> Mapping[str, Change]:
-    """Return the columns and the rows of a table; nothing if there is no such table."""
+def _content(session: SqlSession, table: str, until: float) -> Mapping[str, Change]:
+    """Return the columns and the rows of a table; nothing if there is no such table. ``until`` is
+    a time of the monotonic clock."""
     content: dict[str, Change] = {}
-    for kind, key, values in _read(session, table):
+    for kind, key, values in _read(session, table, until):
         text = f"{kind} {values!r}"
         known = content.get(text)
         content[text] = Change(table, kind, key, values, known.times + 1 if known else 1)
@@ -123,12 +132,18 @@ def _content(session: SqlSession, table: str) -> Mapping[str, Change]:
 
 
 def _read(
-    session: SqlSession, table: str
+    session: SqlSession, table: str, until: float
 ) -> Iterator[tuple[str, tuple[Any, ...], tuple[Any, ...]]]:
     name = ".".join(f"`{part}`" for part in table.split("."))
-    columns = session.run(f"SHOW COLUMNS FROM {name}", _SECONDS).rows or ()
+    columns = _rows(session, f"SHOW COLUMNS FROM {name}", until)
     for column in columns:
         yield COLUMN, tuple(column[:1]), tuple(column)
     at = [n for n, column in enumerate(columns) if column[3:4] == ("PRI",)]
-    for row in session.run(f"SELECT * FROM {name}", _SECONDS).rows or ():
-        yield ROW, tuple(row[n] for n in at), tuple(row)
+    for row in _rows(session, f"SELECT * FROM {name}", until):
+        yield ROW, tuple(row[n] for n in at if n < len(row)), tuple(row)
+
+
+def _rows(session: SqlSession, query: str, until: float) -> Sequence[Sequence[Any]]:
+    left = until - time.monotonic()
+    result = session.run(query, left) if left > 0 else None
+    return (_UNREAD,) if result is None or result.timed_out else result.rows or ()
