@@ -210,13 +210,16 @@ def test_a_key_does_not_depend_on_the_order_of_names() -> None:
 def test_the_query_of_an_address_is_part_of_the_question(tmp_path: Path) -> None:
     file = tmp_path / "a.sqlite"
     with FaultyEndpoint(ok("one"), ok("two")) as server:
-        texts = []
+        texts, endpoints = [], []
         for version in ("1", "2", "1"):
             url = f"{server.base_url}?api-version={version}"
             with OpenAIModel("m", url, cache=file) as model:
                 texts.append(model.complete(ASK).text)
                 assert "api-version" not in model.endpoint
+                endpoints.append(model.endpoint)
     assert texts == ["one", "two", "one"]
+    # another query may be another model: a run is not continued there
+    assert endpoints[0] == endpoints[2] != endpoints[1]
 
 
 def test_an_answer_cut_at_the_models_own_limit_is_cached(tmp_path: Path) -> None:

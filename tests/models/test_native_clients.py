@@ -261,3 +261,46 @@ def test_a_login_in_an_address_is_not_recorded(kind: str) -> None:
     assert "pass-word" not in repr(model) + model.redact("pass-word-0123")
     with pytest.raises(ConfigError, match="key in its query"):
         open_model(f"{kind}/x/y", "http://localhost:1?api_key=0123456789", api_key=KEY)
+
+
+@pytest.mark.parametrize(
+    ("kind", "variable", "name", "body"),
+    [
+        ("anthropic", "ANTHROPIC_BASE_URL", "anthropic/claude-x", CLAUDE),
+        ("google", "GOOGLE_GEMINI_BASE_URL", "google/gemini-x", GEMINI),
+        *(
+            pytest.param("litellm", variable, name, None, marks=pytest.mark.slow)
+            for variable, name in {
+                "OPENAI_BASE_URL": "litellm/openai/gpt-x",
+                "OPENAI_API_BASE": "litellm/gpt-4o",
+                "DEEPSEEK_API_BASE": "litellm/deepseek/deepseek-chat",
+            }.items()
+        ),
+    ],
+)
+def test_the_address_that_a_library_reads_from_the_environment_is_recorded(
+    monkeypatch: pytest.MonkeyPatch, kind: str, variable: str, name: str, body: Any
+) -> None:
+    """Otherwise a run would be continued against another server without a word."""
+    if importlib.util.find_spec(kind if kind != "google" else "google.genai") is None:
+        pytest.skip(f"no client library: pip install 'intercode-gym[{kind}]'")
+    with FaultyEndpoint(sound(body)) as server:
+        url = server.base_url if kind == "litellm" else server.base_url.removesuffix("/v1")
+        monkeypatch.setenv(variable, f"{url}/")
+        with open_model(name, api_key=KEY, stream=False, retry=QUICK) as model:
+            assert model.complete(ASK).text == "Let us see."
+            assert model.endpoint is not None and model.endpoint.rstrip("/") == url
+            assert model.metadata()["endpoint"] == model.endpoint
+
+
+def test_vertex_ai_is_another_address_of_google(monkeypatch: pytest.MonkeyPatch) -> None:
+    if importlib.util.find_spec("google.genai") is None:
+        pytest.skip("no google.genai: pip install 'intercode-gym[google]'")
+    monkeypatch.delenv("GOOGLE_GEMINI_BASE_URL", raising=False)
+    found = set()
+    for value, project in (("", ""), ("true", ""), ("1", "shop")):
+        monkeypatch.setenv("GOOGLE_GENAI_USE_VERTEXAI", value)
+        monkeypatch.setenv("GOOGLE_CLOUD_PROJECT", project)
+        with open_model("google/gemini-x", api_key=KEY) as model:
+            found.add(model.endpoint)
+    assert len(found) == 3

@@ -50,7 +50,8 @@ def test_metadata_and_reprs_hold_no_secret() -> None:
     )
     for secret in (KEY, HEADER, WORD):
         assert secret not in shown
-    assert model.metadata()["endpoint"] == "http://localhost/v1/chat/completions"
+    address, _, query = model.metadata()["endpoint"].partition("#query-")
+    assert address == "http://localhost/v1/chat/completions" and len(query) == 12
     assert model.metadata()["generation"]["headers"] == {"X-Api-Key": "[hidden]"}
 
 

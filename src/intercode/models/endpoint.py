@@ -262,7 +262,7 @@ class Endpoint(Model):
 
     @property
     def address(self) -> str:
-        """The URL that requests go to, with its query; ``endpoint`` has none."""
+        """The URL that requests go to, with its query; ``endpoint`` has a digest of it."""
         return self.endpoint
 
     @abstractmethod

@@ -44,6 +44,7 @@ class AnthropicModel(LibraryModel):
         super().__init__(
             name, base_url, api_key, options,
             provider=PROVIDER, default_address="https://api.anthropic.com",
+            address_variables=("ANTHROPIC_BASE_URL",),
         )  # fmt: skip
         if isinstance(thinking, int):
             thinking = {"type": "enabled", "budget_tokens": thinking}

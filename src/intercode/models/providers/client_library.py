@@ -6,6 +6,7 @@ import asyncio
 import importlib
 import json
 import math
+import os
 from abc import abstractmethod
 from collections.abc import AsyncIterable, Awaitable, Callable, Mapping, Sequence
 from typing import Any, ClassVar, NoReturn, TypeVar
@@ -14,7 +15,7 @@ from intercode.core.errors import ConfigError
 from intercode.models.base import Completion, Message, ToolCall
 from intercode.models.endpoint import Endpoint
 from intercode.models.options import check_stream, describe_refused_options, split_options
-from intercode.models.transport.http import parse_base_url, validate_key
+from intercode.models.transport.http import parse_base_url, recorded_address, validate_key
 from intercode.models.transport.retry import (
     OVERLOAD_STATUSES,
     AttemptError,
@@ -41,10 +42,11 @@ NETWORK_PACKAGES = (
 class LibraryModel(Endpoint):
     """A model that is called through a client library of the ``extra`` of the same name.
 
-    ``provider`` is whose prices apply, ``default_address`` stands for the endpoint without a base
-    URL. ``stream``: answers are sent in parts, so that ``timeout`` bounds the silence between these
-    and not the whole answer (the default). Raises ConfigError without the library, and says how to
-    install it. A subclass implements ``send``.
+    ``provider`` is whose prices apply. Without a base URL, the first of ``address_variables`` that
+    the environment sets is the address, as for the library itself, or else ``default_address``
+    stands for it. ``stream``: answers are sent in parts, so that ``timeout`` bounds the silence
+    between these and not the whole answer (the default). Raises ConfigError without the library,
+    and says how to install it. A subclass implements ``send``.
     """
 
     library_name: ClassVar[str]
@@ -59,6 +61,7 @@ class LibraryModel(Endpoint):
         *,
         provider: str,
         default_address: str,
+        address_variables: Sequence[str],
     ) -> None:
         try:
             self._library: Any = importlib.import_module(self.library_name)
@@ -69,10 +72,14 @@ class LibraryModel(Endpoint):
             ) from e
         generation, conduct, own = split_options(options, ("stream",))
         self.stream = check_stream(own.get("stream"), default=True)
+        base_url = base_url or next(filter(None, map(os.environ.get, address_variables)), None)
         self._key, self._base_url = validate_key(api_key), base_url
-        url, user = (default_address, None) if base_url is None else parse_base_url(base_url, "")
+        address, user = default_address, None
+        if base_url is not None:
+            url, user = parse_base_url(base_url, "")
+            address = recorded_address(url)
         secrets = [s for s in (self._key, user[1] if user else None) if s]
-        super().__init__(name, str(url), generation, conduct, provider=provider, secrets=secrets)
+        super().__init__(name, address, generation, conduct, provider=provider, secrets=secrets)
 
     @property
     def attempt_timeout(self) -> float:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
@@ -17,6 +18,8 @@ from intercode.models.providers.client_library import (
 from intercode.models.transport.retry import AttemptError
 
 PROVIDER = "google"
+_VERTEX_VARIABLES = ("GOOGLE_GENAI_USE_VERTEXAI", "GOOGLE_GENAI_USE_ENTERPRISE")
+"""Variables with which the client library asks Vertex AI."""
 GENERATION_FIELDS = {
     "temperature": "temperature", "top_p": "top_p", "seed": "seed",
     "frequency_penalty": "frequency_penalty", "presence_penalty": "presence_penalty",
@@ -44,9 +47,10 @@ class GoogleModel(LibraryModel):
         thinking: int | Mapping[str, Any] | None = None,
         **options: Any,
     ) -> None:
+        address, variable = _default_address()
         super().__init__(
             name, base_url, api_key, options,
-            provider=PROVIDER, default_address="https://generativelanguage.googleapis.com",
+            provider=PROVIDER, default_address=address, address_variables=(variable,),
         )  # fmt: skip
         if isinstance(thinking, int):
             thinking = {"thinking_budget": thinking, "include_thoughts": True}
@@ -178,6 +182,18 @@ def _tool_spec(tool: Tool) -> dict[str, Any]:
 def _tool_call(number: int, part: Mapping[str, Any]) -> ToolCall:
     call = part["function_call"]
     return make_call(call.get("id") or f"call_{number}", call["name"], call.get("args", {}))
+
+
+def _default_address() -> tuple[str, str]:
+    """Return the address that the client library takes by itself, and the variable that replaces
+    it."""
+    vertex = any(os.environ.get(name, "").lower() in ("true", "1") for name in _VERTEX_VARIABLES)
+    if not vertex:
+        return "https://generativelanguage.googleapis.com", "GOOGLE_GEMINI_BASE_URL"
+    place = [os.environ.get(f"GOOGLE_CLOUD_{name}", "") for name in ("PROJECT", "LOCATION")]
+    return "/".join(["https://aiplatform.googleapis.com", *place]).rstrip("/"), (
+        "GOOGLE_VERTEX_BASE_URL"
+    )
 
 
 def _convert_messages(messages: Sequence[Message]) -> list[dict[str, Any]]:

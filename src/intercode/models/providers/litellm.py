@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib
 import os
 from collections.abc import Sequence
 from types import SimpleNamespace
@@ -16,6 +17,16 @@ from intercode.models.providers.event_stream import join_chunks
 from intercode.models.transport.retry import AttemptError
 
 PROVIDER = "litellm"
+
+
+_FURTHER_VARIABLES = {
+    "azure_text": ("AZURE_API_BASE",),
+    "cohere_chat": ("COHERE_API_BASE",),
+    "ollama_chat": ("OLLAMA_API_BASE",),
+    "text-completion-openai": ("OPENAI_BASE_URL", "OPENAI_API_BASE"),
+    "vertex_ai": ("VERTEXAI_API_BASE", "VERTEX_API_BASE"),
+}
+"""Variables that are not named after the provider."""
 
 
 class LiteLLMModel(LibraryModel):
@@ -39,6 +50,7 @@ class LiteLLMModel(LibraryModel):
         super().__init__(
             name, base_url, api_key, options,
             provider=provider if short else "", default_address=f"litellm:{provider}",
+            address_variables=_address_variables(name),
         )  # fmt: skip
         self._library.suppress_debug_info = True
         conduct = self.request_options
@@ -70,3 +82,21 @@ class LiteLLMModel(LibraryModel):
             return parse_response_data((await answer).model_dump(), 1)
         except InvalidResponseError as e:
             raise AttemptError(self.redact(str(e)), response_lost=True) from None
+
+
+def _address_variables(name: str) -> list[str]:
+    """Return the variables from which LiteLLM reads the address of a model's provider."""
+    provider, _, short = name.partition("/")
+    if not short:
+        try:
+            provider = importlib.import_module(PROVIDER).get_llm_provider(name)[1]
+        except Exception:  # it does not know the model, or is not installed
+            provider = "openai"
+    own = provider.upper().replace("-", "_")
+    names = [
+        f"{own}_API_BASE",
+        f"{own}_BASE_URL",
+        f"{own}_URL",
+        *_FURTHER_VARIABLES.get(provider, ()),
+    ]
+    return ["OPENAI_BASE_URL", *names] if provider == "openai" else names

@@ -35,6 +35,7 @@ from intercode.models.transport.http import (
     HttpConnections,
     HttpResponse,
     parse_base_url,
+    recorded_address,
     validate_key,
 )
 from intercode.models.transport.retry import (
@@ -105,7 +106,7 @@ class OpenAIModel(Endpoint):
         self._credentials = user
         secrets = [s for s in (self._key, user[1] if user else None) if s]
         super().__init__(
-            name, str(self.url.with_query(None)), generation, conduct,
+            name, recorded_address(self.url), generation, conduct,
             provider=provider, secrets=secrets,
         )  # fmt: skip
         self.api, self.thoughts = api, thoughts

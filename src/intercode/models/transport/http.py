@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import hashlib
 import ssl
 from collections.abc import AsyncIterator, Mapping
 from dataclasses import dataclass
@@ -146,6 +147,15 @@ def parse_base_url(base_url: str, path: str) -> tuple[URL, tuple[str, str] | Non
             "give it as a header (the option headers) or as api_key"
         )
     return url, user
+
+
+def recorded_address(url: URL) -> str:
+    """Return an address as it is recorded: a digest stands for its query, which may choose the
+    model."""
+    if not url.query_string:
+        return str(url)
+    digest = hashlib.sha256(url.raw_query_string.encode()).hexdigest()[:12]
+    return str(url.with_query(None).with_fragment(f"query-{digest}"))
 
 
 def validate_key(key: str | None) -> str | None:
