@@ -174,9 +174,15 @@ def test_wrong_uses_are_named(shared: Sandbox) -> None:
         ({"env": {"A": 1}}, "an environment variable is a text, not 1: use '1'"),
         ({"env": ["A=1"]}, "environment variables are a mapping"),
         ({"limits": Limits(processes=4)}, "the limit processes .* at least 5, not 4"),
-        ({"limits": Limits(memory=-5)}, "the limit memory .* at least 1, not -5"),
-        ({"limits": Limits(output=-1)}, "the limit output .* at least 0, not -1"),
-        ({"limits": Limits(cpu_seconds=0)}, "the limit cpu_seconds .* more than 0, not 0"),
+        ({"limits": Limits(memory=-5)}, r"memory .* at least 16777216 \(16 MiB\), not -5"),
+        ({"limits": Limits(output=0)}, "the limit output .* at least 512, not 0"),
+        ({"limits": Limits(open_files=3)}, "the limit open_files .* at least 64, not 3"),
+        ({"limits": Limits(cpu_seconds=0)}, "the limit cpu_seconds .* at least 0.1, not 0"),
+        (
+            {"limits": Limits(cpu_seconds=math.nan)},
+            "the limit cpu_seconds .* 0.1, not nan",
+        ),
+        ({"limits": Limits(disk=1 << 64)}, "the limit disk .* of at most 9223372036854775807, not"),
         ({"limits": Limits(processes=2.5)}, "the limit processes .* whole number .* not 2.5"),  # type: ignore[arg-type]
     ],
 )

@@ -8,7 +8,8 @@ import time
 
 import pytest
 
-from intercode.sandbox.limit_messages import format_size, with_limit_note
+from intercode.sandbox.limit_messages import with_limit_note
+from intercode.sandbox.sizes import format_size
 from intercode.sandbox.supervisor.watchdog import Watch, Watchdog
 from intercode.sandbox.types import ExecResult
 from support import back_end

@@ -3,14 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
+from dataclasses import replace
 from typing import Any
 
 import pytest
 
 from intercode import Sandbox
 from intercode.sandbox import Limits
-from intercode.sandbox.errors import SandboxUnavailableError
+from intercode.sandbox.errors import SandboxUnavailableError, UsageError
+from intercode.sandbox.validation import LEAST
+from intercode.sessions.bash.persistent import BashSession
+from intercode.sessions.python.session import PythonSession
 
 pytestmark = [
     pytest.mark.sandbox,
@@ -76,3 +80,17 @@ def test_files_do_not_count_as_memory(tier: str) -> None:
         over = sandbox.run(["python3", "-c", ALLOCATE.format(150, "signal.pause()")], timeout=60)
         assert not over.ok and over.limit_exceeded == "memory"
         assert sandbox.run("wc -c < f").stdout.strip() == str(200 * MIB)
+
+
+@pytest.mark.parametrize("tier", TIERS)
+def test_sandboxes_with_the_least_values_work(tier: str) -> None:
+    least = Limits(**{name: value for name, value in LEAST.items() if name != "cpu_seconds"})  # type: ignore[arg-type]
+    for name in LEAST:
+        with pytest.raises(UsageError, match=f"the limit {name} .* of at least"):
+            Sandbox("host", limits=replace(least, **{name: LEAST[name] - 0.05}), back_end=tier)
+    with _open(tier, least) as sandbox:
+        assert sandbox.run("echo a | cat > f; cat f", timeout=60).stdout == "a\n"
+        with closing(BashSession(sandbox.base)) as shell:
+            assert shell.run('a=(*); cat <<< "${#a[@]}" # ' + "x" * 5000, 60).exit_code == 0
+        with closing(PythonSession(sandbox.base)) as python:
+            assert python.run("print(6 * 7)", 60).output == "42\n"

@@ -6,6 +6,7 @@ from collections.abc import Callable
 from dataclasses import replace
 
 from intercode.sandbox.contract import BaseSandbox, LimitExceeded, Limits
+from intercode.sandbox.sizes import format_size
 from intercode.sandbox.types import ExecResult
 
 DISK_FULL = "No space left on device"
@@ -32,14 +33,6 @@ _REFUSED: dict[str, Callable[[Limits], str]] = {
     ),
     "processes": lambda limits: f"over the limit of {limits.processes} processes",
 }
-
-
-def format_size(count: int) -> str:
-    """Format a number of bytes in the largest unit that divides it: ``1 GiB``."""
-    for shift, unit in ((30, "GiB"), (20, "MiB"), (10, "KiB")):
-        if count and count % (1 << shift) == 0:
-            return f"{count >> shift} {unit}"
-    return f"{count} bytes"
 
 
 def with_limit_note(sandbox: BaseSandbox, result: ExecResult, timeout: float) -> ExecResult:

@@ -17,3 +17,11 @@ def parse_size(text: str) -> int:
     if found is None:
         raise UsageError(f"{text!r} is no size such as 512m or 2g")
     return int(float(found[1]) * (1 << _UNITS[found[2].lower()]))
+
+
+def format_size(count: int) -> str:
+    """Format a number of bytes in the largest unit that divides it: ``1 GiB``."""
+    for shift, unit in ((30, "GiB"), (20, "MiB"), (10, "KiB")):
+        if count and count % (1 << shift) == 0:
+            return f"{count >> shift} {unit}"
+    return f"{count} bytes"

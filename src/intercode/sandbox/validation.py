@@ -4,17 +4,27 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import fields, is_dataclass
+from dataclasses import is_dataclass
 from typing import Any, get_args
 
 from intercode.sandbox.errors import UsageError
 from intercode.sandbox.registry import unknown_name_error
-from intercode.sandbox.sizes import parse_size
+from intercode.sandbox.sizes import format_size, parse_size
 from intercode.sandbox.types import Network
 
-_MAY_BE_ZERO = ("address_space", "file_size", "output")
-_LEAST_PROCESSES = 5
-"""The fewest processes in which every back end opens a sandbox and runs a shell."""
+LEAST: dict[str, int | float] = {
+    "disk": 1 << 20,
+    "inodes": 64,
+    "processes": 5,
+    "open_files": 64,
+    "file_size": 64 << 10,
+    "address_space": 32 << 20,
+    "output": 512,
+    "memory": 16 << 20,
+    "cpu_seconds": 0.1,
+}
+"""The least values with which every back end opens a sandbox and runs a shell and Python."""
+_MOST = (1 << 63) - 1  # what the supervisor can read
 
 
 def check_network(network: object) -> None:
@@ -62,26 +72,23 @@ def absolute_path(path: object, what: str = "a path in a sandbox") -> str:
 
 
 def check_limits(limits: Any) -> None:
-    """Raise UsageError for a limit of ``Limits`` that is no number in its range, or another value
-    than a ``Limits``."""
+    """Raise UsageError for a limit of ``Limits`` that is no number, or with which no sandbox would
+    work, or another value than a ``Limits``."""
     if not is_dataclass(limits):
         raise UsageError(
             f"limits has to be Limits(...), such as Limits(memory=1 << 30), not {limits!r}"
         )
-    for field in fields(limits):
-        name, value = field.name, getattr(limits, field.name)
-        if name == "cgroups" or (name == "cpu_seconds" and value is None):
+    for name, least in LEAST.items():
+        value = getattr(limits, name)
+        is_time = name == "cpu_seconds"
+        if is_time and value is None:
             continue
-        if name == "cpu_seconds":
-            expected = "more than 0"
-            is_valid = type(value) in (int, float) and value > 0
-        else:
-            # a file system or a control group with the limit 0 is one without a limit
-            least = 0 if name in _MAY_BE_ZERO else _LEAST_PROCESSES if name == "processes" else 1
-            expected = f"a whole number of at least {least}"
-            is_valid = type(value) is int and value >= least
-        if not is_valid:
-            raise UsageError(f"the limit {name} has to be {expected}, not {value!r}")
+        is_number = type(value) in ((int, float) if is_time else (int,))
+        if not is_number or not least <= value <= _MOST:
+            kind = "number of seconds" if is_time else "whole number"
+            size = f" ({format_size(int(least))})" if least >= 1 << 10 else ""
+            bound = f"at most {_MOST}" if is_number and value > _MOST else f"at least {least}{size}"
+            raise UsageError(f"the limit {name} has to be a {kind} of {bound}, not {value!r}")
 
 
 def read_limits(given: object, names: Sequence[str]) -> dict[str, int | float]:

@@ -31,6 +31,7 @@ from intercode.sandbox.errors import (
 )
 from intercode.sandbox.host.paths import cache_root
 from intercode.sandbox.types import FileEntry, Image, Layer, Network
+from intercode.sandbox.validation import check_limits
 
 VERSION = 1
 PATH = "/sandboxes"
@@ -190,24 +191,15 @@ def parse_error(values: Any, url: str) -> Exception:
     return _ERRORS.get(str(kind), SandboxError)(f"{text} (at {url})")
 
 
-_AT_LEAST_ONE = ("disk", "inodes", "memory", "processes", "open_files")
-
-
 def parse_limits(values: Any) -> Limits:
     """Return the limits that a client asks for. Raises ProtocolError."""
-    whole = {name for name in Limits.__annotations__ if name not in ("cpu_seconds", "cgroups")}
     try:
         limits = Limits(**values)
-        valid = all(type(getattr(limits, name)) is int for name in whole)
-        valid = valid and all(getattr(limits, name) >= 0 for name in whole)
-        # a file system or a control group without a limit is one with the limit 0
-        valid = valid and all(getattr(limits, name) >= 1 for name in _AT_LEAST_ONE)
-        cpu = limits.cpu_seconds
-        valid = valid and (cpu is None or (isinstance(cpu, (int, float)) and cpu > 0))
+        check_limits(limits)
     except TypeError as e:
         raise ProtocolError("unknown limits") from e
-    if not valid:
-        raise ProtocolError("limits that are not valid numbers")
+    except UsageError as e:
+        raise ProtocolError(str(e)) from e
     return limits
 
 
