@@ -119,7 +119,10 @@ def _check(tier: str, ordinary: bool = False, names: Sequence[str] = ()) -> None
         ignored = _PER_SANDBOX if tier == "landlock" else set()
         kept = set() if _MAY_RAISE else {_KEPT_BY_THE_KERNEL.get(name)}
         differing = {key: state.get(key) for key in plain if state.get(key) != plain[key]}
+        facts = differing.pop("kept hard limits", {})
         assert not set(differing) - ignored - kept, (name, differing, state.get("error"))
+        limit = differing.get(_KEPT_BY_THE_KERNEL.get(name, ""))
+        assert list(facts.values()) == ([limit[1]] if limit else []), (name, facts, differing)
 
 
 @pytest.mark.parametrize("tier", TIERS)
@@ -166,6 +169,36 @@ def test_the_launching_shell_changes_nothing(tier: str) -> None:
         for command in (shown, ["bash", "-c", deviate, "bash", *shown])
     ]
     assert outputs[0] == outputs[1] and "1024\nunlimited\n8192\nUTC\n" in outputs[0]
+
+
+_KEPT = """
+import json, os, sys
+import intercode
+from intercode.sandbox import Sandbox
+from intercode.sandbox.diagnostics import _check_hard_limits
+with Sandbox("host") as sandbox:
+    shown = sandbox.run("ulimit -Hs; ulimit -Ht").stdout
+with intercode.make("bash", "starter") as env:
+    recorded = env.result_metadata().get("hard_limits")
+print(json.dumps([shown, recorded, [f.detail for f in _check_hard_limits()]]))
+"""
+
+
+def test_a_lower_hard_limit_that_stays_is_a_recorded_fact() -> None:
+    """For a user without CAP_SYS_RESOURCE, whom the kernel lets raise none."""
+    without = "import ctypes, os, sys; ctypes.CDLL(None).prctl(24, 24, 0, 0, 0); "
+    command = [sys.executable, "-c", without + "os.execv(sys.argv[1], sys.argv[1:])"]
+    lower = ["/bin/bash", "-c", 'ulimit -s 1024; ulimit -t 999; exec "$@"', "bash"]
+    values = []
+    for shell in (lower, ["/usr/bin/env"]):
+        words = [*command, *shell, sys.executable, "-c", _KEPT]
+        done = subprocess.run(words, capture_output=True, text=True, check=False)
+        assert done.returncode == 0, done.stderr
+        values.append(json.loads(done.stdout))
+    (shown, recorded, (detail,)), plain = values
+    assert shown == "1024\n999\n" and recorded["stack"] == 1 << 20
+    assert recorded["processor_time"] == 999 and "stack 1048576, " in detail
+    assert "stack" not in (plain[1] or {}) and plain[0] == "unlimited\nunlimited\n"
 
 
 @pytest.mark.parametrize("tier", TIERS)

@@ -16,6 +16,7 @@ from intercode.sandbox.errors import (
     SandboxUnavailableError,
     UsageError,
 )
+from intercode.sandbox.hard_limits import kept_hard_limits
 from intercode.sandbox.host.paths import cache_remedy, cache_root, sandbox_uid
 from intercode.sandbox.supervisor import build, programs
 from intercode.sandbox.supervisor.runtime import seccomp, syscall_numbers
@@ -36,7 +37,7 @@ def diagnose() -> list[Finding]:
     return [
         _check_supervisor(), *check_kernel(), checks.check_cgroups(), _count_system_calls(),
         *_check_cache(), *_check_programs(), *checks.check_tiers(),
-        _check_sandbox(), _check_user_ids(), _check_users(),
+        _check_sandbox(), *_check_hard_limits(), _check_user_ids(), _check_users(),
     ]  # fmt: skip
 
 
@@ -116,6 +117,17 @@ def _check_cache() -> list[Finding]:
     fix = "" if writable else f"make {root} writable, or set INTERCODE_CACHE"
     out.append(Finding("cache writable", writable, f"{free:.1f} GiB free", fix, needed=True))
     return out
+
+
+def _check_hard_limits() -> list[Finding]:
+    """Look for hard limits that change what programs in sandboxes can do."""
+    kept = kept_hard_limits("")
+    if not kept:
+        return []
+    detail = "programs in sandboxes have those of this shell or machine: "
+    detail += ", ".join(f"{name} {value}" for name, value in kept.items())
+    fix = "raise them as root (ulimit -H, /etc/security/limits.conf); results record them"
+    return [Finding("hard limits", False, detail, fix)]
 
 
 def _check_programs() -> list[Finding]:

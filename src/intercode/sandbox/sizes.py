@@ -1,4 +1,4 @@
-"""Reads sizes such as ``512m``."""
+"""Reads and formats sizes such as ``512m``."""
 
 from __future__ import annotations
 

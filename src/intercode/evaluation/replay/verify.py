@@ -31,7 +31,7 @@ DEFAULT_SAMPLE = 20
 """The default number of episodes to execute again."""
 _REQUIRED_CONDITIONS = ("dataset_hash", "scoring")
 """Conditions that must equal the recorded ones; otherwise replaying proves nothing."""
-_NOTED_CONDITIONS = ("image_digest", "arch", "tier")
+_NOTED_CONDITIONS = ("image_digest", "arch", "tier", "hard_limits")
 """Conditions that may differ. A difference is noted, because it may explain differing results."""
 
 
