@@ -39,6 +39,33 @@ def test_a_directory_is_no_bundle(tmp_path: Path, capsys: pytest.CaptureFixture[
     assert "Errno" not in capsys.readouterr().err
 
 
+@pytest.mark.parametrize("command", ["report", "replay", "show", "compare", "export"])
+@pytest.mark.parametrize("is_run", [False, True])
+def test_a_log_without_episodes_is_an_error(
+    command: str, is_run: bool, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    log = tmp_path / "log.jsonl"
+    if is_run:
+        log = tmp_path / "run"
+        log.mkdir()
+        (log / "run.json").write_text('{"schema_version": 1}')
+    (log / "trajectories.jsonl" if is_run else log).write_text("")
+    more = {"compare": [str(log)], "export": ["--to", "chat", "--out", str(tmp_path / "x")]}
+    assert main([command, str(log), *more.get(command, [])]) == 2
+    captured = capsys.readouterr()
+    assert captured.out == "" and str(log) in captured.err and "no episode" in captured.err
+
+
+def test_settings_that_choose_nothing(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    for tasks in ([], (), "", range(0), iter(())):
+        with pytest.raises(ConfigError, match="names no task; leave it out to play all tasks"):
+            intercode.evaluate("starter:sql", "gold", tasks=tasks, quiet=True)  # type: ignore[arg-type]
+    settings = tmp_path / "settings.toml"
+    settings.write_text('dataset = "starter:sql"\nagent = "gold"\ntasks = []\n')
+    assert main(["eval", "--config", str(settings)]) == 2
+    assert "names no task" in capsys.readouterr().err
+
+
 def test_short_names_of_formats() -> None:
     table = Table("t", "T", ("a",), ((1,),))
     assert render([table], "md") == render([table], "markdown") != render([table])
@@ -131,7 +158,11 @@ def _messages(tree: ast.AST) -> Iterator[ast.Constant]:
 def test_a_path_that_cannot_be_written_is_named(
     words: str, out: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    run = run_in(tmp_path / "run", () if "replay" in words else (1.0,))
+    run = tmp_path / "run"
+    if "replay" in words:
+        intercode.evaluate("starter:sql", "gold", tasks=0, out=run, quiet=True)
+    else:
+        run_in(run, (1.0,))
     (tmp_path / "directory").mkdir()
     (tmp_path / "file").touch()
     named = tmp_path / out

@@ -205,6 +205,56 @@ def test_requests_are_refused_as_by_serve(url: str, headers: dict[str, str], sta
     assert refused.value.code == status
 
 
+CALL = b'{"jsonrpc": "2.0", "id": 7, "method": "tools/call", "params": %b}'
+NO_MESSAGES: list[tuple[bytes, int, int | None]] = [
+    (CALL % b'{"name": "step", "arguments": {"action": "\\ud800"}}', -32600, 7),
+    (b'{"jsonrpc": "2.0", "id": 7}', -32600, 7),
+    (b'{"jsonrpc": "2.0", "id": "\\udfff", "method": "tools/list"}', -32600, None),
+    (b"[]", -32600, None),
+    (b"not JSON", -32700, None),
+    (b"\xff\xfe{}", -32700, None),
+    (b'{"id": 7, "n": ' + b"9" * 5000 + b"}", -32700, None),
+    (b"[" * 100_000, -32700, None),
+]
+
+
+def test_every_line_that_is_no_message_is_answered_with_an_error() -> None:
+    command = [sys.executable, "-m", "intercode", "mcp", "sql"]
+    begun = {"jsonrpc": "2.0", "method": "notifications/initialized"}
+    start = "\n\n".join(map(json.dumps, (START, begun))).encode() + b"\n"
+    with subprocess.Popen(
+        command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, bufsize=0
+    ) as server:
+        assert server.stdin is not None and server.stdout is not None
+        server.stdin.write(start)
+        answers = iter(map(json.loads, server.stdout))
+        assert next(answers)["id"] == START["id"]
+        for line, code, number in NO_MESSAGES:
+            server.stdin.write(line + b"\n")
+            answer = next(answers)
+            assert (answer["error"]["code"], answer["id"]) == (code, number), (line, answer)
+        server.stdin.write(CALL % b'{"name": "step", "arguments": {"action": "\xff"}}' + b"\n")
+        answer = next(answers)
+        assert answer["id"] == 7 and "no episode is running" in str(answer["result"])
+        server.stdin.close()
+
+
+@pytest.mark.parametrize(("body", "code", "number"), NO_MESSAGES)
+def test_every_body_that_is_no_message_is_answered_with_an_error(
+    url: str, body: bytes, code: int, number: int | None
+) -> None:
+    headers = {
+        "Authorization": f"Bearer {TOKEN}", "Content-Type": "application/json",
+        "Accept": "application/json, text/event-stream",
+    }  # fmt: skip
+    request = urllib.request.Request(url, body, headers)
+    with pytest.raises(urllib.error.HTTPError) as refused:
+        urllib.request.urlopen(request, timeout=60)
+    answer = json.loads(refused.value.read())
+    assert refused.value.code == 400
+    assert (answer["error"]["code"], answer["id"]) == (code, number)
+
+
 def test_the_text_of_a_task_says_where_only_changes_are_judged() -> None:
     with intercode.make("sql", "families:sql/change-prices") as env:
         query, _ = env.reset(seed=1, options={"task": 0})

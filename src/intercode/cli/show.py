@@ -77,13 +77,11 @@ def handle(args: argparse.Namespace) -> int:
     if args.task is None:
         if args.with_gold:
             raise UsageError("--with-gold needs a TASK: it plays one episode again")
+        if not episodes:
+            raise UsageError(f"{args.run} has no episode yet")
         listed = [t for t in episodes if not (args.failed and is_solved(t))]
-        empty = (
-            f"every episode of {args.run} is solved"
-            if episodes
-            else (f"{args.run} has no episodes yet")
-        )
-        print("\n".join(episode_table(listed, style)) or empty)
+        solved = f"every episode of {args.run} is solved"
+        print("\n".join(episode_table(listed, style)) or solved)
         return 0
     if args.failed:
         raise UsageError("--failed lists episodes: leave out the TASK")

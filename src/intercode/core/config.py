@@ -158,10 +158,10 @@ def make_config(values: Mapping[str, Any], source: str = "the settings") -> Eval
     if values.get("sample") and values.get("limit"):
         raise ConfigError(f"{source}: sample and limit exclude each other: give one of them")
     settings = dict(values)
-    tasks = values.get("tasks", ())
-    settings["tasks"] = (
-        tuple(read_task_list(Path(tasks))) if isinstance(tasks, str) else task_names(tasks)
-    )
+    if "tasks" in values:
+        given = values["tasks"]
+        named = read_task_list(Path(given)) if isinstance(given, str) else task_names(given)
+        settings["tasks"] = tuple(named)
     log = values.get("log", ())
     settings["log"] = (log,) if isinstance(log, str) else tuple(map(str, log))
     max_failed_episodes(values.get("fail_on_error"), 1)
@@ -180,7 +180,7 @@ def task_names(value: object) -> tuple[str, ...]:
 
     ``value`` is an id, a position, a range, a text of several with commas between them, a file
     that lists them, or an iterable of ids, positions and ranges. Raises ConfigError for another
-    value, and for an empty text or range: only an empty list stands for all tasks.
+    value, and for one that names no task.
     """
     if isinstance(value, str | Path):
         text = str(value)
@@ -192,8 +192,6 @@ def task_names(value: object) -> tuple[str, ...]:
         names = tuple(name for part in text.split(",") if (name := part.strip()))
     elif isinstance(value, Iterable) and not isinstance(value, bytes | Mapping | range):
         names = tuple(name for item in value for name in _task_name(item))
-        if isinstance(value, list | tuple):
-            return names
     else:
         names = _task_name(value)
     if not names:

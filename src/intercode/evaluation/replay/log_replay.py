@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from intercode.core import logs
-from intercode.core.errors import DataError, EnvironmentStateError
+from intercode.core.errors import DataError, EnvironmentStateError, UsageError
 from intercode.core.types import SUCCESS_THRESHOLD, Step, Trajectory
 from intercode.environments.base.env import InterCodeEnv
 from intercode.environments.base.replay.comparison import StepComparison
@@ -83,10 +83,13 @@ def replay_logs(
     options: ReplayOptions,
     progress: Callable[[int, int], None] = lambda *_: None,
 ) -> list[ReplayReport]:
-    """Replay every log in ``paths``. Raises UsageError for a log that cannot be replayed."""
+    """Replay every log in ``paths``. Raises UsageError for a log that cannot be replayed, and if
+    none has an episode."""
     files = logs.find_logs(paths)
     episodes = {file: list(_episodes(file)) for file in files}
     total = sum(len(e) for e in episodes.values())
+    if not total:
+        raise UsageError(f"{', '.join(map(str, paths))}: no episode in it, so nothing to replay")
     done = 0
     reports = []
     for file in files:

@@ -31,6 +31,7 @@ from intercode.integrations.checked_application import (
 )
 from intercode.integrations.mcp import library
 from intercode.integrations.mcp.library import LiveSession, ToolCallError
+from intercode.integrations.mcp.messages import MessageLines, message_error
 from intercode.integrations.mcp.session import EnvironmentSession, EnvironmentToolResult
 from intercode.integrations.served_sessions import ServedSessions
 from intercode.sandbox.remote.access import Access
@@ -78,8 +79,8 @@ class EnvironmentServer:
             open(os.dup(1), "w", encoding="utf-8") as answers,
         ):
             os.dup2(2, 1)
-            streams = stdio_server(anyio.wrap_file(given), anyio.wrap_file(answers))
-            async with streams as (read, write):
+            lines: Any = MessageLines(anyio.wrap_file(given), anyio.wrap_file(answers))
+            async with stdio_server(lines, lines) as (read, write):
                 await self.server.run(read, write, self.server.create_initialization_options())
 
 
@@ -166,8 +167,24 @@ class _Endpoint:
         version = dict(scope["headers"]).get(library.VERSION_HEADER)
         if version is not None and (error := library.refusal(version.decode("latin-1"))):
             await JSONResponse(error, status_code=400)(scope, receive, send)
-        else:
+        elif scope["method"] != "POST":
             await self._manager.handle_request(scope, receive, send)
+        else:
+            body = await Request(scope, receive).body()
+            if error := message_error(body):
+                await JSONResponse(error, status_code=400)(scope, receive, send)
+            else:
+                await self._manager.handle_request(scope, _again(body, receive), send)
+
+
+def _again(body: bytes, receive: Receive) -> Receive:
+    """Return what gives a body that was read, and then what comes after it."""
+    given = [{"type": "http.request", "body": body, "more_body": False}]
+
+    async def receive_again() -> Message:
+        return given.pop() if given else await receive()
+
+    return receive_again
 
 
 async def _health(_: Request) -> JSONResponse:

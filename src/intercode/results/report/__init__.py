@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 
+from intercode.core.errors import UsageError
 from intercode.core.logs import find_logs, load_log
 from intercode.core.trajectories import TRAJECTORIES_FILE, has_incomplete_line
 from intercode.results.rendering import RENDERERS, render
@@ -25,10 +26,13 @@ def build(paths: Sequence[Path], *, stats: bool = False, matrix: bool = False) -
 
     ``paths`` are files and directories (see ``intercode.core.logs.find_logs``). ``stats``: with the
     tables of statistics_tables.py. ``matrix``: with those of matrix.py. A note names each log whose
-    last line is incomplete. Raises UsageError for a path without logs, DataError for a log that
-    cannot be read.
+    last line is incomplete. Raises UsageError for a path without logs and if none has an episode,
+    DataError for a log that cannot be read.
     """
     logs = [(path, load_log(path)) for path in find_logs(paths)]
+    incomplete = [path for path, _ in logs if _is_incomplete(path)]
+    if not incomplete and not any(episodes for _, episodes in logs):
+        raise UsageError(f"{', '.join(map(str, paths))}: no episode in it, so nothing to report")
     result_sets = collect_result_sets(logs)
     runs = run_tables(result_sets)
     verified = [t for t in runs if is_verified(t.name)]
@@ -43,7 +47,6 @@ def build(paths: Sequence[Path], *, stats: bool = False, matrix: bool = False) -
         *missing_cells(result_sets),
     ]
     matrices = matrix_tables(result_sets) if matrix else []
-    incomplete = [path for path, _ in logs if _is_incomplete(path)]
     return _with_notes([*tables, *matrices, *statistics], incomplete)
 
 
