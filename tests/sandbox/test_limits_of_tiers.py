@@ -83,6 +83,30 @@ def test_files_do_not_count_as_memory(tier: str) -> None:
 
 
 @pytest.mark.parametrize("tier", TIERS)
+def test_the_limit_of_each_directory_that_can_be_filled_is_named(tier: str) -> None:
+    """/dev/shm has a file system of its own in some tiers, and belongs to the disk in others."""
+    with _open(tier, Limits(disk=80 * MIB, memory=400 * MIB, file_size=512 * MIB)) as sandbox:
+        for place in ("/dev/shm", "/tmp", "/run", "/var/tmp", "$HOME", "$TMPDIR", "."):
+            if not sandbox.run(f": > {place}/filled").ok:
+                continue
+            full = sandbox.run(f"yes > {place}/filled", timeout=60)
+            own = tier.startswith("namespace/") and place == "/dev/shm"
+            assert full.limit_exceeded == ("shared_memory" if own else "disk"), (place, full)
+            assert sandbox.run(f"rm {place}/filled").limit_exceeded == ""
+
+
+@pytest.mark.parametrize("tier", TIERS)
+@pytest.mark.parametrize("name", ["memory", "cpu"])
+def test_a_killed_process_is_named_when_its_shell_goes_on(tier: str, name: str) -> None:
+    limits, code = EXCEEDING[name]
+    with _open(tier, limits) as sandbox:
+        result = sandbox.run(f"python3 -c {code!r}; echo done", timeout=60)
+        assert (result.exit_code, result.limit_exceeded) == (0, name)
+        assert result.stdout.endswith("done\n")
+        assert sandbox.run("echo done").limit_exceeded == ""
+
+
+@pytest.mark.parametrize("tier", TIERS)
 def test_sandboxes_with_the_least_values_work(tier: str) -> None:
     least = Limits(**{name: value for name, value in LEAST.items() if name != "cpu_seconds"})  # type: ignore[arg-type]
     for name in LEAST:

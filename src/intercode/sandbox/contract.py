@@ -25,9 +25,10 @@ SCRIPT_FD = 62
 """Descriptor from which a shell or interpreter in a sandbox reads its script."""
 
 LimitExceeded = Literal["", "memory", "cpu", "processes", "background", "disk", "inodes",
-                        "file_size", "open_files", "address_space"]  # fmt: skip
+                        "shared_memory", "file_size", "open_files", "address_space"]  # fmt: skip
 """A limit because of which a process was killed, refused something or not started. ``background``:
-background processes used up all process numbers and were killed."""
+background processes used up all process numbers and were killed. ``shared_memory``: that of
+/dev/shm, 64 MiB, where its files do not count towards ``disk``."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -314,8 +315,9 @@ class BaseSandbox(ABC):
         """Return the paths of ``changes``, sorted. The list may be truncated earlier."""
         return list(self.changes(digests=False))
 
-    def storage_exhausted(self) -> Literal["", "disk", "inodes"]:
-        """Return which storage limit the sandbox's files have reached: bytes or number of files."""
+    def storage_exhausted(self) -> Literal["", "disk", "inodes", "shared_memory"]:
+        """Return which storage limit the sandbox's files have reached: bytes, number of files, or
+        that of /dev/shm where it is a file system of its own."""
         return ""
 
     # ----------------------------------------------------------------- snapshots

@@ -16,7 +16,7 @@ from intercode.sandbox.errors import (
     SandboxUnavailableError,
     UsageError,
 )
-from intercode.sandbox.hard_limits import kept_hard_limits
+from intercode.sandbox.hard_limits import lowered_hard_limits
 from intercode.sandbox.host.paths import cache_remedy, cache_root, sandbox_uid
 from intercode.sandbox.supervisor import build, programs
 from intercode.sandbox.supervisor.runtime import seccomp, syscall_numbers
@@ -121,7 +121,7 @@ def _check_cache() -> list[Finding]:
 
 def _check_hard_limits() -> list[Finding]:
     """Look for hard limits that change what programs in sandboxes can do."""
-    kept = kept_hard_limits("")
+    kept = lowered_hard_limits("")
     if not kept:
         return []
     detail = "programs in sandboxes have those of this shell or machine: "

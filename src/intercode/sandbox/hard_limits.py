@@ -20,7 +20,7 @@ _NOT_FROM_HERE = (
 _CAP_SYS_RESOURCE = 24
 
 
-def kept_hard_limits(tier: str) -> dict[str, int]:
+def lowered_hard_limits(tier: str) -> dict[str, int]:
     """Return the hard limits of this process which programs in sandboxes of a tier have in place of
     the higher ones that they have elsewhere, such as ``{"stack": 1048576}`` after ``ulimit -Hs
     1024``. Sizes are in bytes, times in seconds. Most often there is none."""

@@ -23,6 +23,7 @@ _MESSAGES: dict[LimitExceeded, tuple[str, ...]] = {
     ),
     "processes": (
         "fork: Resource temp", "fork: retry: Resource temp", "BlockingIOError: [Errno 11]",
+        "Cannot fork",
     ),
 }  # fmt: skip
 _REFUSED: dict[str, Callable[[Limits], str]] = {
@@ -87,6 +88,8 @@ def _limit_in_output(sandbox: BaseSandbox, result: ExecResult) -> str:
     output = (result.output + (result.stderr or ""))[-_TAIL_CHARACTERS:]
     limits = sandbox.spec.limits
     if DISK_FULL in output and (exhausted := sandbox.storage_exhausted()):
+        if exhausted == "shared_memory":
+            return "/dev/shm is full: it has a limit of its own, 64 MiB"
         maximum = format_size(limits.disk) if exhausted == "disk" else f"{limits.inodes} files"
         return f"the disk is full: over the limit of {maximum}"
     if result.ok and "fork: retry: Resource temp" not in output:

@@ -18,7 +18,7 @@ from typing import Any
 
 from intercode.core.types import Image
 from intercode.sandbox import SandboxSpec, open_sandbox
-from intercode.sandbox.hard_limits import kept_hard_limits
+from intercode.sandbox.hard_limits import lowered_hard_limits
 
 PROBE = (Path(__file__).parent / "probe.py").read_text()
 _LIBC = ctypes.CDLL(None, use_errno=True)
@@ -156,7 +156,7 @@ def observe(tier: str) -> dict[str, Any]:
                 file = Path(f"/proc/{process._child}/{name}")  # type: ignore[attr-defined]
                 state[name] = file.read_text().strip()
         process.kill()
-    state["kept hard limits"] = kept_hard_limits(tier)
+    state["kept hard limits"] = lowered_hard_limits(tier)
     return state
 
 

@@ -39,7 +39,7 @@ from intercode.sandbox import (
     tier_of,
 )
 from intercode.sandbox.contract import BaseSandbox, Limits
-from intercode.sandbox.hard_limits import kept_hard_limits
+from intercode.sandbox.hard_limits import lowered_hard_limits
 from intercode.sandbox.images.build.base_images import BaseImageResolver
 from intercode.sandbox.images.build.on_demand import resolve_or_build
 from intercode.sandbox.images.cache.staging import staging_directory
@@ -110,7 +110,7 @@ class SandboxedEnv(InterCodeEnv):
             "determinism": to_jsonable(self.determinism),
             "sandboxes": "recycled" if self._recycles else "new",
             **({"limits": self.limits} if self.limits else {}),
-            **({"hard_limits": kept} if (kept := kept_hard_limits(self._tier)) else {}),
+            **({"hard_limits": kept} if (kept := lowered_hard_limits(self._tier)) else {}),
         }
 
     def _image_metadata(self) -> dict[str, Any]:

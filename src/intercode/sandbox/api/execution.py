@@ -213,7 +213,9 @@ class Execution:
         # a limit that another live process may have exceeded counts only if something has killed
         # this command; a shell reports a killed child as 128 and the signal's number
         is_own = not self._live.has_others(self.process) or code is None or not 0 <= code <= 128
-        exceeded = self._base.limit_exceeded() if code != 0 and is_own else ""
+        exceeded = self._base.limit_exceeded() if is_own else ""
+        if code == 0 and exceeded == "processes":  # refused, and the command went on without it
+            exceeded = ""
         out, err = self._collectors["stdout"], self._collectors["stderr"]
         both = self._both.bytes()
         if code != 0 and not exceeded:

@@ -324,9 +324,9 @@ class RemoteSandbox(BaseSandbox):
         rows: list[list[Any]] = self._parse(parse, body)
         return rows
 
-    def storage_exhausted(self) -> Literal["", "disk", "inodes"]:
+    def storage_exhausted(self) -> Literal["", "disk", "inodes", "shared_memory"]:
         answer = self._value(text_value, "storage_exhausted")
-        return answer if answer in ("disk", "inodes") else ""
+        return answer if answer in ("disk", "inodes", "shared_memory") else ""
 
     # ----------------------------------------------------------------- snapshots
     def fork(self) -> RemoteSandbox:

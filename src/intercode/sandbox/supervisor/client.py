@@ -179,11 +179,13 @@ class SupervisedSandbox(BaseSandbox):
         result, self._watch.limit_exceeded = self._watch.limit_exceeded, ""
         return result
 
-    def storage_exhausted(self) -> Literal["", "disk", "inodes"]:
+    def storage_exhausted(self) -> Literal["", "disk", "inodes", "shared_memory"]:
         answer, _ = self.connection.request("size")
         if answer["files_left"] == 0:
             return "inodes"
-        return "disk" if answer["bytes_left"] < _MIN_FREE_BYTES else ""
+        if answer["bytes_left"] < _MIN_FREE_BYTES:
+            return "disk"
+        return "shared_memory" if answer.get("shared_memory_full") else ""
 
     def spawn(
         self,

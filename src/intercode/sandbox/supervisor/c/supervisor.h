@@ -43,6 +43,7 @@ struct text { char *bytes; size_t length, capacity; };
 
 void append(struct text *out, const char *bytes, size_t length);
 void append_format(struct text *out, const char *format, ...) __attribute__((format(printf, 2, 3)));
+void append_shared_memory(struct text *out);
 void append_json_text(struct text *out, const char *text);  /* without quotes */
 void append_json_string(struct text *out, const char *text);
 void append_json_strings(struct text *out, const struct json *object);  /* of strings only */
@@ -78,6 +79,7 @@ int open_proc(const char *path, int flags);  /* a path below /proc */
 #define MOST_PENDING_SIGNALS 1024
 #define MOST_QUEUED_BYTES (256 << 10)
 #define MOST_LOCKED_BYTES (1 << 20)
+#define LEAST_FREE (1 << 16)  /* bytes; with fewer, a file system counts as full */
 /* Limits that the kernel counts by user, which `set_limits` may leave out. */
 enum { ALL_LIMITS = 0, NO_PROCESS_LIMIT = 1, NO_LIMITS_BY_USER = 3 };
 int lower_limit(int resource, unsigned long limit);

@@ -91,6 +91,14 @@ static int do_changes(const struct message *m, struct text *out, bool paths_only
     return result;
 }
 
+/* Append whether /dev/shm is full: it is a file system of its own. */
+void append_shared_memory(struct text *out) {
+    struct statvfs info;
+    if (statvfs("/dev/shm", &info)) return;
+    bool full = info.f_bavail * info.f_frsize < LEAST_FREE || (info.f_files && !info.f_favail);
+    append_format(out, ", \"shared_memory_full\": %s", full ? "true" : "false");
+}
+
 static int do_size(struct text *out) {
     struct statvfs info;
     if (fstatvfs(sandbox.layout.uppers[0], &info)) return fail("statvfs");
@@ -101,6 +109,7 @@ static int do_size(struct text *out) {
     if (info.f_files)
         append_format(out, ", \"files_left\": %llu", (unsigned long long)info.f_favail);
     else append_format(out, ", \"files_left\": null");
+    append_shared_memory(out);
     return 0;
 }
 

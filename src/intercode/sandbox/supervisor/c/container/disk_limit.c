@@ -131,6 +131,7 @@ int write_size(struct text *out) {
     append_format(out,
                   ", \"bytes\": %lld, \"files\": %lld, \"bytes_left\": %lld, \"files_left\": %lld",
                   disk.usage.bytes, disk.usage.files, max_of(bytes, 0), max_of(files, 0));
+    if (!sandbox.in_chroot) append_shared_memory(out);
     return 0;
 }
 
