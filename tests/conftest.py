@@ -6,8 +6,10 @@ import gc
 import os
 import re
 import signal
+import tomllib
 from collections import Counter
 from collections.abc import Generator
+from importlib.metadata import distribution
 from pathlib import Path
 
 import hypothesis
@@ -34,6 +36,21 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 def pytest_configure(config: pytest.Config) -> None:
     back_end.choose(config.getoption("--back-end"))
+    _require_current_installation(config.rootpath / "pyproject.toml")
+
+
+def _require_current_installation(project: Path) -> None:
+    """Stop if the entry points that were installed are older than those of the project, because
+    what they add would be missing."""
+    declared = tomllib.loads(project.read_text("utf-8"))["project"]["entry-points"]
+    wanted = {(group, name, to) for group in declared for name, to in declared[group].items()}
+    installed = {(p.group, p.name, p.value) for p in distribution("intercode-gym").entry_points}
+    if missing := sorted(wanted - installed):
+        group, name, _ = missing[0]
+        raise pytest.UsageError(
+            f"the installed package lacks the entry point {group} {name} of {project}: "
+            "run `make .venv/.tools`"
+        )
 
 
 @pytest.hookimpl(wrapper=True)

@@ -38,8 +38,19 @@ SHARED = tuple(
 _KINDS = ("sandbox.namespace", "sandbox.container", "sandbox.chroot", "sandbox.landlock")
 SIBLINGS = set(permutations(_KINDS, 2))
 """Folders inside a package that do not import each other."""
-NAMED_ABOVE = {("intercode.environments.base.rewards", "intercode.evaluation.variants.reward")}
-"""Modules that a lower package names in a text: a reward that plays episodes of variants."""
+LAB = (
+    "cli.audit", "cli.lab_options", "cli.validity",
+    "datasets.families", *(f"datasets.{name}.families"
+                           for name in ("bash", "code", "ctf", "python", "sql")),
+    "environments.base.variants", "environments.bash.variants", "environments.sql.variants",
+    "evaluation.audit", "evaluation.validity", "evaluation.variants",
+    *(f"evaluation.check.{name}" for name in (
+        "contamination", "contamination_tables", "family_proofs", "family_tables", "task_proofs",
+        "text_index")),
+    "results.labels", "results.view.labelling",
+)  # fmt: skip
+"""The modules of the plug-in intercode-lab, with all that is in them. The rest reaches them by
+entry points only."""
 MUTUAL = {
     *(("datasets.families", f"datasets.{name}.families")
       for name in ("bash", "code", "ctf", "python", "sql")),
@@ -48,7 +59,6 @@ MUTUAL = {
     *(("environments.base.replay", f"environments.{name}")
       for name in ("bash", "ctf", "python", "sql")),
     *(("sandbox.tiers", folder) for folder in _KINDS),
-    ("environments.base", "evaluation.variants"),
     ("evaluation.evaluate", "evaluation.ray"),
     ("sql.embedded", "sql.worker"),
 }  # fmt: skip
@@ -170,7 +180,7 @@ def test_a_package_names_only_lower_packages_in_texts() -> None:
         if ORDER.index(package_of(other)) > ORDER.index(package_of(name))
         or ((package_of(name), package_of(other)) in FORBIDDEN and not is_shared(other))
     }
-    assert above == NAMED_ABOVE
+    assert above == set()
 
 
 def test_no_further_folders_need_each_other_by_texts() -> None:
@@ -189,6 +199,24 @@ def test_no_further_folders_need_each_other_by_texts() -> None:
         and not f"{b}.".startswith(f"{a}.")
     }  # fmt: skip
     assert mutual == {frozenset(pair) for pair in MUTUAL}
+
+
+def in_lab(name: str) -> bool:
+    """Return whether a module belongs to the plug-in intercode-lab."""
+    return f"{name}.".startswith(tuple(f"intercode.{part}." for part in LAB))
+
+
+def test_nothing_imports_or_names_a_module_of_the_lab() -> None:
+    for part in LAB:
+        assert f"intercode.{part}" in MODULES, part
+    found = {
+        (name, other)
+        for name in MODULES
+        if not in_lab(name)
+        for other in {*imports(name), *named_in_texts(name)}
+        if in_lab(other)
+    }
+    assert found == set()
 
 
 def test_siblings_do_not_import_each_other() -> None:

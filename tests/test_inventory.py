@@ -34,7 +34,7 @@ EXAMPLES = {
     ("error", "SandboxLostError"),
     ("error", "DeadlineExceededError"),
     ("field", "Step observation"),
-    ("field", "docs/records.md config"),
+    ("field", "docs/records.md action"),
     ("documented", "docs/records.md # Schema versions"),
     ("documented", "example .snapshot()"),
     ("documented", "example intercode.Sandbox"),

@@ -224,7 +224,7 @@ def named_entries(kind: ast.expr, entries: ast.expr) -> Iterator[tuple[str, str]
     word = str(ast.literal_eval(kind))
     for key, value in zip(entries.keys, entries.values, strict=True):
         if isinstance(key, ast.Constant):
-            yield f"{word} {key.value!s}", ast.literal_eval(value)
+            yield f"{word} {key.value!s}", value.value if isinstance(value, ast.Constant) else ""
 
 
 @cache

@@ -176,7 +176,10 @@ def test_families_of_a_file_of_a_module_and_of_an_installed_package(
     monkeypatch.chdir(tmp_path)
     Path("own_families.py").write_text(OWN.replace("OTHER", '"bash"'))
     plugin = Plugin("named", "own_families", "own 1")
-    monkeypatch.setattr(plugins, "find_plugins", lambda _: (plugin, replace(plugin, name="bash")))
+    added, find = (plugin, replace(plugin, name="bash")), plugins.find_plugins
+    monkeypatch.setattr(
+        plugins, "find_plugins", lambda g: added if g == "intercode.families" else find(g)
+    )
     monkeypatch.syspath_prepend(str(tmp_path))
     drawn = []
     for source in ("./own_families.py", "own_families", "named"):

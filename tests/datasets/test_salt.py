@@ -15,7 +15,7 @@ from intercode.core.errors import ConfigError, UsageError
 from intercode.core.trajectories import TRAJECTORIES_FILE, read_trajectories
 from intercode.core.types import Task
 from intercode.datasets import load
-from intercode.datasets.families import require_fixed
+from intercode.datasets.endless import require_fixed
 from intercode.datasets.salt import salted
 from intercode.evaluation.evaluate.run import evaluate
 

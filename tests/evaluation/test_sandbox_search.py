@@ -14,9 +14,8 @@ import pytest
 
 from intercode import datasets
 from intercode.core.types import Dataset, LayerSpec, Task
-from intercode.environments.base.audit import TaskFinding
 from intercode.evaluation.check.dataset import check
-from intercode.evaluation.check.findings import SearchCounts
+from intercode.evaluation.check.findings import SearchCounts, TaskFinding
 from intercode.evaluation.check.sandbox_search import search_sandboxes, task_secrets
 from intercode.evaluation.check.task_runs import task_runners
 

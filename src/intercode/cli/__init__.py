@@ -21,7 +21,8 @@ from types import ModuleType
 from intercode import __version__
 from intercode.cli.parser import Parser, ParserExit, add_options
 from intercode.core.errors import InterCodeError, UsageError
-from intercode.sandbox.registry import unknown_name_error
+from intercode.core.packages import LAB
+from intercode.sandbox.registry import Registry, unknown_name_error
 
 __all__ = ["COMMANDS", "main"]
 
@@ -56,6 +57,9 @@ COMMANDS = {
 
 _MODULE_NAMES = {"eval": "evaluate", "list": "listing"}
 """Modules whose name is not that of the command, which is a builtin of Python."""
+
+_PLUGINS = Registry("command", {"audit": LAB, "validity": LAB}, group="intercode.commands")
+"""The modules of commands that other packages add."""
 
 _OF_A_PATH = {
     errno.EACCES, errno.EEXIST, errno.EISDIR, errno.ELOOP, errno.ENAMETOOLONG, errno.ENOENT,
@@ -94,8 +98,8 @@ def _run(words: list[str]) -> int:
     if words[:1] == ["help"]:
         words = [*words[1:], "--help"]
     chosen = next((word for word in words if not word.startswith("-")), None)
-    if chosen is not None and chosen not in COMMANDS:
-        raise unknown_name_error("command", chosen, list(COMMANDS))
+    if chosen is not None and chosen not in COMMANDS and chosen not in _PLUGINS:
+        raise unknown_name_error("command", chosen, list({**COMMANDS, **_added_commands()}))
     parser, own, module = _make_parser(chosen)
     args, rest = parser.parse_known_args(words)
     if rest:
@@ -141,10 +145,11 @@ def _make_parser(chosen: str | None) -> tuple[Parser, Parser, ModuleType | None]
     parser.add_argument("--version", action="version", version=f"intercode {__version__}")
     commands = parser.add_subparsers(metavar="COMMAND", title="commands")
     own, module = parser, None
-    for name, text in COMMANDS.items():
+    added = {} if chosen in COMMANDS else _added_commands()
+    for name, text in {**COMMANDS, **added}.items():
         command = commands.add_parser(name, help=text, description=text[0].upper() + text[1:] + ".")
         if name == chosen:
-            module = importlib.import_module(f"intercode.cli.{_MODULE_NAMES.get(name, name)}")
+            module = _load_command(name)
             own, command.epilog = command, module.EXAMPLE
             if hasattr(module, "add_arguments"):
                 module.add_arguments(command)
@@ -152,6 +157,19 @@ def _make_parser(chosen: str | None) -> tuple[Parser, Parser, ModuleType | None]
                 add_options(command, module.ARGUMENTS, getattr(module, "SETTINGS", {}))
             command.set_defaults(**getattr(module, "DEFAULTS", {}))
     return parser, own, module
+
+
+def _added_commands() -> dict[str, str]:
+    """Return the commands of other packages that this one does not know, with a description."""
+    names = (name for name in _PLUGINS if name not in COMMANDS)
+    return {name: f"a command of {_PLUGINS.origin(name)}" for name in names}
+
+
+def _load_command(name: str) -> ModuleType:
+    if name in COMMANDS and not _PLUGINS.required_package(name):
+        return importlib.import_module(f"intercode.cli.{_MODULE_NAMES.get(name, name)}")
+    module: ModuleType = _PLUGINS.load(name)
+    return module
 
 
 def _print_error(message: str) -> None:

@@ -5,16 +5,13 @@ from __future__ import annotations
 import argparse
 import json
 import sys
-from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from intercode.cli.output import log_warnings, print_documents
 from intercode.cli.parser import ENVIRONMENT_OPTION
+from intercode.cli.plugged_options import OPTIONS
 from intercode.core.config import parse_key_values
 from intercode.core.errors import DataError, UsageError
-
-if TYPE_CHECKING:
-    from intercode.evaluation.variants.tasks import TaskVariants
 
 UNSOUND = 1
 """Exit status if there is a fault or a leak."""
@@ -86,10 +83,10 @@ def handle(args: argparse.Namespace) -> int:
     if args.limit is not None and args.draw is not None:
         raise UsageError("--draw N says how many tasks are proven: leave out --limit")
     results = [_check_prompts(args)] if args.prompts else []
-    check = _check_dataset if args.draw is None else _prove_families
     if args.contamination:
-        results.append(_check_contamination(args))
+        results.append(OPTIONS.load("check.contamination")(args))
     else:
+        check = _check_dataset if args.draw is None else OPTIONS.load("check.draw")
         results += [check(args, name) for name in args.datasets]
     if args.json:
         print_documents([document for document, _ in results])
@@ -98,10 +95,8 @@ def handle(args: argparse.Namespace) -> int:
 
 def _check_dataset(args: argparse.Namespace, name: str) -> tuple[dict[str, Any], bool]:
     from intercode import datasets
-    from intercode.core.types import to_jsonable
     from intercode.datasets.load_cache import environment_for_options
     from intercode.evaluation.check import dataset, findings
-    from intercode.evaluation.variants.tables import variant_tables
     from intercode.results.rendering import render
 
     env_options = parse_key_values(args.env_option)
@@ -116,52 +111,11 @@ def _check_dataset(args: argparse.Namespace, name: str) -> tuple[dict[str, Any],
         report = dataset.compare_with_baseline(report, _read_baseline(args), str(args.baseline))
     document, tables = findings.report_as_json(report), findings.report_tables(report)
     if args.variants is not None:
-        found = _check_variants(args, name)
-        document["variants"] = to_jsonable(found)
-        tables += variant_tables(found, args.variants)
+        document["variants"], more = OPTIONS.load("check.variants")(args, name)
+        tables += more
     if not args.json:
         print(render(tables, args.format))
     return document, report.sound
-
-
-def _prove_families(args: argparse.Namespace, spec: str) -> tuple[dict[str, Any], bool]:
-    from intercode.datasets import families
-    from intercode.evaluation.check import family_proofs, family_tables
-    from intercode.results.export.base import text_as_file_name
-    from intercode.results.rendering import render
-    from intercode.sandbox.host.paths import cache_root
-
-    def show(proof: family_proofs.Proof, done: int, wanted: int) -> None:
-        faults = "; ".join(proof.faults) or "sound"
-        print(f"{done}/{wanted} {proof.task} {proof.seconds:.2f} s: {faults}", file=sys.stderr)
-
-    log_warnings(families.load(spec))
-    settings = {
-        "image": args.image, "network": args.network, "timeout": args.timeout,
-        "sandbox": args.sandbox, **parse_key_values(args.env_option),
-    }  # fmt: skip
-    out = args.out or cache_root() / "proofs" / f"{text_as_file_name(spec)}.jsonl"
-    report = family_proofs.prove(
-        spec, args.draw, out, settings=settings, parallel=args.parallel, progress=show
-    )
-    if not args.json:
-        print(render(family_tables.proof_tables(report), args.format))
-    document = family_tables.report_as_json(report)
-    return document, document["sound"]
-
-
-def _check_variants(args: argparse.Namespace, name: str) -> list[TaskVariants]:
-    from intercode.datasets.load_cache import environment_for_options, load_cached
-    from intercode.evaluation.variants.tasks import check_variants
-
-    options = parse_key_values(args.env_option)
-    settings = {
-        "image": args.image, "network": args.network, "timeout": args.timeout,
-        "sandbox": args.sandbox, **options,
-    }  # fmt: skip
-    loaded = load_cached(name, environment_for_options(options))
-    chosen = replace(loaded, tasks=loaded.tasks[: args.limit])
-    return check_variants(chosen, settings, args.variants, args.parallel)
 
 
 def _read_baseline(args: argparse.Namespace) -> dict[str, str]:
@@ -177,19 +131,6 @@ def _read_baseline(args: argparse.Namespace) -> dict[str, str]:
             f"{args.baseline} is not the output of `intercode check --json`: write it anew, with "
             "`intercode check DATASET --json > FILE`"
         ) from e
-
-
-def _check_contamination(args: argparse.Namespace) -> tuple[dict[str, Any], bool]:
-    from intercode.core.types import to_jsonable
-    from intercode.evaluation.check import contamination
-    from intercode.evaluation.check.contamination_tables import contamination_tables
-    from intercode.results.rendering import render
-
-    draws = contamination.DEFAULT_DRAWS if args.draw is None else args.draw
-    report = contamination.find_contamination(args.datasets, draws)
-    if not args.json:
-        print(render(contamination_tables(report), args.format))
-    return to_jsonable(report), not report.faults
 
 
 def _check_prompts(args: argparse.Namespace) -> tuple[dict[str, Any], bool]:

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 from intercode.cli.output import episode_progress
 from intercode.cli.parser import ENVIRONMENT_OPTION, SANDBOX_OPTIONS, given_options
+from intercode.cli.plugged_options import OPTIONS
 from intercode.core.config import parse_key_values
 
 if TYPE_CHECKING:
@@ -86,15 +87,13 @@ def handle(args: argparse.Namespace) -> int:
 
 def _play_variants(args: argparse.Namespace, options: ReplayOptions, out: Path | None) -> int:
     """Play the solved episodes of the run in variants, and print which hold."""
-    from intercode.evaluation.variants.holding import measure_holding, write_report
-    from intercode.evaluation.variants.tables import holding_tables
     from intercode.results.rendering import render
 
-    report = measure_holding(args.run, options, args.variants, episode_progress())
-    print(render(holding_tables(report), "text"))
+    played = OPTIONS.load("run.variants")(args.run, options, args.variants, episode_progress())
+    print(render(played.tables(), "text"))
     directory = out or (args.run if args.run.is_dir() else None)
     if directory is not None:
-        print(f"wrote {write_report(report, directory)}", file=sys.stderr)
+        print(f"wrote {played.write(directory)}", file=sys.stderr)
     return 0
 
 

@@ -8,6 +8,7 @@ import webbrowser
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
+from intercode.cli.plugged_options import OPTIONS
 from intercode.core.errors import UsageError
 
 if TYPE_CHECKING:
@@ -73,15 +74,14 @@ def _write(library: Library, args: argparse.Namespace) -> int:
 
 
 def _serve(library: Library, args: argparse.Namespace) -> int:
-    from intercode.results.labels.label_file import LabelFile
-    from intercode.results.view import Labelling, Server
+    from intercode.results.view import Server
 
     explain: Callable[[Trajectory], Explanation] | None = None
     if args.with_gold:  # the page itself needs no sandbox
         from intercode.evaluation.replay.explain import explain as explain_episode
 
         explain = explain_episode
-    labelling = Labelling(library, LabelFile(args.label)) if args.label else None
+    labelling = OPTIONS.load("view.label")(library, args.label) if args.label else None
     with Server(library, args.port or 0, explain, labelling) as server:
         print(f"{server.url}\nCtrl-C ends it.", flush=True)
         if args.open:

@@ -4,20 +4,17 @@ from __future__ import annotations
 
 import re
 import sys
-from collections.abc import Callable
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from types import ModuleType
 
 from intercode.core.errors import UnknownNameError, UsageError
+from intercode.core.packages import LAB
 from intercode.core.types import Dataset
-from intercode.datasets import families, files, hub, preprocess, salt, task_package
+from intercode.datasets import files, preprocess, salt, task_package
 from intercode.datasets.columns import parse_options
-from intercode.datasets.families.family import FAMILIES as _FAMILY_SOURCES
-from intercode.datasets.harbor import task_directory
 from intercode.datasets.pins import load_pins
-from intercode.datasets.swe_bench import rows
 from intercode.sandbox.hidden_files import hide_from_host_image
 from intercode.sandbox.registry import Registry, is_module, load_object
 
@@ -26,7 +23,7 @@ datasets = Registry(
     {
         "apps": "intercode.datasets.python.apps:load",
         "bird": "intercode.datasets.sql.bird:load",
-        "families": "intercode.datasets.families:load",
+        "families": LAB,
         "intercode-alfa": "intercode.datasets.bash.intercode_alfa:load",
         "mbpp": "intercode.datasets.python.mbpp:load",
         "ic-ctf": "intercode.datasets.ctf.ic_ctf:load",
@@ -52,12 +49,17 @@ def is_dataset_file(spec: str) -> bool:
     return spec.partition("?")[0].lower().endswith(files.SUFFIXES)
 
 
-_SCHEMES: dict[str, Callable[[str], Dataset]] = {
-    families.SCHEME: families.load,
-    hub.SCHEME: hub.load,
-    task_directory.SCHEME: task_directory.load,
-    rows.SCHEME: rows.load,
-}
+_SCHEMES = Registry(
+    "scheme of datasets",
+    {
+        "families": LAB,
+        "hub": "intercode.datasets.hub:load",
+        "harbor": "intercode.datasets.harbor.task_directory:load",
+        "swe-bench": "intercode.datasets.swe_bench.rows:load",
+    },
+    group="intercode.dataset_schemes",
+)
+"""Loaders by the word before the colon. A loader takes the whole specification."""
 
 
 def load(spec: str, environment: str = "bash") -> Dataset:
@@ -83,12 +85,11 @@ def load(spec: str, environment: str = "bash") -> Dataset:
     unsalted, mark, given = spec.rpartition(salt.MARK)
     if mark:
         return salt.salted(load(unsalted, environment), given)
-    if spec == FAMILIES and environment not in _FAMILY_SOURCES:
-        _FAMILY_SOURCES.load(environment)  # raises; no module of the user was named
-    full = f"{families.SCHEME}{environment}" if spec == FAMILIES else spec
-    for scheme, load_tasks in _SCHEMES.items():
-        if full.startswith(scheme):
-            return load_tasks(full)
+    if spec == FAMILIES:
+        return _checked(datasets.load(FAMILIES)(environment), spec)
+    scheme, colon, _ = spec.partition(":")
+    if colon and _is_scheme(scheme):
+        return _checked(_SCHEMES.load(scheme)(spec), spec)
     if is_dataset_file(spec):
         path, columns, options = parse_options(spec, ("preprocess",))
         hook = preprocess.load_hook(options["preprocess"]) if "preprocess" in options else None
@@ -117,19 +118,25 @@ def load(spec: str, environment: str = "bash") -> Dataset:
         loader = partial(task_package.load, Path(str(loader.__file__)).parent)
     elif file := getattr(sys.modules.get(loader.__module__), "__file__", None):
         hide_from_host_image(Path(file))
-    dataset = loader(subset) if subset else loader()
-    return replace(_checked(dataset, spec, name, revision), name=spec)
+    dataset = _checked(loader(subset) if subset else loader(), spec)
+    if revision:
+        _check_revision(name, revision, dataset)
+    return replace(dataset, name=spec)
 
 
-def _checked(dataset: object, spec: str, name: str, revision: str | None) -> Dataset:
-    """Return what a loader returned. Raises UsageError unless it is a dataset, of the revision if
-    one is named."""
+def _is_scheme(word: str) -> bool:
+    """Return whether a word before a colon names a scheme, and not a dataset of this package."""
+    if datasets.is_built_in(word):
+        return _SCHEMES.is_built_in(word)
+    return word in _SCHEMES
+
+
+def _checked(dataset: object, spec: str) -> Dataset:
+    """Return what a loader returned. Raises UsageError unless it is a dataset."""
     if not isinstance(dataset, Dataset):
         raise UsageError(
             f"the loader of {spec!r} returned a {type(dataset).__name__}, not a Dataset"
         )
-    if revision:
-        _check_revision(name, revision, dataset)
     return dataset
 
 

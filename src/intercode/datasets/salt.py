@@ -17,7 +17,7 @@ from functools import cache, partial
 
 from intercode.core.errors import UsageError
 from intercode.core.types import Dataset, Task
-from intercode.datasets.families.family import FIRST_EPISODE_SEED
+from intercode.datasets.endless import FIRST_EPISODE_SEED
 
 MARK, RANDOM = "@salt=", "random"
 _SALT = re.compile(r"[\w-]{16,128}", re.ASCII)

@@ -1,14 +1,15 @@
 """Finds plugins: environments, datasets and so on that other installed packages add.
 
-A package declares names under ``[project.entry-points."intercode.GROUP"]``, where GROUP is
-environments, datasets, agents, rewards, families, languages or sandboxes. A group is searched once,
-when a name is requested that is not built in. A plugin is imported when one of its names is used.
+A package declares names under ``[project.entry-points."intercode.GROUP"]``; docs/new-tasks.md
+lists the groups. The installed packages are searched once, when a name is requested that is not
+built in. A plugin is imported when one of its names is used.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cache
+from typing import Any
 
 
 @dataclass(frozen=True, slots=True)
@@ -23,6 +24,11 @@ class Plugin:
     reference: str
     origin: str
 
+    @property
+    def package(self) -> str:
+        """The name of the package."""
+        return self.origin.partition(" ")[0]
+
 
 @cache
 def find_plugins(group: str) -> tuple[Plugin, ...]:
@@ -31,10 +37,16 @@ def find_plugins(group: str) -> tuple[Plugin, ...]:
     If two packages add the same name, both are returned, ordered by package name. ``Registry``
     uses the first one.
     """
-    from importlib.metadata import entry_points  # slow to import
-
     plugins = []
-    for entry in entry_points(group=group):
+    for entry in _entry_points().select(group=group):
         origin = f"{entry.dist.name} {entry.dist.version}" if entry.dist else "an unnamed package"
         plugins.append(Plugin(entry.name, entry.value.partition("[")[0].strip(), origin))
     return tuple(sorted(plugins, key=lambda p: (p.name, p.origin)))
+
+
+@cache
+def _entry_points() -> Any:  # its class depends on the version of Python
+    """Return the entry points of all installed packages, whose files are read once."""
+    from importlib.metadata import entry_points  # slow to import
+
+    return entry_points()

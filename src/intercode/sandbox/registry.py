@@ -145,7 +145,9 @@ class Registry:
     """A table of names and their ``module:attribute`` references, which are loaded on first use.
 
     ``kind``: the word for an entry in messages, such as ``dataset``. ``group``: the group of entry
-    points with which other packages add names (see plugins.py). Built-in names take precedence.
+    points with which other packages add names (see plugins.py). Built-in names take precedence. An
+    entry without a colon is the package that adds the name: ``load`` says that it must be
+    installed, and no other package may add that name.
     """
 
     def __init__(self, kind: str, entries: dict[str, str], group: str = "") -> None:
@@ -153,20 +155,38 @@ class Registry:
         self._entries = dict(entries)
 
     def __iter__(self) -> Iterator[str]:
-        yield from self._entries
+        for name in self._entries:
+            if self.is_built_in(name) or name in self._plugins():
+                yield name
         yield from (name for name in sorted(self._plugins()) if name not in self._entries)
 
     def __contains__(self, name: str) -> bool:
         return name in self._entries or name in self._plugins()
 
+    def is_built_in(self, name: str) -> bool:
+        """Return whether a name is an entry of this table and not of a plugin."""
+        return ":" in self._entries.get(name, "")
+
+    def required_package(self, name: str) -> str:
+        """Return the package that adds a name of this table, empty if none is needed."""
+        entry = self._entries.get(name, "")
+        return "" if ":" in entry else entry
+
     def _plugins(self) -> dict[str, Plugin]:
+        """Return the plugins that are used, by name."""
         found = plugins.find_plugins(self._group) if self._group else ()
-        return {p.name: p for p in reversed(found)}  # the first of equal names is used
+        return {p.name: p for p in reversed(found) if self._may_add(p)}  # the first of equal names
+
+    def _may_add(self, plugin: Plugin) -> bool:
+        package = self._entries.get(plugin.name, plugin.package)
+        return ":" not in package and plugin.package in (package, OWN_DISTRIBUTION)
 
     def origin(self, name: str) -> str:
         """Return the package that a name belongs to, with its version if it is another package."""
-        plugin = None if name in self._entries else self._plugins().get(name)
-        return plugin.origin if plugin else OWN_DISTRIBUTION
+        plugin = None if self.is_built_in(name) else self._plugins().get(name)
+        if plugin is None or plugin.package == OWN_DISTRIBUTION:
+            return OWN_DISTRIBUTION
+        return plugin.origin
 
     def name_of(self, value: object) -> str:
         """Return the built-in name of a class or function, empty if it has none."""
@@ -177,7 +197,7 @@ class Registry:
     def shadowed_plugins(self) -> list[Plugin]:
         """Return the plugins whose name is taken by a built-in name or by another package."""
         candidates = plugins.find_plugins(self._group) if self._group else ()
-        active = {name: p for name, p in self._plugins().items() if name not in self._entries}
+        active = self._plugins()
         return [p for p in candidates if active.get(p.name) is not p]
 
     def register(self, name: str, reference: str) -> None:
@@ -188,14 +208,19 @@ class Registry:
         """Return the object that a name, or a reference (see ``load_object``), stands for.
 
         Raises UnknownNameError for an unknown name, and UsageError for a plugin that cannot be
-        loaded.
+        loaded and for a name whose package is not installed.
         """
-        if name in self._entries:
+        if self.is_built_in(name):
             return load_object(self._entries[name])
         if is_file_reference(name) or (":" in name and "/" not in name):
             return load_object(name)
         if (plugin := self._plugins().get(name)) is not None:
             return self._load_plugin(plugin)
+        if package := self.required_package(name):
+            raise UsageError(
+                f"the {self.kind} {name!r} is a part of {package}, which is not installed: "
+                f"pip install {package}"
+            )
         raise unknown_name_error(self.kind, name, list(self))
 
     def _load_plugin(self, plugin: Plugin) -> Any:

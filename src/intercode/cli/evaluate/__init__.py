@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 from intercode.cli.evaluate.options import ARGUMENTS, SETTINGS, read_settings
 from intercode.cli.output import log, log_warnings, temporary_line
 from intercode.cli.parser import given_options
+from intercode.cli.plugged_options import OPTIONS
 from intercode.core.config import make_config
 from intercode.core.errors import (
     BudgetError,
@@ -58,6 +59,8 @@ def handle(args: argparse.Namespace) -> int:
     if dry and pilot:
         raise UsageError("--pilot plays episodes and --dry-run none: give one of them")
     count = given.pop("variants", None)
+    if count is not None:
+        OPTIONS.load("run.variants")  # raises before anything is played
     values = read_settings(given)
     if values.get("grid"):
         if count is not None:
@@ -120,16 +123,14 @@ def _play_variants(plan: Plan, count: int) -> None:
     """Play the solved episodes of a run in variants of their tasks, and print which hold."""
     from intercode.core import trajectories
     from intercode.evaluation.replay.recorded_environments import ReplayOptions
-    from intercode.evaluation.variants.holding import measure_holding, write_report
-    from intercode.evaluation.variants.tables import holding_tables
     from intercode.results.rendering import render
 
     if not any(t.success for t in trajectories.read_trajectories(plan.trajectories_file)):
         log("no episode is solved: there is nothing to play in variants")
         return
-    report = measure_holding(plan.out, ReplayOptions(), count)
-    print(render(holding_tables(report), "text"))
-    log(f"wrote {write_report(report, plan.out)}")
+    played = OPTIONS.load("run.variants")(plan.out, ReplayOptions(), count, lambda *_: None)
+    print(render(played.tables(), "text"))
+    log(f"wrote {played.write(plan.out)}")
 
 
 def _play_pilot(plan: Plan, episodes: int, label: str = "pilot: ") -> None:

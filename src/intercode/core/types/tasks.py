@@ -123,7 +123,8 @@ class Dataset:
     ``programs``: the programs that the image must have beyond a shell and the usual small tools.
     ``reward``: the name of the reward in the ``standard`` profile, or a reference to one (None: the
     reward of the environment). ``warnings``: what the tasks ask for and do not get; commands print
-    it before they run anything.
+    it before they run anything. ``fixed_example``: for a dataset that draws another task for each
+    episode, how to choose fixed ones, such as ``families:bash@seed=0..99``.
     """
 
     name: str
@@ -135,6 +136,7 @@ class Dataset:
     programs: tuple[str, ...] = ()
     reward: str | None = None
     warnings: tuple[str, ...] = ()
+    fixed_example: str = ""
 
     def __len__(self) -> int:
         return len(self.tasks)

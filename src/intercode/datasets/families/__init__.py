@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from intercode.core.errors import ConfigError
 from intercode.core.types import Dataset
 from intercode.datasets.families.family import FAMILIES
 from intercode.datasets.families.selection import SCHEME, select_families
 
-__all__ = ["SCHEME", "load", "require_fixed"]
+__all__ = ["SCHEME", "load", "load_environment"]
 
 
 def load(spec: str = "bash") -> Dataset:
@@ -16,6 +15,7 @@ def load(spec: str = "bash") -> Dataset:
     Raises as ``select_families``.
     """
     selection = select_families(spec)
+    tasks, name = selection.tasks(), f"{SCHEME}{spec.removeprefix(SCHEME)}"
     used = {family.source or family.environment for family in selection.families}
     warnings = [
         f"{plugin.origin} also adds families {plugin.name!r}, which are not used: rename its entry "
@@ -23,19 +23,23 @@ def load(spec: str = "bash") -> Dataset:
         for plugin in FAMILIES.shadowed_plugins()
         if plugin.name in used
     ]
+    endless = any(task.instantiate for task in tasks)
     return Dataset(
-        f"{SCHEME}{spec.removeprefix(SCHEME)}", selection.environment, selection.tasks(),
-        comparable=False, warnings=tuple(warnings),
+        name,
+        selection.environment,
+        tasks,
+        comparable=False,
         notes="Drawn from seeds, on the machine's own programs: for training and diagnosis.",
-    )  # fmt: skip
+        warnings=tuple(warnings),
+        fixed_example=f"{name.partition('@')[0]}@seed=0..99" if endless else "",
+    )
 
 
-def require_fixed(dataset: Dataset) -> None:
-    """Raise ConfigError if each episode of a dataset plays a task that a family draws from its
-    seed."""
-    if dataset.name.startswith(SCHEME) and any(task.instantiate for task in dataset.tasks):
-        name = dataset.name.partition("@")[0]
-        raise ConfigError(
-            f"{dataset.name} draws another task for each episode: choose fixed ones by their "
-            f"seeds, as in {name}@seed=0..99"
-        )
+def load_environment(environment: str = "bash") -> Dataset:
+    """Return the families of an environment.
+
+    Raises UnknownNameError for one without families, also if it is the name of a module.
+    """
+    if environment not in FAMILIES:
+        FAMILIES.load(environment)  # raises
+    return load(environment)

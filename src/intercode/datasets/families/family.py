@@ -13,6 +13,7 @@ from typing import TypeVar
 
 from intercode.core.errors import UnknownNameError, UsageError
 from intercode.core.types import Task
+from intercode.datasets.endless import FIRST_EPISODE_SEED
 from intercode.datasets.families.choices import Choices
 from intercode.sandbox.hidden_files import hide_from_host_image
 from intercode.sandbox.host.paths import cache_root
@@ -26,8 +27,6 @@ from intercode.sandbox.registry import (
 
 T = TypeVar("T")
 DIFFICULTIES = (1, 2, 3, 4, 5)
-FIRST_EPISODE_SEED = 1_000_000
-"""Episodes of an endless dataset play tasks from this seed on; smaller ones are for evaluation."""
 FAMILIES = Registry(
     "environment with task families",
     {

@@ -20,9 +20,9 @@ from dataclasses import dataclass
 
 from intercode.core.errors import UsageError
 from intercode.core.types import Task
+from intercode.datasets.endless import FIRST_EPISODE_SEED
 from intercode.datasets.families.family import (
     DIFFICULTIES,
-    FIRST_EPISODE_SEED,
     Family,
     load_families,
 )

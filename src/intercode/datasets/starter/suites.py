@@ -50,6 +50,8 @@ _SUITES = {
     "python": _StarterSuite(python.entries, python.task_fields, _DATA, python.rows),
     "sql": _StarterSuite(sql.entries, sql.task_fields, frozenset({"database"})),
 }
+ENVIRONMENTS = tuple(_SUITES)
+"""The environments that have starter tasks."""
 
 
 def load(environment: str = "bash") -> Dataset:

@@ -13,13 +13,13 @@ from numpy.random import Generator
 from intercode import datasets
 from intercode.core.errors import UnknownNameError, UsageError
 from intercode.core.types import Dataset, Task
-from intercode.datasets.families.family import FIRST_EPISODE_SEED
+from intercode.datasets.endless import FIRST_EPISODE_SEED
 from intercode.environments import ENVIRONMENTS
 from intercode.environments.base.rewards import (
-    EPISODE_REWARDS,
     REWARDS,
     RewardFunction,
     check_reward,
+    names_episode_reward,
     reward_name_of,
 )
 from intercode.sandbox import registry
@@ -67,7 +67,7 @@ def pick_reward(
     of three arguments, for a recorded name whose file has changed, and for a reward of episodes in
     the profile ``original``.
     """
-    if isinstance(reward, str) and reward in EPISODE_REWARDS:
+    if isinstance(reward, str) and names_episode_reward(reward):
         if profile != "standard":
             raise UsageError(f"the reward {reward!r} is for the profile 'standard'")
         return reward, pick_reward(None, dataset, profile, default)[1]

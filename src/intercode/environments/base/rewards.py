@@ -16,6 +16,7 @@ from dataclasses import replace
 from typing import Any, Protocol
 
 from intercode.core.errors import UsageError
+from intercode.core.packages import LAB
 from intercode.core.types import Dataset, Score, State, Task
 from intercode.sandbox.lines import split_lines
 from intercode.sandbox.registry import Registry
@@ -136,9 +137,14 @@ class EpisodeReward(Protocol):
 
 
 EPISODE_REWARDS = Registry(
-    "reward of episodes", {"variants": "intercode.evaluation.variants.reward:VariantReward"}
+    "reward of episodes", {"variants": LAB}, group="intercode.episode_rewards"
 )
 """Rewards that depend on the actions. Their names are those of rewards, too."""
+
+
+def names_episode_reward(reward: object) -> bool:
+    """Return whether a setting is the name of a reward of episodes."""
+    return isinstance(reward, str) and reward not in REWARDS and reward in EPISODE_REWARDS
 
 
 def probe_similarity(_task: Task, agent: State, gold: State) -> Score:
@@ -166,7 +172,7 @@ def open_episode_reward(dataset: Dataset, settings: Mapping[str, Any]) -> Episod
     """Return the reward of episodes that an environment's settings name, None for a reward of
     states."""
     name = settings["reward"]
-    if not isinstance(name, str) or name not in EPISODE_REWARDS:
+    if not names_episode_reward(name):
         return None
     reward: EpisodeReward = EPISODE_REWARDS.load(name)(dataset, settings)
     return reward

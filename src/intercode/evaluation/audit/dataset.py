@@ -11,11 +11,11 @@ from intercode import datasets
 from intercode.core.errors import DataError, GoldError, InfrastructureError, UsageError
 from intercode.core.types import EMPTY_MAPPING, Dataset, State, Task
 from intercode.datasets.load_cache import environment_for_options
-from intercode.environments.base.audit import TaskFinding
 from intercode.evaluation.audit import rules
 from intercode.evaluation.audit.findings import AuditReport
 from intercode.evaluation.audit.split_answers import read_episodes, split_answers
 from intercode.evaluation.check.dataset import AUDIT_RULES
+from intercode.evaluation.check.findings import TaskFinding
 from intercode.evaluation.check.task_runs import TaskRun, TaskRunner, task_runners
 from intercode.evaluation.variants.tasks import check_variants
 

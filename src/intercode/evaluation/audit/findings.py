@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from intercode.core.types import to_jsonable
-from intercode.environments.base.audit import TaskFinding
+from intercode.evaluation.check.findings import TaskFinding
 from intercode.results.tables import Cell, Table
 
 GOLD_KINDS = {

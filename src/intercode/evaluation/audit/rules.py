@@ -12,9 +12,9 @@ from itertools import combinations
 
 from intercode.core.python_syntax import parse_python
 from intercode.core.types import SUCCESS_THRESHOLD, Rows, State, Task
-from intercode.environments.base.audit import TaskFinding
 from intercode.environments.base.rewards import RewardFunction
 from intercode.environments.sql.row_comparison import normalize_rows
+from intercode.evaluation.check.findings import TaskFinding
 from intercode.evaluation.variants.tasks import TaskVariants
 from intercode.results.short_text import shorten
 

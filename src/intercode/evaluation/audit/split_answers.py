@@ -9,7 +9,7 @@ from pathlib import Path
 
 from intercode.core.logs import find_logs, load_log
 from intercode.core.types import Dataset, Trajectory
-from intercode.environments.base.audit import TaskFinding
+from intercode.evaluation.check.findings import TaskFinding
 from intercode.results.short_text import shorten
 from intercode.results.statistics.metrics import is_submission
 

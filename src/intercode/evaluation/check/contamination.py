@@ -13,9 +13,11 @@ from dataclasses import dataclass, field
 from functools import cache
 from pathlib import Path
 
+from intercode import datasets
 from intercode.core.errors import UsageError
 from intercode.core.types import Task, tree_digest
-from intercode.datasets.families.family import FAMILIES, FIRST_EPISODE_SEED, Family
+from intercode.datasets.endless import FIRST_EPISODE_SEED
+from intercode.datasets.families.family import FAMILIES, Family
 from intercode.datasets.families.selection import FamilySelection, select_families
 from intercode.evaluation.check.prompt_leaks import task_texts
 from intercode.evaluation.check.text_index import NO_MATCH, Match, TextIndex
@@ -123,7 +125,7 @@ def find_contamination(
     worlds = tuple(_draw(selection, draws, collected, faults) for selection in selections)
     unavailable: dict[str, str] = {}
     compared: list[Comparison] = []
-    for source, texts in task_texts(data, unavailable, families=False):
+    for source, texts in task_texts(data, unavailable, without=(datasets.FAMILIES,)):
         index = TextIndex((source, text) for text in texts)
         compared += [
             _compare(source, "all", kind, collected.texts[kind], index, faults) for kind in KINDS
@@ -148,7 +150,7 @@ def digest(parts: Sequence[object]) -> str:
 @cache
 def dataset_index() -> TextIndex:
     """Return the queries and golds of every dataset that is installed and not drawn."""
-    found = task_texts(None, {}, families=False)
+    found = task_texts(None, {}, without=(datasets.FAMILIES,))
     return TextIndex((source, text) for source, texts in found for text in texts)
 
 

@@ -26,7 +26,6 @@ from intercode.core.types import (
     tree_digest,
 )
 from intercode.datasets.load_cache import environment_for_options
-from intercode.environments.base.audit import TaskFinding
 from intercode.environments.base.gold_cache import nondeterminism_reason
 from intercode.evaluation.check import stable_golds
 from intercode.evaluation.check.findings import (
@@ -34,6 +33,7 @@ from intercode.evaluation.check.findings import (
     MAX_SHOWN,
     CheckReport,
     SearchCounts,
+    TaskFinding,
     findings_in_output,
 )
 from intercode.evaluation.check.sandbox_search import search_sandboxes
@@ -43,10 +43,10 @@ from intercode.results.short_text import shorten_line
 from intercode.sandbox.clock import SYSTEM_CLOCK, Clock
 from intercode.sandbox.registry import Registry
 
-AUDIT_RULES = Registry(
-    "audit rule of environment", {"sql": "intercode.environments.sql.audit:audit_gold"}
-)
-"""The audit rule of each environment that has one; see environments/base/audit.py."""
+AUDIT_RULES = Registry("audit rule of environment", {}, group="intercode.audit_rules")
+"""The audit rules by environment. A rule examines the result of a gold: it is called as
+``rule(runner, index, run)`` with a CodeRunner and a TaskRun of the gold of the task at ``index``,
+and returns a list of TaskFinding."""
 _MIN_SECONDS_BETWEEN_RUNS = 1.1
 """Shortest time between the two runs of a gold, so that a gold that prints the time differs."""
 C = TypeVar("C", bound="TaskCheck")

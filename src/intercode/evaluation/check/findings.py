@@ -8,7 +8,6 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from intercode.core.types import to_jsonable
-from intercode.environments.base.audit import TaskFinding
 from intercode.environments.base.gold_cache import ENABLE_VARIABLE
 from intercode.results.short_text import shorten_line
 from intercode.results.tables import Cell, Table
@@ -63,6 +62,18 @@ _OUTPUT_PATTERNS = tuple(
         ("not-permitted", r"^[\w./+-]+: .+: (?:Permission denied|Operation not permitted)$"),
     )
 )
+
+
+@dataclass(frozen=True, slots=True)
+class TaskFinding:
+    """One thing that a check found on a task.
+
+    ``task``: the id of the task. ``kind``: a key of ``FAULT_KINDS`` or ``NOTE_KINDS``.
+    """
+
+    task: str
+    kind: str
+    detail: str
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,7 +6,7 @@ The demonstrations in the authors' prompts were tasks of the benchmark, and agen
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator
+from collections.abc import Container, Iterator
 from dataclasses import dataclass
 from importlib import resources
 from pathlib import Path
@@ -16,7 +16,7 @@ from intercode import datasets
 from intercode.core.errors import DataError, UsageError
 from intercode.core.types import Dataset
 from intercode.datasets import files
-from intercode.datasets.families.family import all_families
+from intercode.datasets.starter.suites import ENVIRONMENTS
 
 TASK_FIELDS = frozenset({"query", "question", "gold", "also", "text", "code", "sql"})
 """Keys of a dataset's rows that hold a query or an answer."""
@@ -75,22 +75,18 @@ def find_leaks(prompts: dict[str, str] | None = None, data: Path | None = None) 
 
 
 def task_texts(
-    data: Path | None, unavailable: dict[str, str], *, families: bool = True
+    data: Path | None, unavailable: dict[str, str], without: Container[str] = ()
 ) -> Iterator[tuple[str, list[str]]]:
     """Yield every dataset that is installed, and every JSON file below ``data``, with the queries
     and golds in it. ``data``: as in ``find_leaks``. ``unavailable``: gets the reason for each
-    dataset that cannot be read. ``families``: also yield drawn tasks."""
+    dataset that cannot be read. ``without``: names of datasets to leave out."""
     if data is None and (given := os.environ.get("INTERCODE_DATA")):
         data = Path(given)
     specs = [
         spec
         for name in datasets.datasets
-        if families or name != datasets.FAMILIES
-        for spec in (
-            [f"{name}:{e}" for e in dict.fromkeys(f.environment for f in all_families())]
-            if name == datasets.STARTER
-            else [name]
-        )
+        if name not in without
+        for spec in ([f"{name}:{e}" for e in ENVIRONMENTS] if name == datasets.STARTER else [name])
     ]
     for spec in specs:
         try:

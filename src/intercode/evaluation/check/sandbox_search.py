@@ -15,10 +15,9 @@ from dataclasses import dataclass
 
 from intercode.core.errors import InfrastructureError, InterCodeError
 from intercode.core.types import Dataset, Task
-from intercode.environments.base.audit import TaskFinding
 from intercode.environments.base.env import InterCodeEnv
 from intercode.environments.base.sandboxed_env import SandboxedEnv
-from intercode.evaluation.check.findings import SearchCounts
+from intercode.evaluation.check.findings import SearchCounts, TaskFinding
 from intercode.evaluation.check.task_runs import TaskRunner
 from intercode.sandbox.contract import BaseSandbox
 from intercode.sandbox.lines import split_lines

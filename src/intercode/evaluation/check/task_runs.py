@@ -12,7 +12,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from itertools import zip_longest
 from pathlib import Path
-from typing import Any
+from typing import Any, Protocol
 
 from intercode.core.errors import GoldError, UsageError
 from intercode.core.types import Dataset, Score, State, Task
@@ -125,6 +125,19 @@ def _compared_state(state: State | None) -> tuple[object, ...]:
     files, sums = sorted(state.files.items()), sorted(state.checksums.items())
     verdicts = tuple((result.test, result.passed) for result in state.tests)
     return files, state.status, sums, state.cwd, *(state.rows or ()), *verdicts
+
+
+class CodeRunner(Protocol):
+    """Runs code in fresh episodes of one environment."""
+
+    @property
+    def env(self) -> InterCodeEnv:
+        """The environment."""
+        ...
+
+    def run(self, index: int, code: str, /) -> TaskRun:
+        """Run code as the first action of the task at a position."""
+        ...
 
 
 class TaskRunner:

@@ -22,7 +22,8 @@ from intercode.core import logs, trajectories
 from intercode.core.config import EvalConfig
 from intercode.core.errors import ConfigError, UsageError
 from intercode.core.types import Dataset, Trajectory
-from intercode.datasets import families, salt
+from intercode.datasets import salt
+from intercode.datasets.endless import require_fixed
 from intercode.datasets.load_cache import environment_for_options
 from intercode.environments import make, setting_names
 from intercode.environments.base.env import InterCodeEnv
@@ -162,7 +163,7 @@ def make_plan(
     contains another run.
     """
     dataset = datasets.load(config.dataset, environment_for_options(config.env_options))
-    families.require_fixed(dataset)
+    require_fixed(dataset)
     if config.dataset.endswith(f"{salt.MARK}{salt.RANDOM}"):
         config = replace(config, dataset=dataset.name)  # a resumed run draws the same tasks
     task_indices = select_tasks(dataset, config.tasks, config.limit, config.sample, config.seed)

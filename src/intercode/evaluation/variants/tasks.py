@@ -16,7 +16,7 @@ from intercode.core.errors import (
     UsageError,
 )
 from intercode.core.types import SUCCESS_THRESHOLD, Dataset, Score, State, Task
-from intercode.environments.base.variants.makers import NEAR_SOLUTIONS, VARIANT_MAKERS
+from intercode.environments.base.variants.makers import VARIANT_MAKERS
 from intercode.evaluation.check.dataset import AUDIT_RULES
 from intercode.evaluation.check.findings import FAULT_KINDS, findings_in_output
 from intercode.evaluation.check.task_runs import TaskRun, TaskRunner, task_runners
@@ -78,7 +78,7 @@ class VariantTasks:
             for task in dataset.tasks
         )
         self.dataset = replace(dataset, tasks=tasks)
-        self._make = None if varies else VARIANT_MAKERS.load(dataset.environment)
+        self._make = None if varies else VARIANT_MAKERS.load(dataset.environment).make
 
     def _instantiate(self, task: Task, seed: int) -> Task:
         return self._made.get((task.id, seed), task)
@@ -204,7 +204,7 @@ def _choose(
 
 def _near_solutions(runner: TaskRunner, task: Task) -> tuple[str, ...]:
     name = runner.env.name
-    return tuple(NEAR_SOLUTIONS.load(name)(task)) if name in NEAR_SOLUTIONS else ()
+    return tuple(VARIANT_MAKERS.load(name).near_solutions(task)) if name in VARIANT_MAKERS else ()
 
 
 def _solves(runner: TaskRunner, index: int, seed: int, code: str) -> bool:

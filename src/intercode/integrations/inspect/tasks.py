@@ -18,7 +18,7 @@ from intercode.agents.parsing import full_query
 from intercode.core.errors import UsageError
 from intercode.core.types import Score as EpisodeScore
 from intercode.core.types import Trajectory, to_jsonable
-from intercode.datasets import families
+from intercode.datasets.endless import require_fixed
 from intercode.environments import make
 from intercode.environments.base.env import InterCodeEnv
 from intercode.evaluation.rollout import play
@@ -89,7 +89,7 @@ def _task(
     chosen = datasets.load(dataset, environment)
     if chosen.environment != environment:
         raise UsageError(f"{dataset} is a dataset of {chosen.environment}, not of {environment}")
-    families.require_fixed(chosen)
+    require_fixed(chosen)
     if "back_end" in options:
         options["sandbox"] = options.pop("back_end")
     config = EnvironmentConfig(environment=environment, dataset=dataset, settings=options)

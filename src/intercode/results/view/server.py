@@ -16,14 +16,13 @@ import sys
 import threading
 from collections.abc import Callable
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
-from typing import Any
+from typing import Any, Protocol
 from urllib.parse import parse_qs, urlsplit
 
 from intercode import __version__
 from intercode.core.errors import InterCodeError, UsageError
 from intercode.core.types import Trajectory
 from intercode.results.explanation import Explanation
-from intercode.results.view.labelling import Labelling
 from intercode.results.view.library import Library
 from intercode.results.view.page import (
     CONNECT_SELF,
@@ -45,6 +44,26 @@ _MIN_COMPRESSED_SIZE = 2000  # bytes
 _MAX_BODY_SIZE = 200_000  # bytes of a request that stores a label
 
 
+class LabelPage(Protocol):
+    """What the page needs to offer trajectories one by one to a person, who labels them."""
+
+    def overview(self) -> dict[str, Any]:
+        """Return all trajectories, each with its label or None."""
+        ...
+
+    def item(self, number: int) -> dict[str, Any]:
+        """Return a trajectory and its label. Raises UsageError if there is no such number."""
+        ...
+
+    def result(self, number: int) -> dict[str, Any]:
+        """Return what the grader said of a trajectory."""
+        ...
+
+    def store(self, number: int, given: Any) -> None:
+        """Store a label of a trajectory. Raises UsageError if it is none."""
+        ...
+
+
 class Server:
     """Serves a library on the loopback interface. ``port`` 0 selects a free port.
 
@@ -59,7 +78,7 @@ class Server:
         library: Library,
         port: int = 0,
         explain: Callable[[Trajectory], Explanation] | None = None,
-        labelling: Labelling | None = None,
+        labelling: LabelPage | None = None,
     ) -> None:
         self.library, self._explain, self.labelling = library, explain, labelling
         self._explaining = threading.Lock()  # one episode is played again at a time
@@ -148,7 +167,7 @@ class Server:
         self.labelling.store(int(words[1]), given)
         return True
 
-    def _labelling_value(self, labelling: Labelling, words: list[str]) -> Any:
+    def _labelling_value(self, labelling: LabelPage, words: list[str]) -> Any:
         """Return what the page of labels asks for; None for anything else."""
         if words == ["labels"]:
             return labelling.overview()

@@ -6,6 +6,7 @@ from dataclasses import replace
 
 from intercode.core.types import Task
 from intercode.environments.base.sandboxed_env import SandboxedEnv
+from intercode.environments.base.variants.makers import VariantMaker
 from intercode.environments.bash.variants.listing import read_entries
 from intercode.environments.bash.variants.plan import VariantPlan
 
@@ -26,3 +27,6 @@ def make_variant(env: SandboxedEnv, seed: int) -> Task | None:
         return None
     script = VariantPlan(task, entries, seed).script
     return replace(task, setup="\n".join(filter(None, (task.setup, script))))
+
+
+MAKER = VariantMaker(make_variant)

@@ -7,9 +7,11 @@ from dataclasses import replace
 from intercode.core.types import Task
 from intercode.datasets.families.choices import Choices
 from intercode.environments.base.env import InterCodeEnv
+from intercode.environments.base.variants.makers import VariantMaker
 from intercode.environments.sql.variants.database import read_database, write_variant
 from intercode.environments.sql.variants.golds import read_golds
 from intercode.environments.sql.variants.invented import with_rows
+from intercode.environments.sql.variants.mutants import near_solutions
 from intercode.environments.sql.variants.rows import other_rows
 
 
@@ -27,3 +29,6 @@ def make_variant(env: InterCodeEnv, seed: int) -> Task | None:
     varied = other_rows(with_rows(database, named, choices), named, choices)
     path = write_variant(task.database, varied)
     return replace(task, database=replace(task.database, path=path))
+
+
+MAKER = VariantMaker(make_variant, near_solutions)

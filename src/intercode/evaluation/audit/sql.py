@@ -5,18 +5,19 @@ from __future__ import annotations
 import re
 
 from intercode.core.types import Rows, Task
-from intercode.environments.base.audit import CodeRun, CodeRunner, TaskFinding
 from intercode.environments.sql.row_order import (
     has_order_by,
     limit_cuts_tie,
     subqueries,
     without_limit,
 )
+from intercode.evaluation.check.findings import TaskFinding
+from intercode.evaluation.check.task_runs import CodeRunner, TaskRun
 
 _EMPTY_VALUES: frozenset[object] = frozenset({None, 0})
 
 
-def audit_gold(runner: CodeRunner, index: int, run: CodeRun) -> list[TaskFinding]:
+def audit_gold(runner: CodeRunner, index: int, run: TaskRun) -> list[TaskFinding]:
     """Return the findings about the result of a task's gold, of which ``run`` is a run."""
     task = runner.env.dataset.tasks[index]
     rows = run.state.rows if run.state is not None else None
