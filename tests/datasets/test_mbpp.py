@@ -17,7 +17,7 @@ from intercode.datasets import load
 from intercode.datasets.hidden_tests import find_entry_point
 from intercode.datasets.pins import load_pins
 from intercode.datasets.python import mbpp
-from intercode.datasets.python.call_forms import UNCLEAR_TASKS, choose_tests
+from intercode.datasets.python.mbpp import UNCLEAR_TASKS, choose_tests
 
 ROW = {
     "query": "Double it.",

@@ -20,8 +20,8 @@ from intercode.environments.base.env import InterCodeEnv
 from intercode.environments.base.layers import task_layer
 from intercode.environments.base.options import choose_task, pick_limits, with_limits
 from intercode.environments.base.snapshots import storage
-from intercode.environments.base.snapshots.packing import pack_snapshot, unpack_snapshot
 from intercode.environments.base.snapshots.snapshot import Snapshot
+from intercode.environments.base.snapshots.storage import pack_snapshot, unpack_snapshot
 from intercode.environments.base.workspaces import (
     EpisodeContext,
     Prewarmer,

@@ -18,6 +18,9 @@ from intercode.sandbox.images.build.capture import captured_layer, layer_key
 from intercode.sessions.base import Session, SessionState
 from intercode.sessions.bash.persistent import BashSession
 
+_REMOVAL_SCRIPT = Path(__file__).with_name("remove_later_commits.sh")
+_REMOVAL_PATH = "/dev/shm/remove_later_commits"
+_REMOVAL_SECONDS = 1800.0
 _DEFAULT_PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
 _LIMITS = Limits(disk=4 << 30, file_size=4 << 30, memory=4 << 30, address_space=64 << 30)
 
@@ -97,11 +100,6 @@ class SweBenchEnv(TaskImageEnv):
     def _close_episode(self) -> None:
         self._graded = None
         super()._close_episode()
-
-
-_REMOVAL_SCRIPT = Path(__file__).with_name("remove_later_commits.sh")
-_REMOVAL_PATH = "/dev/shm/remove_later_commits"
-_REMOVAL_SECONDS = 1800.0
 
 
 def later_commits_layer(

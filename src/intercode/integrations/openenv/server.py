@@ -9,7 +9,10 @@ from functools import partial
 from typing import Any
 
 from fastapi import FastAPI
+from fastapi.exceptions import HTTPException, RequestValidationError
 from pydantic import ConfigDict, Field, field_validator
+from starlette.requests import Request
+from starlette.responses import Response
 
 import intercode
 from intercode.core.errors import (
@@ -21,7 +24,7 @@ from intercode.core.errors import (
 from intercode.core.types import to_jsonable
 from intercode.environments.base.env import MAX_OBSERVATION_LENGTH, InterCodeEnv
 from intercode.environments.base.options import check_training
-from intercode.integrations.openenv.access import protect
+from intercode.integrations.checked_application import CheckedApplication, error_response
 from intercode.integrations.openenv.imports import without_gradio
 from intercode.integrations.openenv.snapshots import SNAPSHOTS, ServedSnapshots
 from intercode.integrations.prefixes import Turns, describe_prefix
@@ -303,3 +306,37 @@ def build_app(
     protect(application, access or Access())
     application.state.abort = served.abort
     return application
+
+
+def protect(application: FastAPI, access: Access) -> None:
+    """Let an application answer only the requests that ``access`` allows, and answer those that
+    fail with a status and a message."""
+    application.add_middleware(CheckedApplication, access=access)
+    statuses = {
+        UsageError: 400, IndexError: 400, EnvironmentStateError: 409, InfrastructureError: 503
+    }  # fmt: skip
+    for kind, status in statuses.items():
+        application.add_exception_handler(kind, _responder(status))
+    application.add_exception_handler(RequestValidationError, _invalid_request)
+    application.add_exception_handler(HTTPException, _http_error)
+
+
+def _responder(status: int) -> Callable[[Request, Exception], Response]:
+    return lambda _, error: error_response(status, str(error))
+
+
+def _invalid_request(_: Request, error: Exception) -> Response:
+    assert isinstance(error, RequestValidationError)
+    return error_response(422, _without_input(error.errors()))
+
+
+def _http_error(_: Request, error: Exception) -> Response:
+    assert isinstance(error, HTTPException)
+    return error_response(error.status_code, _without_input(error.detail), error.headers)
+
+
+def _without_input(detail: Any) -> Any:
+    """Return the errors of a validation without the input, which JSON may not be able to hold."""
+    if not isinstance(detail, list | tuple):
+        return detail
+    return [{k: error[k] for k in ("type", "loc", "msg") if k in error} for error in detail]

@@ -14,6 +14,7 @@ import sys
 import types
 from collections.abc import Mapping
 from dataclasses import MISSING, dataclass, fields, is_dataclass, replace
+from io import BytesIO
 from pathlib import Path
 from typing import Any, Union, cast, get_args, get_origin, get_type_hints
 
@@ -27,7 +28,8 @@ from intercode.environments.base.snapshots.snapshot import Snapshot
 from intercode.sandbox import SandboxSpec, open_sandbox
 from intercode.sandbox.contract import BaseSandbox
 from intercode.sandbox.host.paths import sandbox_uid
-from intercode.sandbox.layers import find_forged_mark
+from intercode.sandbox.images.archives.upper_layer_writer import unpack_upper_layer
+from intercode.sandbox.layers import find_forged_mark, write_layer
 from intercode.sessions.base import SessionState
 from intercode.sessions.python.session import PythonState
 
@@ -243,3 +245,21 @@ def _build_dataclass(value: Mapping[str, Any], kind: Any, where: str) -> Any:
         elif field.default is MISSING and field.default_factory is MISSING:
             raise DataError(f"{where!r} has no key {field.name!r}")
     return kind(**built)
+
+
+def pack_snapshot(directory: Path) -> dict[str, bytes]:
+    """Return the content of a directory that ``write_snapshot`` wrote."""
+    layer = BytesIO()
+    write_layer(layer, directory / FILES_DIRECTORY)
+    return {
+        METADATA_FILE: (directory / METADATA_FILE).read_bytes(),
+        FILES_DIRECTORY: layer.getvalue(),
+    }
+
+
+def unpack_snapshot(packed: dict[str, bytes], directory: Path) -> None:
+    """Write what ``pack_snapshot`` returned to an empty directory. Raises DataError."""
+    files = directory / FILES_DIRECTORY
+    files.mkdir(mode=0o755)
+    unpack_upper_layer(BytesIO(packed[FILES_DIRECTORY]), files, "the snapshot of a pickle")
+    (directory / METADATA_FILE).write_bytes(packed[METADATA_FILE])

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import math
 import platform
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -21,15 +22,26 @@ from intercode.core.trajectories import (
     trajectory_from_row,
     without_version,
 )
-from intercode.core.types import Trajectory
+from intercode.core.types import Step, Trajectory, to_jsonable
 from intercode.results.export.bundle.archive import file_digest, read_archive, write_archive
-from intercode.results.export.bundle.validation import parse_object, validate_types
 from intercode.results.statistics import figures
 from intercode.results.statistics.intervals import value_and_bounds
 from intercode.results.statistics.metrics import count_failed, drop_retried_failures, is_solved
 from intercode.results.statistics.samples import all_samples
 from intercode.sandbox.valid_text import has_surrogates
 
+_EPISODE_TYPES = {
+    **dict.fromkeys(("task", "query", "end", "id"), str),
+    "run": dict,
+    **dict.fromkeys(("index", "epoch"), int),
+    **dict.fromkeys(("error", "group", "hardness", "parent"), str | None),
+}
+_STEP_TYPES = {
+    **dict.fromkeys(("action", "observation", "message", "thought", "actor"), str),
+    **dict.fromkeys(("executed", "timed_out", "refused"), bool),
+    "valid": bool | None,
+    **dict.fromkeys(("parts", "hashes", "diffs"), dict),
+}
 SCHEMA = "intercode-bundle-1"
 MANIFEST = "manifest.json"
 MEMBERS = {MANIFEST: 1 << 20, RUN_FILE: 1 << 24, TRAJECTORIES_FILE: 1 << 30}
@@ -204,3 +216,42 @@ def _task_set_digest(episodes: list[Trajectory]) -> str:
     compared."""
     names = "\n".join(sorted({t.task for t in episodes}))
     return hashlib.sha256(names.encode("utf-8", "surrogatepass")).hexdigest()[:12]
+
+
+def parse_object(content: bytes, where: str) -> dict[str, Any]:
+    """Return the object in a JSON text. Raises DataError for anything else."""
+    try:
+        value = json.loads(content)
+    except (ValueError, RecursionError) as e:
+        raise DataError(f"{where}: invalid JSON ({e})") from e
+    if not isinstance(value, dict):
+        raise DataError(f"{where}: an object is expected, not {type(value).__name__}")
+    return value
+
+
+def validate_types(episode: Trajectory) -> None:
+    """Raise DataError if a value of the episode does not have the type that the program relies
+    on."""
+    _require_types(episode, _EPISODE_TYPES)
+    for step in episode.steps:
+        _validate_step(step)
+
+
+def _validate_step(step: Step) -> None:
+    _require_types(step, _STEP_TYPES)
+    reward = step.reward
+    number = isinstance(reward, int | float) and not isinstance(reward, bool)
+    sound = number and reward is not None and math.isfinite(reward) and reward <= 1.0 + 1e-9
+    _require(reward is None or sound, "reward", reward)
+    for name, count in to_jsonable(step.usage).items():
+        _require(count is None or isinstance(count, int | float), name, count)
+
+
+def _require_types(record: Trajectory | Step, types: Mapping[str, Any]) -> None:
+    for name, kind in types.items():
+        _require(isinstance(getattr(record, name), kind), name, getattr(record, name))
+
+
+def _require(holds: bool, name: str, value: object) -> None:
+    if not holds:
+        raise DataError(f"{name} cannot be {value!r:.80}")
