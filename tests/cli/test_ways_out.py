@@ -12,7 +12,7 @@ import pytest
 import intercode
 from intercode.cli import main
 from intercode.core.config import make_config
-from intercode.core.errors import ConfigError, ModelRefusedError, UnknownNameError
+from intercode.core.errors import ConfigError, ModelRefusedError, UnknownNameError, UsageError
 from intercode.evaluation.evaluate.plan import make_plan
 from intercode.models import OpenAIModel, ScriptedModel, open_model
 from intercode.results.rendering import render
@@ -46,9 +46,7 @@ def test_a_log_without_episodes_is_an_error(
 ) -> None:
     log = tmp_path / "log.jsonl"
     if is_run:
-        log = tmp_path / "run"
-        log.mkdir()
-        (log / "run.json").write_text('{"schema_version": 1}')
+        log = run_in(tmp_path / "run", ())
     (log / "trajectories.jsonl" if is_run else log).write_text("")
     more = {"compare": [str(log)], "export": ["--to", "chat", "--out", str(tmp_path / "x")]}
     assert main([command, str(log), *more.get(command, [])]) == 2
@@ -64,6 +62,32 @@ def test_settings_that_choose_nothing(tmp_path: Path, capsys: pytest.CaptureFixt
     settings.write_text('dataset = "starter:sql"\nagent = "gold"\ntasks = []\n')
     assert main(["eval", "--config", str(settings)]) == 2
     assert "names no task" in capsys.readouterr().err
+
+
+def test_an_empty_path_is_not_the_working_directory(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(run_in(tmp_path / "run"))
+    for words in (["report", ""], ["show", ""], ["eval", "starter:sql", "--out", ""]):
+        assert main(words) == 2
+        assert "the path is empty; the working directory is '.'" in capsys.readouterr().err
+    with pytest.raises(ConfigError, match="out is empty"):
+        intercode.evaluate("starter:sql", "gold", tasks=0, out="", quiet=True)
+    with pytest.raises(UsageError, match="the directory of a run is a path, not ''"):
+        intercode.load_run("")
+
+
+def test_values_with_which_nothing_could_run() -> None:
+    with pytest.raises(UsageError, match=r"timeout = 1e-09 s is too short .* at least 0\.1"):
+        intercode.evaluate("starter:sql", "gold", tasks=0, timeout=1e-9, quiet=True)
+    with pytest.raises(ConfigError, match="seed = -1 must be at least 0"):
+        intercode.evaluate("starter:sql", "gold", tasks=0, seed=-1, quiet=True)
+    with pytest.raises(UsageError, match="an environment is a name such as 'bash', not 5"):
+        intercode.make(5)  # type: ignore[arg-type]
+    with intercode.make("sql") as env:
+        for seed in ("a", -1, 1.5, True):
+            with pytest.raises(UsageError, match="a seed is a whole number of at least 0"):
+                env.reset(seed=seed)  # type: ignore[arg-type]
 
 
 def test_short_names_of_formats() -> None:

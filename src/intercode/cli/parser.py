@@ -87,6 +87,8 @@ dollars = _positive(lambda t: float(t.removeprefix("$")), "an amount of dollars 
 
 def path(text: str) -> Path:
     """Parse a path. ``~`` is expanded."""
+    if not text:
+        raise argparse.ArgumentTypeError("the path is empty; the working directory is '.'")
     return Path(text).expanduser()
 
 

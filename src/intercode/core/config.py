@@ -152,6 +152,8 @@ def make_config(values: Mapping[str, Any], source: str = "the settings") -> Eval
     for key, unit in _POSITIVE_NUMBERS.items():
         if not 0 < values.get(key, 1) < float("inf"):
             raise ConfigError(f"{source}: {key} = {values[key]} {unit} must be greater than 0")
+    if values.get("seed", 0) < 0:
+        raise ConfigError(f"{source}: seed = {values['seed']} must be at least 0")
     for key in ("dataset", "agent"):
         if not values.get(key):
             raise ConfigError(f"no {key} is given; name one, such as {_EXAMPLES[key]}")
@@ -168,6 +170,8 @@ def make_config(values: Mapping[str, Any], source: str = "the settings") -> Eval
     if "out" in values:
         if "\0" in str(values["out"]):
             raise ConfigError(f"{source}: out = {values['out']!r} has a NUL byte: name a directory")
+        if not str(values["out"]):
+            raise ConfigError(f"{source}: out is empty: name a directory, or leave it out")
         settings["out"] = Path(values["out"])
     return EvalConfig(**settings)
 

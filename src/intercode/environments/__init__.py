@@ -85,6 +85,8 @@ def make(environment: str, dataset: Any = "starter", **settings: Any) -> Any:
 
     Raises UnknownNameError for an unknown environment, dataset, subset or setting.
     """
+    if not isinstance(environment, str):
+        raise UsageError(f"an environment is a name such as 'bash', not {environment!r:.80}")
     kind = ENVIRONMENTS.load(environment)
     try:
         return kind(dataset, **settings)

@@ -112,7 +112,7 @@ def load_run(path: str | Path) -> Run:
 
     Raises UsageError if there is none, naming the runs below the directory.
     """
-    if not isinstance(path, str | os.PathLike):
+    if not path or not isinstance(path, str | os.PathLike):
         raise UsageError(f"the directory of a run is a path, not {path!r:.80}")
     path = Path(path).expanduser()
     logs_found = logs.find_logs([path])

@@ -33,6 +33,7 @@ from intercode.environments.base.hashes import observation_hash
 from intercode.environments.base.options import (
     check_settings,
     checked_action,
+    checked_seed,
     choose_task,
     pick_dataset,
     pick_reward,
@@ -147,7 +148,7 @@ class InterCodeEnv(Copyable, EpisodeFailures, gym.Env[str, str]):
 
         Returns the query and ``{"task": id, "index": position}``.
         """
-        super().reset(seed=seed)
+        super().reset(seed=checked_seed(seed))
         chosen = choose_task(self.dataset, options or {}, seed, self.np_random)
         self.index, self._task, self.task_seed = chosen
         self._running, self._turns, self._answer, self._last_result = False, 0, None, None

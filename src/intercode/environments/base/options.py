@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import difflib
+import operator
 import re
 from collections.abc import Iterable, Mapping
 from dataclasses import fields, replace
@@ -203,6 +204,15 @@ def check_training(settings: Mapping[str, Any], allow_exploitable: bool) -> None
         )
 
 
+def checked_seed(seed: object) -> int | None:
+    """Return a seed of ``reset``. Raises UsageError for what is no whole number of at least 0."""
+    if seed is None:
+        return None
+    if isinstance(seed, bool) or not hasattr(seed, "__index__") or operator.index(seed) < 0:
+        raise UsageError(f"a seed is a whole number of at least 0, or None, not {seed!r:.80}")
+    return operator.index(seed)
+
+
 def check_settings(
     profile: str, network: str, render_mode: str | None, timeout: float, max_turns: int | None
 ) -> None:
@@ -214,12 +224,17 @@ def check_settings(
     if render_mode not in (None, "ansi"):
         raise unknown_name_error("render mode", str(render_mode), ["ansi"])
     check_timeout(timeout)
+    if timeout is not None and timeout < _LEAST_TIMEOUT:
+        raise UsageError(
+            f"timeout = {timeout!r} s is too short for every action: give at least {_LEAST_TIMEOUT}"
+        )
     if max_turns is not None and not (type(max_turns) is int and max_turns > 0):
         raise UsageError(
             f"max_turns is a number of at least 1, or None for no limit, not {max_turns!r}"
         )
 
 
+_LEAST_TIMEOUT = 0.1  # seconds
 _LIMITS = tuple(field.name for field in fields(Limits) if field.name != "cgroups")
 
 
