@@ -75,8 +75,12 @@ _OUT_OF_RANGE = (f"{_ERROR}BIGINT", f"{_ERROR}DECIMAL", f"{_ERROR}DOUBLE")
 
 
 def _bare(output: str) -> str:
-    """Return a message without the brackets and quotes that only one of both writes."""
-    return re.sub(r"[()`@ ]", "", output)
+    """Return a message without the brackets and quotes that only one of both writes, and with TRUE
+    and FALSE as numbers, as MariaDB writes them."""
+    words = re.sub(
+        r"\b(true|false)\b", lambda m: str(int(m[1].lower() == "true")), output, flags=re.I
+    )
+    return re.sub(r"[()`@ ]", "", words)
 
 
 @dataclass(slots=True)

@@ -6,11 +6,12 @@ A case is a list of statements for one session, which ends by restoring the data
 from __future__ import annotations
 
 import random
+from collections import Counter
 from collections.abc import Callable
 
 from hostile.sql.enumerated import Enumerated, keys
 from hostile.sql.expressions_grammar import FUNCTIONS, Expressions
-from hostile.sql.rules import asked_seldom
+from hostile.sql.rules import CASES_OF_A_RULE, asked_seldom
 from hostile.sql.tables import COLUMNS
 
 AGGREGATES = (
@@ -38,6 +39,7 @@ class Statements:
         self.unreached = list(keys()) if enumerated else []
         self.rng.shuffle(self.unreached)
         self.total = len(self.unreached)
+        self.asked: Counter[str] = Counter()
         self.of_t = Expressions(self.rng)
         self.of_both = Expressions(self.rng, dict(sorted(_BOTH.items())))
         self._makers: list[tuple[int, Callable[[], list[str]]]] = [
@@ -52,9 +54,17 @@ class Statements:
             return self.enumerated.case(self.unreached.pop())
         (maker,) = self.rng.choices([m for _, m in self._makers], [w for w, _ in self._makers])
         case = maker()
-        while asked_seldom(case) and self._chance(0.9):
+        while (rules := asked_seldom(case)) and not self._asks(rules):
             case = maker()
         return case
+
+    def _asks(self, rules: set[str]) -> bool:
+        """Return whether a case is made that these rules concern. Once each of them has been shown
+        with enough cases, others are made instead."""
+        if not self._chance(0.1) or all(self.asked[rule] >= CASES_OF_A_RULE for rule in rules):
+            return False
+        self.asked.update(rules)
+        return True
 
     def _chance(self, share: float) -> bool:
         return self.rng.random() < share

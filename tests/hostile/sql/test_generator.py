@@ -9,7 +9,7 @@ import pytest
 from hostile.sql.agreement import difference, worded
 from hostile.sql.enumerated import KINDS, OPERATORS, Enumerated, keys
 from hostile.sql.expressions_grammar import NOT_COMPARED
-from hostile.sql.rules import RULES, asked_seldom
+from hostile.sql.rules import CASES_OF_A_RULE, RULES, asked_seldom
 from hostile.sql.statements_grammar import Statements
 from intercode.core.types import ExecResult
 from intercode.sql.embedded.compile.special_functions import SPECIAL_FUNCTIONS
@@ -124,7 +124,13 @@ def test_what_servers_answer_differently_is_asked_seldom() -> None:
     assert not asked_seldom(["SELECT id, (i & 3), (da = '2001-02-03') FROM t"])
     made = Statements(1)
     cases = [made.case() for _ in range(2000)]
-    assert 0 < sum(map(asked_seldom, cases)) < 100
+    assert 0 < sum(bool(asked_seldom(case)) for case in cases) < 100
+
+
+def test_a_rule_is_shown_with_a_stated_number_of_random_cases() -> None:
+    made = Statements(2)
+    made.asked.update({rule.name: CASES_OF_A_RULE for rule in RULES})
+    assert not any(asked_seldom(made.case()) for _ in range(1000))
 
 
 @pytest.mark.parametrize("name", EXCUSED)

@@ -57,8 +57,8 @@ LONG = {
         f"SELECT SUM(LENGTH(HEX(CONCAT(REPEAT('x', 4000000), a.TABLE_NAME)))) FROM {_COLUMNS} a, "
         f"{_COLUMNS} b",
         "/**/" * 40 + "1",
-        "SELECT STR_TO_DATE(REPEAT(' ', 40000), CONCAT(REPEAT(' ', 30), '%Y'))",
-        "UPDATE sale SET price = LENGTH(STR_TO_DATE(REPEAT(' ', 40000), CONCAT(SPACE(30), '%Y')))",
+        "SELECT LENGTH(TRIM(LEADING 'a' FROM REPEAT('a', 4000000)))",
+        "UPDATE sale SET price = LENGTH(TRIM(LEADING 'a' FROM REPEAT('a', 4000000)))",
         _explosion(26),
     ),
 }  # fmt: skip

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from intercode.sql.dialect.keywords import SYNTAX_COUNTS
+
 ERROR_MESSAGES: dict[int, tuple[str, str]] = {
     1007: ("HY000", "Can't create database '{}'; database exists"),
     1008: ("HY000", "Can't drop database '{}'; database doesn't exist"),
@@ -85,6 +87,8 @@ ERROR_MESSAGES: dict[int, tuple[str, str]] = {
     1365: ("22012", "Division by 0"),
     1366: ("HY000", "Incorrect {} value: '{}' for column '{}' at row {}"),
     1406: ("22001", "Data too long for column '{}' at row {}"),
+    1411: ("HY000", "Incorrect {} value: '{}' for function {}"),
+    1441: ("22008", "Datetime function: {} field overflow"),
     1451: (
         "23000",
         "Cannot delete or update a parent row: a foreign key constraint fails ({})",
@@ -121,6 +125,11 @@ ERROR_MESSAGES: dict[int, tuple[str, str]] = {
         "The value specified for generated column '{}' in table '{}' is not allowed.",
     ),
     3064: ("HY000", "Incorrect type for argument {} in function {}."),
+    3146: (
+        "22032",
+        "Invalid data type for JSON data in argument {} to function {}; a JSON string or JSON type "
+        "is required.",
+    ),
     3140: ("22032", "Invalid JSON text: \"{}\" at position {} in value for column '{}'."),
     3636: (
         "HY000",
@@ -151,6 +160,11 @@ def mysql_error(number: int, *values: object) -> StatementError:
     """Return MySQL's error of that number. ``values`` fill the placeholders of its message in
     order."""
     return StatementError(number, ERROR_MESSAGES[number][1].format(*values))
+
+
+def argument_count_error(name: str) -> StatementError:
+    """Return the error of a call with a wrong number of arguments."""
+    return mysql_error(1064, "", 1) if name in SYNTAX_COUNTS else mysql_error(1582, name)
 
 
 def truncated_error(kind: str, value: str) -> StatementError:

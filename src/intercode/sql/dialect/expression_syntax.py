@@ -12,6 +12,7 @@ from intercode.sql.dialect.keywords import (
     CAST_TYPES,
     NO_SPACE_FUNCTIONS,
     RESERVED_FUNCTION_NAMES,
+    SYNTAX_COUNTS,
     WINDOW_FUNCTIONS,
     word_set,
 )
@@ -234,6 +235,8 @@ class ExpressionSyntax(SyntaxReader):
             _ARGUMENTS[word](self)
         elif word in _DATE_SUMS:
             self._date_sum()
+        elif word in SYNTAX_COUNTS:
+            self._counted(*SYNTAX_COUNTS[word])
         elif self.next.word != ")":
             self.listed(self._argument)
         self.expect(")")
@@ -244,6 +247,14 @@ class ExpressionSyntax(SyntaxReader):
             self._window()
         elif window:
             raise self.stop()
+
+    def _counted(self, least: int, most: int) -> None:
+        for number in range(most):
+            if number >= least and not (number and self.next.word == ","):
+                return
+            if number:
+                self.expect(",")
+            self.expression()
 
     def _argument(self) -> None:
         self.expression()

@@ -63,6 +63,7 @@ _FORMS_WITH_FROM = {"TRIM", "EXTRACT", "SUBSTRING", "SUBSTR", "MID"}
 _OPERAND_ENDS = {
     TokenType.VAR, TokenType.IDENTIFIER, TokenType.NUMBER, TokenType.STRING, TokenType.R_PAREN,
     TokenType.NULL, TokenType.TRUE, TokenType.FALSE, TokenType.END, TokenType.HEX_STRING,
+    TokenType.BIT_STRING,
 }  # fmt: skip
 _FEW_TOKENS = 24
 """A statement that is no longer than this is parsed at once, whatever it holds."""

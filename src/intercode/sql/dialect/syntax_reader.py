@@ -12,10 +12,14 @@ from collections.abc import Callable
 from typing import NamedTuple
 
 from intercode.sql.dialect.keywords import RESERVED_WORDS
-from intercode.sql.dialect.tokens import tokenize
+from intercode.sql.dialect.tokens import TOKEN_PATTERN
 
 _NUMBER = re.compile(r"0x[0-9a-f]+\b|0b[01]+\b|(?:\d+\.?\d*|\.\d+)(?:e[-+]?\d+)?(?![\w$])", re.I)
 _OPERATOR = re.compile(r"<=>|<=|>=|<>|!=|<<|>>|\|\||&&|:=|->>|->")
+_OPERATOR_STARTS = frozenset("<>!|&:-")
+_DIGITS = frozenset("0123456789")
+_LOOKED_AHEAD = 8
+"""Lexemes that are looked at behind the next one."""
 
 
 class SyntaxStop(Exception):  # noqa: N818 - it says where, not what
@@ -43,20 +47,24 @@ class Lexeme(NamedTuple):
 def lexemes(text: str) -> list[Lexeme]:
     """Return the lexemes of a statement, without the semicolon at its end."""
     found: list[Lexeme] = []
-    for token in tokenize(text):
-        start, kind = token.start, str(token.kind)
-        end, word = token.end, token.upper if kind in ("word", "sign") else ""
-        if found and start < found[-1].end:
+    behind, after_name = 0, False
+    for match in TOKEN_PATTERN.finditer(text):
+        kind, start, end = str(match.lastgroup), match.start(), match.end()
+        if kind == "blank" or start < behind:
             continue
-        if kind in ("word", "sign"):
-            after_name = bool(found) and found[-1].word != "" and found[-1].end == start
-            pattern = _OPERATOR if kind == "sign" and word != "." else _NUMBER
-            match = None if word == "." and after_name else pattern.match(text, start)
-            if match is not None and pattern is _OPERATOR:
-                word, end = match.group(), match.end()
-            elif match is not None:
-                kind, word, end = "number", "", match.end()
+        word = match.group() if kind in ("word", "sign") else ""
+        if kind == "word":
+            number = _NUMBER.match(text, start) if word[0] in _DIGITS else None
+            kind, word = (kind, word.upper()) if number is None else ("number", "")
+            end = end if number is None else number.end()
+        elif word == ".":
+            number = None if after_name and behind == start else _NUMBER.match(text, start)
+            if number is not None:
+                kind, word, end = "number", "", number.end()
+        elif word in _OPERATOR_STARTS and (operator := _OPERATOR.match(text, start)) is not None:
+            word, end = operator.group(), operator.end()
         found.append(Lexeme(kind, word, start, end))
+        behind, after_name = end, word != ""
     while found and found[-1].word == ";":
         found.pop()
     return found
@@ -67,19 +75,18 @@ class SyntaxReader:
 
     def __init__(self, text: str, ignore_space: bool = False) -> None:
         self._ignore_space = ignore_space
-        self._lexemes = lexemes(text)
-        self._end = Lexeme("end", "", len(text), len(text))
+        found = lexemes(text)
+        self._lexemes = [*found, *[Lexeme("end", "", len(text), len(text))] * _LOOKED_AHEAD]
         self._at = 0
 
     @property
     def next(self) -> Lexeme:
         """The next lexeme, or one of the kind ``end``."""
-        return self.ahead(0)
+        return self._lexemes[self._at]
 
     def ahead(self, n: int) -> Lexeme:
         """Return a later lexeme."""
-        at = self._at + n
-        return self._lexemes[at] if at < len(self._lexemes) else self._end
+        return self._lexemes[self._at + n]
 
     def stop(self) -> SyntaxStop:
         """Return what to raise at the next lexeme."""
@@ -91,7 +98,7 @@ class SyntaxReader:
 
     def accept(self, *words: str) -> str:
         """Move behind the next word if it is one of these. Return it, or an empty string."""
-        word = self.next.word
+        word = self._lexemes[self._at].word
         if not word or word not in words:
             return ""
         self._at += 1

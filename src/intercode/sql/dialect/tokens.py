@@ -9,7 +9,7 @@ from typing import Literal
 
 TokenKind = Literal["word", "quoted", "string", "variable", "sign"]
 
-_TOKEN_PATTERN = re.compile(
+TOKEN_PATTERN = re.compile(
     r"""
     (?P<blank>\s+ | --(?=\s|\Z)[^\n]* | \#[^\n]* | /\*(?!M?!).*?(?:\*/|\Z) | /\*M?!\d* | \*/)
     | (?P<string>'(?:[^'\\]++|\\.|'')*+'? | "(?:[^"\\]++|\\.|"")*+"?)
@@ -53,7 +53,7 @@ class Token:
 def tokenize(code: str) -> Iterator[Token]:
     """Yield the tokens of a statement, without comments and spaces. An unterminated string reaches
     to the end."""
-    for match in _TOKEN_PATTERN.finditer(code):
+    for match in TOKEN_PATTERN.finditer(code):
         kind = match.lastgroup
         if kind != "blank":
             yield Token(kind, match.group(), match.start())  # type: ignore[arg-type]

@@ -2,8 +2,9 @@
 (utf8mb4_0900_ai_ci).
 
 ``general`` gives each character one weight, its upper case without accents, and ignores spaces at
-the end. ``uca`` uses the primary weights of the Unicode Collation Algorithm: it ignores some
-characters, expands others, orders punctuation before digits before letters, and compares spaces.
+the end, as ``bin`` does. ``uca`` uses the primary weights of the Unicode Collation Algorithm: it
+ignores some characters, expands others, orders punctuation before digits before letters, and
+compares spaces.
 Both order scripts other than Latin, Greek and Cyrillic by code point. This affects their order
 only, not equality.
 """
@@ -15,11 +16,13 @@ import sqlite3
 import unicodedata
 from collections.abc import Callable
 
-from intercode.sql.embedded.catalog.types import Collation, Type
+from intercode.sql.embedded.catalog.types import Collation, Type, decisive
 
 COLLATION_NAMES = {
-    "general": "mysql_general", "uca": "mysql_uca", "bin": "BINARY", "swedish": "mysql_swedish",
+    "general": "mysql_general", "uca": "mysql_uca", "bin": "mysql_bin", "swedish": "mysql_swedish",
 }  # fmt: skip
+EXACT_EQUALITY = " COLLATE RTRIM"
+"""The clause for equality of texts in a binary collation: spaces at the end are ignored."""
 _UCA_ORDER = "\t\n\x0b\x0c\r _-,;:!?.'\"()[]{}@*/\\&#%`^+<=>|~$0123456789"
 _UCA_SPECIAL = {
     "ß": "SS", "æ": "AE", "Æ": "AE", "œ": "OE", "Œ": "OE", "ø": "O", "Ø": "O", "ł": "L", "Ł": "L",
@@ -86,8 +89,10 @@ _SWEDISH_WEIGHTS = _SwedishWeights()
 
 
 def general_key(text: str) -> str:
-    """Return the key by which utf8mb4_general_ci compares a string."""
-    return text.rstrip(" ").translate(_GENERAL_WEIGHTS)
+    """Return the key by which utf8mb4_general_ci compares a string. Strings are compared as if they
+    had equal lengths, filled up with spaces, so that the end of one is behind a control character.
+    """
+    return text.rstrip(" ").translate(_GENERAL_WEIGHTS) + " "
 
 
 def uca_key(text: str) -> str:
@@ -97,7 +102,11 @@ def uca_key(text: str) -> str:
 
 def swedish_key(text: str) -> str:
     """Return the key by which latin1_swedish_ci compares a string."""
-    return text.rstrip(" ").translate(_SWEDISH_WEIGHTS)
+    return text.rstrip(" ").translate(_SWEDISH_WEIGHTS) + " "
+
+
+def _bin_key(text: str) -> str:
+    return text.rstrip(" ") + " "
 
 
 def weights(text: str, collation: Collation) -> str:
@@ -136,14 +145,12 @@ def collate_clause(ordered: bool, *types: Type) -> str:
     texts = [t for t in types if t.kind == "string"]
     if not texts:
         return ""
-    strong = [t for t in texts if t.strong]
-    strong = [t for t in strong if not t.charset] or strong
-    collation = (strong or texts)[0].collation
-    if collation == "bin" or any(t.collation == "bin" for t in strong):
-        return " COLLATE BINARY"
+    used = decisive(texts) or texts
+    if any(t.collation == "bin" for t in used):
+        return " COLLATE mysql_bin" if ordered else EXACT_EQUALITY
     if min(t.plain for t in texts) >= (2 if ordered else 1):
         return " COLLATE NOCASE"
-    return f" COLLATE {COLLATION_NAMES[collation]}"
+    return f" COLLATE {COLLATION_NAMES[used[0].collation]}"
 
 
 class _KeyCache(dict[str, str]):
@@ -174,7 +181,7 @@ def _comparator(keyed: Callable[[str], str]) -> Callable[[str, str], int]:
 
 _COLLATIONS = {
     "mysql_general": _comparator(general_key), "mysql_uca": _comparator(uca_key),
-    "mysql_swedish": _comparator(swedish_key),
+    "mysql_swedish": _comparator(swedish_key), "mysql_bin": _comparator(_bin_key),
 }  # fmt: skip
 
 

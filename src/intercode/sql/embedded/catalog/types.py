@@ -19,6 +19,8 @@ SCALE_STEP = 4
 """Digits that a division adds to the scale of its dividend (div_precision_increment)."""
 MAX_SCALE = 30
 MAX_PRECISION = 65
+MIN_TEXT = 65_535
+"""Characters of a TEXT."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,7 +31,8 @@ class Type:
     ``scale`` is the number of digits after the point, or None for a double with as many as it
     needs. ``plain`` is 1 if SQLite's NOCASE considers the same strings equal as the collation does,
     and 2 if it also orders them alike. ``words`` are the words of an ENUM, in MySQL's sort order.
-    ``strong`` marks the collation of a column, which takes precedence over that of a literal.
+    ``strong`` marks the collation of a column, which takes precedence over that of a literal,
+    ``explicit`` that of COLLATE, which takes it over both.
     ``charset`` is the character set of a string if it is not utf8mb4. ``members`` are the words of
     a SET. ``bits`` is the number of those of a BIT, which is a number, and as a string its bytes.
     ``wrapped`` marks unsigned integers of which SQLite holds those above 63 bits as negative ones.
@@ -52,6 +55,7 @@ class Type:
     wrapped: bool = field(default=False, repr=False)
     fixed: bool = field(default=False, repr=False, compare=False)
     dated: bool = field(default=False, repr=False)
+    explicit: bool = field(default=False, repr=False)
 
     @property
     def binary(self) -> bool:
@@ -80,6 +84,11 @@ class Type:
     @property
     def text(self) -> bool:
         return self.kind in ("string", "json", "bytes")
+
+    @property
+    def long(self) -> bool:
+        """Whether it is the type of a column of TEXT or BLOB."""
+        return self.strong and (self.precision >= MIN_TEXT or (self.binary and not self.precision))
 
     def as_nullable(self) -> Type:
         """Return the same type with NULL among its values."""
@@ -116,6 +125,8 @@ DATE = Type("date", 10)
 DATETIME = Type("datetime", 19)
 TIME = Type("time", 10)
 JSON = Type("json", collation="bin")
+JSON_TEXT = Type("string", collation="bin")
+"""A text of a JSON document."""
 BYTES = Type("bytes", collation="bin")
 
 
@@ -182,19 +193,26 @@ def _needs_65_bits(kinds: list[Type]) -> bool:
     )
 
 
+def decisive(texts: Sequence[Type]) -> list[Type]:
+    """Return those of the types of strings whose collations decide, none if all are literals."""
+    strong = [k for k in texts if k.explicit] or [k for k in texts if k.strong]
+    return [k for k in strong if not k.charset] or strong  # Unicode comes before latin1
+
+
 def concatenation_type(*kinds: Type) -> Type:
     """Return the type of a concatenation of values of these types. It is a byte string if one of
     them is, but constant bytes take the character set of a column of text."""
     texts = [k for k in kinds if k.kind == "string"]
-    strong = [k for k in texts if k.strong]
+    strong = decisive(texts)
     binary = [k for k in kinds if k.binary]
     if binary and (not strong or any(k.strong for k in binary)):
         return replace(BYTES, strong=any(k.strong for k in binary))
-    strong = [k for k in strong if not k.charset] or strong  # Unicode comes before latin1
     used = strong or texts or [STRING]
-    collation = "bin" if any(k.collation == "bin" for k in strong) else used[0].collation
+    collation = "bin" if any(k.collation == "bin" for k in used) else used[0].collation
     charset = used[0].charset if len({k.charset for k in used}) == 1 else ""
     plain = min((k.plain for k in texts), default=2)
     size = sum(k.precision for k in kinds) if all(k.precision for k in kinds) else 0
-    kind = Type("string", size, collation=collation, plain=plain, strong=bool(strong))
+    kind = Type("string", size, collation=collation, plain=plain, strong=used[0].strong)
+    if used[0].explicit:
+        kind = replace(kind, explicit=True)
     return replace(kind, charset=charset) if charset else kind

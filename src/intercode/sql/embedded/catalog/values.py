@@ -162,12 +162,13 @@ def plain_moment(value: dt.date | dt.timedelta, column: Column) -> str | Decimal
         raise unsupported("a date from a time: the current day")
     if column.type.kind == "time" and not isinstance(value, (dt.datetime, dt.timedelta)):
         return "00:00:00"
-    text = _moment_text(value)
+    text = moment_text(value)
     is_number = column.type.number and column.type.kind != "year"
     return Decimal(re.sub(r"[-: ]", "", text)) if is_number else text
 
 
-def _moment_text(value: dt.date | dt.timedelta) -> str:
+def moment_text(value: dt.date | dt.timedelta) -> str:
+    """Return a moment of Python as MySQL's text."""
     if isinstance(value, dt.timedelta):
         return time_text(value // dt.timedelta(microseconds=1))
     return value.isoformat(" ") if isinstance(value, dt.datetime) else value.isoformat()
@@ -288,8 +289,9 @@ def _stored_temporal(value: Any, column: Column, row: int) -> str:
 def _stored_text(value: Any, column: Column, row: int) -> str:
     if column.values and column.declared.startswith("enum"):
         return _stored_word(value, column, row)
+    charset = "cp1252" if column.type.charset == "latin1" else "utf-8"
     try:
-        text = value.decode() if isinstance(value, bytes) else ""
+        text = value.decode(charset) if isinstance(value, bytes) else ""
     except UnicodeDecodeError as e:
         shown = printable(value[e.start : e.start + 6])
         raise mysql_error(1366, "string", shown, column.name, row) from e

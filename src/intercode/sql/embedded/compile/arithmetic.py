@@ -30,7 +30,7 @@ from intercode.sql.embedded.compile.conversions import (
 )
 from intercode.sql.embedded.compile.item_text import item_text
 from intercode.sql.embedded.compile.scope import Expression, Scope
-from intercode.sql.embedded.compile.strict_values import divisor
+from intercode.sql.embedded.compile.strict_values import divisor, moved_date
 
 ExpressionCompiler = Callable[[exp.Expr, Scope], Expression]
 _BIT_OPERATORS: dict[type[exp.Expr], str] = {
@@ -232,7 +232,9 @@ def add_interval(
     base: Expression, interval: exp.Interval, sign: int, scope: Scope, make: ExpressionCompiler
 ) -> Expression:
     """Compile a date plus or minus an INTERVAL."""
-    unit = interval.args["unit"].name.upper() if interval.args.get("unit") else "DAY"
+    if not interval.args.get("unit"):
+        raise mysql_error(1064, "", 1)
+    unit = interval.args["unit"].name.upper()
     amount = make(interval.this, scope)
     clock = any(w in unit for w in ("HOUR", "MINUTE", "SECOND"))
     size = as_text(amount) if "_" in unit else amount
@@ -241,6 +243,8 @@ def add_interval(
     name = "time_add" if base.type.kind == "time" else "date_add"
     text = base if base.type.moment else as_moment_text(base)
     sql = f"mysql_{name}({text.sql}, {size.sql}, '{unit}', {sign})"
+    if name == "date_add":
+        sql = moved_date(sql, text.sql, size.sql)
     scale = base.type.scale if base.type.moment else 0
     if "MICROSECOND" in unit:
         scale = 6

@@ -8,7 +8,7 @@ from typing import Any
 
 from sqlglot import exp
 
-from intercode.sql.dialect.errors import mysql_error, unsupported
+from intercode.sql.dialect.errors import argument_count_error, mysql_error, unsupported
 from intercode.sql.dialect.keywords import AGGREGATE_FUNCTIONS, FUNCTION_NAMES, word_set
 from intercode.sql.dialect.parser import FUNCTION_MARK, mysql_text
 from intercode.sql.embedded.catalog.types import BYTES, INT, Type, concatenation_type
@@ -65,7 +65,21 @@ def function_call(node: exp.Anonymous, scope: Scope, make: ExpressionCompiler) -
     if name not in SCALARS:
         raise unsupported(f"the function {name}")
     args = [_on_this_day(make(e, scope), name, i, scope) for i, e in enumerate(node.expressions)]
+    if name in _OF_DOCUMENTS and args:
+        _require_document(name, args[0].type)
     return simple_call(name, args, item_text(node, scope) if SCALARS[name].quoted else "")
+
+
+_OF_DOCUMENTS = frozenset({"JSON_EXTRACT", "JSON_LENGTH", "JSON_UNQUOTE"})
+"""Functions whose first argument is a JSON document, or its text."""
+
+
+def _require_document(name: str, kind: Type) -> None:
+    """Raise StatementError for a value of a type that is never a JSON document."""
+    if kind.binary:
+        raise unsupported(f"{name} of a byte string")
+    if name != "JSON_UNQUOTE" and (kind.number or kind.moment):
+        raise mysql_error(3146, 1, name.lower())
 
 
 def _on_this_day(value: Expression, name: str, position: int, scope: Scope) -> Expression:
@@ -88,7 +102,7 @@ def simple_call(name: str, args: list[Expression], text: str = "") -> Expression
     function = SCALARS[name]
     parameters = function.parameters(len(args))
     if parameters is None:
-        raise mysql_error(1582, name)
+        raise argument_count_error(name)
     if any(a.columns for a in args):
         raise mysql_error(1241, 1)
     if name in _NUMBER_TEXTS:

@@ -8,9 +8,16 @@ from dataclasses import replace
 from sqlglot import exp
 
 from intercode.sql.dialect.errors import mysql_error
-from intercode.sql.embedded.catalog.collations import collate_clause
+from intercode.sql.embedded.catalog.collations import EXACT_EQUALITY, collate_clause
 from intercode.sql.embedded.catalog.moments import read_moment
-from intercode.sql.embedded.catalog.types import BOOL, DATETIME, NOT_NULL_BOOL, NUMERIC_KINDS
+from intercode.sql.embedded.catalog.types import (
+    BOOL,
+    DATETIME,
+    NOT_NULL_BOOL,
+    NUMERIC_KINDS,
+    Collation,
+    concatenation_type,
+)
 from intercode.sql.embedded.catalog.values import is_number, leading_number
 from intercode.sql.embedded.compile.arithmetic import ExpressionCompiler
 from intercode.sql.embedded.compile.conversions import (
@@ -93,7 +100,15 @@ def align_three(values: list[Expression]) -> list[Expression]:
         return [as_compared_number(v) for v in values]
     if values[0].type.kind == "string" and kinds & {"date", "datetime"}:
         return [_compared_date(v) for v in values]
+    if kinds == {"string"} and len({v.type.collation for v in values}) > 1:
+        shared = concatenation_type(*(v.type for v in values)).collation
+        return [_collated(v, shared) for v in values]
     return values
+
+
+def _collated(ex: Expression, collation: Collation) -> Expression:
+    kind = replace(ex.type, collation=collation, strong=True, explicit=True, plain=0)
+    return replace(as_text(ex), type=replace(kind, words=(), members=()))
 
 
 def _compared_date(ex: Expression) -> Expression:
@@ -153,18 +168,18 @@ def compile_like(node: exp.Like | exp.Escape, scope: Scope, make: ExpressionComp
         like, escape = node.this, node.expression.this
     texts, kind = as_texts([make(like.this, scope), make(like.expression, scope)])
     left, right = texts
-    clause = " COLLATE BINARY" if kind.binary else collate_clause(False, left.type, right.type)
+    clause = EXACT_EQUALITY if kind.binary else collate_clause(False, left.type, right.type)
     negate = "NOT " * bool(like.args.get("negate"))
     if (
         clause == " COLLATE NOCASE"
         and len(escape) == 1
         and not (right.literal or "").endswith(escape)
+        and "\0" not in (right.literal or "")
     ):
         return Expression(
             f"({left.sql} {negate}LIKE {right.sql} ESCAPE {quote_text(escape)})", BOOL
         )
-    binary = clause.endswith("BINARY")
-    collation = "bin" if binary else clause.rpartition("_")[2] or "uca"
+    collation = "bin" if clause == EXACT_EQUALITY else clause.rpartition("_")[2] or "uca"
     collation = "uca" if collation not in ("bin", "general", "swedish") else collation
     sql = f"mysql_like({left.sql}, {right.sql}, {quote_text(escape)}, '{collation}')"
     return Expression(f"({negate}{sql})", BOOL)
@@ -174,6 +189,6 @@ def compile_regexp(node: exp.RegexpLike, scope: Scope, make: ExpressionCompiler)
     """Compile REGEXP and RLIKE."""
     left, right = as_text(make(node.this, scope)), as_text(make(node.expression, scope))
     binary = left.type.binary or right.type.binary
-    exact = int(binary or collate_clause(False, left.type, right.type).endswith("BINARY"))
+    exact = int(binary or collate_clause(False, left.type, right.type) == EXACT_EQUALITY)
     sql = f"mysql_regexp({left.sql}, {right.sql}, {exact})"
     return Expression(f"(NOT {sql})" if node.args.get("negate") else sql, BOOL)

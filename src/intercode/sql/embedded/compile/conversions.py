@@ -29,7 +29,9 @@ from intercode.sql.embedded.catalog.types import (
 from intercode.sql.embedded.catalog.values import is_number, leading_number
 from intercode.sql.embedded.compile.scope import Expression, Scope
 from intercode.sql.embedded.compile.strict_values import (
+    cast_to_decimal,
     checks_conversions,
+    cut_text,
     whole_moment,
     whole_number,
 )
@@ -101,6 +103,8 @@ def as_number(ex: Expression) -> Expression:
         return Expression(sql, replace(kind, wrapped=False), aggregate=ex.aggregate)
     if kind.number or kind.kind == "null":
         return ex
+    if ex.number:
+        return Expression(ex.number, DOUBLE, aggregate=ex.aggregate)
     if kind.moment:
         if kind.kind == "datetime" and kind.scale:
             raise unsupported("a date and time with fractions of seconds as a number")
@@ -142,7 +146,8 @@ def as_integer(ex: Expression) -> Expression:
         size = round(size) if kind.kind == "double" else math.floor(size + 0.5)
         size = min(size, (1 << 63) - 1)
         return value_constant(-size if ex.literal < 0 else size)
-    if kind.kind == "string" and not kind.ranked and not kind.dated:
+    text = kind.kind == "string" and not kind.ranked and not kind.dated
+    if (text or (kind.binary and ex.literal is None)) and not ex.number:
         text = whole_number(ex.sql, "INTEGER")
         return Expression(f"CAST({text} AS INTEGER)", replace(INT, nullable=kind.nullable))
     if kind.kind == "datetime" and kind.scale:
@@ -180,7 +185,19 @@ def sort_expression(ex: Expression) -> str:
         return f"({ex.sql} + 0)"
     if ex.type.kind == "time":
         return time_order(ex)
-    return as_number(ex).sql if ex.type.wrapped else ex.sql + collate_clause(True, ex.type)
+    return as_number(ex).sql if ex.type.wrapped else grouped_sql(ex, True)
+
+
+def grouped_sql(ex: Expression, ordered: bool = False) -> str:
+    """Return the expression by which rows are grouped."""
+    return as_column(ex).sql + collate_clause(ordered, ex.type)
+
+
+def as_column(ex: Expression) -> Expression:
+    """Return a value as a column of a result holds it: a quotient has the digits of its type."""
+    if ex.type.kind == "decimal" and ex.sql.startswith("mysql_quotient("):
+        return replace(ex, sql=f"ROUND({ex.sql}, {ex.type.scale})")
+    return ex
 
 
 def time_order(ex: Expression) -> str:
@@ -235,7 +252,7 @@ def as_characters(ex: Expression, kind: Type) -> Expression:
     if not ex.type.binary or kind.binary:
         return ex
     name = kind.charset or "utf8mb4"
-    return Expression(f"mysql_characters({ex.sql}, '{name}')", replace(kind, words=()))
+    return Expression(f"mysql_characters({ex.sql}, '{name}')", replace(kind, words=(), plain=0))
 
 
 def as_texts(values: list[Expression]) -> tuple[list[Expression], Type]:
@@ -373,7 +390,7 @@ def compile_cast(ex: Expression, node: exp.Cast) -> Expression:
     if name in ("DECIMAL", "UDECIMAL"):
         precision, scale = (sizes + [10, 0][len(sizes) :])[:2]
         limit = 10 ** (precision - scale)
-        sql = f"mysql_decimal({as_number(ex).sql}, {scale}, {limit})"
+        sql = f"{cast_to_decimal()}({as_number(ex).sql}, {scale}, {limit})"
         return Expression(sql, decimal(precision, scale))
     if name in ("DOUBLE", "FLOAT"):
         target = (
@@ -390,7 +407,7 @@ def compile_cast(ex: Expression, node: exp.Cast) -> Expression:
             kind = replace(converted.type, collation="uca", charset="", plain=0, strong=False)
             converted = Expression(converted.sql, kind)
         if sizes:
-            cut = f"mysql_substring({converted.sql}, 1, {sizes[0]})"
+            cut = cut_text(converted.sql, sizes[0])
             converted = Expression(cut, replace(converted.type, precision=sizes[0]))
         return converted
     if name in ("BINARY", "VARBINARY"):
@@ -428,8 +445,8 @@ MOMENTS_OF_DAYS = frozenset(name for name, kind in _MOMENT_TYPES.items() if kind
 def _cast_to_temporal(ex: Expression, name: str, sizes: list[int]) -> Expression:
     if name in _MOMENT_TYPES:
         kind = _MOMENT_TYPES[name]
-        found = as_temporal(ex, kind, strict=False)
         literal = name.startswith("TIMESTAMP")  # TIMESTAMP '2020-06-15 12:30:45.5'
+        found = as_temporal(ex, kind, strict=literal)
         digits = sizes[0] if sizes else literal * (found.type.scale or 0)
         target = replace(found.type, scale=digits)
         if kind == "date" or (found.type.scale == 0 and ex.type.moment):

@@ -238,7 +238,7 @@ def _collate(node: exp.Collate, scope: Scope) -> Expression:
     charset = text.type.charset or "utf8mb4"
     if text.type.binary or not name.startswith(charset):
         raise mysql_error(1253, name, "binary" if text.type.binary else charset)
-    kind = replace(text.type, collation=order, strong=True, plain=plain)
+    kind = replace(text.type, collation=order, strong=True, explicit=True, plain=plain)
     return Expression(text.sql, kind)
 
 

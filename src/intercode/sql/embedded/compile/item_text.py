@@ -5,6 +5,7 @@ from __future__ import annotations
 from sqlglot import exp
 
 from intercode.sql.dialect.parser import FUNCTION_MARK, mysql_text
+from intercode.sql.embedded.catalog.values import is_number
 from intercode.sql.embedded.compile.scope import Scope
 
 _OPERATORS: dict[type[exp.Expr], str] = {
@@ -21,6 +22,11 @@ def item_text(node: exp.Expr, scope: Scope) -> str:
         node = node.this
     if isinstance(node, exp.Column):
         return _column_text(node, scope)
+    if type(node) in (exp.Add, exp.Sub) and isinstance(node.expression, exp.Interval):
+        sign, unit = _OPERATORS[type(node)], node.expression.args["unit"].name.lower()
+        size = item_text(node.expression.this, scope)  # the parser quotes numbers
+        size = size.strip("'") if is_number(size.strip("'")) else size
+        return f"({item_text(node.this, scope)} {sign} interval {size} {unit})"
     if type(node) in _OPERATORS:
         left, right = item_text(node.this, scope), item_text(node.expression, scope)
         return f"({left} {_OPERATORS[type(node)]} {right})"

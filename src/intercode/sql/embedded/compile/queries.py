@@ -89,7 +89,7 @@ def _combine_queries(
         raise mysql_error(1222)
     left, right = _on_this_day(left, right, scope), _on_this_day(right, left, scope)
     kinds = tuple(_merged(a, b) for a, b in zip(left.types, right.types, strict=True))
-    a, b = (_with_types(q, kinds, scope) for q in (left, right))
+    a, b = _with_types(left, right, kinds, scope), _with_types(right, left, kinds, scope)
     distinct = node.args.get("distinct") is not False
     columns = ", ".join(f"c{i}{collate_clause(False, k)} AS c{i}" for i, k in enumerate(kinds))
     rows = left.rows + right.rows
@@ -158,11 +158,13 @@ def _width(kind: Type) -> int:
     raise unsupported(f"a set operation of BINARY and {kind.kind}, whose width is not known")
 
 
-def _with_types(query: CompiledQuery, kinds: tuple[Type, ...], scope: Scope) -> str:
+def _with_types(
+    query: CompiledQuery, other: CompiledQuery, kinds: tuple[Type, ...], scope: Scope
+) -> str:
     """Return a query's SQL with its columns converted to these types."""
     sql_alias = scope.context.new_alias()
     columns = [
-        _converted(Expression(f"{sql_alias}.c{i}", replace(k, bits=kinds[i].bits)), kinds[i])
+        _converted(Expression(f"{sql_alias}.c{i}", _sent(k, other.types[i], kinds[i])), kinds[i])
         for i, k in enumerate(query.types)
     ]
     if all(c == f"{sql_alias}.c{i}" for i, c in enumerate(columns)):
@@ -171,9 +173,16 @@ def _with_types(query: CompiledQuery, kinds: tuple[Type, ...], scope: Scope) -> 
     return f"SELECT {select_list} FROM ({query.sql}) AS {sql_alias}"
 
 
+def _sent(kind: Type, other: Type, merged: Type) -> Type:
+    """Return the type as which a column is converted. A BIT is its bytes beside BLOB and TEXT, and
+    beside other types its number."""
+    return kind if kind.bits and other.long else replace(kind, bits=merged.bits)
+
+
 def _converted(ex: Expression, kind: Type) -> str:
     sql = convert_to(ex, kind).sql
-    if kind.binary and kind.fixed and not (ex.type.fixed and ex.type.precision == kind.precision):
+    whole = ex.type.binary and ex.type.fixed and ex.type.precision == kind.precision
+    if kind.binary and kind.fixed and not whole:
         return f"mysql_cut_bytes({sql}, {kind.precision}, 1)"
     return sql
 

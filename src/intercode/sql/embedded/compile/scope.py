@@ -25,7 +25,8 @@ class Expression:
 
     ``literal`` is the value of a literal constant. ``columns`` are the parts of a row value.
     ``aggregate`` says that it contains an aggregate, ``outer`` that it is a column of an outer
-    query and therefore constant here.
+    query and therefore constant here. ``number`` is the SQL of its number, if that is not the
+    number of its text.
     """
 
     sql: str
@@ -34,6 +35,7 @@ class Expression:
     columns: tuple[Expression, ...] = ()
     aggregate: bool = False
     outer: bool = False
+    number: str = ""
 
 
 @dataclass(slots=True)

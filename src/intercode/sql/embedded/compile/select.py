@@ -8,7 +8,7 @@ from intercode.sql.dialect.errors import StatementError, mysql_error, unsupporte
 from intercode.sql.dialect.parser import FUNCTION_MARK, mysql_text
 from intercode.sql.embedded.catalog.collations import collate_clause
 from intercode.sql.embedded.compile import row_order
-from intercode.sql.embedded.compile.conversions import sort_expression
+from intercode.sql.embedded.compile.conversions import as_column, grouped_sql, sort_expression
 from intercode.sql.embedded.compile.expressions import compile_condition, compile_scalar
 from intercode.sql.embedded.compile.scope import (
     CLAUSE_NAMES,
@@ -77,7 +77,7 @@ def _select_list(parts: SelectParts) -> None:
         else:
             inner = item.unalias()
             column = compile_scalar(inner, scope)
-            parts.columns.append(column)
+            parts.columns.append(as_column(column))
             parts.names.append(item.alias or _default_column_name(inner))
             if item.alias:  # a later subquery sees it
                 scope.aliases.setdefault(item.alias.lower(), column)
@@ -206,6 +206,8 @@ def limit_clause(node: exp.Expr) -> str:
     limit, offset = node.args.get("limit"), node.args.get("offset")
     if limit is None:
         return ""
+    if limit.args.get("offset") is not None:  # in a write
+        raise mysql_error(1064, "", 1)
     sql = f" LIMIT {int(limit.expression.this)}"
     if offset is not None:
         sql += f" OFFSET {int(offset.expression.this)}"
@@ -271,7 +273,7 @@ def _plain_select(parts: SelectParts, keep: bool) -> str:
 
 
 def _distinct_select(parts: SelectParts, keep: bool) -> str:
-    groups = ", ".join(c.sql + collate_clause(False, c.type) for c in parts.columns if _varies(c))
+    groups = ", ".join(grouped_sql(c) for c in parts.columns if _varies(c))
     if not groups or not keep or " OVER (" in _select_list_sql(parts):
         inner = _plain_select(parts, keep)
         select_list = ", ".join(
@@ -295,7 +297,7 @@ def _single_group_select(parts: SelectParts) -> str:
 
 def _grouped_select(parts: SelectParts, keep: bool) -> str:
     varying = [g for g in parts.groups if _varies(g)]
-    groups = ", ".join(g.sql + collate_clause(False, g.type) for g in varying)
+    groups = ", ".join(map(grouped_sql, varying))
     by = f" GROUP BY {groups}" if groups else " GROUP BY 1 + 0"
     having = f" HAVING {parts.having}" if parts.having else ""
     keys = _order_keys(parts) + row_order.group_order_keys(parts) if keep else []

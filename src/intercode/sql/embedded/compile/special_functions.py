@@ -7,7 +7,12 @@ from dataclasses import replace
 
 from sqlglot import exp
 
-from intercode.sql.dialect.errors import access_denied, mysql_error, unsupported
+from intercode.sql.dialect.errors import (
+    access_denied,
+    argument_count_error,
+    mysql_error,
+    unsupported,
+)
 from intercode.sql.embedded.catalog.collations import collate_clause
 from intercode.sql.embedded.catalog.types import (
     ASCII_STRING,
@@ -16,7 +21,7 @@ from intercode.sql.embedded.catalog.types import (
     DATETIME,
     DOUBLE,
     INT,
-    STRING,
+    JSON_TEXT,
     TIME,
     decimal,
     integer_digits,
@@ -46,6 +51,7 @@ from intercode.sql.embedded.compile.conversions import (
     value_constant,
 )
 from intercode.sql.embedded.compile.scope import Expression, Scope
+from intercode.sql.embedded.compile.strict_values import parsed_date
 from intercode.sql.embedded.functions.registry import SCALARS
 
 Args = list[exp.Expr]
@@ -72,7 +78,7 @@ def _compile_arguments(
     name: str, args: Args, scope: Scope, make: ExpressionCompiler, low: int, high: int
 ) -> list[Expression]:
     if not low <= len(args) <= high:
-        raise mysql_error(1582, name)
+        raise argument_count_error(name)
     out = [make(a, scope) for a in args]
     if any(o.columns for o in out):
         raise mysql_error(1241, 1)
@@ -121,11 +127,16 @@ def _greatest_least(name: str, args: Args, scope: Scope, make: ExpressionCompile
     word = "MAX" if name == "GREATEST" else "MIN"
     values = [convert_to(m, kind) for m in arguments]
     parts = [v.sql for v in values]
-    clause = collate_clause(True, kind) if kind.kind == "string" else ""
+    clause = collate_clause(True, *(v.type for v in values)) if kind.kind == "string" else ""
     if kind.kind == "time" and any(time_order(v) != v.sql for v in values):
         ordered = ", ".join(f"mysql_time_order({part})" for part in parts)
         return Expression(f"mysql_ordered_time({word}({ordered}), 0)", kind)
-    return Expression(f"{word}({parts[0]}{clause}, {', '.join(parts[1:])})", kind)
+    if word == "MIN":  # SQLite returns the last of equal ones, MySQL the first
+        parts.reverse()
+    sql = f"{word}({parts[0]}{clause}, {', '.join(parts[1:])})"
+    if not kind.text:
+        return Expression(sql, kind)
+    return Expression(sql, kind, number=f"{word}({', '.join(as_number(m).sql for m in arguments)})")
 
 
 @special("CONCAT")
@@ -138,7 +149,7 @@ def _round(name: str, args: Args, scope: Scope, make: ExpressionCompiler) -> Exp
     arguments = [as_number(m) for m in _compile_arguments(name, args, scope, make, 1, 2)]
     number = arguments[0]
     if name == "TRUNCATE" and len(arguments) == 1:
-        raise mysql_error(1582, name)
+        raise argument_count_error(name)
     digits = as_integer(arguments[1]) if len(arguments) > 1 else value_constant(0)
     kind = number.type
     exact = kind.kind in ("int", "decimal", "year")
@@ -207,7 +218,7 @@ def current_time(name: str, args: Args, scope: Scope, make: ExpressionCompiler) 
 @special("DATE_ADD", "DATE_SUB", "ADDDATE", "SUBDATE")
 def _date_add(name: str, args: Args, scope: Scope, make: ExpressionCompiler) -> Expression:
     if len(args) != 2:
-        raise mysql_error(1582, name)
+        raise argument_count_error(name)
     interval = args[1]
     while isinstance(interval, exp.Paren):
         interval = interval.this
@@ -222,7 +233,7 @@ def _date_add(name: str, args: Args, scope: Scope, make: ExpressionCompiler) -> 
 @special("TIMESTAMPDIFF", "TIMESTAMPADD")
 def _timestampdiff(name: str, args: Args, scope: Scope, make: ExpressionCompiler) -> Expression:
     if len(args) != 3:
-        raise mysql_error(1582, name)
+        raise argument_count_error(name)
     context = args[0].name.upper().removeprefix("SQL_TSI_")
     if name == "TIMESTAMPADD":
         size = make(args[1], scope)
@@ -271,7 +282,9 @@ def _json_quote(name: str, args: Args, scope: Scope, make: ExpressionCompiler) -
     (a,) = _compile_arguments(name, args, scope, make, 1, 1)
     if a.type.number or a.type.moment:
         raise mysql_error(3064, 1, name.lower())
-    return Expression(f"mysql_json_quote({as_text(a).sql})", STRING)
+    if a.type.binary:
+        raise unsupported(f"{name} of a byte string")
+    return Expression(f"mysql_json_quote({as_text(a).sql})", JSON_TEXT)
 
 
 @special("UNIX_TIMESTAMP")
@@ -290,7 +303,9 @@ def _str_to_date(name: str, args: Args, scope: Scope, make: ExpressionCompiler) 
     clock = any(f"%{c}" in form for c in "HhIiklpRrSsTf")
     day = any(f"%{c}" in form for c in "abcdDeMmUuYyj")
     kind = DATETIME if clock and day else TIME if clock else DATE
-    return Expression(f"mysql_str_to_date({as_text(a).sql}, {as_text(b).sql})", kind)
+    text = as_text(a).sql
+    sql = parsed_date(f"mysql_str_to_date({text}, {as_text(b).sql})", text)
+    return Expression(sql, kind)
 
 
 @special(
@@ -299,6 +314,8 @@ def _str_to_date(name: str, args: Args, scope: Scope, make: ExpressionCompiler) 
 )  # fmt: skip
 def session_function(name: str, args: Args, scope: Scope, make: ExpressionCompiler) -> Expression:
     """Compile a function that returns a value of the session."""
+    if args and name != "LAST_INSERT_ID":
+        raise argument_count_error(name)
     scope.context.volatile = True
     value = scope.context.session_values.get(name)
     if name in ("DATABASE", "SCHEMA"):

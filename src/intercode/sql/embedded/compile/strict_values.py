@@ -38,6 +38,27 @@ def whole_moment(sql: str, kind: str) -> str:
     return f"mysql_whole_moment({sql}, '{kind}')" if checks_conversions() else sql
 
 
+def cut_text(sql: str, size: int) -> str:
+    """Return the SQL of the first characters of a text."""
+    cut = "whole_characters" if checks_conversions() else "substring"
+    return f"mysql_{cut}({sql}, 1, {size})"
+
+
+def cast_to_decimal() -> str:
+    """Return the name of the function that makes a decimal of a number."""
+    return "mysql_whole_decimal" if checks_conversions() else "mysql_decimal"
+
+
+def parsed_date(sql: str, text: str) -> str:
+    """Return the SQL of a date that a text is read as by a format."""
+    return f"mysql_parsed_date({sql}, {text})" if checks_conversions() else sql
+
+
+def moved_date(sql: str, date: str, size: str) -> str:
+    """Return the SQL of a date and an interval that are added."""
+    return f"mysql_moved_date({sql}, {date}, {size})" if checks_conversions() else sql
+
+
 def divisor(dividend: str, sql: str) -> str:
     """Return the SQL of a divisor."""
     if "divisions" not in _CHECKED.get():

@@ -6,7 +6,7 @@ from dataclasses import replace
 
 from sqlglot import exp
 
-from intercode.sql.dialect.errors import mysql_error
+from intercode.sql.dialect.errors import mysql_error, unsupported
 from intercode.sql.embedded.catalog.types import BOOL, INT
 from intercode.sql.embedded.compile.arithmetic import ExpressionCompiler
 from intercode.sql.embedded.compile.comparisons import align_types, compare
@@ -69,7 +69,7 @@ def in_subquery(left: Expression, node: exp.Expr, scope: Scope) -> Expression:
     if inner.args.get("limit") is not None:
         raise mysql_error(1235, "LIMIT & IN/ALL/ANY/SOME subquery")
     query = _compile_subquery(inner, scope)
-    wanted = left.columns or (_searched(left, inner, scope),)
+    wanted = left.columns or (_searched(left, inner, node),)
     if len(query.types) != len(wanted):
         raise mysql_error(1241, len(wanted))
     alias = scope.context.new_alias()
@@ -98,6 +98,8 @@ def quantified_comparison(
     inner = node.this
     while isinstance(inner, (exp.Subquery, exp.Paren)):
         inner = inner.this
+    if not isinstance(inner, exp.Query):
+        raise mysql_error(1064, "", 1)
     if inner.args.get("limit") is not None:
         raise mysql_error(1235, "LIMIT & IN/ALL/ANY/SOME subquery")
     before, scope.aggregated = scope.aggregated, False
@@ -115,7 +117,12 @@ def quantified_comparison(
     if op != "=" or isinstance(node, exp.All):
         value = _cached_as_text(value, inner)
     else:
-        value = _searched(value, inner, scope)
+        value = _searched(value, inner, node)
+    constant = inner.expressions and isinstance(
+        inner.expressions[0].unalias(), (exp.HexString, exp.BitString)
+    )
+    if constant and value.type.number:
+        raise unsupported("a number beside constant bytes of a subquery")
     sides = on_this_day([value, Expression(f"{alias}.c0", kind)], scope)
     test = compare(op, *sides).sql
     all_of = isinstance(node, exp.All)
@@ -128,10 +135,14 @@ def quantified_comparison(
     return Expression(sql, BOOL)
 
 
-def _searched(value: Expression, query: exp.Expr, scope: Scope) -> Expression:
-    """Return the value that is searched among the rows of a subquery. Where they select rows, MySQL
-    joins them instead."""
-    return value if scope.clause in ("where", "on") else _cached_as_text(value, query)
+def _searched(value: Expression, query: exp.Expr, node: exp.Expr) -> Expression:
+    """Return the value that is searched among the rows of a subquery. MySQL joins them instead if
+    the test alone, or with others that must all hold, selects rows."""
+    test = node.parent if not isinstance(node, exp.Any) else node
+    above = test.parent if test is not None else None
+    while isinstance(above, (exp.And, exp.Paren, exp.EQ, exp.In)):
+        above = above.parent
+    return value if isinstance(above, (exp.Where, exp.Join)) else _cached_as_text(value, query)
 
 
 def _cached_as_text(value: Expression, query: exp.Expr) -> Expression:

@@ -14,8 +14,9 @@ from sqlglot import exp
 from intercode.sql.dialect.errors import StatementError, mysql_error, unsupported
 from intercode.sql.dialect.parser import parse
 from intercode.sql.embedded.catalog.catalog import Column, Table, quote_identifier, quote_table
+from intercode.sql.embedded.catalog.moments import with_fraction
 from intercode.sql.embedded.catalog.types import Type
-from intercode.sql.embedded.catalog.values import convert_rows
+from intercode.sql.embedded.catalog.values import convert_rows, moment_text
 from intercode.sql.embedded.compile.conversions import number_constant
 from intercode.sql.embedded.compile.translation import translate
 from intercode.sql.embedded.execute import foreign_keys
@@ -122,6 +123,8 @@ def _write_new_rows(
             for rowid in same:
                 old = _stored_row(rowid, table, database, connection)
                 touched |= foreign_keys.apply_on_delete(old, table, database, session, connection)
+            if isinstance(tree.args.get("expression"), exp.Query):  # also if a key is there
+                counter.written(row)
             inserted, rowid = _insert_row(row, table, database, connection, replacing, mode.ignore)
             if (
                 inserted
@@ -132,7 +135,9 @@ def _write_new_rows(
                 inserted = 0
             if inserted:
                 counter.written(row)
-                first = value if first is None else first
+                if first is None and value is not None:  # also if a later row fails
+                    first = value
+                    session.set_session_values(LAST_INSERT_ID=first)
             written += inserted - len(same)
             changed += inserted + len(same)
             stored_rows += [row] * inserted
@@ -142,8 +147,6 @@ def _write_new_rows(
         rows_now = table.rows + written
         table = replace(table, auto_increment=counter.next, rows=rows_now, last=last or 0)
     session.set_session_values(ROW_COUNT=changed)
-    if first is not None:
-        session.set_session_values(LAST_INSERT_ID=first)
     if not stored_rows and counter.next is not None:
         _keep_counter(database, table, counter, session)
     record_write(session, database, table, stored_rows)
@@ -195,7 +198,9 @@ def _insert_rows(
     if isinstance(source, exp.Values):
         out = []
         for number_, item in enumerate(source.expressions, 1):
-            values = item.expressions if isinstance(item, exp.Tuple) else [item]
+            if not isinstance(item, exp.Tuple):
+                raise mysql_error(1064, "", 1)
+            values = item.expressions
             if len(values) != len(columns) and values:
                 raise mysql_error(1136, number_)
             out.append(
@@ -222,11 +227,15 @@ def _insert_rows(
 
 def _converted(value: Any, kind: Type, column: Column, session: SessionContext) -> Any:
     """Return a value of a query as a column of another type takes it: of a word of an ENUM its
-    number, of a time that one of today."""
+    number, of a time that one of today, and as a text all digits of a fraction of a second."""
     if kind.ranked and column.type.number and value is not None:
         return kind.rank(value)
     if isinstance(value, dt.timedelta) and column.type.kind in ("date", "datetime"):
         return dt.datetime.fromisoformat(session.compile_context().now[:10]) + value
+    if kind.scale and column.type.text and isinstance(value, (dt.datetime, dt.timedelta)):
+        return with_fraction(moment_text(value), kind.scale)
+    if kind.bits and column.type.long and isinstance(value, int):
+        return value.to_bytes(-(-kind.bits // 8), "big")
     return value
 
 

@@ -15,7 +15,12 @@ from intercode.sql.embedded.catalog.collations import nocase_level
 from intercode.sql.embedded.catalog.table_layout import create_index_sql
 from intercode.sql.embedded.catalog.types import Type
 from intercode.sql.embedded.catalog.values import default_value, result_converter
-from intercode.sql.embedded.compile.conversions import as_number, sort_expression, time_of_this_day
+from intercode.sql.embedded.compile.conversions import (
+    as_number,
+    as_text,
+    sort_expression,
+    time_of_this_day,
+)
 from intercode.sql.embedded.compile.expressions import compile_condition, compile_scalar
 from intercode.sql.embedded.compile.queries import root_scope
 from intercode.sql.embedded.compile.scope import Scope, Source
@@ -116,6 +121,9 @@ def _value_maker(node: exp.Expr, column: Column, scope: Scope) -> tuple[str, Any
         compiled = as_number(compiled)
     if column.type.kind in ("date", "datetime"):
         compiled = time_of_this_day(compiled, scope)
+    fraction = column.type.text and compiled.type.moment and compiled.type.scale
+    if fraction or (column.type.long and compiled.type.bits):
+        compiled = as_text(compiled)
     return compiled.sql, result_converter(compiled.type)
 
 

@@ -20,8 +20,6 @@ _PATTERNS = {
     "s": r"(?P<s>\d{1,2})", "S": r"(?P<S>\d{1,2})", "p": r"(?P<p>[AaPp][Mm])",
     "M": r"(?P<M>[A-Za-z]+)", "b": r"(?P<b>[A-Za-z]{3})", "W": r"[A-Za-z]+", "a": r"[A-Za-z]{3}",
     "D": r"(?P<D>\d{1,2})(?:st|nd|rd|th)", "f": r"\d{1,6}", "j": r"(?P<j>\d{1,3})", "%": "%",
-    "T": r"(?P<H>\d{1,2}):(?P<i>\d{1,2}):(?P<s>\d{1,2})",
-    "r": r"(?P<h>\d{1,2}):(?P<i>\d{1,2}):(?P<s>\d{1,2}) (?P<p>[AaPp][Mm])",
 }  # fmt: skip
 WeekFunction = Callable[[dt.date, int], tuple[int, int]]
 
@@ -81,24 +79,21 @@ def time_format(microseconds: int, form: str) -> str | None:
 
 @internal("str_to_date", gives_bytes=False)
 def str_to_date(text: str, form: str) -> str | None:
-    """Parse a date, a time or both by a format. The result is NULL if the string does not match."""
-    seen: set[str] = set()
+    """Parse a date, a time or both by a format, whose rest is not read behind the end of the
+    string. The result is NULL if the string does not match."""
+    whole = form.replace("%T", "%H:%i:%s").replace("%r", "%h:%i:%s %p")
+    steps = re.findall(r"%.|\S", whole, re.S)
+    codes = [step for step in steps if len(step) > 1]
+    if len(set(codes)) < len(codes):
+        return None
     pattern = ""
-    at = 0
-    while at < len(form):
-        char = form[at]
-        if char == "%" and at + 1 < len(form):
-            known = _PATTERNS.get(form[at + 1])
-            if known is None or form[at + 1] in seen:
-                return None
-            seen.add(form[at + 1])
-            pattern += r"\s*" + known
-            at += 2
-        else:
-            pattern += r"\s*" if char.isspace() else re.escape(char)
-            at += 1
+    for step in reversed(steps):
+        known = _PATTERNS.get(step[1]) if len(step) > 1 else re.escape(step)
+        if known is None:
+            return None
+        pattern = rf"\s*(?:\Z|{known}{pattern})"
     found = re.match(pattern, text)
-    return _join_date_and_time({k: v for k, v in found.groupdict().items() if v}) if found else None
+    return _join_date_and_time(found.groupdict("")) if found else None
 
 
 def _join_date_and_time(parts: dict[str, str]) -> str | None:
@@ -111,10 +106,10 @@ def _join_date_and_time(parts: dict[str, str]) -> str | None:
 
 
 def _date_text(parts: dict[str, str]) -> str | None:
-    year = int(parts.get("Y", 0))
-    if "y" in parts:
+    year = int(parts.get("Y") or 0)
+    if parts.get("y"):
         year = int(parts["y"]) + (2000 if int(parts["y"]) < 70 else 1900)
-    if "j" in parts:
+    if parts.get("j"):
         day = dt.date(year or 1, 1, 1) + dt.timedelta(days=int(parts["j"]) - 1)
         return day.isoformat()
     month = int(parts.get("m") or parts.get("c") or 0)
@@ -141,9 +136,9 @@ def _time_text(parts: dict[str, str]) -> str | None:
         or parts.get("I")
         or (parts.get("l") or 0)
     )
-    if "p" in parts:
+    if parts.get("p"):
         hour = hour % 12 + 12 * (parts["p"].upper() == "PM")
-    minute, second = int(parts.get("i", 0)), int(parts.get("s") or parts.get("S") or 0)
+    minute, second = int(parts.get("i") or 0), int(parts.get("s") or parts.get("S") or 0)
     if hour > 23 or minute > 59 or second > 59:
         return ""
     return f"{hour:02d}:{minute:02d}:{second:02d}"

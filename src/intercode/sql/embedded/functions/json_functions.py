@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from typing import Any
 
-from intercode.sql.embedded.catalog.types import BOOL, INT, JSON, STRING
+from intercode.sql.embedded.catalog.types import BOOL, INT, JSON, JSON_TEXT
 from intercode.sql.embedded.functions.registry import TEXT, internal, scalar
 
 _MISSING = object()
@@ -27,7 +27,7 @@ def json_extract(text: str, path: str) -> str | None:
     return json.dumps(value, ensure_ascii=False)
 
 
-@scalar("JSON_UNQUOTE", args=[TEXT], returns=STRING)
+@scalar("JSON_UNQUOTE", args=[TEXT], returns=JSON_TEXT)
 def json_unquote(text: str) -> str:
     return str(json.loads(text)) if text.startswith('"') and text.endswith('"') else text
 

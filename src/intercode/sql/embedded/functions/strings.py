@@ -185,7 +185,8 @@ def concat_ws(separator: str | None, *parts: str | None) -> str | None:
 
 @scalar("ELT", args=[INTEGER, TEXTS], returns=ARGUMENT_TEXT, accepts_null=True)
 def elt(number: float | None, *words: str | None) -> str | None:
-    return words[int(number) - 1] if number and 1 <= number <= len(words) else None
+    at = int(number or 0) & 0xFFFFFFFF  # MySQL reads 32 bits of it
+    return words[at - 1] if 1 <= at <= len(words) else None
 
 
 @scalar("QUOTE", args=[TEXT], returns=ARGUMENT_TEXT, nocase_level=1, accepts_null=True)
@@ -209,11 +210,18 @@ def fold(text: str, collation: Collation) -> str:
 
 @scalar("LOCATE", args=[TEXT, TEXT, OPTIONAL_INTEGER], returns=INT, collated=True)
 def locate(collation: Collation, part: str, text: str, start: float = 1) -> int:
-    """Return the position of a part in a string, from 1, or 0."""
+    """Return the position of a part in a string, from 1, or 0. In ``general`` it has as many bytes
+    there."""
     begin = round(start) - 1
     if not 0 <= begin <= len(text):
         return 0
-    return fold(text, collation).find(fold(part, collation), begin) + 1
+    whole, wanted, size = fold(text, collation), fold(part, collation), len(part)
+    at = whole.find(wanted, begin)
+    if collation == "general" and not (text.isascii() and part.isascii()):
+        bytes_of_part = len(part.encode())
+        while at >= 0 and len(text[at : at + size].encode()) != bytes_of_part:
+            at = whole.find(wanted, at + 1)
+    return at + 1
 
 
 @scalar("INSTR", args=[TEXT, TEXT], returns=INT, collated=True)
@@ -243,8 +251,11 @@ def field(collation: Collation, value: Any, *others: Any) -> int:
     return keys.index(keys[0], 1) if keys[0] in keys[1:] else 0
 
 
-@scalar("SOUNDEX", args=[TEXT], returns=ARGUMENT_TEXT, nocase_level=1)
-def soundex(text: str) -> str:
+@scalar("SOUNDEX", args=[TEXT], returns=ARGUMENT_TEXT, nocase_level=1, takes_bytes=True)
+def soundex(text: str | bytes) -> str:
+    """Return the sound of a word. Only ASCII has letters among bytes."""
+    if isinstance(text, bytes):
+        text = text.decode("ascii", "ignore")
     codes = dict(zip("BFPVCGJKQSXZDTLMNR", "111122222222334556", strict=True))
     letters = [c.upper() if c.isascii() else c for c in text if c.isalpha()]
     if not letters:
