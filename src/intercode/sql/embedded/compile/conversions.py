@@ -146,8 +146,8 @@ def as_integer(ex: Expression) -> Expression:
         size = round(size) if kind.kind == "double" else math.floor(size + 0.5)
         size = min(size, (1 << 63) - 1)
         return value_constant(-size if ex.literal < 0 else size)
-    text = kind.kind == "string" and not kind.ranked and not kind.dated
-    if (text or (kind.binary and ex.literal is None)) and not ex.number:
+    plain = kind.kind == "string" and not kind.ranked and not kind.dated
+    if (plain or (kind.binary and ex.literal is None)) and not ex.number:
         text = whole_number(ex.sql, "INTEGER")
         return Expression(f"CAST({text} AS INTEGER)", replace(INT, nullable=kind.nullable))
     if kind.kind == "datetime" and kind.scale:
