@@ -165,7 +165,7 @@ def test_a_compose_file_of_a_docker_task_is_honoured(tmp_path: Path) -> None:
             image: host
             init: true
             entrypoint: [sh, -c]
-            command: ["echo started by $0 > $PWD/$COLOUR; exec tail -f /dev/null"]
+            command: ["echo started by $$0 > $$PWD/$$COLOUR; exec tail -f /dev/null"]
             network_mode: none
             hostname: inner
             working_dir: /srv/work

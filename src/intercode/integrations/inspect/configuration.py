@@ -15,12 +15,12 @@ from inspect_ai.util import (
     ComposeService,
     is_compose_yaml,
     is_dockerfile,
-    parse_compose_yaml,
 )
 from pydantic import BaseModel, ConfigDict
 
 from intercode.core.errors import UsageError
 from intercode.core.types import Image
+from intercode.integrations.inspect.compose import Variables, read_compose_file
 from intercode.sandbox import resolve_image
 from intercode.sandbox.images.build.base_images import BaseImageResolver, is_packaged_recipe
 from intercode.sandbox.images.registry_hosts import is_registry_host
@@ -37,7 +37,7 @@ _KEYS = {
     "network_mode", "mem_limit",
     # these change nothing that a program in one sandbox can count on
     "init", "stdin_open", "tty", "restart", "stop_grace_period", "pull_policy", "expose", "cpus",
-    "mem_reservation", "memswap_limit", "x_default", "cap_drop",
+    "mem_reservation", "memswap_limit", "x_default", "cap_drop", "deploy",
 }  # fmt: skip
 """The keys of a service that a sandbox honours."""
 
@@ -71,8 +71,9 @@ class SandboxConfig(BaseModel):
         return images.resolve_base(self.image, "image")
 
 
-def read_config(config: Any) -> SandboxConfig:
+def read_config(config: Any, variables: Variables | None = None) -> SandboxConfig:
     """Return the configuration that Inspect passes as an object, as a text, or not at all.
+    ``variables`` are those of the sample for a compose file.
 
     Raises UsageError for a text that names neither an image nor a Dockerfile or compose file;
     ValueError, which includes it, for a compose file that is broken or that a sandbox cannot
@@ -85,7 +86,8 @@ def read_config(config: Any) -> SandboxConfig:
     if isinstance(config, ComposeConfig):
         return _read_compose(config, Path())
     if is_compose_yaml(config) or _is_compose_file(str(config)):
-        return _read_compose(parse_compose_yaml(config), Path(config).parent)
+        path = Path(config)
+        return _read_compose(read_compose_file(path, variables or {}), path.parent)
     return SandboxConfig(image=_find_name(str(config)))
 
 
@@ -126,6 +128,11 @@ def _read_compose(config: ComposeConfig, directory: Path) -> SandboxConfig:
     if len(config.services) != 1:
         raise UsageError(f"a sandbox runs one service, not {', '.join(config.services) or 'none'}")
     [service] = config.services.values()
+    memory = service.mem_limit
+    if service.deploy and (bounds := service.deploy.resources):
+        memory = memory or (bounds.limits.memory if bounds.limits else None)
+        if bounds.reservations and bounds.reservations.devices:
+            raise UsageError("a sandbox cannot honour the devices that the compose file reserves")
     given = {key for key in ComposeService.model_fields if getattr(service, key)}
     if unsupported := sorted(given - _KEYS):
         raise UsageError(
@@ -140,6 +147,10 @@ def _read_compose(config: ComposeConfig, directory: Path) -> SandboxConfig:
     image, build, env = service.image, service.build, service.environment or {}
     if not (image or build):
         raise UsageError("the service of the compose file has neither an image nor a build")
+    if service.working_dir and not service.working_dir.startswith("/"):
+        raise UsageError(
+            f"working_dir of the compose file is no absolute path: {service.working_dir}"
+        )
     if build:
         build = ComposeBuild(context=build) if isinstance(build, str) else build
         path = directory / (build.context or ".") / (build.dockerfile or "Dockerfile")
@@ -150,7 +161,7 @@ def _read_compose(config: ComposeConfig, directory: Path) -> SandboxConfig:
         "command": (*_words(service.entrypoint), *_words(service.command)),
         "env": {name: value or "" for name, value in pairs}, "hostname": service.hostname,
         "network": service.network_mode,
-        "memory": parse_size(service.mem_limit) if service.mem_limit else None,
+        "memory": parse_size(memory) if memory else None,
     }  # fmt: skip
     return SandboxConfig(**{key: value for key, value in settings.items() if value})
 

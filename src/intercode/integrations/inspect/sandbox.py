@@ -7,7 +7,8 @@ Nothing has to be installed or running: no daemon, no root.
 from __future__ import annotations
 
 import errno
-from contextlib import suppress
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
 from functools import partial
 from pathlib import PurePosixPath
 from typing import Any, Literal, Self, overload
@@ -31,6 +32,7 @@ from intercode.core.errors import (
     UsageError,
 )
 from intercode.integrations.failed_commands import status_of_failure
+from intercode.integrations.inspect.compose import needs_sample, sample_variables
 from intercode.integrations.inspect.configuration import SandboxConfig, read_config
 from intercode.sandbox import Limits, Result, Sandbox, SandboxSpec, TerminalServer
 from intercode.sandbox.api.results import shell_status
@@ -72,13 +74,16 @@ class InterCodeSandbox(SandboxEnvironment):
 
     @classmethod
     async def task_init(cls, task_name: str, config: Any) -> None:
+        if isinstance(config, str) and needs_sample(config):
+            return  # its image may depend on the sample
         await run_sync(read_config(config).find_image)
 
     @classmethod
     async def sample_init(
         cls, task_name: str, config: Any, metadata: dict[str, str]
     ) -> dict[str, SandboxEnvironment]:
-        return {"default": await run_sync(cls.open, read_config(config))}
+        variables = sample_variables(metadata)
+        return {"default": await run_sync(cls.open, read_config(config, variables))}
 
     @classmethod
     def open(cls, config: SandboxConfig) -> Self:
@@ -181,7 +186,8 @@ class InterCodeSandbox(SandboxEnvironment):
 
     async def write_file(self, file: str, contents: str | bytes) -> None:
         path = self._path(file)
-        await run_sync(partial(self.sandbox.write, path, contents, user=self._file_user))
+        with _file_errors(path):
+            await run_sync(partial(self.sandbox.write, path, contents, user=self._file_user))
 
     @overload
     async def read_file(self, file: str, text: Literal[True] = True) -> str: ...
@@ -191,14 +197,15 @@ class InterCodeSandbox(SandboxEnvironment):
 
     async def read_file(self, file: str, text: bool = True) -> str | bytes:
         limit = SandboxEnvironmentLimits.MAX_READ_FILE_SIZE
-        read = partial(self.sandbox.read, self._path(file), limit, user=self._file_user)
-        try:
-            data = await run_sync(read)
-        except OSError as e:
-            if e.errno != errno.EFBIG:
-                raise
-            size = SandboxEnvironmentLimits.MAX_READ_FILE_SIZE_STR
-            raise OutputLimitExceededError(size, None) from e
+        path = self._path(file)
+        with _file_errors(path):
+            try:
+                data = await run_sync(partial(self.sandbox.read, path, limit, user=self._file_user))
+            except OSError as e:
+                if e.errno != errno.EFBIG:
+                    raise
+                size = SandboxEnvironmentLimits.MAX_READ_FILE_SIZE_STR
+                raise OutputLimitExceededError(size, None) from e
         return data.decode() if text else data
 
     async def connection(self, *, user: str | None = None) -> SandboxConnection:
@@ -224,6 +231,24 @@ class InterCodeSandbox(SandboxEnvironment):
     def _path(self, file: str) -> str:
         _refuse_null_byte(file)
         return str(PurePosixPath(self.working_directory, file))
+
+
+@contextmanager
+def _file_errors(path: str) -> Iterator[None]:
+    """Raise the errors of a file as those that Inspect shows the model as errors of its tool. Any
+    other one ends the sample, which may then be played again: an agent could cause that."""
+    try:
+        yield
+    except (PermissionError, FileNotFoundError, IsADirectoryError):
+        raise
+    except OSError as e:
+        absent = e.errno in (errno.ENOTDIR, errno.ENAMETOOLONG, errno.ELOOP)
+        kind = FileNotFoundError if absent else PermissionError
+        raise kind(e.errno, e.strerror or str(e), path) from e
+    except InfrastructureError as e:
+        if e.machine_failed:
+            raise Unavailable(str(e)) from e
+        raise FileNotFoundError(errno.ENOENT, str(e), path) from e
 
 
 def _refuse_null_byte(text: str) -> None:
