@@ -23,12 +23,12 @@ from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "tests"))
 
-from intercode.core.types import DatabaseSpec
 from intercode.results.rendering import render
 from intercode.results.tables import Table
 from intercode.sql import SqlEngine, open_engine
 from intercode.sql.base import SqlLimits
 from intercode.sql.embedded.load.build import build_databases
+from intercode.sql.types import DatabaseSpec
 from support import dump_forms as forms
 
 _LIMITS = SqlLimits(rows=10_000_000, size=1 << 30)

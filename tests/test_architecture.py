@@ -23,7 +23,7 @@ ORDER = [
 ]  # fmt: skip
 """The packages, lowest first: each imports only those before it."""
 FORBIDDEN = {
-    ("sql", "sandbox"), ("datasets", "sandbox"), ("datasets", "sessions"), ("models", "sandbox"),
+    ("datasets", "sandbox"), ("datasets", "sessions"), ("models", "sandbox"),
     ("models", "sql"), ("models", "sessions"), ("models", "datasets"), ("agents", "sandbox"),
     ("agents", "datasets"), ("environments", "agents"), ("environments", "models"),
 }  # fmt: skip
@@ -215,6 +215,17 @@ def test_nothing_imports_or_names_a_module_of_the_lab() -> None:
         if not in_lab(name)
         for other in {*imports(name), *named_in_texts(name)}
         if in_lab(other)
+    }
+    assert found == set()
+
+
+def test_sql_imports_and_names_nothing_of_the_package_but_itself() -> None:
+    found = {
+        (name, other)
+        for name in MODULES
+        if package_of(name) == "sql"
+        for other in {*imports(name), *named_in_texts(name)}
+        if other.split(".")[0] == "intercode" and package_of(other) != "sql"
     }
     assert found == set()
 

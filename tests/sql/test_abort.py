@@ -8,9 +8,9 @@ from pathlib import Path
 
 import pytest
 
-from intercode.core.errors import DatabaseLostError
-from intercode.core.types import DatabaseSpec
 from intercode.sql import SqlEngine
+from intercode.sql.errors import ServerLostError
+from intercode.sql.types import DatabaseSpec
 from support.ending import ended
 from support.sql_engines import engine_or_skip
 
@@ -57,7 +57,7 @@ def test_abort_stops_a_running_statement(
     database = file if engine.kind == "sqlite" else shop
     session, other = engine.open(database), engine.open(database)
     assert "aborted" in str(ended(lambda: session.run(code, SECONDS), session.abort))
-    with pytest.raises(DatabaseLostError, match="aborted"):
+    with pytest.raises(ServerLostError, match="aborted"):
         session.run("SELECT 1", 10.0)
     session.close()
     session.abort()
@@ -72,6 +72,6 @@ def test_abort_before_the_first_statement(
 ) -> None:
     session = engine.open(file if engine.kind == "sqlite" else shop)
     session.abort()
-    with pytest.raises(DatabaseLostError):
+    with pytest.raises(ServerLostError):
         session.run("SELECT 1", 10.0)
     session.close()

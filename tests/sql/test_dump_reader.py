@@ -7,9 +7,9 @@ from typing import Any
 
 import pytest
 
-from intercode.core.errors import DataError
 from intercode.sql.dump.literals import parse_insert, unescape
 from intercode.sql.dump.reader import dump_digest, read_statements
+from intercode.sql.errors import SqlDataError
 
 
 def statements(folder: Path, content: str | bytes) -> list[tuple[int, str]]:
@@ -65,7 +65,7 @@ def test_statements_longer_than_what_is_read_at_once(
     ("SOURCE dump.sql;", "include each other"),
 ])  # fmt: skip
 def test_what_cannot_be_read_names_the_line(tmp_path: Path, text: str, message: str) -> None:
-    with pytest.raises(DataError, match=message):
+    with pytest.raises(SqlDataError, match=message):
         statements(tmp_path, text)
 
 
@@ -117,7 +117,7 @@ def test_heads_of_inserts() -> None:
 def test_rows_that_are_none(rows: str) -> None:
     insert = parse_insert(f"INSERT INTO t VALUES {rows}")
     assert insert is not None
-    with pytest.raises(DataError, match="row"):
+    with pytest.raises(SqlDataError, match="row"):
         list(insert.rows())
 
 

@@ -8,9 +8,9 @@ from typing import Any
 
 import pytest
 
-from intercode.core.errors import DataError
-from intercode.core.types import DatabaseSpec
 from intercode.sql import SqlSession, open_engine
+from intercode.sql.errors import SqlDataError
+from intercode.sql.types import DatabaseSpec
 from support.sql_engines import engine_or_skip
 
 HEAD = "CREATE DATABASE d; USE d;\n"
@@ -188,7 +188,7 @@ def test_forms_of_dumps(load: Open, form: str) -> None:
     ("INSERT INTO none VALUES (1);", "line 3: .*none"),
 ])  # fmt: skip
 def test_errors_name_file_line_and_statement(load: Open, text: str, message: str) -> None:
-    with pytest.raises(DataError, match=message) as caught:
+    with pytest.raises(SqlDataError, match=message) as caught:
         load(f"{HEAD}\n{text}")
     assert "dump.sql" in str(caught.value)
 
@@ -209,13 +209,13 @@ def embedded(folder: Path, content: str | bytes) -> SqlSession:
     ("CREATE TABLE t (a int primary key); INSERT INTO t VALUES (1), (1);", "two rows .*t.PRIMARY"),
 ])  # fmt: skip
 def test_what_the_embedded_engine_cannot_load(tmp_path: Path, text: str, message: str) -> None:
-    with pytest.raises(DataError, match=message):
+    with pytest.raises(SqlDataError, match=message):
         embedded(tmp_path, HEAD + text)
 
 
 def test_texts_that_are_not_utf_8_name_the_way_out(tmp_path: Path) -> None:
     dump = HEAD.encode() + b"CREATE TABLE t (a text);INSERT INTO t VALUES ('caf\xe9');"
-    with pytest.raises(DataError, match="line 2: a text for the column a is not UTF-8: put SET"):
+    with pytest.raises(SqlDataError, match="line 2: a text for the column a is not UTF-8: put SET"):
         embedded(tmp_path, dump)
 
 

@@ -8,13 +8,13 @@ from pathlib import Path
 
 import pytest
 
-from intercode.core.errors import DataError
-from intercode.core.types import DatabaseSpec
 from intercode.sql import open_engine
 from intercode.sql.dump.literals import parse_insert
 from intercode.sql.dump.reader import read_statements
 from intercode.sql.embedded.load import build
 from intercode.sql.embedded.load.build import build_databases
+from intercode.sql.errors import SqlDataError
+from intercode.sql.types import DatabaseSpec
 from support.shop import shop_in
 
 
@@ -108,7 +108,7 @@ def test_statements_and_rows_are_parsed(tmp_path: Path) -> None:
 ])  # fmt: skip
 def test_errors_name_the_file_and_the_statement(tmp_path: Path, text: str, message: str) -> None:
     path = written(tmp_path, text)
-    with pytest.raises(DataError, match=message) as caught:
+    with pytest.raises(SqlDataError, match=message) as caught:
         build_databases(path)
     assert str(path) in str(caught.value)
 

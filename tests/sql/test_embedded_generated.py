@@ -69,7 +69,7 @@ def test_texts_are_compared(session: SqlSession, expression: str, rows: str, val
     ("STR_TO_DATE('06/2020', '%m/%d')", None), ("STR_TO_DATE('1:2', '%H:%i%H')", None),
     ("ELT(4294967297, 'x')", "x"), ("ELT(-1, 'x')", None), ("B'11' MOD (1 + 1)", 1),
     ("LEAST(v, '1e1') + 0", 0.0), ("GREATEST(v, '1e1') * 2", 20.0), ("! LEAST(v, '1e1')", 1),
-    ("CAST(bl AS SIGNED)", 0), ("CAST(0x3130 AS SIGNED)", 12592), ("CAST(0x41 AS BINARY) + 0", 0.0),
+    ("CAST(bl AS SIGNED)", 0), ("CAST(0x3130 AS SIGNED)", 12592),
 ])  # fmt: skip
 def test_values(session: SqlSession, expression: str, value: object) -> None:
     assert values(session, expression) == [value]
@@ -154,8 +154,7 @@ def test_strict_statements_end_at(changed: SqlSession, expression: str, message:
 
 def test_strict_statements_take_whole_values(changed: SqlSession) -> None:
     items = "CAST('10' AS SIGNED), da - INTERVAL 1 DAY, STR_TO_DATE('1/2/2020', '%d/%m/%Y')"
-    items += ", CAST('10:11' AS CHAR(3)) AS c, CAST(d AS DECIMAL(9, 1))"
-    made = changed.run(f"CREATE TABLE z AS SELECT {items} FROM t", 10.0)
+    made = changed.run(f"CREATE TABLE z AS SELECT {items}, CAST(d AS DECIMAL(9, 1)) FROM t", 10.0)
     assert made.ok, made.output
 
 

@@ -9,13 +9,13 @@ from pathlib import Path
 
 import pytest
 
-from intercode.core.errors import DataError, EnvironmentStateError, UsageError
-from intercode.core.types import DatabaseSpec
 from intercode.sql import SqlEngine, SqlLimits, SqlSession, open_engine
 from intercode.sql.embedded import EmbeddedEngine
 from intercode.sql.embedded.catalog.catalog import Column
 from intercode.sql.embedded.catalog.types import Type
 from intercode.sql.embedded.execute import connection, shared_caches
+from intercode.sql.errors import SessionStateError, SqlDataError, SqlUsageError
+from intercode.sql.types import DatabaseSpec
 from support.shop import CUSTOMERS
 from support.sql_engines import shown
 
@@ -152,16 +152,16 @@ def test_cut_results_have_a_note(engine: SqlEngine, shop: DatabaseSpec) -> None:
 
 
 def test_open_rejects_bad_databases(engine: SqlEngine, tmp_path: Path, shop: DatabaseSpec) -> None:
-    with pytest.raises(DataError, match="no database 'nope'"):
+    with pytest.raises(SqlDataError, match="no database 'nope'"):
         engine.open(DatabaseSpec("mysql-dump", shop.path, "nope"))
-    with pytest.raises(UsageError, match="engine='sqlite'"):
+    with pytest.raises(SqlUsageError, match="engine='sqlite'"):
         engine.open(DatabaseSpec("sqlite", shop.path, "shop"))
-    with pytest.raises(DataError, match="cannot be read"):
+    with pytest.raises(SqlDataError, match="cannot be read"):
         engine.open(DatabaseSpec("mysql-dump", tmp_path / "none.sql", "shop"))
     session = engine.open(shop)
     session.close()
     session.close()
-    with pytest.raises(EnvironmentStateError, match="closed"):
+    with pytest.raises(SessionStateError, match="closed"):
         session.run("SELECT 1", 1.0)
 
 

@@ -6,11 +6,11 @@ import threading
 
 import pytest
 
-from intercode.core.errors import DatabaseLostError
-from intercode.core.types import DatabaseSpec
 from intercode.sql import SqlEngine, SqlSession
+from intercode.sql.errors import ServerLostError
 from intercode.sql.server.connection import ServerConnection
 from intercode.sql.server.engine import MysqlEngine
+from intercode.sql.types import DatabaseSpec
 
 pytestmark = pytest.mark.mysql
 EPISODES = 8
@@ -99,7 +99,7 @@ def test_an_account_is_used_again_only_after_its_connections_ended(
     # a connection that does not end at once
     late = ServerConnection(server.address, slot.user, slot.password)
     first.close()
-    with pytest.raises(DatabaseLostError):
+    with pytest.raises(ServerLostError):
         late.query("SELECT 1")
     second = mysql.open(shop)
     assert second.run("CREATE TABLE mine (a int)", 20.0).ok

@@ -20,16 +20,16 @@ from typing import Any
 import pytest
 
 from hostile.ordinary import _ID, _drop, _interpreter
-from intercode.core.errors import (
-    DatabaseLostError,
-    SandboxKilledError,
-    SandboxUnavailableError,
-)
-from intercode.core.types import DatabaseSpec
 from intercode.sql import SqlEngine, SqlSession, open_engine
+from intercode.sql.errors import (
+    EngineUnavailableError,
+    ServerKilledError,
+    ServerLostError,
+)
 from intercode.sql.server import owner as owner_module
 from intercode.sql.server import private_server
 from intercode.sql.server.connection import Address, ServerConnection
+from intercode.sql.types import DatabaseSpec
 from support.sandboxes import eventually
 from support.shop import CUSTOMERS, shop_in
 
@@ -149,7 +149,7 @@ def test_after_a_killed_server_the_next_session_works(home: Path, own: DatabaseS
     pid = server_of(home)
     os.kill(pid, signal.SIGKILL)
     eventually(lambda: not list(home.glob("run-*/control")), "its supervisor has seen it", 60.0)
-    with pytest.raises(DatabaseLostError):
+    with pytest.raises(ServerLostError):
         session.run("SELECT * FROM customer", 10.0)
     session.close()
     again = engine.open(own)
@@ -264,7 +264,7 @@ def test_without_a_server_the_error_says_what_to_do(monkeypatch: pytest.MonkeyPa
     private_server.server_program.cache_clear()
     monkeypatch.setattr(private_server, "_EXTRA_PATH", "")
     monkeypatch.setenv("PATH", "/nowhere")
-    with pytest.raises(SandboxUnavailableError, match="apt-get install mariadb-server"):
+    with pytest.raises(EngineUnavailableError, match="apt-get install mariadb-server"):
         open_engine("mysql")
     private_server.server_program.cache_clear()
 
@@ -273,7 +273,7 @@ ORDINARY = """
 import sys
 from pathlib import Path
 from intercode.sql import open_engine
-from intercode.core.types import DatabaseSpec
+from intercode.sql.types import DatabaseSpec
 engine = open_engine("mysql")
 session = engine.open(DatabaseSpec("mysql-dump", Path(sys.argv[1]), "shop"))
 print(session.run("SELECT COUNT(*) FROM sale", 10.0).output)
@@ -337,16 +337,16 @@ def test_a_server_that_ends_under_the_only_statement_was_ended_by_it(
             return [one.exception(60) for one in running]
 
     (error,) = run_until_killed(alone)
-    assert isinstance(error, SandboxKilledError)
+    assert isinstance(error, ServerKilledError)
     server = other._server  # type: ignore[attr-defined]
     eventually(lambda: not server.is_ours_alive(), "its owner has seen the end")
-    with pytest.raises(DatabaseLostError):  # it has ended before this statement
+    with pytest.raises(ServerLostError):  # it has ended before this statement
         other.run("SELECT 1 FROM customer", 10.0)
     alone.close()
     other.close()
     alone, other = engine.open(own), engine.open(own)
     for error in run_until_killed(alone, other):
-        assert isinstance(error, DatabaseLostError) and error.machine_failed
+        assert isinstance(error, ServerLostError) and error.machine_failed
     alone.close()
     other.close()
     engine.close()
@@ -375,9 +375,9 @@ def test_a_server_that_crashes_was_ended_by_the_statement_that_its_log_names(
             (thread,) = [tid for text, tid in admin.query(query)[0] if "/* 0" in str(text)]
         _send_signal_to_thread(server_of(home), int(thread), signal.SIGSEGV)
         guilty, *others = [one.exception(120) for one in running]
-    assert isinstance(guilty, SandboxKilledError)
+    assert isinstance(guilty, ServerKilledError)
     for error in others:
-        assert isinstance(error, DatabaseLostError) and error.machine_failed
+        assert isinstance(error, ServerLostError) and error.machine_failed
     for session in sessions:
         session.close()
     engine.close()

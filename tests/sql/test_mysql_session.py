@@ -9,9 +9,9 @@ from typing import Any
 
 import pytest
 
-from intercode.core.errors import DataError, UnknownNameError, UsageError
-from intercode.core.types import DatabaseSpec
 from intercode.sql import SqlEngine, SqlLimits, SqlSession, open_engine
+from intercode.sql.errors import SqlDataError, SqlUsageError, UnknownEngineError
+from intercode.sql.types import DatabaseSpec
 from support.sandboxes import eventually
 from support.shop import CUSTOMERS, SECRET
 from support.sql_engines import shown
@@ -342,17 +342,17 @@ def test_a_session_stays_usable_after_statements_that_end_its_connection(
 
 
 def test_open_rejects_bad_databases(mysql: SqlEngine, shop: DatabaseSpec, tmp_path: object) -> None:
-    with pytest.raises(DataError, match="has no database 'nope'; it has shop, vault"):
+    with pytest.raises(SqlDataError, match="has no database 'nope'; it has shop, vault"):
         mysql.open(DatabaseSpec("mysql-dump", shop.path, "nope"))
-    with pytest.raises(UsageError, match="sqlite"):
+    with pytest.raises(SqlUsageError, match="sqlite"):
         mysql.open(DatabaseSpec("sqlite", shop.path, "shop"))
     broken = shop.path.with_name("broken.sql")
     broken.write_text("CREATE DATABASE a; USE a; CREATE TABLE t (a nonsense);", "utf-8")
-    with pytest.raises(DataError, match="CREATE TABLE t"):
+    with pytest.raises(SqlDataError, match="CREATE TABLE t"):
         mysql.open(DatabaseSpec("mysql-dump", broken, "a"))
-    with pytest.raises(UsageError, match="mysql://"):
+    with pytest.raises(SqlUsageError, match="mysql://"):
         open_engine("mysql", "localhost:3306")
-    with pytest.raises(UnknownNameError, match="did you mean 'mysql'"):
+    with pytest.raises(UnknownEngineError, match="did you mean 'mysql'"):
         open_engine("mysq1")
-    with pytest.raises(UsageError, match="leave out dsn"):
+    with pytest.raises(SqlUsageError, match="leave out dsn"):
         open_engine("sqlite", "mysql://localhost")

@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
-from intercode.core.types import DatabaseSpec
 from intercode.sql import SqlEngine, SqlSession
+from intercode.sql.types import DatabaseSpec
 from support.sql_engines import shown
 
 pytestmark = pytest.mark.mysql

@@ -8,9 +8,9 @@ from pathlib import Path
 
 import pytest
 
-from intercode.core.errors import DataError, EnvironmentStateError, UsageError
-from intercode.core.types import DatabaseSpec
 from intercode.sql import SqlEngine, SqlLimits, SqlSession, open_engine
+from intercode.sql.errors import SessionStateError, SqlDataError, SqlUsageError
+from intercode.sql.types import DatabaseSpec
 from support.sql_engines import shown
 
 
@@ -91,16 +91,16 @@ def test_size_limits(engine: SqlEngine, file: DatabaseSpec) -> None:
     assert "full" in session.run(f"CREATE TABLE big AS {fill}", 5.0).output
     assert shown(session, "SELECT COUNT(*) FROM pet") == "[(2,)]"
     session.close()
-    with pytest.raises(EnvironmentStateError, match="closed"):
+    with pytest.raises(SessionStateError, match="closed"):
         session.run("SELECT 1", 1.0)
 
 
 def test_open_rejects_bad_databases(engine: SqlEngine, tmp_path: Path) -> None:
     path = tmp_path / "text.sqlite"
     path.write_text("no database, but long enough to be looked at" * 40)
-    with pytest.raises(DataError, match="not a database"):
+    with pytest.raises(SqlDataError, match="not a database"):
         engine.open(DatabaseSpec("sqlite", path, "x"))
-    with pytest.raises(DataError, match="no such database file"):
+    with pytest.raises(SqlDataError, match="no such database file"):
         engine.open(DatabaseSpec("sqlite", tmp_path / "none", "x"))
-    with pytest.raises(UsageError, match="engine='embedded'"):
+    with pytest.raises(SqlUsageError, match="engine='embedded'"):
         engine.open(DatabaseSpec("mysql-dump", path, "x"))

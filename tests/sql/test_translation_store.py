@@ -10,7 +10,6 @@ from pathlib import Path
 
 import pytest
 
-from intercode.core.types import DatabaseSpec
 from intercode.sql.dialect.errors import StatementError
 from intercode.sql.embedded import EmbeddedEngine
 from intercode.sql.embedded.catalog.types import INT, STRING, Type
@@ -24,6 +23,7 @@ from intercode.sql.embedded.execute.translation_store import (
     open_store,
     translator_digest,
 )
+from intercode.sql.types import DatabaseSpec
 from support.sql_engines import shown
 
 KINDS = (INT, STRING, Type("string", 3, words=("a", "ä\n"), strong=True))
@@ -229,7 +229,7 @@ PROCESS = """
 import sys
 from pathlib import Path
 from intercode.sql import open_engine
-from intercode.core.types import DatabaseSpec
+from intercode.sql.types import DatabaseSpec
 engine = open_engine("embedded")
 session = engine.open(DatabaseSpec("mysql-dump", Path(sys.argv[1]), "shop"))
 for n in range(120):

@@ -7,16 +7,19 @@ import time
 from collections.abc import Callable
 
 from intercode.core.errors import DatabaseLostError
+from intercode.sql.errors import ServerLostError
+
+_LOST = (DatabaseLostError, ServerLostError)
 
 
-def ended(work: Callable[[], object], end: Callable[[], None]) -> DatabaseLostError:
+def ended(work: Callable[[], object], end: Callable[[], None]) -> Exception:
     """Return the exception that ``work`` raises after ``end`` has ended it."""
     outcome: list[BaseException | object] = []
 
     def go() -> None:
         try:
             outcome.append(work())
-        except DatabaseLostError as e:
+        except _LOST as e:
             outcome.append(e)
 
     thread = threading.Thread(target=go)
@@ -25,5 +28,6 @@ def ended(work: Callable[[], object], end: Callable[[], None]) -> DatabaseLostEr
     assert thread.is_alive(), outcome
     end()
     thread.join(60)
-    assert not thread.is_alive() and isinstance(outcome[0], DatabaseLostError)
-    return outcome[0]
+    error = outcome[0]
+    assert not thread.is_alive() and isinstance(error, _LOST)
+    return error

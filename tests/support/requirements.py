@@ -70,12 +70,12 @@ def _sandbox() -> str:
 
 
 def _sql_server() -> str:
-    from intercode.core.errors import SandboxUnavailableError
     from intercode.sql import open_engine
+    from intercode.sql.errors import EngineUnavailableError
 
     try:
         open_engine("mysql").close()
-    except SandboxUnavailableError as e:
+    except EngineUnavailableError as e:
         return str(e)
     return ""
 

@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from intercode.core.types import DatabaseSpec
 from intercode.sql import SqlEngine, SqlSession, open_engine
+from intercode.sql.types import DatabaseSpec
 from support import requirements
 
 ENGINES = [

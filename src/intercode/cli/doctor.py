@@ -119,6 +119,7 @@ def _packages() -> list[Finding]:
 
 def _sql_server() -> Finding:
     """Look for a MySQL or MariaDB server. The embedded engine needs none."""
+    from intercode.sql.errors import SqlError
     from intercode.sql.server import private_server
 
     name, fix = "SQL server of its own", "none is needed: the embedded engine works without it"
@@ -126,7 +127,7 @@ def _sql_server() -> Finding:
         return Finding(
             name, True, f"{private_server.server_program()} {private_server.server_version()}"
         )
-    except InterCodeError as e:
+    except SqlError as e:
         return Finding(name, False, str(e), fix)
 
 

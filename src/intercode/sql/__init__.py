@@ -6,10 +6,10 @@ server, ``server`` uses a MySQL or MariaDB server, ``sqlite`` is SQLite with its
 
 from __future__ import annotations
 
+import difflib
+import importlib
 from typing import Literal
 
-from intercode.core.errors import UsageError
-from intercode.sandbox.registry import Registry
 from intercode.sql.base import (
     DatabaseSnapshot,
     SqlDeterminism,
@@ -17,19 +17,17 @@ from intercode.sql.base import (
     SqlLimits,
     SqlSession,
 )
+from intercode.sql.errors import SqlUsageError, UnknownEngineError
 
 EngineKind = Literal["embedded", "mysql", "sqlite"]
 """The name of an engine."""
 
-ENGINES = Registry(
-    "engine",
-    {
-        "embedded": "intercode.sql.embedded:open_engine",
-        "mysql": "intercode.sql.server:open_engine",
-        "sqlite": "intercode.sql.sqlite:open_engine",
-    },
-)
-"""Functions that open an engine, by the engine's name. ``mysql`` takes a DSN or None."""
+ENGINES = {
+    "embedded": "intercode.sql.embedded",
+    "mysql": "intercode.sql.server",
+    "sqlite": "intercode.sql.sqlite",
+}
+"""The module of each engine, which has ``open_engine``. ``mysql`` takes a DSN or None."""
 
 __all__ = [
     "DatabaseSnapshot",
@@ -51,16 +49,20 @@ def open_engine(
     ``mysql://user@/?unix_socket=/path``. Without it, ``mysql`` starts a private server.
     ``determinism`` fixes the time and the random numbers of statements, for ``embedded`` only.
 
-    Raises UnknownNameError for an unknown name, UsageError for a DSN or determinism with another
-    engine, and SandboxUnavailableError if this machine lacks what the engine needs.
+    Raises UnknownEngineError for an unknown name, SqlUsageError for a DSN or determinism with
+    another engine, and EngineUnavailableError if this machine lacks what the engine needs.
     """
-    if dsn is not None and kind in ENGINES and kind != "mysql":
-        raise UsageError(f"the engine {kind!r} uses no server: leave out dsn, or take mysql")
-    if determinism is not None and kind in ENGINES and kind != "embedded":
-        raise UsageError(
+    if kind not in ENGINES:
+        similar = difflib.get_close_matches(kind, ENGINES, n=1, cutoff=0.5)
+        hint = f"did you mean {similar[0]!r}? " if similar else ""
+        raise UnknownEngineError(f"unknown engine {kind!r}; {hint}known: {', '.join(ENGINES)}")
+    if dsn is not None and kind != "mysql":
+        raise SqlUsageError(f"the engine {kind!r} uses no server: leave out dsn, or take mysql")
+    if determinism is not None and kind != "embedded":
+        raise SqlUsageError(
             f"the engine {kind!r} uses the real clock: leave out deterministic, or take the engine "
             "'embedded'"
         )
     arguments = {"embedded": (determinism,), "mysql": (dsn,)}.get(kind, ())
-    engine: SqlEngine = ENGINES.load(kind)(*arguments)
+    engine: SqlEngine = importlib.import_module(ENGINES[kind]).open_engine(*arguments)
     return engine

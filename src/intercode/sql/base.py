@@ -12,7 +12,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol
 
-from intercode.core.types import DatabaseSpec, ExecResult
+from intercode.sql.types import DatabaseSpec, ExecResult
 
 ERROR_PREFIX = "Error executing query: "
 """Prefix of the text of an error."""
@@ -73,7 +73,7 @@ class SqlSession(Protocol):
         without a result. ``exit_code`` is 0, 1 for an error of the statement, or None after a
         timeout. A statement that is not allowed or not supported is an error with a message of its
         own. The session stays usable after any statement, also one that ends its connection. Raises
-        DatabaseLostError if the server is lost, SandboxKilledError if the statement is the reason.
+        ServerLostError if the server is lost, ServerKilledError if the statement is the reason.
         """
         ...
 
@@ -96,7 +96,7 @@ class SqlSession(Protocol):
 
     def abort(self) -> None:
         """Stop the running statement from another thread, and end the session: this call of ``run``
-        and all later ones raise DatabaseLostError. Returns at once. Can be called from any thread,
+        and all later ones raise ServerLostError. Returns at once. Can be called from any thread,
         more than once, and after ``close``."""
         ...
 
@@ -151,9 +151,9 @@ class SqlEngine(Protocol):
         """Open a session on pristine data, with default settings and ``database.name`` as its
         default database.
 
-        Data are loaded when they are first needed, and cached by content. Raises DataError for
-        content that cannot be loaded or lacks that database, UsageError for a kind of content that
-        the engine does not read, and DatabaseLostError if the server is lost.
+        Data are loaded when they are first needed, and cached by content. Raises SqlDataError for
+        content that cannot be loaded or lacks that database, SqlUsageError for a kind of content
+        that the engine does not read, and ServerLostError if the server is lost.
         """
         ...
 

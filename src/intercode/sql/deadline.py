@@ -5,12 +5,12 @@ from __future__ import annotations
 import time
 from dataclasses import dataclass
 
-from intercode.core.errors import DatabaseLostError
+from intercode.sql.errors import ServerLostError
 
 
-def abort_error() -> DatabaseLostError:
+def abort_error() -> ServerLostError:
     """Return the error that a session raises after ``abort``."""
-    return DatabaseLostError("the statement and its episode were aborted")
+    return ServerLostError("the statement and its episode were aborted")
 
 
 @dataclass(slots=True)
@@ -30,6 +30,6 @@ class Deadline:
         return self.aborted or time.monotonic() > self.expires_at
 
     def raise_if_aborted(self) -> None:
-        """Raise DatabaseLostError if the session was aborted."""
+        """Raise ServerLostError if the session was aborted."""
         if self.aborted:
             raise abort_error()

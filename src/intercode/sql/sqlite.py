@@ -19,8 +19,6 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import quote
 
-from intercode.core.errors import DataError, EnvironmentStateError, UsageError
-from intercode.core.types import DatabaseSpec, ExecResult
 from intercode.sql.base import (
     SqlDeterminism,
     SqlLimits,
@@ -31,6 +29,8 @@ from intercode.sql.base import (
 )
 from intercode.sql.deadline import Deadline
 from intercode.sql.dialect.keywords import word_set
+from intercode.sql.errors import SessionStateError, SqlDataError, SqlUsageError
+from intercode.sql.types import DatabaseSpec, ExecResult
 from intercode.sql.worker.bounded import (
     BEFORE_BRACKETS,
     UnboundedStatementError,
@@ -92,7 +92,7 @@ class SqliteSession:
             )  # fmt: skip
             connection.execute("SELECT COUNT(*) FROM sqlite_master").fetchone()
         except sqlite3.Error as e:
-            raise DataError(f"{path}: not a database of SQLite's ({e})") from e
+            raise SqlDataError(f"{path}: not a database of SQLite's ({e})") from e
         connection.text_factory = lambda raw: raw.decode("utf-8", "replace")
         if not pristine:
             pages = (path.stat().st_size + self._limits.storage) // 4096 + 16
@@ -130,7 +130,7 @@ class SqliteSession:
     def run(self, code: str, timeout: float) -> ExecResult:
         """Run one statement."""
         if self._connection is None:
-            raise EnvironmentStateError("the SQL session is closed: open another one")
+            raise SessionStateError("the SQL session is closed: open another one")
         if self._bounded and not is_bounded(code, _BOUNDED_FUNCTIONS):
             raise UnboundedStatementError
         self._deadline.expires_at = time.monotonic() + timeout
@@ -299,15 +299,15 @@ class SqliteEngine:
         limits: SqlLimits = SqlLimits(),  # noqa: B008
         saved: bytes | None = None,
     ) -> SqliteSession:
-        """Open a session on the pristine file, or with a saved content. Raises DataError and
-        UsageError as ``SqlEngine.open`` does."""
+        """Open a session on the pristine file, or with a saved content. Raises SqlDataError and
+        SqlUsageError as ``SqlEngine.open`` does."""
         if database.kind != "sqlite":
-            raise UsageError(
+            raise SqlUsageError(
                 f"the engine 'sqlite' reads SQLite files, not {database.kind!r}: "
                 "use engine='embedded' for MySQL dumps"
             )
         if not database.path.is_file():
-            raise DataError(f"{database.path}: there is no such database file")
+            raise SqlDataError(f"{database.path}: there is no such database file")
         return SqliteSession(database.path, database.name, limits, self._bounded, saved)
 
     def close(self) -> None:

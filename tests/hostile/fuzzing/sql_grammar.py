@@ -10,8 +10,8 @@ from hypothesis import strategies as st
 
 from hostile.sql.statements_grammar import Statements
 from hostile.sql.tables import DUMP
-from intercode.core.types import DatabaseSpec
 from intercode.sql import open_engine
+from intercode.sql.types import DatabaseSpec
 
 _LIMIT = 5.0  # seconds of a statement
 _FAULT = "this statement ("

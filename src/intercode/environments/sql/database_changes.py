@@ -13,8 +13,8 @@ from typing import Any, NamedTuple
 
 from intercode.core.errors import DataError
 from intercode.core.types import Task
+from intercode.environments.sql.engine import EngineSession
 from intercode.environments.sql.further_columns import FURTHER
-from intercode.sql import SqlSession
 from intercode.sql.dialect.tokens import tokenize
 
 _SECONDS = 60.0
@@ -76,12 +76,12 @@ def is_write(statement: str) -> bool:
     )
 
 
-def has_changed_tables(session: SqlSession) -> bool:
+def has_changed_tables(session: EngineSession) -> bool:
     """Return whether a session has added, changed or removed a table."""
     return bool(_changed_tables(session))
 
 
-def database_changes(session: SqlSession, pristine: SqlSession) -> Changes:
+def database_changes(session: EngineSession, pristine: EngineSession) -> Changes:
     """Return the rows that a session has added to its database and removed from it.
 
     The columns of a table count as rows too, so that a change of the schema is a change.
@@ -112,7 +112,7 @@ def _count(content: Mapping[str, Change], text: str) -> int:
     return content[text].times if text in content else 0
 
 
-def _changed_tables(session: SqlSession) -> list[str]:
+def _changed_tables(session: EngineSession) -> list[str]:
     return [
         what.removeprefix("table ").rpartition(": ")[0]
         for what in session.changes()
@@ -120,7 +120,7 @@ def _changed_tables(session: SqlSession) -> list[str]:
     ]
 
 
-def _content(session: SqlSession, table: str, until: float) -> Mapping[str, Change]:
+def _content(session: EngineSession, table: str, until: float) -> Mapping[str, Change]:
     """Return the columns and the rows of a table; nothing if there is no such table. ``until`` is
     a time of the monotonic clock."""
     content: dict[str, Change] = {}
@@ -132,7 +132,7 @@ def _content(session: SqlSession, table: str, until: float) -> Mapping[str, Chan
 
 
 def _read(
-    session: SqlSession, table: str, until: float
+    session: EngineSession, table: str, until: float
 ) -> Iterator[tuple[str, tuple[Any, ...], tuple[Any, ...]]]:
     name = ".".join(f"`{part}`" for part in table.split("."))
     columns = _rows(session, f"SHOW COLUMNS FROM {name}", until)
@@ -143,7 +143,7 @@ def _read(
         yield ROW, tuple(row[n] for n in at if n < len(row)), tuple(row)
 
 
-def _rows(session: SqlSession, query: str, until: float) -> Sequence[Sequence[Any]]:
+def _rows(session: EngineSession, query: str, until: float) -> Sequence[Sequence[Any]]:
     left = until - time.monotonic()
     result = session.run(query, left) if left > 0 else None
     return (_UNREAD,) if result is None or result.timed_out else result.rows or ()

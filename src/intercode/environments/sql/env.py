@@ -13,6 +13,7 @@ from intercode.core.types import Brief, DatabaseSpec, Dataset, ExecResult, State
 from intercode.environments.base.env import InterCodeEnv
 from intercode.environments.base.snapshots.snapshot import Snapshot
 from intercode.environments.sql.database_changes import compared_result, is_write
+from intercode.environments.sql.engine import EngineSession, open_engine
 from intercode.environments.sql.profiles import (
     OriginalSqlProfile,
     SqlProfile,
@@ -22,8 +23,7 @@ from intercode.environments.sql.profiles import (
 from intercode.sandbox.determinism import parse_clock, resolve_determinism
 from intercode.sandbox.host.paths import cache_root
 from intercode.sandbox.images.cache.in_use import DATABASE_FOLDERS, mark_in_use
-from intercode.sql import EngineKind, SqlDeterminism, SqlLimits, SqlSession, open_engine
-from intercode.sql.worker.session import GuardedEngine, GuardedSnapshot
+from intercode.sql import EngineKind, SqlDeterminism, SqlLimits
 
 if TYPE_CHECKING:
     from intercode.sandbox.determinism import Determinism
@@ -140,13 +140,13 @@ class SqlEnv(InterCodeEnv):
     def _open_workspace(self, task: Task) -> SqlWorkspace:
         return self._workspace_around(self._open_session(task), task)
 
-    def _open_session(self, task: Task) -> SqlSession:
+    def _open_session(self, task: Task) -> EngineSession:
         cache = cache_root()
         for folder in DATABASE_FOLDERS:
             mark_in_use(cache, folder)
         return self._engine.open(_database(task), self.limits)
 
-    def _workspace_around(self, session: SqlSession, task: Task) -> SqlWorkspace:
+    def _workspace_around(self, session: EngineSession, task: Task) -> SqlWorkspace:
         return SqlWorkspace(session, partial(self._open_session, task), self._profile_impl)
 
     def _close_episode(self) -> None:
@@ -181,12 +181,11 @@ class SqlEnv(InterCodeEnv):
 
     def _pack_episode(self) -> Any:
         with self.snapshot() as snapshot:
-            if not isinstance(snapshot.captured, GuardedSnapshot):
+            if not snapshot.captured.can_pack:
                 return super()._pack_episode()  # it is on a server
             return replace(snapshot, captured=snapshot.captured.pack(), release=_keep)
 
     def _unpack_episode(self, packed: Snapshot) -> None:
-        assert isinstance(self._engine, GuardedEngine)
         captured = self._engine.unpack(_database(packed.task), self.limits, packed.captured)
         self.restore(replace(packed, captured=captured), consume=True)
 

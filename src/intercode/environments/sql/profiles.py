@@ -15,10 +15,10 @@ from intercode.environments.sql.database_changes import (
     database_changes,
     has_changed_tables,
 )
+from intercode.environments.sql.engine import EngineSession
 from intercode.environments.sql.further_columns import accepts_further_columns, further_columns
 from intercode.environments.sql.row_order import rank_rows
-from intercode.sql import SqlSession
-from intercode.sql.base import ERROR_PREFIX, error_result
+from intercode.sql.base import ERROR_PREFIX
 from intercode.sql.dialect.errors import syntax_error
 from intercode.sql.dialect.keywords import NO_SPACE_FUNCTIONS
 from intercode.sql.dialect.tokens import tokenize
@@ -37,10 +37,13 @@ class SqlWorkspace:
     """
 
     def __init__(
-        self, session: SqlSession, open_pristine: Callable[[], SqlSession], profile: SqlProfile
+        self,
+        session: EngineSession,
+        open_pristine: Callable[[], EngineSession],
+        profile: SqlProfile,
     ) -> None:
         self.session, self._open_pristine, self._profile = session, open_pristine, profile
-        self._pristine_sessions: list[SqlSession] = []
+        self._pristine_sessions: list[EngineSession] = []
         self._aborted = False
 
     @property
@@ -56,7 +59,7 @@ class SqlWorkspace:
     def state_hash(self) -> str:
         return observation_hash(self.session.state_text())
 
-    def open_pristine(self) -> SqlSession:
+    def open_pristine(self) -> EngineSession:
         """Open a session on the initial data. The caller closes it."""
         session = self._open_pristine()
         self._pristine_sessions.append(session)
@@ -80,7 +83,7 @@ class StandardSqlProfile:
     def __init__(self) -> None:
         self._golds: list[State] | None = None
 
-    def run(self, session: SqlSession, code: str, timeout: float) -> ExecResult:
+    def run(self, session: EngineSession, code: str, timeout: float) -> ExecResult:
         """Run one action."""
         return session.run(code, timeout)
 
@@ -120,7 +123,7 @@ class StandardSqlProfile:
         self._golds = None
 
 
-def _run_gold(task: Task, gold: str, session: SqlSession) -> ExecResult:
+def _run_gold(task: Task, gold: str, session: EngineSession) -> ExecResult:
     """Run a gold. Raises GoldError if it fails."""
     result = session.run(gold, GOLD_SECONDS)
     if not result.ok:
@@ -129,7 +132,7 @@ def _run_gold(task: Task, gold: str, session: SqlSession) -> ExecResult:
     return result
 
 
-def _gold_state(task: Task, gold: str, session: SqlSession, workspace: SqlWorkspace) -> State:
+def _gold_state(task: Task, gold: str, session: EngineSession, workspace: SqlWorkspace) -> State:
     """Return the result of a gold with the order that it asks for, or what it changes. Raises
     GoldError if it fails."""
     result = _run_gold(task, gold, session)
@@ -153,7 +156,7 @@ class OriginalSqlProfile:
     function, as on the authors' server, whichever engine runs it.
     """
 
-    def run(self, session: SqlSession, code: str, timeout: float) -> ExecResult:
+    def run(self, session: EngineSession, code: str, timeout: float) -> ExecResult:
         pieces = list(tokenize(code))
         for token, following, inside in zip(pieces, pieces[1:], pieces[2:], strict=False):
             if (
@@ -163,9 +166,8 @@ class OriginalSqlProfile:
             ):
                 no_name = _MISSING_FUNCTION.format(session.database, token.text)
                 starred = inside.text == "*"
-                return error_result(
-                    syntax_error(code, inside.start).message if starred else no_name
-                )
+                message = syntax_error(code, inside.start).message if starred else no_name
+                return ExecResult(ERROR_PREFIX + message, 1)
         return session.run(code, timeout)
 
     def agent_state(

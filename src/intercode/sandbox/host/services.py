@@ -1,25 +1,11 @@
-"""Processes on every operating system: forks, and services with a channel to their owner."""
+"""Forks on every operating system."""
 
 from __future__ import annotations
 
 import os
-import secrets
-import socket
-import subprocess
-import sys
 import threading
 from collections.abc import Callable
 from typing import Any
-
-PASSES_DESCRIPTORS = hasattr(socket, "send_fds")
-"""Whether descriptors can be sent over sockets."""
-_CONNECT_SECONDS = 60.0
-_TOKEN_BYTES = 32
-_NEEDED_VARIABLES = (
-    "PATH", "PYTHON", "VIRTUAL_ENV", "LD_LIBRARY_PATH", "DYLD_", "LANG", "LC_", "TZ", "TMP", "TEMP",
-    "SYSTEMROOT", "WINDIR", "COVERAGE_",
-)  # fmt: skip
-"""Beginnings of the names of variables with which a Python program starts."""
 
 
 def run_after_fork(action: Callable[[], Any]) -> None:
@@ -46,78 +32,3 @@ class ForkSafeLock:
 
     def __exit__(self, *_: object) -> None:
         self._lock.release()
-
-
-def start_service(
-    module: str, stderr: int | None = None, inherits_environment: bool = True
-) -> tuple[subprocess.Popen[bytes], socket.socket]:
-    """Start ``python -m module`` with a channel to it, which it opens with ``service_channel``.
-
-    ``stderr``: as for ``subprocess.Popen``. ``inherits_environment``: give it all environment
-    variables, and not only those with which a Python program starts. Raises OSError.
-    """
-    command = [sys.executable, "-P", "-m", module]
-    inherited = {
-        name: value for name, value in os.environ.items()
-        if inherits_environment or name.upper().startswith(_NEEDED_VARIABLES)
-    }  # fmt: skip
-    environment = {**inherited, "PYTHONPATH": os.pathsep.join(p for p in sys.path if p)}
-    if PASSES_DESCRIPTORS:
-        mine, other = socket.socketpair()
-        with other:
-            process = subprocess.Popen(
-                [*command, str(other.fileno())], pass_fds=[other.fileno()], start_new_session=True,
-                stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=stderr,
-                env=environment,
-            )  # fmt: skip
-        return process, mine
-    with socket.create_server(("127.0.0.1", 0)) as listener:
-        listener.settimeout(_CONNECT_SECONDS)
-        token = secrets.token_bytes(_TOKEN_BYTES)
-        process = subprocess.Popen(
-            [*command, f"port={listener.getsockname()[1]}"], stdin=subprocess.PIPE,
-            stdout=subprocess.DEVNULL, stderr=stderr, env=environment,
-        )  # fmt: skip
-        assert process.stdin is not None
-        try:
-            with process.stdin as stdin:
-                stdin.write(token)
-            return process, _accept(listener, token)
-        except BaseException:
-            process.kill()
-            raise
-
-
-def _accept(listener: socket.socket, token: bytes) -> socket.socket:
-    """Return the first connection that begins with the token; another program may connect too."""
-    while True:
-        channel, _ = listener.accept()
-        channel.settimeout(_CONNECT_SECONDS)
-        try:
-            if secrets.compare_digest(_receive_token(channel), token):
-                channel.settimeout(None)
-                return channel
-        except OSError:
-            pass
-        channel.close()
-
-
-def _receive_token(channel: socket.socket) -> bytes:
-    received = b""
-    while len(received) < _TOKEN_BYTES:
-        part = channel.recv(_TOKEN_BYTES - len(received))
-        if not part:
-            break
-        received += part
-    return received
-
-
-def service_channel() -> socket.socket:
-    """Return the channel of a process that ``start_service`` has started."""
-    kind, _, port = sys.argv[1].partition("=")
-    if not port:
-        return socket.socket(fileno=int(kind))
-    channel = socket.create_connection(("127.0.0.1", int(port)), _CONNECT_SECONDS)
-    channel.sendall(sys.stdin.buffer.read(_TOKEN_BYTES))
-    channel.settimeout(None)
-    return channel

@@ -6,7 +6,7 @@ import re
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
-from intercode.core.errors import DataError
+from intercode.sql.errors import SqlDataError
 
 NAME = r"(?:`(?:[^`]|``)+`|[\w$]+)"
 """Pattern of a name as statements write it."""
@@ -70,7 +70,7 @@ class DumpInsert:
     def rows(self, evaluate: Callable[[str], Value] | None = None) -> Iterator[list[Value]]:
         """Yield the rows. ``evaluate`` returns the value of an expression that is no literal.
 
-        Raises DataError for such an expression if it is None, and for what is no row.
+        Raises SqlDataError for such an expression if it is None, and for what is no row.
         """
         read = _VALUE.match
         code, at = self.code, self.start
@@ -99,7 +99,7 @@ class DumpInsert:
                 if last == ")":
                     break
         if code[at:].strip():
-            raise DataError(f"no literal rows: {code[at : at + 60].strip()!r} follows them")
+            raise SqlDataError(f"no literal rows: {code[at : at + 60].strip()!r} follows them")
 
 
 def parse_insert(code: str) -> DumpInsert | None:
@@ -178,11 +178,11 @@ def _read_expression(
         elif text == ")":
             depth -= 1
     else:
-        raise DataError(f"row {number} is not closed: {code[at : at + 60]!r}")
+        raise SqlDataError(f"row {number} is not closed: {code[at : at + 60]!r}")
     expression = code[at : end - 1].strip()
     empty = not expression and code[at - 1] == "(" and code[end - 1] == ")"
     if not empty and (evaluate is None or not expression):
-        raise DataError(f"row {number} has no literal at {expression[:60]!r}")
+        raise SqlDataError(f"row {number} has no literal at {expression[:60]!r}")
     if code[end - 1] == ")":
         following = re.compile(r"\s*,\s*\(").match(code, end)
         end = following.end() if following is not None else end

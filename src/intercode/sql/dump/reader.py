@@ -15,7 +15,7 @@ from functools import lru_cache
 from pathlib import Path
 from typing import TextIO
 
-from intercode.core.errors import DataError
+from intercode.sql.errors import SqlDataError
 
 SERVER_VERSION = 80033
 """Content of ``/*!NNNNN ... */`` counts as code for versions up to this one."""
@@ -46,28 +46,30 @@ class DumpStatement:
     source: str
     code: str
 
-    def error(self, reason: object) -> DataError:
+    def error(self, reason: object) -> SqlDataError:
         """Return the error that names the file, the line and the statement."""
         excerpt = " ".join((self.code or self.source).split())[:100]
-        return DataError(f"{self.file}, line {self.line}: {reason} (at {excerpt!r})")
+        return SqlDataError(f"{self.file}, line {self.line}: {reason} (at {excerpt!r})")
 
 
 def read_statements(path: Path) -> Iterator[DumpStatement]:
     """Yield the statements of a dump and of the files that it includes. They can have any size.
 
-    Raises DataError if a file cannot be read or ends inside a quotation or a comment.
+    Raises SqlDataError if a file cannot be read or ends inside a quotation or a comment.
     """
     return _read_file(path, path.parent, 0)
 
 
 def _read_file(path: Path, folder: Path, depth: int) -> Iterator[DumpStatement]:
     if depth > _MAX_DEPTH:
-        raise DataError(f"{path}: {_MAX_DEPTH} dumps include each other: remove the SOURCE lines")
+        raise SqlDataError(
+            f"{path}: {_MAX_DEPTH} dumps include each other: remove the SOURCE lines"
+        )
     try:
         with path.open(encoding=_encoding(path), errors="surrogateescape", newline="") as file:
             yield from _Reader(file, path, folder, depth).statements()
     except (OSError, UnicodeError) as e:
-        raise DataError(f"{path}: the dump cannot be read ({e})") from e
+        raise SqlDataError(f"{path}: the dump cannot be read ({e})") from e
 
 
 def _encoding(path: Path) -> str:
@@ -77,7 +79,7 @@ def _encoding(path: Path) -> str:
 
 
 def dump_digest(path: Path) -> str:
-    """Return a digest of a dump and of the files that it includes. Raises DataError for a file
+    """Return a digest of a dump and of the files that it includes. Raises SqlDataError for a file
     that cannot be read."""
     digest = hashlib.sha256()
     for file in _with_included(path, path.parent, 0):
@@ -85,7 +87,7 @@ def dump_digest(path: Path) -> str:
             with file.open("rb") as content:
                 own = hashlib.file_digest(content, "sha256")
         except OSError as e:
-            raise DataError(f"{file}: the dump cannot be read ({e.strerror})") from e
+            raise SqlDataError(f"{file}: the dump cannot be read ({e.strerror})") from e
         if file == path:
             digest = own
         else:
@@ -191,16 +193,16 @@ class _Reader:
         self._text, self._start = kept + more, 0
         return True
 
-    def _unclosed(self, what: str, start: int) -> DataError:
+    def _unclosed(self, what: str, start: int) -> SqlDataError:
         line = self._line + self._text.count("\n", self._start, start)
-        return DataError(
+        return SqlDataError(
             f"{self._path}, line {line}: the file ends within {what} that begins here: is it "
             "complete?"
         )
 
     def _read_special(self) -> None:
-        """Read a comment, or what only begins like one. Raises DataError if a quotation or comment
-        is not closed."""
+        """Read a comment, or what only begins like one. Raises SqlDataError if a quotation or
+        comment is not closed."""
         text, at = self._text, self._at
         if text[at] in "'\"`":
             if not self._read_more():
@@ -253,12 +255,12 @@ class _Reader:
             return
         path = self._folder / _file_name(argument)
         if not path.resolve().is_relative_to(self._folder.resolve()):
-            raise DataError(
+            raise SqlDataError(
                 f"{self._path}, line {line}: a dump can include only files of its own directory, "
                 f"not {_file_name(argument)}: copy the file into {self._folder}"
             )
         if not path.is_file():
-            raise DataError(
+            raise SqlDataError(
                 f"{self._path}, line {line}: there is no file {path}, which the dump includes"
             )
         yield from _read_file(path, self._folder, self._depth + 1)

@@ -7,8 +7,6 @@ from collections.abc import Mapping
 from importlib.metadata import version as version_of
 from typing import Any
 
-from intercode.core.errors import DataError, UsageError
-from intercode.core.types import DatabaseSpec
 from intercode.sql.base import SqlDeterminism, SqlLimits
 from intercode.sql.embedded.execute.connection import ConnectionPool
 from intercode.sql.embedded.execute.session import EmbeddedSession
@@ -16,6 +14,8 @@ from intercode.sql.embedded.execute.shared_caches import shared_caches
 from intercode.sql.embedded.execute.state import EmbeddedState, SavedState
 from intercode.sql.embedded.functions.registry import OWN_MODULES
 from intercode.sql.embedded.load.build import BUILDER_VERSION, build_databases
+from intercode.sql.errors import SqlDataError, SqlUsageError
+from intercode.sql.types import DatabaseSpec
 from intercode.sql.worker.session import GuardedEngine
 
 DIALECT_NAME = "MySQL 8.0"
@@ -53,10 +53,10 @@ class EmbeddedEngine:
         limits: SqlLimits = SqlLimits(),  # noqa: B008
         saved: SavedState | None = None,
     ) -> EmbeddedSession:
-        """Open a session on pristine data, or with a saved state. Raises DataError and UsageError
-        as ``SqlEngine.open`` does."""
+        """Open a session on pristine data, or with a saved state. Raises SqlDataError and
+        SqlUsageError as ``SqlEngine.open`` does."""
         if database.kind != "mysql-dump":
-            raise UsageError(
+            raise SqlUsageError(
                 f"the engine 'embedded' reads MySQL dumps, not {database.kind!r}: "
                 "use engine='sqlite' for SQLite files"
             )
@@ -66,7 +66,7 @@ class EmbeddedEngine:
         )
         if name not in databases.catalog.databases:
             known = ", ".join(sorted(databases.catalog.databases)[:20])
-            raise DataError(f"{database.path}: no database {database.name!r} in it, but {known}")
+            raise SqlDataError(f"{database.path}: no database {database.name!r} in it, but {known}")
         start = EmbeddedState(self._caches.single_database_catalog(databases, name), name)
         return EmbeddedSession(
             self._pool, self._caches, databases, start, limits, saved, self.determinism

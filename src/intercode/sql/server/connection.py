@@ -13,8 +13,8 @@ from functools import partial
 from typing import Any
 from urllib.parse import parse_qsl, unquote, urlsplit
 
-from intercode.core.errors import DatabaseLostError, SandboxUnavailableError, UsageError
 from intercode.sql.base import SqlLimits
+from intercode.sql.errors import EngineUnavailableError, ServerLostError, SqlUsageError
 
 LOST_CONNECTION_ERRORS = (1053, 1927, 2002, 2003, 2006, 2013, 2055, 3024)
 _CONNECT_SECONDS = 10
@@ -39,14 +39,14 @@ class Address:
     def parse(cls, dsn: str) -> Address:
         """Parse ``mysql://user:password@host:port`` or ``mysql://user@/?unix_socket=/path``.
 
-        Raises UsageError for any other text.
+        Raises SqlUsageError for any other text.
         """
         parts = urlsplit(dsn)
         options = dict(parse_qsl(parts.query))
         path = options.pop("unix_socket", "")
         if parts.scheme not in ("mysql", "mariadb") or options or not (path or parts.hostname):
             form = "mysql://user:password@host:port or mysql://user@/?unix_socket=/path"
-            raise UsageError(f"{dsn!r} is not the address of a MySQL server: write {form}")
+            raise SqlUsageError(f"{dsn!r} is not the address of a MySQL server: write {form}")
         user, password = unquote(parts.username or "root"), unquote(parts.password or "")
         return cls(path, parts.hostname or "", parts.port or 3306, user, password)
 
@@ -69,11 +69,11 @@ class StatementTimeoutError(Exception):
 
 
 def load_connector() -> Any:
-    """Import the client library. Raises SandboxUnavailableError if it is not installed."""
+    """Import the client library. Raises EngineUnavailableError if it is not installed."""
     try:
         import mysql.connector as library
     except ImportError as e:
-        raise SandboxUnavailableError(
+        raise EngineUnavailableError(
             "the engine mysql needs MySQL Connector/Python: pip install 'intercode-gym[mysql]'"
         ) from e
     return library
@@ -110,7 +110,7 @@ class ServerConnection:
             if seconds:
                 self.query(self._limit_statement(seconds))
         except self._error as e:
-            raise DatabaseLostError(f"no connection to the database server: {e}") from e
+            raise ServerLostError(f"no connection to the database server: {e}") from e
 
     @property
     def version(self) -> str:
@@ -148,7 +148,7 @@ class ServerConnection:
         there are more.
 
         ``limits`` bound what is fetched; ``kill`` then stops the statement. Raises
-        ServerStatementError, StatementTimeoutError or DatabaseLostError.
+        ServerStatementError, StatementTimeoutError or ServerLostError.
         """
         try:
             if limits is None:
@@ -215,7 +215,7 @@ class ServerConnection:
         if number in (1969, 3024):
             return StatementTimeoutError(link_lost=False)
         if number in LOST_CONNECTION_ERRORS or number < 0:
-            return DatabaseLostError(f"the connection to the database server was lost: {error}")
+            return ServerLostError(f"the connection to the database server was lost: {error}")
         return ServerStatementError(number, message)
 
     def close(self) -> None:

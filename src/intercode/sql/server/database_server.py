@@ -16,7 +16,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 
-from intercode.core.errors import DatabaseLostError, SandboxKilledError
+from intercode.sql.errors import ServerKilledError, ServerLostError
 from intercode.sql.server import database_copy, dump_loading
 from intercode.sql.server.connection import (
     Address,
@@ -113,8 +113,8 @@ class DatabaseServer:
         with self._kill_lock:
             try:
                 self._kill_connection.query(code)
-            except DatabaseLostError:
-                with suppress(DatabaseLostError, ServerStatementError):  # the connection ended
+            except ServerLostError:
+                with suppress(ServerLostError, ServerStatementError):  # the connection ended
                     self._kill_connection = self._open_marker()
                     self._kill_connection.query(code)
             except (ServerStatementError, StatementTimeoutError):
@@ -126,12 +126,12 @@ class DatabaseServer:
         connection.query(f"SELECT GET_LOCK('{self.token}', 0)")
         return connection
 
-    def has_ended(self, error: DatabaseLostError) -> bool:
+    def has_ended(self, error: ServerLostError) -> bool:
         """Return whether the server has ended and not only a connection to it, as ``error`` then
         says."""
         try:
             ServerConnection(self.address).close()
-        except DatabaseLostError:
+        except ServerLostError:
             error.machine_failed = True
             with self.lock:
                 if not self.lost:
@@ -143,7 +143,7 @@ class DatabaseServer:
         """Count work on what an agent has sent or made. ``own`` are the connections that the
         episode alone has had.
 
-        Raises SandboxKilledError if a private server has crashed in a statement on one of these or
+        Raises ServerKilledError if a private server has crashed in a statement on one of these or
         of the ones used here, or ends meanwhile without saying where and has no other such work:
         the agent is then the reason.
         """
@@ -153,14 +153,14 @@ class DatabaseServer:
             self._running_works += 1
         try:
             yield
-        except DatabaseLostError as e:
+        except ServerLostError as e:
             if not self.has_ended(e):
                 raise
             crashed = self.crashed_connection()
             if crashed in used:
-                raise SandboxKilledError(_CRASHED_MESSAGE) from e
+                raise ServerKilledError(_CRASHED_MESSAGE) from e
             if not crashed and was_alive and self._running_at_end == 1:
-                raise SandboxKilledError(_ENDED_MESSAGE) from e
+                raise ServerKilledError(_ENDED_MESSAGE) from e
             raise
         finally:
             self._work.connections = set()
@@ -184,7 +184,7 @@ class DatabaseServer:
         self.note_use(connection)
         try:
             yield connection
-        except DatabaseLostError as e:
+        except ServerLostError as e:
             connection.close()
             self.has_ended(e)
             raise
@@ -319,7 +319,7 @@ class DatabaseServer:
         """Close the connections. ``remove`` also deletes what the process created on the server."""
         self.watchdog.stop()
         if remove:
-            with suppress(DatabaseLostError, ServerStatementError), self.admin() as admin:
+            with suppress(ServerLostError, ServerStatementError), self.admin() as admin:
                 names = [str(n) for (n,) in admin.query("SHOW DATABASES")[0] or ()]
                 users = [(str(u), str(h)) for u, h in admin.query(_ACCOUNTS)[0] or ()]
                 self._remove(admin, self.token, names, users)

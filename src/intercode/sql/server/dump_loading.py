@@ -28,8 +28,8 @@ _INNODB_TABLES = (
 
 
 def load_dump(address: Address, dump: Path) -> None:
-    """Run the statements of a dump. Raises DataError with the file, the line and the statement that
-    fails."""
+    """Run the statements of a dump. Raises SqlDataError with the file, the line and the statement
+    that fails."""
     _load(address, dump, ())
 
 
@@ -65,7 +65,7 @@ def _load(address: Address, dump: Path, names: Sequence[DatabaseNames]) -> None:
 def _run(
     connection: ServerConnection, statement: DumpStatement, names: Sequence[DatabaseNames]
 ) -> None:
-    """Run a statement of a dump. Raises DataError if it fails."""
+    """Run a statement of a dump. Raises SqlDataError if it fails."""
     words = [token.upper for token in islice(tokenize(statement.code), 2)]
     if words[:1] == ["LOAD"]:
         raise statement.error(

@@ -9,15 +9,15 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from intercode.core.errors import DataError, UsageError
-from intercode.core.types import DatabaseSpec
-from intercode.sandbox.host.services import ForkSafeLock
 from intercode.sql.base import SqlLimits
+from intercode.sql.errors import SqlDataError, SqlUsageError
+from intercode.sql.host import ForkSafeLock
 from intercode.sql.server import dump_loading, private_server
 from intercode.sql.server.connection import Address, ServerConnection, load_connector
 from intercode.sql.server.database_server import DatabaseServer
 from intercode.sql.server.pristine import PristineDatabase
 from intercode.sql.server.session import MysqlSession
+from intercode.sql.types import DatabaseSpec
 
 _SYSTEM_DATABASES = {"information_schema", "mysql", "performance_schema", "sys"}
 
@@ -117,7 +117,7 @@ class MysqlEngine:
 
     def open(self, database: DatabaseSpec, limits: SqlLimits | None = None) -> MysqlSession:
         if database.kind != "mysql-dump":
-            raise UsageError(
+            raise SqlUsageError(
                 f"the engine mysql reads dumps in MySQL's dialect, not {database.kind}: "
                 "take engine='sqlite' or 'embedded' for this dataset"
             )
@@ -125,14 +125,14 @@ class MysqlEngine:
         pristine = running.pristine.get(database.name.lower())
         if pristine is None:
             known = ", ".join(sorted(running.pristine))
-            raise DataError(f"{database.path} has no database {database.name!r}; it has {known}")
+            raise SqlDataError(f"{database.path} has no database {database.name!r}; it has {known}")
         return MysqlSession(pristine, limits or SqlLimits())
 
     def _server(self, dump: Path) -> _SharedServer:
         try:
             about = dump.stat()
         except OSError as e:
-            raise DataError(f"{dump} cannot be read as a dump: {e}") from e
+            raise SqlDataError(f"{dump} cannot be read as a dump: {e}") from e
         key = (str(dump), about.st_size, about.st_mtime_ns, self._dsn or "")
         found = self._servers.get(key)
         if found is not None and found.usable:

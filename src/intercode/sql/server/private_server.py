@@ -24,10 +24,9 @@ from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from intercode.core.errors import DatabaseLostError, SandboxUnavailableError
-from intercode.sandbox.host.files import lock_file
-from intercode.sandbox.host.paths import cache_root
 from intercode.sql.dump.reader import dump_digest
+from intercode.sql.errors import EngineUnavailableError, ServerLostError
+from intercode.sql.host import cache_root, lock_file
 from intercode.sql.server import owner
 from intercode.sql.server.connection import Address
 from intercode.sql.server.dump_loading import load_dump
@@ -125,10 +124,10 @@ class Lease:
 
 @functools.cache
 def server_program() -> Path:
-    """Return the database server of this machine. Raises SandboxUnavailableError if there is
+    """Return the database server of this machine. Raises EngineUnavailableError if there is
     none, or if this is not Linux."""
     if sys.platform != "linux":
-        raise SandboxUnavailableError(
+        raise EngineUnavailableError(
             "a private MySQL server needs Linux: give dsn='mysql://user:password@host', or leave "
             "out engine='mysql' to take the embedded engine"
         )
@@ -136,7 +135,7 @@ def server_program() -> Path:
     for name in ("mariadbd", "mysqld"):
         if found := shutil.which(name, path=path):
             return Path(found)
-    raise SandboxUnavailableError(
+    raise EngineUnavailableError(
         "there is no mariadbd or mysqld on this machine: install one (Debian: apt-get install "
         "mariadb-server; it need not run), give dsn='mysql://user:password@host', or leave out "
         "engine='mysql' to take the embedded engine"
@@ -153,7 +152,7 @@ def server_version() -> str:
 def lease_server(dump: Path) -> Lease:
     """Return a server with this dump's databases. It is started if it does not run yet.
 
-    Raises SandboxUnavailableError if none can be started, and DataError for a broken dump.
+    Raises EngineUnavailableError if none can be started, and SqlDataError for a broken dump.
     """
     content = dump_digest(dump)
     key = hashlib.sha256(f"{_CACHE_FORMAT} {server_version()} {content}".encode()).hexdigest()[:16]
@@ -179,7 +178,7 @@ def runtime_directory() -> Path:
         base = Path(chosen)
         base.mkdir(mode=mode, exist_ok=True)
         if not _is_own_directory(base):
-            raise SandboxUnavailableError(f"{base} belongs to another user: set {RUNTIME_VARIABLE}")
+            raise EngineUnavailableError(f"{base} belongs to another user: set {RUNTIME_VARIABLE}")
         return base
     memory = Path("/dev/shm")
     usable = memory.is_dir() and os.access(memory, os.W_OK)
@@ -230,10 +229,10 @@ def _start_server(key: str, source: Path) -> Lease:
         home = Path(tempfile.mkdtemp(prefix=f"run-{key}-", dir=base))
         answer = _start_owner(key, source, home)
     if "error" in answer:
-        raise SandboxUnavailableError(f"{server_program()}: {answer['error']}")
+        raise EngineUnavailableError(f"{server_program()}: {answer['error']}")
     if joined := _connect(home):
         return joined
-    raise DatabaseLostError("the database server ended right after its start")
+    raise ServerLostError("the database server ended right after its start")
 
 
 def _start_owner(key: str, source: Path, home: Path) -> dict[str, object]:
@@ -274,7 +273,7 @@ def _loaded_directory(home: Path, key: str, dump: Path) -> Path:
         load_dump(started.address, dump)
         started.control.sendall(f"save {loaded}\n".encode())
         if started.control.recv(64) != b"saved\n":
-            raise DatabaseLostError(f"the loaded data of {dump} could not be stored in {home}")
+            raise ServerLostError(f"the loaded data of {dump} could not be stored in {home}")
     finally:
         started.control.close()
     return loaded
@@ -322,4 +321,4 @@ def _initialize_directory(into: Path) -> None:
     done = subprocess.run(command, capture_output=True, text=True, cwd="/")
     if done.returncode:
         answer = (done.stdout + done.stderr)[-2000:]
-        raise SandboxUnavailableError(f"{command[0]} could not create a data directory: {answer}")
+        raise EngineUnavailableError(f"{command[0]} could not create a data directory: {answer}")

@@ -11,10 +11,9 @@ from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import partial
 
-from intercode.core.errors import DatabaseLostError
-from intercode.core.types import ExecResult
 from intercode.sql.base import SqlLimits, error_result, success_result, timeout_result
 from intercode.sql.deadline import abort_error
+from intercode.sql.errors import ServerLostError
 from intercode.sql.server import session_settings
 from intercode.sql.server.connection import (
     Rows,
@@ -28,6 +27,7 @@ from intercode.sql.server.pristine import ChangeTracker, PristineDatabase
 from intercode.sql.server.session_settings import Settings
 from intercode.sql.server.statement_analysis import StatementAnalysis, analyze_statement
 from intercode.sql.server.statement_rewrites import add_order_by_null, use_memory_tables
+from intercode.sql.types import ExecResult
 
 _CONNECTION_LOST_NOTE = (
     "[the connection was ended: settings, variables and temporary tables are lost]\n"
@@ -96,7 +96,7 @@ class MysqlSession:
         with self._server.agents_work(self._own_connections):
             try:
                 result = self._execute(code, analysis, timeout)
-            except DatabaseLostError as e:
+            except ServerLostError as e:
                 if self._aborted or self._server.has_ended(e):
                     raise
                 return self._lost_result()
@@ -332,7 +332,7 @@ class MysqlSession:
             return session_settings.changed_settings(
                 self._private.connection, self._pristine.settings(), self._changed_settings
             )
-        except DatabaseLostError as e:
+        except ServerLostError as e:
             if self._server.has_ended(e):
                 raise
             self._drop_connection(self._private)
@@ -376,7 +376,7 @@ class MysqlSession:
             if private is not None:
                 if private.connection is not None:
                     private.connection.close()
-                with suppress(DatabaseLostError):  # it is gone with its server
+                with suppress(ServerLostError):  # it is gone with its server
                     self._server.return_account(private.account)
         finally:
             self._server.release()
@@ -453,7 +453,7 @@ class ServerSnapshot:
         server = self._pristine.server
         try:
             if self.name:
-                with suppress(DatabaseLostError):  # it is gone with its server
+                with suppress(ServerLostError):  # it is gone with its server
                     server.drop(self.name)
         finally:
             server.release()

@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from decimal import Decimal
 from typing import Any
 
-from intercode.core.errors import DatabaseLostError
+from intercode.sql.errors import ServerLostError
 from intercode.sql.server.connection import (
     ServerConnection,
     ServerStatementError,
@@ -75,7 +75,7 @@ def apply_settings(connection: ServerConnection, settings: Settings) -> None:
         except ServerStatementError:
             continue
         except StatementTimeoutError as e:
-            raise DatabaseLostError(f"SET {left} did not end") from e
+            raise ServerLostError(f"SET {left} did not end") from e
 
 
 def _literal(value: str) -> str:

@@ -21,9 +21,10 @@ import weakref
 from contextlib import suppress
 from typing import Any, BinaryIO, NamedTuple, cast
 
-from intercode.core.errors import SandboxUnavailableError
-from intercode.sandbox.host.services import PASSES_DESCRIPTORS, run_after_fork, start_service
 from intercode.sql.base import SqlDeterminism
+from intercode.sql.errors import EngineUnavailableError
+from intercode.sql.host import run_after_fork
+from intercode.sql.worker.service_start import PASSES_DESCRIPTORS, start_service
 
 START_SECONDS = 60.0
 """Limit for the start of a worker."""
@@ -214,7 +215,7 @@ class WorkerPool:
                 try:
                     return self._launch()
                 except (OSError, WorkerLostError) as e:
-                    raise SandboxUnavailableError(
+                    raise EngineUnavailableError(
                         f"no process for SQL statements can be started ({e})"
                     ) from e
 

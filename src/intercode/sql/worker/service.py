@@ -1,4 +1,4 @@
-"""What the launcher and the workers execute; see ``sandbox.host.services.start_service``."""
+"""What the launcher and the workers execute; see ``service_start.py``."""
 
 from __future__ import annotations
 
@@ -15,9 +15,9 @@ from collections.abc import Callable
 from contextlib import suppress
 from typing import Any
 
-from intercode.sandbox.host.services import service_channel
 from intercode.sql.base import SqlDeterminism
 from intercode.sql.worker.process import EngineSource, Saved, receive, send
+from intercode.sql.worker.service_start import service_channel
 
 OPENERS = ("intercode.sql.embedded.engine:EmbeddedEngine", "intercode.sql.sqlite:SqliteEngine")
 """The engines whose statements workers run."""

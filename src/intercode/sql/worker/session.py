@@ -14,10 +14,10 @@ from contextlib import suppress
 from dataclasses import replace
 from typing import Any, Protocol
 
-from intercode.core.errors import EnvironmentStateError
-from intercode.core.types import DatabaseSpec, ExecResult
 from intercode.sql.base import SqlDeterminism, SqlLimits, error_result, timeout_result
 from intercode.sql.deadline import abort_error
+from intercode.sql.errors import SessionStateError
+from intercode.sql.types import DatabaseSpec, ExecResult
 from intercode.sql.worker.bounded import UnboundedStatementError
 from intercode.sql.worker.process import (
     START_SECONDS,
@@ -160,7 +160,7 @@ class GuardedSession:
     def _ask(self, seconds: float, *request: Any) -> tuple[Any, ...]:
         """Ask the session's worker. Raises WorkerLostError; the next call gets another worker."""
         if self._closed:
-            raise EnvironmentStateError("the SQL session is closed: open another one")
+            raise SessionStateError("the SQL session is closed: open another one")
         try:
             worker = self._opened_worker()
             return worker.ask(request, seconds)

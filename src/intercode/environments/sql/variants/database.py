@@ -15,6 +15,7 @@ from typing import Any
 
 from intercode.core.errors import DataError
 from intercode.core.types import DatabaseSpec
+from intercode.environments.sql.engine import translated_errors
 from intercode.sandbox.host.paths import cache_root
 from intercode.sql.dump.literals import parse_insert
 from intercode.sql.dump.reader import read_statements
@@ -78,7 +79,8 @@ def read_database(spec: DatabaseSpec) -> Database:
         modified = spec.path.stat().st_mtime_ns
     except OSError as e:
         raise DataError(f"{spec.path}: the database cannot be read ({e.strerror})") from e
-    return _read(spec, modified)
+    with translated_errors():
+        return _read(spec, modified)
 
 
 @lru_cache(maxsize=32)

@@ -407,7 +407,7 @@ def compile_cast(ex: Expression, node: exp.Cast) -> Expression:
             kind = replace(converted.type, collation="uca", charset="", plain=0, strong=False)
             converted = Expression(converted.sql, kind)
         if sizes:
-            cut = cut_text(converted.sql, sizes[0], ex.literal is not None)
+            cut = cut_text(converted.sql, sizes[0])
             converted = Expression(cut, replace(converted.type, precision=sizes[0]))
         return converted
     if name in ("BINARY", "VARBINARY"):
@@ -415,8 +415,7 @@ def compile_cast(ex: Expression, node: exp.Cast) -> Expression:
         if sizes:
             sql = f"mysql_cut_bytes({converted.sql}, {sizes[0]}, {int(name == 'BINARY')})"
             converted = Expression(sql, replace(converted.type, precision=sizes[0]))
-        kind = replace(converted.type, strong=True, fixed=False)
-        return replace(converted, type=kind, literal=None)
+        return replace(converted, type=replace(converted.type, strong=True, fixed=False))
     return _cast_to_temporal(ex, name, sizes)
 
 

@@ -38,10 +38,9 @@ def whole_moment(sql: str, kind: str) -> str:
     return f"mysql_whole_moment({sql}, '{kind}')" if checks_conversions() else sql
 
 
-def cut_text(sql: str, size: int, constant: bool) -> str:
-    """Return the SQL of the first characters of a text. Of a constant, they are all there is to
-    it."""
-    cut = "whole_characters" if checks_conversions() and not constant else "substring"
+def cut_text(sql: str, size: int) -> str:
+    """Return the SQL of the first characters of a text."""
+    cut = "whole_characters" if checks_conversions() else "substring"
     return f"mysql_{cut}({sql}, 1, {size})"
 
 

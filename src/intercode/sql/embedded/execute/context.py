@@ -7,7 +7,6 @@ import time
 from functools import lru_cache
 from typing import Any
 
-from intercode.core.errors import EnvironmentStateError
 from intercode.sql.base import SqlDeterminism, SqlLimits
 from intercode.sql.deadline import Deadline
 from intercode.sql.embedded.catalog.built import BuiltDatabases
@@ -20,6 +19,7 @@ from intercode.sql.embedded.execute.state import (
     EmbeddedState,
     SavedState,
 )
+from intercode.sql.errors import SessionStateError
 
 _INITIAL_SESSION_VALUES: dict[str, Any] = {
     "VERSION": MYSQL_VERSION, "USER": "admin@localhost", "SESSION_USER": "admin@localhost",
@@ -69,7 +69,7 @@ class SessionContext:
 
     def _require_open(self) -> None:
         if not self._is_open:
-            raise EnvironmentStateError("the SQL session is closed: open another one")
+            raise SessionStateError("the SQL session is closed: open another one")
 
     @property
     def database(self) -> str:

@@ -13,8 +13,6 @@ from typing import Any
 
 from sqlglot import exp
 
-from intercode.core.errors import InterCodeError
-from intercode.core.types import ExecResult
 from intercode.sql.base import (
     SqlDeterminism,
     SqlLimits,
@@ -43,6 +41,8 @@ from intercode.sql.embedded.execute.context import SessionContext
 from intercode.sql.embedded.execute.shared_caches import SharedCaches
 from intercode.sql.embedded.execute.state import EmbeddedState, SavedState
 from intercode.sql.embedded.execute.translation_store import Key
+from intercode.sql.errors import SqlError
+from intercode.sql.types import ExecResult
 from intercode.sql.worker.bounded import (
     BEFORE_BRACKETS,
     UnboundedStatementError,
@@ -114,7 +114,7 @@ class EmbeddedSession(SessionContext):
             return error_result(unsupported("a result that needs so much memory").message)
         except RecursionError:
             return error_result(unsupported("expressions that are nested so deeply").message)
-        except (InterCodeError, UnboundedStatementError):
+        except (SqlError, UnboundedStatementError):
             raise
         except Exception as e:  # a fault of this engine ends its statement, not the episode
             return error_result(self._own_error(unexpected_error(e), code).message)

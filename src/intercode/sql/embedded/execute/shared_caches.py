@@ -11,10 +11,6 @@ from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
-from intercode.core.errors import DataError
-from intercode.core.types import ExecResult
-from intercode.sandbox.host.paths import cache_root
-from intercode.sandbox.host.services import run_after_fork
 from intercode.sql.base import SqlLimits
 from intercode.sql.embedded.catalog.built import BuiltDatabases
 from intercode.sql.embedded.catalog.catalog import Catalog
@@ -23,6 +19,9 @@ from intercode.sql.embedded.execute.translation_store import (
     TranslationCache,
     open_store,
 )
+from intercode.sql.errors import SqlDataError
+from intercode.sql.host import cache_root, run_after_fork
+from intercode.sql.types import ExecResult
 
 MAX_DATABASES = 512
 """Limit of the dumps whose descriptions are kept. Every task of a family may have its own."""
@@ -40,11 +39,11 @@ class SharedCaches:
 
     def databases_of(self, path: Path, build: Callable[[Path], BuiltDatabases]) -> BuiltDatabases:
         """Return the databases of a dump, which ``build`` builds unless they are known. Raises
-        DataError if it is unreadable or no dump."""
+        SqlDataError if it is unreadable or no dump."""
         try:
             status = os.stat(path)
         except OSError as e:
-            raise DataError(f"{path}: the dump cannot be read ({e.strerror})") from e
+            raise SqlDataError(f"{path}: the dump cannot be read ({e.strerror})") from e
         key = (path, status.st_mtime_ns, status.st_size)
         found = self._databases.get(key)
         if found is None:

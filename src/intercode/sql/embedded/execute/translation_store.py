@@ -27,11 +27,11 @@ from typing import Any, Protocol
 import sqlglot.parser
 
 import intercode.sql
-from intercode.sandbox.host.paths import cache_root
 from intercode.sql.dialect.errors import StatementError
 from intercode.sql.embedded.catalog.types import Type, type_from_json
 from intercode.sql.embedded.catalog.values import result_converter
 from intercode.sql.embedded.compile.translation import Translation
+from intercode.sql.host import cache_root
 
 DIRECTORY_VARIABLE = "INTERCODE_SQL_TRANSLATIONS"
 """Environment variable: the directory of these files. If it is empty, nothing is stored."""

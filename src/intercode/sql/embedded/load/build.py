@@ -15,20 +15,20 @@ from collections.abc import Iterator
 from contextlib import closing, contextmanager
 from pathlib import Path
 
-from intercode.core.errors import DataError
-from intercode.sandbox.host.paths import cache_root
 from intercode.sql.dump.reader import dump_digest
 from intercode.sql.embedded.catalog.built import BuiltDatabases
 from intercode.sql.embedded.catalog.catalog import from_json, to_json
 from intercode.sql.embedded.load.loader import DumpLoader
+from intercode.sql.errors import SqlDataError
+from intercode.sql.host import cache_root
 
 BUILDER_VERSION = "8"
 """Version of the databases built from a dump. Raise it when they change."""
 
 
 def build_databases(dump: Path) -> BuiltDatabases:
-    """Return the databases of a dump. They are built if they are not cached. Raises DataError for a
-    file that is not a valid dump."""
+    """Return the databases of a dump. They are built if they are not cached. Raises SqlDataError
+    for a file that is not a valid dump."""
     digest = dump_digest(dump)[:32]
     folder = cache_root() / "sql" / f"{digest}-{BUILDER_VERSION}"
     if not (folder / "catalog.json").exists():
@@ -58,6 +58,6 @@ def _build(dump: Path, folder: Path, digest: str) -> None:
         shutil.rmtree(folder, ignore_errors=True)
         scratch.rename(folder)
     except sqlite3.Error as e:
-        raise DataError(f"{dump}: SQLite cannot hold it ({e})") from e
+        raise SqlDataError(f"{dump}: SQLite cannot hold it ({e})") from e
     finally:
         shutil.rmtree(scratch, ignore_errors=True)

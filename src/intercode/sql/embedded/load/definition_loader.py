@@ -7,7 +7,6 @@ import re
 from dataclasses import replace
 from pathlib import Path
 
-from intercode.core.errors import DataError
 from intercode.sql.dialect.errors import StatementError, mysql_error
 from intercode.sql.dialect.keywords import word_set
 from intercode.sql.dialect.token_reader import TokenReader
@@ -29,6 +28,7 @@ from intercode.sql.embedded.execute.alter_table import migrate_rows
 from intercode.sql.embedded.load.raw_tables import LoadingSession, RawTables
 from intercode.sql.embedded.load.stored_rows import RowConverter, load_default
 from intercode.sql.embedded.load.triggers import read_create_trigger
+from intercode.sql.errors import SqlDataError
 
 _LOG = logging.getLogger(__name__)
 ERROR_HINT = "correct the statement, or take engine='mysql'"
@@ -74,7 +74,7 @@ class DefinitionLoader:
     def _database(self, name: str) -> str:
         database = (name or self._session.database).lower()
         if database not in self._session.state.catalog.databases:
-            raise DataError(
+            raise SqlDataError(
                 f"there is no database {database!r}: CREATE DATABASE must come before it"
                 if database
                 else "no database is in use: begin the dump with CREATE DATABASE name; USE name;"
@@ -85,7 +85,7 @@ class DefinitionLoader:
         database = self._database(names[0])
         table = self._session.state.catalog.table(database, names[1])
         if table is None or table.query is not None:
-            raise DataError(f"there is no table {names[1]}: CREATE TABLE must come before it")
+            raise SqlDataError(f"there is no table {names[1]}: CREATE TABLE must come before it")
         return database, table
 
     def define(self, word: str, code: str) -> None:
@@ -105,7 +105,7 @@ class DefinitionLoader:
             if word == "CREATE":
                 self._skip(kind.lower(), code[program.end() :] if program is not None else code)
         elif kind not in _OTHER_OBJECTS:
-            raise DataError(f"the embedded engine knows no {word} {kind}: {ERROR_HINT}")
+            raise SqlDataError(f"the embedded engine knows no {word} {kind}: {ERROR_HINT}")
 
     def _skip(self, what: str, rest: str) -> None:
         reader = TokenReader(rest, reserved=False)

@@ -12,7 +12,6 @@ from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
-from intercode.core.errors import DataError
 from intercode.sql.dialect.errors import StatementError
 from intercode.sql.dialect.keywords import word_set
 from intercode.sql.dialect.parser import parse
@@ -27,6 +26,7 @@ from intercode.sql.embedded.execute.constraints import apply_constraints
 from intercode.sql.embedded.load.definition_loader import ERROR_HINT, DefinitionLoader
 from intercode.sql.embedded.load.stored_rows import DEFAULT, RowConverter, codec_of, load_default
 from intercode.sql.embedded.load.triggers import RowTriggers
+from intercode.sql.errors import SqlDataError
 
 _LOG = logging.getLogger(__name__)
 _IGNORED = word_set("""
@@ -48,7 +48,7 @@ class DumpLoader(DefinitionLoader):
     def load(self, dump: Path, digest: str) -> Catalog:
         """Execute the statements of a dump and return the catalog.
 
-        Raises DataError with the file, the line and the statement that cannot be executed.
+        Raises SqlDataError with the file, the line and the statement that cannot be executed.
         """
         with closing(self._session):
             for statement in read_statements(dump):
@@ -56,8 +56,8 @@ class DumpLoader(DefinitionLoader):
                     self._execute_or_raise(statement)
             try:
                 catalog = self._finish(digest)
-            except (StatementError, DataError) as e:
-                raise DataError(f"{dump}: {e}") from e
+            except (StatementError, SqlDataError) as e:
+                raise SqlDataError(f"{dump}: {e}") from e
         for what, names in self._skipped.items():
             _LOG.warning("%s: not loaded: %s %s", dump, what, ", ".join(names))
         return catalog
@@ -67,7 +67,7 @@ class DumpLoader(DefinitionLoader):
             self._execute(statement.code)
         except StatementError as e:
             raise statement.error(f"{e}: {ERROR_HINT}" if e.number else e) from e
-        except DataError as e:
+        except SqlDataError as e:
             raise statement.error(e) from e
         except sqlite3.Error as e:
             raise statement.error(translate_sqlite_error(e)) from e
@@ -89,14 +89,18 @@ class DumpLoader(DefinitionLoader):
         elif word in ("UPDATE", "DELETE", "WITH"):
             self.run_statement(code)
         elif word == "LOAD":
-            raise DataError(
+            raise SqlDataError(
                 "LOAD DATA reads another file, which dumps cannot do here: write the rows as "
                 "INSERT statements, as mysqldump does"
             )
         elif word == "SELECT" and _ASSIGNING_QUERY.search(code):
-            raise DataError("a SELECT that assigns variables is not executed: use SET @name = ...")
+            raise SqlDataError(
+                "a SELECT that assigns variables is not executed: use SET @name = ..."
+            )
         elif word not in _IGNORED:
-            raise DataError(f"the embedded engine knows no such statement in a dump: {ERROR_HINT}")
+            raise SqlDataError(
+                f"the embedded engine knows no such statement in a dump: {ERROR_HINT}"
+            )
 
     # ------------------------------------------------------------ settings
     def _set(self, code: str) -> None:
@@ -132,7 +136,7 @@ class DumpLoader(DefinitionLoader):
             self._write(database, table, rows, word)
             return
         if word != "INSERT":
-            raise DataError(f"{word} into a table with triggers: move them behind the rows")
+            raise SqlDataError(f"{word} into a table with triggers: move them behind the rows")
         self._write_with_triggers(database, table, rows, triggers)
 
     def _converter(self, table: Table, columns: list[Column]) -> RowConverter:
@@ -230,5 +234,5 @@ def _insert_word(insert: DumpInsert) -> str:
 def _require_column(table: Table, name: str) -> Column:
     column = table.column(name)
     if column is None:
-        raise DataError(f"a value for the column {name}, which {table.name} has not")
+        raise SqlDataError(f"a value for the column {name}, which {table.name} has not")
     return column

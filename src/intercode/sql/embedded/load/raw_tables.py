@@ -14,7 +14,6 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import quote
 
-from intercode.core.errors import DataError
 from intercode.sql.base import SqlDeterminism, SqlLimits
 from intercode.sql.deadline import Deadline
 from intercode.sql.dialect.errors import mysql_error, unsupported
@@ -25,6 +24,7 @@ from intercode.sql.embedded.catalog.table_layout import store_in_key_order
 from intercode.sql.embedded.execute.connection import ConnectionPool, EmbeddedConnection
 from intercode.sql.embedded.execute.context import SessionContext
 from intercode.sql.embedded.execute.state import DEFAULT_SETTINGS, EmbeddedState
+from intercode.sql.errors import SqlDataError
 
 _SECONDS = 946_684_800
 _STORAGE = 1 << 40
@@ -88,7 +88,7 @@ class LoadingSession(SessionContext):
         found = self.connections.get(database)
         if found is None:
             if not re.fullmatch(r"[\w$ -]*", database):
-                raise DataError(f"a database cannot be named {database!r} here")
+                raise SqlDataError(f"a database cannot be named {database!r} here")
             found = self.connections[database] = LoadingConnection(self.databases, database)
         return found
 
@@ -232,7 +232,7 @@ class RawTables:
         self._raw.add((database, name))
 
     def finish_table(self, database: str, name: str) -> None:
-        """Store a raw table in its final layout. Raises DataError for rows with equal keys."""
+        """Store a raw table in its final layout. Raises SqlDataError for rows with equal keys."""
         if not self.is_raw(database, name):
             return
         table = self._session.state.catalog.databases[database][name]
@@ -241,7 +241,7 @@ class RawTables:
         try:
             table = store_in_key_order(connection, table, schema)
         except sqlite3.IntegrityError as e:
-            raise DataError(_duplicate_message(table, str(e))) from e
+            raise SqlDataError(_duplicate_message(table, str(e))) from e
         self._raw.remove((database, name))
         self._final.add((database, name))
         self.record(database, table)

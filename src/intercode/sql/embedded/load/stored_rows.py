@@ -6,12 +6,12 @@ import re
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
-from intercode.core.errors import DataError
 from intercode.sql.dialect.errors import StatementError
 from intercode.sql.dump.reader import LOAD_TIME
 from intercode.sql.embedded.catalog.catalog import Column, Table
 from intercode.sql.embedded.catalog.nearest import default_or_implicit
 from intercode.sql.embedded.catalog.values import INTEGER_BITS, to_stored
+from intercode.sql.errors import SqlDataError
 
 DEFAULT = object()
 """The value of the word DEFAULT."""
@@ -50,13 +50,13 @@ class RowConverter:
         self._table = table
 
     def rows(self, rows: Iterator[list[Any]]) -> Iterator[list[Any]]:
-        """Yield the stored rows. Raises DataError and StatementError for values that do not
+        """Yield the stored rows. Raises SqlDataError and StatementError for values that do not
         fit."""
         converters, size = self._converters, len(self._columns)
         rest = [None if p is not None else self._omitted(c) for p, c in self._placed()]
         for number, row in enumerate(rows, 1):
             if len(row) != size and row:
-                raise DataError(f"row {number} has {len(row)} values for {size} columns")
+                raise SqlDataError(f"row {number} has {len(row)} values for {size} columns")
             try:
                 done = [convert(v) for convert, v in zip(converters, row, strict=False)]
             except (StatementError, ValueError, TypeError, OverflowError):
@@ -133,7 +133,7 @@ def _integer_converter(column: Column) -> Callable[[Any], Any]:
 
 
 def _decoded(value: Any, codec: str, column: Column) -> Any:
-    """Return a text of the connection's character set. Raises DataError for other bytes."""
+    """Return a text of the connection's character set. Raises SqlDataError for other bytes."""
     if type(value) is not str or value.isascii():
         return value
     try:
@@ -142,7 +142,7 @@ def _decoded(value: Any, codec: str, column: Column) -> Any:
             return value
         return value.encode("utf-8", "surrogateescape").decode(codec)
     except UnicodeError as e:
-        raise DataError(
+        raise SqlDataError(
             f"a text for the column {column.name} is not {codec or 'UTF-8'}: put SET NAMES with "
             "the character set of the file before it, such as SET NAMES latin1"
         ) from e
@@ -205,10 +205,10 @@ def _real_converter(column: Column) -> Callable[[Any], Any]:
 
 def codec_of(charset: str) -> str:
     """Return Python's codec for a connection's character set, or an empty string for UTF-8. Raises
-    DataError for a set that cannot be read."""
+    SqlDataError for a set that cannot be read."""
     codec = _CODECS.get(charset.lower())
     if codec is None:
-        raise DataError(
+        raise SqlDataError(
             f"the character set {charset} of the dump cannot be read: convert the file to UTF-8 "
             "and write SET NAMES utf8mb4"
         )

@@ -10,9 +10,9 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
-from intercode.core.errors import DataError
 from intercode.sql.dialect.token_reader import TokenReader
 from intercode.sql.embedded.catalog.catalog import Table
+from intercode.sql.errors import SqlDataError
 
 Evaluate = Callable[[str], Any]
 """Returns the value of an expression."""
@@ -57,7 +57,7 @@ class _Action:
 class RowTriggers:
     """The triggers of a table that rows of a dump start.
 
-    Raises DataError for a trigger that is neither of SET nor of INSERT ... VALUES.
+    Raises SqlDataError for a trigger that is neither of SET nor of INSERT ... VALUES.
     """
 
     def __init__(self, table: Table) -> None:
@@ -94,7 +94,7 @@ def _actions(trigger: tuple[str, str, str], table: Table) -> Iterator[_Action]:
         elif reader.accept("INSERT", "INTO"):
             yield _inserted_row(reader)
         else:
-            raise DataError(
+            raise SqlDataError(
                 f"the trigger {name} would run for rows of {table.name}, and the embedded engine "
                 "runs only triggers of SET and INSERT: move it behind the rows, or take "
                 "engine='mysql'"
