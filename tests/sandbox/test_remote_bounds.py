@@ -90,7 +90,7 @@ def test_a_sparse_file_in_an_archive_is_refused(remote: ServerProcess, tmp_path:
 
 def test_limits_of_zero_are_refused_because_they_are_none() -> None:
     for name in ("disk", "inodes", "memory", "processes", "open_files"):
-        with pytest.raises(ProtocolError, match="limits"):
+        with pytest.raises(ProtocolError, match=f"limit {name} "):
             parse_limits({name: 0})
     with pytest.raises(UsageError, match="open_files="):
         Bounds().check(SandboxSpec(resolve_image("host"), limits=Limits(open_files=1 << 20)))
