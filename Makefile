@@ -9,7 +9,7 @@ EXTRAS := test,dev,docs,release,play,prices,mysql,fast,anthropic,google,litellm,
 STAMP  := $(VENV)/.installed
 TOOLS  := $(VENV)/.tools
 TRAIN  := $(VENV)/.training
-NATIVE := src/intercode/sandbox/supervisor
+NATIVE := packages/sandbox/src/intercode_sandbox/supervisor
 SOURCES := $(NATIVE)/build.py $(shell find $(NATIVE) -name '*.[ch]')
 
 # Tests start hundreds of interpreters: without compiled modules, each would compile the package.

@@ -43,7 +43,7 @@ REMEDY = re.compile(
 )
 OPEN_SANDBOX = """
 import time
-from intercode.sandbox import SandboxSpec, images, open_sandbox
+from intercode_sandbox import SandboxSpec, images, open_sandbox
 spec = SandboxSpec(images.resolve("host"))
 open_sandbox(spec).close()
 began = time.perf_counter()
@@ -202,7 +202,7 @@ class Container:
 
     def nothing_left(self) -> str:
         """Kill the owner of live episodes: processes, files and mounts must go."""
-        from intercode.sandbox.host.paths import cache_root
+        from intercode_sandbox.host.paths import cache_root
 
         before = files_of_sandboxes(cache_root())
         mounts = Path("/proc/self/mountinfo").read_text()

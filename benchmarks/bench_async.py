@@ -26,7 +26,7 @@ from bench_density import machine, need_descriptors
 
 from intercode.results.report import render
 from intercode.results.tables import Table
-from intercode.sandbox import AsyncSandbox, Sandbox
+from intercode_sandbox import AsyncSandbox, Sandbox
 from support import traces
 
 T = TypeVar("T")

@@ -31,10 +31,10 @@ from intercode.core.types import Dataset, Task
 from intercode.environments.base.env import InterCodeEnv
 from intercode.results.report import render
 from intercode.results.tables import Cell, Table
-from intercode.sandbox import SandboxSpec, images, open_sandbox
-from intercode.sandbox.contract import BaseSandbox
-from intercode.sandbox.supervisor.process_table import list_descendants
 from intercode.sessions.bash.persistent import BashSession
+from intercode_sandbox import SandboxSpec, images, open_sandbox
+from intercode_sandbox.contract import BaseSandbox
+from intercode_sandbox.supervisor.process_table import list_descendants
 from support import back_end, traces
 
 KINDS = back_end.NAMES

@@ -17,7 +17,7 @@ from bench_density import machine, memory_rows, need_descriptors
 
 from intercode.results.report import render
 from intercode.results.tables import Table
-from intercode.sandbox import SandboxSpec, images, open_sandbox
+from intercode_sandbox import SandboxSpec, images, open_sandbox
 
 
 def main() -> None:

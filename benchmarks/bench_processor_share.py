@@ -13,8 +13,8 @@ import time
 
 from intercode.results.report import render
 from intercode.results.tables import Table
-from intercode.sandbox import SandboxSpec, images, open_sandbox
-from intercode.sandbox.contract import BaseSandbox
+from intercode_sandbox import SandboxSpec, images, open_sandbox
+from intercode_sandbox.contract import BaseSandbox
 
 _COUNTS = (1, 4, 16, 64)
 _BUSY = """

@@ -13,8 +13,8 @@ from collections.abc import Callable
 
 from intercode.results.report import render
 from intercode.results.tables import Table
-from intercode.sandbox import SandboxSpec, images, open_sandbox
 from intercode.sessions.bash.persistent import BashSession
+from intercode_sandbox import SandboxSpec, images, open_sandbox
 
 ROUNDS = 200
 PAGE = 4096

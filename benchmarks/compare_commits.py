@@ -92,7 +92,7 @@ def trees(commit: str) -> Iterator[dict[str, Path]]:
         unbuilt = shutil.ignore_patterns("bin", "__pycache__")
         shutil.copytree(ROOT / "src", sources["now"], ignore=unbuilt)
         for source in sources.values():
-            build = source / "intercode/sandbox/supervisor/build.py"
+            build = source / "intercode_sandbox/supervisor/build.py"
             if build.exists():  # older commits compile their programs when they first need them
                 subprocess.run([sys.executable, "-I", str(build)], check=True)
             subprocess.run([sys.executable, "-m", "compileall", "-q", str(source)], check=True)

@@ -38,7 +38,7 @@ from intercode.evaluation.replay.recorded_environments import (
 )
 from intercode.results.report import render
 from intercode.results.tables import Cell, Table
-from intercode.sandbox import SandboxSpec, images, open_sandbox
+from intercode_sandbox import SandboxSpec, images, open_sandbox
 
 TIERS = ("namespace/1", "namespace/2", "container/docker", "container/podman", "chroot", "landlock")
 """Every tier, the strongest first."""

@@ -36,7 +36,7 @@ def play(args: argparse.Namespace) -> None:
     """Play the episodes. Print the pids of this process and of the launcher."""
     import intercode
     from intercode import datasets
-    from intercode.sandbox.namespace.launcher import Launcher
+    from intercode_sandbox.namespace.launcher import Launcher
 
     dataset = datasets.load(args.dataset)
     tasks = itertools.cycle(range(len(dataset)))

@@ -20,8 +20,8 @@ from pathlib import Path
 
 from measuring import Processor
 
-from intercode.sandbox import SandboxSpec, images, open_sandbox
-from intercode.sandbox.supervisor.build import find_compiler
+from intercode_sandbox import SandboxSpec, images, open_sandbox
+from intercode_sandbox.supervisor.build import find_compiler
 
 STEPS = {
     "fork and exit": 0,

@@ -20,9 +20,9 @@ from pathlib import Path
 
 from bench_density import machine
 
-from intercode.sandbox import SandboxSpec, images, open_sandbox
-from intercode.sandbox.contract import BaseSandbox
-from intercode.sandbox.namespace.launcher import Launcher
+from intercode_sandbox import SandboxSpec, images, open_sandbox
+from intercode_sandbox.contract import BaseSandbox
+from intercode_sandbox.namespace.launcher import Launcher
 
 KINDS = ("SUnreclaim", "PageTables", "KernelStack", "Percpu")
 CACHES = 8

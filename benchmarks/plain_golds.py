@@ -15,7 +15,7 @@ from typing import Any
 
 import intercode
 from intercode.core.types import Dataset
-from intercode.sandbox.supervisor.runtime import syscalls
+from intercode_sandbox.supervisor.runtime import syscalls
 
 _ENVIRONMENT = {"PATH": "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin",
                 "HOME": "/root", "LANG": "C.UTF-8"}  # fmt: skip

@@ -31,7 +31,7 @@ import intercode
 from intercode.evaluation.replay.recorded_environments import ReplayOptions
 from intercode.evaluation.replay.regrade import regrade
 from intercode.results import Run
-from intercode.sandbox import tier_of
+from intercode_sandbox import tier_of
 
 ROOT = Path(__file__).parents[1]
 PAGE = ROOT / "docs/results.md"

@@ -40,8 +40,8 @@ sys.path.insert(0, str(Path(__file__).parent.parent / "tests"))
 from intercode import Sandbox, evaluate
 from intercode.core.errors import InterCodeError
 from intercode.environments.swe_bench.grading import read_report, report_key
-from intercode.sandbox import Limits, resolve_image
-from intercode.sandbox.images.oci.documents import architecture
+from intercode_sandbox import Limits, resolve_image
+from intercode_sandbox.images.oci.documents import architecture
 from support.registries import MANIFEST, put_manifest, registry, send
 from support.swe_bench import git
 

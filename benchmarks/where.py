@@ -11,8 +11,8 @@ from typing import Any, Self
 from intercode.environments.base import gold_cache
 from intercode.environments.base.env import InterCodeEnv
 from intercode.environments.base.sandboxed_env import SandboxedEnv
-from intercode.sandbox.namespace.sandbox import NamespaceSandbox
 from intercode.sessions.bash.persistent import BashSession
+from intercode_sandbox.namespace.sandbox import NamespaceSandbox
 
 PARTS: tuple[tuple[str, Any, str], ...] = (
     ("reset", InterCodeEnv, "reset"),

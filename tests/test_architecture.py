@@ -29,7 +29,7 @@ FORBIDDEN = {
 }  # fmt: skip
 """Imports that the order allows but the design forbids, of all but SHARED."""
 SHARED = tuple(
-    f"intercode.sandbox.{name}"
+    f"intercode_sandbox.{name}"
     for name in ("checks", "clock", "errors", "event_loop", "hidden_files", "host", "http", "lazy",
                  "lines", "plugins", "registry", "sizes", "toml", "types", "user_modules",
                  "valid_text")
@@ -301,7 +301,7 @@ def test_cycles_are_found() -> None:
 
 def test_code_inside_the_sandbox_imports_only_the_standard_library_and_itself() -> None:
     """The launcher runs in a bare interpreter, without this package."""
-    runtime = "intercode.sandbox.supervisor.runtime"
+    runtime = "intercode_sandbox.supervisor.runtime"
     names = [name for name in MODULES if name.startswith(runtime)]
     assert len(names) > 5
     for name in names:
@@ -312,9 +312,9 @@ def test_code_inside_the_sandbox_imports_only_the_standard_library_and_itself() 
 
 def test_imports_are_read_in_every_form() -> None:
     """Relative and absolute imports, and imports inside functions."""
-    runtime = "intercode.sandbox.supervisor.runtime"
+    runtime = "intercode_sandbox.supervisor.runtime"
     assert f"{runtime}.protocol" in set(imports(f"{runtime}.launcher"))
-    assert "intercode.sandbox.registry" in set(imports("intercode.sandbox.back_ends"))
+    assert "intercode_sandbox.registry" in set(imports("intercode_sandbox.back_ends"))
 
 
 def test_texts_are_read_in_every_form() -> None:
@@ -337,7 +337,7 @@ print([name for name in heavy if name in new])
 lazy = ("intercode.sql", "intercode.agents", "intercode.models",
         "intercode.cli", "intercode.evaluation", "intercode.results", "intercode.integrations")
 print([name for name in sys.modules if name.startswith(lazy)])
-print(*[name for name in sys.modules if name.startswith("intercode.sandbox.")])
+print(*[name for name in sys.modules if name.startswith("intercode_sandbox.")])
 print(threading.active_count(), os.path.exists(f"/proc/self/task/{os.getpid()}/children")
       and open(f"/proc/self/task/{os.getpid()}/children").read())
 print("intercode/Bash-v1" in gymnasium.registry)

@@ -43,9 +43,9 @@ def test_reports_comparisons_the_viewer_and_sql_pass_their_tests() -> None:
 def test_the_hidden_modules_are_hidden(tmp_path: Path) -> None:
     """Otherwise the test above would show nothing."""
     script = (
-        "from intercode.sandbox.host import files, services\n"
+        "from intercode_sandbox.host import files, services\n"
         "from importlib import import_module\n"
-        "try: import_module('intercode.sandbox.namespace.launcher')\n"
+        "try: import_module('intercode_sandbox.namespace.launcher')\n"
         "except ModuleNotFoundError as e: print(e)\n"
         "print(files.has_user_ids(), services.PASSES_DESCRIPTORS)"
     )

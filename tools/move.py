@@ -5,7 +5,7 @@
 A line of TABLE has two or three fields, separated by blanks; `#` starts a comment::
 
     root intercode_sandbox packages/sandbox/src   # where a new top-level package lies
-    intercode.sandbox intercode_sandbox           # a package with all below it, or one module
+    intercode_sandbox intercode_sandbox           # a package with all below it, or one module
     intercode.core.errors:UsageError intercode_sandbox.errors:UsageError   # a name
 
 Files are moved with `git mv`. Then every tracked text file is rewritten: imports, dotted names in

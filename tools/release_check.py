@@ -31,15 +31,15 @@ from typing import Any
 from unittest import mock
 
 from intercode.core.errors import SandboxError
-from intercode.sandbox import Sandbox
-from intercode.sandbox.supervisor import build as build_programs
+from intercode_sandbox import Sandbox
+from intercode_sandbox.supervisor import build as build_programs
 
 ROOT = Path(__file__).parents[1]
 DIST = ROOT / "dist"
 MACHINES = {"x86_64": 62, "aarch64": 183}
 """The number of each machine in the header of a program."""
 MOST_BYTES = {".whl": 3 << 20, ".gz": 6 << 20}
-PROGRAMS = tuple(f"intercode/sandbox/supervisor/bin/{name}" for name in build_programs.PROGRAMS)
+PROGRAMS = tuple(f"intercode_sandbox/supervisor/bin/{name}" for name in build_programs.PROGRAMS)
 SUPERVISOR = PROGRAMS[0]
 UNWANTED = re.compile(r"__pycache__|\.pyc$|^(runs|build|\.venv|\.git)/|supervisor/bin/digest")
 _INTERPRETER_SEGMENT = 3  # PT_INTERP, which only programs that are not static have

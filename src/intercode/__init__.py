@@ -52,14 +52,14 @@ from typing import TYPE_CHECKING
 
 from intercode.core.version import __version__
 from intercode.environments import make, register
-from intercode.sandbox.lazy import lazy_imports
+from intercode_sandbox.lazy import lazy_imports
 
 if TYPE_CHECKING:
     from intercode.environments.base.pool import Pool
     from intercode.environments.base.vector import make_vec
     from intercode.evaluation.evaluate.run import evaluate, evaluate_async
     from intercode.results.run import load_run
-    from intercode.sandbox import Sandbox
+    from intercode_sandbox import Sandbox
 
 __all__ = [
     "Pool",

@@ -9,7 +9,7 @@ import pytest
 from intercode.agents.parsing import is_shell, language_of, parse_answer, split_sections
 from intercode.agents.terminal_text import is_open_command, typed_code
 from intercode.datasets.hidden_tests import python_tests
-from intercode.sandbox.lines import split_lines
+from intercode_sandbox.lines import split_lines
 
 _COMMANDS = [
     "ls", "ls |", "ls &&", "ls ||", "ls &", "echo 'a", "echo 'a'", 'echo "a', 'echo "a\\"',

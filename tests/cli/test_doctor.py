@@ -12,8 +12,8 @@ from pathlib import Path
 import pytest
 
 from intercode.cli import main
-from intercode.sandbox.diagnostics import diagnose
-from intercode.sandbox.tiers.remedies import user_namespace_fix
+from intercode_sandbox.diagnostics import diagnose
+from intercode_sandbox.tiers.remedies import user_namespace_fix
 
 
 @pytest.mark.slow

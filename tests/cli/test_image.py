@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from intercode.cli import main
-from intercode.sandbox.images.recipes import packaged
+from intercode_sandbox.images.recipes import packaged
 from support.registries import Faults, faulty
 from support.saved_images import Saved, entry, layer
 

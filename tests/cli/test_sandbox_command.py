@@ -21,8 +21,8 @@ import pytest
 from intercode import Sandbox
 from intercode.cli import main
 from intercode.core.errors import SandboxLostError
-from intercode.sandbox import TerminalServer
-from intercode.sandbox.namespace.launcher import Launcher
+from intercode_sandbox import TerminalServer
+from intercode_sandbox.namespace.launcher import Launcher
 from support.sandboxes import eventually
 
 pytestmark = [pytest.mark.sandbox, pytest.mark.namespace_only]

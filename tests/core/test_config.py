@@ -11,7 +11,7 @@ from intercode import datasets
 from intercode.core.config import make_config, parse_key_values
 from intercode.core.errors import ConfigError, UnknownNameError
 from intercode.evaluation.evaluate.plan import open_env
-from intercode.sandbox.toml import read_toml
+from intercode_sandbox.toml import read_toml
 
 GOOD = {"dataset": "starter", "agent": "gold"}
 

@@ -14,8 +14,8 @@ import pytest
 from yarl import URL
 
 from intercode.core.errors import ConfigError, DataError
-from intercode.sandbox import http
-from intercode.sandbox.http import ConnectError, HttpClient, HttpError, Response, TooLongError
+from intercode_sandbox import http
+from intercode_sandbox.http import ConnectError, HttpClient, HttpError, Response, TooLongError
 from support.certificates import certificate
 from support.faulty_endpoint import FaultyEndpoint, hang, reset, short_body, status
 

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from intercode.core.errors import UnknownNameError, UsageError
-from intercode.sandbox.registry import is_file_reference, load_object, portable_reference
+from intercode_sandbox.registry import is_file_reference, load_object, portable_reference
 
 
 def test_a_function_of_a_file(tmp_path: Path) -> None:

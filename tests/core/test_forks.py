@@ -11,9 +11,9 @@ from types import ModuleType
 import pytest
 
 from intercode.core import python_syntax
-from intercode.sandbox.api import forwarding, request_threads
-from intercode.sandbox.landlock import tiers
 from intercode.sql.server import engine
+from intercode_sandbox.api import forwarding, request_threads
+from intercode_sandbox.landlock import tiers
 
 
 async def _request() -> None:

@@ -10,9 +10,9 @@ import pytest
 
 from intercode.core.errors import UnknownNameError, UsageError
 from intercode.datasets import load
-from intercode.sandbox import plugins
-from intercode.sandbox.plugins import Plugin
-from intercode.sandbox.registry import OWN_DISTRIBUTION, Registry
+from intercode_sandbox import plugins
+from intercode_sandbox.plugins import Plugin
+from intercode_sandbox.registry import OWN_DISTRIBUTION, Registry
 from support.wheels import venv_with, wheel
 
 MODULE = '''\

@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 
 from intercode.core.errors import UnknownNameError, UsageError
-from intercode.sandbox.host import paths
-from intercode.sandbox.registry import Registry, load_object, unknown_name_error
+from intercode_sandbox.host import paths
+from intercode_sandbox.registry import Registry, load_object, unknown_name_error
 
 
 def test_a_name_is_loaded_on_use() -> None:

@@ -11,8 +11,8 @@ import pytest
 
 from intercode.core.types.untrusted import parse_untrusted
 from intercode.environments.swe_bench.grading import read_report
-from intercode.sandbox.streams import Collector, drain
 from intercode.sessions.python.values import decode_value
+from intercode_sandbox.streams import Collector, drain
 
 _TEXTS = ('"', "\\", "{,:[", "]}", "é", "\U0001f600", "plain", "\n", "")
 

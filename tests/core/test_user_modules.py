@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from intercode.core.errors import UnknownNameError, UsageError
-from intercode.sandbox.registry import is_module, load_object
+from intercode_sandbox.registry import is_module, load_object
 
 PLANTED = (
     "__future__", "resource", "_decimal", "gzip", "uuid", "tarfile", "logging", "hmac", "sqlite3",

@@ -14,9 +14,9 @@ import pytest
 
 import intercode
 from intercode.core.packages import LAB as PACKAGE
-from intercode.sandbox import plugins
-from intercode.sandbox.plugins import Plugin
-from intercode.sandbox.registry import OWN_DISTRIBUTION, Registry
+from intercode_sandbox import plugins
+from intercode_sandbox.plugins import Plugin
+from intercode_sandbox.registry import OWN_DISTRIBUTION, Registry
 from test_architecture import LAB, in_lab
 
 ROOT = Path(intercode.__file__).parent

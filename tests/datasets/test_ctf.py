@@ -13,7 +13,7 @@ from intercode.core.types import Task
 from intercode.datasets import load
 from intercode.datasets.ctf import ic_ctf
 from intercode.datasets.pins import load_pins
-from intercode.sandbox.images import resolve_layer
+from intercode_sandbox.images import resolve_layer
 
 HASHES = {
     "ic-ctf": (100, "098752549e739ceb"),

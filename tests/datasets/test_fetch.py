@@ -17,7 +17,7 @@ from intercode.datasets import fetch as fetching
 from intercode.datasets import load
 from intercode.datasets.fetch import fetch
 from intercode.datasets.pins import Pin, PinnedFile, load_pins
-from intercode.sandbox.http import ConnectError
+from intercode_sandbox.http import ConnectError
 from support.fake_clock import FakeClock
 
 SCRIPT = "docker/bash_scripts/setup_nl2b_fs_1.sh"

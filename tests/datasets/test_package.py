@@ -9,7 +9,7 @@ import pytest
 from intercode import datasets
 from intercode.core.errors import DataError, UsageError
 from intercode.core.types import Dataset
-from intercode.sandbox.images.build.on_demand import resolve_or_build
+from intercode_sandbox.images.build.on_demand import resolve_or_build
 
 ROWS = """\
 {"query": "say one", "gold": "echo one"}

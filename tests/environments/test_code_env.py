@@ -17,7 +17,7 @@ from intercode.core.languages import LANGUAGES, PROGRAM_DIRECTORY, Language
 from intercode.core.types import Dataset, Score, Task, TreeEntry
 from intercode.environments.code.env import CodeEnv
 from intercode.evaluation import check_env
-from intercode.sandbox import images
+from intercode_sandbox import images
 from support import requirements
 from support.languages import ABSENT, ADD, AWK_SUM, C_SUM, JAVA_SUM, PERL_SUM, needs, only, task
 

@@ -17,7 +17,7 @@ from intercode.environments.bash.env import BashEnv
 from intercode.evaluation.check.dataset import check
 from intercode.evaluation.check.stable_golds import compare_runs
 from intercode.evaluation.check.task_runs import TaskRun
-from intercode.sandbox import Limits, SandboxSpec
+from intercode_sandbox import Limits, SandboxSpec
 from support import back_end, requirements
 from support.sandboxes import open_test_sandbox
 

@@ -15,7 +15,7 @@ from intercode.environments.harbor.env import HarborEnv
 from intercode.environments.harbor.preparation import run_health_check
 from intercode.evaluation.check.dataset import check
 from intercode.evaluation.rollout import rollout
-from intercode.sandbox.contract import BaseSandbox
+from intercode_sandbox.contract import BaseSandbox
 from support.fake_clock import FakeClock
 from support.harbor import STEPS_TOML, write_steps_task
 

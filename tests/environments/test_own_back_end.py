@@ -10,7 +10,7 @@ import intercode
 from intercode.core.errors import MissingCapabilityError, SandboxLostError
 from intercode.core.types import Dataset, Task
 from intercode.datasets import load
-from intercode.sandbox import SandboxSpec, check_sandbox, images
+from intercode_sandbox import SandboxSpec, check_sandbox, images
 from support import unisolated_sandbox
 from support.unisolated_sandbox import UnisolatedSandbox
 

@@ -12,7 +12,7 @@ import pytest
 
 from intercode.core.types import Dataset, Task
 from intercode.environments.python.env import PythonEnv
-from intercode.sandbox.supervisor.process_table import list_descendants
+from intercode_sandbox.supervisor.process_table import list_descendants
 from support import back_end
 from support.sandboxes import eventually
 

@@ -14,7 +14,7 @@ from intercode.core import trajectories
 from intercode.core.errors import UnknownNameError, UsageError
 from intercode.evaluation.replay import log_replay
 from intercode.results.report.result_sets import describe_conditions
-from intercode.sandbox import Limits
+from intercode_sandbox import Limits
 
 pytestmark = pytest.mark.sandbox
 MIB = 1 << 20

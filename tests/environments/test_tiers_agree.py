@@ -17,7 +17,7 @@ from intercode.core.errors import InterCodeError
 from intercode.core.types import Trajectory
 from intercode.environments.base.env import InterCodeEnv
 from intercode.evaluation.rollout import rollout
-from intercode.sandbox import SandboxSpec, images, open_sandbox
+from intercode_sandbox import SandboxSpec, images, open_sandbox
 from support.sandboxes import open_test_sandbox
 
 pytestmark = [pytest.mark.sandbox, pytest.mark.namespace_only("compares two tiers of its own")]

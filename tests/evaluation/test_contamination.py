@@ -13,7 +13,7 @@ from intercode.datasets.families import family as family_module
 from intercode.evaluation.check.contamination import find_contamination
 from intercode.evaluation.check.contamination_tables import contamination_tables
 from intercode.evaluation.check.text_index import TextIndex
-from intercode.sandbox.registry import Registry
+from intercode_sandbox.registry import Registry
 
 BAD_FAMILIES = """
 from intercode.datasets.bash.families.bash_task import bash_task

@@ -25,7 +25,7 @@ from intercode.evaluation.check.family_tables import (
     tasks_needed,
 )
 from intercode.evaluation.check.task_proofs import BLIND_TRIES
-from intercode.sandbox.registry import Registry
+from intercode_sandbox.registry import Registry
 from support.sandboxes import eventually
 from support.traces import living, started
 

@@ -14,9 +14,9 @@ import pytest
 from intercode.core.config import EvalConfig
 from intercode.core.errors import SandboxUnavailableError
 from intercode.evaluation.evaluate.run import evaluate
-from intercode.sandbox import SandboxSpec, open_sandbox
-from intercode.sandbox.back_ends import ENVIRONMENT_VARIABLE
-from intercode.sandbox.contract import BaseSandbox
+from intercode_sandbox import SandboxSpec, open_sandbox
+from intercode_sandbox.back_ends import ENVIRONMENT_VARIABLE
+from intercode_sandbox.contract import BaseSandbox
 
 _BROKEN = """
 from intercode.core.errors import SandboxError

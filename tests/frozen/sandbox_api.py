@@ -23,7 +23,7 @@ from typing import Any
 try:
     from intercode_sandbox import AsyncSandbox, Limits, Sandbox
 except ImportError:  # the version has one distribution
-    from intercode.sandbox import AsyncSandbox, Limits, Sandbox
+    from intercode_sandbox import AsyncSandbox, Limits, Sandbox
 
 LOOP = asyncio.new_event_loop()
 

@@ -25,7 +25,7 @@ from collections import Counter
 from hostile.cases import Case, all_cases
 from hostile.planted import Planted
 from hostile.trial import BACK_ENDS, try_case
-from intercode.sandbox import tier_of
+from intercode_sandbox import tier_of
 from support import back_end
 
 

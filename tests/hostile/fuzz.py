@@ -18,9 +18,9 @@ from hostile.trial import BACK_ENDS
 from intercode import datasets
 from intercode.core.errors import SandboxLostError, UsageError
 from intercode.core.types import ExecResult
-from intercode.sandbox.contract import BaseSandbox
-from intercode.sandbox.supervisor.client import SupervisedSandbox
 from intercode.sessions.bash.persistent import BashSession
+from intercode_sandbox.contract import BaseSandbox
+from intercode_sandbox.supervisor.client import SupervisedSandbox
 
 _MARGIN = 1.0  # seconds by which an action may exceed its limit
 PIECES = (

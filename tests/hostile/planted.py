@@ -14,9 +14,9 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from hostile.pulse import Pulse
-from intercode.sandbox.contract import BaseSandbox
-from intercode.sandbox.host.paths import cache_root
-from intercode.sandbox.supervisor.client import SupervisedSandbox
+from intercode_sandbox.contract import BaseSandbox
+from intercode_sandbox.host.paths import cache_root
+from intercode_sandbox.supervisor.client import SupervisedSandbox
 from support import back_end
 from support.sandboxes import end_waiting, eventually
 

@@ -17,7 +17,7 @@ from contextlib import suppress
 from pathlib import Path
 
 from intercode.core.errors import SandboxLostError
-from intercode.sandbox.contract import BaseSandbox
+from intercode_sandbox.contract import BaseSandbox
 
 _PAUSE = 0.05  # seconds between two programs
 _IDLE = 0.02  # maximum seconds of /bin/true on an idle machine

@@ -10,7 +10,7 @@ import pytest
 import intercode
 from hostile.cases import python
 from intercode.core.types import TRUNCATED_CHANGES, Dataset, Task
-from intercode.sandbox.contract import BaseSandbox
+from intercode_sandbox.contract import BaseSandbox
 from support.sandboxes import open_test_sandbox
 
 pytestmark = pytest.mark.sandbox

@@ -16,9 +16,9 @@ from intercode.core import trajectories
 from intercode.core.config import EvalConfig
 from intercode.core.errors import SandboxKilledError, SandboxLostError
 from intercode.evaluation.evaluate.run import evaluate
-from intercode.sandbox.contract import BaseSandbox
-from intercode.sandbox.supervisor.process_table import list_descendants
-from intercode.sandbox.supervisor.watchdog import Watchdog
+from intercode_sandbox.contract import BaseSandbox
+from intercode_sandbox.supervisor.process_table import list_descendants
+from intercode_sandbox.supervisor.watchdog import Watchdog
 from support import back_end
 from support.sandboxes import open_test_sandbox
 

@@ -12,8 +12,8 @@ from hostile.cases import python
 from hostile.test_unmapped_memory import FILES, SOCKETS
 from intercode import Sandbox
 from intercode.core.errors import SandboxUnavailableError
-from intercode.sandbox import Limits
-from intercode.sandbox.users import User
+from intercode_sandbox import Limits
+from intercode_sandbox.users import User
 from support.sandboxes import eventually
 from support.users import has_set_user_id
 

@@ -10,8 +10,8 @@ from hostile.planted import Planted
 from hostile.trial import BACK_ENDS
 from hostile.visible_state import DAMAGE, read_state
 from intercode.core.errors import SandboxError, SandboxLostError
-from intercode.sandbox.contract import BaseSandbox
 from intercode.sessions.bash.persistent import BashSession
+from intercode_sandbox.contract import BaseSandbox
 from support import back_end
 from support.sandbox_description import describe
 from support.sandboxes import open_test_sandbox

@@ -9,9 +9,9 @@ from pathlib import Path
 
 import pytest
 
-from intercode.sandbox.contract import BaseSandbox
-from intercode.sandbox.namespace.launcher import Launcher
-from intercode.sandbox.namespace.sandbox import NamespaceSandbox
+from intercode_sandbox.contract import BaseSandbox
+from intercode_sandbox.namespace.launcher import Launcher
+from intercode_sandbox.namespace.sandbox import NamespaceSandbox
 from support.sandboxes import open_test_sandbox
 
 pytestmark = pytest.mark.sandbox

@@ -7,7 +7,7 @@ import platform
 
 import pytest
 
-from intercode.sandbox.supervisor.runtime import syscall_numbers
+from intercode_sandbox.supervisor.runtime import syscall_numbers
 from support.sandboxes import open_test_sandbox
 
 pytestmark = pytest.mark.sandbox

@@ -11,10 +11,10 @@ from hostile.planted import Planted, Space, init_of, members, space_of
 from hostile.pulse import ProcessorWait
 from intercode.core.errors import SandboxLostError
 from intercode.core.types import ExecResult
-from intercode.sandbox import Limits, SandboxSpec, images, open_sandbox
-from intercode.sandbox.contract import BaseSandbox
-from intercode.sandbox.supervisor.client import SupervisedSandbox
 from intercode.sessions.bash.persistent import BashSession
+from intercode_sandbox import Limits, SandboxSpec, images, open_sandbox
+from intercode_sandbox.contract import BaseSandbox
+from intercode_sandbox.supervisor.client import SupervisedSandbox
 from support import back_end
 from support.sandboxes import eventually
 

@@ -6,8 +6,8 @@ from __future__ import annotations
 import json
 import re
 
-from intercode.sandbox.contract import BaseSandbox
-from intercode.sandbox.supervisor.client import SupervisedSandbox
+from intercode_sandbox.contract import BaseSandbox
+from intercode_sandbox.supervisor.client import SupervisedSandbox
 from support import back_end
 
 READ = r"""

@@ -11,8 +11,8 @@ from pathlib import Path
 import pytest
 
 from intercode.core.errors import DataError
-from intercode.sandbox.images.cache import trees
-from intercode.sandbox.images.cache.trees import cached_tree, file_digest
+from intercode_sandbox.images.cache import trees
+from intercode_sandbox.images.cache.trees import cached_tree, file_digest
 from support.sandboxes import eventually
 
 SPAWN = multiprocessing.get_context("fork")

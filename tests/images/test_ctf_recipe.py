@@ -10,8 +10,8 @@ import pytest
 
 from intercode.core.errors import ConfigError, DataError, UsageError
 from intercode.core.types import Image, LayerSpec
-from intercode.sandbox.images import resolve_layer
-from intercode.sandbox.images.recipes import mmdebstrap, packaged
+from intercode_sandbox.images import resolve_layer
+from intercode_sandbox.images.recipes import mmdebstrap, packaged
 
 
 def test_the_recipe_is_pinned() -> None:
@@ -24,7 +24,7 @@ def test_the_recipe_is_pinned() -> None:
 
 def test_the_dockerfile_has_the_same_packages_and_links() -> None:
     found = packaged.load_recipe("ctf")
-    folder = resources.files("intercode.sandbox.images.recipes").joinpath("data")
+    folder = resources.files("intercode_sandbox.images.recipes").joinpath("data")
     text = folder.joinpath("ctf.Dockerfile").read_text("utf-8")
     listed = re.search(r"--allow-downgrades \\\n((?: {6}.*\\\n)+)", text)
     assert listed is not None

@@ -11,8 +11,8 @@ from pathlib import Path
 
 import pytest
 
-from intercode.sandbox.images import resolve
-from intercode.sandbox.images.cache import prune
+from intercode_sandbox.images import resolve
+from intercode_sandbox.images.cache import prune
 from support.registries import Faults, faulty
 from support.saved_images import Saved, directory, entry, layer, listing
 

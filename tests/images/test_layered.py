@@ -11,10 +11,10 @@ from pathlib import Path
 import pytest
 
 from intercode.core.errors import DataError
-from intercode.sandbox.images.archives import tar
-from intercode.sandbox.images.archives.layered_writer import LayeredWriter
-from intercode.sandbox.images.archives.set_user_id import is_program
-from intercode.sandbox.images.archives.unpack_limits import UnpackLimits
+from intercode_sandbox.images.archives import tar
+from intercode_sandbox.images.archives.layered_writer import LayeredWriter
+from intercode_sandbox.images.archives.set_user_id import is_program
+from intercode_sandbox.images.archives.unpack_limits import UnpackLimits
 from support.saved_images import Entry, directory, entry, layer, link, listing
 
 Stack = Callable[..., Path]

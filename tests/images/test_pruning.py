@@ -13,11 +13,11 @@ import pytest
 
 from intercode.core.errors import UsageError
 from intercode.core.types import Image
-from intercode.sandbox.images import resolve
-from intercode.sandbox.images.cache import prune, records
-from intercode.sandbox.images.cache import trees as caches
-from intercode.sandbox.images.cache.in_use import mark_in_use
-from intercode.sandbox.images.oci import saved_images
+from intercode_sandbox.images import resolve
+from intercode_sandbox.images.cache import prune, records
+from intercode_sandbox.images.cache import trees as caches
+from intercode_sandbox.images.cache.in_use import mark_in_use
+from intercode_sandbox.images.oci import saved_images
 from support.saved_images import Saved, entry, layer, listing
 from support.trees import deep
 
@@ -27,7 +27,7 @@ IMAGE = Saved([layer(entry("a", content=b"x" * 5000))], start=START)
 USER = """
 import sys
 from pathlib import Path
-from intercode.sandbox.images import resolve
+from intercode_sandbox.images import resolve
 print(resolve(sys.argv[1], Path(sys.argv[2])).root, flush=True)
 sys.stdin.read()
 """
@@ -35,7 +35,7 @@ sys.stdin.read()
 DATABASE_USER = """
 import sys
 from pathlib import Path
-from intercode.sandbox.images.cache.in_use import mark_in_use
+from intercode_sandbox.images.cache.in_use import mark_in_use
 mark_in_use(Path(sys.argv[1]), "sql")
 print(flush=True)
 sys.stdin.read()

@@ -6,7 +6,7 @@ import pytest
 
 from intercode.core.errors import ConfigError, InterCodeError, UnknownNameError
 from intercode.core.types import Image
-from intercode.sandbox.images.recipes import packaged
+from intercode_sandbox.images.recipes import packaged
 
 GOOD = 'suite = "bookworm"\ndate = "20261120"\npackages = ["bash"]\n'
 

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from intercode.sandbox.images.cache.remove_tree import remove_tree
+from intercode_sandbox.images.cache.remove_tree import remove_tree
 from support.trees import deep
 
 

@@ -18,8 +18,8 @@ from typing import Any
 import pytest
 
 from intercode.core.errors import DataError, UsageError
-from intercode.sandbox.host.paths import sandbox_uid
-from intercode.sandbox.images import resolve
+from intercode_sandbox.host.paths import sandbox_uid
+from intercode_sandbox.images import resolve
 from support.saved_images import (
     Saved,
     described,

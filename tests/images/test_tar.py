@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from intercode.core.errors import DataError
-from intercode.sandbox.images.archives import tar
+from intercode_sandbox.images.archives import tar
 
 ME = os.geteuid()
 Entry = tuple[str, bytes, dict[str, object], bytes]

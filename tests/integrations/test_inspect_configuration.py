@@ -21,7 +21,7 @@ from inspect_ai.util import ComposeConfig, sandbox
 from intercode.core.errors import UsageError
 from intercode.integrations.inspect.configuration import SandboxConfig, read_config
 from intercode.integrations.inspect.sandbox import InterCodeSandbox
-from intercode.sandbox.namespace.launcher import Launcher
+from intercode_sandbox.namespace.launcher import Launcher
 from support import requirements
 
 

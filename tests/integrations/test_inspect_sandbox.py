@@ -13,7 +13,7 @@ from inspect_ai.util import SandboxEnvironment
 from inspect_ai.util._sandbox.self_check import *  # noqa: F403
 
 from intercode.integrations.inspect.sandbox import InterCodeSandbox, SandboxConfig
-from intercode.sandbox.namespace.launcher import Launcher
+from intercode_sandbox.namespace.launcher import Launcher
 from support import back_end
 
 pytestmark = [pytest.mark.sandbox, pytest.mark.anyio]

@@ -29,7 +29,7 @@ from intercode.evaluation.rollout import rollout
 from intercode.integrations.openenv.client import RemoteEnv
 from intercode.integrations.openenv.imports import without_gradio
 from intercode.integrations.openenv.server import CodeAction, ServedEnv
-from intercode.sandbox.valid_text import has_surrogates
+from intercode_sandbox.valid_text import has_surrogates
 from support.sandboxes import eventually, process_runs
 from support.serving import serving
 from support.snippets import read_snippets

@@ -23,7 +23,7 @@ from intercode.core.errors import ConfigError, UsageError
 from intercode.integrations.openenv.client import RemoteEnv
 from intercode.integrations.openenv.imports import without_gradio
 from intercode.integrations.openenv.server import build_app
-from intercode.sandbox.remote.access import Access
+from intercode_sandbox.remote.access import Access
 from support.serving import serving
 
 with without_gradio():

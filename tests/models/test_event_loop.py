@@ -12,7 +12,7 @@ import threading
 import pytest
 
 from intercode.models import Message, OpenAIModel
-from intercode.sandbox import event_loop
+from intercode_sandbox import event_loop
 from support.faulty_endpoint import FaultyEndpoint, hang, ok
 
 ASK: list[Message] = [{"role": "user", "content": "hello"}]

@@ -8,8 +8,8 @@ import pytest
 
 import intercode
 from intercode.core.errors import SandboxLostError
-from intercode.sandbox.contract import BaseSandbox
-from intercode.sandbox.remote.access import Access
+from intercode_sandbox.contract import BaseSandbox
+from intercode_sandbox.remote.access import Access
 from support.sandbox_server import serving_sandboxes
 
 

@@ -11,12 +11,12 @@ from pathlib import Path
 
 import pytest
 
-from intercode.sandbox.contract import BaseSandbox
-from intercode.sandbox.determinism import Determinism
 from intercode.sessions.bash.persistent import BashSession
 from intercode.sessions.python.session import PythonSession
 from intercode.sql import open_engine
 from intercode.sql.types import DatabaseSpec
+from intercode_sandbox.contract import BaseSandbox
+from intercode_sandbox.determinism import Determinism
 from support.sandboxes import open_test_sandbox
 from support.shop import shop_in
 

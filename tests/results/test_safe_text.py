@@ -20,7 +20,7 @@ from intercode.results.export.harbor.tasks import write_tasks
 from intercode.results.rendering import render
 from intercode.results.safe_text import encode_text, neutralise_formula
 from intercode.results.tables import Table
-from intercode.sandbox.valid_text import replace_surrogates
+from intercode_sandbox.valid_text import replace_surrogates
 from support.talks import run_in, talk
 
 LONE = "a\udc80b \ud800 c"

@@ -7,8 +7,8 @@ from collections.abc import Iterator
 import pytest
 
 from intercode import Sandbox
-from intercode.sandbox.contract import BaseSandbox
-from intercode.sandbox.types import Layer
+from intercode_sandbox.contract import BaseSandbox
+from intercode_sandbox.types import Layer
 from support.sandbox_server import ServerProcess, serving_sandboxes
 from support.sandboxes import layer_of, open_one, open_test_sandbox
 from support.supervised_container import SmallImage, SupervisedContainer, require_engine

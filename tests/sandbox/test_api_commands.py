@@ -13,9 +13,9 @@ from typing import Any
 import pytest
 
 from intercode import Sandbox
-from intercode.sandbox import Limits, SandboxSpec
-from intercode.sandbox.api.sandbox import find_image
-from intercode.sandbox.errors import MissingCapabilityError, UsageError
+from intercode_sandbox import Limits, SandboxSpec
+from intercode_sandbox.api.sandbox import find_image
+from intercode_sandbox.errors import MissingCapabilityError, UsageError
 from support import back_end
 from support.sandboxes import eventually, open_one
 

@@ -16,13 +16,13 @@ from typing import Any
 import pytest
 
 from intercode import Sandbox
-from intercode.sandbox import Limits
-from intercode.sandbox.api import snapshots, transfer
-from intercode.sandbox.api.sandbox import find_image
-from intercode.sandbox.errors import DataError, SandboxError, SandboxLostError, UsageError
-from intercode.sandbox.host.paths import cache_root
-from intercode.sandbox.images.archives.tar import has_more_entries
-from intercode.sandbox.images.archives.tree_writer import TreeWriter
+from intercode_sandbox import Limits
+from intercode_sandbox.api import snapshots, transfer
+from intercode_sandbox.api.sandbox import find_image
+from intercode_sandbox.errors import DataError, SandboxError, SandboxLostError, UsageError
+from intercode_sandbox.host.paths import cache_root
+from intercode_sandbox.images.archives.tar import has_more_entries
+from intercode_sandbox.images.archives.tree_writer import TreeWriter
 from support import back_end
 from support.sandboxes import open_one
 
@@ -53,7 +53,7 @@ def test_names_of_registries_are_recognized(monkeypatch: pytest.MonkeyPatch) -> 
         find_image(None)  # type: ignore[arg-type]
     found: list[str] = []
     monkeypatch.setattr(
-        "intercode.sandbox.api.sandbox.resolve_image", lambda name, _: found.append(name)
+        "intercode_sandbox.api.sandbox.resolve_image", lambda name, _: found.append(name)
     )
     names = [
         "host", "dir:/a.b/c", "dockerfile:./a", "recipe:python", "./a.b/c", "docker.io/library/a:1",
@@ -220,7 +220,7 @@ def test_a_listing_without_end_is_refused(
 def test_a_process_that_is_killed_while_it_saves_leaves_no_file(tmp_path: Path) -> None:
     code = (
         "import os, sys; from intercode import Sandbox\n"
-        "from intercode.sandbox.api import snapshots\n"
+        "from intercode_sandbox.api import snapshots\n"
         "def write(base, out, text): out.write(text); out.flush(); os.kill(os.getpid(), 9)\n"
         "snapshots._write = write\n"
         "Sandbox(back_end=sys.argv[2]).save(sys.argv[1] + '/saved')"

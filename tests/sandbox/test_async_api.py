@@ -15,10 +15,10 @@ from typing import Any
 import pytest
 
 from intercode import Sandbox
-from intercode.sandbox import AsyncSandbox, AsyncSandboxProcess, SandboxPool, SandboxProcess
-from intercode.sandbox.api import process as process_module
-from intercode.sandbox.api.request_threads import MAX_THREADS, in_executor
-from intercode.sandbox.errors import SandboxError, UsageError
+from intercode_sandbox import AsyncSandbox, AsyncSandboxProcess, SandboxPool, SandboxProcess
+from intercode_sandbox.api import process as process_module
+from intercode_sandbox.api.request_threads import MAX_THREADS, in_executor
+from intercode_sandbox.errors import SandboxError, UsageError
 from support import back_end
 from support.sandboxes import end_waiting, eventually, eventually_async
 

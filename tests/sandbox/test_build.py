@@ -11,10 +11,10 @@ from pathlib import Path
 
 import pytest
 
-from intercode.sandbox.determinism import Determinism
-from intercode.sandbox.errors import SandboxUnavailableError
-from intercode.sandbox.namespace.launcher import Launcher
-from intercode.sandbox.supervisor import build, clock, programs
+from intercode_sandbox.determinism import Determinism
+from intercode_sandbox.errors import SandboxUnavailableError
+from intercode_sandbox.namespace.launcher import Launcher
+from intercode_sandbox.supervisor import build, clock, programs
 from support.sandboxes import open_test_sandbox
 
 ROOT = Path(__file__).parents[2]
@@ -22,8 +22,8 @@ MACHINE = os.uname().machine
 ELF_MACHINES = {"x86_64": 62, "aarch64": 183}
 OPEN = """
 from intercode.core.types import Image
-from intercode.sandbox import SandboxSpec, open_sandbox
-from intercode.sandbox.determinism import Determinism
+from intercode_sandbox import SandboxSpec, open_sandbox
+from intercode_sandbox.determinism import Determinism
 with open_sandbox(SandboxSpec(Image("host", ""), determinism=Determinism())) as sandbox:
     print(sandbox.run(["/bin/date", "+%F"]).output)
 """

@@ -7,9 +7,9 @@ from typing import get_args
 
 import pytest
 
-from intercode.sandbox import Capability
-from intercode.sandbox.contract import BaseSandbox, CopiedFiles
-from intercode.sandbox.errors import MissingCapabilityError, SandboxError
+from intercode_sandbox import Capability
+from intercode_sandbox.contract import BaseSandbox, CopiedFiles
+from intercode_sandbox.errors import MissingCapabilityError, SandboxError
 from support import back_end
 from support.sandboxes import open_test_sandbox
 

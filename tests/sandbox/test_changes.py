@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from intercode.sandbox.contract import BaseSandbox
-from intercode.sandbox.types import FileEntry, Layer
+from intercode_sandbox.contract import BaseSandbox
+from intercode_sandbox.types import FileEntry, Layer
 from support import back_end
 from support.sandboxes import eventually, layer_of, open_test_sandbox
 from support.shells import shell

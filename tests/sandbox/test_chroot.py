@@ -13,10 +13,10 @@ from pathlib import Path
 
 import pytest
 
-from intercode.sandbox import SandboxSpec, images
-from intercode.sandbox.chroot import guard, pool, tiers, users
-from intercode.sandbox.chroot.sandbox import ChrootSandbox
-from intercode.sandbox.errors import SandboxLostError
+from intercode_sandbox import SandboxSpec, images
+from intercode_sandbox.chroot import guard, pool, tiers, users
+from intercode_sandbox.chroot.sandbox import ChrootSandbox
+from intercode_sandbox.errors import SandboxLostError
 from support.sandboxes import a_duration, eventually, running
 
 pytestmark = [
@@ -26,7 +26,7 @@ pytestmark = [
 ]
 OWNER = """
 import sys, time
-from intercode.sandbox import SandboxSpec, images, open_sandbox
+from intercode_sandbox import SandboxSpec, images, open_sandbox
 sandbox = open_sandbox(SandboxSpec(images.resolve("host")), "chroot")
 sandbox.spawn(["sleep", sys.argv[1]])
 print(sandbox.user_id, flush=True)
@@ -36,7 +36,7 @@ time.sleep(600)
 ON_A_SMALL_DISK = """
 import os, shutil, sys
 from intercode.core.errors import SandboxError
-from intercode.sandbox import SandboxSpec, images, open_sandbox
+from intercode_sandbox import SandboxSpec, images, open_sandbox
 try:
     open_sandbox(SandboxSpec(images.resolve("host")), "chroot")
 except SandboxError as e:
@@ -172,8 +172,8 @@ def test_a_sandbox_ends_with_its_owner() -> None:
 
 def test_an_owner_that_ends_while_it_prepares_leaves_nothing() -> None:
     code = (
-        "import os\nfrom intercode.sandbox import SandboxSpec, images, open_sandbox\n"
-        "from intercode.sandbox.chroot import guard\n"
+        "import os\nfrom intercode_sandbox import SandboxSpec, images, open_sandbox\n"
+        "from intercode_sandbox.chroot import guard\n"
         "guard.open_programs = lambda tree: os.kill(os.getpid(), 9)\n"
         "open_sandbox(SandboxSpec(images.resolve('host')), 'chroot')\n"
     )

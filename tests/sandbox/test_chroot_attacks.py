@@ -10,12 +10,12 @@ from pathlib import Path
 
 import pytest
 
-from intercode.sandbox import SandboxSpec, images
-from intercode.sandbox.chroot import guard, pool, shared_programs, tiers
-from intercode.sandbox.chroot import sandbox as chroot_sandbox
-from intercode.sandbox.chroot.root_layout import root_layout
-from intercode.sandbox.chroot.sandbox import ChrootSandbox
-from intercode.sandbox.images.cache.remove_tree import remove_tree
+from intercode_sandbox import SandboxSpec, images
+from intercode_sandbox.chroot import guard, pool, shared_programs, tiers
+from intercode_sandbox.chroot import sandbox as chroot_sandbox
+from intercode_sandbox.chroot.root_layout import root_layout
+from intercode_sandbox.chroot.sandbox import ChrootSandbox
+from intercode_sandbox.images.cache.remove_tree import remove_tree
 from support.sandboxes import a_duration, eventually, running
 
 pytestmark = [

@@ -13,15 +13,15 @@ from pathlib import Path
 
 import pytest
 
-from intercode.sandbox.container import engine, image_import, orphans
-from intercode.sandbox.container import start as starting
-from intercode.sandbox.container.container_spec import container_spec
-from intercode.sandbox.contract import SandboxSpec
-from intercode.sandbox.errors import SandboxError, SandboxUnavailableError
-from intercode.sandbox.host.paths import sandbox_uid
-from intercode.sandbox.supervisor import upper_layer
-from intercode.sandbox.supervisor.control_group import CgroupCounter
-from intercode.sandbox.types import Image
+from intercode_sandbox.container import engine, image_import, orphans
+from intercode_sandbox.container import start as starting
+from intercode_sandbox.container.container_spec import container_spec
+from intercode_sandbox.contract import SandboxSpec
+from intercode_sandbox.errors import SandboxError, SandboxUnavailableError
+from intercode_sandbox.host.paths import sandbox_uid
+from intercode_sandbox.supervisor import upper_layer
+from intercode_sandbox.supervisor.control_group import CgroupCounter
+from intercode_sandbox.types import Image
 
 DIRECTORY = os.O_RDONLY | os.O_DIRECTORY
 

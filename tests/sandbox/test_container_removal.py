@@ -12,20 +12,20 @@ from pathlib import Path
 
 import pytest
 
-from intercode.sandbox.container import engine, orphans, removal
+from intercode_sandbox.container import engine, orphans, removal
 from support import requirements
 from support.sandboxes import eventually, running
 
 _NAME = "intercode-1-test"
 _OWNER = """
 import sys
-from intercode.sandbox import SandboxSpec, images, open_sandbox
+from intercode_sandbox import SandboxSpec, images, open_sandbox
 open_sandbox(SandboxSpec(images.resolve("host")), sys.argv[1])
 """
 _WATCHED = """
 import sys
 from pathlib import Path
-from intercode.sandbox.container import removal
+from intercode_sandbox.container import removal
 print(removal.start_watcher(sys.argv[1], Path(sys.argv[2])).pid, flush=True)
 sys.stdin.read()
 """

@@ -15,8 +15,8 @@ from pathlib import Path
 import pytest
 
 from intercode.environments.base.layers import task_layer
-from intercode.sandbox import SandboxSpec, images, open_sandbox, tier_of
-from intercode.sandbox.container import (
+from intercode_sandbox import SandboxSpec, images, open_sandbox, tier_of
+from intercode_sandbox.container import (
     container_pool,
     engine,
     image_import,
@@ -24,22 +24,22 @@ from intercode.sandbox.container import (
     limit_counters,
     orphans,
 )
-from intercode.sandbox.container.container_spec import container_spec
-from intercode.sandbox.container.sandbox import ContainerSandbox
-from intercode.sandbox.contract import BaseSandbox
-from intercode.sandbox.determinism import Determinism
-from intercode.sandbox.errors import SandboxError, SandboxUnavailableError
-from intercode.sandbox.host.paths import sandbox_uid
-from intercode.sandbox.tiers.choice import choose_tier
-from intercode.sandbox.types import Layer, LayerSpec
+from intercode_sandbox.container.container_spec import container_spec
+from intercode_sandbox.container.sandbox import ContainerSandbox
+from intercode_sandbox.contract import BaseSandbox
+from intercode_sandbox.determinism import Determinism
+from intercode_sandbox.errors import SandboxError, SandboxUnavailableError
+from intercode_sandbox.host.paths import sandbox_uid
+from intercode_sandbox.tiers.choice import choose_tier
+from intercode_sandbox.types import Layer, LayerSpec
 from support import requirements
 from support.sandboxes import eventually, layer_of
 
 pytestmark = pytest.mark.docker
 OWNER = """
 import sys, time
-from intercode.sandbox import images
-from intercode.sandbox import SandboxSpec, open_sandbox
+from intercode_sandbox import images
+from intercode_sandbox import SandboxSpec, open_sandbox
 sandbox = open_sandbox(SandboxSpec(images.resolve("host")), sys.argv[1])
 sandbox.run(["/bin/sh", "-c", "sleep 1000 & echo hi > /tmp/f"])
 print(sandbox.supervisor_pid, flush=True)
@@ -126,7 +126,7 @@ def test_a_recycled_container_is_clean_and_faster_than_a_new_one(
 def test_containers_over_a_limit_or_deterministic_are_not_recycled(
     container_engine: engine.Engine,
 ) -> None:
-    from intercode.sandbox import Limits
+    from intercode_sandbox import Limits
 
     container_pool.close_idle()
     hog = "x = bytearray(300 << 20)"
@@ -219,7 +219,7 @@ def test_auto_uses_containers_where_namespaces_are_forbidden(
     others = [name for name in engine.ENGINE_NAMES if name != container_engine.name]
     stronger = ["namespace.tiers.check_cgroup_tier", "namespace.tiers.check_watchdog_tier"]
     for check in (*stronger, *(f"container.tiers.check_{name}" for name in others)):
-        monkeypatch.setattr(f"intercode.sandbox.{check}", lambda: (False, "it is forbidden"))
+        monkeypatch.setattr(f"intercode_sandbox.{check}", lambda: (False, "it is forbidden"))
     monkeypatch.setenv("INTERCODE_CACHE", str(tmp_path / "cache"))
     tmp_path.chmod(0o755)
     choose_tier.cache_clear()

@@ -16,13 +16,13 @@ from pathlib import Path
 import pytest
 
 from intercode import Sandbox
-from intercode.sandbox import Limits, SandboxSpec, images, open_sandbox
-from intercode.sandbox.contract import BaseSandbox
-from intercode.sandbox.namespace.launcher import Launcher
-from intercode.sandbox.namespace.sandbox import NamespaceSandbox
-from intercode.sandbox.supervisor.control_group import ControlGroup
-from intercode.sandbox.supervisor.runtime import cgroups
-from intercode.sandbox.supervisor.runtime.cgroups import CgroupAllocator, remove_directories
+from intercode_sandbox import Limits, SandboxSpec, images, open_sandbox
+from intercode_sandbox.contract import BaseSandbox
+from intercode_sandbox.namespace.launcher import Launcher
+from intercode_sandbox.namespace.sandbox import NamespaceSandbox
+from intercode_sandbox.supervisor.control_group import ControlGroup
+from intercode_sandbox.supervisor.runtime import cgroups
+from intercode_sandbox.supervisor.runtime.cgroups import CgroupAllocator, remove_directories
 from support.sandboxes import eventually
 from support.shells import shell
 
@@ -132,9 +132,9 @@ def test_a_sandbox_does_not_see_its_group(network: str) -> None:
 
 OWNER = """
 import sys, time
-from intercode.sandbox import images
-from intercode.sandbox import SandboxSpec, open_sandbox
-from intercode.sandbox.namespace.launcher import Launcher
+from intercode_sandbox import images
+from intercode_sandbox import SandboxSpec, open_sandbox
+from intercode_sandbox.namespace.launcher import Launcher
 sandboxes = [open_sandbox(SandboxSpec(images.resolve("host"))) for _ in range(5)]
 sandboxes[0].spawn(["sleep", "100"])
 print(Launcher.get().pid, *Launcher.get().cgroup_directories, flush=True)

@@ -14,8 +14,8 @@ import os, resource
 if os.environ.get("INTERCODE_SANDBOX") != "podman":
     hard = resource.getrlimit(resource.RLIMIT_NOFILE)[1]
     resource.setrlimit(resource.RLIMIT_NOFILE, (700, hard))
-from intercode.sandbox import images
-from intercode.sandbox import Limits, SandboxSpec, open_sandbox
+from intercode_sandbox import images
+from intercode_sandbox import Limits, SandboxSpec, open_sandbox
 
 FILL = '''
 import array, os, socket, sys, time

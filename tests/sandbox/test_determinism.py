@@ -7,15 +7,15 @@ from contextlib import ExitStack
 
 import pytest
 
-from intercode.sandbox.determinism import (
+from intercode.sessions.bash.persistent import BashSession
+from intercode_sandbox.determinism import (
     Determinism,
     determinism_from_settings,
     parse_clock,
     resolve_determinism,
 )
-from intercode.sandbox.errors import ConfigError, UnknownNameError
-from intercode.sandbox.types import Layer
-from intercode.sessions.bash.persistent import BashSession
+from intercode_sandbox.errors import ConfigError, UnknownNameError
+from intercode_sandbox.types import Layer
 from support import back_end
 from support.sandboxes import open_test_sandbox
 

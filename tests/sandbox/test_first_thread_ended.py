@@ -7,7 +7,7 @@ import time
 
 import pytest
 
-from intercode.sandbox.contract import BaseSandbox
+from intercode_sandbox.contract import BaseSandbox
 from support import back_end
 from support.sandboxes import eventually
 from support.shells import shell

@@ -8,7 +8,7 @@ import socket
 import pytest
 
 from intercode import Sandbox
-from intercode.sandbox.errors import SandboxLostError, UsageError
+from intercode_sandbox.errors import SandboxLostError, UsageError
 from support.sandboxes import open_test_sandbox
 
 pytestmark = pytest.mark.sandbox

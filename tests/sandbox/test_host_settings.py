@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 
 from intercode import Sandbox
-from intercode.sandbox import host_settings
-from intercode.sandbox.errors import SandboxUnavailableError
+from intercode_sandbox import host_settings
+from intercode_sandbox.errors import SandboxUnavailableError
 
 pytestmark = [
     pytest.mark.sandbox,

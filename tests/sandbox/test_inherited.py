@@ -13,8 +13,8 @@ from typing import Any
 
 import pytest
 
-from intercode.sandbox import Limits, SandboxSpec, images, open_sandbox
-from intercode.sandbox.errors import SandboxUnavailableError
+from intercode_sandbox import Limits, SandboxSpec, images, open_sandbox
+from intercode_sandbox.errors import SandboxUnavailableError
 from support.inheritance import owner
 from support.ordinary_user import run_as_ordinary_user
 
@@ -174,8 +174,8 @@ def test_the_launching_shell_changes_nothing(tier: str) -> None:
 _KEPT = """
 import json, os, sys
 import intercode
-from intercode.sandbox import Sandbox
-from intercode.sandbox.diagnostics import _check_hard_limits
+from intercode_sandbox import Sandbox
+from intercode_sandbox.diagnostics import _check_hard_limits
 with Sandbox("host") as sandbox:
     shown = sandbox.run("ulimit -Hs; ulimit -Ht").stdout
 with intercode.make("bash", "starter") as env:

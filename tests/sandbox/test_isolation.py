@@ -8,10 +8,10 @@ from pathlib import Path
 
 import pytest
 
-from intercode.sandbox.contract import BaseSandbox, Limits
-from intercode.sandbox.host.paths import sandbox_uid
-from intercode.sandbox.namespace.launcher import Launcher
-from intercode.sandbox.supervisor import root_files
+from intercode_sandbox.contract import BaseSandbox, Limits
+from intercode_sandbox.host.paths import sandbox_uid
+from intercode_sandbox.namespace.launcher import Launcher
+from intercode_sandbox.supervisor import root_files
 from support import back_end
 from support.sandboxes import open_test_sandbox
 
@@ -139,7 +139,7 @@ def test_nothing_of_the_owner_is_readable(tmp_path: Path, monkeypatch: pytest.Mo
 
 @pytest.mark.namespace_only("an engine's overlay and mounts name its own directories")
 def test_no_path_of_the_machine_is_shown(sandbox: BaseSandbox) -> None:
-    from intercode.sandbox.supervisor.root_files import python_home
+    from intercode_sandbox.supervisor.root_files import python_home
 
     home = python_home()
     if home is None:
@@ -245,7 +245,7 @@ def test_a_sandbox_that_signals_everything_does_not_block_its_owner(signal: int)
     it."""
     import threading
 
-    from intercode.sandbox.errors import SandboxError
+    from intercode_sandbox.errors import SandboxError
 
     done = threading.Event()
 

@@ -10,8 +10,8 @@ from pathlib import Path
 
 import pytest
 
-from intercode.sandbox.contract import BaseSandbox
-from intercode.sandbox.namespace.sandbox import NamespaceSandbox
+from intercode_sandbox.contract import BaseSandbox
+from intercode_sandbox.namespace.sandbox import NamespaceSandbox
 from support import traces
 from support.live_owner import LiveOwner
 from support.sandboxes import open_test_sandbox

@@ -7,7 +7,7 @@ import uuid
 
 import pytest
 
-from intercode.sandbox.supervisor.runtime import syscalls
+from intercode_sandbox.supervisor.runtime import syscalls
 from support.sandboxes import open_test_sandbox
 
 pytestmark = pytest.mark.sandbox

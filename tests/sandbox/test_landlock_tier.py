@@ -22,13 +22,13 @@ import pytest
 from hostile.ordinary import _ID, _drop, _interpreter
 from intercode.core.types import Image, Layer, LayerSpec, Task
 from intercode.environments.base.absolute_paths import require_relative_paths
-from intercode.sandbox import SandboxSpec, images
-from intercode.sandbox.errors import SandboxError, SandboxUnavailableError, UsageError
-from intercode.sandbox.host.paths import cache_root
-from intercode.sandbox.landlock import guard, layout, tiers
-from intercode.sandbox.landlock.sandbox import LandlockSandbox
-from intercode.sandbox.supervisor import root_files
 from intercode.sessions.bash.persistent import BashSession
+from intercode_sandbox import SandboxSpec, images
+from intercode_sandbox.errors import SandboxError, SandboxUnavailableError, UsageError
+from intercode_sandbox.host.paths import cache_root
+from intercode_sandbox.landlock import guard, layout, tiers
+from intercode_sandbox.landlock.sandbox import LandlockSandbox
+from intercode_sandbox.supervisor import root_files
 from support.sandboxes import a_duration, eventually, running
 
 pytestmark = [
@@ -38,7 +38,7 @@ pytestmark = [
 ]
 OWNER = """
 import sys, time
-from intercode.sandbox import SandboxSpec, images, open_sandbox
+from intercode_sandbox import SandboxSpec, images, open_sandbox
 sandbox = open_sandbox(SandboxSpec(images.resolve("host")), "landlock")
 sleep = "sleep " + sys.argv[1].removeprefix("-")
 sandbox.run(f"setsid {sleep} > /dev/null 2>&1 & ({sleep} &) > /dev/null 2>&1")
@@ -46,8 +46,8 @@ print(sandbox.host_directory, flush=True)
 time.sleep(600)
 """
 CONFORMANCE = """
-from intercode.sandbox import SandboxSpec, check_sandbox, images
-from intercode.sandbox.landlock import tiers
+from intercode_sandbox import SandboxSpec, check_sandbox, images
+from intercode_sandbox.landlock import tiers
 check_sandbox(lambda: tiers.open_landlock(SandboxSpec(images.resolve("host"))))
 print("conforms")
 """

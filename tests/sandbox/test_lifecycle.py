@@ -12,11 +12,11 @@ from pathlib import Path
 
 import pytest
 
-from intercode.sandbox.errors import SandboxError, SandboxLostError
-from intercode.sandbox.host.paths import cache_root
-from intercode.sandbox.namespace.launcher import Launcher
-from intercode.sandbox.supervisor.connection import SupervisorConnection
 from intercode.sessions.bash.persistent import BashSession
+from intercode_sandbox.errors import SandboxError, SandboxLostError
+from intercode_sandbox.host.paths import cache_root
+from intercode_sandbox.namespace.launcher import Launcher
+from intercode_sandbox.supervisor.connection import SupervisorConnection
 from support import back_end
 from support.sandboxes import a_duration, eventually, open_test_sandbox, our_sandboxes, running
 
@@ -24,8 +24,8 @@ pytestmark = pytest.mark.sandbox
 
 OWNER = """
 import sys, time
-from intercode.sandbox import images
-from intercode.sandbox import SandboxSpec, open_sandbox
+from intercode_sandbox import images
+from intercode_sandbox import SandboxSpec, open_sandbox
 sandboxes = [open_sandbox(SandboxSpec(images.resolve("host"))) for _ in range(5)]
 for sandbox in sandboxes:
     sandbox.spawn(["sleep", sys.argv[1]])
@@ -187,7 +187,7 @@ def test_close_ends_the_sandbox_although_a_forked_child_lives() -> None:
 
 
 def test_a_missing_layer_is_an_error_of_the_sandbox() -> None:
-    from intercode.sandbox.types import Layer
+    from intercode_sandbox.types import Layer
 
     with pytest.raises(SandboxError, match="could not be set up"):
         open_test_sandbox(layers=(Layer(Path("/no/such/layer"), "x"),))

@@ -8,10 +8,10 @@ import time
 
 import pytest
 
-from intercode.sandbox.limit_messages import with_limit_note
-from intercode.sandbox.sizes import format_size
-from intercode.sandbox.supervisor.watchdog import Watch, Watchdog
-from intercode.sandbox.types import ExecResult
+from intercode_sandbox.limit_messages import with_limit_note
+from intercode_sandbox.sizes import format_size
+from intercode_sandbox.supervisor.watchdog import Watch, Watchdog
+from intercode_sandbox.types import ExecResult
 from support import back_end
 from support.sandboxes import eventually
 from support.shells import shell

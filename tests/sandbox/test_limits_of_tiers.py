@@ -10,11 +10,11 @@ from typing import Any
 import pytest
 
 from intercode import Sandbox
-from intercode.sandbox import Limits
-from intercode.sandbox.errors import SandboxUnavailableError, UsageError
-from intercode.sandbox.validation import LEAST
 from intercode.sessions.bash.persistent import BashSession
 from intercode.sessions.python.session import PythonSession
+from intercode_sandbox import Limits
+from intercode_sandbox.errors import SandboxUnavailableError, UsageError
+from intercode_sandbox.validation import LEAST
 
 pytestmark = [
     pytest.mark.sandbox,

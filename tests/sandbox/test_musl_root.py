@@ -13,9 +13,9 @@ from pathlib import Path
 
 import pytest
 
-from intercode.sandbox import SandboxSpec, images, open_sandbox
-from intercode.sandbox.contract import BaseSandbox
-from intercode.sandbox.types import Image
+from intercode_sandbox import SandboxSpec, images, open_sandbox
+from intercode_sandbox.contract import BaseSandbox
+from intercode_sandbox.types import Image
 from support import back_end, requirements
 
 pytestmark = pytest.mark.sandbox

@@ -10,9 +10,9 @@ import pytest
 
 import intercode
 from intercode.core.types import Dataset, Task
-from intercode.sandbox.contract import BaseSandbox
-from intercode.sandbox.errors import SandboxError, SandboxLostError
-from intercode.sandbox.namespace.sandbox import NamespaceSandbox
+from intercode_sandbox.contract import BaseSandbox
+from intercode_sandbox.errors import SandboxError, SandboxLostError
+from intercode_sandbox.namespace.sandbox import NamespaceSandbox
 from support import back_end, traces
 from support.sandbox_description import describe
 from support.sandboxes import eventually, layer_of, open_test_sandbox

@@ -14,7 +14,7 @@ import pytest
 
 import intercode
 from intercode.environments.base.layers import task_layer
-from intercode.sandbox import (
+from intercode_sandbox import (
     Limits,
     SandboxSpec,
     architecture_of,
@@ -22,14 +22,10 @@ from intercode.sandbox import (
     resolve_image,
     tier_of,
 )
-from intercode.sandbox.contract import BaseSandbox
-from intercode.sandbox.errors import (
-    SandboxLostError,
-    SandboxUnavailableError,
-    UsageError,
-)
-from intercode.sandbox.remote import connection
-from intercode.sandbox.types import LayerSpec
+from intercode_sandbox.contract import BaseSandbox
+from intercode_sandbox.errors import SandboxLostError, SandboxUnavailableError, UsageError
+from intercode_sandbox.remote import connection
+from intercode_sandbox.types import LayerSpec
 from support.sandbox_server import ServerProcess, serving_sandboxes
 from support.sandboxes import a_duration, eventually, running
 from support.serving import free_port
@@ -123,7 +119,7 @@ def test_a_server_that_is_killed_costs_the_sandbox_and_not_the_client(
 def test_the_sandboxes_of_a_client_that_is_killed_end(remote: ServerProcess) -> None:
     duration = a_duration()
     code = (
-        "import sys; from intercode.sandbox.contract import BaseSandbox\n"
+        "import sys; from intercode_sandbox.contract import BaseSandbox\n"
         f"sandbox = BaseSandbox.open('host', {remote.kind!r})\n"
         f"process = sandbox.spawn(['sleep', '{duration}'])\n"
         "print('ready', flush=True); process.wait()\n"

@@ -21,17 +21,17 @@ import aiohttp
 import pytest
 from aiohttp import web
 
-from intercode.sandbox import Limits
-from intercode.sandbox.contract import BaseSandbox
-from intercode.sandbox.errors import (
+from intercode_sandbox import Limits
+from intercode_sandbox.contract import BaseSandbox
+from intercode_sandbox.errors import (
     ConfigError,
     SandboxError,
     SandboxLostError,
     SandboxUnavailableError,
     UsageError,
 )
-from intercode.sandbox.remote.connection import Connection, connect, server_address
-from intercode.sandbox.remote.protocol import (
+from intercode_sandbox.remote.connection import Connection, connect, server_address
+from intercode_sandbox.remote.protocol import (
     MAX_FRAME,
     MAX_HEADER,
     WINDOW,

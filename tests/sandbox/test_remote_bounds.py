@@ -22,22 +22,22 @@ from typing import Any
 import pytest
 from aiohttp import WSMessage, WSMsgType
 
-from intercode.sandbox import Limits, SandboxSpec, resolve_image
-from intercode.sandbox.clock import SYSTEM_CLOCK, Clock
-from intercode.sandbox.contract import BaseSandbox
-from intercode.sandbox.errors import (
+from intercode_sandbox import Limits, SandboxSpec, resolve_image
+from intercode_sandbox.clock import SYSTEM_CLOCK, Clock
+from intercode_sandbox.contract import BaseSandbox
+from intercode_sandbox.errors import (
     ConfigError,
     SandboxError,
     SandboxLostError,
     SandboxUnavailableError,
     UsageError,
 )
-from intercode.sandbox.host.paths import cache_root
-from intercode.sandbox.remote import bounds, server, session
-from intercode.sandbox.remote.bounds import Bounds, Client, Store
-from intercode.sandbox.remote.client import RemoteProcess
-from intercode.sandbox.remote.connection import Connection, connect
-from intercode.sandbox.remote.protocol import (
+from intercode_sandbox.host.paths import cache_root
+from intercode_sandbox.remote import bounds, server, session
+from intercode_sandbox.remote.bounds import Bounds, Client, Store
+from intercode_sandbox.remote.client import RemoteProcess
+from intercode_sandbox.remote.connection import Connection, connect
+from intercode_sandbox.remote.protocol import (
     Kind,
     ProtocolError,
     error_values,
@@ -48,9 +48,9 @@ from intercode.sandbox.remote.protocol import (
     parse_limits,
     parse_message,
 )
-from intercode.sandbox.remote.relay import Group, Relay
-from intercode.sandbox.remote.served import Capture, ServedSandbox
-from intercode.sandbox.types import Layer
+from intercode_sandbox.remote.relay import Group, Relay
+from intercode_sandbox.remote.served import Capture, ServedSandbox
+from intercode_sandbox.types import Layer
 from support.fake_clock import FakeClock
 from support.sandbox_server import ServerProcess
 

@@ -12,12 +12,12 @@ from pathlib import Path
 import pytest
 
 import intercode
-from intercode.sandbox import SandboxSpec, check_sandbox, open_sandbox, resolve_image
-from intercode.sandbox.contract import BaseSandbox
-from intercode.sandbox.errors import DataError, SandboxError
-from intercode.sandbox.remote import files
-from intercode.sandbox.remote.files import pack_files, unpack_files
-from intercode.sandbox.types import Layer
+from intercode_sandbox import SandboxSpec, check_sandbox, open_sandbox, resolve_image
+from intercode_sandbox.contract import BaseSandbox
+from intercode_sandbox.errors import DataError, SandboxError
+from intercode_sandbox.remote import files
+from intercode_sandbox.remote.files import pack_files, unpack_files
+from intercode_sandbox.types import Layer
 from support.sandbox_server import ServerProcess, serving_sandboxes
 from support.sandboxes import eventually
 

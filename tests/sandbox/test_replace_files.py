@@ -7,7 +7,7 @@ import signal
 
 import pytest
 
-from intercode.sandbox.errors import SandboxError
+from intercode_sandbox.errors import SandboxError
 from support.sandboxes import eventually, open_test_sandbox
 
 pytestmark = pytest.mark.sandbox

@@ -11,10 +11,10 @@ from types import SimpleNamespace
 
 import pytest
 
-from intercode.sandbox.contract import BaseSandbox, Limits
-from intercode.sandbox.errors import SandboxLostError
-from intercode.sandbox.supervisor.client import SupervisedProcess
-from intercode.sandbox.supervisor.process_table import list_descendants
+from intercode_sandbox.contract import BaseSandbox, Limits
+from intercode_sandbox.errors import SandboxLostError
+from intercode_sandbox.supervisor.client import SupervisedProcess
+from intercode_sandbox.supervisor.process_table import list_descendants
 from support import back_end
 from support.sandboxes import end_waiting, eventually, open_test_sandbox
 

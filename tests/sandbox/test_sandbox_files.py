@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from intercode.sandbox.contract import BaseSandbox
+from intercode_sandbox.contract import BaseSandbox
 from support.sandboxes import eventually
 
 pytestmark = pytest.mark.sandbox

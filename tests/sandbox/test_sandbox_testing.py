@@ -11,10 +11,10 @@ from pathlib import Path
 
 import pytest
 
-from intercode.sandbox import SandboxSpec, check_sandbox, open_sandbox, resolve_image
-from intercode.sandbox.errors import SandboxUnavailableError
-from intercode.sandbox.namespace.launcher import Launcher
-from intercode.sandbox.testing import CONFORMANCE_POINTS
+from intercode_sandbox import SandboxSpec, check_sandbox, open_sandbox, resolve_image
+from intercode_sandbox.errors import SandboxUnavailableError
+from intercode_sandbox.namespace.launcher import Launcher
+from intercode_sandbox.testing import CONFORMANCE_POINTS
 from support import requirements
 from support.sandbox_server import serving_sandboxes
 

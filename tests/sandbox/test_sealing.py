@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from intercode.sandbox.errors import SandboxLostError
-from intercode.sandbox.namespace.sandbox import MAX_SEALED_LAYERS, NamespaceSandbox
+from intercode_sandbox.errors import SandboxLostError
+from intercode_sandbox.namespace.sandbox import MAX_SEALED_LAYERS, NamespaceSandbox
 from support.sandboxes import eventually
 
 pytestmark = [

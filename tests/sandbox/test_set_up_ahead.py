@@ -12,13 +12,13 @@ from pathlib import Path
 
 import pytest
 
-from intercode.sandbox import SandboxSpec, images
-from intercode.sandbox.errors import SandboxError
-from intercode.sandbox.host.paths import sandbox_uid
-from intercode.sandbox.namespace.launcher import Launcher
-from intercode.sandbox.namespace.sandbox import NamespaceSandbox
-from intercode.sandbox.supervisor.process_table import list_descendants
-from intercode.sandbox.supervisor.runtime.prewarmed import identify_files
+from intercode_sandbox import SandboxSpec, images
+from intercode_sandbox.errors import SandboxError
+from intercode_sandbox.host.paths import sandbox_uid
+from intercode_sandbox.namespace.launcher import Launcher
+from intercode_sandbox.namespace.sandbox import NamespaceSandbox
+from intercode_sandbox.supervisor.process_table import list_descendants
+from intercode_sandbox.supervisor.runtime.prewarmed import identify_files
 from support.sandboxes import eventually
 
 pytestmark = [

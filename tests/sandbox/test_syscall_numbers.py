@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from intercode.sandbox.supervisor.runtime import syscall_numbers
+from intercode_sandbox.supervisor.runtime import syscall_numbers
 
 HEADERS = {
     "x86_64": [f"/usr/include{d}/asm/unistd_64.h" for d in ("/x86_64-linux-gnu", "")],

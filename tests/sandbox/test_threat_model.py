@@ -10,8 +10,8 @@ import pytest
 from intercode.cli import main
 from intercode.core.config import EvalConfig
 from intercode.evaluation.evaluate.run import evaluate
-from intercode.sandbox.tiers import protections, remedies
-from intercode.sandbox.tiers.tier_table import TIERS
+from intercode_sandbox.tiers import protections, remedies
+from intercode_sandbox.tiers.tier_table import TIERS
 
 DOCS = Path(__file__).parents[2] / "docs"
 

@@ -9,24 +9,24 @@ from pathlib import Path
 
 import pytest
 
-from intercode.sandbox import SandboxSpec, images, open_sandbox, tier_of
-from intercode.sandbox.errors import SandboxError, UnknownNameError
-from intercode.sandbox.supervisor.runtime import cgroups
-from intercode.sandbox.tiers import checks, remedies
-from intercode.sandbox.tiers.platforms import detect_confinement, detect_platforms
-from intercode.sandbox.tiers.remedies import (
+from intercode_sandbox import SandboxSpec, images, open_sandbox, tier_of
+from intercode_sandbox.errors import SandboxError, UnknownNameError
+from intercode_sandbox.supervisor.runtime import cgroups
+from intercode_sandbox.tiers import checks, remedies
+from intercode_sandbox.tiers.platforms import detect_confinement, detect_platforms
+from intercode_sandbox.tiers.remedies import (
     container_options_hint,
     remedies_elsewhere,
     remedies_here,
     render,
 )
-from intercode.sandbox.tiers.tier_table import TIERS
+from intercode_sandbox.tiers.tier_table import TIERS
 from support.containers import in_container, require_docker
 
 DOCTOR = "import sys; from intercode.cli import main; sys.exit(main(['doctor', '--json']))"
 SANDBOX_CODE = """
-from intercode.sandbox import images
-from intercode.sandbox import SandboxSpec, open_sandbox
+from intercode_sandbox import images
+from intercode_sandbox import SandboxSpec, open_sandbox
 with open_sandbox(SandboxSpec(images.resolve("host")), "{kind}") as sandbox:
     print(sandbox.tier, sandbox.run(["bash", "-c", "echo $$ $(id -u) > /tmp/f; cat /tmp/f"]))
 """

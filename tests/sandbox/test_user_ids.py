@@ -13,15 +13,15 @@ from pathlib import Path
 
 import pytest
 
-from intercode.sandbox import SandboxSpec, images
-from intercode.sandbox.determinism import Determinism
-from intercode.sandbox.host.paths import sandbox_uid
-from intercode.sandbox.namespace.launcher import Launcher
-from intercode.sandbox.namespace.sandbox import NamespaceSandbox
-from intercode.sandbox.namespace.tiers import open_strongest
-from intercode.sandbox.supervisor.runtime import rights, user_ids
-from intercode.sandbox.supervisor.runtime.user_ids import FIRST_ID, UserIds, hold_namespace
-from intercode.sandbox.types import Layer
+from intercode_sandbox import SandboxSpec, images
+from intercode_sandbox.determinism import Determinism
+from intercode_sandbox.host.paths import sandbox_uid
+from intercode_sandbox.namespace.launcher import Launcher
+from intercode_sandbox.namespace.sandbox import NamespaceSandbox
+from intercode_sandbox.namespace.tiers import open_strongest
+from intercode_sandbox.supervisor.runtime import rights, user_ids
+from intercode_sandbox.supervisor.runtime.user_ids import FIRST_ID, UserIds, hold_namespace
+from intercode_sandbox.types import Layer
 from support.sandboxes import eventually, layer_of
 
 pytestmark = [
@@ -101,7 +101,7 @@ def test_ids_are_used_again_and_never_by_two_sandboxes(first: NamespaceSandbox) 
 
 def test_two_launchers_have_different_ids(first: NamespaceSandbox) -> None:
     code = (
-        "from intercode.sandbox import SandboxSpec, images, open_sandbox\n"
+        "from intercode_sandbox import SandboxSpec, images, open_sandbox\n"
         "spec = SandboxSpec(images.resolve('host'))\n"
         "print([open_sandbox(spec).user_id for _ in range(3)])"
     )
@@ -158,7 +158,7 @@ def test_a_user_namespace_is_made_by_the_next_process_if_one_cannot(
 def test_a_process_with_a_user_namespace_ends_with_a_killed_launcher() -> None:
     code = (
         "import os, socket\n"
-        "from intercode.sandbox.supervisor.runtime.user_ids import hold_namespace\n"
+        "from intercode_sandbox.supervisor.runtime.user_ids import hold_namespace\n"
         "ours, theirs = socket.socketpair()\n"
         "print(hold_namespace(theirs), ours.recv(99).decode(), flush=True)\n"
         "os.kill(os.getpid(), 9)"

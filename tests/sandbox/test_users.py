@@ -12,16 +12,16 @@ from pathlib import Path
 import pytest
 
 from intercode import Sandbox
-from intercode.sandbox import SandboxPool, SandboxSpec, check_sandbox, images, open_sandbox
-from intercode.sandbox.errors import SandboxUnavailableError, UsageError
-from intercode.sandbox.host.paths import cache_root
-from intercode.sandbox.images.archives.directory import walk_entries
-from intercode.sandbox.images.build import built_images
-from intercode.sandbox.images.build.on_demand import resolve_or_build
-from intercode.sandbox.images.cache import set_user_id_trees
-from intercode.sandbox.namespace.launcher import Launcher
-from intercode.sandbox.namespace.sandbox import NamespaceSandbox
-from intercode.sandbox.supervisor.runtime.user_ids import FIRST_RANGE, RANGE_SIZE
+from intercode_sandbox import SandboxPool, SandboxSpec, check_sandbox, images, open_sandbox
+from intercode_sandbox.errors import SandboxUnavailableError, UsageError
+from intercode_sandbox.host.paths import cache_root
+from intercode_sandbox.images.archives.directory import walk_entries
+from intercode_sandbox.images.build import built_images
+from intercode_sandbox.images.build.on_demand import resolve_or_build
+from intercode_sandbox.images.cache import set_user_id_trees
+from intercode_sandbox.namespace.launcher import Launcher
+from intercode_sandbox.namespace.sandbox import NamespaceSandbox
+from intercode_sandbox.supervisor.runtime.user_ids import FIRST_RANGE, RANGE_SIZE
 from support.ordinary_user import run_as_ordinary_user
 from support.sandboxes import eventually
 from support.users import has_set_user_id
@@ -299,7 +299,7 @@ def test_what_has_one_user_says_so(tmp_path: Path) -> None:
     module = tmp_path / "own.py"
     module.write_text(
         "from dataclasses import replace\n"
-        "from intercode.sandbox.namespace.sandbox import NamespaceSandbox\n"
+        "from intercode_sandbox.namespace.sandbox import NamespaceSandbox\n"
         "def open(spec): return NamespaceSandbox(replace(spec, users=False))\n"
     )
     spec = SandboxSpec(images.resolve("host"), users=True)

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from intercode.sandbox.contract import BaseSandbox
+from intercode_sandbox.contract import BaseSandbox
 from support.sandboxes import open_test_sandbox
 
 

@@ -6,8 +6,8 @@ import re
 
 import pytest
 
-from intercode.sandbox.contract import BaseSandbox
 from intercode.sessions.bash.persistent import BashSession
+from intercode_sandbox.contract import BaseSandbox
 
 pytestmark = pytest.mark.sandbox
 

@@ -12,10 +12,10 @@ from intercode.core.errors import UnknownNameError, UsageError
 from intercode.core.types import Dataset, Task
 from intercode.environments.bash.env import BashEnv
 from intercode.evaluation import check_env
-from intercode.sandbox.contract import BaseSandbox
 from intercode.sessions import check_session
 from intercode.sessions.bash.fresh import FreshShellSession
 from intercode.sessions.bash.persistent import BashSession
+from intercode_sandbox.contract import BaseSandbox
 from support.sandboxes import eventually, open_test_sandbox
 
 pytestmark = pytest.mark.sandbox

@@ -9,9 +9,9 @@ import pytest
 
 from intercode.core.errors import SandboxError
 from intercode.environments.base.layers import git_layer
-from intercode.sandbox import images
 from intercode.sessions.bash import git_status
 from intercode.sessions.bash.original import OriginalBashSession
+from intercode_sandbox import images
 from support.sandboxes import open_test_sandbox
 
 pytestmark = [

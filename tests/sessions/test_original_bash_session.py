@@ -6,7 +6,6 @@ from collections.abc import Iterator
 
 import pytest
 
-from intercode.sandbox.contract import BaseSandbox
 from intercode.sessions.bash.original import (
     MALFORMED,
     TIMED_OUT,
@@ -14,6 +13,7 @@ from intercode.sessions.bash.original import (
     resolve_directory,
     wrap_action,
 )
+from intercode_sandbox.contract import BaseSandbox
 from support.sandboxes import open_test_sandbox
 
 BASH = ["/bin/bash", "-c"]

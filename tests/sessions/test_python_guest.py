@@ -15,10 +15,10 @@ from typing import Any
 import pytest
 
 import intercode.sessions.python.guest as guest
-from intercode.sandbox.contract import Limits
 from intercode.sessions.python.interpreter import InterpreterEndedError
 from intercode.sessions.python.session import PythonSession
 from intercode.sessions.python.values import ExceptionInfo, decode_values
+from intercode_sandbox.contract import Limits
 
 FILES = sorted(Path(guest.__path__[0]).glob("*.py"))
 OLDEST = (3, 7)

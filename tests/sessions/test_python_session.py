@@ -7,10 +7,10 @@ from collections.abc import Iterator
 import pytest
 
 from intercode.core.errors import SandboxError
-from intercode.sandbox.contract import BaseSandbox
 from intercode.sessions import check_session
 from intercode.sessions.python.interpreter import InterpreterEndedError, RefusedError
 from intercode.sessions.python.session import PythonSession, may_end_interpreter
+from intercode_sandbox.contract import BaseSandbox
 from support.sandboxes import eventually, open_test_sandbox
 
 pytestmark = pytest.mark.sandbox

@@ -7,13 +7,13 @@ from collections.abc import Callable
 
 import pytest
 
-from intercode.sandbox import Limits
-from intercode.sandbox.contract import BaseSandbox
-from intercode.sandbox.streams import Process
 from intercode.sessions.base import Session
 from intercode.sessions.bash.fresh import FreshShellSession
 from intercode.sessions.bash.persistent import BashSession
 from intercode.sessions.python.session import PythonSession
+from intercode_sandbox import Limits
+from intercode_sandbox.contract import BaseSandbox
+from intercode_sandbox.streams import Process
 from support import back_end
 from support.sandboxes import open_test_sandbox
 from support.shells import shell

@@ -15,10 +15,10 @@ import pytest
 
 import intercode
 from intercode.core.types import Dataset, Task
-from intercode.sandbox.contract import BaseSandbox
 from intercode.sessions.bash import scripts
 from intercode.sessions.bash.fresh import FreshShellSession
 from intercode.sessions.bash.persistent import BashSession
+from intercode_sandbox.contract import BaseSandbox
 from support.sandboxes import open_test_sandbox
 
 pytestmark = pytest.mark.sandbox

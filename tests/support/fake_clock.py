@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import threading
 
-from intercode.sandbox.clock import Clock
+from intercode_sandbox.clock import Clock
 
 _PATIENCE = 120.0  # seconds of real time until a thread waits that a test expects to wait
 

@@ -51,7 +51,7 @@ def why_missing(need: str) -> str:
 
 
 def _engine(name: str) -> str:
-    from intercode.sandbox.tiers import checks
+    from intercode_sandbox.tiers import checks
 
     finding = checks.check_engine(name)
     return "" if finding.ok else f"{finding.fix or finding.detail} (or run `.ci/{name} COMMAND`)"
@@ -59,7 +59,7 @@ def _engine(name: str) -> str:
 
 def _sandbox() -> str:
     from intercode.core.errors import SandboxError
-    from intercode.sandbox import SandboxSpec, images, open_sandbox
+    from intercode_sandbox import SandboxSpec, images, open_sandbox
     from support import back_end
 
     try:
@@ -92,7 +92,7 @@ def _browser() -> str:
 
 def _image(name: str) -> Check:
     def check() -> str:
-        from intercode.sandbox.host.paths import cache_root
+        from intercode_sandbox.host.paths import cache_root
 
         built = cache_root() / "images" / f"{name}.tar"
         return "" if built.is_file() else f"intercode image build {name}"

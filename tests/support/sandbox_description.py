@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from intercode.sandbox.contract import BaseSandbox
+from intercode_sandbox.contract import BaseSandbox
 from support import back_end
 
 _LOOK = r"""

@@ -15,9 +15,9 @@ from typing import Any
 from intercode import Sandbox
 from intercode.core.errors import SandboxUnavailableError
 from intercode.core.types import Layer, LayerSpec
-from intercode.sandbox import SandboxSpec, images, open_sandbox
-from intercode.sandbox.contract import BaseSandbox
-from intercode.sandbox.namespace.launcher import Launcher
+from intercode_sandbox import SandboxSpec, images, open_sandbox
+from intercode_sandbox.contract import BaseSandbox
+from intercode_sandbox.namespace.launcher import Launcher
 from support import back_end
 
 PATIENCE = 120.0
@@ -65,11 +65,11 @@ def a_duration() -> str:
 def end_waiting() -> None:
     """End the containers that wait for reuse, if sandboxes are containers."""
     if back_end.is_chroot():
-        from intercode.sandbox.chroot import pool
+        from intercode_sandbox.chroot import pool
 
         pool.close_idle()
     elif back_end.is_container():
-        from intercode.sandbox.container import container_pool
+        from intercode_sandbox.container import container_pool
 
         container_pool.close_idle()
 

@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from intercode.sandbox.images.oci.documents import architecture
+from intercode_sandbox.images.oci.documents import architecture
 
 Entry = tuple[str, bytes, dict[str, Any], bytes]
 

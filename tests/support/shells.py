@@ -8,9 +8,9 @@ from contextlib import closing, contextmanager
 import pytest
 
 from intercode.core.errors import SandboxUnavailableError
-from intercode.sandbox import Limits, SandboxSpec, images, open_sandbox
-from intercode.sandbox.contract import BaseSandbox
 from intercode.sessions.bash.persistent import BashSession
+from intercode_sandbox import Limits, SandboxSpec, images, open_sandbox
+from intercode_sandbox.contract import BaseSandbox
 from support import back_end
 
 

@@ -16,10 +16,10 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
-from intercode.sandbox.contract import Limits
-from intercode.sandbox.host.paths import sandbox_uid
-from intercode.sandbox.supervisor import build, programs
-from intercode.sandbox.supervisor.runtime import protocol, seccomp
+from intercode_sandbox.contract import Limits
+from intercode_sandbox.host.paths import sandbox_uid
+from intercode_sandbox.supervisor import build, programs
+from intercode_sandbox.supervisor.runtime import protocol, seccomp
 from support import back_end, requirements
 
 LIMITS = Limits(disk=64 << 20, inodes=2000, file_size=1 << 40)

@@ -14,7 +14,7 @@ from typing import Any
 
 from intercode.core.errors import SandboxLostError
 from intercode.core.types import FileEntry
-from intercode.sandbox import BaseSandbox, SandboxSpec
+from intercode_sandbox import BaseSandbox, SandboxSpec
 
 _GONE = FileEntry("gone")
 _QUIET = dict.fromkeys(("stdin", "stdout", "stderr"), subprocess.DEVNULL)

@@ -11,8 +11,8 @@ from intercode.agents.base import Agent, Feedback
 from intercode.agents.given import AgentFactory, agent_factory
 from intercode.core.errors import ConfigError
 from intercode.core.types import EMPTY_MAPPING
-from intercode.sandbox.lazy import lazy_imports
-from intercode.sandbox.registry import Registry, load_object
+from intercode_sandbox.lazy import lazy_imports
+from intercode_sandbox.registry import Registry, load_object
 
 if TYPE_CHECKING:
     from intercode.agents.model_agent import ModelAgent

@@ -12,7 +12,7 @@ from intercode.core.errors import ConfigError, ModelError, UsageError
 from intercode.core.types import Usage
 from intercode.models.base import Completion, Message, Model, Tool
 from intercode.models.token_count import count_tokens
-from intercode.sandbox.registry import load_object
+from intercode_sandbox.registry import load_object
 
 MAX_SHORTENINGS = 12
 """The number of times a conversation is shortened if an endpoint finds it too long."""

@@ -9,7 +9,7 @@ from typing import Any
 
 from intercode.agents.base import Agent, snapshot_agent
 from intercode.core.errors import ConfigError
-from intercode.sandbox.registry import Registry
+from intercode_sandbox.registry import Registry
 
 AgentFactory = Callable[..., Agent]
 """A class of agents, or a function that returns an agent: a new one for each call."""

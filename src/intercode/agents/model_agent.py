@@ -32,7 +32,7 @@ from intercode.agents.prompt import (
 from intercode.core.errors import BudgetError, ModelError
 from intercode.core.types import AgentOutput, Brief
 from intercode.models.base import Completion, Message, Model, Tool
-from intercode.sandbox.registry import unknown_name_error
+from intercode_sandbox.registry import unknown_name_error
 
 EMPTY_ANSWER = "(empty answer)"
 OBSERVATION_LIMIT = 4000

@@ -13,7 +13,7 @@ from intercode.agents.terminal_text import typed_code
 from intercode.core import languages
 from intercode.core.python_syntax import parse_python
 from intercode.core.types import Brief
-from intercode.sandbox.lines import split_lines
+from intercode_sandbox.lines import split_lines
 
 EMPTY_BLOCK_REASON = "the block of code in the answer is empty"
 NO_BLOCK_REASON = "there is no block of code in the answer"

@@ -14,7 +14,7 @@ from intercode.agents.model_agent import ModelAgent
 from intercode.agents.parsing import split_thought
 from intercode.agents.prompt import ObservationLimits
 from intercode.core.types import AgentOutput, Brief
-from intercode.sandbox.lines import split_lines
+from intercode_sandbox.lines import split_lines
 
 
 class PlanSolveAgent(ModelAgent):

@@ -22,7 +22,7 @@ from intercode import __version__
 from intercode.cli.parser import Parser, ParserExit, add_options
 from intercode.core.errors import InterCodeError, UsageError
 from intercode.core.packages import LAB
-from intercode.sandbox.registry import Registry, unknown_name_error
+from intercode_sandbox.registry import Registry, unknown_name_error
 
 __all__ = ["COMMANDS", "main"]
 

@@ -49,7 +49,7 @@ def handle(args: argparse.Namespace) -> int:
     from intercode.results.compare.comparison_tables import comparison_tables, comparisons_json
     from intercode.results.compare.transcripts import side_by_side
     from intercode.results.rendering import render
-    from intercode.sandbox.valid_text import replace_surrogates
+    from intercode_sandbox.valid_text import replace_surrogates
 
     if args.epoch is not None and args.task is None:
         raise UsageError("--epoch needs --task: name the task as well")

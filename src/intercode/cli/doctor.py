@@ -13,9 +13,9 @@ from pathlib import Path
 
 import intercode
 from intercode.core.errors import InterCodeError
-from intercode.sandbox.diagnostics import diagnose, refused_system_calls
-from intercode.sandbox.tiers.choice import require_linux
-from intercode.sandbox.tiers.finding import Finding
+from intercode_sandbox.diagnostics import diagnose, refused_system_calls
+from intercode_sandbox.tiers.choice import require_linux
+from intercode_sandbox.tiers.finding import Finding
 
 CONFLICTING_PACKAGES = ("intercode", "intercode-bench")
 """Other distributions that install a package named intercode as well."""
@@ -63,7 +63,7 @@ def handle(args: argparse.Namespace) -> int:
 def _print_fixes() -> int:
     """Print the texts that give the tiers which do not work here. Return 1 if no tier works."""
     require_linux()
-    from intercode.sandbox.tiers import checks, remedies
+    from intercode_sandbox.tiers import checks, remedies
 
     tiers = checks.check_tiers()
     missing = {tier.name.removeprefix("tier ") for tier in tiers if not tier.ok}
@@ -74,8 +74,8 @@ def _print_fixes() -> int:
 
 def _print_threat_model() -> int:
     """Print what each tier protects, with a mark at the one that ``auto`` takes."""
-    from intercode.sandbox import tier_of
-    from intercode.sandbox.tiers import protections
+    from intercode_sandbox import tier_of
+    from intercode_sandbox.tiers import protections
 
     try:
         current = tier_of()
@@ -134,8 +134,8 @@ def _sql_server() -> Finding:
 def _programs(spec: str, image: str | None) -> list[Finding]:
     """Look for the programs that a dataset's tasks need in an image (None: this machine)."""
     from intercode import datasets
-    from intercode.sandbox import SandboxSpec, open_sandbox
-    from intercode.sandbox.images.build.on_demand import resolve_or_build
+    from intercode_sandbox import SandboxSpec, open_sandbox
+    from intercode_sandbox.images.build.on_demand import resolve_or_build
 
     try:
         wanted = datasets.load(spec).programs

@@ -40,7 +40,7 @@ def prove_families(args: argparse.Namespace, spec: str) -> tuple[dict[str, Any],
     from intercode.evaluation.check import family_proofs, family_tables
     from intercode.results.export.base import text_as_file_name
     from intercode.results.rendering import render
-    from intercode.sandbox.host.paths import cache_root
+    from intercode_sandbox.host.paths import cache_root
 
     def show(proof: Proof, done: int, wanted: int) -> None:
         faults = "; ".join(proof.faults) or "sound"

@@ -16,7 +16,7 @@ from types import ModuleType
 from typing import Any
 
 from intercode.core.errors import InterCodeError
-from intercode.sandbox.registry import OWN_DISTRIBUTION, Registry, unknown_name_error
+from intercode_sandbox.registry import OWN_DISTRIBUTION, Registry, unknown_name_error
 
 _REGISTRIES = {
     "datasets": "intercode.datasets:datasets",
@@ -24,7 +24,7 @@ _REGISTRIES = {
     "environments": "intercode.environments:ENVIRONMENTS",
     "languages": "intercode.core.languages:LANGUAGES",
     "rewards": "intercode.environments.base.rewards:REWARDS",
-    "sandboxes": "intercode.sandbox:SANDBOXES",
+    "sandboxes": "intercode_sandbox:SANDBOXES",
 }
 
 DESCRIPTIONS: dict[str, dict[str, str]] = {

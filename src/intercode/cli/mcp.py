@@ -78,7 +78,7 @@ def handle(args: argparse.Namespace) -> int:
 def _serve_http(args: argparse.Namespace, server: EnvironmentServer) -> None:
     from intercode.cli.serve.web_server import run_web_server
     from intercode.integrations.mcp.server import PATH, build_app
-    from intercode.sandbox.remote.access import Access
+    from intercode_sandbox.remote.access import Access
 
     token = given_token(args)
     app = build_app(

@@ -17,7 +17,7 @@ from typing import Any, NoReturn
 from intercode.core.config import parse_key_values
 from intercode.core.errors import UsageError
 from intercode.core.types import EMPTY_MAPPING
-from intercode.sandbox.toml import read_toml
+from intercode_sandbox.toml import read_toml
 
 
 class ParserExit(Exception):  # noqa: N818

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from intercode.core.packages import LAB
-from intercode.sandbox.registry import Registry
+from intercode_sandbox.registry import Registry
 
 OPTIONS = Registry(
     "option",

@@ -81,7 +81,7 @@ def _gold_sections(paths: Sequence[Path], style: str, only_failed: bool) -> Iter
     from intercode.results.report.result_sets import load_result_sets
     from intercode.results.statistics.metrics import is_solved
     from intercode.results.statistics.samples import all_samples
-    from intercode.sandbox.valid_text import replace_surrogates
+    from intercode_sandbox.valid_text import replace_surrogates
 
     episodes = [
         (f"{result_set.agent} with {result_set.model}, {result_set.log}", t)

@@ -23,7 +23,7 @@ from intercode.results.statistics.metrics import (
     known_usage,
     turn_count,
 )
-from intercode.sandbox.registry import unknown_name_error
+from intercode_sandbox.registry import unknown_name_error
 
 COLOURS = {"strong": "1", "dim": "2", "red": "31", "green": "32", "yellow": "33", "blue": "36"}
 _MAX_CHANGES = 10

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from intercode.sandbox.lazy import lazy_imports
+from intercode_sandbox.lazy import lazy_imports
 
 if TYPE_CHECKING:
     from intercode.core import trajectories
@@ -48,7 +48,7 @@ if TYPE_CHECKING:
         Trajectory,
         Usage,
     )
-    from intercode.sandbox.registry import Registry
+    from intercode_sandbox.registry import Registry
 
 __all__ = [
     "AgentOutput", "Brief", "BudgetError", "ConfigError", "DataError", "DatabaseLostError",
@@ -63,7 +63,7 @@ __all__ = [
 _OTHERS = {
     "EvalConfig": ".config",
     "Language": ".languages",
-    "Registry": "intercode.sandbox.registry",
+    "Registry": "intercode_sandbox.registry",
     "load_log": ".logs",
 }
 __getattr__ = lazy_imports(

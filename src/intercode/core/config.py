@@ -14,8 +14,8 @@ from typing import Any
 
 from intercode.core.errors import ConfigError
 from intercode.core.types import Network, Profile
-from intercode.sandbox.lines import split_lines
-from intercode.sandbox.registry import unknown_name_error
+from intercode_sandbox.lines import split_lines
+from intercode_sandbox.registry import unknown_name_error
 
 
 @dataclass(frozen=True, slots=True)

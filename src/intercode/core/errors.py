@@ -31,7 +31,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from intercode.sandbox.errors import (
+from intercode_sandbox.errors import (
     ConfigError,
     DataError,
     InfrastructureError,

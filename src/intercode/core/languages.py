@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from importlib.resources import files
 
 from intercode.core.errors import UsageError
-from intercode.sandbox.registry import Registry
+from intercode_sandbox.registry import Registry
 
 PROGRAM_DIRECTORY = "/tmp/program"
 """The directory in the sandbox to which a program is written, and in which it is compiled. In the

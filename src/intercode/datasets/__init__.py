@@ -15,8 +15,8 @@ from intercode.core.types import Dataset
 from intercode.datasets import files, preprocess, salt, task_package
 from intercode.datasets.columns import parse_options
 from intercode.datasets.pins import load_pins
-from intercode.sandbox.hidden_files import hide_from_host_image
-from intercode.sandbox.registry import Registry, is_module, load_object
+from intercode_sandbox.hidden_files import hide_from_host_image
+from intercode_sandbox.registry import Registry, is_module, load_object
 
 datasets = Registry(
     "dataset",

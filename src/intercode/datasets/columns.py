@@ -11,7 +11,7 @@ from typing import Any
 from urllib.parse import parse_qsl
 
 from intercode.core.errors import DataError, UsageError
-from intercode.sandbox.registry import unknown_name_error
+from intercode_sandbox.registry import unknown_name_error
 
 FIELDS = (
     "query", "gold", "id", "also", "setup", "cwd", "group", "hardness", "tags", "flag", "tests",

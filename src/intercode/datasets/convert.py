@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from pathlib import Path
 
-from intercode.sandbox.registry import Registry
+from intercode_sandbox.registry import Registry
 
 Converter = Callable[[Path, Path], list[Path]]
 """Takes the directory of a release and the output directory; returns the files of tasks."""

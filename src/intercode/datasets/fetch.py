@@ -12,8 +12,8 @@ from pathlib import Path
 from intercode.core.errors import DataError, InfrastructureError, UsageError
 from intercode.datasets.data_files import fetched_data_root
 from intercode.datasets.pins import Pin, PinnedFile, load_pins
-from intercode.sandbox.clock import SYSTEM_CLOCK, Clock
-from intercode.sandbox.http import (
+from intercode_sandbox.clock import SYSTEM_CLOCK, Clock
+from intercode_sandbox.http import (
     HttpClient,
     HttpError,
     Response,
@@ -22,7 +22,7 @@ from intercode.sandbox.http import (
     parse_url,
     retry,
 )
-from intercode.sandbox.registry import unknown_name_error
+from intercode_sandbox.registry import unknown_name_error
 
 MAX_ATTEMPTS = 4
 """Requests for a file before the download fails."""

@@ -16,7 +16,7 @@ from intercode.core.types import DatabaseSpec, Dataset, LayerSpec, Task
 from intercode.datasets.columns import Columns
 from intercode.datasets.hidden_tests import program_tests, python_tests
 from intercode.datasets.preprocess import PreprocessHook, prepare_rows
-from intercode.sandbox.hidden_files import hide_from_host_image
+from intercode_sandbox.hidden_files import hide_from_host_image
 
 SUFFIXES = (".json", ".jsonl", ".csv", ".tsv", ".parquet")
 

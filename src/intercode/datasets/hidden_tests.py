@@ -11,7 +11,7 @@ from typing import Any
 
 from intercode.core.errors import DataError
 from intercode.core.python_syntax import parse_python
-from intercode.sandbox.lines import split_lines
+from intercode_sandbox.lines import split_lines
 
 _TEST_KEYS = {"input", "output"}
 

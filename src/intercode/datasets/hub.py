@@ -19,7 +19,7 @@ from intercode.core.errors import DataError, InfrastructureError, UsageError
 from intercode.core.types import Dataset
 from intercode.datasets import files, preprocess
 from intercode.datasets.columns import parse_options
-from intercode.sandbox.registry import unknown_name_error
+from intercode_sandbox.registry import unknown_name_error
 
 SCHEME = "hub:"
 _REPOSITORY = re.compile(r"(?P<repo>[\w.-]+/[\w.-]+)(?:@(?P<revision>[\w./-]+))?")

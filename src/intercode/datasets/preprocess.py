@@ -8,7 +8,7 @@ from typing import Any, cast
 
 from intercode.core.errors import DataError, UsageError
 from intercode.core.types import EMPTY_MAPPING
-from intercode.sandbox.registry import load_object
+from intercode_sandbox.registry import load_object
 
 Row = tuple[str, Path, Any]
 """A row's location for messages (such as ``line 3``), its file, and its content."""

@@ -13,8 +13,8 @@ from typing import Any
 from intercode.core.errors import ConfigError, UsageError
 from intercode.core.types import Dataset
 from intercode.datasets import files, preprocess
-from intercode.sandbox.registry import is_file_reference, unknown_name_error
-from intercode.sandbox.toml import read_toml
+from intercode_sandbox.registry import is_file_reference, unknown_name_error
+from intercode_sandbox.toml import read_toml
 
 TASK_FILE = "task.toml"
 _KEY_TYPES: dict[str, type] = {

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Any
 import gymnasium as gym
 
 from intercode.core.errors import UsageError
-from intercode.sandbox.lazy import lazy_imports
-from intercode.sandbox.registry import Registry, unknown_name_error
+from intercode_sandbox.lazy import lazy_imports
+from intercode_sandbox.registry import Registry, unknown_name_error
 
 if TYPE_CHECKING:
     from intercode.environments.base.contract import Environment

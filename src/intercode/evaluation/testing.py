@@ -7,7 +7,7 @@ from typing import Any
 
 from intercode.core.types import Dataset
 from intercode.evaluation.check.dataset import check
-from intercode.sandbox.checks import require
+from intercode_sandbox.checks import require
 
 
 def check_dataset(dataset: str | Path | Dataset, **settings: Any) -> None:

@@ -8,7 +8,7 @@ from typing import Any
 
 from starlette.responses import Response
 
-from intercode.sandbox.remote.access import Access
+from intercode_sandbox.remote.access import Access
 
 HEALTH_PATH = "/health"
 """The path that everybody may read."""

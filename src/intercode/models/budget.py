@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from intercode.core.errors import BudgetError, ConfigError
 from intercode.core.types import Usage
 from intercode.models.prices import Price
-from intercode.sandbox.clock import SYSTEM_CLOCK, Clock
+from intercode_sandbox.clock import SYSTEM_CLOCK, Clock
 
 DEFAULT_RESERVED_TOKENS = 16_384
 """Answer tokens reserved for a model that has no ``max_tokens`` of its own."""

@@ -20,7 +20,7 @@ from intercode.models.redaction import find_secrets, is_secret_header, redact, r
 from intercode.models.token_count import Calibration, estimate_tokens
 from intercode.models.transport.concurrency import ConcurrencyLimiter, Traffic
 from intercode.models.transport.retry import AttemptError
-from intercode.sandbox import event_loop
+from intercode_sandbox import event_loop
 
 
 class DeadlineExceededError(ModelUnavailableError):

@@ -11,7 +11,7 @@ from typing import Any, Literal, get_args
 from intercode.core.errors import ConfigError
 from intercode.models.redaction import redact
 from intercode.models.transport.retry import RetryPolicy
-from intercode.sandbox.registry import unknown_name_error
+from intercode_sandbox.registry import unknown_name_error
 
 CacheMode = Literal["use", "read-only", "refresh", "only"]
 """``use``: read and fill the cache; ``read-only``: read it only; ``refresh``: request every answer

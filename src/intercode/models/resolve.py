@@ -16,7 +16,7 @@ from intercode.models.options import split_options
 from intercode.models.providers.function import as_model
 from intercode.models.providers.openai import OPENAI_OPTIONS, OpenAIModel
 from intercode.models.providers.scripted import read_script
-from intercode.sandbox.registry import Registry, is_file_reference, load_object
+from intercode_sandbox.registry import Registry, is_file_reference, load_object
 
 
 @dataclass(frozen=True, slots=True)

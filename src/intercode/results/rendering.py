@@ -11,8 +11,8 @@ from collections.abc import Callable, Sequence
 from intercode.results.latex import render_latex
 from intercode.results.safe_text import neutralise_formula
 from intercode.results.tables import Cell, Table
-from intercode.sandbox.registry import unknown_name_error
-from intercode.sandbox.valid_text import replace_surrogates
+from intercode_sandbox.registry import unknown_name_error
+from intercode_sandbox.valid_text import replace_surrogates
 
 TABLE_COLUMN = "table"
 """The first column of CSV: the name of the table that a row is from."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 
-from intercode.sandbox.valid_text import replace_surrogates
+from intercode_sandbox.valid_text import replace_surrogates
 
 _FORMULA = re.compile(r"[=@\t\r\n]|[+-].")
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from intercode.core.errors import UsageError
 from intercode.core.types.html import html_table
-from intercode.sandbox.registry import unknown_name_error
+from intercode_sandbox.registry import unknown_name_error
 
 Cell = str | int | float | None
 MISSING = "-"

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from intercode.sandbox.lazy import lazy_imports
+from intercode_sandbox.lazy import lazy_imports
 
 if TYPE_CHECKING:
     from intercode.sessions.base import Session, SessionState

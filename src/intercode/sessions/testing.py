@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from contextlib import closing
 
-from intercode.sandbox.checks import require
 from intercode.sessions.base import Session
+from intercode_sandbox.checks import require
 
 _TIMEOUT = 60.0  # seconds; the code takes milliseconds on an idle machine
 

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 from hostile.fuzzing.outside import Outside
 from intercode.core.errors import InterCodeError
-from intercode.sandbox.images import resolve
+from intercode_sandbox.images import resolve
 from support.saved_images import Entry, Saved, entry, layer, zipped
 
 _KINDS = (

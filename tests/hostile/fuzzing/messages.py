@@ -20,11 +20,11 @@ from unittest import mock
 from hypothesis import strategies as st
 
 from intercode.core.errors import SandboxError
-from intercode.sandbox import Limits, SandboxSpec, images
-from intercode.sandbox.namespace.launcher import Launcher
-from intercode.sandbox.namespace.sandbox import NamespaceSandbox
-from intercode.sandbox.supervisor import build, programs
-from intercode.sandbox.supervisor.runtime import protocol
+from intercode_sandbox import Limits, SandboxSpec, images
+from intercode_sandbox.namespace.launcher import Launcher
+from intercode_sandbox.namespace.sandbox import NamespaceSandbox
+from intercode_sandbox.supervisor import build, programs
+from intercode_sandbox.supervisor.runtime import protocol
 
 _FLAGS = (
     "-std=gnu11", "-O1", "-g", "-pthread", "-fsanitize=address,undefined",

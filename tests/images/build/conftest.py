@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from intercode.sandbox.images.build import built_images
+from intercode_sandbox.images.build import built_images
 
 
 @pytest.fixture(autouse=True)

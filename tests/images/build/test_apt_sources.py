@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from intercode.core.errors import UsageError
-from intercode.sandbox.images.recipes import apt_sources
+from intercode_sandbox.images.recipes import apt_sources
 
 STANZAS = """# comment
 Types: deb deb-src

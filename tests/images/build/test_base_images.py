@@ -9,13 +9,13 @@ import pytest
 
 from intercode.core.errors import UsageError
 from intercode.core.types import Image
-from intercode.sandbox.images.build.base_images import (
+from intercode_sandbox.images.build.base_images import (
     BaseImageResolver,
     full_reference,
     scratch_image,
 )
-from intercode.sandbox.images.recipes.debian import image_name, parse_release
-from intercode.sandbox.supervisor import subordinate_ids
+from intercode_sandbox.images.recipes.debian import image_name, parse_release
+from intercode_sandbox.supervisor import subordinate_ids
 
 HERE = Image("here", "sha256:1")
 

@@ -12,9 +12,9 @@ from pathlib import Path
 
 import pytest
 
-from intercode.sandbox import SandboxSpec, open_sandbox
-from intercode.sandbox.images.build import built_images, steps
-from intercode.sandbox.images.build.on_demand import resolve_or_build
+from intercode_sandbox import SandboxSpec, open_sandbox
+from intercode_sandbox.images.build import built_images, steps
+from intercode_sandbox.images.build.on_demand import resolve_or_build
 from support import requirements
 from support.sandboxes import eventually
 
@@ -22,7 +22,7 @@ pytestmark = pytest.mark.sandbox
 
 BUILD = """
 import sys
-from intercode.sandbox.images.build.on_demand import resolve_or_build
+from intercode_sandbox.images.build.on_demand import resolve_or_build
 print(resolve_or_build(sys.argv[1]).digest)
 """
 SETUP = """

@@ -9,9 +9,9 @@ import pytest
 
 from intercode import Sandbox
 from intercode.core.types import Image
-from intercode.sandbox import SandboxSpec, open_sandbox
-from intercode.sandbox.images.build.on_demand import resolve_or_build
-from intercode.sandbox.images.recipes import apt_sources
+from intercode_sandbox import SandboxSpec, open_sandbox
+from intercode_sandbox.images.build.on_demand import resolve_or_build
+from intercode_sandbox.images.recipes import apt_sources
 
 pytestmark = [
     pytest.mark.slow,

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from intercode.core.errors import DataError
-from intercode.sandbox.images.build.layer_stack import LayerStack
+from intercode_sandbox.images.build.layer_stack import LayerStack
 
 
 def tree(root: Path, **files: str) -> Path:

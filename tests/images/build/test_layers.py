@@ -9,7 +9,7 @@ import pytest
 from intercode.core.errors import DataError
 from intercode.core.types import LayerSpec
 from intercode.environments.base.layers import git_layer, task_layer
-from intercode.sandbox import SandboxSpec, images, open_sandbox
+from intercode_sandbox import SandboxSpec, images, open_sandbox
 
 pytestmark = pytest.mark.sandbox
 

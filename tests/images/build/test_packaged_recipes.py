@@ -12,8 +12,8 @@ from pathlib import Path
 import pytest
 
 from intercode.core.errors import DataError, InfrastructureError, UsageError
-from intercode.sandbox.images import resolve
-from intercode.sandbox.images.recipes import apt_sources, mmdebstrap, packaged
+from intercode_sandbox.images import resolve
+from intercode_sandbox.images.recipes import apt_sources, mmdebstrap, packaged
 
 TOML = 'suite = "bookworm"\ndate = "20261120"\npackages = ["bash", "jq"]\n'
 STATUS = """Package: jq

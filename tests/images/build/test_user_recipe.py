@@ -9,9 +9,9 @@ import pytest
 
 from intercode.core.errors import ConfigError, DataError, UsageError
 from intercode.core.types import Image
-from intercode.sandbox import SandboxSpec, open_sandbox
-from intercode.sandbox.images.build import built_images, user_recipe
-from intercode.sandbox.images.build.on_demand import resolve_or_build
+from intercode_sandbox import SandboxSpec, open_sandbox
+from intercode_sandbox.images.build import built_images, user_recipe
+from intercode_sandbox.images.build.on_demand import resolve_or_build
 
 pytestmark = pytest.mark.sandbox
 

@@ -12,9 +12,9 @@ from pathlib import Path
 import pytest
 
 from intercode.core.errors import DataError, InfrastructureError, UsageError
-from intercode.sandbox import http
-from intercode.sandbox.images import resolve
-from intercode.sandbox.images.registry import client
+from intercode_sandbox import http
+from intercode_sandbox.images import resolve
+from intercode_sandbox.images.registry import client
 from support.fake_clock import FakeClock
 from support.registries import Faults, faulty
 from support.saved_images import Saved, entry, layer, sha

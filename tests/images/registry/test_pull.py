@@ -11,9 +11,9 @@ from pathlib import Path
 import pytest
 
 from intercode.core.errors import UsageError
-from intercode.sandbox.images import registry, resolve
-from intercode.sandbox.images.cache import records
-from intercode.sandbox.images.oci import documents
+from intercode_sandbox.images import registry, resolve
+from intercode_sandbox.images.cache import records
+from intercode_sandbox.images.oci import documents
 from support.certificates import certificate
 from support.registries import MANIFEST, push, put_manifest, send
 from support.registries import registry as server

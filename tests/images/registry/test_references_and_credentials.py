@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 
 from intercode.core.errors import ConfigError, UsageError
-from intercode.sandbox.images.registry import credentials, reference
-from intercode.sandbox.images.registry_hosts import is_registry_host
+from intercode_sandbox.images.registry import credentials, reference
+from intercode_sandbox.images.registry_hosts import is_registry_host
 
 DIGEST = "sha256:" + "a" * 64
 

@@ -18,7 +18,7 @@ from intercode.cli.parser import (
 from intercode.core import trajectories
 from intercode.core.config import task_names
 from intercode.core.errors import UsageError
-from intercode.sandbox.toml import read_toml
+from intercode_sandbox.toml import read_toml
 
 ARGUMENTS = f"""\
 dataset [DATASET]       name[:subset], such as starter or nl2bash:fs_1, or a .json/.jsonl/.csv file

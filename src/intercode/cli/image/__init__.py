@@ -9,15 +9,15 @@ import sys
 from intercode.cli.image import build_image, inventory
 from intercode.cli.output import log
 from intercode.cli.parser import add_options
-from intercode.sandbox.host.paths import cache_root
-from intercode.sandbox.images import registry
-from intercode.sandbox.images.build import on_demand
-from intercode.sandbox.images.build.built_images import built_images, delete_built_image
-from intercode.sandbox.images.build.container_engines import prune_engine_images
-from intercode.sandbox.images.cache import prune as pruning
-from intercode.sandbox.images.oci import saved_images
-from intercode.sandbox.images.recipes import packaged
-from intercode.sandbox.images.registry.reference import HTTP_REGISTRIES_VARIABLE
+from intercode_sandbox.host.paths import cache_root
+from intercode_sandbox.images import registry
+from intercode_sandbox.images.build import on_demand
+from intercode_sandbox.images.build.built_images import built_images, delete_built_image
+from intercode_sandbox.images.build.container_engines import prune_engine_images
+from intercode_sandbox.images.cache import prune as pruning
+from intercode_sandbox.images.oci import saved_images
+from intercode_sandbox.images.recipes import packaged
+from intercode_sandbox.images.registry.reference import HTTP_REGISTRIES_VARIABLE
 
 EXAMPLE = """\
 examples:

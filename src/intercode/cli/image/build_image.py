@@ -8,11 +8,11 @@ from pathlib import Path
 
 from intercode.cli.output import log
 from intercode.core.errors import UsageError
-from intercode.sandbox.images.build.base_images import is_packaged_recipe
-from intercode.sandbox.images.build.container_engines import build_with_engine
-from intercode.sandbox.images.build.on_demand import resolve_or_build
-from intercode.sandbox.images.dockerfile.build import locate_dockerfile
-from intercode.sandbox.images.recipes.mmdebstrap import build_recipe
+from intercode_sandbox.images.build.base_images import is_packaged_recipe
+from intercode_sandbox.images.build.container_engines import build_with_engine
+from intercode_sandbox.images.build.on_demand import resolve_or_build
+from intercode_sandbox.images.dockerfile.build import locate_dockerfile
+from intercode_sandbox.images.recipes.mmdebstrap import build_recipe
 
 EXAMPLE = """\
 examples:

@@ -11,12 +11,12 @@ from pathlib import Path
 from typing import Any
 
 from intercode.core.errors import UsageError
-from intercode.sandbox.host.paths import cache_root
-from intercode.sandbox.images.build.built_images import BuiltImage, built_images
-from intercode.sandbox.images.cache import prune, records
-from intercode.sandbox.images.oci.assemble import tree_key
-from intercode.sandbox.images.recipes import packaged
-from intercode.sandbox.registry import unknown_name_error
+from intercode_sandbox.host.paths import cache_root
+from intercode_sandbox.images.build.built_images import BuiltImage, built_images
+from intercode_sandbox.images.cache import prune, records
+from intercode_sandbox.images.oci.assemble import tree_key
+from intercode_sandbox.images.recipes import packaged
+from intercode_sandbox.registry import unknown_name_error
 
 
 def print_images(args: argparse.Namespace) -> int:

@@ -19,7 +19,7 @@ from intercode.cli.output import escape_control
 from intercode.cli.play.input_rules import InputRules, input_rules_for
 from intercode.cli.play.interrupts import InterruptGate
 from intercode.cli.play.terminal_player import Console, Quit, is_command
-from intercode.sandbox.host.paths import state_root
+from intercode_sandbox.host.paths import state_root
 
 _LEXERS = {"python": "PythonLexer", "sql": "MySqlLexer"}
 _INDENT = "    "

@@ -17,7 +17,7 @@ from intercode.core.errors import InterCodeError
 from intercode.core.types import AgentOutput, Brief, Score, Step, Trajectory
 from intercode.evaluation.play.interactive_episode import InteractiveEpisode
 from intercode.evaluation.play.player import Choice, Leader, Player
-from intercode.sandbox.lines import split_lines
+from intercode_sandbox.lines import split_lines
 
 HELP = """\
   submit    submit: the task is scored and the next one begins

@@ -15,7 +15,7 @@ from intercode.core import trajectories
 from intercode.core.errors import DataError, UsageError
 from intercode.core.types import Trajectory, to_jsonable
 from intercode.evaluation.evaluate.run_metadata import remove_secrets
-from intercode.sandbox.host.paths import state_root
+from intercode_sandbox.host.paths import state_root
 
 
 @dataclass(frozen=True)

@@ -8,7 +8,7 @@ import sys
 from typing import TYPE_CHECKING
 
 from intercode.core.config import parse_key_values
-from intercode.sandbox.lines import split_lines
+from intercode_sandbox.lines import split_lines
 
 if TYPE_CHECKING:
     from intercode.core.types import Step

@@ -18,8 +18,8 @@ from intercode.cli.sandbox.options import (
     with_status,
 )
 from intercode.core.errors import SandboxError
-from intercode.sandbox import Result, Sandbox, SandboxProcess
-from intercode.sandbox.api.results import shell_status
+from intercode_sandbox import Result, Sandbox, SandboxProcess
+from intercode_sandbox.api.results import shell_status
 
 _CHUNK = 1 << 16
 _PARALLEL = 8

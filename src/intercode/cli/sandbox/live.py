@@ -9,7 +9,7 @@ from dataclasses import asdict
 
 from intercode.cli.image.inventory import format_size
 from intercode.cli.output import escape_control
-from intercode.sandbox.api import live_sandboxes
+from intercode_sandbox.api import live_sandboxes
 
 _UNITS = ((86400, "d"), (3600, "h"), (60, "min"))
 

@@ -10,9 +10,9 @@ from pathlib import Path
 
 from intercode.cli.output import log
 from intercode.core.errors import InterCodeError, UsageError
-from intercode.sandbox import Limits, Sandbox
-from intercode.sandbox.registry import unknown_name_error
-from intercode.sandbox.validation import read_limits
+from intercode_sandbox import Limits, Sandbox
+from intercode_sandbox.registry import unknown_name_error
+from intercode_sandbox.validation import read_limits
 
 TIMED_OUT, FAILED, NOT_EXECUTABLE, NOT_FOUND = 124, 125, 126, 127
 """Exit statuses, as those of ``timeout`` and of container engines."""

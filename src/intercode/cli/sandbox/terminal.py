@@ -19,9 +19,9 @@ from intercode.cli.sandbox.options import (
     with_status,
 )
 from intercode.core.errors import UsageError
-from intercode.sandbox import SandboxProcess
-from intercode.sandbox.api.results import shell_status
-from intercode.sandbox.api.terminal_server import SHELL, SIZE
+from intercode_sandbox import SandboxProcess
+from intercode_sandbox.api.results import shell_status
+from intercode_sandbox.api.terminal_server import SHELL, SIZE
 
 _CHUNK = 1 << 16
 _POLL_SECONDS = 0.2

@@ -94,7 +94,7 @@ def _serve(args: argparse.Namespace, given: dict[str, Any]) -> int:
     try:
         from intercode.cli.serve.web_server import run_web_server
         from intercode.integrations.openenv.server import build_app
-        from intercode.sandbox.remote.access import Access
+        from intercode_sandbox.remote.access import Access
     except ImportError as e:
         raise ConfigError("serving needs OpenEnv: pip install 'intercode-gym[openenv]'") from e
     token = given_token(args)

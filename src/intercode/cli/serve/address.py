@@ -15,9 +15,7 @@ TOKEN_VARIABLE = "INTERCODE_SERVE_TOKEN"
 def check_exposure(host: str, token: str | None) -> None:
     """Warn if a server listens on an address that other machines reach. Raises ConfigError if it
     has no token there."""
-    from intercode.sandbox.http import (
-        is_loopback,  # here, because that takes a twentieth of a second
-    )
+    from intercode_sandbox.http import is_loopback
 
     if is_loopback(host):
         return

@@ -8,9 +8,9 @@ from pathlib import Path
 
 from intercode.cli.serve.address import check_exposure, given_token, host_and_port, listen
 from intercode.core.errors import ConfigError, DataError, UsageError
-from intercode.sandbox import tier_of
-from intercode.sandbox.http import is_loopback
-from intercode.sandbox.remote.access import Access
+from intercode_sandbox import tier_of
+from intercode_sandbox.http import is_loopback
+from intercode_sandbox.remote.access import Access
 
 _GIB = 1 << 30
 
@@ -19,8 +19,8 @@ def serve_sandboxes(args: argparse.Namespace) -> int:
     """Serve sandboxes until Ctrl-C."""
     from aiohttp import web
 
-    from intercode.sandbox.remote.bounds import Bounds
-    from intercode.sandbox.remote.server import SandboxServer
+    from intercode_sandbox.remote.bounds import Bounds
+    from intercode_sandbox.remote.server import SandboxServer
 
     if args.environment is not None:
         raise UsageError("--sandboxes serves sandboxes for all environments: name none")

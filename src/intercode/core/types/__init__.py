@@ -27,7 +27,7 @@ from intercode.core.types.tasks import (
     TreeEntry,
     tree_digest,
 )
-from intercode.sandbox.types import (
+from intercode_sandbox.types import (
     TRUNCATED_CHANGES,
     ExecResult,
     FileEntry,

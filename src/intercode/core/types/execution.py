@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from intercode.sandbox.types import FileEntry, Rows
+from intercode_sandbox.types import FileEntry, Rows
 
 SUCCESS_THRESHOLD = 1.0 - 1e-9
 """The smallest reward with which a task counts as solved. It is slightly below 1, because a reward

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any, Literal
 
 from intercode.core.errors import DataError
-from intercode.sandbox.types import LayerSpec
+from intercode_sandbox.types import LayerSpec
 
 Profile = Literal["standard", "original"]
 

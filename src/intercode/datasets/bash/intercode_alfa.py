@@ -15,7 +15,7 @@ from intercode.core.types import Dataset, LayerSpec, Task
 from intercode.datasets import files
 from intercode.datasets.bash.nl2bash import IMAGE, WITHOUT_LAYERS
 from intercode.datasets.data_files import find_data_file
-from intercode.sandbox.registry import unknown_name_error
+from intercode_sandbox.registry import unknown_name_error
 
 NAME = "intercode-alfa"
 FILE_SYSTEMS = ("fs_1", "fs_2", "fs_3", "fs_4", "fs_5")

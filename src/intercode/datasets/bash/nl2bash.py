@@ -10,7 +10,7 @@ from intercode.core.types import Dataset, LayerSpec, Task
 from intercode.datasets import files
 from intercode.datasets.data_files import find_data_file
 from intercode.datasets.verified import verified_tasks
-from intercode.sandbox.registry import unknown_name_error
+from intercode_sandbox.registry import unknown_name_error
 
 IMAGE = "recipe:nl2bash"
 FILE_SYSTEMS = ("fs_1", "fs_2", "fs_3", "fs_4")

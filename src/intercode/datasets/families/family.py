@@ -15,9 +15,9 @@ from intercode.core.errors import UnknownNameError, UsageError
 from intercode.core.types import Task
 from intercode.datasets.endless import FIRST_EPISODE_SEED
 from intercode.datasets.families.choices import Choices
-from intercode.sandbox.hidden_files import hide_from_host_image
-from intercode.sandbox.host.paths import cache_root
-from intercode.sandbox.registry import (
+from intercode_sandbox.hidden_files import hide_from_host_image
+from intercode_sandbox.host.paths import cache_root
+from intercode_sandbox.registry import (
     OWN_DISTRIBUTION,
     Registry,
     is_module,

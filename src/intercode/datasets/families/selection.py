@@ -26,7 +26,7 @@ from intercode.datasets.families.family import (
     Family,
     load_families,
 )
-from intercode.sandbox.registry import unknown_name_error
+from intercode_sandbox.registry import unknown_name_error
 
 SCHEME = "families:"
 SPLITS = ("train", "test")

@@ -9,7 +9,7 @@ from pathlib import Path
 
 from intercode.core.errors import UsageError
 from intercode.datasets.files import read_text, require_inside
-from intercode.sandbox.lines import split_lines
+from intercode_sandbox.lines import split_lines
 
 _NAME = ".harborignore"
 _PARTS = ("tests", "solution")

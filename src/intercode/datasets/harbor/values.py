@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from intercode.core.errors import DataError, UsageError
-from intercode.sandbox.sizes import parse_size
+from intercode_sandbox.sizes import parse_size
 
 Table = Mapping[str, Any]
 

@@ -15,7 +15,7 @@ from intercode.core.errors import DataError
 from intercode.core.types import Dataset, Task
 from intercode.datasets import files
 from intercode.datasets.data_files import find_data_file
-from intercode.sandbox.registry import unknown_name_error
+from intercode_sandbox.registry import unknown_name_error
 
 IMAGE = "recipe:python"
 LEVELS = ("introductory", "interview", "competition")

@@ -18,8 +18,8 @@ from intercode.datasets import files
 from intercode.datasets.data_files import find_data_file
 from intercode.datasets.hidden_tests import find_entry_point
 from intercode.datasets.verified import verified_tasks
-from intercode.sandbox.lines import split_lines
-from intercode.sandbox.registry import unknown_name_error
+from intercode_sandbox.lines import split_lines
+from intercode_sandbox.registry import unknown_name_error
 
 IMAGE = "recipe:python"
 SPLITS = {

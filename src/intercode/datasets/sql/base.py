@@ -16,7 +16,7 @@ from intercode.core.errors import DataError, UsageError
 from intercode.core.types import DatabaseSpec, Dataset, Task
 from intercode.datasets import files, verified
 from intercode.datasets.data_files import find_data_file
-from intercode.sandbox.registry import unknown_name_error
+from intercode_sandbox.registry import unknown_name_error
 
 SCHEMA = "schema"
 """The subset word with which the prompt lists all tables and columns (the paper's `handicap`)."""

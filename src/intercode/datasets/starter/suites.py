@@ -18,7 +18,7 @@ from intercode.datasets.ctf import starter as ctf
 from intercode.datasets.python import starter as python
 from intercode.datasets.sql import starter as sql
 from intercode.datasets.starter.file_tree import cached_tree
-from intercode.sandbox.registry import unknown_name_error
+from intercode_sandbox.registry import unknown_name_error
 
 _REQUIRED = {"id", "query", "gold", "hardness", "tags"}
 _OPTIONAL = {"also"}

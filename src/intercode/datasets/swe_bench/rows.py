@@ -21,8 +21,8 @@ from intercode.datasets import files
 from intercode.datasets.columns import parse_options
 from intercode.datasets.data_files import find_data_file
 from intercode.datasets.harbor.separate_verifier import LOCAL_IMAGE
-from intercode.sandbox.registry import unknown_name_error
-from intercode.sandbox.toml import read_toml
+from intercode_sandbox.registry import unknown_name_error
+from intercode_sandbox.toml import read_toml
 
 SCHEME = "swe-bench:"
 DIRECTORY = "/testbed"

@@ -11,7 +11,7 @@ from pathlib import Path
 
 from intercode.core.errors import UsageError
 from intercode.core.types import Layer, Task
-from intercode.sandbox.contract import BaseSandbox
+from intercode_sandbox.contract import BaseSandbox
 
 
 def require_relative_paths(task: Task, sandbox: BaseSandbox) -> None:

@@ -51,8 +51,8 @@ from intercode.environments.base.spaces import FreeText
 from intercode.environments.base.tools.servers import EpisodeTools
 
 if TYPE_CHECKING:
-    from intercode.sandbox.contract import BaseSandbox
-    from intercode.sandbox.determinism import Determinism
+    from intercode_sandbox.contract import BaseSandbox
+    from intercode_sandbox.determinism import Determinism
 
 MAX_ACTION_LENGTH = 1 << 17
 MAX_OBSERVATION_LENGTH = 1 << 21

@@ -29,8 +29,8 @@ from typing import Any, Protocol, runtime_checkable
 
 import intercode
 from intercode.core.types import FileEntry, State, Task, to_jsonable, tree_digest
-from intercode.sandbox import SandboxSpec
-from intercode.sandbox.host.paths import cache_root
+from intercode_sandbox import SandboxSpec
+from intercode_sandbox.host.paths import cache_root
 
 ENABLE_VARIABLE = "INTERCODE_GOLD_CACHE"
 """The environment variable that disables the cache if its value is 0."""

@@ -9,13 +9,13 @@ from pathlib import Path
 
 from intercode.core.errors import DataError
 from intercode.core.types import Image, Layer, LayerSpec, Network
-from intercode.sandbox import images
-from intercode.sandbox.contract import BaseSandbox
-from intercode.sandbox.host.paths import cache_root, sandbox_uid
-from intercode.sandbox.images.build import layer_dates
-from intercode.sandbox.images.build.capture import captured_layer, layer_key
 from intercode.sessions.bash import git_status
 from intercode.sessions.bash.original import OriginalBashSession
+from intercode_sandbox import images
+from intercode_sandbox.contract import BaseSandbox
+from intercode_sandbox.host.paths import cache_root, sandbox_uid
+from intercode_sandbox.images.build import layer_dates
+from intercode_sandbox.images.build.capture import captured_layer, layer_key
 
 _SCRIPT_SECONDS = 600.0
 

@@ -23,15 +23,10 @@ from intercode.environments.base.rewards import (
     names_episode_reward,
     reward_name_of,
 )
-from intercode.sandbox import registry
-from intercode.sandbox.contract import Limits
-from intercode.sandbox.registry import unknown_name_error
-from intercode.sandbox.validation import (
-    check_limits,
-    check_network,
-    check_timeout,
-    read_limits,
-)
+from intercode_sandbox import registry
+from intercode_sandbox.contract import Limits
+from intercode_sandbox.registry import unknown_name_error
+from intercode_sandbox.validation import check_limits, check_network, check_timeout, read_limits
 
 
 def pick_dataset(dataset: str | Dataset, environment: str) -> Dataset:

@@ -10,7 +10,7 @@ from collections.abc import Callable
 from typing import Literal
 
 from intercode.core.types import Score
-from intercode.sandbox.registry import unknown_name_error
+from intercode_sandbox.registry import unknown_name_error
 
 RewardMode = Literal["final", "per-turn", "delta"]
 REWARD_MODES = ("final", "per-turn", "delta")

@@ -18,8 +18,8 @@ from typing import Any, Protocol
 from intercode.core.errors import UsageError
 from intercode.core.packages import LAB
 from intercode.core.types import Dataset, Score, State, Task
-from intercode.sandbox.lines import split_lines
-from intercode.sandbox.registry import Registry
+from intercode_sandbox.lines import split_lines
+from intercode_sandbox.registry import Registry
 
 RewardFunction = Callable[[Task, State, State], Score]
 

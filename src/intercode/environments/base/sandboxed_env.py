@@ -30,7 +30,8 @@ from intercode.environments.base.workspaces import (
     closed_on_error,
     recycle_with_session,
 )
-from intercode.sandbox import (
+from intercode.sessions.base import Session
+from intercode_sandbox import (
     SandboxSnapshot,
     SandboxSpec,
     architecture_of,
@@ -38,16 +39,15 @@ from intercode.sandbox import (
     resolve_image,
     tier_of,
 )
-from intercode.sandbox.contract import BaseSandbox, Limits
-from intercode.sandbox.hard_limits import lowered_hard_limits
-from intercode.sandbox.images.build.base_images import BaseImageResolver
-from intercode.sandbox.images.build.on_demand import resolve_or_build
-from intercode.sandbox.images.cache.staging import staging_directory
-from intercode.sandbox.images.recipes.packaged import is_pinned
-from intercode.sessions.base import Session
+from intercode_sandbox.contract import BaseSandbox, Limits
+from intercode_sandbox.hard_limits import lowered_hard_limits
+from intercode_sandbox.images.build.base_images import BaseImageResolver
+from intercode_sandbox.images.build.on_demand import resolve_or_build
+from intercode_sandbox.images.cache.staging import staging_directory
+from intercode_sandbox.images.recipes.packaged import is_pinned
 
 if TYPE_CHECKING:
-    from intercode.sandbox.determinism import Determinism
+    from intercode_sandbox.determinism import Determinism
 
 
 class SandboxedEnv(InterCodeEnv):
@@ -58,7 +58,7 @@ class SandboxedEnv(InterCodeEnv):
     ``file_diffs`` returns how each turn changed its files. ``extra_layers``: returns layers over an
     image, below those of the tasks, such as the program of an agent. ``limits``: those of the
     sandboxes that are not the environment's own, such as ``{"memory": "2g", "processes": 64}``, by
-    the names of ``intercode.sandbox.Limits``, which sets them all. The other settings are those of
+    the names of ``intercode_sandbox.Limits``, which sets them all. The other settings are those of
     InterCodeEnv.
     """
 

@@ -9,7 +9,7 @@ from typing import Any
 from intercode.core.errors import EnvironmentStateError, UsageError
 from intercode.environments.base.env import InterCodeEnv
 from intercode.environments.base.workspaces import SandboxWorkspace
-from intercode.sandbox.checks import expect_error, require
+from intercode_sandbox.checks import expect_error, require
 
 _FORBIDDEN_INFO_KEYS = (
     "gold", "golds", "also", "flag", "solution", "time", "seconds", "date", "pid",

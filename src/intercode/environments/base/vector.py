@@ -28,7 +28,7 @@ from intercode.core.types import Dataset
 from intercode.environments import make
 from intercode.environments.base.env import InterCodeEnv
 from intercode.environments.base.options import check_tasks, check_training, pick_dataset
-from intercode.sandbox.registry import unknown_name_error
+from intercode_sandbox.registry import unknown_name_error
 
 MAX_THREADS = 256
 Array = NDArray[Any]

@@ -24,10 +24,10 @@ from weakref import WeakSet
 from intercode.core.errors import InfrastructureError, SandboxLostError
 from intercode.core.types import ExecResult, Task
 from intercode.environments.base.hashes import state_hash
-from intercode.sandbox import SandboxSpec, open_sandbox, tier_of
-from intercode.sandbox.contract import BaseSandbox
-from intercode.sandbox.recycler import Recycler
 from intercode.sessions.base import Session
+from intercode_sandbox import SandboxSpec, open_sandbox, tier_of
+from intercode_sandbox.contract import BaseSandbox
+from intercode_sandbox.recycler import Recycler
 
 _WORKERS = 2
 _YIELD_SECONDS = 0.0005

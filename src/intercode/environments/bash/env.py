@@ -19,10 +19,10 @@ from intercode.environments.bash.profiles import (
     StandardBashProfile,
     gold_failure,
 )
-from intercode.sandbox import SandboxSpec
-from intercode.sandbox.contract import BaseSandbox
-from intercode.sandbox.registry import unknown_name_error
 from intercode.sessions.base import Session, SessionState
+from intercode_sandbox import SandboxSpec
+from intercode_sandbox.contract import BaseSandbox
+from intercode_sandbox.registry import unknown_name_error
 
 
 class BashEnv(SandboxedEnv):

@@ -8,7 +8,7 @@ from collections import Counter
 from collections.abc import Sequence
 from decimal import Decimal
 
-from intercode.sandbox.lines import split_lines
+from intercode_sandbox.lines import split_lines
 
 _NUMBER = re.compile(r"[-+]?\d+(?:\.\d+)?\Z")
 _NUMBER_WORDS = ("zero", "one", "two", "three", "four", "five", "six", "seven", "eight", "nine",

@@ -14,7 +14,7 @@ from intercode.environments.bash.output_forms import (
     same_lines,
     same_tree,
 )
-from intercode.sandbox.lines import split_lines
+from intercode_sandbox.lines import split_lines
 
 COMPARISONS = {
     "order": "the same lines in the same order",

@@ -15,14 +15,14 @@ from intercode.environments.base.layers import git_layer
 from intercode.environments.base.probe import run_probe
 from intercode.environments.base.progress.initial_state import read_initial_state, read_texts
 from intercode.environments.base.workspaces import EpisodeContext
-from intercode.sandbox import SandboxSpec
-from intercode.sandbox.contract import BaseSandbox
-from intercode.sandbox.lines import split_lines
 from intercode.sessions.base import Session, SessionState
 from intercode.sessions.bash import git_status
 from intercode.sessions.bash.fresh import FreshShellSession
 from intercode.sessions.bash.original import OriginalBashSession
 from intercode.sessions.bash.persistent import BashSession
+from intercode_sandbox import SandboxSpec
+from intercode_sandbox.contract import BaseSandbox
+from intercode_sandbox.lines import split_lines
 
 GOLD_SECONDS = 120.0
 ShellKind = Literal["persistent", "fresh", "fresh-carried"]

@@ -13,11 +13,11 @@ from intercode.environments.base.sandboxed_env import SandboxedEnv
 from intercode.environments.base.snapshots.storage import StoredSnapshot
 from intercode.environments.base.workspaces import SandboxWorkspace, closed_on_error
 from intercode.environments.code.grading import grade_code, hidden_tests
-from intercode.sandbox import SandboxSpec
-from intercode.sandbox.contract import BaseSandbox
 from intercode.sessions.base import Session, SessionState
 from intercode.sessions.programs.program import RERUN_COMMAND, ProgramSession
 from intercode.sessions.programs.repl import ReplSession
+from intercode_sandbox import SandboxSpec
+from intercode_sandbox.contract import BaseSandbox
 
 _RERUN_TIMEOUT_FACTOR = 2  # how many times as long an action may take when it is run again
 _PROGRAM_NOTES = (

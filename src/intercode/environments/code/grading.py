@@ -17,9 +17,9 @@ from intercode.core.types import Task, TestResult
 from intercode.core.types.untrusted import MAX_RETURNED_VALUES, parse_untrusted
 from intercode.environments.base.workspaces import EpisodeContext, SandboxWorkspace
 from intercode.environments.code.reward import outputs_equal, values_equal
-from intercode.sandbox.streams import Collector, decode
 from intercode.sessions.programs.program import ProgramSession
 from intercode.sessions.programs.repl import ReplEndedError, ReplSession
+from intercode_sandbox.streams import Collector, decode
 
 _COMPILE_SECONDS = 60.0
 _MAX_ERROR = 500  # characters of an error in a test's result

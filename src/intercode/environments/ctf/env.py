@@ -10,11 +10,11 @@ from intercode.core.types import Brief, ExecResult, Layer, Score, State, Task
 from intercode.environments.base.layers import git_layer, setup_layer
 from intercode.environments.base.sandboxed_env import SandboxedEnv
 from intercode.environments.base.workspaces import SandboxWorkspace
-from intercode.sandbox import SandboxSpec
-from intercode.sandbox.contract import BaseSandbox
 from intercode.sessions.base import Session, SessionState
 from intercode.sessions.bash.original import OriginalBashSession, wrap_ctf_action
 from intercode.sessions.bash.persistent import BashSession
+from intercode_sandbox import SandboxSpec
+from intercode_sandbox.contract import BaseSandbox
 
 WRONG_FLAG = {
     "standard": "That is not the flag. The episode goes on.\n",

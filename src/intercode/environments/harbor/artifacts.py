@@ -16,9 +16,9 @@ from intercode.core.errors import (
     UsageError,
 )
 from intercode.datasets.harbor.separate_verifier import Artifact, CollectCommand
-from intercode.sandbox import Sandbox
-from intercode.sandbox.contract import BaseSandbox
-from intercode.sandbox.users import find_user
+from intercode_sandbox import Sandbox
+from intercode_sandbox.contract import BaseSandbox
+from intercode_sandbox.users import find_user
 
 _MAX_SIZE = 1 << 30  # bytes of an artifact
 

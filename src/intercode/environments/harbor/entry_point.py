@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from intercode.core.errors import TaskSetupError
-from intercode.sandbox.contract import BaseSandbox
-from intercode.sandbox.marks import mark_after
-from intercode.sandbox.streams import Process
+from intercode_sandbox.contract import BaseSandbox
+from intercode_sandbox.marks import mark_after
+from intercode_sandbox.streams import Process
 
 _ARGUMENTS = ("sh", "-c", "sleep infinity")
 """The command with which Harbor's environment `docker` starts a task's container."""

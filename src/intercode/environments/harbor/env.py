@@ -29,12 +29,12 @@ from intercode.environments.harbor.preparation import (
 )
 from intercode.environments.harbor.reward import runs_among_agent_files, step_tests
 from intercode.environments.harbor.verifier import run_verifier
-from intercode.sandbox import SandboxSpec, open_sandbox
-from intercode.sandbox.back_ends import has_users
-from intercode.sandbox.contract import BaseSandbox, Limits
-from intercode.sandbox.streams import Process
 from intercode.sessions.base import Session, SessionState
 from intercode.sessions.bash.persistent import BashSession
+from intercode_sandbox import SandboxSpec, open_sandbox
+from intercode_sandbox.back_ends import has_users
+from intercode_sandbox.contract import BaseSandbox, Limits
+from intercode_sandbox.streams import Process
 
 MAX_DISK = 4 << 30
 """The largest disk limit in bytes. A task cannot get more, because the disk may be in memory."""

@@ -8,10 +8,10 @@ from intercode.core.errors import MissingCapabilityError, TaskSetupError, UsageE
 from intercode.datasets.harbor.health_check import HealthCheck
 from intercode.datasets.harbor.steps import StepConfig
 from intercode.datasets.harbor.task_directory import SOLUTION, read_files, step_files_directory
-from intercode.sandbox.clock import SYSTEM_CLOCK, Clock
-from intercode.sandbox.contract import BaseSandbox
-from intercode.sandbox.streams import Process
-from intercode.sandbox.users import User, find_user
+from intercode_sandbox.clock import SYSTEM_CLOCK, Clock
+from intercode_sandbox.contract import BaseSandbox
+from intercode_sandbox.streams import Process
+from intercode_sandbox.users import User, find_user
 
 SETUP_SECONDS = 600.0
 _SETUP_SCRIPT = "setup.sh"

@@ -12,9 +12,9 @@ from intercode.core.errors import SandboxError, SandboxKilledError, SandboxLostE
 from intercode.core.types import TRUNCATED_CHANGES, ExecResult, FileEntry, State, TestResult
 from intercode.datasets.harbor.task_directory import TESTS, Files
 from intercode.environments.harbor.preparation import give_to
-from intercode.sandbox.contract import BaseSandbox
-from intercode.sandbox.streams import Process
-from intercode.sandbox.users import find_user
+from intercode_sandbox.contract import BaseSandbox
+from intercode_sandbox.streams import Process
+from intercode_sandbox.users import find_user
 
 LOGS = "/logs/verifier"
 _REWARD_TEXT, _REWARD_JSON, _STDOUT_FILE = (

@@ -14,9 +14,9 @@ from intercode.environments.python.profiles import (
     StandardPythonProfile,
     gold_function_name,
 )
-from intercode.sandbox import SandboxSpec
-from intercode.sandbox.contract import BaseSandbox
 from intercode.sessions.python.session import PythonSession
+from intercode_sandbox import SandboxSpec
+from intercode_sandbox.contract import BaseSandbox
 
 _RERUN_TIMEOUT_FACTOR = 2  # how many times as long an action may take when it is run again
 

@@ -24,10 +24,10 @@ from intercode.environments.python.output_comparison import (
     same_value,
     with_integer_keys,
 )
-from intercode.sandbox.streams import Collector, decode, drain
 from intercode.sessions.python.interpreter import Interpreter, InterpreterEndedError, RefusedError
 from intercode.sessions.python.session import Action, PythonSession
 from intercode.sessions.python.values import ExceptionInfo, decode_value, decode_values
+from intercode_sandbox.streams import Collector, decode, drain
 
 _NO_CODE = "nothing was defined"
 _TIME_LIMIT, _INTERPRETER_ENDED = "over the time limit of {:g} s", "the interpreter ended"

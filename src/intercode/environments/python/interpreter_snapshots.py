@@ -22,10 +22,10 @@ from intercode.environments.base.workspaces import (
     close_session,
     closed_on_error,
 )
-from intercode.sandbox import SandboxSnapshot, SandboxSpec
 from intercode.sessions.python.interpreter import Interpreter, InterpreterEndedError, RefusedError
 from intercode.sessions.python.migration import MigrationError, migrate_fork
 from intercode.sessions.python.session import PythonSession, PythonState
+from intercode_sandbox import SandboxSnapshot, SandboxSpec
 
 _FORK_SECONDS = 30.0  # for an interpreter to fork
 

@@ -12,7 +12,7 @@ import math
 from collections.abc import Iterable
 from typing import Any
 
-from intercode.sandbox.lines import split_lines
+from intercode_sandbox.lines import split_lines
 
 _RELATIVE_TOLERANCE, _ABSOLUTE_TOLERANCE = 1e-5, 1e-8
 """Numbers x and y are close if |x − y| ≤ absolute + relative · |y|, where y is expected."""

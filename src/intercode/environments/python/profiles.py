@@ -10,10 +10,10 @@ from intercode.core.errors import GoldError
 from intercode.core.types import ExecResult, State, Task, TestResult
 from intercode.environments.base.workspaces import EpisodeContext
 from intercode.environments.python.grading import Grader
-from intercode.sandbox.contract import BaseSandbox
 from intercode.sessions.python.interpreter import InterpreterEndedError
 from intercode.sessions.python.original import ServiceAnswer, ServiceSession, run_in_service
 from intercode.sessions.python.session import PythonSession, PythonState
+from intercode_sandbox.contract import BaseSandbox
 
 GOLD_SECONDS = 120.0
 _FORK_SECONDS = 30.0

@@ -8,13 +8,13 @@ from typing import Any
 
 from intercode.core import errors
 from intercode.core.types import DatabaseSpec, ExecResult
-from intercode.sandbox.host.paths import cache_root
 from intercode.sql import DatabaseSnapshot, SqlDeterminism, SqlEngine, SqlLimits, SqlSession
 from intercode.sql import errors as sql_errors
 from intercode.sql import open_engine as open_sql_engine
 from intercode.sql.host import use_cache
 from intercode.sql.types import DatabaseSpec as SqlDatabaseSpec
 from intercode.sql.worker.session import GuardedEngine, GuardedSnapshot
+from intercode_sandbox.host.paths import cache_root
 
 _ERRORS: Mapping[type[sql_errors.SqlError], type[errors.InterCodeError]] = {
     sql_errors.SqlUsageError: errors.UsageError,

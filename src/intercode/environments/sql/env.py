@@ -20,13 +20,13 @@ from intercode.environments.sql.profiles import (
     SqlWorkspace,
     StandardSqlProfile,
 )
-from intercode.sandbox.determinism import parse_clock, resolve_determinism
-from intercode.sandbox.host.paths import cache_root
-from intercode.sandbox.images.cache.in_use import DATABASE_FOLDERS, mark_in_use
 from intercode.sql import EngineKind, SqlDeterminism, SqlLimits
+from intercode_sandbox.determinism import parse_clock, resolve_determinism
+from intercode_sandbox.host.paths import cache_root
+from intercode_sandbox.images.cache.in_use import DATABASE_FOLDERS, mark_in_use
 
 if TYPE_CHECKING:
-    from intercode.sandbox.determinism import Determinism
+    from intercode_sandbox.determinism import Determinism
 
 _TEST_SECONDS = 10.0
 _SANDBOX_SETTINGS = {"image": None, "sandbox": "auto", "network": "none"}

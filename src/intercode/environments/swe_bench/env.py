@@ -12,11 +12,11 @@ from intercode.datasets.swe_bench.rows import DIRECTORY, TESTBED_PROGRAMS
 from intercode.environments.base.sandboxed_env import TaskImageEnv
 from intercode.environments.swe_bench.grading import grade_patch
 from intercode.environments.swe_bench.patch import read_patch
-from intercode.sandbox import SandboxSpec
-from intercode.sandbox.contract import BaseSandbox, Limits
-from intercode.sandbox.images.build.capture import captured_layer, layer_key
 from intercode.sessions.base import Session, SessionState
 from intercode.sessions.bash.persistent import BashSession
+from intercode_sandbox import SandboxSpec
+from intercode_sandbox.contract import BaseSandbox, Limits
+from intercode_sandbox.images.build.capture import captured_layer, layer_key
 
 _REMOVAL_SCRIPT = Path(__file__).with_name("remove_later_commits.sh")
 _REMOVAL_PATH = "/dev/shm/remove_later_commits"

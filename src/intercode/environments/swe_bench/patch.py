@@ -7,7 +7,7 @@ import shlex
 from intercode.core.errors import GoldError
 from intercode.core.types import Task
 from intercode.datasets.swe_bench.rows import DIRECTORY
-from intercode.sandbox.contract import BaseSandbox
+from intercode_sandbox.contract import BaseSandbox
 
 MAX_PATCH = 16 << 20  # bytes
 TOO_LARGE = f"the patch has more than {MAX_PATCH >> 20} MiB, or git could not write it"

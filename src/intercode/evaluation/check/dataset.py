@@ -40,8 +40,8 @@ from intercode.evaluation.check.sandbox_search import search_sandboxes
 from intercode.evaluation.check.stable_golds import StableGolds
 from intercode.evaluation.check.task_runs import TaskRun, TaskRunner, task_runners
 from intercode.results.short_text import shorten_line
-from intercode.sandbox.clock import SYSTEM_CLOCK, Clock
-from intercode.sandbox.registry import Registry
+from intercode_sandbox.clock import SYSTEM_CLOCK, Clock
+from intercode_sandbox.registry import Registry
 
 AUDIT_RULES = Registry("audit rule of environment", {}, group="intercode.audit_rules")
 """The audit rules by environment. A rule examines the result of a gold: it is called as

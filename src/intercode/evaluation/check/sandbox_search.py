@@ -19,8 +19,8 @@ from intercode.environments.base.env import InterCodeEnv
 from intercode.environments.base.sandboxed_env import SandboxedEnv
 from intercode.evaluation.check.findings import SearchCounts, TaskFinding
 from intercode.evaluation.check.task_runs import TaskRunner
-from intercode.sandbox.contract import BaseSandbox
-from intercode.sandbox.lines import split_lines
+from intercode_sandbox.contract import BaseSandbox
+from intercode_sandbox.lines import split_lines
 
 MIN_LINE_LENGTH, MIN_LENGTH = 12, 20
 """The fewest characters of a text's longest line, and of all its lines, to search for it.

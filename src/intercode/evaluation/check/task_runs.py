@@ -20,8 +20,8 @@ from intercode.environments import make, setting_names
 from intercode.environments.base.env import InterCodeEnv
 from intercode.environments.base.gold_cache import CachesGolds
 from intercode.environments.base.rewards import RewardFunction, score_states
-from intercode.sandbox.lines import split_lines
-from intercode.sandbox.registry import unknown_name_error
+from intercode_sandbox.lines import split_lines
+from intercode_sandbox.registry import unknown_name_error
 
 _MAX_LINE = 40  # maximum characters of a differing line in a message
 _SEED = 0

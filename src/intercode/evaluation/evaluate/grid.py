@@ -37,7 +37,7 @@ from intercode.core.types import Dataset, to_jsonable
 from intercode.evaluation.evaluate.plan import Plan, make_plan
 from intercode.evaluation.evaluate.run import run_and_close
 from intercode.evaluation.evaluate.run_directory import safe_file_name
-from intercode.sandbox.registry import unknown_name_error
+from intercode_sandbox.registry import unknown_name_error
 
 OPTION_TABLES = ("agent_options", "model_options", "env_options")
 SOME_RUNS_HINT = """\

@@ -22,7 +22,7 @@ from intercode.evaluation.evaluate.run_directory import (
     read_run_metadata,
 )
 from intercode.evaluation.evaluate.run_state import EpisodeKey, episode_key
-from intercode.sandbox.registry import unknown_name_error
+from intercode_sandbox.registry import unknown_name_error
 
 Duplicates = Literal["refuse", "first", "epochs"]
 """What to do with different results for one task and epoch: raise UsageError, take the result of

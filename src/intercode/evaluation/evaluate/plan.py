@@ -40,7 +40,7 @@ from intercode.evaluation.evaluate.task_selection import select_tasks
 from intercode.evaluation.programs.episode import require_one_instruction
 from intercode.evaluation.programs.installation import Installation
 from intercode.models import Model, check_option_names, open_model
-from intercode.sandbox.registry import unknown_name_error
+from intercode_sandbox.registry import unknown_name_error
 
 
 @dataclass(frozen=True)

@@ -32,7 +32,7 @@ from intercode.evaluation.tracking.trackers import Trackers, open_trackers
 from intercode.models import Model, Traffic
 from intercode.models.providers.function import ModelFunction, as_model
 from intercode.results.run import Run, load_run
-from intercode.sandbox.registry import Registry
+from intercode_sandbox.registry import Registry
 
 LOCAL = "local"
 RUNNERS = Registry(

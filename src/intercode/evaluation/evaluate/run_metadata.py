@@ -28,7 +28,7 @@ from intercode.core.version import __version__
 from intercode.environments.base.env import InterCodeEnv
 from intercode.models import FunctionModel, Model
 from intercode.models.redaction import is_secret_header, is_secret_name
-from intercode.sandbox.tiers.protections import threat_model_of
+from intercode_sandbox.tiers.protections import threat_model_of
 
 RUN_IDENTITY = (*trajectories.IDENTITY_KEYS, "timeout", "seed", "agent_options", "endpoint")
 """Settings that must be equal for two commands to be the same run. Not included: tasks, limit and

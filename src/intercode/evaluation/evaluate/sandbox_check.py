@@ -12,10 +12,10 @@ from intercode.core.errors import (
 )
 from intercode.environments.base.sandboxed_env import SandboxedEnv
 from intercode.evaluation.evaluate.plan import Plan
-from intercode.sandbox import SandboxSpec, describe_choice, open_sandbox
-from intercode.sandbox.host.paths import cache_remedy
-from intercode.sandbox.tiers.remedies import least_change
-from intercode.sandbox.tiers.tier_table import tiers_of
+from intercode_sandbox import SandboxSpec, describe_choice, open_sandbox
+from intercode_sandbox.host.paths import cache_remedy
+from intercode_sandbox.tiers.remedies import least_change
+from intercode_sandbox.tiers.tier_table import tiers_of
 
 
 def require_sandboxes(plan: Plan) -> str:

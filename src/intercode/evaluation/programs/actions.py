@@ -9,8 +9,8 @@ from contextlib import suppress
 from typing import Any
 
 from intercode.models.base import ToolCall
-from intercode.sandbox.contract import BaseSandbox
-from intercode.sandbox.streams import decode
+from intercode_sandbox.contract import BaseSandbox
+from intercode_sandbox.streams import decode
 
 CODE_ARGUMENTS = ("command", "cmd", "script", "code", "statement")
 """The arguments of tools in which code is passed."""

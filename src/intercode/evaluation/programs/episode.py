@@ -22,8 +22,8 @@ from intercode.evaluation.programs.turns import ProgramTurns, TurnLimitError
 from intercode.evaluation.tracking.base import EpisodeTracker
 from intercode.models.bridge import Bridge, BridgeStoppedError
 from intercode.models.limited_model import LimitedModel
-from intercode.sandbox.contract import BaseSandbox
-from intercode.sandbox.streams import Collector, Process, decode, drain, drain_once
+from intercode_sandbox.contract import BaseSandbox
+from intercode_sandbox.streams import Collector, Process, decode, drain, drain_once
 
 DIRECTORY = "/dev/shm/intercode"
 """What belongs to the program and not to the task: no change in it counts."""

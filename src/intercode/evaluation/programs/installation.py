@@ -8,9 +8,9 @@ from pathlib import Path
 from intercode.agents.programs.program import INSTALLED, Packages, Program
 from intercode.core.errors import UsageError
 from intercode.core.types import Image, Layer, LayerSpec
-from intercode.sandbox.images import resolve_layer
-from intercode.sandbox.images.build.package_layers import package_layer
-from intercode.sandbox.remote.references import RemoteImage
+from intercode_sandbox.images import resolve_layer
+from intercode_sandbox.images.build.package_layers import package_layer
+from intercode_sandbox.remote.references import RemoteImage
 
 
 @dataclass(frozen=True, slots=True)

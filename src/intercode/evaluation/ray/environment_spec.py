@@ -15,10 +15,10 @@ from intercode.core.types import Dataset, Image, Layer, Task
 from intercode.environments import ENVIRONMENTS
 from intercode.environments.base.env import InterCodeEnv
 from intercode.environments.base.sandboxed_env import SandboxedEnv
-from intercode.sandbox import registry
-from intercode.sandbox.host.paths import cache_root, sandbox_uid
-from intercode.sandbox.images.archives.directory import inspect_tree
-from intercode.sandbox.images.cache.trees import file_digest
+from intercode_sandbox import registry
+from intercode_sandbox.host.paths import cache_root, sandbox_uid
+from intercode_sandbox.images.archives.directory import inspect_tree
+from intercode_sandbox.images.cache.trees import file_digest
 
 _KEY_LENGTH = 32  # hex digits of a digest
 

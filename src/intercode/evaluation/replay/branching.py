@@ -32,7 +32,7 @@ from intercode.evaluation.replay.recorded_environments import (
 )
 from intercode.evaluation.rollout import rollout_branches
 from intercode.models import open_model
-from intercode.sandbox.registry import unknown_name_error
+from intercode_sandbox.registry import unknown_name_error
 
 
 @dataclass(frozen=True)

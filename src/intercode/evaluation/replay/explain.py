@@ -21,7 +21,7 @@ from intercode.evaluation.replay.recorded_environments import ReplayOptions, ope
 from intercode.evaluation.replay.regrade import play_again
 from intercode.results.explanation import Explanation, TextComparison
 from intercode.results.statistics.metrics import is_failed
-from intercode.sandbox.contract import BaseSandbox
+from intercode_sandbox.contract import BaseSandbox
 
 MAX_FILES = 8
 """Files whose content is compared at most."""

@@ -12,8 +12,8 @@ from intercode.datasets import datasets, is_dataset_file
 from intercode.environments import ENVIRONMENTS
 from intercode.environments.base.rewards import REWARDS
 from intercode.evaluation.replay.recorded_environments import ReplayOptions
-from intercode.sandbox.contract import Limits
-from intercode.sandbox.images.recipes import packaged
+from intercode_sandbox.contract import Limits
+from intercode_sandbox.images.recipes import packaged
 
 MAX_TIMEOUT = 600.0
 """The longest timeout of an action, in seconds, that a record may choose."""

@@ -16,7 +16,7 @@ from intercode.environments import ENVIRONMENTS, setting_names
 from intercode.environments.base.env import InterCodeEnv
 from intercode.environments.base.replay.rules import recorded_environment, replay_rules_for
 from intercode.environments.base.tools.servers import parse_servers
-from intercode.sandbox.registry import unknown_name_error
+from intercode_sandbox.registry import unknown_name_error
 
 _OTHER_SOURCES = ("authors", "reference")
 

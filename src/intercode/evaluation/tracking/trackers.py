@@ -11,7 +11,7 @@ from intercode.evaluation.evaluate.progress.counts import Progress
 from intercode.evaluation.evaluate.run_state import EpisodeKey
 from intercode.evaluation.tracking.base import EpisodeTracker, RunTracker, TrackedRun
 from intercode.models.base import Completion, Message, Tool
-from intercode.sandbox.registry import Registry
+from intercode_sandbox.registry import Registry
 
 T = TypeVar("T")
 TRACKERS = Registry(

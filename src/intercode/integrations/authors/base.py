@@ -25,7 +25,7 @@ from intercode.integrations.authors.data import (
     load_data_file,
     without_setup,
 )
-from intercode.sandbox.registry import unknown_name_error
+from intercode_sandbox.registry import unknown_name_error
 
 
 def save_submission(env: IntercodeEnv, folder: str) -> Path:

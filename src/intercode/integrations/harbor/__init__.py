@@ -33,12 +33,12 @@ from intercode.core.errors import (
 from intercode.core.types import Image, Network
 from intercode.environments.harbor.entry_point import start_entry_point
 from intercode.integrations.failed_commands import status_of_failure
-from intercode.sandbox import AsyncSandbox, Limits, Sandbox, SandboxSpec
-from intercode.sandbox.api.results import shell_status
-from intercode.sandbox.api.user_directories import UserDirectories
-from intercode.sandbox.back_ends import open_with_users, resolve_image, tier_of
-from intercode.sandbox.images.build.base_images import BaseImageResolver
-from intercode.sandbox.images.build.on_demand import resolve_or_build
+from intercode_sandbox import AsyncSandbox, Limits, Sandbox, SandboxSpec
+from intercode_sandbox.api.results import shell_status
+from intercode_sandbox.api.user_directories import UserDirectories
+from intercode_sandbox.back_ends import open_with_users, resolve_image, tier_of
+from intercode_sandbox.images.build.base_images import BaseImageResolver
+from intercode_sandbox.images.build.on_demand import resolve_or_build
 
 MAX_DISK = 4 << 30
 """The largest disk limit in bytes, because the disk may be in memory; also without a limit."""

@@ -21,10 +21,10 @@ from pydantic import BaseModel, ConfigDict
 from intercode.core.errors import UsageError
 from intercode.core.types import Image
 from intercode.integrations.inspect.compose import Variables, read_compose_file
-from intercode.sandbox import resolve_image
-from intercode.sandbox.images.build.base_images import BaseImageResolver, is_packaged_recipe
-from intercode.sandbox.images.registry_hosts import is_registry_host
-from intercode.sandbox.sizes import parse_size
+from intercode_sandbox import resolve_image
+from intercode_sandbox.images.build.base_images import BaseImageResolver, is_packaged_recipe
+from intercode_sandbox.images.registry_hosts import is_registry_host
+from intercode_sandbox.sizes import parse_size
 
 _IMAGE = re.compile(
     r"(?:^|/)(dir|tar|recipe|docker-archive|oci|registry|image|built|dockerfile):(.+)"

@@ -14,8 +14,8 @@ from intercode.core.types import ExecResult
 from intercode.environments.base.env import InterCodeEnv
 from intercode.environments.base.sandboxed_env import SandboxedEnv
 from intercode.integrations.inspect.sandbox import InterCodeSandbox
-from intercode.sandbox import Result, Sandbox
-from intercode.sandbox.api.results import shell_status
+from intercode_sandbox import Result, Sandbox
+from intercode_sandbox.api.results import shell_status
 
 
 class EnvironmentConfig(BaseModel):

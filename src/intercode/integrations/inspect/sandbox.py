@@ -34,11 +34,11 @@ from intercode.core.errors import (
 from intercode.integrations.failed_commands import status_of_failure
 from intercode.integrations.inspect.compose import needs_sample, sample_variables
 from intercode.integrations.inspect.configuration import SandboxConfig, read_config
-from intercode.sandbox import Limits, Result, Sandbox, SandboxSpec, TerminalServer
-from intercode.sandbox.api.results import shell_status
-from intercode.sandbox.api.user_directories import UserDirectories
-from intercode.sandbox.back_ends import open_with_users
-from intercode.sandbox.users import find_user
+from intercode_sandbox import Limits, Result, Sandbox, SandboxSpec, TerminalServer
+from intercode_sandbox.api.results import shell_status
+from intercode_sandbox.api.user_directories import UserDirectories
+from intercode_sandbox.back_ends import open_with_users
+from intercode_sandbox.users import find_user
 
 _PREPARE = """
 mkdir -p "$0" "$1"

@@ -10,7 +10,7 @@ import anyio
 from mcp import types
 
 from intercode.integrations.mcp.library import IS_FIRST_LINE
-from intercode.sandbox.valid_text import replace_surrogates
+from intercode_sandbox.valid_text import replace_surrogates
 
 _PARSE_ERROR, _INVALID_REQUEST = -32700, -32600
 

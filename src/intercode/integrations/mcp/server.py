@@ -34,8 +34,8 @@ from intercode.integrations.mcp.library import LiveSession, ToolCallError
 from intercode.integrations.mcp.messages import MessageLines, message_error
 from intercode.integrations.mcp.session import EnvironmentSession, EnvironmentToolResult
 from intercode.integrations.served_sessions import ServedSessions
-from intercode.sandbox.remote.access import Access
-from intercode.sandbox.valid_text import replace_surrogates, sendable
+from intercode_sandbox.remote.access import Access
+from intercode_sandbox.valid_text import replace_surrogates, sendable
 
 PATH = "/mcp"
 """The path of the address at which clients find the tools."""

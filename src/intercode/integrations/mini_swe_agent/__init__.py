@@ -19,8 +19,8 @@ from pydantic import BaseModel, ConfigDict
 
 from intercode.core.errors import InfrastructureError, UsageError
 from intercode.integrations.failed_commands import status_of_failure
-from intercode.sandbox import Limits, Sandbox
-from intercode.sandbox.api.results import Result
+from intercode_sandbox import Limits, Sandbox
+from intercode_sandbox.api.results import Result
 
 _SUBMIT_LINE = "COMPLETE_TASK_AND_SUBMIT_FINAL_OUTPUT"
 """The first line of the output of a command with which an agent ends its task."""

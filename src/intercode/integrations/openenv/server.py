@@ -29,8 +29,8 @@ from intercode.integrations.openenv.imports import without_gradio
 from intercode.integrations.openenv.snapshots import SNAPSHOTS, ServedSnapshots
 from intercode.integrations.prefixes import Turns, describe_prefix
 from intercode.integrations.served_sessions import ServedSessions
-from intercode.sandbox.remote.access import Access
-from intercode.sandbox.valid_text import sendable
+from intercode_sandbox.remote.access import Access
+from intercode_sandbox.valid_text import sendable
 
 with without_gradio():
     from openenv.core.env_server.http_server import create_app

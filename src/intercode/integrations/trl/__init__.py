@@ -22,7 +22,7 @@ from collections.abc import Sequence
 from intercode.core.types import Dataset
 from intercode.integrations.trl.episode import TrlEnvironment
 from intercode.integrations.trl.rows import dataset_rows
-from intercode.sandbox.registry import unknown_name_error
+from intercode_sandbox.registry import unknown_name_error
 
 __all__ = ["BashEnvironment", "CtfEnvironment", "PythonEnvironment", "SqlEnvironment", "rows"]
 

@@ -6,7 +6,7 @@ import threading
 from typing import Protocol
 from weakref import WeakKeyDictionary
 
-from intercode.sandbox.clock import SYSTEM_CLOCK, Clock
+from intercode_sandbox.clock import SYSTEM_CLOCK, Clock
 
 _CHECKS_PER_TIMEOUT = 4
 

@@ -11,10 +11,10 @@ from verifiers.v1.configs.runtime import NetworkPolicyConfig
 from verifiers.v1.runtimes.base import BaseRuntimeInfo
 
 from intercode.core.types import Layer, LayerSpec
-from intercode.sandbox import Limits, SandboxSpec
-from intercode.sandbox.images import resolve_layer
-from intercode.sandbox.images.build.base_images import BaseImageResolver
-from intercode.sandbox.images.build.on_demand import resolve_or_build
+from intercode_sandbox import Limits, SandboxSpec
+from intercode_sandbox.images import resolve_layer
+from intercode_sandbox.images.build.base_images import BaseImageResolver
+from intercode_sandbox.images.build.on_demand import resolve_or_build
 
 _GIGABYTE = 1e9
 _MEMORY, _DISK = 2.0, 4.0  # gigabytes of a task that does not say

@@ -9,8 +9,8 @@ from contextlib import suppress
 from verifiers.v1.runtimes.base import RuntimeProcess
 
 from intercode.core.errors import SandboxError
-from intercode.sandbox.api.async_process import AsyncSandboxProcess
-from intercode.sandbox.api.execution import Stream
+from intercode_sandbox.api.async_process import AsyncSandboxProcess
+from intercode_sandbox.api.execution import Stream
 
 
 class LiveProcess(RuntimeProcess):

@@ -24,11 +24,11 @@ from intercode.integrations.verifiers.configuration import (
     make_spec,
 )
 from intercode.integrations.verifiers.live_process import LiveProcess
-from intercode.sandbox import AsyncSandbox, Sandbox
-from intercode.sandbox.api.async_process import AsyncSandboxProcess
-from intercode.sandbox.api.results import shell_status
-from intercode.sandbox.api.user_directories import UserDirectories
-from intercode.sandbox.back_ends import open_with_users
+from intercode_sandbox import AsyncSandbox, Sandbox
+from intercode_sandbox.api.async_process import AsyncSandboxProcess
+from intercode_sandbox.api.results import shell_status
+from intercode_sandbox.api.user_directories import UserDirectories
+from intercode_sandbox.back_ends import open_with_users
 
 _MAX_FILE = 4 << 30  # bytes of a file that is read without a bound
 _CANNOT_START = 126

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator
 from typing import Any
 
 from intercode.models.providers.chat_responses import InvalidResponseError
-from intercode.sandbox.lines import split_lines
+from intercode_sandbox.lines import split_lines
 
 _FINAL = ("response.completed", "response.incomplete", "response.failed")
 _TEXTS = ("content", "reasoning_content", "reasoning", "refusal", "arguments", "text")

@@ -11,7 +11,7 @@ from typing import Any
 from intercode.core.errors import UsageError
 from intercode.core.types import Usage
 from intercode.models.base import Completion, Message, Model, Tool
-from intercode.sandbox import event_loop
+from intercode_sandbox import event_loop
 
 ModelFunction = Callable[..., Any]
 """A function of a list of messages that returns a text, a message or a Completion. It may be

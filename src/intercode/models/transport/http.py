@@ -13,7 +13,7 @@ from yarl import URL
 from intercode.core.errors import ConfigError
 from intercode.models.redaction import is_secret_header
 from intercode.models.transport.retry import AttemptError
-from intercode.sandbox.http import describe_error, find_proxy, open_session, ssl_context
+from intercode_sandbox.http import describe_error, find_proxy, open_session, ssl_context
 
 MAX_RESPONSE_BYTES = 64 << 20
 """The size of the largest response that is read."""

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from email.utils import parsedate_to_datetime
 
-from intercode.sandbox.clock import SYSTEM_CLOCK, Clock
+from intercode_sandbox.clock import SYSTEM_CLOCK, Clock
 
 RETRYABLE_STATUSES = frozenset({408, 409, 425, 429})
 """Statuses below 500 after which the same request may succeed. Every 5xx is retried as well."""

@@ -31,7 +31,7 @@ from intercode.results.statistics.significance import (
     holm_adjusted,
     paired_success_test,
 )
-from intercode.sandbox.registry import unknown_name_error
+from intercode_sandbox.registry import unknown_name_error
 
 CONDITIONS: Mapping[str, tuple[str, ...]] = {
     "subset": ("dataset",),

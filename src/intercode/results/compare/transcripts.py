@@ -12,7 +12,7 @@ from intercode.results.compare.comparison import Side
 from intercode.results.statistics.behaviour import labelled_turns
 from intercode.results.statistics.metrics import is_failed
 from intercode.results.statistics.samples import solving_turn
-from intercode.sandbox.registry import unknown_name_error
+from intercode_sandbox.registry import unknown_name_error
 
 COLUMN_SEPARATOR = " | "
 MIN_COLUMN_WIDTH = 24

@@ -12,8 +12,8 @@ from intercode.core.errors import UsageError
 from intercode.core.trajectories import trajectory_from_row, trajectory_to_row
 from intercode.core.types import Trajectory
 from intercode.results.export.base import ExportResult
-from intercode.sandbox.registry import Registry
-from intercode.sandbox.valid_text import has_surrogates, replace_surrogates
+from intercode_sandbox.registry import Registry
+from intercode_sandbox.valid_text import has_surrogates, replace_surrogates
 
 __all__ = ["export"]
 

@@ -19,7 +19,7 @@ from intercode.results.export.base import (
 )
 from intercode.results.export.tools import offered_tools
 from intercode.results.statistics.metrics import solves
-from intercode.sandbox.registry import unknown_name_error
+from intercode_sandbox.registry import unknown_name_error
 
 SELECTIONS = ("success", "turns", "all")
 

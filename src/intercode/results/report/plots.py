@@ -22,7 +22,7 @@ from intercode.results.report.result_sets import (
 from intercode.results.report.run_tables import MAX_GROUPS
 from intercode.results.statistics import figures, metrics
 from intercode.results.statistics.intervals import Estimate
-from intercode.sandbox.registry import unknown_name_error
+from intercode_sandbox.registry import unknown_name_error
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

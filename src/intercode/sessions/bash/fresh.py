@@ -16,10 +16,6 @@ from functools import partial
 
 from intercode.core.errors import SandboxError
 from intercode.core.types import ExecResult
-from intercode.sandbox.contract import BaseSandbox
-from intercode.sandbox.limit_messages import with_limit_note
-from intercode.sandbox.marks import mark_after
-from intercode.sandbox.streams import Collector, decode, drain
 from intercode.sessions.base import SessionState, is_infrastructure_failure
 from intercode.sessions.bash.shell import (
     Shell,
@@ -29,6 +25,10 @@ from intercode.sessions.bash.shell import (
     seed_random,
     start_shell,
 )
+from intercode_sandbox.contract import BaseSandbox
+from intercode_sandbox.limit_messages import with_limit_note
+from intercode_sandbox.marks import mark_after
+from intercode_sandbox.streams import Collector, decode, drain
 
 _GRACE_SECONDS = 0.3  # added to an action's time, to start the shell and save its state
 _LOST_NOTE = "[the shell ended: this action's changes to variables and directory are lost]\n"

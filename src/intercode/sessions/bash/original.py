@@ -13,8 +13,8 @@ import shlex
 from collections.abc import Callable
 
 from intercode.core.types import ExecResult
-from intercode.sandbox.contract import BaseSandbox
 from intercode.sessions.base import SessionState
+from intercode_sandbox.contract import BaseSandbox
 
 TIMED_OUT = "Command timed out"
 MALFORMED = "Malformed command"

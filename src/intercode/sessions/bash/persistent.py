@@ -19,11 +19,6 @@ from functools import partial
 
 from intercode.core.errors import SandboxError
 from intercode.core.types import ExecResult
-from intercode.sandbox.contract import BaseSandbox
-from intercode.sandbox.limit_messages import with_limit_note
-from intercode.sandbox.marks import mark_after
-from intercode.sandbox.streams import Collector, decode
-from intercode.sandbox.users import User
 from intercode.sessions.base import SessionState, is_infrastructure_failure
 from intercode.sessions.bash.scripts import split_debug_trap
 from intercode.sessions.bash.shell import (
@@ -36,6 +31,11 @@ from intercode.sessions.bash.shell import (
     seed_random,
     start_shell,
 )
+from intercode_sandbox.contract import BaseSandbox
+from intercode_sandbox.limit_messages import with_limit_note
+from intercode_sandbox.marks import mark_after
+from intercode_sandbox.streams import Collector, decode
+from intercode_sandbox.users import User
 
 _GRACE_SECONDS = 0.3  # time for a shell to report after its command was killed
 _DUMP_SECONDS = 2.0  # time for a shell to write its state before a risky action

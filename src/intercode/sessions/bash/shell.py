@@ -21,14 +21,14 @@ from dataclasses import replace
 from functools import lru_cache
 
 from intercode.core.types import ExecResult
-from intercode.sandbox.contract import SCRIPT_FD, BaseSandbox
-from intercode.sandbox.streams import Collector, Process, decode, drain, drain_once, memory_file
-from intercode.sandbox.users import User
 from intercode.sessions.base import SessionState
 from intercode.sessions.bash import scripts
 from intercode.sessions.bash.code_pipe import CodePipe
 from intercode.sessions.bash.last_command import LastCommand
 from intercode.sessions.bash.plain_code import is_complete, runs_nothing
+from intercode_sandbox.contract import SCRIPT_FD, BaseSandbox
+from intercode_sandbox.streams import Collector, Process, decode, drain, drain_once, memory_file
+from intercode_sandbox.users import User
 
 _MAY_END_SHELL = re.compile(
     r"\b(exit|logout|kill|killall|pkill|set|trap|return|suspend|ulimit|unset|builtin|enable"

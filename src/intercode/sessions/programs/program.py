@@ -10,11 +10,11 @@ from collections.abc import Mapping
 from intercode.core.errors import SandboxError
 from intercode.core.languages import PROGRAM_DIRECTORY, Language, expand_arguments
 from intercode.core.types import ExecResult
-from intercode.sandbox.contract import BaseSandbox
-from intercode.sandbox.limit_messages import with_limit_note
-from intercode.sandbox.streams import Collector, Process, communicate, decode, memory_file
 from intercode.sessions.base import SessionState, is_infrastructure_failure
 from intercode.sessions.programs.repl import missing_language_message
+from intercode_sandbox.contract import BaseSandbox
+from intercode_sandbox.limit_messages import with_limit_note
+from intercode_sandbox.streams import Collector, Process, communicate, decode, memory_file
 
 RERUN_COMMAND = "run"
 """An action that begins with this line runs the last program again, and its other lines are the

@@ -27,10 +27,10 @@ from intercode.core.errors import DataError, SandboxError
 from intercode.core.languages import Language, Repl
 from intercode.core.types import ExecResult
 from intercode.core.types.untrusted import parse_untrusted
-from intercode.sandbox.contract import BaseSandbox
-from intercode.sandbox.limit_messages import with_limit_note
-from intercode.sandbox.streams import Collector, Process, decode, drain, drain_once
 from intercode.sessions.base import SessionState, is_infrastructure_failure
+from intercode_sandbox.contract import BaseSandbox
+from intercode_sandbox.limit_messages import with_limit_note
+from intercode_sandbox.streams import Collector, Process, decode, drain, drain_once
 
 _LINK_FD = 3
 _MAX_ANSWER = 16 << 20  # bytes of an answer

@@ -11,14 +11,14 @@ from __future__ import annotations
 import errno
 
 from intercode.core.errors import MissingCapabilityError, SandboxError
-from intercode.sandbox.contract import BaseSandbox, Checkpoint
-from intercode.sandbox.streams import Process
 from intercode.sessions.python.interpreter import (
     CONTROL_FD,
     Interpreter,
     InterpreterEndedError,
     RefusedError,
 )
+from intercode_sandbox.contract import BaseSandbox, Checkpoint
+from intercode_sandbox.streams import Process
 
 _BACKUP_FD = 61  # descriptor number, as in guest/server.py
 _STANDARD_FDS = (0, 1, 2, _BACKUP_FD, CONTROL_FD)

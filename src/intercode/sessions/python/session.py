@@ -19,9 +19,6 @@ from dataclasses import dataclass
 from intercode.core.errors import SandboxError
 from intercode.core.python_syntax import parse_python
 from intercode.core.types import ExecResult
-from intercode.sandbox.contract import BaseSandbox
-from intercode.sandbox.limit_messages import with_limit_note
-from intercode.sandbox.streams import Collector, decode, drain
 from intercode.sessions.base import is_infrastructure_failure
 from intercode.sessions.python.interpreter import (
     Interpreter,
@@ -29,6 +26,9 @@ from intercode.sessions.python.interpreter import (
     RefusedError,
     guest_module,
 )
+from intercode_sandbox.contract import BaseSandbox
+from intercode_sandbox.limit_messages import with_limit_note
+from intercode_sandbox.streams import Collector, decode, drain
 
 _DEFINITIONS = (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef, ast.Import, ast.ImportFrom)
 _MAY_END_INTERPRETER = re.compile(

@@ -13,8 +13,8 @@ from pathlib import Path
 import pytest
 
 from intercode.core.types import Image
-from intercode.sandbox.images.build.on_demand import resolve_or_build
-from intercode.sandbox.images.build.steps import BuildBase
+from intercode_sandbox.images.build.on_demand import resolve_or_build
+from intercode_sandbox.images.build.steps import BuildBase
 from support.containers import require_docker
 
 pytestmark = [pytest.mark.docker, pytest.mark.sandbox]

@@ -5,10 +5,10 @@ from __future__ import annotations
 import pytest
 
 from intercode.core.errors import DataError, UsageError
-from intercode.sandbox.images.dockerfile.dockerignore import IgnoreRules, match_names
-from intercode.sandbox.images.dockerfile.parser import parse_dockerfile
-from intercode.sandbox.images.dockerfile.stages import required_stages, split_stages
-from intercode.sandbox.images.dockerfile.substitution import (
+from intercode_sandbox.images.dockerfile.dockerignore import IgnoreRules, match_names
+from intercode_sandbox.images.dockerfile.parser import parse_dockerfile
+from intercode_sandbox.images.dockerfile.stages import required_stages, split_stages
+from intercode_sandbox.images.dockerfile.substitution import (
     expand,
     expand_document,
     parse_pairs,

@@ -11,7 +11,7 @@ from difflib import SequenceMatcher
 
 from intercode.core.types import TRUNCATED_CHANGES, FileEntry
 from intercode.environments.base.diffs.lower_layers import MAX_FILE_BYTES, PathState, read_lower
-from intercode.sandbox.contract import BaseSandbox
+from intercode_sandbox.contract import BaseSandbox
 
 MAX_PATHS, MAX_DIFF_BYTES = 20, 64 << 10
 """Greatest number of paths, and of bytes of diff, that are described for one turn."""

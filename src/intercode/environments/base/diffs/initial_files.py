@@ -11,7 +11,7 @@ from pathlib import PurePosixPath
 
 from intercode.core.errors import InfrastructureError
 from intercode.core.types import TRUNCATED_CHANGES, FileEntry, Task, TreeEntry
-from intercode.sandbox.contract import BaseSandbox
+from intercode_sandbox.contract import BaseSandbox
 
 _TAR_SECONDS = 60.0
 

@@ -13,8 +13,8 @@ from typing import Any, Literal
 from intercode.core.errors import ConfigError
 from intercode.environments.base.policy.parse_process import ParseLimitError, processes
 from intercode.environments.base.policy.rules import KINDS, ParsedAction, Rule, make_rule
-from intercode.sandbox.registry import unknown_name_error
-from intercode.sandbox.toml import read_toml
+from intercode_sandbox.registry import unknown_name_error
+from intercode_sandbox.toml import read_toml
 
 Unparsed = Literal["allow", "refuse"]
 _MESSAGES = {

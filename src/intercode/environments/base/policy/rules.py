@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from fnmatch import fnmatchcase
 
 from intercode.core.errors import ConfigError
-from intercode.sandbox.registry import unknown_name_error
+from intercode_sandbox.registry import unknown_name_error
 
 KINDS: dict[str, tuple[str, ...]] = {
     "command": ("bash", "ctf", "harbor", "swe-bench"),

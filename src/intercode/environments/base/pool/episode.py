@@ -11,8 +11,8 @@ from intercode.core.types import Score, StepResult
 from intercode.environments.base.contract import BranchingEnvironment
 from intercode.environments.base.env import MAX_OBSERVATION_LENGTH
 from intercode.environments.base.pool.worker_threads import WorkerThreads
-from intercode.sandbox.clock import Clock
-from intercode.sandbox.validation import check_timeout
+from intercode_sandbox.clock import Clock
+from intercode_sandbox.validation import check_timeout
 
 T = TypeVar("T")
 

@@ -15,7 +15,7 @@ from intercode.environments.base.contract import BranchingEnvironment
 from intercode.environments.base.options import check_training, pick_dataset
 from intercode.environments.base.pool.episode import Episode
 from intercode.environments.base.pool.worker_threads import WorkerThreads
-from intercode.sandbox.clock import SYSTEM_CLOCK, Clock
+from intercode_sandbox.clock import SYSTEM_CLOCK, Clock
 
 _CHECKS_PER_TIMEOUT = 4  # how often idle episodes are looked for within their time-out
 

@@ -8,7 +8,7 @@ from dataclasses import replace
 from intercode.core.types import TRUNCATED_CHANGES, FileEntry, Task
 from intercode.environments.base.diffs.initial_files import initial_file_entries
 from intercode.environments.base.diffs.lower_layers import MAX_FILE_BYTES, read_lower
-from intercode.sandbox.contract import BaseSandbox
+from intercode_sandbox.contract import BaseSandbox
 
 _MAX_PATHS = 200
 """Paths of which more is read than whether they exist."""

@@ -6,7 +6,7 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from intercode.sandbox.lines import split_lines
+from intercode_sandbox.lines import split_lines
 
 REWARD_TOLERANCE = 0.01 + 1e-9
 """Rewards that differ by at most this much count as equal: the authors' rewards are sums of

@@ -11,7 +11,7 @@ from intercode.core.types import Score, Step, Trajectory
 from intercode.environments import ENVIRONMENTS
 from intercode.environments.base.env import SUBMIT, InterCodeEnv
 from intercode.environments.base.replay.comparison import StepComparison, difference_cause
-from intercode.sandbox.registry import Registry
+from intercode_sandbox.registry import Registry
 
 REPLAY_RULES = Registry(
     "replay of environment",

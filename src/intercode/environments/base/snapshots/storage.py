@@ -25,13 +25,13 @@ from intercode.core.trajectories import SCHEMA_VERSION, without_version
 from intercode.core.types import ExecResult, to_jsonable
 from intercode.datasets.files import read_json, require_inside
 from intercode.environments.base.snapshots.snapshot import Snapshot
-from intercode.sandbox import SandboxSpec, open_sandbox
-from intercode.sandbox.contract import BaseSandbox
-from intercode.sandbox.host.paths import sandbox_uid
-from intercode.sandbox.images.archives.upper_layer_writer import unpack_upper_layer
-from intercode.sandbox.layers import find_forged_mark, write_layer
 from intercode.sessions.base import SessionState
 from intercode.sessions.python.session import PythonState
+from intercode_sandbox import SandboxSpec, open_sandbox
+from intercode_sandbox.contract import BaseSandbox
+from intercode_sandbox.host.paths import sandbox_uid
+from intercode_sandbox.images.archives.upper_layer_writer import unpack_upper_layer
+from intercode_sandbox.layers import find_forged_mark, write_layer
 
 METADATA_FILE, FILES_DIRECTORY = "snapshot.json", "files"
 MATCHING_KEYS = ("environment", "dataset_hash", "profile", "image_digest")

@@ -13,7 +13,7 @@ from collections.abc import Callable
 from contextlib import suppress
 
 from intercode.core.errors import SandboxError
-from intercode.sandbox.contract import BaseSandbox
+from intercode_sandbox.contract import BaseSandbox
 
 MAX_LINE = 1 << 20
 """Bytes that a line of the program may have."""

@@ -12,7 +12,7 @@ from intercode.core.types import Tool
 from intercode.core.types.untrusted import parse_untrusted
 from intercode.core.version import __version__
 from intercode.environments.base.tools.program import LineProgram, ProgramEndedError
-from intercode.sandbox.streams import decode
+from intercode_sandbox.streams import decode
 
 PROTOCOL_VERSION = "2025-06-18"
 """The newest version that this client knows; a server answers with the one that it speaks."""

@@ -18,7 +18,7 @@ from intercode.environments.base.tools.program import (
     start_outside,
 )
 from intercode.environments.base.tools.protocol import ToolClient, ToolServerError
-from intercode.sandbox.contract import BaseSandbox
+from intercode_sandbox.contract import BaseSandbox
 
 OUTSIDE = "outside:"
 """The beginning of the command of a server that runs outside of the sandbox."""

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from intercode.core.types import Task
-from intercode.sandbox.registry import Registry
+from intercode_sandbox.registry import Registry
 
 
 def _no_solutions(_task: Task) -> tuple[str, ...]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from intercode.datasets.families.choices import WORDS, Choices
-from intercode.sandbox.lines import split_lines
+from intercode_sandbox.lines import split_lines
 
 _COMMENT = {
     "c": "//", "h": "//", "java": "//", "js": "//", "php": "//", "sh": "#", "py": "#",

@@ -9,7 +9,7 @@ from intercode.core.types import Trajectory, Usage
 from intercode.evaluation.evaluate.run_state import EpisodeKey, EpisodeOutcome
 from intercode.models import Traffic
 from intercode.results.statistics.intervals import Cluster, Estimate, estimate_proportion
-from intercode.sandbox.clock import SYSTEM_CLOCK, Clock
+from intercode_sandbox.clock import SYSTEM_CLOCK, Clock
 
 
 @dataclass

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import Self, TextIO
 
 from intercode.evaluation.evaluate.progress.counts import Progress, format_duration, one_line
-from intercode.sandbox.clock import SYSTEM_CLOCK, Clock
+from intercode_sandbox.clock import SYSTEM_CLOCK, Clock
 
 INTERVAL, IDLE_INTERVAL = 5.0, 60.0
 """Seconds between two lines: if episodes have ended since the last, and if none has."""

@@ -8,7 +8,7 @@ from html import escape
 from typing import Any, Self
 
 from intercode.evaluation.evaluate.progress.counts import Progress, format_duration, one_line
-from intercode.sandbox.clock import SYSTEM_CLOCK, Clock
+from intercode_sandbox.clock import SYSTEM_CLOCK, Clock
 
 INTERVAL = 0.5
 """Seconds between two updates."""

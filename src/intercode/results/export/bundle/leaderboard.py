@@ -17,7 +17,7 @@ from intercode.core.types import Usage
 from intercode.results.export.bundle.bundle import Bundle, read_bundle
 from intercode.results.export.bundle.receipt import Receipt, read_receipt
 from intercode.results.statistics.metrics import known_usage
-from intercode.sandbox.valid_text import replace_surrogates
+from intercode_sandbox.valid_text import replace_surrogates
 
 PAGE = "index.html"
 TABLE_CONDITIONS = (

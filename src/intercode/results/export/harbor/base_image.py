@@ -15,17 +15,17 @@ from intercode.core.errors import UsageError
 from intercode.core.types import Dataset, Image, Task
 from intercode.datasets.harbor.task_directory import MAX_FILES_SIZE, Files, read_files
 from intercode.results.safe_text import encode_text
-from intercode.sandbox.images.archives.directory import walk_entries
-from intercode.sandbox.images.archives.set_user_id import is_program
-from intercode.sandbox.images.build.on_demand import resolve_or_build
-from intercode.sandbox.images.build.user_recipe import (
+from intercode_sandbox.images.archives.directory import walk_entries
+from intercode_sandbox.images.archives.set_user_id import is_program
+from intercode_sandbox.images.build.on_demand import resolve_or_build
+from intercode_sandbox.images.build.user_recipe import (
     UserRecipe,
     interpreter,
     read_user_recipe,
     setup_script,
 )
-from intercode.sandbox.images.dockerfile.build import locate_dockerfile
-from intercode.sandbox.images.recipes import debian, packaged
+from intercode_sandbox.images.dockerfile.build import locate_dockerfile
+from intercode_sandbox.images.recipes import debian, packaged
 
 DEFAULT_BASE = "debian:bookworm"
 """The base image of tasks that use the local machine's programs."""

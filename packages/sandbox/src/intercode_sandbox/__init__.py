@@ -1,0 +1,110 @@
+"""Sandboxes: isolated machines in which code runs.
+
+``Sandbox`` is what programs use (docs/sandbox.md)::
+
+    from intercode_sandbox import Sandbox
+
+    with Sandbox("host") as sandbox:
+        print(sandbox.run("echo hi").output)
+
+``BaseSandbox`` is what a back end implements, and ``open_sandbox`` opens one with a full
+specification.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from intercode_sandbox.lazy import lazy_imports
+
+if TYPE_CHECKING:
+    from intercode_sandbox.api.async_process import AsyncSandboxProcess
+    from intercode_sandbox.api.async_sandbox import AsyncSandbox
+    from intercode_sandbox.api.forwarding import ForwardedPort
+    from intercode_sandbox.api.pool import SandboxPool
+    from intercode_sandbox.api.process import SandboxProcess
+    from intercode_sandbox.api.results import Result
+    from intercode_sandbox.api.sandbox import Sandbox
+    from intercode_sandbox.api.snapshots import Snapshot
+    from intercode_sandbox.api.terminal_server import TerminalServer
+    from intercode_sandbox.back_ends import (
+        SANDBOXES,
+        architecture_of,
+        describe_choice,
+        open_sandbox,
+        resolve_image,
+        tier_of,
+    )
+    from intercode_sandbox.contract import (
+        BaseSandbox,
+        Capability,
+        Limits,
+        SandboxSnapshot,
+        SandboxSpec,
+    )
+    from intercode_sandbox.determinism import Determinism, resolve_determinism
+    from intercode_sandbox.resource_usage import ResourceUsage
+    from intercode_sandbox.streams import Process
+    from intercode_sandbox.testing import check_sandbox
+    from intercode_sandbox.tiers.choice import strongest_kind
+
+__all__ = [
+    "SANDBOXES",
+    "AsyncSandbox",
+    "AsyncSandboxProcess",
+    "BaseSandbox",
+    "Capability",
+    "Determinism",
+    "ForwardedPort",
+    "Limits",
+    "Process",
+    "ResourceUsage",
+    "Result",
+    "Sandbox",
+    "SandboxPool",
+    "SandboxProcess",
+    "SandboxSnapshot",
+    "SandboxSpec",
+    "Snapshot",
+    "TerminalServer",
+    "architecture_of",
+    "check_sandbox",
+    "describe_choice",
+    "open_sandbox",
+    "resolve_determinism",
+    "resolve_image",
+    "strongest_kind",
+    "tier_of",
+]
+
+__getattr__ = lazy_imports(
+    __name__,
+    {
+        "SANDBOXES": ".back_ends",
+        "AsyncSandbox": ".api.async_sandbox",
+        "AsyncSandboxProcess": ".api.async_process",
+        "BaseSandbox": ".contract",
+        "Capability": ".contract",
+        "Determinism": ".determinism",
+        "ForwardedPort": ".api.forwarding",
+        "Limits": ".contract",
+        "Process": ".streams",
+        "ResourceUsage": ".resource_usage",
+        "Result": ".api.results",
+        "Sandbox": ".api.sandbox",
+        "SandboxPool": ".api.pool",
+        "SandboxProcess": ".api.process",
+        "SandboxSnapshot": ".contract",
+        "SandboxSpec": ".contract",
+        "Snapshot": ".api.snapshots",
+        "TerminalServer": ".api.terminal_server",
+        "architecture_of": ".back_ends",
+        "check_sandbox": ".testing",
+        "describe_choice": ".back_ends",
+        "open_sandbox": ".back_ends",
+        "resolve_determinism": ".determinism",
+        "resolve_image": ".back_ends",
+        "strongest_kind": ".tiers.choice",
+        "tier_of": ".back_ends",
+    },
+)

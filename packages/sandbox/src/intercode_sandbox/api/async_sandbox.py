@@ -1,0 +1,269 @@
+"""``Sandbox`` for asyncio: hundreds of sandboxes in one thread.
+
+A command that runs holds no thread: the event loop watches its output and its end. Requests that
+need the supervisor's answer, such as opening, starting a program, files and snapshots, take about a
+millisecond and run in a bounded executor, because they can take longer.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
+from pathlib import Path
+from typing import Any, Self
+
+from intercode_sandbox.api import snapshots, transfer
+from intercode_sandbox.api.async_process import AsyncSandboxProcess
+from intercode_sandbox.api.execution import KILL_SECONDS, Execution, OutputCallback, make_command
+from intercode_sandbox.api.forwarding import ForwardedPort
+from intercode_sandbox.api.process import SandboxProcess, TerminalSize
+from intercode_sandbox.api.request_threads import finish_in_executor, in_executor, obtain
+from intercode_sandbox.api.results import Result
+from intercode_sandbox.api.sandbox import DEFAULT_TIMEOUT, Files, Sandbox
+from intercode_sandbox.contract import Limits
+from intercode_sandbox.errors import SandboxError
+from intercode_sandbox.resource_usage import ResourceUsage
+from intercode_sandbox.types import FileEntry, Network
+from intercode_sandbox.validation import check_timeout
+
+
+class AsyncSandbox:
+    """``Sandbox`` for asyncio, opened by ``async with`` or ``await AsyncSandbox.open(...)``.
+
+    ::
+
+        async with AsyncSandbox("host") as sandbox:
+            print((await sandbox.run("echo hi")).output)
+
+    The parameters and methods are those of ``Sandbox``. Different sandboxes, and commands in one
+    sandbox, run at the same time. A cancelled ``run`` kills its command.
+    """
+
+    def __init__(
+        self,
+        image: str = "host",
+        *,
+        network: Network = "none",
+        limits: Limits | None = None,
+        env: Mapping[str, str] | None = None,
+        files: Files | None = None,
+        back_end: str = "auto",
+        users: bool = False,
+    ) -> None:
+        self._make: Callable[[], Sandbox] = lambda: Sandbox(
+            image, network=network, limits=limits, env=env, files=files, back_end=back_end,
+            users=users,
+        )  # fmt: skip
+        self._sandbox: Sandbox | None = None
+
+    @classmethod
+    def of(cls, sandbox: Sandbox) -> Self:
+        """Return this interface for an open sandbox, which it then owns."""
+        made = cls.__new__(cls)
+        made._sandbox = sandbox
+        return made
+
+    @classmethod
+    async def open(cls, image: str = "host", **settings: object) -> Self:
+        """Open a sandbox. ``settings``: the parameters of ``Sandbox``."""
+        return await cls(image, **settings).__aenter__()  # type: ignore[arg-type]
+
+    @property
+    def sandbox(self) -> Sandbox:
+        """The sandbox with the same methods, which block. Raises SandboxError before it is
+        opened."""
+        if self._sandbox is None:
+            raise SandboxError("the sandbox is not open: use `async with` or AsyncSandbox.open")
+        return self._sandbox
+
+    # -------------------------------------------------------------------- commands
+    async def run(
+        self,
+        command: str | Sequence[str],
+        *,
+        stdin: str | bytes = b"",
+        cwd: str | None = None,
+        env: Mapping[str, str] | None = None,
+        user: str | int | None = None,
+        timeout: float | None = DEFAULT_TIMEOUT,
+        merge_stderr: bool = False,
+        on_output: OutputCallback | None = None,
+    ) -> Result:
+        """Run a command to its end; see ``Sandbox.run``. ``on_output`` is called in the event
+        loop."""
+        sandbox = self.sandbox
+
+        check_timeout(timeout)
+
+        def start() -> Execution:
+            made = make_command(
+                sandbox.base, command, stdin=stdin, cwd=cwd, env=env, user=user,
+                merge_stderr=merge_stderr,
+            )  # fmt: skip
+            return Execution(sandbox.base, sandbox.live, made, on_output)
+
+        execution = await obtain(start, _abandon, "commands")
+        try:
+            ended = await _wait(execution, timeout)
+            if not ended:
+                await in_executor(execution.kill, "commands")
+                await _wait(execution, KILL_SECONDS)
+            execution.read_rest()
+            result = await in_executor(lambda: execution.finish(timed_out=not ended), "commands")
+        except BaseException:
+            await finish_in_executor(lambda: _abandon(execution), "commands")
+            raise
+        execution.close()
+        return result
+
+    async def spawn(
+        self,
+        command: str | Sequence[str],
+        *,
+        cwd: str | None = None,
+        env: Mapping[str, str] | None = None,
+        user: str | int | None = None,
+        merge_stderr: bool = False,
+        terminal: bool | TerminalSize = False,
+    ) -> AsyncSandboxProcess:
+        """Start a program and return without waiting for it; see ``Sandbox.spawn``."""
+        process = await obtain(
+            lambda: self.sandbox.spawn(
+                command, cwd=cwd, env=env, user=user, merge_stderr=merge_stderr, terminal=terminal
+            ),
+            SandboxProcess.close, "commands",
+        )  # fmt: skip
+        return AsyncSandboxProcess(process)
+
+    # ----------------------------------------------------------------------- files
+    async def read(
+        self, path: str, limit: int = 64 << 20, *, user: str | int | None = None
+    ) -> bytes:
+        """Return the content of a file; see ``Sandbox.read``."""
+        return await in_executor(lambda: self.sandbox.read(path, limit, user=user))
+
+    async def write(
+        self, path: str, data: str | bytes, mode: int = 0o644, *, user: str | int | None = None
+    ) -> None:
+        """Write a file; see ``Sandbox.write``."""
+        await in_executor(lambda: self.sandbox.write(path, data, mode, user=user))
+
+    async def write_files(self, files: Files) -> None:
+        """Write several files or trees; see ``Sandbox.write_files``."""
+        await in_executor(lambda: self.sandbox.write_files(files))
+
+    async def upload(self, local: str | Path, path: str) -> None:
+        """Copy a file or directory into the sandbox; see ``Sandbox.upload``."""
+        await in_executor(lambda: self.sandbox.upload(local, path))
+
+    async def download(
+        self, path: str, local: str | Path, limit: int = transfer.DEFAULT_LIMIT
+    ) -> list[str]:
+        """Copy a file or directory out of the sandbox; see ``Sandbox.download``."""
+        return await in_executor(lambda: self.sandbox.download(path, local, limit))
+
+    async def changes(self) -> dict[str, FileEntry]:
+        """Return what differs from the image; see ``Sandbox.changes``."""
+        return await in_executor(lambda: self.sandbox.changes())
+
+    async def forward(
+        self, target: int | str, *, host: str = "127.0.0.1", port: int = 0
+    ) -> ForwardedPort:
+        """Forward a port of this machine to a server in the sandbox; see ``Sandbox.forward``."""
+        return await obtain(
+            lambda: self.sandbox.forward(target, host=host, port=port), ForwardedPort.close
+        )
+
+    async def usage(self) -> ResourceUsage:
+        """Return what the sandbox uses now; see ``Sandbox.usage``."""
+        return await in_executor(lambda: self.sandbox.usage())
+
+    # ------------------------------------------------------------------- snapshots
+    async def snapshot(self) -> snapshots.Snapshot:
+        """Copy the files; see ``Sandbox.snapshot``."""
+        return await obtain(lambda: self.sandbox.snapshot(), snapshots.Snapshot.close)
+
+    async def restore(self, snapshot: snapshots.Snapshot) -> None:
+        """Replace the files by those of a snapshot; see ``Sandbox.restore``."""
+        await in_executor(lambda: self.sandbox.restore(snapshot))
+
+    @classmethod
+    async def from_snapshot(cls, snapshot: snapshots.Snapshot) -> Self:
+        """Open a new sandbox with the files of a snapshot; see ``Sandbox.from_snapshot``."""
+        return cls.of(await obtain(lambda: Sandbox.from_snapshot(snapshot), Sandbox.close))
+
+    async def fork(self, n: int = 1) -> list[Self]:
+        """Return new sandboxes with copies of the files; see ``Sandbox.fork``."""
+        forks = await obtain(lambda: self.sandbox.fork(n), _close_all)
+        return [self.of(fork) for fork in forks]
+
+    async def save(self, path: str | Path) -> None:
+        """Write the changed files to a new file; see ``Sandbox.save``."""
+        await in_executor(lambda: self.sandbox.save(path))
+
+    @classmethod
+    async def load(cls, path: str | Path, image: str = "host", **settings: Any) -> Self:
+        """Open a new sandbox with the files that ``save`` wrote; see ``Sandbox.load``, also for
+        ``settings``."""
+        return cls.of(await obtain(lambda: Sandbox.load(path, image, **settings), Sandbox.close))
+
+    # ------------------------------------------------------------------------- end
+    async def close(self, wait: bool = False) -> None:
+        """End everything in the sandbox; see ``Sandbox.close``. May be called again."""
+        if self._sandbox is not None:
+            await finish_in_executor(lambda: self.sandbox.close(wait))
+
+    async def __aenter__(self) -> Self:
+        if self._sandbox is None:
+            self._sandbox = await obtain(self._make, Sandbox.close)
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        await self.close()
+
+
+def _abandon(execution: Execution) -> None:
+    """Kill a command whose caller is gone."""
+    with suppress(SandboxError):
+        execution.kill()
+    execution.close()
+
+
+def _close_all(sandboxes: Sequence[Sandbox]) -> None:
+    for sandbox in sandboxes:
+        sandbox.close()
+
+
+async def _wait(execution: Execution, timeout: float | None) -> bool:
+    """Read output in the event loop until the process ends. Return False at the time limit."""
+    loop, process = asyncio.get_running_loop(), execution.process.fileno()
+    ended: asyncio.Future[None] = loop.create_future()
+    watched = [process, *execution.streams]
+
+    def read(fd: int) -> None:
+        try:
+            execution.read(fd)
+        except BaseException as e:  # of the caller's function
+            if not ended.done():
+                ended.set_exception(e)
+        if fd not in execution.streams:
+            loop.remove_reader(fd)
+            watched.remove(fd)
+
+    def end() -> None:
+        loop.remove_reader(process)
+        if not ended.done():
+            ended.set_result(None)
+
+    loop.add_reader(process, end)
+    for fd in list(execution.streams):
+        loop.add_reader(fd, read, fd)
+    try:
+        done, _ = await asyncio.wait([ended], timeout=timeout)
+        if done:
+            ended.result()  # raises what the caller's function has raised
+        return bool(done)
+    finally:
+        for fd in watched:
+            loop.remove_reader(fd)

@@ -1,0 +1,54 @@
+"""What a command in a sandbox has printed and how it ended."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from intercode_sandbox.contract import LimitExceeded
+
+
+@dataclass(frozen=True, slots=True)
+class Result:
+    """The result of ``Sandbox.run``.
+
+    ``stdout``, ``stderr``: the text of each stream. ``output``: both, in the order in which they
+    arrived; pieces that were written at nearly the same time may have changed places, unless the
+    command ran with ``merge_stderr``. Bytes that are not UTF-8 are shown as ``\\xNN``.
+    ``exit_code``: the exit status; negative, the number of the signal that ended the command; None
+    at the time limit. ``duration``: wall time in seconds. ``omitted_bytes``: bytes left out of the
+    middle of the streams, because one exceeded ``Limits.output``. ``limit_exceeded``: the limit
+    because of which a process was killed, not started or refused something, such as ``memory``;
+    empty if there was none. While other processes of the owner run, only what the command itself
+    has met is told. What no process is killed for (``file_size``, ``open_files``,
+    ``address_space``) is told of a command that failed and printed the message of the C library,
+    such as ``File too large``; ``disk`` and ``inodes``, if the files have reached that limit.
+    """
+
+    stdout: str
+    stderr: str
+    output: str
+    exit_code: int | None
+    duration: float
+    omitted_bytes: int = 0
+    limit_exceeded: LimitExceeded = ""
+
+    @property
+    def ok(self) -> bool:
+        """Whether the command ended with the exit status 0."""
+        return self.exit_code == 0
+
+    @property
+    def timed_out(self) -> bool:
+        """Whether the command was killed at its time limit."""
+        return self.exit_code is None
+
+    @property
+    def truncated(self) -> bool:
+        """Whether output was left out."""
+        return self.omitted_bytes > 0
+
+
+def shell_status(code: int) -> int:
+    """Return the exit status of a shell for a command that ended with ``code``: 128 and the number
+    of the signal that ended it."""
+    return code if code >= 0 else 128 - code

@@ -1,0 +1,185 @@
+"""Finds the back end that a name such as ``auto``, ``docker`` or ``file.py:function`` stands for,
+and opens its sandboxes."""
+
+from __future__ import annotations
+
+import os
+import platform
+from collections.abc import Callable
+from contextlib import suppress
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from intercode_sandbox.contract import BaseSandbox, SandboxSpec
+from intercode_sandbox.errors import SandboxUnavailableError
+from intercode_sandbox.registry import Registry, load_object, portable_reference, unknown_name_error
+from intercode_sandbox.tiers.choice import choose_tier, require_linux, strongest_kind
+from intercode_sandbox.types import Image
+
+if TYPE_CHECKING:
+    from intercode_sandbox.images.progress import Progress
+
+SANDBOXES = Registry(
+    "sandbox",
+    {
+        "namespace": "intercode_sandbox.namespace.tiers:open_strongest",
+        "namespace/1": "intercode_sandbox.namespace.tiers:open_with_cgroups",
+        "namespace/2": "intercode_sandbox.namespace.tiers:open_with_watchdog",
+        "chroot": "intercode_sandbox.chroot.tiers:open_chroot",
+        "landlock": "intercode_sandbox.landlock.tiers:open_landlock",
+        "container": "intercode_sandbox.container.tiers:open_first_engine",
+        "docker": "intercode_sandbox.container.tiers:open_docker",
+        "podman": "intercode_sandbox.container.tiers:open_podman",
+        "container/docker": "intercode_sandbox.container.tiers:open_docker",
+        "container/podman": "intercode_sandbox.container.tiers:open_podman",
+    },
+    group="intercode.sandboxes",
+)
+"""Functions that open a sandbox, by the name of the back end."""
+
+ENVIRONMENT_VARIABLE = "INTERCODE_SANDBOX"
+"""Environment variable that names the back end which ``auto`` stands for."""
+
+_STRONGEST_TIER = {
+    "namespace": "intercode_sandbox.namespace.tiers:strongest_tier",
+    "container": "intercode_sandbox.container.tiers:strongest_tier",
+}
+"""Functions that return the tier of back ends with several tiers."""
+
+_TIER_NAMES = {"docker": "container/docker", "podman": "container/podman"}
+"""Tiers of back ends whose name is not that of their tier."""
+
+_ADDRESSED: dict[str, str] = {"remote": "intercode_sandbox.remote:back_end_at"}
+"""Back ends that are named with an address, ``SCHEME:ADDRESS``: for each scheme, the reference of a
+function that returns the BackEnd for an address. They work on every operating system."""
+
+
+@dataclass(frozen=True, slots=True)
+class BackEnd:
+    """A way to open sandboxes.
+
+    ``open``: opens a sandbox with a specification and with a copy of the files in a directory, if
+    one is given. ``find_tier``: returns the isolation tier of these sandboxes. Both raise
+    SandboxError. ``resolve_image``: returns the image that a name stands for; None for the images
+    of this machine. ``find_architecture``: returns that of the machine with the sandboxes.
+    """
+
+    name: str
+    open: Callable[[SandboxSpec, Path | None], BaseSandbox]
+    find_tier: Callable[[], str]
+    resolve_image: Callable[[str], Image] | None = None
+    find_architecture: Callable[[], str] = platform.machine
+
+
+def find_back_end(kind: str = "auto") -> BackEnd:
+    """Return the back end that a name stands for; see ``open_sandbox``.
+
+    Raises UnknownNameError for an unknown name, SandboxUnavailableError if ``auto`` finds no back
+    end that works, or if the back end needs another operating system.
+    """
+    name = kind
+    if kind == "auto":
+        name = os.environ.get(ENVIRONMENT_VARIABLE) or strongest_kind()
+    scheme, colon, address = name.partition(":")
+    if colon and scheme in _ADDRESSED:
+        found: BackEnd = load_object(_ADDRESSED[scheme])(address)
+        return found
+    if ":" in name:  # a reference, see Registry.load
+        return BackEnd(name, _opener(name), lambda: portable_reference(name))
+    if name not in SANDBOXES:
+        schemes = [f"{scheme}:ADDRESS" for scheme in _ADDRESSED]
+        raise unknown_name_error(SANDBOXES.kind, name, ["auto", *SANDBOXES, *schemes])
+    require_linux()
+    if name in _STRONGEST_TIER:
+        return BackEnd(name, _opener(name), lambda: str(load_object(_STRONGEST_TIER[name])()))
+    return BackEnd(name, _opener(name), lambda: _TIER_NAMES.get(name, name))
+
+
+def _opener(name: str) -> Callable[[SandboxSpec, Path | None], BaseSandbox]:
+    """Return a function that opens sandboxes of a registered back end or of a reference."""
+
+    def open_with_files(spec: SandboxSpec, files: Path | None) -> BaseSandbox:
+        make = SANDBOXES.load(name)
+        sandbox: BaseSandbox = make(spec) if files is None else make(spec, files)
+        return sandbox
+
+    return open_with_files
+
+
+def open_sandbox(spec: SandboxSpec, kind: str = "auto", files: Path | None = None) -> BaseSandbox:
+    """Open a new sandbox.
+
+    ``kind``: a back end such as ``namespace``, a back end with its isolation tier such as
+    ``namespace/1``, ``remote:URL`` for a server of sandboxes, a reference such as
+    ``file.py:function`` to a back end of your own, or ``auto``: the back end that the environment
+    variable INTERCODE_SANDBOX names, else that of the strongest isolation tier that works.
+    ``files``: a directory in the format of ``BaseSandbox.save``;
+    the sandbox starts with a copy of these files. Raises UnknownNameError for an unknown kind,
+    SandboxError if the sandbox cannot be created.
+    """
+    sandbox = find_back_end(kind).open(spec, files)
+    if spec.users and "users" not in sandbox.capabilities:
+        sandbox.close()
+        raise SandboxUnavailableError(
+            f"a sandbox of the tier {sandbox.tier} has one user, root: use the back end namespace, "
+            "or leave out `users`"
+        )
+    return sandbox
+
+
+def open_with_users(spec: SandboxSpec, kind: str = "auto") -> BaseSandbox:
+    """Open a sandbox as ``open_sandbox`` does, with users besides root where the back end has them
+    on this machine."""
+    return open_sandbox(replace(spec, users=has_users(kind)), kind)
+
+
+def has_users(kind: str = "auto") -> bool:
+    """Return whether the sandboxes of a kind can have users besides root on this machine."""
+    if tier_of(kind).startswith("namespace"):
+        with suppress(SandboxUnavailableError):  # this user has no ids for them
+            open_sandbox(SandboxSpec(Image("host", ""), users=True), kind).close()
+            return True
+    return False
+
+
+def tier_of(kind: str = "auto") -> str:
+    """Return the isolation tier of the sandboxes that ``open_sandbox`` creates for a kind.
+
+    Raises UnknownNameError for an unknown kind, SandboxError if this machine cannot run it.
+    """
+    return find_back_end(kind).find_tier()
+
+
+def architecture_of(kind: str = "auto") -> str:
+    """Return the processor architecture of the machine that has the sandboxes, such as x86_64."""
+    name = os.environ.get(ENVIRONMENT_VARIABLE, "") if kind == "auto" else kind
+    is_addressed = name.partition(":")[0] in _ADDRESSED
+    return find_back_end(name).find_architecture() if is_addressed else platform.machine()
+
+
+def resolve_image(spec: str, kind: str = "auto", progress: Progress | None = None) -> Image:
+    """Return the image that ``spec`` names, for sandboxes of a kind; built first if necessary.
+
+    A server of sandboxes has images of its own. Raises as ``images.resolve`` does.
+    """
+    name = os.environ.get(ENVIRONMENT_VARIABLE, "") if kind == "auto" else kind
+    if name.partition(":")[0] in _ADDRESSED:
+        resolve_there = find_back_end(name).resolve_image
+        if resolve_there is not None:
+            return resolve_there(spec)
+    # by name, because that module opens sandboxes
+    image: Image = load_object("intercode_sandbox.images.build.on_demand:resolve_or_build")(
+        spec, progress
+    )
+    return image
+
+
+def describe_choice(kind: str = "auto") -> str:
+    """Return what ``auto`` stands for, with why it is not a stronger tier, as one line; an empty
+    text for other kinds."""
+    if kind != "auto":
+        return ""
+    if name := os.environ.get(ENVIRONMENT_VARIABLE):
+        return f"{tier_of(name)} ({ENVIRONMENT_VARIABLE}={name})"
+    return choose_tier().describe()

@@ -1,0 +1,502 @@
+"""The contract that the sandboxes of all back ends fulfil."""
+
+from __future__ import annotations
+
+import os
+import socket
+import time
+from abc import ABC, abstractmethod
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from importlib import import_module
+from pathlib import Path
+from typing import Any, Literal, Protocol, Self
+
+from intercode_sandbox.determinism import Determinism
+from intercode_sandbox.errors import MissingCapabilityError, UsageError
+from intercode_sandbox.resource_usage import ResourceUsage
+from intercode_sandbox.streams import Collector, Process, communicate, decode, memory_file
+from intercode_sandbox.types import ExecResult, FileEntry, Image, Layer, Network
+from intercode_sandbox.users import User
+from intercode_sandbox.validation import check_limits, check_network, check_variables
+
+STANDARD_PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
+SCRIPT_FD = 62
+"""Descriptor from which a shell or interpreter in a sandbox reads its script."""
+
+LimitExceeded = Literal["", "memory", "cpu", "processes", "background", "disk", "inodes",
+                        "shared_memory", "file_size", "open_files", "address_space"]  # fmt: skip
+"""A limit because of which a process was killed, refused something or not started. ``background``:
+background processes used up all process numbers and were killed. ``shared_memory``: that of
+/dev/shm, 64 MiB, where its files do not count towards ``disk``."""
+
+
+@dataclass(frozen=True, slots=True)
+class Limits:
+    """Limits on what runs in a sandbox. Sizes are in bytes, times in seconds.
+
+    ``memory`` bounds all processes of the sandbox together, ``disk`` its files. ``file_size``
+    bounds each file, ``output`` what is kept of each stream. ``cpu_seconds`` is the processor time
+    of one action (None: only its wall time is limited). A watchdog of the owner checks the memory
+    several times a second, which can be too late for a process that grows fast. ``cgroups``: use
+    control groups if they are writable; they bound it meanwhile, by ``memory`` plus ``disk``.
+    """
+
+    disk: int = 512 << 20
+    inodes: int = 100_000
+    processes: int = 256
+    open_files: int = 1024
+    file_size: int = 256 << 20
+    address_space: int = 8 << 30
+    output: int = 1 << 20
+    memory: int = 1 << 30
+    cpu_seconds: float | None = None
+    cgroups: bool = True
+
+
+@dataclass(frozen=True, slots=True)
+class SandboxSpec:
+    """The specification of a sandbox: image, layers, limits and environment.
+
+    ``users``: it has other users than root; see ``BaseSandbox.spawn_as``. ``appearance``:
+    ``docker`` imitates the containers of the original InterCode package. ``upper``: keep the
+    writable layer in this directory of the machine, not in memory; image builders use it to make
+    layers. ``determinism``: with None, the sandbox uses the machine's clock and random numbers.
+    Raises UsageError for an unknown network, a limit out of its range, and a variable without text.
+    """
+
+    image: Image
+    layers: tuple[Layer, ...] = ()
+    network: Network = "none"
+    limits: Limits = Limits()
+    hostname: str = "intercode"
+    env: Mapping[str, str] = field(default_factory=dict)
+    users: bool = False
+    appearance: Literal["plain", "docker"] = "plain"
+    upper: Path | None = None
+    determinism: Determinism | None = None
+
+    def __post_init__(self) -> None:
+        check_network(self.network)
+        check_limits(self.limits)
+        check_variables(self.env)
+
+    @property
+    def all_layers(self) -> tuple[Layer, ...]:
+        """Every layer above the image's root, including the image's own layers, the lowest
+        first."""
+        return (*self.image.layers, *self.layers)
+
+
+Capability = Literal[
+    "processes", "fork", "restore", "recycle", "seal", "save", "checkpoint", "terminal", "connect",
+    "listen", "usage", "users",
+]  # fmt: skip
+"""A feature that only some back ends have; see ``BaseSandbox.capabilities``."""
+
+
+class SandboxSnapshot(Protocol):
+    """The files of a sandbox at one time, for new sandboxes and for ``BaseSandbox.restore``."""
+
+    @property
+    def source(self) -> BaseSandbox | Path | None:
+        """The sandbox or directory that holds the files, for ``BaseSandbox.restore``. None: they
+        can only be opened in a new sandbox."""
+        ...
+
+    def open(self) -> BaseSandbox:
+        """Open a new sandbox with these files. Raises ValueError after ``close``."""
+        ...
+
+    def open_last(self) -> BaseSandbox:
+        """Open a new sandbox as ``open`` does, for the last time."""
+        ...
+
+    def close(self) -> None:
+        """Free the files. Sandboxes that were opened keep them. May be called again."""
+        ...
+
+
+class Checkpoint(Protocol):
+    """A process that was written down, for ``BaseSandbox.spawn_checkpoint``."""
+
+    def close(self) -> None:
+        """Free it. May be called again."""
+
+
+class BaseSandbox(ABC):
+    """An isolated machine in which code runs.
+
+    A back end sets ``spec``, ``tier`` and ``env``, and implements ``spawn``, ``read``, ``write``,
+    ``changes`` and ``close``. ``run`` is built on them. The other methods belong to a capability,
+    and raise MissingCapabilityError in a back end without it. Every method raises SandboxLostError
+    once the sandbox is gone.
+
+    ``tier`` names the isolation, and ``env`` holds the environment variables of commands.
+    ``base_trees`` are the directories of this machine with the initial files, the topmost first,
+    if there are any. A program in the sandbox opens its descriptor SCRIPT_FD at ``script_path``; a
+    shell names itself in messages after the last part of that path. ``opens_descriptors``: any
+    program can open its descriptors by a name. Otherwise it can read only what ``open_script`` and
+    ``write_source`` give it. ``shares_files``: it sees what is written to a file that it was given.
+    ``host_directory``: the directory of the machine below which programs see the sandbox's files;
+    empty if they see them at the sandbox's own paths.
+    """
+
+    spec: SandboxSpec
+    tier: str
+    env: Mapping[str, str]
+    base_trees: Sequence[str] = ()
+    script_path: str = f"/dev/fd/{SCRIPT_FD}"
+    opens_descriptors: bool = True
+    shares_files: bool = True
+    host_directory: str = ""
+
+    @classmethod
+    def open(cls, image: str = "host", kind: str = "auto", **settings: Any) -> BaseSandbox:
+        """Open a sandbox on an image, such as ``host``, ``recipe:nl2bash`` or ``dockerfile:/path``.
+
+        ``kind`` names the back end as in ``intercode_sandbox.open_sandbox``; ``settings`` are
+        fields of SandboxSpec: ``network``, ``limits``, ``env`` and so on. Raises UsageError for an
+        image that does not exist, SandboxError if the sandbox cannot be created.
+        """
+        package = import_module("intercode_sandbox")  # by name, because it imports this module
+        spec = SandboxSpec(package.resolve_image(image, kind), **settings)
+        sandbox: BaseSandbox = package.open_sandbox(spec, kind)
+        return sandbox
+
+    @property
+    def capabilities(self) -> frozenset[Capability]:
+        """The optional features of this sandbox, most of them named after their method.
+
+        ``processes`` also stands for ``descendants``, ``signal`` and ``kill_since``, ``fork`` for
+        ``snapshot``, ``checkpoint`` for ``spawn_checkpoint``. ``terminal`` is
+        ``spawn_on_terminal``, and ``users`` is ``spawn_as``.
+        """
+        return frozenset()
+
+    @property
+    def is_lost(self) -> bool:
+        """Whether the sandbox is known to be gone."""
+        return False
+
+    # ------------------------------------------------------------------ programs
+    def run(
+        self,
+        command: str | Sequence[str],
+        *,
+        cwd: str = "/",
+        env: Mapping[str, str] | None = None,
+        stdin: bytes = b"",
+        timeout: float = 10.0,
+        user: User | None = None,
+    ) -> ExecResult:
+        """Run a program like ``run_bytes`` and decode its output."""
+        data, code, omitted = self.run_bytes(
+            command, cwd=cwd, env=env, stdin=stdin, timeout=timeout, user=user
+        )
+        return ExecResult(decode(data), code, timed_out=code is None, omitted_bytes=omitted)
+
+    def run_bytes(
+        self,
+        command: str | Sequence[str],
+        *,
+        cwd: str = "/",
+        env: Mapping[str, str] | None = None,
+        stdin: bytes = b"",
+        timeout: float = 10.0,
+        until_eof: bool = False,
+        user: User | None = None,
+    ) -> tuple[bytes, int | None, int]:
+        """Run a program to its end, with stdout and stderr in one stream.
+
+        ``command``: an argument vector, or a text that ``/bin/sh -c`` runs. Returns the output, the
+        exit status (None at the timeout), and the number of omitted bytes. At the timeout in
+        seconds, the program and every process that it started are killed (only the program without
+        the capability ``processes``), and the output so far is returned. ``until_eof``: wait until
+        nothing holds the output open any more. ``user``: None is root; see ``spawn_as``.
+        """
+        argv = ["/bin/sh", "-c", command] if isinstance(command, str) else command
+        mark, collector = self.mark(), Collector(self.spec.limits.output)
+        read, write = os.pipe()
+        try:
+            fds = {1: write, 2: write}
+            with memory_file(stdin) as source:
+                if stdin:
+                    fds[0] = source.fileno()
+                process = self.spawn_as(user, argv, cwd=cwd, env=env, fds=fds)
+            os.close(write)
+            write = -1
+            if communicate(process, {read: collector}, timeout, until_eof):
+                return collector.bytes(), process.wait(), collector.dropped
+            if "processes" in self.capabilities:
+                self.kill_since(mark, keep=self.started_by_earlier(mark))
+            else:
+                process.kill()
+            communicate(process, {read: collector}, 1.0)
+            return collector.bytes(), None, collector.dropped
+        finally:
+            for fd in (read, write):
+                if fd >= 0:
+                    os.close(fd)
+
+    def shown_path(self, path: str) -> str:
+        """Return the path at which programs see a path of the sandbox. One that they see already,
+        below ``host_directory``, stays as it is."""
+        top = self.host_directory
+        if not top or f"{path}/".startswith(f"{top}/"):
+            return path
+        return top if path == "/" else top + path
+
+    def own_path(self, shown: str) -> str:
+        """Return the path of the sandbox for one that a program reports. A path outside of
+        ``host_directory`` stays as it is."""
+        top = self.host_directory
+        if not top or not f"{shown}/".startswith(f"{top}/"):
+            return shown
+        return shown[len(top) :] or "/"
+
+    @abstractmethod
+    def spawn(
+        self,
+        argv: Sequence[str],
+        *,
+        cwd: str = "/",
+        env: Mapping[str, str] | None = None,
+        fds: Mapping[int, int] | None = None,
+    ) -> Process:
+        """Start a program.
+
+        ``fds`` maps descriptor numbers in the sandbox to descriptors of this process; 0, 1 and 2
+        are /dev/null by default. ``env``: None uses the sandbox's own environment. Raises OSError
+        if the program or ``cwd`` cannot be used.
+        """
+
+    def spawn_as(self, user: User | None, argv: Sequence[str], **settings: Any) -> Process:
+        """Start a program as a user; None is root. ``settings``: those of ``spawn``."""
+        if user is None:
+            return self.spawn(argv, **settings)
+        raise self._missing_capability("users", f"run a program as {user.name!r}")
+
+    def open_script(self) -> tuple[int, int]:
+        """Open a pipe from which one program reads its script. Return its two ends.
+
+        Give the reading end to the program as SCRIPT_FD; it opens ``script_path``.
+        """
+        return os.pipe()
+
+    def write_source(self, code: bytes) -> None:
+        """Let the next program that opens ``script_path`` read some code, if it has no descriptor
+        that it could open there. See ``opens_descriptors``."""
+        raise NotImplementedError("programs of this sandbox open their descriptors")
+
+    # --------------------------------------------------------------------- files
+    @abstractmethod
+    def read(self, path: str, limit: int = 64 << 20) -> bytes:
+        """Return the content of a regular file. Links are resolved inside the sandbox only.
+
+        Raises FileNotFoundError, IsADirectoryError, or OSError for any other kind of file and for
+        one larger than ``limit`` bytes.
+        """
+
+    @abstractmethod
+    def write(self, path: str, data: bytes, mode: int = 0o644) -> None:
+        """Write a regular file and make its parent directories."""
+
+    @abstractmethod
+    def changes(self, digests: bool = True, pause: bool = False) -> dict[str, FileEntry]:
+        """Return every path that differs from the image and its layers, sorted.
+
+        ``digests``: False leaves the digests of new files empty, without reading the files.
+        ``pause``: stop background processes meanwhile. A list that would be too long ends with the
+        name TRUNCATED_CHANGES.
+        """
+
+    def changed_paths(self) -> list[str]:
+        """Return the paths of ``changes``, sorted. The list may be truncated earlier."""
+        return list(self.changes(digests=False))
+
+    def storage_exhausted(self) -> Literal["", "disk", "inodes", "shared_memory"]:
+        """Return which storage limit the sandbox's files have reached: bytes, number of files, or
+        that of /dev/shm where it is a file system of its own."""
+        return ""
+
+    # ----------------------------------------------------------------- snapshots
+    def fork(self) -> BaseSandbox:
+        """Create a new sandbox with a copy of this one's files, without its processes."""
+        raise self._missing_capability("fork", "copy its files to a new sandbox")
+
+    def snapshot(self) -> SandboxSnapshot:
+        """Keep a copy of the files. The sandbox continues, with its processes."""
+        return CopiedFiles(self.fork())
+
+    def seal(self) -> SandboxSnapshot:
+        """End everything in the sandbox and keep its files without a copy.
+
+        The snapshot then owns the sandbox: close the snapshot instead. Raises SandboxError if a
+        process does not end; the sandbox then remains usable.
+        """
+        raise self._missing_capability("seal", "keep its files without a copy")
+
+    def should_seal(self) -> bool:
+        """Return whether ``seal`` is possible and costs less than ``snapshot``, because the files
+        are many or large."""
+        return False
+
+    def restore(self, snapshot: SandboxSnapshot) -> None:
+        """Replace the files by those of a snapshot, in place. Processes are paused meanwhile.
+
+        Raises SandboxError if that is not possible: the snapshot is sealed, or of a sandbox of
+        another back end.
+        """
+        raise self._missing_capability("restore", "replace its files while programs run in it")
+
+    def save(self, directory: Path) -> None:
+        """Fill an empty directory with the sandbox's own files in the format of an overlay's upper
+        layer: whiteouts mark deleted paths."""
+        raise self._missing_capability("save", "write its files to a directory")
+
+    def recycle(self) -> None:
+        """End everything in the sandbox and reset it to the image, like a new one.
+
+        Raises SandboxError if it cannot be reset completely; then close it.
+        """
+        raise self._missing_capability("recycle", "reset it for the next episode")
+
+    # ----------------------------------------------------------------- processes
+    def mark(self) -> int:
+        """Begin an action: return the current time of the sandbox, for ``kill_since``."""
+        return time.monotonic_ns()
+
+    def kill_since(self, mark: int, keep: Sequence[int] = ()) -> None:
+        """Kill every process that was started since ``mark``, except those in ``keep``."""
+        raise self._missing_capability(
+            "processes", "end the processes that an action leaves behind"
+        )
+
+    def processes(self) -> tuple[str, ...]:
+        """List the live processes as ``name (pid)``, except PID 1 and those started with
+        ``spawn``."""
+        raise self._missing_capability(
+            "processes", "list the processes that an action leaves behind"
+        )
+
+    def descendants(self, pid: int) -> list[int]:
+        """Return the descendants of a process, all by their numbers in the sandbox."""
+        raise self._missing_capability("processes", "find the processes that a program has started")
+
+    def started_by_earlier(self, mark: int) -> list[int]:
+        """Return what processes from before ``mark`` have started, as far as that can be seen."""
+        return []
+
+    def signal(self, pid: int, number: int) -> None:
+        """Send a signal to a process by its number in the sandbox. PID 1 and unknown numbers are
+        ignored."""
+        raise self._missing_capability(
+            "processes", "interrupt a process that it did not start itself"
+        )
+
+    def limit_exceeded(self) -> LimitExceeded:
+        """Return the limit that was exceeded since the last call.
+
+        A process that could not be started is reported only where the machine counts such failures.
+        """
+        return ""
+
+    def checkpoint(self, pid: int, given_fds: Sequence[int]) -> Checkpoint:
+        """Write a checkpoint of a process. The caller closes it.
+
+        ``given_fds``: numbers of descriptors that the restored process will receive. Raises
+        OSError.
+        """
+        raise self._missing_capability("checkpoint", "move a live process to another sandbox")
+
+    def spawn_checkpoint(
+        self,
+        checkpoint: Checkpoint,
+        argv: Sequence[str],
+        *,
+        cwd: str = "/",
+        env: Mapping[str, str] | None = None,
+        fds: Mapping[int, int] | None = None,
+    ) -> Process:
+        """Start a program as ``spawn`` does, and restore a checkpoint in its place.
+
+        The process has the given descriptors and the files that it had open.
+        """
+        raise self._missing_capability("checkpoint", "continue a process of another sandbox")
+
+    def spawn_on_terminal(
+        self,
+        argv: Sequence[str],
+        *,
+        cwd: str = "/",
+        env: Mapping[str, str] | None = None,
+        size: tuple[int, int] = (24, 80),
+        user: User | None = None,
+    ) -> tuple[Process, int]:
+        """Start a program as ``spawn`` or ``spawn_as`` does, on a new terminal with this number of
+        rows and columns. Return it, and a descriptor of the terminal's master side."""
+        raise self._missing_capability("terminal", "run a program on a terminal")
+
+    def connect(self, address: int | str) -> socket.socket:
+        """Return a connection to a server in the sandbox: to a port of its loopback device, or to
+        the Unix socket at an absolute path. Raises OSError if no server listens there."""
+        raise self._missing_capability("connect", "connect to a server in it")
+
+    def listen(self, port: int = 0) -> socket.socket:
+        """Return a socket that listens at a port of the sandbox's loopback device (0: a free one).
+
+        Programs in the sandbox connect to it, and the caller accepts. It is the only way out of a
+        sandbox without a network. Raises OSError if the port is taken.
+        """
+        raise self._missing_capability("listen", "serve programs in it at a port")
+
+    def usage(self) -> ResourceUsage:
+        """Return what the sandbox uses now."""
+        raise self._missing_capability("usage", "measure what it uses")
+
+    def _missing_capability(self, capability: Capability, purpose: str) -> MissingCapabilityError:
+        return MissingCapabilityError(
+            f"a sandbox of the tier {self.tier} lacks the capability {capability!r}, which is "
+            f"needed to {purpose}: use another back end, or implement it in this one"
+        )
+
+    # ----------------------------------------------------------------------- end
+    @abstractmethod
+    def close(self, wait: bool = False) -> None:
+        """End every process in the sandbox and free it. May be called again.
+
+        ``wait``: return only after the last process has ended.
+        """
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+
+class CopiedFiles:
+    """A snapshot that is a sandbox with a copy of the files, in which nothing runs."""
+
+    def __init__(self, copy: BaseSandbox) -> None:
+        self._copy: BaseSandbox | None = copy
+
+    @property
+    def source(self) -> BaseSandbox:
+        """The sandbox with the copy. Raises UsageError after ``close`` or ``open_last``."""
+        if self._copy is None:
+            raise UsageError("the snapshot is closed: its files were freed")
+        return self._copy
+
+    def open(self) -> BaseSandbox:
+        return self.source.fork()
+
+    def open_last(self) -> BaseSandbox:
+        copy, self._copy = self.source, None
+        return copy
+
+    def close(self) -> None:
+        if self._copy is not None:
+            self._copy.close()
+        self._copy = None

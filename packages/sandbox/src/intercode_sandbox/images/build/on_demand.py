@@ -1,0 +1,85 @@
+"""Resolves specifications of images, and builds images that are not built yet."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from contextvars import ContextVar
+from dataclasses import replace
+from functools import partial
+from pathlib import Path
+
+from intercode_sandbox import images
+from intercode_sandbox.errors import UsageError
+from intercode_sandbox.images.build import built_images, user_recipe
+from intercode_sandbox.images.build.base_images import BaseImageResolver, scratch_image
+from intercode_sandbox.images.dockerfile import build_dockerfile
+from intercode_sandbox.images.progress import Progress, ignore_progress
+from intercode_sandbox.types import Image
+
+_builds_in_progress: ContextVar[tuple[Path, ...]] = ContextVar(
+    "images that are being built", default=()
+)
+_allowed_directory: ContextVar[Path | None] = ContextVar(
+    "whose files a Dockerfile may use", default=None
+)
+
+
+def resolve_or_build(
+    spec: str,
+    progress: Progress | None = None,
+    *,
+    aliases: Mapping[str, str] | None = None,
+    args: Mapping[str, str] | None = None,
+    target: str | None = None,
+    mirrors: Sequence[str] = (),
+    force: bool = False,
+) -> Image:
+    """Return the image that ``spec`` names, built first if necessary or with ``force``.
+
+    ``recipe:/path.toml`` and ``dockerfile:/path`` (files or directories) are built, and
+    ``built:DIGEST`` is an earlier build; for other forms see ``images.resolve``. ``progress``
+    receives the lines of a build's output. For builds: ``aliases`` maps names in FROM to
+    specifications, ``args`` are values for ARG, ``target`` is the stage to build, ``mirrors`` are
+    Debian archives (see ``apt_sources.recipe_sources``).
+
+    Raises as ``images.resolve`` does; DataError with the line of a Dockerfile that fails.
+    """
+    kind, _, rest = spec.partition(":")
+    if kind == "built":
+        return built_images.load_built_image(rest, partial(resolve_or_build, progress=progress))
+    if spec == "scratch":
+        return scratch_image()
+    if not is_build_spec(spec):
+        return images.resolve(spec, progress=progress)
+    say = progress or ignore_progress
+    bases = BaseImageResolver(
+        lambda other: resolve_or_build(other, progress),
+        dict(aliases or {}),
+        tuple(mirrors),
+        force,
+        progress,
+        _allowed_directory.get(),
+    )
+    path = Path(rest).expanduser().resolve()
+    bases = replace(bases, allowed_directory=path if path.is_dir() else path.parent)
+    if path in _builds_in_progress.get():
+        raise UsageError(f"{spec} uses itself as a base: choose another base")
+    mark, trusted_directory = (
+        _builds_in_progress.set((*_builds_in_progress.get(), path)),
+        _allowed_directory.set(bases.allowed_directory),
+    )
+    try:
+        if kind == "recipe":
+            return user_recipe.build_user_recipe(path, bases, say, force)
+        return build_dockerfile(path, bases, say, args=args, target=target, force=force)
+    finally:
+        _builds_in_progress.reset(mark)
+        _allowed_directory.reset(trusted_directory)
+
+
+def is_build_spec(spec: str) -> bool:
+    """Return whether a specification names a recipe file or Dockerfile of the user."""
+    kind, _, rest = spec.partition(":")
+    if kind == "dockerfile":
+        return bool(rest)
+    return kind == "recipe" and ("/" in rest or rest.endswith(".toml"))

@@ -1,0 +1,81 @@
+"""A sandbox in a directory of the machine."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping, Sequence
+from typing import Any, Self
+
+from intercode_sandbox.contract import LimitExceeded, SandboxSpec
+from intercode_sandbox.errors import SandboxError
+from intercode_sandbox.landlock import layout
+from intercode_sandbox.landlock.guard import GuardedDirectory, start_guard
+from intercode_sandbox.supervisor.client import SupervisedProcess
+from intercode_sandbox.supervisor.connection import READ_SECONDS
+from intercode_sandbox.supervisor.process_table import unblock_supervisor
+from intercode_sandbox.supervisor.scanned_sandbox import ScannedSandbox
+
+
+class LandlockSandbox(ScannedSandbox):
+    """A sandbox of the back end ``landlock``. Raises SandboxError if it cannot be created.
+
+    Its paths are those of the contract; programs see them below ``host_directory``.
+    """
+
+    tier = layout.TIER
+
+    def __init__(self, spec: SandboxSpec) -> None:
+        layout.require_possible(spec)
+        self.spec = spec
+        self._directory: GuardedDirectory | None = start_guard(spec)
+        self.host_directory = self._directory.path
+        self.script_path = self.host_directory + layout.SCRIPT
+        self.env: Mapping[str, str] = layout.environment(spec, self.host_directory)
+        self.user_id = os.geteuid()
+        self._limit_was_exceeded = False
+        self.base_trees = self._directory.trees
+        self.connection = self._directory.connection
+        self.supervisor_pid = self.connection.handshake["pid"]
+        self._start_watchdog(spec, spec.limits.memory)
+
+    def _spawn(
+        self,
+        argv: Sequence[str],
+        cwd: str = "/",
+        *settings: Any,
+        **more: Any,
+    ) -> SupervisedProcess:
+        return super()._spawn(argv, self.shown_path(cwd), *settings, **more)
+
+    def _poll_limit_exceeded(self) -> LimitExceeded:
+        exceeded = super()._poll_limit_exceeded() or self._storage_limit_exceeded()
+        self._limit_was_exceeded = self._limit_was_exceeded or bool(exceeded)
+        return exceeded
+
+    def fork(self) -> Self:
+        copy = type(self)(self.spec)
+        try:
+            copy.replace_files(self)
+        except BaseException:
+            copy.close()
+            raise
+        return copy
+
+    def recycle(self) -> None:
+        self.limit_exceeded()
+        if self._limit_was_exceeded:
+            raise SandboxError("a sandbox that exceeded a limit cannot be recycled")
+        try:
+            self.connection.request(
+                "recycle",
+                seconds=READ_SECONDS,
+                on_delay=lambda: unblock_supervisor(self.supervisor_pid),
+            )
+        except OSError as e:
+            raise SandboxError(f"the sandbox cannot be recycled: {e.strerror}") from e
+
+    def close(self, wait: bool = False) -> None:
+        directory, self._directory = self._directory, None
+        super().close(wait)
+        if directory is not None:
+            directory.end(wait)

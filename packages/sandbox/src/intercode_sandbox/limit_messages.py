@@ -1,0 +1,98 @@
+"""Adds a note to the result of a command that exceeded a limit."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+
+from intercode_sandbox.contract import BaseSandbox, LimitExceeded, Limits
+from intercode_sandbox.sizes import format_size
+from intercode_sandbox.types import ExecResult
+
+DISK_FULL = "No space left on device"
+"""The message of the C library for a write that reached ``Limits.disk`` or ``Limits.inodes``."""
+_TAIL_CHARACTERS = 1 << 16  # characters at the end of the output that are searched
+_SIGXFSZ = 25  # of Linux, on which sandboxes run
+FILE_SIZE_STATUSES = {128 + _SIGXFSZ, -_SIGXFSZ}
+"""Exit statuses of a command that was killed because of ``Limits.file_size``."""
+_MESSAGES: dict[LimitExceeded, tuple[str, ...]] = {
+    "open_files": ("Too many open files",),
+    "file_size": ("File too large", "File size limit exceeded"),
+    "address_space": (
+        "Cannot allocate memory", "cannot allocate", "MemoryError", "memory exhausted",
+    ),
+    "processes": (
+        "fork: Resource temp", "fork: retry: Resource temp", "BlockingIOError: [Errno 11]",
+        "Cannot fork",
+    ),
+}  # fmt: skip
+_REFUSED: dict[str, Callable[[Limits], str]] = {
+    "open_files": lambda limits: f"over the limit of {limits.open_files} open files a process",
+    "file_size": lambda limits: f"over the limit of {format_size(limits.file_size)} for one file",
+    "address_space": lambda limits: (
+        f"over the limit of {format_size(limits.address_space)} of memory that a process may map"
+    ),
+    "processes": lambda limits: f"over the limit of {limits.processes} processes",
+}
+
+
+def with_limit_note(sandbox: BaseSandbox, result: ExecResult, timeout: float) -> ExecResult:
+    """Return the result with a note in brackets if the command exceeded a limit.
+
+    The machine counts killed and refused processes if possible. Messages of the program itself, for
+    example about open files, count only if the command failed.
+    """
+    note = _note(sandbox, result, timeout)
+    return replace(result, note=f"[{note}]\n{result.note}") if note else result
+
+
+def reported_limit(output: str) -> LimitExceeded:
+    """Return the limit that a failed command has named, in the words of the C library or of bash.
+    Those of the disk need a look at the files; see ``BaseSandbox.storage_exhausted``."""
+    tail = output[-_TAIL_CHARACTERS:]
+    found = (name for name, texts in _MESSAGES.items() if any(text in tail for text in texts))
+    return next(found, "")
+
+
+def _note(sandbox: BaseSandbox, result: ExecResult, timeout: float) -> str:
+    limits = sandbox.spec.limits
+    if limit := sandbox.limit_exceeded():
+        return _describe_limit(limit, limits)
+    if result.timed_out:
+        return f"killed: over the time limit of {timeout:g} s"
+    if result.exit_code in FILE_SIZE_STATUSES:
+        return f"killed: {_REFUSED['file_size'](limits)}"
+    if reported := _limit_in_output(sandbox, result):
+        return reported
+    if result.omitted_bytes:
+        return f"cut: over the limit of {format_size(limits.output)} for output"
+    return ""
+
+
+def _describe_limit(limit: str, limits: Limits) -> str:
+    if limit == "memory":
+        return f"killed: over the memory limit of {format_size(limits.memory)}"
+    if limit == "background":
+        return f"killed: background processes that used up all {limits.processes} processes"
+    if limit == "disk":
+        return f"killed: over the limit of {format_size(limits.disk)} for all files"
+    if limit == "inodes":
+        return f"killed: over the limit of {limits.inodes} files"
+    if limit in _REFUSED:
+        return f"refused: {_REFUSED[limit](limits)}"
+    return f"killed: over the limit of {limits.cpu_seconds:g} s of processor time"
+
+
+def _limit_in_output(sandbox: BaseSandbox, result: ExecResult) -> str:
+    """Recognize a limit in the error messages of the C library and of bash."""
+    output = (result.output + (result.stderr or ""))[-_TAIL_CHARACTERS:]
+    limits = sandbox.spec.limits
+    if DISK_FULL in output and (exhausted := sandbox.storage_exhausted()):
+        if exhausted == "shared_memory":
+            return "/dev/shm is full: it has a limit of its own, 64 MiB"
+        maximum = format_size(limits.disk) if exhausted == "disk" else f"{limits.inodes} files"
+        return f"the disk is full: over the limit of {maximum}"
+    if result.ok and "fork: retry: Resource temp" not in output:
+        return ""
+    limit = reported_limit(output)
+    return f"refused: {_REFUSED[limit](limits)}" if limit else ""

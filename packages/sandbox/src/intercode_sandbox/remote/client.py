@@ -1,0 +1,423 @@
+"""A sandbox on another machine, whose server this process is connected to."""
+
+from __future__ import annotations
+
+import errno
+import os
+import select
+import signal
+import struct
+import threading
+import time
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
+from pathlib import Path
+from typing import Any, Literal, get_args
+
+from intercode_sandbox.contract import (
+    SCRIPT_FD,
+    BaseSandbox,
+    Capability,
+    Checkpoint,
+    LimitExceeded,
+    SandboxSnapshot,
+    SandboxSpec,
+)
+from intercode_sandbox.errors import DataError, SandboxError, SandboxLostError
+from intercode_sandbox.remote.connection import Connection
+from intercode_sandbox.remote.files import pack_files, unpack_files
+from intercode_sandbox.remote.protocol import (
+    MAX_BODY,
+    ProtocolError,
+    list_value,
+    number_value,
+    parse_entry,
+    parse_error,
+    parse_rows,
+    printable,
+    string_values,
+    text_value,
+)
+from intercode_sandbox.remote.relay import Group
+from intercode_sandbox.types import TRUNCATED_CHANGES, FileEntry
+
+_MARK_SECONDS = 0.02  # at least the accuracy with which a sandbox knows when a process started
+_TRAVELLING = frozenset({"processes", "fork", "restore", "recycle", "save", "checkpoint"})
+"""The capabilities that work over a connection. Instead of sealing, the server copies files."""
+_COPY_SECONDS = 600.0  # for an answer after files or the memory of a process were copied
+_TEXT_SIZE = 1 << 20  # bytes of an answer with names of processes
+
+
+class RemoteProcess:
+    """A process in a remote sandbox. Its exit status arrives on a pipe of this process."""
+
+    def __init__(self, sandbox: RemoteSandbox, number: int) -> None:
+        self.pid, self._sandbox, self._number = 0, sandbox, number
+        self._status, self._report = os.pipe()
+        self._code: int | None = None
+        self._error: Exception | None = None
+        self._lock = threading.Lock()
+
+    def fileno(self) -> int:
+        return self._status
+
+    def report(self, result: dict[str, Any]) -> None:
+        """Receive the end of the process. Called in the event loop of the connection."""
+        status = result.get("status")
+        if isinstance(status, int) and -(2**31) <= status < 2**31:
+            with self._lock:
+                if self._report >= 0:  # the thread that started the process has not given up
+                    os.write(self._report, struct.pack("i", status))
+        elif "error" in result:
+            self._error = parse_error(result["error"], self._sandbox.connection.url)
+        self.end()
+
+    def end(self) -> None:
+        """Close the pipe. May be called again."""
+        with self._lock:
+            report, self._report = self._report, -1
+        if report >= 0:
+            os.close(report)
+
+    def wait(self, timeout: float | None = None) -> int | None:
+        if self._code is None:
+            poll = select.poll()
+            poll.register(self._status, select.POLLIN)
+            if not poll.poll(None if timeout is None else timeout * 1000):
+                return None
+            data = os.read(self._status, 4)
+            if len(data) < 4:
+                raise self._error or self._sandbox.lost_error()
+            self._code = struct.unpack("i", data)[0]
+        return self._code
+
+    def kill(self, number: int = signal.SIGKILL) -> None:
+        if self._code is None:
+            self._sandbox.connection.notify(
+                "kill", sandbox=self._sandbox.number, process=self._number, number=number
+            )
+
+    def __del__(self, close: Callable[[int], None] = os.close) -> None:
+        # the default value outlives the module when the interpreter ends
+        if self._status >= 0:
+            close(self._status)
+
+
+class RemoteCheckpoint:
+    """A checkpoint at the server, which keeps one for each sandbox."""
+
+    def __init__(self, sandbox: RemoteSandbox) -> None:
+        self.sandbox, self._is_closed = sandbox, False
+
+    def close(self) -> None:
+        """Free it. May be called again."""
+        if not self._is_closed:
+            self._is_closed = True
+            self.sandbox.connection.notify("close_checkpoint", sandbox=self.sandbox.number)
+
+
+class RemoteSandbox(BaseSandbox):
+    """A sandbox at the other end of a connection. ``number`` is its name there.
+
+    ``opened``: the server's answer to the request that created it. Raises SandboxError for an
+    answer that is not valid.
+    """
+
+    shares_files = False
+
+    def __init__(
+        self, connection: Connection, number: int, spec: SandboxSpec, opened: Mapping[str, Any]
+    ) -> None:
+        self.connection, self.number, self.spec = connection, number, spec
+        self._is_closed, self._loss = False, None
+        self._last_mark = 0.0
+        self._mark = 0
+        try:
+            self.tier = f"remote/{printable(text_value(opened.get('tier'))[:100])}"
+            self.env = string_values(opened.get("env"))
+            self.script_path = text_value(opened.get("script_path"))
+            self.opens_descriptors = opened.get("opens_descriptors") is not False
+            names = list_value(opened.get("capabilities"))
+        except ProtocolError as e:
+            raise SandboxError(f"{connection.url} sent an invalid description of a sandbox") from e
+        self._capabilities: frozenset[Capability] = frozenset(
+            name for name in get_args(Capability) if name in names and name in _TRAVELLING
+        )
+        self._script: tuple[int, int] | None = None  # the pipe of the last ``open_script``
+        connection.on_loss(number, self._record_loss)
+
+    _loss: Exception | None
+
+    def _record_loss(self, error: Exception) -> None:
+        self._loss = error
+
+    @property
+    def capabilities(self) -> frozenset[Capability]:
+        return self._capabilities
+
+    @property
+    def is_lost(self) -> bool:
+        return self._is_closed or self._loss is not None or self.connection.is_lost
+
+    def lost_error(self) -> SandboxLostError:
+        """Return the error for a sandbox that is gone."""
+        if self.connection.is_lost:
+            return self.connection.lost_error()
+        if isinstance(self._loss, SandboxLostError):
+            return self._loss
+        return SandboxLostError(f"the sandbox at {self.connection.url} has ended")
+
+    def _request(
+        self, operation: str, body: bytes = b"", **arguments: Any
+    ) -> tuple[dict[str, Any], bytes]:
+        if self._is_closed or self._loss is not None:
+            raise self.lost_error()
+        return self.connection.request(operation, body, sandbox=self.number, **arguments)
+
+    def _value(self, parse: Callable[[Any], Any], operation: str, **arguments: Any) -> Any:
+        """Send a request and return the value of its answer. Raises SandboxLostError for one that
+        is not valid, because nothing else from this server can be trusted either."""
+        answer, _ = self._request(operation, **arguments)
+        return self._parse(parse, answer.get("value"))
+
+    def _parse(self, parse: Callable[[Any], Any], value: Any) -> Any:
+        try:
+            return parse(value)
+        except ProtocolError as e:
+            raise SandboxLostError(f"{self.connection.url} sent {e}") from e
+
+    # ------------------------------------------------------------------ programs
+    def spawn(
+        self,
+        argv: Sequence[str],
+        *,
+        cwd: str = "/",
+        env: Mapping[str, str] | None = None,
+        fds: Mapping[int, int] | None = None,
+    ) -> RemoteProcess:
+        return self._spawn(argv, cwd, env, dict(fds or {}))
+
+    def _spawn(
+        self,
+        argv: Sequence[str],
+        cwd: str,
+        env: Mapping[str, str] | None,
+        given: dict[int, int],
+        **more: Any,
+    ) -> RemoteProcess:
+        """Start a program. ``more``: further arguments of the request."""
+        _refuse_nul(*argv, cwd, *(word for item in (env or {}).items() for word in item))
+        relay, group = self.connection.relay, Group(self.number)
+        if self._take_script(given):
+            more["script"] = True
+        rows, copies, contents = relay.describe(list(given.values()))
+        number = self.connection.next_number()
+        process = RemoteProcess(self, number)
+
+        def prepare() -> None:
+            relay.adopt(rows, copies, group)
+            self.connection.on_exit(number, group, process.report)
+
+        try:
+            process.pid = self._parse(
+                number_value,
+                self._request(
+                    "spawn", contents, before=prepare, process=number, argv=list(argv), cwd=cwd,
+                    env=None if env is None else dict(env), targets=list(given), fds=rows, **more,
+                )[0].get("value"),
+            )  # fmt: skip
+        except BaseException:
+            self.connection.forget_exit(number)
+            self.connection.drop_channels([channel for channel, _ in copies])
+            process.end()
+            raise
+        return process
+
+    def open_script(self) -> tuple[int, int]:
+        if self.opens_descriptors:
+            return super().open_script()
+        read, write = os.pipe()
+        relay, group = self.connection.relay, Group(self.number)
+        rows, copies, _ = relay.describe([read])
+        number = copies[0][0]
+        try:
+            self._request(
+                "open_script", before=lambda: relay.adopt(rows, copies, group), stream=number
+            )
+        except BaseException:
+            self.connection.drop_channels([number])
+            for fd in (read, write):
+                os.close(fd)
+            raise
+        self._script = _file_identity(read)
+        return read, write
+
+    def _take_script(self, given: dict[int, int]) -> bool:
+        """Remove the reading end of the last ``open_script`` from the descriptors of a program, and
+        return whether it was there. The server has its own."""
+        fd = given.get(SCRIPT_FD, -1)
+        if fd < 0 or self._script is None or _file_identity(fd) != self._script:
+            return False
+        del given[SCRIPT_FD]
+        self._script = None
+        return True
+
+    def write_source(self, code: bytes) -> None:
+        if self.opens_descriptors:
+            super().write_source(code)
+        self._request("write_source", code)
+
+    # --------------------------------------------------------------- checkpoints
+    def checkpoint(self, pid: int, given_fds: Sequence[int]) -> RemoteCheckpoint:
+        if "checkpoint" not in self.capabilities:
+            super().checkpoint(pid, given_fds)
+        self._request("checkpoint", pid=pid, given_fds=list(given_fds), seconds=_COPY_SECONDS)
+        return RemoteCheckpoint(self)
+
+    def spawn_checkpoint(
+        self,
+        checkpoint: Checkpoint,
+        argv: Sequence[str],
+        *,
+        cwd: str = "/",
+        env: Mapping[str, str] | None = None,
+        fds: Mapping[int, int] | None = None,
+    ) -> RemoteProcess:
+        source = checkpoint.sandbox if isinstance(checkpoint, RemoteCheckpoint) else None
+        if source is None or source.connection is not self.connection:
+            raise SandboxError("a checkpoint can only be continued in a sandbox of one connection")
+        return self._spawn(argv, cwd, env, dict(fds or {}), checkpoint=source.number)
+
+    # --------------------------------------------------------------------- files
+    def read(self, path: str, limit: int = 64 << 20) -> bytes:
+        _refuse_nul(path)
+        _, data = self._request("read", path=path, most=min(limit, MAX_BODY), limit=limit)
+        if len(data) > limit:
+            raise OSError(27, f"{path} is larger than {limit} bytes")
+        return data
+
+    def write(self, path: str, data: bytes, mode: int = 0o644) -> None:
+        _refuse_nul(path)
+        if len(data) > MAX_BODY:
+            raise OSError(27, f"a remote file can be written with up to {MAX_BODY} bytes")
+        self._request("write", data, path=path, mode=mode)
+
+    def changes(self, digests: bool = True, pause: bool = False) -> dict[str, FileEntry]:
+        rows = self._rows("changes", digests=digests, pause=pause)
+        return {row[0]: self._parse(parse_entry, row[1:]) for row in rows}
+
+    def changed_paths(self) -> list[str]:
+        return [row[0] for row in self._rows("changed_paths")]
+
+    def _rows(self, operation: str, **arguments: Any) -> list[list[Any]]:
+        """Return the rows of a list, each of which begins with a path."""
+        _, body = self._request(operation, limit=MAX_BODY, **arguments)
+
+        def parse(body: bytes) -> list[list[Any]]:
+            rows = parse_rows(body)
+            for row in rows:
+                path = text_value(row[0] if row else None)
+                if not path.startswith("/") and path != TRUNCATED_CHANGES:
+                    raise ProtocolError("a path that is not absolute")
+            return rows
+
+        rows: list[list[Any]] = self._parse(parse, body)
+        return rows
+
+    def storage_exhausted(self) -> Literal["", "disk", "inodes", "shared_memory"]:
+        answer = self._value(text_value, "storage_exhausted")
+        return answer if answer in ("disk", "inodes", "shared_memory") else ""
+
+    # ----------------------------------------------------------------- snapshots
+    def fork(self) -> RemoteSandbox:
+        if "fork" not in self.capabilities:
+            raise self._missing_capability("fork", "copy its files to a new sandbox")
+        number = self.connection.next_number()
+        opened, _ = self._request("fork", new=number)
+        return RemoteSandbox(self.connection, number, self.spec, opened)
+
+    def save(self, directory: Path) -> None:
+        if "save" not in self.capabilities:
+            super().save(directory)
+        _, data = self._request("save", limit=MAX_BODY, seconds=_COPY_SECONDS)
+        try:
+            unpack_files(data, directory, self.spec.limits.inodes)
+        except DataError as e:
+            raise SandboxError(f"{self.connection.url} sent files that are not valid: {e}") from e
+
+    def restore(self, snapshot: SandboxSnapshot) -> None:
+        if "restore" not in self.capabilities:
+            super().restore(snapshot)
+        source = snapshot.source
+        if isinstance(source, Path):
+            self._request("restore_files", pack_files(source), seconds=_COPY_SECONDS)
+            return
+        if not isinstance(source, RemoteSandbox) or source.connection is not self.connection:
+            raise SandboxError("files can only be copied between sandboxes of one connection")
+        self._request("restore", source=source.number)
+
+    def recycle(self) -> None:
+        if "recycle" not in self.capabilities:
+            super().recycle()
+        self._request("recycle")
+
+    # ----------------------------------------------------------------- processes
+    def mark(self) -> int:
+        """Begin an action, without waiting for the server.
+
+        The server notes the time at which the message arrives, before anything that is sent later.
+        """
+        now = time.monotonic()
+        if now - self._last_mark >= _MARK_SECONDS:
+            self._last_mark, self._mark = now, self._mark + 1
+        self.connection.notify("mark", sandbox=self.number, mark=self._mark)
+        return self._mark
+
+    def kill_since(self, mark: int, keep: Sequence[int] = ()) -> None:
+        if "processes" not in self.capabilities:
+            super().kill_since(mark, keep)
+        self._request("kill_since", mark=mark, keep=list(keep))
+
+    def processes(self) -> tuple[str, ...]:
+        if "processes" not in self.capabilities:
+            super().processes()
+        names = self._value(list_value, "processes", limit=_TEXT_SIZE)
+        return tuple(self._parse(text_value, name) for name in names)
+
+    def descendants(self, pid: int) -> list[int]:
+        if "processes" not in self.capabilities:
+            super().descendants(pid)
+        numbers = self._value(list_value, "descendants", pid=pid, limit=_TEXT_SIZE)
+        return [self._parse(number_value, number) for number in numbers]
+
+    def signal(self, pid: int, number: int) -> None:
+        if "processes" not in self.capabilities:
+            super().signal(pid, number)
+        self._request("signal", pid=pid, number=number)
+
+    def limit_exceeded(self) -> LimitExceeded:
+        answer = self._value(text_value, "limit_exceeded")
+        return answer if answer in get_args(LimitExceeded) else ""
+
+    # ----------------------------------------------------------------------- end
+    def close(self, wait: bool = False) -> None:
+        if self._is_closed:
+            return
+        if wait and not self.is_lost:
+            with suppress(SandboxError):
+                self._request("close", wait=True)
+        else:
+            self.connection.notify("close", sandbox=self.number, wait=False)
+        self._is_closed = True
+        self.connection.close_sandbox(self.number)
+
+
+def _file_identity(fd: int) -> tuple[int, int]:
+    info = os.fstat(fd)
+    return info.st_dev, info.st_ino
+
+
+def _refuse_nul(*words: str) -> None:
+    """Raise the OSError of a sandbox on this machine for a text with NUL."""
+    if any("\0" in word for word in words):
+        raise OSError(errno.EINVAL, "embedded null byte")

@@ -1,0 +1,426 @@
+"""A client's connection to a server of remote sandboxes: one for each process and server.
+
+A thread with an event loop carries requests and streams. If the connection is lost, all sandboxes
+that it had opened are lost. The next sandbox that is opened makes a new connection.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import errno
+import itertools
+import os
+import threading
+import time
+from collections import deque
+from collections.abc import Callable
+from concurrent.futures import Future
+from contextlib import suppress
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, TypeVar
+from urllib.parse import urlsplit
+
+import aiohttp
+
+from intercode_sandbox.errors import (
+    ConfigError,
+    SandboxError,
+    SandboxLostError,
+    SandboxUnavailableError,
+)
+from intercode_sandbox.host.services import ForkSafeLock
+from intercode_sandbox.http import is_loopback
+from intercode_sandbox.remote.protocol import (
+    MAX_FRAME,
+    MAX_HEADER,
+    PATH,
+    VERSION,
+    Kind,
+    ProtocolError,
+    message_frames,
+    pack_message,
+    parse_error,
+    parse_frame,
+    parse_message,
+    printable,
+)
+from intercode_sandbox.remote.relay import Group, Relay
+
+TOKEN_VARIABLE = "INTERCODE_REMOTE_TOKEN"
+INSECURE_PREFIX = "insecure-http://"
+HEARTBEAT_SECONDS = 10.0
+ANSWER_SECONDS = 120.0
+"""Time for an answer. The server has limits of its own, and the heartbeat shows that it lives."""
+UPLOAD_SECONDS = 1800.0
+"""Time for the upload of one archive."""
+_CHECK_SECONDS = 1.0  # between two checks whether the event loop still runs
+_CONNECT_SECONDS = 10.0
+_PAUSES = (0.1, 0.3, 1.0, 3.0, 5.0, 10.0, 10.0)  # seconds before further attempts to connect
+_NO_SERVER = (502, 503, 504)  # the server is full, or a proxy finds none behind it
+_MAX_CHANNELS = 4096
+T = TypeVar("T")
+
+
+def server_address(url: str) -> str:
+    """Return the HTTP address of the server that a URL names. Raises ConfigError.
+
+    Plain HTTP is refused except to this machine, because the token and everything else could be
+    read and changed on the way; ``insecure-http://`` allows it for a network that is trusted.
+    """
+    insecure = url.startswith(INSECURE_PREFIX)
+    address = "http://" + url.removeprefix(INSECURE_PREFIX) if insecure else url
+    parts = urlsplit(address)
+    if parts.scheme not in ("http", "https") or not parts.hostname:
+        raise ConfigError(
+            f"{url!r} is not the address of a server of sandboxes: write remote:https://HOST"
+        )
+    if parts.username is not None or parts.query or parts.fragment:
+        raise ConfigError(
+            f"the address of {parts.hostname} may have only a scheme, a host, a port and a path, "
+            f"because results record it: put the token into the variable {TOKEN_VARIABLE}"
+        )
+    if parts.scheme == "http" and not insecure and not is_loopback(parts.hostname):
+        raise ConfigError(
+            f"{url} is not encrypted: anybody on the way could read the token and change results. "
+            f"Use https://, or remote:{INSECURE_PREFIX}{parts.netloc} in a network that you trust"
+        )
+    return address.rstrip("/")
+
+
+@dataclass
+class _Pending:
+    """A request that waits for its answer, which may have ``limit`` bytes."""
+
+    future: Future[tuple[dict[str, Any], bytes]]
+    limit: int
+    parts: bytearray = field(default_factory=bytearray)
+
+
+class Connection:
+    """A connection to the server at ``url``. ``greeting``: what the server says of itself.
+
+    Raises SandboxUnavailableError if the server does not answer, ConfigError if it refuses.
+    """
+
+    def __init__(self, url: str) -> None:
+        self.url, self._address = url, server_address(url)
+        self.uploaded: dict[str, str] = {}
+        """References of layers at the server, by their digests here."""
+        self._numbers = itertools.count(1)
+        self._pending: dict[int, _Pending] = {}
+        self._exits: dict[int, tuple[Group, Callable[[dict[str, Any]], None]]] = {}
+        self._losses: dict[int, Callable[[Exception], None]] = {}
+        self._lost: BaseException | None = None
+        self._outgoing: deque[bytes] = deque()
+        self._greeting: Future[dict[str, str]] = Future()
+        self._thread = threading.Thread(target=self._run, name="intercode-remote", daemon=True)
+        self._thread.start()
+        self.greeting = self._greeting.result()
+
+    @property
+    def is_lost(self) -> bool:
+        """Whether the connection has ended."""
+        return self._lost is not None
+
+    def next_number(self) -> int:
+        """Return a number that no other request, process or sandbox of this connection has."""
+        return next(self._numbers)
+
+    def lost_error(self) -> SandboxLostError:
+        """Return the error for a sandbox of this connection after its end."""
+        return SandboxLostError(f"the connection to {self.url} was lost: {self._lost}")
+
+    # ------------------------------------------------------------ from any thread
+    def request(
+        self,
+        operation: str,
+        body: bytes = b"",
+        *,
+        limit: int = MAX_HEADER,
+        seconds: float = ANSWER_SECONDS,
+        before: Callable[[], None] | None = None,
+        **arguments: Any,
+    ) -> tuple[dict[str, Any], bytes]:
+        """Send a request and return the answer and its body, of at most ``limit`` bytes together.
+
+        ``before`` runs in the event loop before the request is sent. Raises SandboxLostError if
+        the connection is lost, OSError for arguments that are too long, and the errors that the
+        server reports.
+        """
+        number, future = self.next_number(), Future[tuple[dict[str, Any], bytes]]()
+        message = pack_message({"do": operation, **arguments}, body)
+        if len(message) - len(body) > MAX_HEADER:  # such as the arguments of a program
+            raise OSError(errno.E2BIG, os.strerror(errno.E2BIG))
+
+        def submit() -> None:
+            if self._lost is not None:
+                future.set_exception(self.lost_error())
+                return
+            try:
+                if before is not None:
+                    before()
+            except OSError as e:
+                future.set_exception(e)
+                return
+            self._pending[number] = _Pending(future, limit)
+            self._send_message(number, message)
+
+        self._call(submit)
+        return self._wait(future, seconds)
+
+    def _wait(self, future: Future[T], seconds: float) -> T:
+        """Return a result of the event loop. Raises SandboxLostError if it does not come."""
+        deadline = time.monotonic() + seconds
+        while not future.done() and self._thread.is_alive():
+            if (left := deadline - time.monotonic()) <= 0:
+                break
+            with suppress(TimeoutError):
+                future.exception(min(left, _CHECK_SECONDS))
+        if future.done():
+            return future.result()
+        if self.is_lost:
+            raise self.lost_error()
+        raise SandboxLostError(f"{self.url} gave no answer for {seconds:g} s")
+
+    def notify(self, operation: str, **arguments: Any) -> None:
+        """Send a request that has no answer. Does nothing if the connection is lost."""
+        message = pack_message({"do": operation, **arguments})
+        with suppress(SandboxLostError):
+            self._call(lambda: self._send_message(0, message))
+
+    def _call(self, action: Callable[[], None]) -> None:
+        try:
+            self._loop.call_soon_threadsafe(action)
+        except RuntimeError as e:  # the loop is closed
+            raise self.lost_error() from e
+
+    def drop_channels(self, numbers: list[int]) -> None:
+        """Close streams whose program was not started."""
+        with suppress(SandboxLostError):
+            self._call(lambda: self._relay.drop(numbers))
+
+    def close_sandbox(self, sandbox: int) -> None:
+        """Forget a sandbox and close its streams."""
+
+        with suppress(SandboxLostError):
+            self._call(lambda: self._forget_sandbox(sandbox))
+
+    def on_loss(self, sandbox: int, report: Callable[[Exception], None]) -> None:
+        """Call ``report`` when the server ends a sandbox by itself, or the connection is lost."""
+        self._losses[sandbox] = report
+
+    @property
+    def relay(self) -> Relay:
+        """The streams of this connection."""
+        return self._relay
+
+    def on_exit(self, process: int, group: Group, report: Callable[[dict[str, Any]], None]) -> None:
+        """Call ``report`` when a process ends, or is lost with its sandbox. In the event loop."""
+        self._exits[process] = group, report
+
+    def forget_exit(self, process: int) -> None:
+        """Do not report the end of a process that was not started."""
+        self._exits.pop(process, None)
+
+    def upload(self, digest: str, archive: Path) -> None:
+        """Send the archive of a layer. Raises SandboxError if the server refuses it."""
+        done: Future[None] = Future()
+
+        async def put() -> None:
+            try:
+                url = f"{self._address}/layers/{digest}"
+                with archive.open("rb") as file:
+                    async with self._session.put(url, data=file) as response:
+                        if response.status != 200:
+                            text = (await response.content.read(500)).decode("utf-8", "replace")
+                            raise SandboxError(f"{self.url} refused a layer: {printable(text)}")
+                done.set_result(None)
+            except aiohttp.ClientError as e:
+                done.set_exception(SandboxLostError(f"{self.url} did not take a layer: {e}"))
+            except Exception as e:
+                done.set_exception(e)
+
+        self._call(lambda: self._tasks.append(asyncio.ensure_future(put())))
+        self._wait(done, UPLOAD_SECONDS)
+
+    # --------------------------------------------------------- in the event loop
+    def _run(self) -> None:
+        try:
+            asyncio.run(self._communicate())
+        except Exception as e:
+            self._end(e)
+
+    async def _communicate(self) -> None:
+        self._loop, self._tasks = asyncio.get_running_loop(), list[asyncio.Future[None]]()
+        self._ready = asyncio.Event()
+        self._relay = Relay(self._send, passes_descriptors=True, max_channels=_MAX_CHANNELS)
+        token = os.environ.get(TOKEN_VARIABLE)
+        headers = {"Authorization": f"Bearer {token}"} if token else {}
+        timeout = aiohttp.ClientTimeout(total=None, sock_connect=_CONNECT_SECONDS)
+        redirects = aiohttp.TraceConfig()
+        redirects.on_request_redirect.append(_refuse_redirect)
+        async with aiohttp.ClientSession(
+            headers=headers, timeout=timeout, trace_configs=[redirects]
+        ) as self._session:
+            try:
+                async with asyncio.timeout(_CONNECT_SECONDS):
+                    socket = await self._session.ws_connect(
+                        self._address + PATH, heartbeat=HEARTBEAT_SECONDS, max_msg_size=MAX_FRAME
+                    )
+                    self._greet(await socket.receive_bytes())
+            except aiohttp.WSServerHandshakeError as e:
+                raise _refusal(self.url, e.status) from e
+            except (aiohttp.ClientError, OSError, TypeError, TimeoutError, ProtocolError) as e:
+                raise SandboxUnavailableError(
+                    f"no server of sandboxes answers at {self.url}: {e or type(e).__name__}"
+                ) from e
+            writer = asyncio.ensure_future(self._write_frames(socket))
+            cause: BaseException | None = None
+            try:
+                async for message in socket:
+                    if message.type is not aiohttp.WSMsgType.BINARY:
+                        raise ProtocolError("a message that is not binary")
+                    self._receive(message.data)
+            except (ProtocolError, OSError, aiohttp.ClientError) as e:
+                cause = e
+            finally:
+                writer.cancel()
+                self._end(cause or socket.exception() or ConnectionError("the server closed it"))
+                await socket.close()
+
+    def _greet(self, data: bytes) -> None:
+        header, _ = parse_message(data)
+        if header.get("version") != VERSION:
+            raise ProtocolError(
+                f"its protocol has the version {header.get('version')!r}, this one {VERSION}: "
+                "install the same version of intercode on both machines"
+            )
+        greeting = {
+            name: printable(str(header.get(name, ""))[:100]) for name in ("tier", "machine")
+        }
+        self._greeting.set_result(greeting)
+
+    async def _write_frames(self, socket: aiohttp.ClientWebSocketResponse) -> None:
+        with suppress(OSError, aiohttp.ClientError):
+            while True:
+                while self._outgoing:
+                    await socket.send_bytes(self._outgoing.popleft())
+                self._ready.clear()
+                await self._ready.wait()
+
+    def _send(self, data: bytes) -> None:
+        self._outgoing.append(data)
+        self._ready.set()
+
+    def _send_message(self, number: int, message: bytes) -> None:
+        for data in message_frames(Kind.REQUEST_PART, Kind.REQUEST, number, message):
+            self._send(data)
+
+    def _receive(self, data: bytes) -> None:
+        kind, number, payload = parse_frame(data)
+        if kind in (Kind.ANSWER_PART, Kind.ANSWER):
+            self._receive_answer(kind, number, payload)
+        elif kind is Kind.EXIT:
+            header, _ = parse_message(payload)
+            if (known := self._exits.pop(number, None)) is not None:
+                group, report = known
+                self._relay.after_arrival(group, lambda: report(header))
+        elif kind is Kind.LOST:
+            header, _ = parse_message(payload)
+            if (lost := self._losses.get(number)) is not None:
+                lost(parse_error(header, self.url))
+                self._forget_sandbox(number)
+        elif kind in (Kind.REQUEST, Kind.REQUEST_PART):
+            raise ProtocolError("a request from a server")
+        else:
+            self._relay.receive(kind, number, payload)
+
+    def _forget_sandbox(self, sandbox: int) -> None:
+        self._losses.pop(sandbox, None)
+        self._relay.close_sandbox(sandbox)
+        for process, (group, report) in list(self._exits.items()):
+            if group.sandbox == sandbox:
+                del self._exits[process]
+                report({})
+
+    def _receive_answer(self, kind: Kind, number: int, payload: bytes) -> None:
+        pending = self._pending.get(number)
+        if pending is None:
+            raise ProtocolError("an answer to no request")
+        pending.parts += payload
+        if len(pending.parts) > pending.limit + MAX_HEADER:
+            raise ProtocolError(f"an answer of more than {pending.limit} bytes")
+        if kind is Kind.ANSWER_PART:
+            return
+        del self._pending[number]
+        header, body = parse_message(pending.parts)
+        if "error" in header:
+            pending.future.set_exception(parse_error(header["error"], self.url))
+        else:
+            pending.future.set_result((header, body))
+
+    def _end(self, cause: BaseException) -> None:
+        """Report the end of the connection to all who wait for something of it."""
+        self._lost = self._lost or cause
+        if not self._greeting.done():
+            self._greeting.set_exception(cause)
+            return
+        with suppress(RuntimeError):  # without a running loop, there is nothing to close
+            self._relay.close()
+        for pending in self._pending.values():
+            pending.future.set_exception(self.lost_error())
+        self._pending.clear()
+        for _, report in self._exits.values():
+            report({})
+        self._exits.clear()
+        for lost in list(self._losses.values()):
+            lost(self.lost_error())
+
+
+async def _refuse_redirect(_: object, __: object, request: Any) -> None:
+    """Raise ConfigError, because the address that the user gave is the one that is checked."""
+    raise ConfigError(
+        f"{request.url} answers with a redirection, which is not followed: name the server itself"
+    )
+
+
+def _refusal(url: str, status: int) -> Exception:
+    """Return the error for a server that refuses the connection."""
+    if status in (401, 403):
+        return ConfigError(
+            f"{url} refuses this client ({status}): set {TOKEN_VARIABLE} to the token of the server"
+        )
+    if status in _NO_SERVER:
+        return SandboxUnavailableError(
+            f"{url} answers {status}: it has no room for more connections of this client, or it is "
+            "a proxy and the server behind it does not run"
+        )
+    return ConfigError(
+        f"{url} is no server of sandboxes ({status}): run `intercode serve --sandboxes` there"
+    )
+
+
+# ---------------------------------------------------------------- the connections
+_connections: dict[tuple[int, str], Connection] = {}  # a forked child has no thread
+_lock = ForkSafeLock()
+
+
+def connect(url: str) -> Connection:
+    """Return the connection of this process to a server, or make one, with a few attempts.
+
+    Raises SandboxUnavailableError, or ConfigError if the server refuses this client.
+    """
+    with _lock:
+        key = (os.getpid(), url)
+        found = _connections.get(key)
+        if found is not None and not found.is_lost:
+            return found
+        # a server that was there may be starting again; one that was never there is an error
+        for pause in _PAUSES if _connections.pop(key, None) is not None else ():
+            with suppress(SandboxUnavailableError):
+                _connections[key] = Connection(url)
+                return _connections[key]
+            time.sleep(pause)
+        _connections[key] = Connection(url)
+        return _connections[key]

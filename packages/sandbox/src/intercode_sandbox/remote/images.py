@@ -1,0 +1,129 @@
+"""Resolves images and layers at a server of remote sandboxes, and sends it those that it lacks."""
+
+from __future__ import annotations
+
+import hashlib
+import tempfile
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+from intercode_sandbox.contract import BaseSandbox, Limits, SandboxSpec
+from intercode_sandbox.errors import SandboxError, UsageError
+from intercode_sandbox.layers import write_layer
+from intercode_sandbox.remote.client import RemoteSandbox
+from intercode_sandbox.remote.connection import Connection, connect
+from intercode_sandbox.remote.files import pack_files
+from intercode_sandbox.remote.protocol import (
+    ProtocolError,
+    list_value,
+    spec_values,
+    string_values,
+    text_value,
+)
+from intercode_sandbox.remote.references import NOWHERE, RemoteImage, RemoteLayer
+from intercode_sandbox.types import Layer, Network
+
+BUILD_SECONDS = 3600.0
+"""Time in which a server builds an image, or waits until another client has built a layer."""
+_MAX_DIGEST = 200  # characters
+
+
+def resolve_image(name: str, url: str) -> RemoteImage:
+    """Return an image of the server, which builds the recipe if it has to.
+
+    Raises UsageError for an image that the server does not have or does not give away.
+    """
+    answer, _ = connect(url).request("image", name=name, seconds=BUILD_SECONDS)
+    try:
+        return RemoteImage(
+            name=name, digest=text_value(answer.get("digest"))[:_MAX_DIGEST],
+            env=string_values(answer.get("env")), cwd=text_value(answer.get("cwd")), url=url,
+            entrypoint=tuple(map(text_value, list_value(answer.get("entrypoint", [])))),
+        )  # fmt: skip
+    except ProtocolError as e:
+        raise SandboxError(f"{url} sent an invalid description of the image {name}: {e}") from e
+
+
+def open_sandbox(spec: SandboxSpec, url: str, files: Path | None = None) -> RemoteSandbox:
+    """Open a sandbox at a server. Its image is resolved there by name, and layers of this machine
+    are sent first, once for each server. ``files``: a directory in the format of
+    ``BaseSandbox.save``, of which it starts with a copy."""
+    if spec.upper is not None:
+        raise UsageError("a remote sandbox cannot keep its files in a directory of this machine")
+    connection = connect(url)
+    number, values = connection.next_number(), _values(connection, spec)
+    body = b"" if files is None else pack_files(files)
+    try:
+        opened, _ = connection.request(
+            "open", body, sandbox=number, spec=values, with_files=files is not None
+        )
+    except BaseException:
+        connection.notify("close", sandbox=number)  # it may be opened later
+        raise
+    return RemoteSandbox(connection, number, spec, opened)
+
+
+def _values(connection: Connection, spec: SandboxSpec) -> dict[str, Any]:
+    image = spec.image
+    if image.root is not None or image.layers:
+        raise UsageError(
+            f"the image {image.name} is on this machine: import it at {connection.url} with "
+            "`intercode image import`, and use it as image:NAME"
+        )
+    values = spec_values(spec, [layer_reference(connection, layer) for layer in spec.layers])
+    if isinstance(image, RemoteImage):
+        values["digest"] = image.digest
+    return values
+
+
+def layer_reference(connection: Connection, layer: Layer) -> str:
+    """Return the server's reference to a layer. Sends its files if the server lacks them."""
+    if isinstance(layer, RemoteLayer):
+        return layer.reference
+    known = connection.uploaded.get(layer.digest)
+    if known is None:
+        known = connection.uploaded[layer.digest] = _send_layer(connection, layer.root)
+    return known
+
+
+def _send_layer(connection: Connection, root: Path) -> str:
+    with tempfile.TemporaryDirectory(prefix="intercode-layer-") as directory:
+        archive = Path(directory, "layer.tar")
+        with archive.open("wb") as out:
+            write_layer(out, root)
+        with archive.open("rb") as file:
+            digest = hashlib.file_digest(file, "sha256").hexdigest()
+        answer, _ = connection.request("has_layer", digest=digest)
+        if answer.get("value") is not True:
+            connection.upload(digest, archive)
+    return f"archive:{digest}"
+
+
+def capture_layer(
+    image: RemoteImage,
+    key: str,
+    layers: tuple[Layer, ...],
+    work: Callable[[BaseSandbox], None],
+    network: Network,
+    limits: Limits,
+) -> Layer:
+    """Return the changes that ``work`` makes in a fresh sandbox of a server, as a layer there.
+
+    The server makes it once for all clients with the same token.
+    """
+    connection = connect(image.url)
+    spec = SandboxSpec(image, layers, network=network, limits=limits, appearance="docker")
+    number, values = connection.next_number(), _values(connection, spec)
+    opened, _ = connection.request(
+        "open", sandbox=number, spec=values, capture=key, seconds=BUILD_SECONDS
+    )
+    if "layer" not in opened:
+        with RemoteSandbox(connection, number, spec, opened) as sandbox:
+            work(sandbox)
+            opened, _ = connection.request("capture", sandbox=number, seconds=BUILD_SECONDS)
+    try:
+        reference = text_value(opened.get("layer"))[:_MAX_DIGEST]
+    except ProtocolError as e:
+        raise SandboxError(f"{image.url} returned no layer") from e
+    return RemoteLayer(NOWHERE, reference, reference)

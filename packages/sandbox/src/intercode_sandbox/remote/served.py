@@ -1,0 +1,337 @@
+"""The server's side of one remote sandbox: what a client's requests do with it."""
+
+from __future__ import annotations
+
+import asyncio
+import errno
+import os
+import threading
+from collections.abc import Callable
+from concurrent.futures import Future
+from functools import partial
+from io import FileIO
+from pathlib import Path
+from typing import Any
+
+from intercode_sandbox import open_sandbox
+from intercode_sandbox.clock import SYSTEM_CLOCK, Clock
+from intercode_sandbox.contract import SCRIPT_FD, BaseSandbox, Checkpoint, CopiedFiles, SandboxSpec
+from intercode_sandbox.errors import (
+    SandboxError,
+    SandboxLostError,
+    SandboxUnavailableError,
+    UsageError,
+)
+from intercode_sandbox.host.paths import sandbox_uid
+from intercode_sandbox.images.build.steps import cached_step
+from intercode_sandbox.images.cache.staging import staged_upper_layer
+from intercode_sandbox.remote.bounds import Bounds, Client, tree_size
+from intercode_sandbox.remote.files import ReceivedFiles, saved_files, unpack_files
+from intercode_sandbox.remote.protocol import (
+    MAX_BODY,
+    entry_values,
+    list_value,
+    number_value,
+    pack_rows,
+    string_values,
+    text_value,
+)
+from intercode_sandbox.remote.relay import Group
+from intercode_sandbox.streams import Process
+from intercode_sandbox.supervisor.upper_layer import change_owner
+from intercode_sandbox.types import Layer
+
+_MAX_MARKS = 1000
+_MAX_PROCESSES = 256
+_MAX_NAMES = 10_000  # processes in an answer
+Arguments = dict[str, Any]
+
+
+class Capture:
+    """A sandbox whose changes become a layer, which one thread makes while the client works in it.
+
+    ``reference`` is the client's name for the layer, ``key`` the one in the cache. The work may
+    take as long as a sandbox. ``opened`` is the sandbox, or None if the layer exists already;
+    ``layer`` is the result.
+    """
+
+    def __init__(
+        self,
+        reference: str,
+        key: str,
+        spec: SandboxSpec,
+        kind: str,
+        bounds: Bounds,
+        client: Client,
+    ) -> None:
+        self.reference, self._bounds, self._client = reference, bounds, client
+        self.opened: Future[BaseSandbox | None] = Future()
+        self.layer: Future[Layer] = Future()
+        self._finished, self._complete = threading.Event(), False
+        with client.lock:
+            if client.captures >= bounds.sandboxes:
+                raise SandboxUnavailableError("this client already makes too many layers at once")
+            client.captures += 1
+        threading.Thread(
+            target=self._run, args=(key, spec, kind), name="intercode-capture", daemon=True
+        ).start()
+
+    def _run(self, key: str, spec: SandboxSpec, kind: str) -> None:
+        try:
+            try:
+                layer = cached_step(key, lambda stage: self._fill(stage, spec, kind))
+            finally:  # before the client hears of the end, and may begin another one
+                with self._client.lock:
+                    self._client.captures -= 1
+        except Exception as e:
+            if not self.opened.done():
+                self.opened.set_exception(e)
+            self.layer.set_exception(e)
+            return
+        if not self.opened.done():
+            self.opened.set_result(None)
+        self.layer.set_result(layer)
+
+    def _fill(self, stage: Path, spec: SandboxSpec, kind: str) -> None:
+        """Let the client work in a sandbox, whose limit on files holds, and copy its changes."""
+        if self._finished.is_set():  # while this thread waited for another that made the layer
+            raise SandboxError("the client did not complete its layer")
+        self._client.charge(0, self._bounds)
+        with open_sandbox(spec, kind) as sandbox:
+            self.opened.set_result(sandbox)
+            if not self._finished.wait(self._bounds.lifetime) or not self._complete:
+                raise SandboxError("the client did not complete its layer")
+            sandbox.save(stage / "upper")
+            self._client.charge(tree_size(stage / "upper"), self._bounds)
+        if os.geteuid() == 0:
+            change_owner(stage / "upper", sandbox_uid())
+
+    def finish(self, complete: bool) -> None:
+        """End the work. Without ``complete``, its changes are discarded."""
+        self._complete = self._complete or complete
+        self._finished.set()
+
+
+class ServedSandbox:
+    """A sandbox that a client has opened. ``number`` is the client's name for it.
+
+    The methods for requests return the answer and its body. They run in threads, one at a time for
+    each sandbox (``lock``).
+    """
+
+    def __init__(
+        self, number: int, sandbox: BaseSandbox, client: Client, clock: Clock = SYSTEM_CLOCK
+    ) -> None:
+        self.number, self.sandbox, self._client = number, sandbox, client
+        self.capture: Capture | None = None
+        self.checkpoint: Checkpoint | None = None
+        self._script: list[FileIO] = []  # both ends of the pipe, or the reading end
+        self.lock = asyncio.Lock()
+        self.began = self.last_used = clock.now()
+        self.processes: dict[int, tuple[Process, Group]] = {}
+        self.is_closed = False
+        self._marks: dict[int, int] = {0: 0}
+        self._last_mark = -1
+
+    def describe(self) -> Arguments:
+        """Return what a client knows of a new sandbox."""
+        return {
+            "tier": self.sandbox.tier,
+            "env": dict(self.sandbox.env),
+            "script_path": self.sandbox.script_path,
+            "opens_descriptors": self.sandbox.opens_descriptors,
+            "capabilities": sorted(self.sandbox.capabilities),
+        }
+
+    async def mark(self, mark: int) -> None:
+        """Note the current time of the sandbox under the client's number.
+
+        Messages may arrive at once that were sent one after the other, and then have to get times
+        that differ.
+        """
+        value = self.sandbox.mark()
+        if mark in self._marks:
+            return
+        while value == self._last_mark:
+            await asyncio.sleep(0.001)
+            value = self.sandbox.mark()
+        self._marks[mark] = self._last_mark = value
+        if len(self._marks) > _MAX_MARKS:
+            del self._marks[next(iter(self._marks))]
+
+    def open_script(self) -> None:
+        """Open the pipe of the next program's script, in the place of an earlier one."""
+        read, write = self.sandbox.open_script()
+        self._close_script()
+        self._script = [FileIO(read, "r"), FileIO(write, "w")]
+
+    def take_script_writer(self) -> int:
+        """Return the writing end of the script's pipe, for the caller to close."""
+        with self._script.pop() as writer:
+            return os.dup(writer.fileno())
+
+    def _close_script(self) -> None:
+        while self._script:  # whoever takes a file out of the list closes it
+            self._script.pop().close()
+
+    def spawn(
+        self,
+        arguments: Arguments,
+        descriptors: list[int],
+        group: Group,
+        source: ServedSandbox | None = None,
+    ) -> Process:
+        """Start a program with these descriptors, which are closed. ``source``: continue the
+        checkpoint of this sandbox in its place."""
+        try:
+            targets = [number_value(n, 1023) for n in list_value(arguments.get("targets"))]
+            number = number_value(arguments.get("process"), 2**32 - 1)
+            if len(targets) != len(descriptors) or number in self.processes:
+                raise UsageError("descriptors or a process number that cannot be used")
+            if len(self.processes) >= _MAX_PROCESSES:
+                raise OSError(11, "too many programs run in one sandbox")
+            if arguments.get("script") is True:
+                if not self._script or SCRIPT_FD in targets:
+                    raise UsageError("no script was opened for this program")
+                with self._script.pop() as reader:
+                    descriptors.append(os.dup(reader.fileno()))
+                targets.append(SCRIPT_FD)
+            start = self.sandbox.spawn
+            if source is not None:
+                if (checkpoint := source.checkpoint) is None:
+                    raise UsageError("there is no such checkpoint")
+                start = partial(self.sandbox.spawn_checkpoint, checkpoint)
+            env = arguments.get("env")
+            process = start(
+                [text_value(word) for word in list_value(arguments.get("argv"))],
+                cwd=text_value(arguments.get("cwd")),
+                env=None if env is None else string_values(env),
+                fds=dict(zip(targets, descriptors, strict=True)),
+            )
+        finally:
+            for fd in descriptors:
+                os.close(fd)
+        self.processes[number] = process, group
+        return process
+
+    # ------------------------------------------------------------------ requests
+    def perform(self, operation: str, arguments: Arguments, body: bytes) -> tuple[Any, bytes]:
+        """Return the value and the body that answer a request. Raises UsageError for an operation
+        that does not exist."""
+        method: Callable[[Arguments, bytes], Any] | None = _OPERATIONS.get(operation)
+        if method is None:
+            raise UsageError(f"no request {operation[:50]!r}: the client is of another version")
+        result = method(self, arguments, body)  # type: ignore[call-arg, arg-type]
+        return (None, result) if isinstance(result, bytes) else (result, b"")
+
+    def _read(self, arguments: Arguments, _: bytes) -> bytes:
+        most = number_value(arguments.get("most"), MAX_BODY)
+        return self.sandbox.read(text_value(arguments.get("path")), most)
+
+    def _write(self, arguments: Arguments, body: bytes) -> None:
+        mode = number_value(arguments.get("mode"), 0o7777)
+        self.sandbox.write(text_value(arguments.get("path")), body, mode)
+
+    def _changes(self, arguments: Arguments, _: bytes) -> bytes:
+        changes = self.sandbox.changes(bool(arguments.get("digests")), bool(arguments.get("pause")))
+        return pack_rows([[path, *entry_values(entry)] for path, entry in changes.items()])
+
+    def _changed_paths(self, *_: Any) -> bytes:
+        return pack_rows([[path] for path in self.sandbox.changed_paths()])
+
+    def _storage_exhausted(self, *_: Any) -> str:
+        return self.sandbox.storage_exhausted()
+
+    def _limit_exceeded(self, *_: Any) -> str:
+        return self.sandbox.limit_exceeded()
+
+    def _processes(self, *_: Any) -> list[str]:
+        return list(self.sandbox.processes())[:_MAX_NAMES]
+
+    def _descendants(self, arguments: Arguments, _: bytes) -> list[int]:
+        return self.sandbox.descendants(number_value(arguments.get("pid")))[:_MAX_NAMES]
+
+    def _signal(self, arguments: Arguments, _: bytes) -> None:
+        pid, number = number_value(arguments.get("pid")), number_value(arguments.get("number"), 64)
+        self.sandbox.signal(pid, number)
+
+    def _kill(self, arguments: Arguments, _: bytes) -> None:
+        found = self.processes.get(number_value(arguments.get("process")))
+        if found is not None:
+            found[0].kill(number_value(arguments.get("number"), 64))
+
+    def _kill_since(self, arguments: Arguments, _: bytes) -> None:
+        mark = self._marks.get(number_value(arguments.get("mark")))
+        if mark is None:
+            raise UsageError("the start of this action is no longer known: it was too long ago")
+        keep = [number_value(pid) for pid in list_value(arguments.get("keep"))]
+        self.sandbox.kill_since(mark, keep)
+
+    def _recycle(self, *_: Any) -> None:
+        self.sandbox.recycle()
+
+    def _write_source(self, _: Arguments, body: bytes) -> None:
+        if self.sandbox.opens_descriptors:
+            raise UsageError("programs of this sandbox open their descriptors")
+        self.sandbox.write_source(body)
+
+    def _checkpoint(self, arguments: Arguments, _: bytes) -> None:
+        if self.checkpoint is not None:
+            raise OSError(errno.EAGAIN, "a remote sandbox has one checkpoint at a time")
+        given = [number_value(n, 1023) for n in list_value(arguments.get("given_fds"))]
+        self.checkpoint = self.sandbox.checkpoint(number_value(arguments.get("pid")), given)
+
+    def _close_checkpoint(self, *_: Any) -> None:
+        checkpoint, self.checkpoint = self.checkpoint, None
+        if checkpoint is not None:
+            checkpoint.close()
+
+    def _save(self, *_: Any) -> bytes:
+        with self._client.stage:
+            return saved_files(self.sandbox)
+
+    def _restore_files(self, _: Arguments, body: bytes) -> None:
+        with self._client.stage, staged_upper_layer() as directory:
+            unpack_files(body, directory, self.sandbox.spec.limits.inodes)
+            self.sandbox.restore(ReceivedFiles(directory))
+
+    def restore(self, source: ServedSandbox) -> None:
+        """Replace the files by those of another sandbox of the client."""
+        if source.is_closed:
+            raise SandboxLostError("the sandbox with the files is closed")
+        self.sandbox.restore(CopiedFiles(source.sandbox))
+
+    def close(self, wait: bool = False) -> None:
+        """End the sandbox. May be called again."""
+        if self.is_closed:
+            return
+        self.is_closed = True
+        self._close_script()
+        self._close_checkpoint()
+        if self.capture is not None:
+            self.capture.finish(complete=False)
+        else:
+            self.sandbox.close(wait)
+
+
+_OPERATIONS: dict[str, Any] = {
+    "read": ServedSandbox._read,
+    "write": ServedSandbox._write,
+    "changes": ServedSandbox._changes,
+    "changed_paths": ServedSandbox._changed_paths,
+    "storage_exhausted": ServedSandbox._storage_exhausted,
+    "limit_exceeded": ServedSandbox._limit_exceeded,
+    "processes": ServedSandbox._processes,
+    "descendants": ServedSandbox._descendants,
+    "signal": ServedSandbox._signal,
+    "kill": ServedSandbox._kill,
+    "kill_since": ServedSandbox._kill_since,
+    "recycle": ServedSandbox._recycle,
+    "write_source": ServedSandbox._write_source,
+    "checkpoint": ServedSandbox._checkpoint,
+    "close_checkpoint": ServedSandbox._close_checkpoint,
+    "save": ServedSandbox._save,
+    "restore_files": ServedSandbox._restore_files,
+}
+"""What a client may ask of a sandbox, besides opening, copying and closing it and starting
+programs."""

@@ -1,0 +1,469 @@
+"""One client's connection to a server of sandboxes: reads its frames and answers its requests."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import platform
+from collections import deque
+from collections.abc import Awaitable, Callable
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
+from typing import Any, TypeVar
+
+from aiohttp import WSMsgType, web
+
+from intercode_sandbox import open_sandbox, tier_of
+from intercode_sandbox.clock import SYSTEM_CLOCK, Clock
+from intercode_sandbox.contract import BaseSandbox, SandboxSpec
+from intercode_sandbox.errors import (
+    InterCodeError,
+    SandboxLostError,
+    SandboxUnavailableError,
+    UsageError,
+)
+from intercode_sandbox.images.cache.staging import staged_upper_layer
+from intercode_sandbox.remote.bounds import Bounds, Client, Store, captured_key
+from intercode_sandbox.remote.files import unpack_files
+from intercode_sandbox.remote.protocol import (
+    MAX_BODY,
+    MAX_HEADER,
+    VERSION,
+    Kind,
+    ProtocolError,
+    error_values,
+    frame,
+    list_value,
+    message_frames,
+    number_value,
+    pack_message,
+    parse_frame,
+    parse_message,
+    parse_spec,
+    text_value,
+)
+from intercode_sandbox.remote.relay import Group, Relay
+from intercode_sandbox.remote.served import Arguments, Capture, ServedSandbox
+
+_WAIT_SECONDS = 30.0  # for a place, if the client has as many sandboxes as it may have
+_CHECK_SECONDS = 1.0
+_THREADS = 8
+_MAX_REQUESTS = 1024  # at one time
+_MAX_PARTIAL = 64  # requests whose last part has not come
+_MAX_UNFINISHED = 2 * MAX_BODY  # bytes of requests, above which no more are read
+_MAX_WAITING = 64 << 20  # bytes that a client has not read, above which requests wait
+_MAX_QUEUED = 1 << 30  # and above which the connection ends
+_PAUSE_SECONDS = 0.05
+_MAX_CHANNELS = 4096
+_log = logging.getLogger("intercode.remote")
+T = TypeVar("T")
+
+
+class ClientSession:
+    """The sandboxes of one connection. They end with it.
+
+    ``kind``: the local back end, as in ``open_sandbox``. ``abort`` ends the connection at once.
+    ``clock`` measures idleness and age.
+    """
+
+    def __init__(
+        self,
+        socket: web.WebSocketResponse,
+        client: Client,
+        bounds: Bounds,
+        store: Store,
+        kind: str,
+        abort: Callable[[], None],
+        clock: Clock = SYSTEM_CLOCK,
+    ) -> None:
+        self._abort, self._clock = abort, clock
+        self._socket, self._client, self._bounds, self._store = socket, client, bounds, store
+        self._kind = kind
+        self._sandboxes: dict[int, ServedSandbox] = {}
+        self._reserved: set[int] = set()
+        self._unwanted: set[int] = set()  # of those, the ones that were closed before they opened
+        self._partial: dict[int, bytearray] = {}
+        self._outgoing: deque[bytes] = deque()
+        self._queued = 0
+        self._ready = asyncio.Event()
+        self._tasks: set[asyncio.Task[None]] = set()
+        self._relay = Relay(self._send, passes_descriptors=False, max_channels=_MAX_CHANNELS)
+        self._threads = ThreadPoolExecutor(_THREADS, thread_name_prefix="intercode-serve")
+
+    async def run(self) -> None:
+        """Serve the client until it closes the connection or breaks the protocol."""
+        tier = await self._in_thread(lambda: tier_of(self._kind))
+        greeting = {"version": VERSION, "tier": tier, "machine": platform.machine()}
+        await self._socket.send_bytes(pack_message(greeting))
+        helpers = [
+            asyncio.ensure_future(self._write_frames()),
+            asyncio.ensure_future(self._end_idle()),
+        ]
+        try:
+            async for message in self._socket:
+                if message.type is not WSMsgType.BINARY:
+                    raise ProtocolError("a message that is not binary")
+                await self._receive(message.data)
+                while self._client.unfinished > _MAX_UNFINISHED:
+                    await self._clock.wait(_PAUSE_SECONDS)
+        except ProtocolError as e:
+            await self._socket.close(code=1002, message=str(e).encode()[:100])
+        finally:
+            for helper in helpers:
+                helper.cancel()
+            await self._close()
+
+    async def _close(self) -> None:
+        for task in self._tasks:
+            task.cancel()
+        for served in list(self._sandboxes.values()):
+            self._forget(served)
+        self._relay.close()
+        # open requests that still run close their sandboxes themselves
+        await asyncio.get_running_loop().run_in_executor(None, self._threads.shutdown)
+
+    # -------------------------------------------------------------------- frames
+    async def _receive(self, data: bytes) -> None:
+        kind, number, payload = parse_frame(data)
+        if kind in (Kind.REQUEST, Kind.REQUEST_PART):
+            await self._receive_request(kind, number, payload)
+        elif kind in (Kind.ANSWER, Kind.ANSWER_PART, Kind.EXIT, Kind.LOST):
+            raise ProtocolError("a frame that only a server sends")
+        else:
+            served = self._sandboxes.get(self._relay.receive(kind, number, payload))
+            if served is not None:
+                served.last_used = self._clock.now()
+
+    async def _receive_request(self, kind: Kind, number: int, payload: bytes) -> None:
+        parts = self._partial.pop(number, None)
+        parts = bytearray() if parts is None else parts
+        parts += payload
+        total = len(parts) + sum(map(len, self._partial.values()))
+        if total > MAX_BODY + MAX_HEADER or len(self._partial) >= _MAX_PARTIAL:
+            raise ProtocolError("requests that are too long")
+        if kind is Kind.REQUEST_PART:
+            self._partial[number] = parts
+            return
+        size, (arguments, body) = len(parts), parse_message(parts)
+        operation = text_value(arguments.pop("do", None))
+        if len(self._tasks) >= _MAX_REQUESTS:
+            raise ProtocolError("too many requests at one time")
+        served = self._sandboxes.get(number_value(arguments.get("sandbox", 0)))
+        if served is not None:
+            served.last_used = self._clock.now()
+        if operation == "mark":
+            with suppress(InterCodeError):
+                if served is not None:
+                    await served.mark(number_value(arguments.get("mark")))
+            return
+        work = self._work(operation, arguments, body, served)
+        task = asyncio.ensure_future(self._answer(number, work))
+        self._tasks.add(task)
+        self._client.unfinished += size
+        task.add_done_callback(lambda done: self._finish(done, size))
+
+    def _finish(self, task: asyncio.Task[None], size: int) -> None:
+        self._tasks.discard(task)
+        self._client.unfinished -= size
+
+    def _work(
+        self, operation: str, arguments: Arguments, body: bytes, served: ServedSandbox | None
+    ) -> Awaitable[tuple[Arguments, bytes]]:
+        """Return the work for a request. Streams of programs begin here, because data for them may
+        follow the request at once."""
+        if operation in ("image", "has_layer"):
+            return self._resolve(operation, arguments)
+        if operation == "open":
+            return self._open(arguments, body)
+        if served is None:
+            self._unwanted |= {int(arguments.get("sandbox", 0))} & self._reserved
+            return _raise(SandboxLostError("there is no such sandbox any more"))
+        if operation == "spawn":
+            group, source = Group(served.number), None
+            if "checkpoint" in arguments:
+                source = self._sandboxes.get(number_value(arguments["checkpoint"]))
+                if source is None:
+                    return _raise(SandboxLostError("there is no sandbox with this checkpoint"))
+            try:
+                fds, _ = self._relay.create(arguments.get("fds"), body, group)
+            except OSError as e:
+                return _raise(e)
+            return self._spawn(served, arguments, fds, group, source)
+        special = {
+            "fork": self._fork, "close": self._close_sandbox, "capture": self._capture,
+            "open_script": self._open_script,
+        }  # fmt: skip
+        if operation in special:
+            return special[operation](served, arguments)
+        return self._perform(served, operation, arguments, body)
+
+    async def _answer(self, number: int, work: Awaitable[tuple[Arguments, bytes]]) -> None:
+        try:
+            header, body = await work
+        except ProtocolError as e:
+            header, body = {"error": error_values(UsageError(str(e)))}, b""
+        except Exception as e:
+            if not isinstance(e, (InterCodeError, OSError, ValueError)):
+                _log.exception("a request failed")
+            header, body = {"error": error_values(e)}, b""
+        if number:
+            message = pack_message(header, body)
+            for data in message_frames(Kind.ANSWER_PART, Kind.ANSWER, number, message):
+                self._send(data)
+
+    def _send(self, data: bytes) -> None:
+        if self._queued > _MAX_QUEUED:  # the client does not read
+            self._abort()
+            return
+        self._outgoing.append(data)
+        self._queued += len(data)
+        self._ready.set()
+
+    async def _write_frames(self) -> None:
+        with suppress(OSError):
+            while True:
+                while self._outgoing:
+                    data = self._outgoing.popleft()
+                    self._queued -= len(data)
+                    await self._socket.send_bytes(data)
+                self._ready.clear()
+                await self._ready.wait()
+
+    def _in_thread(self, work: Callable[[], T]) -> Awaitable[T]:
+        return asyncio.get_running_loop().run_in_executor(self._threads, work)
+
+    # ------------------------------------------------------------------ requests
+    async def _resolve(self, operation: str, arguments: Arguments) -> tuple[Arguments, bytes]:
+        if operation == "has_layer":
+            digest = text_value(arguments.get("digest"))
+            return {"value": self._store.has_archive(self._client, digest)}, b""
+        name = text_value(arguments.get("name"))
+        image = await self._in_thread(lambda: self._store.image(name))
+        values = {"digest": image.digest, "env": dict(image.env), "cwd": image.cwd}
+        return values | {"entrypoint": list(image.entrypoint)}, b""
+
+    def _parse_spec(self, values: Any) -> SandboxSpec:
+        if not isinstance(values, dict):
+            raise ProtocolError("a specification that is not an object")
+        digest = values.get("digest")
+        image = self._store.image(
+            text_value(values.get("image")), None if digest is None else text_value(digest)
+        )
+        references = list_value(values.get("layers"))
+        layers = tuple(self._store.layer(self._client, each) for each in references)
+        return self._bounds.check(parse_spec(values, image, layers))
+
+    async def _open(self, arguments: Arguments, body: bytes) -> tuple[Arguments, bytes]:
+        number = number_value(arguments.get("sandbox"), 2**32 - 1)
+        spec = await self._in_thread(lambda: self._parse_spec(arguments.get("spec")))
+        if "capture" in arguments:
+            return await self._open_capture(number, spec, text_value(arguments["capture"]))
+        if arguments.get("with_files") is True:
+            return await self._open_in_thread(number, lambda: self._open_with_files(spec, body))
+        return await self._open_in_thread(number, lambda: open_sandbox(spec, self._kind))
+
+    def _open_with_files(self, spec: SandboxSpec, body: bytes) -> BaseSandbox:
+        with self._client.stage, staged_upper_layer() as directory:
+            unpack_files(body, directory, spec.limits.inodes)
+            return open_sandbox(spec, self._kind, directory)
+
+    async def _open_capture(
+        self, number: int, spec: SandboxSpec, key: str
+    ) -> tuple[Arguments, bytes]:
+        reference, step = f"capture:{key}", captured_key(self._client, key)
+        captures: list[Capture] = []
+
+        async def begin() -> BaseSandbox | None:
+            captures.append(Capture(reference, step, spec, self._kind, self._bounds, self._client))
+            return await asyncio.wrap_future(captures[0].opened)
+
+        try:
+            served = await self._add(number, begin)
+        except BaseException:
+            for capture in captures:
+                capture.finish(complete=False)
+            raise
+        if served is None:
+            return {"layer": reference}, b""
+        served.capture = captures[0]
+        return served.describe(), b""
+
+    async def _open_in_thread(
+        self, number: int, make: Callable[[], BaseSandbox]
+    ) -> tuple[Arguments, bytes]:
+        async def begin() -> BaseSandbox:
+            work = asyncio.ensure_future(self._in_thread(make))
+            try:
+                return await asyncio.shield(work)
+            except BaseException:
+                work.add_done_callback(_close_result)
+                raise
+
+        served = await self._add(number, begin)
+        assert served is not None
+        return served.describe(), b""
+
+    async def _add(
+        self, number: int, begin: Callable[[], Awaitable[BaseSandbox | None]]
+    ) -> ServedSandbox | None:
+        """Open a sandbox once the client has a place for it. Return None if none is needed."""
+        if number in self._sandboxes or number in self._reserved:
+            raise ProtocolError("a number that is in use")
+        self._reserved.add(number)
+        try:
+            await self._wait_for_room()
+            sandbox = None
+            try:
+                sandbox = await begin()
+            finally:
+                if sandbox is None:
+                    self._client.sandboxes -= 1
+        finally:
+            self._reserved.discard(number)
+        if sandbox is None:
+            return None
+        if number in self._unwanted:
+            self._unwanted.discard(number)
+            self._client.sandboxes -= 1
+            await self._in_thread(sandbox.close)
+            raise SandboxLostError("the client closed the sandbox before it was open")
+        served = self._sandboxes[number] = ServedSandbox(number, sandbox, self._client, self._clock)
+        return served
+
+    async def _wait_for_room(self) -> None:
+        deadline = self._clock.now() + _WAIT_SECONDS
+        while self._client.sandboxes >= self._bounds.sandboxes:
+            if self._clock.now() > deadline:
+                raise SandboxUnavailableError(
+                    f"this client already has {self._bounds.sandboxes} sandboxes, the most that "
+                    "the server allows (--max-sandboxes): play fewer episodes at once"
+                )
+            await self._clock.wait(_PAUSE_SECONDS)
+        self._client.sandboxes += 1
+
+    async def _fork(self, served: ServedSandbox, arguments: Arguments) -> tuple[Arguments, bytes]:
+        new = number_value(arguments.get("new"), 2**32 - 1)
+        async with served.lock:
+            return await self._open_in_thread(new, served.sandbox.fork)
+
+    async def _spawn(
+        self,
+        served: ServedSandbox,
+        arguments: Arguments,
+        fds: list[int],
+        group: Group,
+        source: ServedSandbox | None,
+    ) -> tuple[Arguments, bytes]:
+        async with served.lock:
+            process = await self._in_thread(lambda: served.spawn(arguments, fds, group, source))
+        if self._sandboxes.get(served.number) is not served:  # a reader would never be removed
+            raise SandboxLostError("the sandbox was closed while a program started")
+        number = arguments["process"]
+        asyncio.get_running_loop().add_reader(
+            process.fileno(), self._process_ended, served, number, process.fileno()
+        )
+        return {"value": process.pid}, b""
+
+    async def _open_script(
+        self, served: ServedSandbox, arguments: Arguments
+    ) -> tuple[Arguments, bytes]:
+        number = number_value(arguments.get("stream"), 2**32 - 1)
+        async with served.lock:
+            await self._in_thread(served.open_script)
+            self._relay.add_writer(number, served.take_script_writer(), Group(served.number))
+        return {}, b""
+
+    def _process_ended(self, served: ServedSandbox, number: int, fd: int) -> None:
+        asyncio.get_running_loop().remove_reader(fd)
+        task = asyncio.ensure_future(self._report_exit(served, number))
+        self._tasks.add(task)
+        task.add_done_callback(self._tasks.discard)
+
+    async def _report_exit(self, served: ServedSandbox, number: int) -> None:
+        found = served.processes.pop(number, None)
+        if found is None:  # the sandbox was closed
+            return
+        process, group = found
+        try:
+            header: Arguments = {"status": await self._in_thread(lambda: process.wait(0))}
+        except Exception as e:
+            header = {"error": error_values(e)}
+        self._relay.after_output(
+            group, lambda: self._send(frame(Kind.EXIT, number, pack_message(header)))
+        )
+
+    async def _perform(
+        self, served: ServedSandbox, operation: str, arguments: Arguments, body: bytes
+    ) -> tuple[Arguments, bytes]:
+        async with served.lock:
+            if operation == "restore":
+                source = self._sandboxes.get(number_value(arguments.get("source")))
+                if source is None:
+                    raise SandboxLostError("there is no sandbox with these files any more")
+                await self._in_thread(lambda: served.restore(source))
+                return {}, b""
+            while self._queued > _MAX_WAITING:  # the client has to read its answers first
+                await self._clock.wait(_PAUSE_SECONDS)
+            value, answer = await self._in_thread(
+                lambda: served.perform(operation, arguments, body)
+            )
+        return {"value": value}, answer
+
+    async def _capture(self, served: ServedSandbox, _: Arguments) -> tuple[Arguments, bytes]:
+        """Keep the changes of a sandbox as a layer, and end it."""
+        if served.capture is None:
+            raise UsageError("a sandbox that was not opened for a layer")
+        async with served.lock:
+            served.capture.finish(complete=True)
+            await asyncio.wrap_future(served.capture.layer)
+            self._forget(served)
+        return {"layer": served.capture.reference}, b""
+
+    # ----------------------------------------------------------------------- end
+    async def _close_sandbox(
+        self, served: ServedSandbox, arguments: Arguments
+    ) -> tuple[Arguments, bytes]:
+        async with served.lock:
+            closed = self._forget(served, wait=bool(arguments.get("wait")))
+            if arguments.get("wait"):
+                await closed
+        return {}, b""
+
+    def _forget(self, served: ServedSandbox, wait: bool = False) -> Awaitable[None]:
+        """Close a sandbox in a thread, and its streams."""
+        if self._sandboxes.pop(served.number, None) is not None:
+            self._client.sandboxes -= 1
+        loop = asyncio.get_running_loop()
+        for process, _ in served.processes.values():
+            loop.remove_reader(process.fileno())
+        served.processes.clear()
+        self._relay.close_sandbox(served.number)
+        return self._in_thread(lambda: served.close(wait))
+
+    async def _end_idle(self) -> None:
+        """End sandboxes that are idle or too old."""
+        while True:
+            await self._clock.wait(_CHECK_SECONDS)
+            now = self._clock.now()
+            for served in list(self._sandboxes.values()):
+                reason = ""
+                if now - served.last_used > self._bounds.idle:
+                    reason = f"there was no request for {self._bounds.idle:g} s"
+                elif now - served.began > self._bounds.lifetime:
+                    reason = f"it is older than {self._bounds.lifetime:g} s"
+                if reason:
+                    self._forget(served)
+                    error = error_values(
+                        SandboxLostError(f"the server ended the sandbox: {reason}")
+                    )
+                    self._send(frame(Kind.LOST, served.number, pack_message(error)))
+
+
+async def _raise(error: Exception) -> tuple[Arguments, bytes]:
+    raise error
+
+
+def _close_result(done: asyncio.Future[BaseSandbox]) -> None:
+    """Close a sandbox for which nobody waits any more."""
+    if not done.cancelled() and done.exception() is None:
+        done.result().close()

@@ -1,0 +1,461 @@
+"""Implements the methods of a sandbox as requests to its supervisor, for all back ends.
+
+The requests go over a socket (connection.py, runtime/protocol.py), together with descriptors. So a
+program in the sandbox reads and writes the owner's pipes directly, and a command takes the same
+time in every back end.
+"""
+
+from __future__ import annotations
+
+import errno
+import os
+import select
+import signal
+import socket
+import struct
+import threading
+import time
+from abc import abstractmethod
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
+from functools import cached_property
+from pathlib import Path
+from typing import Any, Literal
+from weakref import WeakSet
+
+from intercode_sandbox.contract import (
+    BaseSandbox,
+    Capability,
+    Checkpoint,
+    LimitExceeded,
+    SandboxSnapshot,
+    SandboxSpec,
+)
+from intercode_sandbox.errors import SandboxError, SandboxLostError
+from intercode_sandbox.resource_usage import ResourceUsage
+from intercode_sandbox.streams import memory_file
+from intercode_sandbox.supervisor.channels import complete_connection, open_slave
+from intercode_sandbox.supervisor.connection import READ_SECONDS, SupervisorConnection
+from intercode_sandbox.supervisor.control_group import GroupMemory
+from intercode_sandbox.supervisor.process_table import (
+    HostProcess,
+    list_descendants,
+    unblock_supervisor,
+)
+from intercode_sandbox.supervisor.unmapped_memory import SocketMemory
+from intercode_sandbox.supervisor.watchdog import Watch, Watchdog, measure_processes
+from intercode_sandbox.types import TRUNCATED_CHANGES, FileEntry
+from intercode_sandbox.users import User
+
+_TICKS = os.sysconf("SC_CLK_TCK")
+_MIN_FREE_BYTES = 1 << 16  # free space below which the disk counts as full
+
+
+class SupervisedProcess:
+    """A process in the sandbox. Its exit status arrives on a pipe.
+
+    Its methods are for one thread at a time, except ``kill``.
+    """
+
+    def __init__(self, connection: SupervisorConnection, pid: int, child: int, status: int) -> None:
+        self.pid = pid
+        self._connection, self._child, self._status = connection, child, status
+        self._code: int | None = None
+        self._lock = threading.Lock()  # ``kill`` does not look at a pipe while ``wait`` closes it
+
+    @property
+    def is_reaped(self) -> bool:
+        """Whether the exit status was read."""
+        return self._code is not None
+
+    def fileno(self) -> int:
+        return self._status
+
+    def wait(self, timeout: float | None = None) -> int | None:
+        if self._status >= 0:
+            if not self._wait_readable(timeout):
+                return None
+            with self._lock:
+                data = os.read(self._status, 4)
+                status, self._status = self._status, -1
+                os.close(status)
+            if len(data) == 4:
+                self._code = struct.unpack("i", data)[0]
+        if self._code is None:
+            raise self._connection.lost_error("the sandbox ended while a command was running")
+        return self._code
+
+    def _wait_readable(self, timeout: float | None) -> bool:
+        poll = select.poll()  # select() fails for descriptors above 1023
+        poll.register(self._status, select.POLLIN)
+        # below 0 it would wait without limit
+        return bool(poll.poll(None if timeout is None else max(0.0, timeout * 1000)))
+
+    def kill(self, number: int = signal.SIGKILL) -> None:
+        with self._lock:
+            has_ended = self._status < 0 or self._wait_readable(0)
+        if not has_ended:
+            with suppress(SandboxLostError):  # the process has ended with its sandbox
+                self._connection.request("kill", child=self._child, number=number)
+
+    def __del__(self, close: Callable[[int], None] = os.close) -> None:
+        # the default value outlives the module when the interpreter ends
+        if self._status >= 0:
+            close(self._status)
+
+
+class CheckpointFile:
+    """A checkpoint in a file, whose descriptor it owns."""
+
+    def __init__(self, descriptor: int) -> None:
+        self._descriptor, self._lock = descriptor, threading.Lock()
+
+    def duplicate(self) -> int:
+        """Return a descriptor of the file, for the caller to close. Raises OSError after
+        ``close``, which another thread may call."""
+        with self._lock:
+            if self._descriptor < 0:
+                raise OSError(errno.EBADF, "the checkpoint is closed")
+            return os.dup(self._descriptor)
+
+    def close(self) -> None:
+        """Free the file. May be called again."""
+        with self._lock:
+            descriptor, self._descriptor = self._descriptor, -1
+        if descriptor >= 0:
+            os.close(descriptor)
+
+
+class SupervisedSandbox(BaseSandbox):
+    """A sandbox with a supervisor.
+
+    A subclass sets ``spec``, ``tier``, ``env``, ``base_trees``, ``connection``, and
+    ``supervisor_pid``, the supervisor's process number on this machine. ``user_id`` is the user id
+    of its processes outside of the sandbox.
+    """
+
+    connection: SupervisorConnection
+    user_id: int
+    supervisor_pid: int
+    script_path = "/dev/bash"
+    _watch: Watch | None = None
+    _background_killed = False  # reset by ``limit_exceeded``
+
+    @cached_property
+    def _spawned(self) -> WeakSet[SupervisedProcess]:
+        """The processes that the owner started and still refers to."""
+        return WeakSet()
+
+    @property
+    def capabilities(self) -> frozenset[Capability]:
+        return frozenset({"processes", "fork", "restore", "recycle", "save", "usage"})
+
+    @property
+    def is_lost(self) -> bool:
+        return self.connection.is_lost
+
+    def _start_watchdog(
+        self, spec: SandboxSpec, memory: int | None, group: GroupMemory | None = None
+    ) -> None:
+        """Start to enforce limits that nothing else enforces: ``memory`` in bytes, and the
+        processor time of an action. ``group``: the memory of the sandbox's control group."""
+        if memory is not None or spec.limits.cpu_seconds is not None:
+            sockets = [SocketMemory(fd) for fd in self.connection.given_fds]
+            self._watch = Watch(
+                self.supervisor_pid, memory, spec.limits.cpu_seconds, sockets, group
+            )
+            with suppress(OSError):  # the supervisor has ended already
+                Watchdog.watch(self._watch)
+
+    def limit_exceeded(self) -> LimitExceeded:
+        exceeded = self._poll_limit_exceeded()
+        background, self._background_killed = self._background_killed, False
+        return "background" if background else exceeded
+
+    def _poll_limit_exceeded(self) -> LimitExceeded:
+        """Return the limit that the watchdog enforced since the last call."""
+        if self._watch is None:
+            return ""
+        result, self._watch.limit_exceeded = self._watch.limit_exceeded, ""
+        return result
+
+    def storage_exhausted(self) -> Literal["", "disk", "inodes", "shared_memory"]:
+        answer, _ = self.connection.request("size")
+        if answer["files_left"] == 0:
+            return "inodes"
+        if answer["bytes_left"] < _MIN_FREE_BYTES:
+            return "disk"
+        return "shared_memory" if answer.get("shared_memory_full") else ""
+
+    def spawn(
+        self,
+        argv: Sequence[str],
+        *,
+        cwd: str = "/",
+        env: Mapping[str, str] | None = None,
+        fds: Mapping[int, int] | None = None,
+    ) -> SupervisedProcess:
+        return self._spawn(argv, cwd, env, fds)
+
+    def spawn_as(
+        self, user: User | None, argv: Sequence[str], **settings: Any
+    ) -> SupervisedProcess:
+        if user is None:
+            return self.spawn(argv, **settings)
+        return self._spawn(argv, **settings, user=user)
+
+    def spawn_checkpoint(
+        self,
+        checkpoint: Checkpoint,
+        argv: Sequence[str],
+        *,
+        cwd: str = "/",
+        env: Mapping[str, str] | None = None,
+        fds: Mapping[int, int] | None = None,
+    ) -> SupervisedProcess:
+        if not isinstance(checkpoint, CheckpointFile):
+            raise SandboxError("a checkpoint of another back end cannot be continued here")
+        descriptor = checkpoint.duplicate()
+        try:
+            return self._spawn(argv, cwd, env, fds, descriptor)
+        finally:
+            os.close(descriptor)
+
+    def _spawn(
+        self,
+        argv: Sequence[str],
+        cwd: str = "/",
+        env: Mapping[str, str] | None = None,
+        fds: Mapping[int, int] | None = None,
+        checkpoint: int | None = None,
+        on_terminal: bool = False,
+        user: User | None = None,
+    ) -> SupervisedProcess:
+        fds = fds or {}
+        uid, gid = (user.uid, user.gid) if user else (0, 0)
+        if user is not None and "users" not in self.capabilities:
+            raise self._missing_capability("users", f"run a program as {user.name!r}")
+        environment = dict(self.env if env is None else env)
+        if os.geteuid() == 0:  # otherwise a command could not open /dev/stdout by name
+            for fd in fds.values():
+                os.fchown(fd, self.user_id + uid, self.user_id + gid)
+        status_r, status_w = os.pipe()
+        arguments: dict[str, Any] = {"argv": list(argv), "cwd": cwd, "env": environment}
+        arguments["targets"] = list(fds)
+        if on_terminal:
+            arguments["on_terminal"] = True
+        if user is not None:
+            arguments["user"] = {"uid": uid, "gid": gid, "groups": list(user.groups)}
+        descriptors, operation = [status_w, *fds.values()], "spawn"
+        if checkpoint is not None:
+            operation, arguments["given_fds"] = "restore_checkpoint", [0, *fds]
+            descriptors.insert(1, checkpoint)
+        try:
+            answer = self._request_spawn(operation, descriptors, arguments)
+        except BaseException:
+            os.close(status_r)
+            raise
+        finally:
+            os.close(status_w)
+        process = SupervisedProcess(self.connection, answer["pid"], answer["child"], status_r)
+        self._spawned.add(process)
+        return process
+
+    def spawn_on_terminal(
+        self,
+        argv: Sequence[str],
+        *,
+        cwd: str = "/",
+        env: Mapping[str, str] | None = None,
+        size: tuple[int, int] = (24, 80),
+        user: User | None = None,
+    ) -> tuple[SupervisedProcess, int]:
+        if "terminal" not in self.capabilities:
+            raise self._missing_capability("terminal", "run a program on a terminal")
+        master = self.connection.request_fd("terminal")
+        try:
+            slave = open_slave(master, size)
+            try:
+                fds = dict.fromkeys(range(3), slave)
+                return self._spawn(argv, cwd, env, fds, None, True, user), master
+            finally:
+                os.close(slave)
+        except BaseException:
+            os.close(master)
+            raise
+
+    def connect(self, address: int | str) -> socket.socket:
+        if "connect" not in self.capabilities:
+            return super().connect(address)
+        where = {"port": address} if isinstance(address, int) else {"path": address}
+        connection = socket.socket(fileno=self.connection.request_fd("connect", **where))
+        try:
+            complete_connection(connection)
+        except BaseException:
+            connection.close()
+            raise
+        return connection
+
+    def listen(self, port: int = 0) -> socket.socket:
+        if "listen" not in self.capabilities:
+            return super().listen(port)
+        return socket.socket(fileno=self.connection.request_fd("listen", port=port))
+
+    def usage(self) -> ResourceUsage:
+        disk, files = self.size()
+        seconds, memory, processes = measure_processes(self.supervisor_pid)
+        return ResourceUsage(seconds, memory, processes, disk, files)
+
+    def _request_spawn(
+        self, operation: str, descriptors: Sequence[int], arguments: Mapping[str, Any]
+    ) -> dict[str, Any]:
+        """Ask the supervisor to start a program. If the limit of processes is reached, kill all
+        processes that the owner did not start, and ask again."""
+        try:
+            return self.connection.request(
+                operation, descriptors, on_delay=self._unblock, **arguments
+            )[0]
+        except BlockingIOError:
+            self.kill_since(0, [p.pid for p in self._spawned if not p.is_reaped])
+            answer = self.connection.request(
+                operation, descriptors, on_delay=self._unblock, **arguments
+            )[0]
+            self._background_killed = True
+            return answer
+
+    def _list_processes(self) -> list[HostProcess]:
+        """Return the processes of the sandbox."""
+        return list_descendants(self.supervisor_pid)
+
+    def descendants(self, pid: int) -> list[int]:
+        """Return the descendants of a process, all by their numbers in the sandbox."""
+        members = self._list_processes()
+        return _find_descendants(members, [m for m in members if m.inner_pid == pid])
+
+    def started_by_earlier(self, mark: int) -> list[int]:
+        """Return the descendants of processes that started before ``mark``, except PID 1, to which
+        every orphan belongs."""
+        members = list_descendants(self.supervisor_pid)
+        earlier = [m for m in members if m.start_ticks < mark and m.inner_pid != 1]
+        return _find_descendants(members, earlier)
+
+    def _unblock(self) -> None:
+        """Unblock the supervisor if a process of the sandbox has stopped a new process before it
+        executed its program. The supervisor waits for that."""
+        unblock_supervisor(self.supervisor_pid)
+
+    def changes(self, digests: bool = True, pause: bool = False) -> dict[str, FileEntry]:
+        rows, truncated = self._request_rows("changes", digests=digests, pause=pause)
+        entries = dict(rows)
+        changes = {path: entries[path] for path in _sort_paths(list(entries))}
+        if truncated:
+            changes[TRUNCATED_CHANGES] = FileEntry("device", size=-1)
+        return changes
+
+    def changed_paths(self) -> list[str]:
+        paths, truncated = self._request_rows("changed_paths")
+        return _sort_paths(paths) + [TRUNCATED_CHANGES] * truncated
+
+    def _request_rows(self, operation: str, **arguments: Any) -> tuple[list[Any], bool]:
+        """Return the rows of a listing, which are paths or pairs of a path and its entry, and
+        whether rows are missing because the listing would be too long."""
+        rows: list[Any] = []
+
+        def add(part: dict[str, Any]) -> None:
+            for row in part["rows"]:
+                if isinstance(row, int):  # the supervisor takes back the rows from this number on
+                    del rows[row:]
+                else:
+                    rows.append(row if isinstance(row, str) else (row[0], FileEntry(*row[1:])))
+
+        answer, _ = self.connection.request(
+            operation, seconds=READ_SECONDS, on_part=add, **arguments
+        )
+        add(answer)
+        return rows, answer["truncated"]
+
+    def read(self, path: str, limit: int = 64 << 20) -> bytes:
+        fd = self.connection.request_fd("open", path=path)
+        with open(fd, "rb") as f:
+            data = f.read(limit + 1)
+        if len(data) > limit:
+            raise OSError(27, f"{path} is larger than {limit} bytes")
+        return data
+
+    def write(self, path: str, data: bytes, mode: int = 0o644) -> None:
+        with memory_file(data) as source:
+            self.connection.request("write", [source.fileno()], path=path, mode=mode)
+
+    def checkpoint(self, pid: int, given_fds: Sequence[int]) -> Checkpoint:
+        if "checkpoint" not in self.capabilities:
+            return super().checkpoint(pid, given_fds)
+        child = next((m.pid for m in self._list_processes() if m.inner_pid == pid), -1)
+        fd = self.connection.request_fd("checkpoint", child=child, given_fds=list(given_fds))
+        return CheckpointFile(fd)
+
+    @abstractmethod
+    def replace_files(self, other: BaseSandbox | Path) -> None:
+        """Replace the files by those of another sandbox of the same back end, or of a directory in
+        the format of ``save``. Raises SandboxError if that is not possible."""
+
+    def restore(self, snapshot: SandboxSnapshot) -> None:
+        if snapshot.source is None:
+            raise SandboxError("a sealed snapshot can only be opened in a new sandbox")
+        self.replace_files(snapshot.source)
+
+    def size(self) -> tuple[int, int]:
+        """Return the bytes and the number of the sandbox's own files and directories."""
+        answer, _ = self.connection.request("size")
+        return answer["bytes"], answer["files"]
+
+    @contextmanager
+    def _paused(self) -> Iterator[None]:
+        """Pause all processes of the sandbox inside the ``with`` block."""
+        self.connection.request("freeze", on=True)
+        try:
+            yield
+        finally:
+            self.connection.request("freeze", on=False)
+
+    def processes(self) -> tuple[str, ...]:
+        answer, _ = self.connection.request("processes")
+        return tuple(answer["processes"])
+
+    def mark(self) -> int:
+        if self._watch is not None:
+            self._watch.restart()
+        return int(time.clock_gettime(time.CLOCK_BOOTTIME) * _TICKS)
+
+    def signal(self, pid: int, number: int) -> None:
+        self.connection.request("signal", pid=pid, number=number)
+
+    def kill_since(self, mark: int, keep: Sequence[int] = ()) -> None:
+        self.connection.request("kill_since", seconds=READ_SECONDS, mark=mark, keep=list(keep))
+
+    def close(self, wait: bool = False) -> None:
+        self.connection.close(wait)
+        watch, self._watch = self._watch, None
+        if watch is not None:
+            Watchdog.unwatch(watch)
+            watch.close()
+
+
+def _find_descendants(members: list[HostProcess], ancestors: list[HostProcess]) -> list[int]:
+    """Return the descendants of some of the processes, by their numbers in the sandbox."""
+    parents = {m.pid for m in ancestors}
+    result: list[int] = []
+    while children := [m for m in members if m.parent in parents and m.inner_pid not in result]:
+        parents = {m.pid for m in children}
+        result += [m.inner_pid for m in children]
+    return result
+
+
+def _sort_paths(paths: list[str]) -> list[str]:
+    """Sort paths by their bytes, in place, and return them."""
+    paths.sort(key=None if all(map(str.isascii, paths)) else os.fsencode)
+    return paths
+
+
+def refusal_error(error: OSError, what: str) -> SandboxError:
+    """Return the error for a request that the supervisor refused."""
+    return SandboxError(f"the sandbox cannot be {what}: {error.strerror}")

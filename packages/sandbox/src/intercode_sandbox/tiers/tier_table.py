@@ -1,0 +1,63 @@
+"""The table of all isolation tiers."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from intercode_sandbox.registry import load_object
+
+
+@dataclass(frozen=True, slots=True)
+class Tier:
+    """An isolation tier.
+
+    ``kind``: the name under which ``open_sandbox`` opens its sandboxes for ``auto``. ``check``: the
+    reference of a function that returns whether the tier works here, and why not. ``automatic``:
+    whether ``auto`` may choose it. ``note``: what `intercode doctor` prints where it works.
+    """
+
+    name: str
+    kind: str
+    check: str
+    automatic: bool = True
+    note: str = ""
+
+    def find_fault(self) -> str:
+        """Return why the tier does not work on this machine; empty if it works."""
+        works, reason = load_object(self.check)()
+        return "" if works else reason or "it does not work, for an unknown reason"
+
+
+TIERS = (
+    Tier(
+        "namespace/1", "namespace", "intercode_sandbox.namespace.tiers:check_cgroup_tier",
+        note="namespaces, and a control group for each sandbox",
+    ),
+    Tier(
+        "namespace/2", "namespace", "intercode_sandbox.namespace.tiers:check_watchdog_tier",
+        note="namespaces, limits per process, and a watchdog, which does not see shared memory of "
+        "processes that have ended, or what lasts less than 0.1 s",
+    ),
+    Tier("container/docker", "docker", "intercode_sandbox.container.tiers:check_docker"),
+    Tier("container/podman", "podman", "intercode_sandbox.container.tiers:check_podman"),
+    Tier(
+        "chroot", "chroot", "intercode_sandbox.chroot.tiers:check",
+        note="a root directory and user ids for each sandbox, limits per process, and a watchdog",
+    ),
+    Tier(
+        "landlock", "landlock", "intercode_sandbox.landlock.tiers:check", automatic=False,
+        note="against accidents and curiosity, not against an attacker: `--sandbox landlock` takes "
+        "it, `auto` never does",
+    ),
+)  # fmt: skip
+"""Every tier, the strongest first."""
+
+
+def tiers_of(kind: str) -> tuple[str, ...]:
+    """Return the names of the tiers that a kind of sandbox, or ``auto``, may have."""
+    return tuple(
+        tier.name
+        for tier in TIERS
+        if kind in (tier.name, tier.kind, tier.name.partition("/")[0])
+        or (kind == "auto" and tier.automatic)
+    )

@@ -1,0 +1,120 @@
+"""The values that sandboxes take and return, as frozen dataclasses without behaviour."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Literal
+
+from intercode_sandbox.hidden_files import hidden_paths
+from intercode_sandbox.valid_text import replace_surrogates
+
+Rows = tuple[tuple[Any, ...], ...]
+"""The rows of an SQL result. Values have the types in which the database returned them."""
+
+Network = Literal["none", "host"]
+
+
+@dataclass(frozen=True, slots=True)
+class ExecResult:
+    """The output of a command and how it ended.
+
+    ``output``: stdout and stderr in the order of writing, or stdout alone if ``stderr`` is not
+    None. ``exit_code``: None if the command did not end by itself. ``omitted_bytes``: the number of
+    bytes that were dropped because the output was too long. ``note``: remarks of the sandbox to the
+    agent, each a line in square brackets. ``rows``: the rows that an SQL statement returned, or
+    None.
+    """
+
+    output: str
+    exit_code: int | None
+    timed_out: bool = False
+    omitted_bytes: int = 0
+    stderr: str | None = None
+    note: str = ""
+    rows: Rows | None = None
+
+    @property
+    def ok(self) -> bool:
+        return self.exit_code == 0
+
+    @property
+    def observation(self) -> str:
+        """The text that an agent sees: output, stderr, and the note on lines of its own. It holds
+        no lone surrogate."""
+        text = self.output + (self.stderr or "")
+        note = "\n" * bool(self.note and text and not text.endswith("\n")) + self.note
+        return replace_surrogates(text + note)
+
+
+TRUNCATED_CHANGES = "[more changes: the list is too long]"
+"""The last name in a list of changes that omits the rest. No path has it, and no gold."""
+
+
+@dataclass(frozen=True, slots=True)
+class FileEntry:
+    """A path in a sandbox that was created, changed or deleted.
+
+    ``kind``: ``gone`` if the path was deleted. ``digest``: the SHA-256 of a regular file's content.
+    ``target``: the target of a symbolic link. ``new``: the path does not exist in the image or its
+    layers.
+    """
+
+    kind: Literal["file", "dir", "link", "fifo", "socket", "device", "gone"]
+    mode: int = 0
+    size: int = 0
+    digest: str = ""
+    target: str = ""
+    new: bool = True
+
+
+@dataclass(frozen=True, slots=True)
+class LayerSpec:
+    """The source from which a layer of files is built.
+
+    ``kind``: a ``dir`` is copied, a ``tar`` is unpacked, and a ``script`` runs as root in ``/`` of
+    a sandbox, where its changes become the layer. ``path``: the directory or file on this machine.
+    ``shift_dates``: shift the dates of the files as if set-up had finished two hours ago.
+
+    For a ``dir`` only: ``destination`` is the directory of the sandbox to copy to. ``exclude``
+    lists names to leave out at any depth. ``executable`` lists files, relative to ``path``, that
+    get the mode 0755; other files get 0644.
+    """
+
+    kind: Literal["dir", "tar", "script"]
+    path: Path
+    shift_dates: bool = False
+    destination: str = "/"
+    exclude: tuple[str, ...] = ()
+    executable: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Layer:
+    """Files over an image: an unpacked tree, owned by the sandbox's user id."""
+
+    root: Path
+    digest: str
+
+
+@dataclass(frozen=True, slots=True)
+class Image:
+    """A root file system that is ready to use.
+
+    ``root``: the directory with the unpacked files, owned by the sandbox's user id (None: the image
+    consists of this machine's own programs). ``env``, ``cwd``: environment variables and working
+    directory of programs, unless a task names others. ``layers``: layers over the files, the lowest
+    first; only if ``root`` is None. ``hidden``: files of this machine that sandboxes do not show.
+    ``entrypoint``: the program that a container of the image starts, which a sandbox starts only
+    if it is asked to.
+    """
+
+    name: str
+    digest: str
+    root: Path | None = None
+    env: Mapping[str, str] = field(default_factory=dict)
+    cwd: str = "/"
+    layers: tuple[Layer, ...] = ()
+    hidden: tuple[Path, ...] = field(default_factory=hidden_paths)
+    entrypoint: tuple[str, ...] = ()

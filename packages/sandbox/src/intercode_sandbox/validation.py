@@ -1,0 +1,113 @@
+"""Checks the values of a sandbox's specification, before any back end receives them."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import is_dataclass
+from typing import Any, get_args
+
+from intercode_sandbox.errors import UsageError
+from intercode_sandbox.registry import unknown_name_error
+from intercode_sandbox.sizes import format_size, parse_size
+from intercode_sandbox.types import Network
+
+LEAST: dict[str, int | float] = {
+    "disk": 1 << 20,
+    "inodes": 64,
+    "processes": 5,
+    "open_files": 64,
+    "file_size": 64 << 10,
+    "address_space": 32 << 20,
+    "output": 512,
+    "memory": 16 << 20,
+    "cpu_seconds": 0.1,
+}
+"""The least values with which every back end opens a sandbox and runs a shell and Python."""
+_MOST = (1 << 63) - 1  # what the supervisor can read
+
+
+def check_network(network: object) -> None:
+    """Raise UnknownNameError unless a value names a network that sandboxes can have."""
+    if network not in get_args(Network):
+        raise unknown_name_error("network", str(network), list(get_args(Network)))
+
+
+def check_texts(what: str, values: Iterable[object]) -> None:
+    """Raise UsageError for a value that is no text: a sandbox would take it for an empty one."""
+    for value in values:
+        if not isinstance(value, str):
+            raise UsageError(f"an {what} is a text, not {value!r}: use {str(value)!r}")
+
+
+def check_variables(variables: object) -> None:
+    """Raise UsageError for environment variables that no program would get as they are."""
+    if not isinstance(variables, Mapping):
+        raise UsageError(f"environment variables are a mapping such as {{'A': '1'}}: {variables!r}")
+    check_texts("environment variable", variables.values())
+    for name, value in variables.items():
+        if not isinstance(name, str) or not name or "=" in name or "\0" in name + value:
+            raise UsageError(
+                f"the environment variable {name!r} with the value {value!r}: a name is a text "
+                "without '=', and neither holds a NUL byte"
+            )
+
+
+def check_timeout(timeout: object) -> None:
+    """Raise UsageError for a time limit that is neither None nor a positive number of seconds."""
+    if timeout is not None and not (isinstance(timeout, int | float) and timeout > 0):
+        raise UsageError(
+            f"timeout has to be more than 0 seconds, or None for no limit, not {timeout!r}"
+        )
+
+
+def absolute_path(path: object, what: str = "a path in a sandbox") -> str:
+    """Return a path in a sandbox as a text. Raises UsageError unless it is absolute."""
+    text = os.fspath(path) if isinstance(path, str | os.PathLike) else None
+    if not isinstance(text, str) or not text.startswith("/"):
+        raise UsageError(f"{what} is absolute, unlike {path!r}")
+    if "\0" in text:
+        raise UsageError(f"{what} has no NUL byte, unlike {path!r}")
+    return text
+
+
+def check_limits(limits: Any) -> None:
+    """Raise UsageError for a limit of ``Limits`` that is no number, or with which no sandbox would
+    work, or another value than a ``Limits``."""
+    if not is_dataclass(limits):
+        raise UsageError(
+            f"limits has to be Limits(...), such as Limits(memory=1 << 30), not {limits!r}"
+        )
+    for name, least in LEAST.items():
+        value = getattr(limits, name)
+        is_time = name == "cpu_seconds"
+        if is_time and value is None:
+            continue
+        is_number = type(value) in ((int, float) if is_time else (int,))
+        if not is_number or not least <= value <= _MOST:
+            kind = "number of seconds" if is_time else "whole number"
+            size = f" ({format_size(int(least))})" if least >= 1 << 10 else ""
+            bound = f"at most {_MOST}" if is_number and value > _MOST else f"at least {least}{size}"
+            raise UsageError(f"the limit {name} has to be a {kind} of {bound}, not {value!r}")
+
+
+def read_limits(given: object, names: Sequence[str]) -> dict[str, int | float]:
+    """Return limits by name from a mapping such as ``{"memory": "2g", "processes": 64}``, whose
+    sizes are numbers of bytes or texts. ``names`` are those that it may set.
+
+    Raises UnknownNameError for another name, UsageError for another value.
+    """
+    if not isinstance(given, Mapping):
+        raise UsageError(f"limits is a mapping such as {{'memory': '2g'}}, not {given!r}")
+    read: dict[str, int | float] = {}
+    for name, value in given.items():
+        if name not in names:
+            raise unknown_name_error("limit", str(name), list(names))
+        is_time = name == "cpu_seconds"
+        try:
+            found = (float if is_time else parse_size)(value) if isinstance(value, str) else value
+        except (ValueError, UsageError):
+            form = "number" if is_time else "whole number, or one with K, M or G"
+            raise UsageError(f"the limit {name} is a {form}, unlike {value!r}") from None
+        read[name] = found
+    return read
