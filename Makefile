@@ -29,16 +29,16 @@ help:  ## this list
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | expand -t 12
 
 # The installation compiles the supervisor.
-$(STAMP): pyproject.toml requirements.lock hatch_build.py $(SOURCES)
+$(STAMP): pyproject.toml packages/sandbox/pyproject.toml packages/sandbox/hatch_build.py requirements.lock $(SOURCES)
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "intercode needs Python 3.11 or newer; try make PYTHON=python3.11")'
 	@test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
-	$(PIP) -e .
+	$(PIP) -e packages/sandbox -e .
 	@touch $@
 
 $(TOOLS): $(STAMP)
 	@$(PIP) uv  # uv installs the rest much faster; if it fails, pip does
-	($(UV) --no-deps -r requirements.lock && $(UV) -c requirements.lock -e '.[$(EXTRAS)]') \
-	  || ($(PIP) --no-deps --no-compile -r requirements.lock && $(PIP) -e '.[$(EXTRAS)]')
+	($(UV) --no-deps -r requirements.lock && $(UV) -c requirements.lock -e packages/sandbox -e '.[$(EXTRAS)]') \
+	  || ($(PIP) --no-deps --no-compile -r requirements.lock && $(PIP) -e packages/sandbox -e '.[$(EXTRAS)]')
 	@touch $@
 
 $(TRAIN): $(TOOLS) requirements-training.lock
@@ -106,8 +106,8 @@ prose: $(TOOLS)  ## check the grammar of the documentation, and that no sentence
 	$(BIN)/harper lint --quiet --no-color --format compact \
 	  $(NOT_FAULTS:%=--ignore %) README.md CONTRIBUTING.md SECURITY.md $(shell find docs -name '*.md')
 
-wheel: $(STAMP)  ## build the wheel into dist/ (DIST=DIRECTORY)
-	$(BIN)/python -m pip wheel --quiet --disable-pip-version-check --no-deps --wheel-dir $(DIST) .
+wheel: $(STAMP)  ## build the wheels into dist/ (DIST=DIRECTORY)
+	$(BIN)/python -m pip wheel --quiet --disable-pip-version-check --no-deps --wheel-dir $(DIST) ./packages/sandbox .
 
 release-check: $(TOOLS)  ## build and check the wheels and the sdist, and install them in fresh environments
 	$(BIN)/python tools/release_check.py $(RELEASE)

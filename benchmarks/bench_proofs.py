@@ -17,16 +17,16 @@ import sys
 import tempfile
 from pathlib import Path
 
-from measuring import Processor
+from measuring import Processor, search_path
 
 _HERE = Path(__file__).resolve().parents[1]
 
 
 def measure(source: Path, spec: str, draw: int, parallel: int) -> dict[str, float]:
-    """Prove tasks with the package in ``source``. Return the number of tasks and of faults, and per
-    proof the milliseconds of processor time and the mean that the proofs say."""
+    """Prove tasks with the packages of the checkout ``source``. Return the number of tasks and of
+    faults, and per proof the milliseconds of processor time and the mean that the proofs say."""
     command = [sys.executable, __file__, spec, "--draw", str(draw), "--parallel", str(parallel)]
-    environ = {**os.environ, "PYTHONPATH": str(source)}
+    environ = {**os.environ, "PYTHONPATH": search_path(source)}
     done = subprocess.run(
         [*command, "--measure"], env=environ, stdout=subprocess.PIPE, text=True, check=True
     )
@@ -65,9 +65,9 @@ def main() -> None:
     if args.measure:
         print(json.dumps(prove_here(args.specs[0], args.draw, args.parallel)))
         return
-    sources = {"this": _HERE / "src"}
+    sources = {"this": _HERE}
     if args.other is not None:
-        sources = {"other": args.other / "src", **sources}
+        sources = {"other": args.other, **sources}
     for spec in args.specs:
         for name, source in sources.items():
             found = measure(source, spec, args.draw, args.parallel)

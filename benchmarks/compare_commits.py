@@ -30,6 +30,7 @@ from pathlib import Path
 from typing import Protocol
 
 import parts
+from measuring import search_path
 
 ROOT = Path(__file__).resolve().parents[1]
 Values = dict[str, list[float]]
@@ -48,7 +49,7 @@ class Worker:
     def __init__(self, source: Path, arguments: Sequence[str]) -> None:
         self.process = subprocess.Popen(
             [sys.executable, parts.__file__, *arguments], text=True, bufsize=1,
-            env={**os.environ, "PYTHONPATH": str(source)},
+            env={**os.environ, "PYTHONPATH": search_path(source)},
             stdin=subprocess.PIPE, stdout=subprocess.PIPE,
         )  # fmt: skip
         self.values: Values = {}
@@ -78,22 +79,27 @@ def take_turns(contenders: Sequence[Contender]) -> None:
 
 @contextmanager
 def trees(commit: str) -> Iterator[dict[str, Path]]:
-    """Return the sources of a commit ("before") and of the working tree ("now"), both copied to one
-    directory and compiled."""
+    """Return copies of the packages of a commit ("before") and of the working tree ("now"), in one
+    directory, compiled."""
     with tempfile.TemporaryDirectory(prefix="intercode-compare-") as directory:
         os.chmod(directory, 0o755)  # the sandboxes' user reads the package in it
-        sources = {name: Path(directory, name, "src") for name in ("before", "now")}
+        sources = {name: Path(directory, name) for name in ("before", "now")}
+        folders = subprocess.run(  # a commit has one or both of them
+            ["git", "ls-tree", "--name-only", commit, "src", "packages"],
+            cwd=ROOT, capture_output=True, check=True, text=True,
+        ).stdout.split()  # fmt: skip
         archive = subprocess.run(
-            ["git", "archive", commit, "src"], cwd=ROOT, capture_output=True, check=True
+            ["git", "archive", commit, *folders], cwd=ROOT, capture_output=True, check=True
         )
-        sources["before"].parent.mkdir()
-        tar = ["tar", "-x", "-C", str(sources["before"].parent)]
+        sources["before"].mkdir()
+        tar = ["tar", "-x", "-C", str(sources["before"])]
         subprocess.run(tar, input=archive.stdout, check=True)
         unbuilt = shutil.ignore_patterns("bin", "__pycache__")
-        shutil.copytree(ROOT / "src", sources["now"], ignore=unbuilt)
+        for folder in filter(Path.is_dir, (ROOT / "src", ROOT / "packages")):
+            shutil.copytree(folder, sources["now"] / folder.name, ignore=unbuilt)
         for source in sources.values():
-            build = source / "intercode_sandbox/supervisor/build.py"
-            if build.exists():  # older commits compile their programs when they first need them
+            # older commits compile their programs when they first need them
+            for build in source.rglob("supervisor/build.py"):
                 subprocess.run([sys.executable, "-I", str(build)], check=True)
             subprocess.run([sys.executable, "-m", "compileall", "-q", str(source)], check=True)
         yield sources

@@ -17,6 +17,11 @@ _GROUPS = Path("/sys/fs/cgroup/cpuacct")
 _TICKS = os.sysconf("SC_CLK_TCK")
 
 
+def search_path(checkout: Path) -> str:
+    """Return the PYTHONPATH with which the packages of a checkout are imported."""
+    return os.pathsep.join(map(str, [checkout / "src", *sorted(checkout.glob("packages/*/src"))]))
+
+
 def sandbox_module(name: str = "") -> ModuleType:
     """Return the package of sandboxes, or a module of it, in the tree that is measured: commits
     have it under two names. The second is looked for last: this checkout may be installed."""

@@ -197,7 +197,9 @@ def main() -> None:
                 others.values[PLAIN][parts.RECYCLED + CPU].append(plain)
             rounds, longest = rounds + 1, max(longest, time.monotonic() - start)
     columns |= {name: others.values[name] for name in (PLAIN, BUBBLEWRAP, DOCKER, AUTHORS)}
-    dirty = subprocess.run(["git", "diff", "--quiet", "HEAD", "--", "src"], cwd=ROOT).returncode
+    dirty = subprocess.run(
+        ["git", "diff", "--quiet", "HEAD", "--", "src", "packages"], cwd=ROOT
+    ).returncode
     titles = [f"before ({short(args.commit)})", f"now ({short('HEAD')}{' with changes' * dirty})"]
     titles += [PLAIN, BUBBLEWRAP, DOCKER, "the authors' environment"]
     memory = os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE") >> 30

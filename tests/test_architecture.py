@@ -13,15 +13,14 @@ from pathlib import Path
 
 import pytest
 
-import intercode
-
-ROOT = Path(intercode.__file__).parent
+from support.sources import PACKAGES
 
 ORDER = [
     "sandbox", "core", "sql", "sessions", "datasets", "models", "agents", "environments",
     "results", "evaluation", "integrations", "cli",
 ]  # fmt: skip
-"""The packages, lowest first: each imports only those before it."""
+"""The packages, lowest first: each imports only those before it. ``sandbox`` is the package
+intercode_sandbox."""
 FORBIDDEN = {
     ("datasets", "sandbox"), ("datasets", "sessions"), ("models", "sandbox"),
     ("models", "sql"), ("models", "sessions"), ("models", "datasets"), ("agents", "sandbox"),
@@ -69,11 +68,12 @@ BACK_ENDS = (*_KINDS, "sandbox.supervisor")
 
 
 def modules() -> dict[str, Path]:
-    """Return every module of the package by its dotted name."""
+    """Return every module of the packages by its dotted name."""
     found = {}
-    for path in sorted(ROOT.rglob("*.py")):
-        parts = ["intercode", *path.relative_to(ROOT).with_suffix("").parts]
-        found[".".join(parts[:-1] if parts[-1] == "__init__" else parts)] = path
+    for package in PACKAGES:
+        for path in sorted(package.rglob("*.py")):
+            parts = path.relative_to(package.parent).with_suffix("").parts
+            found[".".join(parts[:-1] if parts[-1] == "__init__" else parts)] = path
     return found
 
 
@@ -115,16 +115,23 @@ def named_in_texts(name: str) -> Iterator[str]:
         text = node.value if isinstance(node, ast.Constant) else None
         if isinstance(node, ast.JoinedStr) and isinstance(node.values[0], ast.Constant):
             text = str(node.values[0].value).rpartition(".")[0]  # of a package by its beginning
-        if isinstance(text, str) and re.fullmatch(r"intercode(\.\w+)+(:\w+)?", text):
+        if isinstance(text, str) and re.fullmatch(r"intercode(?:_sandbox)?(\.\w+)+(:\w+)?", text):
             module = text.partition(":")[0]
             if module in MODULES and module != name:
                 yield module
 
 
+def inside(name: str) -> str:
+    """Return the name of a module of ours inside the workspace: without ``intercode``, and with
+    ``sandbox`` in place of ``intercode_sandbox``."""
+    top, _, rest = name.partition(".")
+    return ".".join(filter(None, ["sandbox" * (top == "intercode_sandbox"), rest]))
+
+
 def folder_of(name: str) -> str:
     """Return the folder of a module below the root: that of a package is itself."""
-    parts = name.split(".")[1:]
-    return ".".join(parts if MODULES[name].name == "__init__.py" else parts[:-1])
+    found = inside(name)
+    return found if MODULES[name].name == "__init__.py" else found.rpartition(".")[0]
 
 
 def is_shared(name: str) -> bool:
@@ -134,7 +141,7 @@ def is_shared(name: str) -> bool:
 
 def package_of(name: str) -> str:
     """Return the top-level package of a dotted name of ours; empty for the root."""
-    return name.split(".")[1] if "." in name else ""
+    return inside(name).partition(".")[0]
 
 
 def test_the_package_holds_the_twelve_packages_and_nothing_else() -> None:
@@ -147,7 +154,8 @@ def test_a_package_imports_only_lower_packages(package: str) -> None:
         if package_of(name) != package:
             continue
         for other in imports(name):
-            if not other.startswith("intercode.") or package_of(other) in (package, "__version__"):
+            is_ours = other.startswith(("intercode.", "intercode_sandbox"))
+            if not is_ours or package_of(other) in (package, "__version__"):
                 continue
             rule = f"{name} imports {other}"
             assert ORDER.index(package_of(other)) < ORDER.index(package), rule
@@ -155,14 +163,12 @@ def test_a_package_imports_only_lower_packages(package: str) -> None:
 
 
 def test_sandboxes_use_nothing_of_the_product() -> None:
-    """Neither by imports nor by names in texts: ``sandbox`` could be a distribution of its own."""
+    """Neither by imports nor by names in texts: it is a distribution of its own."""
     own = [name for name in MODULES if package_of(name) == "sandbox"]
     used = {(name, other) for name in own for other in (*imports(name), *named_in_texts(name))}
     assert len(own) > 100
     assert {
-        (name, other)
-        for name, other in used
-        if other.partition(".")[0] == "intercode" and package_of(other) != "sandbox"
+        (name, other) for name, other in used if other.partition(".")[0] == "intercode"
     } == set()
 
 
@@ -234,15 +240,20 @@ def test_siblings_do_not_import_each_other() -> None:
     for name in MODULES:
         for other in imports(name):
             for folder, sibling in SIBLINGS:
-                inside = name.startswith(f"intercode.{folder}.")
-                assert not (inside and other.startswith(f"intercode.{sibling}")), (name, other)
+                is_inside = inside(name).startswith(f"{folder}.")
+                assert not (is_inside and inside(other).startswith(sibling)), (name, other)
 
 
 def test_only_the_sandbox_package_knows_its_back_ends() -> None:
     """So nothing else can ask for a back end with ``isinstance``, nor use what one alone has."""
-    inside = tuple(f"intercode.{folder}" for folder in BACK_ENDS)
-    assert all(any(name.startswith(folder) for name in MODULES) for folder in inside)
-    importers = {name for name in MODULES for other in imports(name) if other.startswith(inside)}
+    names = list(map(inside, MODULES))
+    assert all(any(name.startswith(folder) for name in names) for folder in BACK_ENDS)
+    importers = {
+        name
+        for name in MODULES
+        for other in imports(name)
+        if other in MODULES and inside(other).startswith(BACK_ENDS)
+    }
     assert {name for name in importers if package_of(name) != "sandbox"} == set()
 
 

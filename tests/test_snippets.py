@@ -19,7 +19,11 @@ from support.answering_endpoint import AnsweringEndpoint
 from support.snippets import NOT_RUN, Reader, Snippet, commands, compare, read_snippets
 
 ROOT = Path(__file__).parents[1]
-PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
+PAGES = [
+    ROOT / "README.md",
+    *sorted(ROOT.glob("packages/*/README.md")),
+    *sorted((ROOT / "docs").rglob("*.md")),
+]
 FOLLOWED = ROOT / "docs/guides"
 """Guides, whose snippets tests/guides runs step by step."""
 INPUTS = {

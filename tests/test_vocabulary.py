@@ -13,10 +13,9 @@ from pathlib import Path
 
 import pytest
 
-import intercode
 from intercode import cli
+from support.sources import PACKAGES
 
-SOURCE = Path(intercode.__file__).parent
 TESTS = Path(__file__).parent
 INSTEAD = {
     "box": "sandbox", "boxes": "sandboxes", "place": "sandbox, directory, location",
@@ -91,15 +90,15 @@ def flags() -> Iterator[tuple[str, str]]:
 
 def c_names() -> Iterator[tuple[str, str]]:
     """Yield the functions and types that the supervisor's C code defines, and its file names."""
-    for path in sorted(SOURCE.rglob("*.[ch]")):
-        where = path.relative_to(SOURCE).as_posix()
+    for path in sorted(p for package in PACKAGES for p in package.rglob("*.[ch]")):
+        where = path.name
         yield where, path.stem
         for match in re.finditer(r"^[a-z][\w \*]*?\b(\w+)\(", path.read_text("utf-8"), re.M):
             yield where, match[1]
 
 
 @pytest.mark.heavy
-@pytest.mark.parametrize("root", [SOURCE, TESTS], ids=["package", "tests"])
+@pytest.mark.parametrize("root", [*PACKAGES, TESTS], ids=lambda root: root.name)
 def test_names_use_the_fields_words(root: Path) -> None:
     assert faults(names_in(root)) == []
 

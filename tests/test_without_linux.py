@@ -11,6 +11,8 @@ from pathlib import Path
 
 import pytest
 
+from support.sources import PYTHONPATH, SOURCES
+
 ROOT = Path(__file__).parents[1]
 HIDING = ROOT / "tests/support/without_linux"
 SUITE = (
@@ -24,7 +26,7 @@ LEFT_OUT = "not slow and not sandbox and not browser and not mysql and not docke
 
 def run_without_linux(*words: str, seconds: float = 600) -> subprocess.CompletedProcess[str]:
     """Run ``python -m`` with these words, with what Windows lacks hidden."""
-    paths = [str(HIDING), str(ROOT / "src"), *os.environ.get("PYTHONPATH", "").split(os.pathsep)]
+    paths = [str(HIDING), *SOURCES, *os.environ.get("PYTHONPATH", "").split(os.pathsep)]
     return subprocess.run(
         [sys.executable, "-m", *words], capture_output=True, text=True, timeout=seconds, cwd=ROOT,
         env={**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, paths))}, check=False,
@@ -53,7 +55,7 @@ def test_the_hidden_modules_are_hidden(tmp_path: Path) -> None:
     file.write_text(script)
     done = subprocess.run(
         [sys.executable, file], capture_output=True, text=True, check=False,
-        env={**os.environ, "PYTHONPATH": f"{HIDING}{os.pathsep}{ROOT / 'src'}"},
+        env={**os.environ, "PYTHONPATH": f"{HIDING}{os.pathsep}{PYTHONPATH}"},
     )  # fmt: skip
     assert done.stdout.splitlines() == [
         "No module named 'resource' (hidden)",

@@ -26,8 +26,10 @@ ROOT = Path(__file__).parents[1]
 STAGE, SITE = ROOT / "build/docs", ROOT / "build/site"
 CONFIG = ROOT / "build/mkdocs.yml"
 PACKAGES = (
-    "core", "sandbox", "sql", "sessions", "datasets", "models", "agents", "environments",
-    "results", "evaluation", "integrations.trl",
+    "intercode", "intercode_sandbox",
+    *(f"intercode.{name}" for name in ("core", "sql", "sessions", "datasets", "models", "agents",
+                                       "environments", "results", "evaluation",
+                                       "integrations.trl")),
 )  # fmt: skip
 PAGES = {
     "CHANGELOG.md": "changelog.md",
@@ -50,15 +52,16 @@ def stage() -> None:
         path.write_text(redirect_links(path), "utf-8")
     folder = STAGE / "reference/api"
     folder.mkdir(parents=True)
-    for package in ("", *PACKAGES):
-        (folder / f"{package or 'intercode'}.md").write_text(api_page(package), "utf-8")
+    for package in PACKAGES:
+        name = package.removeprefix("intercode.")
+        (folder / f"{name}.md").write_text(api_page(package), "utf-8")
     (STAGE / "reference/cli.md").write_text("\n".join(cli_page()), "utf-8")
     pages = "".join(
-        f"\n          - intercode{'.' * bool(p)}{p}: reference/api/{p or 'intercode'}.md"
-        for p in ("", *PACKAGES)
+        f"\n          - {package}: reference/api/{package.removeprefix('intercode.')}.md"
+        for package in PACKAGES
     )
     config = (ROOT / "mkdocs.yml").read_text("utf-8").replace(" REFERENCE", pages)
-    config = config.replace(": build/", ": ").replace("[src]", "[../src]")
+    config = config.replace(": build/", ": ").replace("[src, packages", "[../src, ../packages")
     CONFIG.write_text(config.replace("[tools/", "[../tools/"), "utf-8")
 
 
@@ -103,10 +106,9 @@ def source_page(target: Path) -> str:
 
 def api_page(package: str) -> str:
     """Return the page with every public name of a package."""
-    full = f"intercode.{package}" if package else "intercode"
-    module = importlib.import_module(full)
+    module = importlib.import_module(package)
     names = [name for name in module.__all__ if name != "__version__"]
-    parts = [f"# {full}", *(f"::: {full}.{name}" for name in names)]
+    parts = [f"# {package}", *(f"::: {package}.{name}" for name in names)]
     return "\n\n".join(parts) + "\n"
 
 

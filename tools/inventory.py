@@ -39,7 +39,7 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[1]
 TABLE = ROOT / "tests" / "frozen" / "inventory.tsv"
-SOURCE = ROOT / "src"
+SOURCES = (ROOT / "src", *sorted(ROOT.glob("packages/*/src")))
 NO_PROMISES = re.compile(r"results|benchmarks|audit|learning|hostile-suite|comparison|glossary")
 """Pages of figures and findings, whose tables and headings promise nothing."""
 Row = tuple[str, str]
@@ -50,8 +50,9 @@ Definition = ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef
 @cache
 def path_of(module: str) -> Path | None:
     """Return the file of a module of ours."""
-    base = SOURCE.joinpath(*module.split("."))
-    found = [p for p in (base / "__init__.py", base.with_suffix(".py")) if p.is_file()]
+    bases = [source.joinpath(*module.split(".")) for source in SOURCES]
+    files = [p for base in bases for p in (base / "__init__.py", base.with_suffix(".py"))]
+    found = [p for p in files if p.is_file()]
     return found[0] if found else None
 
 
@@ -115,10 +116,13 @@ def listed(module: str) -> list[str]:
 
 def public_packages() -> list[str]:
     """Return the packages whose names are public, the shortest path first."""
-    paths = [*SOURCE.glob("*/__init__.py"), *SOURCE.glob("*/*/__init__.py"),
-             *SOURCE.glob("*/integrations/*/__init__.py"),
-             *SOURCE.glob("*/evaluation/ray/__init__.py")]  # fmt: skip
-    return [".".join(p.parent.relative_to(SOURCE).parts) for p in sorted(paths, key=depth)]
+    source, *others = SOURCES
+    paths = [*source.glob("*/__init__.py"), *source.glob("*/*/__init__.py"),
+             *source.glob("*/integrations/*/__init__.py"),
+             *source.glob("*/evaluation/ray/__init__.py")]  # fmt: skip
+    names = [".".join(p.parent.relative_to(source).parts) for p in sorted(paths, key=depth)]
+    own = [p.parent.name for other in others for p in other.glob("*/__init__.py")]
+    return [names[0], *own, *names[1:]]
 
 
 def depth(path: Path) -> tuple[int, Path]:
@@ -231,9 +235,9 @@ def named_entries(kind: ast.expr, entries: ast.expr) -> Iterator[tuple[str, str]
 def sources() -> list[tuple[str, str]]:
     """Return the dotted name, or the path of another file, and the text of every source file."""
     found = []
-    for path in sorted(SOURCE.rglob("*")):
+    for source, path in ((s, p) for s in SOURCES for p in sorted(s.rglob("*"))):
         if path.suffix in (".py", ".c", ".h", ".toml", ".sh"):
-            parts = path.relative_to(SOURCE).with_suffix("").parts
+            parts = path.relative_to(source).with_suffix("").parts
             name = ".".join(parts[:-1] if parts[-1] == "__init__" else parts)
             found.append((name if path.suffix == ".py" else str(path), path.read_text("utf-8")))
     return found
@@ -289,7 +293,8 @@ def packaging() -> Iterator[Row]:
 # --------------------------------------------------------------------- documentation
 def documentation() -> Iterator[Row]:
     """Yield headings, code in the first cells of tables, and the names that examples use."""
-    for path in (ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))):
+    own = sorted(ROOT.glob("packages/*/README.md"))
+    for path in (ROOT / "README.md", *own, *sorted((ROOT / "docs").rglob("*.md"))):
         text, page = path.read_text("utf-8"), path.relative_to(ROOT).as_posix()
         for fence in re.findall(r"(?ms)^ *```python\n(.*?)^ *```", text):
             yield from (("documented", f"example {name}") for name in used_names(fence))

@@ -48,10 +48,12 @@ def _leave_working_directory() -> None:
 if sys.argv:
     _leave_working_directory()
 
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from intercode.core.version import __version__
 from intercode.environments import make, register
+from intercode_sandbox.hidden_files import hide_package
 from intercode_sandbox.lazy import lazy_imports
 
 if TYPE_CHECKING:
@@ -84,4 +86,5 @@ __getattr__ = lazy_imports(
     },
 )
 
+hide_package(Path(__file__).parent)  # it holds the golds of the packaged tasks
 register()

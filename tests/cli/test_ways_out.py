@@ -9,7 +9,6 @@ from pathlib import Path
 
 import pytest
 
-import intercode
 from intercode.cli import main
 from intercode.core.config import make_config
 from intercode.core.errors import ConfigError, ModelRefusedError, UnknownNameError, UsageError
@@ -18,6 +17,7 @@ from intercode.models import OpenAIModel, ScriptedModel, open_model
 from intercode.results.rendering import render
 from intercode.results.tables import Table
 from support.faulty_endpoint import FaultyEndpoint, status
+from support.sources import PACKAGES
 from support.talks import run_in
 
 
@@ -152,15 +152,13 @@ def test_model_options_that_would_have_no_effect(tmp_path: Path) -> None:
 
 def test_no_message_names_a_page_that_the_wheel_does_not_hold() -> None:
     named = [
-        f"{file.relative_to(SOURCE)}, line {node.lineno}: {node.value[:80]}"
-        for file in SOURCE.rglob("*.py")
+        f"{file.relative_to(package)}, line {node.lineno}: {node.value[:80]}"
+        for package in PACKAGES
+        for file in package.rglob("*.py")
         for node in _messages(ast.parse(file.read_text()))
         if re.search(r'docs/\S*\.md|\bpage "', node.value)
     ]
     assert named == []
-
-
-SOURCE = Path(intercode.__file__).parent
 
 
 def _messages(tree: ast.AST) -> Iterator[ast.Constant]:

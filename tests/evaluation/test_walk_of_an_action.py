@@ -15,10 +15,10 @@ import intercode
 from intercode.agents.react import ReactAgent
 from intercode.evaluation.rollout import take_turn
 from intercode.models.providers.scripted import ScriptedModel
+from support.sources import PACKAGES
 
 pytestmark = pytest.mark.sandbox
 DESIGN = Path(__file__).parents[2] / "docs" / "design.md"
-PACKAGE = str(Path(intercode.__file__).parent)
 
 
 def documented_walk() -> list[str]:
@@ -31,8 +31,11 @@ def calls_during(work: Callable[[], object]) -> list[str]:
 
     def note(frame: FrameType, event: str, _: Any) -> None:
         path = frame.f_code.co_filename
-        if event == "call" and path.startswith(PACKAGE):
-            calls.append(f"{path[len(PACKAGE) + 1 :]}:{frame.f_code.co_qualname}")
+        package = next((p for p in PACKAGES if Path(path).is_relative_to(p)), None)
+        if event == "call" and package is not None:
+            name = "sandbox/" * (package.name == "intercode_sandbox")
+            name += Path(path).relative_to(package).as_posix()
+            calls.append(f"{name}:{frame.f_code.co_qualname}")
 
     sys.setprofile(note)
     try:

@@ -13,6 +13,8 @@ from pathlib import Path
 
 import pytest
 
+from support.sources import SOURCES
+
 _ID = 65533 - int(os.environ.get("PYTEST_XDIST_WORKER", "gw0").removeprefix("gw"))
 """A different user id for every process of the test runner, so that they cannot see each other's
 sandboxes."""
@@ -76,7 +78,7 @@ class OrdinaryUser:
 
 def _drop(home: Path) -> list[str]:
     """Return the prefix of a command line that runs it as an ordinary user."""
-    paths = (_ROOT / "src", _ROOT / "tests", sysconfig.get_paths()["purelib"])
+    paths = (*SOURCES, _ROOT / "tests", sysconfig.get_paths()["purelib"])
     return [
         "setpriv", f"--reuid={_ID}", f"--regid={_ID}", "--clear-groups", "env", "-i",
         "PATH=/usr/bin:/bin", f"HOME={home}", f"INTERCODE_CACHE={home}/cache",

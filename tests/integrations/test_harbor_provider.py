@@ -14,7 +14,6 @@ from typing import Any
 
 import pytest
 
-import intercode
 from support import requirements
 from support.harbor import (
     IGNORING,
@@ -25,6 +24,7 @@ from support.harbor import (
     write_service_task,
     write_task,
 )
+from support.sources import PYTHONPATH
 
 pytestmark = [pytest.mark.sandbox, pytest.mark.namespace_only("Harbor is not told a back end")]
 ENVIRONMENT = "intercode.integrations.harbor:InterCodeEnvironment"
@@ -47,10 +47,9 @@ def programs() -> Path:
 
 
 def _run(*command: str | Path) -> str:
-    source = str(Path(intercode.__file__).parents[1])
     done = subprocess.run(
         command, capture_output=True, text=True, timeout=200,
-        env={**os.environ, "PYTHONPATH": source, "LITELLM_LOCAL_MODEL_COST_MAP": "True"},
+        env={**os.environ, "PYTHONPATH": PYTHONPATH, "LITELLM_LOCAL_MODEL_COST_MAP": "True"},
     )  # fmt: skip
     assert done.returncode == 0, done.stdout + done.stderr
     return done.stdout

@@ -49,6 +49,7 @@ from support import requirements
 from support.sandboxes import eventually, process_runs
 from support.serving import serving
 from support.snippets import Reader, read_snippets
+from support.sources import PYTHONPATH
 
 TOKEN = "a-secret-of-this-test"
 START = {"jsonrpc": "2.0", "id": 1, "method": "initialize", "params": {
@@ -377,6 +378,6 @@ def test_line_2_of_the_library_passes_the_same_tests() -> None:
         [programs / "python", "-m", "pytest", "-q", "-p", "no:cacheprovider", __file__,
          root / "tests/environments/test_mcp_tools.py"],
         capture_output=True, text=True, check=False, cwd=root,
-        env={**os.environ, "PYTHONPATH": str(root / "src")},
+        env={**os.environ, "PYTHONPATH": PYTHONPATH},
     )  # fmt: skip
     assert done.returncode == 0 and "passed" in done.stdout, done.stdout + done.stderr

@@ -21,6 +21,7 @@ import pytest
 from intercode.core.errors import UsageError
 from support import requirements
 from support.answering_endpoint import AnsweringEndpoint
+from support.sources import SOURCES
 
 pytestmark = [pytest.mark.sandbox, pytest.mark.slow("long")]
 ROOT = Path(__file__).parents[2]
@@ -65,7 +66,7 @@ def checked(tmp_path_factory: pytest.TempPathFactory) -> tuple[dict[str, Any], d
     with AnsweringEndpoint(answer) as endpoint:
         config = folder / "eval.toml"
         config.write_text(CONFIG.format(folder=folder, endpoint=endpoint.url))
-        path = os.pathsep.join([str(ROOT / "src"), str(ROOT / "tests"), str(SUPPORT)])
+        path = os.pathsep.join([*SOURCES, str(ROOT / "tests"), str(SUPPORT)])
         prime = {"PRIME_INFERENCE_URL": endpoint.url, "PRIME_API_KEY": "none"}
         argv: list[str | Path] = [
             programs / "python", SUPPORT / "operations.py", folder / "tools",

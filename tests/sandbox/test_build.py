@@ -17,12 +17,12 @@ from intercode_sandbox.namespace.launcher import Launcher
 from intercode_sandbox.supervisor import build, clock, programs
 from support.sandboxes import open_test_sandbox
 
-ROOT = Path(__file__).parents[2]
+ROOT = Path(__file__).parents[2] / "packages" / "sandbox"
 MACHINE = os.uname().machine
 ELF_MACHINES = {"x86_64": 62, "aarch64": 183}
 OPEN = """
-from intercode.core.types import Image
 from intercode_sandbox import SandboxSpec, open_sandbox
+from intercode_sandbox.types import Image
 from intercode_sandbox.determinism import Determinism
 with open_sandbox(SandboxSpec(Image("host", ""), determinism=Determinism())) as sandbox:
     print(sandbox.run(["/bin/date", "+%F"]).output)
@@ -38,7 +38,7 @@ def elf_machine(program: Path) -> int:
 def sources(to: Path) -> Path:
     """Copy what the package is built from. Return the folder."""
     shutil.copytree(ROOT / "src", to / "src", ignore=shutil.ignore_patterns("__pycache__", "bin"))
-    for name in ("pyproject.toml", "hatch_build.py", "README.md", "LICENSE", ".gitignore"):
+    for name in ("pyproject.toml", "hatch_build.py", "README.md", "LICENSE"):
         shutil.copy(ROOT / name, to)
     return to
 
@@ -60,7 +60,10 @@ def test_missing_and_outdated_programs_are_reported(
 ) -> None:
     monkeypatch.setattr(build, "DIRECTORY", tmp_path)
     find_program = programs.find_program.__wrapped__
-    with pytest.raises(SandboxUnavailableError, match=r"is missing: `pip install -e \.`"):
+    with pytest.raises(
+        SandboxUnavailableError,
+        match="is missing: in the source checkout",
+    ):
         find_program(build.SUPERVISOR)
     (tmp_path / build.SUPERVISOR).write_bytes(b"")
     (tmp_path / "digest").write_text("of other sources")

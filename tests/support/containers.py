@@ -6,12 +6,11 @@ import os
 import subprocess
 import sys
 import sysconfig
-from pathlib import Path
 
 import pytest
 
-import intercode
 from support import requirements
+from support.sources import SOURCES
 
 IMAGE = os.environ.get("INTERCODE_TEST_CONTAINER", "intercode-test:latest")
 _SECONDS = 120
@@ -33,12 +32,12 @@ def require_docker() -> None:
 def in_container(options: list[str], code: str) -> subprocess.CompletedProcess[str]:
     """Run code in a fresh container started with these options of `docker run`."""
     shown = {
-        "/opt/src": Path(intercode.__file__).parents[1],
-        "/opt/site": sysconfig.get_path("purelib"),
+        f"/opt/packages/{n}": path
+        for n, path in enumerate([*SOURCES, sysconfig.get_path("purelib")])
     }
     mounts = [f"--volume={source}:{target}:ro" for target, source in shown.items()]
     return _docker(
-        "run", "--rm", "--network=none", *mounts, "--env=PYTHONPATH=/opt/src:/opt/site",
+        "run", "--rm", "--network=none", *mounts, f"--env=PYTHONPATH={':'.join(shown)}",
         "--env=PYTHONDONTWRITEBYTECODE=1", *options, IMAGE, "python3", "-c", code,
     )  # fmt: skip
 

@@ -3,7 +3,7 @@
     python -m support.live_owner NUMBER
 
 Steps its environments in turn until it is killed. It reports lost environments on stdout and
-replaces them. ``tests`` and ``src`` have to be on PYTHONPATH.
+replaces them. ``tests`` and the packages have to be on PYTHONPATH.
 """
 
 from __future__ import annotations
@@ -15,6 +15,7 @@ from pathlib import Path
 from types import TracebackType
 
 from support import traces
+from support.sources import PYTHONPATH
 
 _ROOT = Path(__file__).resolve().parents[2]
 _START_SECONDS = 120.0
@@ -27,7 +28,7 @@ class LiveOwner:
         self.number, self.temporary = number, home / "tmp"
         self.temporary.mkdir()
         self.cache = home / "cache"
-        paths = f"{_ROOT / 'src'}:{_ROOT / 'tests'}"
+        paths = f"{PYTHONPATH}:{_ROOT / 'tests'}"
         self.process = subprocess.Popen(
             [sys.executable, "-m", "support.live_owner", str(number)],
             env={**os.environ, "PYTHONPATH": paths, "TMPDIR": str(self.temporary),

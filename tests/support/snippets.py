@@ -33,6 +33,8 @@ from inspect import isawaitable
 from pathlib import Path
 from typing import Any
 
+from support.sources import PYTHONPATH
+
 SHELLS = ("console", "sh", "bash")
 NOT_RUN = ("needs several machines",)
 """Every reason for which a snippet is left out. They hold on any machine of CI."""
@@ -164,7 +166,7 @@ class Reader:
         done = subprocess.run(
             ["bash", "-euo", "pipefail", "-c", _FUNCTIONS + code], cwd=self.directory,
             capture_output=True, text=True, timeout=_SECONDS, check=False, stdin=subprocess.DEVNULL,
-            env={**os.environ, "PATH": path, "PYTHONPATH": str(self.project / "src"),
+            env={**os.environ, "PATH": path, "PYTHONPATH": PYTHONPATH,
                  "COLUMNS": "200", "PIP_NO_INDEX": "1", "PROJECT": str(self.project)},
         )  # fmt: skip
         assert done.returncode == 0, f"{code}\n{done.stdout}\n{done.stderr}"

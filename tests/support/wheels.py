@@ -11,7 +11,7 @@ import zipfile
 from collections.abc import Mapping
 from pathlib import Path
 
-import intercode
+from support.sources import SOURCES
 
 
 def wheel(folder: Path, name: str, files: Mapping[str, str], points: Mapping[str, str]) -> Path:
@@ -57,6 +57,6 @@ def venv_with(folder: Path, *wheels: Path) -> Path:
     ]  # fmt: skip
     subprocess.run(install, check=True, timeout=120)
     site = sysconfig.get_path("purelib", vars={"base": str(folder), "platbase": str(folder)})
-    ours = [str(Path(intercode.__file__).parents[1]), sysconfig.get_path("purelib")]
+    ours = [*SOURCES, sysconfig.get_path("purelib")]
     Path(site, "ours.pth").write_text("\n".join(ours) + "\n")
     return python

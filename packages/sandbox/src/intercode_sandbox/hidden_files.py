@@ -12,6 +12,7 @@ from functools import cache
 from pathlib import Path
 
 _hidden: set[Path] = set()
+_packages: set[Path] = set()
 _PACKAGE_DIRECTORIES = ("site-packages", "dist-packages")
 _PROGRAM_DIRECTORIES = (
     "bin", "etc", "games", "include", "lib", "lib32", "lib64", "libexec", "libx32", "local", "man",
@@ -35,6 +36,16 @@ def hide_from_host_image(path: Path) -> None:
     while (folder / "__init__.py").is_file() and (folder.parent / "__init__.py").is_file():
         folder = folder.parent
     _hidden.add(path if _is_shared(folder) and not path.is_dir() else folder)
+
+
+def hide_package(directory: Path) -> None:
+    """Hide the directory of an installed package from every sandbox, because it holds golds."""
+    _packages.add(directory.resolve())
+
+
+def hidden_packages() -> tuple[Path, ...]:
+    """Return the hidden packages, sorted."""
+    return tuple(sorted(_packages))
 
 
 def _is_shared(folder: Path) -> bool:

@@ -28,6 +28,7 @@ from pathlib import Path
 from typing import Any, Protocol, runtime_checkable
 
 import intercode
+import intercode_sandbox
 from intercode.core.types import FileEntry, State, Task, to_jsonable, tree_digest
 from intercode_sandbox import SandboxSpec
 from intercode_sandbox.host.paths import cache_root
@@ -39,7 +40,6 @@ MAX_AGE = 24 * 3600.0
 _MAX_ENTRY_BYTES = 8 << 20  # running the gold again is cheaper than reading more
 _DIGESTED_PATHS = (
     "core/types",
-    "sandbox",
     "sessions",
     "environments/base/diffs/initial_files.py",
     "environments/base/diffs/lower_layers.py",
@@ -48,7 +48,8 @@ _DIGESTED_PATHS = (
     "environments/bash/profiles.py",
     "environments/base/gold_cache.py",
 )
-"""The code on which cached states depend: folders and files of this package."""
+"""The code on which cached states depend: folders and files of this package, beside all of the
+sandboxes."""
 _DIGESTED_FIELDS = ("image", "layers", "upper")
 """Fields of a specification that the key holds as digests."""
 _NONDETERMINISTIC_CODE = re.compile(
@@ -251,14 +252,14 @@ def _machine() -> tuple[str, str, int | None]:
 @cache
 def _code_digest() -> str:
     """Return a digest of the code of this package that creates, fills and reads sandboxes."""
-    home = Path(intercode.__file__).parent
+    home, sandboxes = Path(intercode.__file__).parent, Path(intercode_sandbox.__file__).parent
     total = hashlib.sha256(intercode.__version__.encode())
-    for name in _DIGESTED_PATHS:
-        files = sorted((home / name).rglob("*.py")) if "." not in name else [home / name]
+    for place, name in ((sandboxes, ""), *((home, name) for name in _DIGESTED_PATHS)):
+        files = sorted((place / name).rglob("*.py")) if "." not in name else [place / name]
         if not files or not files[0].is_file():
-            raise FileNotFoundError(f"the gold cache's digest names {name}, which is not in {home}")
+            raise FileNotFoundError(f"the gold cache's digest names {name}: not in {place}")
         for path in files:
-            total.update(path.relative_to(home).as_posix().encode() + b"\0" + path.read_bytes())
+            total.update(path.relative_to(place).as_posix().encode() + b"\0" + path.read_bytes())
     return total.hexdigest()
 
 

@@ -45,7 +45,7 @@ WINDOW = 1 << 18
 MAX_HEADER = 4 << 20
 MAX_BODY = 96 << 20
 _MAX_TEXT = 2000  # characters of an error
-_PACKAGE = Path(__file__).parents[2]
+_PACKAGE = Path(__file__).parents[1]
 _FRAME = struct.Struct(">BI")
 _LENGTH = struct.Struct(">I")
 

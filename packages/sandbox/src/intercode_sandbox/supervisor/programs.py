@@ -12,7 +12,9 @@ from pathlib import Path
 from intercode_sandbox.errors import SandboxUnavailableError
 from intercode_sandbox.supervisor import build
 
-INSTALL_HINT = "`pip install -e .` (or `make test`) in the source checkout compiles it"
+INSTALL_HINT = (
+    "in the source checkout, `pip install -e packages/sandbox` or `make test` compiles it"
+)
 
 
 @functools.cache

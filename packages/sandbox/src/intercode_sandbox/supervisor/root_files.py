@@ -15,12 +15,13 @@ from typing import Any
 
 from intercode_sandbox.contract import STANDARD_PATH, SandboxSpec
 from intercode_sandbox.determinism import RANDOM_FILE, Determinism
+from intercode_sandbox.hidden_files import hidden_packages
 from intercode_sandbox.host.paths import cache_root, sandbox_uid
 from intercode_sandbox.host_settings import HostSettings, read_settings
 from intercode_sandbox.supervisor import clock
 
 RootFiles = dict[str, list[Any]]
-PACKAGE = Path(__file__).resolve().parents[2]
+PACKAGE = Path(__file__).resolve().parents[1]
 """Directory of this package."""
 _PASSWD = (
     "root:x:0:0:root:/root:/bin/bash\nnobody:x:65534:65534:nobody:/nonexistent:/usr/sbin/nologin\n"
@@ -129,8 +130,7 @@ def anonymous_mounts(spec: SandboxSpec, empty: str) -> list[list[str]]:
 
 def _hidden_paths(spec: SandboxSpec) -> list[tuple[Path, str]]:
     """Return what the image ``host`` must not show of the directories that it shows, with the paths
-    in the sandbox: sources, this package, which holds solutions of the starter tasks, and the files
-    of other tasks."""
+    in the sandbox: sources, this package and those that hide themselves, and the files of tasks."""
     home = python_home()
     trees = [(Path("/usr"), "/usr"), *([(Path(home[0]), "/opt/python")] if home else [])]
     found: list[tuple[Path, str]] = []
@@ -147,7 +147,7 @@ def _hidden_paths(spec: SandboxSpec) -> list[tuple[Path, str]]:
 
 def hidden_sources(spec: SandboxSpec) -> list[Path]:
     """Return the paths of this machine that no sandbox on the image ``host`` may show, sorted."""
-    return sorted({*_SOURCE_DIRECTORIES, PACKAGE, *spec.image.hidden})
+    return sorted({*_SOURCE_DIRECTORIES, PACKAGE, *hidden_packages(), *spec.image.hidden})
 
 
 def environment(spec: SandboxSpec) -> dict[str, str]:

@@ -41,7 +41,7 @@ _KUBERNETES = {
 _CONTAINERS: tuple[Platform, ...] = ("docker", "podman", "kubernetes")
 _ROOT_OF_PODMAN = "sudo podman run --user 0 --cap-add=MKNOD --cap-add=SYS_CHROOT"
 _BECOME_ROOT = ("docker run --user 0", _ROOT_OF_PODMAN, "sudo COMMAND")
-_PROGRAM = "/PATH/OF/intercode/sandbox/supervisor/bin/supervisor"
+_PROGRAM = "/PATH/OF/intercode_sandbox/supervisor/bin/supervisor"
 _USUAL_RESTRICTIONS = ("seccomp", "systempaths")
 """Those of a container on a machine without AppArmor."""
 _BOTH = ("namespace/1", "namespace/2")

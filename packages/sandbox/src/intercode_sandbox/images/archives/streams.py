@@ -143,7 +143,7 @@ def _open_zstd(source: IO[bytes], origin: str) -> IO[bytes]:
     except ImportError as e:
         raise UsageError(
             f"{origin} is compressed with zstd, which needs Python 3.14 or the extra zstd "
-            "(pip install 'intercode-gym[zstd]'); or unpack it first with zstd -d"
+            "(pip install 'intercode-sandbox[zstd]'); or unpack it first with zstd -d"
         ) from e
     reader = zstandard.ZstdDecompressor(max_window_size=1 << _ZSTD_WINDOW_LOG).stream_reader(
         source, read_size=CHUNK_SIZE, read_across_frames=True
