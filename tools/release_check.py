@@ -2,12 +2,14 @@
 
     python tools/release_check.py [--quick]
 
-It writes the source distribution and the wheels for x86-64 and aarch64 to dist/; the wheels are
-made from the source distribution. Then it checks that one version is everywhere; what PyPI checks;
-contents, licence, size and tags; that the supervisor in each wheel is a static program for its
-machine; and that the wheel of this machine, installed with the newest and with the lowest
-versions of its dependencies in an environment of every Python that is here, plays the demo from
-outside of the checkout. --quick installs with the newest versions and this Python only.
+It writes to dist/ the source distributions of both packages, the wheels of intercode-sandbox for
+x86-64 and aarch64, and the wheel of intercode-gym; the wheels are made from the source
+distributions. Then it checks that one version is everywhere; what PyPI checks; contents, licence,
+size and tags; and that the supervisor in each wheel is a static program for its machine. Then it
+installs in an environment of every Python that is here, with the newest and with the lowest
+versions of the dependencies: with intercode-sandbox alone, the examples of its README run; with
+both wheels, the demo is played, from outside of the checkout. --quick installs with the newest
+versions and this Python only.
 Publishing is one command, which it prints at the end.
 """
 
@@ -38,6 +40,9 @@ ROOT = Path(__file__).parents[1]
 DIST = ROOT / "dist"
 MACHINES = {"x86_64": 62, "aarch64": 183}
 """The number of each machine in the header of a program."""
+PROJECTS = {"intercode_sandbox": ROOT / "packages/sandbox", "intercode_gym": ROOT}
+"""The folder of each distribution; each needs those before it only."""
+PACKAGES = {"intercode_sandbox": "intercode_sandbox/", "intercode_gym": "intercode/"}
 MOST_BYTES = {".whl": 3 << 20, ".gz": 6 << 20}
 PROGRAMS = tuple(f"intercode_sandbox/supervisor/bin/{name}" for name in build_programs.PROGRAMS)
 SUPERVISOR = PROGRAMS[0]
@@ -63,61 +68,78 @@ def version() -> str:
     found = re.search(r'__version__ = "(.+)"', text)
     assert found is not None
     number = found[1]
+    sandbox = (ROOT / "packages/sandbox/src/intercode_sandbox/version.py").read_text("utf-8")
+    if f'__version__ = "{number}"' not in sandbox:
+        sys.exit(f"intercode_sandbox has another version than {number}")
     if f"\nversion: {number}\n" not in (ROOT / "CITATION.cff").read_text("utf-8"):
         sys.exit(f"CITATION.cff has another version than {number}")
     if f"\n## [{number}]" not in (ROOT / "CHANGELOG.md").read_text("utf-8"):
         sys.exit(f"CHANGELOG.md has no section for {number}")
-    if (
-        "version"
-        not in tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))["project"]["dynamic"]
-    ):
-        sys.exit("pyproject.toml has a version of its own")
+    for folder in PROJECTS.values():
+        project = tomllib.loads((folder / "pyproject.toml").read_text("utf-8"))["project"]
+        if "version" not in project["dynamic"]:
+            sys.exit(f"{folder / 'pyproject.toml'} has a version of its own")
+    if f"intercode-sandbox=={number}" not in project["dependencies"]:
+        sys.exit(f"intercode-gym needs another intercode-sandbox than {number}")
     return number
 
 
 def build() -> list[Path]:
-    """Build the source distribution, and from it a wheel for each machine."""
+    """Build the source distributions, and from them the wheels: of intercode-sandbox for each
+    machine."""
     shutil.rmtree(DIST, ignore_errors=True)
     options = ("--installer", "uv", "--outdir", str(DIST))
     python = Path(sys.executable)
     path = os.pathsep.join([str(python.parent), os.environ["PATH"]])
-    run(python, "-m", "build", "--sdist", *options, ROOT, PATH=path)
-    (source,) = DIST.glob("*.tar.gz")
-    with tempfile.TemporaryDirectory() as work:
-        with tarfile.open(source) as tar:
-            tar.extractall(work, filter="data")
-        (folder,) = Path(work).iterdir()
-        for machine in MACHINES:
-            run(
-                python, "-m", "build", "--wheel", *options, folder, PATH=path,
-                INTERCODE_BUILD_MACHINE=machine,
-            )  # fmt: skip
-    return [source, *sorted(DIST.glob("*.whl"))]
+    for name, project in PROJECTS.items():
+        run(python, "-m", "build", "--sdist", *options, project, PATH=path)
+        (source,) = DIST.glob(f"{name}-*.tar.gz")
+        with tempfile.TemporaryDirectory() as work:
+            with tarfile.open(source) as tar:
+                tar.extractall(work, filter="data")
+            (folder,) = Path(work).iterdir()
+            for machine in MACHINES if name == "intercode_sandbox" else ("any",):
+                run(
+                    python, "-m", "build", "--wheel", *options, folder, PATH=path,
+                    INTERCODE_BUILD_MACHINE=machine,
+                )  # fmt: skip
+    return [*sorted(DIST.glob("*.tar.gz")), *sorted(DIST.glob("*.whl"))]
+
+
+def check_contents(wheel: Path, number: str) -> Iterator[str]:
+    """Yield what is wrong with the files and the metadata of any wheel."""
+    name = wheel.name.partition("-")[0]
+    with zipfile.ZipFile(wheel) as archive:
+        names = archive.namelist()
+        info = f"{name}-{number}.dist-info"
+        metadata = Parser().parsestr(archive.read(f"{info}/METADATA").decode())
+    yield from (f"{wheel.name}: has {name}" for name in names if UNWANTED.search(name))
+    yield from (f"{wheel.name}: has {n}" for n in names if n.endswith((".c", ".h")))
+    own = (PACKAGES[name], info)
+    yield from (f"{wheel.name}: has {n}" for n in names if not n.startswith(own))
+    if f"{info}/licenses/LICENSE" not in names or metadata["License-Expression"] != "MIT":
+        yield f"{wheel.name}: its licence is missing"
+    if metadata["Version"] != number:
+        yield f"{wheel.name}: its version is {metadata['Version']}"
 
 
 def check_wheel(wheel: Path, number: str) -> Iterator[str]:
     """Yield what is wrong with a wheel."""
+    yield from check_contents(wheel, number)
+    if wheel.name == f"intercode_gym-{number}-py3-none-any.whl":
+        return
     (machine,) = (name for name in MACHINES if name in wheel.name)
     wanted = f"manylinux_2_17_{machine}.manylinux2014_{machine}.musllinux_1_1_{machine}"
-    if wheel.name != f"intercode_gym-{number}-py3-none-{wanted}.whl":
+    if wheel.name != f"intercode_sandbox-{number}-py3-none-{wanted}.whl":
         yield f"{wheel.name}: its tags are not {wanted}"
     with zipfile.ZipFile(wheel) as archive:
         names = archive.namelist()
-        info = f"intercode_gym-{number}.dist-info"
-        metadata = Parser().parsestr(archive.read(f"{info}/METADATA").decode())
         found = sorted(name for name in names if "supervisor/bin/" in name)
         if found != sorted(PROGRAMS):
             yield f"{wheel.name}: its programs are {found}"
             return
         programs = [archive.read(name) for name in PROGRAMS]
         mode = archive.getinfo(SUPERVISOR).external_attr >> 16
-    yield from (f"{wheel.name}: has {name}" for name in names if UNWANTED.search(name))
-    yield from (f"{wheel.name}: has {n}" for n in names if n.endswith((".c", ".h")))
-    yield from (f"{wheel.name}: has {n}" for n in names if not n.startswith(("intercode/", info)))
-    if f"{info}/licenses/LICENSE" not in names or metadata["License-Expression"] != "MIT":
-        yield f"{wheel.name}: its licence is missing"
-    if metadata["Version"] != number:
-        yield f"{wheel.name}: its version is {metadata['Version']}"
     if not mode & 0o111:
         yield f"{wheel.name}: its supervisor is not executable"
     if {struct.unpack_from("<H", program, 18)[0] for program in programs} != {MACHINES[machine]}:
@@ -134,11 +156,14 @@ def segments(program: bytes) -> list[int]:
 
 
 def check_source(source: Path) -> Iterator[str]:
-    """Yield what is wrong with the source distribution."""
+    """Yield what is wrong with a source distribution."""
     with tarfile.open(source) as tar:
         names = [name.partition("/")[2] for name in tar.getnames()]
     yield from (f"{source.name}: has {name}" for name in names if UNWANTED.search(name))
-    for name in ("LICENSE", "CHANGELOG.md", "CITATION.cff", "README.md", "hatch_build.py"):
+    needed = ["LICENSE", "README.md"]
+    is_sandbox = source.name.startswith("intercode_sandbox")
+    needed += ["hatch_build.py"] if is_sandbox else ["CHANGELOG.md", "CITATION.cff"]
+    for name in needed:
         if name not in names:
             yield f"{source.name}: lacks {name}"
     if not any(name.endswith("supervisor/c/main.c") for name in names):
@@ -147,9 +172,9 @@ def check_source(source: Path) -> Iterator[str]:
 
 def check_files(files: list[Path], number: str) -> None:
     """Check the files. Exits with what is wrong with them."""
-    faults = [*check_source(files[0])]
-    for wheel in files[1:]:
-        faults += check_wheel(wheel, number)
+    faults: list[str] = []
+    for file in files:
+        faults += check_source(file) if file.suffix == ".gz" else check_wheel(file, number)
     for path in files:
         if path.stat().st_size > MOST_BYTES[path.suffix]:
             faults.append(f"{path.name}: has {path.stat().st_size} bytes")
@@ -217,18 +242,43 @@ def requirements(wheel: Path) -> list[str]:
     return [text for text in metadata.get_all("Requires-Dist", []) if "extra ==" not in text]
 
 
-def install_and_play(wheel: Path, python: Path, resolution: str, work: Path, number: str) -> None:
-    """Install a wheel in a fresh environment, and play the demo from a directory of its own."""
-    place = work / f"{python.name}-{resolution}"
+def install(wheels: list[Path], python: Path, resolution: str, place: Path) -> Path:
+    """Install wheels in a fresh environment, and return its Python."""
     uv = Path(sys.executable).with_name("uv")
     run(uv, "venv", "-q", "--python", python, place / "env")
     new = place / "env/bin/python"
+    wanted = {text for wheel in wheels for text in requirements(wheel)}
     # uv takes the lowest versions of what it is given by name, not of what a wheel requires, and
     # without the second option one for which a new Python has to compile it
     run(
         uv, "pip", "install", "-q", "--python", new, "--resolution", resolution,
-        "--only-binary", ":all:", wheel, *requirements(wheel),
+        "--only-binary", ":all:", *wheels,
+        *sorted(text for text in wanted if not text.startswith("intercode-")),
     )  # fmt: skip
+    return new
+
+
+def install_and_read(wheel: Path, python: Path, resolution: str, work: Path) -> None:
+    """Install intercode-sandbox alone, and run the examples of its README."""
+    place = work / f"{python.name}-{resolution}-sandbox"
+    new = install([wheel], python, resolution, place)
+    text = (PROJECTS["intercode_sandbox"] / "README.md").read_text("utf-8")
+    examples = re.findall(r"(?ms)^```python\n(.*?)^```", text)
+    for example in examples:
+        run(new, "-c", example, cwd=place)
+    run(new, "-c", "import importlib.util as u; assert u.find_spec('intercode') is None", cwd=place)
+    print(
+        f"{run(new, '--version').strip()}, {resolution}: {len(examples)} examples of sandboxes run"
+    )
+
+
+def install_and_play(
+    wheels: list[Path], python: Path, resolution: str, work: Path, number: str
+) -> None:
+    """Install both wheels in a fresh environment, and play the demo from a directory of its own."""
+    place = work / f"{python.name}-{resolution}"
+    uv = Path(sys.executable).with_name("uv")
+    new = install(wheels, python, resolution, place)
     shutil.copy(ROOT / "examples/demo.py", place)
     command = place / "env/bin/intercode"
     said = run(command, "--version", cwd=place).strip()
@@ -252,7 +302,8 @@ def main() -> None:
     number = version()
     files = build()
     check_files(files, number)
-    (wheel,) = (path for path in files if f"_{os.uname().machine}.whl" in path.name)
+    (sandbox,) = (path for path in files if f"_{os.uname().machine}.whl" in path.name)
+    (product,) = (path for path in files if path.name.endswith("-any.whl"))
     emulate(next(path for path in files if "_aarch64.whl" in path.name))
     pythons = [Path(sys.executable)] if options.quick else list(interpreters())
     with tempfile.TemporaryDirectory(prefix="intercode-release-") as work:
@@ -260,7 +311,8 @@ def main() -> None:
         for python in pythons:
             for resolution in ("highest",) if options.quick else ("highest", "lowest-direct"):
                 folder = Path(work) / f"{pythons.index(python)}"
-                install_and_play(wheel, python, resolution, folder, number)
+                install_and_read(sandbox, python, resolution, folder)
+                install_and_play([sandbox, product], python, resolution, folder, number)
     print(f"{number} is ready; to publish it: twine upload {DIST.relative_to(ROOT)}/*")
 
 

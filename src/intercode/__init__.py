@@ -78,7 +78,7 @@ __getattr__ = lazy_imports(
     __name__,
     {
         "Pool": ".environments.base.pool",
-        "Sandbox": ".sandbox",
+        "Sandbox": "intercode_sandbox",
         "evaluate": ".evaluation.evaluate.run",
         "evaluate_async": ".evaluation.evaluate.run",
         "load_run": ".results.run",
