@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from intercode.core.errors import DataError
+from intercode_sandbox.errors import DataError
 from intercode_sandbox.images.cache import trees
 from intercode_sandbox.images.cache.trees import cached_tree, file_digest
 from support.sandboxes import eventually

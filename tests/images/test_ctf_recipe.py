@@ -8,10 +8,10 @@ from pathlib import Path
 
 import pytest
 
-from intercode.core.errors import ConfigError, DataError, UsageError
-from intercode.core.types import Image, LayerSpec
+from intercode_sandbox.errors import ConfigError, DataError, UsageError
 from intercode_sandbox.images import resolve_layer
 from intercode_sandbox.images.recipes import mmdebstrap, packaged
+from intercode_sandbox.types import Image, LayerSpec
 
 
 def test_the_recipe_is_pinned() -> None:

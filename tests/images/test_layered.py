@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from intercode.core.errors import DataError
+from intercode_sandbox.errors import DataError
 from intercode_sandbox.images.archives import tar
 from intercode_sandbox.images.archives.layered_writer import LayeredWriter
 from intercode_sandbox.images.archives.set_user_id import is_program

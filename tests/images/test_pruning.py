@@ -11,13 +11,13 @@ from pathlib import Path
 
 import pytest
 
-from intercode.core.errors import UsageError
-from intercode.core.types import Image
+from intercode_sandbox.errors import UsageError
 from intercode_sandbox.images import resolve
 from intercode_sandbox.images.cache import prune, records
 from intercode_sandbox.images.cache import trees as caches
 from intercode_sandbox.images.cache.in_use import mark_in_use
 from intercode_sandbox.images.oci import saved_images
+from intercode_sandbox.types import Image
 from support.saved_images import Saved, entry, layer, listing
 from support.trees import deep
 

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from intercode.core.errors import ConfigError, InterCodeError, UnknownNameError
-from intercode.core.types import Image
+from intercode_sandbox.errors import ConfigError, InterCodeError, UnknownNameError
 from intercode_sandbox.images.recipes import packaged
+from intercode_sandbox.types import Image
 
 GOOD = 'suite = "bookworm"\ndate = "20261120"\npackages = ["bash"]\n'
 

@@ -17,7 +17,7 @@ from typing import Any
 
 import pytest
 
-from intercode.core.errors import DataError, UsageError
+from intercode_sandbox.errors import DataError, UsageError
 from intercode_sandbox.host.paths import sandbox_uid
 from intercode_sandbox.images import resolve
 from support.saved_images import (

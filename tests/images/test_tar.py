@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from intercode.core.errors import DataError
+from intercode_sandbox.errors import DataError
 from intercode_sandbox.images.archives import tar
 
 ME = os.geteuid()

@@ -12,8 +12,7 @@ from typing import Any
 
 import pytest
 
-from intercode import Sandbox
-from intercode_sandbox import Limits, SandboxSpec
+from intercode_sandbox import Limits, Sandbox, SandboxSpec
 from intercode_sandbox.api.sandbox import find_image
 from intercode_sandbox.errors import MissingCapabilityError, UsageError
 from support import back_end

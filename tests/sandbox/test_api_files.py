@@ -15,8 +15,7 @@ from typing import Any
 
 import pytest
 
-from intercode import Sandbox
-from intercode_sandbox import Limits
+from intercode_sandbox import Limits, Sandbox
 from intercode_sandbox.api import snapshots, transfer
 from intercode_sandbox.api.sandbox import find_image
 from intercode_sandbox.errors import DataError, SandboxError, SandboxLostError, UsageError
@@ -219,7 +218,7 @@ def test_a_listing_without_end_is_refused(
 
 def test_a_process_that_is_killed_while_it_saves_leaves_no_file(tmp_path: Path) -> None:
     code = (
-        "import os, sys; from intercode import Sandbox\n"
+        "import os, sys; from intercode_sandbox import Sandbox\n"
         "from intercode_sandbox.api import snapshots\n"
         "def write(base, out, text): out.write(text); out.flush(); os.kill(os.getpid(), 9)\n"
         "snapshots._write = write\n"

@@ -14,8 +14,13 @@ from typing import Any
 
 import pytest
 
-from intercode import Sandbox
-from intercode_sandbox import AsyncSandbox, AsyncSandboxProcess, SandboxPool, SandboxProcess
+from intercode_sandbox import (
+    AsyncSandbox,
+    AsyncSandboxProcess,
+    Sandbox,
+    SandboxPool,
+    SandboxProcess,
+)
 from intercode_sandbox.api import process as process_module
 from intercode_sandbox.api.request_threads import MAX_THREADS, in_executor
 from intercode_sandbox.errors import SandboxError, UsageError

@@ -15,8 +15,7 @@ from pathlib import Path
 
 import pytest
 
-from intercode import Sandbox
-from intercode_sandbox import Limits, SandboxSpec, images, open_sandbox
+from intercode_sandbox import Limits, Sandbox, SandboxSpec, images, open_sandbox
 from intercode_sandbox.contract import BaseSandbox
 from intercode_sandbox.namespace.launcher import Launcher
 from intercode_sandbox.namespace.sandbox import NamespaceSandbox

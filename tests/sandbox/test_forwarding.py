@@ -7,7 +7,7 @@ import socket
 
 import pytest
 
-from intercode import Sandbox
+from intercode_sandbox import Sandbox
 from intercode_sandbox.errors import SandboxLostError, UsageError
 from support.sandboxes import open_test_sandbox
 

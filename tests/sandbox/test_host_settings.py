@@ -7,8 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from intercode import Sandbox
-from intercode_sandbox import host_settings
+from intercode_sandbox import Sandbox, host_settings
 from intercode_sandbox.errors import SandboxUnavailableError
 
 pytestmark = [

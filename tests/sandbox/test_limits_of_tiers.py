@@ -9,10 +9,9 @@ from typing import Any
 
 import pytest
 
-from intercode import Sandbox
 from intercode.sessions.bash.persistent import BashSession
 from intercode.sessions.python.session import PythonSession
-from intercode_sandbox import Limits
+from intercode_sandbox import Limits, Sandbox
 from intercode_sandbox.errors import SandboxUnavailableError, UsageError
 from intercode_sandbox.validation import LEAST
 

@@ -11,8 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from intercode import Sandbox
-from intercode_sandbox import SandboxPool, SandboxSpec, check_sandbox, images, open_sandbox
+from intercode_sandbox import Sandbox, SandboxPool, SandboxSpec, check_sandbox, images, open_sandbox
 from intercode_sandbox.errors import SandboxUnavailableError, UsageError
 from intercode_sandbox.host.paths import cache_root
 from intercode_sandbox.images.archives.directory import walk_entries
@@ -320,7 +319,7 @@ def test_an_ordinary_user_with_subordinate_ids() -> None:
 
 
 def test_an_ordinary_user_without_them_reads_the_remedy() -> None:
-    code = "from intercode import Sandbox\nSandbox('host', users=True)"
+    code = "from intercode_sandbox import Sandbox\nSandbox('host', users=True)"
     done = run_as_ordinary_user([sys.executable, "-c", code], ids=1000)
     assert "the user ordinary has no range of 65535 or more ids" in done.stderr, done.stderr
     assert "usermod --add-subuids 100000-165535" in done.stderr

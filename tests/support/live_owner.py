@@ -72,7 +72,7 @@ def main(number: int) -> None:
     """Run the process."""
     import intercode
     from intercode import datasets
-    from intercode.core.errors import InfrastructureError
+    from intercode_sandbox.errors import InfrastructureError
 
     starter = datasets.load("starter")
     environments = [intercode.make("bash", dataset=starter) for _ in range(number)]

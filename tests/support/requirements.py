@@ -58,8 +58,8 @@ def _engine(name: str) -> str:
 
 
 def _sandbox() -> str:
-    from intercode.core.errors import SandboxError
     from intercode_sandbox import SandboxSpec, images, open_sandbox
+    from intercode_sandbox.errors import SandboxError
     from support import back_end
 
     try:

@@ -12,12 +12,11 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
-from intercode import Sandbox
-from intercode.core.errors import SandboxUnavailableError
-from intercode.core.types import Layer, LayerSpec
-from intercode_sandbox import SandboxSpec, images, open_sandbox
+from intercode_sandbox import Sandbox, SandboxSpec, images, open_sandbox
 from intercode_sandbox.contract import BaseSandbox
+from intercode_sandbox.errors import SandboxUnavailableError
 from intercode_sandbox.namespace.launcher import Launcher
+from intercode_sandbox.types import Layer, LayerSpec
 from support import back_end
 
 PATIENCE = 120.0

@@ -7,10 +7,10 @@ from contextlib import closing, contextmanager
 
 import pytest
 
-from intercode.core.errors import SandboxUnavailableError
 from intercode.sessions.bash.persistent import BashSession
 from intercode_sandbox import Limits, SandboxSpec, images, open_sandbox
 from intercode_sandbox.contract import BaseSandbox
+from intercode_sandbox.errors import SandboxUnavailableError
 from support import back_end
 
 

@@ -12,9 +12,9 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
 
-from intercode.core.errors import SandboxLostError
-from intercode.core.types import FileEntry
 from intercode_sandbox import BaseSandbox, SandboxSpec
+from intercode_sandbox.errors import SandboxLostError
+from intercode_sandbox.types import FileEntry
 
 _GONE = FileEntry("gone")
 _QUIET = dict.fromkeys(("stdin", "stdout", "stderr"), subprocess.DEVNULL)

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from intercode.core.errors import UsageError
+from intercode_sandbox.errors import UsageError
 from intercode_sandbox.images.recipes import apt_sources
 
 STANZAS = """# comment

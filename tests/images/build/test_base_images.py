@@ -7,8 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from intercode.core.errors import UsageError
-from intercode.core.types import Image
+from intercode_sandbox.errors import UsageError
 from intercode_sandbox.images.build.base_images import (
     BaseImageResolver,
     full_reference,
@@ -16,6 +15,7 @@ from intercode_sandbox.images.build.base_images import (
 )
 from intercode_sandbox.images.recipes.debian import image_name, parse_release
 from intercode_sandbox.supervisor import subordinate_ids
+from intercode_sandbox.types import Image
 
 HERE = Image("here", "sha256:1")
 

@@ -11,9 +11,9 @@ from pathlib import Path
 
 import pytest
 
-from intercode.core.errors import DataError, UsageError
 from intercode_sandbox.container import engine as engines
 from intercode_sandbox.container.engine import Engine
+from intercode_sandbox.errors import DataError, UsageError
 from intercode_sandbox.images import resolve
 from intercode_sandbox.images.build.container_engines import build_with_engine, export_engine_image
 from intercode_sandbox.supervisor.build import compiler_for

@@ -7,11 +7,10 @@ from pathlib import Path
 
 import pytest
 
-from intercode import Sandbox
-from intercode.core.types import Image
-from intercode_sandbox import SandboxSpec, open_sandbox
+from intercode_sandbox import Sandbox, SandboxSpec, open_sandbox
 from intercode_sandbox.images.build.on_demand import resolve_or_build
 from intercode_sandbox.images.recipes import apt_sources
+from intercode_sandbox.types import Image
 
 pytestmark = [
     pytest.mark.slow,

@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from intercode.core.types import Layer
 from intercode_sandbox.images.build.layer_dates import SETUP_AGE, redated_layer
+from intercode_sandbox.types import Layer
 
 HOUR = 3600
 LONG_AGO = 1_000_000_000

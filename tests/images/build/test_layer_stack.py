@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from intercode.core.errors import DataError
+from intercode_sandbox.errors import DataError
 from intercode_sandbox.images.build.layer_stack import LayerStack
 
 

@@ -6,10 +6,10 @@ from pathlib import Path
 
 import pytest
 
-from intercode.core.errors import DataError
-from intercode.core.types import LayerSpec
 from intercode.environments.base.layers import git_layer, task_layer
 from intercode_sandbox import SandboxSpec, images, open_sandbox
+from intercode_sandbox.errors import DataError
+from intercode_sandbox.types import LayerSpec
 
 pytestmark = pytest.mark.sandbox
 

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from intercode.core.errors import DataError, InfrastructureError, UsageError
+from intercode_sandbox.errors import DataError, InfrastructureError, UsageError
 from intercode_sandbox.images import resolve
 from intercode_sandbox.images.recipes import apt_sources, mmdebstrap, packaged
 

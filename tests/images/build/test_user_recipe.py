@@ -7,11 +7,11 @@ from pathlib import Path
 
 import pytest
 
-from intercode.core.errors import ConfigError, DataError, UsageError
-from intercode.core.types import Image
 from intercode_sandbox import SandboxSpec, open_sandbox
+from intercode_sandbox.errors import ConfigError, DataError, UsageError
 from intercode_sandbox.images.build import built_images, user_recipe
 from intercode_sandbox.images.build.on_demand import resolve_or_build
+from intercode_sandbox.types import Image
 
 pytestmark = pytest.mark.sandbox
 

@@ -11,8 +11,8 @@ from pathlib import Path
 
 import pytest
 
-from intercode.core.errors import DataError, InfrastructureError, UsageError
 from intercode_sandbox import http
+from intercode_sandbox.errors import DataError, InfrastructureError, UsageError
 from intercode_sandbox.images import resolve
 from intercode_sandbox.images.registry import client
 from support.fake_clock import FakeClock

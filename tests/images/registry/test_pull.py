@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from intercode.core.errors import UsageError
+from intercode_sandbox.errors import UsageError
 from intercode_sandbox.images import registry, resolve
 from intercode_sandbox.images.cache import records
 from intercode_sandbox.images.oci import documents

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from intercode.core.errors import ConfigError, UsageError
+from intercode_sandbox.errors import ConfigError, UsageError
 from intercode_sandbox.images.registry import credentials, reference
 from intercode_sandbox.images.registry_hosts import is_registry_host
 

@@ -16,9 +16,9 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
-from intercode.core.types import Image
 from intercode_sandbox import SandboxSpec, open_sandbox
 from intercode_sandbox.hard_limits import lowered_hard_limits
+from intercode_sandbox.types import Image
 
 PROBE = (Path(__file__).parent / "probe.py").read_text()
 _LIBC = ctypes.CDLL(None, use_errno=True)

@@ -12,9 +12,9 @@ from pathlib import Path
 
 import pytest
 
-from intercode.core.types import Image
 from intercode_sandbox.images.build.on_demand import resolve_or_build
 from intercode_sandbox.images.build.steps import BuildBase
+from intercode_sandbox.types import Image
 from support.containers import require_docker
 
 pytestmark = [pytest.mark.docker, pytest.mark.sandbox]

@@ -7,13 +7,13 @@ from pathlib import Path
 
 import pytest
 
-from intercode.core.errors import ConfigError, DataError, UsageError
-from intercode.core.types import Image
 from intercode_sandbox import SandboxSpec, open_sandbox
+from intercode_sandbox.errors import ConfigError, DataError, UsageError
 from intercode_sandbox.images import dockerfile
 from intercode_sandbox.images.build import built_images, steps
 from intercode_sandbox.images.build.base_images import BaseImageResolver
 from intercode_sandbox.images.build.on_demand import resolve_or_build
+from intercode_sandbox.types import Image
 from support import requirements
 
 pytestmark = pytest.mark.sandbox

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from intercode.core.errors import DataError, UsageError
+from intercode_sandbox.errors import DataError, UsageError
 from intercode_sandbox.images.dockerfile.dockerignore import IgnoreRules, match_names
 from intercode_sandbox.images.dockerfile.parser import parse_dockerfile
 from intercode_sandbox.images.dockerfile.stages import required_stages, split_stages
