@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+import intercode
 from intercode.cli import main
 from intercode.core.config import make_config
 from intercode.core.errors import ConfigError, ModelRefusedError, UnknownNameError, UsageError

@@ -101,7 +101,7 @@ def import_hiding(
     if importer == "__main__":
         importer = str(getattr(variables.get("__spec__"), "name", ""))
     top = name.partition(".")[0]
-    if level or importer.partition(".")[0] != "intercode":
+    if level or importer.partition(".")[0] not in ("intercode", "intercode_sandbox"):
         return _import(name, variables, local, fromlist, level)
     if top in HIDDEN_MODULES:
         message = f"No module named {name!r} (hidden)"
