@@ -16,10 +16,10 @@ from support.supervised_container import SmallImage, SupervisedContainer, requir
 
 NEED_THE_PRODUCT = [
     "test_changes.py", "test_containers.py", "test_control_groups.py", "test_determinism.py",
-    "test_first_thread_ended.py", "test_hidden_files.py", "test_kills.py", "test_landlock_tier.py",
-    "test_lifecycle.py", "test_limits.py", "test_limits_of_tiers.py", "test_no_tier.py",
-    "test_recycling.py",
-    "test_remote.py", "test_remote_snapshots.py", "test_threat_model.py",
+    "test_first_thread_ended.py", "test_hidden_files.py", "test_inherited.py", "test_kills.py",
+    "test_landlock_tier.py", "test_lifecycle.py", "test_limits.py", "test_limits_of_tiers.py",
+    "test_no_tier.py", "test_recycling.py", "test_remote.py", "test_remote_access.py",
+    "test_remote_bounds.py", "test_remote_snapshots.py", "test_threat_model.py",
 ]  # fmt: skip
 """Tests of sandboxes that environments, sessions or commands of the product use."""
 collect_ignore = [] if find_spec("intercode") else NEED_THE_PRODUCT

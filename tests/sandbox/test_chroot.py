@@ -35,7 +35,7 @@ time.sleep(600)
 
 ON_A_SMALL_DISK = """
 import os, shutil, sys
-from intercode.core.errors import SandboxError
+from intercode_sandbox.errors import SandboxError
 from intercode_sandbox import SandboxSpec, images, open_sandbox
 try:
     open_sandbox(SandboxSpec(images.resolve("host")), "chroot")
