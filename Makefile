@@ -104,7 +104,7 @@ NOT_FAULTS := SpellCheck SentenceCapitalization UseTitleCase OxfordComma SplitWo
 
 prose: $(TOOLS)  ## check the grammar of the documentation, and that no sentence has more than 40 words
 	$(BIN)/harper lint --quiet --no-color --format compact \
-	  $(NOT_FAULTS:%=--ignore %) README.md CONTRIBUTING.md SECURITY.md $(shell find docs -name '*.md')
+	  $(NOT_FAULTS:%=--ignore %) README.md CONTRIBUTING.md SECURITY.md packages/sandbox/README.md $(shell find docs -name '*.md')
 
 wheel: $(STAMP)  ## build the wheels into dist/ (DIST=DIRECTORY)
 	$(BIN)/python -m pip wheel --quiet --disable-pip-version-check --no-deps --wheel-dir $(DIST) ./packages/sandbox .
