@@ -45,11 +45,12 @@ def test_reports_comparisons_the_viewer_and_sql_pass_their_tests() -> None:
 def test_the_hidden_modules_are_hidden(tmp_path: Path) -> None:
     """Otherwise the test above would show nothing."""
     script = (
-        "from intercode_sandbox.host import files, services\n"
+        "from intercode.sql.worker import service_start\n"
+        "from intercode_sandbox.host import files\n"
         "from importlib import import_module\n"
         "try: import_module('intercode_sandbox.namespace.launcher')\n"
         "except ModuleNotFoundError as e: print(e)\n"
-        "print(files.has_user_ids(), services.PASSES_DESCRIPTORS)"
+        "print(files.has_user_ids(), service_start.PASSES_DESCRIPTORS)"
     )
     file = tmp_path / "hidden.py"
     file.write_text(script)
