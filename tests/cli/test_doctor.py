@@ -51,6 +51,14 @@ def test_doctor_tries_a_dataset(capsys: pytest.CaptureFixture[str]) -> None:
     assert "did you mean 'starter'" in capsys.readouterr().out
 
 
+def test_doctor_tries_a_dataset_whose_tasks_run_in_no_sandbox(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    assert main(["doctor", "starter:sql", "--json"]) == 0
+    last = json.loads(capsys.readouterr().out)[-1]
+    assert last["ok"] and last["detail"].startswith("40 tasks, reset in ")
+
+
 def test_the_refused_system_calls_are_listed_on_request(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["doctor", "--system-calls"]) == 0
     refused = capsys.readouterr().out.split()

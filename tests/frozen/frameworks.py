@@ -121,6 +121,14 @@ def harbor(session: Session) -> Item:
     return item
 
 
+# The directories in which the version under test has its packages.
+_SOURCES = """
+import os, sys, intercode
+packages = {n.split(".")[0] for n in sys.modules if n.startswith("intercode")}
+print(os.pathsep.join(sorted({os.path.dirname(sys.modules[n].__path__[0]) for n in packages})))
+"""
+
+
 def _programs(name: str) -> Path | None:
     directory = os.environ.get(f"INTERCODE_{name.upper()}")
     return Path(directory).absolute() if directory else None
@@ -133,9 +141,8 @@ def _run(
     if (programs := _programs(name)) is None:
         item.exact["installed"] = False
         return
-    found = [sys.executable, "-c", "import intercode; print(intercode.__path__[0])"]
-    source = Path(session.execute(found).stdout.strip()).parent
-    paths = os.pathsep.join(map(str, (source, SUPPORT / "verifiers_runtime")))
+    found = session.execute([sys.executable, "-c", _SOURCES]).stdout.strip()
+    paths = os.pathsep.join((found, str(SUPPORT / "verifiers_runtime")))
     more = {"PYTHONPATH": paths, "PATH": f"{programs}{os.pathsep}{os.environ['PATH']}"}
     done = session.execute([str(programs / program), *words], stdin, more)
     session.add_status(item, f"{name} {Path(words[-1]).name}", done)
