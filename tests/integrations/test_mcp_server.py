@@ -49,7 +49,7 @@ from support import requirements
 from support.sandboxes import eventually, process_runs
 from support.serving import serving
 from support.snippets import Reader, read_snippets
-from support.sources import PYTHONPATH
+from support.sources import PYTHONPATH, write_metadata
 
 TOKEN = "a-secret-of-this-test"
 START = {"jsonrpc": "2.0", "id": 1, "method": "initialize", "params": {
@@ -371,13 +371,14 @@ def test_results_are_json() -> None:
 @pytest.mark.skipif(hasattr(mcp, "Client"), reason="this is line 2")
 @pytest.mark.sandbox
 @pytest.mark.slow
-def test_line_2_of_the_library_passes_the_same_tests() -> None:
+def test_line_2_of_the_library_passes_the_same_tests(tmp_path: Path) -> None:
     programs = requirements.framework_programs("mcp")
+    paths = f"{PYTHONPATH}{os.pathsep}{write_metadata(tmp_path)}"
     root = Path(__file__).parents[2]
     done = subprocess.run(
         [programs / "python", "-m", "pytest", "-q", "-p", "no:cacheprovider", __file__,
          root / "tests/environments/test_mcp_tools.py"],
         capture_output=True, text=True, check=False, cwd=root,
-        env={**os.environ, "PYTHONPATH": PYTHONPATH},
+        env={**os.environ, "PYTHONPATH": paths},
     )  # fmt: skip
     assert done.returncode == 0 and "passed" in done.stdout, done.stdout + done.stderr

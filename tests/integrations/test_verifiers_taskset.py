@@ -21,7 +21,7 @@ import pytest
 import intercode
 from support import requirements
 from support.answering_endpoint import AnsweringEndpoint
-from support.sources import SOURCES
+from support.sources import SOURCES, write_metadata
 
 pytest.importorskip("uv", reason="pip install uv")
 pytestmark = [pytest.mark.sandbox, pytest.mark.slow("long")]
@@ -99,7 +99,7 @@ def _run_all(wheel: Path, commands: list[list[str]], folder: Path) -> None:
         input="\n".join(map(json.dumps, commands)), capture_output=True, text=True,
         env={
             **os.environ, "PATH": f"{programs}{os.pathsep}{os.environ['PATH']}",
-            "PYTHONPATH": os.pathsep.join([*SOURCES, str(folder / "installed")]),
+            "PYTHONPATH": os.pathsep.join([*SOURCES, str(write_metadata(folder / "installed"))]),
         }, timeout=500,
     )  # fmt: skip
     assert done.returncode == 0, done.stdout + done.stderr

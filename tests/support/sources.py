@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from importlib.metadata import distribution
 from importlib.util import find_spec
 from pathlib import Path
 
@@ -12,3 +13,14 @@ PACKAGES = tuple(Path(spec.origin).parent for spec in _SPECS if spec and spec.or
 SOURCES = tuple(str(package.parent) for package in PACKAGES)
 """The directories to search for the packages."""
 PYTHONPATH = os.pathsep.join(SOURCES)
+
+
+def write_metadata(folder: Path) -> Path:
+    """Write what pip would install beside the packages, for an interpreter that finds them by
+    PYTHONPATH: without it, their entry points have no effect there. Return the directory to add."""
+    installed = distribution("intercode-gym")
+    info = folder / f"intercode_gym-{installed.version}.dist-info"
+    info.mkdir(parents=True)
+    for name in ("METADATA", "entry_points.txt"):
+        info.joinpath(name).write_text(installed.read_text(name) or "")
+    return folder
