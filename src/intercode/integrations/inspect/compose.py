@@ -89,21 +89,25 @@ def _plain_service(service: Any, directory: Path, known: Variables) -> Any:
         for name in names:
             if isinstance(settings.get(name), int | float):
                 settings[name] = str(settings[name])
+    files, given = plain.pop("env_file", None), plain.pop("environment", None)
+    return {**plain, "environment": _environment(files or [], given or {}, directory, known)}
+
+
+def _environment(files: Any, given: Any, directory: Path, known: Variables) -> dict[str, str]:
+    """Return the variables that the keys ``env_file`` and ``environment`` of a service set."""
     environment: dict[str, str] = {}
-    files = plain.pop("env_file", None) or []
     for entry in [files] if isinstance(files, str | dict) else files:
         named = entry if isinstance(entry, dict) else {"path": entry}
         file = directory / str(named.get("path"))
         if file.is_file() or named.get("required", True):
             environment |= _read_env_file(file)
-    given = plain.pop("environment", None) or {}
     if not isinstance(given, dict):
         given = dict(_name_and_value(str(entry)) for entry in given)
     for name, value in given.items():
         found = known.get(str(name)) if value is None else _text(value)
         if found is not None:  # a name alone: the value of the environment, if there is one
             environment[str(name)] = found
-    return {**plain, "environment": environment}
+    return environment
 
 
 def _name_and_value(entry: str) -> tuple[str, str | None]:

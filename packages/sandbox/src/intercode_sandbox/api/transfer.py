@@ -41,7 +41,7 @@ _MESSAGE_BYTES = 1000
 _READ = '[ -f "$0" ] && exec head -c "$1" "$0"'
 _WRITE = """
 [ ! -d "$0" ] || exit 21
-[ ! -p "$0" ] || exit 13  # nobody may read it, and then the write would wait
+[ ! -p "$0" ] || exit 13  # a pipe: the write would wait for a reader
 mkdir -p "${0%/*}/" && cat > "$0" || exit 13
 [ ! -O "$0" ] || chmod "$1" "$0"
 """
