@@ -31,7 +31,7 @@ from intercode.environments.sql.reward import standard
 from intercode.environments.sql.row_order import rank_rows
 from intercode.evaluation.check.dataset import check
 from intercode.evaluation.check.findings import FAULT_KINDS, NOTE_KINDS, CheckReport
-from intercode.sql import SqlLimits, open_engine
+from intercode_sql import SqlLimits, open_engine
 
 ROOT = Path(__file__).resolve().parents[1]
 PAGE = ROOT / "docs" / "spider-audit.md"

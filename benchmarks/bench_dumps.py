@@ -25,10 +25,10 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "tests"))
 
 from intercode.results.rendering import render
 from intercode.results.tables import Table
-from intercode.sql import SqlEngine, open_engine
-from intercode.sql.base import SqlLimits
-from intercode.sql.embedded.load.build import build_databases
-from intercode.sql.types import DatabaseSpec
+from intercode_sql import SqlEngine, open_engine
+from intercode_sql.base import SqlLimits
+from intercode_sql.embedded.load.build import build_databases
+from intercode_sql.types import DatabaseSpec
 from support import dump_forms as forms
 
 _LIMITS = SqlLimits(rows=10_000_000, size=1 << 30)

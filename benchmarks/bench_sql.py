@@ -67,7 +67,7 @@ def plain_loop(dataset: Dataset) -> Iterator[Play]:
     import mysql.connector
     from scipy.stats import kendalltau
 
-    from intercode.sql.server import private_server
+    from intercode_sql.server import private_server
 
     database = dataset.tasks[0].database
     assert database is not None
@@ -104,7 +104,7 @@ def work(what: str, limit: int | None) -> None:
     """Run a worker process: one pass for every line of standard input, until it ends."""
     dataset = spider(limit)
     if what == "server":
-        from intercode.sql.server import private_server
+        from intercode_sql.server import private_server
 
         database = dataset.tasks[0].database
         assert database is not None

@@ -15,7 +15,7 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[1]
 PAGE = ROOT / "docs" / "embedded-limits.md"
-_SOURCES = ("src/intercode/sql/dialect", "src/intercode/sql/embedded")
+_SOURCES = ("packages/sql/src/intercode_sql/dialect", "packages/sql/src/intercode_sql/embedded")
 _PARTS = {
     "dialect": "The text of a statement", "catalog": "Types and values", "compile": "Queries",
     "execute": "Statements that write or define, and settings", "functions": "Functions",

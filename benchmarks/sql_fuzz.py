@@ -26,8 +26,8 @@ from hostile.sql.enumerated import keys
 from hostile.sql.rules import RULES
 from hostile.sql.statements_grammar import Statements
 from hostile.sql.tables import DUMP
-from intercode.sql import open_engine
-from intercode.sql.types import DatabaseSpec
+from intercode_sql import open_engine
+from intercode_sql.types import DatabaseSpec
 
 _CASES_OF_A_SESSION = 500
 COMPLETE = 60_000

@@ -345,7 +345,7 @@ new = set(sys.modules) - before
 heavy = ("aiohttp", "yarl", "sklearn", "scipy", "ray", "torch", "docker", "rich", "pandas",
          "matplotlib", "asyncio", "multiprocessing.pool", "concurrent.futures")
 print([name for name in heavy if name in new])
-lazy = ("intercode.sql", "intercode.agents", "intercode.models",
+lazy = ("intercode_sql", "intercode.agents", "intercode.models",
         "intercode.cli", "intercode.evaluation", "intercode.results", "intercode.integrations")
 print([name for name in sys.modules if name.startswith(lazy)])
 print(*[name for name in sys.modules if name.startswith("intercode_sandbox.")])

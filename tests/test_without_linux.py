@@ -45,7 +45,7 @@ def test_reports_comparisons_the_viewer_and_sql_pass_their_tests() -> None:
 def test_the_hidden_modules_are_hidden(tmp_path: Path) -> None:
     """Otherwise the test above would show nothing."""
     script = (
-        "from intercode.sql.worker import service_start\n"
+        "from intercode_sql.worker import service_start\n"
         "from intercode_sandbox.host import files\n"
         "from importlib import import_module\n"
         "try: import_module('intercode_sandbox.namespace.launcher')\n"

@@ -11,9 +11,9 @@ from types import ModuleType
 import pytest
 
 from intercode.core import python_syntax
-from intercode.sql.server import engine
 from intercode_sandbox.api import forwarding, request_threads
 from intercode_sandbox.landlock import tiers
+from intercode_sql.server import engine
 
 
 async def _request() -> None:

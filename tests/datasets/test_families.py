@@ -26,9 +26,9 @@ from intercode.datasets.families.family import (
 )
 from intercode.datasets.families.file_tree import FileTree
 from intercode.datasets.families.selection import select_families
-from intercode.sql.embedded import EmbeddedEngine
 from intercode_sandbox import plugins
 from intercode_sandbox.plugins import Plugin
+from intercode_sql.embedded import EmbeddedEngine
 
 FROZEN = {
     "bash": "ebf4a13cdf71ee9c",

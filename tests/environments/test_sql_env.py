@@ -21,7 +21,7 @@ from intercode.core.errors import (
 from intercode.core.types import DatabaseSpec, Dataset, Task
 from intercode.environments.sql.env import SqlEnv
 from intercode.evaluation import check_env
-from intercode.sql.server.connection import Address
+from intercode_sql.server.connection import Address
 from support.ending import ended
 from support.shop import CUSTOMERS, shop_in
 from support.sql_engines import ENGINES

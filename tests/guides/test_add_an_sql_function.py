@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from intercode.sql import open_engine
+from intercode_sql import open_engine
 from support import pages
 from support.shop import shop_in
 

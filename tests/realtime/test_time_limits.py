@@ -13,10 +13,10 @@ import pytest
 
 from intercode.sessions.bash.persistent import BashSession
 from intercode.sessions.python.session import PythonSession
-from intercode.sql import open_engine
-from intercode.sql.types import DatabaseSpec
 from intercode_sandbox.contract import BaseSandbox
 from intercode_sandbox.determinism import Determinism
+from intercode_sql import open_engine
+from intercode_sql.types import DatabaseSpec
 from support.sandboxes import open_test_sandbox
 from support.shop import shop_in
 

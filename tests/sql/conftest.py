@@ -6,8 +6,8 @@ from collections.abc import Iterator
 
 import pytest
 
-from intercode.sql import SqlEngine, SqlSession
-from intercode.sql.types import DatabaseSpec
+from intercode_sql import SqlEngine, SqlSession
+from intercode_sql.types import DatabaseSpec
 from support.shop import shop_in
 from support.sql_engines import engine_or_skip
 

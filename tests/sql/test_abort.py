@@ -8,9 +8,9 @@ from pathlib import Path
 
 import pytest
 
-from intercode.sql import SqlEngine
-from intercode.sql.errors import ServerLostError
-from intercode.sql.types import DatabaseSpec
+from intercode_sql import SqlEngine
+from intercode_sql.errors import ServerLostError
+from intercode_sql.types import DatabaseSpec
 from support.ending import ended
 from support.sql_engines import engine_or_skip
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from intercode.sql.dialect.tokens import tokenize
-from intercode.sql.server.database_names import DatabaseNames
+from intercode_sql.dialect.tokens import tokenize
+from intercode_sql.server.database_names import DatabaseNames
 
 NAMES = DatabaseNames("shop", "ic12_w1", "ic12")
 

@@ -7,9 +7,9 @@ from typing import Any
 
 import pytest
 
-from intercode.sql.dump.literals import parse_insert, unescape
-from intercode.sql.dump.reader import dump_digest, read_statements
-from intercode.sql.errors import SqlDataError
+from intercode_sql.dump.literals import parse_insert, unescape
+from intercode_sql.dump.reader import dump_digest, read_statements
+from intercode_sql.errors import SqlDataError
 
 
 def statements(folder: Path, content: str | bytes) -> list[tuple[int, str]]:
@@ -49,7 +49,7 @@ def test_files_in_utf_16_and_bytes_that_are_not_utf_8(tmp_path: Path) -> None:
 def test_statements_longer_than_what_is_read_at_once(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("intercode.sql.dump.reader._CHUNK", 3)
+    monkeypatch.setattr("intercode_sql.dump.reader._CHUNK", 3)
     text = "A 'b\n;\n''c' /* d;\n */ e;\n\n-- f;\n/*!50000 g\nh */ i;\nDELIMITER ;;\nj;\nk;;"
     assert statements(tmp_path, text) == [
         (1, "A 'b\n;\n''c'   e"), (7, "g\nh   i"), (10, "j;\nk"),

@@ -8,9 +8,9 @@ from typing import Any
 
 import pytest
 
-from intercode.sql import SqlSession, open_engine
-from intercode.sql.errors import SqlDataError
-from intercode.sql.types import DatabaseSpec
+from intercode_sql import SqlSession, open_engine
+from intercode_sql.errors import SqlDataError
+from intercode_sql.types import DatabaseSpec
 from support.sql_engines import engine_or_skip
 
 HEAD = "CREATE DATABASE d; USE d;\n"

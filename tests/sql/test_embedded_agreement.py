@@ -13,10 +13,10 @@ import pytest
 
 from hostile.sql.statements_grammar import Statements
 from hostile.sql.tables import DUMP
-from intercode.sql import SqlSession, open_engine
-from intercode.sql.embedded.compile import expressions
-from intercode.sql.embedded.engine import EmbeddedEngine
-from intercode.sql.types import DatabaseSpec
+from intercode_sql import SqlSession, open_engine
+from intercode_sql.embedded.compile import expressions
+from intercode_sql.embedded.engine import EmbeddedEngine
+from intercode_sql.types import DatabaseSpec
 from support.sql_engines import engine_or_skip
 
 D = Decimal

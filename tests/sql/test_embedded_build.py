@@ -8,13 +8,13 @@ from pathlib import Path
 
 import pytest
 
-from intercode.sql import open_engine
-from intercode.sql.dump.literals import parse_insert
-from intercode.sql.dump.reader import read_statements
-from intercode.sql.embedded.load import build
-from intercode.sql.embedded.load.build import build_databases
-from intercode.sql.errors import SqlDataError
-from intercode.sql.types import DatabaseSpec
+from intercode_sql import open_engine
+from intercode_sql.dump.literals import parse_insert
+from intercode_sql.dump.reader import read_statements
+from intercode_sql.embedded.load import build
+from intercode_sql.embedded.load.build import build_databases
+from intercode_sql.errors import SqlDataError
+from intercode_sql.types import DatabaseSpec
 from support.shop import shop_in
 
 

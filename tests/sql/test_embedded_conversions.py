@@ -10,8 +10,8 @@ from pathlib import Path
 import pytest
 
 from hostile.sql.tables import DUMP
-from intercode.sql import SqlSession, open_engine
-from intercode.sql.types import DatabaseSpec
+from intercode_sql import SqlSession, open_engine
+from intercode_sql.types import DatabaseSpec
 
 D = Decimal
 

@@ -9,8 +9,8 @@ from typing import Any
 
 import pytest
 
-from intercode.sql import SqlSession
-from intercode.sql.embedded.execute.state import DEFAULT_MODES
+from intercode_sql import SqlSession
+from intercode_sql.embedded.execute.state import DEFAULT_MODES
 from support.sql_engines import embedded_session
 
 DUMP = """

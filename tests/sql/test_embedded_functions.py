@@ -9,13 +9,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from intercode.sql.dialect.errors import StatementError
-from intercode.sql.embedded.catalog.collations import general_key, nocase_level, uca_key
-from intercode.sql.embedded.catalog.values import leading_number, parse_datetime_text
-from intercode.sql.embedded.functions.datetimes import parse_datetime, timestampdiff, week
-from intercode.sql.embedded.functions.intervals import date_add
-from intercode.sql.embedded.functions.numeric import double_text, round_number
-from intercode.sql.embedded.functions.patterns import like, regexp
+from intercode_sql.dialect.errors import StatementError
+from intercode_sql.embedded.catalog.collations import general_key, nocase_level, uca_key
+from intercode_sql.embedded.catalog.values import leading_number, parse_datetime_text
+from intercode_sql.embedded.functions.datetimes import parse_datetime, timestampdiff, week
+from intercode_sql.embedded.functions.intervals import date_add
+from intercode_sql.embedded.functions.numeric import double_text, round_number
+from intercode_sql.embedded.functions.patterns import like, regexp
 
 WORDS = st.text(st.characters(min_codepoint=32, max_codepoint=126), max_size=8)
 PATTERNS = st.text(st.sampled_from("abAB%_\\ ."), max_size=8)

@@ -11,7 +11,7 @@ from collections.abc import Iterator
 import pytest
 
 from hostile.sql.tables import DUMP
-from intercode.sql import SqlSession
+from intercode_sql import SqlSession
 from support.sql_engines import embedded_session
 
 CANNOT = "The embedded engine cannot do this"

@@ -9,13 +9,13 @@ from pathlib import Path
 
 import pytest
 
-from intercode.sql import SqlEngine, SqlLimits, SqlSession, open_engine
-from intercode.sql.embedded import EmbeddedEngine
-from intercode.sql.embedded.catalog.catalog import Column
-from intercode.sql.embedded.catalog.types import Type
-from intercode.sql.embedded.execute import connection, shared_caches
-from intercode.sql.errors import SessionStateError, SqlDataError, SqlUsageError
-from intercode.sql.types import DatabaseSpec
+from intercode_sql import SqlEngine, SqlLimits, SqlSession, open_engine
+from intercode_sql.embedded import EmbeddedEngine
+from intercode_sql.embedded.catalog.catalog import Column
+from intercode_sql.embedded.catalog.types import Type
+from intercode_sql.embedded.execute import connection, shared_caches
+from intercode_sql.errors import SessionStateError, SqlDataError, SqlUsageError
+from intercode_sql.types import DatabaseSpec
 from support.shop import CUSTOMERS
 from support.sql_engines import shown
 

@@ -12,7 +12,7 @@ from decimal import Decimal
 import pytest
 
 from hostile.sql.tables import DUMP
-from intercode.sql import SqlSession
+from intercode_sql import SqlSession
 from support.sql_engines import embedded_session
 
 D = Decimal

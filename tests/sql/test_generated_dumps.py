@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from intercode.sql.types import DatabaseSpec
+from intercode_sql.types import DatabaseSpec
 from support import dump_forms as forms
 from support.sql_engines import engine_or_skip
 

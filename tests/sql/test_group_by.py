@@ -7,11 +7,11 @@ from pathlib import Path
 
 import pytest
 
-from intercode.sql import open_engine
-from intercode.sql.dialect.group_by import TableKeys, group_by_error
-from intercode.sql.dialect.parser import parse
-from intercode.sql.embedded.execute.state import DEFAULT_MODES
-from intercode.sql.types import DatabaseSpec
+from intercode_sql import open_engine
+from intercode_sql.dialect.group_by import TableKeys, group_by_error
+from intercode_sql.dialect.parser import parse
+from intercode_sql.embedded.execute.state import DEFAULT_MODES
+from intercode_sql.types import DatabaseSpec
 
 SCHEMA = {
     "d": {

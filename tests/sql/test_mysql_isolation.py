@@ -6,11 +6,11 @@ import threading
 
 import pytest
 
-from intercode.sql import SqlEngine, SqlSession
-from intercode.sql.errors import ServerLostError
-from intercode.sql.server.connection import ServerConnection
-from intercode.sql.server.engine import MysqlEngine
-from intercode.sql.types import DatabaseSpec
+from intercode_sql import SqlEngine, SqlSession
+from intercode_sql.errors import ServerLostError
+from intercode_sql.server.connection import ServerConnection
+from intercode_sql.server.engine import MysqlEngine
+from intercode_sql.types import DatabaseSpec
 
 pytestmark = pytest.mark.mysql
 EPISODES = 8

@@ -20,16 +20,12 @@ from typing import Any
 import pytest
 
 from hostile.ordinary import _ID, _drop, _interpreter
-from intercode.sql import SqlEngine, SqlSession, open_engine
-from intercode.sql.errors import (
-    EngineUnavailableError,
-    ServerKilledError,
-    ServerLostError,
-)
-from intercode.sql.server import owner as owner_module
-from intercode.sql.server import private_server
-from intercode.sql.server.connection import Address, ServerConnection
-from intercode.sql.types import DatabaseSpec
+from intercode_sql import SqlEngine, SqlSession, open_engine
+from intercode_sql.errors import EngineUnavailableError, ServerKilledError, ServerLostError
+from intercode_sql.server import owner as owner_module
+from intercode_sql.server import private_server
+from intercode_sql.server.connection import Address, ServerConnection
+from intercode_sql.types import DatabaseSpec
 from support.sandboxes import eventually
 from support.shop import CUSTOMERS, shop_in
 
@@ -229,7 +225,7 @@ def test_a_directory_of_another_user_blocks_nothing(
 def test_temporary_files_have_a_file_system_of_their_own(tmp_path: Path) -> None:
     """Here the kernel allows it; where it does not, only the limit of each file remains."""
     code = (
-        "import sys; from pathlib import Path; from intercode.sql.server import owner\n"
+        "import sys; from pathlib import Path; from intercode_sql.server import owner\n"
         "directory = Path(sys.argv[1]); owner._limit_directory(directory, 1 << 20, None)\n"
         "(directory / 'a').write_bytes(bytes(1 << 19)); print('half')\n"
         "(directory / 'b').write_bytes(bytes(1 << 20))"
@@ -272,8 +268,8 @@ def test_without_a_server_the_error_says_what_to_do(monkeypatch: pytest.MonkeyPa
 ORDINARY = """
 import sys
 from pathlib import Path
-from intercode.sql import open_engine
-from intercode.sql.types import DatabaseSpec
+from intercode_sql import open_engine
+from intercode_sql.types import DatabaseSpec
 engine = open_engine("mysql")
 session = engine.open(DatabaseSpec("mysql-dump", Path(sys.argv[1]), "shop"))
 print(session.run("SELECT COUNT(*) FROM sale", 10.0).output)

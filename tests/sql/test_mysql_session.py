@@ -9,9 +9,9 @@ from typing import Any
 
 import pytest
 
-from intercode.sql import SqlEngine, SqlLimits, SqlSession, open_engine
-from intercode.sql.errors import SqlDataError, SqlUsageError, UnknownEngineError
-from intercode.sql.types import DatabaseSpec
+from intercode_sql import SqlEngine, SqlLimits, SqlSession, open_engine
+from intercode_sql.errors import SqlDataError, SqlUsageError, UnknownEngineError
+from intercode_sql.types import DatabaseSpec
 from support.sandboxes import eventually
 from support.shop import CUSTOMERS, SECRET
 from support.sql_engines import shown
@@ -162,7 +162,7 @@ def test_the_watchdog_kills_what_the_server_does_not_stop(
     session: SqlSession, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A server without a time limit of its own."""
-    from intercode.sql.server.connection import ServerConnection
+    from intercode_sql.server.connection import ServerConnection
 
     monkeypatch.setattr(
         ServerConnection, "_limit_statement", lambda self, seconds: "SET @unlimited = 1"

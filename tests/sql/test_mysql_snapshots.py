@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
-from intercode.sql import SqlEngine, SqlSession
-from intercode.sql.types import DatabaseSpec
+from intercode_sql import SqlEngine, SqlSession
+from intercode_sql.types import DatabaseSpec
 from support.sql_engines import shown
 
 pytestmark = pytest.mark.mysql
@@ -44,7 +44,7 @@ def test_variables_on_a_server_that_does_not_list_them(
     session: SqlSession, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """MySQL is such a server; here MariaDB plays its role."""
-    from intercode.sql.server import session_settings
+    from intercode_sql.server import session_settings
 
     taken = session_settings.changed_settings
 

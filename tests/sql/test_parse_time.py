@@ -6,8 +6,8 @@ import time
 
 import pytest
 
-from intercode.sql.dialect.errors import StatementError
-from intercode.sql.dialect.parser import parse
+from intercode_sql.dialect.errors import StatementError
+from intercode_sql.dialect.parser import parse
 
 NESTED = {
     "CHAR": ("SELECT ", "CHAR(", "1", ")"),

@@ -8,9 +8,9 @@ from pathlib import Path
 
 import pytest
 
-from intercode.sql import SqlEngine, SqlLimits, SqlSession, open_engine
-from intercode.sql.errors import SessionStateError, SqlDataError, SqlUsageError
-from intercode.sql.types import DatabaseSpec
+from intercode_sql import SqlEngine, SqlLimits, SqlSession, open_engine
+from intercode_sql.errors import SessionStateError, SqlDataError, SqlUsageError
+from intercode_sql.types import DatabaseSpec
 from support.sql_engines import shown
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from intercode.sql.server.statement_analysis import analyze_statement
+from intercode_sql.server.statement_analysis import analyze_statement
 
 
 @pytest.mark.parametrize("code", [

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from intercode.sql import SqlSession
-from intercode.sql.server.statement_rewrites import add_order_by_null
+from intercode_sql import SqlSession
+from intercode_sql.server.statement_rewrites import add_order_by_null
 
 
 @pytest.mark.parametrize(

@@ -8,7 +8,7 @@ from itertools import pairwise
 from hypothesis import given
 from hypothesis import strategies as st
 
-from intercode.sql.dialect.tokens import tokenize
+from intercode_sql.dialect.tokens import tokenize
 
 
 def kinds(code: str) -> list[tuple[str, str]]:

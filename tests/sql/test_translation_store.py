@@ -10,20 +10,20 @@ from pathlib import Path
 
 import pytest
 
-from intercode.sql.dialect.errors import StatementError
-from intercode.sql.embedded import EmbeddedEngine
-from intercode.sql.embedded.catalog.types import INT, STRING, Type
-from intercode.sql.embedded.catalog.values import result_converter
-from intercode.sql.embedded.compile.translation import Translation
-from intercode.sql.embedded.execute import translation_store
-from intercode.sql.embedded.execute.translation_store import (
+from intercode_sql.dialect.errors import StatementError
+from intercode_sql.embedded import EmbeddedEngine
+from intercode_sql.embedded.catalog.types import INT, STRING, Type
+from intercode_sql.embedded.catalog.values import result_converter
+from intercode_sql.embedded.compile.translation import Translation
+from intercode_sql.embedded.execute import translation_store
+from intercode_sql.embedded.execute.translation_store import (
     FileStore,
     Key,
     NoStore,
     open_store,
     translator_digest,
 )
-from intercode.sql.types import DatabaseSpec
+from intercode_sql.types import DatabaseSpec
 from support.sql_engines import shown
 
 KINDS = (INT, STRING, Type("string", 3, words=("a", "ä\n"), strong=True))
@@ -180,7 +180,7 @@ def test_without_a_directory_nothing_is_stored(
 def engine_in(folder: Path) -> EmbeddedEngine:
     """Return an engine with that store, as in a new process. All its statements run in this
     one."""
-    from intercode.sql.embedded.execute import shared_caches
+    from intercode_sql.embedded.execute import shared_caches
 
     shared_caches._caches_for.cache_clear()
     return EmbeddedEngine(bounded=False)
@@ -208,7 +208,7 @@ def test_a_second_process_parses_nothing_again(
     first.close()
     text = "\n".join(p.read_text() for p in folder.iterdir())
     assert "customer" in text and "DELETE" not in text
-    from intercode.sql.embedded.execute import dispatch
+    from intercode_sql.embedded.execute import dispatch
 
     parsed: list[str] = []
     parse = dispatch.parse
@@ -228,8 +228,8 @@ def test_a_second_process_parses_nothing_again(
 PROCESS = """
 import sys
 from pathlib import Path
-from intercode.sql import open_engine
-from intercode.sql.types import DatabaseSpec
+from intercode_sql import open_engine
+from intercode_sql.types import DatabaseSpec
 engine = open_engine("embedded")
 session = engine.open(DatabaseSpec("mysql-dump", Path(sys.argv[1]), "shop"))
 for n in range(120):

@@ -11,8 +11,8 @@ from typing import Any
 
 import pytest
 
-from intercode.sql import SqlSession
-from intercode.sql.types import DatabaseSpec
+from intercode_sql import SqlSession
+from intercode_sql.types import DatabaseSpec
 from support.sql_engines import engine_or_skip
 
 DUMP = """

@@ -11,8 +11,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from intercode.sql import SqlSession
-from intercode.sql.server import private_server
+from intercode_sql import SqlSession
+from intercode_sql.server import private_server
 
 _WORDS = ("north", "Ärger", "o'k", 'say "x"', "a\\b", "/*!50000 c */", "-- d", "e;f", "Zoë", "")
 

@@ -7,7 +7,7 @@ import time
 from collections.abc import Callable
 
 from intercode.core.errors import DatabaseLostError
-from intercode.sql.errors import ServerLostError
+from intercode_sql.errors import ServerLostError
 
 _LOST = (DatabaseLostError, ServerLostError)
 

@@ -70,8 +70,8 @@ def _sandbox() -> str:
 
 
 def _sql_server() -> str:
-    from intercode.sql import open_engine
-    from intercode.sql.errors import EngineUnavailableError
+    from intercode_sql import open_engine
+    from intercode_sql.errors import EngineUnavailableError
 
     try:
         open_engine("mysql").close()

@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from intercode.sql import SqlEngine, SqlSession, open_engine
-from intercode.sql.types import DatabaseSpec
+from intercode_sql import SqlEngine, SqlSession, open_engine
+from intercode_sql.types import DatabaseSpec
 from support import requirements
 
 ENGINES = [

@@ -10,7 +10,7 @@ import sys
 from pathlib import Path
 
 from intercode.core.types import DatabaseSpec
-from intercode.sql import open_engine
+from intercode_sql import open_engine
 
 
 def main() -> None:

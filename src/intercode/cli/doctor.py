@@ -119,8 +119,8 @@ def _packages() -> list[Finding]:
 
 def _sql_server() -> Finding:
     """Look for a MySQL or MariaDB server. The embedded engine needs none."""
-    from intercode.sql.errors import SqlError
-    from intercode.sql.server import private_server
+    from intercode_sql.errors import SqlError
+    from intercode_sql.server import private_server
 
     name, fix = "SQL server of its own", "none is needed: the embedded engine works without it"
     try:

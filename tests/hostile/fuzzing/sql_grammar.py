@@ -10,8 +10,8 @@ from hypothesis import strategies as st
 
 from hostile.sql.statements_grammar import Statements
 from hostile.sql.tables import DUMP
-from intercode.sql import open_engine
-from intercode.sql.types import DatabaseSpec
+from intercode_sql import open_engine
+from intercode_sql.types import DatabaseSpec
 
 _LIMIT = 5.0  # seconds of a statement
 _FAULT = "this statement ("

@@ -13,8 +13,8 @@ from hypothesis import strategies as st
 from hostile.pulse import ProcessorTime
 from hostile.sql.cases import all_cases
 from intercode import datasets
-from intercode.sql import SqlEngine, SqlLimits, SqlSession, open_engine
-from intercode.sql.types import DatabaseSpec
+from intercode_sql import SqlEngine, SqlLimits, SqlSession, open_engine
+from intercode_sql.types import DatabaseSpec
 from support.shop import SECRET, shop_in
 
 LIMIT, MARGIN = 1.0, 1.0  # seconds of a statement, and those that it may take beyond

@@ -15,9 +15,9 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from hostile.sql.rules import RULES
-from intercode.sql import SqlSession
-from intercode.sql.dialect.errors import ERROR_MESSAGES
-from intercode.sql.types import ExecResult
+from intercode_sql import SqlSession
+from intercode_sql.dialect.errors import ERROR_MESSAGES
+from intercode_sql.types import ExecResult
 
 REFUSED = "Error executing query: The embedded engine cannot do this"
 _ERROR = "Error executing query: "

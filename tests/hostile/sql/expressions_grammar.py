@@ -6,8 +6,8 @@ import random
 from collections.abc import Callable
 
 from hostile.sql.tables import COLUMNS
-from intercode.sql.embedded.compile.special_functions import SPECIAL_FUNCTIONS
-from intercode.sql.embedded.functions.registry import SCALARS, Argument
+from intercode_sql.embedded.compile.special_functions import SPECIAL_FUNCTIONS
+from intercode_sql.embedded.functions.registry import SCALARS, Argument
 
 LITERALS = {
     "int": ("0", "1", "-1", "2", "5", "7", "10", "255", "2147483648", "9223372036854775807"),

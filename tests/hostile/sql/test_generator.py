@@ -11,9 +11,9 @@ from hostile.sql.enumerated import KINDS, OPERATORS, Enumerated, keys
 from hostile.sql.expressions_grammar import NOT_COMPARED
 from hostile.sql.rules import CASES_OF_A_RULE, RULES, asked_seldom
 from hostile.sql.statements_grammar import Statements
-from intercode.sql.embedded.compile.special_functions import SPECIAL_FUNCTIONS
-from intercode.sql.embedded.functions.registry import SCALARS
-from intercode.sql.types import ExecResult
+from intercode_sql.embedded.compile.special_functions import SPECIAL_FUNCTIONS
+from intercode_sql.embedded.functions.registry import SCALARS
+from intercode_sql.types import ExecResult
 
 
 def test_whatever_is_enumerated_becomes_a_case() -> None:

@@ -10,8 +10,8 @@ import pytest
 
 from hostile.pulse import ProcessorTime
 from hostile.sql.cases import Case, all_cases
-from intercode.sql import SqlEngine, SqlLimits, SqlSession
-from intercode.sql.types import DatabaseSpec
+from intercode_sql import SqlEngine, SqlLimits, SqlSession
+from intercode_sql.types import DatabaseSpec
 from support.shop import CUSTOMERS, SECRET, shop_in
 from support.sql_engines import ENGINES, engine_or_skip
 

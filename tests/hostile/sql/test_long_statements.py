@@ -15,13 +15,13 @@ from pathlib import Path
 import pytest
 
 from hostile.pulse import ProcessorTime
-from intercode.sql import SqlEngine, SqlSession, open_engine
-from intercode.sql.embedded import EmbeddedEngine
-from intercode.sql.embedded.compile.special_functions import SPECIAL_FUNCTIONS
-from intercode.sql.embedded.functions.registry import AGGREGATES, SCALARS
-from intercode.sql.sqlite import SqliteEngine
-from intercode.sql.types import DatabaseSpec
-from intercode.sql.worker.bounded import BEFORE_BRACKETS, UnboundedStatementError, is_bounded
+from intercode_sql import SqlEngine, SqlSession, open_engine
+from intercode_sql.embedded import EmbeddedEngine
+from intercode_sql.embedded.compile.special_functions import SPECIAL_FUNCTIONS
+from intercode_sql.embedded.functions.registry import AGGREGATES, SCALARS
+from intercode_sql.sqlite import SqliteEngine
+from intercode_sql.types import DatabaseSpec
+from intercode_sql.worker.bounded import BEFORE_BRACKETS, UnboundedStatementError, is_bounded
 from support.sandboxes import eventually
 from support.shop import shop_in
 
@@ -333,8 +333,8 @@ def test_these_are_bounded(code: str) -> None:
 _OWNER = """
 import sys, time
 from pathlib import Path
-from intercode.sql.types import DatabaseSpec
-from intercode.sql import open_engine
+from intercode_sql.types import DatabaseSpec
+from intercode_sql import open_engine
 session = open_engine("sqlite").open(DatabaseSpec("sqlite", Path(sys.argv[1]), "sale"))
 assert session.run("DELETE FROM sale", 60.0).ok
 print("ready", flush=True)

@@ -15,7 +15,7 @@ from intercode.core.errors import DataError
 from intercode.core.types import Task
 from intercode.environments.sql.engine import EngineSession
 from intercode.environments.sql.further_columns import FURTHER
-from intercode.sql.dialect.tokens import tokenize
+from intercode_sql.dialect.tokens import tokenize
 
 _SECONDS = 60.0
 """The time limit for reading all that a session has changed, and for one table of the initial

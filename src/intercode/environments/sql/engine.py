@@ -8,13 +8,13 @@ from typing import Any
 
 from intercode.core import errors
 from intercode.core.types import DatabaseSpec, ExecResult
-from intercode.sql import DatabaseSnapshot, SqlDeterminism, SqlEngine, SqlLimits, SqlSession
-from intercode.sql import errors as sql_errors
-from intercode.sql import open_engine as open_sql_engine
-from intercode.sql.host import use_cache
-from intercode.sql.types import DatabaseSpec as SqlDatabaseSpec
-from intercode.sql.worker.session import GuardedEngine, GuardedSnapshot
 from intercode_sandbox.host.paths import cache_root
+from intercode_sql import DatabaseSnapshot, SqlDeterminism, SqlEngine, SqlLimits, SqlSession
+from intercode_sql import errors as sql_errors
+from intercode_sql import open_engine as open_sql_engine
+from intercode_sql.host import use_cache
+from intercode_sql.types import DatabaseSpec as SqlDatabaseSpec
+from intercode_sql.worker.session import GuardedEngine, GuardedSnapshot
 
 _ERRORS: Mapping[type[sql_errors.SqlError], type[errors.InterCodeError]] = {
     sql_errors.SqlUsageError: errors.UsageError,
@@ -160,7 +160,7 @@ def _own_spec(database: DatabaseSpec) -> SqlDatabaseSpec:
 def open_engine(
     kind: str, dsn: str | None = None, determinism: SqlDeterminism | None = None
 ) -> Engine:
-    """Open the engine of that name; see ``intercode.sql.open_engine``."""
+    """Open the engine of that name; see ``intercode_sql.open_engine``."""
     use_cache(cache_root)
     with translated_errors():
         return Engine(open_sql_engine(kind, dsn, determinism))

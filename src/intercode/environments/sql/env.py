@@ -20,10 +20,10 @@ from intercode.environments.sql.profiles import (
     SqlWorkspace,
     StandardSqlProfile,
 )
-from intercode.sql import EngineKind, SqlDeterminism, SqlLimits
 from intercode_sandbox.determinism import parse_clock, resolve_determinism
 from intercode_sandbox.host.paths import cache_root
 from intercode_sandbox.images.cache.in_use import DATABASE_FOLDERS, mark_in_use
+from intercode_sql import EngineKind, SqlDeterminism, SqlLimits
 
 if TYPE_CHECKING:
     from intercode_sandbox.determinism import Determinism

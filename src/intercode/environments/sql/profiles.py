@@ -18,10 +18,10 @@ from intercode.environments.sql.database_changes import (
 from intercode.environments.sql.engine import EngineSession
 from intercode.environments.sql.further_columns import accepts_further_columns, further_columns
 from intercode.environments.sql.row_order import rank_rows
-from intercode.sql.base import ERROR_PREFIX
-from intercode.sql.dialect.errors import syntax_error
-from intercode.sql.dialect.keywords import NO_SPACE_FUNCTIONS
-from intercode.sql.dialect.tokens import tokenize
+from intercode_sql.base import ERROR_PREFIX
+from intercode_sql.dialect.errors import syntax_error
+from intercode_sql.dialect.keywords import NO_SPACE_FUNCTIONS
+from intercode_sql.dialect.tokens import tokenize
 
 GOLD_SECONDS = 120.0
 _MISSING_FUNCTION = (

@@ -17,8 +17,8 @@ from contextlib import suppress
 from typing import Any
 
 from intercode.core.errors import SandboxUnavailableError
-from intercode.sql.worker.service_start import start_service
 from intercode_sandbox.host.services import run_after_fork
+from intercode_sql.worker.service_start import start_service
 
 PARSE_SECONDS = 2.0
 """Limit of an action in processor time, which does not depend on how busy the machine is."""

@@ -15,7 +15,7 @@ from functools import lru_cache
 from intercode.environments.base.policy.parse_process import PARSE_SECONDS
 from intercode.environments.base.policy.policy import Policy, action_parser, read_policy
 from intercode.environments.base.policy.rules import ParsedAction
-from intercode.sql.worker.service_start import service_channel
+from intercode_sql.worker.service_start import service_channel
 
 _MEMORY_BYTES = 1 << 30
 

@@ -31,8 +31,8 @@ def sql_action_parts(text: str) -> ParsedAction:
     import sqlglot
     from sqlglot.errors import SqlglotError
 
-    from intercode.sql.dialect.errors import StatementError
-    from intercode.sql.dialect.parser import parse
+    from intercode_sql.dialect.errors import StatementError
+    from intercode_sql.dialect.parser import parse
 
     try:
         return _statement_parts(parse(text))
@@ -59,7 +59,7 @@ def _statement_parts(tree: object) -> ParsedAction:
 def _iterate_parts(tree: object) -> Iterator[ActionPart]:
     from sqlglot import exp
 
-    from intercode.sql.dialect.parser import FUNCTION_MARK
+    from intercode_sql.dialect.parser import FUNCTION_MARK
 
     assert isinstance(tree, exp.Expression)
     yield ActionPart("statement", tuple(_statement_kind(tree).split()))

@@ -16,10 +16,10 @@ from typing import Any
 from intercode.core.errors import DataError
 from intercode.core.types import DatabaseSpec
 from intercode.environments.sql.engine import translated_errors
-from intercode.sql.dump.literals import parse_insert
-from intercode.sql.dump.reader import read_statements
-from intercode.sql.embedded.catalog.table_statements import DEFAULT_COLLATION, read_create_table
 from intercode_sandbox.host.paths import cache_root
+from intercode_sql.dump.literals import parse_insert
+from intercode_sql.dump.reader import read_statements
+from intercode_sql.embedded.catalog.table_statements import DEFAULT_COLLATION, read_create_table
 
 Row = list[Any]
 _CREATE_DATABASE = re.compile(

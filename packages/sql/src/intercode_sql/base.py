@@ -1,0 +1,230 @@
+"""The interfaces of SQL engines, sessions and snapshots, and the text of results.
+
+The text of a result is what MySQL Connector/Python shows in the authors' environment: ``str()`` of
+the list of row tuples, ``[]`` for no rows, ``None`` for a statement without a result, and ``Error
+executing query: <message>`` for an error. Only this module produces that text.
+"""
+
+from __future__ import annotations
+
+import datetime as dt
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+from intercode_sql.types import DatabaseSpec, ExecResult
+
+ERROR_PREFIX = "Error executing query: "
+"""Prefix of the text of an error."""
+TIMEOUT_MESSAGE = "Query execution was interrupted, maximum statement execution time exceeded"
+"""MySQL's message (3024) for a statement that exceeded its time limit."""
+
+
+@dataclass(frozen=True, slots=True)
+class SqlLimits:
+    """Limits of a session.
+
+    ``rows`` limits the rows of one result and ``size`` its text in characters; a longer result is
+    cut, with a note. ``storage`` limits the size of the session's own copy of the data in bytes,
+    for engines that can measure it.
+    """
+
+    rows: int = 100_000
+    size: int = 1 << 20
+    storage: int = 256 << 20
+
+
+@dataclass(frozen=True, slots=True)
+class SqlDeterminism:
+    """What statements get in place of the time and of random numbers.
+
+    The time is ``seconds`` since the epoch in UTC if the clock ``stands``, else the present time
+    and ``seconds``. RAND() depends on ``seed`` and on the text of the statement; with None it is
+    random.
+    """
+
+    stands: bool
+    seconds: int
+    seed: int | None
+
+    def now(self) -> dt.datetime:
+        """Return the time at which a statement begins."""
+        if self.stands:
+            return dt.datetime.fromtimestamp(self.seconds, dt.UTC).replace(tzinfo=None)
+        return dt.datetime.now() + dt.timedelta(seconds=self.seconds)
+
+
+class SqlSession(Protocol):
+    """A connection to a private view of one database. No session sees the changes of another.
+
+    It corresponds to ``sessions.base.Session``, with the default database and ``snapshot`` instead
+    of the working directory and the state of the shell.
+    """
+
+    @property
+    def database(self) -> str:
+        """The name of the default database, as statements use it."""
+        ...
+
+    def run(self, code: str, timeout: float) -> ExecResult:
+        """Run one statement, for at most ``timeout`` seconds.
+
+        ``success_result`` describes ``output`` and ``rows``; ``rows`` is None for a statement
+        without a result. ``exit_code`` is 0, 1 for an error of the statement, or None after a
+        timeout. A statement that is not allowed or not supported is an error with a message of its
+        own. The session stays usable after any statement, also one that ends its connection. Raises
+        ServerLostError if the server is lost, ServerKilledError if the statement is the reason.
+        """
+        ...
+
+    def snapshot(self) -> DatabaseSnapshot:
+        """Copy the data, the default database, the user variables and the settings. The session is
+        not affected. The snapshot contains the changes of an open transaction as if they were
+        committed."""
+        ...
+
+    def changes(self) -> list[str]:
+        """Return what the session has changed, sorted: ``table players: new``, ``table pets:
+        gone``, ``table pets: changed``, ``setting sql_mode``. It is called after every statement
+        and is cheap if nothing has changed."""
+        ...
+
+    def state_text(self) -> str:
+        """Return the state as text for a fingerprint: default database, settings, variables, and
+        the changed tables with digests of their content. Equal states give equal texts."""
+        ...
+
+    def abort(self) -> None:
+        """Stop the running statement from another thread, and end the session: this call of ``run``
+        and all later ones raise ServerLostError. Returns at once. Can be called from any thread,
+        more than once, and after ``close``."""
+        ...
+
+    def close(self) -> None:
+        """Close the connection and delete the session's copy of the data. Can be called more than
+        once."""
+        ...
+
+
+class DatabaseSnapshot(Protocol):
+    """An immutable copy of a session's state.
+
+    ``omitted_tables`` names what it could not copy, such as ``temporary table x``.
+    """
+
+    omitted_tables: tuple[str, ...]
+
+    def open(self) -> SqlSession:
+        """Open a new session with this state."""
+        ...
+
+    def open_last(self) -> SqlSession:
+        """Open a new session with this state and close the snapshot, so that the data need not be
+        copied."""
+        ...
+
+    def close(self) -> None:
+        """Delete the snapshot's data. Can be called more than once. Sessions that were opened from
+        it are not affected."""
+        ...
+
+
+class SqlEngine(Protocol):
+    """Opens sessions. Several threads and environments can share one."""
+
+    @property
+    def kind(self) -> str:
+        """``embedded``, ``mysql`` or ``sqlite``."""
+        ...
+
+    @property
+    def version(self) -> str:
+        """Product and version for a result's metadata, such as ``MariaDB 10.11.19`` or ``SQLite
+        3.40.1``, with the version of the translator if the engine has one."""
+        ...
+
+    def metadata(self) -> Mapping[str, Any]:
+        """Return what else results depend on, such as the server's modes, as JSON types."""
+        ...
+
+    def open(self, database: DatabaseSpec, limits: SqlLimits = ...) -> SqlSession:
+        """Open a session on pristine data, with default settings and ``database.name`` as its
+        default database.
+
+        Data are loaded when they are first needed, and cached by content. Raises SqlDataError for
+        content that cannot be loaded or lacks that database, SqlUsageError for a kind of content
+        that the engine does not read, and ServerLostError if the server is lost.
+        """
+        ...
+
+    def close(self) -> None:
+        """Release the engine's resources. Can be called more than once. Open sessions and snapshots
+        stay usable."""
+        ...
+
+
+# ------------------------------------------------------------ results as text
+def success_result(
+    rows: Sequence[tuple[Any, ...]] | None, limits: SqlLimits, more: bool = False
+) -> ExecResult:
+    """Return the result of a successful statement.
+
+    ``rows`` are the fetched rows, or None for a statement without a result. ``more`` says that
+    there were further rows, which were not fetched; ``omitted_bytes`` counts what was fetched, and
+    at least 1.
+    """
+    if rows is None:
+        return ExecResult("None", 0)
+    shown_rows = tuple(rows[: limits.rows])
+    text = str(list(shown_rows))
+    if len(shown_rows) < len(rows) or more:
+        note = f"[the result is cut: {len(shown_rows)} rows are shown, there are more]\n"
+        rest = str(list(rows[limits.rows :]))
+        cut_bytes = max(1, len(rest.encode("utf-8", "replace")) - 2) + _cut_bytes(text, limits)
+        return ExecResult(
+            text[: limits.size], 0, omitted_bytes=cut_bytes, note=note, rows=shown_rows
+        )
+    if len(text) <= limits.size:
+        return ExecResult(text, 0, rows=shown_rows)
+    cut = len(text) - limits.size
+    note = f"[the result is cut: {cut} characters of {len(shown_rows)} rows are left out]\n"
+    cut_bytes = _cut_bytes(text, limits)
+    return ExecResult(text[: limits.size], 0, omitted_bytes=cut_bytes, note=note, rows=shown_rows)
+
+
+def _cut_bytes(text: str, limits: SqlLimits) -> int:
+    """Return the bytes of a text beyond the limit."""
+    return len(text[limits.size :].encode("utf-8", "replace"))
+
+
+def error_result(message: str) -> ExecResult:
+    """Return the result of a statement that failed with the server's message, without its
+    number."""
+    return ExecResult(ERROR_PREFIX + message, 1)
+
+
+def timeout_result() -> ExecResult:
+    """Return the result of a statement that exceeded its time limit."""
+    return ExecResult(ERROR_PREFIX + TIMEOUT_MESSAGE, None, timed_out=True)
+
+
+_SIZED_TYPES = (str, bytes, bytearray)
+
+
+def fetch_rows(
+    cursor: Iterable[tuple[Any, ...]], limits: SqlLimits
+) -> tuple[list[tuple[Any, ...]], bool]:
+    """Fetch rows until a limit is reached. Return them and whether there are more.
+
+    A value counts as its length, a number or a date as 8 characters. This bounds the memory that a
+    statement can make the caller use.
+    """
+    rows: list[tuple[Any, ...]] = []
+    size = 0
+    for row in cursor:
+        if len(rows) >= limits.rows or size > limits.size:
+            return rows, True
+        rows.append(row)
+        for value in row:
+            size += len(value) if isinstance(value, _SIZED_TYPES) else 8
+    return rows, False

@@ -1,0 +1,56 @@
+"""Rewrites statements of the modes ANSI_QUOTES and NO_BACKSLASH_ESCAPES to those of MySQL's default
+mode, which the parser reads."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Collection
+
+from intercode_sql.dialect.errors import StatementError, syntax_error, unsupported
+
+REWRITTEN_MODES = frozenset({"ANSI_QUOTES", "NO_BACKSLASH_ESCAPES", "PIPES_AS_CONCAT"})
+_ESCAPED = r"(?:[^{q}\\]++|\\.|{q}{q})*+{q}?"
+_RAW = r"(?:[^{q}]++|{q}{q})*+{q}?"
+_REST = r"`(?:[^`]++|``)*+`?|--(?=\s|\Z)[^\n]*|\#[^\n]*|/\*.*?(?:\*/|\Z)|\|\|"
+
+
+def default_mode_text(code: str, modes: Collection[str]) -> str:
+    """Return a statement as the default mode reads it.
+
+    Raises StatementError for ``||`` where it concatenates, because its precedence is another.
+    """
+    return "".join(text for _, text in _pieces(code, modes))
+
+
+def in_own_mode(error: StatementError, code: str, modes: Collection[str]) -> StatementError:
+    """Return an error about a rewritten statement as one about the statement itself."""
+    if error.position is None:
+        return error
+    before = error.position
+    for start, text in _pieces(code, modes):
+        if before < len(text):
+            return syntax_error(code, start + (before if len(text) > 1 else 0))
+        before -= len(text)
+    return syntax_error(code, len(code))
+
+
+def _pieces(code: str, modes: Collection[str]) -> list[tuple[int, str]]:
+    """Return the rewritten pieces of a statement and the positions where they were."""
+    content = _RAW if "NO_BACKSLASH_ESCAPES" in modes else _ESCAPED
+    strings = "|".join(q + content.replace("{q}", q) for q in "'\"")
+    found, end = list[tuple[int, str]](), 0
+    for match in re.finditer(f"{strings}|{_REST}", code, re.S):
+        found += [(end, code[end : match.start()]), (match.start(), _rewritten(match[0], modes))]
+        end = match.end()
+    return [*found, (end, code[end:])]
+
+
+def _rewritten(text: str, modes: Collection[str]) -> str:
+    if text == "||" and "PIPES_AS_CONCAT" in modes:
+        raise unsupported("|| with sql_mode PIPES_AS_CONCAT: write CONCAT")
+    if text[0] == '"' and "ANSI_QUOTES" in modes:
+        name = text[1:].removesuffix('"').replace('""', '"').replace("`", "``")
+        return f"`{name}`" if len(text) > 1 and text.endswith('"') else text
+    if text[0] in "'\"" and "NO_BACKSLASH_ESCAPES" in modes:
+        return text.replace("\\", "\\\\")
+    return text

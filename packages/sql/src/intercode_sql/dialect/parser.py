@@ -1,0 +1,488 @@
+"""Parses MySQL statements with sqlglot, and rejects what MySQL 8 rejects.
+
+sqlglot accepts more than MySQL: clauses in any order, reserved words as names, functions of other
+dialects. The checks here run on the tokens before parsing. Function calls become ``Anonymous``
+nodes under MySQL's names, marked with ``FUNCTION_MARK``.
+"""
+
+from __future__ import annotations
+
+import logging
+import re
+import threading
+from collections.abc import Sequence
+from functools import lru_cache
+
+from sqlglot import exp
+from sqlglot.dialects.mysql import MySQL
+from sqlglot.errors import ParseError, TokenError
+from sqlglot.tokenizer_core import Token, TokenType
+
+from intercode_sql.dialect.errors import StatementError, mysql_error, syntax_error, unsupported
+from intercode_sql.dialect.keywords import (
+    CAST_TYPES,
+    FUNCTION_NAMES,
+    NO_SPACE_FUNCTIONS,
+    RESERVED_FUNCTION_NAMES,
+    RESERVED_WORDS,
+    word_set,
+)
+from intercode_sql.dialect.operands import check_commas, missing_operand
+from intercode_sql.dialect.query_syntax import unexpected_position
+
+FUNCTION_MARK = "f__"
+"""Prefix of the names of called functions, so that no dialect interprets them."""
+MAX_TOKENS = 20_000
+MAX_DEPTH = 80
+"""Limit of nested brackets and prefix operators. It bounds the parsers' recursion."""
+MAX_PARSED_TOKENS = 200_000
+"""Limit of the tokens that sqlglot parses, which tries some constructs in two ways, one after the
+other, and so takes twice as long for each such construct inside another."""
+
+DIALECT = MySQL()
+_LEADING_BLANKS = re.compile(r"(?:\s|/\*.*?\*/|--[ \t\n][^\n]*|#[^\n]*|\()*", re.S)
+_STATEMENT_KEYWORDS = word_set("""
+    SELECT WITH INSERT UPDATE DELETE REPLACE CREATE ALTER DROP TRUNCATE SHOW DESCRIBE DESC
+    EXPLAIN USE SET START BEGIN COMMIT ROLLBACK SAVEPOINT RELEASE LOCK UNLOCK CALL DO HANDLER LOAD
+    GRANT REVOKE FLUSH KILL ANALYZE OPTIMIZE CHECK CHECKSUM REPAIR RENAME PREPARE EXECUTE DEALLOCATE
+    TABLE VALUES RESET PURGE CHANGE XA SIGNAL RESIGNAL GET INSTALL UNINSTALL IMPORT CLONE HELP CACHE
+    BINLOG SHUTDOWN RESTART STOP""")
+_CALLABLE_TOKENS = frozenset(MySQL.Parser.FUNC_TOKENS) | {TokenType.VAR}
+_BEFORE_NON_CALLS = word_set("INTO AS . TABLE WITH RECURSIVE REFERENCES INDEX KEY UPDATE FROM JOIN")
+_OPEN, _CLOSE, _END = TokenType.L_PAREN, TokenType.R_PAREN, TokenType.SEMICOLON
+_PREFIX_OPERATORS = {TokenType.NOT, TokenType.DASH, TokenType.TILDE, TokenType.CASE, TokenType.PLUS}
+_OPENING = {TokenType.L_PAREN, TokenType.L_BRACKET, TokenType.CASE}
+_CLOSING = {TokenType.R_PAREN, TokenType.R_BRACKET, TokenType.END}
+_TYPE_NAMES = {*MySQL.Parser.TYPE_TOKENS, TokenType.IDENTIFIER} - {TokenType.BINARY}
+_OPERAND_FACTORS = {TokenType.BINARY: 4, TokenType.OFFSET: 2}
+"""Tokens whose operand is parsed several times."""
+_LITERAL_TOKENS = {TokenType.DATE, TokenType.TIME, TokenType.TIMESTAMP}
+"""Types whose name makes a literal of a string."""
+_FORMS_WITH_FROM = {"TRIM", "EXTRACT", "SUBSTRING", "SUBSTR", "MID"}
+"""Functions that have the word FROM between their arguments."""
+_OPERAND_ENDS = {
+    TokenType.VAR, TokenType.IDENTIFIER, TokenType.NUMBER, TokenType.STRING, TokenType.R_PAREN,
+    TokenType.NULL, TokenType.TRUE, TokenType.FALSE, TokenType.END, TokenType.HEX_STRING,
+    TokenType.BIT_STRING,
+}  # fmt: skip
+_FEW_TOKENS = 24
+"""A statement that is no longer than this is parsed at once, whatever it holds."""
+
+
+class _FallbackWarningFilter(logging.Filter):
+    """Suppresses sqlglot's warnings about statements that it does not parse."""
+
+    def filter(self, record: logging.LogRecord) -> bool:
+        return "Falling back to parsing" not in record.getMessage()
+
+
+class _ThreadParsers(threading.local):
+    """A tokenizer and a parser per thread, because they have state."""
+
+    def __init__(self) -> None:
+        self.tokenizer = DIALECT.tokenizer()
+        self.parser = DIALECT.parser()
+
+
+_PARSERS = _ThreadParsers()
+
+
+@lru_cache(maxsize=4)
+def sqlglot_tokens(text: str) -> tuple[Token, ...]:
+    """Return the tokens of a statement. Raises StatementError 1064 for an unterminated
+    quotation."""
+    head = _LEADING_BLANKS.match(text)
+    start = head.end() if head else 0
+    word = re.match(r"\w*", text[start:])
+    if start >= len(text.rstrip().rstrip(";")):
+        raise mysql_error(1065)
+    if not word or word.group().upper() not in _STATEMENT_KEYWORDS:
+        raise syntax_error(text, start)
+    try:
+        tokens: list[Token] = _PARSERS.tokenizer.tokenize(text)
+    except TokenError as e:
+        raise syntax_error(text, max(text.rfind(q) for q in "'\"`") if e else 0) from e
+    if len(tokens) > MAX_TOKENS:
+        raise unsupported(f"a statement of {len(tokens)} words (at most {MAX_TOKENS})")
+    return tuple(tokens)
+
+
+def require_single_statement(text: str) -> str:
+    """Return the text if it holds one statement. Raises StatementError 1064 at a second one."""
+    if ";" in text.rstrip().rstrip(";"):
+        tokens = sqlglot_tokens(text)
+        for i, token in enumerate(tokens[:-1]):
+            if token.token_type == _END:
+                after = tokens[i + 1]
+                if after.token_type != _END:
+                    raise syntax_error(text, after.start)
+    return text
+
+
+@lru_cache(maxsize=2048)
+def parse(text: str, ignore_space: bool = False, database: str = "") -> exp.Expr:
+    """Parse one statement. The tree is cached and must not be changed.
+
+    Raises StatementError: 1064 for what MySQL 8 considers a syntax error, 1305 and 1630 for unknown
+    functions, and number 0 for a statement that is too deep or too long.
+    """
+    tokens = sqlglot_tokens(text)
+    while tokens and tokens[-1].token_type == _END:
+        tokens = tokens[:-1]
+    _check_depth(tokens)
+    missing = None
+    if tokens[0].text.upper() not in _UNCHECKED_STATEMENTS:
+        missing = missing_operand(tokens)
+    try:
+        tree = _parse_tokens(tokens, text, ignore_space, database)
+        if missing is not None:
+            raise syntax_error(text, missing)
+    except StatementError as e:
+        found = unexpected_position(text, ignore_space) if e.number == 1064 else None
+        if found is None:
+            raise
+        raise syntax_error(text, found) from e
+    return tree
+
+
+def _parse_tokens(
+    tokens: Sequence[Token], text: str, ignore_space: bool, database: str
+) -> exp.Expr:
+    """Check and parse the tokens of a statement."""
+    check_tokens(tokens, text)
+    marked_tokens = _mark_function_calls(tokens, text, ignore_space, database)
+    logger = logging.getLogger("sqlglot")
+    quiet = _FallbackWarningFilter()
+    logger.addFilter(quiet)
+    try:
+        trees = _PARSERS.parser.parse(marked_tokens, text)
+    except ParseError as e:
+        raise _error_from_sqlglot(e, text) from e
+    except RecursionError as e:
+        raise unsupported("expressions that are nested so deeply") from e
+    finally:
+        logger.removeFilter(quiet)
+    found = [t for t in trees if t is not None]
+    if len(found) != 1:
+        raise syntax_error(text, 0)
+    tree: exp.Expr = found[0]
+    _check_reserved_names(tree, text)
+    return tree
+
+
+def _check_reserved_names(tree: exp.Expr, text: str) -> None:
+    """Raise StatementError 1064 for a reserved word that is used as a name without backquotes."""
+    writes = isinstance(tree, (exp.Update, exp.Insert))
+    starts = sorted(
+        (i.meta["start"], i.this)
+        for i in all_nodes(tree)
+        if isinstance(i, exp.Identifier)
+        and i.this.upper() in RESERVED_WORDS
+        and not i.args.get("quoted")
+        and "start" in i.meta
+        and not (writes and i.this.upper() == "DEFAULT")
+    )
+    for start, word in starts:
+        if text[start - 1 : start] != "." and (error := reserved_name_error(word, start, text)):
+            raise error
+
+
+def mysql_text(node: exp.Expr) -> str:
+    """Return a part of a statement as MySQL's SQL, with functions under their own names."""
+    return node.sql(DIALECT).replace(FUNCTION_MARK, "").replace(FUNCTION_MARK.upper(), "")
+
+
+def all_nodes(tree: exp.Expr) -> list[exp.Expr]:
+    """Return all nodes of a tree in breadth-first order, as ``tree.walk()`` does."""
+    found = [tree]
+    for node in found:
+        for value in node.args.values():
+            if isinstance(value, exp.Expr):
+                found.append(value)
+            elif isinstance(value, list):
+                found += [v for v in value if isinstance(v, exp.Expr)]
+    return found
+
+
+def _check_depth(tokens: Sequence[Token]) -> None:
+    """Raise StatementError for a statement that sqlglot takes too much recursion or time to
+    parse."""
+    if len(tokens) <= _FEW_TOKENS:
+        return
+    depth = run = 0
+    for token in tokens:
+        kind = token.token_type
+        if kind == _OPEN:
+            depth += 1
+        elif kind == _CLOSE:
+            depth -= 1
+        run = run + 1 if kind in _PREFIX_OPERATORS else 0
+        if depth > MAX_DEPTH or run > MAX_DEPTH:
+            raise unsupported(f"more than {MAX_DEPTH} expressions in each other")
+    if _count_parsed_tokens(tokens) > MAX_PARSED_TOKENS:
+        raise unsupported("so many names of types, BINARY or OFFSET in each other")
+
+
+def _count_parsed_tokens(tokens: Sequence[Token]) -> int:
+    """Return about how many tokens sqlglot parses, where a token counts each time. It parses what
+    is in brackets after the name of a type as a type and then as a function's arguments."""
+    count, factor, operand_factor = 0, 1, 1
+    outer: list[int] = []
+    before: TokenType | None = None
+    for token in tokens:
+        kind = token.token_type
+        if kind in _OPENING:
+            outer.append(factor)
+            factor *= operand_factor * (2 if before in _TYPE_NAMES else 1)
+            operand_factor = 1
+        elif kind in _CLOSING:
+            factor, operand_factor = outer.pop() if outer else 1, 1
+        elif kind == TokenType.COMMA:
+            operand_factor = 1
+        operand_factor *= _OPERAND_FACTORS.get(kind, 1)
+        count += factor
+        if count > MAX_PARSED_TOKENS:
+            break
+        before = kind
+    return count
+
+
+def _mark_function_calls(
+    tokens: Sequence[Token], text: str, ignore_space: bool, database: str
+) -> list[Token]:
+    """Return the tokens with the names of called functions marked."""
+    if tokens[0].text.upper() in ("CREATE", "ALTER") and not any(
+        t.token_type == TokenType.SELECT for t in tokens
+    ):
+        return list(tokens)
+    out = list(tokens)
+    literals: list[int] = []
+    inside = [""]
+    for i, follows in enumerate(tokens[1:]):
+        token = tokens[i]
+        if token.token_type == _OPEN:
+            inside.append(tokens[i - 1].text.upper() if i else "")
+        elif token.token_type == _CLOSE and len(inside) > 1:
+            inside.pop()
+        elif follows.token_type == TokenType.STRING and token.token_type in _LITERAL_TOKENS:
+            literals.append(i)
+        if follows.token_type != _OPEN or token.token_type not in _CALLABLE_TOKENS:
+            continue
+        name = token.text.upper()
+        before = tokens[i - 1].text.upper() if i else ""
+        if name == "MOD" and i and tokens[i - 1].token_type in _OPERAND_ENDS:
+            out[i] = Token(TokenType.MOD, "%", token.line, token.col, token.start, token.end)
+            continue
+        if before == "," and inside[-1] == "CONVERT":
+            continue  # a type
+        if before == "FROM" and inside[-1] in _FORMS_WITH_FROM:
+            before = ""
+        if name in NO_SPACE_FUNCTIONS and not ignore_space and follows.start > token.end + 1:
+            raise _space_before_bracket_error(tokens, i, text, database)
+        if name in FUNCTION_NAMES and before not in _BEFORE_NON_CALLS and name != "GROUP_CONCAT":
+            out[i] = Token(
+                TokenType.VAR, FUNCTION_MARK + token.text, token.line, token.col, token.start,
+                token.end, token.comments,
+            )  # fmt: skip
+    for i in reversed(literals):  # DATE '...' becomes a call
+        if i and tokens[i - 1].text.upper() in ("AS", "."):
+            continue
+        name_, text_ = tokens[i], tokens[i + 1]
+        place = (name_.line, name_.col, name_.start, name_.end)
+        out[i : i + 2] = [
+            Token(TokenType.VAR, f"{FUNCTION_MARK}{name_.text.upper()}_LITERAL", *place),
+            Token(_OPEN, "(", *place), text_, Token(_CLOSE, ")", *place),
+        ]  # fmt: skip
+    return _bracket_interval_numbers(out)
+
+
+def _bracket_interval_numbers(tokens: list[Token]) -> list[Token]:
+    """Return the tokens with brackets around a fraction after INTERVAL, which would be a string."""
+    if not any(t.token_type == TokenType.INTERVAL for t in tokens):
+        return tokens
+    out: list[Token] = []
+    for token in tokens:
+        number = token.token_type == TokenType.NUMBER and not token.text.isdigit()
+        if number and out and out[-1].token_type == TokenType.INTERVAL:
+            place = (token.line, token.col, token.start, token.end)
+            out += [Token(_OPEN, "(", *place), token, Token(_CLOSE, ")", *place)]
+        else:
+            out.append(token)
+    return out
+
+
+def _space_before_bracket_error(
+    tokens: Sequence[Token], i: int, text: str, database: str
+) -> StatementError:
+    """Return MySQL's error for a space between the name of a function and its bracket."""
+    inside = tokens[i + 2]
+    special = ("CAST", "EXTRACT", "POSITION", "TRIM", "GROUP_CONCAT")
+    if inside.token_type in (TokenType.STAR, TokenType.DISTINCT):
+        return syntax_error(text, inside.start)
+    if tokens[i].text.upper() in special:
+        return syntax_error(text, tokens[i + 1].start)
+    return mysql_error(1630, f"{database}.{tokens[i].text}".lstrip("."))
+
+
+_OBJECT_STATEMENTS = word_set("CREATE DROP ALTER TRUNCATE SHOW")
+
+
+def _error_from_sqlglot(error: ParseError, text: str) -> StatementError:
+    """Return MySQL's syntax error at the position where sqlglot stopped."""
+    where = error.errors[0] if error.errors else {}
+    mark, after = where.get("highlight") or "", where.get("end_context") or ""
+    before = where.get("start_context") or ""
+    start = text.find(before + mark + after) + len(before) if mark or after else len(text)
+    short = text.split()[0].upper() in _OBJECT_STATEMENTS and len(text.split()) < 3
+    if not after and (mark == "(" or short):
+        start = len(text)  # the statement ends too early
+    return syntax_error(text, start if start >= 0 else 0)
+
+
+# ---------------------------------------------------------------- checks of tokens
+_CLAUSE_ORDER = {
+    TokenType.FROM: 1,
+    TokenType.WHERE: 2,
+    TokenType.GROUP_BY: 3,
+    TokenType.HAVING: 4,
+    TokenType.WINDOW: 5,
+    TokenType.ORDER_BY: 6,
+    TokenType.LIMIT: 7,
+    TokenType.FETCH: 9,
+    TokenType.QUALIFY: 9,
+}
+"""The order of a query's clauses."""
+_SET_OPERATORS = {TokenType.UNION, TokenType.EXCEPT, TokenType.INTERSECT}
+_CLAUSE_TOKENS = {
+    *_CLAUSE_ORDER, *_SET_OPERATORS, TokenType.L_PAREN, TokenType.R_PAREN, TokenType.SELECT,
+    TokenType.UPDATE, TokenType.DELETE, TokenType.JOIN,
+}  # fmt: skip
+"""Tokens that the check of the clause order depends on."""
+_STAR = TokenType.STAR
+_UNCHECKED_STATEMENTS = word_set("CREATE ALTER SHOW DESC DESCRIBE SET")
+"""Statements whose words are checked elsewhere."""
+_CHECKED_WORDS = word_set("OUTER AS NULLS LIMIT")
+"""Words whose neighbours are checked."""
+_OTHER_DIALECT_TOKENS = {
+    TokenType.DCOLON, TokenType.ILIKE, TokenType.QUALIFY, TokenType.DPIPE_SLASH, TokenType.FETCH,
+    TokenType.LATERAL, TokenType.PIVOT, TokenType.UNPIVOT, TokenType.GLOB, TokenType.SIMILAR_TO,
+    TokenType.L_BRACKET,
+} - {TokenType.LATERAL}  # fmt: skip
+"""Tokens of other dialects that MySQL lacks."""
+
+
+def check_tokens(tokens: Sequence[Token], text: str) -> None:
+    """Raise StatementError 1064 with the text from the position at which MySQL stops reading."""
+    if tokens[0].text.upper() in _UNCHECKED_STATEMENTS:
+        check_commas(tokens, text)
+        return
+    _check_clauses(tokens, text)
+    for i, token in enumerate(tokens):
+        kind = token.token_type
+        if kind in _OTHER_DIALECT_TOKENS:
+            raise syntax_error(text, token.start)
+        if kind == _STAR or token.text.upper() in _CHECKED_WORDS:
+            _check_word(tokens, i, text)
+
+
+def _check_clauses(tokens: Sequence[Token], text: str) -> None:
+    """Check that clauses occur once and in order, separately for each pair of brackets."""
+    ranks = [-1]
+    for i, token in enumerate(tokens):
+        kind = token.token_type
+        if kind not in _CLAUSE_TOKENS:
+            continue
+        if kind == TokenType.L_PAREN:
+            ranks.append(-1)
+        elif kind == TokenType.R_PAREN:
+            if len(ranks) == 1:
+                raise syntax_error(text, token.start)
+            ranks.pop()
+        elif kind in (TokenType.SELECT, TokenType.UPDATE, TokenType.DELETE):
+            ranks[-1] = 0
+        elif kind in _SET_OPERATORS:
+            if ranks[-1] >= _CLAUSE_ORDER[TokenType.ORDER_BY]:
+                raise syntax_error(text, token.start)
+            ranks[-1] = -1
+        elif kind == TokenType.JOIN and ranks[-1] > 1:
+            raise syntax_error(text, _join_start(tokens, i))
+        elif kind in _CLAUSE_ORDER and ranks[-1] >= 0:
+            if _CLAUSE_ORDER[kind] <= ranks[-1] and not _follows_distinct(tokens, i):
+                raise syntax_error(text, token.start)
+            ranks[-1] = _CLAUSE_ORDER[kind]
+    if len(ranks) > 1:
+        raise syntax_error(text, len(text))
+
+
+def _follows_distinct(tokens: Sequence[Token], i: int) -> bool:
+    return i > 0 and tokens[i - 1].text.upper() == "DISTINCT"
+
+
+def _join_start(tokens: Sequence[Token], i: int) -> int:
+    words = {"LEFT", "RIGHT", "INNER", "OUTER", "CROSS", "NATURAL"}
+    while i and tokens[i - 1].text.upper() in words:
+        i -= 1
+    return tokens[i].start
+
+
+def _check_word(tokens: Sequence[Token], i: int, text: str) -> None:
+    token = tokens[i]
+    word = token.text.upper()
+    before = tokens[i - 1] if i else None
+    after = tokens[i + 1] if i + 1 < len(tokens) else None
+    if word == "OUTER" and before is not None and before.text.upper() not in ("LEFT", "RIGHT"):
+        alias = before.text.upper() == "FULL" and _follows_alias(tokens, i - 1)
+        raise syntax_error(text, before.start if alias else token.start)
+    if token.token_type == TokenType.STAR and before is not None and after is not None:
+        _check_star(before, token, after, text)
+    wrong = after is not None and after.text.upper() not in CAST_TYPES
+    if word == "AS" and wrong and after is not None and _is_cast_as(tokens, i):
+        raise syntax_error(text, after.start)
+    if word == "NULLS" and after is not None and after.text.upper() in ("FIRST", "LAST"):
+        raise syntax_error(text, after.start)
+    if word == "LIMIT" and after is not None and after.token_type not in _LIMIT_VALUES:
+        raise syntax_error(text, after.start)
+
+
+def _follows_alias(tokens: Sequence[Token], i: int) -> bool:
+    """Return whether the word before this one is an alias, so that this one cannot be another."""
+    names = (TokenType.VAR, TokenType.IDENTIFIER)
+    return i >= 2 and (
+        tokens[i - 2].text.upper() == "AS"
+        or (tokens[i - 1].token_type in names and tokens[i - 2].token_type in names)
+    )
+
+
+_LIMIT_VALUES = {TokenType.NUMBER, TokenType.PLACEHOLDER}
+
+
+def _check_star(before: Token, star: Token, after: Token, text: str) -> None:
+    """Check that ``*`` for all columns is the first item of its list."""
+    ends = after.token_type in (TokenType.COMMA, TokenType.FROM, TokenType.R_PAREN)
+    if before.token_type == TokenType.COMMA and ends:
+        raise syntax_error(text, star.start)
+
+
+def _is_cast_as(tokens: Sequence[Token], i: int) -> bool:
+    """Return whether the ``AS`` at this position belongs to a CAST."""
+    depth = 0
+    for j in range(i - 1, -1, -1):
+        kind = tokens[j].token_type
+        if kind == TokenType.R_PAREN:
+            depth += 1
+        elif kind == TokenType.L_PAREN:
+            if depth == 0:
+                return j > 0 and tokens[j - 1].text.upper() == "CAST"
+            depth -= 1
+    return False
+
+
+def reserved_name_error(word: str, start: int, text: str) -> StatementError | None:
+    """Return the error for a reserved word that is used as a name, or None for any other word."""
+    upper = word.upper()
+    if upper not in RESERVED_WORDS:
+        return None
+    if upper in RESERVED_FUNCTION_NAMES:
+        rest = text[start + len(word) :]
+        return syntax_error(text, start + len(word) + len(rest) - len(rest.lstrip()))
+    return syntax_error(text, start)

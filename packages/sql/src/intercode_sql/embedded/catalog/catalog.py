@@ -1,0 +1,211 @@
+"""The catalog: databases, tables, columns and keys, in MySQL's terms."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, field, replace
+from typing import Any
+
+from intercode_sql.embedded.catalog.types import Type, type_from_json
+
+
+def quote_identifier(name: str) -> str:
+    """Quote a name for SQLite's SQL."""
+    return '"' + name.replace('"', '""') + '"'
+
+
+def quote_table(database: str, name: str) -> str:
+    """Quote the name of a table of a database for SQLite's SQL."""
+    return f"{quote_identifier(database)}.{quote_identifier(name)}"
+
+
+@dataclass(frozen=True, slots=True)
+class Column:
+    """A column of a table.
+
+    ``declared`` is the type as MySQL 8 shows it. ``default`` is the text of a literal, or of an
+    expression if ``computed``. ``values`` are the words of an ENUM or SET.
+    """
+
+    name: str
+    type: Type
+    declared: str
+    nullable: bool = True
+    default: str | None = None
+    computed: bool = False
+    auto: bool = False
+    collation: str | None = None
+    on_update: bool = False
+    comment: str = ""
+    values: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Index:
+    """A key. ``prefixes`` are the lengths of its parts, 0 for whole columns. ``per_key`` is the
+    average number of rows that share a value of the first column. ``kind`` is ``fulltext``,
+    ``spatial`` or empty."""
+
+    name: str
+    columns: tuple[str, ...]
+    unique: bool = False
+    prefixes: tuple[int, ...] = ()
+    per_key: float = 1.0
+    kind: str = ""
+
+    @property
+    def primary(self) -> bool:
+        return self.name == "PRIMARY"
+
+
+@dataclass(frozen=True, slots=True)
+class ForeignKey:
+    name: str
+    columns: tuple[str, ...]
+    parent: str
+    parent_columns: tuple[str, ...]
+    on_delete: str = ""
+    on_update: str = ""
+
+    def refers_to(self, table: str) -> bool:
+        """Return whether the parent is the table of that name in any case."""
+        return self.parent.lower() == table.lower()
+
+
+@dataclass(frozen=True, slots=True)
+class Table:
+    """A table or a view.
+
+    ``rows`` is the number of rows when they were last counted, ``last`` the largest rowid at that
+    time. ``query`` is the query of a view. ``generated`` has the name in lower case, the expression
+    and whether it is stored, for each generated column. ``checks`` are names and conditions.
+    ``triggers`` are names, moments such as ``BEFORE INSERT``, and bodies.
+    """
+
+    name: str
+    columns: tuple[Column, ...]
+    indexes: tuple[Index, ...] = ()
+    foreign_keys: tuple[ForeignKey, ...] = ()
+    charset: str = "utf8mb4"
+    collation: str = "utf8mb4_0900_ai_ci"
+    auto_increment: int | None = None
+    rows: int = 0
+    last: int = 0
+    comment: str = ""
+    query: str | None = None
+    temporary: bool = False
+    generated: tuple[tuple[str, str, bool], ...] = ()
+    checks: tuple[tuple[str, str], ...] = ()
+    triggers: tuple[tuple[str, str, str], ...] = ()
+
+    def column(self, name: str) -> Column | None:
+        """Return the column of that name in any case, or None."""
+        low = name.lower()
+        return next((c for c in self.columns if c.name.lower() == low), None)
+
+    @property
+    def primary(self) -> tuple[str, ...]:
+        return next((i.columns for i in self.indexes if i.primary), ())
+
+    @property
+    def rowid_key(self) -> str | None:
+        """The column that is SQLite's rowid: a primary key of one integer column."""
+        if len(self.primary) != 1:
+            return None
+        column = self.column(self.primary[0])
+        return column.name if column and column.type.kind == "int" else None
+
+    def key_label(self, name: str) -> str:
+        """Return PRI, UNI, MUL or an empty string, as DESCRIBE shows it."""
+        low = name.lower()
+        if low in (c.lower() for c in self.primary):
+            return "PRI"
+        keys = [i for i in self.indexes if i.columns[0].lower() == low]
+        if any(i.unique and len(i.columns) == 1 for i in keys):
+            promoted = not self.primary and self._implicit_primary_key() == low
+            return "PRI" if promoted else "UNI"
+        return "MUL" if keys else ""
+
+    def _implicit_primary_key(self) -> str | None:
+        """Return the first unique key over a NOT NULL column, which MySQL shows as the primary
+        key."""
+        for index in self.indexes:
+            column = self.column(index.columns[0])
+            if index.unique and len(index.columns) == 1 and column and not column.nullable:
+                return column.name.lower()
+        return None
+
+
+Tables = Mapping[str, Table]
+
+
+@dataclass(frozen=True, slots=True)
+class Catalog:
+    """All databases that a session can see. It is immutable. ``stamp`` identifies a catalog in
+    caches."""
+
+    databases: Mapping[str, Tables]
+    stamp: str = ""
+    collations: Mapping[str, str] = field(default_factory=dict)
+
+    def table(self, database: str, name: str) -> Table | None:
+        return self.databases.get(database.lower(), {}).get(name.lower())
+
+    def with_table(self, database: str, table: Table, stamp: str) -> Catalog:
+        tables = {**self.databases[database], table.name.lower(): table}
+        return replace(self, databases={**self.databases, database: tables}, stamp=stamp)
+
+    def without_table(self, database: str, name: str, stamp: str) -> Catalog:
+        tables = {k: v for k, v in self.databases[database].items() if k != name.lower()}
+        return replace(self, databases={**self.databases, database: tables}, stamp=stamp)
+
+
+def to_json(catalog: Catalog) -> dict[str, Any]:
+    """Return the content of ``catalog.json`` in the cache. Its key of foreign keys is ``foreign``,
+    which every release with the same builder version reads."""
+    plain = replace(catalog, databases={d: dict(t) for d, t in catalog.databases.items()})
+    stored = asdict(plain)
+    for tables in stored["databases"].values():
+        for table in tables.values():
+            table["foreign"] = table.pop("foreign_keys")
+    return stored
+
+
+def from_json(value: Mapping[str, Any]) -> Catalog:
+    databases = {
+        name: {key: _table(table) for key, table in tables.items()}
+        for name, tables in value["databases"].items()
+    }
+    return Catalog(databases, value["stamp"], value["collations"])
+
+
+def _column(value: dict[str, Any]) -> Column:
+    words = tuple(value["values"])
+    kind = type_from_json(value["type"])
+    if value["declared"].startswith("set("):  # catalogs of older releases lack it
+        kind = replace(kind, members=words)
+    if value["declared"].startswith("bit("):
+        kind = replace(kind, bits=int(value["declared"][4:-1]))
+    return Column(**{**value, "type": kind, "values": words})
+
+
+def _table(value: dict[str, Any]) -> Table:
+    columns = tuple(map(_column, value["columns"]))
+    indexes = tuple(
+        Index(
+            i["name"], tuple(i["columns"]), i["unique"], tuple(i["prefixes"]), i["per_key"],
+            i["kind"],
+        )
+        for i in value["indexes"]
+    )  # fmt: skip
+    foreign_keys = tuple(
+        ForeignKey(
+            f["name"], tuple(f["columns"]), f["parent"], tuple(f["parent_columns"]),
+            f["on_delete"], f["on_update"],
+        )
+        for f in value["foreign"]
+    )  # fmt: skip
+    lists = ("generated", "checks", "triggers")
+    same = {k: v for k, v in value.items() if k not in ("columns", "indexes", "foreign", *lists)}
+    same |= {k: tuple(map(tuple, value[k])) for k in lists}
+    return Table(columns=columns, indexes=indexes, foreign_keys=foreign_keys, **same)

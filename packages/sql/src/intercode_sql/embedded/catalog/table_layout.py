@@ -1,0 +1,117 @@
+"""The layout of MySQL's tables in SQLite: rows in the order of InnoDB's primary key."""
+
+from __future__ import annotations
+
+import sqlite3
+from collections.abc import Sequence
+from dataclasses import replace
+
+from intercode_sql.embedded.catalog import collations
+from intercode_sql.embedded.catalog.catalog import Column, Table, quote_identifier
+
+_SQLITE_TYPES = {"int": "INTEGER", "year": "INTEGER", "bytes": "BLOB"}
+
+
+def store_in_key_order(connection: sqlite3.Connection, table: Table, schema: str) -> Table:
+    """Move the rows of ``raw <name>`` into the table in the order of the primary key, and create
+    its indexes.
+
+    Returns the table with its number of rows and the measured ``Type.plain`` of its columns.
+    ``schema`` is SQLite's name of the database, quoted and with a dot.
+    """
+    raw = schema + quote_identifier("raw " + table.name)
+    generated = {name for name, _, _ in table.generated}  # they have no values yet
+    columns = tuple(
+        c if c.name.lower() in generated else _with_nocase_level(connection, raw, c)
+        for c in table.columns
+    )
+    table = replace(table, columns=columns)
+    connection.execute(create_table_sql(table, schema))
+    names = ", ".join(quote_identifier(c.name) for c in table.columns)
+    order = ", ".join(
+        f"{quote_identifier(c.name)}{collations.collate_clause(True, c.type)}"
+        for c in _named_columns(table, table.primary)
+    )
+    by = f"{order}, rowid" if order else "rowid"
+    target = schema + quote_identifier(table.name)
+    connection.execute(f"INSERT INTO {target} ({names}) SELECT {names} FROM {raw} ORDER BY {by}")
+    connection.execute(f"DROP TABLE {raw}")
+    for statement in create_index_sql(table, schema):
+        connection.execute(statement)
+    rows, last = connection.execute(f"SELECT COUNT(*), MAX(rowid) FROM {target}").fetchone()
+    table = replace(table, auto_increment=_next_number(connection, table, target))
+    return replace(
+        _with_index_statistics(connection, table, target, rows), rows=rows, last=last or 0
+    )
+
+
+def _next_number(connection: sqlite3.Connection, table: Table, target: str) -> int | None:
+    """Return the next value of the AUTO_INCREMENT column: above those that are there, and at least
+    the one that the table declares."""
+    auto = next((c for c in table.columns if c.auto), None)
+    if auto is None:
+        return None
+    most = connection.execute(f"SELECT MAX({quote_identifier(auto.name)}) FROM {target}").fetchone()
+    return max(table.auto_increment or 1, int(most[0] or 0) + 1)
+
+
+def _with_index_statistics(
+    connection: sqlite3.Connection, table: Table, target: str, rows: int
+) -> Table:
+    """Return the table with the number of rows per key."""
+    indexes = []
+    for index in table.indexes:
+        (column,) = _named_columns(table, index.columns[:1])
+        shown = quote_identifier(column.name) + collations.collate_clause(False, column.type)
+        (values,) = connection.execute(f"SELECT COUNT(DISTINCT {shown}) FROM {target}").fetchone()
+        indexes.append(replace(index, per_key=rows / values if values else 1.0))
+    return replace(table, indexes=tuple(indexes))
+
+
+def _named_columns(table: Table, names: Sequence[str]) -> list[Column]:
+    return [c for n in names if (c := table.column(n)) is not None]
+
+
+def _with_nocase_level(connection: sqlite3.Connection, raw: str, column: Column) -> Column:
+    if column.type.kind != "string":
+        return column
+    plain = 2
+    for (text,) in connection.execute(
+        f"SELECT DISTINCT {quote_identifier(column.name)} FROM {raw}"
+    ):
+        if text is not None:
+            plain = min(plain, collations.nocase_level(text, column.type.collation))
+        if not plain:
+            break
+    return replace(column, type=replace(column.type, plain=plain))
+
+
+def create_table_sql(table: Table, schema: str) -> str:
+    """Return SQLite's statement that creates the table."""
+    key = table.rowid_key
+    lines = []
+    for column in table.columns:
+        kind = _SQLITE_TYPES.get(column.type.kind, "REAL" if column.type.number else "TEXT")
+        primary = " PRIMARY KEY" if column.name == key else ""
+        clause = collations.collate_clause(False, column.type)
+        lines.append(f"{quote_identifier(column.name)} {kind}{primary}{clause}")
+    return f"CREATE TABLE {schema}{quote_identifier(table.name)} ({', '.join(lines)})"
+
+
+def create_index_sql(table: Table, schema: str) -> list[str]:
+    """Return SQLite's statements that create the table's indexes."""
+    out = []
+    for index in table.indexes:
+        if index.primary and table.rowid_key:
+            continue
+        cut = any(index.prefixes)
+        if cut and index.unique:
+            continue
+        parts = ", ".join(
+            f"{quote_identifier(c.name)}{collations.collate_clause(False, c.type)}"
+            for c in _named_columns(table, index.columns)
+        )
+        unique = "UNIQUE " * index.unique
+        name = schema + quote_identifier(f"{table.name}.{index.name}")
+        out.append(f"CREATE {unique}INDEX {name} ON {quote_identifier(table.name)} ({parts})")
+    return out

@@ -1,0 +1,324 @@
+"""Compiles expressions to SQLite's SQL, each with its type in MySQL."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+from typing import Any
+
+from sqlglot import exp
+
+from intercode_sql.dialect.errors import mysql_error, unsupported
+from intercode_sql.dialect.parser import mysql_text
+from intercode_sql.embedded.catalog.collations import collate_clause
+from intercode_sql.embedded.catalog.column_types import collation_family
+from intercode_sql.embedded.catalog.types import BOOL, BYTES, INT, merge_types
+from intercode_sql.embedded.compile import aggregates, calls, comparisons, subqueries
+from intercode_sql.embedded.compile.arithmetic import (
+    binary_operation,
+    concatenate,
+    invert_bits,
+    negate,
+)
+from intercode_sql.embedded.compile.comparisons import (
+    align_three,
+    align_types,
+    compare,
+    year_constant,
+)
+from intercode_sql.embedded.compile.conversions import (
+    MOMENTS_OF_DAYS,
+    NULL_EXPRESSION,
+    as_text,
+    compile_cast,
+    convert_to,
+    number_constant,
+    on_this_day,
+    text_constant,
+    time_of_this_day,
+    truth_sql,
+    value_constant,
+)
+from intercode_sql.embedded.compile.scope import Expression, Scope
+
+Handler = Callable[[Any, Scope], Expression]
+_COMPARISONS = {
+    exp.EQ: "=", exp.NEQ: "<>", exp.LT: "<", exp.LTE: "<=", exp.GT: ">", exp.GTE: ">=",
+    exp.NullSafeEQ: "IS",
+}  # fmt: skip
+_MIRRORED = {"=": "=", "<>": "<>", "<": ">", "<=": ">=", ">": "<", ">=": "<="}
+
+
+def compile_expression(node: exp.Expr, scope: Scope) -> Expression:
+    """Compile an expression. Raises StatementError as MySQL does, or for an unsupported
+    expression."""
+    handler = _HANDLERS.get(type(node))
+    if handler is not None:
+        return handler(node, scope)
+    if isinstance(node, exp.Binary) and type(node) in _COMPARISONS:
+        return _comparison(node, scope)
+    if (
+        isinstance(node, exp.Binary)
+        and (found := binary_operation(node, scope, compile_expression)) is not None
+    ):
+        return found
+    if isinstance(node, exp.Func):
+        return calls.special_form(node, scope, compile_expression)
+    raise unsupported(f"the expression {mysql_text(node)[:80]}")
+
+
+def compile_condition(node: exp.Expr, scope: Scope) -> str:
+    """Compile an expression whose truth is needed."""
+    compiled = compile_scalar(node, scope)
+    return truth_sql(compiled)
+
+
+def compile_scalar(node: exp.Expr, scope: Scope) -> Expression:
+    """Compile an expression that must be one value. Raises StatementError 1241 for a row."""
+    compiled = compile_expression(node, scope)
+    if compiled.columns:
+        raise mysql_error(1241, 1)
+    return compiled
+
+
+def _comparison(node: exp.Binary, scope: Scope) -> Expression:
+    op = next(o for k, o in _COMPARISONS.items() if isinstance(node, k))
+    for one, other, sign in ((node.this, node.expression, op), (node.expression, node.this, op)):
+        if isinstance(one, (exp.All, exp.Any)):
+            way = sign if one is node.expression else _MIRRORED[sign]
+            return subqueries.quantified_comparison(way, other, one, scope, compile_expression)
+    sides = [compile_expression(node.this, scope), compile_expression(node.expression, scope)]
+    left, right = on_this_day(sides, scope)
+    return compare(op, year_constant(left, right), year_constant(right, left))
+
+
+def _logical(node: exp.Connector, scope: Scope) -> Expression:
+    """Compile AND and OR of any length, without recursion along the chain."""
+    kind, word = type(node), "AND" if isinstance(node, exp.And) else "OR"
+    parts: list[exp.Expr] = []
+    todo: list[exp.Expr] = [node]
+    while todo:
+        one = todo.pop()
+        if type(one) is kind:
+            todo += [one.expression, one.this]
+        else:
+            parts.append(one)
+    conditions = [compile_condition(p, scope) for p in parts]
+    while len(conditions) > 1:  # a balanced tree, because SQLite limits the depth of an expression
+        conditions = [
+            f"({f' {word} '.join(conditions[i : i + 2])})" for i in range(0, len(conditions), 2)
+        ]
+    return Expression(conditions[0], BOOL)
+
+
+def _xor(node: exp.Xor, scope: Scope) -> Expression:
+    a, b = compile_condition(node.this, scope), compile_condition(node.expression, scope)
+    return Expression(f"((NOT {a}) <> (NOT {b}))", BOOL)
+
+
+def _not(node: exp.Not, scope: Scope) -> Expression:
+    return Expression(f"(NOT {compile_condition(node.this, scope)})", BOOL)
+
+
+def _parenthesized(node: exp.Paren, scope: Scope) -> Expression:
+    return compile_expression(node.this, scope)
+
+
+def _tuple(node: exp.Tuple, scope: Scope) -> Expression:
+    parts = tuple(compile_scalar(e, scope) for e in node.expressions)
+    if len(parts) == 1:
+        return parts[0]
+    return Expression(f"({', '.join(p.sql for p in parts)})", INT, columns=parts)
+
+
+def _literal(node: exp.Literal, scope: Scope) -> Expression:
+    return text_constant(node.this) if node.is_string else number_constant(node.this)
+
+
+def _column(node: exp.Column, scope: Scope) -> Expression:
+    if isinstance(node.this, exp.Star):
+        raise unsupported("a star inside an expression")
+    found = scope.column(node)
+    if found.aggregate and scope.inside_aggregate:
+        raise mysql_error(1111)
+    return found
+
+
+def _is(node: exp.Is, scope: Scope) -> Expression:
+    left = compile_scalar(node.this, scope)
+    right = node.expression
+    kind = replace(BOOL, nullable=False)
+    if isinstance(right, exp.Null):
+        return Expression(f"({left.sql} IS NULL)", kind)
+    if isinstance(right, exp.Not):
+        inner = _is(exp.Is(this=node.this, expression=right.this), scope)
+        return Expression(f"(NOT {inner.sql})", kind)
+    if isinstance(right, exp.Boolean):
+        value = truth_sql(left)
+        sql = f"IFNULL({value} <> 0, 0)" if right.this else f"IFNULL({value} = 0, 0)"
+        return Expression(sql, kind)
+    return Expression(f"({left.sql} IS NULL)", kind)
+
+
+def _between(node: exp.Between, scope: Scope) -> Expression:
+    parts = [compile_scalar(p, scope) for p in (node.this, node.args["low"], node.args["high"])]
+    if parts[0].type.moment:
+        parts = on_this_day(parts, scope)
+    parts = [parts[0], *(year_constant(p, parts[0]) for p in parts[1:])]
+    this, low, high = align_three(parts)
+    a, b = compare(">=", this, low), compare("<=", this, high)
+    return Expression(f"({a.sql} AND {b.sql})", BOOL)
+
+
+def _in(node: exp.In, scope: Scope) -> Expression:
+    left = compile_expression(node.this, scope)
+    query = node.args.get("query")
+    if query is not None:
+        return subqueries.in_subquery(left, query, scope)
+    parts = [year_constant(compile_expression(e, scope), left) for e in node.expressions]
+    if left.type.moment:
+        left, *parts = on_this_day([left, *parts], scope)
+    if len(node.expressions) == 1 and isinstance(node.expressions[0], exp.Query):
+        return subqueries.in_subquery(left, node.expressions[0], scope)
+    kinds = {p.type.kind for p in parts} - {"null"}
+    if left.columns or len(kinds) > 1 or left.type.moment or any(p.type.moment for p in parts):
+        return Expression(f"({' OR '.join(compare('=', left, p).sql for p in parts)})", BOOL)
+    pairs = [align_types(left, p, False) for p in parts]
+    clause = collate_clause(False, left.type, *(p.type for p in parts))
+    used_clause = clause if any(c for _, _, c in pairs) else ""
+    compared_as = next((a for a, b, _ in pairs if b.type.kind != "null"), left)
+    return Expression(
+        f"({compared_as.sql}{used_clause} IN ({', '.join(p.sql for _, p, _ in pairs)}))", BOOL
+    )
+
+
+def _like(node: exp.Like | exp.Escape, scope: Scope) -> Expression:
+    return comparisons.compile_like(node, scope, compile_scalar)
+
+
+def _regexp(node: exp.RegexpLike, scope: Scope) -> Expression:
+    return comparisons.compile_regexp(node, scope, compile_scalar)
+
+
+def _case(node: exp.Case, scope: Scope) -> Expression:
+    base = compile_scalar(node.this, scope) if node.this is not None else None
+    arms: list[tuple[str, Expression]] = []
+    for branch in node.args["ifs"]:
+        if base is None:
+            test = compile_condition(branch.this, scope)
+        else:
+            sides = on_this_day([base, compile_scalar(branch.this, scope)], scope)
+            test = compare("=", *sides).sql
+        arms.append((test, compile_scalar(branch.args["true"], scope)))
+    default = node.args.get("default")
+    last = compile_scalar(default, scope) if default is not None else NULL_EXPRESSION
+    *values, last = on_this_day([*(a for _, a in arms), last], scope)
+    kind = merge_types(*(v.type for v in values), last.type)
+    branches = " ".join(
+        f"WHEN {test} THEN {convert_to(value, kind).sql}"
+        for (test, _), value in zip(arms, values, strict=True)
+    )
+    sql = f"CASE {branches} ELSE {convert_to(last, kind).sql} END"
+    return Expression(f"({sql})", kind, aggregate=any(a.aggregate for _, a in arms))
+
+
+def _negation(node: exp.Neg, scope: Scope) -> Expression:
+    return negate(compile_scalar(node.this, scope))
+
+
+def _inversion(node: exp.BitwiseNot, scope: Scope) -> Expression:
+    return invert_bits(compile_scalar(node.this, scope))
+
+
+def _collate(node: exp.Collate, scope: Scope) -> Expression:
+    text = as_text(compile_scalar(node.this, scope))
+    name = node.expression.name.lower()
+    order = collation_family(name)
+    plain = 0 if order == "bin" else text.type.plain
+    charset = text.type.charset or "utf8mb4"
+    if text.type.binary or not name.startswith(charset):
+        raise mysql_error(1253, name, "binary" if text.type.binary else charset)
+    kind = replace(text.type, collation=order, strong=True, explicit=True, plain=plain)
+    return Expression(text.sql, kind)
+
+
+def _concatenation(node: exp.Concat, scope: Scope) -> Expression:
+    """Compile adjacent string literals."""
+    parts = [compile_scalar(e, scope) for e in node.expressions]
+    if all(isinstance(p.literal, str) for p in parts):
+        return text_constant("".join(p.literal for p in parts))
+    return concatenate(parts)
+
+
+def _variable(node: exp.Parameter, scope: Scope) -> Expression:
+    scope.context.volatile = True
+    return value_constant(scope.context.variables.get(node.this.name.lower()))
+
+
+def _setting(node: exp.SessionParameter, scope: Scope) -> Expression:
+    scope.context.volatile = True
+    name = node.this.name.lower()
+    if name not in scope.context.settings:
+        raise mysql_error(1193, name)
+    return value_constant(scope.context.settings[name])
+
+
+def _hex_literal(node: exp.HexString, scope: Scope) -> Expression:
+    digits = node.this
+    digits = digits if len(digits) % 2 == 0 else "0" + digits
+    kind = replace(BYTES, nullable=False, precision=len(digits) // 2)
+    return Expression(f"X'{digits}'", kind, literal=bytes.fromhex(digits))
+
+
+def _boolean(node: exp.Boolean, scope: Scope) -> Expression:
+    return Expression(str(int(node.this)), replace(BOOL, nullable=False), literal=int(node.this))
+
+
+def _function_call(node: exp.Anonymous, scope: Scope) -> Expression:
+    return calls.function_call(node, scope, compile_expression)
+
+
+def _window(node: exp.Window, scope: Scope) -> Expression:
+    return aggregates.window_call(node, scope, compile_expression)
+
+
+def _subquery(node: exp.Subquery | exp.Select | exp.Union, scope: Scope) -> Expression:
+    return subqueries.scalar_subquery(node, scope)
+
+
+def _exists(node: exp.Exists, scope: Scope) -> Expression:
+    return subqueries.exists_subquery(node, scope)
+
+
+def _introduced_string(node: exp.Introducer | exp.National, scope: Scope) -> Expression:
+    inner = node.expression if isinstance(node, exp.Introducer) else node.this
+    return text_constant(inner if isinstance(inner, str) else inner.this)
+
+
+def _cast(node: exp.Cast, scope: Scope) -> Expression:
+    value = compile_scalar(node.this, scope)
+    if node.args["to"].this.name in MOMENTS_OF_DAYS:
+        value = time_of_this_day(value, scope)
+    return compile_cast(value, node)
+
+
+def _bit_literal(node: exp.BitString, scope: Scope) -> Expression:
+    size = -(-len(node.this) // 8)
+    digits = f"{int(node.this, 2):0{2 * size}x}" if size else ""
+    return _hex_literal(exp.HexString(this=digits), scope)
+
+
+_HANDLERS: dict[type[exp.Expr], Handler] = {
+    exp.And: _logical, exp.Or: _logical, exp.Xor: _xor, exp.Not: _not, exp.Paren: _parenthesized,
+    exp.Tuple: _tuple, exp.Literal: _literal, exp.Column: _column, exp.Is: _is,
+    exp.Between: _between, exp.In: _in, exp.Like: _like, exp.Escape: _like,
+    exp.RegexpLike: _regexp, exp.Case: _case, exp.Neg: _negation, exp.BitwiseNot: _inversion,
+    exp.Collate: _collate,
+    exp.Concat: _concatenation, exp.Parameter: _variable, exp.SessionParameter: _setting,
+    exp.HexString: _hex_literal, exp.BitString: _bit_literal, exp.Boolean: _boolean,
+    exp.Anonymous: _function_call, exp.Window: _window, exp.Subquery: _subquery,
+    exp.Select: _subquery, exp.Union: _subquery, exp.Except: _subquery,
+    exp.Intersect: _subquery, exp.Exists: _exists,
+    exp.Introducer: _introduced_string, exp.National: _introduced_string, exp.Cast: _cast,
+    exp.Null: lambda node, scope: NULL_EXPRESSION,
+}  # fmt: skip

@@ -1,0 +1,131 @@
+"""Translates a parsed query to SQLite's SQL."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from sqlglot import exp
+
+from intercode_sql.dialect.errors import mysql_error, unsupported
+from intercode_sql.dialect.group_by import TableKeys, group_by_error
+from intercode_sql.dialect.parser import all_nodes
+from intercode_sql.embedded.catalog.catalog import Catalog, Table
+from intercode_sql.embedded.catalog.information_schema import SYSTEM_SCHEMAS
+from intercode_sql.embedded.catalog.values import result_converter
+from intercode_sql.embedded.compile.queries import compile_query, root_scope
+from intercode_sql.embedded.compile.scope import CompileContext
+
+
+@dataclass(frozen=True, slots=True)
+class Translation:
+    """A query in SQLite's SQL.
+
+    ``databases`` are those that it reads. ``volatile`` says that the same text can have another
+    translation or result next time.
+    """
+
+    sql: str
+    names: tuple[str, ...]
+    types: tuple[Any, ...]
+    converters: tuple[Callable[[Any], Any] | None, ...]
+    databases: frozenset[str]
+    volatile: bool = False
+
+
+def translate(tree: exp.Expr, context: CompileContext) -> Translation:
+    """Translate a query. Raises StatementError as MySQL does, or for an unsupported query."""
+    try:
+        found = all_nodes(tree)
+        _check_tables(found, context)
+        query = compile_query(tree, root_scope(context))
+        if "ONLY_FULL_GROUP_BY" in context.modes:
+            _check_groups(tree, found, context)
+    except RecursionError as e:
+        raise unsupported("expressions that are nested so deeply") from e
+    readers = tuple(result_converter(k) for k in query.types)
+    return Translation(
+        query.sql,
+        tuple(query.names),
+        query.types,
+        readers,
+        frozenset(context.databases),
+        context.volatile,
+    )
+
+
+def _check_tables(nodes: list[exp.Expr], context: CompileContext) -> None:
+    """Raise StatementError 1046, 1049, 1146 or 1235. MySQL opens all tables, and rejects some
+    subqueries, before it resolves names."""
+    common = {n.alias.lower() for n in nodes if isinstance(n, exp.CTE)}
+    tables = [n for n in nodes if isinstance(n, exp.Table) and isinstance(n.this, exp.Identifier)]
+    for table in sorted(tables, key=lambda t: int(t.this.meta.get("start", 0))):
+        database = (table.db or context.database).lower()
+        low = table.name.lower()
+        if (
+            table.catalog
+            or database in SYSTEM_SCHEMAS
+            or (not table.db and low in common | {"dual"})
+        ):
+            continue
+        if not database:
+            raise mysql_error(1046)
+        if database not in context.catalog.databases:
+            raise mysql_error(1049, table.db or database)
+        if context.catalog.table(database, low) is None:
+            raise mysql_error(1146, f"{database}.{low}")
+    for node in nodes:
+        if not isinstance(node, (exp.In, exp.All, exp.Any)):
+            continue
+        inner = node.args.get("query") if isinstance(node, exp.In) else node.this
+        while isinstance(inner, (exp.Subquery, exp.Paren)):
+            inner = inner.this
+        if isinstance(inner, exp.Query) and inner.args.get("limit") is not None:
+            raise mysql_error(1235, "LIMIT & IN/ALL/ANY/SOME subquery")
+
+
+def _check_groups(tree: exp.Expr, nodes: list[exp.Expr], context: CompileContext) -> None:
+    """Raise the StatementError of ONLY_FULL_GROUP_BY, if any."""
+    if not any(isinstance(node, _GROUPING_NODES) for node in nodes):
+        return
+    error = group_by_error(tree, _CatalogSchema(context.catalog), context.database)
+    if error is not None:
+        raise error
+
+
+_GROUPING_NODES = (exp.Group, exp.Anonymous, exp.GroupConcat, exp.Distinct)
+
+
+class _CatalogSchema(dict[str, Mapping[str, TableKeys]]):
+    """The catalog as a ``Schema`` of the GROUP BY rule, computed on access."""
+
+    def __init__(self, catalog: Catalog) -> None:
+        super().__init__()
+        self._catalog = catalog
+
+    def get(self, name: str, default: Any = None) -> Any:
+        """Return the tables of a database."""
+        tables = self._catalog.databases.get(name)
+        return default if tables is None else _CatalogTables(tables)
+
+
+class _CatalogTables(dict[str, TableKeys]):
+    """The tables of a database, computed on access."""
+
+    def __init__(self, tables: Mapping[str, Table]) -> None:
+        super().__init__()
+        self._tables = tables
+
+    def get(self, name: str, default: Any = None) -> Any:
+        """Return the columns and keys of a table."""
+        table = self._tables.get(name)
+        return default if table is None else _table_keys(table)
+
+
+def _table_keys(table: Table) -> TableKeys:
+    nullable = {c.name.lower() for c in table.columns if c.nullable}
+    keys = [frozenset(c.lower() for c in i.columns) for i in table.indexes if i.unique]
+    return TableKeys(
+        tuple(c.name for c in table.columns), tuple(k for k in keys if not k & nullable)
+    )

@@ -1,0 +1,154 @@
+"""The session context: connection, state and limits, which all statements use."""
+
+from __future__ import annotations
+
+import datetime as dt
+import time
+from functools import lru_cache
+from typing import Any
+
+from intercode_sql.base import SqlDeterminism, SqlLimits
+from intercode_sql.deadline import Deadline
+from intercode_sql.embedded.catalog.built import BuiltDatabases
+from intercode_sql.embedded.compile.scope import CompileContext
+from intercode_sql.embedded.compile.translation import Translation
+from intercode_sql.embedded.execute.connection import ConnectionPool, EmbeddedConnection
+from intercode_sql.embedded.execute.state import (
+    DEFAULT_SETTINGS,
+    MYSQL_VERSION,
+    EmbeddedState,
+    SavedState,
+)
+from intercode_sql.errors import SessionStateError
+
+_INITIAL_SESSION_VALUES: dict[str, Any] = {
+    "VERSION": MYSQL_VERSION, "USER": "admin@localhost", "SESSION_USER": "admin@localhost",
+    "SYSTEM_USER": "admin@localhost", "CONNECTION_ID": 8, "LAST_INSERT_ID": 0, "ROW_COUNT": -1,
+    "FOUND_ROWS": 0,
+}  # fmt: skip
+_INITIAL_SETTINGS = {**DEFAULT_SETTINGS, "version": MYSQL_VERSION}
+
+
+@lru_cache(maxsize=64)
+def _mode_set(text: str) -> frozenset[str]:
+    return frozenset(text.upper().split(","))
+
+
+class SessionContext:
+    """The part of a session that statements read and change."""
+
+    def __init__(
+        self,
+        pool: ConnectionPool,
+        databases: BuiltDatabases,
+        start: EmbeddedState,
+        limits: SqlLimits,
+        saved: SavedState | None,
+        determinism: SqlDeterminism | None,
+    ) -> None:
+        self._pool, self._determinism = pool, determinism
+        self.databases, self.state, self.limits = databases, start, limits
+        self._connection: EmbeddedConnection | None = None
+        self._deadline = Deadline()
+        self._is_open = True
+        self.savepoints: list[tuple[str, SavedState]] = []
+        self.read_only: bool | None = None
+        self.next_read_only: bool | None = None
+        self.stamp_count = 0
+        if saved is not None:
+            self.restore(saved)
+
+    @property
+    def connection(self) -> EmbeddedConnection:
+        """The connection to SQLite. It is taken from the pool when it is first needed."""
+        self._require_open()
+        if self._connection is None:
+            self._connection = self._pool.take(self.databases, self.state.database)
+            self._connection.set_deadline(self._deadline)
+        return self._connection
+
+    def _require_open(self) -> None:
+        if not self._is_open:
+            raise SessionStateError("the SQL session is closed: open another one")
+
+    @property
+    def database(self) -> str:
+        return self.state.database
+
+    def rows(self, translation: Translation) -> list[tuple[Any, ...]]:
+        """Return all rows of a query as SQLite stores them."""
+        self.connection.attach(translation.databases)
+        return self.connection.sqlite.execute(translation.sql).fetchall()
+
+    def compile_context(self) -> CompileContext:
+        """Return what the parts of a statement share when it is compiled."""
+        state = self.state
+        modes = self.modes
+        moment = dt.datetime.now() if self._determinism is None else self._determinism.now()
+        now = moment.isoformat(" ", "seconds")
+        session = {**_INITIAL_SESSION_VALUES, **state.session_values}
+        settings = {**_INITIAL_SETTINGS, **state.settings} if state.settings else _INITIAL_SETTINGS
+        return CompileContext(
+            state.catalog, state.database, modes, state.variables, now, settings=settings,
+            session_values=session,
+        )  # fmt: skip
+
+    def setting(self, name: str) -> Any:
+        """Return the value of a system variable in this session."""
+        found = self.state.settings.get(name)
+        return DEFAULT_SETTINGS.get(name) if found is None else found
+
+    @property
+    def modes(self) -> frozenset[str]:
+        """The modes of sql_mode."""
+        return _mode_set(str(self.setting("sql_mode")))
+
+    @property
+    def strict(self) -> bool:
+        """Whether a statement that writes rejects values that do not fit."""
+        return not self.modes.isdisjoint(("STRICT_TRANS_TABLES", "STRICT_ALL_TABLES"))
+
+    def set_session_values(self, **values: Any) -> None:
+        """Set the results of functions such as LAST_INSERT_ID."""
+        now = self.state
+        self.state = EmbeddedState(
+            now.catalog, now.database, now.settings, now.variables, now.table_changes,
+            {**now.session_values, **values},
+        )  # fmt: skip
+
+    def new_stamp(self) -> str:
+        """Return a new stamp for a catalog that only this session has."""
+        self.stamp_count += 1
+        return f"{id(self)}-{time.monotonic_ns()}-{self.stamp_count}"
+
+    # ------------------------------------------------------------ saved states
+    def save(self) -> SavedState:
+        """Copy the current state."""
+        self._require_open()
+        contents = {name: self.connection.copy_content(name) for name in self._private_databases}
+        return SavedState(self.state, contents)
+
+    @property
+    def _private_databases(self) -> list[str]:
+        """The databases of which the session has a copy."""
+        return [] if self._connection is None else list(self._connection.private_copies)
+
+    def restore(self, saved: SavedState) -> None:
+        """Return to a saved state."""
+        for name in self._private_databases:
+            if name not in saved.contents:
+                self.connection.drop_private(name)
+        for name, content in saved.contents.items():
+            self.connection.make_private(name, self.limits.storage, content)
+        self.state = saved.state
+
+    def close(self) -> None:
+        """End the session and discard its changes. Can be called more than once."""
+        connection, self._connection, self._is_open = self._connection, None, False
+        self.savepoints.clear()
+        if connection is None:
+            return
+        if connection.private_copies or self._deadline.aborted:
+            connection.close()
+        else:
+            self._pool.give_back(connection)

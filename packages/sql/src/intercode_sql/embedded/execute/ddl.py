@@ -1,0 +1,321 @@
+"""DDL: CREATE, DROP, TRUNCATE and RENAME, in the session's private copy."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from dataclasses import replace
+from typing import Any
+
+from sqlglot import exp
+
+from intercode_sql.dialect.errors import access_denied, mysql_error, unsupported
+from intercode_sql.dialect.parser import parse
+from intercode_sql.dialect.token_reader import TokenReader
+from intercode_sql.embedded.catalog.catalog import Column, Table, quote_table
+from intercode_sql.embedded.catalog.information_schema import SYSTEM_SCHEMAS
+from intercode_sql.embedded.catalog.table_statements import (
+    DEFAULT_COLLATION,
+    read_create_index,
+    read_create_table,
+    with_created_index,
+)
+from intercode_sql.embedded.catalog.types import Type
+from intercode_sql.embedded.catalog.values import convert_rows
+from intercode_sql.embedded.catalog.view_statement import ViewStatement, read_create_view
+from intercode_sql.embedded.compile.strict_values import checked_values
+from intercode_sql.embedded.compile.translation import translate
+from intercode_sql.embedded.execute import transactions
+from intercode_sql.embedded.execute.alter_table import alter_table, rebuild_table
+from intercode_sql.embedded.execute.context import SessionContext
+from intercode_sql.embedded.execute.transactions import write_transaction
+from intercode_sql.embedded.execute.write_targets import (
+    named_table,
+    record_drop,
+    record_table,
+    target_database,
+    target_table,
+)
+
+
+def execute(tree: exp.Expr, session: SessionContext) -> None:
+    """Execute a DDL statement that sqlglot has parsed. Raises StatementError as MySQL does, or for
+    an unsupported one."""
+    kind = str(tree.args.get("kind") or "").upper()
+    if isinstance(tree, exp.TruncateTable):
+        _truncate(tree, session)
+    elif isinstance(tree, exp.Drop):
+        _drop(tree, kind, session)
+    elif isinstance(tree, exp.Create) and kind in ("DATABASE", "SCHEMA"):
+        _create_database(tree, session)
+    else:
+        raise unsupported(f"{tree.key.upper()} {kind}")
+    transactions.commit(session)
+
+
+_TEXT_STATEMENTS = (
+    (("ALTER", "TABLE"), alter_table),
+    (("CREATE", "INDEX"), lambda code, session: create_index(code, session)),
+    (("CREATE", "TABLE"), lambda code, session: create_table(code, session)),
+    (("CREATE", "VIEW"), lambda code, session: create_view(code, session)),
+    (("DROP", "INDEX"), lambda code, session: drop_index(code, session)),
+)
+_BEFORE_KIND = re.compile(
+    r"\s*(CREATE|ALTER|DROP)\s+(?:(?:OR\s+REPLACE|TEMPORARY|UNIQUE|FULLTEXT|SPATIAL|ONLINE|IGNORE"
+    r"|ALGORITHM\s*=\s*\w+|DEFINER\s*=\s*\S+(?:\s*@\s*\S+)?|SQL\s+SECURITY\s+\w+)\s+)*"
+    r"(TABLE|INDEX|VIEW)\b",
+    re.I,
+)
+
+
+def text_statement(code: str) -> Callable[[str, SessionContext], None] | None:
+    """Return the function that executes a definition of a table, an index or a view from its text,
+    or None for any other statement."""
+    found = _BEFORE_KIND.match(code)
+    words = (found[1].upper(), found[2].upper()) if found is not None else None
+    return next((run for kind, run in _TEXT_STATEMENTS if kind == words), None)
+
+
+def database_collation(name: str, session: SessionContext) -> str:
+    """Return the collation of a database, or of the current one for an empty name."""
+    known = session.state.catalog.collations
+    return known.get((name or session.database).lower(), DEFAULT_COLLATION)
+
+
+# ---------------------------------------------------------------- CREATE
+def create_table(code: str, session: SessionContext) -> None:
+    """Execute CREATE TABLE. Raises StatementError as MySQL does."""
+    statement = read_create_table(code, lambda name: database_collation(name, session))
+    database = target_database(statement.database, session)
+    name = statement.table.name
+    if session.state.catalog.table(database, name) is not None:
+        if not statement.exists:
+            raise mysql_error(1050, name)
+        return
+    table = statement.table
+    if statement.model is not None:
+        _, model = named_table(statement.model, session)
+        table = replace(model, name=name, rows=0, foreign_keys=(), triggers=(), auto_increment=None)
+        table = replace(table, temporary=statement.table.temporary)
+    rows: list[tuple[Any, ...]] = []
+    if statement.query:
+        with checked_values(session.strict, session.modes):
+            query = parse(statement.query, False, session.database)
+            table, rows = _with_query(table, query, session)
+    if not table.columns:
+        raise mysql_error(1064, "", 1)
+    with write_transaction(session, database) as connection:
+        table = rebuild_table(connection, database, table, rows)
+    record_table(session, database, table, "new")
+    transactions.commit(session)
+
+
+def _with_query(
+    table: Table, query: exp.Expr, session: SessionContext
+) -> tuple[Table, list[tuple[Any, ...]]]:
+    """Return the table of CREATE TABLE ... AS SELECT, and its rows."""
+    translation = translate(query, session.compile_context())
+    known = {**_read_columns(query, session), **{c.name.lower(): c for c in table.columns}}
+    query_columns = []
+    for name, kind in zip(translation.names, translation.types, strict=True):
+        found, made = known.get(name.lower()), _column_from_query(name, kind)
+        query_columns.append(made if found is None else replace(found, name=made.name))
+    query_names = {c.name.lower() for c in query_columns}
+    own_columns = [c for c in table.columns if c.name.lower() not in query_names]
+    table = replace(table, columns=(*own_columns, *query_columns))
+    read = convert_rows(session.rows(translation), translation.converters)
+    return table, [(*[c.default for c in own_columns], *row) for row in read]
+
+
+def _read_columns(query: exp.Expr, session: SessionContext) -> dict[str, Column]:
+    """Return the columns of tables that a query shows under their own names. MySQL creates them
+    with the same types and defaults."""
+    joins = query.args.get("joins") or ()
+    sources = [source.this for source in (query.args.get("from_"), *joins) if source]
+    if query.args.get("with_") or any(join.side or join.method for join in joins):
+        return {}
+    tables: dict[str, Table] = {}
+    for source in sources:
+        database = source.text("db").lower() or session.database
+        table = session.state.catalog.table(database, source.name)
+        if not isinstance(source, exp.Table) or table is None or table.query is not None:
+            return {}
+        tables[source.alias_or_name.lower()] = table
+    found: dict[str, Column] = {}
+    for item in query.selects if isinstance(query, exp.Select) else ():
+        if not isinstance(item, (exp.Column, exp.Star)):
+            continue
+        name = item.name.lower()
+        for alias, table in tables.items():
+            if item.text("table").lower() in ("", alias):
+                columns = table.columns if item.is_star else filter(None, [table.column(name)])
+                found |= {c.name.lower(): _new_column(c) for c in columns}
+    return found
+
+
+def _new_column(column: Column) -> Column:
+    start = "0" if column.auto else column.default
+    return replace(column, auto=False, on_update=False, default=start)
+
+
+def _column_from_query(name: str, kind: Type) -> Column:
+    """Return the column that MySQL creates for an expression of a query."""
+    type_names = {
+        "int": "bigint" if kind.precision > 10 else "int", "double": "double", "float": "float",
+        "date": "date", "datetime": "datetime", "time": "time", "year": "year", "json": "json",
+        "bytes": "longblob", "decimal": f"decimal({kind.precision},{kind.scale})",
+        "null": "binary(0)",
+    }  # fmt: skip
+    if kind.kind == "string":
+        size = kind.precision
+        declared = f"varchar({size})" if 0 < size < 16384 else "longtext"
+        kind = replace(kind, precision=size if 0 < size < 16384 else 0, strong=True)
+        names = {
+            "general": "utf8mb4_general_ci",
+            "uca": "utf8mb4_0900_ai_ci",
+            "bin": "utf8mb4_bin",
+            "swedish": "latin1_swedish_ci",
+        }
+        return Column(name, kind.as_nullable(), declared, collation=names[kind.collation])
+    if kind.bits:
+        return Column(name, kind.as_nullable(), f"bit({kind.bits})")
+    if kind.kind == "null":
+        kind = Type("bytes", collation="bin")
+    return Column(name, kind.as_nullable(), type_names.get(kind.kind, "text"))
+
+
+def create_view(code: str, session: SessionContext) -> None:
+    """Execute CREATE VIEW. Raises StatementError as MySQL does."""
+    view = read_create_view(code)
+    database = target_database(view.database, session)
+    existing = session.state.catalog.table(database, view.name)
+    if existing is not None and not (view.replacing and existing.query is not None):
+        raise mysql_error(1050, view.name)
+    record_table(session, database, view_table(view, session), "new")
+    transactions.commit(session)
+
+
+def view_table(view: ViewStatement, session: SessionContext) -> Table:
+    """Return a view with the columns of its query. Raises StatementError for a wrong query."""
+    query = parse(view.query, False, session.database)
+    translation = translate(query, session.compile_context())
+    names = view.columns or translation.names
+    if len(names) != len(translation.types):
+        raise mysql_error(1353)
+    columns = tuple(
+        replace(_column_from_query(n, k), name=n)
+        for n, k in zip(names, translation.types, strict=True)
+    )
+    return Table(view.name.lower(), columns, query=view.query)
+
+
+def create_index(code: str, session: SessionContext) -> None:
+    """Execute CREATE INDEX. Raises StatementError as MySQL does."""
+    names, reader = read_create_index(code)
+    database, table = named_table(names, session)
+    changed = with_created_index(table, reader)
+    with write_transaction(session, database) as connection:
+        changed = rebuild_table(connection, database, changed, None)
+    record_table(session, database, changed, "changed")
+    transactions.commit(session)
+
+
+def drop_index(code: str, session: SessionContext) -> None:
+    """Execute DROP INDEX. Raises StatementError as MySQL does."""
+    reader = TokenReader(code)
+    reader.expect("DROP", "INDEX")
+    name = reader.token.text
+    reader.name()
+    reader.expect("ON")
+    alter_table(f"ALTER TABLE {reader.rest()} DROP INDEX {name}", session)
+
+
+def _create_database(tree: exp.Create, session: SessionContext) -> None:
+    name = tree.this.name.lower()
+    state = session.state
+    if name in state.catalog.databases or name in SYSTEM_SCHEMAS:
+        if tree.args.get("exists"):
+            return
+        raise mysql_error(1007, name)
+    session.connection.make_private(name, session.limits.storage, b"")
+    databases = {**state.catalog.databases, name: {}}
+    catalog = replace(state.catalog, databases=databases, stamp=session.new_stamp())
+    touched = {**state.table_changes, (name, ""): "new"}
+    session.state = replace(state, catalog=catalog, table_changes=touched)
+
+
+# ---------------------------------------------------------------- DROP, TRUNCATE, RENAME
+def _drop(tree: exp.Drop, kind: str, session: SessionContext) -> None:
+    nodes = tree.args.get("tables") or ([tree.this] if tree.this is not None else [])
+    exists = bool(tree.args.get("exists"))
+    if kind in ("TABLE", "VIEW"):
+        targets = [_drop_target(n, exists, session) for n in nodes]
+        dropped_names = {t.name for found in targets if found is not None for t in [found[1]]}
+        for found in targets:
+            if found is not None:
+                _drop_table(*found, dropped_names, session)
+    elif kind in ("DATABASE", "SCHEMA"):
+        _drop_database(nodes[0].name.lower(), exists, session)
+    else:
+        raise unsupported(f"DROP {kind}")
+
+
+def _drop_target(node: exp.Expr, exists: bool, session: SessionContext) -> tuple[str, Table] | None:
+    database = target_database(node.text("db"), session)
+    table = session.state.catalog.table(database, node.name)
+    if table is None and not exists:
+        raise mysql_error(1051, f"{database}.{node.name.lower()}")
+    return None if table is None else (database, table)
+
+
+def _drop_table(database: str, table: Table, gone: set[str], session: SessionContext) -> None:
+    if str(session.setting("foreign_key_checks")) not in ("0", "OFF"):
+        for other in session.state.catalog.databases[database].values():
+            for key in other.foreign_keys:
+                if key.refers_to(table.name) and other.name not in gone:
+                    raise mysql_error(3730, table.name, key.name, other.name)
+    if table.query is None:
+        with write_transaction(session, database) as connection:
+            connection.execute(f"DROP TABLE {quote_table(database, table.name)}")
+    record_drop(session, database, table.name)
+
+
+def _drop_database(name: str, exists: bool, session: SessionContext) -> None:
+    state = session.state
+    if name in SYSTEM_SCHEMAS:
+        raise access_denied(f"DROP DATABASE {name}", "it is the server's own")
+    if name not in state.catalog.databases:
+        if exists:
+            return
+        raise mysql_error(1049, name)
+    touched = {k: v for k, v in state.table_changes.items() if k[0] != name}
+    for table in session.connection.databases.catalog.databases.get(name, {}):
+        touched[name, table] = "gone"
+    databases = {k: v for k, v in state.catalog.databases.items() if k != name}
+    catalog = replace(state.catalog, databases=databases, stamp=session.new_stamp())
+    current = "" if state.database == name else state.database
+    session.state = replace(state, catalog=catalog, table_changes=touched, database=current)
+    session.connection.make_private(name, session.limits.storage, b"")
+
+
+def _truncate(tree: exp.TruncateTable, session: SessionContext) -> None:
+    for node in tree.expressions:
+        database, table = target_table(node, session)
+        if str(session.setting("foreign_key_checks")) not in ("0", "OFF"):
+            for other in session.state.catalog.databases[database].values():
+                keys = [k for k in other.foreign_keys if k.refers_to(table.name)]
+                if other.name != table.name and keys:
+                    name = f"`{database}`.`{other.name}`, CONSTRAINT `{keys[0].name}`"
+                    raise mysql_error(1701, name)
+        with write_transaction(session, database) as connection:
+            connection.execute(f"DELETE FROM {quote_table(database, table.name)}")
+        counter = 1 if table.auto_increment is not None else None
+        record_table(session, database, replace(table, rows=0, auto_increment=counter), "changed")
+
+
+def rename_table(code: str, session: SessionContext) -> None:
+    """Execute ``RENAME TABLE a TO b``."""
+    found = re.fullmatch(r"\s*RENAME\s+TABLE\s+`?(\w+)`?\s+TO\s+`?(\w+)`?\s*;?\s*", code, re.I)
+    if found is None:
+        raise unsupported("RENAME in this form")
+    alter_table(f"ALTER TABLE `{found[1]}` RENAME TO `{found[2]}`", session)

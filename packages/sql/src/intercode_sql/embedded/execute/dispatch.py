@@ -1,0 +1,143 @@
+"""Parses statements and passes them to the module that executes them."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import replace
+from typing import Any
+
+from sqlglot import exp
+
+from intercode_sql.dialect.errors import access_denied, mysql_error, syntax_error, unsupported
+from intercode_sql.dialect.keywords import word_set
+from intercode_sql.dialect.parser import parse, sqlglot_tokens
+from intercode_sql.dialect.write_forms import parsed_form
+from intercode_sql.embedded.compile.translation import translate
+from intercode_sql.embedded.execute import ddl, dml, insert, set_statement, show, transactions
+from intercode_sql.embedded.execute.context import SessionContext
+
+_UNPARSED_STATEMENTS = word_set("""
+    SHOW DESC DESCRIBE EXPLAIN USE SET START BEGIN COMMIT ROLLBACK SAVEPOINT RELEASE LOCK UNLOCK
+    ANALYZE CHECK CHECKSUM OPTIMIZE REPAIR FLUSH RENAME DO""")
+_DENIED_STATEMENTS = {
+    "GRANT": "accounts are the server's", "REVOKE": "accounts are the server's",
+    "LOAD": "it reads files", "KILL": "connections of others", "SHUTDOWN": "the server",
+    "RESTART": "the server", "INSTALL": "the server", "UNINSTALL": "the server",
+    "IMPORT": "it reads files", "CLONE": "the server", "RESET": "the server", "PURGE": "the server",
+    "CHANGE": "the server", "STOP": "the server", "BINLOG": "the server",
+}  # fmt: skip
+_ACCOUNT_STATEMENT = re.compile(
+    r"(CREATE|ALTER|DROP|RENAME)\s+(USER|ROLE|SERVER|TABLESPACE)\b", re.I
+)
+_FILE_OUTPUT = re.compile(r"\bINTO\s+(OUTFILE|DUMPFILE)\b", re.I)
+_STORED_PROGRAM = re.compile(
+    r"(CREATE|ALTER|DROP)\s+(OR\s+REPLACE\s+)?(DEFINER\s*=\s*\S+\s+)?"
+    r"(PROCEDURE|FUNCTION|TRIGGER|EVENT)\b",
+    re.I,
+)
+
+
+def first_word(code: str) -> str:
+    """Return the first word of a statement, which names its kind, or an empty string."""
+    found = re.match(r"(?:\s|\(|/\*.*?\*/|--[ \t][^\n]*\n|#[^\n]*\n)*([A-Za-z]+)", code, re.S)
+    return found[1].upper() if found else ""
+
+
+def parse_statement(code: str, session: SessionContext) -> exp.Expr | None:
+    """Parse a statement. Return None for a statement that is executed from its text.
+
+    Raises StatementError for a statement that no session may run.
+    """
+    word = first_word(code)
+    sqlglot_tokens(code)
+    if word in _DENIED_STATEMENTS:
+        raise access_denied(word, _DENIED_STATEMENTS[word])
+    if _ACCOUNT_STATEMENT.match(code.strip()):
+        raise access_denied(word, "accounts and storage are the server's")
+    if "FILE" in code.upper() and _FILE_OUTPUT.search(code):
+        raise access_denied("INTO OUTFILE", "it writes files")
+    if _STORED_PROGRAM.match(code.strip()):
+        raise unsupported("stored programs, triggers and events")
+    if word in _UNPARSED_STATEMENTS or ddl.text_statement(code) is not None:
+        return None
+    if word in ("CALL", "HANDLER", "PREPARE", "EXECUTE", "DEALLOCATE", "XA", "SIGNAL", "GET"):
+        raise unsupported(f"the statement {word}")
+    plain, ignore = parsed_form(code, word)
+    tree = parse(plain, "IGNORE_SPACE" in session.modes, session.database)
+    if ignore:
+        tree = tree.copy()
+        tree.set("ignore", True)
+    return tree
+
+
+def execute(
+    tree: exp.Expr | None, code: str, session: SessionContext
+) -> list[tuple[Any, ...]] | None:
+    """Execute a statement that is not a query. Return its rows, or None if it has no result."""
+    word = first_word(code)
+    define = ddl.text_statement(code) if tree is None else None
+    if define is not None:
+        define(code, session)
+        return None
+    if tree is None:
+        return _execute_unparsed(word, code, session)
+    transactions.before_write(session)
+    if isinstance(tree, exp.Insert):
+        insert.insert(tree, session)
+    elif isinstance(tree, exp.Update):
+        dml.update(tree, session)
+    elif isinstance(tree, exp.Delete):
+        dml.delete(tree, session)
+    elif isinstance(tree, (exp.Create, exp.Drop, exp.Alter, exp.TruncateTable)):
+        ddl.execute(tree, session)
+    elif word == "REPLACE":
+        plain, _ = parsed_form(code, word)
+        insert_text = re.sub(r"^\s*REPLACE", "INSERT", plain, count=1, flags=re.I)
+        insert_tree = parse(insert_text, False, session.database)
+        if not isinstance(insert_tree, exp.Insert):
+            raise syntax_error(code, 0)
+        insert.insert(insert_tree, session, replacing=True)
+    else:
+        raise unsupported(f"the statement {word}")
+    return None
+
+
+def _execute_unparsed(
+    word: str, code: str, session: SessionContext
+) -> list[tuple[Any, ...]] | None:
+    if word in ("SHOW", "DESC", "DESCRIBE", "EXPLAIN"):
+        return show.execute(code, session)
+    if word == "USE":
+        found = re.fullmatch(r"USE\s+[`\"']?([^\s`;\"']+)[`\"']?\s*;?", code.strip(), re.I)
+        if found is None:
+            raise syntax_error(code, 4)
+        name = found[1].lower()
+        if name not in session.state.catalog.databases:
+            if name in ("mysql", "sys", "performance_schema"):
+                raise access_denied(f"USE {name}", "it is the server's own database")
+            if name != "information_schema":
+                raise mysql_error(1049, found[1])
+        session.state = replace(session.state, database=name)
+        return None
+    if word == "SET":
+        set_statement.execute(code, session)
+        return None
+    if word in ("LOCK", "UNLOCK", "FLUSH"):
+        raise (
+            access_denied(word, "it would block other sessions")
+            if word == "FLUSH"
+            else unsupported(f"the statement {word}: no other session uses the episode's data")
+        )
+    if word in ("ANALYZE", "CHECK", "CHECKSUM", "OPTIMIZE", "REPAIR"):
+        raise unsupported(f"the statement {word}: it maintains a server's files")
+    if word == "RENAME":
+        transactions.before_write(session)
+        ddl.rename_table(code, session)
+        return None
+    if word == "DO":
+        query = re.sub(r"\bDO\b", "SELECT", code, count=1, flags=re.I)
+        session.rows(translate(parse(query, False, session.database), session.compile_context()))
+        session.set_session_values(ROW_COUNT=0)
+        return None
+    transactions.execute(word, code, session)
+    return None

@@ -1,0 +1,275 @@
+"""A session of the embedded engine."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import random
+import sqlite3
+import time
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import Any
+
+from sqlglot import exp
+
+from intercode_sql.base import (
+    SqlDeterminism,
+    SqlLimits,
+    error_result,
+    fetch_rows,
+    success_result,
+    timeout_result,
+)
+from intercode_sql.dialect.errors import StatementError, syntax_error, unexpected_error, unsupported
+from intercode_sql.dialect.keywords import word_set
+from intercode_sql.dialect.modes import REWRITTEN_MODES, default_mode_text, in_own_mode
+from intercode_sql.dialect.parser import require_single_statement
+from intercode_sql.dialect.query_syntax import unexpected_position
+from intercode_sql.embedded.catalog.built import BuiltDatabases
+from intercode_sql.embedded.catalog.catalog import quote_identifier, quote_table
+from intercode_sql.embedded.catalog.values import convert_rows
+from intercode_sql.embedded.compile.translation import Translation, translate
+from intercode_sql.embedded.execute import dispatch
+from intercode_sql.embedded.execute.connection import ConnectionPool, translate_sqlite_error
+from intercode_sql.embedded.execute.context import SessionContext
+from intercode_sql.embedded.execute.shared_caches import SharedCaches
+from intercode_sql.embedded.execute.state import EmbeddedState, SavedState
+from intercode_sql.embedded.execute.translation_store import Key
+from intercode_sql.errors import SqlError
+from intercode_sql.types import ExecResult
+from intercode_sql.worker.bounded import (
+    BEFORE_BRACKETS,
+    UnboundedStatementError,
+    is_bounded,
+    refused_for_size,
+)
+
+_BOUNDED_FUNCTIONS = BEFORE_BRACKETS | word_set("""
+    COUNT SUM AVG MIN MAX STD STDDEV STDDEV_POP STDDEV_SAMP VARIANCE VAR_POP VAR_SAMP ROW_NUMBER
+    RANK DENSE_RANK PARTITION ROUND TRUNCATE ABS SIGN SQRT POW POWER FLOOR CEIL CEILING GREATEST
+    LEAST IF IFNULL COALESCE NULLIF ISNULL CAST CONVERT SIGNED UNSIGNED CONCAT LOWER UPPER LCASE
+    UCASE LENGTH CHAR_LENGTH CHARACTER_LENGTH SUBSTRING SUBSTR MID LEFT RIGHT LTRIM RTRIM LOCATE
+    INSTR
+    DATE TIME TIMESTAMP YEAR QUARTER MONTH WEEK DAY HOUR MINUTE SECOND DAYOFMONTH DAYOFWEEK WEEKDAY
+    DAYOFYEAR DAYNAME MONTHNAME NOW CURDATE CURTIME CURRENT_DATE CURRENT_TIMESTAMP DATEDIFF
+    TIMESTAMPDIFF DATE_ADD DATE_SUB EXTRACT DATABASE VERSION""")
+"""Functions whose time is linear in their arguments (see ``bounded``)."""
+
+
+class EmbeddedSession(SessionContext):
+    """A ``LocalSession`` of the embedded engine."""
+
+    def __init__(
+        self,
+        pool: ConnectionPool,
+        caches: SharedCaches,
+        databases: BuiltDatabases,
+        start: EmbeddedState,
+        limits: SqlLimits,
+        saved: SavedState | None = None,
+        determinism: SqlDeterminism | None = None,
+    ) -> None:
+        self._caches = caches
+        self._start = start
+        self.cacheable: Key | None = None
+        super().__init__(pool, databases, start, limits, saved, determinism)
+        self._unchanged = () if pool.bounded else self._identity()
+
+    def run(self, code: str, timeout: float) -> ExecResult:
+        """Run one statement."""
+        self._require_open()
+        self._deadline.expires_at = time.monotonic() + timeout
+        if self._connection is not None:
+            self._connection.set_deadline(self._deadline)
+        try:
+            return self._run_or_error(code)
+        finally:
+            self._deadline.expires_at = float("inf")
+            self._deadline.raise_if_aborted()
+
+    def abort(self) -> None:
+        """Stop the running statement. SQLite checks the deadline every few thousand
+        instructions."""
+        self._deadline.aborted = True
+
+    def _run_or_error(self, code: str) -> ExecResult:
+        self.cacheable = None
+        try:
+            return self._run_statement(code)
+        except StatementError as e:
+            e = self._own_error(e, code)
+            return timeout_result() if e.number == 3024 else error_result(e.message)
+        except sqlite3.Error as e:
+            if self._pool.bounded and refused_for_size(e):
+                raise UnboundedStatementError from e
+            error = translate_sqlite_error(e)
+            return timeout_result() if error.number == 3024 else error_result(error.message)
+        except MemoryError:
+            return error_result(unsupported("a result that needs so much memory").message)
+        except RecursionError:
+            return error_result(unsupported("expressions that are nested so deeply").message)
+        except (SqlError, UnboundedStatementError):
+            raise
+        except Exception as e:  # a fault of this engine ends its statement, not the episode
+            return error_result(self._own_error(unexpected_error(e), code).message)
+
+    def _own_error(self, error: StatementError, code: str) -> StatementError:
+        """Return the error of a statement as MySQL reports it: its syntax comes first, and the text
+        is quoted as it was written."""
+        if error.position is None and error.number not in (1582, 3024):
+            plain = self._in_default_mode(code)
+            found = unexpected_position(plain, "IGNORE_SPACE" in self.modes)
+            error = error if found is None else syntax_error(plain, found)
+        return in_own_mode(error, code, self.modes)
+
+    def _in_default_mode(self, code: str) -> str:
+        """Return a statement as MySQL's default mode reads it."""
+        if REWRITTEN_MODES.isdisjoint(self.modes):
+            return code
+        return default_mode_text(code, self.modes)
+
+    def _run_statement(self, code: str) -> ExecResult:
+        """Run one statement, with its result or translation from a cache if possible."""
+        state, caches = self.state, self._caches
+        pristine = state.catalog.stamp.startswith(self.databases.digest)
+        key = (state.catalog.stamp, state.database, self.setting("sql_mode"), code)
+        cached = caches.results.find(key, self.limits) if pristine else None
+        if cached is not None:
+            self.set_session_values(FOUND_ROWS=len(cached.rows or ()), ROW_COUNT=-1)
+            return cached
+        code = self._in_default_mode(code)
+        if self._pool.bounded and not is_bounded(code, _BOUNDED_FUNCTIONS):
+            raise UnboundedStatementError
+        if self._determinism is not None and self._determinism.seed is not None:
+            random.seed(f"{self._determinism.seed} {code}")  # of RAND(), which only workers run
+        code = require_single_statement(code)
+        found = caches.translations.find(key, pristine)
+        if found is None:
+            tree = dispatch.parse_statement(code, self)
+            if not isinstance(tree, (exp.Select, exp.SetOperation, exp.Subquery)):
+                return success_result(dispatch.execute(tree, code, self), self.limits)
+            found = self._translate(tree, key, pristine)
+        result = self._run_query(found)
+        if pristine and not found.volatile:
+            self.cacheable = key
+            self.cache_result(key, result)
+        return result
+
+    def cache_result(self, key: Key, result: ExecResult) -> None:
+        """Cache the result of a statement that had this ``cacheable``."""
+        self._caches.results.add(key, self.limits, result)
+
+    # ------------------------------------------------------------ queries
+    def _translate(self, tree: exp.Expr, key: Key, pristine: bool) -> Translation:
+        context = self.compile_context()
+        keep = self._caches.translations.add
+        try:
+            found = translate(tree, context)
+        except StatementError as e:
+            if not context.volatile:
+                keep(key, e, pristine)
+            raise
+        if not context.volatile:
+            keep(key, found, pristine)
+        return found
+
+    def _run_query(self, translation: Translation) -> ExecResult:
+        connection = self.connection
+        connection.attach(translation.databases)
+        cursor = connection.sqlite.execute(translation.sql)
+        try:
+            rows, more = fetch_rows(cursor, self.limits)
+        finally:
+            cursor.close()
+        read = convert_rows(rows, translation.converters)
+        self.set_session_values(FOUND_ROWS=len(read), ROW_COUNT=-1)
+        return success_result(read, self.limits, more)
+
+    # ------------------------------------------------------------ state
+    @property
+    def values(self) -> Mapping[str, Any]:
+        """The results of functions such as LAST_INSERT_ID."""
+        return self.state.session_values
+
+    @values.setter
+    def values(self, values: Mapping[str, Any]) -> None:
+        self.state = replace(self.state, session_values=values)
+
+    def _identity(self) -> tuple[object, ...]:
+        """Return the parts of the state that statements replace when they change anything."""
+        state = self.state
+        parts = state.catalog, state.settings, state.variables, state.table_changes
+        return state.database, *parts
+
+    @property
+    def dirty(self) -> bool:
+        """Whether the session differs from a pristine one."""
+        now, start = self.state, self._start
+        changed = now.catalog is not start.catalog or now.database != start.database
+        return bool(
+            changed or now.settings or now.variables or self.savepoints or self._private_databases
+        )
+
+    def take_change(self) -> bool:
+        """Return whether the state changed since the last call, and no transaction is open."""
+        now = self._identity()
+        if self.savepoints or all(a is b for a, b in zip(now, self._unchanged, strict=True)):
+            return False
+        self._unchanged = now
+        return True
+
+    def saved(self) -> SavedState:
+        """Return the state, which a new session can have."""
+        return self.save()
+
+    def changes(self) -> list[str]:
+        """Return the tables and settings that the session has changed."""
+        state = self.state
+        if not state.table_changes and not state.settings:
+            return []
+        start = self.databases.catalog
+        out = [f"setting {name}" for name in state.settings]
+        for (database, name), what in state.table_changes.items():
+            label = name if database == state.database else f"{database}.{name}"
+            now, then = state.catalog.table(database, name), start.table(database, name)
+            if now is None and then is None:
+                continue
+            what = "new" if then is None else "gone" if now is None else what
+            out.append(f"table {label}: {what}")
+        return sorted(out)
+
+    def state_text(self) -> str:
+        """Return the state as text for a fingerprint."""
+        state = self.state
+        try:
+            tables = {
+                f"{database}.{name}": self._table_digest(database, name)
+                for database, name in sorted(state.table_changes)
+            }
+        except sqlite3.OperationalError:
+            self._deadline.raise_if_aborted()
+            raise
+        content = {
+            "database": state.database, "settings": dict(state.settings),
+            "variables": {k: repr(v) for k, v in state.variables.items()}, "tables": tables,
+        }  # fmt: skip
+        return json.dumps(content, sort_keys=True, default=str)
+
+    def _table_digest(self, database: str, name: str) -> str:
+        table = self.state.catalog.table(database, name)
+        if table is None:
+            return "gone"
+        # records hold this digest: the names of Column, Type and their fields must not change
+        digest = hashlib.sha256(repr(table.columns).encode())
+        if table.query is not None:
+            digest.update(table.query.encode())
+            return digest.hexdigest()
+        self.connection.attach([database])
+        columns = ", ".join(quote_identifier(c.name) for c in table.columns)
+        source = quote_table(database, name)
+        for row in self.connection.sqlite.execute(
+            f"SELECT {columns} FROM {source} ORDER BY {columns}"
+        ):
+            digest.update(repr(row).encode())
+        return digest.hexdigest()

@@ -1,0 +1,284 @@
+"""SHOW, DESCRIBE and EXPLAIN."""
+
+from __future__ import annotations
+
+import re
+from typing import Any
+
+from intercode_sql.dialect.errors import mysql_error, syntax_error, unsupported
+from intercode_sql.dialect.keywords import word_set
+from intercode_sql.dialect.parser import reserved_name_error
+from intercode_sql.embedded.catalog import information_schema
+from intercode_sql.embedded.catalog.catalog import Column, Table
+from intercode_sql.embedded.execute.context import SessionContext
+from intercode_sql.embedded.execute.state import DEFAULT_SETTINGS
+from intercode_sql.embedded.functions.patterns import like
+
+Rows = list[tuple[Any, ...]]
+_NAME = r"(?:`[^`]+`|[\w$]+)"
+_TABLE = rf"(?P<table>{_NAME}(?:\s*\.\s*{_NAME})?)"
+_FROM = rf"(?:\s+(?:FROM|IN)\s+(?P<database>{_NAME}))?"
+_TAIL = r"(?:\s+(?:LIKE\s+(?P<like>'[^']*'|\"[^\"]*\")|WHERE\s+(?P<where>.+)))?"
+
+
+def execute(code: str, session: SessionContext) -> Rows:
+    """Execute one of these statements. Raises StatementError as MySQL does, or for an unsupported
+    one."""
+    text = re.sub(r"/\*.*?\*/", " ", code, flags=re.S).strip().rstrip(";").strip()
+    if re.match(
+        r"(EXPLAIN|DESC(RIBE)?)\s+(SELECT|WITH|INSERT|UPDATE|DELETE|FORMAT|ANALYZE|\()", text, re.I
+    ):
+        raise unsupported("EXPLAIN: it has no plans of MySQL's")
+    for pattern, handler in _FORMS:
+        found = re.fullmatch(pattern, text, re.I | re.S)
+        if found is not None:
+            return handler(found.groupdict(), session)
+    word = text.partition(" ")[0].upper()
+    if word == "SHOW":
+        known = re.match(r"SHOW\s+(\w+)", text, re.I)
+        if known and known[1].upper() in _UNSUPPORTED:
+            raise unsupported(f"SHOW {known[1].upper()}")
+        rest = re.match(r"\w+\s*(?:FULL\s+)?(?:TABLES|DATABASES|COLUMNS)?", text, re.I)
+        raise syntax_error(code, code.find(text) + (rest.end() if rest else 0))
+    raise syntax_error(code, min(code.find(text) + len(word) + 1, len(code)))
+
+
+def _unquote(name: str | None) -> str | None:
+    return name.strip().strip("`").lower() if name else None
+
+
+def _database(found: dict[str, Any], session: SessionContext) -> str:
+    name = _unquote(found.get("database")) or session.database
+    if not name:
+        raise mysql_error(1046)
+    if (
+        name not in session.state.catalog.databases
+        and name not in information_schema.SYSTEM_SCHEMAS
+    ):
+        raise mysql_error(1049, name)
+    return name
+
+
+def _table(found: dict[str, Any], session: SessionContext) -> tuple[str, Table]:
+    parts = [p.strip() for p in re.split(r"\s*\.\s*", found["table"])]
+    for part in parts[:1]:
+        if not part.startswith("`") and (error := reserved_name_error(part, 0, part)):
+            raise error
+    named = {**found, "database": parts[0]} if len(parts) == 2 else found
+    database = _database(named, session)
+    name = (_unquote(parts[-1]) or "").lower()
+    table = session.state.catalog.table(database, name)
+    if table is None:
+        raise mysql_error(1146, f"{database}.{name}")
+    return database, table
+
+
+def _filter_rows(rows: Rows, found: dict[str, Any]) -> Rows:
+    if found.get("where"):
+        condition = re.fullmatch(
+            r"`?(\w+)`?\s*(=|LIKE)\s*('[^']*'|\"[^\"]*\")", found["where"].strip(), re.I
+        )
+        if condition is None or not condition[1].lower().startswith(
+            ("tables_in", "field", "databas", "variable_name", "name")
+        ):
+            raise unsupported("SHOW with this WHERE")
+        pattern = condition[3][1:-1]
+        if condition[2] == "=":
+            pattern = re.sub(r"([%_\\])", r"\\\1", pattern)
+    elif found.get("like"):
+        pattern = found["like"][1:-1]
+    else:
+        return rows
+    return [r for r in rows if like(str(r[0]), pattern, "\\", "general")]
+
+
+def _databases(found: dict[str, Any], session: SessionContext) -> Rows:
+    return _filter_rows(
+        [(n,) for n in information_schema.schema_names(session.state.catalog)], found
+    )
+
+
+def _tables(found: dict[str, Any], session: SessionContext) -> Rows:
+    database = _database(found, session)
+    tables = session.state.catalog.databases.get(database)
+    if tables is None:
+        raise unsupported(f"SHOW TABLES of {database}")
+    names = sorted(t.name for t in tables.values() if not t.temporary)
+    if found.get("full"):
+        kinds = {t.name: "VIEW" if t.query is not None else "BASE TABLE" for t in tables.values()}
+        return _filter_rows([(n, kinds[n]) for n in names], found)
+    return _filter_rows([(n,) for n in names], found)
+
+
+def _columns(found: dict[str, Any], session: SessionContext) -> Rows:
+    _, table = _table(found, session)
+    rows = [_column(table, c, bool(found.get("full"))) for c in table.columns]
+    if found.get("column"):
+        name = (_unquote(found["column"]) or "").strip("'\"")
+        return [r for r in rows if like(str(r[0]), name, "\\", "general")]
+    return _filter_rows(rows, found)
+
+
+def _column(table: Table, column: Column, full: bool) -> tuple[Any, ...]:
+    extra = "auto_increment" if column.auto else "DEFAULT_GENERATED" if column.computed else ""
+    if column.on_update:
+        extra = f"{extra} on update CURRENT_TIMESTAMP".strip()
+    for name, _, stored in table.generated:
+        if name == column.name.lower():
+            extra = f"{'STORED' if stored else 'VIRTUAL'} GENERATED"
+    null = "YES" if column.nullable else "NO"
+    key = table.key_label(column.name)
+    if not full:
+        return (column.name, column.declared, null, key, column.default, extra)
+    rights = "select,insert,update,references"
+    return (column.name, column.declared, column.collation, null, key, column.default, extra,
+            rights, column.comment)  # fmt: skip
+
+
+def _create_table(found: dict[str, Any], session: SessionContext) -> Rows:
+    _, table = _table(found, session)
+    if table.query is not None:
+        text = f"CREATE VIEW `{table.name}` AS {table.query}"
+        return [(table.name, text, "utf8mb4", "utf8mb4_0900_ai_ci")]
+    return [(table.name, create_statement(table))]
+
+
+def create_statement(table: Table) -> str:
+    """Return a table's CREATE TABLE as MySQL 8 writes it."""
+    lines = [_column_line(c, table) for c in table.columns]
+    for index in table.indexes:
+        sizes = index.prefixes or (0,) * len(index.columns)
+        parts = ",".join(
+            f"`{n}`" + (f"({s})" if s else "") for n, s in zip(index.columns, sizes, strict=False)
+        )
+        word = "PRIMARY KEY" if index.primary else "UNIQUE KEY" if index.unique else "KEY"
+        word = f"{index.kind.upper()} KEY" if index.kind else word
+        lines.append(f"{word} ({parts})" if index.primary else f"{word} `{index.name}` ({parts})")
+    for key in table.foreign_keys:
+        column_list = ", ".join(f"`{c}`" for c in key.columns)
+        other = ", ".join(f"`{c}`" for c in key.parent_columns)
+        rules = f" ON DELETE {key.on_delete}" if key.on_delete else ""
+        rules += f" ON UPDATE {key.on_update}" if key.on_update else ""
+        lines.append(
+            f"CONSTRAINT `{key.name}` FOREIGN KEY ({column_list}) "
+            f"REFERENCES `{key.parent}` ({other}){rules}"
+        )
+    lines += [f"CONSTRAINT `{name}` CHECK ({condition})" for name, condition in table.checks]
+    counter = f" AUTO_INCREMENT={table.auto_increment}" if (table.auto_increment or 0) > 1 else ""
+    body = ",\n".join(f"  {line}" for line in lines)
+    comment = f" COMMENT='{table.comment}'" if table.comment else ""
+    return (
+        f"CREATE TABLE `{table.name}` (\n{body}\n) ENGINE=InnoDB{counter} "
+        f"DEFAULT CHARSET={table.charset} COLLATE={table.collation}{comment}"
+    )
+
+
+def _column_line(column: Column, table: Table) -> str:
+    text = f"`{column.name}` {column.declared}"
+    collation = column.collation if column.type.kind == "string" else None
+    if collation not in (None, "utf8mb4_0900_ai_ci"):
+        text += f" CHARACTER SET {str(collation).partition('_')[0]} COLLATE {collation}"
+    for name, expression, stored in table.generated:
+        if name == column.name.lower():
+            text += f" GENERATED ALWAYS AS ({expression}) {'STORED' if stored else 'VIRTUAL'}"
+            text += "" if column.nullable else " NOT NULL"
+            return text + (f" COMMENT '{column.comment}'" if column.comment else "")
+    if not column.nullable:
+        text += " NOT NULL"
+    elif column.declared.startswith("timestamp"):
+        text += " NULL"
+    if column.auto:
+        return text + " AUTO_INCREMENT"
+    blob = "text" in column.declared or "blob" in column.declared or column.declared == "json"
+    if column.computed:
+        now = str(column.default).startswith("CURRENT_TIMESTAMP")
+        text += f" DEFAULT {column.default}" if now else f" DEFAULT ({column.default})"
+    elif column.declared.startswith("bit(") and column.default is not None:
+        text += f" DEFAULT {column.default}"
+    elif column.default is not None:
+        text += " DEFAULT '" + column.default.replace("'", "''") + "'"
+    elif column.nullable and not blob:
+        text += " DEFAULT NULL"
+    return text + (f" COMMENT '{column.comment}'" if column.comment else "")
+
+
+def _index(found: dict[str, Any], session: SessionContext) -> Rows:
+    _, table = _table(found, session)
+    rows: Rows = []
+    for index in table.indexes:
+        for position, name in enumerate(index.columns, 1):
+            column = table.column(name)
+            size = index.prefixes[position - 1] if index.prefixes else 0
+            null = "YES" if column is not None and column.nullable else ""
+            rows.append(
+                (
+                    table.name,
+                    int(not index.unique),
+                    index.name,
+                    position,
+                    name,
+                    "A",
+                    table.rows,
+                    size or None,
+                    None,
+                    null,
+                    index.kind.upper() or "BTREE",
+                    "",
+                    "",
+                    "YES",
+                    None,
+                )
+            )
+    return rows
+
+
+def _create_database(found: dict[str, Any], session: SessionContext) -> Rows:
+    name = _database(found, session)
+    collation = session.state.catalog.collations.get(name, "utf8mb4_0900_ai_ci")
+    charset = collation.partition("_")[0]
+    text = (
+        f"CREATE DATABASE `{name}` /*!40100 DEFAULT CHARACTER SET {charset} COLLATE {collation} */ "
+        "/*!80016 DEFAULT ENCRYPTION='N' */"
+    )
+    return [(name, text)]
+
+
+def _variables(found: dict[str, Any], session: SessionContext) -> Rows:
+    known = {**DEFAULT_SETTINGS, "version": "8.0.33", **session.state.settings}
+    words = {1: "ON", 0: "OFF"}
+    switches = {"autocommit", "foreign_key_checks", "unique_checks", "sql_notes", "sql_big_selects"}
+    rows = [
+        (n, words.get(v, str(v)) if n in switches else str(v)) for n, v in sorted(known.items())
+    ]
+    return _filter_rows(rows, found)
+
+
+def _no_rows(found: dict[str, Any], session: SessionContext) -> Rows:
+    return []
+
+
+_FORMS = (
+    (rf"SHOW\s+(?:DATABASES|SCHEMAS){_TAIL}", _databases),
+    (rf"SHOW\s+(?:EXTENDED\s+)?(?P<full>FULL\s+)?TABLES{_FROM}{_TAIL}", _tables),
+    (
+        rf"SHOW\s+(?:EXTENDED\s+)?(?P<full>FULL\s+)?(?:COLUMNS|FIELDS)\s+(?:FROM|IN)\s+{_TABLE}"
+        rf"{_FROM}{_TAIL}",
+        _columns,
+    ),
+    (
+        rf"(?:DESC|DESCRIBE|EXPLAIN)\s+{_TABLE}(?:\s+(?P<column>{_NAME}|'[^']*'|\"[^\"]*\"))?",
+        _columns,
+    ),
+    (rf"SHOW\s+CREATE\s+(?:TABLE|VIEW)\s+{_TABLE}", _create_table),
+    (
+        rf"SHOW\s+CREATE\s+(?:DATABASE|SCHEMA)\s+(?:IF\s+NOT\s+EXISTS\s+)?(?P<database>{_NAME})",
+        _create_database,
+    ),
+    (rf"SHOW\s+(?:INDEX|INDEXES|KEYS)\s+(?:FROM|IN)\s+{_TABLE}{_FROM}", _index),
+    (rf"SHOW\s+(?:(?:GLOBAL|SESSION|LOCAL)\s+)?VARIABLES{_TAIL}", _variables),
+    (r"SHOW\s+(?:WARNINGS|ERRORS)(?:\s+LIMIT\s+\d+)?", _no_rows),
+)
+_UNSUPPORTED = word_set("""
+    TABLE STATUS PROCESSLIST GRANTS ENGINES PRIVILEGES CHARACTER COLLATION TRIGGERS EVENTS
+    PROCEDURE FUNCTION PLUGINS OPEN BINARY MASTER REPLICA SLAVE PROFILES PROFILE GLOBAL SESSION
+    CREATE ENGINE COUNT""")

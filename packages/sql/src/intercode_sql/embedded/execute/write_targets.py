@@ -1,0 +1,318 @@
+"""Shared parts of statements that write: target table, its rows, and the record of changes."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from typing import Any
+
+from sqlglot import exp
+
+from intercode_sql.dialect.errors import access_denied, mysql_error
+from intercode_sql.embedded.catalog import information_schema
+from intercode_sql.embedded.catalog.catalog import Column, Table, quote_identifier
+from intercode_sql.embedded.catalog.collations import nocase_level
+from intercode_sql.embedded.catalog.table_layout import create_index_sql
+from intercode_sql.embedded.catalog.types import Type
+from intercode_sql.embedded.catalog.values import default_value, result_converter
+from intercode_sql.embedded.compile.conversions import (
+    as_number,
+    as_text,
+    sort_expression,
+    time_of_this_day,
+)
+from intercode_sql.embedded.compile.expressions import compile_condition, compile_scalar
+from intercode_sql.embedded.compile.queries import root_scope
+from intercode_sql.embedded.compile.scope import Scope, Source
+from intercode_sql.embedded.compile.select import limit_clause
+from intercode_sql.embedded.compile.sources import base_table_source, from_clause
+from intercode_sql.embedded.execute.context import SessionContext
+
+TargetRow = tuple[int, dict[str, Any], list[Any]]
+TargetRows = list[TargetRow]
+
+
+def target_database(name: str, session: SessionContext) -> str:
+    """Return the database that a statement writes to. Raises StatementError 1046, 1049 or 1227."""
+    database = (name or session.database).lower()
+    if not database:
+        raise mysql_error(1046)
+    if database in information_schema.SYSTEM_SCHEMAS:
+        raise access_denied(f"writing to {database}", "it is the server's own database")
+    if database not in session.state.catalog.databases:
+        raise mysql_error(1049, database)
+    return database
+
+
+def target_table(node: exp.Expr, session: SessionContext) -> tuple[str, Table]:
+    """Return the table that a statement writes to. Raises StatementError 1146 or 1288."""
+    return named_table((node.text("db"), node.name), session)
+
+
+def named_table(names: tuple[str, str], session: SessionContext) -> tuple[str, Table]:
+    """Return the table of that database (empty: the current one) and name. Raises StatementError
+    1146 or 1288."""
+    database = target_database(names[0], session)
+    table = session.state.catalog.table(database, names[1])
+    if table is None:
+        raise mysql_error(1146, f"{database}.{names[1].lower()}")
+    if table.query is not None:
+        raise mysql_error(1288, names[1], "statement")
+    return database, table
+
+
+def select_target_rows(
+    tree: exp.Update | exp.Delete,
+    table: Table,
+    database: str,
+    session: SessionContext,
+    values: Sequence[exp.Expr],
+    columns: Sequence[Column],
+    rowid: int | None = None,
+) -> TargetRows:
+    """Return the rows that WHERE, ORDER BY and LIMIT select, or the one with that ``rowid``: rowid,
+    stored values, new values."""
+    check_self_reference(tree, table.name)
+    context = session.compile_context()
+    scope = Scope(context, parent=root_scope(context))
+    source = base_table_source(table, database, tree.this.alias or table.name, scope)
+    scope.sources.append(source)
+    makers: list[tuple[str, Any]] = []
+    for node, column in zip(values, columns, strict=True):
+        makers.append(_value_maker(node, column, scope))
+    scope.clause = "where"
+    where = tree.args.get("where")
+    tests = f" WHERE {compile_condition(where.this, scope)}" if where is not None else ""
+    if rowid is not None:
+        tests = f" WHERE {source.alias}.rowid = {rowid}"
+    scope.clause = "order"
+    order = tree.args.get("order")
+    keys = [f"{source.alias}.rowid"]
+    for item in reversed(order.expressions if order is not None else ()):
+        compiled = compile_scalar(item.this, scope)
+        keys.insert(0, sort_expression(compiled) + " DESC" * bool(item.args.get("desc")))
+    own_columns = [f"{source.alias}.{quote_identifier(c.name)}" for c in table.columns]
+    select_list = ", ".join([f"{source.alias}.rowid", *own_columns, *(sql for sql, _ in makers)])
+    session.connection.attach(context.databases)
+    rows = session.connection.sqlite.execute(
+        f"SELECT {select_list} FROM {source.sql()}{tests} "
+        f"ORDER BY {', '.join(keys)}{limit_clause(tree)}"
+    ).fetchall()
+    names = [c.name for c in table.columns]
+    size = len(names) + 1
+    return [
+        (
+            row[0],
+            dict(zip(names, row[1:size], strict=True)),
+            [
+                v if v is None or read is None else read(v)
+                for v, (_, read) in zip(row[size:], makers, strict=True)
+            ],
+        )
+        for row in rows
+    ]
+
+
+def _value_maker(node: exp.Expr, column: Column, scope: Scope) -> tuple[str, Any]:
+    """Return the SQL of a new value of a column, and what converts it."""
+    compiled = compile_scalar(resolve_default(node, column), scope)
+    bytes_literal = compiled.literal is not None and compiled.type.binary
+    if column.type.number and (bytes_literal or compiled.type.ranked):
+        compiled = as_number(compiled)
+    if column.type.kind in ("date", "datetime"):
+        compiled = time_of_this_day(compiled, scope)
+    fraction = column.type.text and compiled.type.moment and compiled.type.scale
+    if fraction or (column.type.long and compiled.type.bits):
+        compiled = as_text(compiled)
+    return compiled.sql, result_converter(compiled.type)
+
+
+def resolve_default(node: exp.Expr, column: Column) -> exp.Expr:
+    """Replace the value of ``SET c = DEFAULT``."""
+    is_default = isinstance(node, (exp.Var, exp.Column)) and node.name.upper() == "DEFAULT"
+    if not is_default:
+        return node
+    if column.default is None:
+        default_value(column, "")  # an error for a column that has none
+        words = column.values if not column.nullable else ()
+        return exp.Literal.string(words[0]) if words else exp.Null()
+    return exp.Literal.string(column.default)
+
+
+def check_self_reference(tree: exp.Expr, name: str) -> None:
+    """Raise StatementError 1093 if a subquery reads the table that the statement writes to. A
+    derived table may read it."""
+    for table in tree.find_all(exp.Table):
+        above = table.parent
+        if table.name.lower() != name.lower() or table.find_ancestor(exp.Select) is None:
+            continue
+        inside = False
+        while above is not None:
+            if isinstance(above, exp.Subquery) and isinstance(above.parent, (exp.From, exp.Join)):
+                inside = True
+            above = above.parent
+        if not inside:
+            raise mysql_error(1093, name)
+
+
+def record_write(
+    session: SessionContext, database: str, table: Table, rows: Sequence[Mapping[str, Any]]
+) -> None:
+    """Record that rows were written to a table, and update ``Type.plain`` of its columns."""
+    if not rows:
+        return
+    columns = tuple(_with_nocase_level(c, rows) for c in table.columns)
+    unique_lost = False
+    for before, after in zip(table.columns, columns, strict=True):
+        unique_lost |= before.type.plain > 0 and after.type.plain == 0
+    changed = replace(table, columns=columns)
+    if unique_lost:
+        _rebuild_indexes(session, database, changed)
+    record_table(session, database, changed, "changed")
+
+
+def _rebuild_indexes(session: SessionContext, database: str, table: Table) -> None:
+    """Create the indexes again, under the collation that the text now needs."""
+    connection = session.connection.sqlite
+    schema = quote_identifier(database) + "."
+    names = [quote_identifier(f"{table.name}.{i.name}") for i in table.indexes]
+    for name in names:
+        connection.execute(f"DROP INDEX IF EXISTS {schema}{name}")
+    for statement in create_index_sql(table, schema):
+        connection.execute(statement)
+
+
+def _with_nocase_level(column: Column, rows: Sequence[Mapping[str, Any]]) -> Column:
+    kind: Type = column.type
+    if kind.kind != "string" or not kind.plain:
+        return column
+    texts = {r[column.name] for r in rows if r.get(column.name) is not None}
+    plain = min((nocase_level(t, kind.collation) for t in texts), default=2)
+    if plain >= kind.plain:
+        return column
+    return replace(column, type=replace(kind, plain=plain))
+
+
+def record_table(session: SessionContext, database: str, table: Table, what: str) -> None:
+    """Record a new or changed table."""
+    state = session.state
+    catalog = state.catalog.with_table(database, table, session.new_stamp())
+    touched = {**state.table_changes, (database, table.name): what}
+    session.state = replace(state, catalog=catalog, table_changes=touched)
+
+
+def record_drop(session: SessionContext, database: str, name: str) -> None:
+    """Record that a table was dropped. A table that the session had created leaves no trace."""
+    state = session.state
+    catalog = state.catalog.without_table(database, name, session.new_stamp())
+    touched = {k: v for k, v in state.table_changes.items() if k != (database, name.lower())}
+    if session.connection.databases.catalog.table(database, name) is not None:
+        touched[database, name.lower()] = "gone"
+    session.state = replace(state, catalog=catalog, table_changes=touched)
+
+
+# ---------------------------------------------------------------- several tables
+def has_several_tables(tree: exp.Update | exp.Delete) -> bool:
+    """Return whether an UPDATE or DELETE joins tables or names those to delete from."""
+    args = tree.args
+    first = tree.this
+    return bool(
+        not isinstance(first, exp.Table)
+        or first.args.get("joins")
+        or args.get("tables")
+        or args.get("using")
+        or args.get("from_")
+    )
+
+
+class JoinedTargets:
+    """The joined tables of an UPDATE or DELETE, which writes each row that they select once.
+
+    Raises StatementError for tables and conditions as a SELECT does, and 1221 for ORDER BY or
+    LIMIT.
+    """
+
+    def __init__(self, tree: exp.Update | exp.Delete, session: SessionContext) -> None:
+        word = "UPDATE" if isinstance(tree, exp.Update) else "DELETE"
+        for clause, shown in (("order", "ORDER BY"), ("limit", "LIMIT")):
+            if tree.args.get(clause) is not None:
+                raise mysql_error(1221, word, shown)
+        self._session = session
+        self._context = session.compile_context()
+        self._scope = Scope(self._context, parent=root_scope(self._context))
+        joined_tables = (tree.args.get("using") or [tree.this])[0]
+        rest = (tree.args.get("using") or [])[1:]
+        query = exp.Select().from_(joined_tables.copy())
+        for table in rest:
+            query.append("joins", exp.Join(this=table.copy()))
+        joined = from_clause(query, self._scope, compile_condition)
+        assert joined is not None
+        self._from = joined.text or joined.sources[0].placeholder
+        self._scope.clause = "where"
+        where = tree.args.get("where")
+        self._where = (
+            f" WHERE {compile_condition(where.this, self._scope)}" if where is not None else ""
+        )
+        self._tree = tree
+
+    def named_source(self, node: exp.Table) -> tuple[str, Table, Source]:
+        """Return the database, the table and the source that a DELETE names. Raises StatementError
+        1109 for none, and 1288 for what is no table."""
+        for source in self._scope.sources:
+            database = node.text("db").lower()
+            if source.name.lower() == node.name.lower() and database in ("", source.database):
+                return self._writable(source, "DELETE")
+        raise mysql_error(1109, node.name, "MULTI DELETE")
+
+    def column_source(self, node: exp.Column) -> tuple[str, Table, Source, Column]:
+        """Return the database, the table, the source and the column that an assignment names."""
+        self._scope.clause = "select"
+        self._scope.column(node)  # the errors of unknown and ambiguous names
+        found = [
+            s
+            for s in self._scope.sources
+            if node.table.lower() in ("", s.name.lower()) and s.find(node.name) is not None
+        ]
+        database, table, source = self._writable(found[0], "UPDATE")
+        column = table.column(node.name)
+        assert column is not None
+        return database, table, source, column
+
+    def _writable(self, source: Source, word: str) -> tuple[str, Table, Source]:
+        if source.table is None:
+            raise mysql_error(1288, source.name, word)
+        check_self_reference(self._tree, source.table.name)
+        return source.database, source.table, source
+
+    def rows(
+        self, source: Source, table: Table, values: Sequence[exp.Expr], columns: Sequence[Column]
+    ) -> TargetRows:
+        """Return the rows of one table that the join selects: rowid, stored values, new values."""
+        self._scope.clause = "select"
+        makers: list[tuple[str, Any]] = []
+        for node, column in zip(values, columns, strict=True):
+            makers.append(_value_maker(node, column, self._scope))
+        names = [c.name for c in table.columns]
+        shown = [
+            f"{source.alias}.rowid", *(f"{source.alias}.{quote_identifier(n)}" for n in names),
+            *(sql for sql, _ in makers),
+        ]  # fmt: skip
+        text = self._from
+        for one in self._scope.sources:
+            text = text.replace(one.placeholder, one.sql())
+        keys = [f"{s.alias}.rowid" for s in self._scope.sources if s.table is not None]
+        self._session.connection.attach(self._context.databases)
+        found = self._session.connection.sqlite.execute(
+            f"SELECT {', '.join(shown)} FROM {text}{self._where} ORDER BY {', '.join(keys)}"
+        ).fetchall()
+        first: dict[int, tuple[int, dict[str, Any], list[Any]]] = {}
+        size = len(names) + 1
+        for row in found:
+            if row[0] is None or row[0] in first:  # no match, or another match of the same row
+                continue
+            new = [
+                v if v is None or read is None else read(v)
+                for v, (_, read) in zip(row[size:], makers, strict=True)
+            ]
+            first[row[0]] = (row[0], dict(zip(names, row[1:size], strict=True)), new)
+        return list(first.values())

@@ -1,0 +1,131 @@
+"""Aggregate functions that SQLite lacks."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+from intercode_sql.embedded.catalog.collations import collation_key
+from intercode_sql.embedded.catalog.types import BITS, DOUBLE, STRING, Collation
+from intercode_sql.embedded.functions.numeric import signed
+from intercode_sql.embedded.functions.registry import aggregate
+
+GROUP_CONCAT_MAX_BYTES = 1024
+"""group_concat_max_len: MySQL cuts longer results."""
+_MAX_CHARACTERS = 4 << 20
+
+
+class _VarianceAggregate:
+    """Computes a variance by Welford's method (Knuth, The Art of Computer Programming 2, 4.2.2)."""
+
+    def __init__(self) -> None:
+        self.count, self.mean, self.square = 0, 0.0, 0.0
+
+    def step(self, value: Any) -> None:
+        if value is None:
+            return
+        self.count += 1
+        gap = value - self.mean
+        self.mean += gap / self.count
+        self.square += gap * (value - self.mean)
+
+    def variance(self, less: int) -> float | None:
+        return self.square / (self.count - less) if self.count > less else None
+
+
+@aggregate("VAR_POP", "VARIANCE", returns=DOUBLE)
+class VarPop(_VarianceAggregate):
+    def finalize(self) -> float | None:
+        return self.variance(0)
+
+
+@aggregate("VAR_SAMP", returns=DOUBLE)
+class VarSamp(_VarianceAggregate):
+    def finalize(self) -> float | None:
+        return self.variance(1)
+
+
+@aggregate("STDDEV_POP", "STDDEV", "STD", returns=DOUBLE)
+class StdPop(_VarianceAggregate):
+    def finalize(self) -> float | None:
+        found = self.variance(0)
+        return None if found is None else math.sqrt(found)
+
+
+@aggregate("STDDEV_SAMP", returns=DOUBLE)
+class StdSamp(_VarianceAggregate):
+    def finalize(self) -> float | None:
+        found = self.variance(1)
+        return None if found is None else math.sqrt(found)
+
+
+@aggregate("BIT_AND", returns=BITS)
+class BitAnd:
+    def __init__(self) -> None:
+        self.value = (1 << 64) - 1
+
+    def step(self, value: Any) -> None:
+        self.value &= self.value if value is None else value
+
+    def finalize(self) -> int:
+        return signed(self.value)
+
+
+@aggregate("BIT_OR", returns=BITS)
+class BitOr:
+    def __init__(self) -> None:
+        self.value = 0
+
+    def step(self, value: Any) -> None:
+        self.value |= value or 0
+
+    def finalize(self) -> int:
+        return signed(self.value)
+
+
+@aggregate("BIT_XOR", returns=BITS)
+class BitXor(BitOr):
+    def step(self, value: Any) -> None:
+        self.value ^= value or 0
+
+
+@aggregate("GROUP_CONCAT", returns=STRING)
+class GroupConcat:
+    """Takes value, separator, distinct, directions, collation, and the keys to order by."""
+
+    def __init__(self) -> None:
+        self.items: list[tuple[tuple[Any, ...], str | bytes]] = []
+        self.seen: set[str | bytes] = set()
+        self.size = 0
+        self.glue, self.ways = ",", ""
+
+    def step(
+        self, value: Any, glue: str, distinct: int, ways: str, collation: Collation, *keys: Any
+    ) -> None:
+        self.glue, self.ways = glue, ways
+        if value is None:
+            return
+        text = value if isinstance(value, bytes) else str(value)
+        if distinct:
+            same = text if isinstance(text, bytes) else collation_key(text, collation)
+            if same in self.seen:
+                return
+            self.seen.add(same)
+        if not ways and self.size > GROUP_CONCAT_MAX_BYTES:
+            return
+        self.size += len(text)
+        if self.size > _MAX_CHARACTERS:
+            raise MemoryError("GROUP_CONCAT holds too much")
+        self.items.append((keys, text))
+
+    def finalize(self) -> str | bytes | None:
+        if not self.items:
+            return None
+        for i in reversed(range(len(self.ways))):
+            self.items.sort(
+                key=lambda item: (item[0][i] is not None, item[0][i]),
+                reverse=self.ways[i] == "d",
+            )
+        parts = [t if isinstance(t, bytes) else t.encode() for _, t in self.items]
+        cut = self.glue.encode().join(parts)[:GROUP_CONCAT_MAX_BYTES]
+        return cut if isinstance(self.items[0][1], bytes) else cut.decode("utf-8", "ignore")

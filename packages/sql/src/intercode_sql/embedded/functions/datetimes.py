@@ -1,0 +1,499 @@
+"""Date and time functions."""
+
+from __future__ import annotations
+
+import datetime as dt
+import re
+from collections.abc import Callable
+from typing import Any
+
+from intercode_sql.dialect.errors import mysql_error
+from intercode_sql.embedded.catalog.moments import (
+    MAX_TIME,
+    ZERO_DATE,
+    number_text,
+    read_moment,
+    read_parts,
+    read_time,
+    rounded,
+    time_microseconds,
+    time_text,
+    with_fraction,
+)
+from intercode_sql.embedded.catalog.types import ASCII_STRING, DATE, DATETIME, INT, TIME, Type
+from intercode_sql.embedded.catalog.values import double_text
+from intercode_sql.embedded.functions.datetime_formats import date_format, time_format
+from intercode_sql.embedded.functions.intervals import (
+    COMPOUND_UNITS,
+    MONTH_UNITS,
+    UNITS,
+    datetime_text,
+    days_in,
+    unit_has_time,
+)
+from intercode_sql.embedded.functions.registry import (
+    CLOCK,
+    INTEGER,
+    MOMENT,
+    NUMBER,
+    OPTIONAL_CLOCK,
+    OPTIONAL_INTEGER,
+    TEXT,
+    internal,
+    scalar,
+)
+from intercode_sql.embedded.functions.runtime import ScalarFunction
+
+
+def parse_datetime(value: Any) -> dt.datetime | None:
+    """Parse a date and time in one of MySQL's formats. Return None if it is not a date."""
+    found = read_moment(str(value))
+    return dt.datetime.fromisoformat(found.text) if found else None
+
+
+def _from_datetime(function: Callable[[dt.datetime], Any]) -> ScalarFunction:
+    """Call a function with its argument's date and time. The result is NULL if it is no
+    date."""
+
+    def call(value: Any) -> Any:
+        found = parse_datetime(value)
+        return function(found) if found else None
+
+    return call
+
+
+def _from_parts(function: Callable[[int, int, int], int]) -> ScalarFunction:
+    """Call a function with the year, the month and the day of its argument, which can be zeros."""
+
+    def call(value: Any) -> Any:
+        found = read_parts(str(value))
+        return function(*found) if found else None
+
+    return call
+
+
+def _from_time(function: Callable[[int], Any]) -> ScalarFunction:
+    """Call a function with the microseconds of its argument's time. The result is NULL if it is not
+    a time."""
+
+    def call(value: Any) -> Any:
+        found = read_time(str(value))
+        return function(abs(found[0])) if found else None
+
+    return call
+
+
+@scalar("DATE", args=[MOMENT], returns=DATE)
+@internal("date", gives_bytes=False)
+def as_date(value: Any) -> str | None:
+    found = read_moment(str(value))
+    return found.date if found else None
+
+
+@scalar("TIMESTAMP", args=[MOMENT, OPTIONAL_CLOCK], returns=DATETIME)
+@internal("datetime", gives_bytes=False)
+def as_datetime(value: Any, clock: Any = "0") -> str | None:
+    """Return a date and time, and add a time to it if one is given."""
+    found, more = read_moment(str(value)), read_time(str(clock))
+    if found is None or more is None or _has_date(clock):
+        return None
+    if not more[0]:
+        return found.text
+    moved = dt.datetime.fromisoformat(found.text) + dt.timedelta(microseconds=more[0])
+    return datetime_text(moved, True)
+
+
+@scalar("TIME", args=[CLOCK], returns=TIME)
+@internal("time", gives_bytes=False)
+def as_time(value: Any) -> str | None:
+    found = read_time(str(value))
+    return time_text(found[0]) if found else None
+
+
+_ZEROS = {"date": "0000-00-00", "datetime": "0000-00-00 00:00:00", "time": "00:00:00"}
+
+
+@internal("compared_moment", gives_bytes=False)
+def compared_moment(value: Any, kind: str) -> str:
+    """Return a date, a datetime or a time for a comparison: zero if the text is none."""
+    made = {"date": as_date, "datetime": as_datetime, "time": as_time}[kind](value)
+    return made or _ZEROS[kind]
+
+
+@internal("number_clock")
+def number_clock(value: float) -> str | None:
+    """Return the text of a time, HHMMSS, or of a date and time, of a number."""
+    if abs(value) <= 8385959:
+        return double_text(value) if isinstance(value, float) else str(value)
+    if not 0 < value < 1e14:
+        return time_text(MAX_TIME if value > 0 else -MAX_TIME)
+    moment = number_text(value)
+    if moment is None:
+        return None
+    return moment if " " in moment else f"{moment} 00:00:00"
+
+
+@internal("number_moment")
+def number_moment(value: float, kind: str) -> str | None:
+    """Return the date, the date and time, or whichever a number is, as text."""
+    found = number_text(value)
+    if found is None or not kind:
+        return found
+    if kind == "date":
+        return found[:10]
+    return found if " " in found else f"{found} 00:00:00"
+
+
+@internal("rounded")
+def round_moment(value: str, digits: int) -> str | None:
+    """Return a moment with so many digits of its fraction."""
+    return rounded(value, digits)
+
+
+@internal("time_order")
+def time_order(value: str) -> int:
+    """Return the microseconds of a time."""
+    return time_microseconds(value)
+
+
+@internal("ordered_time")
+def ordered_time(microseconds: int, _: int) -> str:
+    """Return the time of which ``time_order`` has made microseconds."""
+    return time_text(microseconds)
+
+
+@internal("moment_text")
+def moment_text(value: str, digits: int) -> str:
+    """Return a moment as text with exactly so many digits of its fraction."""
+    return with_fraction(value, digits)
+
+
+@internal("temporal_number")
+def temporal_number(value: str) -> int | float:
+    """Return a date as an integer: 20230131, or 20230131235959 with its time, which can have a
+    fraction."""
+    whole, point, fraction = value.partition(".")
+    digits = re.sub(r"\D", "", whole)
+    number = float(f"{digits}.{fraction}") if point else int(digits)
+    return -number if value.startswith("-") else number
+
+
+@internal("timestampdiff", gives_bytes=False)
+def timestampdiff(unit: str, start: Any, end: Any) -> int | None:
+    """Return the number of whole units from start to end."""
+    a, b = parse_datetime(start), parse_datetime(end)
+    if a is None or b is None:
+        return None
+    sign = 1
+    if b < a:
+        a, b, sign = b, a, -1
+    if unit in MONTH_UNITS:
+        months = (b.year - a.year) * 12 + b.month - a.month
+        if (b.day, b.time()) < (a.day, a.time()):
+            months -= 1
+        return sign * (months // UNITS[unit])
+    gap = b - a
+    if unit == "MICROSECOND":
+        return sign * (gap // dt.timedelta(microseconds=1))
+    return sign * int(gap.total_seconds() // UNITS[unit])
+
+
+@scalar("DATEDIFF", args=[MOMENT, MOMENT], returns=INT)
+def datediff(a: Any, b: Any) -> int | None:
+    x, y = parse_datetime(a), parse_datetime(b)
+    return (x.date() - y.date()).days if x and y else None
+
+
+@scalar("WEEK", args=[MOMENT, OPTIONAL_INTEGER], returns=INT, accepts_null=True)
+def week(value: Any, mode: float | None = 0) -> int | None:
+    """WEEK in the modes 0 to 7 (MySQL 8.0 manual, Date and Time Functions). NULL is the mode 0."""
+    found = parse_datetime(value)
+    return _week(found.date(), int(mode or 0))[1] if found else None
+
+
+def _week(day: dt.date, mode: int, whole: bool = False) -> tuple[int, int]:
+    monday, long_year, four_days = bool(mode & 1), bool(mode & 2) or whole, not mode & 4
+    four_days = bool(mode & 1) if not mode & 4 else not mode & 1
+    start = dt.date(day.year, 1, 1)
+    weekday = start.weekday() if monday else (start.weekday() + 1) % 7
+    gap = weekday
+    first = gap <= 3 if four_days else gap == 0
+    begin = start - dt.timedelta(days=gap) if first else start + dt.timedelta(days=7 - gap)
+    if day < begin:
+        return (
+            (day.year - 1, _week(dt.date(day.year - 1, 12, 31), mode, True)[1])
+            if (long_year)
+            else (day.year, 0)
+        )
+    number = (day - begin).days // 7 + 1
+    if long_year and number == 53:
+        following = dt.date(day.year + 1, 1, 1) if day.year < 9999 else None
+        if following is not None:
+            ahead = following.weekday() if monday else (following.weekday() + 1) % 7
+            early = ahead <= 3 if four_days else ahead == 0
+            if early and day >= following - dt.timedelta(days=ahead):
+                return day.year + 1, 1
+    return day.year, number
+
+
+@scalar("YEARWEEK", args=[MOMENT, OPTIONAL_INTEGER], returns=INT, accepts_null=True)
+def yearweek(value: Any, mode: float | None = 0) -> int | None:
+    found = parse_datetime(value)
+    if found is None:
+        return None
+    year, number = _week(found.date(), int(mode or 0) | 2, True)
+    return year * 100 + number
+
+
+@internal("extract", gives_bytes=False)
+def extract(unit: str, value: Any) -> int | None:
+    """EXTRACT of one unit or of a range of units. Units of a time are those of a time."""
+    names = COMPOUND_UNITS.get(unit, (unit,))
+    if not unit_has_time(unit):
+        if unit == "WEEK":
+            return week(value)
+        moment = read_parts(str(value))
+        if moment is None:
+            return None
+        if unit == "QUARTER":
+            return (moment[1] + 2) // 3
+        parts = [moment[("YEAR", "MONTH", "DAY").index(name)] for name in names]
+        return parts[0] if len(parts) == 1 else parts[0] * 100 + parts[1]
+    found = read_time(str(value))
+    if found is None:
+        return None
+    date = read_moment(str(value)) if names[0] == "DAY" else None
+    hours, rest = divmod(abs(found[0]), 3_600_000_000)
+    days = int(date.date[8:]) if date is not None and date.timed else hours // 24
+    known = {
+        "DAY": days, "HOUR": hours % 24 if names[0] == "DAY" else hours,
+        "MINUTE": rest // 60_000_000, "SECOND": rest // 1_000_000 % 60,
+        "MICROSECOND": rest % 1_000_000,
+    }  # fmt: skip
+    total = 0
+    for name in names:
+        total = total * (1_000_000 if name == "MICROSECOND" else 100) + known[name]
+    return -total if found[0] < 0 else total
+
+
+@scalar("LAST_DAY", args=[MOMENT], returns=DATE)
+def last_day(value: Any) -> str | None:
+    found = parse_datetime(value)
+    return (
+        datetime_text(found.replace(day=days_in(found.year, found.month)), False) if found else None
+    )
+
+
+@scalar("TIME_TO_SEC", args=[CLOCK], returns=INT)
+def time_to_sec(value: Any) -> int | None:
+    found = read_time(str(value))
+    if found is None:
+        return None
+    return abs(found[0]) // 1_000_000 * (-1 if found[0] < 0 else 1)
+
+
+@scalar("SEC_TO_TIME", args=[NUMBER], returns=TIME)
+def sec_to_time(seconds: float) -> str:
+    size = min(abs(seconds), 1e7)
+    return time_text(round(size * 1_000_000) * (-1 if seconds < 0 else 1))
+
+
+@internal("timediff", gives_bytes=False)
+def timediff(a: Any, b: Any) -> str | None:
+    """Return the difference of two times, or of two dates with times."""
+    x, y = read_moment(str(a)), read_moment(str(b))
+    dates = [m is not None and m.timed and len(str(v)) >= 12 for m, v in ((x, a), (y, b))]
+    if x and y and all(dates):
+        gap = dt.datetime.fromisoformat(x.text) - dt.datetime.fromisoformat(y.text)
+        return time_text(gap // dt.timedelta(microseconds=1))
+    p, q = read_time(str(a)), read_time(str(b))
+    return time_text(p[0] - q[0]) if p and q and not any(dates) else None
+
+
+def _has_date(clock: Any) -> bool:
+    """Return whether the text of a time is that of a date and time."""
+    date = read_moment(str(clock))
+    return date is not None and date.timed and len(str(clock)) >= 12
+
+
+def _add_time(value: Any, more: Any, sign: int) -> str | None:
+    moment, gap = read_moment(str(value)), read_time(str(more))
+    if gap is None or _has_date(more):
+        return None
+    if moment is not None and moment.timed and len(str(value)) >= 12:
+        base = dt.datetime.fromisoformat(moment.text)
+        return datetime_text(base + dt.timedelta(microseconds=sign * gap[0]), True)
+    base_time = read_time(str(value))
+    return time_text(base_time[0] + sign * gap[0]) if base_time else None
+
+
+@internal("addtime", gives_bytes=False)
+def addtime(value: Any, more: Any) -> str | None:
+    return _add_time(value, more, 1)
+
+
+@internal("subtime", gives_bytes=False)
+def subtime(value: Any, less: Any) -> str | None:
+    return _add_time(value, less, -1)
+
+
+@internal("unix_timestamp", gives_bytes=False)
+def unix_timestamp(value: Any) -> int | None:
+    found = parse_datetime(value)
+    return int(found.replace(tzinfo=dt.UTC).timestamp()) if found else None
+
+
+@scalar("FROM_UNIXTIME", args=[NUMBER], returns=DATETIME)
+def from_unixtime(value: float) -> str | None:
+    if not 0 <= value < 32536771200:
+        return None
+    moment = dt.datetime.fromtimestamp(value, dt.UTC).replace(tzinfo=None)
+    return datetime_text(moment, True)
+
+
+def _period_months(value: int, name: str) -> int:
+    if not 0 < value < 1_000_000 or not 1 <= value % 100 <= 12:
+        raise mysql_error(1210, name)
+    year, month = divmod(value, 100)
+    return (year + (2000 if year < 70 else 1900 if year < 100 else 0)) * 12 + month - 1
+
+
+@scalar("PERIOD_ADD", args=[INTEGER, INTEGER], returns=INT)
+def period_add(period: int, months: int) -> int:
+    year, month = divmod(_period_months(period, "period_add") + months, 12)
+    return year * 100 + month + 1
+
+
+@scalar("PERIOD_DIFF", args=[INTEGER, INTEGER], returns=INT)
+def period_diff(a: int, b: int) -> int:
+    return _period_months(a, "period_diff") - _period_months(b, "period_diff")
+
+
+# ---------------------------------------------------------------- parts of a date or a time
+@scalar("YEAR", args=[MOMENT], returns=Type("year", 4))
+@_from_parts
+def year(year: int, month: int, day: int) -> int:
+    return year
+
+
+@scalar("QUARTER", args=[MOMENT], returns=INT)
+@_from_parts
+def quarter(year: int, month: int, day: int) -> int:
+    return (month + 2) // 3
+
+
+@scalar("MONTH", args=[MOMENT], returns=INT)
+@_from_parts
+def month(year: int, month: int, day: int) -> int:
+    return month
+
+
+@scalar("DAY", "DAYOFMONTH", args=[MOMENT], returns=INT)
+@_from_parts
+def day(year: int, month: int, day: int) -> int:
+    return day
+
+
+@scalar("HOUR", args=[CLOCK], returns=INT)
+@_from_time
+def hour(time: int) -> int:
+    return time // 3_600_000_000
+
+
+@scalar("MINUTE", args=[CLOCK], returns=INT)
+@_from_time
+def minute(time: int) -> int:
+    return time // 60_000_000 % 60
+
+
+@scalar("SECOND", args=[CLOCK], returns=INT)
+@_from_time
+def second(time: int) -> int:
+    return time // 1_000_000 % 60
+
+
+@scalar("MICROSECOND", args=[CLOCK], returns=INT)
+@_from_time
+def microsecond(time: int) -> int:
+    return time % 1_000_000
+
+
+@scalar("DAYOFWEEK", args=[MOMENT], returns=INT)
+@_from_datetime
+def dayofweek(moment: dt.datetime) -> int:
+    """Return 1 for Sunday to 7 for Saturday."""
+    return moment.isoweekday() % 7 + 1
+
+
+@scalar("WEEKDAY", args=[MOMENT], returns=INT)
+@_from_datetime
+def weekday(moment: dt.datetime) -> int:
+    """Return 0 for Monday to 6 for Sunday."""
+    return moment.weekday()
+
+
+@scalar("DAYOFYEAR", args=[MOMENT], returns=INT)
+@_from_datetime
+def dayofyear(moment: dt.datetime) -> int:
+    return moment.timetuple().tm_yday
+
+
+@scalar("WEEKOFYEAR", args=[MOMENT], returns=INT)
+def weekofyear(value: Any) -> int | None:
+    return week(value, 3)
+
+
+@scalar("DAYNAME", args=[MOMENT], returns=ASCII_STRING)
+@_from_datetime
+def dayname(moment: dt.datetime) -> str:
+    return f"{moment:%A}"
+
+
+@scalar("MONTHNAME", args=[MOMENT], returns=ASCII_STRING)
+@_from_datetime
+def monthname(moment: dt.datetime) -> str:
+    return f"{moment:%B}"
+
+
+# ---------------------------------------------------------------- conversions
+@scalar("TO_DAYS", args=[MOMENT], returns=INT)
+@_from_datetime
+def to_days(moment: dt.datetime) -> int:
+    return moment.toordinal() + 365
+
+
+@scalar("FROM_DAYS", args=[INTEGER], returns=DATE)
+def from_days(days: int) -> str:
+    if days <= 365 or days >= 3_652_500:
+        return ZERO_DATE
+    return datetime_text(dt.datetime.fromordinal(int(days) - 365), False)
+
+
+@scalar("MAKEDATE", args=[INTEGER, INTEGER], returns=DATE)
+def makedate(year: int, day: int) -> str | None:
+    if day < 1 or not 0 <= year <= 9999:
+        return None
+    full = year + (2000 if year < 70 else 1900 if year < 100 else 0)
+    return datetime_text(dt.datetime(full, 1, 1) + dt.timedelta(days=day - 1), False)
+
+
+@scalar("MAKETIME", args=[INTEGER, INTEGER, NUMBER], returns=TIME)
+def maketime(hours: int, minutes: int, seconds: float) -> str | None:
+    if not (0 <= minutes < 60 and 0 <= seconds < 60):
+        return None
+    size = abs(hours) * 3600 + minutes * 60 + seconds
+    return time_text(round(min(size, 1e7) * 1_000_000) * (-1 if hours < 0 else 1))
+
+
+@scalar("DATE_FORMAT", args=[MOMENT, TEXT], returns=ASCII_STRING)
+def format_date(value: Any, pattern: str) -> str | None:
+    moment = parse_datetime(value)
+    if moment is None and read_parts(str(value)) == (0, 0, 0):
+        return time_format(0, pattern)
+    return date_format(moment, pattern, _week) if moment else None
+
+
+@scalar("TIME_FORMAT", args=[CLOCK, TEXT], returns=ASCII_STRING)
+def format_time(value: Any, pattern: str) -> str | None:
+    found = read_time(str(value))
+    return time_format(found[0], pattern) if found else None

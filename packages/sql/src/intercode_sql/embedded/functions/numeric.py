@@ -1,0 +1,362 @@
+"""Numeric functions, and the text of numbers."""
+
+from __future__ import annotations
+
+import math
+import random
+from decimal import ROUND_DOWN, ROUND_HALF_UP, Decimal
+from typing import Any
+
+from intercode_sql.dialect.errors import mysql_error, unsupported
+from intercode_sql.embedded.catalog.types import ASCII_STRING, DOUBLE, INT
+from intercode_sql.embedded.catalog.values import EXACT, double_text, leading_number, quantized
+from intercode_sql.embedded.functions.registry import (
+    INTEGER,
+    NUMBER,
+    NUMBER_OR_TEXT,
+    OPTIONAL_NUMBER,
+    OPTIONAL_TEXT,
+    TEXT,
+    internal,
+    scalar,
+)
+
+_64_BITS = 0xFFFFFFFFFFFFFFFF
+
+
+def to_decimal(value: float | int) -> Decimal:
+    """Return the shortest decimal that reads back as this REAL."""
+    return Decimal(repr(value))
+
+
+# ---------------------------------------------------------------- rounding
+@internal("round")
+def round_number(value: float, digits: int, exact: int) -> float:
+    """ROUND. Exact numbers round half away from zero, doubles half to even as C's rint does."""
+    digits = max(-30, min(30, int(digits)))
+    if isinstance(value, int):
+        return value if digits >= 0 else int(quantized(Decimal(value), digits, ROUND_HALF_UP))
+    if exact:
+        return float(quantized(to_decimal(value), digits, ROUND_HALF_UP))
+    power = 10.0 ** abs(digits)
+    scaled = value / power if digits < 0 else value * power
+    if not math.isfinite(scaled):
+        return value
+    whole = float(round(scaled))
+    return whole * power if digits < 0 else whole / power
+
+
+@internal("int")
+def to_integer(value: float, exact: int) -> int:
+    """Round to a whole number of 64 bits: decimals half away from zero, doubles half to even."""
+    if isinstance(value, int):
+        return value
+    size = abs(value)
+    whole = math.floor(size + 0.5) if exact else round(min(size, 1e19))
+    return max(-(1 << 63), min((1 << 63) - 1, int(whole) * (-1 if value < 0 else 1)))
+
+
+@internal("unwrapped")
+def unwrapped(value: int) -> int:
+    """Return an unsigned integer that is stored as a signed one, if it has at most 63 bits."""
+    if value < 0:
+        raise unsupported(f"the whole number {value + (1 << 64)}, which needs more than 63 bits")
+    return value
+
+
+@internal("unsigned_text")
+def unsigned_text(value: int) -> str:
+    return str(value & _64_BITS)
+
+
+@internal("shift")
+def shift(value: int, count: int, left: int) -> int:
+    """Shift the 64 bits of an integer."""
+    count &= 0xFFFFFFFF
+    if count >= 64:
+        return 0
+    bits = (value & _64_BITS) << count if left else (value & _64_BITS) >> count
+    return signed(bits)
+
+
+def signed(bits: int) -> int:
+    """Return 64 bits as SQLite holds them."""
+    return ((bits & _64_BITS) ^ (1 << 63)) - (1 << 63)
+
+
+@internal("in_range")
+def in_range(value: Any, unsigned: int, text: str) -> Any:
+    """Return the result of integer arithmetic. Raises StatementError 1690 if it does not fit."""
+    if isinstance(value, float) and unsigned and 0 <= value <= 1 << 64:  # as a double
+        raise unsupported(f"the whole number {value:.0f}, which needs more than 63 bits")
+    if isinstance(value, float) or (unsigned and value < 0):
+        raise mysql_error(1690, "BIGINT UNSIGNED" if unsigned else "BIGINT", text)
+    return value
+
+
+@internal("truncate")
+def truncate(value: float, digits: int, exact: int) -> float:
+    """TRUNCATE: round toward zero."""
+    digits = max(-30, min(30, int(digits)))
+    if isinstance(value, int):
+        return value if digits >= 0 else int(quantized(Decimal(value), digits, ROUND_DOWN))
+    return float(quantized(to_decimal(value), digits, ROUND_DOWN))
+
+
+@internal("floor")
+def floor(value: float) -> float:
+    return _as_sqlite(math.floor(value))
+
+
+@internal("ceiling")
+def ceiling(value: float) -> float:
+    return _as_sqlite(math.ceil(value))
+
+
+def _as_sqlite(whole: int) -> float:
+    """Return a whole number as SQLite holds it: beyond 64 bits, a REAL."""
+    return whole if -(1 << 63) <= whole < 1 << 63 else float(whole)
+
+
+@internal("decimal")
+def cast_decimal(value: Any, scale: int, limit: int) -> float:
+    """CAST AS DECIMAL: round to ``scale`` digits and clip to what the type can hold."""
+    found = quantized(to_decimal(value), scale, ROUND_HALF_UP)
+    largest = Decimal(limit) - Decimal(1).scaleb(-scale)
+    return float(max(-largest, min(largest, found)))
+
+
+# ---------------------------------------------------------------- text of numbers
+@internal("number_text")
+def number_text(value: Any, scale: int, is_float: int, exact: int) -> str:
+    """Return a number as text: a decimal with its scale, a double with the digits it needs."""
+    if exact:
+        found = quantized(to_decimal(value), scale, ROUND_HALF_UP)
+        return f"{found if found else abs(found):f}"
+    if scale >= 0:
+        return f"{value:.{scale}f}"
+    return double_text(float(f"{value:.6g}") if is_float else float(value))
+
+
+@internal("number")
+def text_number(value: Any) -> float:
+    """Return the number that a string or a byte string begins with."""
+    text = value if isinstance(value, str) else bytes(value).decode("utf-8", "replace")
+    return leading_number(text)
+
+
+_ENGLISH = frozenset({"en_us", "en_gb", "en_au", "en_ca", "en_nz", "en_in", "en_za", "ja_jp",
+                      "zh_cn", "zh_tw", "ko_kr", "th_th"})  # fmt: skip
+
+
+@scalar(
+    "FORMAT", args=[NUMBER, INTEGER, OPTIONAL_TEXT], returns=ASCII_STRING, accepts_null=True
+)  # fmt: skip
+def format_number(value: float | None, digits: int | None, locale: Any = "en_US") -> str | None:
+    """Return a number with commas between the thousands."""
+    if value is None or digits is None:
+        return None
+    if str(locale).lower() not in _ENGLISH and locale is not None:
+        raise unsupported(f"FORMAT in the locale {locale}")
+    digits = (digits + (1 << 31) & 0xFFFFFFFF) - (1 << 31)
+    digits = max(0, min(30, digits))
+    exact = quantized(to_decimal(value), digits, ROUND_HALF_UP)
+    return f"{exact if exact else abs(exact):,f}"
+
+
+@scalar("CONV", args=[TEXT, INTEGER, INTEGER], returns=ASCII_STRING)
+def conv(text: str, source: float, target: float) -> str | None:
+    """Convert a number between the bases 2 to 36."""
+    low, high = int(source), int(target)
+    if not (2 <= abs(low) <= 36 and 2 <= abs(high) <= 36):
+        return None
+    if not text:
+        return None
+    digits = ""
+    stripped = text.strip(" ").lower()
+    for char in stripped.lstrip("+-"):
+        if not (char.isascii() and char.isalnum()) or int(char, 36) >= abs(low):
+            break
+        digits += char
+    value = min(int(digits or "0", abs(low)), _64_BITS)
+    value = -value if stripped.startswith("-") else value
+    if high < 0 and (value < 0 or low < 0):
+        return f"-{conv(str(-value), 10, -high)}" if value < 0 else conv(str(value), 10, -high)
+    value &= _64_BITS
+    out = ""
+    while value:
+        value, rest = divmod(value, abs(high))
+        out = "0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZ"[rest] + out
+    return out or "0"
+
+
+@scalar("HEX", args=[NUMBER_OR_TEXT], returns=ASCII_STRING, takes_bytes=True)
+def hex_text(value: Any) -> str:
+    if isinstance(value, float) and not -(1 << 63) < value < 1 << 64:
+        return f"{_64_BITS:X}"
+    if isinstance(value, (int, float)):
+        return f"{to_integer(value, 1) & _64_BITS:X}"
+    return (value if isinstance(value, bytes) else value.encode()).hex().upper()
+
+
+@scalar("BIN", args=[TEXT], returns=ASCII_STRING)
+def bin_text(text: str) -> str | None:
+    return conv(text, 10, 2)
+
+
+@scalar("OCT", args=[TEXT], returns=ASCII_STRING)
+def oct_text(text: str) -> str | None:
+    return conv(text, 10, 8)
+
+
+# ---------------------------------------------------------------- arithmetic
+@internal("mod")
+def mod(a: float, b: float, exact: int) -> float | None:
+    """Return a remainder, which has the sign of ``a``."""
+    if not b:
+        return None
+    if exact:
+        return float(EXACT.remainder(to_decimal(a), to_decimal(b)))
+    return math.fmod(a, b)
+
+
+@internal("quotient")
+def quotient(a: float, b: float, digits: int) -> float | None:
+    """Divide exact numbers. The quotient is cut after so many digits of its fraction."""
+    if not b:
+        return None
+    if isinstance(a, int) and isinstance(b, int):
+        size = abs(a) * 10**digits // abs(b)
+    else:
+        size = abs(int(EXACT.divide(to_decimal(a), to_decimal(b)).scaleb(digits, EXACT)))
+    return float((size if (a < 0) == (b < 0) else -size) / 10**digits)
+
+
+@internal("div")
+def div(a: float, b: float, unsigned: int, text: str) -> int | None:
+    """DIV. Raises StatementError 1690 if the result does not fit 64 bits, or is below zero where
+    one side is unsigned."""
+    if not b:
+        return None
+    if isinstance(a, int) and isinstance(b, int):
+        found = abs(a) // abs(b) * (1 if (a < 0) == (b < 0) else -1)
+    else:
+        found = int(EXACT.divide(to_decimal(a), to_decimal(b)))
+    if -(1 << 63) <= found < 1 << 63:
+        return int(in_range(found, unsigned, text))
+    return int(in_range(float(found), unsigned, text))
+
+
+@scalar("SIGN", args=[NUMBER], returns=INT)
+def sign(value: float) -> int:
+    return (value > 0) - (value < 0)
+
+
+@scalar("BIT_COUNT", args=[INTEGER], returns=INT)
+def bit_count(value: int) -> int:
+    return (value & _64_BITS).bit_count()
+
+
+@scalar("SQRT", args=[NUMBER], returns=DOUBLE)
+def sqrt(value: float) -> float | None:
+    return math.sqrt(value) if value >= 0 else None
+
+
+@scalar("POW", "POWER", args=[NUMBER, NUMBER], returns=DOUBLE, quoted=True)
+def power(base: float, exponent: float, text: str) -> Any:
+    try:
+        found = float(base) ** float(exponent)
+    except (OverflowError, ZeroDivisionError):
+        found = math.inf
+    return _finite(found, text)
+
+
+def _finite(value: Any, text: str) -> Any:
+    if isinstance(value, complex) or not math.isfinite(value):
+        raise mysql_error(1690, "DOUBLE", text)
+    return value
+
+
+@scalar("EXP", args=[NUMBER], returns=DOUBLE, quoted=True)
+def exp(value: float, text: str) -> float:
+    try:
+        return math.exp(value)
+    except OverflowError:
+        return float(_finite(math.inf, text))
+
+
+@scalar("LN", args=[NUMBER], returns=DOUBLE)
+def ln(value: float) -> float | None:
+    return math.log(value) if value > 0 else None
+
+
+@scalar("LOG", args=[NUMBER, OPTIONAL_NUMBER], returns=DOUBLE)
+def log(*args: float) -> float | None:
+    """LOG(x) or LOG(base, x)."""
+    if min(args) <= 0:
+        return None
+    return math.log(args[0]) if len(args) == 1 else math.log(args[1]) / math.log(args[0])
+
+
+@scalar("LOG2", args=[NUMBER], returns=DOUBLE)
+def log2(value: float) -> float | None:
+    return math.log(value) / math.log(2) if value > 0 else None
+
+
+@scalar("LOG10", args=[NUMBER], returns=DOUBLE)
+def log10(value: float) -> float | None:
+    return math.log10(value) if value > 0 else None
+
+
+# ---------------------------------------------------------------- trigonometry
+@scalar("SIN", args=[NUMBER], returns=DOUBLE)
+def sin(value: float) -> float:
+    return math.sin(value)
+
+
+@scalar("COS", args=[NUMBER], returns=DOUBLE)
+def cos(value: float) -> float:
+    return math.cos(value)
+
+
+@scalar("TAN", args=[NUMBER], returns=DOUBLE)
+def tan(value: float) -> float:
+    return math.tan(value)
+
+
+@scalar("COT", args=[NUMBER], returns=DOUBLE, quoted=True)
+def cot(value: float, text: str) -> float:
+    tangent = math.tan(value)
+    return float(_finite(1 / tangent if tangent else math.inf, text))
+
+
+@scalar("ASIN", args=[NUMBER], returns=DOUBLE)
+def asin(value: float) -> float:
+    return math.asin(value)
+
+
+@scalar("ACOS", args=[NUMBER], returns=DOUBLE)
+def acos(value: float) -> float:
+    return math.acos(value)
+
+
+@scalar("ATAN", args=[NUMBER, OPTIONAL_NUMBER], returns=DOUBLE)
+@scalar("ATAN2", args=[NUMBER, NUMBER], returns=DOUBLE, sqlite_name="atan2")
+def atan(*args: float) -> float:
+    return math.atan(args[0]) if len(args) == 1 else math.atan2(*args)
+
+
+@scalar("DEGREES", args=[NUMBER], returns=DOUBLE)
+def degrees(value: float) -> float:
+    return math.degrees(value)
+
+
+@scalar("RADIANS", args=[NUMBER], returns=DOUBLE)
+def radians(value: float) -> float:
+    return math.radians(value)
+
+
+@internal("rand", accepts_null=True, deterministic=False)
+def rand(seed: int | None) -> float:
+    """RAND. With a seed, every row gets the same number; in MySQL only the first row does."""
+    return random.random() if seed is None else random.Random(seed).random()

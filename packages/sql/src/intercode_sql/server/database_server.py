@@ -1,0 +1,358 @@
+"""The connections, accounts and databases that this process uses on one server.
+
+Read-only sessions share connections of one account per database, which can only select. A session
+that writes gets a database of its own and an account that can use only this database. The names of
+everything that the process creates begin with its token. A live process holds a lock of that name,
+so that other processes can remove what a killed process left.
+"""
+
+from __future__ import annotations
+
+import re
+import secrets
+import threading
+import time
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass
+
+from intercode_sql.errors import ServerKilledError, ServerLostError
+from intercode_sql.server import database_copy, dump_loading
+from intercode_sql.server.connection import (
+    Address,
+    ServerConnection,
+    ServerStatementError,
+    StatementTimeoutError,
+)
+from intercode_sql.server.watchdog import StatementWatchdog
+
+_MAX_IDLE_READERS = 64  # limit on idle connections for readers
+_END_CHECKS, _END_CHECK_SECONDS = (
+    400,
+    0.005,
+)  # number of checks whether connections have ended, and seconds between them
+_OWN_NAME = re.compile(r"(ic[0-9a-f]{8})[prwk]")
+
+
+_ENDED_MESSAGE = "the database server has ended while it worked for this episode alone"
+_CRASHED_MESSAGE = "the database server has crashed in a statement of this episode"
+
+
+@dataclass(frozen=True)
+class DatabaseAccount:
+    """An account and, except for readers, the private database of that name."""
+
+    name: str
+    password: str
+
+    @property
+    def user(self) -> str:
+        """The name of the account. No account's name begins with another's."""
+        return f"{self.name}u"
+
+
+class DatabaseServer:
+    """A server. Safe for several threads. ``address`` is that of an account with all privileges."""
+
+    def __init__(self, address: Address) -> None:
+        self.address = address
+        self.token = f"ic{secrets.token_hex(4)}"
+        self.lock = threading.RLock()
+        self._kill_connection = self._open_marker()
+        self._kill_lock = threading.Lock()
+        self.version = self._kill_connection.version
+        self.watchdog = StatementWatchdog(self.kill)
+        self._admins: list[ServerConnection] = []
+        self._readers: dict[str, DatabaseAccount] = {}
+        self._idle_readers: dict[tuple[str, float], list[ServerConnection]] = {}
+        self._idle_count = 0
+        self._free_accounts: list[DatabaseAccount] = []
+        self._numbers = iter(range(1 << 30))
+        self._host = "localhost" if address.unix_socket else "%"
+        self.lost = False
+        self._use_count = 0
+        self.on_unused: Callable[[], None] = lambda: None
+        self.is_ours_alive: Callable[[], bool] = lambda: False
+        """Whether this is a private server, and its owner process has not seen its end."""
+        self.crashed_connection: Callable[[], int] = lambda: 0
+        """Which connection's statement a private server ran when it crashed; 0: none that is
+        known. Called after its end."""
+        self._running_works = self._running_at_end = 0
+        self._work = threading.local()
+        self.used_bytes: Callable[[str, int], int] = lambda _database, _connection: 0
+        self._remove_orphans()
+
+    def acquire(self) -> None:
+        """Count one more engine, session or snapshot that uses this server."""
+        with self.lock:
+            self._use_count += 1
+
+    @property
+    def in_use(self) -> bool:
+        """Whether anything uses this server."""
+        return self._use_count > 0
+
+    def release(self) -> None:
+        """Count one user fewer. Calls ``on_unused`` after the last one."""
+        with self.lock:
+            self._use_count -= 1
+            last = self._use_count == 0
+        if last:
+            self.on_unused()
+
+    # ------------------------------------------------------------ connections
+    def kill(self, number: int) -> None:
+        """End a connection."""
+        self._run_kill(f"KILL {number}")
+
+    def interrupt(self, number: int) -> None:
+        """Stop the statement that a connection runs."""
+        self._run_kill(f"KILL QUERY {number}")
+
+    def _run_kill(self, code: str) -> None:
+        with self._kill_lock:
+            try:
+                self._kill_connection.query(code)
+            except ServerLostError:
+                with suppress(ServerLostError, ServerStatementError):  # the connection ended
+                    self._kill_connection = self._open_marker()
+                    self._kill_connection.query(code)
+            except (ServerStatementError, StatementTimeoutError):
+                pass  # the statement has ended by itself
+
+    def _open_marker(self) -> ServerConnection:
+        """Open a connection that holds the lock of this process's token."""
+        connection = ServerConnection(self.address)
+        connection.query(f"SELECT GET_LOCK('{self.token}', 0)")
+        return connection
+
+    def has_ended(self, error: ServerLostError) -> bool:
+        """Return whether the server has ended and not only a connection to it, as ``error`` then
+        says."""
+        try:
+            ServerConnection(self.address).close()
+        except ServerLostError:
+            error.machine_failed = True
+            with self.lock:
+                if not self.lost:
+                    self.lost, self._running_at_end = True, self._running_works
+        return self.lost
+
+    @contextmanager
+    def agents_work(self, own: Iterable[int] = ()) -> Iterator[None]:
+        """Count work on what an agent has sent or made. ``own`` are the connections that the
+        episode alone has had.
+
+        Raises ServerKilledError if a private server has crashed in a statement on one of these or
+        of the ones used here, or ends meanwhile without saying where and has no other such work:
+        the agent is then the reason.
+        """
+        was_alive = self.is_ours_alive()
+        self._work.connections = used = set(own)
+        with self.lock:
+            self._running_works += 1
+        try:
+            yield
+        except ServerLostError as e:
+            if not self.has_ended(e):
+                raise
+            crashed = self.crashed_connection()
+            if crashed in used:
+                raise ServerKilledError(_CRASHED_MESSAGE) from e
+            if not crashed and was_alive and self._running_at_end == 1:
+                raise ServerKilledError(_ENDED_MESSAGE) from e
+            raise
+        finally:
+            self._work.connections = set()
+            with self.lock:
+                self._running_works -= 1
+
+    def note_use(self, connection: ServerConnection) -> None:
+        """Note that the work of this thread uses a connection."""
+        connections: set[int] = getattr(self._work, "connections", set())
+        connections.add(connection.id)
+
+    @contextmanager
+    def admin(self) -> Iterator[ServerConnection]:
+        """Borrow a connection with all privileges, which also reads uncommitted data."""
+        with self.lock:
+            connection = self._admins.pop() if self._admins else None
+        if connection is None:
+            connection = ServerConnection(self.address)
+            connection.query("SET SESSION TRANSACTION ISOLATION LEVEL READ UNCOMMITTED")
+            connection.query(f"SET {dump_loading.LENIENT_SETTINGS}")
+        self.note_use(connection)
+        try:
+            yield connection
+        except ServerLostError as e:
+            connection.close()
+            self.has_ended(e)
+            raise
+        except BaseException:
+            self._admins.append(connection)
+            raise
+        self._admins.append(connection)
+
+    def take_reader(self, database: str, seconds: float) -> ServerConnection:
+        """Return a connection that can only read one database. Give it back with
+        ``return_reader``."""
+        with self.lock:
+            idle = self._idle_readers.get((database, seconds))
+            if idle:
+                self._idle_count -= 1
+                return idle.pop()
+            account = self._readers.get(database) or self._create_reader(database)
+        return ServerConnection(self.address, account.user, account.password, database, seconds)
+
+    def return_reader(self, connection: ServerConnection, database: str, seconds: float) -> None:
+        """Keep a reader's connection whose state has not changed."""
+        with self.lock:
+            if self._idle_count < _MAX_IDLE_READERS:
+                self._idle_readers.setdefault((database, seconds), []).append(connection)
+                self._idle_count += 1
+                return
+        connection.close()
+
+    # --------------------------------------------------------------- accounts
+    def _create_reader(self, database: str) -> DatabaseAccount:
+        account = DatabaseAccount(f"{self.token}r{next(self._numbers)}", secrets.token_hex(8))
+        with self.admin() as admin:
+            self._create_account(
+                admin, account, f"SELECT, SHOW VIEW ON `{_escape_wildcards(database)}`.*"
+            )
+        self._readers[database] = account
+        return account
+
+    def _create_account(
+        self, admin: ServerConnection, account: DatabaseAccount, rights: str
+    ) -> None:
+        who = f"'{account.user}'@'{self._host}'"
+        admin.query(f"CREATE USER {who} IDENTIFIED BY '{account.password}'")
+        admin.query(f"GRANT {rights} TO {who}")
+
+    def definer(self, slot: DatabaseAccount) -> str:
+        """Return an account as the definer of a view or a routine."""
+        return f"`{slot.user}`@`{self._host}`"
+
+    def take_account(self) -> DatabaseAccount:
+        """Return an account for a private database. The caller creates the database."""
+        with self.lock:
+            if self._free_accounts:
+                return self._free_accounts.pop()
+            slot = DatabaseAccount(f"{self.token}w{next(self._numbers)}", secrets.token_hex(8))
+        with self.admin() as admin:
+            self._create_account(admin, slot, f"ALL PRIVILEGES ON `{slot.name}`.*")
+        return slot
+
+    def return_account(self, slot: DatabaseAccount) -> None:
+        """Delete a private database and keep its account for another one.
+
+        The account is kept only after all its connections have ended, because the server takes a
+        moment to end them.
+        """
+        self.drop(slot.name)
+        with self.admin() as admin:
+            ended = _wait_until_disconnected(admin, slot)
+        if ended:
+            with self.lock:
+                self._free_accounts.append(slot)
+
+    def new_snapshot_name(self) -> str:
+        """Return a name for a database that no session's account can use."""
+        with self.lock:
+            return f"{self.token}k{next(self._numbers)}"
+
+    def drop(self, database: str) -> None:
+        """Delete a database of this process."""
+        with self.admin() as admin:
+            admin.query(f"DROP DATABASE IF EXISTS `{database}`")
+
+    # -------------------------------------------------------------- databases
+    def copy(self, source: str, target: str, slot: DatabaseAccount | None = None) -> None:
+        """Create a copy of a database under another name."""
+        with self.admin() as admin:
+            steps = database_copy.copy_script(admin, source)
+            database_copy.copy_database(admin, steps, target, self.definer(slot) if slot else "")
+
+    def definition_digests(self, database: str) -> dict[str, str]:
+        """See ``database_copy.definition_digests``."""
+        with self.admin() as admin:
+            return database_copy.definition_digests(admin, database)
+
+    def content_digests(self, database: str, defined: Mapping[str, str]) -> dict[str, str]:
+        """See ``database_copy.content_digests``."""
+        with self.admin() as admin:
+            return database_copy.content_digests(admin, database, defined)
+
+    def size(self, database: str) -> int:
+        """Return the size of a database in bytes."""
+        with self.admin() as admin:
+            rows, _ = admin.query(_SIZE.format(database, _TABLESPACE_VIEWS[admin.is_mariadb]))
+        return int((rows or [(0,)])[0][0] or 0)
+
+    def is_own_name(self, name: str) -> bool:
+        """Return whether a name belongs to a process of this framework."""
+        return _OWN_NAME.match(name) is not None
+
+    # -------------------------------------------------------------------- end
+    def _remove_orphans(self) -> None:
+        """Remove what ended processes have created on this server."""
+        with self.admin() as admin:
+            names = [str(n) for (n,) in admin.query("SHOW DATABASES")[0] or ()]
+            users = [(str(u), str(h)) for u, h in admin.query(_ACCOUNTS)[0] or ()]
+            for token in {m[1] for n in (*names, *dict(users)) if (m := _OWN_NAME.match(n))}:
+                free = admin.query(f"SELECT IS_FREE_LOCK('{token}')")[0] == [(1,)]
+                if token != self.token and free:
+                    self._remove(admin, token, names, users)
+
+    def _remove(
+        self, admin: ServerConnection, token: str, names: list[str], users: list[tuple[str, str]]
+    ) -> None:
+        for name in names:
+            if name.startswith(token):
+                admin.query(f"DROP DATABASE IF EXISTS `{name}`")
+        for user, host in users:
+            if user.startswith(token):
+                admin.query(f"DROP USER IF EXISTS '{user}'@'{host}'")
+
+    def close(self, remove: bool) -> None:
+        """Close the connections. ``remove`` also deletes what the process created on the server."""
+        self.watchdog.stop()
+        if remove:
+            with suppress(ServerLostError, ServerStatementError), self.admin() as admin:
+                names = [str(n) for (n,) in admin.query("SHOW DATABASES")[0] or ()]
+                users = [(str(u), str(h)) for u, h in admin.query(_ACCOUNTS)[0] or ()]
+                self._remove(admin, self.token, names, users)
+        with self.lock:
+            links = [*self._admins, *(k for idle in self._idle_readers.values() for k in idle)]
+            self._admins, self._idle_readers, self._idle_count = [], {}, 0
+        for connection in (*links, self._kill_connection):
+            connection.close()
+
+
+_TABLESPACE_VIEWS = {True: "INNODB_SYS_TABLESPACES", False: "INNODB_TABLESPACES"}
+_SIZE = (
+    "SELECT (SELECT COALESCE(SUM(FILE_SIZE), 0) FROM information_schema.{1} "
+    "WHERE NAME LIKE '{0}/%') + (SELECT COALESCE(SUM(DATA_LENGTH + INDEX_LENGTH), 0) "
+    "FROM information_schema.TABLES WHERE TABLE_SCHEMA = '{0}' AND ENGINE <> 'InnoDB')"
+)
+_CONNECTIONS = "SELECT ID FROM information_schema.PROCESSLIST WHERE USER = '{}'"
+_ACCOUNTS = "SELECT User, Host FROM mysql.user WHERE User LIKE 'ic%'"
+
+
+def _wait_until_disconnected(admin: ServerConnection, slot: DatabaseAccount) -> bool:
+    """Kill an account's connections and return whether all have ended."""
+    for _ in range(_END_CHECKS):
+        left, _ = admin.query(_CONNECTIONS.format(slot.user))
+        if not left:
+            return True
+        for (number,) in left:
+            with suppress(ServerStatementError):  # the connection has ended by itself
+                admin.query(f"KILL {number}")
+        time.sleep(_END_CHECK_SECONDS)
+    return False
+
+
+def _escape_wildcards(database: str) -> str:
+    """Escape `_` and `%`, which stand for any characters in the name of a grant."""
+    return database.replace("_", r"\_").replace("%", r"\%")

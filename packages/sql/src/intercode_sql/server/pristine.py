@@ -1,0 +1,196 @@
+"""The pristine data of a database, and the changes of private copies."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterable
+from functools import cached_property, lru_cache
+from typing import TYPE_CHECKING, Any
+
+from intercode_sql.server import database_copy
+from intercode_sql.server import session_settings as settings
+from intercode_sql.server.connection import Rows, ServerConnection
+from intercode_sql.server.database_names import DatabaseNames
+from intercode_sql.server.database_server import DatabaseAccount, DatabaseServer
+from intercode_sql.server.statement_analysis import StatementAnalysis
+
+if TYPE_CHECKING:
+    from intercode_sql.dialect.group_by import Schema
+
+
+# ---------------------------------------------------------------- the rule for grouped queries
+_COLUMNS = (
+    "SELECT TABLE_NAME, COLUMN_NAME, IS_NULLABLE FROM information_schema.COLUMNS "
+    "WHERE TABLE_SCHEMA = '{}' ORDER BY 1, ORDINAL_POSITION"
+)
+_KEYS = (
+    "SELECT TABLE_NAME, INDEX_NAME, COLUMN_NAME FROM information_schema.STATISTICS "
+    "WHERE TABLE_SCHEMA = '{}' AND NON_UNIQUE = 0"
+)
+
+
+class GroupByCheck:
+    """Applies MySQL 8's rule for grouped queries to the tables of one database."""
+
+    def __init__(self, admin: ServerConnection, database: str, shown: str) -> None:
+        columns, _ = admin.query(_COLUMNS.format(database))
+        keys, _ = admin.query(_KEYS.format(database))
+        self._database = shown.lower()
+        self._schema = _schema(self._database, columns or [], keys or [])
+        self._cached_message = lru_cache(maxsize=4096)(self._compute_message)
+
+    def error_message(self, code: str) -> str:
+        """Return MySQL's message for a query that breaks the rule, or an empty string. Statements
+        that cannot be parsed are left to the server."""
+        return self._cached_message(code)
+
+    def _compute_message(self, code: str) -> str:
+        from intercode_sql.dialect.errors import StatementError
+        from intercode_sql.dialect.group_by import group_by_error
+        from intercode_sql.dialect.parser import parse
+
+        try:
+            tree = parse(code, ignore_space=True, database=self._database)
+        except StatementError:
+            return ""
+        fault = group_by_error(tree, self._schema, self._database)
+        return "" if fault is None else fault.message
+
+
+def _schema(database: str, columns: Rows, keys: Rows) -> Schema:
+    from intercode_sql.dialect.group_by import TableKeys
+
+    columns_by_table: dict[str, list[str]] = defaultdict(list)
+    nullable: set[tuple[str, str]] = set()
+    for table, column, null in columns:
+        columns_by_table[table].append(column)
+        if null == "YES":
+            nullable.add((table, column.lower()))
+    unique: dict[tuple[str, str], set[str]] = defaultdict(set)
+    for table, index, column in keys:
+        unique[table, index].add(column.lower())
+    table_keys = {
+        key: columns
+        for key, columns in unique.items()
+        if not any((key[0], column) in nullable for column in columns)
+    }
+    return {
+        database: {
+            table.lower(): TableKeys(
+                tuple(names), tuple(frozenset(c) for (t, _), c in table_keys.items() if t == table)
+            )
+            for table, names in columns_by_table.items()
+        }
+    }
+
+
+class PristineDatabase:
+    """One unchanged database on a server, with its public name and its name on the server."""
+
+    def __init__(self, server: DatabaseServer, shown: str, real: str) -> None:
+        self.server, self.public_name, self.server_name = server, shown, real
+        self.names = DatabaseNames(shown, real, server.token)
+
+    @cached_property
+    def _copy_script(self) -> database_copy.CopyScript:
+        with self.server.admin() as admin:
+            return database_copy.copy_script(admin, self.server_name)
+
+    def copy_to(self, slot: DatabaseAccount) -> None:
+        """Create an account's database as a copy of this one."""
+        with self.server.admin() as admin:
+            database_copy.copy_database(
+                admin, self._copy_script, slot.name, self.server.definer(slot)
+            )
+
+    @cached_property
+    def _content_digests(self) -> dict[str, str]:
+        return self.server.content_digests(
+            self.server_name, self.server.definition_digests(self.server_name)
+        )
+
+    def content_digests(self) -> dict[str, str]:
+        """Return the digests of its content; see ``database_copy.content_digests``."""
+        return self._content_digests
+
+    @cached_property
+    def _settings(self) -> dict[str, Any]:
+        slot = self.server.take_account()
+        try:
+            connection = ServerConnection(self.server.address, slot.user, slot.password)
+            try:
+                return settings.read_settings(connection)
+            finally:
+                connection.close()
+        finally:
+            self.server.return_account(slot)
+
+    def settings(self) -> dict[str, Any]:
+        """Return the settings with which every session starts."""
+        return self._settings
+
+    @cached_property
+    def group_by_check(self) -> GroupByCheck:
+        """The rule for grouped queries on these tables."""
+        return self.group_by_check_for(self.server_name)
+
+    def group_by_check_for(self, database: str) -> GroupByCheck:
+        """Return the rule for grouped queries on the tables of a private copy."""
+        with self.server.admin() as admin:
+            return GroupByCheck(admin, database, self.public_name)
+
+
+# ---------------------------------------------------------------- changes
+_ROUTINE_KINDS = {"function", "procedure", "trigger"}
+"""Objects whose code can change any data."""
+
+
+class ChangeTracker:
+    """Tracks the changes of a private database, which is a copy of ``pristine``. Digests are
+    computed only after statements that can change them."""
+
+    def __init__(self, pristine: PristineDatabase, database: str) -> None:
+        self._pristine, self._database = pristine, database
+        self._definitions: dict[str, str] | None = None
+        self._digests: dict[str, str] | None = None
+        self._group_by_check: GroupByCheck | None = None
+
+    def invalidate(self, analysis: StatementAnalysis) -> None:
+        """Discard the digests that a statement can change. Called before the statement runs."""
+        code = self._definitions is None or any(
+            n.split()[0] in _ROUTINE_KINDS for n in self._definitions
+        )
+        if analysis.defines or analysis.compound:
+            self._definitions = self._digests = self._group_by_check = None
+        elif code:
+            self._definitions = self._digests = None
+        elif analysis.writes:
+            self._digests = None
+
+    def changed_objects(self) -> dict[str, str]:
+        """Return how each object differs from the pristine data: new, changed or gone."""
+        before, now = self._pristine.content_digests(), self._current_digests()
+        return {
+            thing: "new" if thing not in before else "changed" if thing in now else "gone"
+            for thing in before.keys() | now.keys()
+            if before.get(thing) != now.get(thing)
+        }
+
+    def object_digests(self, objects: Iterable[str]) -> list[tuple[str, str]]:
+        """Return the current digests of these objects."""
+        digests = self._current_digests()
+        return sorted((name, digests.get(name, "")) for name in objects)
+
+    def group_by_check(self) -> GroupByCheck:
+        """Return the rule for grouped queries on the current tables."""
+        if self._group_by_check is None:
+            self._group_by_check = self._pristine.group_by_check_for(self._database)
+        return self._group_by_check
+
+    def _current_digests(self) -> dict[str, str]:
+        server = self._pristine.server
+        if self._definitions is None:
+            self._definitions, self._digests = server.definition_digests(self._database), None
+        if self._digests is None:
+            self._digests = server.content_digests(self._database, self._definitions)
+        return self._digests

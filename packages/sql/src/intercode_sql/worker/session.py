@@ -1,0 +1,321 @@
+"""Sessions that run bounded statements in the owner's process and all others in a worker.
+
+The owner's process has only pristine sessions. Once a statement has changed anything, the session
+has a worker of its own until it is closed. After each such statement the worker returns the state,
+so that a session whose worker is killed continues in another one with the state before that
+statement; an open transaction is rolled back.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Mapping
+from contextlib import suppress
+from dataclasses import replace
+from typing import Any, Protocol
+
+from intercode_sql.base import SqlDeterminism, SqlLimits, error_result, timeout_result
+from intercode_sql.deadline import abort_error
+from intercode_sql.errors import SessionStateError
+from intercode_sql.types import DatabaseSpec, ExecResult
+from intercode_sql.worker.bounded import UnboundedStatementError
+from intercode_sql.worker.process import (
+    START_SECONDS,
+    EngineSource,
+    Saved,
+    Worker,
+    WorkerLostError,
+    variables,
+    workers,
+)
+
+GRACE_SECONDS = 0.3
+"""How long after its limit a worker is killed."""
+CHECK_SECONDS = 30.0
+"""Limit for comparing a session's data with the pristine data."""
+Variables = tuple[tuple[str, str | None], ...]
+PackedState = tuple[bytes | None, str]
+"""What a worker has saved, or None for pristine data, and the name of the default database."""
+_NOT_READ = "its data could not be read in time"
+_RESOURCES_MESSAGE = "the statement needs too many resources"
+
+
+class LocalSession(Protocol):
+    """A session in one process. What it shares with ``SqlSession`` is described there.
+
+    ``values`` are results of functions such as LAST_INSERT_ID, which no state contains.
+    ``cacheable`` is the key under which the result of the last statement can be cached, or None.
+    """
+
+    values: Mapping[str, Any]
+    cacheable: Any
+
+    @property
+    def database(self) -> str: ...
+
+    def run(self, code: str, timeout: float) -> ExecResult: ...
+
+    def changes(self) -> list[str]: ...
+
+    def state_text(self) -> str: ...
+
+    def abort(self) -> None: ...
+
+    def close(self) -> None: ...
+
+    @property
+    def dirty(self) -> bool:
+        """Whether the session differs from a pristine one."""
+        ...
+
+    def take_change(self) -> bool:
+        """Return whether the state changed since the last call, and no transaction is open."""
+        ...
+
+    def saved(self) -> Any:
+        """Return the state, which ``LocalEngine.open`` reads. It can be pickled."""
+        ...
+
+    def cache_result(self, key: Any, result: ExecResult) -> None:
+        """Cache a result of a worker."""
+        ...
+
+
+class LocalEngine(Protocol):
+    """An ``SqlEngine`` whose sessions are local. With ``bounded``, they raise
+    UnboundedStatementError for statements that may take long. ``OPENER`` is its module and class,
+    ``modules`` are further ones that a worker imports."""
+
+    OPENER: str
+    determinism: SqlDeterminism | None
+
+    @property
+    def modules(self) -> tuple[str, ...]: ...
+
+    @property
+    def kind(self) -> str: ...
+
+    @property
+    def version(self) -> str: ...
+
+    def __init__(self, *, bounded: bool, determinism: SqlDeterminism | None = None) -> None: ...
+
+    def metadata(self) -> Mapping[str, Any]: ...
+
+    def close(self) -> None: ...
+
+    def open(
+        self, database: DatabaseSpec, limits: SqlLimits = ..., saved: Any = None
+    ) -> LocalSession:
+        """Open a session, pristine or with a saved state."""
+        ...
+
+
+class GuardedSession:
+    """An ``SqlSession`` whose statements end in time whatever they do."""
+
+    def __init__(
+        self,
+        engine: LocalEngine,
+        variables: Variables,
+        database: DatabaseSpec,
+        limits: SqlLimits,
+        saved: Saved | None = None,
+        name: str | None = None,
+    ) -> None:
+        self._engine, self._variables = engine, variables
+        self._spec, self._limits = database, limits
+        self._local = engine.open(database, limits)
+        self._saved, self._dirty = saved, saved is not None
+        self._name = name or self._local.database
+        self._worker: Worker | None = None
+        self._lock = threading.Lock()
+        self._aborted = self._closed = False
+
+    @property
+    def database(self) -> str:
+        return self._name
+
+    def run(self, code: str, timeout: float) -> ExecResult:
+        """Run one statement, here if it is bounded."""
+        if not self._dirty:
+            try:
+                return self._local.run(code, timeout)
+            except UnboundedStatementError:
+                pass
+        try:
+            answer = self._ask(timeout + GRACE_SECONDS, "run", code, timeout, self._local.values)
+        except WorkerLostError as e:
+            return timeout_result() if e.late else error_result(_RESOURCES_MESSAGE)
+        result, dirty, self._name, values, key, saved = answer
+        if key is not None:
+            self._local.cache_result(key, result)
+        self._local.values = values
+        self._dirty = dirty or self._dirty
+        self._saved = saved or self._saved
+        if not self._dirty:
+            self._release()
+        return result  # type: ignore[no-any-return]
+
+    def _ask(self, seconds: float, *request: Any) -> tuple[Any, ...]:
+        """Ask the session's worker. Raises WorkerLostError; the next call gets another worker."""
+        if self._closed:
+            raise SessionStateError("the SQL session is closed: open another one")
+        try:
+            worker = self._opened_worker()
+            return worker.ask(request, seconds)
+        except WorkerLostError:
+            self._drop_worker()
+            if self._aborted:
+                raise abort_error() from None
+            raise
+        except Exception:
+            self._drop_worker()
+            raise
+
+    def _opened_worker(self) -> Worker:
+        if self._worker is not None:
+            return self._worker
+        engine = self._engine
+        source = EngineSource(engine.OPENER, engine.modules, self._variables, engine.determinism)
+        tenant = None if self._dirty else (source, self._spec, self._limits)
+        worker = workers().take(tenant)
+        with self._lock:
+            self._worker = worker
+            if self._aborted:
+                worker.kill()
+        if tenant is None or worker.tenant != tenant:
+            worker.tenant = None
+            worker.ask(("open", source, self._spec, self._limits, self._saved), START_SECONDS)
+            worker.tenant = tenant
+        return worker
+
+    def _release(self) -> None:
+        """Give back the worker of a session that is still pristine."""
+        with self._lock:
+            worker, self._worker = self._worker, None
+        if worker is not None and not self._aborted:
+            workers().give_back(worker)
+        elif worker is not None:
+            worker.close()
+
+    def _drop_worker(self) -> None:
+        with self._lock:
+            worker, self._worker = self._worker, None
+        if worker is not None:
+            worker.kill()
+            worker.close()
+
+    # ------------------------------------------------------------ state
+    def snapshot(self) -> GuardedSnapshot:
+        """Copy the current state."""
+        saved = self._saved
+        if self._dirty:
+            with suppress(WorkerLostError):
+                (saved,) = self._ask(CHECK_SECONDS, "save")
+        return GuardedSnapshot(
+            self._engine, self._variables, self._spec, self._limits, saved, self._name
+        )
+
+    def changes(self) -> list[str]:
+        """Return the tables and settings that the session has changed."""
+        if not self._dirty:
+            return self._local.changes()
+        try:
+            found: list[str] = self._ask(CHECK_SECONDS, "changes")[0]
+        except WorkerLostError:
+            return [f"database {self._name}: {_NOT_READ}"]
+        return found
+
+    def state_text(self) -> str:
+        """Return the state as text for a fingerprint."""
+        if not self._dirty:
+            return self._local.state_text()
+        try:
+            return str(self._ask(CHECK_SECONDS, "state_text")[0])
+        except WorkerLostError:
+            return f"database {self._name}: {_NOT_READ}"
+
+    def abort(self) -> None:
+        """Stop the running statement and end the session."""
+        self._local.abort()
+        with self._lock:
+            self._aborted = True
+            if self._worker is not None:
+                self._worker.kill()
+
+    def close(self) -> None:
+        """End the session and discard its changes."""
+        self._closed = True
+        self._local.close()
+        if self._worker is not None:
+            self._worker.tenant = None
+            self._release()
+
+
+class GuardedSnapshot:
+    """A ``DatabaseSnapshot``: the state as a worker has saved it, or None for pristine data."""
+
+    omitted_tables: tuple[str, ...] = ()
+
+    def __init__(
+        self,
+        engine: LocalEngine,
+        variables: Variables,
+        database: DatabaseSpec,
+        limits: SqlLimits,
+        saved: Saved | None,
+        name: str,
+    ) -> None:
+        self._arguments = engine, variables, database, limits
+        self._saved, self._name = saved, name
+
+    def open(self) -> GuardedSession:
+        """Open a session with this state."""
+        return GuardedSession(*self._arguments, self._saved, self._name)
+
+    def open_last(self) -> GuardedSession:
+        """Open a session with this state and close the snapshot."""
+        session = self.open()
+        self.close()
+        return session
+
+    def pack(self) -> PackedState:
+        """Return the state, which ``GuardedEngine.unpack`` reads in any process."""
+        return None if self._saved is None else self._saved.content(), self._name
+
+    def close(self) -> None:
+        """Delete the snapshot's data."""
+        self._saved = None
+
+
+class GuardedEngine:
+    """An ``SqlEngine`` around a local engine with ``bounded``."""
+
+    def __init__(self, local: LocalEngine) -> None:
+        self._local, self._variables = local, variables()
+        self.kind, self.metadata, self.close = local.kind, local.metadata, local.close
+
+    @property
+    def version(self) -> str:
+        return self._local.version
+
+    def open(self, database: DatabaseSpec, limits: SqlLimits = SqlLimits()) -> GuardedSession:  # noqa: B008
+        """Open a session on pristine data."""
+        return GuardedSession(self._local, self._variables, _located(database), limits)
+
+    def unpack(
+        self, database: DatabaseSpec, limits: SqlLimits, packed: PackedState
+    ) -> GuardedSnapshot:
+        """Return the snapshot that was packed. It contains code: use those of a source that you
+        trust."""
+        content, name = packed
+        saved = None if content is None else Saved(content)
+        return GuardedSnapshot(
+            self._local, self._variables, _located(database), limits, saved, name
+        )
+
+
+def _located(database: DatabaseSpec) -> DatabaseSpec:
+    """Return the database with its whole path: a worker may have another working directory."""
+    return replace(database, path=database.path.absolute())
