@@ -9,6 +9,7 @@ EXTRAS := test,dev,docs,release,play,prices,mysql,fast,anthropic,google,litellm,
 STAMP  := $(VENV)/.installed
 TOOLS  := $(VENV)/.tools
 TRAIN  := $(VENV)/.training
+NEEDED := packages/sandbox packages/sql
 NATIVE := packages/sandbox/src/intercode_sandbox/supervisor
 SOURCES := $(NATIVE)/build.py $(shell find $(NATIVE) -name '*.[ch]')
 
@@ -29,16 +30,16 @@ help:  ## this list
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | expand -t 12
 
 # The installation compiles the supervisor.
-$(STAMP): pyproject.toml packages/sandbox/pyproject.toml packages/sandbox/hatch_build.py requirements.lock $(SOURCES)
+$(STAMP): pyproject.toml $(NEEDED:%=%/pyproject.toml) packages/sandbox/hatch_build.py requirements.lock $(SOURCES)
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "intercode needs Python 3.11 or newer; try make PYTHON=python3.11")'
 	@test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
-	$(PIP) -e packages/sandbox -e .
+	$(PIP) $(NEEDED:%=-e %) -e .
 	@touch $@
 
 $(TOOLS): $(STAMP)
 	@$(PIP) uv  # uv installs the rest much faster; if it fails, pip does
-	($(UV) --no-deps -r requirements.lock && $(UV) -c requirements.lock -e packages/sandbox -e '.[$(EXTRAS)]') \
-	  || ($(PIP) --no-deps --no-compile -r requirements.lock && $(PIP) -e packages/sandbox -e '.[$(EXTRAS)]')
+	($(UV) --no-deps -r requirements.lock && $(UV) -c requirements.lock $(NEEDED:%=-e %) -e '.[$(EXTRAS)]') \
+	  || ($(PIP) --no-deps --no-compile -r requirements.lock && $(PIP) $(NEEDED:%=-e %) -e '.[$(EXTRAS)]')
 	@touch $@
 
 $(TRAIN): $(TOOLS) requirements-training.lock
@@ -104,10 +105,10 @@ NOT_FAULTS := SpellCheck SentenceCapitalization UseTitleCase OxfordComma SplitWo
 
 prose: $(TOOLS)  ## check the grammar of the documentation, and that no sentence has more than 40 words
 	$(BIN)/harper lint --quiet --no-color --format compact \
-	  $(NOT_FAULTS:%=--ignore %) README.md CONTRIBUTING.md SECURITY.md packages/sandbox/README.md $(shell find docs -name '*.md')
+	  $(NOT_FAULTS:%=--ignore %) README.md CONTRIBUTING.md SECURITY.md $(wildcard packages/*/README.md) $(shell find docs -name '*.md')
 
 wheel: $(STAMP)  ## build the wheels into dist/ (DIST=DIRECTORY)
-	$(BIN)/python -m pip wheel --quiet --disable-pip-version-check --no-deps --wheel-dir $(DIST) ./packages/sandbox .
+	$(BIN)/python -m pip wheel --quiet --disable-pip-version-check --no-deps --wheel-dir $(DIST) $(NEEDED:%=./%) .
 
 release-check: $(TOOLS)  ## build and check the wheels and the sdist, and install them in fresh environments
 	$(BIN)/python tools/release_check.py $(RELEASE)

@@ -26,8 +26,8 @@ ROOT = Path(__file__).parents[1]
 STAGE, SITE = ROOT / "build/docs", ROOT / "build/site"
 CONFIG = ROOT / "build/mkdocs.yml"
 PACKAGES = (
-    "intercode", "intercode_sandbox",
-    *(f"intercode.{name}" for name in ("core", "sql", "sessions", "datasets", "models", "agents",
+    "intercode", "intercode_sandbox", "intercode_sql",
+    *(f"intercode.{name}" for name in ("core", "sessions", "datasets", "models", "agents",
                                        "environments", "results", "evaluation",
                                        "integrations.trl")),
 )  # fmt: skip
@@ -61,7 +61,8 @@ def stage() -> None:
         for package in PACKAGES
     )
     config = (ROOT / "mkdocs.yml").read_text("utf-8").replace(" REFERENCE", pages)
-    config = config.replace(": build/", ": ").replace("[src, packages", "[../src, ../packages")
+    config = config.replace(": build/", ": ").replace(" packages/", " ../packages/")
+    config = config.replace("[src,", "[../src,")
     CONFIG.write_text(config.replace("[tools/", "[../tools/"), "utf-8")
 
 

@@ -2,14 +2,14 @@
 
     python tools/release_check.py [--quick]
 
-It writes to dist/ the source distributions of both packages, the wheels of intercode-sandbox for
-x86-64 and aarch64, and the wheel of intercode-gym; the wheels are made from the source
+It writes to dist/ the source distributions of all packages, the wheels of intercode-sandbox for
+x86-64 and aarch64, and one wheel of each other package; the wheels are made from the source
 distributions. Then it checks that one version is everywhere; what PyPI checks; contents, licence,
 size and tags; and that the supervisor in each wheel is a static program for its machine. Then it
 installs in an environment of every Python that is here, with the newest and with the lowest
-versions of the dependencies: with intercode-sandbox alone, the examples of its README run; with
-both wheels, the demo is played, from outside of the checkout. --quick installs with the newest
-versions and this Python only.
+versions of the dependencies: with intercode-sandbox or intercode-sql alone, the examples of its
+README run; with all wheels, the demo is played, from outside of the checkout. --quick installs with
+the newest versions and this Python only.
 Publishing is one command, which it prints at the end.
 """
 
@@ -40,9 +40,15 @@ ROOT = Path(__file__).parents[1]
 DIST = ROOT / "dist"
 MACHINES = {"x86_64": 62, "aarch64": 183}
 """The number of each machine in the header of a program."""
-PROJECTS = {"intercode_sandbox": ROOT / "packages/sandbox", "intercode_gym": ROOT}
+PROJECTS = {
+    "intercode_sandbox": ROOT / "packages/sandbox",
+    "intercode_sql": ROOT / "packages/sql",
+    "intercode_gym": ROOT,
+}
 """The folder of each distribution; each needs those before it only."""
-PACKAGES = {"intercode_sandbox": "intercode_sandbox/", "intercode_gym": "intercode/"}
+ALONE = ("intercode_sandbox", "intercode_sql")
+"""Those that need no other of ours."""
+PACKAGES = {**{name: f"{name}/" for name in PROJECTS}, "intercode_gym": "intercode/"}
 MOST_BYTES = {".whl": 3 << 20, ".gz": 6 << 20}
 PROGRAMS = tuple(f"intercode_sandbox/supervisor/bin/{name}" for name in build_programs.PROGRAMS)
 SUPERVISOR = PROGRAMS[0]
@@ -68,9 +74,9 @@ def version() -> str:
     found = re.search(r'__version__ = "(.+)"', text)
     assert found is not None
     number = found[1]
-    sandbox = (ROOT / "packages/sandbox/src/intercode_sandbox/version.py").read_text("utf-8")
-    if f'__version__ = "{number}"' not in sandbox:
-        sys.exit(f"intercode_sandbox has another version than {number}")
+    for path in ROOT.glob("packages/*/src/*/version.py"):
+        if f'__version__ = "{number}"' not in path.read_text("utf-8"):
+            sys.exit(f"{path} has another version than {number}")
     if f"\nversion: {number}\n" not in (ROOT / "CITATION.cff").read_text("utf-8"):
         sys.exit(f"CITATION.cff has another version than {number}")
     if f"\n## [{number}]" not in (ROOT / "CHANGELOG.md").read_text("utf-8"):
@@ -79,8 +85,9 @@ def version() -> str:
         project = tomllib.loads((folder / "pyproject.toml").read_text("utf-8"))["project"]
         if "version" not in project["dynamic"]:
             sys.exit(f"{folder / 'pyproject.toml'} has a version of its own")
-    if f"intercode-sandbox=={number}" not in project["dependencies"]:
-        sys.exit(f"intercode-gym needs another intercode-sandbox than {number}")
+        for needed in project["dependencies"]:
+            if needed.startswith("intercode-") and not needed.endswith(f"=={number}"):
+                sys.exit(f"{project['name']} needs {needed}, not {number}")
     return number
 
 
@@ -126,7 +133,9 @@ def check_contents(wheel: Path, number: str) -> Iterator[str]:
 def check_wheel(wheel: Path, number: str) -> Iterator[str]:
     """Yield what is wrong with a wheel."""
     yield from check_contents(wheel, number)
-    if wheel.name == f"intercode_gym-{number}-py3-none-any.whl":
+    if not wheel.name.startswith("intercode_sandbox-"):
+        if not wheel.name.endswith(f"-{number}-py3-none-any.whl"):
+            yield f"{wheel.name}: it is not for every machine"
         return
     (machine,) = (name for name in MACHINES if name in wheel.name)
     wanted = f"manylinux_2_17_{machine}.manylinux2014_{machine}.musllinux_1_1_{machine}"
@@ -160,14 +169,13 @@ def check_source(source: Path) -> Iterator[str]:
     with tarfile.open(source) as tar:
         names = [name.partition("/")[2] for name in tar.getnames()]
     yield from (f"{source.name}: has {name}" for name in names if UNWANTED.search(name))
-    needed = ["LICENSE", "README.md"]
-    is_sandbox = source.name.startswith("intercode_sandbox")
-    needed += ["hatch_build.py"] if is_sandbox else ["CHANGELOG.md", "CITATION.cff"]
-    for name in needed:
+    needed = {
+        "intercode_sandbox": ("hatch_build.py", "src/intercode_sandbox/supervisor/c/main.c"),
+        "intercode_gym": ("CHANGELOG.md", "CITATION.cff", "packages/sandbox/README.md"),
+    }.get(source.name.partition("-")[0], ())
+    for name in ("LICENSE", "README.md", *needed):
         if name not in names:
             yield f"{source.name}: lacks {name}"
-    if not any(name.endswith("supervisor/c/main.c") for name in names):
-        yield f"{source.name}: lacks the sources of the supervisor"
 
 
 def check_files(files: list[Path], number: str) -> None:
@@ -259,23 +267,22 @@ def install(wheels: list[Path], python: Path, resolution: str, place: Path) -> P
 
 
 def install_and_read(wheel: Path, python: Path, resolution: str, work: Path) -> None:
-    """Install intercode-sandbox alone, and run the examples of its README."""
-    place = work / f"{python.name}-{resolution}-sandbox"
+    """Install one wheel alone, and run the examples of its README."""
+    name = wheel.name.partition("-")[0]
+    place = work / f"{python.name}-{resolution}-{name}"
     new = install([wheel], python, resolution, place)
-    text = (PROJECTS["intercode_sandbox"] / "README.md").read_text("utf-8")
+    text = (PROJECTS[name] / "README.md").read_text("utf-8")
     examples = re.findall(r"(?ms)^```python\n(.*?)^```", text)
     for example in examples:
         run(new, "-c", example, cwd=place)
     run(new, "-c", "import importlib.util as u; assert u.find_spec('intercode') is None", cwd=place)
-    print(
-        f"{run(new, '--version').strip()}, {resolution}: {len(examples)} examples of sandboxes run"
-    )
+    print(f"{run(new, '--version').strip()}, {resolution}: {len(examples)} examples of {name} run")
 
 
 def install_and_play(
     wheels: list[Path], python: Path, resolution: str, work: Path, number: str
 ) -> None:
-    """Install both wheels in a fresh environment, and play the demo from a directory of its own."""
+    """Install the wheels in a fresh environment, and play the demo from a directory of its own."""
     place = work / f"{python.name}-{resolution}"
     uv = Path(sys.executable).with_name("uv")
     new = install(wheels, python, resolution, place)
@@ -302,8 +309,8 @@ def main() -> None:
     number = version()
     files = build()
     check_files(files, number)
-    (sandbox,) = (path for path in files if f"_{os.uname().machine}.whl" in path.name)
-    (product,) = (path for path in files if path.name.endswith("-any.whl"))
+    suffixes = ("-any.whl", f"_{os.uname().machine}.whl")
+    wheels = {path.name.partition("-")[0]: path for path in files if path.name.endswith(suffixes)}
     emulate(next(path for path in files if "_aarch64.whl" in path.name))
     pythons = [Path(sys.executable)] if options.quick else list(interpreters())
     with tempfile.TemporaryDirectory(prefix="intercode-release-") as work:
@@ -311,8 +318,9 @@ def main() -> None:
         for python in pythons:
             for resolution in ("highest",) if options.quick else ("highest", "lowest-direct"):
                 folder = Path(work) / f"{pythons.index(python)}"
-                install_and_read(sandbox, python, resolution, folder)
-                install_and_play([sandbox, product], python, resolution, folder, number)
+                for name in ALONE:
+                    install_and_read(wheels[name], python, resolution, folder)
+                install_and_play(list(wheels.values()), python, resolution, folder, number)
     print(f"{number} is ready; to publish it: twine upload {DIST.relative_to(ROOT)}/*")
 
 

@@ -18,6 +18,7 @@ import intercode
 ROOT = Path(intercode.__file__).parent
 PACKAGES = [
     "intercode_sandbox",
+    "intercode_sql",
     *sorted(f"intercode.{path.parent.name}" for path in ROOT.glob("*/__init__.py")),
 ]
 TOP_LEVEL = [

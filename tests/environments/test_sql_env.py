@@ -5,6 +5,7 @@ from __future__ import annotations
 import pickle
 from collections.abc import Callable, Iterator
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -310,6 +311,7 @@ def test_a_running_statement_can_be_aborted(
     with SqlEnv(replace(tasks, tasks=(task, *tasks.tasks[1:])), **settings) as env:
         env.reset(options={"task": 0})
         env.step("SELECT 1")
-        ended(lambda: env.score() if what == "gold" else env.step(long), env.abort)
+        work = env.score if what == "gold" else partial(env.step, long)
+        ended(work, env.abort, DatabaseLostError)
         env.reset(options={"task": 1})
         assert env.step("SELECT 1")[0] == "[(1,)]"

@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from importlib.util import find_spec
 
 import pytest
 
 from intercode_sql import SqlEngine, SqlSession
 from intercode_sql.types import DatabaseSpec
-from support.shop import shop_in
-from support.sql_engines import engine_or_skip
+from support.sql_engines import engine_or_skip, shop_in
+
+collect_ignore = [] if find_spec("intercode") else ["test_mysql_server.py", "test_mysql_session.py"]
+"""Tests that need processes and waiting of other tests of the product."""
 
 
 @pytest.fixture(scope="session")

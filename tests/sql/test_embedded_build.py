@@ -15,7 +15,7 @@ from intercode_sql.embedded.load import build
 from intercode_sql.embedded.load.build import build_databases
 from intercode_sql.errors import SqlDataError
 from intercode_sql.types import DatabaseSpec
-from support.shop import shop_in
+from support.sql_engines import shop_in
 
 
 @pytest.fixture(autouse=True)

@@ -27,7 +27,8 @@ from intercode_sql.server import private_server
 from intercode_sql.server.connection import Address, ServerConnection
 from intercode_sql.types import DatabaseSpec
 from support.sandboxes import eventually
-from support.shop import CUSTOMERS, shop_in
+from support.shop import CUSTOMERS
+from support.sql_engines import shop_in
 
 pytestmark = pytest.mark.mysql
 OWNER = Path(__file__).parents[1] / "support" / "sql_owner.py"

@@ -6,20 +6,15 @@ import threading
 import time
 from collections.abc import Callable
 
-from intercode.core.errors import DatabaseLostError
-from intercode_sql.errors import ServerLostError
 
-_LOST = (DatabaseLostError, ServerLostError)
-
-
-def ended(work: Callable[[], object], end: Callable[[], None]) -> Exception:
-    """Return the exception that ``work`` raises after ``end`` has ended it."""
+def ended(work: Callable[[], object], end: Callable[[], None], lost: type[Exception]) -> Exception:
+    """Return the exception, a ``lost``, that ``work`` raises after ``end`` has ended it."""
     outcome: list[BaseException | object] = []
 
     def go() -> None:
         try:
             outcome.append(work())
-        except _LOST as e:
+        except lost as e:
             outcome.append(e)
 
     thread = threading.Thread(target=go)
@@ -29,5 +24,5 @@ def ended(work: Callable[[], object], end: Callable[[], None]) -> Exception:
     end()
     thread.join(60)
     error = outcome[0]
-    assert not thread.is_alive() and isinstance(error, _LOST)
+    assert not thread.is_alive() and isinstance(error, lost)
     return error

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import TYPE_CHECKING
 
-from intercode.core.types import DatabaseSpec
+if TYPE_CHECKING:
+    from intercode.core.types import DatabaseSpec
 
 SECRET = "xyzzy-4711"
 
@@ -52,8 +54,15 @@ CUSTOMERS = "[(1, 'Ann; or so', 'Bern'), (2, \"Bob's \\\\ \\n\", 'Basel'), (3, N
 """The output of `SELECT * FROM customer`."""
 
 
-def shop_in(folder: Path) -> DatabaseSpec:
-    """Write the dump to a folder; return the database `shop` in it."""
+def write_shop(folder: Path) -> Path:
+    """Write the dump to a folder; return its path."""
     path = folder / "shop.sql"
     path.write_text(DUMP, "utf-8")
-    return DatabaseSpec("mysql-dump", path, "shop")
+    return path
+
+
+def shop_in(folder: Path) -> DatabaseSpec:
+    """Write the dump to a folder; return the database `shop` in it, as tasks name it."""
+    from intercode.core.types import DatabaseSpec  # tests of the engines run without the product
+
+    return DatabaseSpec("mysql-dump", write_shop(folder), "shop")

@@ -11,6 +11,7 @@ import pytest
 from intercode_sql import SqlEngine, SqlSession, open_engine
 from intercode_sql.types import DatabaseSpec
 from support import requirements
+from support.shop import write_shop
 
 ENGINES = [
     pytest.param("mysql", marks=pytest.mark.mysql),
@@ -24,6 +25,11 @@ def engine_or_skip(kind: str, dsn: str | None = None) -> SqlEngine:
     if kind == "mysql" and dsn is None:
         requirements.require("mysql")
     return open_engine(kind, dsn)
+
+
+def shop_in(folder: Path) -> DatabaseSpec:
+    """Write the dump of the shop to a folder; return the database `shop` in it."""
+    return DatabaseSpec("mysql-dump", write_shop(folder), "shop")
 
 
 @contextmanager

@@ -14,6 +14,8 @@ import sys
 from types import ModuleType
 from typing import Any
 
+PACKAGES = ("intercode", "intercode_sandbox", "intercode_sql")
+"""What is tested without Linux."""
 HIDDEN_MODULES = frozenset(
     [
         "fcntl",
@@ -101,7 +103,7 @@ def import_hiding(
     if importer == "__main__":
         importer = str(getattr(variables.get("__spec__"), "name", ""))
     top = name.partition(".")[0]
-    if level or importer.partition(".")[0] not in ("intercode", "intercode_sandbox"):
+    if level or importer.partition(".")[0] not in PACKAGES:
         return _import(name, variables, local, fromlist, level)
     if top in HIDDEN_MODULES:
         message = f"No module named {name!r} (hidden)"

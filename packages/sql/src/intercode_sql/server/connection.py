@@ -74,7 +74,7 @@ def load_connector() -> Any:
         import mysql.connector as library
     except ImportError as e:
         raise EngineUnavailableError(
-            "the engine mysql needs MySQL Connector/Python: pip install 'intercode-gym[mysql]'"
+            "the engine mysql needs MySQL Connector/Python: pip install 'intercode-sql[mysql]'"
         ) from e
     return library
 
