@@ -36,7 +36,7 @@ def measure(source: Path, spec: str, draw: int, parallel: int) -> dict[str, floa
 
 def prove_here(spec: str, draw: int, parallel: int) -> dict[str, float]:
     """Prove tasks with the package that Python imports; see ``measure``."""
-    from intercode.evaluation.check.family_proofs import prove
+    from intercode_lab.proofs.families import prove
 
     processor = Processor()
     with tempfile.TemporaryDirectory() as directory:

@@ -33,7 +33,7 @@ from intercode.core.types import Dataset
 from intercode.environments.base.env import SUBMIT
 from intercode.environments.base.replay.rules import replay_rules_for
 from intercode.environments.bash.env import BashEnv
-from intercode.results.labels.records import AMBIGUOUS, VALUES, Label, write_labels
+from intercode_lab.labels.records import AMBIGUOUS, VALUES, Label, write_labels
 
 SET = Path(__file__).with_suffix(".jsonl")
 DATASET = "nl2bash:verified"

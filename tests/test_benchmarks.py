@@ -11,7 +11,7 @@ import pytest
 
 from intercode import datasets
 from intercode.core.types import Dataset, Task
-from intercode.results.labels.records import read_labels
+from intercode_lab.labels.records import read_labels
 
 _BENCHMARKS = Path(__file__).parent.parent / "benchmarks"
 

@@ -43,7 +43,7 @@ def training(monkeypatch: pytest.MonkeyPatch) -> Iterator[ModuleType]:
     monkeypatch.setattr(settings, "GROUPS", 1)
     import training
 
-    from intercode.datasets.families.family import FAMILIES
+    from intercode_lab.families.family import FAMILIES
 
     monkeypatch.setattr(FAMILIES, "_entries", dict(FAMILIES._entries))  # practice.py changes it
     torch.set_num_threads(1)  # several wait for each other where tests run in parallel

@@ -9,11 +9,11 @@ from __future__ import annotations
 from itertools import pairwise
 
 from intercode.core.types import Task
-from intercode.datasets.ctf import families as ctf
-from intercode.datasets.ctf.families.ctf_task import ctf_task, new_flag
 from intercode.datasets.ctf.starter.challenge import WORDS
-from intercode.datasets.families.family import FAMILIES, Draw, family
-from intercode.datasets.families.file_tree import FileTree
+from intercode_lab.families import ctf
+from intercode_lab.families.ctf.ctf_task import ctf_task, new_flag
+from intercode_lab.families.family import FAMILIES, Draw, family
+from intercode_lab.families.file_tree import FileTree
 
 
 @family("ctf")

@@ -15,8 +15,8 @@ import pytest
 from intercode import datasets
 from intercode.core.errors import UnknownNameError, UsageError
 from intercode.core.types import Task, tree_digest
-from intercode.datasets.families.choices import Choices
-from intercode.datasets.families.family import (
+from intercode_lab.families.choices import Choices
+from intercode_lab.families.family import (
     FIRST_EPISODE_SEED,
     Draw,
     Family,
@@ -24,8 +24,8 @@ from intercode.datasets.families.family import (
     find_family,
     load_families,
 )
-from intercode.datasets.families.file_tree import FileTree
-from intercode.datasets.families.selection import select_families
+from intercode_lab.families.file_tree import FileTree
+from intercode_lab.families.selection import select_families
 from intercode_sandbox import plugins
 from intercode_sandbox.plugins import Plugin
 from intercode_sql.embedded import EmbeddedEngine
@@ -158,7 +158,7 @@ def test_episodes_of_an_endless_dataset_play_no_fixed_task() -> None:
 
 OWN = """
 from intercode.core.types import Task
-from intercode.datasets.families.family import family
+from intercode_lab.families.family import family
 
 @family("bash")
 def one_number(draw):

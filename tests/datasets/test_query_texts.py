@@ -11,9 +11,9 @@ import zipfile
 
 import pytest
 
-from intercode.datasets.ctf.families.forensics import nested_archives
-from intercode.datasets.families.family import Draw, find_family, load_families
-from intercode.datasets.sql.families import (
+from intercode_lab.families.ctf.forensics import nested_archives
+from intercode_lab.families.family import Draw, find_family, load_families
+from intercode_lab.families.sql import (
     grouping,
     joining,
     nesting,

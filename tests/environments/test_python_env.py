@@ -12,9 +12,9 @@ import pytest
 import intercode
 from intercode.core.errors import GoldError
 from intercode.core.types import Dataset
-from intercode.datasets.families.family import find_family
 from intercode.environments.python.env import PythonEnv
 from intercode.evaluation import check_env
+from intercode_lab.families.family import find_family
 from support.python_tasks import ADD, ALL, NODE, shown, task
 
 pytestmark = pytest.mark.sandbox

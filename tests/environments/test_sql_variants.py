@@ -16,21 +16,16 @@ import intercode
 from intercode.core.errors import UsageError
 from intercode.core.types import DatabaseSpec, Dataset, State, Task
 from intercode.datasets import load
-from intercode.datasets.families.choices import Choices
-from intercode.environments.sql.variants.database import (
-    Database,
-    Table,
-    read_database,
-    write_variant,
-)
-from intercode.environments.sql.variants.golds import NamedValues, read_golds
-from intercode.environments.sql.variants.invented import with_rows
-from intercode.environments.sql.variants.mutants import mutants
-from intercode.environments.sql.variants.rows import other_rows
-from intercode.environments.sql.variants.shape import shape_of
-from intercode.evaluation.audit.dataset import audit
 from intercode.evaluation.check.task_runs import TaskRunner
-from intercode.evaluation.variants.tasks import TaskVariants, VariantTasks, find_variants
+from intercode_lab.audit.dataset import audit
+from intercode_lab.families.choices import Choices
+from intercode_lab.variants.sql.database import Database, Table, read_database, write_variant
+from intercode_lab.variants.sql.golds import NamedValues, read_golds
+from intercode_lab.variants.sql.invented import with_rows
+from intercode_lab.variants.sql.mutants import mutants
+from intercode_lab.variants.sql.rows import other_rows
+from intercode_lab.variants.sql.shape import shape_of
+from intercode_lab.variants.tasks import TaskVariants, VariantTasks, find_variants
 from support.sql_engines import ENGINES, engine_or_skip
 
 BERTHS = "starter/sql/norrland-berths"

@@ -12,8 +12,8 @@ from intercode.cli import main
 from intercode.core import trajectories
 from intercode.core.errors import UnknownNameError, UsageError
 from intercode.core.types import DatabaseSpec, Dataset, Step, Task, Trajectory
-from intercode.evaluation.audit.dataset import audit
-from intercode.evaluation.audit.findings import AuditReport, report_as_json
+from intercode_lab.audit.dataset import audit
+from intercode_lab.audit.findings import AuditReport, report_as_json
 
 DUMP = """\
 CREATE DATABASE `zoo`;

@@ -9,16 +9,16 @@ import pytest
 
 from intercode.cli import main
 from intercode.core.errors import UsageError
-from intercode.datasets.families import family as family_module
-from intercode.evaluation.check.contamination import find_contamination
-from intercode.evaluation.check.contamination_tables import contamination_tables
-from intercode.evaluation.check.text_index import TextIndex
+from intercode_lab.contamination.search import find_contamination
+from intercode_lab.contamination.tables import contamination_tables
+from intercode_lab.contamination.text_index import TextIndex
+from intercode_lab.families import family as family_module
 from intercode_sandbox.registry import Registry
 
 BAD_FAMILIES = """
-from intercode.datasets.bash.families.bash_task import bash_task
-from intercode.datasets.families.family import family, Family
-from intercode.datasets.families.file_tree import FileTree
+from intercode_lab.families.bash.bash_task import bash_task
+from intercode_lab.families.family import family, Family
+from intercode_lab.families.file_tree import FileTree
 
 def _task(draw, query, gold, content, *more):
     tree = FileTree()

@@ -14,25 +14,25 @@ import intercode
 from intercode import datasets
 from intercode.cli import main
 from intercode.core.errors import DataError, UsageError
-from intercode.datasets.families import family as family_module
 from intercode.evaluation.check.dataset import check
-from intercode.evaluation.check.family_proofs import Proof, ProofReport, prove
-from intercode.evaluation.check.family_tables import (
+from intercode_lab.families import family as family_module
+from intercode_lab.proofs.families import Proof, ProofReport, prove
+from intercode_lab.proofs.tables import (
     blind_share,
     blind_verdict,
     family_faults,
     proof_tables,
     tasks_needed,
 )
-from intercode.evaluation.check.task_proofs import BLIND_TRIES
+from intercode_lab.proofs.tasks import BLIND_TRIES
 from intercode_sandbox.registry import Registry
 from support.sandboxes import eventually
 from support.traces import living, started
 
 BAD_FAMILIES = """
-from intercode.datasets.bash.families.bash_task import bash_task
-from intercode.datasets.families.family import family, Family
-from intercode.datasets.families.file_tree import FileTree
+from intercode_lab.families.bash.bash_task import bash_task
+from intercode_lab.families.family import family, Family
+from intercode_lab.families.file_tree import FileTree
 
 def _task(draw, gold, shown="", **more):
     tree = FileTree()
@@ -163,7 +163,7 @@ def test_a_script_without_a_main_guard_gets_an_error_that_names_it(tmp_path: Pat
     script = tmp_path / "script.py"
     script.write_text(
         "from pathlib import Path\n"
-        "from intercode.evaluation.check.family_proofs import prove\n"
+        "from intercode_lab.proofs.families import prove\n"
         "prove('families:sql', 1, Path('proofs.jsonl'), settings={}, parallel=2)\n"
     )
     done = subprocess.run([sys.executable, script], cwd=tmp_path, capture_output=True, text=True)

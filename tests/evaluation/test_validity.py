@@ -11,11 +11,11 @@ import pytest
 from intercode.cli import main
 from intercode.core.errors import DataError, UsageError
 from intercode.datasets import load
-from intercode.evaluation.validity.grading import GradedLabel, GradingOptions, grade_labels
-from intercode.evaluation.validity.order import MORE_ABOVE_LESS, RIGHT_ABOVE_WRONG, order_rates
-from intercode.evaluation.validity.rates import estimate_weighted_share, group_rates
-from intercode.results.labels.agreement import cohen_kappa, pair_labels
-from intercode.results.labels.records import Label, read_labels, write_labels
+from intercode_lab.labels.agreement import cohen_kappa, pair_labels
+from intercode_lab.labels.records import Label, read_labels, write_labels
+from intercode_lab.validity.grading import GradedLabel, GradingOptions, grade_labels
+from intercode_lab.validity.order import MORE_ABOVE_LESS, RIGHT_ABOVE_WRONG, order_rates
+from intercode_lab.validity.rates import estimate_weighted_share, group_rates
 
 GOOD = {"task": "starter/bash/1", "query": "q", "actions": ["ls"], "label": "correct"}
 

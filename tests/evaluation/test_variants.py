@@ -14,12 +14,12 @@ from intercode.cli import main
 from intercode.core.errors import SandboxUnavailableError, UsageError
 from intercode.core.types import Dataset, Task
 from intercode.datasets import load
-from intercode.datasets.families.choices import Choices
-from intercode.environments.bash.variants.contents import edited_text
-from intercode.environments.bash.variants.listing import Entry
-from intercode.environments.bash.variants.plan import VariantPlan
 from intercode.evaluation.check.task_runs import TaskRunner
-from intercode.evaluation.variants.tasks import VariantTasks, find_variants
+from intercode_lab.families.choices import Choices
+from intercode_lab.variants.bash.contents import edited_text
+from intercode_lab.variants.bash.listing import Entry
+from intercode_lab.variants.bash.plan import VariantPlan
+from intercode_lab.variants.tasks import VariantTasks, find_variants
 
 SETUP = "mkdir -p /srv/mill/logs /srv/mill/old; printf 'a\\nb\\n' > /srv/mill/logs/a.log"
 QUERY = "How many files whose name ends in .log are there under /srv/mill, at any depth?"

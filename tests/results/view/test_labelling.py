@@ -15,10 +15,10 @@ from intercode.cli import main
 from intercode.core import trajectories
 from intercode.core.errors import DataError, UsageError
 from intercode.core.types import Step, Trajectory
-from intercode.results.labels.label_file import LabelFile
-from intercode.results.labels.records import Label, read_labels
 from intercode.results.view import Library, Server
-from intercode.results.view.labelling import Labelling
+from intercode_lab.labels.label_file import LabelFile
+from intercode_lab.labels.records import Label, read_labels
+from intercode_lab.labels.viewer import Labelling
 from support.browser import Watched
 from support.view_runs import RICH, write_run
 

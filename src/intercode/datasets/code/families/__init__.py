@@ -1,9 +1,0 @@
-"""The task families of Code."""
-
-from __future__ import annotations
-
-from intercode.datasets.code.families import digits, exploration, numbers, records, texts
-from intercode.datasets.families.family import families_in
-
-FAMILIES = families_in(digits, numbers, texts, records, exploration)
-"""Every family, in the order of the modules."""
