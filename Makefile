@@ -10,6 +10,8 @@ STAMP  := $(VENV)/.installed
 TOOLS  := $(VENV)/.tools
 TRAIN  := $(VENV)/.training
 NEEDED := packages/sandbox packages/sql
+# The plug-in, which the demo does not need.
+PLUGIN := packages/lab
 NATIVE := packages/sandbox/src/intercode_sandbox/supervisor
 SOURCES := $(NATIVE)/build.py $(shell find $(NATIVE) -name '*.[ch]')
 
@@ -36,10 +38,10 @@ $(STAMP): pyproject.toml $(NEEDED:%=%/pyproject.toml) packages/sandbox/hatch_bui
 	$(PIP) $(NEEDED:%=-e %) -e .
 	@touch $@
 
-$(TOOLS): $(STAMP)
+$(TOOLS): $(STAMP) $(PLUGIN)/pyproject.toml
 	@$(PIP) uv  # uv installs the rest much faster; if it fails, pip does
-	($(UV) --no-deps -r requirements.lock && $(UV) -c requirements.lock $(NEEDED:%=-e %) -e '.[$(EXTRAS)]') \
-	  || ($(PIP) --no-deps --no-compile -r requirements.lock && $(PIP) $(NEEDED:%=-e %) -e '.[$(EXTRAS)]')
+	($(UV) --no-deps -r requirements.lock && $(UV) -c requirements.lock $(NEEDED:%=-e %) -e $(PLUGIN) -e '.[$(EXTRAS)]') \
+	  || ($(PIP) --no-deps --no-compile -r requirements.lock && $(PIP) $(NEEDED:%=-e %) -e $(PLUGIN) -e '.[$(EXTRAS)]')
 	@touch $@
 
 $(TRAIN): $(TOOLS) requirements-training.lock
@@ -108,7 +110,7 @@ prose: $(TOOLS)  ## check the grammar of the documentation, and that no sentence
 	  $(NOT_FAULTS:%=--ignore %) README.md CONTRIBUTING.md SECURITY.md $(wildcard packages/*/README.md) $(shell find docs -name '*.md')
 
 wheel: $(STAMP)  ## build the wheels into dist/ (DIST=DIRECTORY)
-	$(BIN)/python -m pip wheel --quiet --disable-pip-version-check --no-deps --wheel-dir $(DIST) $(NEEDED:%=./%) .
+	$(BIN)/python -m pip wheel --quiet --disable-pip-version-check --no-deps --wheel-dir $(DIST) $(NEEDED:%=./%) ./$(PLUGIN) .
 
 release-check: $(TOOLS)  ## build and check the wheels and the sdist, and install them in fresh environments
 	$(BIN)/python tools/release_check.py $(RELEASE)

@@ -9,7 +9,7 @@ import signal
 import tomllib
 from collections import Counter
 from collections.abc import Generator
-from importlib.metadata import distribution
+from importlib.metadata import PackageNotFoundError, distribution
 from importlib.util import find_spec
 from pathlib import Path
 
@@ -37,16 +37,23 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 def pytest_configure(config: pytest.Config) -> None:
     back_end.choose(config.getoption("--back-end"))
-    if find_spec("intercode"):  # the sandbox alone adds no entry points
-        _require_current_installation(config.rootpath / "pyproject.toml")
+    if find_spec("intercode"):  # the sandbox and the engines alone add no entry points
+        root = config.rootpath
+        for project in (root / "pyproject.toml", *root.glob("packages/*/pyproject.toml")):
+            _require_current_installation(project)
 
 
 def _require_current_installation(project: Path) -> None:
     """Stop if the entry points that were installed are older than those of the project, because
     what they add would be missing."""
-    declared = tomllib.loads(project.read_text("utf-8"))["project"]["entry-points"]
+    about = tomllib.loads(project.read_text("utf-8"))["project"]
+    declared = about.get("entry-points", {})
     wanted = {(group, name, to) for group in declared for name, to in declared[group].items()}
-    installed = {(p.group, p.name, p.value) for p in distribution("intercode-gym").entry_points}
+    try:
+        points = distribution(about["name"]).entry_points if wanted else ()
+    except PackageNotFoundError:
+        points = ()
+    installed = {(p.group, p.name, p.value) for p in points}
     if missing := sorted(wanted - installed):
         group, name, _ = missing[0]
         raise pytest.UsageError(

@@ -17,11 +17,12 @@ from support.sources import PACKAGES
 
 ORDER = [
     "sandbox", "core", "sql", "sessions", "datasets", "models", "agents", "environments",
-    "results", "evaluation", "integrations", "cli",
+    "results", "evaluation", "integrations", "cli", "lab",
 ]  # fmt: skip
 """The packages, lowest first: each imports only those before it."""
-DISTRIBUTIONS = {"intercode_sandbox": "sandbox", "intercode_sql": "sql"}
-"""Those of ORDER that are distributions of their own, by their import names."""
+DISTRIBUTIONS = {"intercode_sandbox": "sandbox", "intercode_sql": "sql", "intercode_lab": "lab"}
+"""Those of ORDER that are distributions of their own, by their import names. ``lab`` is a plug-in:
+nothing imports it or names it in a text."""
 FORBIDDEN = {
     ("datasets", "sandbox"), ("datasets", "sessions"), ("models", "sandbox"),
     ("models", "sql"), ("models", "sessions"), ("models", "datasets"), ("agents", "sandbox"),
@@ -38,22 +39,7 @@ SHARED = tuple(
 _KINDS = ("sandbox.namespace", "sandbox.container", "sandbox.chroot", "sandbox.landlock")
 SIBLINGS = set(permutations(_KINDS, 2))
 """Folders inside a package that do not import each other."""
-LAB = (
-    "cli.audit", "cli.lab_options", "cli.validity",
-    "datasets.families", *(f"datasets.{name}.families"
-                           for name in ("bash", "code", "ctf", "python", "sql")),
-    "environments.base.variants", "environments.bash.variants", "environments.sql.variants",
-    "evaluation.audit", "evaluation.validity", "evaluation.variants",
-    *(f"evaluation.check.{name}" for name in (
-        "contamination", "contamination_tables", "family_proofs", "family_tables", "task_proofs",
-        "text_index")),
-    "results.labels", "results.view.labelling",
-)  # fmt: skip
-"""The modules of the plug-in intercode-lab, with all that is in them. The rest reaches them by
-entry points only."""
 MUTUAL = {
-    *(("datasets.families", f"datasets.{name}.families")
-      for name in ("bash", "code", "ctf", "python", "sql")),
     *(("environments.base", f"environments.{name}")
       for name in ("bash", "code", "ctf", "harbor", "python", "sql", "swe_bench")),
     *(("environments.base.replay", f"environments.{name}")
@@ -150,7 +136,7 @@ def package_of(name: str) -> str:
     return inside(name).partition(".")[0]
 
 
-def test_the_package_holds_the_twelve_packages_and_nothing_else() -> None:
+def test_the_workspace_holds_the_thirteen_packages_and_nothing_else() -> None:
     assert {package_of(name) for name in MODULES} - {"", "__main__"} == set(ORDER)
 
 
@@ -213,24 +199,6 @@ def test_no_further_folders_need_each_other_by_texts() -> None:
     assert mutual == {frozenset(pair) for pair in MUTUAL}
 
 
-def in_lab(name: str) -> bool:
-    """Return whether a module belongs to the plug-in intercode-lab."""
-    return f"{name}.".startswith(tuple(f"intercode.{part}." for part in LAB))
-
-
-def test_nothing_imports_or_names_a_module_of_the_lab() -> None:
-    for part in LAB:
-        assert f"intercode.{part}" in MODULES, part
-    found = {
-        (name, other)
-        for name in MODULES
-        if not in_lab(name)
-        for other in {*imports(name), *named_in_texts(name)}
-        if in_lab(other)
-    }
-    assert found == set()
-
-
 def test_sql_imports_and_names_nothing_of_ours_but_itself() -> None:
     own = [name for name in MODULES if package_of(name) == "sql"]
     used = {(name, other) for name in own for other in (*imports(name), *named_in_texts(name))}
@@ -259,9 +227,10 @@ def test_only_the_sandbox_package_knows_its_back_ends() -> None:
     assert {name for name in importers if package_of(name) != "sandbox"} == set()
 
 
-def test_only_the_main_module_imports_the_command_line() -> None:
+def test_only_the_main_module_and_the_plug_in_import_the_command_line() -> None:
     importers = {name for name in MODULES for other in imports(name) if package_of(other) == "cli"}
-    assert {name for name in importers if package_of(name) != "cli"} <= {"intercode.__main__"}
+    others = {name for name in importers if package_of(name) not in ("cli", "lab")}
+    assert others <= {"intercode.__main__"}
 
 
 def test_no_import_cycles() -> None:

@@ -44,6 +44,7 @@ PROJECTS = {
     "intercode_sandbox": ROOT / "packages/sandbox",
     "intercode_sql": ROOT / "packages/sql",
     "intercode_gym": ROOT,
+    "intercode_lab": ROOT / "packages/lab",
 }
 """The folder of each distribution; each needs those before it only."""
 ALONE = ("intercode_sandbox", "intercode_sql")

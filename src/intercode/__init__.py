@@ -48,9 +48,9 @@ def _leave_working_directory() -> None:
 if sys.argv:
     _leave_working_directory()
 
-from pathlib import Path
 from typing import TYPE_CHECKING
 
+from intercode.core.packages import directories_with_golds
 from intercode.core.version import __version__
 from intercode.environments import make, register
 from intercode_sandbox.hidden_files import hide_package
@@ -86,5 +86,6 @@ __getattr__ = lazy_imports(
     },
 )
 
-hide_package(Path(__file__).parent)  # it holds the golds of the packaged tasks
+for _directory in directories_with_golds():
+    hide_package(_directory)
 register()

@@ -33,7 +33,11 @@ def calls_during(work: Callable[[], object]) -> list[str]:
         path = frame.f_code.co_filename
         package = next((p for p in PACKAGES if Path(path).is_relative_to(p)), None)
         if event == "call" and package is not None:
-            name = {"intercode_sandbox": "sandbox/", "intercode_sql": "sql/"}.get(package.name, "")
+            name = {
+                "intercode_sandbox": "sandbox/",
+                "intercode_sql": "sql/",
+                "intercode_lab": "lab/",
+            }.get(package.name, "")
             name += Path(path).relative_to(package).as_posix()
             calls.append(f"{name}:{frame.f_code.co_qualname}")
 

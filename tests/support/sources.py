@@ -7,7 +7,9 @@ from importlib.metadata import distribution
 from importlib.util import find_spec
 from pathlib import Path
 
-_SPECS = (find_spec(name) for name in ("intercode_sandbox", "intercode_sql", "intercode"))
+_SPECS = (
+    find_spec(name) for name in ("intercode_sandbox", "intercode_sql", "intercode", "intercode_lab")
+)
 PACKAGES = tuple(Path(spec.origin).parent for spec in _SPECS if spec and spec.origin)
 """The directories of the packages."""
 SOURCES = tuple(str(package.parent) for package in PACKAGES)

@@ -33,7 +33,6 @@ DESCRIPTIONS: dict[str, dict[str, str]] = {
         "bird": "BIRD asks questions about large SQL databases of many domains.",
         "intercode-alfa": "InterCode-ALFA asks for Bash commands: NL2Bash, corrected and enlarged.",
         "mbpp": "MBPP asks for short Python functions that pass hidden tests.",
-        "families": "Task families draw tasks without end from seeds, in five difficulties.",
         "ic-ctf": "IC-CTF asks for flags that are hidden in files, programs and servers.",
         "nl2bash": "NL2Bash asks in plain English for Bash commands on four file systems.",
         "spider": "Spider asks questions about 20 SQL databases.",

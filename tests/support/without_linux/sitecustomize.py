@@ -14,7 +14,7 @@ import sys
 from types import ModuleType
 from typing import Any
 
-PACKAGES = ("intercode", "intercode_sandbox", "intercode_sql")
+PACKAGES = ("intercode", "intercode_sandbox", "intercode_sql", "intercode_lab")
 """What is tested without Linux."""
 HIDDEN_MODULES = frozenset(
     [

@@ -36,9 +36,10 @@ def load(spec: str = "bash") -> Dataset:
 
 
 def load_environment(environment: str = "bash") -> Dataset:
-    """Return the families of an environment.
+    """Task families draw tasks without end from seeds, in five difficulties.
 
-    Raises UnknownNameError for one without families, also if it is the name of a module.
+    These are the families of one environment. Raises UnknownNameError for one without families,
+    also if it is the name of a module.
     """
     if environment not in FAMILIES:
         FAMILIES.load(environment)  # raises

@@ -1,0 +1,1 @@
+"""The commands and options that this package adds to `intercode`."""

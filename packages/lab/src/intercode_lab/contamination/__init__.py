@@ -1,0 +1,1 @@
+"""Searches for drawn tasks that repeat each other, or tasks of benchmarks."""
