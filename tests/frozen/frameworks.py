@@ -123,9 +123,11 @@ def harbor(session: Session) -> Item:
 
 # The directories in which the version under test has its packages.
 _SOURCES = """
-import os, sys, intercode
-packages = {n.split(".")[0] for n in sys.modules if n.startswith("intercode")}
-print(os.pathsep.join(sorted({os.path.dirname(sys.modules[n].__path__[0]) for n in packages})))
+import os
+from importlib.util import find_spec
+names = ("intercode", "intercode_sandbox", "intercode_sql", "intercode_lab")  # as many as it has
+origins = [spec.origin for spec in map(find_spec, names) if spec]
+print(os.pathsep.join(sorted({os.path.dirname(os.path.dirname(origin)) for origin in origins})))
 """
 
 
