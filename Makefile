@@ -6,10 +6,11 @@ BIN    := $(VENV)/bin
 PIP     = $(BIN)/python -m pip install --quiet --disable-pip-version-check -c requirements.lock
 UV      = $(BIN)/uv pip install --quiet --python $(BIN)/python
 EXTRAS := test,dev,docs,release,play,prices,mysql,fast,anthropic,google,litellm,tokens,policy,data,plots,inspect,harbor,mini-swe-agent,openenv,mcp,ray,skyrl,parquet,hub,zstd,wandb,otel
+TESTED := intercode-gym[$(EXTRAS)]
 STAMP  := $(VENV)/.installed
 TOOLS  := $(VENV)/.tools
 TRAIN  := $(VENV)/.training
-NEEDED := packages/sandbox packages/sql
+NEEDED := packages/sandbox packages/sql packages/intercode
 # The plug-in, which the demo does not need.
 PLUGIN := packages/lab
 NATIVE := packages/sandbox/src/intercode_sandbox/supervisor
@@ -32,16 +33,16 @@ help:  ## this list
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | expand -t 12
 
 # The installation compiles the supervisor.
-$(STAMP): pyproject.toml $(NEEDED:%=%/pyproject.toml) packages/sandbox/hatch_build.py requirements.lock $(SOURCES)
+$(STAMP): $(NEEDED:%=%/pyproject.toml) packages/sandbox/hatch_build.py requirements.lock $(SOURCES)
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "intercode needs Python 3.11 or newer; try make PYTHON=python3.11")'
 	@test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
-	$(PIP) $(NEEDED:%=-e %) -e .
+	$(PIP) $(NEEDED:%=-e %)
 	@touch $@
 
 $(TOOLS): $(STAMP) $(PLUGIN)/pyproject.toml
 	@$(PIP) uv  # uv installs the rest much faster; if it fails, pip does
-	($(UV) --no-deps -r requirements.lock && $(UV) -c requirements.lock $(NEEDED:%=-e %) -e $(PLUGIN) -e '.[$(EXTRAS)]') \
-	  || ($(PIP) --no-deps --no-compile -r requirements.lock && $(PIP) $(NEEDED:%=-e %) -e $(PLUGIN) -e '.[$(EXTRAS)]')
+	($(UV) --no-deps -r requirements.lock && $(UV) -c requirements.lock $(NEEDED:%=-e %) -e $(PLUGIN) '$(TESTED)') \
+	  || ($(PIP) --no-deps --no-compile -r requirements.lock && $(PIP) $(NEEDED:%=-e %) -e $(PLUGIN) '$(TESTED)')
 	@touch $@
 
 $(TRAIN): $(TOOLS) requirements-training.lock
@@ -110,7 +111,7 @@ prose: $(TOOLS)  ## check the grammar of the documentation, and that no sentence
 	  $(NOT_FAULTS:%=--ignore %) README.md CONTRIBUTING.md SECURITY.md $(wildcard packages/*/README.md) $(shell find docs -name '*.md')
 
 wheel: $(STAMP)  ## build the wheels into dist/ (DIST=DIRECTORY)
-	$(BIN)/python -m pip wheel --quiet --disable-pip-version-check --no-deps --wheel-dir $(DIST) $(NEEDED:%=./%) ./$(PLUGIN) .
+	$(BIN)/python -m pip wheel --quiet --disable-pip-version-check --no-deps --wheel-dir $(DIST) $(NEEDED:%=./%) ./$(PLUGIN)
 
 release-check: $(TOOLS)  ## build and check the wheels and the sdist, and install them in fresh environments
 	$(BIN)/python tools/release_check.py $(RELEASE)

@@ -35,7 +35,7 @@ from intercode_sql import SqlLimits, open_engine
 
 ROOT = Path(__file__).resolve().parents[1]
 PAGE = ROOT / "docs" / "spider-audit.md"
-LIST = ROOT / "src" / "intercode" / "datasets" / "sql" / "spider_verified.json"
+LIST = ROOT / "packages/intercode/src/intercode/datasets/sql/spider_verified.json"
 ENGINES = ("embedded", "mysql")
 SECONDS = 30.0
 HASHED = ("repair", "compare")
@@ -178,7 +178,7 @@ def summary(audit: Audit) -> list[str]:
         "Tasks are named by number: 70 is `spider/70`. This page does not repeat their texts.",
         "",
         f"**{left} of {total} tasks are sound.** They are the subset `spider:verified`, hash",
-        f"`{audit.sound.hash}`; the list is `src/intercode/datasets/sql/spider_verified.json`.",
+        f"`{audit.sound.hash}`; the list is `{LIST.relative_to(ROOT)}`.",
         "",
         "| hardness | tasks | sound |",
         "|---|---:|---:|",

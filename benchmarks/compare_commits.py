@@ -94,9 +94,8 @@ def trees(commit: str) -> Iterator[dict[str, Path]]:
         sources["before"].mkdir()
         tar = ["tar", "-x", "-C", str(sources["before"])]
         subprocess.run(tar, input=archive.stdout, check=True)
-        unbuilt = shutil.ignore_patterns("bin", "__pycache__")
-        for folder in filter(Path.is_dir, (ROOT / "src", ROOT / "packages")):
-            shutil.copytree(folder, sources["now"] / folder.name, ignore=unbuilt)
+        unbuilt = shutil.ignore_patterns("bin", ".venv", "__pycache__")
+        shutil.copytree(ROOT / "packages", sources["now"] / "packages", ignore=unbuilt)
         for source in sources.values():
             # older commits compile their programs when they first need them
             for build in source.rglob("supervisor/build.py"):

@@ -1,12 +1,13 @@
 """Runs Harbor's example tasks with Harbor's own command, in our sandboxes or in its `docker`.
 
-    PYTHONPATH=src .venv-harbor/bin/python benchmarks/harbor_examples.py TASKS --out DIR [--docker]
+    PYTHONPATH=PACKAGES .venv-harbor/bin/python benchmarks/harbor_examples.py TASKS --out DIR
 
-TASKS is a directory in a checkout of Harbor, such as examples/tasks, with tasks at any depth. The
-agent is `oracle`, which plays a task's own solution. Base images are not pulled: they are those of
-`harbor_collection.py`, which also says what ``--add`` does. ``--docker``, under ``.ci/docker
---network``, needs Docker's plug-ins `compose` and `buildx`. DIR keeps Harbor's results, so that a
-run that was ended continues. Printed is a table with the reason for each task that is not solved.
+PACKAGES is the list of packages/*/src, with colons. TASKS is a directory in a checkout of Harbor,
+such as examples/tasks, with tasks at any depth. The agent is `oracle`, which plays a task's own
+solution. Base images are not pulled: they are those of `harbor_collection.py`, which also says what
+``--add`` does. ``--docker``, under ``.ci/docker --network``, needs Docker's plug-ins `compose` and
+`buildx`. DIR keeps Harbor's results, so that a run that was ended continues. Printed is a table
+with the reason for each task that is not solved.
 """
 
 from __future__ import annotations

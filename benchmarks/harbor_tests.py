@@ -1,11 +1,12 @@
 """Runs Harbor's own tests that start its environment `docker`, with our environment in its place.
 
-    PYTHONPATH=src:PYTEST .venv-harbor/bin/python benchmarks/harbor_tests.py SOURCES [--docker]
+    PYTHONPATH=PACKAGES:PYTEST .venv-harbor/bin/python benchmarks/harbor_tests.py SOURCES [--docker]
 
-SOURCES is a checkout of Harbor: its packages on PyPI lack these tests, which have the mark
-`runtime`. PYTEST is a directory with pytest and pytest-asyncio. Base images are those of the
-images.toml that `harbor_examples.py` writes: set INTERCODE_IMAGES to it. With ``--docker``, under
-``.ci/docker --network``, the tests are run as they are; the engine needs the base images.
+PACKAGES is the list of packages/*/src, with colons. SOURCES is a checkout of Harbor: its packages
+on PyPI lack these tests, which have the mark `runtime`. PYTEST is a directory with pytest and
+pytest-asyncio. Base images are those of the images.toml that `harbor_examples.py` writes: set
+INTERCODE_IMAGES to it. With ``--docker``, under ``.ci/docker --network``, the tests are run as they
+are; the engine needs the base images.
 """
 
 from __future__ import annotations

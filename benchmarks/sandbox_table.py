@@ -198,7 +198,7 @@ def main() -> None:
             rounds, longest = rounds + 1, max(longest, time.monotonic() - start)
     columns |= {name: others.values[name] for name in (PLAIN, BUBBLEWRAP, DOCKER, AUTHORS)}
     dirty = subprocess.run(
-        ["git", "diff", "--quiet", "HEAD", "--", "src", "packages"], cwd=ROOT
+        ["git", "diff", "--quiet", "HEAD", "--", "packages"], cwd=ROOT
     ).returncode
     titles = [f"before ({short(args.commit)})", f"now ({short('HEAD')}{' with changes' * dirty})"]
     titles += [PLAIN, BUBBLEWRAP, DOCKER, "the authors' environment"]

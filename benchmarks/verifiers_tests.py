@@ -1,10 +1,10 @@
 """Runs verifiers' own end-to-end tests with our runtime in place of `subprocess` and `docker`.
 
-    PYTHONPATH=src .venv-verifiers/bin/python benchmarks/verifiers_tests.py [-k EXPRESSION]
+    PYTHONPATH=PACKAGES .venv-verifiers/bin/python benchmarks/verifiers_tests.py [-k EXPRESSION]
 
-With --docker, and this command under `.ci/docker --network`, it is verifiers' own runtime for
-Docker, on the image that .ci/docker imports. The programs of the runtime's helper come from the
-Debian archives of this machine.
+PACKAGES is the list of packages/*/src, with colons. With --docker, and this command under
+`.ci/docker --network`, it is verifiers' own runtime for Docker, on the image that .ci/docker
+imports. The programs of the runtime's helper come from the Debian archives of this machine.
 
 .venv-verifiers has the packages of .ci/verifiers.txt. The tests are those of the source
 distribution of that version, which is downloaded from PyPI, as pytest is. It runs each test that

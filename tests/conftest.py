@@ -38,8 +38,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 def pytest_configure(config: pytest.Config) -> None:
     back_end.choose(config.getoption("--back-end"))
     if find_spec("intercode"):  # the sandbox and the engines alone add no entry points
-        root = config.rootpath
-        for project in (root / "pyproject.toml", *root.glob("packages/*/pyproject.toml")):
+        for project in config.rootpath.glob("packages/*/pyproject.toml"):
             _require_current_installation(project)
 
 

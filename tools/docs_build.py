@@ -61,8 +61,7 @@ def stage() -> None:
         for package in PACKAGES
     )
     config = (ROOT / "mkdocs.yml").read_text("utf-8").replace(" REFERENCE", pages)
-    config = config.replace(": build/", ": ").replace(" packages/", " ../packages/")
-    config = config.replace("[src,", "[../src,")
+    config = config.replace(": build/", ": ").replace("packages/", "../packages/")
     CONFIG.write_text(config.replace("[tools/", "[../tools/"), "utf-8")
 
 

@@ -39,7 +39,7 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[1]
 TABLE = ROOT / "tests" / "frozen" / "inventory.tsv"
-SOURCES = (ROOT / "src", *sorted(ROOT.glob("packages/*/src")))
+SOURCES = sorted(ROOT.glob("packages/*/src"))
 NO_PROMISES = re.compile(r"results|benchmarks|audit|learning|hostile-suite|comparison|glossary")
 """Pages of figures and findings, whose tables and headings promise nothing."""
 Row = tuple[str, str]
@@ -282,8 +282,8 @@ def commands() -> Iterator[Row]:
 
 def packaging() -> Iterator[Row]:
     """Yield extras and entry points."""
-    for path in (ROOT / "pyproject.toml", *ROOT.glob("packages/*/pyproject.toml")):
-        project = tomllib.loads(path.read_text("utf-8")).get("project", {})
+    for path in ROOT.glob("packages/*/pyproject.toml"):
+        project = tomllib.loads(path.read_text("utf-8"))["project"]
         yield from (("extra", name) for name in project.get("optional-dependencies", {}))
         yield from (("entry point", f"script {name}") for name in project.get("scripts", {}))
         for group, entries in project.get("entry-points", {}).items():

@@ -43,7 +43,7 @@ MACHINES = {"x86_64": 62, "aarch64": 183}
 PROJECTS = {
     "intercode_sandbox": ROOT / "packages/sandbox",
     "intercode_sql": ROOT / "packages/sql",
-    "intercode_gym": ROOT,
+    "intercode_gym": ROOT / "packages/intercode",
     "intercode_lab": ROOT / "packages/lab",
 }
 """The folder of each distribution; each needs those before it only."""
@@ -71,7 +71,7 @@ def run(*command: str | Path, cwd: Path | None = None, **variables: str) -> str:
 
 def version() -> str:
     """Return the version. Exits if the citation or the changelog has another one."""
-    text = (ROOT / "src/intercode/core/version.py").read_text("utf-8")
+    text = (ROOT / "packages/intercode/src/intercode/core/version.py").read_text("utf-8")
     found = re.search(r'__version__ = "(.+)"', text)
     assert found is not None
     number = found[1]
@@ -172,7 +172,6 @@ def check_source(source: Path) -> Iterator[str]:
     yield from (f"{source.name}: has {name}" for name in names if UNWANTED.search(name))
     needed = {
         "intercode_sandbox": ("hatch_build.py", "src/intercode_sandbox/supervisor/c/main.c"),
-        "intercode_gym": ("CHANGELOG.md", "CITATION.cff", "packages/sandbox/README.md"),
     }.get(source.name.partition("-")[0], ())
     for name in ("LICENSE", "README.md", *needed):
         if name not in names:

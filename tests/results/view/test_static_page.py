@@ -74,7 +74,7 @@ def test_the_configuration_cannot_close_its_element() -> None:
 
 
 def test_the_script_never_turns_text_into_markup() -> None:
-    assets = Path(__file__).parents[3] / "src" / "intercode" / "results" / "view" / "assets"
+    assets = Path(__file__).parents[3] / "packages/intercode/src/intercode/results/view/assets"
     assert {p.name for p in assets.glob("*.js")} == set(SCRIPTS)
     for path in assets.glob("*.js"):
         text = path.read_text("utf-8")
