@@ -9,6 +9,7 @@ from __future__ import annotations
 import random
 import re
 import subprocess
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -88,6 +89,36 @@ _STACK_OF_CALLS = [
      "echo ${FUNCNAME[@]} ${#BASH_SOURCE[@]}"],
 ]  # fmt: skip
 
+_HISTORY = [
+    ["set -o history", "echo a", "false", "history", "echo $?", "history 2", "history -c",
+     "history"],
+    ["set -o history\nhistory", "for i in 1 2\ndo echo $i\ndone", "history; fc -l"],
+    ["set -o history; set -H", "echo a", "echo !!", "!ec", "!none", "fc -l", "history"],
+    ["set -o history", "HISTCONTROL=ignoreboth", "echo a", "echo a", " echo hidden", "history"],
+    ["set -o history", "HISTIGNORE='*'", "echo a", "history", "HISTIGNORE='ls*'", "ls /dev/null",
+     "echo b", "history"],
+    ["set -o history; HISTIGNORE='[{]*'", "echo a", "history", "unset HISTIGNORE", "history"],
+    ["set -o history", "HISTSIZE=3", "echo a", "echo b", "history", "echo c", "history"],
+    ["set -o history", "history -s a b", "history -d 1", "fc -s a=x echo; history"],
+    ["set -o history", "cat <<E\nx\nE", "x='a\nb'; echo \"$x\"", "shopt -u cmdhist", "history",
+     "for i in 1\ndo echo $i\ndone", "shopt -s cmdhist lithist", "if :\nthen echo\nfi", "history"],
+    ["set -o history", "eval 'echo a'", "trap 'echo E' ERR", "false", "trap", "trap - ERR",
+     "history"],
+    ["mkdir -p TMP; echo 'set -o history; HISTIGNORE=x' > TMP/s", ". TMP/s", "echo a", "history"],
+    ["set -o history", "set +o history", "echo a", "shopt -so history", "echo b", "history"],
+    ["set -o history", "echo $HISTCMD", "true a b", "echo $_ $HISTCMD", "false | true | false",
+     "echo ${PIPESTATUS[@]} $?", "true 'a\nb!c'", 'echo "$_"', "(exit 5)", "echo $?", "history"],
+    ["set -o history; mkdir -p TMP", "HISTFILE=TMP/f", "echo a", "history -a; cat TMP/f",
+     "history -w; cat TMP/f", "echo b", "history -a; cat TMP/f"],
+    ["set -o history", "HISTTIMEFORMAT='%Y'; history | wc -l", "x=1\n\n# no\necho $x", "  ", "# c",
+     "HISTTIMEFORMAT=; history"],
+    ["set -o history", "set -v", "echo a", "history", "set +v", "set -x", "history", "set +x",
+     "history"],
+    ["set -o history; set -e", "f() { history; }", "f", "shopt -s expand_aliases",
+     "alias h=history", "h"],
+    ["set -o posix", "set -o history", "echo a", "history"],
+]  # fmt: skip
+
 
 def run_in_bash(actions: list[str], *arguments: str) -> str:
     """Return what one bash prints that reads the actions as its script, from a pipe. It ignores no
@@ -125,6 +156,39 @@ def test_a_persistent_shell_keeps_the_last_status_word_and_statuses_of_a_pipelin
     sandbox: BaseSandbox, actions: list[str]
 ) -> None:
     assert outputs(BashSession(sandbox), actions) == run_in_bash(actions)
+
+
+@pytest.mark.parametrize("actions", _HISTORY, ids=lambda actions: actions[1][:40])
+def test_the_history_lists_the_actions_and_no_line_of_the_session(
+    sandbox: BaseSandbox, actions: list[str], tmp_path: Path
+) -> None:
+    actions = [action.replace("TMP", str(tmp_path)) for action in actions]
+    expected = without_line_numbers(run_in_bash(actions))
+    assert without_line_numbers(outputs(BashSession(sandbox), actions)) == expected
+
+
+def test_the_history_outlives_a_time_out_and_is_saved_at_the_end_of_its_shell(
+    sandbox: BaseSandbox,
+) -> None:
+    session = BashSession(sandbox)
+    outputs(session, ["set -o history; HISTFILE=/tmp/list", "echo a"])
+    assert session.run("while :; do :; done", 1.0).timed_out
+    assert outputs(session, ["history"]) == (
+        "    1  echo a\n    2  while :; do :; done\n    3  history\n"
+    )
+    assert "the shell ended" in session.run("exit", 20).note
+    expected = "echo a\nwhile :; do :; done\nhistory\nexit\n"
+    assert outputs(session, ["cat /tmp/list"]) == expected
+    assert (
+        outputs(session, ["history 3"]) == "    4  exit\n    5  cat /tmp/list\n    6  history 3\n"
+    )
+
+
+@pytest.mark.parametrize("kind", _SESSIONS)
+def test_a_restored_shell_lists_no_line_of_the_session(sandbox: BaseSandbox, kind: Any) -> None:
+    session = BashSession(sandbox)
+    outputs(session, ["set -o history"])
+    assert outputs(kind(sandbox, state=session.state()), ["history"]) == "    1  history\n"
 
 
 def random_actions(seed: int) -> list[str]:

@@ -37,6 +37,10 @@ class LastCommand:
             self._word = report.last if len(report.last) < scripts.MAX_LAST else ""
             self._must_set_word = not quiet
 
+    def disturb(self) -> None:
+        """Note that a script that is not quiet runs before the next action."""
+        self._must_set_word = True
+
     def script(self, code: str, status: int, quiet: bool, has_pipefail: bool) -> str:
         """Return a script that sets ``$?`` and, if some code or a function may read them, ``$_``
         and ``PIPESTATUS``."""

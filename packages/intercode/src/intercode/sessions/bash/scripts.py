@@ -24,6 +24,8 @@ _TRAP_BEGINNING = re.compile(r"^trap -- ", re.MULTILINE)
 _LAST_COMMAND = re.compile("^declare -- BASH_COMMAND=.*$", re.MULTILINE)
 _UNSET_TRAP = re.compile(r"^trap -- - \S+\n", re.MULTILINE)  # listed in POSIX mode
 _COMMAND_TRAP = re.compile(r"' (DEBUG|ERR|RETURN|SIGRTMAX)$", re.MULTILINE)
+_HISTORY_OPTION = "set -o history\n"
+"""The last line of a state, because bash enters the lines that follow it into the history."""
 _OPTION_LINE = re.compile(r"^set [+-]o (\S+)$", re.MULTILINE)
 CALL_STACK = r"\bcaller\b|\b(BASH_SOURCE|FUNCNAME|BASH_LINENO|BASH_ARG[CV])\b"
 """What shows the stack of calls, of which a sourced file is one."""
@@ -36,7 +38,7 @@ _DEBUG_TRAP_FORM = re.compile("(trap -- '.*' DEBUG\n)?", re.DOTALL)
 INIT_SCRIPT = "exec {code}; trap -- {stop} RTMAX; cd {cwd} 2>/dev/null || cd {root}; unset OLDPWD\n"
 _STOP_TRAP_FORM = (
     "shopt -s extdebug; trap 'case $BASH_COMMAND in (builtin\\ *{report}*|builtin\\ trap*"
-    "|builtin\\ shopt*|for\\ _\\ in*SHELLOPTS*|*-ef\\ .*) ;;"
+    "|builtin\\ shopt*|for\\ _\\ in*SHELLOPTS*|*-ef\\ .*|*HISTIGNORE*|builtin\\ history*) ;;"
     " (*) break 1000 2>/dev/null; builtin false ;; esac' DEBUG"
 )
 """The trap that makes a shell give up an action. From then on, every command except ours leaves all
@@ -54,6 +56,8 @@ RESTORE_SCRIPT = (
 )
 """Restores the state from a file, which bash reads in blocks. It reads its script byte by byte.
 The last but one line corrects ``$PWD`` if the directory of the state was deleted."""
+LINES_AFTER_STATE = 3
+"""Lines that follow that in which options are restored, with the one of the first report."""
 ACCEPTANCE_SCRIPT = (
     '{{ {source}builtin printf "%s %s\\0" {word} "$?" >&{report}; builtin : __status; }} 2>&-\n'
 )
@@ -138,7 +142,7 @@ def _make_report(text: str, rest: str, end: str) -> ActionReport | None:
     return ActionReport(
         int(fields[1]), frozenset(fields[2].split(":")), directory, is_there,
         tuple(map(int, _STATUS.findall(fields[3]))),
-        quote(rest.partition(end)[0] if end else rest[:-1]),
+        quote_in_line(rest.partition(end)[0] if end else rest[:-1]),
     )  # fmt: skip
 
 
@@ -152,6 +156,14 @@ def unreported_status(record: bytes) -> int | None:
 def quote(text: str) -> str:
     """Return a text as one word, in the form in which bash prints it."""
     return "'" + text.replace("'", "'\\''") + "'"
+
+
+def quote_in_line(text: str) -> str:
+    """Return a text as one word that is part of one line."""
+    if "\n" not in text:
+        return quote(text)
+    text = text.replace("\\", "\\\\").replace("\n", "\\n")
+    return "$'" + text.replace("'", "\\x27").replace("!", "\\x21") + "'"
 
 
 def loop_over_nothing(commands: str) -> str:
@@ -172,7 +184,7 @@ def dump_script(token: str, quiet: bool) -> str:
     commands = _DUMP.format(token=token, report=REPORT_FD)
     if quiet:
         return loop_over_nothing(commands)
-    return f"builtin :\n{{ {commands} builtin : __status; }} >&- 2>&-\n"
+    return f"{{ builtin :; }}\n{{ {commands} builtin : __status; }} >&- 2>&-\n"
 
 
 def parse_dump(output: str, token: str, options: frozenset[str] | None) -> tuple[str, str] | None:
@@ -187,13 +199,15 @@ def parse_dump(output: str, token: str, options: frozenset[str] | None) -> tuple
     text = parts[2][: -len(token) - 1]
     if not _DEBUG_TRAP_FORM.fullmatch(debug_trap):
         return None
+    start = text.rindex("\nset --")
     if options is not None:
-        start = text.rindex("\nset --")
         text = text[:start] + _OPTION_LINE.sub(
             lambda line: f"set {'-' if line[1] in options else '+'}o {line[1]}", text[start:]
         )
     traps = traps.replace(_STOP_TRAP_LINE, "")  # ours, which every new shell sets
-    return text + traps.replace(debug_trap, "", 1), debug_trap
+    lists = _HISTORY_OPTION if _HISTORY_OPTION in text[start:] else ""
+    text = text[:start] + text[start:].replace(lists, "") + traps.replace(debug_trap, "", 1)
+    return text + lists, debug_trap
 
 
 def report_script(token: str, quiet: bool, retained: bool) -> str:
@@ -207,6 +221,13 @@ def report_script(token: str, quiet: bool, retained: bool) -> str:
         statuses, last, end = ("${__statuses-}", "${__last-}", _FORGET)
     report = _format_report(token, statuses, last)
     return f"{{ {report};{end};}} 2>&-\n"
+
+
+def report_after_code(token: str, quiet: bool) -> str:
+    """Return a script that reports after an action that the shell did not source."""
+    if quiet:
+        return report_script(token, quiet=True, retained=False)
+    return f"{{ {report_in_code(token).rstrip()}; builtin : __status; }} 2>&-\n"
 
 
 def report_in_code(token: str) -> str:
@@ -230,7 +251,7 @@ def directory_script(program: str) -> str:
 def parse_script(code: str) -> str:
     """Return a quiet script that parses some code as the shell would, and writes what bash has to
     say about it to the report descriptor."""
-    text = quote(f"builtin set -n\n{code}\n")
+    text = quote_in_line(f"builtin set -n\n{code}\n")
     commands = f"builtin set +x; builtin trap - DEBUG; builtin eval {text} 2>&{REPORT_FD};"
     return loop_over_nothing(commands)
 

@@ -24,6 +24,7 @@ from intercode.core.types import ExecResult
 from intercode.sessions.base import SessionState
 from intercode.sessions.bash import scripts
 from intercode.sessions.bash.code_pipe import CodePipe
+from intercode.sessions.bash.history import HistoryList
 from intercode.sessions.bash.last_command import LastCommand
 from intercode.sessions.bash.plain_code import is_complete, runs_nothing
 from intercode_sandbox.contract import SCRIPT_FD, BaseSandbox
@@ -108,6 +109,7 @@ class Shell:
         self._options: frozenset[str] = frozenset()
         self._own_texts: list[bytes] = []
         self._is_verbose = False
+        self._history = HistoryList()
         self._program_word = shlex.quote(program)
         directory, _, name = sandbox.script_path.rpartition("/")
         self._source_command = f"builtin . {shlex.quote(sandbox.script_path)}"
@@ -115,6 +117,7 @@ class Shell:
         text = state.replace(_DIRECTORY_MARK, sandbox.host_directory or _DIRECTORY_MARK)
         text, self._waiting_trap = scripts.split_debug_trap(text)
         self.is_quiet = self._is_observed = bool(self._waiting_trap) or scripts.observes_shell(text)
+        self._has_debug_trap = bool(self._waiting_trap)
         self.is_armed = True
         self._may_have_aliases = _ALIASES in text
         self._last_command = LastCommand(program, sandbox.script_path, text)
@@ -164,13 +167,16 @@ class Shell:
 
     def initialize(self, timeout: float) -> tuple[int, str] | None:
         """Wait until the first script has run. Returns what ``run_script`` returns."""
-        record = self._exchange(self._unsent, Collector(1 << 12), timeout)
+        own_lines = scripts.LINES_AFTER_STATE
+        record = self._exchange(self._unsent, Collector(1 << 12), timeout, own_lines)
         return None if record is None else self._read_report(record)
 
     def _with_report(self, text: str, quiet: bool, retained: bool = False) -> str:
         """Return a script that reports at its end."""
         self._token = secrets.token_hex(8)
         report = scripts.report_script(self._token, quiet, retained)
+        if self._history.removes_lines(quiet):
+            text, report = "", self._history.own_line(text + report)
         self._own_texts.append(report.encode())
         return text + report
 
@@ -182,25 +188,60 @@ class Shell:
         deadline = time.monotonic() + timeout
         self.stderr_collector, self._output_collector = Collector(collector.limit), collector
         self._own_texts, self._is_verbose = [], "verbose" in self._options
+        uses_history = self._history.begin(code, self._options)
         before, self.is_quiet = self._prepare(code)
-        self._own_texts.append(_encode(before))
-        if self.is_quiet:
-            text = before + self._quiet_command(code, deadline)
-            text = self._with_report(text, quiet=True)
-        elif not is_complete(code):
-            text = self._with_report(before + self._source(code), quiet=False)
-        elif self._takes_report(code):
-            self._token = secrets.token_hex(8)
-            code_and_report = f"{code}\n{scripts.report_in_code(self._token)}"
-            text = before + self._source(code_and_report, scripts.UNLESS_REPORTED)
+        own_lines = 1
+        if uses_history:
+            text, own_lines = self._listed_command(code, before, deadline)
         else:
-            self._own_texts.append(f"{scripts.RETAINED_TEXT}\n".encode())
-            text = scripts.RETAIN_SCRIPT + before + self._source(code)
-            text = self._with_report(text, quiet=False, retained=True)
-        report = self._run(text, collector, deadline - time.monotonic())
+            self._own_texts.append(_encode(before))
+            if self.is_quiet:
+                text = before + self._quiet_command(code, deadline)
+                text = self._with_report(text, quiet=True)
+            elif not is_complete(code):
+                text = self._with_report(before + self._source(code), quiet=False)
+            elif self._takes_report(code):
+                self._token, own_lines = secrets.token_hex(8), 0
+                code_and_report = f"{code}\n{scripts.report_in_code(self._token)}"
+                text = before + self._source(code_and_report, scripts.UNLESS_REPORTED)
+            else:
+                self._own_texts.append(f"{scripts.RETAINED_TEXT}\n".encode())
+                text = scripts.RETAIN_SCRIPT + before + self._source(code)
+                text = self._with_report(text, quiet=False, retained=True)
+        report = self._run(text, collector, deadline - time.monotonic(), own_lines)
         if report and self._last_report and not runs_nothing(code):
             self._last_command.note(self._last_report, self.is_quiet)
         return report
+
+    def _listed_command(self, code: str, before: str, deadline: float) -> tuple[str, int]:
+        """Return a script that runs some code in a shell that lists the lines of its script in the
+        history, and how many lines of the session remain listed after it."""
+        command = self._quiet_command(code, deadline)
+        is_code = command == f"{code}\n"
+        if not self._has_debug_trap:
+            if self._history.needs_probe(self._options):
+                self._probe_history(deadline - time.monotonic())
+            if not is_code and command.count("\n") == 1:
+                before, command = before + command, ""
+            before = self._history.first_line(before)
+        self._own_texts.append(_encode(before))
+        self._history.expect(code, self.is_quiet)
+        self._token = secrets.token_hex(8)
+        report = scripts.report_after_code(self._token, self.is_quiet)
+        removes = self._history.removes_lines(self.is_quiet)
+        if removes:
+            report = self._history.own_line(report)
+        self._own_texts.append(_encode(report))
+        return before + command + report, int(not removes)
+
+    def _probe_history(self, timeout: float) -> None:
+        token = secrets.token_hex(8)
+        script = _encode(self._history.probe_script(token))
+        self._own_texts.append(script)
+        record = self._exchange(script, Collector(1 << 12), timeout)
+        if record is None:
+            raise ShellEndedError
+        self._history.note_probe(record.decode("utf-8", "surrogateescape"), token)
 
     def _quiet_command(self, code: str, deadline: float) -> str:
         """Return a script that runs some code in a shell that may observe it."""
@@ -234,7 +275,9 @@ class Shell:
         if self._waiting_trap:
             script += f"{{ builtin {self._waiting_trap}}} 2>&-\n"
             self._waiting_trap = ""
-        if quiet:
+        if self._history.is_used and not self._has_debug_trap:
+            self._last_command.disturb()
+        if quiet or self._history.is_used:
             script += scripts.quiet_assignment("LINENO", 0)
         if self._status < 2 or "?" in code or not quiet:
             has_pipefail = "pipefail" in self._options
@@ -259,7 +302,7 @@ class Shell:
         if code[-1:] == "\\":
             return False
         status, script = self._status, scripts.parse_script(code)
-        text = self._with_report(script, quiet=True)
+        text = self._with_report(script, quiet=not self._history.removes_lines(self.is_quiet))
         self._own_texts.append(_encode(script))
         record = self._exchange(_encode(text), Collector(1 << 12), timeout)
         if record is None:
@@ -302,10 +345,13 @@ class Shell:
             text = self._with_report(text, quiet)
         return self._run(text, collector or Collector(1 << 12), timeout)
 
-    def _run(self, text: str, collector: Collector, timeout: float) -> tuple[int, str] | None:
-        """Send a script that ends with a report, and wait for that."""
+    def _run(
+        self, text: str, collector: Collector, timeout: float, own_lines: int | None = None
+    ) -> tuple[int, str] | None:
+        """Send a script that ends with a report, and wait for that. ``own_lines``: see
+        ``HistoryList.note_lines``."""
         deadline = time.monotonic() + timeout
-        record = self._exchange(_encode(text), collector, timeout)
+        record = self._exchange(_encode(text), collector, timeout, own_lines)
         if record is None:
             return None
         status = scripts.unreported_status(record)
@@ -327,6 +373,8 @@ class Shell:
         """
         token = secrets.token_hex(8)
         script = scripts.dump_script(token, self.is_quiet)
+        if self._history.removes_lines(self.is_quiet):
+            script = self._history.own_line(script)
         record = self._exchange(_encode(script), Collector(1 << 12), timeout)
         if record is None:
             raise ShellEndedError
@@ -338,6 +386,7 @@ class Shell:
         if trap and not self.is_quiet:  # the script has removed it
             self._waiting_trap = trap
         trap = trap or self._waiting_trap
+        self._has_debug_trap = bool(trap)
         self._is_observed = bool(trap) or scripts.observes_shell(text)
         text, directory = text + trap, self._sandbox.host_directory
         return text.replace(directory, _DIRECTORY_MARK) if directory else text
@@ -348,7 +397,7 @@ class Shell:
         It does not if an action used up all descriptors, made the shell restricted, or disabled a
         builtin.
         """
-        if self.is_quiet:
+        if self.is_quiet or self._history.is_used:
             return True
         word = secrets.token_hex(8)
         text = scripts.ACCEPTANCE_SCRIPT.format(
@@ -380,9 +429,14 @@ class Shell:
         return data
 
     def _exchange(
-        self, script: bytes | memoryview, collector: Collector, timeout: float
+        self,
+        script: bytes | memoryview,
+        collector: Collector,
+        timeout: float,
+        own_lines: int | None = None,
     ) -> bytes | None:
         deadline = time.monotonic() + timeout
+        self._history.note_lines(script, own_lines)
         left = memoryview(script)
         if timeout > 0:
             left = self._write_script(left)
