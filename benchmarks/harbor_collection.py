@@ -32,8 +32,8 @@ from pathlib import Path
 import intercode
 from intercode import Sandbox
 from intercode.core.errors import InterCodeError
-from intercode.datasets.harbor.task_directory import read_task
-from intercode.environments.harbor.verifier import parse_rewards
+from intercode.integrations.harbor.tasks.task_directory import read_task
+from intercode.integrations.harbor.verifier import parse_rewards
 
 BASES = Path(__file__).parent / "harbor_bases"
 STAGES = ("parses", "builds", "runs", "solved")

@@ -39,7 +39,7 @@ sys.path.insert(0, str(Path(__file__).parent.parent / "tests"))
 
 from intercode import Sandbox, evaluate
 from intercode.core.errors import InterCodeError
-from intercode.environments.swe_bench.grading import read_report, report_key
+from intercode.integrations.swe_bench.grading import read_report, report_key
 from intercode_sandbox import Limits, resolve_image
 from intercode_sandbox.images.oci.documents import architecture
 from support.registries import MANIFEST, put_manifest, registry, send

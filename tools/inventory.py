@@ -36,6 +36,7 @@ import tomllib
 from collections.abc import Iterator, Set
 from functools import cache
 from pathlib import Path
+from typing import Any
 
 ROOT = Path(__file__).resolve().parents[1]
 TABLE = ROOT / "tests" / "frozen" / "inventory.tsv"
@@ -213,7 +214,9 @@ def registries() -> Iterator[Row]:
                 kind, entries, *_ = node.args
                 group = [ast.literal_eval(k.value) for k in node.keywords if k.arg == "group"]
                 yield from (("entry point", f"group {g}") for g in group)
+                added = dict(item for g in group for item in entry_points(g))
                 for key, value in named_entries(kind, entries):
+                    value = value or added.get(key.rpartition(" ")[2], "")
                     yield "entry", key
                     if ast.literal_eval(kind) in ("environment", "agent"):
                         home, _, name = value.partition(":")
@@ -280,10 +283,22 @@ def commands() -> Iterator[Row]:
         yield from visit(f"intercode {name}", cli._make_parser(name)[1])
 
 
+@cache
+def projects() -> list[dict[str, Any]]:
+    """Return the metadata of the distributions."""
+    paths = ROOT.glob("packages/*/pyproject.toml")
+    return [tomllib.loads(path.read_text("utf-8"))["project"] for path in paths]
+
+
+def entry_points(group: str) -> Iterator[tuple[str, str]]:
+    """Yield the names that the distributions add to a group, and their references."""
+    for project in projects():
+        yield from project.get("entry-points", {}).get(group, {}).items()
+
+
 def packaging() -> Iterator[Row]:
     """Yield extras and entry points."""
-    for path in ROOT.glob("packages/*/pyproject.toml"):
-        project = tomllib.loads(path.read_text("utf-8"))["project"]
+    for project in projects():
         yield from (("extra", name) for name in project.get("optional-dependencies", {}))
         yield from (("entry point", f"script {name}") for name in project.get("scripts", {}))
         for group, entries in project.get("entry-points", {}).items():

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from intercode.core.types.untrusted import parse_untrusted
-from intercode.environments.swe_bench.grading import read_report
+from intercode.integrations.swe_bench.grading import read_report
 from intercode.sessions.python.values import decode_value
 from intercode_sandbox.streams import Collector, drain
 

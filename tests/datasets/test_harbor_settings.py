@@ -15,8 +15,8 @@ import pytest
 from intercode.cli import main
 from intercode.core.errors import DataError
 from intercode.datasets import load
-from intercode.datasets.harbor.settings import SETTINGS, named_settings
-from intercode.environments.harbor.env import HarborEnv
+from intercode.integrations.harbor.env import HarborEnv
+from intercode.integrations.harbor.tasks.settings import SETTINGS, named_settings
 from support.harbor import write_steps_task, write_task
 
 ROOT = Path(__file__).parents[2]

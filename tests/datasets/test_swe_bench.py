@@ -11,7 +11,7 @@ import pytest
 from intercode.core.errors import DataError, UnknownNameError, UsageError
 from intercode.datasets import load
 from intercode.datasets.data_files import use_data_root
-from intercode.datasets.swe_bench.rows import changed_paths
+from intercode.integrations.swe_bench.rows import changed_paths
 from support.swe_bench import read_rows, write_instances
 
 

@@ -30,8 +30,8 @@ from intercode.core.errors import (
 )
 from intercode.core.types import Score, State, Task
 from intercode.environments.base.env import InterCodeEnv
-from intercode.environments.harbor.env import HarborEnv
 from intercode.environments.sql.env import SqlEnv
+from intercode.integrations.harbor.env import HarborEnv
 from support.harbor import TOML, write_steps_task, write_task
 
 OF_THE_AGENT = (

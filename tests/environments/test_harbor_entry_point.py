@@ -9,9 +9,9 @@ import pytest
 
 import intercode
 from intercode.core.errors import TaskSetupError
-from intercode.environments.harbor import verifier
-from intercode.environments.harbor.env import HarborEnv
 from intercode.evaluation.check.dataset import check
+from intercode.integrations.harbor import verifier
+from intercode.integrations.harbor.env import HarborEnv
 from intercode_sandbox import Sandbox
 from intercode_sandbox.contract import BaseSandbox
 from support.harbor import DOCKERFILE, SERVICE, SERVICE_CHECK, TOML, write_service_task, write_task

@@ -9,9 +9,9 @@ import pytest
 from intercode.cli import main
 from intercode.core.config import EvalConfig
 from intercode.core.errors import TaskImageError
-from intercode.environments.harbor.artifacts import is_excluded
-from intercode.environments.harbor.env import HarborEnv
 from intercode.evaluation.evaluate.run import evaluate
+from intercode.integrations.harbor.artifacts import is_excluded
+from intercode.integrations.harbor.env import HarborEnv
 from support.harbor import STEPS_TOML, write_steps_task, write_task
 
 pytestmark = pytest.mark.sandbox

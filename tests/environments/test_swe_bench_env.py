@@ -12,16 +12,16 @@ from intercode.core.types import Image
 from intercode.datasets import load
 from intercode.environments import make
 from intercode.environments.base.sandboxed_env import SandboxedEnv
-from intercode.environments.swe_bench.env import SweBenchEnv
-from intercode.environments.swe_bench.grading import (
+from intercode.evaluation.check.dataset import check
+from intercode.evaluation.evaluate.plan import make_plan, open_env
+from intercode.evaluation.evaluate.sandbox_check import require_sandboxes
+from intercode.integrations.swe_bench.env import SweBenchEnv
+from intercode.integrations.swe_bench.grading import (
     is_protected,
     read_report,
     report_key,
     suspicious_lines,
 )
-from intercode.evaluation.check.dataset import check
-from intercode.evaluation.evaluate.plan import make_plan, open_env
-from intercode.evaluation.evaluate.sandbox_check import require_sandboxes
 from support.swe_bench import NEW_TESTS, write_instances
 
 pytestmark = pytest.mark.sandbox

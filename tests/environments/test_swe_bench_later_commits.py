@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from intercode.environments import make
-from intercode.environments.swe_bench.env import SweBenchEnv
+from intercode.integrations.swe_bench.env import SweBenchEnv
 from support.swe_bench import git, read_rows, write_instances
 
 pytestmark = pytest.mark.sandbox

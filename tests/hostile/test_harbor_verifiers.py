@@ -10,8 +10,8 @@ from pathlib import Path
 import pytest
 
 from intercode.core.errors import SandboxKilledError
-from intercode.environments.harbor import verifier
-from intercode.environments.harbor.env import HarborEnv
+from intercode.integrations.harbor import verifier
+from intercode.integrations.harbor.env import HarborEnv
 from support.harbor import write_task
 
 pytestmark = pytest.mark.sandbox

@@ -16,8 +16,8 @@ from harbor.models.task.config import EnvironmentConfig, HealthcheckConfig, Netw
 from harbor.models.task.file_filter import TaskFileFilter
 from harbor.models.trial.paths import TrialPaths
 
-from intercode.datasets.harbor.ignore_file import read_exclusion
 from intercode.integrations.harbor import InterCodeEnvironment
+from intercode.integrations.harbor.tasks.ignore_file import read_exclusion
 
 
 def make(

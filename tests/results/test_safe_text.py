@@ -12,11 +12,11 @@ import pytest
 from intercode.cli import main
 from intercode.core import trajectories
 from intercode.core.types import Dataset, Step, Task
+from intercode.integrations.harbor.export.tasks import write_tasks
 from intercode.results import report
 from intercode.results.export import export
 from intercode.results.export.bundle.bundle import read_bundle, write_bundle
 from intercode.results.export.bundle.leaderboard import write_leaderboard
-from intercode.results.export.harbor.tasks import write_tasks
 from intercode.results.rendering import render
 from intercode.results.safe_text import encode_text, neutralise_formula
 from intercode.results.tables import Table

@@ -13,9 +13,9 @@ from intercode import datasets
 from intercode.cli import main
 from intercode.core.errors import UsageError
 from intercode.core.types import Dataset, Task, TreeEntry
-from intercode.datasets.harbor.task_toml import read_config
-from intercode.environments.harbor.env import HarborEnv
-from intercode.results.export.harbor.tasks import write_tasks
+from intercode.integrations.harbor.env import HarborEnv
+from intercode.integrations.harbor.export.tasks import write_tasks
+from intercode.integrations.harbor.tasks.task_toml import read_config
 from support.harbor import write_task
 
 

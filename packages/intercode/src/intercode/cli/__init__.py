@@ -22,7 +22,7 @@ from intercode import __version__
 from intercode.cli.parser import Parser, ParserExit, add_options
 from intercode.core.errors import InterCodeError, UsageError
 from intercode.core.packages import LAB
-from intercode_sandbox.registry import Registry, unknown_name_error
+from intercode_sandbox.registry import OWN_DISTRIBUTION, Registry, unknown_name_error
 
 __all__ = ["COMMANDS", "main"]
 
@@ -58,8 +58,12 @@ COMMANDS = {
 _MODULE_NAMES = {"eval": "evaluate", "list": "listing"}
 """Modules whose name is not that of the command, which is a builtin of Python."""
 
-_PLUGINS = Registry("command", {"audit": LAB, "validity": LAB}, group="intercode.commands")
-"""The modules of commands that other packages add."""
+_PLUGINS = Registry(
+    "command",
+    {"audit": LAB, "harbor": OWN_DISTRIBUTION, "validity": LAB},
+    group="intercode.commands",
+)
+"""The modules of commands that are added by entry points."""
 
 _OF_A_PATH = {
     errno.EACCES, errno.EEXIST, errno.EISDIR, errno.ELOOP, errno.ENAMETOOLONG, errno.ENOENT,

@@ -16,7 +16,7 @@ from intercode.datasets import files, preprocess, salt, task_package
 from intercode.datasets.columns import parse_options
 from intercode.datasets.pins import load_pins
 from intercode_sandbox.hidden_files import hide_from_host_image
-from intercode_sandbox.registry import Registry, is_module, load_object
+from intercode_sandbox.registry import OWN_DISTRIBUTION, Registry, is_module, load_object
 
 datasets = Registry(
     "dataset",
@@ -30,7 +30,7 @@ datasets = Registry(
         "nl2bash": "intercode.datasets.bash.nl2bash:load",
         "spider": "intercode.datasets.sql.spider:load",
         "starter": "intercode.datasets.starter.suites:load",
-        "swe-bench": "intercode.datasets.swe_bench.rows:load",
+        "swe-bench": OWN_DISTRIBUTION,
         "wikisql": "intercode.datasets.sql.wikisql:load",
     },
     group="intercode.datasets",
@@ -54,8 +54,8 @@ _SCHEMES = Registry(
     {
         "families": LAB,
         "hub": "intercode.datasets.hub:load",
-        "harbor": "intercode.datasets.harbor.task_directory:load",
-        "swe-bench": "intercode.datasets.swe_bench.rows:load",
+        "harbor": OWN_DISTRIBUTION,
+        "swe-bench": OWN_DISTRIBUTION,
     },
     group="intercode.dataset_schemes",
 )

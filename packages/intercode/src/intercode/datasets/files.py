@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import io
 import json
+import re
 import threading
 from collections.abc import Iterable, Iterator, Mapping
 from importlib import import_module
@@ -19,6 +20,9 @@ from intercode.datasets.preprocess import PreprocessHook, prepare_rows
 from intercode_sandbox.hidden_files import hide_from_host_image
 
 SUFFIXES = (".json", ".jsonl", ".csv", ".tsv", ".parquet")
+
+LOCAL_IMAGE = re.compile(r"(?:dir|tar|recipe|docker-archive|oci|dockerfile|built|image):")
+"""Matches names of images that refer to files of this machine."""
 
 _PARQUET_BATCH = 1024
 _csv_limit_lock = threading.Lock()

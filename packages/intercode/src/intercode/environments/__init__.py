@@ -8,7 +8,7 @@ import gymnasium as gym
 
 from intercode.core.errors import UsageError
 from intercode_sandbox.lazy import lazy_imports
-from intercode_sandbox.registry import Registry, unknown_name_error
+from intercode_sandbox.registry import OWN_DISTRIBUTION, Registry, unknown_name_error
 
 if TYPE_CHECKING:
     from intercode.environments.base.contract import Environment
@@ -23,15 +23,13 @@ if TYPE_CHECKING:
     from intercode.environments.bash.env import BashEnv
     from intercode.environments.code.env import CodeEnv
     from intercode.environments.ctf.env import CTFEnv
-    from intercode.environments.harbor.env import HarborEnv
     from intercode.environments.python.env import PythonEnv
     from intercode.environments.sql.env import SqlEnv
-    from intercode.environments.swe_bench.env import SweBenchEnv
 
 __all__ = [
-    "ENVIRONMENTS", "BashEnv", "CTFEnv", "CodeEnv", "Environment", "Episode", "HarborEnv",
+    "ENVIRONMENTS", "BashEnv", "CTFEnv", "CodeEnv", "Environment", "Episode",
     "InterCodeEnv", "Policy", "Pool", "PythonEnv", "SandboxedEnv", "Snapshot", "SqlEnv",
-    "SweBenchEnv", "VectorInterCode", "check_env", "make", "make_vec", "register", "setting_names",
+    "VectorInterCode", "check_env", "make", "make_vec", "register", "setting_names",
 ]  # fmt: skip
 
 __getattr__ = lazy_imports(
@@ -42,7 +40,6 @@ __getattr__ = lazy_imports(
         "CodeEnv": ".code.env",
         "Environment": ".base.contract",
         "Episode": ".base.pool.episode",
-        "HarborEnv": ".harbor.env",
         "InterCodeEnv": ".base.env",
         "Policy": ".base.policy.policy",
         "Pool": ".base.pool.pool",
@@ -50,7 +47,6 @@ __getattr__ = lazy_imports(
         "SandboxedEnv": ".base.sandboxed_env",
         "Snapshot": ".base.snapshots.snapshot",
         "SqlEnv": ".sql.env",
-        "SweBenchEnv": ".swe_bench.env",
         "VectorInterCode": ".base.vector",
         "check_env": ".base.testing",
         "make_vec": ".base.vector",
@@ -63,10 +59,10 @@ ENVIRONMENTS = Registry(
         "bash": "intercode.environments.bash.env:BashEnv",
         "code": "intercode.environments.code.env:CodeEnv",
         "ctf": "intercode.environments.ctf.env:CTFEnv",
-        "harbor": "intercode.environments.harbor.env:HarborEnv",
+        "harbor": OWN_DISTRIBUTION,
         "python": "intercode.environments.python.env:PythonEnv",
         "sql": "intercode.environments.sql.env:SqlEnv",
-        "swe-bench": "intercode.environments.swe_bench.env:SweBenchEnv",
+        "swe-bench": OWN_DISTRIBUTION,
     },
     group="intercode.environments",
 )

@@ -98,6 +98,12 @@ class InterCodeEnv(Copyable, EpisodeFailures, gym.Env[str, str]):
     _actions: tuple[str, ...] | None = ()
     """The executed actions of the episode. None: it was loaded from a file, which has none."""
 
+    @staticmethod
+    def obstacle_for_programs(task: Task) -> str:  # noqa: ARG004
+        """Return what keeps a program as agent from playing a task, which would get the instruction
+        once and act as root: ``several steps``, for example. Empty if nothing does."""
+        return ""
+
     def __init__(
         self,
         dataset: str | Dataset = "starter",

@@ -19,7 +19,7 @@ from intercode.core.errors import UsageError
 from intercode.core.packages import LAB
 from intercode.core.types import Dataset, Score, State, Task
 from intercode_sandbox.lines import split_lines
-from intercode_sandbox.registry import Registry
+from intercode_sandbox.registry import OWN_DISTRIBUTION, Registry
 
 RewardFunction = Callable[[Task, State, State], Score]
 
@@ -32,8 +32,8 @@ REWARDS = Registry(
         "ctf-standard": "intercode.environments.ctf.reward:standard",
         "ctf-original": "intercode.environments.ctf.reward:original",
         "probe": "intercode.environments.base.rewards:probe_similarity",
-        "harbor-standard": "intercode.environments.harbor.reward:standard",
-        "swe-bench-standard": "intercode.environments.swe_bench.reward:standard",
+        "harbor-standard": OWN_DISTRIBUTION,
+        "swe-bench-standard": OWN_DISTRIBUTION,
         "python-standard": "intercode.environments.python.reward:standard",
         "python-original": "intercode.environments.python.reward:original",
         "sql-standard": "intercode.environments.sql.reward:standard",

@@ -25,7 +25,7 @@ from intercode.core.types import Dataset, Trajectory
 from intercode.datasets import salt
 from intercode.datasets.endless import require_fixed
 from intercode.datasets.load_cache import environment_for_options
-from intercode.environments import make, setting_names
+from intercode.environments import ENVIRONMENTS, make, setting_names
 from intercode.environments.base.env import InterCodeEnv
 from intercode.evaluation.evaluate.budgets import check_limits
 from intercode.evaluation.evaluate.run_directory import (
@@ -169,7 +169,8 @@ def make_plan(
     task_indices = select_tasks(dataset, config.tasks, config.limit, config.sample, config.seed)
     chosen = config.agent if given_agent is None else agent_factory(given_agent)
     if program := program_of(chosen, config.agent_options):
-        require_one_instruction(program.name, (dataset.tasks[index] for index in task_indices))
+        tasks = (dataset.tasks[index] for index in task_indices)
+        require_one_instruction(program.name, ENVIRONMENTS.load(dataset.environment), tasks)
     needs_model = accepts_parameter(chosen, "model")
     owns_model = model is None and needs_model
     if taken := sorted(_OPTIONS_OF_THE_RUN & set(config.model_options)):

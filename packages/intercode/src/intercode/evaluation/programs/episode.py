@@ -14,8 +14,8 @@ from intercode.agents.parsing import scoring_note
 from intercode.agents.programs import Launch, ProgramAgent
 from intercode.core.errors import BudgetError, SandboxError, UsageError
 from intercode.core.types import ActionError, AgentOutput, Brief, EndReason, Step, Task
-from intercode.datasets.harbor.task_toml import Config
 from intercode.environments.base.contract import Environment
+from intercode.environments.base.env import InterCodeEnv
 from intercode.environments.base.sandboxed_env import SandboxedEnv
 from intercode.evaluation.programs.actions import SUBMIT, ShellHistory
 from intercode.evaluation.programs.turns import ProgramTurns, TurnLimitError
@@ -47,13 +47,13 @@ class _Ending:
     why: str = ""
 
 
-def require_one_instruction(program: str, tasks: Iterable[Task]) -> None:
+def require_one_instruction(
+    program: str, environment: InterCodeEnv | type[InterCodeEnv], tasks: Iterable[Task]
+) -> None:
     """Raise UsageError for a task that a program as agent cannot play: one with several steps, or
     with an agent that is not root."""
     for task in tasks:
-        config = task.data.get("config")
-        if isinstance(config, Config) and (len(config.steps) > 1 or config.agent_user):
-            what = "several steps" if len(config.steps) > 1 else f"the user {config.agent_user!r}"
+        if what := environment.obstacle_for_programs(task):
             raise UsageError(
                 f"{program} plays one instruction, as root, and {task.id} has {what}: leave this "
                 "task out, or use an agent that is no program"
@@ -79,7 +79,7 @@ def play_program(
             f"{agent.program.name} runs in a sandbox of this machine, which the environment here "
             "does not have: play another environment, with the runner `local`"
         )
-    require_one_instruction(agent.program.name, [env.task])
+    require_one_instruction(agent.program.name, env, [env.task])
     sandbox = env.sandbox
     if "listen" not in sandbox.capabilities:
         raise UsageError(

@@ -14,7 +14,6 @@ from intercode.core.languages import load_language
 from intercode.core.templates import read_templates, require_new_directory, write_templates
 from intercode.core.types import Dataset
 from intercode.datasets import is_dataset_file
-from intercode.datasets.harbor import task_directory
 from intercode.environments.base.options import check_training, pick_dataset
 
 EPISODE_TIMEOUT = 3600.0
@@ -43,11 +42,7 @@ def write_package(
     """
     check_training(settings, allow_exploitable)
     require_new_directory(directory)
-    if (
-        is_dataset_file(dataset)
-        or dataset.startswith(task_directory.SCHEME)
-        or Path(dataset).exists()
-    ):
+    if is_dataset_file(dataset) or dataset.startswith("harbor:") or Path(dataset).exists():
         raise UsageError(
             f"{dataset} is on this machine: a package needs a dataset that can be fetched, or "
             "one of a plugin (`intercode new --plugin`)"

@@ -10,8 +10,8 @@ from collections.abc import Callable, Mapping, Sequence
 
 from intercode.core.errors import SandboxError, SandboxKilledError, SandboxLostError, UsageError
 from intercode.core.types import TRUNCATED_CHANGES, ExecResult, FileEntry, State, TestResult
-from intercode.datasets.harbor.task_directory import TESTS, Files
-from intercode.environments.harbor.preparation import give_to
+from intercode.integrations.harbor.preparation import give_to
+from intercode.integrations.harbor.tasks.task_directory import TESTS, Files
 from intercode_sandbox.contract import BaseSandbox
 from intercode_sandbox.streams import Process
 from intercode_sandbox.users import find_user

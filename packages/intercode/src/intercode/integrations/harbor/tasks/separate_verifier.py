@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import combinations
 from pathlib import Path, PurePosixPath
 
 from intercode.core.errors import DataError
-from intercode.datasets.harbor.settings import reject_unsupported
-from intercode.datasets.harbor.values import (
+from intercode.datasets.files import LOCAL_IMAGE
+from intercode.integrations.harbor.tasks.settings import reject_unsupported
+from intercode.integrations.harbor.tasks.values import (
     Table,
     read_env,
     read_size,
@@ -22,8 +22,6 @@ from intercode.datasets.harbor.values import (
 
 ARTIFACTS = "/logs/artifacts"
 """The directory whose files a separate verifier always receives."""
-LOCAL_IMAGE = re.compile(r"(?:dir|tar|recipe|docker-archive|oci|dockerfile|built|image):")
-"""Matches names of images that refer to files of this machine."""
 DEFAULT_MEMORY, DEFAULT_STORAGE = 2 << 30, 10 << 30
 _PLACES = ("/tests", "/logs/verifier")  # of the tests and their verdict
 COMPOSE_FILE = "docker-compose.yaml"

@@ -13,7 +13,7 @@ from pathlib import Path
 
 from intercode.core.errors import UsageError
 from intercode.core.types import Dataset, Image, Task
-from intercode.datasets.harbor.task_directory import MAX_FILES_SIZE, Files, read_files
+from intercode.integrations.harbor.tasks.task_directory import MAX_FILES_SIZE, Files, read_files
 from intercode.results.safe_text import encode_text
 from intercode_sandbox.images.archives.directory import walk_entries
 from intercode_sandbox.images.archives.set_user_id import is_program

@@ -8,10 +8,10 @@ from typing import Any, ClassVar
 
 from intercode.core.errors import DataError, TaskImageError, UsageError
 from intercode.core.types import Dataset, ExecResult, Image, Layer, State, Task
-from intercode.datasets.swe_bench.rows import DIRECTORY, TESTBED_PROGRAMS
 from intercode.environments.base.sandboxed_env import TaskImageEnv
-from intercode.environments.swe_bench.grading import grade_patch
-from intercode.environments.swe_bench.patch import read_patch
+from intercode.integrations.swe_bench.grading import grade_patch
+from intercode.integrations.swe_bench.patch import read_patch
+from intercode.integrations.swe_bench.rows import DIRECTORY, TESTBED_PROGRAMS
 from intercode.sessions.base import Session, SessionState
 from intercode.sessions.bash.persistent import BashSession
 from intercode_sandbox import SandboxSpec

@@ -6,7 +6,7 @@ import shlex
 
 from intercode.core.errors import GoldError
 from intercode.core.types import Task
-from intercode.datasets.swe_bench.rows import DIRECTORY
+from intercode.integrations.swe_bench.rows import DIRECTORY
 from intercode_sandbox.contract import BaseSandbox
 
 MAX_PATCH = 16 << 20  # bytes

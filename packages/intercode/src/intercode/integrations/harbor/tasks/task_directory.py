@@ -20,11 +20,14 @@ from typing import Any
 from intercode.core.errors import DataError, UsageError
 from intercode.core.types import Dataset, Task
 from intercode.datasets.columns import parse_options
-from intercode.datasets.files import read_text, require_inside
-from intercode.datasets.harbor.ignore_file import Exclusion, read_exclusion
-from intercode.datasets.harbor.separate_verifier import COMPOSE_FILE, LOCAL_IMAGE, SeparateVerifier
-from intercode.datasets.harbor.steps import StepConfig
-from intercode.datasets.harbor.task_toml import Config, read_config
+from intercode.datasets.files import LOCAL_IMAGE, read_text, require_inside
+from intercode.integrations.harbor.tasks.ignore_file import Exclusion, read_exclusion
+from intercode.integrations.harbor.tasks.separate_verifier import (
+    COMPOSE_FILE,
+    SeparateVerifier,
+)
+from intercode.integrations.harbor.tasks.steps import StepConfig
+from intercode.integrations.harbor.tasks.task_toml import Config, read_config
 
 SCHEME = "harbor:"
 SOLUTION, TESTS = "/solution", "/tests"

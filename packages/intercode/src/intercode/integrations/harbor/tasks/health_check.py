@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from intercode.core.errors import DataError
-from intercode.datasets.harbor.values import Table, read_number, read_timeout
+from intercode.integrations.harbor.tasks.values import Table, read_number, read_timeout
 
 _MAX_RETRIES = 1000
 

@@ -18,10 +18,10 @@ from pathlib import Path, PurePosixPath
 
 from intercode.core.errors import UsageError
 from intercode.core.types import Dataset, LayerSpec, Task
-from intercode.datasets.harbor.task_directory import Files, read_files
 from intercode.environments.base.diffs.initial_files import pack_tree
+from intercode.integrations.harbor.export.base_image import has_directory_of_image, image_lines
+from intercode.integrations.harbor.tasks.task_directory import Files, read_files
 from intercode.results.export.base import ExportResult, text_as_file_name
-from intercode.results.export.harbor.base_image import has_directory_of_image, image_lines
 from intercode.results.safe_text import encode_text
 
 ExpectedOutput = Callable[[Task], str]
@@ -141,7 +141,7 @@ def _python_files(task: Task) -> Files:
         raise UsageError(f"tests of the form {mode!r} cannot be exported to Harbor")
     tests = {k: task.data.get(k) for k in ("mode", "tests", "setup")} | {"cwd": task.cwd}
     runner = (
-        resources.files("intercode.results.export.harbor")
+        resources.files("intercode.integrations.harbor.export")
         .joinpath("verifier.py")
         .read_text("utf-8")
     )

@@ -6,8 +6,8 @@ from collections.abc import Sequence
 from typing import Any
 
 from intercode.core.types import Score, State, Task, TestResult
-from intercode.datasets.harbor.steps import MAIN_REWARD, Rewards, combine_rewards
-from intercode.datasets.harbor.task_toml import Config
+from intercode.integrations.harbor.tasks.steps import MAIN_REWARD, Rewards, combine_rewards
+from intercode.integrations.harbor.tasks.task_toml import Config
 
 
 def standard(task: Task, agent: State, _gold: State) -> Score:

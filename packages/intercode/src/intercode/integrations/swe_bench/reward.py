@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from intercode.core.types import Score, State, Task, TestResult
-from intercode.environments.swe_bench.grading import suspicious_lines
+from intercode.integrations.swe_bench.grading import suspicious_lines
 
 _MAX_TESTS = 20  # failed tests in the details
 

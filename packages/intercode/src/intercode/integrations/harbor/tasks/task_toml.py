@@ -9,8 +9,8 @@ from pathlib import Path
 
 from intercode.core.errors import DataError
 from intercode.datasets.files import read_text
-from intercode.datasets.harbor.health_check import HealthCheck, read_health_check
-from intercode.datasets.harbor.separate_verifier import (
+from intercode.integrations.harbor.tasks.health_check import HealthCheck, read_health_check
+from intercode.integrations.harbor.tasks.separate_verifier import (
     DEFAULT_MEMORY,
     DEFAULT_STORAGE,
     CollectCommand,
@@ -18,9 +18,9 @@ from intercode.datasets.harbor.separate_verifier import (
     read_collect_commands,
     read_separate_verifier,
 )
-from intercode.datasets.harbor.settings import named_settings, reject_unsupported
-from intercode.datasets.harbor.steps import StepConfig, read_steps, read_strategy
-from intercode.datasets.harbor.values import (
+from intercode.integrations.harbor.tasks.settings import named_settings, reject_unsupported
+from intercode.integrations.harbor.tasks.steps import StepConfig, read_steps, read_strategy
+from intercode.integrations.harbor.tasks.values import (
     Table,
     read_env,
     read_optional_text,

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from intercode.core.errors import DataError
-from intercode.datasets.harbor.values import Table
+from intercode.integrations.harbor.tasks.values import Table
 
 DONE, INFORMATION, NAMED, REFUSED = "done", "information", "named", "refused"
 _NETWORK = {"network_mode": DONE, "allowed_hosts": NAMED}

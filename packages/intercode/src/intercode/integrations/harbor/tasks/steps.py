@@ -8,14 +8,14 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from intercode.core.errors import DataError
-from intercode.datasets.harbor.health_check import HealthCheck, read_health_check
-from intercode.datasets.harbor.separate_verifier import (
+from intercode.integrations.harbor.tasks.health_check import HealthCheck, read_health_check
+from intercode.integrations.harbor.tasks.separate_verifier import (
     CollectCommand,
     SeparateVerifier,
     read_collect_commands,
     read_separate_verifier,
 )
-from intercode.datasets.harbor.values import (
+from intercode.integrations.harbor.tasks.values import (
     Table,
     read_env,
     read_number,

@@ -11,24 +11,24 @@ from typing import Any, ClassVar
 
 from intercode.core.errors import DataError, SandboxKilledError, TaskSetupError, UsageError
 from intercode.core.types import Dataset, ExecResult, Image, Layer, LayerSpec, Score, State, Task
-from intercode.datasets.harbor.separate_verifier import SeparateVerifier
-from intercode.datasets.harbor.steps import Rewards, StepConfig, is_passed
-from intercode.datasets.harbor.task_directory import read_instruction, read_tests
-from intercode.datasets.harbor.task_toml import Config
 from intercode.environments.base.layers import task_layer
 from intercode.environments.base.sandboxed_env import TaskImageEnv
 from intercode.environments.base.snapshots.snapshot import Snapshot
 from intercode.environments.base.workspaces import SandboxWorkspace, closed_on_error
-from intercode.environments.harbor.artifacts import copy_artifacts, run_collect_commands
-from intercode.environments.harbor.entry_point import start_entry_point
-from intercode.environments.harbor.preparation import (
+from intercode.integrations.harbor.artifacts import copy_artifacts, run_collect_commands
+from intercode.integrations.harbor.entry_point import start_entry_point
+from intercode.integrations.harbor.preparation import (
     find_task_user,
     give_directories,
     prepare_step,
     run_health_check,
 )
-from intercode.environments.harbor.reward import runs_among_agent_files, step_tests
-from intercode.environments.harbor.verifier import run_verifier
+from intercode.integrations.harbor.reward import runs_among_agent_files, step_tests
+from intercode.integrations.harbor.tasks.separate_verifier import SeparateVerifier
+from intercode.integrations.harbor.tasks.steps import Rewards, StepConfig, is_passed
+from intercode.integrations.harbor.tasks.task_directory import read_instruction, read_tests
+from intercode.integrations.harbor.tasks.task_toml import Config
+from intercode.integrations.harbor.verifier import run_verifier
 from intercode.sessions.base import Session, SessionState
 from intercode.sessions.bash.persistent import BashSession
 from intercode_sandbox import SandboxSpec, open_sandbox
@@ -86,6 +86,13 @@ class HarborEnv(TaskImageEnv):
 
     def _task_image_key(self, task: Task) -> str:
         return str(task.data["setup"])
+
+    @staticmethod
+    def obstacle_for_programs(task: Task) -> str:
+        config: Config = task.data["config"]
+        if len(config.steps) > 1:
+            return "several steps"
+        return f"the user {config.agent_user!r}" if config.agent_user else ""
 
     @property
     def _config(self) -> Config:

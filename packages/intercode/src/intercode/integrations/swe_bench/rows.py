@@ -20,7 +20,6 @@ from intercode.core.types import Dataset, Task
 from intercode.datasets import files
 from intercode.datasets.columns import parse_options
 from intercode.datasets.data_files import find_data_file
-from intercode.datasets.harbor.separate_verifier import LOCAL_IMAGE
 from intercode_sandbox.registry import unknown_name_error
 from intercode_sandbox.toml import read_toml
 
@@ -120,7 +119,7 @@ class _ImageFunction:
             return _fill_template(self._template, instance)
         for column in _IMAGE_COLUMNS:
             if name := row.get(column):
-                if LOCAL_IMAGE.match(str(name)):
+                if files.LOCAL_IMAGE.match(str(name)):
                     raise DataError(
                         f"{where}: {column} = {name!r} refers to files of this machine, which a "
                         "row must not read: to use them, give the option images or image"

@@ -20,8 +20,8 @@ from xml.etree import ElementTree
 
 from intercode.core.errors import SandboxKilledError
 from intercode.core.types import FileEntry, State, Task, TestResult
-from intercode.datasets.swe_bench.rows import DIRECTORY, changed_paths
-from intercode.environments.swe_bench.patch import TOO_LARGE, run_git
+from intercode.integrations.swe_bench.patch import TOO_LARGE, run_git
+from intercode.integrations.swe_bench.rows import DIRECTORY, changed_paths
 from intercode_sandbox.contract import BaseSandbox
 
 _MAX_REPORT = 64 << 20  # bytes

@@ -5,9 +5,13 @@ from __future__ import annotations
 from pathlib import Path
 
 from intercode.core.errors import MissingCapabilityError, TaskSetupError, UsageError
-from intercode.datasets.harbor.health_check import HealthCheck
-from intercode.datasets.harbor.steps import StepConfig
-from intercode.datasets.harbor.task_directory import SOLUTION, read_files, step_files_directory
+from intercode.integrations.harbor.tasks.health_check import HealthCheck
+from intercode.integrations.harbor.tasks.steps import StepConfig
+from intercode.integrations.harbor.tasks.task_directory import (
+    SOLUTION,
+    read_files,
+    step_files_directory,
+)
 from intercode_sandbox.clock import SYSTEM_CLOCK, Clock
 from intercode_sandbox.contract import BaseSandbox
 from intercode_sandbox.streams import Process

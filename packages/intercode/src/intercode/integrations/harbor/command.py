@@ -31,7 +31,7 @@ SETTINGS = {"out": {"required": True}}
 def handle(args: argparse.Namespace) -> int:
     """Write the tasks and print which ones the format cannot express."""
     from intercode import datasets
-    from intercode.results.export.harbor.tasks import write_tasks
+    from intercode.integrations.harbor.export.tasks import write_tasks
 
     dataset = datasets.load(args.dataset, args.environment)
     if args.limit is not None:

@@ -1,1 +1,0 @@
-"""The environment for tasks in Harbor's format."""

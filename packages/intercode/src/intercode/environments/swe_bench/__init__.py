@@ -1,1 +1,0 @@
-"""The environment for rows in SWE-bench's layout."""
