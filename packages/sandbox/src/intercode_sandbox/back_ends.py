@@ -16,6 +16,7 @@ from intercode_sandbox.errors import SandboxUnavailableError
 from intercode_sandbox.registry import Registry, load_object, portable_reference, unknown_name_error
 from intercode_sandbox.tiers.choice import choose_tier, require_linux, strongest_kind
 from intercode_sandbox.types import Image
+from intercode_sandbox.validation import check_text
 
 if TYPE_CHECKING:
     from intercode_sandbox.images.progress import Progress
@@ -78,6 +79,7 @@ def find_back_end(kind: str = "auto") -> BackEnd:
     Raises UnknownNameError for an unknown name, SandboxUnavailableError if ``auto`` finds no back
     end that works, or if the back end needs another operating system.
     """
+    check_text("a back end", kind, "namespace")
     name = kind
     if kind == "auto":
         name = os.environ.get(ENVIRONMENT_VARIABLE) or strongest_kind()
@@ -163,6 +165,8 @@ def resolve_image(spec: str, kind: str = "auto", progress: Progress | None = Non
 
     A server of sandboxes has images of its own. Raises as ``images.resolve`` does.
     """
+    check_text("an image", spec, "recipe:python")
+    check_text("a back end", kind, "namespace")
     name = os.environ.get(ENVIRONMENT_VARIABLE, "") if kind == "auto" else kind
     if name.partition(":")[0] in _ADDRESSED:
         resolve_there = find_back_end(name).resolve_image

@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, fields
 from typing import Any, Literal
 
-from intercode_sandbox.errors import ConfigError
+from intercode_sandbox.errors import ConfigError, UsageError
 from intercode_sandbox.registry import unknown_name_error
 
 DEFAULT_CLOCK = "2026-01-01 00:00:00"
@@ -115,4 +115,10 @@ def resolve_determinism(setting: bool | Mapping[str, Any] | Determinism) -> Dete
     """Return the settings that an environment uses: None for False, the defaults for True."""
     if isinstance(setting, Mapping):
         return determinism_from_settings(setting)
-    return (Determinism() if setting else None) if isinstance(setting, bool) else setting
+    if isinstance(setting, Determinism):
+        return setting
+    if not isinstance(setting, bool):
+        raise UsageError(
+            f"deterministic is True, False, or settings such as {{'seed': 1}}, not {setting!r:.80}"
+        )
+    return Determinism() if setting else None

@@ -41,7 +41,7 @@ def suggest_name(name: str, known: Iterable[str], cutoff: float = 0.5) -> str:
 
     ``cutoff``: the smallest similarity that counts, as in ``difflib.get_close_matches``.
     """
-    matches = difflib.get_close_matches(name, list(known), n=1, cutoff=cutoff)
+    matches = difflib.get_close_matches(str(name), list(known), n=1, cutoff=cutoff)
     return f"did you mean {matches[0]!r}? " if matches else ""
 
 

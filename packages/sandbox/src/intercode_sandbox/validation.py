@@ -33,6 +33,18 @@ def check_network(network: object) -> None:
         raise unknown_name_error("network", str(network), list(get_args(Network)))
 
 
+def check_text(what: str, value: object, example: str) -> None:
+    """Raise UsageError for a value that is no text."""
+    if not isinstance(value, str):
+        raise UsageError(f"{what} is a text such as {example!r}, not {value!r:.80}")
+
+
+def check_flag(what: str, value: object) -> None:
+    """Raise UsageError for a value that is neither True nor False."""
+    if not isinstance(value, bool):
+        raise UsageError(f"{what} is True or False, not {value!r:.80}")
+
+
 def check_texts(what: str, values: Iterable[object]) -> None:
     """Raise UsageError for a value that is no text: a sandbox would take it for an empty one."""
     for value in values:

@@ -82,6 +82,8 @@ def load(spec: str, environment: str = "bash") -> Dataset:
     environment of rows with tests. Raises UnknownNameError for an unknown name or subset,
     UsageError for missing data or another revision, DataError for a broken file.
     """
+    if not isinstance(spec, str):
+        raise UsageError(f"load takes a name or a path, such as 'starter', not {spec!r:.80}")
     unsalted, mark, given = spec.rpartition(salt.MARK)
     if mark:
         return salt.salted(load(unsalted, environment), given)

@@ -58,6 +58,8 @@ def read(base: BaseSandbox, path: str, limit: int) -> bytes:
 def write(base: BaseSandbox, path: str, data: bytes, mode: int = 0o644) -> None:
     """Write a file; see ``Sandbox.write``."""
     path = absolute_path(path)
+    if not isinstance(data, bytes | bytearray | memoryview):
+        raise UsageError(f"the content of {path} is text or bytes, not {data!r:.80}")
     with _naming(path, "the limit `file_size` of the sandbox"):
         base.write(path, data, _checked(mode))
 
@@ -123,6 +125,8 @@ def write_files(
 ) -> None:
     """Write files, by their paths in the sandbox. The value of each is its text, its bytes, or the
     path of a file or directory of this machine."""
+    if not isinstance(files, Mapping):
+        raise UsageError(f"files are a mapping such as {{'/tmp/a': 'text'}}, not {files!r:.80}")
     for path, content in files.items():
         if isinstance(content, Path):
             upload(base, live, content, path)

@@ -44,6 +44,7 @@ from intercode.environments.base.rewards import RewardFunction, open_episode_rew
 from intercode.environments.base.snapshots.copying import Copyable
 from intercode.environments.base.snapshots.snapshot import (
     Snapshot,
+    check_snapshot,
     repeat_factory,
     restore_into_new,
 )
@@ -395,6 +396,7 @@ class InterCodeEnv(Copyable, EpisodeFailures, gym.Env[str, str]):
 
         ``consume``: the snapshot will not be restored again, so that its files need not be copied.
         """
+        check_snapshot(snapshot)
         self._close_episode()
         self.index, self._turns = snapshot.index, snapshot.turns
         self._last_result, self._answer = snapshot.last_result, None

@@ -37,6 +37,11 @@ def pick_dataset(dataset: str | Dataset, environment: str) -> Dataset:
     of the user's are taken as they are.
     """
     loaded = datasets.load(dataset, environment) if isinstance(dataset, str) else dataset
+    if not isinstance(loaded, Dataset):
+        raise UsageError(
+            "dataset is a name, a path, or a Dataset(name, environment, tasks), not "
+            f"{dataset!r:.80}"
+        )
     if not loaded.tasks:
         raise UsageError(f"the dataset {loaded.name!r} holds no task")
     named = isinstance(dataset, str) and re.split("[:@]", dataset)[0] in datasets.datasets
@@ -96,6 +101,8 @@ def choose_task(
     Raises UnknownNameError for any other option and for an unknown id, UsageError for a position
     out of range and for a value of another type.
     """
+    if not isinstance(options, Mapping):
+        raise UsageError(f"options are a mapping such as {{'task': 0}}, not {options!r:.80}")
     for name in options:
         if name != "task":
             raise unknown_name_error("option of reset", name, ["task"])

@@ -23,6 +23,7 @@ from intercode.sessions.base import Session, SessionState
 from intercode_sandbox import SandboxSpec
 from intercode_sandbox.contract import BaseSandbox
 from intercode_sandbox.registry import unknown_name_error
+from intercode_sandbox.validation import check_flag
 
 
 class BashEnv(SandboxedEnv):
@@ -54,6 +55,8 @@ class BashEnv(SandboxedEnv):
         super().__init__(dataset, **settings)
         if session not in SHELL_KINDS:
             raise unknown_name_error("session", session, list(SHELL_KINDS))
+        check_flag("separate_stderr", separate_stderr)
+        check_flag("use_gold_cache", use_gold_cache)
         if self.profile == "original" and (session != "persistent" or separate_stderr):
             raise UsageError(
                 "the original profile has its own session: leave out session and separate_stderr"

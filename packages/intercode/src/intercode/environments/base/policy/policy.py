@@ -119,6 +119,11 @@ def read_policy(source: PolicySource) -> Policy:
     where = "the policy"
     if isinstance(source, str | Path):
         where, source = str(source), read_toml(Path(source).expanduser())
+    if not isinstance(source, Mapping):
+        raise ConfigError(
+            f"a policy is the path of a file, or settings such as {{'deny': ['command:rm']}}, not "
+            f"{source!r:.80}"
+        )
     values = {key: value for key, value in source.items() if key != "digest"}
     for key in values:
         if key not in _KEYS:

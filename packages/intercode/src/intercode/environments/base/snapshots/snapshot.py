@@ -57,9 +57,15 @@ class Restorable(Protocol):
 E = TypeVar("E", bound=Restorable)
 
 
+def check_snapshot(snapshot: object) -> None:
+    """Raise UsageError for a value that is no snapshot of an episode."""
+    if not isinstance(snapshot, Snapshot):
+        raise UsageError(f"restore takes what snapshot() returned, not {snapshot!r:.80}")
+
+
 def repeat_factory(make: Callable[[], E], n: int) -> list[Callable[[], E]]:
     """Return ``make`` ``n`` times. Raises UsageError if ``n`` is less than 1."""
-    if n < 1:
+    if not isinstance(n, int) or n < 1:
         raise UsageError(f"fork takes a number of at least 1, not {n!r}")
     return [make] * n
 

@@ -1,0 +1,75 @@
+"""Arguments of a wrong type are refused with an error that names the value and the way out."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+import intercode
+from intercode import datasets
+from intercode.core.errors import InterCodeError, UsageError
+from intercode.core.types import Dataset, Task
+
+_TASKS = Dataset("mine", "bash", (Task("mine/one", "Print one.", gold="echo one"),))
+_WRONG = [
+    ("dataset", 5, "a path, or a Dataset"),
+    ("dataset", [{"query": "a", "gold": "b"}], "a path, or a Dataset"),
+    ("sandbox", True, "a back end is a text"),
+    ("sandbox", [], "a back end is a text"),
+    ("image", 5, "an image is a text"),
+    ("session", None, "unknown session None"),
+    ("session", object, "unknown session"),
+    ("reward_mode", 5, "unknown reward mode 5"),
+    ("profile", None, "unknown profile None"),
+    ("policy", 5, "a policy is"),
+    ("policy", ["command:rm"], "a policy is"),
+    ("deterministic", "yes", "deterministic is True, False"),
+    ("deterministic", 1, "deterministic is True, False"),
+    ("separate_stderr", "yes", "separate_stderr is True or False"),
+    ("use_gold_cache", 0, "use_gold_cache is True or False"),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("name", "value", "message"), _WRONG)
+def test_a_setting_of_a_wrong_type_is_named(name: str, value: Any, message: str) -> None:
+    with (
+        pytest.raises(InterCodeError, match=message) as caught,
+        intercode.make("bash", **{"dataset": _TASKS, name: value}) as env,
+    ):
+        env.reset()
+    assert "\n" not in str(caught.value)
+
+
+@pytest.mark.parametrize("value", [None, 5, b"starter", ["starter"], {}, _TASKS])
+def test_load_names_a_value_that_is_no_text(value: Any) -> None:
+    with pytest.raises(UsageError, match="load takes a name or a path"):
+        datasets.load(value)
+
+
+@pytest.mark.sandbox
+def test_methods_of_an_environment_refuse_other_values() -> None:
+    with intercode.make("bash", dataset=_TASKS) as env:
+        with pytest.raises(UsageError, match="options are a mapping"):
+            env.reset(options=5)  # type: ignore[arg-type]
+        env.reset()
+        for value in (None, 5, "x", object()):
+            with pytest.raises(UsageError, match=r"restore takes what snapshot\(\) returned"):
+                env.restore(value)  # type: ignore[arg-type]
+        for number in ("2", None, 1.5, 0):
+            with pytest.raises(UsageError, match="fork takes a number of at least 1"):
+                env.fork(number)  # type: ignore[arg-type]
+        assert env.step("echo goes on")[0] == "goes on\n"
+
+
+@pytest.mark.sandbox
+def test_a_sandbox_refuses_other_values() -> None:
+    for settings in ({"back_end": 5}, {"files": 5}, {"files": {"/a": None}}):
+        with pytest.raises(UsageError):
+            intercode.Sandbox("host", **settings)  # type: ignore[arg-type]
+    with pytest.raises(UsageError, match="an image is a text"):
+        intercode.Sandbox(5)  # type: ignore[arg-type]
+    with intercode.Sandbox("host") as sandbox:
+        for content in (5, None, ["x"]):
+            with pytest.raises(UsageError, match="the content of /tmp/x is text or bytes"):
+                sandbox.write("/tmp/x", content)  # type: ignore[arg-type]
