@@ -1,10 +1,9 @@
 # Two commands do everything on a fresh machine: `make demo` and `make test`.
-PYTHON ?= python3
-VENV   ?= .venv
+ROOT   := .
+.DEFAULT_GOAL := help
+include tools/lock.mk
 DIST   ?= dist
-BIN    := $(VENV)/bin
-PIP     = $(BIN)/python -m pip install --quiet --disable-pip-version-check -c requirements.lock
-UV      = $(BIN)/uv pip install --quiet --python $(BIN)/python
+UV     := $(BIN)/uv pip install --quiet --python $(BIN)/python -c $(LOCK)
 EXTRAS := test,dev,docs,release,play,prices,mysql,fast,anthropic,google,litellm,tokens,policy,data,plots,inspect,harbor,mini-swe-agent,openenv,mcp,ray,skyrl,parquet,hub,zstd,wandb,otel
 TESTED := intercode-gym[$(EXTRAS)]
 STAMP  := $(VENV)/.installed
@@ -26,28 +25,23 @@ SUITE  := $(BIN)/python -m pytest -q -n $(WORKERS) --dist worksteal
 PORTABLE := not docker and not mysql and not browser and not rootfs and not network and not nl2bash
 FAST := $(PORTABLE) and not slow
 
-.DEFAULT_GOAL := help
 .PHONY: help demo test check fast quick test-all test-rest test-stress steady training hostile soak docs prose release-check results lint format wheel bench clean lock
 
 help:  ## this list
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | expand -t 12
 
 # The installation compiles the supervisor.
-$(STAMP): $(NEEDED:%=%/pyproject.toml) packages/sandbox/hatch_build.py requirements.lock $(SOURCES)
-	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "intercode needs Python 3.11 or newer; try make PYTHON=python3.11")'
-	@test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
-	$(PIP) $(NEEDED:%=-e %)
+$(STAMP): $(LOCK) $(NEEDED:%=%/pyproject.toml) packages/sandbox/hatch_build.py $(SOURCES)
+	$(PIP) -c $(LOCK) $(NEEDED:%=-e %)
 	@touch $@
 
 $(TOOLS): $(STAMP) $(PLUGIN)/pyproject.toml
-	@$(PIP) uv  # uv installs the rest much faster; if it fails, pip does
-	($(UV) --no-deps -r requirements.lock && $(UV) -c requirements.lock $(NEEDED:%=-e %) -e $(PLUGIN) '$(TESTED)') \
-	  || ($(PIP) --no-deps --no-compile -r requirements.lock && $(PIP) $(NEEDED:%=-e %) -e $(PLUGIN) '$(TESTED)')
+	$(UV) $(NEEDED:%=-e %) -e $(PLUGIN) '$(TESTED)' \
+	  || $(PIP) -c $(LOCK) $(NEEDED:%=-e %) -e $(PLUGIN) '$(TESTED)'  # slower, but where pip has an index of its own
 	@touch $@
 
-$(TRAIN): $(TOOLS) requirements-training.lock
-	grep -v '^torch==' requirements-training.lock | $(UV) --no-deps -r - || true  # faster; pip adds the rest
-	$(PIP) --no-compile -r requirements-training.lock  # pip may be set up to find a torch without GPU support
+$(TRAIN): $(TOOLS)
+	$(PIP) -c $(LOCK) --no-compile 'intercode-gym[trl]'  # pip may be set up to find a torch without GPU support
 	@touch $@
 
 training: $(TRAIN)  ## add TRL and PyTorch (several GB with GPU support), for tests and the example of training
@@ -122,9 +116,8 @@ results: $(TOOLS)  ## play the starter suites with agents that need no model, an
 bench: $(TOOLS)  ## print the benchmark tables
 	for b in benchmarks/bench_*.py; do $(BIN)/python $$b || exit 1; done
 
-lock:  ## pin the installed versions
-	$(BIN)/python -m pip freeze --exclude-editable | grep -vxFf requirements-training.lock \
-	  | grep -v "^torch==" > requirements.lock
+lock: $(LOCK)  ## pin the newest versions in uv.lock
+	$(BIN)/uv lock --upgrade
 
 clean:  ## remove the files that these commands create
 	rm -rf $(VENV) $(NATIVE)/bin build runs .pytest_cache .mypy_cache .ruff_cache
