@@ -64,7 +64,7 @@ fast: $(TOOLS)
 quick: $(TOOLS)  ## the tests that need no sandbox; under a minute
 	$(SUITE) -n $$(nproc) -m "$(FAST) and not heavy and not sandbox" $(PYTEST)
 
-test-all: $(TOOLS)  ## every test that this machine can run; PYTEST='tests/sql -x' are arguments of pytest
+test-all: $(TOOLS)  ## every test that this machine can run; PYTEST='packages/sql/tests -x' are arguments of pytest
 	$(SUITE) --durations=20 $(PYTEST)
 
 test-rest: $(TOOLS)  ## the tests that `make test` leaves out

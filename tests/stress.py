@@ -17,7 +17,7 @@ import sys
 import tempfile
 from pathlib import Path
 
-_BUSY = ("tests/sandbox", "tests/sessions", "tests/environments", "tests/hostile")
+_BUSY = ("packages/sandbox/tests", "tests/sessions", "tests/environments", "tests/hostile")
 _FULL = ("tests/sessions", "tests/environments")
 _LOOPS = 2  # per processor
 _WORKERS = 2  # of pytest, per processor: with the loops, each test has a quarter of a processor

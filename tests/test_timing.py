@@ -10,13 +10,13 @@ from pathlib import Path
 
 import pytest
 
-TESTS = Path(__file__).parent
-TIMING = runpy.run_path(str(TESTS.parent / "tools" / "timing.py"))
-WAITING = {"support/sandboxes.py", "support/traces.py"}
+ROOT = Path(__file__).parents[1]
+TIMING = runpy.run_path(str(ROOT / "tools" / "timing.py"))
+WAITING = {"tests/support/sandboxes.py", "tests/support/traces.py"}
 """Their functions ``eventually`` wait for a condition; other files call them."""
 MAX_SLEEPS = 29
 """Sleeps of other files. Lower the number when one goes; a new test waits for what it needs."""
-LATENESS = {"hostile/fuzz.py": 1, "hostile/trial.py": 1}
+LATENESS = {"tests/hostile/fuzz.py": 1, "tests/hostile/trial.py": 1}
 """Measure how late a sandbox is, without the time for which it waited for a processor."""
 MAX_REALTIME_TESTS = 25
 
@@ -62,11 +62,11 @@ def test_sleeps_and_literal_time_outs_are_found(tmp_path: Path) -> None:
 
 
 def test_time_is_real_in_one_folder_only() -> None:
-    places = TIMING["groups"](TESTS.parent)["tests"]
-    elapsed = Counter(p.path.relative_to(TESTS).as_posix() for p in places if p.kind == "elapsed")
+    places = TIMING["groups"](ROOT)["tests"]
+    elapsed = Counter(p.path.relative_to(ROOT).as_posix() for p in places if p.kind == "elapsed")
     assert elapsed == LATENESS, "assert on order and outcome, or move the test to tests/realtime"
     sleeps = [p for p in places if p.kind == "sleep"]
-    sleeps = [p for p in sleeps if p.path.relative_to(TESTS).as_posix() not in WAITING]
+    sleeps = [p for p in sleeps if p.path.relative_to(ROOT).as_posix() not in WAITING]
     assert len(sleeps) <= MAX_SLEEPS, (
         f"{len(sleeps)} sleeps, not {MAX_SLEEPS}: wait with support.sandboxes.eventually or for an "
         "event, give the component support.fake_clock.FakeClock, or move the test to tests/realtime"
@@ -75,8 +75,8 @@ def test_time_is_real_in_one_folder_only() -> None:
 
 def test_few_tests_need_real_time() -> None:
     listed = subprocess.run(
-        [sys.executable, "-m", "pytest", "--collect-only", "-q", str(TESTS / "realtime")],
-        capture_output=True, text=True, check=True, cwd=TESTS.parent,
+        [sys.executable, "-m", "pytest", "--collect-only", "-q", "tests/realtime"],
+        capture_output=True, text=True, check=True, cwd=ROOT,
     ).stdout  # fmt: skip
     tests = [line for line in listed.splitlines() if "::" in line]
     assert 0 < len(tests) <= MAX_REALTIME_TESTS, listed

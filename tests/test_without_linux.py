@@ -18,8 +18,8 @@ HIDING = ROOT / "tests/support/without_linux"
 SUITE = (
     "tests/results/report", "tests/results/compare", "tests/results/view",
     "tests/cli/test_compare_command.py", "tests/environments/test_sql_env.py",
-    "tests/environments/test_policy_parts.py", "tests/sql/test_sqlite_session.py",
-    "tests/sql/test_embedded_session.py", "tests/sql/test_abort.py",
+    "tests/environments/test_policy_parts.py", "packages/sql/tests/test_sqlite_session.py",
+    "packages/sql/tests/test_embedded_session.py", "packages/sql/tests/test_abort.py",
 )  # fmt: skip
 LEFT_OUT = "not slow and not sandbox and not browser and not mysql and not docker"
 

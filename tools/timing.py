@@ -163,11 +163,11 @@ def _is_timed(node: ast.AST, names: set[str], timed_functions: set[str]) -> bool
 
 def groups(checkout: Path) -> dict[str, list[Place]]:
     """Return the places of the tests, of the tests of real time, and of the package."""
-    tests = checkout / "tests"
+    folders = (checkout / "tests", *sorted(checkout.glob("packages/*/tests")))
     sources = (checkout / "src", *checkout.glob("packages/*/src"))
     found: dict[str, list[Place]] = {"tests": [], "tests/realtime": [], "package": []}
-    for path in sorted(tests.rglob("*.py")):
-        name = "tests/realtime" if tests / "realtime" in path.parents else "tests"
+    for path in sorted(p for folder in folders for p in folder.rglob("*.py")):
+        name = "tests/realtime" if checkout / "tests/realtime" in path.parents else "tests"
         found[name] += places(path)
     for path in sorted(p for source in sources for p in source.rglob("*.py")):
         if path.name != "clock.py" or path.parent.name not in ("core", "intercode_sandbox"):

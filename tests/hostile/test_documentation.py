@@ -24,7 +24,7 @@ def _functions(path: str) -> set[str]:
 def test_every_finding_has_a_test_that_exists() -> None:
     cases = {f"{case.kind}: {case.name}" for case in all_cases()}
     for row in _ROWS:
-        tests = re.findall(r"`(tests/[\w/]+\.py)::(\w+)`", row)
+        tests = re.findall(r"`((?:packages/\w+/)?tests/[\w/]+\.py)::(\w+)`", row)
         named = re.findall(r"case `([^`]+)`", row)
         assert tests or named or "not contained" in row, row
         for path, function in tests:

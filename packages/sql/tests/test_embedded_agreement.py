@@ -197,7 +197,7 @@ def test_generated_statements_end_in_rows_or_an_error(database: DatabaseSpec) ->
 
 
 def _program(name: str) -> ModuleType:
-    path = Path(__file__).parents[2] / "benchmarks" / f"{name}.py"
+    path = Path(__file__).parents[3] / "benchmarks" / f"{name}.py"
     spec = importlib.util.spec_from_file_location(name, path)
     assert spec is not None and spec.loader is not None
     module = importlib.util.module_from_spec(spec)

@@ -20,7 +20,7 @@ from support.sandbox_server import serving_sandboxes
 
 pytestmark = [pytest.mark.sandbox, pytest.mark.namespace_only("tries all back ends by itself")]
 
-_PAGE = Path(__file__).resolve().parents[2] / "docs" / "sandbox.md"
+_PAGE = Path(__file__).resolve().parents[3] / "docs" / "sandbox.md"
 _ROW = re.compile(r"^\| `([\w/:]+)` \| (\d+) of (\d+) \| (.*) \|$", re.MULTILINE)
 TABLE = {
     name: (int(passed), int(of), others)

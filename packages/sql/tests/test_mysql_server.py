@@ -31,7 +31,7 @@ from support.shop import CUSTOMERS
 from support.sql_engines import shop_in
 
 pytestmark = pytest.mark.mysql
-OWNER = Path(__file__).parents[1] / "support" / "sql_owner.py"
+OWNER = Path(__file__).parents[3] / "tests" / "support" / "sql_owner.py"
 
 
 @pytest.fixture

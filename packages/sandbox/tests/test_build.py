@@ -17,7 +17,7 @@ from intercode_sandbox.namespace.launcher import Launcher
 from intercode_sandbox.supervisor import build, clock, programs
 from support.sandboxes import open_test_sandbox
 
-ROOT = Path(__file__).parents[2] / "packages" / "sandbox"
+ROOT = Path(__file__).parents[1]
 MACHINE = os.uname().machine
 ELF_MACHINES = {"x86_64": 62, "aarch64": 183}
 OPEN = """

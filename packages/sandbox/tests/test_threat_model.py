@@ -13,7 +13,7 @@ from intercode.evaluation.evaluate.run import evaluate
 from intercode_sandbox.tiers import protections, remedies
 from intercode_sandbox.tiers.tier_table import TIERS
 
-DOCS = Path(__file__).parents[2] / "docs"
+DOCS = Path(__file__).parents[3] / "docs"
 
 
 @pytest.mark.parametrize(

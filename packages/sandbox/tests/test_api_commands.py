@@ -196,7 +196,7 @@ def test_a_specification_is_checked_before_a_back_end_gets_it(
 
 @pytest.mark.namespace_only("the page's programs choose their own back end")
 def test_the_programs_of_the_page_are_short_and_print_what_it_shows() -> None:
-    page = (Path(__file__).parents[2] / "docs" / "sandbox.md").read_text("utf-8")
+    page = (Path(__file__).parents[3] / "docs" / "sandbox.md").read_text("utf-8")
     programs = re.findall(r"```python\n((?:from|import) .*?)```\n\n```\n(.*?)```", page, re.DOTALL)
     assert len(programs) == 3
     for program, output in programs:

@@ -311,9 +311,10 @@ def test_what_has_one_user_says_so(tmp_path: Path) -> None:
 @pytest.mark.slow
 def test_an_ordinary_user_with_subordinate_ids() -> None:
     """All of this, and the hostile cases, as a user of the machine other than root."""
-    files = [__file__, str(Path(__file__).parents[1] / "hostile" / "test_other_users.py")]
+    root = Path(__file__).parents[3]
+    files = [__file__, str(root / "tests/hostile/test_other_users.py")]
     pytest_ = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "--rootdir"]
-    done = run_as_ordinary_user([*pytest_, str(Path(__file__).parents[2]), *files])
+    done = run_as_ordinary_user([*pytest_, str(root), *files])
     assert done.returncode == 0, done.stdout + done.stderr
     assert "21 passed, 6 skipped" in done.stdout, done.stdout
 
