@@ -121,9 +121,62 @@ def _reverted(testbed: Path, srv: Path) -> None:
     git(testbed, "commit", "-qm", "back")
 
 
+def _submodule(testbed: Path, srv: Path) -> None:
+    git(srv, "init", "-q", "-b", "main", "part")
+    (srv / "part/pkg.py").write_text("x = 1\n")
+    git(srv / "part", "add", "pkg.py")
+    git(srv / "part", "commit", "-qm", "start")
+    git(testbed, "-c", "protocol.file.allow=always", "clone", "-q", str(srv / "part"), "part.log")
+    (testbed / ".git/modules").mkdir()
+    (testbed / "part.log/.git").rename(testbed / ".git/modules/part")
+    (testbed / "part.log/.git").write_text("gitdir: ../.git/modules/part\n")
+    git(testbed / ".git/modules/part", "config", "core.worktree", "../../../part.log")
+    _commit_later(testbed / "part.log")
+    git(testbed / "part.log", "reset", "-q", "--hard", "HEAD~1")
+
+
+def _lone_objects(testbed: Path, srv: Path) -> None:
+    """Objects outside of any repository, from which the task's repository borrows."""
+    base = git(testbed, "rev-parse", "HEAD").strip()
+    _commit_later(testbed)
+    git(testbed, "gc", "-q")
+    (srv / "cache").mkdir()
+    (testbed / ".git/objects").rename(srv / "cache/objects")
+    (testbed / ".git/objects/info").mkdir(parents=True)
+    (testbed / ".git/objects/info/alternates").write_text("/srv/cache/objects\n")
+    git(testbed, "update-ref", "refs/heads/main", base) if False else None
+    (testbed / ".git/objects/info/alternates").write_text(f"{srv}/cache/objects\n")
+    git(testbed, "reset", "-q", "--hard", base)
+    (testbed / ".git/objects/info/alternates").write_text("/srv/cache/objects\n")
+
+
+def _odd_names(testbed: Path, srv: Path) -> None:
+    """Repositories whose names need quoting, and one without references."""
+    base = git(testbed, "rev-parse", "HEAD").strip()
+    _commit_later(testbed)
+    for name in ("a b", "q'uo\"te", "-n"):
+        git(srv, "clone", "-q", "--mirror", "--no-local", str(testbed), str(srv / name))
+    (srv / "-n/packed-refs").unlink()
+    git(testbed, "reset", "-q", "--hard", base)
+    (testbed / ".git/FETCH_HEAD").write_text(f"{base}\t\t{LATER}\n")
+
+
 @pytest.mark.parametrize(
     "hide",
-    [_packed, _reflog, _branches, _staged, _worktree, _moved, _clones, _grafted, _reverted],
+    [
+        _submodule,
+        _lone_objects,
+        _odd_names,
+        _packed,
+        _reflog,
+        _branches,
+        _staged,
+        _worktree,
+        _moved,
+        _clones,
+        _grafted,
+        _reverted,
+    ],
 )
 def test_nothing_of_a_later_commit_is_found(
     tmp_path: Path, hide: Callable[[Path, Path], None]

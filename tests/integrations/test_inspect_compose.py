@@ -103,6 +103,8 @@ def test_names_versions_extensions_and_profiles_change_nothing(tmp_path: Path) -
     ("service", "message"),
     [
         ("extends: {service: b}", "extends.*use Docker"),
+        ("build: https://example.org/a.git#main:sub", "address https://example.org/a.git.*clone"),
+        ("build: {context: 'git@example.org:a/b.git'}", "address git@example.org:a/b.git.*clone"),
         ("working_dir: here", "no absolute path"),
         ("env_file: absent.env", "absent.env"),
         ("deploy: {resources: {reservations: {devices: [{capabilities: [gpu]}]}}}", "devices"),

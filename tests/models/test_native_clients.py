@@ -293,6 +293,25 @@ def test_the_address_that_a_library_reads_from_the_environment_is_recorded(
             assert model.metadata()["endpoint"] == model.endpoint
 
 
+@pytest.mark.slow  # the library is slow to import
+def test_the_region_of_a_cloud_is_a_part_of_the_address(monkeypatch: pytest.MonkeyPatch) -> None:
+    if importlib.util.find_spec("litellm") is None:
+        pytest.skip("no litellm: pip install 'intercode-gym[litellm]'")
+    monkeypatch.setenv("LITELLM_LOCAL_MODEL_COST_MAP", "True")
+    for variable in ("AWS_REGION_NAME", "AWS_REGION", "AWS_DEFAULT_REGION"):
+        monkeypatch.delenv(variable, raising=False)
+
+    def address() -> str | None:
+        with open_model("litellm/bedrock/meta.llama-x", api_key=KEY) as model:
+            return model.endpoint
+
+    assert address() == "litellm:bedrock"
+    monkeypatch.setenv("AWS_DEFAULT_REGION", "eu-west-1")
+    assert address() == "litellm:bedrock:eu-west-1"
+    monkeypatch.setenv("AWS_REGION_NAME", "us-east-1")
+    assert address() == "litellm:bedrock:us-east-1"
+
+
 def test_vertex_ai_is_another_address_of_google(monkeypatch: pytest.MonkeyPatch) -> None:
     if importlib.util.find_spec("google.genai") is None:
         pytest.skip("no google.genai: pip install 'intercode-gym[google]'")

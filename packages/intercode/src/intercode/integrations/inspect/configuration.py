@@ -153,6 +153,11 @@ def _read_compose(config: ComposeConfig, directory: Path) -> SandboxConfig:
         )
     if build:
         build = ComposeBuild(context=build) if isinstance(build, str) else build
+        if _ADDRESS.match(build.context or ""):
+            raise UsageError(
+                f"a sandbox cannot be built from the address {build.context} of the compose file: "
+                "clone it, and name its directory in 'build'"
+            )
         path = directory / (build.context or ".") / (build.dockerfile or "Dockerfile")
         image = f"dockerfile:{path}"
     pairs = env.items() if isinstance(env, Mapping) else (e.partition("=")[::2] for e in env)
@@ -164,6 +169,10 @@ def _read_compose(config: ComposeConfig, directory: Path) -> SandboxConfig:
         "memory": parse_size(memory) if memory else None,
     }  # fmt: skip
     return SandboxConfig(**{key: value for key, value in settings.items() if value})
+
+
+_ADDRESS = re.compile(r"(https?|git|ssh)://|git@|github\.com/")
+"""What begins an address from which Docker Compose would build an image."""
 
 
 def _words(command: list[str] | str | None) -> list[str]:

@@ -28,6 +28,15 @@ _FURTHER_VARIABLES = {
 }
 """Variables that are not named after the provider."""
 
+_AWS = ("AWS_REGION_NAME", "AWS_REGION", "AWS_DEFAULT_REGION")
+_VERTEX = ("VERTEXAI_LOCATION", "VERTEX_LOCATION")
+_REGION_VARIABLES = {
+    "bedrock": _AWS, "bedrock_converse": _AWS, "sagemaker": _AWS, "sagemaker_chat": _AWS,
+    "vertex_ai": _VERTEX, "vertex_ai_beta": _VERTEX,
+}  # fmt: skip
+"""Variables from which a provider without an address of its own has the region of its servers. The
+first that is set counts."""
+
 
 class LiteLLMModel(LibraryModel):
     """A model that LiteLLM knows, under LiteLLM's name for it, such as ``bedrock/...``.
@@ -49,7 +58,7 @@ class LiteLLMModel(LibraryModel):
         provider, _, short = name.partition("/")
         super().__init__(
             name, base_url, api_key, options,
-            provider=provider if short else "", default_address=f"litellm:{provider}",
+            provider=provider if short else "", default_address=_default_address(provider),
             address_variables=_address_variables(name),
         )  # fmt: skip
         self._library.suppress_debug_info = True
@@ -82,6 +91,13 @@ class LiteLLMModel(LibraryModel):
             return parse_response_data((await answer).model_dump(), 1)
         except InvalidResponseError as e:
             raise AttemptError(self.redact(str(e)), response_lost=True) from None
+
+
+def _default_address(provider: str) -> str:
+    """Return what stands for the address of a provider's own servers, with their region."""
+    variables = _REGION_VARIABLES.get(provider, ())
+    region = next(filter(None, map(os.environ.get, variables)), "")
+    return f"litellm:{provider}:{region}" if region else f"litellm:{provider}"
 
 
 def _address_variables(name: str) -> list[str]:
