@@ -43,7 +43,7 @@ MUTUAL = {
     *(("environments.base", f"environments.{name}")
       for name in ("bash", "code", "ctf", "python", "sql")),
     *(("environments.base.replay", f"environments.{name}")
-      for name in ("bash", "ctf", "python", "sql")),
+      for name in ("ctf", "sql")),
     *(("sandbox.tiers", folder) for folder in _KINDS),
     ("evaluation.evaluate", "evaluation.ray"),
     ("sql.embedded", "sql.worker"),

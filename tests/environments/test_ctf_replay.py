@@ -10,7 +10,8 @@ import pytest
 from intercode.core import logs
 from intercode.core.types import Step, Trajectory
 from intercode.environments.base.replay.rules import replay_rules_for
-from intercode.environments.ctf.replay import (
+from intercode.environments.ctf.replay import AuthorsCtfRules
+from intercode.environments.ctf.replay_rules import (
     CtfReplayRules,
     RecordedWin,
     recorded_wins,
@@ -68,7 +69,7 @@ def test_wins_whose_flag_was_printed() -> None:
 
 
 def test_causes() -> None:
-    rules = CtfReplayRules()
+    rules = AuthorsCtfRules()
     assert rules.cause(_check("a", "nc h 1", "x", "y", stable=False)) == "network"
     assert rules.cause(_check("a", "ls", "__pycache__\nx", "x")).startswith("what somebody")
     gone = "syntax error: unexpected end of file\n"

@@ -8,8 +8,8 @@ import pytest
 
 from intercode.core import logs
 from intercode.core.types import Score
-from intercode.environments.base.replay.rules import REPLAY_RULES, replay_rules_for
-from intercode.environments.python.replay import PythonReplayRules, feedback_observation
+from intercode.environments.base.replay.rules import LOG_RULES, replay_rules_for
+from intercode.environments.python.replay import AuthorsPythonRules, feedback_observation
 from intercode.evaluation.replay import log_replay
 
 TESTS = ("assert f(1) == 1", "assert f(2) == 2", "assert f(3) == 3")
@@ -39,8 +39,8 @@ def test_the_feedback_of_the_authors_runner(recorded: str, score: Score, expecte
 def test_the_record_names_the_task_by_its_published_number(recorded_dir: Path) -> None:
     episodes = logs.load_log(recorded_dir / "python" / "ic_python_multiturn_gpt-3.5_7_turns.json")
     assert all(e.task == f"mbpp/{e.index + 1}" for e in episodes)
-    assert isinstance(replay_rules_for(episodes[0]), PythonReplayRules)
-    assert REPLAY_RULES.load("python") is PythonReplayRules
+    assert isinstance(replay_rules_for(episodes[0]), AuthorsPythonRules)
+    assert LOG_RULES.load("authors.python") is AuthorsPythonRules
 
 
 @pytest.mark.sandbox

@@ -21,14 +21,14 @@ from intercode.environments.sql.replay import (
     LEAKED_TABLES,
     LENIENT_CAUSE,
     LENIENT_TASKS,
-    SqlReplayRules,
+    AuthorsSqlRules,
 )
 from intercode.evaluation.replay import log_replay
 from intercode.evaluation.replay.log_replay import StepComparison
 from intercode.evaluation.replay.recorded_environments import RecordedEnvironments, ReplayOptions
 
 E = recorded_results.ERROR_PREFIX
-RULES = SqlReplayRules()
+RULES = AuthorsSqlRules()
 
 
 @pytest.fixture
@@ -263,7 +263,7 @@ def test_episodes_are_reproduced_on_a_server(
 
 
 def test_rules_are_found_by_the_environment() -> None:
-    assert isinstance(replay_rules_for(_episode("react")), SqlReplayRules)
+    assert isinstance(replay_rules_for(_episode("react")), AuthorsSqlRules)
     assert RULES.dataset("./data/spider/dev_spider.json") == "spider"
     assert RULES.dataset("spider:easy") == "spider:easy"
     assert RULES.settings(_episode("react")) == {"reward": "sql-original"}

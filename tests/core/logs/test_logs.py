@@ -10,8 +10,9 @@ import pytest
 
 from intercode.core import trajectories
 from intercode.core.errors import DataError, UsageError
-from intercode.core.logs import find_logs, lacks_code, load_log, load_reference_rows
+from intercode.core.logs import find_logs, lacks_code, load_log, load_stability
 from intercode.core.logs.authors import LogName, parse_log_name
+from intercode.core.logs.reference import split_reference_episodes
 from intercode.core.types import Step, Trajectory
 
 RETRY = "No SQL code was found in your last response.\n\nand so on"
@@ -204,10 +205,11 @@ def test_reference_rows_are_the_executed_steps_of_the_log(
     recorded_dir: Path, reference_dir: Path
 ) -> None:
     path = reference_dir / "bash" / "gpt-4_2.json"
-    again, rows = load_log(path), load_reference_rows(path)
+    again, rows = load_log(path), split_reference_episodes(json.loads(path.read_text()), path)
     log = load_log(recorded_dir / "bash" / "ic_bash_multiturn_gpt-4_10_turns_fs_2.json")
     assert [t.task for t in again] == [t.task for t in log]
     for episode, reference, recorded in zip(again, rows, log, strict=True):
         actions = [s.action for s in recorded.steps if s.executed]
         assert [s.action for s in episode.steps] == actions == [r["action"] for r in reference]
         assert all("gold_obs" in r and "stable" in r for r in reference)
+    assert load_stability(path) == [[r["stable"] for r in episode] for episode in rows]

@@ -145,9 +145,9 @@ class Registry:
     """A table of names and their ``module:attribute`` references, which are loaded on first use.
 
     ``kind``: the word for an entry in messages, such as ``dataset``. ``group``: the group of entry
-    points with which other packages add names (see plugins.py). Built-in names take precedence. An
-    entry without a colon is the package that adds the name: ``load`` says that it must be
-    installed, and no other package may add that name.
+    points with which packages add names (see plugins.py). Built-in names take precedence, then
+    those that this package adds itself. An entry without a colon is the package that adds the name:
+    ``load`` says that it must be installed, and no other package may add that name.
     """
 
     def __init__(self, kind: str, entries: dict[str, str], group: str = "") -> None:
@@ -175,7 +175,9 @@ class Registry:
     def _plugins(self) -> dict[str, Plugin]:
         """Return the plugins that are used, by name."""
         found = plugins.find_plugins(self._group) if self._group else ()
-        return {p.name: p for p in reversed(found) if self._may_add(p)}  # the first of equal names
+        # of equal names the first one, but that of this package before those of others
+        ordered = sorted(found, key=lambda p: p.package != OWN_DISTRIBUTION)
+        return {p.name: p for p in reversed(ordered) if self._may_add(p)}
 
     def _may_add(self, plugin: Plugin) -> bool:
         package = self._entries.get(plugin.name, plugin.package)

@@ -17,6 +17,7 @@ from intercode.core.errors import (
     SandboxUnavailableError,
     UsageError,
 )
+from intercode.core.logs.formats import is_native
 from intercode.core.types import Trajectory
 from intercode.datasets.load_cache import load_cached
 from intercode.environments.base.env import SUBMIT, InterCodeEnv
@@ -24,7 +25,6 @@ from intercode.evaluation.check.task_runs import TaskRunner, task_runners
 from intercode.evaluation.replay.recorded_environments import (
     ReplayOptions,
     environment_settings,
-    is_native,
 )
 from intercode.evaluation.replay.regrade import play_again
 from intercode.results.statistics.intervals import (

@@ -8,8 +8,8 @@ from pathlib import Path
 from typing import Any
 
 from intercode.core.errors import DataError, UsageError
-from intercode.core.logs.authors import lacks_code, parse_authors_log
-from intercode.core.logs.reference import parse_reference_log, split_reference_episodes
+from intercode.core.logs.formats import Stability, format_of
+from intercode.core.logs.steps import lacks_code
 from intercode.core.trajectories import (
     README_FILE,
     RUN_FILE,
@@ -20,15 +20,15 @@ from intercode.core.trajectories import (
 )
 from intercode.core.types import Trajectory
 
-__all__ = ["find_logs", "lacks_code", "load_log", "load_reference_rows"]
+__all__ = ["find_logs", "lacks_code", "load_log", "load_stability"]
 
 
 def load_log(path: Path) -> list[Trajectory]:
     """Return every episode of one log.
 
-    ``path``: a run directory, a ``.jsonl`` file of trajectories, a log of the original InterCode
-    package, or a list of reference steps. ``Trajectory.run`` includes the content of ``run.json``.
-    Raises DataError with the file, and with the line if there is one, for an invalid log.
+    ``path``: a run directory, a ``.jsonl`` file of trajectories, or a document in one of
+    LOG_FORMATS. ``Trajectory.run`` includes the content of ``run.json``. Raises DataError with the
+    file, and with the line if there is one, for an invalid log.
     """
     with reading(path):
         return _load(path)
@@ -43,20 +43,20 @@ def _load(path: Path) -> list[Trajectory]:
         source = {"source": "run", "file": path.name}
         return [t.replace(run={**source, **t.run}) for t in read_trajectories(path)]
     document = _read_json(path)
-    if isinstance(document, list):
-        return parse_reference_log(document, path)
-    if isinstance(document, dict):
-        return parse_authors_log(document, path)
+    if log_format := format_of(document):
+        return log_format.parse(document, path)
     raise DataError(f"{path}: holds a {type(document).__name__}, not episodes")
 
 
-def load_reference_rows(path: Path) -> list[list[dict[str, Any]]]:
-    """Return the rows of a reference re-run with all their keys, one list for each episode.
-
-    They correspond to the steps that ``load_log`` returns for the same file. Raises DataError for a
-    file of another format.
-    """
-    return split_reference_episodes(_read_json(path), path)
+def load_stability(path: Path) -> Stability:
+    """Return what a log says about the stability of its steps, in the order of ``load_log``. Empty
+    if it says nothing."""
+    if path.suffix == ".jsonl" or path.is_dir() or _is_run_file(path):
+        return []
+    document = _read_json(path)
+    log_format = format_of(document)
+    tells = log_format is not None and log_format.stability
+    return tells(document, path) if tells else []
 
 
 def find_logs(paths: Sequence[Path]) -> list[Path]:

@@ -14,12 +14,13 @@ from pathlib import Path
 from typing import Any
 
 from intercode.core.errors import DataError
+from intercode.core.logs.formats import LogFormat
+from intercode.core.logs.steps import BLOCKED_ACTION, SKIP_ACTION
 from intercode.core.types import SUCCESS_THRESHOLD, EndReason, Step, Trajectory
 
-BLOCKED_ACTION = "blocked"
-"""The action of a turn without an answer of the endpoint. It has no observation or validity."""
-SKIP_ACTION = "skip"
-"""The action with which an agent gives up a task."""
+SOURCE = "authors"
+PUBLISHED = "published"
+"""The conditions of the logs that the authors have published."""
 
 DATASETS = {"bash": "nl2bash", "sql": "spider", "python": "mbpp", "ctf": "ic-ctf"}
 
@@ -47,14 +48,6 @@ _NO_CODE_MESSAGE = re.compile(
     r"|Format your \w+ command as follows:"
     r"|Error executing query: Your last `execute` action did not contain \w+ code"
 )
-
-
-def lacks_code(step: Step) -> bool:
-    """Return whether the agent answered in this turn, but without code.
-
-    Returns False for blocked turns and for ``skip``.
-    """
-    return not step.executed and step.action not in (BLOCKED_ACTION, SKIP_ACTION)
 
 
 def parse_authors_log(document: Mapping[str, Any], path: Path) -> list[Trajectory]:
@@ -91,7 +84,7 @@ def _parse_episode(episode: Mapping[str, Any], name: LogName, path: Path) -> Tra
     dataset = DATASETS.get(environment, environment)
     limit = summary.get("turns_max", name.max_turns)
     run: dict[str, Any] = {
-        "source": "authors",
+        "source": SOURCE,
         "file": path.name,
         "environment": environment,
         "dataset": dataset if group is None else f"{dataset}:{group}",
@@ -227,3 +220,6 @@ def parse_log_name(path: Path) -> LogName:
         schema = match["schema"] is not None
         return LogName(match["environment"], agent, match["model"], turns, match["group"], schema)
     return LogName()
+
+
+FORMAT = LogFormat(dict, PUBLISHED, parse_authors_log)

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from intercode.core.errors import DataError
+from intercode.core.logs.formats import LogFormat, Stability
 from intercode.core.types import Step, Trajectory
 
 Row = dict[str, Any]
@@ -68,3 +69,12 @@ def _step_from_row(row: Row) -> Step:
         reward=None if reward is None else float(reward),
         parts={k: float(v) for k, v in parts.items() if v is not None},
     )
+
+
+def _stability(rows: object, path: Path) -> Stability:
+    return [
+        [row.get("stable") for row in episode] for episode in split_reference_episodes(rows, path)
+    ]
+
+
+FORMAT = LogFormat(list, "re-run of published actions", parse_reference_log, _stability)

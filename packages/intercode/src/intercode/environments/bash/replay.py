@@ -1,14 +1,14 @@
-"""Replay rules of recorded Bash episodes."""
+"""Replay rules of the authors' Bash logs."""
 
 from __future__ import annotations
 
 import re
 
-from intercode.environments.base.replay.rules import ReplayRules
+from intercode.environments.base.replay.authors import AuthorsRules
 
 
-class BashReplayRules(ReplayRules):
-    """Replay rules of recorded Bash episodes: every step is executed as it was recorded."""
+class AuthorsBashRules(AuthorsRules):
+    """Replay rules of the authors' Bash logs: every step is executed as it was recorded."""
 
     _DATASET = re.compile(r"nl2bash_(fs_\d)")
 

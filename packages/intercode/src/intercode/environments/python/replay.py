@@ -1,4 +1,4 @@
-"""Replay rules of recorded Python episodes: what the authors' runner showed in place of an
+"""Replay rules of the authors' Python logs: what the authors' runner showed in place of an
 observation."""
 
 from __future__ import annotations
@@ -7,8 +7,8 @@ import re
 
 from intercode.core.types import Score, Step
 from intercode.environments.base.env import InterCodeEnv
+from intercode.environments.base.replay.authors import AuthorsRules
 from intercode.environments.base.replay.comparison import StepComparison
-from intercode.environments.base.replay.rules import ReplayRules
 from intercode.environments.python.env import PythonEnv
 
 _COUNT_FEEDBACK = re.compile(r"Failed \d+/\d+ Test Cases\. Please try again\.")
@@ -17,7 +17,7 @@ _SUBMISSION_PREFIX = "def"
 _PLAIN_FEEDBACK = "Test case did not pass. Please try again."
 
 
-class PythonReplayRules(ReplayRules):
+class AuthorsPythonRules(AuthorsRules):
     """After an action that begins with ``def`` the authors' runner submitted the function.
 
     Below a reward of 1 it showed the agent the tests that raised, in one of three forms. The form

@@ -1,4 +1,4 @@
-"""Replay of recorded SQL episodes: their scorers, their logged forms, and state that leaked from
+"""Replay of the authors' SQL logs: their scorers, their logged forms, and state that leaked from
 one episode to another."""
 
 from __future__ import annotations
@@ -6,14 +6,15 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 from dataclasses import replace
-from typing import Any, ClassVar
+from typing import Any
 
 from intercode.core.types import Score, Step, Trajectory
 from intercode.datasets.load_cache import load_cached
 from intercode.environments.base.env import SUBMIT, InterCodeEnv
+from intercode.environments.base.replay.authors import AuthorsRules
 from intercode.environments.base.replay.comparison import StepComparison
-from intercode.environments.base.replay.rules import ReplayRules
 from intercode.environments.sql import recorded_results
+from intercode.environments.sql.replay_rules import SqlReplayRules
 
 MAX_LOGGED_ROWS = 25
 """Rows of a result that the authors' ReAct logs hold."""
@@ -44,11 +45,9 @@ _CATALOGUE = re.compile(r"\bshow\b|information_schema", re.IGNORECASE)
 _WORD = re.compile(r"\w+")
 
 
-class SqlReplayRules(ReplayRules):
+class AuthorsSqlRules(AuthorsRules, SqlReplayRules):
     """Replay rules for SQL: one of two scorers per episode, truncated rows in some logs, leaked
     tables."""
-
-    reusable: ClassVar[bool] = True
 
     def dataset(self, name: str) -> str:
         """Return our name; the authors have two names for Spider's development set."""
@@ -108,10 +107,6 @@ class SqlReplayRules(ReplayRules):
             why = out[-1].cause if is_submission else _leak_cause(trajectory, check)
             out.append(replace(check, stable=not why, cause=why))
         return out
-
-    def cause(self, step: StepComparison) -> str:
-        """Return the first cause that shows; see ``recorded_results``."""
-        return recorded_results.difference_cause(step.action, step.recorded, step.replayed)
 
 
 def _without_tau(check: StepComparison) -> StepComparison:

@@ -12,6 +12,7 @@ from intercode.agents import open_agent
 from intercode.agents.base import Agent, Feedback
 from intercode.core import logs, trajectories
 from intercode.core.errors import UsageError
+from intercode.core.logs.formats import is_native
 from intercode.core.types import (
     EMPTY_MAPPING,
     AgentOutput,
@@ -25,7 +26,6 @@ from intercode.evaluation.evaluate.run_directory import unused_directory
 from intercode.evaluation.replay.log_replay import StepComparison, compare_step
 from intercode.evaluation.replay.recorded_environments import (
     ReplayOptions,
-    is_native,
     open_recorded_env,
     repeat_step,
     reset_to_task,

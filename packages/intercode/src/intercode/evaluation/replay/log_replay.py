@@ -7,10 +7,10 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
-from typing import Any
 
 from intercode.core import logs
 from intercode.core.errors import DataError, EnvironmentStateError, UsageError
+from intercode.core.logs.formats import is_native
 from intercode.core.types import SUCCESS_THRESHOLD, Step, Trajectory
 from intercode.environments.base.env import InterCodeEnv
 from intercode.environments.base.replay.comparison import StepComparison
@@ -18,7 +18,6 @@ from intercode.environments.base.replay.rules import ReplayRules, replay_rules_f
 from intercode.evaluation.replay.recorded_environments import (
     RecordedEnvironments,
     ReplayOptions,
-    is_native,
     repeat_step,
     reset_to_task,
 )
@@ -113,18 +112,18 @@ def replay_logs(
     return reports
 
 
-def _episodes(file: Path) -> Iterator[tuple[Trajectory, list[dict[str, Any]]]]:
-    """Yield the episodes of a file with the notes on each step that a reference file has."""
+def _episodes(file: Path) -> Iterator[tuple[Trajectory, list[bool | None]]]:
+    """Yield the episodes of a file with what it says about the stability of each step."""
     trajectories = logs.load_log(file)
-    if trajectories and trajectories[0].run.get("source") == "reference":
-        yield from zip(trajectories, logs.load_reference_rows(file), strict=True)
+    if stability := logs.load_stability(file):
+        yield from zip(trajectories, stability, strict=True)
     else:
         for trajectory in trajectories:
-            yield trajectory, [{} for _ in trajectory.steps]
+            yield trajectory, [None] * len(trajectory.steps)
 
 
 def _replay_episode(
-    envs: RecordedEnvironments, trajectory: Trajectory, notes: list[dict[str, Any]]
+    envs: RecordedEnvironments, trajectory: Trajectory, stability: list[bool | None]
 ) -> tuple[Trajectory, list[StepComparison]]:
     rules = replay_rules_for(trajectory)
     with envs.borrow(trajectory) as env:
@@ -137,7 +136,7 @@ def _replay_episode(
         if is_native(trajectory):
             return trajectory, _replay_native(trajectory, env, rules)
         checks: list[StepComparison] = []
-        for turn, (raw, note) in enumerate(zip(trajectory.steps, notes, strict=True)):
+        for turn, (raw, stable) in enumerate(zip(trajectory.steps, stability, strict=True)):
             if not raw.executed:
                 continue
             step = rules.executed_step(trajectory, raw)
@@ -146,7 +145,7 @@ def _replay_episode(
             checks.append(StepComparison(
                 trajectory.task, turn, step.action, step.observation, observation,
                 step.reward, score.value if score else None,
-                note.get("stable", rules.stable(trajectory, turn)),
+                rules.stable(trajectory, turn) if stable is None else stable,
                 equivalent=rules.same(step.observation, observation),
                 parts=score.parts if score else {},
             ))  # fmt: skip

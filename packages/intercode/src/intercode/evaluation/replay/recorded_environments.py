@@ -10,6 +10,7 @@ from typing import Any, Self
 
 from intercode.agents import PROGRAM
 from intercode.core.errors import DataError, UnknownNameError, UsageError
+from intercode.core.logs.formats import is_native
 from intercode.core.types import AgentOutput, Network, Profile, Step, Trajectory
 from intercode.datasets.load_cache import load_cached
 from intercode.environments import ENVIRONMENTS, setting_names
@@ -17,8 +18,6 @@ from intercode.environments.base.env import InterCodeEnv
 from intercode.environments.base.replay.rules import recorded_environment, replay_rules_for
 from intercode.environments.base.tools.servers import parse_servers
 from intercode_sandbox.registry import unknown_name_error
-
-_OTHER_SOURCES = ("authors", "reference")
 
 
 @dataclass(frozen=True)
@@ -35,11 +34,6 @@ class ReplayOptions:
     timeout: float | None = None
     parallel: int = 2
     env_options: Mapping[str, Any] = field(default_factory=dict)
-
-
-def is_native(trajectory: Trajectory) -> bool:
-    """Return whether an episode was recorded by this package, not by other software."""
-    return trajectory.run.get("source") not in _OTHER_SOURCES
 
 
 def open_recorded_env(trajectory: Trajectory, options: ReplayOptions) -> InterCodeEnv:

@@ -19,13 +19,13 @@ from typing import Any
 import intercode
 from intercode.core import logs, trajectories
 from intercode.core.errors import DataError, UsageError
+from intercode.core.logs.formats import is_native
 from intercode.core.types import EndReason, Score, Step, Trajectory
 from intercode.environments.base.env import SUBMIT, InterCodeEnv
 from intercode.environments.base.replay.rules import ReplayRules, replay_rules_for
 from intercode.evaluation.replay.recorded_environments import (
     RecordedEnvironments,
     ReplayOptions,
-    is_native,
     open_recorded_env,
     reset_to_task,
 )
@@ -238,7 +238,7 @@ def _regrade_step(
     if step.action.split(None, 1)[:1] == [SUBMIT] and not is_native(old) and not env.expects_answer:
         # the authors' loops continue after a submit, and log the last observation again
         return _with_score(replace(step, observation=env.last_observation), env.score()), False
-    if not is_native(old) and env.profile == "original":
+    if not is_native(old) and rules.repeats_in(env):
         observation, score = rules.play_and_score(env, step)
         return _with_score(replace(step, observation=observation), score), False
     result = env.execute(step.action)

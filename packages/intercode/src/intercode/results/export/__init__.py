@@ -21,11 +21,11 @@ FORMATS = Registry(
     "export format",
     {
         "atif": "intercode.results.export.atif:export",
-        "authors": "intercode.results.export.authors:export",
         "chat": "intercode.results.export.chat:export",
         "inspect": "intercode.results.export.inspect:export",
         "tokens": "intercode.results.export.tokens:export",
     },
+    group="intercode.exports",
 )
 """Formats by name; each is a function ``export(episodes, out, **options) -> ExportResult``."""
 

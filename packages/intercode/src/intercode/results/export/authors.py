@@ -14,10 +14,11 @@ from pathlib import Path
 from typing import Any
 
 from intercode.core.errors import UsageError
-from intercode.core.logs.authors import BLOCKED_ACTION
+from intercode.core.logs.authors import SOURCE
+from intercode.core.logs.formats import SOURCE_RUN
+from intercode.core.logs.steps import BLOCKED_ACTION
 from intercode.core.types import Step, Trajectory
 from intercode.results.export.base import ExportResult, text_as_file_name
-from intercode.results.report.result_sets import SOURCE_RUN
 from intercode.results.statistics.metrics import is_failed
 
 _DATA_PATHS = {
@@ -145,7 +146,7 @@ def _session(episode: Trajectory) -> dict[str, Any]:
 
 
 def _is_human_session(run: Any) -> bool:
-    return bool(run.get("agent") == "human" and run.get("source") == "authors")
+    return bool(run.get("agent") == "human" and run.get("source") == SOURCE)
 
 
 def _data_path(episode: Trajectory) -> str:

@@ -1,8 +1,8 @@
-"""Tables from recorded episodes: those of the paper, and those of our own runs."""
+"""Tables from recorded episodes: those of our own runs, and those that plug-ins add."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from pathlib import Path
 
@@ -11,14 +11,18 @@ from intercode.core.logs import find_logs, load_log
 from intercode.core.trajectories import TRAJECTORIES_FILE, has_incomplete_line
 from intercode.results.rendering import RENDERERS, render
 from intercode.results.report.matrix import matrix_tables
-from intercode.results.report.missing_cells import missing_cells
-from intercode.results.report.paper import paper_tables
-from intercode.results.report.result_sets import collect_result_sets
+from intercode.results.report.result_sets import ResultSet, collect_result_sets
 from intercode.results.report.run_tables import is_verified, log_tables, run_tables
 from intercode.results.report.statistics_tables import statistics_tables
 from intercode.results.tables import Table
+from intercode_sandbox.registry import Registry
 
-__all__ = ["RENDERERS", "build", "render"]
+__all__ = ["RENDERERS", "REPORTS", "build", "render"]
+
+FurtherTables = tuple[list[Table], list[Table]]
+"""The tables that precede those of our runs, and those at the end."""
+REPORTS = Registry("report", {}, group="intercode.reports")
+"""Functions ``(result_sets) -> FurtherTables`` of plug-ins, by name."""
 
 
 def build(paths: Sequence[Path], *, stats: bool = False, matrix: bool = False) -> list[Table]:
@@ -39,15 +43,17 @@ def build(paths: Sequence[Path], *, stats: bool = False, matrix: bool = False) -
     rest = [t for t in runs if not is_verified(t.name)]
     per_log = [result_set for log in logs for result_set in collect_result_sets([log])]
     statistics = statistics_tables(result_sets) if stats else []
-    tables = [
-        *verified,
-        *paper_tables(result_sets),
-        *rest,
-        *log_tables(per_log),
-        *missing_cells(result_sets),
-    ]
+    further = [_further_tables(name, result_sets) for name in REPORTS]
+    before = [table for tables, _ in further for table in tables]
+    after = [table for _, tables in further for table in tables]
+    tables = [*verified, *before, *rest, *log_tables(per_log), *after]
     matrices = matrix_tables(result_sets) if matrix else []
     return _with_notes([*tables, *matrices, *statistics], incomplete)
+
+
+def _further_tables(name: str, result_sets: Sequence[ResultSet]) -> FurtherTables:
+    make: Callable[[Sequence[ResultSet]], FurtherTables] = REPORTS.load(name)
+    return make(result_sets)
 
 
 def _with_notes(tables: list[Table], incomplete: list[Path]) -> list[Table]:

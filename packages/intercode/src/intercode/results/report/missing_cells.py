@@ -5,13 +5,15 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
+from intercode.core.logs.authors import PUBLISHED
 from intercode.results.report.paper import (
     MODEL_ORDER,
     PAPER_BENCHMARKS,
     SCHEMA_GIVEN,
     PaperBenchmark,
+    paper_tables,
 )
-from intercode.results.report.result_sets import SOURCE_PUBLISHED, ResultSet
+from intercode.results.report.result_sets import ResultSet
 from intercode.results.statistics import metrics
 from intercode.results.tables import Cell, Table
 
@@ -42,10 +44,15 @@ class RequiredRow:
     max_turns: int | None = None
 
 
+def report(result_sets: Sequence[ResultSet]) -> tuple[list[Table], list[Table]]:
+    """Return the paper's tables as far as the logs give them, and what they do not give."""
+    return paper_tables(result_sets), missing_cells(result_sets)
+
+
 def missing_cells(result_sets: Sequence[ResultSet]) -> list[Table]:
     """Return the table of missing cells; nothing if there is no published log, or nothing is
     missing."""
-    published = [e for e in result_sets if e.conditions == SOURCE_PUBLISHED]
+    published = [e for e in result_sets if e.conditions == PUBLISHED]
     if not published:
         return []
     rows: list[tuple[Cell, ...]] = []

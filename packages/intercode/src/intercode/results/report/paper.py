@@ -3,10 +3,18 @@ given, and the strategies."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from intercode.results.report.result_sets import SOURCE_PUBLISHED, ResultSet
+from intercode.core.logs.authors import PUBLISHED
+from intercode.results.report.result_sets import (
+    FIGURE_DIGITS,
+    STRATEGY_FIGURES,
+    ResultSet,
+    failure_notes,
+    mixed_conditions_warning,
+    strategy_figures,
+)
 from intercode.results.statistics import metrics
 from intercode.results.statistics.metrics import Episodes
 from intercode.results.tables import Cell, Table
@@ -26,9 +34,6 @@ PAIRED_AGENTS = ("single-turn", "try-again")
 SCHEMA_GIVEN = " (schema given)"
 """The suffix of a model that was given the tables and columns (the paper's handicap)."""
 _SCHEMA_SUBSET = ":schema"
-STRATEGY_FIGURES = ("success %", "turns", "error %", "error % true")
-FIGURE_DIGITS = (("turns", 2), ("error %", 2), ("error % true", 2))
-"""The decimals of the figures in tables, where they are not 1."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -150,7 +155,7 @@ def _strategies_table(result_sets: Sequence[ResultSet]) -> Table:
             tasks = len({t.task for t in result_set.episodes})
             rows.append((*label, tasks, *cells))
             notes += _coverage_notes(split, result_set)
-    if any(e.agent == "react" and e.conditions == SOURCE_PUBLISHED for e in result_sets):
+    if any(e.agent == "react" and e.conditions == PUBLISHED for e in result_sets):
         notes.append(
             "published ReAct logs are listed under gpt-3.5, but their code used text-davinci-003."
         )
@@ -161,20 +166,10 @@ def _strategies_table(result_sets: Sequence[ResultSet]) -> Table:
     return Table("strategies", title, names, tuple(rows), tuple(notes), FIGURE_DIGITS)
 
 
-def strategy_figures(episodes: Episodes) -> tuple[float | None, ...]:
-    """Return the STRATEGY_FIGURES of episodes."""
-    return (
-        metrics.success_rate(episodes),
-        metrics.mean_turns(episodes),
-        metrics.error_rate(episodes),
-        metrics.error_rate(episodes, metrics.true_error_share),
-    )
-
-
 def _is_human_session(result_set: ResultSet) -> bool:
     """Return whether these are the published human sessions. They have no groups and appear only
     among the logs."""
-    return result_set.agent == "human" and result_set.conditions == SOURCE_PUBLISHED
+    return result_set.agent == "human" and result_set.conditions == PUBLISHED
 
 
 def by_group(
@@ -210,27 +205,6 @@ def _coverage_notes(split: PaperBenchmark, result_set: ResultSet) -> list[str]:
     if short:
         notes.append(f"{label}: {', '.join(short)}.")
     return notes + failure_notes(result_set)
-
-
-def failure_notes(result_set: ResultSet) -> list[str]:
-    """Return the note on episodes that ended in an error of the infrastructure, if there are
-    any."""
-    count = metrics.count_failed(result_set.episodes)
-    if not count:
-        return []
-    label = f"{result_set.model}, {result_set.agent} ({result_set.description})"
-    bound = metrics.upper_bound(result_set.episodes)
-    return [
-        f"{label}: failed (ended in an error, counted as not solved): {count}; success is at most "
-        f"{bound:.1f} %."
-    ]
-
-
-def mixed_conditions_warning(result_sets: Iterable[ResultSet]) -> list[str]:
-    """Return the warning for a table whose rows were obtained under different conditions."""
-    if len({e.conditions for e in result_sets}) < 2:
-        return []
-    return ["rows with different conditions must not be compared."]
 
 
 def _rank(model: str) -> tuple[int, str]:

@@ -9,9 +9,11 @@ from pathlib import Path
 from typing import Any
 
 from intercode.core.logs import find_logs, load_log
+from intercode.core.logs.formats import LOG_FORMATS, SOURCE_RUN, LogFormat
 from intercode.core.types import Trajectory
 from intercode.results.short_text import shorten_distinct
-from intercode.results.statistics.metrics import drop_retried_failures
+from intercode.results.statistics import metrics
+from intercode.results.statistics.metrics import Episodes, drop_retried_failures
 
 SETTINGS = ("generation", "agent_options", "env_options", "max_turns", "timeout", "seed")
 WHOLE_SETTINGS = ("prompts", "endpoint")
@@ -73,9 +75,9 @@ def different_tasks_warning(result_sets: Sequence[ResultSet]) -> list[str]:
     ]
 
 
-SOURCE_RUN = "run"
-SOURCE_PUBLISHED = "published"
-_SOURCES = {"authors": SOURCE_PUBLISHED, "reference": "re-run of published actions"}
+STRATEGY_FIGURES = ("success %", "turns", "error %", "error % true")
+FIGURE_DIGITS = (("turns", 2), ("error %", 2), ("error % true", 2))
+"""The decimals of the figures in tables, where they are not 1."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -122,7 +124,8 @@ def describe_conditions(episode: Trajectory) -> str:
     """
     run = episode.run
     if run.get("source", SOURCE_RUN) != SOURCE_RUN:
-        return _SOURCES[run["source"]]
+        log_format: LogFormat = LOG_FORMATS.load(run["source"])
+        return log_format.conditions
 
     def tagged(name: str, tag: str, sign: str, length: int) -> str:
         value = _without_folders(str(run.get(name) or "?"))
@@ -218,6 +221,37 @@ def _result_set(path: Path, episode: Trajectory) -> ResultSet:
         log=path,
         episodes=(episode,),
     )
+
+
+def strategy_figures(episodes: Episodes) -> tuple[float | None, ...]:
+    """Return the STRATEGY_FIGURES of episodes."""
+    return (
+        metrics.success_rate(episodes),
+        metrics.mean_turns(episodes),
+        metrics.error_rate(episodes),
+        metrics.error_rate(episodes, metrics.true_error_share),
+    )
+
+
+def failure_notes(result_set: ResultSet) -> list[str]:
+    """Return the note on episodes that ended in an error of the infrastructure, if there are
+    any."""
+    count = metrics.count_failed(result_set.episodes)
+    if not count:
+        return []
+    label = f"{result_set.model}, {result_set.agent} ({result_set.description})"
+    bound = metrics.upper_bound(result_set.episodes)
+    return [
+        f"{label}: failed (ended in an error, counted as not solved): {count}; success is at most "
+        f"{bound:.1f} %."
+    ]
+
+
+def mixed_conditions_warning(result_sets: Iterable[ResultSet]) -> list[str]:
+    """Return the warning for a table whose rows were obtained under different conditions."""
+    if len({e.conditions for e in result_sets}) < 2:
+        return []
+    return ["rows with different conditions must not be compared."]
 
 
 def why_not_comparable(episodes: Iterable[Trajectory]) -> str:

@@ -5,18 +5,16 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Sequence
 
+from intercode.core.logs.formats import SOURCE_RUN
 from intercode.core.types import Trajectory
-from intercode.results.report.paper import (
+from intercode.results.report.result_sets import (
     FIGURE_DIGITS,
     STRATEGY_FIGURES,
+    ResultSet,
+    different_tasks_warning,
     failure_notes,
     mixed_conditions_warning,
     strategy_figures,
-)
-from intercode.results.report.result_sets import (
-    SOURCE_RUN,
-    ResultSet,
-    different_tasks_warning,
     why_not_comparable,
 )
 from intercode.results.statistics import figures, metrics

@@ -5,8 +5,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from intercode.results.report.paper import failure_notes
-from intercode.results.report.result_sets import SOURCE_RUN, ResultSet
+from intercode.results.report.result_sets import SOURCE_RUN, ResultSet, failure_notes
 from intercode.results.statistics.behaviour import behaviour_figures, count_error_classes
 from intercode.results.statistics.figures import (
     Figure,

@@ -1,34 +1,27 @@
-"""Rules for replaying recorded episodes, and the registry of each environment's rules."""
+"""Rules for replaying recorded episodes, and the registries of rules."""
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
 from typing import Any, ClassVar
 
+from intercode.core.logs.formats import is_native
 from intercode.core.types import Score, Step, Trajectory
 from intercode.environments import ENVIRONMENTS
 from intercode.environments.base.env import SUBMIT, InterCodeEnv
 from intercode.environments.base.replay.comparison import StepComparison, difference_cause
-from intercode_sandbox.registry import Registry
+from intercode_sandbox.registry import Registry, unknown_name_error
 
 REPLAY_RULES = Registry(
     "replay of environment",
     {
-        "bash": "intercode.environments.bash.replay:BashReplayRules",
-        "python": "intercode.environments.python.replay:PythonReplayRules",
-        "code": "intercode.environments.base.replay.rules:ReplayRules",
-        "harbor": "intercode.environments.base.replay.rules:ReplayRules",
-        "swe-bench": "intercode.environments.base.replay.rules:ReplayRules",
-        "ctf": "intercode.environments.ctf.replay:CtfReplayRules",
-        "sql": "intercode.environments.sql.replay:SqlReplayRules",
+        "ctf": "intercode.environments.ctf.replay_rules:CtfReplayRules",
+        "sql": "intercode.environments.sql.replay_rules:SqlReplayRules",
     },
 )
-
-REACT_OBSERVATION_LIMIT = 350
-"""Characters of an observation that the authors' ReAct logs hold."""
-_EXECUTE = re.compile(r"execute\[(.*)\]", re.DOTALL)
+"""Rules of environments for episodes that this package has recorded, where they need any."""
+LOG_RULES = Registry("replay of log", {}, group="intercode.replay_rules")
+"""Rules for logs of other software, by format and environment: ``FORMAT.ENVIRONMENT``."""
 
 
 class ReplayRules:
@@ -46,24 +39,21 @@ class ReplayRules:
         return name
 
     def settings(self, trajectory: Trajectory) -> Mapping[str, Any]:  # noqa: ARG002
-        """Return settings for the environment of an authors' episode beyond the common options,
-        such as the ``reward`` with which it was scored."""
+        """Return settings for the environment of a log's episode beyond the common options, such as
+        the ``reward`` with which it was scored."""
         return {}
 
-    def executed_step(self, trajectory: Trajectory, step: Step) -> Step:
-        """Return a step as the environment executed it.
-
-        The authors' ReAct logs hold the action with its wrapping, and a reward of 0 for steps that
-        were never scored.
-        """
-        if trajectory.run.get("source") != "authors" or trajectory.run.get("agent") != "react":
-            return step
-        if wrapped := _EXECUTE.fullmatch(step.action):
-            return replace(step, action=wrapped[1], reward=None)
+    def executed_step(self, trajectory: Trajectory, step: Step) -> Step:  # noqa: ARG002
+        """Return a step as the environment executed it, if the log holds it in another form."""
         return step
 
+    def repeats_in(self, env: InterCodeEnv) -> bool:  # noqa: ARG002
+        """Return whether ``play`` gives in this environment what the other software would give. If
+        not, steps of its logs are executed there as any action."""
+        return False
+
     def play(self, env: InterCodeEnv, step: Step) -> tuple[str, float | None]:
-        """Execute a step of the authors again. Return its observation, and its reward if one was
+        """Execute a step of a log again. Return its observation, and its reward if one was
         recorded."""
         if step.action.split(None, 1)[:1] == [SUBMIT]:
             observation = env.last_observation
@@ -82,23 +72,23 @@ class ReplayRules:
         trajectory: Trajectory,  # noqa: ARG002
         checks: list[StepComparison],
     ) -> list[StepComparison]:
-        """Return the steps of an authors' episode after all of them were executed.
+        """Return the steps of a log's episode after all of them were executed.
 
         Rules override this for what only the whole episode shows, such as the scorer of the record.
         """
         return checks
 
-    def logged_observation(self, trajectory: Trajectory, step: Step, observation: str) -> str:
-        """Return an observation as the record would hold it."""
-        if (
-            len(step.observation) == REACT_OBSERVATION_LIMIT
-            and trajectory.run.get("agent") == "react"
-        ):
-            return observation[:REACT_OBSERVATION_LIMIT]
+    def logged_observation(
+        self,
+        trajectory: Trajectory,  # noqa: ARG002
+        step: Step,  # noqa: ARG002
+        observation: str,
+    ) -> str:
+        """Return an observation as the log would hold it."""
         return observation
 
     def same(self, recorded: str, replayed: str) -> bool:
-        """Return whether two observations of an authors' episode count as equal."""
+        """Return whether two observations of a log's episode count as equal."""
         return recorded == replayed
 
     def stable(self, trajectory: Trajectory, turn: int) -> bool | None:  # noqa: ARG002
@@ -116,12 +106,17 @@ class ReplayRules:
 
 
 def replay_rules_for(trajectory: Trajectory) -> ReplayRules:
-    """Return the rules of the environment in which an episode was recorded."""
+    """Return the rules for an episode: those of its environment, or of the log that it is from."""
     name = recorded_environment(trajectory)
-    if name not in REPLAY_RULES and name in ENVIRONMENTS:
-        return ReplayRules()
-    rules: ReplayRules = REPLAY_RULES.load(name)()
-    return rules
+    if is_native(trajectory):
+        if name not in REPLAY_RULES and name in ENVIRONMENTS:
+            return ReplayRules()
+        if name not in REPLAY_RULES:
+            raise unknown_name_error("replay of environment", name, list(ENVIRONMENTS))
+        rules: ReplayRules = REPLAY_RULES.load(name)()
+        return rules
+    of_log: ReplayRules = LOG_RULES.load(f"{trajectory.run['source']}.{name}")()
+    return of_log
 
 
 def recorded_environment(trajectory: Trajectory) -> str:
