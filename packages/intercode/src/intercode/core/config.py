@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from intercode.core.errors import ConfigError
-from intercode.core.types import Network, Profile
+from intercode.core.types import Network
 from intercode_sandbox.lines import split_lines
 from intercode_sandbox.registry import unknown_name_error
 
@@ -62,7 +62,7 @@ class EvalConfig:
     shuffle: bool = False
     seed: int | None = None
     out: Path | None = None
-    profile: Profile = "standard"
+    profile: str = "standard"
     image: str | None = None
     network: Network = "none"
     limits: Mapping[str, Any] = field(default_factory=dict)

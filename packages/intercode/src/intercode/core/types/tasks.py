@@ -12,8 +12,6 @@ from typing import Any, Literal
 from intercode.core.errors import DataError
 from intercode_sandbox.types import LayerSpec
 
-Profile = Literal["standard", "original"]
-
 
 @dataclass(frozen=True, slots=True)
 class DatabaseSpec:

@@ -21,7 +21,6 @@ from intercode.core.types import (
     Dataset,
     ExecResult,
     Network,
-    Profile,
     Score,
     State,
     StepResult,
@@ -39,6 +38,7 @@ from intercode.environments.base.options import (
     pick_reward,
 )
 from intercode.environments.base.policy import PolicyGuard, PolicySource
+from intercode.environments.base.profiles import STANDARD, Profile, find_profile
 from intercode.environments.base.reward_mode import RewardMode, RewardShaper
 from intercode.environments.base.rewards import RewardFunction, open_episode_reward
 from intercode.environments.base.snapshots.copying import Copyable
@@ -63,18 +63,18 @@ SUBMIT = "submit"
 class InterCodeEnv(Copyable, EpisodeFailures, gym.Env[str, str]):
     """An environment whose actions are code and whose observations are execution feedback.
 
-    ``dataset``: ``name[:subset]``, a file, or a Dataset. ``profile``: ``standard``, or ``original``
-    for the behaviour of the original InterCode package with its faults. ``image``, ``sandbox``,
-    ``network``: where code runs (``image`` None: the dataset's). ``timeout``: seconds for each
-    action (None: ``default_timeout``). ``max_turns``: an episode is truncated after that many
-    actions (None: never). ``reward``: a name, ``package.module:function`` or a function (task,
-    agent, gold) -> Score; ``variants`` pays a solution as far as it holds in variants of its task
-    (page Variants). ``reward_mode``: ``final`` pays the score at the end, ``per-turn`` what a turn
-    adds to the best score before, ``delta`` the change of the score. ``deterministic``: True, or
-    fields of Determinism: the same actions give the same observations. ``hashes``: ``info`` has
-    hashes of observation and state (None: if deterministic). ``policy``: rules over actions (page
-    Action policies), as a TOML file or its content; no security boundary. ``mcp``: commands of MCP
-    servers by name, for further tools (page MCP).
+    ``dataset``: ``name[:subset]``, a file, or a Dataset. ``profile``: ``standard``, or another one
+    that the environment has. ``image``, ``sandbox``, ``network``: where code runs (``image`` None:
+    the dataset's). ``timeout``: seconds for each action (None: ``default_timeout``). ``max_turns``:
+    an episode is truncated after that many actions (None: never). ``reward``: a name,
+    ``package.module:function`` or a function (task, agent, gold) -> Score; ``variants`` pays a
+    solution as far as it holds in variants of its task (page Variants). ``reward_mode``: ``final``
+    pays the score at the end, ``per-turn`` what a turn adds to the best score before, ``delta`` the
+    change of the score. ``deterministic``: True, or fields of Determinism: the same actions give
+    the same observations. ``hashes``: ``info`` has hashes of observation and state (None: if
+    deterministic). ``policy``: rules over actions (page Action policies), as a TOML file or its
+    content; no security boundary. ``mcp``: commands of MCP servers by name, for further tools (page
+    MCP).
 
     A subclass opens workspaces and reads the states that are compared: five methods.
     """
@@ -91,6 +91,10 @@ class InterCodeEnv(Copyable, EpisodeFailures, gym.Env[str, str]):
     two runs of a gold are the same if they have the same state and reward."""
     scores_every_gold = False
     """Whether ``score`` runs further golds even if one gives 1, as ``check`` needs them."""
+    standard_profile: ClassVar[type[Profile]] = Profile
+    """The profile ``standard`` of this environment."""
+    profile_class: type[Profile]
+    """The profile in which this environment plays."""
     known_golds: Sequence[State] = ()
     """What the golds reached in an earlier episode: ``score`` then does not run them."""
     _workspace: Workspace | None = None
@@ -109,7 +113,7 @@ class InterCodeEnv(Copyable, EpisodeFailures, gym.Env[str, str]):
         self,
         dataset: str | Dataset = "starter",
         *,
-        profile: Profile = "standard",
+        profile: str = STANDARD,
         image: str | None = None,
         sandbox: str = "auto",
         network: Network = "none",
@@ -126,7 +130,8 @@ class InterCodeEnv(Copyable, EpisodeFailures, gym.Env[str, str]):
         timeout = self.default_timeout if timeout is None else timeout
         arguments = locals()
         self.settings = {k: v for k, v in arguments.items() if k not in ("self", "dataset")}
-        check_settings(profile, network, render_mode, timeout, max_turns)
+        self.profile_class = find_profile(type(self), profile)
+        check_settings(network, render_mode, timeout, max_turns)
         self.determinism = self._resolve_determinism(deterministic)
         self.hashes = self.determinism is not None if hashes is None else hashes
         self.policy = PolicyGuard(policy, self.name)
@@ -135,7 +140,9 @@ class InterCodeEnv(Copyable, EpisodeFailures, gym.Env[str, str]):
         self.profile, self.sandbox_kind, self.network = profile, sandbox, network
         self.image_name = image or self.dataset.image
         self.timeout, self.max_turns, self.render_mode = timeout, max_turns, render_mode
-        chosen = pick_reward(reward, self.dataset, profile, f"{self.name}-{profile}")
+        chosen = pick_reward(
+            reward, self.dataset, self.profile_class.follows_dataset, f"{self.name}-{profile}"
+        )
         self.reward_name, self.reward_function = chosen
         self._episode_reward = open_episode_reward(self.dataset, self.settings)
         self.action_space = FreeText(MAX_ACTION_LENGTH)
@@ -299,7 +306,8 @@ class InterCodeEnv(Copyable, EpisodeFailures, gym.Env[str, str]):
         """Return the part of a task that an agent may see. No episode needs to run."""
         return Brief(
             task.id, task.query, self.name, self.max_turns, str(task.data.get("notes", "")),
-            self.expects_answer, self._tools.tools, task.only_changes and self.profile == "standard"
+            self.expects_answer, self._tools.tools,
+            task.only_changes and self.profile_class.follows_dataset,
         )  # fmt: skip
 
     def score(self) -> Score:
@@ -345,12 +353,11 @@ class InterCodeEnv(Copyable, EpisodeFailures, gym.Env[str, str]):
     def check_gold(self) -> None:
         """Raise GoldError if the current task cannot be scored because its gold fails.
 
-        ``score`` uses what the gold has reached here, so that it runs once. In the original profile
-        a gold that fails is scored as by the authors' code, and runs in a state that the agent and
-        earlier scores have changed: there it does not run here, and must only be there.
+        ``score`` uses what the gold has reached here, so that it runs once. In a profile that does
+        not run golds apart from the agent, it does not run here, and must only be there.
         """
         self._require_gold(self.task)
-        if self.profile == "standard":
+        if self.profile_class.runs_golds_apart:
             list(self._reached_golds())
 
     def _reached_golds(self) -> Iterator[State]:
@@ -359,7 +366,7 @@ class InterCodeEnv(Copyable, EpisodeFailures, gym.Env[str, str]):
         except SandboxKilledError as e:  # it is not the agent's sandbox
             raise SandboxLostError(str(e)) from e
         except Exception as e:
-            self._gold_error = e if self.profile == "standard" else None
+            self._gold_error = e if self.profile_class.runs_golds_apart else None
             raise
 
     def changed_paths(self) -> list[str]:

@@ -1,5 +1,5 @@
-"""Layers of tasks that are made in a sandbox: the changes of a set-up script, and the git
-repository of the ``original`` profile. Each is made once and cached by content."""
+"""Layers of tasks that are made in a sandbox: the changes of a set-up script. Each is made once and
+cached by content."""
 
 from __future__ import annotations
 
@@ -9,8 +9,6 @@ from pathlib import Path
 
 from intercode.core.errors import DataError
 from intercode.core.types import Image, Layer, LayerSpec, Network
-from intercode.sessions.bash import git_status
-from intercode.sessions.bash.original import OriginalBashSession
 from intercode_sandbox import images
 from intercode_sandbox.contract import BaseSandbox
 from intercode_sandbox.host.paths import cache_root, sandbox_uid
@@ -85,15 +83,3 @@ def setup_layer(
 
     parts = (code, cwd, network, image.digest, *(layer.digest for layer in layers))
     return captured_layer(layer_key("setup", *parts), image, layers, work, network)
-
-
-def git_layer(image: Image, layers: tuple[Layer, ...]) -> Layer:
-    """Return the repository over an image and its layers as the authors' image has it, reset
-    once."""
-
-    def work(sandbox: BaseSandbox) -> None:
-        sandbox.write("/.gitignore", git_status.IGNORE_FILE.encode())
-        git_status.prepare(OriginalBashSession(sandbox))
-
-    key = layer_key("git", image.digest, *(layer.digest for layer in layers))
-    return captured_layer(key, image, layers, work)

@@ -16,6 +16,7 @@ from intercode.core.errors import UnknownNameError, UsageError
 from intercode.core.types import Dataset, Task
 from intercode.datasets.endless import FIRST_EPISODE_SEED
 from intercode.environments import ENVIRONMENTS
+from intercode.environments.base.profiles import STANDARD, has_exploits
 from intercode.environments.base.rewards import (
     REWARDS,
     RewardFunction,
@@ -55,24 +56,24 @@ def pick_dataset(dataset: str | Dataset, environment: str) -> Dataset:
 
 
 def pick_reward(
-    reward: str | RewardFunction | None, dataset: Dataset, profile: str, default: str
+    reward: str | RewardFunction | None, dataset: Dataset, follows_dataset: bool, default: str
 ) -> tuple[str, RewardFunction]:
     """Return the name of a reward as results record it, and its function.
 
-    ``reward`` is a name, a reference or a function. None selects the dataset's own reward in the
-    ``standard`` profile, else ``default``. The recorded name of a dataset's own reward, which ends
-    in a digest of its file, is a valid name as well. With the name of a reward of episodes, the
-    function is the one that is used without a name.
+    ``reward`` is a name, a reference or a function. None selects the dataset's own reward if the
+    profile follows the dataset, else ``default``. The recorded name of a dataset's own reward,
+    which ends in a digest of its file, is a valid name as well. With the name of a reward of
+    episodes, the function is the one that is used without a name.
 
     Raises UsageError for an unknown name, for a file that cannot be read, for what is no function
     of three arguments, for a recorded name whose file has changed, and for a reward of episodes in
-    the profile ``original``.
+    a profile that does not follow the dataset.
     """
     if isinstance(reward, str) and names_episode_reward(reward):
-        if profile != "standard":
+        if not follows_dataset:
             raise UsageError(f"the reward {reward!r} is for the profile 'standard'")
-        return reward, pick_reward(None, dataset, profile, default)[1]
-    own = dataset.reward if profile == "standard" else None
+        return reward, pick_reward(None, dataset, follows_dataset, default)[1]
+    own = dataset.reward if follows_dataset else None
     if isinstance(reward, str) and own is not None and registry.is_file_reference(own):
         current = registry.portable_reference(own)
         if reward != current and reward.partition("@")[0] == current.partition("@")[0]:
@@ -197,11 +198,12 @@ def checked_action(action: object) -> str:
 def check_training(settings: Mapping[str, Any], allow_exploitable: bool) -> None:
     """Raise UsageError for settings of an environment with which training would teach exploits,
     unless the caller allows them."""
-    if settings.get("profile") == "original" and not allow_exploitable:
+    profile = settings.get("profile") or STANDARD
+    if profile != STANDARD and has_exploits(profile) and not allow_exploitable:
         raise UsageError(
-            "the profile 'original' has the faults of the published code, which gives rewards for "
-            "states that solve nothing, and training would teach those: leave out "
-            "profile='original', or allow it with allow_exploitable=True "
+            f"the profile {profile!r} has the faults of the published code, which gives rewards "
+            "for states that solve nothing, and training would teach those: leave out "
+            f"profile={profile!r}, or allow it with allow_exploitable=True "
             "(`intercode serve --allow-exploitable`)"
         )
 
@@ -216,12 +218,10 @@ def checked_seed(seed: object) -> int | None:
 
 
 def check_settings(
-    profile: str, network: str, render_mode: str | None, timeout: float, max_turns: int | None
+    network: str, render_mode: str | None, timeout: float, max_turns: int | None
 ) -> None:
     """Raise UnknownNameError for a setting that is not one of its choices, UsageError for a limit
     with which no action could run."""
-    if profile not in ("standard", "original"):
-        raise unknown_name_error("profile", profile, ["standard", "original"])
     check_network(network)
     if render_mode not in (None, "ansi"):
         raise unknown_name_error("render mode", str(render_mode), ["ansi"])

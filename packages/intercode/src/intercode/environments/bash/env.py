@@ -3,18 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import replace
-from functools import cached_property
 from typing import Any, ClassVar
 
-from intercode.core.errors import GoldError, UsageError
+from intercode.core.errors import GoldError
 from intercode.core.types import Dataset, ExecResult, Layer, State, Task
-from intercode.environments.base import gold_cache
 from intercode.environments.base.sandboxed_env import SandboxedEnv
 from intercode.environments.bash.profiles import (
     SHELL_KINDS,
     BashProfile,
-    OriginalBashProfile,
     ShellKind,
     StandardBashProfile,
     gold_failure,
@@ -31,9 +27,7 @@ class BashEnv(SandboxedEnv):
 
     ``session`` is a setting of the ``standard`` profile. ``persistent``: one shell for the whole
     episode. ``fresh``: a new shell per action, in the directory of the last one. ``fresh-carried``:
-    a new shell per action that also has the variables, functions and options of the last one. In
-    the ``original`` profile every action has a shell of its own and git reads the changes, as in
-    the authors' code.
+    a new shell per action that also has the variables, functions and options of the last one.
 
     ``separate_stderr``: the observation shows stderr after stdout instead of merged into it, and
     the reward ignores it. ``use_gold_cache``: golds whose results `check` has found to be stable do
@@ -42,6 +36,8 @@ class BashEnv(SandboxedEnv):
 
     name: ClassVar[str] = "bash"
     scoring_version: ClassVar[int] = 4  # 4: lines end at line ends only
+    standard_profile: ClassVar[type[BashProfile]] = StandardBashProfile
+    profile_class: type[BashProfile]
 
     def __init__(
         self,
@@ -57,10 +53,6 @@ class BashEnv(SandboxedEnv):
             raise unknown_name_error("session", session, list(SHELL_KINDS))
         check_flag("separate_stderr", separate_stderr)
         check_flag("use_gold_cache", use_gold_cache)
-        if self.profile == "original" and (session != "persistent" or separate_stderr):
-            raise UsageError(
-                "the original profile has its own session: leave out session and separate_stderr"
-            )
         self.session, self.separate_stderr = session, separate_stderr
         self.use_gold_cache = use_gold_cache
         self.settings |= {
@@ -68,12 +60,7 @@ class BashEnv(SandboxedEnv):
             "separate_stderr": separate_stderr,
             "use_gold_cache": use_gold_cache,
         }
-
-    @cached_property
-    def _profile_impl(self) -> BashProfile:
-        if self.profile == "original":
-            return OriginalBashProfile()
-        return StandardBashProfile(self.session, self.separate_stderr, self._uses_gold_cache)
+        self._profile_impl = self.profile_class(self.settings)
 
     def _make_spec(self, layers: tuple[Layer, ...]) -> SandboxSpec:
         return self._profile_impl.sandbox_spec(self.image, layers, self.network)
@@ -91,8 +78,7 @@ class BashEnv(SandboxedEnv):
         super()._close_episode()
 
     def _agent_state(self, last: ExecResult | None, answer: str | None) -> State:
-        state = self._profile_impl.agent_state(self._episode, last)
-        return state if answer is None else replace(state, answer=answer)
+        return self._profile_impl.agent_state(self._episode, last, answer)
 
     def _require_gold(self, task: Task) -> None:
         if not task.golds:
@@ -102,7 +88,7 @@ class BashEnv(SandboxedEnv):
         """Raise GoldError if the current task cannot be scored because its gold fails, also by its
         exit status; see ``InterCodeEnv.check_gold`` and ``gold_failure``."""
         super().check_gold()
-        if self.profile == "standard":
+        if self.profile_class.runs_golds_apart:
             for state in self._reached_golds():
                 if failure := gold_failure(state):
                     raise GoldError(f"the gold of {self.task.id} fails: {failure}")
@@ -112,20 +98,13 @@ class BashEnv(SandboxedEnv):
         return self._profile_impl.gold_states(self._episode)
 
     def result_metadata(self) -> dict[str, Any]:
-        golds = "cached" if self._uses_gold_cache else "run"
+        golds = "cached" if self._profile_impl.uses_gold_cache else "run"
         default = self.session == "persistent" and not self.separate_stderr
         options = (
             {} if default else {"session": self.session, "separate_stderr": self.separate_stderr}
         )
         return {**super().result_metadata(), "env_options": options, "golds": golds}
 
-    @property
-    def _uses_gold_cache(self) -> bool:
-        return self.use_gold_cache and self.profile == "standard" and gold_cache.is_enabled()
-
     def cache_golds(self, states: Sequence[State], current_dates_only: bool) -> bool:
         """Save the golds' states; see ``gold_cache.CachesGolds``."""
-        profile = self._profile_impl
-        if not isinstance(profile, StandardBashProfile):
-            return False
-        return profile.cache_golds(self._episode, states, current_dates_only)
+        return self._profile_impl.cache_golds(self._episode, states, current_dates_only)

@@ -1,24 +1,21 @@
-"""The two profiles of Bash: ``standard``, as the paper meant it, and ``original``, as the
-authors' code does it."""
+"""The profile ``standard`` of Bash, and what its other profiles implement."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Sequence
-from typing import Literal
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any, Literal
 
-from intercode.core.errors import GoldError, TooManyChangesError, UsageError
+from intercode.core.errors import GoldError
 from intercode.core.types import TRUNCATED_CHANGES, ExecResult, Image, Layer, Network, State, Task
 from intercode.environments.base import gold_cache
 from intercode.environments.base.diffs.initial_files import changes_of_agent
-from intercode.environments.base.layers import git_layer
 from intercode.environments.base.probe import run_probe
+from intercode.environments.base.profiles import SandboxProfile
 from intercode.environments.base.progress.initial_state import read_initial_state, read_texts
 from intercode.environments.base.workspaces import EpisodeContext
 from intercode.sessions.base import Session, SessionState
-from intercode.sessions.bash import git_status
 from intercode.sessions.bash.fresh import FreshShellSession
-from intercode.sessions.bash.original import OriginalBashSession
 from intercode.sessions.bash.persistent import BashSession
 from intercode_sandbox import SandboxSpec
 from intercode_sandbox.contract import BaseSandbox
@@ -29,32 +26,49 @@ ShellKind = Literal["persistent", "fresh", "fresh-carried"]
 SHELL_KINDS = ("persistent", "fresh", "fresh-carried")
 
 
-class StandardBashProfile:
-    """One shell per episode, or as ``shell`` says (see BashEnv). Changes are read from the
+class BashProfile(SandboxProfile):
+    """A profile of Bash."""
+
+    uses_gold_cache: bool = False
+    """Whether golds whose results are stored do not run again."""
+
+    def run_setup(self, session: Session, task: Task) -> None:
+        """Run the setup of a task in a new session. Raises GoldError if it fails."""
+
+    def cache_golds(
+        self,
+        episode: EpisodeContext,  # noqa: ARG002
+        states: Sequence[State],  # noqa: ARG002
+        current_dates_only: bool,  # noqa: ARG002
+    ) -> bool:
+        """Save the golds' states; see ``gold_cache.CachesGolds``."""
+        return False
+
+
+class StandardBashProfile(BashProfile):
+    """One shell per episode, or as ``session`` says (see BashEnv). Changes are read from the
     overlay. A gold runs at most once, in a fresh sandbox."""
 
-    def __init__(
-        self,
-        shell: ShellKind = "persistent",
-        separate_stderr: bool = False,
-        use_gold_cache: bool = False,
-    ) -> None:
-        self._shell, self._separate_stderr = shell, separate_stderr
-        self._use_gold_cache = use_gold_cache
+    def __init__(self, settings: Mapping[str, Any]) -> None:
+        self._shell: ShellKind = settings["session"]
+        self._separate_stderr = bool(settings["separate_stderr"])
+        self._use_gold_cache = bool(settings["use_gold_cache"])
         self._golds: list[State] | None = None
         self._spec: SandboxSpec | None = None  # the last one, as most episodes have an equal one
+
+    @property
+    def uses_gold_cache(self) -> bool:  # type: ignore[override]
+        return self._use_gold_cache and gold_cache.is_enabled()
 
     def sandbox_spec(
         self, image: Image, layers: tuple[Layer, ...], network: Network
     ) -> SandboxSpec:
-        """Return the specification of every sandbox of an episode."""
         last = self._spec
         if last is None or (last.image, last.layers, last.network) != (image, layers, network):
             self._spec = last = SandboxSpec(image, layers, network=network)
         return last
 
     def open_session(self, sandbox: BaseSandbox, task: Task, state: SessionState | None) -> Session:
-        """Open the session in which the agent's actions run, from a state if one is given."""
         session: Session
         if self._shell == "persistent":
             session = BashSession(
@@ -72,7 +86,6 @@ class StandardBashProfile:
         return session
 
     def run_setup(self, session: Session, task: Task) -> None:
-        """Run the setup of a task in a new session. Raises GoldError if it fails."""
         if not task.setup:
             return
         result = session.run(task.setup, GOLD_SECONDS)
@@ -80,8 +93,9 @@ class StandardBashProfile:
             failure = f"{result.exit_code}: {result.output.strip()!r}"
             raise GoldError(f"the setup of {task.id} failed with exit status {failure}")
 
-    def agent_state(self, episode: EpisodeContext, last: ExecResult | None) -> State:
-        """Read the state that the agent has left, without changing it."""
+    def agent_state(
+        self, episode: EpisodeContext, last: ExecResult | None, answer: str | None
+    ) -> State:
         here = episode.workspace
         changes = changes_of_agent(here.sandbox, episode.task, pause=True)
         initial_files, initial_texts = read_initial_state(here.sandbox, episode.task, changes)
@@ -89,7 +103,7 @@ class StandardBashProfile:
             last.output if last else "", changes, cwd=here.cwd,
             probe_output=run_probe(episode, here.sandbox, gold=False),
             texts=read_texts(here.sandbox, changes),
-            initial_files=initial_files, initial_texts=initial_texts,
+            initial_files=initial_files, initial_texts=initial_texts, answer=answer,
         )  # fmt: skip
 
     def gold_states(self, episode: EpisodeContext) -> Iterator[State]:
@@ -127,14 +141,13 @@ class StandardBashProfile:
     # ------------------------------------------------------------- gold cache
     def cached_golds(self, episode: EpisodeContext) -> list[State] | None:
         """Return the states of the first golds from the cache, or None if all have to run."""
-        if not self._use_gold_cache or episode.task.probe is not None:  # no probe output is cached
+        if not self.uses_gold_cache or episode.task.probe is not None:  # no probe output is cached
             return None
         return gold_cache.load_golds(episode.task, episode.spec, self._shell_key(episode))
 
     def cache_golds(
         self, episode: EpisodeContext, states: Sequence[State], current_dates_only: bool
     ) -> bool:
-        """Save the golds' states; see ``gold_cache.CachesGolds``."""
         if episode.task.probe is not None:
             return False
         key = self._shell_key(episode)
@@ -147,7 +160,6 @@ class StandardBashProfile:
         return shell if tier.startswith("namespace/") else f"{shell}, {tier}"
 
     def close(self) -> None:
-        """Release what was opened for the episode."""
         self._golds = None
 
 
@@ -167,67 +179,3 @@ def gold_failure(state: State) -> str:
 
 _ERROR_LINE = re.compile(r"(?!.*/proc/).+: (?:command not found|No such file or directory)")
 """An error that says that a gold cannot work. Files of processes come and go."""
-
-
-class OriginalBashProfile:
-    """A shell per action, and git reads the changes.
-
-    The gold runs again for every score, in one sandbox per episode that git resets before each run.
-    So dates and ignored directories carry over.
-    """
-
-    def __init__(self) -> None:
-        self._gold_sandbox: BaseSandbox | None = None
-
-    def sandbox_spec(
-        self, image: Image, layers: tuple[Layer, ...], network: Network
-    ) -> SandboxSpec:
-        layers += (git_layer(image, layers),)
-        return SandboxSpec(image, layers, network=network, appearance="docker")
-
-    def open_session(self, sandbox: BaseSandbox, task: Task, state: SessionState | None) -> Session:
-        if task.initial_files:
-            raise UsageError(
-                f"{task.id} has initial files, which the profile original counts as changes of the "
-                "agent: play it with the profile standard"
-            )
-        return OriginalBashSession(sandbox, state.cwd if state else "/")
-
-    def run_setup(self, session: Session, task: Task) -> None:
-        """Do nothing: the authors' tasks have no setup."""
-
-    def agent_state(self, episode: EpisodeContext, last: ExecResult | None) -> State:
-        # in the authors' code the output starts as the query
-        output = last.output if last else episode.task.query
-        try:
-            copy = episode.workspace.sandbox.fork()
-        except TooManyChangesError:
-            return State(output, status=((TRUNCATED_CHANGES, "??"),))
-        with copy:
-            return _git_state(copy, output)
-
-    def gold_states(self, episode: EpisodeContext) -> list[State]:
-        if self._gold_sandbox is None:
-            self._gold_sandbox = episode.open_workspace().sandbox
-            if not episode.tier.startswith("namespace/"):
-                git_status.refresh(OriginalBashSession(self._gold_sandbox))
-        session = OriginalBashSession(self._gold_sandbox)
-        session.execute(git_status.RESET, "/", GOLD_SECONDS)
-        result = session.execute(episode.task.golds[0], "/", GOLD_SECONDS)
-        malformed = result.exit_code is None and not result.timed_out
-        return [_git_state(self._gold_sandbox, None if malformed else result.output)]
-
-    def close(self) -> None:
-        if self._gold_sandbox is not None:
-            self._gold_sandbox.close()
-        self._gold_sandbox = None
-
-
-BashProfile = StandardBashProfile | OriginalBashProfile
-"""A profile. An instance belongs to one environment."""
-
-
-def _git_state(sandbox: BaseSandbox, output: str | None) -> State:
-    session = OriginalBashSession(sandbox)
-    entries = git_status.status(session)
-    return State(output, status=entries, checksums=git_status.checksums(session, entries))

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from dataclasses import replace
 from typing import Any, ClassVar
 
-from intercode.core.errors import GoldError, UsageError
+from intercode.core.errors import GoldError
 from intercode.core.languages import PROGRAM_DIRECTORY, Language, load_language
 from intercode.core.types import Brief, Dataset, ExecResult, Layer, State, Task, TestResult
 from intercode.environments.base.sandboxed_env import SandboxedEnv
@@ -40,8 +40,7 @@ class CodeEnv(SandboxedEnv):
     gets the code and nothing else; see grading.py.
 
     ``language``: for tasks that name none. ``test_timeout``: seconds per test (None: as for an
-    action). The other settings are InterCodeEnv's. Raises UsageError for the profile ``original``,
-    which does not exist.
+    action). The other settings are InterCodeEnv's.
     """
 
     name: ClassVar[str] = "code"
@@ -54,8 +53,6 @@ class CodeEnv(SandboxedEnv):
         test_timeout: float | None = None,
         **settings: Any,
     ) -> None:
-        if settings.get("profile") == "original":
-            raise UsageError("this environment has no profile 'original': leave out the profile")
         super().__init__(dataset, **settings)
         self.language, self.test_timeout = language, test_timeout or self.timeout
         self.settings |= {"language": language, "test_timeout": test_timeout}

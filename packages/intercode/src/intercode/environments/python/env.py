@@ -2,23 +2,15 @@
 
 from __future__ import annotations
 
-from functools import cached_property
+from collections.abc import Iterable
 from typing import Any, ClassVar
 
-from intercode.core.errors import UsageError
-from intercode.core.types import Dataset, ExecResult, Layer, Score, State, Task
+from intercode.core.types import Dataset, ExecResult, Layer, State, Task
 from intercode.environments.python.interpreter_snapshots import LiveInterpreterEnv
-from intercode.environments.python.profiles import (
-    OriginalPythonProfile,
-    PythonProfile,
-    StandardPythonProfile,
-    gold_function_name,
-)
+from intercode.environments.python.profiles import PythonProfile, StandardPythonProfile
 from intercode.sessions.python.session import PythonSession
 from intercode_sandbox import SandboxSpec
 from intercode_sandbox.contract import BaseSandbox
-
-_RERUN_TIMEOUT_FACTOR = 2  # how many times as long an action may take when it is run again
 
 
 class PythonEnv(LiveInterpreterEnv):
@@ -26,14 +18,15 @@ class PythonEnv(LiveInterpreterEnv):
 
     In the ``standard`` profile an action runs as at a prompt. ``submit`` runs the tests in a fresh
     sandbox on the code that was written; ``submit NAME`` does so for a function with another name
-    than the tests call. Neither tests nor gold are ever in the agent's sandbox. The ``original``
-    profile has the authors' service, its dictionaries as observations, and its way of counting.
+    than the tests call. Neither tests nor gold are ever in the agent's sandbox.
 
     ``interpreter``: the program in the image, Python 3.7 or later. ``test_timeout``: seconds per
     test (None: as for an action). The other settings are InterCodeEnv's.
     """
 
     name: ClassVar[str] = "python"
+    standard_profile: ClassVar[type[PythonProfile]] = StandardPythonProfile
+    profile_class: type[PythonProfile]
     scoring_version: ClassVar[int] = 3  # 3: lines end at line ends only
 
     def __init__(
@@ -47,13 +40,7 @@ class PythonEnv(LiveInterpreterEnv):
         super().__init__(dataset, **settings)
         self.interpreter, self.test_timeout = interpreter, test_timeout or self.timeout
         self.settings |= {"interpreter": interpreter, "test_timeout": test_timeout}
-
-    @cached_property
-    def _profile_impl(self) -> PythonProfile:
-        if self.profile == "original":
-            return OriginalPythonProfile(self.interpreter)
-        rerun_timeout = _RERUN_TIMEOUT_FACTOR * self.timeout
-        return StandardPythonProfile(self.interpreter, self.test_timeout, rerun_timeout)
+        self._profile_impl = self.profile_class(self.settings)
 
     def result_metadata(self) -> dict[str, Any]:
         options = {"interpreter": self.interpreter, "test_timeout": self.test_timeout}
@@ -73,20 +60,7 @@ class PythonEnv(LiveInterpreterEnv):
         return self._profile_impl.agent_state(self._episode, last, answer)
 
     def _require_gold(self, task: Task) -> None:
-        if isinstance(self._profile_impl, OriginalPythonProfile):
-            gold_function_name(task)
+        self._profile_impl.require_gold(task)
 
-    def _gold_states(self, task: Task) -> list[State]:  # noqa: ARG002
+    def _gold_states(self, task: Task) -> Iterable[State]:  # noqa: ARG002
         return self._profile_impl.gold_states(self._episode)
-
-    def score_and_load_gold(self) -> Score:
-        """Score as the authors' runner does after an action that begins with ``def``.
-
-        Afterwards the namespace holds the set-up and the gold, and nothing of the agent's. Raises
-        UsageError in another profile than ``original``.
-        """
-        if not isinstance(self._profile_impl, OriginalPythonProfile):
-            raise UsageError("score_and_load_gold needs the original profile: use score")
-        score = self.score()
-        self._profile_impl.load_gold(self._episode)
-        return score

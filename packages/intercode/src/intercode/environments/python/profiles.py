@@ -1,42 +1,51 @@
-"""The two profiles of Python: ``standard``, which does what the paper describes, and ``original``,
-which does what the authors' code does."""
+"""The profile ``standard`` of Python, and what its other profiles implement."""
 
 from __future__ import annotations
 
-import re
-from collections.abc import Sequence
+from abc import abstractmethod
+from collections.abc import Mapping
+from typing import Any
 
-from intercode.core.errors import GoldError
 from intercode.core.types import ExecResult, State, Task, TestResult
+from intercode.environments.base.profiles import SandboxProfile
 from intercode.environments.base.workspaces import EpisodeContext
 from intercode.environments.python.grading import Grader
-from intercode.sessions.python.interpreter import InterpreterEndedError
-from intercode.sessions.python.original import ServiceAnswer, ServiceSession, run_in_service
 from intercode.sessions.python.session import PythonSession, PythonState
 from intercode_sandbox.contract import BaseSandbox
 
-GOLD_SECONDS = 120.0
-_FORK_SECONDS = 30.0
-_FUNCTION_DEFINITION = re.compile(r"def (\w+)\(")
+_RERUN_TIMEOUT_FACTOR = 2  # how many times as long an action may take when it is run again
 
 
-class StandardPythonProfile:
+class PythonProfile(SandboxProfile):
+    """A profile of Python. ``program``: the interpreter in the image."""
+
+    def __init__(self, settings: Mapping[str, Any]) -> None:
+        self.program: str = settings["interpreter"]
+
+    @abstractmethod
+    def open_session(
+        self, sandbox: BaseSandbox, task: Task, state: PythonState | None
+    ) -> PythonSession:
+        """Open the session in which the agent's actions run, from a state if one is given."""
+
+
+class StandardPythonProfile(PythonProfile):
     """Runs actions in an interpreter, and the tests on the agent's code in a fresh sandbox.
 
-    A test passes or fails without regard to the gold, which therefore does not run.
-    ``test_timeout``: seconds for each test. ``rerun_timeout``: seconds for each of the agent's
-    actions, which run again in the fresh sandbox before the tests.
+    A test passes or fails without regard to the gold, which therefore does not run. Before the
+    tests, the agent's actions run again in the fresh sandbox.
     """
 
-    def __init__(self, program: str, test_timeout: float, rerun_timeout: float) -> None:
-        self._program, self._limits = program, (test_timeout, rerun_timeout)
+    def __init__(self, settings: Mapping[str, Any]) -> None:
+        super().__init__(settings)
+        seconds = settings["timeout"]
+        self._limits = (settings["test_timeout"] or seconds, _RERUN_TIMEOUT_FACTOR * seconds)
         self._test_results: tuple[tuple[object, ...], tuple[TestResult, ...]] | None = None
 
     def open_session(
         self, sandbox: BaseSandbox, task: Task, state: PythonState | None
     ) -> PythonSession:
-        """Open the session in which the agent's actions run."""
-        return PythonSession(sandbox, task.cwd, self._program, state)
+        return PythonSession(sandbox, task.cwd, self.program, state)
 
     def agent_state(
         self, episode: EpisodeContext, last: ExecResult | None, answer: str | None
@@ -58,115 +67,4 @@ class StandardPythonProfile:
         return [State()]
 
     def close(self) -> None:
-        """Clear the cached results of the episode."""
         self._test_results = None
-
-
-class OriginalPythonProfile:
-    """Runs code as the authors' service does, and records the output and error of each test.
-
-    The reward compares them with those of the gold. Tests of the agent run in a fork of its
-    interpreter, tests of the gold in a fresh sandbox.
-    """
-
-    def __init__(self, program: str) -> None:
-        self._program = program
-        self._gold: list[State] | None = None
-
-    def open_session(
-        self, sandbox: BaseSandbox, task: Task, state: PythonState | None
-    ) -> PythonSession:
-        return ServiceSession(sandbox, task.cwd, self._program, state)
-
-    def agent_state(
-        self, episode: EpisodeContext, last: ExecResult | None, answer: str | None
-    ) -> State:
-        task, session = episode.task, episode.workspace.session
-        assert isinstance(session, PythonSession)
-        name, codes = answer.split()[0] if answer else _submitted_function_name(session), []
-        if name is not None:
-            codes.append(f"{gold_function_name(task)} = {name}")
-        tests = run_tests_in_service(session, [*codes, *_setup_codes(task)], task)
-        return State(last.output if last else "", answer=answer, tests=tests)
-
-    def gold_states(self, episode: EpisodeContext) -> list[State]:
-        if self._gold is None:
-            task, workspace = episode.task, episode.open_workspace()
-            try:
-                assert isinstance(workspace.session, PythonSession)
-                codes = [*_setup_codes(task), str(task.gold)]
-                self._gold = [State(tests=run_tests_in_service(workspace.session, codes, task))]
-            finally:
-                workspace.close()
-        return self._gold
-
-    def load_gold(self, episode: EpisodeContext) -> None:
-        """Replace the agent's namespace by that of the set-up and the gold.
-
-        The authors' code does so when it grades an episode.
-        """
-        task, session = episode.task, episode.workspace.session
-        assert isinstance(session, PythonSession)
-        live = session.use_interpreter()
-        run_in_service(live, [*_setup_codes(task), str(task.gold)], GOLD_SECONDS, reset=True)
-
-    def close(self) -> None:
-        self._gold = None
-
-
-PythonProfile = StandardPythonProfile | OriginalPythonProfile
-"""A profile. An instance belongs to one environment."""
-
-
-def run_tests_in_service(
-    session: PythonSession, codes: Sequence[str], task: Task
-) -> tuple[TestResult, ...]:
-    """Run ``codes`` and then the tests of a task in a fork of an interpreter. Return the results.
-
-    All tests together have a time limit, after which every test fails. The authors' service has
-    none.
-    """
-    tests = [str(test) for test in task.data.get("tests", ())]
-    answers: list[ServiceAnswer] | None = None
-    try:
-        fork = session.interpreter().fork("any", _FORK_SECONDS)
-        try:
-            answers = run_in_service(fork, [*codes, *tests], GOLD_SECONDS)
-        finally:
-            fork.kill()
-            fork.close()
-    except InterpreterEndedError:
-        pass
-    test_answers = (
-        answers[len(codes) :] if answers else [(None, "Error: result expired")] * len(tests)
-    )
-    return tuple(
-        TestResult(t, not error, out, error)
-        for t, (out, error) in zip(tests, test_answers, strict=True)
-    )
-
-
-def _setup_codes(task: Task) -> list[str]:
-    setup = str(task.data.get("setup") or "")
-    return [setup] if setup else []
-
-
-def _submitted_function_name(session: PythonSession) -> str | None:
-    """Return the name that the authors' runner submits: the function of the last action that begins
-    with ``def``."""
-    for action in reversed(session.actions):
-        match = _FUNCTION_DEFINITION.match(action.code)
-        if match:
-            return match[1]
-    return None
-
-
-def gold_function_name(task: Task) -> str:
-    """Return the name of the gold's function as the authors' code finds it: the first ``def``.
-
-    Raises GoldError if there is none. Their code ends the episode in this case.
-    """
-    match = _FUNCTION_DEFINITION.search(str(task.gold))
-    if match is None:
-        raise GoldError(f"the authors' code finds no function's name in the gold of {task.id}")
-    return match[1]

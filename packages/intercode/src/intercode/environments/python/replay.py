@@ -10,6 +10,7 @@ from intercode.environments.base.env import InterCodeEnv
 from intercode.environments.base.replay.authors import AuthorsRules
 from intercode.environments.base.replay.comparison import StepComparison
 from intercode.environments.python.env import PythonEnv
+from intercode.paper.python.profile import score_and_load_gold
 
 _COUNT_FEEDBACK = re.compile(r"Failed \d+/\d+ Test Cases\. Please try again\.")
 _NAMED_FEEDBACK = re.compile(r"Failed Test Case: .*\nPlease try again\.", re.DOTALL)
@@ -32,7 +33,7 @@ class AuthorsPythonRules(AuthorsRules):
             return observation, None
         if not step.action.startswith(_SUBMISSION_PREFIX):
             return observation, 0.0
-        score = env.score_and_load_gold() if env.profile == "original" else env.score()
+        score = score_and_load_gold(env) if env.profile == "original" else env.score()
         return feedback_observation(
             step.observation, observation, score, env.task.data["tests"]
         ), score.value

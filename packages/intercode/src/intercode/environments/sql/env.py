@@ -14,12 +14,7 @@ from intercode.environments.base.env import InterCodeEnv
 from intercode.environments.base.snapshots.snapshot import Snapshot
 from intercode.environments.sql.database_changes import compared_result, is_write
 from intercode.environments.sql.engine import EngineSession, open_engine
-from intercode.environments.sql.profiles import (
-    OriginalSqlProfile,
-    SqlProfile,
-    SqlWorkspace,
-    StandardSqlProfile,
-)
+from intercode.environments.sql.profiles import SqlProfile, SqlWorkspace, StandardSqlProfile
 from intercode_sandbox.determinism import parse_clock, resolve_determinism
 from intercode_sandbox.host.paths import cache_root
 from intercode_sandbox.images.cache.in_use import DATABASE_FOLDERS, mark_in_use
@@ -67,14 +62,15 @@ class SqlEnv(InterCodeEnv):
     ``mysql`` is a server (a private one, or the one at ``dsn``), ``sqlite`` is plain SQLite.
     ``limits`` bound what a statement may cost.
 
-    No episode sees the statements of another. The gold runs on the initial data; in the
-    ``original`` profile it runs on the agent's connection. ``deterministic`` fixes the time and
-    RAND() of statements; the engines ``mysql`` and ``sqlite`` refuse it. The other settings are
-    InterCodeEnv's; those of images, sandboxes and networks are refused.
+    No episode sees the statements of another. The gold runs on the initial data. ``deterministic``
+    fixes the time and RAND() of statements; the engines ``mysql`` and ``sqlite`` refuse it. The
+    other settings are InterCodeEnv's; those of images, sandboxes and networks are refused.
     """
 
     name: ClassVar[str] = "sql"
     scoring_version: ClassVar[int] = 3  # 3: partial credit measures progress
+    standard_profile: ClassVar[type[SqlProfile]] = StandardSqlProfile
+    profile_class: type[SqlProfile]
 
     def __init__(
         self,
@@ -87,9 +83,6 @@ class SqlEnv(InterCodeEnv):
     ) -> None:
         _reject_sandbox_settings(settings)
         super().__init__(dataset, **settings)
-        self._profile_impl: SqlProfile = (
-            OriginalSqlProfile() if self.profile == "original" else StandardSqlProfile()
-        )
         self._engine = open_engine(engine, dsn, _sql_determinism(self.determinism))
         if not isinstance(limits, SqlLimits | None):
             raise UsageError(
@@ -97,6 +90,7 @@ class SqlEnv(InterCodeEnv):
             )
         self.limits = limits or SqlLimits()
         self.settings |= {"engine": engine, "dsn": dsn, "limits": limits}
+        self._profile_impl = self.profile_class(self.settings)
 
     _workspace: SqlWorkspace | None = None
 
@@ -105,7 +99,8 @@ class SqlEnv(InterCodeEnv):
         brief = super().brief_of(task)
         changes = compared_result(task) is None and any(map(is_write, task.golds))
         return replace(
-            brief, only_changes=brief.only_changes or (changes and self.profile == "standard")
+            brief,
+            only_changes=brief.only_changes or (changes and self.profile_class.follows_dataset),
         )
 
     def result_metadata(self) -> dict[str, Any]:

@@ -1,8 +1,8 @@
-"""The two profiles of SQL: ``standard``, as the paper meant it, and ``original``, as the
-authors' code does it."""
+"""The profile ``standard`` of SQL, and what its other profiles implement."""
 
 from __future__ import annotations
 
+from abc import abstractmethod
 from collections.abc import Callable
 from contextlib import closing
 from dataclasses import replace
@@ -10,6 +10,7 @@ from dataclasses import replace
 from intercode.core.errors import GoldError
 from intercode.core.types import ExecResult, Rows, State, Task
 from intercode.environments.base.hashes import observation_hash
+from intercode.environments.base.profiles import Profile
 from intercode.environments.sql.database_changes import (
     compared_result,
     database_changes,
@@ -19,15 +20,8 @@ from intercode.environments.sql.engine import EngineSession
 from intercode.environments.sql.further_columns import accepts_further_columns, further_columns
 from intercode.environments.sql.row_order import rank_rows
 from intercode_sql.base import ERROR_PREFIX
-from intercode_sql.dialect.errors import syntax_error
-from intercode_sql.dialect.keywords import NO_SPACE_FUNCTIONS
-from intercode_sql.dialect.tokens import tokenize
 
 GOLD_SECONDS = 120.0
-_MISSING_FUNCTION = (
-    "FUNCTION {}.{} does not exist. Check the 'Function Name Parsing and Resolution' section in "
-    "the Reference Manual"
-)
 
 
 class SqlWorkspace:
@@ -76,16 +70,27 @@ class SqlWorkspace:
         self.session.close()
 
 
-class StandardSqlProfile:
-    """Each gold runs once per episode, on the initial data. A gold that fails is a fault of the
-    dataset."""
-
-    def __init__(self) -> None:
-        self._golds: list[State] | None = None
+class SqlProfile(Profile):
+    """A profile of SQL."""
 
     def run(self, session: EngineSession, code: str, timeout: float) -> ExecResult:
         """Run one action."""
         return session.run(code, timeout)
+
+    @abstractmethod
+    def agent_state(self, last: ExecResult | None, task: Task, workspace: SqlWorkspace) -> State:
+        """Return the agent's last result, and the changes of its database."""
+
+    @abstractmethod
+    def gold_states(self, task: Task, workspace: SqlWorkspace) -> list[State]:
+        """Return what each gold returns, and what it changes if that is compared."""
+
+
+class StandardSqlProfile(SqlProfile):
+    """Each gold runs once per episode, on the initial data. A gold that fails is a fault of the
+    dataset."""
+
+    _golds: list[State] | None = None
 
     def agent_state(
         self,
@@ -93,7 +98,6 @@ class StandardSqlProfile:
         task: Task,  # noqa: ARG002
         workspace: SqlWorkspace,
     ) -> State:
-        """Return the agent's last result, and the changes of its database."""
         state = State(last.output, rows=last.rows) if last else State()
         if not has_changed_tables(workspace.session):
             return replace(state, changes=())
@@ -101,7 +105,6 @@ class StandardSqlProfile:
             return replace(state, changes=database_changes(workspace.session, pristine))
 
     def gold_states(self, task: Task, workspace: SqlWorkspace) -> list[State]:
-        """Return what each gold returns, and what it changes if that is compared."""
         if self._golds is None:
             self._golds = []
             session = workspace.open_pristine()
@@ -119,7 +122,6 @@ class StandardSqlProfile:
         return self._golds
 
     def close(self) -> None:
-        """Forget what was computed for the episode."""
         self._golds = None
 
 
@@ -147,44 +149,3 @@ def _gold_state(task: Task, gold: str, session: EngineSession, workspace: SqlWor
     ranks = None if result.rows is None else rank_rows(gold, result.rows, run)
     further = further_columns(gold, result.rows or (), run) if accepts_further_columns(task) else ()
     return State(result.output, rows=result.rows, ranks=ranks, further=further)
-
-
-class OriginalSqlProfile:
-    """The gold runs on the agent's connection for every score, in its current state.
-
-    A gold that fails counts as an empty result. ``COUNT (*)`` with a blank is not taken as a
-    function, as on the authors' server, whichever engine runs it.
-    """
-
-    def run(self, session: EngineSession, code: str, timeout: float) -> ExecResult:
-        pieces = list(tokenize(code))
-        for token, following, inside in zip(pieces, pieces[1:], pieces[2:], strict=False):
-            if (
-                following.text == "("
-                and following.start > token.end
-                and token.upper in NO_SPACE_FUNCTIONS
-            ):
-                no_name = _MISSING_FUNCTION.format(session.database, token.text)
-                starred = inside.text == "*"
-                message = syntax_error(code, inside.start).message if starred else no_name
-                return ExecResult(ERROR_PREFIX + message, 1)
-        return session.run(code, timeout)
-
-    def agent_state(
-        self,
-        last: ExecResult | None,
-        task: Task,
-        workspace: SqlWorkspace,  # noqa: ARG002
-    ) -> State:
-        return State(last.output, rows=last.rows) if last else State(task.query)
-
-    def gold_states(self, task: Task, workspace: SqlWorkspace) -> list[State]:
-        result = workspace.run(task.golds[0], GOLD_SECONDS)
-        return [State(result.output, rows=result.rows if result.ok else (), failed=not result.ok)]
-
-    def close(self) -> None:
-        """Do nothing: no state belongs to the episode."""
-
-
-SqlProfile = StandardSqlProfile | OriginalSqlProfile
-"""A profile. An instance belongs to one environment."""

@@ -20,7 +20,6 @@ from intercode.core.types import (
     SUCCESS_THRESHOLD,
     Dataset,
     Network,
-    Profile,
     Score,
     Task,
     tree_digest,
@@ -55,7 +54,7 @@ C = TypeVar("C", bound="TaskCheck")
 def check(
     dataset: str | Dataset,
     *,
-    profile: Profile = "standard",
+    profile: str = "standard",
     image: str | None = None,
     network: Network = "none",
     limit: int | None = None,
@@ -234,7 +233,7 @@ class TaskCheck:
     def compare_further_golds(self, runner: TaskRunner) -> None:
         """Note further golds whose results the reward does not call equal to the first's."""
         golds = self.first_run.golds if self.first_run is not None else ()
-        if runner.env.profile != "standard":
+        if not runner.env.profile_class.runs_golds_apart:
             return
         reward = runner.env.reward_function
         values: dict[int, float] = {}

@@ -11,7 +11,7 @@ from typing import Any, Self
 from intercode.agents import PROGRAM
 from intercode.core.errors import DataError, UnknownNameError, UsageError
 from intercode.core.logs.formats import is_native
-from intercode.core.types import AgentOutput, Network, Profile, Step, Trajectory
+from intercode.core.types import AgentOutput, Network, Step, Trajectory
 from intercode.datasets.load_cache import load_cached
 from intercode.environments import ENVIRONMENTS, setting_names
 from intercode.environments.base.env import InterCodeEnv
@@ -27,7 +27,7 @@ class ReplayOptions:
     None stands for the recorded value, or the default if none is recorded.
     """
 
-    profile: Profile | None = None
+    profile: str | None = None
     image: str | None = None
     network: Network | None = None
     dataset: str | None = None

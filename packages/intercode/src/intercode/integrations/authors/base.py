@@ -14,7 +14,7 @@ from typing import Any, ClassVar, Self
 import numpy as np
 
 from intercode.core.errors import EnvironmentStateError, UsageError
-from intercode.core.types import Dataset, ExecResult, Profile, Score, State, Task
+from intercode.core.types import Dataset, ExecResult, Score, State, Task
 from intercode.environments.base.env import InterCodeEnv
 from intercode.environments.base.rewards import REWARDS, RewardFunction
 from intercode.integrations.authors.data import (
@@ -135,7 +135,7 @@ class IntercodeEnv(ABC):
         preprocess: Any = None,
         traj_dir: str | None = None,
         verbose: bool = False,
-        profile: Profile = "original",
+        profile: str = "original",
         **settings: Any,
     ) -> None:
         _check_settings(settings)
@@ -156,9 +156,7 @@ class IntercodeEnv(ABC):
         self.record: Record = {}
         self.query_idx, self.query, self.gold = 0, "", "N/A"
 
-    def _make_env(
-        self, dataset: Dataset, settings: dict[str, Any], profile: Profile
-    ) -> ScorableEnv:
+    def _make_env(self, dataset: Dataset, settings: dict[str, Any], profile: str) -> ScorableEnv:
         """Return our environment that does the work."""
         if "image" not in settings:
             settings["image"] = self._resolve_image(dataset)

@@ -7,9 +7,8 @@ from collections.abc import Iterable
 from typing import Any, ClassVar, NoReturn
 
 from intercode.core.errors import UsageError
-from intercode.core.types import Dataset, ExecResult, Profile, Score, TestResult
+from intercode.core.types import Dataset, ExecResult, Score, TestResult
 from intercode.environments.bash.env import BashEnv as OurBashEnv
-from intercode.environments.bash.reward import CHECKED_CODES
 from intercode.environments.ctf.env import CTFEnv as OurCTFEnv
 from intercode.environments.python.env import PythonEnv as OurPythonEnv
 from intercode.environments.sql.env import SqlEnv as OurSqlEnv
@@ -21,6 +20,8 @@ from intercode.integrations.authors.base import (
     IntercodeEnv,
     ScorableEnv,
 )
+from intercode.paper.bash.reward import CHECKED_CODES
+from intercode.paper.python.profile import score_and_load_gold
 
 
 class _ScorableBashEnv(ScorableEnv, OurBashEnv):
@@ -92,9 +93,7 @@ class SqlEnv(IntercodeEnv):
     environment: ClassVar[str] = "sql"
     env_class: ClassVar[type[ScorableEnv]] = _ScorableSqlEnv
 
-    def _make_env(
-        self, dataset: Dataset, settings: dict[str, Any], profile: Profile
-    ) -> ScorableEnv:
+    def _make_env(self, dataset: Dataset, settings: dict[str, Any], profile: str) -> ScorableEnv:
         """Return our environment. ``image_name`` is ignored: there is no container."""
         if self.tool_mode:
             raise UsageError("SqlEnv needs data_path: its rows name the database")
@@ -144,7 +143,7 @@ class PythonEnv(IntercodeEnv):
     def get_reward(self) -> tuple[float, dict[str, Any]]:
         reward, info = super().get_reward()
         if isinstance(self.env, OurPythonEnv) and self.env.profile == "original":
-            self.env.score_and_load_gold()
+            score_and_load_gold(self.env)
         return reward, info
 
     def _convert_observation(self, output: str, result: ExecResult | None) -> Any:  # noqa: ARG002

@@ -5,7 +5,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from intercode.results.report.result_sets import SOURCE_RUN, ResultSet, failure_notes
+from intercode.core.logs.formats import SOURCE_RUN
+from intercode.results.report.result_sets import ResultSet, failure_notes
 from intercode.results.statistics.behaviour import behaviour_figures, count_error_classes
 from intercode.results.statistics.figures import (
     Figure,

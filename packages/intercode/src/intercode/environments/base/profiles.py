@@ -1,0 +1,100 @@
+"""Profiles: how an environment carries out actions and judges what they have reached.
+
+Every environment has the profile ``standard``. Plug-ins add further ones to it.
+"""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from collections.abc import Iterable, Mapping
+from typing import Any, ClassVar
+
+from intercode.core.types import ExecResult, Image, Layer, Network, State, Task
+from intercode.environments.base.workspaces import EpisodeContext
+from intercode.sessions.base import Session
+from intercode_sandbox import SandboxSpec
+from intercode_sandbox.contract import BaseSandbox
+from intercode_sandbox.registry import Registry, unknown_name_error
+
+STANDARD = "standard"
+PROFILES = Registry("profile", {}, group="intercode.profiles")
+"""Classes of further profiles, by environment and profile: ``ENVIRONMENT-PROFILE``."""
+
+
+class Profile:
+    """How one environment plays. An instance belongs to the environment whose settings it gets.
+
+    ``name``: what results record. ``has_exploits``: whether it gives rewards that training must not
+    learn from. ``runs_golds_apart``: whether golds run on the initial state and apart from the
+    agent, so that what they reach can be found in advance, and one that fails is a fault of its
+    task. ``follows_dataset``: whether a dataset may say how its tasks are scored.
+    """
+
+    name: ClassVar[str] = STANDARD
+    has_exploits: ClassVar[bool] = False
+    runs_golds_apart: ClassVar[bool] = True
+    follows_dataset: ClassVar[bool] = True
+
+    def __init__(self, settings: Mapping[str, Any]) -> None:
+        """Read what the profile needs of an environment's settings."""
+
+    def require_gold(self, task: Task) -> None:
+        """Raise GoldError if the task cannot be scored, as far as that is known without running its
+        gold."""
+
+    def close(self) -> None:
+        """Release what was opened or computed for the episode."""
+
+
+class SandboxProfile(Profile):
+    """A profile of an environment with a sandbox: it opens sessions, and reads the states of agents
+    and golds."""
+
+    def sandbox_spec(
+        self, image: Image, layers: tuple[Layer, ...], network: Network
+    ) -> SandboxSpec:
+        """Return the specification of every sandbox of an episode."""
+        return SandboxSpec(image, layers, network=network)
+
+    @abstractmethod
+    def open_session(self, sandbox: BaseSandbox, task: Task, state: Any) -> Session:
+        """Open the session in which the agent's actions run, from a state if one is given."""
+
+    @abstractmethod
+    def agent_state(
+        self, episode: EpisodeContext, last: ExecResult | None, answer: str | None
+    ) -> State:
+        """Read the state that the agent has reached, without changing it."""
+
+    @abstractmethod
+    def gold_states(self, episode: EpisodeContext) -> Iterable[State]:
+        """Return the state that each gold reaches."""
+
+
+def find_profile(environment: type, name: str) -> type[Profile]:
+    """Return a profile of a class of environments, or of one that it is derived from.
+
+    Raises UnknownNameError if it has none of this name.
+    """
+    if name == STANDARD:
+        found: type[Profile] = getattr(environment, "standard_profile", Profile)
+        return found
+    names = [vars(kind)["name"] for kind in environment.__mro__ if "name" in vars(kind)]
+    for own in names:
+        if (key := f"{own}-{name}") in PROFILES:
+            further: type[Profile] = PROFILES.load(key)
+            return further
+    others = [
+        key.removeprefix(f"{own}-")
+        for own in names
+        for key in PROFILES
+        if key.startswith(f"{own}-")
+    ]
+    raise unknown_name_error("profile", name, [STANDARD, *others])
+
+
+def has_exploits(name: str) -> bool:
+    """Return whether a profile of any environment gives rewards that training must not learn
+    from."""
+    keys = [key for key in PROFILES if key.endswith(f"-{name}")]
+    return any(PROFILES.load(key).has_exploits for key in keys)

@@ -1,0 +1,7 @@
+"""The package of the paper's authors: profile ``original``, their classes, logs and tables.
+
+Nothing else imports this package. Its parts are found by the entry points in pyproject.toml.
+"""
+
+PROFILE = "original"
+"""The profile that does what the authors' code does."""

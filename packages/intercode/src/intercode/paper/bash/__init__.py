@@ -1,0 +1,1 @@
+"""Bash as in the authors' code."""

@@ -1,0 +1,1 @@
+"""Capture the Flag as in the authors' code."""

@@ -1,0 +1,47 @@
+"""The profile ``original`` of Capture the Flag: what the authors' code does."""
+
+from __future__ import annotations
+
+from typing import ClassVar
+
+from intercode.core.types import Image, Layer, Network, Score, State, Task
+from intercode.environments.base.workspaces import EpisodeContext
+from intercode.environments.ctf.profiles import CtfProfile
+from intercode.environments.ctf.reward import flag_score, flags_equal
+from intercode.paper import PROFILE
+from intercode.paper.bash.profile import git_layer
+from intercode.sessions.base import Session, SessionState
+from intercode.sessions.bash.original import OriginalBashSession, wrap_ctf_action
+from intercode_sandbox import SandboxSpec
+from intercode_sandbox.contract import BaseSandbox
+
+
+class OriginalCtfProfile(CtfProfile):
+    """Every action runs in a new shell, and upper and lower case are equal in flags."""
+
+    name: ClassVar[str] = PROFILE
+    has_exploits: ClassVar[bool] = True
+    runs_golds_apart: ClassVar[bool] = False
+    follows_dataset: ClassVar[bool] = False
+    wrong_flag: ClassVar[str] = "Submitted flag is incorrect. Keep trying!"
+
+    def sandbox_spec(
+        self, image: Image, layers: tuple[Layer, ...], network: Network
+    ) -> SandboxSpec:
+        layers += (git_layer(image, layers),)
+        return SandboxSpec(image, layers, network=network, appearance="docker")
+
+    def open_session(self, sandbox: BaseSandbox, task: Task, state: SessionState | None) -> Session:
+        return OriginalBashSession(sandbox, state.cwd if state else task.cwd, wrap_ctf_action)
+
+    def gold_states(self, episode: EpisodeContext) -> list[State]:
+        return [State(answer=episode.task.flag)]
+
+
+def reward(_task: Task, agent: State, gold: State) -> Score:
+    """Return 1 if the first word after ``submit`` is the flag, ignoring case.
+
+    This is the authors' ``get_reward`` at c3e46d8; words end at a blank.
+    """
+    word = (agent.answer or "").split(" ")[0]
+    return flag_score(flags_equal(word.lower(), (gold.answer or "").lower()))

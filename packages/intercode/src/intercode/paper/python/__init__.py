@@ -1,0 +1,1 @@
+"""Python as in the authors' code."""

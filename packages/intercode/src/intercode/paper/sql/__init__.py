@@ -1,0 +1,1 @@
+"""SQL as in the authors' code."""
