@@ -1,0 +1,1 @@
+"""The logs of the authors, and re-runs of their actions."""

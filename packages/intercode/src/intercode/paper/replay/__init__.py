@@ -1,0 +1,1 @@
+"""Replay rules of the authors' logs."""
