@@ -15,9 +15,9 @@ import time
 from collections import Counter
 from pathlib import Path
 
-from intercode.environments.sql.replay import LEAKED_TABLES, LENIENT_CAUSE
 from intercode.evaluation.replay import log_replay
 from intercode.evaluation.replay.log_replay import ReplayReport, StepComparison
+from intercode.paper.replay.sql import LEAKED_TABLES, LENIENT_CAUSE
 
 PAGE = Path(__file__).resolve().parents[1] / "docs" / "sql-replay.md"
 

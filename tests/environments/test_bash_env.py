@@ -29,8 +29,8 @@ from intercode.environments.base.env import InterCodeEnv
 from intercode.environments.base.workspaces import EpisodeContext
 from intercode.environments.bash.profiles import StandardBashProfile
 from intercode.evaluation import check_env
+from intercode.paper.bash.session import OriginalBashSession
 from intercode.sessions import check_session
-from intercode.sessions.bash.original import OriginalBashSession
 from intercode.sessions.bash.persistent import BashSession
 from support.sandboxes import open_test_sandbox
 

@@ -19,8 +19,8 @@ from intercode.core.types import Dataset, LayerSpec, Task, TreeEntry
 from intercode.environments.ctf.env import CTFEnv
 from intercode.evaluation import check_env
 from intercode.evaluation.rollout import rollout
+from intercode.paper.bash.session import OriginalBashSession, wrap_ctf_action
 from intercode.sessions import check_session
-from intercode.sessions.bash.original import OriginalBashSession, wrap_ctf_action
 from support.sandboxes import open_test_sandbox
 
 pytestmark = pytest.mark.sandbox

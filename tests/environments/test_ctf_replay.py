@@ -10,7 +10,6 @@ import pytest
 from intercode.core import logs
 from intercode.core.types import Step, Trajectory
 from intercode.environments.base.replay.rules import replay_rules_for
-from intercode.environments.ctf.replay import AuthorsCtfRules
 from intercode.environments.ctf.replay_rules import (
     CtfReplayRules,
     RecordedWin,
@@ -19,6 +18,7 @@ from intercode.environments.ctf.replay_rules import (
 )
 from intercode.evaluation.replay import log_replay
 from intercode.evaluation.replay.log_replay import StepComparison
+from intercode.paper.replay.ctf import AuthorsCtfRules
 from support import requirements
 
 ACTIONS = {

@@ -9,8 +9,8 @@ import pytest
 from intercode.core import logs
 from intercode.core.types import Score
 from intercode.environments.base.replay.rules import LOG_RULES, replay_rules_for
-from intercode.environments.python.replay import AuthorsPythonRules, feedback_observation
 from intercode.evaluation.replay import log_replay
+from intercode.paper.replay.python import AuthorsPythonRules, feedback_observation
 
 TESTS = ("assert f(1) == 1", "assert f(2) == 2", "assert f(3) == 3")
 PARTIAL = Score(1 / 3, details={"raised": [1, 2]})

@@ -16,16 +16,16 @@ from intercode.core import logs
 from intercode.core.types import Step, Trajectory
 from intercode.environments.base.replay.rules import replay_rules_for
 from intercode.environments.sql import recorded_results
-from intercode.environments.sql.replay import (
+from intercode.evaluation.replay import log_replay
+from intercode.evaluation.replay.log_replay import StepComparison
+from intercode.evaluation.replay.recorded_environments import RecordedEnvironments, ReplayOptions
+from intercode.paper.replay.sql import (
     LEAKED_TABLE_CAUSE,
     LEAKED_TABLES,
     LENIENT_CAUSE,
     LENIENT_TASKS,
     AuthorsSqlRules,
 )
-from intercode.evaluation.replay import log_replay
-from intercode.evaluation.replay.log_replay import StepComparison
-from intercode.evaluation.replay.recorded_environments import RecordedEnvironments, ReplayOptions
 
 E = recorded_results.ERROR_PREFIX
 RULES = AuthorsSqlRules()

@@ -8,9 +8,9 @@ from collections.abc import Iterator
 import pytest
 
 from intercode.core.errors import SandboxError
-from intercode.environments.base.layers import git_layer
-from intercode.sessions.bash import git_status
-from intercode.sessions.bash.original import OriginalBashSession
+from intercode.paper.bash import git_status
+from intercode.paper.bash.git_status import git_layer
+from intercode.paper.bash.session import OriginalBashSession
 from intercode_sandbox import images
 from support.sandboxes import open_test_sandbox
 

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from intercode.sessions.bash.original import (
+from intercode.paper.bash.session import (
     MALFORMED,
     TIMED_OUT,
     OriginalBashSession,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from intercode.sessions.bash.original import MALFORMED, OriginalBashSession, wrap_ctf_action
+from intercode.paper.bash.session import MALFORMED, OriginalBashSession, wrap_ctf_action
 from support.sandboxes import open_test_sandbox
 
 

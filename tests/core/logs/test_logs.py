@@ -11,9 +11,9 @@ import pytest
 from intercode.core import trajectories
 from intercode.core.errors import DataError, UsageError
 from intercode.core.logs import find_logs, lacks_code, load_log, load_stability
-from intercode.core.logs.authors import LogName, parse_log_name
-from intercode.core.logs.reference import split_reference_episodes
 from intercode.core.types import Step, Trajectory
+from intercode.paper.logs.authors import LogName, parse_log_name
+from intercode.paper.logs.reference import split_reference_episodes
 
 RETRY = "No SQL code was found in your last response.\n\nand so on"
 

@@ -14,7 +14,8 @@ from hypothesis import strategies as st
 from intercode.core.types import SUCCESS_THRESHOLD, FileEntry, State, Task
 from intercode.environments.base.progress.files import same_entry
 from intercode.environments.base.progress.partial import OTHER_FORM, WRONG_MAX
-from intercode.environments.bash.reward import original, standard
+from intercode.environments.bash.reward import standard
+from intercode.paper.bash.reward import original
 
 TASK = Task("t", "q")
 CHANGES = Task("t", "q", data={"compare": "changes"})

@@ -11,7 +11,8 @@ import pytest
 
 from intercode.core import logs
 from intercode.environments.sql.recorded_results import parse_rows
-from intercode.environments.sql.reward import count_inversions, tau_b
+from intercode.environments.sql.row_comparison import count_inversions
+from intercode.paper.sql.reward import tau_b
 from support.kendall import scipy_tau
 
 

@@ -6,7 +6,8 @@ import pytest
 
 from intercode.core.types import State, Task, TestResult
 from intercode.environments.base.rewards import REWARDS
-from intercode.environments.python.reward import original, standard
+from intercode.environments.python.reward import standard
+from intercode.paper.python.profile import reward as original
 
 TASK = Task("t", "q")
 

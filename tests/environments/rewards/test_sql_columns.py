@@ -14,7 +14,8 @@ from intercode.environments.base.rewards import REWARDS
 from intercode.environments.sql import columns
 from intercode.environments.sql.columns import find_columns, fixes_column_order
 from intercode.environments.sql.result_progress import ROWS_WEIGHT, VALUES_WEIGHT
-from intercode.environments.sql.reward import lenient, original, original_iou, standard
+from intercode.environments.sql.reward import lenient, standard
+from intercode.paper.sql.reward import original, original_iou
 
 WORST_ORDER = WRONG_MAX * VALUES_WEIGHT
 """What the gold's rows earn in the opposite of the order that it asks for."""

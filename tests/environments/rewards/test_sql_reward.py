@@ -14,7 +14,8 @@ import pytest
 from intercode.core.types import Rows, State, Task
 from intercode.environments.base.progress.partial import OTHER_FORM
 from intercode.environments.base.rewards import REWARDS
-from intercode.environments.sql.reward import original, original_iou, standard
+from intercode.environments.sql.reward import standard
+from intercode.paper.sql.reward import original, original_iou
 from support.kendall import scipy_tau
 
 TASK = Task("t", "q", gold="g")

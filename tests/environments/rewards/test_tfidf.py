@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from intercode.environments.bash.reward import tfidf_cosine
+from intercode.paper.bash.reward import tfidf_cosine
 
 PIECES = [
     "a",

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from intercode.core.errors import DataError, UnknownNameError, UsageError
-from intercode.integrations.authors import BashEnv, IntercodeDataLoader, PythonEnv, SqlEnv, SWEEnv
+from intercode.paper.envs import BashEnv, IntercodeDataLoader, PythonEnv, SqlEnv, SWEEnv
 
 ROWS = [
     {"query": "Print the word hello.", "gold": "echo hello"},

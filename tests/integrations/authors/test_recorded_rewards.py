@@ -10,14 +10,7 @@ from typing import Any
 
 import pytest
 
-from intercode.integrations.authors import (
-    ACTION_EXEC,
-    BashEnv,
-    CTFEnv,
-    IntercodeEnv,
-    PythonEnv,
-    SqlEnv,
-)
+from intercode.paper.envs import ACTION_EXEC, BashEnv, CTFEnv, IntercodeEnv, PythonEnv, SqlEnv
 from support import requirements
 
 LEAKED = ("poker_player",)

@@ -12,8 +12,8 @@ from intercode.core import logs
 from intercode.core.errors import UsageError
 from intercode.core.logs import lacks_code
 from intercode.core.types import Step, Trajectory
+from intercode.paper.export import to_log
 from intercode.results.export import export
-from intercode.results.export.authors import to_log
 
 NOT_OURS = {"info", "gold"}
 """Fields of their logs about the gold and the grader, which an episode's record does not have."""

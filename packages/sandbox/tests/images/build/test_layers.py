@@ -6,7 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from intercode.environments.base.layers import git_layer, task_layer
+from intercode.environments.base.layers import task_layer
+from intercode.paper.bash.git_status import git_layer
 from intercode_sandbox import SandboxSpec, images, open_sandbox
 from intercode_sandbox.errors import DataError
 from intercode_sandbox.types import LayerSpec

@@ -11,9 +11,9 @@ from intercode.core.types import TRUNCATED_CHANGES, ExecResult, Image, Layer, Ne
 from intercode.environments.base.workspaces import EpisodeContext
 from intercode.environments.bash.profiles import GOLD_SECONDS, BashProfile
 from intercode.paper import PROFILE
+from intercode.paper.bash import git_status
+from intercode.paper.bash.session import OriginalBashSession
 from intercode.sessions.base import Session, SessionState
-from intercode.sessions.bash import git_status
-from intercode.sessions.bash.original import OriginalBashSession
 from intercode_sandbox import SandboxSpec
 from intercode_sandbox.contract import BaseSandbox
 from intercode_sandbox.images.build.capture import captured_layer, layer_key

@@ -10,8 +10,8 @@ from intercode.environments.ctf.profiles import CtfProfile
 from intercode.environments.ctf.reward import flag_score, flags_equal
 from intercode.paper import PROFILE
 from intercode.paper.bash.profile import git_layer
+from intercode.paper.bash.session import OriginalBashSession, wrap_ctf_action
 from intercode.sessions.base import Session, SessionState
-from intercode.sessions.bash.original import OriginalBashSession, wrap_ctf_action
 from intercode_sandbox import SandboxSpec
 from intercode_sandbox.contract import BaseSandbox
 

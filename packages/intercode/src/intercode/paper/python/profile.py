@@ -12,8 +12,8 @@ from intercode.environments.base.workspaces import EpisodeContext
 from intercode.environments.python.env import PythonEnv
 from intercode.environments.python.profiles import PythonProfile
 from intercode.paper import PROFILE
+from intercode.paper.python.session import ServiceAnswer, ServiceSession, run_in_service
 from intercode.sessions.python.interpreter import InterpreterEndedError
-from intercode.sessions.python.original import ServiceAnswer, ServiceSession, run_in_service
 from intercode.sessions.python.session import PythonSession, PythonState
 from intercode_sandbox.contract import BaseSandbox
 

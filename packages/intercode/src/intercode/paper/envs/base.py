@@ -17,7 +17,7 @@ from intercode.core.errors import EnvironmentStateError, UsageError
 from intercode.core.types import Dataset, ExecResult, Score, State, Task
 from intercode.environments.base.env import InterCodeEnv
 from intercode.environments.base.rewards import REWARDS, RewardFunction
-from intercode.integrations.authors.data import (
+from intercode.paper.envs.data import (
     IntercodeDataLoader,
     Record,
     check_preprocess,
@@ -76,7 +76,7 @@ _ENV_SETTINGS = (
     "recycle",
 )
 
-logger = logging.getLogger("intercode.integrations.authors")
+logger = logging.getLogger("intercode.paper.envs")
 
 
 class ScorableEnv(InterCodeEnv):

@@ -14,10 +14,10 @@ from pathlib import Path
 from typing import Any
 
 from intercode.core.errors import UsageError
-from intercode.core.logs.authors import SOURCE
 from intercode.core.logs.formats import SOURCE_RUN
 from intercode.core.logs.steps import BLOCKED_ACTION
 from intercode.core.types import Step, Trajectory
+from intercode.paper.logs.authors import SOURCE
 from intercode.results.export.base import ExportResult, text_as_file_name
 from intercode.results.statistics.metrics import is_failed
 

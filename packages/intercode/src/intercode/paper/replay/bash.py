@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 
-from intercode.environments.base.replay.authors import AuthorsRules
+from intercode.paper.replay.rules import AuthorsRules
 
 
 class AuthorsBashRules(AuthorsRules):

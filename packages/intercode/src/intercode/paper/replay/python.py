@@ -7,10 +7,10 @@ import re
 
 from intercode.core.types import Score, Step
 from intercode.environments.base.env import InterCodeEnv
-from intercode.environments.base.replay.authors import AuthorsRules
 from intercode.environments.base.replay.comparison import StepComparison
 from intercode.environments.python.env import PythonEnv
 from intercode.paper.python.profile import score_and_load_gold
+from intercode.paper.replay.rules import AuthorsRules
 
 _COUNT_FEEDBACK = re.compile(r"Failed \d+/\d+ Test Cases\. Please try again\.")
 _NAMED_FEEDBACK = re.compile(r"Failed Test Case: .*\nPlease try again\.", re.DOTALL)

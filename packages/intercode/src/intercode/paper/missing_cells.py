@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-from intercode.core.logs.authors import PUBLISHED
-from intercode.results.report.paper import (
+from intercode.paper.logs.authors import PUBLISHED
+from intercode.paper.tables import (
     MODEL_ORDER,
     PAPER_BENCHMARKS,
     SCHEMA_GIVEN,

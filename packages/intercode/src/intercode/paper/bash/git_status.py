@@ -8,7 +8,7 @@ any depth (see docker/docker.gitignore and bash_env.py of the authors' repositor
 from __future__ import annotations
 
 from intercode.core.errors import SandboxError
-from intercode.sessions.bash.original import OriginalBashSession
+from intercode.paper.bash.session import OriginalBashSession
 
 _IGNORED_NAMES = (
     "bin", "boot", "dev", "etc", "home", "lib", "media", "opt", "proc", "root", "run", "sbin",

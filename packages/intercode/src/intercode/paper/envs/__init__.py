@@ -1,6 +1,6 @@
 """The environments of the InterCode authors' package, with their names and interface.
 
-``from intercode.integrations.authors import BashEnv`` replaces the authors' ``from intercode.envs
+``from intercode.paper.envs import BashEnv`` replaces the authors' ``from intercode.envs
 import BashEnv``: the same arguments (``image_name``, ``data_path``, ``preprocess``, ``traj_dir``,
 ``verbose``), a ``reset(index)`` and a ``step(action)`` that returns ``(observation, reward, done,
 info)``, on top of this package's environments and sandboxes. Scoring and execution follow the
@@ -10,7 +10,7 @@ differences.
 
 from __future__ import annotations
 
-from intercode.integrations.authors.base import (
+from intercode.paper.envs.base import (
     ACTION_EXEC,
     AGENT_OBS,
     CORRUPT_GOLD,
@@ -18,8 +18,8 @@ from intercode.integrations.authors.base import (
     REWARD,
     IntercodeEnv,
 )
-from intercode.integrations.authors.data import IntercodeDataLoader
-from intercode.integrations.authors.environments import BashEnv, CTFEnv, PythonEnv, SqlEnv, SWEEnv
+from intercode.paper.envs.data import IntercodeDataLoader
+from intercode.paper.envs.environments import BashEnv, CTFEnv, PythonEnv, SqlEnv, SWEEnv
 
 __all__ = [
     "ACTION_EXEC", "AGENT_OBS", "CORRUPT_GOLD", "EVAL_OBS", "REWARD", "BashEnv", "CTFEnv",

@@ -12,7 +12,8 @@ from intercode.environments.bash.env import BashEnv as OurBashEnv
 from intercode.environments.ctf.env import CTFEnv as OurCTFEnv
 from intercode.environments.python.env import PythonEnv as OurPythonEnv
 from intercode.environments.sql.env import SqlEnv as OurSqlEnv
-from intercode.integrations.authors.base import (
+from intercode.paper.bash.reward import CHECKED_CODES
+from intercode.paper.envs.base import (
     AGENT_OBS,
     CORRUPT_GOLD,
     EVAL_OBS,
@@ -20,7 +21,6 @@ from intercode.integrations.authors.base import (
     IntercodeEnv,
     ScorableEnv,
 )
-from intercode.paper.bash.reward import CHECKED_CODES
 from intercode.paper.python.profile import score_and_load_gold
 
 

@@ -6,7 +6,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from intercode.core.logs.authors import PUBLISHED
+from intercode.paper.logs.authors import PUBLISHED
 from intercode.results.report.result_sets import (
     FIGURE_DIGITS,
     STRATEGY_FIGURES,

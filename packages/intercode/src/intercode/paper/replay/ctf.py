@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from intercode.core.types import Step
 from intercode.environments.base.env import InterCodeEnv
-from intercode.environments.base.replay.authors import AuthorsRules
 from intercode.environments.base.replay.comparison import StepComparison
 from intercode.environments.ctf.replay_rules import CAUSES, CtfReplayRules, first_cause
+from intercode.paper.replay.rules import AuthorsRules
 
 _CAUSES = (
     ("what somebody had put there", r"Image-ExifTool|__pycache__|shark", "recorded"),

@@ -11,10 +11,10 @@ from typing import Any
 from intercode.core.types import Score, Step, Trajectory
 from intercode.datasets.load_cache import load_cached
 from intercode.environments.base.env import SUBMIT, InterCodeEnv
-from intercode.environments.base.replay.authors import AuthorsRules
 from intercode.environments.base.replay.comparison import StepComparison
 from intercode.environments.sql import recorded_results
 from intercode.environments.sql.replay_rules import SqlReplayRules
+from intercode.paper.replay.rules import AuthorsRules
 
 MAX_LOGGED_ROWS = 25
 """Rows of a result that the authors' ReAct logs hold."""
