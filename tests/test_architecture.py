@@ -17,12 +17,12 @@ from support.sources import PACKAGES
 
 ORDER = [
     "sandbox", "core", "sql", "sessions", "datasets", "models", "agents", "environments",
-    "results", "evaluation", "integrations", "cli", "lab",
+    "results", "evaluation", "integrations", "cli", "paper", "lab",
 ]  # fmt: skip
 """The packages, lowest first: each imports only those before it."""
 DISTRIBUTIONS = {"intercode_sandbox": "sandbox", "intercode_sql": "sql", "intercode_lab": "lab"}
 """Those of ORDER that are distributions of their own, by their import names. ``lab`` is a plug-in:
-nothing imports it or names it in a text."""
+nothing imports it or names it in a text. Nor does anything import ``paper``, which is a folder."""
 FORBIDDEN = {
     ("datasets", "sandbox"), ("datasets", "sessions"), ("models", "sandbox"),
     ("models", "sql"), ("models", "sessions"), ("models", "datasets"), ("agents", "sandbox"),
@@ -136,7 +136,7 @@ def package_of(name: str) -> str:
     return inside(name).partition(".")[0]
 
 
-def test_the_workspace_holds_the_thirteen_packages_and_nothing_else() -> None:
+def test_the_workspace_holds_the_fourteen_packages_and_nothing_else() -> None:
     assert {package_of(name) for name in MODULES} - {"", "__main__"} == set(ORDER)
 
 
@@ -231,6 +231,18 @@ def test_only_the_main_module_and_the_plug_in_import_the_command_line() -> None:
     importers = {name for name in MODULES for other in imports(name) if package_of(other) == "cli"}
     others = {name for name in importers if package_of(name) not in ("cli", "lab")}
     assert others <= {"intercode.__main__"}
+
+
+def test_the_authors_package_is_reached_by_entry_points_only() -> None:
+    """Nothing else imports ``intercode.paper`` or names a module of it."""
+    used = {
+        (name, other)
+        for name in MODULES
+        if package_of(name) != "paper"
+        for other in (*imports(name), *named_in_texts(name))
+    }
+    assert {pair for pair in used if package_of(pair[1]) == "paper"} == set()
+    assert sum(package_of(name) == "paper" for name in MODULES) > 20
 
 
 def test_no_import_cycles() -> None:

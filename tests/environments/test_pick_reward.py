@@ -10,6 +10,7 @@ from intercode.core.errors import UsageError
 from intercode.core.types import Dataset, Score, State, Task
 from intercode.environments.base.options import pick_reward
 from intercode.environments.bash import reward as bash
+from intercode.paper.bash.reward import original
 
 DEFAULT = "bash-standard"
 
@@ -22,11 +23,11 @@ def test_an_argument_precedes_the_dataset_and_that_the_default() -> None:
     def mine(task: Task, agent: State, gold: State) -> Score:
         return Score(0.5)
 
-    assert pick_reward(None, dataset(), "standard", DEFAULT) == (DEFAULT, bash.standard)
-    assert pick_reward(None, dataset("probe"), "standard", DEFAULT)[0] == "probe"
-    assert pick_reward(None, dataset("probe"), "original", "bash-original")[0] == "bash-original"
-    assert pick_reward("bash-original", dataset("probe"), "standard", DEFAULT)[1] is bash.original
-    name, function = pick_reward(mine, dataset("probe"), "standard", DEFAULT)
+    assert pick_reward(None, dataset(), True, DEFAULT) == (DEFAULT, bash.standard)
+    assert pick_reward(None, dataset("probe"), True, DEFAULT)[0] == "probe"
+    assert pick_reward(None, dataset("probe"), False, "bash-original")[0] == "bash-original"
+    assert pick_reward("bash-original", dataset("probe"), True, DEFAULT)[1] is original
+    name, function = pick_reward(mine, dataset("probe"), True, DEFAULT)
     assert function is mine and name.endswith("mine")
 
 
@@ -34,10 +35,10 @@ def test_a_reward_in_a_file_is_recorded_with_a_digest_of_it(tmp_path: Path) -> N
     file = tmp_path / "reward.py"
     file.write_text("def score(task, agent, gold): return 'one'\n")
     own = dataset(f"{file}:score")
-    recorded, function = pick_reward(None, own, "standard", DEFAULT)
+    recorded, function = pick_reward(None, own, True, DEFAULT)
     assert recorded.startswith(f"{tmp_path.name}/reward.py:score@") and str(file) not in recorded
-    assert pick_reward(recorded, own, "standard", DEFAULT) == (recorded, function)
+    assert pick_reward(recorded, own, True, DEFAULT) == (recorded, function)
     file.write_text("def score(task, agent, gold): return 'two'\n")
     with pytest.raises(UsageError, match="has changed: its file is now"):
-        pick_reward(recorded, own, "standard", DEFAULT)
-    assert pick_reward(None, own, "standard", DEFAULT)[0] != recorded
+        pick_reward(recorded, own, True, DEFAULT)
+    assert pick_reward(None, own, True, DEFAULT)[0] != recorded

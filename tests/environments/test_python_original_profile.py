@@ -9,6 +9,7 @@ import pytest
 from intercode.core.errors import UsageError
 from intercode.core.types import Dataset
 from intercode.environments.python.env import PythonEnv
+from intercode.paper.python.profile import score_and_load_gold
 from support.python_tasks import ADD, ALL, task
 
 pytestmark = pytest.mark.sandbox
@@ -46,7 +47,7 @@ def test_the_authors_counting_rewards_equal_errors_and_loads_the_gold(theirs: Py
     theirs.reset(options={"task": 0})
     theirs.step("def plus(a, b): return 3")
     assert theirs.score() == theirs.score()
-    assert theirs.score_and_load_gold().value == 0.5
+    assert score_and_load_gold(theirs).value == 0.5
     assert theirs.step("plus(1, 1)")[0] == "{'error': \"Error: name 'plus' is not defined\"}"
     assert theirs.step("add(2, 2)")[0] == "{'output': '4\\n', 'error': ''}"
     failing = task("f", "def f(x): return 1", "assert f(1) == 2", "assert f(2) == 1", entry="f")
@@ -60,4 +61,4 @@ def test_scoring_with_the_gold_loaded_needs_the_original_profile() -> None:
     with PythonEnv(ALL) as env:
         env.reset(options={"task": 0})
         with pytest.raises(UsageError, match="original"):
-            env.score_and_load_gold()
+            score_and_load_gold(env)

@@ -7,6 +7,7 @@ import pytest
 from intercode.core.types import State, Task
 from intercode.environments.base.rewards import REWARDS
 from intercode.environments.ctf import reward
+from intercode.paper.ctf.reward import original
 
 FLAG = "picoCTF{Aa_1|/\\|'x'}"
 TASK = Task("t/0", "q", flag=FLAG)
@@ -44,14 +45,14 @@ def test_a_flag_that_is_quoted_itself() -> None:
 
 
 def test_the_authors_rule_is_blind_to_case_and_takes_the_first_word() -> None:
-    assert _score(reward.original, FLAG.upper()) == 1.0
-    assert _score(reward.original, f"{FLAG} is it") == 1.0
-    assert _score(reward.original, f"'{FLAG}'") == 0.0
-    assert _score(reward.original, f"{FLAG}\nx") == 0.0
-    assert _score(reward.original, None) == 0.0
-    assert _score(reward.original, FLAG, flag=None) == 0.0
+    assert _score(original, FLAG.upper()) == 1.0
+    assert _score(original, f"{FLAG} is it") == 1.0
+    assert _score(original, f"'{FLAG}'") == 0.0
+    assert _score(original, f"{FLAG}\nx") == 0.0
+    assert _score(original, None) == 0.0
+    assert _score(original, FLAG, flag=None) == 0.0
 
 
 def test_they_have_names() -> None:
     assert REWARDS.load("ctf-standard") is reward.standard
-    assert REWARDS.load("ctf-original") is reward.original
+    assert REWARDS.load("ctf-original") is original

@@ -7,7 +7,7 @@ import pytest
 from intercode.core.types import State, Task, TestResult
 from intercode.environments.base.rewards import REWARDS
 from intercode.environments.python.reward import standard
-from intercode.paper.python.profile import reward as original
+from intercode.paper.python.reward import original
 
 TASK = Task("t", "q")
 

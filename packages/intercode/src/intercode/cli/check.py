@@ -45,7 +45,7 @@ datasets [DATASET] ...  name[:subset], or a .json/.jsonl/.csv file
 --contamination         compare drawn tasks of the families named (default: of all) with each
                         other and with every other dataset
 --limit N               check the first N tasks only
---profile PROFILE       standard (the default) or original
+--profile PROFILE       standard (the default), or another one of `intercode list profiles`
 --image IMAGE           root file system: host, dir:PATH, tar:PATH or recipe:NAME (default: the
                         dataset's)
 --sandbox SANDBOX       kind of sandbox (default auto: the strongest there is)

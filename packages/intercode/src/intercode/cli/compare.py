@@ -16,7 +16,7 @@ examples:
       differences with intervals, an exact test, and the tasks whose outcome changed
   intercode compare runs/baseline runs/mine --task nl2bash/fs_1/4
       the two transcripts of one task side by side
-  intercode compare runs/standard runs/original --allow-mismatch profile
+  intercode compare runs/one-profile runs/another --allow-mismatch profile
 
 The first run is compared with each other run, by the tasks that both have played. Episodes that
 ended in an error of the infrastructure count as not solved. Runs that were made under

@@ -23,6 +23,7 @@ _REGISTRIES = {
     "agents": "intercode.agents:AGENTS",
     "environments": "intercode.environments:ENVIRONMENTS",
     "languages": "intercode.core.languages:LANGUAGES",
+    "profiles": "intercode.environments.base.profiles:PROFILES",
     "rewards": "intercode.environments.base.rewards:REWARDS",
     "sandboxes": "intercode_sandbox:SANDBOXES",
 }
@@ -67,18 +68,13 @@ DESCRIPTIONS: dict[str, dict[str, str]] = {
     },
     "rewards": {
         "bash-standard": "Scores output, changed files and their content, as the paper defines it.",
-        "bash-original": "Scores Bash as the authors' code does, with its faults and roundings.",
         "code-standard": "Scores the share of hidden tests that pass.",
         "ctf-standard": "Scores 1 if the submitted answer is exactly the flag.",
-        "ctf-original": "Scores 1 if the submitted answer is the flag, ignoring case.",
         "harbor-standard": "Scores the number that the verifier of the task writes.",
         "probe": "Scores the share of the probe's lines that are the same as for the gold.",
         "python-standard": "Scores the share of hidden tests that pass.",
-        "python-original": "Scores the share of tests with the same result as the gold.",
         "sql-standard": "Scores the rows of the last result, as the paper defines it.",
         "spider-lenient": "Scores SQL as `sql-standard` does, and accepts further columns.",
-        "sql-original": "Scores SQL as the authors' code does.",
-        "sql-original-iou": "Scores SQL as the authors' code did before it compared row order.",
         "swe-bench-standard": "Scores 1 if all tests pass that the repository's own fix passes.",
     },
     "sandboxes": {
@@ -109,7 +105,8 @@ package.module:function or file.py:function, and for a dataset the directory of 
 points intercode.agents, intercode.datasets, intercode.rewards and so on."""
 
 ARGUMENTS = """\
-kind [KIND]  one of datasets, agents, environments, languages, rewards, sandboxes
+kind [KIND]  one of datasets, agents, environments, languages, profiles,
+             rewards, sandboxes
 --json       print JSON"""
 
 _WIDTH = 100

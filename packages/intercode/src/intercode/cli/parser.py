@@ -162,8 +162,8 @@ RECORD_DIFFS = """\
                         on it"""
 SANDBOX_OPTIONS = """\
 sandbox and scoring:
---profile PROFILE       standard: what the paper meant (the default); original: as the authors' code
-                        scores, with its faults
+--profile PROFILE       standard: what the paper meant (the default), or another profile of the
+                        environment (`intercode list profiles`)
 --image IMAGE           root file system: host, recipe:NAME, dockerfile:PATH, docker-archive:PATH,
                         registry:HOST/NAME ... (default: the dataset's)
 --network NETWORK       none (the default), or host: the machine's own network

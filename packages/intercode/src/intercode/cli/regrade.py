@@ -24,7 +24,7 @@ UNGRADED = 1
 """Exit status if an episode could not be graded."""
 EXAMPLE = """\
 examples:
-  intercode regrade runs/nl2bash-try-again --profile original --out runs/nl2bash-original
+  intercode regrade runs/nl2bash-try-again --profile standard --out runs/nl2bash-standard
   intercode regrade LOG.json --profile standard --out regraded       a log of the authors
   intercode regrade RUN --reward mypackage.rewards:strict --out strict
   intercode regrade RUN --variants 3
@@ -58,7 +58,7 @@ def handle(args: argparse.Namespace) -> int:
     given = given_options(args)
     regrades = "profile" in given or "reward" in given
     if not regrades and args.variants is None:
-        raise UsageError("name what to grade by: --profile standard|original, or --reward PKG:FN")
+        raise UsageError("name what to grade by: --profile PROFILE, or --reward PKG:FN")
     if regrades and args.out is None:
         raise UsageError("name the directory of the new run with --out")
     if "sandbox" in given:

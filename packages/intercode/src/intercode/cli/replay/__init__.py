@@ -30,7 +30,7 @@ examples:
       replaces step 2 (counted from 1) by another action and plays the rest as recorded
   intercode replay RUN --episode ID --from 2 --agent try-again --model PROVIDER/NAME
       plays two steps as recorded, then lets the agent continue
-  intercode replay --profile original --image recipe:nl2bash --network host LOG.json
+  intercode replay --image recipe:nl2bash --network host LOG.json
 
 FILE is a run's directory, a .jsonl of trajectories, or a log in the authors' format. By default an
 episode is executed under its recorded conditions; the options below override them. Exit status: 1
@@ -38,7 +38,7 @@ if an episode that InterCode recorded differs. For the authors' logs it is 0; se
 
 ARGUMENTS = f"""\
 files FILE ...          runs and logs
---profile PROFILE       standard, or original for the authors' behaviour
+--profile PROFILE       standard, or another one of `intercode list profiles`
 --image IMAGE           host, dir:PATH, tar:PATH or recipe:NAME
 --network NETWORK       none or host (default: as recorded, else none)
 --dataset DATASET       if it is not recorded: name[:subset] or file

@@ -18,8 +18,8 @@ class TestResult:
     """The result of a hidden test of a task, run on the code of an agent or a gold.
 
     ``test``: the text of the test. ``passed``: the verdict of the grader, which the code under test
-    cannot influence. In the ``original`` profile, the reward ignores ``passed``, and compares
-    ``output`` and ``error`` with those of the gold.
+    cannot influence. ``output`` and ``error``: what it gave, for rewards that compare that with the
+    gold's.
     """
 
     __test__ = False  # keeps pytest from collecting it
@@ -38,9 +38,9 @@ class State:
     TRUNCATED_CHANGES if some are omitted, which no reward may count as equal. ``texts``: the
     content of those that are short texts. ``initial_files`` and ``initial_texts``: the same for
     paths that existed before the first action, as far as this is known, and for a gold also for
-    everything that the setup of the task changed. In the ``original`` profile, ``status`` and
-    ``checksums`` replace ``files``: the parsed ``git status`` and the output of the hash command of
-    the authors' code. ``failed``: the code could not run at
+    everything that the setup of the task changed. ``status`` and
+    ``checksums`` replace ``files`` in profiles that read changes with git: the parsed ``git
+    status`` and the output of a hash command. ``failed``: the code could not run at
     all. ``answer``: the answer that the agent submitted. ``rows``: the last result of a database.
     ``ranks``: for a gold whose rows are sorted, the rank of each row; rows that may come in either
     order have the same rank. ``changes``: the rows that were added to a database and removed from

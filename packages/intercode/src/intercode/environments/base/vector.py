@@ -54,7 +54,7 @@ class VectorInterCode(VectorEnv[tuple[str, ...], Sequence[str], Array]):
     ``tasks``: positions or ids of the tasks. Environment i of n plays the tasks i, i + n, i + 2n, …
     and then starts over (None: each environment draws tasks with its own seed).
     ``autoreset_mode``: Gymnasium's ``NextStep`` (the default), ``SameStep`` or ``Disabled``.
-    ``allow_exploitable``: allow the profile ``original``, whose faults training would exploit.
+    ``allow_exploitable``: allow a profile whose faults training would exploit.
 
     If a sandbox fails, only its own episode ends: truncated, with ``error`` in its info and a
     reward that makes the sum of the episode's rewards 0.

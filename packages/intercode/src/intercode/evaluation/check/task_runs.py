@@ -182,8 +182,8 @@ class TaskRunner:
         The exit status is that of the first action that failed. In an environment that scores an
         answer, the output of the code is submitted as the answer, unless the code has submitted
         one. ``golds``: the states that the golds of this task left in an earlier run, if they need
-        not run again. The profile ``original`` runs them anyway, because there they depend on
-        earlier scores.
+        not run again. A profile that does not run golds apart from the agent runs them anyway,
+        because there they depend on earlier scores.
         """
         started, output, ended = time.time(), "", False
         status: int | None = 0

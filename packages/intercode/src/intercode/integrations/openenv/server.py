@@ -291,8 +291,8 @@ def build_app(
     At most ``sessions`` sessions are open at once. A session without a request for ``idle_timeout``
     seconds is closed (None: never). ``score_requests``: a request for the score does not end the
     episode, see ``REQUEST_KEY``. ``access``: who may use it; by default everybody who reaches it,
-    except web pages of other origins. ``allow_exploitable``: allow the profile ``original``, whose
-    faults training would exploit; without this, no session of it begins. ``snapshots``: how many
+    except web pages of other origins. ``allow_exploitable``: allow a profile whose faults training
+    would exploit; without this, no session of it begins. ``snapshots``: how many
     snapshots the clients may hold at once; each ends with the session that took it.
     ``application.state.abort()`` interrupts what runs in all sessions, before the server ends.
     """

@@ -6,7 +6,7 @@ Register it where SkyRL creates its environments (inside the Ray entry point)::
     skyrl_gym.register("intercode", entry_point="intercode.integrations.skyrl:InterCodeTextEnv")
 
 ``env_config`` holds the arguments of `intercode.make` (``environment``, ``dataset``,
-``reward_mode``, …), and ``allow_exploitable: true`` for the profile ``original``. A row of the data
+``reward_mode``, …), and ``allow_exploitable: true`` for a profile with exploits. A row of the data
 names its ``task``, and may hold ``max_turns``, ``seed`` and ``prefix``: actions after which the
 episode begins, as a fork of the state that another episode of its group has reached. Needs the
 extra ``skyrl``.

@@ -38,8 +38,8 @@ class TrlEnvironment:
     tool refuses further ones. ``idle_timeout``: seconds of inactivity after which an episode is
     scored as it is and its sandbox freed (None: never). ``observation_limit``: characters of a
     tool's result. ``binary``: the reward is 1 for a score of 1, else 0, for tasks in which doing
-    nothing earns part of the score. ``allow_exploitable``: allow the profile ``original``, whose
-    faults training would exploit. ``settings`` are those of the environment: ``image``,
+    nothing earns part of the score. ``allow_exploitable``: allow a profile whose faults training
+    would exploit. ``settings`` are those of the environment: ``image``,
     ``timeout``, ``recycle=True``, ``reward_mode``, ….
 
     The sandbox is freed when the reward has been given, when the object is collected, and when the

@@ -1,14 +1,16 @@
 """Finds changed files as the authors' code does, with a git repository at ``/``.
 
 The ignore file names the top-level directories of a Linux system, and git ignores these names at
-any depth (see docker/docker.gitignore and bash_env.py of the authors' repository). Only the
-``original`` profile uses this module.
+any depth (see docker/docker.gitignore and bash_env.py of the authors' repository).
 """
 
 from __future__ import annotations
 
 from intercode.core.errors import SandboxError
+from intercode.core.types import Image, Layer
 from intercode.paper.bash.session import OriginalBashSession
+from intercode_sandbox.contract import BaseSandbox
+from intercode_sandbox.images.build.capture import captured_layer, layer_key
 
 _IGNORED_NAMES = (
     "bin", "boot", "dev", "etc", "home", "lib", "media", "opt", "proc", "root", "run", "sbin",
@@ -73,3 +75,15 @@ def prepare(session: OriginalBashSession) -> None:
                 "the original profile needs git in the image, but git failed: "
                 f"{result.output.strip()!r}"
             )
+
+
+def git_layer(image: Image, layers: tuple[Layer, ...]) -> Layer:
+    """Return the repository over an image and its layers as the authors' image has it, reset
+    once."""
+
+    def work(sandbox: BaseSandbox) -> None:
+        sandbox.write("/.gitignore", IGNORE_FILE.encode())
+        prepare(OriginalBashSession(sandbox))
+
+    key = layer_key("git", image.digest, *(layer.digest for layer in layers))
+    return captured_layer(key, image, layers, work)

@@ -16,7 +16,6 @@ from intercode.paper.bash.session import OriginalBashSession
 from intercode.sessions.base import Session, SessionState
 from intercode_sandbox import SandboxSpec
 from intercode_sandbox.contract import BaseSandbox
-from intercode_sandbox.images.build.capture import captured_layer, layer_key
 
 
 class OriginalBashProfile(BashProfile):
@@ -41,7 +40,7 @@ class OriginalBashProfile(BashProfile):
     def sandbox_spec(
         self, image: Image, layers: tuple[Layer, ...], network: Network
     ) -> SandboxSpec:
-        layers += (git_layer(image, layers),)
+        layers += (git_status.git_layer(image, layers),)
         return SandboxSpec(image, layers, network=network, appearance="docker")
 
     def open_session(self, sandbox: BaseSandbox, task: Task, state: SessionState | None) -> Session:
@@ -79,18 +78,6 @@ class OriginalBashProfile(BashProfile):
         if self._gold_sandbox is not None:
             self._gold_sandbox.close()
         self._gold_sandbox = None
-
-
-def git_layer(image: Image, layers: tuple[Layer, ...]) -> Layer:
-    """Return the repository over an image and its layers as the authors' image has it, reset
-    once."""
-
-    def work(sandbox: BaseSandbox) -> None:
-        sandbox.write("/.gitignore", git_status.IGNORE_FILE.encode())
-        git_status.prepare(OriginalBashSession(sandbox))
-
-    key = layer_key("git", image.digest, *(layer.digest for layer in layers))
-    return captured_layer(key, image, layers, work)
 
 
 def _git_state(sandbox: BaseSandbox, output: str | None) -> State:

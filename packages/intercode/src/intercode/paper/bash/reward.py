@@ -12,11 +12,12 @@ CHECKED_CODES = ("A", "??", "C")
 
 
 def original(_task: Task, agent: State, gold: State) -> Score:
-    """Return what the authors' ``get_reward`` at c3e46d8 computes, roundings included.
+    """Score Bash as the authors' code does, with its faults and roundings.
 
-    The starting value is 0.01, and each part is rounded to two decimals. Entries of ``git status``
-    are compared as (path, code). Only entries that both have, with code A, ?? or C, are compared by
-    checksum. The similarity falls back to equality if there is no vocabulary or no gold output.
+    This is their ``get_reward`` at c3e46d8. The starting value is 0.01, and each part is rounded to
+    two decimals. Entries of ``git status`` are compared as (path, code). Only entries that both
+    have, with code A, ?? or C, are compared by checksum. The similarity falls back to equality if
+    there is no vocabulary or no gold output.
     """
     a, g = set(agent.status), set(gold.status)
     missed, extra = g - a, a - g

@@ -4,12 +4,11 @@ from __future__ import annotations
 
 from typing import ClassVar
 
-from intercode.core.types import Image, Layer, Network, Score, State, Task
+from intercode.core.types import Image, Layer, Network, State, Task
 from intercode.environments.base.workspaces import EpisodeContext
 from intercode.environments.ctf.profiles import CtfProfile
-from intercode.environments.ctf.reward import flag_score, flags_equal
 from intercode.paper import PROFILE
-from intercode.paper.bash.profile import git_layer
+from intercode.paper.bash.git_status import git_layer
 from intercode.paper.bash.session import OriginalBashSession, wrap_ctf_action
 from intercode.sessions.base import Session, SessionState
 from intercode_sandbox import SandboxSpec
@@ -36,12 +35,3 @@ class OriginalCtfProfile(CtfProfile):
 
     def gold_states(self, episode: EpisodeContext) -> list[State]:
         return [State(answer=episode.task.flag)]
-
-
-def reward(_task: Task, agent: State, gold: State) -> Score:
-    """Return 1 if the first word after ``submit`` is the flag, ignoring case.
-
-    This is the authors' ``get_reward`` at c3e46d8; words end at a blank.
-    """
-    word = (agent.answer or "").split(" ")[0]
-    return flag_score(flags_equal(word.lower(), (gold.answer or "").lower()))

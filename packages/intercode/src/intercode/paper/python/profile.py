@@ -145,18 +145,3 @@ def score_and_load_gold(env: PythonEnv) -> Score:
     score = env.score()
     profile.load_gold(env._episode)
     return score
-
-
-def reward(_task: Task, agent: State, gold: State) -> Score:
-    """Return the share of tests that gave the same result as with the gold.
-
-    This is how the authors' code at c3e46d8 counts: it compares the printed text and the error
-    text, so a test on which agent and gold fail alike counts as passed. The share is 0 if no test
-    was run. ``raised`` in the details has the positions of the tests that raised an error on the
-    agent's side.
-    """
-    pairs = list(zip(agent.tests, gold.tests, strict=True))
-    same = [(a.output, a.error) == (g.output, g.error) for a, g in pairs]
-    value = sum(same) / len(same) if same else 0.0
-    raised = [n for n, (a, _) in enumerate(pairs) if a.error]
-    return Score(value, {"tests": value}, {"tests": len(same), "raised": raised})

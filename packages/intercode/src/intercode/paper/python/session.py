@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Sequence
+from pathlib import Path
 from typing import Any
 
 from intercode.core.python_syntax import parse_python
@@ -18,6 +19,7 @@ from intercode.core.types.untrusted import MAX_RETURNED_VALUES, parse_untrusted
 from intercode.sessions.python.interpreter import Interpreter, InterpreterEndedError
 from intercode.sessions.python.session import START_SECONDS, Action, PythonSession
 
+_SERVICE = Path(__file__).parent / "service.py"
 ServiceAnswer = tuple[str | None, str]
 """The output of a piece of code (None if it raised), and the service's error text."""
 
@@ -86,7 +88,7 @@ def run_in_service(
 
     Returns None if they took longer than ``timeout`` seconds. Raises InterpreterEndedError.
     """
-    interpreter.load_module("service")
+    interpreter.load_module(_SERVICE)
     text = interpreter.request("serve", reset, tuple(codes), timeout=timeout)
     if text is None:
         return None

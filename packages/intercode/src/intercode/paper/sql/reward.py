@@ -11,19 +11,21 @@ from intercode.environments.sql.row_comparison import common_rows, count_inversi
 
 
 def original(_task: Task, agent: State, gold: State) -> Score:
-    """Return what the authors' ``get_reward`` at c3e46d8 computes.
+    """Score SQL as the authors' code does.
 
-    Rows are compared as Python prints them, as multisets. If rows are common, τ of the two lists
-    of texts multiplies the IoU, rounded to two decimals (NumPy's way). A τ that is not a number
-    leaves the IoU as it is. Two empty results are equal; no result scores 0. A gold that failed
-    counts as an empty result.
+    This is their ``get_reward`` at c3e46d8. Rows are compared as Python prints them, as multisets.
+    If rows are common, τ of the two lists of texts multiplies the IoU, rounded to two decimals
+    (NumPy's way). A τ that is not a number leaves the IoU as it is. Two empty results are equal; no
+    result scores 0. A gold that failed counts as an empty result.
     """
     return _score_as_texts(agent, gold, ordered=True)
 
 
 def original_iou(_task: Task, agent: State, gold: State) -> Score:
-    """Return ``original`` as it was before the authors added τ: most of their SQL logs have this
-    score."""
+    """Score SQL as the authors' code did before it compared row order.
+
+    Most of their SQL logs have this score, which lacks τ.
+    """
     return _score_as_texts(agent, gold, ordered=False)
 
 

@@ -52,13 +52,13 @@ class RefusedError(Exception):
 
 
 @cache
-def guest_module(name: str) -> tuple[bytes, bytes, str]:
-    """Return a module of guest/ for the interpreter to load.
+def guest_module(module: str | Path) -> tuple[bytes, bytes, str]:
+    """Return a module of guest/, or another file, for the interpreter to load.
 
     Returns the magic number of this Python, the code that it compiled (for a Python of the same
     version) and the source text (for any other).
     """
-    path = Path(__file__).parent / "guest" / f"{name}.py"
+    path = Path(__file__).parent / "guest" / f"{module}.py" if isinstance(module, str) else module
     text = path.read_text("utf-8")
     code = compile(text, "<intercode>", "exec", 0, True)
     return importlib.util.MAGIC_NUMBER, marshal.dumps(code), text
@@ -78,7 +78,7 @@ class Interpreter:
         self.sandbox, self.control, self.process = sandbox, control, process
         self._output = output.acquire()
         self.pid = process.pid if process is not None else 0
-        self.loaded_modules: frozenset[str] = frozenset()
+        self.loaded_modules: frozenset[str | Path] = frozenset()
         self._token, self._received = "", bytearray()
         self._pending_notifications: set[bytes] = set()  # tokens whose answers are discarded
         control.setblocking(False)
@@ -228,12 +228,12 @@ class Interpreter:
                 return answer.decode("utf-8", "surrogateescape")
         return None
 
-    def load_module(self, name: str) -> None:
+    def load_module(self, module: str | Path) -> None:
         """Load a guest module, unless it is loaded already. Raises InterpreterEndedError."""
-        if name not in self.loaded_modules:
-            if self.request("load", *guest_module(name), timeout=_REQUEST_SECONDS) is None:
+        if module not in self.loaded_modules:
+            if self.request("load", *guest_module(module), timeout=_REQUEST_SECONDS) is None:
                 raise InterpreterEndedError
-            self.loaded_modules |= {name}
+            self.loaded_modules |= {module}
 
     def is_responsive(self, timeout: float) -> bool:
         """Return whether the process is alive and answers."""

@@ -26,8 +26,8 @@ class Pool:
     ``idle_timeout``: an episode is closed after this number of seconds without a call (None:
     never), so that an episode that its user forgot does not occupy a slot for ever. ``clock``
     measures that time. ``settings``: settings of the environment, such as
-    ``reward_mode="delta"`` or ``recycle=True``. ``allow_exploitable``: allow the profile
-    ``original``, whose faults training would exploit.
+    ``reward_mode="delta"`` or ``recycle=True``. ``allow_exploitable``: allow a profile
+    whose faults training would exploit.
 
     When the pool is closed, or its process ends in any way, every episode ends and its sandbox is
     removed. Use a pool in one event loop only. Raises UsageError for an invalid size or timeout
