@@ -9,6 +9,7 @@ from abc import abstractmethod
 from collections.abc import Iterable, Mapping
 from typing import Any, ClassVar
 
+from intercode.core.errors import UsageError
 from intercode.core.types import ExecResult, Image, Layer, Network, State, Task
 from intercode.environments.base.workspaces import EpisodeContext
 from intercode.sessions.base import Session
@@ -74,7 +75,8 @@ class SandboxProfile(Profile):
 def find_profile(environment: type, name: str) -> type[Profile]:
     """Return a profile of a class of environments, or of one that it is derived from.
 
-    Raises UnknownNameError if it has none of this name.
+    Raises UnknownNameError for an unknown name, UsageError for a profile that only other
+    environments have.
     """
     if name == STANDARD:
         found: type[Profile] = getattr(environment, "standard_profile", Profile)
@@ -84,6 +86,8 @@ def find_profile(environment: type, name: str) -> type[Profile]:
         if (key := f"{own}-{name}") in PROFILES:
             further: type[Profile] = PROFILES.load(key)
             return further
+    if any(key.endswith(f"-{name}") for key in PROFILES):
+        raise UsageError(f"this environment has no profile {name!r}: leave out the profile")
     others = [
         key.removeprefix(f"{own}-")
         for own in names
