@@ -243,7 +243,7 @@ def test_check_does_not_compare_what_a_verifier_or_a_solution_prints(tmp_path: P
 
 
 def test_unsupported_settings_are_errors(folder: Path) -> None:
-    with pytest.raises(UsageError, match="profile 'standard' only"):
+    with pytest.raises(UsageError, match="no profile 'original': leave out"):
         HarborEnv(f"harbor:{folder}", profile="original")
     with pytest.raises(DataError, match="load its directory as harbor:"):
         HarborEnv(intercode.datasets.load("starter"))

@@ -176,7 +176,7 @@ def test_check_proves_it(spec: str) -> None:
 
 
 def test_unsupported_settings_are_errors(spec: str) -> None:
-    with pytest.raises(UsageError, match="profile 'standard' only"):
+    with pytest.raises(UsageError, match="no profile 'original': leave out"):
         SweBenchEnv(spec, profile="original")
     with pytest.raises(DataError, match="load its file as swe-bench:"):
         SweBenchEnv(load("starter"))

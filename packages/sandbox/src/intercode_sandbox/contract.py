@@ -59,7 +59,7 @@ class SandboxSpec:
     """The specification of a sandbox: image, layers, limits and environment.
 
     ``users``: it has other users than root; see ``BaseSandbox.spawn_as``. ``appearance``:
-    ``docker`` imitates the containers of the original InterCode package. ``upper``: keep the
+    ``docker`` imitates the containers of Docker. ``upper``: keep the
     writable layer in this directory of the machine, not in memory; image builders use it to make
     layers. ``determinism``: with None, the sandbox uses the machine's clock and random numbers.
     Raises UsageError for an unknown network, a limit out of its range, and a variable without text.

@@ -128,7 +128,11 @@ def _check_hard_limits() -> list[Finding]:
 def _check_programs() -> list[Finding]:
     programs = (
         ("bash", "install bash: tasks on the image `host` need it", True),
-        ("git", "install git: the profile `original` on the image `host` needs it", False),
+        (
+            "git",
+            "install git: scoring by `git status` needs it on the image `host`",
+            False,
+        ),
         ("mmdebstrap", "install mmdebstrap, only to build images from recipes", False),
     )
     located = [(name, shutil.which(name), fix, needed) for name, fix, needed in programs]

@@ -57,8 +57,7 @@ def require_possible(spec: SandboxSpec) -> None:
             f"a directory of its own; {OTHER_TIERS}"
         )
     wanted = {
-        "the appearance of a Docker container (the profile 'original')":
-            spec.appearance != "plain",
+        "the appearance of a Docker container": spec.appearance != "plain",
         "a clock and random numbers of its own": spec.determinism is not None,
         "a writable layer in a directory": spec.upper is not None,
     }  # fmt: skip

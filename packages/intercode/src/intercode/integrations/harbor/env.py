@@ -9,7 +9,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any, ClassVar
 
-from intercode.core.errors import DataError, SandboxKilledError, TaskSetupError, UsageError
+from intercode.core.errors import DataError, SandboxKilledError, TaskSetupError
 from intercode.core.types import Dataset, ExecResult, Image, Layer, LayerSpec, Score, State, Task
 from intercode.environments.base.layers import task_layer
 from intercode.environments.base.sandboxed_env import TaskImageEnv
@@ -51,8 +51,7 @@ class HarborEnv(TaskImageEnv):
     sandbox, adds the tests and runs ``tests/test.sh``. The agent cannot read the tests, and none of
     its processes runs during them. A verifier that was killed or left processes gives no reward.
     Of a task with several steps, ``submit`` ends a step, and the episode after the last one.
-    The other settings are those of InterCodeEnv. There is no
-    ``original`` profile.
+    The other settings are those of InterCodeEnv.
     """
 
     name: ClassVar[str] = "harbor"
@@ -67,8 +66,6 @@ class HarborEnv(TaskImageEnv):
         build: bool = False,
         **settings: Any,
     ) -> None:
-        if settings.get("profile", "standard") != "standard":
-            raise UsageError("Harbor tasks have the profile 'standard' only: leave out the profile")
         super().__init__(dataset, **settings)
         self.build = build
         self._submitted: tuple[Rewards, ...] = ()

@@ -6,7 +6,7 @@ import hashlib
 from pathlib import Path
 from typing import Any, ClassVar
 
-from intercode.core.errors import DataError, TaskImageError, UsageError
+from intercode.core.errors import DataError, TaskImageError
 from intercode.core.types import Dataset, ExecResult, Image, Layer, State, Task
 from intercode.environments.base.sandboxed_env import TaskImageEnv
 from intercode.integrations.swe_bench.grading import grade_patch
@@ -34,7 +34,7 @@ class SweBenchEnv(TaskImageEnv):
     The answer is the difference of the repository from its start, without files that git ignores.
     ``score`` applies it in a fresh sandbox, adds the tests of the task there, and runs them; see
     grading.py. ``test_timeout``: seconds for the tests. The setting ``image`` replaces the image of
-    every task. The other settings are those of InterCodeEnv. There is no ``original`` profile.
+    every task. The other settings are those of InterCodeEnv.
     """
 
     name: ClassVar[str] = "swe-bench"
@@ -48,8 +48,6 @@ class SweBenchEnv(TaskImageEnv):
         test_timeout: float = 1800.0,
         **settings: Any,
     ) -> None:
-        if settings.get("profile", "standard") != "standard":
-            raise UsageError("SWE-bench has the profile 'standard' only: leave out the profile")
         super().__init__(dataset, **settings)
         self.test_timeout = test_timeout
         self.settings |= {"test_timeout": test_timeout}
