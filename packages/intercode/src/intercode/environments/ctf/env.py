@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import Any, ClassVar
+from functools import cached_property
+from typing import ClassVar
 
 from intercode.core.errors import DataError, GoldError
-from intercode.core.types import Brief, Dataset, ExecResult, Layer, Score, State, Task
+from intercode.core.types import Brief, ExecResult, Layer, Score, State, Task
 from intercode.environments.base.layers import setup_layer
 from intercode.environments.base.sandboxed_env import SandboxedEnv
 from intercode.environments.base.workspaces import SandboxWorkspace
@@ -37,9 +38,9 @@ class CTFEnv(SandboxedEnv):
     standard_profile: ClassVar[type[CtfProfile]] = CtfProfile
     profile_class: type[CtfProfile]
 
-    def __init__(self, dataset: str | Dataset = "starter", **settings: Any) -> None:
-        super().__init__(dataset, **settings)
-        self._profile_impl = self.profile_class(self.settings)
+    @cached_property
+    def _profile_impl(self) -> CtfProfile:
+        return self.profile_class(self.settings)
 
     def brief_of(self, task: Task) -> Brief:
         brief = super().brief_of(task)
