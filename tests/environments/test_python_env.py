@@ -227,3 +227,27 @@ def test_an_unused_interpreter_is_not_given_to_a_task_with_other_files() -> None
             env.reset(options={"task": task.id})
             (entry,) = task.initial_files
             assert env.sandbox.read(entry.path) == entry.data
+
+
+def test_an_interpreter_that_can_start_no_process_stays_and_says_so() -> None:
+    """Its threads, which its end would wait for, use up the limit on processes."""
+    fill = (
+        "def add(a, b): return a + b\nimport threading\ntry:\n    while True:\n"
+        "        threading.Thread(target=threading.Event().wait).start()\n"
+        "except RuntimeError: print('full')"
+    )
+    with PythonEnv(Dataset("own", "python", (ADD,)), timeout=20.0, limits={"processes": 20}) as env:
+        env.reset()
+        assert "full\n" in env.step(fill)[0]
+        assert env.step("add(1, 2)")[0] == "3\n"
+        failed = env.score().details["failed"].values()
+        assert [error.partition(":")[0] for error in failed] == ["no process can be started"] * 2
+    jobs = (
+        "import subprocess\ntry:\n    while True: subprocess.Popen(['sleep', '100'])\n"
+        "except OSError: print('full')"
+    )
+    with PythonEnv(Dataset("own", "python", (ADD,)), timeout=20.0, limits={"processes": 20}) as env:
+        env.reset()
+        env.step("x = 1")
+        assert "full\n" in env.step(jobs)[0]
+        assert env.step("print(x); import os; os.getpid() > 0")[0] == "1\nTrue\n"

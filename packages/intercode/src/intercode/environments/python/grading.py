@@ -83,7 +83,7 @@ class Grader:
             texts = [_test_text(test) for test in self.tests]
             with closing(_TestRunner(session, workspace, self.test_timeout)) as runner:
                 return tuple(runner.run(t, c) for t, c in zip(texts, checks, strict=True))
-        except (InterpreterEndedError, SandboxError) as e:
+        except (InterpreterEndedError, RefusedError, SandboxError) as e:
             why = str(e) or _INTERPRETER_ENDED
             return tuple(TestResult(_test_text(test), False, error=why) for test in self.tests)
         finally:

@@ -58,6 +58,13 @@ class RefusedError(Exception):
     """A request that cannot be met now; the message is the reason."""
 
 
+def _fork() -> int:
+    try:
+        return posix.fork()
+    except OSError as e:  # the limit on processes
+        raise RefusedError(f"no process can be started: {e.strerror}") from None
+
+
 class Server:
     """Answers the requests of the session.
 
@@ -236,10 +243,13 @@ class Server:
             self.check_fork(purpose)
             random = sys.modules.get("random")  # the module random reseeds itself in a fork
             chance = random.getstate() if random else None
-            child = posix.fork()
+            child = _fork()
             if child == 0:
-                if purpose != "test" and posix.fork():
-                    posix._exit(0)
+                try:
+                    if purpose != "test" and posix.fork():
+                        posix._exit(0)
+                except OSError:  # the parent's end of the socket says that there is no fork
+                    posix._exit(1)
                 posix.dup2(control, CONTROL_FD, False)
                 self.pid = posix.getpid()
                 if purpose == "snapshot":
