@@ -25,6 +25,7 @@ _SECONDS = 20.0
 
 
 _WORDINGS: tuple[tuple[str, str], ...] = (
+    (r"Unknown VIEW: ", "Unknown table "),
     (r"your MariaDB server version", "your MySQL server version"),
     (r"Cannot execute statement in a READ ONLY transaction$", r"\g<0>."),
     (r"in '?SELECT'?( is ambiguous)?$", r"in 'field list'\1"),
@@ -77,6 +78,8 @@ _OUT_OF_RANGE = (f"{_ERROR}BIGINT", f"{_ERROR}DECIMAL", f"{_ERROR}DOUBLE")
 def _bare(output: str) -> str:
     """Return a message without the brackets and quotes that only one of both writes, and with TRUE
     and FALSE as numbers, as MariaDB writes them."""
+    output = output.replace("octet_length(", "length(").replace(" MOD ", " % ")
+    output = re.sub(r"interval '(-?[\d.]+)'", r"interval \1", output)
     words = re.sub(
         r"\b(true|false)\b", lambda m: str(int(m[1].lower() == "true")), output, flags=re.I
     )

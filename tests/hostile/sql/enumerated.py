@@ -171,7 +171,8 @@ class Enumerated:
     def _changes(self, names: frozenset[str], select: str) -> list[str]:
         changes = {
             "insert": f"INSERT IGNORE INTO s (i, k) SELECT g, n FROM ({select}) q ORDER BY 1, 2",
-            "update": f"UPDATE t JOIN ({select}) q ON t.id = q.g SET t.bi = q.n",
+            "update": f"UPDATE t JOIN (SELECT g, MAX(n) AS n FROM ({select}) r GROUP BY g) q "
+            "ON t.id = q.g SET t.bi = q.n",
             "delete": f"DELETE t FROM t JOIN ({select}) q ON t.id = q.g",
         }
         found = [changes[name] for name in changes if name in names]

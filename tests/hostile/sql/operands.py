@@ -10,6 +10,7 @@ from sqlglot import exp, parse_one
 from sqlglot.errors import SqlglotError
 
 from hostile.sql.tables import COLUMNS
+from intercode_sql.embedded.functions.registry import SCALARS
 
 _S_KINDS = {"k": "int", "i": "int", "v": "text", "e": "enum", "da": "date", "price": "decimal"}
 _KINDS = {name: kind for kind, names in COLUMNS.items() for name in names}
@@ -26,9 +27,10 @@ _CASTS = {
 _TRANSPARENT = (exp.Paren, exp.Alias, exp.Any, exp.All, exp.Distinct, exp.Max, exp.Min)
 _RESULTS = {
     "text": (exp.Concat, exp.Lower, exp.Upper, exp.Substring, exp.Trim, exp.Left, exp.Right),
-    "int": (exp.Predicate, exp.Boolean, exp.Not, exp.And, exp.Or, exp.Xor, exp.Length, exp.IntDiv),
+    "int": (exp.Predicate, exp.Boolean, exp.Not, exp.And, exp.Or, exp.Xor, exp.Length, exp.IntDiv,
+            *BIT_OPERATORS),
     "double": (exp.Div, exp.Sub, exp.Add, exp.Mul, exp.Mod, exp.Neg),
-    "bytes": (exp.HexString, exp.BitString, exp.Unhex),
+    "bytes": (exp.HexString, exp.BitString, exp.Unhex, exp.Chr),
 }  # fmt: skip
 
 
@@ -64,6 +66,9 @@ def kind_of(node: exp.Expression | None) -> str:
         name = words.partition("(")[0]
         if isinstance(node, (exp.Add, exp.Sub)) and "INTERVAL" in words:
             return "datetime"
+        if isinstance(node, exp.Func) and name in SCALARS:
+            kind = SCALARS[name].returns.kind
+            return {"string": "text", "null": "text"}.get(kind, kind)
         if isinstance(node, exp.Func) and any(word in name for word in _MOMENTS):
             return "datetime"
     return next((kind for kind, types in _RESULTS.items() if isinstance(node, types)), "")

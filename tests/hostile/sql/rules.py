@@ -96,10 +96,22 @@ def _same_but_zeros(ours: str, theirs: str) -> bool:
     return a.replace(".'", "'") == b.replace(".'", "'")
 
 
+def _cut_at_question_mark(ours: str, theirs: str) -> bool:
+    """Return whether a text ends where the other has a question mark for bytes."""
+    a, b = (answer.rpartition(": ")[2] for answer in (ours, theirs))
+    return b.startswith(f"{a[:-1]}?")
+
+
+def _filled_up(ours: str, theirs: str) -> bool:
+    """Return whether a text goes on where the other ends."""
+    a, b = (answer.rpartition(": ")[2] for answer in (ours, theirs))
+    return b.startswith(a[:-1])
+
+
 _MANUAL = "dev.mysql.com/doc/refman/8.0/en/"
 _NUMBERS = frozenset({"int", "unsigned", "decimal", "float", "double", "year", "bits", "number"})
 _MOMENTS = frozenset({"date", "datetime", "time"})
-_TEXTS = frozenset({"text", "enum", "set"})
+_TEXTS = frozenset({"text", "enum", "set", "json"})
 _HAS_MOMENT = r"\b(da|dt3?|ts|tm2?)\b|DATE|TIME|INTERVAL|DAY"
 _DOUBLES = frozenset({"float", "double", "decimal", "text", "bytes", "time", "datetime", ""})
 _WHOLE = r": \d[\d.e+]*$|^\[|^None$"
@@ -111,6 +123,17 @@ def _number_with_moment(code: str) -> bool:
 
 def _moment_in_arithmetic(code: str) -> bool:
     return any(k & _MOMENTS and k & (_NUMBERS | {"bytes"}) for k in operands(code, *ARITHMETIC))
+
+
+def _cast_moment_compared(code: str) -> bool:
+    """Return whether a date or a time that is made by CAST or CONVERT is compared."""
+    tree = tree_of(code)
+    return any(
+        isinstance(node.unnest(), exp.Cast) and kind_of(node) in _MOMENTS
+        for compared in (tree.find_all(*COMPARISONS) if tree is not None else ())
+        for node in compared.iter_expressions()
+        if isinstance(node, exp.Expression)
+    )
 
 
 def _constant_with_moment(code: str) -> bool:
@@ -165,7 +188,7 @@ RULES: tuple[Rule, ...] = (
          _MANUAL + "comparison-operators.html", "GREATEST|LEAST", operands=_several_kinds,
          seldom=True),
     Rule("REGEXP_SUBSTR gives NULL without a match", _MANUAL + "regexp.html", "REGEXP_SUBSTR",
-         r"''$", "None$", seldom=True),
+         embedded=r"None$|^\[", seldom=True),
     Rule("INT UNSIGNED with BIGINT is a BIGINT", _MANUAL + "integer-types.html", "",
          r"Decimal\('-?\d+'\)$", r": -?\d+$", answers=_within(0.0)),
     Rule("STD and VAR of exact numbers have all digits of a double",
@@ -174,9 +197,27 @@ RULES: tuple[Rule, ...] = (
          _MANUAL + "bit-functions.html", r"[&|^~]|<<|>>|BIT", _WHOLE, _WHOLE,
          operands=_bits_of_a_double, seldom=True),
     Rule("bytes that are no text in CAST AS CHAR are NULL", _MANUAL + "cast-functions.html",
-         r"(AS|,) CHAR", r"\?", "None"),
+         r"\b(bl|bn|vbin|bt|b1)\b.*(AS|,) CHAR|0x\w+ (AS|,) CHAR"),
+    Rule("bytes that are no text are cut in a column of texts", _MANUAL + "insert.html",
+         r"INSERT|UPDATE|REPLACE", r"'[^?]*\?.*'$", answers=_cut_at_question_mark),
+    Rule("a YEAR takes the year of a date", _MANUAL + "year.html",
+         r"(INSERT|UPDATE|REPLACE).*\by\b", r"Incorrect (date|datetime) value", "^None$"),
+    Rule("a syntax error comes before those of calls", _MANUAL + "function-resolution.html", "",
+         "Incorrect parameter count", "You have an error in your SQL syntax"),
+    Rule("TRUE and FALSE have one digit", _MANUAL + "boolean-literals.html",
+         r"(TRUE|FALSE).*(UNION|EXCEPT|INTERSECT)|(UNION|EXCEPT|INTERSECT).*(TRUE|FALSE)",
+         answers=_filled_up),
+    Rule("GROUP_CONCAT is a text, which is a double beside numbers",
+         _MANUAL + "type-conversion.html", r"GROUP_CONCAT\(.*( AS n .*HAVING n|\)+ [<>=])",
+         r": [01]$|^\[", r": [01]$|^\["),
+    Rule("conditions of a join are evaluated in an order that is not said",
+         _MANUAL + "nested-loop-joins.html", "JOIN.*WHERE", "value is out of range", r"^\["),
+    Rule("columns are computed of the rows that LIMIT leaves", _MANUAL + "limit-optimization.html",
+         "ORDER BY.*LIMIT", r"^\[", "value is out of range"),
+    Rule("a text that only begins with a JSON document is none", _MANUAL + "json.html",
+         "JSON_(LENGTH|EXTRACT|UNQUOTE)", r": \S", "None$"),
     Rule("a zero date is an error in strict mode", _MANUAL + "sql-mode.html",
-         r"INSERT|UPDATE|REPLACE", "", r"Incorrect (date|datetime) value: '0"),
+         r"INSERT|UPDATE|REPLACE", "", r"Incorrect (date|datetime) value: '(0|\d+\D00\D)"),
     Rule("FLOAT as text has the digits of a FLOAT", _MANUAL + "floating-point-types.html",
          r"\bf\b", answers=_within(1e-5)),
     Rule("functions of the text of a FLOAT", _MANUAL + "floating-point-types.html",
@@ -201,8 +242,12 @@ RULES: tuple[Rule, ...] = (
     Rule("ROUND, TRUNCATE, FLOOR and CEILING of a date or a time are numbers",
          _MANUAL + "mathematical-functions.html", r"\b(ROUND|TRUNCATE|FLOOR|CEIL|CEILING)\(",
          r"datetime\.", r": (-?\d|Decimal)", answers=_within(0.0, 1.0)),
+    Rule("ROUND and TRUNCATE of digits before the point of a date are numbers",
+         _MANUAL + "mathematical-functions.html", r"\b(ROUND|TRUNCATE)\(.*, -\d", r"datetime\.",
+         r": (-?\d|Decimal)", answers=_within(0.0, 10.0)),
     Rule("dates and times in arithmetic are integers, and unsigned beside unsigned ones",
-         _MANUAL + "out-of-range-and-overflow.html", _HAS_MOMENT, operands=_moment_in_arithmetic,
+         _MANUAL + "out-of-range-and-overflow.html", _HAS_MOMENT,
+         operands=lambda code: any(k & _MOMENTS for k in operands(code, *ARITHMETIC)),
          answers=lambda ours, theirs: "UNSIGNED value is out of range" in ours + theirs),
     Rule("dates and times beside a DECIMAL are one", _MANUAL + "precision-math-expressions.html",
          _HAS_MOMENT, r": -?\d+$", "Decimal", operands=_moment_in_arithmetic,
@@ -227,7 +272,7 @@ RULES: tuple[Rule, ...] = (
          answers=_same_but_zeros),
     Rule("a TIME with a fraction is a rounded integer as an argument",
          _MANUAL + "date-and-time-type-conversion.html",
-         r"(SPACE|INET_NTOA|LEFT|RIGHT|ELT|FORMAT|SUBSTRING_INDEX|MAKE\w+|CAST|REPEAT|CHAR|[LR]PAD)"
+         r"(SPACE|INSERT|INET_NTOA|LEFT|RIGHT|ELT|FORMAT|SUBSTRING_INDEX|MAKE\w+|CAST|REPEAT|CHAR|[LR]PAD)"
          r"\([^()]*((tm2|dt3)\b|TIME'00:00:00\.5')"),
     Rule("a time where a date is needed is one of the current day",
          _MANUAL + "date-and-time-type-conversion.html",
@@ -236,6 +281,8 @@ RULES: tuple[Rule, ...] = (
     Rule("a constant in E notation as a text has the digits of its number",
          _MANUAL + "number-literals.html", r"\d[eE]\d", r"['\"]-?\d+e\d+", r"\d{5,}",
          answers=_within(0.0)),
+    Rule("FROM_UNIXTIME of a text has six digits of a second",
+         _MANUAL + "date-and-time-functions.html", "FROM_UNIXTIME", answers=_same_but_zeros),
     Rule("JSON_QUOTE of no string is an error", _MANUAL + "json-creation-functions.html",
          "JSON_QUOTE", embedded="Incorrect type for argument 1"),
     Rule("FROM_UNIXTIME reaches the year 3001", _MANUAL + "date-and-time-functions.html",
@@ -245,23 +292,26 @@ RULES: tuple[Rule, ...] = (
          r"FROM_UNIXTIME\((t\.)?(u|ub|bi|f|2147483648)\)"),
     Rule("a CAST that gives no date is NULL in a comparison", _MANUAL + "cast-functions.html",
          r"(CAST|CONVERT)\(.*(AS|,) (DATE|DATETIME|TIME)\b", r": -?[01]$|^\[\(",
-         r"None$|^\[", operands=_number_with_moment),
+         r"None$|^\[", operands=_cast_moment_compared),
     Rule("ANY, ALL and IN with NULL in the subquery are NULL",
          _MANUAL + "any-in-some-subqueries.html", r"(ANY|SOME|ALL|IN) \(SELECT",
          r": 0$|^\[\(\d", r"None$|^\[\]$"),
     Rule("ALL and NOT IN with NULL in the subquery are never true",
          _MANUAL + "any-in-some-subqueries.html", r"(ALL|NOT IN) \(SELECT", r": 1$", r"None$"),
-    Rule("INSERT of a number or a date and a text keeps the characters",
-         _MANUAL + "string-functions.html", r"INSERT\(", "Ã"),
+    Rule("INSERT and RPAD of a number or a date and a text keep the characters",
+         _MANUAL + "string-functions.html", r"(INSERT|RPAD)\(", "Ã"),
     Rule("a negative number in ORDER BY is no position", _MANUAL + "select.html",
          r"ORDER BY (\d+ DESC, )?\(?-\d", "Unknown column"),
     Rule("a fraction and an integer are compared as doubles, also with a subquery",
          _MANUAL + "type-conversion.html", r"(ANY|SOME|ALL|IN) \(SELECT", r": [01]$|^\[",
          r": [01]$|None$|^\[", operands=_fraction_with_integer),
+    Rule("a negative double in CAST AS UNSIGNED is not zero in a condition",
+         _MANUAL + "cast-functions.html",
+         r"(WHERE|ON|HAVING)\b.*(CAST|CONVERT)\(.*(AS|,) UNSIGNED"),
     Rule("a negative double in CAST AS UNSIGNED wraps", _MANUAL + "cast-functions.html",
-         "UNSIGNED", ": 0$", r": 1844674407\d{10}$|: 9223372036854775808$"),
+         "UNSIGNED", ": 0$", r": \d{19,20}$"),
     Rule("BINARY(n) has n bytes", _MANUAL + "cast-functions.html", r"(AS|,) BINARY\(",
-         answers=lambda ours, theirs: theirs.startswith(ours[:-1])),
+         answers=_filled_up),
     Rule("a text of a number has all digits of a double", _MANUAL + "type-conversion.html",
          r"(AS|,) (CHAR|BINARY)", r"\d\.\d{0,4}$", r"\d\.\d+(e-\d+)?$",
          answers=_within(0.0, 1e-4)),
@@ -270,9 +320,22 @@ RULES: tuple[Rule, ...] = (
     Rule("a date with no time is no time of day", _MANUAL + "date-and-time-literals.html",
          r"EXTRACT\((DAY_|HOUR|MINUTE|SECOND|MICROSECOND)\w* FROM "
          r"\(*('[^:']*'|(t\.)?(c|v|vb|l|tx|e|st|bl|bn|vbin)\b)",
-         r": -?\d+$|None$|^\[", r": -?\d+$|None$|^\["),
+         r": '?-?\d+'?$|None$|^\[", r": '?-?\d+'?$|None$|^\["),
+    Rule("a double beyond 64 bits in CAST AS UNSIGNED is the largest signed integer",
+         _MANUAL + "cast-functions.html", "UNSIGNED", ": 18446744073709551615$",
+         ": 9223372036854775807$"),
+    Rule("constant bytes that another expression gives are a text",
+         _MANUAL + "hexadecimal-literals.html",
+         r"(M(IN|AX)\((DISTINCT )?|THEN |ELSE |(IF|IFNULL|COALESCE|NULLIF)\(.*)(0x|b')", "Decimal"),
+    Rule("FROM_DAYS gives no days before the calendar", _MANUAL + "date-and-time-functions.html",
+         "FROM_DAYS", embedded=r"None$|^\["),
+    Rule("STR_TO_DATE gives no zero date", _MANUAL + "date-and-time-functions.html",
+         "STR_TO_DATE", embedded=r"None$|^\["),
     Rule("a number beyond the longest time is the longest time", _MANUAL + "time.html",
-         r"EXTRACT\((HOUR|MINUTE|SECOND|MICRO)", "None$", r": -?\d+$"),
+         r"EXTRACT\((DAY_|HOUR|MINUTE|SECOND|MICRO)\w* FROM \(*([\d.-]{7,}|(t\.)?(bi|u|ub|x|f)\b)",
+         r"None$|: -?\d+$|^\[", r": -?\d+$|^\["),
+    Rule("the longest TIME has no fraction in a condition", _MANUAL + "time.html",
+         r"MICROSECOND\((t\.)?(bi|u|ub|x|f)\b", r"^\[|: 9+$", r"^\[|: 0$"),
     Rule("a value that is no JSON document has an error", _MANUAL + "json-function-reference.html",
          "JSON_", embedded="Invalid data type for JSON data in argument 1"),
     Rule("a position in ORDER BY has more than 32 bits", _MANUAL + "select.html",
@@ -286,7 +349,7 @@ RULES: tuple[Rule, ...] = (
     Rule("a number that is no time is an error", _MANUAL + "time.html",
          r"INSERT|UPDATE|REPLACE", "", r"Incorrect time value: '\d{8}'"),
     Rule("FALSE and TRUE are no positions in ORDER BY", _MANUAL + "select.html",
-         r"ORDER BY (TRUE|FALSE)"),
+         r"ORDER BY \(*-?(TRUE|FALSE)"),
     Rule("a TIME with a fraction is rounded to an integer",
          _MANUAL + "date-and-time-type-conversion.html",
          r"(INSERT|UPDATE|REPLACE|CAST|CONVERT).*(TIME ?'[\d:]+\.\d+'|tm2)", r": -?\d+$",

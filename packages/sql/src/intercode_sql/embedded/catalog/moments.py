@@ -17,7 +17,10 @@ _CLOCK = re.compile(
     r"(?:[ \t]+|T)(\d{1,2})(?:[^\w\s](\d{1,2})(?:[^\w\s](\d{1,2})(?:\.(\d*))?)?)?", re.S
 )
 _DIGITS = re.compile(r"\s*(\d+)(?:\.(\d*))?")
-_TIME = re.compile(r"\s*(-?)\s*(?:(\d+)[ ]+(?=\d))?(\d+)(?::(\d+)(?::(\d+))?)?(?:\.(\d*))?", re.S)
+_TIME = re.compile(
+    r"\s*(?:(-)\s*)?(?:(\d+)[ ]+(?=\d))?(\d+)(?::(\d+)(?::(\d+))?)?(?:\.(\d*))?", re.S
+)
+_EXPONENT = re.compile(r"[eE][-+]?\d")
 MAX_TIME = (838 * 3600 + 59 * 60 + 59) * 1_000_000
 """The longest time, in microseconds."""
 _SECOND = 1_000_000
@@ -95,6 +98,8 @@ def number_text(value: float) -> str | None:
     """Return the date, or the date and time, that the digits of a number are (YYMMDD, YYYYMMDD or
     those with hhmmss), as text. Zero is the date of zeros."""
     whole = int(value)
+    if whole == 0 and value > 0:
+        return f"{ZERO_DATE} 00:00:00{f'{value:.6f}'[1:]}"
     if whole == 0:
         return ZERO_DATE if value >= 0 else None
     timed = whole > 99991231
@@ -135,6 +140,8 @@ def read_time(text: str) -> tuple[int, bool] | None:
         return time_microseconds(moment.time), moment.clean
     found = _TIME.match(text)
     if found is None:
+        return None
+    if _EXPONENT.match(text, found.end()):
         return None
     sign, days, first, second, third, fraction = found.groups()
     clean = not text[found.end() :].strip()
@@ -186,6 +193,7 @@ def rounded(text: str, digits: int) -> str | None:
     unit = 10 ** (6 - digits)
     microseconds = (_microseconds(fraction) + unit // 2) // unit * unit
     if microseconds < _SECOND:
+        whole = "00:00:00" if whole == "-00:00:00" and not microseconds else whole
         return whole + _fraction_text(microseconds)
     date, _, clock = whole.rpartition(" ")
     if not date:

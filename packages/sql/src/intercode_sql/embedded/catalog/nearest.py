@@ -4,6 +4,7 @@ not fit."""
 from __future__ import annotations
 
 import datetime as dt
+import re
 from decimal import Decimal
 from typing import Any
 
@@ -16,6 +17,8 @@ from intercode_sql.embedded.catalog.values import (
     MAX_DOUBLE,
     MAX_FLOAT,
     default_value,
+    fitted_double,
+    is_position,
     number_prefix,
     plain_moment,
     to_stored,
@@ -102,13 +105,20 @@ def _nearest_moment(value: Any, column: Column) -> Any:
 def _cut(value: Any, column: Column) -> Any:
     """Return as much of a text as fits, the known words of a SET, or no word of an ENUM."""
     if column.type.binary:
-        data = value if isinstance(value, bytes) else str(value).encode("utf-8", "surrogateescape")
-        return to_stored(data[: column.type.precision], column)
-    text = value.decode("utf-8", "ignore") if isinstance(value, bytes) else str(value)
+        size = column.type.precision
+        text = fitted_double(value, size) if isinstance(value, float) else str(value)
+        data = value if isinstance(value, bytes) else text.encode("utf-8", "surrogateescape")
+        return to_stored(data[:size], column)
+    text = str(value)
+    if isinstance(value, bytes):  # up to the first that is no character
+        text = value.decode("utf-8", "surrogateescape")
+        text = re.split("[\udc80-\udcff]", text)[0]
     if column.declared.startswith("enum"):
         return ""
     if column.values and isinstance(value, (int, float, Decimal)):
         return to_stored(int(value) & ((1 << len(column.values)) - 1), column)
+    if column.values and is_position(text):
+        return to_stored(int(text) & ((1 << len(column.values)) - 1), column)
     if column.values:
         known = {word.lower() for word in column.values}
         return to_stored(",".join(w for w in text.split(",") if w.lower() in known), column)

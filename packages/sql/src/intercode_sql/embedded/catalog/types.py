@@ -127,6 +127,7 @@ TIME = Type("time", 10)
 JSON = Type("json", collation="bin")
 JSON_TEXT = Type("string", collation="bin")
 """A text of a JSON document."""
+JSON_COLUMN = replace(JSON_TEXT, strong=True)
 BYTES = Type("bytes", collation="bin")
 
 
@@ -202,10 +203,11 @@ def decisive(texts: Sequence[Type]) -> list[Type]:
 def concatenation_type(*kinds: Type) -> Type:
     """Return the type of a concatenation of values of these types. It is a byte string if one of
     them is, but constant bytes take the character set of a column of text."""
-    texts = [k for k in kinds if k.kind == "string"]
+    texts = [JSON_COLUMN if k.kind == "json" else k for k in kinds if k.kind in ("string", "json")]
     strong = decisive(texts)
     binary = [k for k in kinds if k.binary]
-    if binary and (not strong or any(k.strong for k in binary)):
+    explicit = any(k.explicit for k in strong)
+    if binary and not explicit and (not strong or any(k.strong for k in binary)):
         return replace(BYTES, strong=any(k.strong for k in binary))
     used = strong or texts or [STRING]
     collation = "bin" if any(k.collation == "bin" for k in used) else used[0].collation

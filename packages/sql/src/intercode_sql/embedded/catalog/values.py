@@ -36,7 +36,7 @@ MAX_DOUBLE = sys.float_info.max
 MAX_FLOAT = 3.4028234663852886e38
 _NUMBER = re.compile(r"\s*([-+]?(?:\d+\.?\d*|\.\d+)(?:[eE][-+]?\d+)?)")
 
-
+is_position = re.compile(r"\s*\+?\d+").fullmatch  # whether a text is a number of words
 INTEGER_BITS = {"tinyint": 8, "smallint": 16, "mediumint": 24, "int": 32, "bigint": 64}
 
 
@@ -77,7 +77,7 @@ def fitted_double(value: float, size: int) -> str:
         for text in (short, f"{mantissa}e{int(power)}"):
             if len(text) <= size:
                 return text
-    return double_text(value)
+    return "0" if abs(value) < 0.5 else double_text(value)
 
 
 def number_prefix(value: Any) -> Decimal:
@@ -158,13 +158,16 @@ def to_stored(value: Any, column: Column, row: int = 1) -> Any:
 
 def plain_moment(value: dt.date | dt.timedelta, column: Column) -> str | Decimal:
     """Return a moment of Python as MySQL's text, or for a column of numbers as its digits."""
-    if isinstance(value, dt.timedelta) and column.type.kind in ("date", "datetime"):
+    if isinstance(value, dt.timedelta) and column.type.kind in ("date", "datetime", "year"):
         raise unsupported("a date from a time: the current day")
+    if isinstance(value, dt.date) and column.type.kind == "year":
+        return Decimal(value.year)
     if column.type.kind == "time" and not isinstance(value, (dt.datetime, dt.timedelta)):
         return "00:00:00"
     text = moment_text(value)
-    is_number = column.type.number and column.type.kind != "year"
-    return Decimal(re.sub(r"[-: ]", "", text)) if is_number else text
+    if not column.type.number or column.type.bits:
+        return text
+    return Decimal(re.sub(r"(?<=.)[-: ]", "", text))
 
 
 def moment_text(value: dt.date | dt.timedelta) -> str:
@@ -293,8 +296,9 @@ def _stored_text(value: Any, column: Column, row: int) -> str:
     try:
         text = value.decode(charset) if isinstance(value, bytes) else ""
     except UnicodeDecodeError as e:
-        shown = printable(value[e.start : e.start + 6])
-        raise mysql_error(1366, "string", shown, column.name, row) from e
+        bad = printable(value[e.start : e.start + 6])
+        error = mysql_error(1366, "string", bad, column.name, row)
+        raise (mysql_error(1265, column.name, row) if column.values else error) from e
     text = text or _plain_text(value, 0 if column.values else column.type.precision)
     if column.values:
         return _stored_set(value if isinstance(value, (int, float, Decimal)) else text, column, row)
@@ -328,12 +332,13 @@ def _stored_set(value: str | int | float | Decimal, column: Column, row: int) ->
     no word, has a bit for each word."""
     text = str(value)
     given = {word.rstrip(" ").lower() for word in text.split(",")} if text else set()
-    if not isinstance(value, str) or (text.isdigit() and given - {*map(str.lower, column.values)}):
+    words = {*map(str.lower, column.values)}
+    if not isinstance(value, str) or (is_position(text) and given - words):
         number = int(Decimal(text))
         if not 0 <= number < 1 << len(column.values):
             raise mysql_error(1265, column.name, row)
         return ",".join(word for n, word in enumerate(column.values) if number >> n & 1)
-    if given - {word.lower() for word in column.values}:
+    if given - words:
         raise mysql_error(1265, column.name, row)
     return ",".join(word for word in column.values if word.lower() in given)
 
@@ -351,7 +356,7 @@ def _stored_word(value: Any, column: Column, row: int) -> str:
         for word in column.values:
             if word.lower() == text.rstrip(" ").lower():
                 return word
-        if not text.isdigit():
+        if not is_position(text.rstrip(" ")):
             raise mysql_error(1265, column.name, row)
     position = int(Decimal(text))
     if not 1 <= position <= len(column.values):
@@ -430,7 +435,7 @@ def _decimal_converter(scale: int) -> Callable[[Any], Decimal]:
         ):
             raise unsupported(f"exact decimals as large as {value:.15g}")
         found = Decimal(repr(value).strip("'")).quantize(unit, ROUND_HALF_UP, EXACT)
-        return found if found else abs(found)
+        return found if found or not value else abs(found)
 
     return read
 

@@ -67,6 +67,8 @@ def aggregate_call(
         if kind.kind == "time" and (order := time_order(value)) != value.sql:
             sql = f"mysql_ordered_time({name}({order}), 0)"
         return Expression(sql, kind, aggregate=True)
+    if distinct:
+        value = replace(value, type=value.type.as_stored())
     number = as_number(value)
     if name in ("SUM", "AVG"):
         return Expression(
@@ -171,9 +173,9 @@ def _digits_of_bits(ex: Expression) -> Expression:
 
 def _at_position(node: exp.Expr, parts: list[exp.Expr]) -> exp.Expr:
     """Return the argument of GROUP_CONCAT that a number in its ORDER BY names, or the node."""
-    if not isinstance(node, exp.Literal) or node.is_string:
+    if not isinstance(node, exp.Literal) or node.is_string or not node.this.isdigit():
         return node
-    if not node.this.isdigit() or not 1 <= int(node.this) <= len(parts):
+    if not 1 <= int(node.this) <= len(parts):
         raise mysql_error(1054, node.this, "order clause")
     return parts[int(node.this) - 1]
 

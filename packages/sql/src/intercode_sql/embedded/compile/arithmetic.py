@@ -145,8 +145,21 @@ def _add(op: str, a: Expression, b: Expression) -> Expression:
     kind = _sum_type(a.type, b.type)
     sql = f"({a.sql} {op} {b.sql})"
     if kind.kind == "decimal":
-        sql = f"ROUND({sql}, {kind.scale})"
+        sql = _exact(op, a, b, kind)
     return Expression(sql, replace(kind, nullable=_either_nullable(a, b)))
+
+
+def _exact(op: str, a: Expression, b: Expression, kind: Type) -> str:
+    """Return the SQL of a sum or a product of exact numbers. One that can have more digits than a
+    REAL holds is checked."""
+    rounded = f"ROUND(({a.sql} {op} {b.sql}), {kind.scale})"
+    if kind.precision <= 15:
+        return rounded
+    checked = f"mysql_exact({a.sql}, '{op}', {b.sql}, {kind.scale})"
+    if len(rounded) > 60:  # operands would be computed twice
+        return checked
+    limit = f"1e{15 - (kind.scale or 0)}"
+    return f"CASE WHEN ABS({a.sql} {op} {b.sql}) < {limit} THEN {rounded} ELSE {checked} END"
 
 
 def _sum_type(a: Type, b: Type) -> Type:
@@ -167,7 +180,7 @@ def _multiply(a: Expression, b: Expression) -> Expression:
     if is_exact(x, y):
         scale = (x.scale or 0) + (y.scale or 0)
         kind = decimal(integer_digits(x) + integer_digits(y) + scale, scale)
-        return Expression(f"ROUND({sql}, {kind.scale})", replace(kind, nullable=nullable))
+        return Expression(_exact("*", a, b, kind), replace(kind, nullable=nullable))
     fixed = None if x.scale is None or y.scale is None else min(30, x.scale + y.scale)
     return Expression(sql, replace(DOUBLE, scale=fixed, nullable=nullable))
 
@@ -200,16 +213,18 @@ def modulo(a: Expression, b: Expression) -> Expression:
     a, b = _operand(a), _operand(b)
     if a.type.kind == "int" and b.type.kind == "int":
         return Expression(f"({a.sql} % {divisor(a.sql, b.sql)})", INT)
-    kind = _sum_type(a.type, b.type)
-    sql = f"mysql_mod({a.sql}, {divisor(a.sql, b.sql)}, {int(is_exact(a.type, b.type))})"
-    return Expression(f"ROUND({sql}, {kind.scale})" if kind.kind == "decimal" else sql, kind)
+    exact = int(is_exact(a.type, b.type))
+    sql = f"mysql_mod({a.sql}, {divisor(a.sql, b.sql)}, {exact})"
+    return Expression(sql, _sum_type(a.type, b.type))
 
 
 def negate(ex: Expression) -> Expression:
     """Compile the negation of a value."""
     number = as_number(ex)
     literal = -number.literal if isinstance(number.literal, (int, float)) else None
-    return Expression(f"(-{number.sql})", replace(number.type, unsigned=False), literal=literal)
+    sign = "0 - " if number.type.kind == "decimal" else "-"  # a decimal has no minus zero
+    sql = f"({sign}{number.sql})"
+    return Expression(sql, replace(number.type, unsigned=False), literal=literal)
 
 
 def concatenate(parts: list[Expression]) -> Expression:

@@ -111,6 +111,9 @@ def simple_call(name: str, args: list[Expression], text: str = "") -> Expression
         if name == "CONV" and bits:  # a BIT is a number, whatever the base it is read in
             args[0] = simple_call(name, [args[0], value_constant(10), args[1]])
     arguments = [_as_argument(a, p) for a, p in zip(args, parameters, strict=True)]
+    if name == "FORMAT" and arguments[0].type.kind in ("double", "float"):  # halves to even
+        number, digits = arguments[0], arguments[1].sql
+        arguments[0] = replace(number, sql=f"mysql_round({number.sql}, MAX({digits}, 0), 0)")
     result = function.returns
     texts = [m.type for m, p in zip(arguments, parameters, strict=True) if p.kind == "text"]
     if len(texts) > 1 and any(t.binary for t in texts):

@@ -129,6 +129,8 @@ def _align_temporal(left: Expression, right: Expression) -> tuple[Expression, Ex
     else:
         kind = "datetime" if "datetime" in kinds else kinds.pop()
     for ex in (left, right):
+        if kind == "date" and ex.type.dated:
+            kind = "datetime"
         if kind == "date" and isinstance(ex.literal, str):
             moment = read_moment(ex.literal)
             if moment is not None and moment.time != "00:00:00":

@@ -19,6 +19,7 @@ from intercode_sql.embedded.catalog.types import (
     BYTES,
     DOUBLE,
     INT,
+    JSON_COLUMN,
     NULL,
     STRING,
     TEMPORAL_KINDS,
@@ -35,6 +36,7 @@ from intercode_sql.embedded.compile.strict_values import (
     whole_moment,
     whole_number,
 )
+from intercode_sql.embedded.functions.strings import as_characters as characters_of_bytes
 
 NULL_EXPRESSION = Expression("NULL", NULL)
 
@@ -196,8 +198,16 @@ def grouped_sql(ex: Expression, ordered: bool = False) -> str:
 def as_column(ex: Expression) -> Expression:
     """Return a value as a column of a result holds it: a quotient has the digits of its type."""
     if ex.type.kind == "decimal" and ex.sql.startswith("mysql_quotient("):
-        return replace(ex, sql=f"ROUND({ex.sql}, {ex.type.scale})")
+        return replace(ex, sql=f"{ex.sql[:-1]}, {ex.type.scale})")
     return ex
+
+
+def require_rounded(ex: Expression, kind: Type) -> None:
+    """Raise StatementError for a decimal that becomes a column of texts with digits that its type
+    has not: those of a quotient, or of a time."""
+    made = "mysql_quotient(" in ex.sql or "mysql_temporal_number(" in ex.sql
+    if kind.kind == "string" and ex.type.kind == "decimal" and made:
+        raise unsupported("a quotient of exact numbers in a column of texts")
 
 
 def time_order(ex: Expression) -> str:
@@ -236,6 +246,8 @@ def as_text(ex: Expression) -> Expression:
     if kind.kind in ("string", "json", "null") or kind.moment:
         if kind.kind in ("string", "null"):
             return ex
+        if kind.kind == "json":
+            return replace(ex, type=replace(JSON_COLUMN, nullable=kind.nullable))
         sql = f"mysql_moment_text({ex.sql}, {kind.scale})" if kind.moment and kind.scale else ex.sql
         return Expression(sql, replace(STRING, precision=kind.precision, plain=2 * kind.moment))
     if kind.kind in ("int", "year"):
@@ -244,7 +256,8 @@ def as_text(ex: Expression) -> Expression:
     small = int(kind.kind == "float")
     exact = int(kind.kind == "decimal")
     sql = f"mysql_number_text({ex.sql}, {scale}, {small}, {exact})"
-    return Expression(sql, replace(STRING, precision=kind.precision, plain=1))
+    size = kind.precision + 2 * exact  # with a sign and a point
+    return Expression(sql, replace(STRING, precision=size, plain=1))
 
 
 def as_characters(ex: Expression, kind: Type) -> Expression:
@@ -252,7 +265,11 @@ def as_characters(ex: Expression, kind: Type) -> Expression:
     if not ex.type.binary or kind.binary:
         return ex
     name = kind.charset or "utf8mb4"
-    return Expression(f"mysql_characters({ex.sql}, '{name}')", replace(kind, words=(), plain=0))
+    if isinstance(ex.literal, bytes):
+        characters_of_bytes(ex.literal, name, 1)  # is an error even if no row is read
+    constant = int(not (ex.type.nullable or ex.type.strong))
+    sql = f"mysql_characters({ex.sql}, '{name}', {constant})"
+    return Expression(sql, replace(kind, words=(), plain=0))
 
 
 def as_texts(values: list[Expression]) -> tuple[list[Expression], Type]:
@@ -302,9 +319,12 @@ def as_clock_text(ex: Expression) -> Expression:
     if ex.type.kind == "date":
         return Expression(f"({ex.sql} || ' 00:00:00')", replace(STRING, plain=2))
     if _has_digits(ex.type):
-        return Expression(f"mysql_number_clock({as_number(ex).sql})", replace(STRING, plain=2))
+        number = as_column(as_number(ex)).sql
+        return Expression(f"mysql_number_clock({number})", replace(STRING, plain=2))
     if ex.type.moment:
         return ex
+    if ex.type.dated:
+        return replace(ex, sql=f"COALESCE(mysql_datetime({ex.sql}), {ex.sql})")
     text = as_text(ex)
     return replace(text, sql=whole_moment(text.sql, "time"))
 
@@ -379,6 +399,16 @@ def convert_to(ex: Expression, kind: Type) -> Expression:
     return ex
 
 
+def chosen_sql(ex: Expression, kind: Type) -> str:
+    """Return the SQL of a value of a CASE or COALESCE of the type ``kind``. Constant bytes beside
+    latin1 are sent as they are, and the client reads them; a text beside bytes is sent as UTF-8."""
+    if kind.charset and isinstance(ex.literal, bytes):
+        return f"mysql_sent_bytes({ex.sql})"
+    if kind.binary and ex.type.charset:
+        return f"CAST({as_text(ex).sql} AS BLOB)"
+    return convert_to(ex, kind).sql
+
+
 # ---------------------------------------------------------------- CAST
 def compile_cast(ex: Expression, node: exp.Cast) -> Expression:
     """Compile CAST or CONVERT of a value. Raises StatementError for an unsupported type."""
@@ -409,9 +439,9 @@ def compile_cast(ex: Expression, node: exp.Cast) -> Expression:
         if sizes:
             cut = cut_text(converted.sql, sizes[0])
             converted = Expression(cut, replace(converted.type, precision=sizes[0]))
-        return converted
+        return replace(converted, type=replace(converted.type, strong=True))
     if name in ("BINARY", "VARBINARY"):
-        converted = as_bytes(ex)
+        converted = replace(as_bytes(ex), literal=None)
         if sizes:
             sql = f"mysql_cut_bytes({converted.sql}, {sizes[0]}, {int(name == 'BINARY')})"
             converted = Expression(sql, replace(converted.type, precision=sizes[0]))

@@ -30,8 +30,8 @@ from intercode_sql.embedded.compile.conversions import (
     MOMENTS_OF_DAYS,
     NULL_EXPRESSION,
     as_text,
+    chosen_sql,
     compile_cast,
-    convert_to,
     number_constant,
     on_this_day,
     text_constant,
@@ -40,6 +40,7 @@ from intercode_sql.embedded.compile.conversions import (
     value_constant,
 )
 from intercode_sql.embedded.compile.scope import Expression, Scope
+from intercode_sql.embedded.compile.strict_values import checks_conversions
 
 Handler = Callable[[Any, Scope], Expression]
 _COMPARISONS = {
@@ -104,10 +105,15 @@ def _logical(node: exp.Connector, scope: Scope) -> Expression:
         else:
             parts.append(one)
     conditions = [compile_condition(p, scope) for p in parts]
+    negate, decided = ("NOT ", 0) if word == "AND" else ("", 1)
+    tests = " ".join(f"WHEN {negate}{test} THEN {decided}" for test in conditions)
     while len(conditions) > 1:  # a balanced tree, because SQLite limits the depth of an expression
         conditions = [
             f"({f' {word} '.join(conditions[i : i + 2])})" for i in range(0, len(conditions), 2)
         ]
+    checked = checks_conversions() or "mysql_in_range(" in tests
+    if checked and len(tests) < 4000:  # what is behind a decision is not computed
+        return Expression(f"(CASE {tests} ELSE {conditions[0]} END)", BOOL)
     return Expression(conditions[0], BOOL)
 
 
@@ -171,7 +177,10 @@ def _between(node: exp.Between, scope: Scope) -> Expression:
 
 
 def _in(node: exp.In, scope: Scope) -> Expression:
+    if node.args.get("field") is not None:
+        raise unsupported("IN without brackets")
     left = compile_expression(node.this, scope)
+    left = as_text(left) if left.type.kind == "json" else left
     query = node.args.get("query")
     if query is not None:
         return subqueries.in_subquery(left, query, scope)
@@ -215,10 +224,10 @@ def _case(node: exp.Case, scope: Scope) -> Expression:
     *values, last = on_this_day([*(a for _, a in arms), last], scope)
     kind = merge_types(*(v.type for v in values), last.type)
     branches = " ".join(
-        f"WHEN {test} THEN {convert_to(value, kind).sql}"
+        f"WHEN {test} THEN {chosen_sql(value, kind)}"
         for (test, _), value in zip(arms, values, strict=True)
     )
-    sql = f"CASE {branches} ELSE {convert_to(last, kind).sql} END"
+    sql = f"CASE {branches} ELSE {chosen_sql(last, kind)} END"
     return Expression(f"({sql})", kind, aggregate=any(a.aggregate for _, a in arms))
 
 

@@ -12,7 +12,8 @@ _OPERATORS: dict[type[exp.Expr], str] = {
     exp.Add: "+", exp.Sub: "-", exp.Mul: "*", exp.Div: "/", exp.IntDiv: "DIV", exp.Mod: "%",
     exp.EQ: "=", exp.NEQ: "<>", exp.LT: "<", exp.LTE: "<=", exp.GT: ">", exp.GTE: ">=",
     exp.NullSafeEQ: "<=>", exp.BitwiseAnd: "&", exp.BitwiseOr: "|", exp.BitwiseXor: "^",
-    exp.BitwiseLeftShift: "<<", exp.BitwiseRightShift: ">>",
+    exp.BitwiseLeftShift: "<<", exp.BitwiseRightShift: ">>", exp.Like: "like",
+    exp.RegexpLike: "regexp", exp.Xor: "xor",
 }  # fmt: skip
 
 
@@ -30,6 +31,20 @@ def item_text(node: exp.Expr, scope: Scope) -> str:
     if type(node) in _OPERATORS:
         left, right = item_text(node.this, scope), item_text(node.expression, scope)
         return f"({left} {_OPERATORS[type(node)]} {right})"
+    if isinstance(node, exp.Between):
+        low, high = (item_text(node.args[name], scope) for name in ("low", "high"))
+        return f"({item_text(node.this, scope)} between {low} and {high})"
+    if isinstance(node, exp.In) and node.expressions:
+        values = ",".join(item_text(value, scope) for value in node.expressions)
+        return f"({item_text(node.this, scope)} in ({values}))"
+    if isinstance(node, exp.Not) and isinstance(node.this, exp.Is):
+        return item_text(node.this, scope).replace(" is ", " is not ", 1)
+    if isinstance(node, exp.Extract):
+        return f"extract({node.this.name.lower()} from {item_text(node.expression, scope)})"
+    if isinstance(node, exp.Is):
+        return f"({item_text(node.this, scope)} is {node.expression.sql().lower()})"
+    if isinstance(node, exp.Collate):
+        return f"({item_text(node.this, scope)} collate {node.expression.name})"
     if isinstance(node, exp.HexString):
         return f"0x{node.this.lower()}"
     if isinstance(node, exp.BitString):
@@ -55,6 +70,12 @@ def _call_text(name: str, node: exp.Anonymous, scope: Scope) -> str:
         for argument in node.expressions
         for part in (argument.expressions if isinstance(argument, exp.Distinct) else (argument,))
     )
+    if name == "datediff":
+        return f"({' - '.join(f'to_days({part})' for part in parts)})"
+    if name == "round" and len(node.expressions) == 1:
+        return f"round({','.join(parts)},0)"
+    if name == "count" and isinstance(node.expressions[0], exp.Star):
+        return "count(0)"
     distinct = (
         "distinct "
         * (name not in ("min", "max"))
@@ -68,6 +89,9 @@ def _cast_text(node: exp.Cast, scope: Scope) -> str:
     if kind.upper() == "TIMESTAMP":  # TIMESTAMP '2020-06-15 12:30:45'
         return f"TIMESTAMP'{node.this.name}'"
     kind = {"bigint": "signed", "bigint unsigned": "unsigned"}.get(kind.lower(), kind.lower())
+    if kind.startswith(("char", "binary")):
+        charset = "binary" if kind.startswith("binary") else "utf8mb4"
+        kind = f"{kind.replace('binary', 'char')} charset {charset}"
     return f"cast({item_text(node.this, scope)} as {kind})"
 
 

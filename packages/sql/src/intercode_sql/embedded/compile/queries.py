@@ -10,7 +10,12 @@ from sqlglot import exp
 from intercode_sql.dialect.errors import mysql_error, unsupported
 from intercode_sql.embedded.catalog.collations import collate_clause
 from intercode_sql.embedded.catalog.types import BYTES, Type, merge_types
-from intercode_sql.embedded.compile.conversions import convert_to, on_this_day, sort_expression
+from intercode_sql.embedded.compile.conversions import (
+    convert_to,
+    on_this_day,
+    require_rounded,
+    sort_expression,
+)
 from intercode_sql.embedded.compile.expressions import compile_scalar
 from intercode_sql.embedded.compile.scope import (
     CompileContext,
@@ -133,6 +138,10 @@ def _on_this_day(query: CompiledQuery, other: CompiledQuery, scope: Scope) -> Co
 def _merged(a: Type, b: Type) -> Type:
     """Return the type of a column of a set operation. BINARY(n) makes values of one width of all
     but strings of variable length."""
+    for one, other in ((a, b), (b, a)):
+        wide = other.fixed or other.dated or (other.binary and not other.strong and other.nullable)
+        if one.bits and other.text and wide:
+            raise unsupported("BIT in a set operation with strings of a fixed width")
     kind = BYTES if bool(a.bits) != bool(b.bits) and a.number and b.number else merge_types(a, b)
     if not kind.binary or not ((a.binary and a.fixed) or (b.binary and b.fixed)):
         return kind
@@ -163,10 +172,11 @@ def _with_types(
 ) -> str:
     """Return a query's SQL with its columns converted to these types."""
     sql_alias = scope.context.new_alias()
-    columns = [
-        _converted(Expression(f"{sql_alias}.c{i}", _sent(k, other.types[i], kinds[i])), kinds[i])
-        for i, k in enumerate(query.types)
-    ]
+    columns = []
+    for i, k in enumerate(query.types):
+        require_rounded(Expression(query.sql, k), kinds[i])
+        column = Expression(f"{sql_alias}.c{i}", _sent(k, other.types[i], kinds[i]))
+        columns.append(_converted(column, kinds[i]))
     if all(c == f"{sql_alias}.c{i}" for i, c in enumerate(columns)):
         return query.sql
     select_list = ", ".join(f"{c} AS c{i}" for i, c in enumerate(columns))

@@ -43,6 +43,7 @@ from intercode_sql.embedded.compile.conversions import (
     as_temporal,
     as_text,
     as_texts,
+    chosen_sql,
     convert_to,
     on_this_day,
     quote_text,
@@ -77,9 +78,9 @@ def special(*names: str) -> Callable[[SpecialFunction], SpecialFunction]:
 def _compile_arguments(
     name: str, args: Args, scope: Scope, make: ExpressionCompiler, low: int, high: int
 ) -> list[Expression]:
+    out = [make(a, scope) for a in args]  # errors of inner calls come first
     if not low <= len(args) <= high:
         raise argument_count_error(name)
-    out = [make(a, scope) for a in args]
     if any(o.columns for o in out):
         raise mysql_error(1241, 1)
     return out
@@ -104,7 +105,10 @@ def _coalesce(name: str, args: Args, scope: Scope, make: ExpressionCompiler) -> 
     kind = replace(kind, nullable=all(m.type.nullable for m in arguments))
     if len(arguments) == 1:
         return arguments[0]
-    return Expression(f"COALESCE({', '.join(convert_to(m, kind).sql for m in arguments)})", kind)
+    parts = [convert_to(m, kind).sql for m in arguments]
+    if name == "COALESCE":
+        parts = [chosen_sql(m, kind) for m in arguments]
+    return Expression(f"COALESCE({', '.join(parts)})", kind)
 
 
 @special("NULLIF")

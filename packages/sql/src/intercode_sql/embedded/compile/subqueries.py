@@ -7,9 +7,9 @@ from dataclasses import replace
 from sqlglot import exp
 
 from intercode_sql.dialect.errors import mysql_error, unsupported
-from intercode_sql.embedded.catalog.types import BOOL, INT
+from intercode_sql.embedded.catalog.types import BOOL, INT, Type
 from intercode_sql.embedded.compile.arithmetic import ExpressionCompiler
-from intercode_sql.embedded.compile.comparisons import align_types, compare
+from intercode_sql.embedded.compile.comparisons import align_types, compare, year_constant
 from intercode_sql.embedded.compile.conversions import as_text, on_this_day
 from intercode_sql.embedded.compile.scope import CompiledQuery, Expression, Scope
 
@@ -70,6 +70,8 @@ def in_subquery(left: Expression, node: exp.Expr, scope: Scope) -> Expression:
         raise mysql_error(1235, "LIMIT & IN/ALL/ANY/SOME subquery")
     query = _compile_subquery(inner, scope)
     wanted = left.columns or (_searched(left, inner, node),)
+    if not left.columns:
+        wanted = (_year(wanted[0], inner, query.types[0]),)
     if len(query.types) != len(wanted):
         raise mysql_error(1241, len(wanted))
     alias = scope.context.new_alias()
@@ -123,6 +125,7 @@ def quantified_comparison(
     )
     if constant and value.type.number:
         raise unsupported("a number beside constant bytes of a subquery")
+    value = _year(value, inner, kind)
     sides = on_this_day([value, Expression(f"{alias}.c0", kind)], scope)
     test = compare(op, *sides).sql
     all_of = isinstance(node, exp.All)
@@ -133,6 +136,12 @@ def quantified_comparison(
         f"ELSE {last} END FROM (SELECT {test} AS t FROM ({query.sql}) AS {alias}))"
     )
     return Expression(sql, BOOL)
+
+
+def _year(value: Expression, query: exp.Expr, kind: Type) -> Expression:
+    """Return a constant that is compared with a column of YEAR in a subquery as its year."""
+    column = bool(query.expressions) and isinstance(query.expressions[0].unalias(), exp.Column)
+    return year_constant(value, Expression("q.c0", kind)) if column else value
 
 
 def _searched(value: Expression, query: exp.Expr, node: exp.Expr) -> Expression:
@@ -151,7 +160,7 @@ def _cached_as_text(value: Expression, query: exp.Expr) -> Expression:
     if isinstance(query, exp.Select) and query.args.get("from_") is None:
         return value
     if isinstance(value.literal, bytes):
-        return replace(value, literal=None)
+        return replace(value, literal=None, type=value.type.as_nullable())
     return as_text(value) if value.type.ranked else value
 
 

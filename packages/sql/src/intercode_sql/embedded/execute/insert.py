@@ -17,7 +17,8 @@ from intercode_sql.embedded.catalog.catalog import Column, Table, quote_identifi
 from intercode_sql.embedded.catalog.moments import with_fraction
 from intercode_sql.embedded.catalog.types import Type
 from intercode_sql.embedded.catalog.values import convert_rows, moment_text
-from intercode_sql.embedded.compile.conversions import number_constant
+from intercode_sql.embedded.compile.conversions import number_constant, require_rounded
+from intercode_sql.embedded.compile.scope import Expression
 from intercode_sql.embedded.compile.translation import translate
 from intercode_sql.embedded.execute import foreign_keys
 from intercode_sql.embedded.execute.auto_increment import Counter
@@ -273,6 +274,7 @@ def _insert_value(node: exp.Expr, column: Column, session: SessionContext) -> An
 def _selected_value(query: exp.Expr, column: Column, session: SessionContext) -> Any:
     """Return the value of a query of one row and column, for a column of a table."""
     found = translate(query, session.compile_context())
+    require_rounded(Expression(found.sql, found.types[0]), column.type)
     (row,) = convert_rows(session.rows(found), found.converters)
     return _converted(row[0], found.types[0], column, session)
 

@@ -13,11 +13,12 @@ from intercode_sql.embedded.catalog import information_schema
 from intercode_sql.embedded.catalog.catalog import Column, Table, quote_identifier
 from intercode_sql.embedded.catalog.collations import nocase_level
 from intercode_sql.embedded.catalog.table_layout import create_index_sql
-from intercode_sql.embedded.catalog.types import Type
+from intercode_sql.embedded.catalog.types import ASCII_STRING, Type
 from intercode_sql.embedded.catalog.values import default_value, result_converter
 from intercode_sql.embedded.compile.conversions import (
     as_number,
     as_text,
+    require_rounded,
     sort_expression,
     time_of_this_day,
 )
@@ -116,6 +117,12 @@ def select_target_rows(
 def _value_maker(node: exp.Expr, column: Column, scope: Scope) -> tuple[str, Any]:
     """Return the SQL of a new value of a column, and what converts it."""
     compiled = compile_scalar(resolve_default(node, column), scope)
+    if scope.aggregated:
+        raise mysql_error(1111)
+    if column.type.kind == "string" and compiled.sql.startswith("mysql_quotient("):
+        sql = compiled.sql.replace("mysql_quotient(", "mysql_quotient_text(", 1)
+        compiled = replace(compiled, sql=sql, type=ASCII_STRING)
+    require_rounded(compiled, column.type)
     bytes_literal = compiled.literal is not None and compiled.type.binary
     if column.type.number and (bytes_literal or compiled.type.ranked):
         compiled = as_number(compiled)

@@ -124,13 +124,11 @@ def compared_moment(value: Any, kind: str) -> str:
 def number_clock(value: float) -> str | None:
     """Return the text of a time, HHMMSS, or of a date and time, of a number."""
     if abs(value) <= 8385959:
-        return double_text(value) if isinstance(value, float) else str(value)
+        return double_text(round(value, 6)) if isinstance(value, float) else str(value)
     if not 0 < value < 1e14:
         return time_text(MAX_TIME if value > 0 else -MAX_TIME)
     moment = number_text(value)
-    if moment is None:
-        return None
-    return moment if " " in moment else f"{moment} 00:00:00"
+    return f"{moment} 00:00:00" if moment is not None and " " not in moment else moment
 
 
 @internal("number_moment")
@@ -311,9 +309,10 @@ def timediff(a: Any, b: Any) -> str | None:
 
 
 def _has_date(clock: Any) -> bool:
-    """Return whether the text of a time is that of a date and time."""
+    """Return whether the text of a time is that of a date."""
     date = read_moment(str(clock))
-    return date is not None and date.timed and len(str(clock)) >= 12
+    timed = date is not None and date.timed and len(str(clock)) >= 12
+    return timed or re.match(r"\s*\d{1,4}-\d{1,2}-\d", str(clock)) is not None
 
 
 def _add_time(value: Any, more: Any, sign: int) -> str | None:
@@ -360,8 +359,9 @@ def _period_months(value: int, name: str) -> int:
 
 @scalar("PERIOD_ADD", args=[INTEGER, INTEGER], returns=INT)
 def period_add(period: int, months: int) -> int:
-    year, month = divmod(_period_months(period, "period_add") + months, 12)
-    return year * 100 + month + 1
+    total = _period_months(period, "period_add") + months & 0xFFFFFFFF
+    year, month = divmod(total, 12)
+    return (year + (2000 if year < 70 else 1900 if year < 100 else 0)) * 100 + month + 1
 
 
 @scalar("PERIOD_DIFF", args=[INTEGER, INTEGER], returns=INT)

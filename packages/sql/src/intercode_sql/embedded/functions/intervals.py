@@ -82,7 +82,7 @@ def unit_has_time(unit: str) -> bool:
 def _interval_parts(amount: Any, unit: str) -> list[tuple[str, float]] | None:
     if unit not in COMPOUND_UNITS:
         if not isinstance(amount, str):
-            return [(unit, float(amount))]
+            return [(unit, amount)]
         number = _leading_number(amount)
         return [(unit, number if unit == "SECOND" else int(number))]
     text = str(amount)
@@ -104,14 +104,17 @@ def _leading_number(text: str) -> float:
 
 def round_half_away(value: float) -> int:
     """Round to a whole number, halves away from zero."""
+    if isinstance(value, int):
+        return value
     return math.floor(abs(value) + 0.5) * (-1 if value < 0 else 1)
 
 
 def _add_unit(moment: dt.datetime, unit: str, size: float) -> dt.datetime | None:
     try:
         if unit in MONTH_UNITS:
-            months = moment.year * 12 + moment.month - 1 + round_half_away(size) * UNITS[unit]
-            year, month = divmod(months, 12)
+            months = moment.month - 1 + round_half_away(size) * UNITS[unit]
+            year, month = divmod(moment.year * 12 + months, 12)
+            year &= 0xFFFFFFFF if unit == "YEAR" else -1  # of which MySQL keeps 32 bits
             last = days_in(year, month + 1)
             return moment.replace(year=year, month=month + 1, day=min(moment.day, last))
         if unit == "MICROSECOND":

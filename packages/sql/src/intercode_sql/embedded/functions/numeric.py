@@ -37,7 +37,7 @@ def round_number(value: float, digits: int, exact: int) -> float:
     if isinstance(value, int):
         return value if digits >= 0 else int(quantized(Decimal(value), digits, ROUND_HALF_UP))
     if exact:
-        return float(quantized(to_decimal(value), digits, ROUND_HALF_UP))
+        return float(quantized(to_decimal(value), digits, ROUND_HALF_UP)) + 0.0
     power = 10.0 ** abs(digits)
     scaled = value / power if digits < 0 else value * power
     if not math.isfinite(scaled):
@@ -100,7 +100,7 @@ def truncate(value: float, digits: int, exact: int) -> float:
     digits = max(-30, min(30, int(digits)))
     if isinstance(value, int):
         return value if digits >= 0 else int(quantized(Decimal(value), digits, ROUND_DOWN))
-    return float(quantized(to_decimal(value), digits, ROUND_DOWN))
+    return float(quantized(to_decimal(value), digits, ROUND_DOWN)) + 0.0
 
 
 @internal("floor")
@@ -123,7 +123,7 @@ def cast_decimal(value: Any, scale: int, limit: int) -> float:
     """CAST AS DECIMAL: round to ``scale`` digits and clip to what the type can hold."""
     found = quantized(to_decimal(value), scale, ROUND_HALF_UP)
     largest = Decimal(limit) - Decimal(1).scaleb(-scale)
-    return float(max(-largest, min(largest, found)))
+    return float(max(-largest, min(largest, found))) + 0.0
 
 
 # ---------------------------------------------------------------- text of numbers
@@ -132,7 +132,7 @@ def number_text(value: Any, scale: int, is_float: int, exact: int) -> str:
     """Return a number as text: a decimal with its scale, a double with the digits it needs."""
     if exact:
         found = quantized(to_decimal(value), scale, ROUND_HALF_UP)
-        return f"{found if found else abs(found):f}"
+        return f"{found if found or not value else abs(found):f}"
     if scale >= 0:
         return f"{value:.{scale}f}"
     return double_text(float(f"{value:.6g}") if is_float else float(value))
@@ -212,7 +212,7 @@ def oct_text(text: str) -> str | None:
 # ---------------------------------------------------------------- arithmetic
 @internal("mod")
 def mod(a: float, b: float, exact: int) -> float | None:
-    """Return a remainder, which has the sign of ``a``."""
+    """Return a remainder, which has the sign of ``a``, even if it is zero."""
     if not b:
         return None
     if exact:
@@ -220,16 +220,45 @@ def mod(a: float, b: float, exact: int) -> float | None:
     return math.fmod(a, b)
 
 
+_EXACT = {"+": EXACT.add, "-": EXACT.subtract, "*": EXACT.multiply}
+
+
+@internal("exact")
+def exact(a: float, op: str, b: float, scale: int) -> float:
+    """Return a sum or a product of exact numbers with ``scale`` digits behind the point. Raises
+    StatementError for one that a REAL does not hold."""
+    found = a * b if op == "*" else a + b if op == "+" else a - b
+    if abs(found) < 10 ** (15 - scale):
+        return round(found, scale) + 0.0
+    wanted = quantized(_EXACT[op](to_decimal(a), to_decimal(b)), scale, ROUND_HALF_UP)
+    if to_decimal(float(wanted)) != wanted:
+        raise unsupported(f"the exact decimal {wanted}, which has more than 15 digits")
+    return float(wanted)
+
+
 @internal("quotient")
-def quotient(a: float, b: float, digits: int) -> float | None:
-    """Divide exact numbers. The quotient is cut after so many digits of its fraction."""
+def quotient(a: float, b: float, digits: int, scale: int | None = None) -> float | None:
+    """Divide exact numbers. The quotient is cut after so many digits of its fraction, and then
+    rounded if there is a ``scale``."""
     if not b:
         return None
     if isinstance(a, int) and isinstance(b, int):
         size = abs(a) * 10**digits // abs(b)
     else:
         size = abs(int(EXACT.divide(to_decimal(a), to_decimal(b)).scaleb(digits, EXACT)))
+    if scale is not None and scale < digits:
+        unit = 10 ** (digits - scale)
+        size, digits = (size + unit // 2) // unit, scale
     return float((size if (a < 0) == (b < 0) else -size) / 10**digits)
+
+
+@internal("quotient_text")
+def quotient_text(a: float, b: float, digits: int) -> str | None:
+    """Return the text of a quotient that is stored, with more digits than its type has."""
+    if not b:
+        return None
+    found = EXACT.divide(to_decimal(a), to_decimal(b))
+    return f"{quantized(found, digits, ROUND_DOWN):f}" if found else "0"
 
 
 @internal("div")

@@ -9,7 +9,7 @@ import uuid
 import zlib
 from typing import Any
 
-from intercode_sql.dialect.errors import mysql_error
+from intercode_sql.dialect.errors import mysql_error, unsupported
 from intercode_sql.embedded.catalog.collations import collation_key, weights
 from intercode_sql.embedded.catalog.types import ASCII_STRING, BOOL, BYTES, INT, Collation
 from intercode_sql.embedded.functions.registry import (
@@ -105,13 +105,12 @@ def rtrim(text: str) -> str:
 def trim(text: str, chars: str, side: str) -> str:
     if not chars:
         return text
-    if side in ("LEADING", "BOTH"):
-        while text.startswith(chars):
-            text = text[len(chars) :]
-    if side in ("TRAILING", "BOTH"):
-        while text.endswith(chars):
-            text = text[: -len(chars)]
-    return text
+    start, end = 0, len(text)
+    while side != "TRAILING" and text.startswith(chars, start, end):
+        start += len(chars)
+    while side != "LEADING" and text.endswith(chars, start, end):
+        end -= len(chars)
+    return text[start:end]
 
 
 # ---------------------------------------------------------------- composition
@@ -301,16 +300,27 @@ def latin1_bytes(value: str) -> bytes:
 
 
 @internal("characters")
-def as_characters(value: str | bytes, charset: str) -> str:
-    """Return the characters of bytes in a character set. Raises StatementError 1300 for bytes that
-    are none."""
+def as_characters(value: str | bytes, charset: str, constant: int) -> str:
+    """Return the characters of bytes in a character set. Raises StatementError for bytes that are
+    none, 1300 for constant ones."""
     if isinstance(value, str):
         return value
     try:
         return value.decode("cp1252" if charset == "latin1" else "utf-8")
     except UnicodeDecodeError as e:
+        if not constant:
+            raise unsupported("bytes that are no text beside texts") from e
         shown = value[e.start : e.start + 6].hex().upper()
         raise mysql_error(1300, charset, shown) from e
+
+
+@internal("sent_bytes")
+def sent_bytes(value: bytes) -> str | bytes:
+    """Return bytes as a client reads them that takes them for UTF-8."""
+    try:
+        return value.decode()
+    except UnicodeDecodeError:
+        return value
 
 
 @internal("text")

@@ -1,0 +1,159 @@
+"""Edges of types and functions at which generated statements found other answers than a server's,
+with the answers of the server."""
+
+from __future__ import annotations
+
+import datetime
+from collections.abc import Iterator
+from decimal import Decimal
+from pathlib import Path
+
+import pytest
+
+from hostile.sql.tables import DUMP
+from intercode_sql import SqlSession, open_engine
+from intercode_sql.embedded.catalog.moments import read_time
+from intercode_sql.embedded.functions.strings import trim
+from intercode_sql.types import DatabaseSpec
+
+D = Decimal
+REFUSED = "Error executing query: The embedded engine cannot do this: "
+
+
+@pytest.fixture
+def session(tmp_path: Path) -> Iterator[SqlSession]:
+    path = tmp_path / "d.sql"
+    path.write_text(DUMP, "utf-8")
+    engine = open_engine("embedded")
+    opened = engine.open(DatabaseSpec("mysql-dump", path, "d"))
+    yield opened
+    opened.close()
+    engine.close()
+
+
+VALUES: dict[str, list[tuple[str, object]]] = {
+    "numbers of few digits and of many": [
+        ("d * u", D("4.500")), ("dt / b'1000001'", D("307849277546.2462")),
+        ("20380119031407 / 65", D("313540292790.8769")), ("d % d", D("0.000")),
+        ("-2.25 % 2.25", D("-0.00")), ("CONCAT(-1 % 0.5)", "-0.0"), ("-(0.0)", D("0.0")),
+        ("ROUND(-0.001, 2)", D("0.00")), ("(-1 % 0.5) + 0", D("0.0")),
+        ("FORMAT(12.5e0, 0)", "12"), ("FORMAT(12.5, 0)", "13"),
+        ("PERIOD_ADD(200001, -30000)", 35791344105), ("0 AND bi * ub * ub", 0),
+        ("1 OR bi * ub * ub", 1),
+    ],
+    "bytes": [
+        ("i + CAST(0x3141 AS BINARY)", 6.0), ("i & CAST(0x3141 AS BINARY)", 1),
+        ("COALESCE(l, 0xFF)", "Ann"), ("COALESCE(NULLIF(l, l), 0xFF, l)", b"\xff"),
+        ("CASE WHEN 1 THEN 0xC3A4 ELSE l END", "ä"), ("IF(0, l, 0xFF)", "ÿ"),
+        ("CAST(v AS CHAR) = 0x416E6E", 1), ("CONCAT(CAST(v AS CHAR), 0x41)", "AnnA"),
+    ],
+    "documents are compared byte by byte": [
+        ("CONCAT(js, 'A') = CONCAT(js, 'a')", 0), ("js LIKE '%A%'", 0), ("LEAST(js, 'abc')", "abc"),
+        ("STRCMP(js, 'ann')", 1), ("'{}' IN (js, 'NULL')", 0),
+    ],
+    "dates and times": [
+        ("CONCAT(CAST(-0.005 AS TIME))", "00:00:00"), ("CAST('1e1' AS TIME)", None),
+        ("CAST('12e' AS TIME)", datetime.timedelta(seconds=12)),
+        ("TIMESTAMP(dt, '2023-02-30')", None),
+        ("ADDTIME(dt, '2023-02-03')", None),
+        ("TIMESTAMPADD(YEAR, 4294967295, '2020-06-15')", "2019-06-15"),
+        ("TIMESTAMPADD(YEAR, 9223372036854775807, '2020-06-15')", "2019-06-15"),
+        ("MINUTE('2024-02-29' + INTERVAL 1 MONTH)", 0), ("HOUR('2024-02-29' + INTERVAL 1 HOUR)", 1),
+        ("DATE(ts) >= ('2001-02-03' + INTERVAL 1 HOUR)", 0), ("1 && CONVERT(0.1, DATETIME(3))", 1),
+        ("TIME(d / 7)", datetime.timedelta(microseconds=214286)),
+        ("1 = ANY (SELECT y FROM t)", 1), ("'70' IN (SELECT y FROM t)", 1),
+        ("1 <> ALL (SELECT y FROM t WHERE y)", 0), ("1 IN (SELECT YEAR(da) FROM s WHERE da)", 0),
+    ],
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("kind", VALUES)
+def test_a_value_is_that_of_a_server(session: SqlSession, kind: str) -> None:
+    for expression, value in VALUES[kind]:
+        result = session.run(f"SELECT {expression} FROM t WHERE id = 1", 60.0)
+        assert repr(result.rows) == repr(((value,),)), (expression, result.output)
+
+
+OUT_OF_RANGE = {
+    "(i BETWEEN -10 AND 100)": "(`d`.`t`.`i` between -10 and 100)",
+    "(i IN (1, 2, 5))": "(`d`.`t`.`i` in (1,2,5))", "(v LIKE '%')": "(`d`.`t`.`v` like '%')",
+    "(i IS NOT NULL)": "(`d`.`t`.`i` is not null)", "ROUND(i)": "round(`d`.`t`.`i`,0)",
+    "EXTRACT(DAY FROM da)": "extract(day from `d`.`t`.`da`)",
+    "(v REGEXP '.')": "(`d`.`t`.`v` regexp '.')",
+    "DATEDIFF(da, '2000-01-01')": "(to_days(`d`.`t`.`da`) - to_days('2000-01-01'))",
+}  # fmt: skip
+
+
+def test_an_error_of_range_quotes_the_expression(session: SqlSession) -> None:
+    for expression, text in OUT_OF_RANGE.items():
+        code = f"SELECT 9223372036854775807 + {expression} FROM t WHERE id = 1"
+        quoted = f"out of range in '(9223372036854775807 + {text})'"
+        assert quoted in session.run(code, 60.0).output, expression
+    result = session.run("SELECT POWER(bi, CAST('2001' AS CHAR(3))) FROM t", 60.0)
+    assert "cast('2001' as char(3) charset utf8mb4)" in result.output
+    assert "in '(count(0) + 9" in session.run(
+        "SELECT COUNT(*) + 9223372036854775807 FROM t", 60.0
+    ).output  # fmt: skip
+
+
+@pytest.mark.parametrize("code", [
+    "SELECT d * d FROM t", "SELECT CONCAT(d * d) FROM t", "SELECT d + 10000000000.000001 FROM t",
+    "SELECT v = CHAR(255) FROM t", "SELECT c FROM t UNION ALL SELECT CHAR(228)",
+    "SELECT 0x00ff <= ALL (SELECT v FROM t) FROM t", "SELECT b1 FROM t EXCEPT SELECT c FROM t",
+    "SELECT 'x' UNION SELECT d / 7 FROM t", "UPDATE t SET tx = (i / 3) + 1",
+    "INSERT INTO t (id, tx) VALUES (90, 7 / 3)", "UPDATE t SET y = tm",
+])  # fmt: skip
+def test_what_would_be_inexact_is_refused(session: SqlSession, code: str) -> None:
+    assert session.run(code, 60.0).output.startswith(REFUSED), code
+
+
+STORED = [
+    ("st = ' 7'", "st", "red,green,blue"), ("st = '+7'", "st", "red,green,blue"),
+    ("e = ' 2'", "e", "mid"), ("e = '2 '", "e", "mid"), ("tx = i / 2", "tx", "2.500000000"),
+    ("tx = (i - i) / 7", "tx", "0"), ("y = da", "y", 2001), ("y = dt", "y", 2001),
+    ("i = TIME'-01:00:00'", "i", -10000), ("bn = 2.5e-3", "bn", b"0\0\0"),
+]  # fmt: skip
+
+
+def test_a_column_holds_what_a_server_stores(session: SqlSession) -> None:
+    for assignment, column, value in STORED:
+        result = session.run(f"UPDATE t SET {assignment} WHERE id = 1", 60.0)
+        assert result.ok, (assignment, result.output)
+        assert session.run(f"SELECT {column} FROM t WHERE id = 1", 60.0).rows == ((value,),)
+    for assignment in ("b1 = TIME'00:00:00.5'", "bt = TIME'00:00:01'", "bt = tm", "st = '7 '"):
+        assert not session.run(f"UPDATE t SET {assignment} WHERE id = 7", 60.0).ok, assignment
+
+
+def test_without_a_strict_mode_the_nearest_value_is_stored(session: SqlSession) -> None:
+    session.run("SET sql_mode = ''", 60.0)
+    session.run("UPDATE t SET st = '10', vb = 0x41ff42 WHERE id = 6", 60.0)
+    assert session.run("SELECT st, vb FROM t WHERE id = 6", 60.0).rows == (("green", "A"),)
+
+
+def test_an_aggregate_is_no_new_value(session: SqlSession) -> None:
+    for code in ("UPDATE t SET v = AVG(d)", "UPDATE t JOIN s ON t.id = s.k SET t.v = MAX(s.v)"):
+        assert session.run(code, 60.0).output.endswith("Invalid use of group function"), code
+    assert session.run("UPDATE t SET i = (SELECT MAX(k) FROM s) WHERE id = 99", 60.0).ok
+
+
+def test_what_is_behind_a_decision_is_not_checked(session: SqlSession) -> None:
+    create = "CREATE TABLE z AS SELECT id, ({}) AS a FROM t"
+    assert session.run(create.format("TIME '01:02:03' OR v"), 60.0).ok
+    error = session.run(create.replace(" z ", " w ").format("i OR v"), 60.0).output
+    assert error.endswith("Truncated incorrect DOUBLE value: ''")
+
+
+def test_a_table_of_texts_of_decimals_has_room_for_sign_and_point(session: SqlSession) -> None:
+    assert session.run("CREATE TABLE z AS SELECT CONCAT(d / 7) AS a FROM t", 60.0).ok
+    assert session.run("SELECT MAX(LENGTH(a)) FROM z", 60.0).rows == ((15,),)
+
+
+def test_calls_inside_have_their_errors_first(session: SqlSession) -> None:
+    for code, name in (("FIELD(ADDTIME(1))", "ADDTIME"), ("TIMEDIFF(FIELD(1))", "FIELD")):
+        assert session.run(f"SELECT {code}", 60.0).output.endswith(f"function '{name}'")
+
+
+def test_long_texts_of_blanks_are_read_once() -> None:
+    """Each of them would take hours if it took the square of its length."""
+    assert read_time(" " * 2_000_000 + "x") is None
+    assert trim("x" * 2_000_000, "x", "BOTH") == ""
