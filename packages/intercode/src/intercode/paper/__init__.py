@@ -3,5 +3,7 @@
 Nothing else imports this package. Its parts are found by the entry points in pyproject.toml.
 """
 
+__all__ = ["PROFILE"]
+
 PROFILE = "original"
 """The profile that does what the authors' code does."""
