@@ -79,7 +79,8 @@ class DatabaseServer:
         known. Called after its end."""
         self._running_works = self._running_at_end = 0
         self._work = threading.local()
-        self.used_bytes: Callable[[str, int], int] = lambda _database, _connection: 0
+        self.usage: Callable[[str, int, int, int], tuple[int, int]] = lambda *_: (0, 0)
+        """See ``private_server.Lease.usage``."""
         self._remove_orphans()
 
     def acquire(self) -> None:
@@ -290,6 +291,15 @@ class DatabaseServer:
             rows, _ = admin.query(_SIZE.format(database, _TABLESPACE_VIEWS[admin.is_mariadb]))
         return int((rows or [(0,)])[0][0] or 0)
 
+    def thread_of(self, connection: ServerConnection) -> int:
+        """Return the number of a connection's thread on this machine. 0 if MariaDB does not say
+        it."""
+        if not connection.is_mariadb:
+            return 0
+        with self.admin() as admin:
+            rows, _ = admin.query(_THREAD.format(connection.id))
+        return int((rows or [(0,)])[0][0] or 0)
+
     def is_own_name(self, name: str) -> bool:
         """Return whether a name belongs to a process of this framework."""
         return _OWN_NAME.match(name) is not None
@@ -337,6 +347,7 @@ _SIZE = (
     "FROM information_schema.TABLES WHERE TABLE_SCHEMA = '{0}' AND ENGINE <> 'InnoDB')"
 )
 _CONNECTIONS = "SELECT ID FROM information_schema.PROCESSLIST WHERE USER = '{}'"
+_THREAD = "SELECT TID FROM information_schema.PROCESSLIST WHERE ID = {}"
 _ACCOUNTS = "SELECT User, Host FROM mysql.user WHERE User LIKE 'ic%'"
 
 

@@ -34,7 +34,7 @@ class _SharedServer:
         if self.lease is not None:
             self.server.is_ours_alive = partial(_is_alive, self.lease)
             self.server.crashed_connection = self.lease.crashed_connection
-            self.server.used_bytes = self.lease.used_bytes
+            self.server.usage = self.lease.usage
         try:
             server_names = _database_names(self.server) if self.lease else self._load_renamed(dump)
         except BaseException:

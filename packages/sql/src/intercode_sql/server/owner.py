@@ -10,10 +10,11 @@ If the server crashes, its log names the connection of which a statement was the
 passes this on to the clients as its last message.
 
 Temporary files of all sessions are on a file system of a limited size, if this process may mount
-one, in a mount namespace of its own. A client asks for the size of what one session keeps.
+one, in a mount namespace of its own. A client asks for the size of what one session keeps, and for
+its part of the files that all sessions share.
 
     python -I owner.py '{"home": …, "source": …, "program": …, "arguments": […], "user": …,
-                         "file_bytes": …}'
+                         "file_bytes": …, "session_bytes": …}'
 """
 
 from __future__ import annotations
@@ -39,7 +40,7 @@ with suppress(ImportError):  # absent on Windows, which may import this module b
 _PR_SET_PDEATHSIG = 1  # PR_SET_PDEATHSIG
 _START_SECONDS = 60.0
 _LINGER_SECONDS = 3.0  # seconds that a released server waits for another user
-_TEMPORARY_BYTES = 1 << 30  # for the temporary files of all sessions
+_TEMPORARY_BYTES = 2 << 30  # for the temporary files of all sessions
 _NEW_MOUNTS, _NEW_USERS = 0x20000, 0x10000000  # CLONE_NEWNS, CLONE_NEWUSER
 _PRIVATE_MOUNTS = 1 << 18 | 1 << 14  # MS_PRIVATE | MS_REC
 _FILES_ONLY = 2 | 4 | 8  # MS_NOSUID | MS_NODEV | MS_NOEXEC
@@ -47,6 +48,10 @@ _DETACH = 2  # MNT_DETACH
 _RLIMIT_FSIZE = 1  # RLIMIT_FSIZE
 CRASHED = b"crashed "
 """The beginning of the last message after a crash; the number of the connection follows."""
+TEMPORARY_TABLES = "ibtmp1"
+"""InnoDB's file of the temporary tables of all sessions, in the server's directory."""
+_UNDO_LOG = "ibdata1"  # InnoDB's file, in the data, of what all open transactions could undo
+_SHARED_SESSIONS = 2  # sessions that may use all their bytes of a shared file at once
 _LOG_NAME = "log.err"  # the server appends the ending to any other name
 _MAX_REPORT = 1 << 20  # bytes at the end of the log, which hold the report of a crash
 _CRASH = re.compile(rb"^\d[-\d :TZ]+(\[ERROR\]|UTC -) \S+ got signal \d+", re.MULTILINE)
@@ -63,6 +68,8 @@ class ServerOwner:
         self._source = Path(str(settings["source"]))
         self._user = settings["user"]
         self._file_bytes = int(str(settings["file_bytes"]))
+        files = (self._home / TEMPORARY_TABLES, self._data / _UNDO_LOG)
+        self._shared = [SharedFile(file, int(str(settings["session_bytes"]))) for file in files]
         arguments = settings["arguments"]
         assert isinstance(arguments, list)
         self._command = [
@@ -163,8 +170,8 @@ class ServerOwner:
                     deadline = self._last_release + _LINGER_SECONDS
 
     def _handle_message(self, user: socket.socket) -> bool:
-        """Handle a client's message: ``size DATABASE CONNECTION``, ``save PATH``, ``bye``, or the
-        end of its connection. Return False to stop serving."""
+        """Handle a client's message: ``size DATABASE CONNECTION SESSION THREAD``, ``save PATH``,
+        ``bye``, or the end of its connection. Return False to stop serving."""
         try:
             message = user.recv(4096).decode()
         except OSError:
@@ -174,8 +181,10 @@ class ServerOwner:
             user.sendall(b"saved\n")
             return False
         if message.startswith("size "):
-            _, database, connection = message.split()
-            user.sendall(b"%d\n" % self._size(database, int(connection)))
+            database, *numbers = message.split()[1:]
+            connection, session, thread = map(int, numbers)
+            part = sum(file.part(session, self._task(thread)) for file in self._shared)
+            user.sendall(b"%d %d\n" % (self._size(database, connection), part))
             return True
         if message.startswith("bye"):
             self._last_release = time.monotonic()
@@ -189,6 +198,10 @@ class ServerOwner:
         files = [e for e in _entries(self._home / "tmp") if own in e.name]
         return sum(_bytes_of(e) for e in (*_entries(self._data / database), *files))
 
+    def _task(self, thread: int) -> Path:
+        assert self._server is not None
+        return Path(f"/proc/{self._server.pid}/task/{thread}")
+
     def _save(self, path: Path) -> None:
         """Stop the server cleanly and copy its data to ``path``."""
         assert self._server is not None
@@ -197,6 +210,72 @@ class ServerOwner:
         partial = path.with_name(f".{path.name}.{os.getpid()}")
         shutil.copytree(self._data, partial)
         partial.rename(path)
+
+
+class SharedFile:
+    """A file of InnoDB that all sessions use and that never shrinks. Its growth is charged to the
+    sessions, by the processor time that their threads have used since it last grew.
+
+    If the file reached the limit of a file, InnoDB would abort the server. So growth costs more
+    when the file is larger than ``_SHARED_SESSIONS`` sessions' bytes, and all the bytes of a
+    session when one more session's bytes are used.
+    """
+
+    def __init__(self, path: Path, session_bytes: int) -> None:
+        self._path, self._session_bytes = path, session_bytes
+        self._first_size = self._size = 0
+        self._charges: dict[int, int] = {}
+        self._threads: dict[int, tuple[Path, int]] = {}
+
+    def part(self, session: int, thread: Path) -> int:
+        """Return the bytes that a session is charged for. ``thread`` is the directory of its
+        connection's thread in ``/proc``."""
+        size = _size_of(self._path)
+        if not self._first_size:
+            self._first_size = self._size = size
+        if self._threads.get(session, (None,))[0] != thread:
+            self._forget_thread(thread)  # the server has given it to another connection
+            self._threads[session] = thread, _processor_time(thread)
+        if size > self._size:
+            self._charge(size, session)
+        return self._charges.get(session, 0)
+
+    def _forget_thread(self, thread: Path) -> None:
+        for session in [s for s, (known, _) in self._threads.items() if known == thread]:
+            del self._threads[session]
+
+    def _charge(self, size: int, requesting: int) -> None:
+        shares = {}
+        for session, (thread, before) in self._threads.items():
+            now = _processor_time(thread)
+            shares[session] = max(0, now - before)
+            self._threads[session] = thread, now
+        total = sum(shares.values())
+        if not total:
+            shares, total = {requesting: 1}, 1
+        left = self._first_size + (_SHARED_SESSIONS + 1) * self._session_bytes - size
+        price = self._session_bytes / max(1, min(left, self._session_bytes))
+        cost = min((size - self._size) * price, 2 * self._session_bytes)
+        for session, share in shares.items():
+            charge = self._charges.get(session, 0)
+            self._charges[session] = charge + int(cost * share / total)
+        self._size = size
+
+
+def _processor_time(thread: Path) -> int:
+    """Return the ticks that a thread has run. 0 if it has ended."""
+    try:
+        fields = (thread / "stat").read_text().rpartition(")")[2].split()
+    except OSError:
+        return 0
+    return int(fields[11]) + int(fields[12])  # utime and stime
+
+
+def _size_of(path: Path) -> int:
+    try:
+        return path.stat().st_size
+    except OSError:  # the server has not made it yet
+        return 0
 
 
 def _crashed_connection(log: Path) -> int:

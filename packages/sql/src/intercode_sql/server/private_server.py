@@ -36,10 +36,11 @@ RUNTIME_VARIABLE = "INTERCODE_SQL_RUNTIME"
 SERVER_UID = 60601
 """The user id of servers that root starts. It is next to that of the sandboxes, which cannot reach
 it."""
-_CACHE_FORMAT = 4  # version of the cached directories: raise it when their content changes
+_CACHE_FORMAT = 5  # raise it when the content of cached directories or an owner's messages change
 _MIN_FREE_MEMORY = 1 << 30  # bytes that must be free on a memory file system
 _MAX_CACHED_DIRECTORIES = 12  # cached data directories, the most recently used
-_TEMPORARY_BYTES = 256 << 20  # of one table or file that a statement makes
+_SESSION_BYTES = 256 << 20  # of a temporary table, and of a session's part of a file of all
+_FILE_ROOM = 4 * _SESSION_BYTES  # of a file beyond the largest one of the data
 _END_SECONDS = 60.0  # for the owner to say how its server has ended
 _MAX_LOADED_FILE = 1 << 30  # bytes of a table of a dump
 _EXTRA_PATH = ":/usr/local/sbin:/usr/sbin:/sbin:/usr/local/bin:/usr/local/mysql/bin"
@@ -56,11 +57,11 @@ _SERVER_ARGUMENTS = (
     "--innodb-lock-wait-timeout=10", "--lock-wait-timeout=20", "--max-session-mem-used=268435456",
     "--skip-name-resolve", "--tmp-memory-table-size=0", "--innodb-stats-persistent=1",
     "--innodb-stats-auto-recalc=0", "--innodb-autoextend-increment=1", "--aria-log-file-size=8M",
-    "--innodb-temp-data-file-path=../tmp/ibtmp1:12M:autoextend:max:512M",
-    f"--loose-tmp-disk-table-size={_TEMPORARY_BYTES}",
-    f"--loose-maximum-tmp-disk-table-size={_TEMPORARY_BYTES}",
-    f"--loose-max-tmp-session-space-usage={_TEMPORARY_BYTES}",
-    f"--loose-maximum-max-tmp-session-space-usage={_TEMPORARY_BYTES}",
+    f"--innodb-temp-data-file-path=../{owner.TEMPORARY_TABLES}:12M:autoextend",
+    f"--loose-tmp-disk-table-size={_SESSION_BYTES}",
+    f"--loose-maximum-tmp-disk-table-size={_SESSION_BYTES}",
+    f"--loose-max-tmp-session-space-usage={_SESSION_BYTES}",
+    f"--loose-maximum-max-tmp-session-space-usage={_SESSION_BYTES}",
 )  # fmt: skip
 
 
@@ -73,19 +74,21 @@ class Lease:
     _lock: threading.Lock = field(default_factory=threading.Lock, compare=False)
     _last_message: bytearray = field(default_factory=bytearray, compare=False)
 
-    def used_bytes(self, database: str, connection: int) -> int:
-        """Return the bytes of a database's files and of the temporary tables of a connection. 0 if
+    def usage(self, database: str, connection: int, session: int, thread: int) -> tuple[int, int]:
+        """Return the bytes of the files of a database and a connection, and those of the files of
+        all sessions that a session is charged for. ``thread`` is the connection's one. 0 and 0 if
         the owner process has ended."""
         try:
             with self._lock:
-                self.control.sendall(f"size {database} {connection}\n".encode())
+                self.control.sendall(f"size {database} {connection} {session} {thread}\n".encode())
                 answer = self.control.recv(64)
                 if answer.startswith(owner.CRASHED):
                     self._last_message.extend(answer)
-                    return 0
-                return int(answer or 0)
+                    return 0, 0
+                own, part = answer.split() or (0, 0)
+                return int(own), int(part)
         except OSError:
-            return 0
+            return 0, 0
 
     def crashed_connection(self) -> int:
         """Wait until the owner process says how the server has ended. Return the connection whose
@@ -241,6 +244,7 @@ def _start_owner(key: str, source: Path, home: Path) -> dict[str, object]:
         "home": str(home), "source": str(source), "program": str(server_program()),
         "arguments": _SERVER_ARGUMENTS, "user": SERVER_UID if os.geteuid() == 0 else None,
         "file_bytes": _MAX_LOADED_FILE if key.startswith("new-") else _file_limit(source),
+        "session_bytes": _SESSION_BYTES,
     }  # fmt: skip
     process = subprocess.Popen(
         [sys.executable, "-I", owner.__file__, json.dumps(settings)],
@@ -258,9 +262,13 @@ def _start_owner(key: str, source: Path, home: Path) -> dict[str, object]:
 
 
 def _file_limit(source: Path) -> int:
-    """Return the bytes that a file of a server on this data may have."""
+    """Return the bytes that a file of a server on this data may have.
+
+    It is far more than a session may keep: InnoDB aborts if one of its files cannot grow, so
+    statements are stopped before.
+    """
     largest = max(path.stat().st_size for path in source.rglob("*"))
-    return _TEMPORARY_BYTES + largest
+    return _FILE_ROOM + largest
 
 
 def _loaded_directory(home: Path, key: str, dump: Path) -> Path:

@@ -24,6 +24,7 @@ from intercode_sql.server.connection import (
 from intercode_sql.server.database_names import DatabaseNames, agent_message
 from intercode_sql.server.database_server import DatabaseAccount
 from intercode_sql.server.pristine import ChangeTracker, PristineDatabase
+from intercode_sql.server.session_growth import SessionGrowth
 from intercode_sql.server.session_settings import Settings
 from intercode_sql.server.statement_analysis import StatementAnalysis, analyze_statement
 from intercode_sql.server.statement_rewrites import add_order_by_null, use_memory_tables
@@ -44,10 +45,6 @@ _RECURSION_MESSAGE = (
     "Recursive query aborted after 1001 iterations. Try increasing @@cte_max_recursion_depth to a "
     "larger value."
 )
-_STORAGE_FULL_MESSAGE = (
-    "The episode's data are larger than {} bytes: delete or drop something first"
-)
-_SHRINKING_STATEMENTS = {"DELETE", "DROP", "TRUNCATE", "ROLLBACK", "COMMIT", "SET", "OPTIMIZE"}
 
 
 @dataclass
@@ -70,8 +67,7 @@ class MysqlSession:
         self._changed_settings: set[str] = set()
         self._temporary_tables: set[str] = set()
         self._own_connections: set[int] = set()
-        self._storage_full = self._stopped_growing = False
-        self._size_before: int | None = None
+        self._growth = SessionGrowth(self._server, limits.storage)
         self._last_read = ""
         self._closed = self._aborted = False
         self._lock = threading.Lock()
@@ -153,12 +149,8 @@ class MysqlSession:
         return result
 
     def _run_write(self, code: str, analysis: StatementAnalysis, timeout: float) -> ExecResult:
-        if (
-            self._storage_full
-            and analysis.kind == "own"
-            and analysis.first not in _SHRINKING_STATEMENTS
-        ):
-            return error_result(_STORAGE_FULL_MESSAGE.format(self._limits.storage))
+        if fault := self._growth.refusal(analysis):
+            return error_result(fault)
         private = self._private or self._make_private()
         connection = private.connection or self._connect(private, timeout)
         self._changed_settings |= analysis.assigned_names
@@ -168,8 +160,9 @@ class MysqlSession:
         if connection.killed:
             self._drop_connection(private)
             return replace(result, note=result.note + _CONNECTION_LOST_NOTE)
-        if analysis.writes:
-            self._storage_full = self._size(private, connection) > self._limits.storage
+        if fault := self._growth.note_end(connection, analysis.writes):
+            self._drop_connection(private)
+            return replace(error_result(fault), note=_CONNECTION_LOST_NOTE)
         return result
 
     def _run_rewritten(
@@ -189,23 +182,6 @@ class MysqlSession:
             result = self._run_timed(connection, sent, names, timeout)
         return sent, result
 
-    def _size(self, private: _PrivateDatabase, connection: ServerConnection) -> int:
-        """Return the size of a private database and the session's temporary tables."""
-        name = private.account.name
-        return max(self._server.size(name), self._server.used_bytes(name, connection.id))
-
-    def _stop_growth(self, connection: ServerConnection) -> None:
-        """Stop a running statement that has added as much as a session may keep."""
-        private = self._private
-        if private is None or self._stopped_growing:
-            return
-        used = self._server.used_bytes(private.account.name, connection.id)
-        if self._size_before is None:
-            self._size_before = used
-        if used - self._size_before > self._limits.storage:
-            self._stopped_growing = True
-            self._server.interrupt(connection.id)
-
     def _run_timed(
         self,
         connection: ServerConnection,
@@ -220,18 +196,18 @@ class MysqlSession:
             if self._aborted:
                 raise abort_error()
             self._running_connection = connection
-            self._stopped_growing, self._size_before = False, None
-            watchdog.watch(connection, timeout, partial(self._stop_growth, connection))
+            self._growth.stopped = ""
+            check = partial(self._growth.stop_if_larger, connection) if self._private else None
+            watchdog.watch(connection, timeout, check)
         try:
             connection.set_time_limit(timeout)
             rows, more = connection.query(code, self._limits, self._interrupter(connection))
             stopped = recursive and connection.has_warning(_RECURSION_WARNING)
         except StatementTimeoutError:
-            return timeout_result()
+            stopped_why = self._growth.stopped
+            return error_result(stopped_why) if stopped_why else timeout_result()
         except ServerStatementError as e:
-            if self._stopped_growing:
-                return error_result(_STORAGE_FULL_MESSAGE.format(self._limits.storage))
-            return error_result(names.to_agent(agent_message(e, names)))
+            return error_result(self._growth.stopped or names.to_agent(agent_message(e, names)))
         finally:
             with self._lock:
                 self._running_connection = None
@@ -296,6 +272,7 @@ class MysqlSession:
             seconds,
         )
         self._own_connections.add(private.connection.id)
+        self._growth.connect(private.account.name, private.connection)
         if self._last_read:  # so that FOUND_ROWS() and SHOW WARNINGS refer to it
             with suppress(ServerStatementError, StatementTimeoutError):
                 private.connection.query(
