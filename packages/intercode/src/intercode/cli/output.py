@@ -23,8 +23,8 @@ _CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069\u
 
 
 def log(message: str) -> None:
-    """Print a message to standard error."""
-    print(message, file=sys.stderr)
+    """Print a message to standard error, in one piece: other threads and processes write there."""
+    sys.stderr.write(f"{message}\n")
 
 
 def log_warnings(dataset: Dataset) -> None:
@@ -54,7 +54,7 @@ def temporary_line(text: str) -> Iterator[None]:
     """Show a line on a terminal while the block runs. A log gets it if the block takes long."""
     text = " ".join(escape_control(text).split())
     if not sys.stderr.isatty() or os.environ.get("TERM", "dumb") == "dumb":
-        timer = threading.Timer(LOG_DELAY, print, (text,), {"file": sys.stderr, "flush": True})
+        timer = threading.Timer(LOG_DELAY, log, (text,))
         timer.daemon = True
         timer.start()
         try:

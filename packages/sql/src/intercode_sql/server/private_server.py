@@ -196,7 +196,9 @@ def runtime_directory() -> Path:
             return base
     base = Path(tempfile.mkdtemp(prefix=f"intercode-sql-{os.geteuid()}-", dir=parent))
     base.chmod(mode)
-    noted.write_text(str(base))
+    half = noted.with_name(f".{base.name}")  # nobody reads a file that is half written
+    half.write_text(str(base))
+    half.replace(noted)
     return base
 
 

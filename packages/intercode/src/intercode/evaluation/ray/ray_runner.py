@@ -30,4 +30,4 @@ def ray_environments(plan: Plan) -> Iterator[Callable[[], BranchingEnvironment]]
 
 
 def _log(text: str) -> None:
-    print(text, file=sys.stderr)
+    sys.stderr.write(f"{text}\n")  # in one piece: threads log, too
