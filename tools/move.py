@@ -7,12 +7,14 @@ A line of TABLE has two or three fields, separated by blanks; `#` starts a comme
     root intercode_sandbox packages/sandbox/src   # where a new top-level package lies
     intercode_sandbox intercode_sandbox           # a package with all below it, or one module
     intercode.core.errors:UsageError intercode_sandbox.errors:UsageError   # a name
+    merge intercode.core.a intercode.core.b       # all that the module `a` defines goes into `b`
 
 Files are moved with `git mv`. Then every tracked text file is rewritten: imports, dotted names in
 code, strings and prose, and paths. The longest line that fits decides. The definition of a name is
 not moved: move it by hand first, and all uses follow. Nothing is written if a target exists
-already, or if a line names nothing. Afterwards `ruff check --fix` and `ruff format` order and wrap
-the imports.
+already, or if a line names nothing. A merge puts the definitions at the end of the other module, or
+below its imports if that uses them when it is loaded; the docstring becomes a comment. Afterwards
+`ruff check --fix` and `ruff format` order and wrap the imports.
 """
 
 from __future__ import annotations
@@ -41,6 +43,7 @@ class Moves:
     """What a table says, and what there is.
 
     ``modules``: old module or package -> new one. ``names``: (module, name) -> (module, name).
+    ``merges``: module -> the one that it goes into, also in ``modules``.
     ``roots``: top-level package -> directory that holds it. ``known``: all modules of today.
     """
 
@@ -48,6 +51,7 @@ class Moves:
     known: set[str]
     modules: dict[str, str] = field(default_factory=dict)
     names: dict[tuple[str, str], tuple[str, str]] = field(default_factory=dict)
+    merges: dict[str, str] = field(default_factory=dict)
 
     def module(self, old: str) -> str:
         """Return the new name of a module."""
@@ -115,8 +119,14 @@ def read_table(text: str, files: list[str], roots: dict[str, str]) -> Moves:
             continue
         if fields[0] == "root" and len(fields) == 3:
             moves.roots[fields[1]] = fields[2]
+        elif fields[0] == "merge" and len(fields) == 3:
+            if missing := {*fields[1:]} - known:
+                raise TableError(f"line {number}: there is no module {missing.pop()}")
+            moves.merges[fields[1]] = moves.modules[fields[1]] = fields[2]
         elif len(fields) != 2 or (":" in fields[0]) != (":" in fields[1]):
-            raise TableError(f"line {number}: not `old new` or `root package directory`: {line}")
+            raise TableError(
+                f"line {number}: not `old new`, `root package directory` or `merge old new`: {line}"
+            )
         elif ":" in fields[0]:
             old, new = (tuple(f.split(":")) for f in fields)
             moves.names[old[0], old[1]] = new[0], new[1]
@@ -138,7 +148,11 @@ def module_of(file: str, roots: dict[str, str]) -> str | None:
 
 def file_moves(moves: Moves, files: list[str]) -> dict[str, str]:
     """Return old and new path of every file that moves. Raises TableError if two would be one."""
-    renamed = {file: new for file in files if (new := moves.path(file)) != file}
+    renamed = {
+        file: new
+        for file in files
+        if (new := moves.path(file)) != file and module_of(file, moves.roots) not in moves.merges
+    }
     taken = [new for new in renamed.values() if new in files and new not in renamed]
     taken += [new for new in set(renamed.values()) if list(renamed.values()).count(new) > 1]
     if taken:
@@ -182,6 +196,77 @@ def _import_edits(text: str, moves: Moves) -> Iterator[tuple[int, int, str]]:
         yield start, end, ("\n" + " " * node.col_offset).join(statements)
 
 
+def merged(old: str, new: str, module: str) -> str:
+    """Return the text of the module ``new`` with all that ``old`` defines. ``module``: its name.
+    Raises TableError if both define a name, or if one is loaded as a module."""
+    trees = [ast.parse(text) for text in (old, new)]
+    if twice := _defined(trees[0]) & _defined(trees[1]):
+        raise TableError(f"{module} defines already: {', '.join(sorted(twice))}")
+    statements = [
+        n for n in trees[0].body if not isinstance(n, ast.Expr) or n is not trees[0].body[0]
+    ]
+    imports = [n for n in statements if isinstance(n, ast.Import | ast.ImportFrom)]
+    rest = [n for n in statements if n not in imports]
+    if any("TYPE_CHECKING" in ast.unparse(n) for n in rest if isinstance(n, ast.If)):
+        raise TableError(f"a module that goes into {module} has imports for type checkers only")
+    lines, added = new.splitlines(), old.splitlines()
+    head = [ast.unparse(n) for n in imports if getattr(n, "module", "") != "__future__"]
+    first = next(n for n in trees[0].body if n is rest[0])
+    begin = min([first.lineno, *(d.lineno for d in getattr(first, "decorator_list", ()))]) - 1
+    while added[begin - 1].startswith("#"):
+        begin -= 1
+    title = (ast.get_docstring(trees[0]) or "").splitlines()
+    body = ["", "", *(f"# {line}".rstrip() for line in title), *added[begin:], ""]
+    below = max(
+        n.end_lineno or 0 for n in trees[1].body if isinstance(n, ast.Import | ast.ImportFrom)
+    )
+    if _defined(trees[0]) & _used_on_loading(trees[1]):
+        lines[below:below] = body
+    else:
+        lines += body
+    lines[below:below] = head
+    inside = [n for n in ast.walk(ast.parse("\n".join(lines))) if isinstance(n, ast.ImportFrom)]
+    for node in sorted(inside, key=lambda n: -n.lineno):
+        if node.module == module:
+            del lines[node.lineno - 1 : node.end_lineno]
+    return "\n".join(lines) + "\n"
+
+
+def _defined(tree: ast.Module) -> set[str]:
+    """Return the names that a module defines."""
+    found = {n.name for n in tree.body if hasattr(n, "name")}
+    stored = (
+        n for s in tree.body if isinstance(s, ast.Assign | ast.AnnAssign) for n in ast.walk(s)
+    )
+    return found | {
+        n.id for n in stored if isinstance(n, ast.Name) and isinstance(n.ctx, ast.Store)
+    }
+
+
+def _used_on_loading(tree: ast.Module) -> set[str]:
+    """Return the names that a module uses before a function of it is called."""
+    nodes, found = list[ast.AST](tree.body), set[str]()
+    while nodes:
+        node = nodes.pop()
+        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
+            nodes += [
+                *node.decorator_list,
+                *node.args.defaults,
+                *filter(None, node.args.kw_defaults),
+            ]
+            continue
+        if isinstance(node, ast.Name):
+            found.add(node.id)
+        nodes += [n for f, n in _children(node) if f != "annotation"]
+    return found
+
+
+def _children(node: ast.AST) -> Iterator[tuple[str, ast.AST]]:
+    for name, value in ast.iter_fields(node):
+        values = value if isinstance(value, list) else [value]
+        yield from ((name, v) for v in values if isinstance(v, ast.AST))
+
+
 def main() -> int:
     parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
     parser.add_argument("table", type=Path)
@@ -195,6 +280,9 @@ def main() -> int:
     }
     try:
         moves = read_table(args.table.read_text(), files, roots)
+        places = {module_of(file, roots): Path(file) for file in files}
+        for old, new in moves.merges.items():
+            merged(places[old].read_text(), places[new].read_text(), new)
         renamed = file_moves(moves, files)
     except TableError as e:
         print(f"{args.table}: {e}", file=sys.stderr)
@@ -217,6 +305,10 @@ def main() -> int:
         if (new := rewrite(text, moves, path.suffix in (".py", ".pyi"))) != text:
             path.write_bytes(new.encode())
             changed += 1
+    for old, new in {} if args.dry_run else moves.merges.items():
+        text = merged(places[old].read_text(), places[new].read_text(), new)
+        places[new].write_text(text)
+        subprocess.run(["git", "rm", "-qf", str(places[old])], check=True)
     print(f"{len(renamed)} files {'would be ' * args.dry_run}moved, {changed} rewritten")
     return 0
 
