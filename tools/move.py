@@ -196,11 +196,13 @@ def _import_edits(text: str, moves: Moves) -> Iterator[tuple[int, int, str]]:
         yield start, end, ("\n" + " " * node.col_offset).join(statements)
 
 
-def merged(old: str, new: str, module: str) -> str:
-    """Return the text of the module ``new`` with all that ``old`` defines. ``module``: its name.
-    Raises TableError if both define a name, or if one is loaded as a module."""
+def merged(old: str, new: str, name: str, module: str) -> str:
+    """Return the text of the module ``new`` with all that ``old`` defines. ``name`` and ``module``
+    are those under which the texts import them. Raises TableError if one name has two meanings."""
     trees = [ast.parse(text) for text in (old, new)]
-    if twice := _defined(trees[0]) & _defined(trees[1]):
+    bound = [_bindings(tree, own) for tree, own in zip(trees, (name, module), strict=True)]
+    differ = {n for n, origin in bound[0].items() if bound[1].get(n, origin) != origin}
+    if twice := differ | (_defined(trees[0]) & _defined(trees[1])):
         raise TableError(f"{module} defines already: {', '.join(sorted(twice))}")
     statements = [
         n for n in trees[0].body if not isinstance(n, ast.Expr) or n is not trees[0].body[0]
@@ -243,6 +245,16 @@ def _defined(tree: ast.Module) -> set[str]:
     }
 
 
+def _bindings(tree: ast.Module, module: str) -> dict[str, str]:
+    """Return the names that a module defines or imports, and the module that defines each."""
+    found = dict.fromkeys(_defined(tree), module)
+    for node in tree.body:
+        if isinstance(node, ast.Import | ast.ImportFrom):
+            for alias in node.names:
+                found[alias.asname or alias.name] = str(getattr(node, "module", alias.name))
+    return found
+
+
 def _used_on_loading(tree: ast.Module) -> set[str]:
     """Return the names that a module uses before a function of it is called."""
     nodes, found = list[ast.AST](tree.body), set[str]()
@@ -282,7 +294,7 @@ def main() -> int:
         moves = read_table(args.table.read_text(), files, roots)
         places = {module_of(file, roots): Path(file) for file in files}
         for old, new in moves.merges.items():
-            merged(places[old].read_text(), places[new].read_text(), new)
+            merged(places[old].read_text(), places[new].read_text(), old, new)
         renamed = file_moves(moves, files)
     except TableError as e:
         print(f"{args.table}: {e}", file=sys.stderr)
@@ -306,7 +318,7 @@ def main() -> int:
             path.write_bytes(new.encode())
             changed += 1
     for old, new in {} if args.dry_run else moves.merges.items():
-        text = merged(places[old].read_text(), places[new].read_text(), new)
+        text = merged(places[old].read_text(), places[new].read_text(), new, new)
         places[new].write_text(text)
         subprocess.run(["git", "rm", "-qf", str(places[old])], check=True)
     print(f"{len(renamed)} files {'would be ' * args.dry_run}moved, {changed} rewritten")
