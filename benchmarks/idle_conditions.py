@@ -5,7 +5,7 @@ from __future__ import annotations
 from intercode.core.types import SUCCESS_THRESHOLD, State, Task
 from intercode.environments.sql.reward import standard
 from intercode.environments.sql.row_order import rank_rows
-from intercode_lab.variants.sql.mutants import mutants
+from intercode_lab.variants.sql.task import mutants
 from intercode_sql import SqlSession
 
 SECONDS = 30.0

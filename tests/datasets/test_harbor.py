@@ -9,8 +9,8 @@ import pytest
 
 from intercode.core.errors import ConfigError, DataError, UsageError
 from intercode.datasets import load
-from intercode.integrations.harbor.tasks.ignore_file import read_exclusion
 from intercode.integrations.harbor.tasks.task_directory import (
+    read_exclusion,
     read_files,
     read_tests,
     solution_action,

@@ -16,7 +16,7 @@ from intercode.cli import main
 from intercode.core.errors import DataError
 from intercode.datasets import load
 from intercode.integrations.harbor.env import HarborEnv
-from intercode.integrations.harbor.tasks.settings import SETTINGS, named_settings
+from intercode.integrations.harbor.tasks.values import SETTINGS, named_settings
 from support.harbor import write_steps_task, write_task
 
 ROOT = Path(__file__).parents[2]

@@ -13,8 +13,12 @@ from intercode.evaluation.check.dataset import check
 from intercode.evaluation.rollout import rollout
 from intercode.integrations.harbor.env import HarborEnv
 from intercode.integrations.harbor.preparation import run_health_check
-from intercode.integrations.harbor.tasks.health_check import HealthCheck
-from intercode.integrations.harbor.tasks.steps import StepConfig, combine_rewards, is_passed
+from intercode.integrations.harbor.tasks.steps import (
+    HealthCheck,
+    StepConfig,
+    combine_rewards,
+    is_passed,
+)
 from intercode_sandbox.contract import BaseSandbox
 from support.fake_clock import FakeClock
 from support.harbor import STEPS_TOML, write_steps_task

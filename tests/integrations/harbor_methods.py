@@ -17,7 +17,7 @@ from harbor.models.task.file_filter import TaskFileFilter
 from harbor.models.trial.paths import TrialPaths
 
 from intercode.integrations.harbor import InterCodeEnvironment
-from intercode.integrations.harbor.tasks.ignore_file import read_exclusion
+from intercode.integrations.harbor.tasks.task_directory import read_exclusion
 
 
 def make(

@@ -255,8 +255,7 @@ def test_served_branches_are_each_worth_no_more(mode: str) -> None:
     """Snapshots, restored in the same and in another session, and prefixes: the rewards along each
     branch, and those that a session is paid between two resets."""
     pytest.importorskip("openenv", reason="pip install 'intercode-gym[openenv]'")
-    from intercode.integrations.openenv.server import CodeAction, ServedEnv
-    from intercode.integrations.openenv.snapshots import ServedSnapshots
+    from intercode.integrations.openenv.server import CodeAction, ServedEnv, ServedSnapshots
 
     held = ServedSnapshots(32)
     sessions = [

@@ -25,7 +25,7 @@ from intercode.integrations.trl import (
     rows,
 )
 from intercode.integrations.trl import episode as trl_episode
-from intercode.integrations.trl.idle_timeout import IdleReaper
+from intercode.integrations.trl.episode import IdleReaper
 from support.fake_clock import FakeClock
 from support.sandboxes import eventually
 

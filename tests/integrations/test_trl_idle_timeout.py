@@ -5,7 +5,7 @@ from __future__ import annotations
 import gc
 import threading
 
-from intercode.integrations.trl.idle_timeout import IdleReaper
+from intercode.integrations.trl.episode import IdleReaper
 from support.fake_clock import FakeClock
 from support.sandboxes import eventually
 

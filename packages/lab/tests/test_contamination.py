@@ -9,9 +9,8 @@ import pytest
 
 from intercode.cli import main
 from intercode.core.errors import UsageError
-from intercode_lab.contamination.search import find_contamination
+from intercode_lab.contamination.search import TextIndex, find_contamination
 from intercode_lab.contamination.tables import contamination_tables
-from intercode_lab.contamination.text_index import TextIndex
 from intercode_lab.families import family as family_module
 from intercode_sandbox.registry import Registry
 

@@ -21,10 +21,9 @@ from intercode_lab.audit.dataset import audit
 from intercode_lab.families.choices import Choices
 from intercode_lab.variants.sql.database import Database, Table, read_database, write_variant
 from intercode_lab.variants.sql.golds import NamedValues, read_golds
-from intercode_lab.variants.sql.invented import with_rows
-from intercode_lab.variants.sql.mutants import mutants
 from intercode_lab.variants.sql.rows import other_rows
 from intercode_lab.variants.sql.shape import shape_of
+from intercode_lab.variants.sql.task import mutants, with_rows
 from intercode_lab.variants.tasks import TaskVariants, VariantTasks, find_variants
 from support.sql_engines import ENGINES, engine_or_skip
 

@@ -16,9 +16,8 @@ from intercode.core.types import Dataset, Task
 from intercode.datasets import load
 from intercode.evaluation.check.task_runs import TaskRunner
 from intercode_lab.families.choices import Choices
-from intercode_lab.variants.bash.contents import edited_text
 from intercode_lab.variants.bash.listing import Entry
-from intercode_lab.variants.bash.plan import VariantPlan
+from intercode_lab.variants.bash.plan import VariantPlan, edited_text
 from intercode_lab.variants.tasks import VariantTasks, find_variants
 
 SETUP = "mkdir -p /srv/mill/logs /srv/mill/old; printf 'a\\nb\\n' > /srv/mill/logs/a.log"

@@ -9,8 +9,7 @@ from typing import Any, ClassVar
 from intercode.core.errors import DataError, TaskImageError
 from intercode.core.types import Dataset, ExecResult, Image, Layer, State, Task
 from intercode.environments.base.sandboxed_env import TaskImageEnv
-from intercode.integrations.swe_bench.grading import grade_patch
-from intercode.integrations.swe_bench.patch import read_patch
+from intercode.integrations.swe_bench.grading import grade_patch, read_patch
 from intercode.integrations.swe_bench.rows import DIRECTORY, TESTBED_PROGRAMS
 from intercode.sessions.base import Session, SessionState
 from intercode.sessions.bash.persistent import BashSession

@@ -9,7 +9,6 @@ from pathlib import Path, PurePosixPath
 
 from intercode.core.errors import DataError
 from intercode.datasets.files import LOCAL_IMAGE
-from intercode.integrations.harbor.tasks.settings import reject_unsupported
 from intercode.integrations.harbor.tasks.values import (
     Table,
     read_env,
@@ -18,6 +17,7 @@ from intercode.integrations.harbor.tasks.values import (
     read_tables,
     read_timeout,
     read_user,
+    reject_unsupported,
 )
 
 ARTIFACTS = "/logs/artifacts"

@@ -9,7 +9,6 @@ from pathlib import Path
 
 from intercode.core.errors import DataError
 from intercode.datasets.files import read_text
-from intercode.integrations.harbor.tasks.health_check import HealthCheck, read_health_check
 from intercode.integrations.harbor.tasks.separate_verifier import (
     DEFAULT_MEMORY,
     DEFAULT_STORAGE,
@@ -18,10 +17,16 @@ from intercode.integrations.harbor.tasks.separate_verifier import (
     read_collect_commands,
     read_separate_verifier,
 )
-from intercode.integrations.harbor.tasks.settings import named_settings, reject_unsupported
-from intercode.integrations.harbor.tasks.steps import StepConfig, read_steps, read_strategy
+from intercode.integrations.harbor.tasks.steps import (
+    HealthCheck,
+    StepConfig,
+    read_health_check,
+    read_steps,
+    read_strategy,
+)
 from intercode.integrations.harbor.tasks.values import (
     Table,
+    named_settings,
     read_env,
     read_optional_text,
     read_size,
@@ -29,6 +34,7 @@ from intercode.integrations.harbor.tasks.values import (
     read_tables,
     read_timeout,
     read_user,
+    reject_unsupported,
 )
 
 _SECTIONS = ("task", "metadata", "verifier", "agent", "solution", "environment")
