@@ -25,7 +25,7 @@ from intercode.core import trajectories
 from intercode.core.types import Step, Trajectory, to_jsonable
 from intercode.results.report import render
 from intercode.results.tables import Table
-from intercode.results.view import Library, Server, write_page
+from intercode.results.view import Library, ViewServer, write_page
 
 RUN = {"environment": "bash", "dataset": "made-up", "agent": "react", "model": "none"}
 ROW = ".space .row"
@@ -65,7 +65,7 @@ def measure(target: Path, episodes: int, turns: int, output: int) -> list[tuple[
     began = time.perf_counter()
     packed = write_page(library, target / "page.html")
     written = time.perf_counter() - began
-    with Server(library) as server:
+    with ViewServer(library) as server:
         thread = threading.Thread(target=server.serve)
         thread.start()
         try:

@@ -22,8 +22,8 @@ import pytest
 from minisweagent.environments.docker import DockerEnvironment, DockerEnvironmentConfig
 
 from intercode.integrations.mini_swe_agent import (
-    InterCodeEnvironment,
-    InterCodeEnvironmentConfig,
+    MiniSweAgentEnvironment,
+    MiniSweAgentEnvironmentConfig,
 )
 
 TESTS = (
@@ -54,8 +54,8 @@ def main() -> int:
     parser.add_argument("sources", metavar="SOURCES", type=Path)
     parser.add_argument("--docker", action="store_true", help="mini-swe-agent's class for Docker")
     options = parser.parse_args()
-    environment = Docker if options.docker else InterCodeEnvironment
-    config = DockerConfig if options.docker else InterCodeEnvironmentConfig
+    environment = Docker if options.docker else MiniSweAgentEnvironment
+    config = DockerConfig if options.docker else MiniSweAgentEnvironmentConfig
     os.chdir(options.sources)
     for module, name in ((local, "Local"), (bubblewrap, "Bubblewrap")):
         setattr(module, f"{name}Environment", environment)

@@ -22,7 +22,7 @@ from playwright.sync_api import sync_playwright
 
 import intercode
 from intercode.datasets import load
-from intercode.results.view import Library, Server
+from intercode.results.view import Library, ViewServer
 
 TASKS = 24
 PAGES: tuple[tuple[str, str, str, tuple[int, int]], ...] = (
@@ -89,7 +89,7 @@ def main() -> None:
     with tempfile.TemporaryDirectory() as folder, sync_playwright() as playwright:
         failed = play(Path(folder))
         browser = playwright.chromium.launch(executable_path=program, args=["--no-sandbox"])
-        with Server(Library([Path(folder)])) as server:
+        with ViewServer(Library([Path(folder)])) as server:
             thread = threading.Thread(target=server.serve)
             thread.start()
             try:

@@ -227,6 +227,19 @@ def test_only_the_sandbox_package_knows_its_back_ends() -> None:
     assert {name for name in importers if package_of(name) != "sandbox"} == set()
 
 
+def test_a_public_class_has_a_name_of_its_own() -> None:
+    """In all distributions, but for the classes that have the authors' names, and for what
+    intercode-sql defines again because it stands alone."""
+    found: dict[str, list[str]] = {}
+    for module in MODULES:
+        for node in tree_of(module).body:
+            if isinstance(node, ast.ClassDef) and not node.name.startswith("_"):
+                found.setdefault(node.name, []).append(module)
+    twice = {name: modules for name, modules in found.items() if len(modules) > 1}
+    authors = {"BashEnv", "CTFEnv", "PythonEnv", "SqlEnv"}
+    assert twice.keys() == authors | {"DatabaseSpec", "ExecResult", "ForkSafeLock", "Table"}, twice
+
+
 def test_only_the_main_module_and_the_plug_in_import_the_command_line() -> None:
     importers = {name for name in MODULES for other in imports(name) if package_of(other) == "cli"}
     others = {name for name in importers if package_of(name) not in ("cli", "lab")}

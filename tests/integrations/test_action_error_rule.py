@@ -145,9 +145,9 @@ def test_a_command_that_does_not_run_is_a_result_where_agents_have_a_whole_sandb
 @pytest.mark.sandbox
 def test_mini_swe_agent() -> None:
     pytest.importorskip("minisweagent", reason="pip install 'intercode-gym[mini-swe-agent]'")
-    from intercode.integrations.mini_swe_agent import InterCodeEnvironment
+    from intercode.integrations.mini_swe_agent import MiniSweAgentEnvironment
 
-    env = InterCodeEnvironment()
+    env = MiniSweAgentEnvironment()
     try:
         for command in ("echo \0", "x" * 5_000_000, "echo '\ud800'"):
             assert env.execute({"command": command}).keys() >= {"output", "returncode"}

@@ -21,11 +21,11 @@ from minisweagent.agents.default import DefaultAgent
 from minisweagent.environments import get_environment
 from minisweagent.models.test_models import DeterministicModel, make_output
 
-from intercode.integrations.mini_swe_agent import InterCodeEnvironment
+from intercode.integrations.mini_swe_agent import MiniSweAgentEnvironment
 from support import back_end
 
 pytestmark = pytest.mark.sandbox
-CLASS = "intercode.integrations.mini_swe_agent.InterCodeEnvironment"
+CLASS = "intercode.integrations.mini_swe_agent.MiniSweAgentEnvironment"
 SUBMIT = "echo COMPLETE_TASK_AND_SUBMIT_FINAL_OUTPUT"
 WORK = "/tmp/work"
 
@@ -40,17 +40,17 @@ def source(tmp_path: Path) -> Path:
 
 
 @pytest.fixture
-def env(source: Path) -> Iterator[InterCodeEnvironment]:
+def env(source: Path) -> Iterator[MiniSweAgentEnvironment]:
     made = get_environment({
         "environment_class": CLASS, "upload": {WORK: source}, "cwd": WORK,
         "back_end": back_end.chosen(), "env": {"PAGER": "cat"},
     })  # fmt: skip
-    assert isinstance(made, InterCodeEnvironment)
+    assert isinstance(made, MiniSweAgentEnvironment)
     yield made
     made.cleanup()
 
 
-def _agent(env: InterCodeEnvironment, *commands: str, **settings: Any) -> DefaultAgent:
+def _agent(env: MiniSweAgentEnvironment, *commands: str, **settings: Any) -> DefaultAgent:
     outputs = [make_output("I will.", [{"command": command}]) for command in commands]
     return DefaultAgent(
         DeterministicModel(outputs=outputs), env, cost_limit=0,
@@ -59,7 +59,7 @@ def _agent(env: InterCodeEnvironment, *commands: str, **settings: Any) -> Defaul
 
 
 def test_an_agent_repairs_a_program(
-    env: InterCodeEnvironment, source: Path, tmp_path: Path
+    env: MiniSweAgentEnvironment, source: Path, tmp_path: Path
 ) -> None:
     saved = tmp_path / "trajectory.json"
     repair = "cp add.sh add.old; sed -i s/-/+/ add.sh"
@@ -78,7 +78,7 @@ def test_an_agent_repairs_a_program(
     assert info["isolation_tier"] == env.sandbox.tier
 
 
-def test_results_of_commands(env: InterCodeEnvironment) -> None:
+def test_results_of_commands(env: MiniSweAgentEnvironment) -> None:
     def execute(command: str, **settings: Any) -> dict[str, Any]:
         return env.execute({"command": command}, **settings)
 
@@ -100,7 +100,7 @@ def test_results_of_commands(env: InterCodeEnvironment) -> None:
 def test_variables_are_forwarded_by_name_only(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("GIVEN", "from here")
     monkeypatch.setenv("KEY", "secret")
-    env = InterCodeEnvironment(
+    env = MiniSweAgentEnvironment(
         back_end=back_end.chosen(), forward_env=["GIVEN", "UNSET"], env={"SET": "1"}
     )
     try:
@@ -110,7 +110,7 @@ def test_variables_are_forwarded_by_name_only(monkeypatch: pytest.MonkeyPatch) -
         env.cleanup()
 
 
-def test_a_lost_sandbox_ends_the_agent(env: InterCodeEnvironment) -> None:
+def test_a_lost_sandbox_ends_the_agent(env: MiniSweAgentEnvironment) -> None:
     agent = _agent(env, "true", SUBMIT)
     env.cleanup()
     with pytest.raises(SandboxLostError):

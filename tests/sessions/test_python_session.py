@@ -8,7 +8,7 @@ import pytest
 
 from intercode.core.errors import SandboxError
 from intercode.sessions import check_session
-from intercode.sessions.python.interpreter import InterpreterEndedError, RefusedError
+from intercode.sessions.python.interpreter import InterpreterEndedError, InterpreterRefusedError
 from intercode.sessions.python.session import PythonSession, may_end_interpreter
 from intercode_sandbox.contract import BaseSandbox
 from support.sandboxes import eventually, open_test_sandbox
@@ -215,12 +215,12 @@ def test_a_fork_continues_with_the_same_random_state(session: PythonSession) -> 
 
 def test_a_fork_is_refused_with_the_reason(session: PythonSession) -> None:
     session.run("f = open('/tmp/held', 'w')", 5)
-    with pytest.raises(RefusedError, match="/tmp/held is open for writing"):
+    with pytest.raises(InterpreterRefusedError, match="/tmp/held is open for writing"):
         session.interpreter().fork("snapshot", 5)
     session.run(
         "import threading, time\nthreading.Thread(target=time.sleep, args=(60,)).start()", 5
     )
-    with pytest.raises(RefusedError, match="1 more threads"):
+    with pytest.raises(InterpreterRefusedError, match="1 more threads"):
         session.interpreter().fork("backup", 5)
 
 

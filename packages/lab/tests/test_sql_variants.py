@@ -19,7 +19,7 @@ from intercode.datasets import load
 from intercode.evaluation.check.task_runs import TaskRunner
 from intercode_lab.audit.dataset import audit
 from intercode_lab.families.choices import Choices
-from intercode_lab.variants.sql.database import Database, Table, read_database, write_variant
+from intercode_lab.variants.sql.database import Database, FilledTable, read_database, write_variant
 from intercode_lab.variants.sql.golds import NamedValues, read_golds
 from intercode_lab.variants.sql.rows import other_rows
 from intercode_lab.variants.sql.shape import shape_of
@@ -42,7 +42,7 @@ def _varied(task: Task, seed: int) -> tuple[Database, Database]:
     return database, other_rows(database, named, Choices("rows", task.id, seed))
 
 
-def _column(table: Table, name: str) -> list[Any]:
+def _column(table: FilledTable, name: str) -> list[Any]:
     at = table.position(name)
     assert at is not None
     return [row[at] for row in table.rows]
@@ -109,9 +109,9 @@ def test_columns_that_tell_each_other_vary_together() -> None:
     assert all(len(countries) == 1 for countries in owners.values())
 
 
-def _table(name: str, columns: tuple[str, ...], rows: tuple[tuple[Any, ...], ...]) -> Table:
+def _table(name: str, columns: tuple[str, ...], rows: tuple[tuple[Any, ...], ...]) -> FilledTable:
     types = tuple("int" if isinstance(value, int) else "text" for value in rows[0])
-    return Table(name, f"CREATE TABLE {name}", columns, types, ((0,),), True, (), rows)
+    return FilledTable(name, f"CREATE TABLE {name}", columns, types, ((0,),), True, (), rows)
 
 
 def test_empty_tables_get_rows_if_golds_read_them() -> None:

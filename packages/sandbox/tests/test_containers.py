@@ -48,17 +48,17 @@ time.sleep(1000)
 
 
 @pytest.fixture(scope="module", params=engine.ENGINE_NAMES)
-def container_engine(request: pytest.FixtureRequest) -> Iterator[engine.Engine]:
+def container_engine(request: pytest.FixtureRequest) -> Iterator[engine.ContainerEngine]:
     requirements.require(request.param)
     yield engine.get_engine(request.param)
     container_pool.close_idle()
 
 
-def open_one(container_engine: engine.Engine, **spec: object) -> BaseSandbox:
+def open_one(container_engine: engine.ContainerEngine, **spec: object) -> BaseSandbox:
     return open_sandbox(SandboxSpec(images.resolve("host"), **spec), container_engine.name)  # type: ignore[arg-type]
 
 
-def containers(container_engine: engine.Engine, owner: str) -> list[str]:
+def containers(container_engine: engine.ContainerEngine, owner: str) -> list[str]:
     """The names of an owner's containers, in any state."""
     form = "{{.Names}}"
     message = container_engine.run(
@@ -68,7 +68,9 @@ def containers(container_engine: engine.Engine, owner: str) -> list[str]:
 
 
 # -------------------------------------------------------------------- the sandbox
-def test_the_name_of_an_engine_is_that_of_its_tier(container_engine: engine.Engine) -> None:
+def test_the_name_of_an_engine_is_that_of_its_tier(
+    container_engine: engine.ContainerEngine,
+) -> None:
     assert (
         tier_of(container_engine.name)
         == f"container/{container_engine.name}"
@@ -76,7 +78,9 @@ def test_the_name_of_an_engine_is_that_of_its_tier(container_engine: engine.Engi
     )
 
 
-def test_owners_of_files_and_processes_are_shown_as_root(container_engine: engine.Engine) -> None:
+def test_owners_of_files_and_processes_are_shown_as_root(
+    container_engine: engine.ContainerEngine,
+) -> None:
     with open_one(container_engine) as sandbox:
         message = sandbox.run(
             ["/bin/sh", "-c", "whoami; touch /tmp/f; stat -c %U:%G / /etc /tmp/f; ls ~"]
@@ -93,7 +97,7 @@ def test_owners_of_files_and_processes_are_shown_as_root(container_engine: engin
 
 
 def test_a_root_directory_without_permissions_can_be_scored(
-    container_engine: engine.Engine,
+    container_engine: engine.ContainerEngine,
 ) -> None:
     """Otherwise an episode could prevent its own scoring."""
     with open_one(container_engine) as sandbox:
@@ -107,7 +111,7 @@ def test_a_root_directory_without_permissions_can_be_scored(
 
 
 def test_a_recycled_container_is_clean_and_faster_than_a_new_one(
-    container_engine: engine.Engine,
+    container_engine: engine.ContainerEngine,
 ) -> None:
     container_pool.close_idle()
     sandbox = open_one(container_engine)
@@ -124,7 +128,7 @@ def test_a_recycled_container_is_clean_and_faster_than_a_new_one(
 
 
 def test_containers_over_a_limit_or_deterministic_are_not_recycled(
-    container_engine: engine.Engine,
+    container_engine: engine.ContainerEngine,
 ) -> None:
     from intercode_sandbox import Limits
 
@@ -144,7 +148,7 @@ def test_containers_over_a_limit_or_deterministic_are_not_recycled(
 
 
 def test_a_container_with_a_changed_merged_directory_is_replaced_by_a_new_one(
-    container_engine: engine.Engine, tmp_path: Path, treed: Layer
+    container_engine: engine.ContainerEngine, tmp_path: Path, treed: Layer
 ) -> None:
     """An overlay shows another one when it is made again."""
     container_pool.close_idle()
@@ -162,7 +166,7 @@ def test_a_container_with_a_changed_merged_directory_is_replaced_by_a_new_one(
 
 
 def test_a_control_group_without_the_requested_limits_is_ignored(
-    container_engine: engine.Engine,
+    container_engine: engine.ContainerEngine,
 ) -> None:
     """For example the caller's group, without root and with control groups of version 1."""
     with open_one(container_engine) as sandbox:
@@ -174,7 +178,7 @@ def test_a_control_group_without_the_requested_limits_is_ignored(
 
 
 def test_files_can_be_saved_as_an_upper_layer(
-    container_engine: engine.Engine, tmp_path: Path, treed: Layer
+    container_engine: engine.ContainerEngine, tmp_path: Path, treed: Layer
 ) -> None:
     upper = tmp_path / "upper"
     upper.mkdir()
@@ -199,7 +203,7 @@ def treed(tree: Layer) -> Layer:
 
 # ------------------------------------------------------------------------- choice
 def test_an_environment_variable_defines_auto(
-    container_engine: engine.Engine, monkeypatch: pytest.MonkeyPatch
+    container_engine: engine.ContainerEngine, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("INTERCODE_SANDBOX", container_engine.name)
     assert tier_of() == tier_of("auto") == f"container/{container_engine.name}"
@@ -209,7 +213,7 @@ def test_an_environment_variable_defines_auto(
 
 
 def test_auto_uses_containers_where_namespaces_are_forbidden(
-    container_engine: engine.Engine, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+    container_engine: engine.ContainerEngine, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     script = tmp_path / "setup.sh"
     script.write_text("mkdir /made; echo x > /made/f; chmod 640 /made/f; rm -r /srv\n")
@@ -235,7 +239,7 @@ def test_auto_uses_containers_where_namespaces_are_forbidden(
 
 
 # ----------------------------------------------------------------------- life cycle
-def test_a_killed_owner_leaves_no_container(container_engine: engine.Engine) -> None:
+def test_a_killed_owner_leaves_no_container(container_engine: engine.ContainerEngine) -> None:
     process = subprocess.Popen(
         [sys.executable, "-c", OWNER, container_engine.name], stdout=subprocess.PIPE, text=True
     )
@@ -255,7 +259,7 @@ def test_a_killed_owner_leaves_no_container(container_engine: engine.Engine) -> 
 
 
 def test_containers_that_never_started_are_removed_after_their_owner(
-    container_engine: engine.Engine,
+    container_engine: engine.ContainerEngine,
 ) -> None:
     name = image_import.ensure_image(
         container_engine, container_spec(SandboxSpec(images.resolve("host")), container_engine.name)
@@ -283,7 +287,7 @@ def test_containers_that_never_started_are_removed_after_their_owner(
 
 
 def test_concurrent_requests_import_an_image_once(
-    container_engine: engine.Engine, tmp_path: Path
+    container_engine: engine.ContainerEngine, tmp_path: Path
 ) -> None:
     (tmp_path / "layer").mkdir()
     (tmp_path / "layer" / "mark").write_text(str(os.urandom(8)))
@@ -307,7 +311,7 @@ def test_concurrent_requests_import_an_image_once(
 
 
 def test_images_without_their_trees_are_pruned(
-    container_engine: engine.Engine, tmp_path: Path
+    container_engine: engine.ContainerEngine, tmp_path: Path
 ) -> None:
     (tmp_path / "layer").mkdir()
     spec = SandboxSpec(images.resolve("host"), (Layer(tmp_path / "layer", str(os.urandom(8))),))
@@ -324,7 +328,7 @@ def test_images_without_their_trees_are_pruned(
     assert not image_import._has_image(container_engine, name)
 
 
-def _removed(container_engine: engine.Engine, name: str) -> bool:
+def _removed(container_engine: engine.ContainerEngine, name: str) -> bool:
     try:
         container_engine.run("rmi", name)
     except SandboxError:  # the container is just ending
@@ -334,7 +338,7 @@ def _removed(container_engine: engine.Engine, name: str) -> bool:
 
 # -------------------------------------------------------------------------- errors
 def test_a_daemon_that_does_not_answer_is_reported(
-    container_engine: engine.Engine, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+    container_engine: engine.ContainerEngine, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     if container_engine.name == "podman":
         monkeypatch.setenv("CONTAINERS_STORAGE_CONF", str(tmp_path / "absent"))

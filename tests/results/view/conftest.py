@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from intercode.results.view import Library, Server, write_page
+from intercode.results.view import Library, ViewServer, write_page
 from support.browser import Watched, opened
 from support.view_runs import write_run
 
@@ -48,7 +48,7 @@ def single(tmp_path: Path) -> Callable[[Path], str]:
 @pytest.fixture
 def served(runs: Path) -> Iterator[str]:
     """The address of a served page."""
-    with Server(Library([runs])) as server:
+    with ViewServer(Library([runs])) as server:
         thread = threading.Thread(target=server.serve)
         thread.start()
         yield server.url

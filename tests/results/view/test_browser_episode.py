@@ -12,7 +12,7 @@ import pytest
 from intercode.core import trajectories
 from intercode.core.types import Step, Trajectory
 from intercode.results.explanation import Explanation, TextComparison
-from intercode.results.view import Library, Server
+from intercode.results.view import Library, ViewServer
 from support.browser import Watched
 
 pytestmark = pytest.mark.browser
@@ -169,7 +169,7 @@ def test_an_invalid_address_shows_an_error(
 def test_the_gold_is_shown_beside_what_the_agent_left(watched: Watched, runs: Path) -> None:
     output, files = TextComparison("output", "a\nb", "a\nc"), TextComparison("files", "/f", "/f")
     found = Explanation(("echo <gold>",), 0.5, (output, files), ("a note",))
-    with Server(Library([runs]), explain=lambda _: found) as server:
+    with ViewServer(Library([runs]), explain=lambda _: found) as server:
         thread = threading.Thread(target=server.serve)
         thread.start()
         try:

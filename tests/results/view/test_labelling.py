@@ -15,7 +15,7 @@ from intercode.cli import main
 from intercode.core import trajectories
 from intercode.core.errors import DataError, UsageError
 from intercode.core.types import Step, Trajectory
-from intercode.results.view import Library, Server
+from intercode.results.view import Library, ViewServer
 from intercode_lab.labels.label_file import LabelFile
 from intercode_lab.labels.records import Label, read_labels
 from intercode_lab.labels.viewer import Labelling
@@ -32,9 +32,9 @@ def labels(tmp_path: Path) -> Path:
 
 
 @pytest.fixture
-def server(tmp_path: Path, labels: Path) -> Iterator[Server]:
+def server(tmp_path: Path, labels: Path) -> Iterator[ViewServer]:
     library = Library([write_run(tmp_path / "a")])
-    with Server(library, labelling=Labelling(library, LabelFile(labels))) as server:
+    with ViewServer(library, labelling=Labelling(library, LabelFile(labels))) as server:
         thread = threading.Thread(target=server.serve)
         thread.start()
         yield server
@@ -42,7 +42,7 @@ def server(tmp_path: Path, labels: Path) -> Iterator[Server]:
         thread.join()
 
 
-def send(server: Server, path: str, value: Any, headers: dict[str, str]) -> int:
+def send(server: ViewServer, path: str, value: Any, headers: dict[str, str]) -> int:
     """Send a label and return the status of the answer."""
     connection = http.client.HTTPConnection("127.0.0.1", server.port, timeout=10)
     try:
@@ -53,12 +53,12 @@ def send(server: Server, path: str, value: Any, headers: dict[str, str]) -> int:
         connection.close()
 
 
-def read(server: Server, path: str) -> Any:
+def read(server: ViewServer, path: str) -> Any:
     answer = server.respond(path, "")
     return None if answer is None else json.loads(answer[1])
 
 
-def test_the_page_sees_no_reward_until_it_asks(server: Server) -> None:
+def test_the_page_sees_no_reward_until_it_asks(server: ViewServer) -> None:
     items = read(server, "labels")["items"]
     assert [item["task"] for item in items[:3]] == [
         "starter/files/0", "starter/files/0", "starter/text/1",
@@ -91,7 +91,7 @@ def test_a_wrong_submission_is_shown_as_a_right_one(tmp_path: Path) -> None:
     assert item["answer"] == "X"
 
 
-def test_a_label_is_stored_in_the_format_of_validity(server: Server, labels: Path) -> None:
+def test_a_label_is_stored_in_the_format_of_validity(server: ViewServer, labels: Path) -> None:
     own = {**OWN, "Origin": f"http://127.0.0.1:{server.port}"}
     path = f"/{server.secret}/labels/2"
     assert send(server, path, {"label": "correct", "reason": " fine\n"}, own) == 200
@@ -117,7 +117,7 @@ def test_a_label_is_stored_in_the_format_of_validity(server: Server, labels: Pat
      ({"Content-Length": "999999"}, 413)],
 )  # fmt: skip
 def test_another_page_stores_nothing(
-    server: Server, labels: Path, change: dict[str, str], status: int
+    server: ViewServer, labels: Path, change: dict[str, str], status: int
 ) -> None:
     own = {**OWN, "Origin": f"http://127.0.0.1:{server.port}", **change}
     path = f"/{server.secret}/labels/2"
@@ -125,7 +125,7 @@ def test_another_page_stores_nothing(
     assert labels.read_bytes() == b""
 
 
-def test_what_is_no_label_is_refused(server: Server, labels: Path) -> None:
+def test_what_is_no_label_is_refused(server: ViewServer, labels: Path) -> None:
     own = {**OWN, "Origin": f"http://localhost:{server.port}"}
     for value in ({"label": "right"}, ["correct"], b"{", {"label": "correct", "reason": 1}):
         assert send(server, f"/{server.secret}/labels/2", value, own) == 400
@@ -155,7 +155,9 @@ def test_mistakes(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
 
 
 @pytest.mark.browser
-def test_labels_by_keys_survive_a_reload(server: Server, labels: Path, watched: Watched) -> None:
+def test_labels_by_keys_survive_a_reload(
+    server: ViewServer, labels: Path, watched: Watched
+) -> None:
     page = watched.open(server.url, "#/label/3")
     text = page.locator("main").inner_text()
     assert "Print the number 1." in text and "needle-1" in text and "0 labelled" in text

@@ -74,7 +74,7 @@ def _write(library: Library, args: argparse.Namespace) -> int:
 
 
 def _serve(library: Library, args: argparse.Namespace) -> int:
-    from intercode.results.view import Server
+    from intercode.results.view import ViewServer
 
     explain: Callable[[Trajectory], Explanation] | None = None
     if args.with_gold:  # the page itself needs no sandbox
@@ -82,7 +82,7 @@ def _serve(library: Library, args: argparse.Namespace) -> int:
 
         explain = explain_episode
     labelling = OPTIONS.load("view.label")(library, args.label) if args.label else None
-    with Server(library, args.port or 0, explain, labelling) as server:
+    with ViewServer(library, args.port or 0, explain, labelling) as server:
         print(f"{server.url}\nCtrl-C ends it.", flush=True)
         if args.open:
             webbrowser.open(server.url)

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from intercode.environments.base.pool.episode import Episode
     from intercode.environments.base.pool.pool import Pool
     from intercode.environments.base.sandboxed_env import SandboxedEnv
-    from intercode.environments.base.snapshots.snapshot import Snapshot
+    from intercode.environments.base.snapshots.snapshot import EnvironmentSnapshot
     from intercode.environments.base.testing import check_env
     from intercode.environments.base.vector import VectorInterCode, make_vec
     from intercode.environments.bash.env import BashEnv
@@ -27,8 +27,8 @@ if TYPE_CHECKING:
     from intercode.environments.sql.env import SqlEnv
 
 __all__ = [
-    "ENVIRONMENTS", "BashEnv", "CTFEnv", "CodeEnv", "Environment", "Episode",
-    "InterCodeEnv", "Policy", "Pool", "PythonEnv", "SandboxedEnv", "Snapshot", "SqlEnv",
+    "ENVIRONMENTS", "BashEnv", "CTFEnv", "CodeEnv", "Environment", "EnvironmentSnapshot",
+    "Episode", "InterCodeEnv", "Policy", "Pool", "PythonEnv", "SandboxedEnv", "SqlEnv",
     "VectorInterCode", "check_env", "make", "make_vec", "register", "setting_names",
 ]  # fmt: skip
 
@@ -39,13 +39,13 @@ __getattr__ = lazy_imports(
         "CTFEnv": ".ctf.env",
         "CodeEnv": ".code.env",
         "Environment": ".base.contract",
+        "EnvironmentSnapshot": ".base.snapshots.snapshot",
         "Episode": ".base.pool.episode",
         "InterCodeEnv": ".base.env",
         "Policy": ".base.policy.policy",
         "Pool": ".base.pool.pool",
         "PythonEnv": ".python.env",
         "SandboxedEnv": ".base.sandboxed_env",
-        "Snapshot": ".base.snapshots.snapshot",
         "SqlEnv": ".sql.env",
         "VectorInterCode": ".base.vector",
         "check_env": ".base.testing",

@@ -16,7 +16,7 @@ from intercode.agents.prompt import format_observation
 from intercode.core.errors import UsageError
 from intercode.core.types import StepResult
 from intercode.environments.base.env import InterCodeEnv
-from intercode.environments.base.snapshots.snapshot import Snapshot
+from intercode.environments.base.snapshots.snapshot import EnvironmentSnapshot
 
 _SIZE = 32
 Turns = tuple[tuple[str, StepResult], ...]
@@ -29,7 +29,7 @@ class _Entry:
     played."""
 
     lock: threading.Lock = field(default_factory=threading.Lock)
-    snapshot: Snapshot | None = None
+    snapshot: EnvironmentSnapshot | None = None
     turns: Turns = ()
 
 

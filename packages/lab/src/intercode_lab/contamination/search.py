@@ -103,7 +103,7 @@ KINDS = ("queries", "golds")
 
 
 @dataclass(slots=True)
-class Comparison:
+class SourceComparison:
     """Drawn texts compared with those of one source.
 
     ``source``: a dataset, or ``train``. ``subject``: what is compared with it: ``all`` families, or
@@ -154,8 +154,8 @@ class ContaminationReport:
 
     draws: int
     worlds: tuple[Worlds, ...]
-    datasets: tuple[Comparison, ...]
-    splits: tuple[Comparison, ...]
+    datasets: tuple[SourceComparison, ...]
+    splits: tuple[SourceComparison, ...]
     unavailable: dict[str, str]
     faults: tuple[tuple[str, str], ...]
 
@@ -194,7 +194,7 @@ def find_contamination(
     collected = _TaskTexts()
     worlds = tuple(_draw(selection, draws, collected, faults) for selection in selections)
     unavailable: dict[str, str] = {}
-    compared: list[Comparison] = []
+    compared: list[SourceComparison] = []
     for source, texts in task_texts(data, unavailable, without=(datasets.FAMILIES,)):
         index = TextIndex((source, text) for text in texts)
         compared += [
@@ -275,7 +275,9 @@ def _file_digests(task: Task) -> set[bytes]:
     return {hashlib.sha256(data).digest() for data in contents if len(data) >= MIN_FILE_BYTES}
 
 
-def _compare_splits(collected: _TaskTexts, faults: list[tuple[str, str]]) -> Iterator[Comparison]:
+def _compare_splits(
+    collected: _TaskTexts, faults: list[tuple[str, str]]
+) -> Iterator[SourceComparison]:
     """Yield the comparison of each held-out family with all families of the split train."""
     held_out = dict.fromkeys(f.id for f, _, _ in collected.texts["queries"] if f.held_out)
     for name in held_out:
@@ -291,8 +293,8 @@ def _compare(
     texts: Iterable[tuple[Family, str, str]],
     index: TextIndex,
     faults: list[tuple[str, str]],
-) -> Comparison:
-    comparison = Comparison(source, subject, kind, len(index))
+) -> SourceComparison:
+    comparison = SourceComparison(source, subject, kind, len(index))
     matches: dict[str, Match] = {}
     for _, task, text in texts:
         match = matches.get(text) or index.nearest(text)

@@ -10,8 +10,8 @@ from intercode_lab.contamination.search import (
     COPY_SIMILARITY,
     MIN_FILE_BYTES,
     NEAR_SIMILARITY,
-    Comparison,
     ContaminationReport,
+    SourceComparison,
 )
 
 _MAX_FAULTS = 20
@@ -65,23 +65,25 @@ def _columns(what: str) -> Sequence[str]:
     ]
 
 
-def _dataset_rows(comparisons: Sequence[Comparison]) -> Iterator[tuple[Cell, ...]]:
+def _dataset_rows(comparisons: Sequence[SourceComparison]) -> Iterator[tuple[Cell, ...]]:
     """Yield a row for each dataset: its queries and golds side by side."""
     for queries, golds in _pairs(comparisons):
         texts = queries.texts + golds.texts
         yield queries.source, texts, *_cells(queries, queries.task), *_cells(golds, golds.task)
 
 
-def _family_rows(comparisons: Sequence[Comparison]) -> Iterator[tuple[Cell, ...]]:
+def _family_rows(comparisons: Sequence[SourceComparison]) -> Iterator[tuple[Cell, ...]]:
     """Yield a row for each family that is held out."""
     for queries, golds in _pairs(comparisons):
         like = (_cells(c, c.nearest.source) for c in (queries, golds))
         yield queries.subject, *chain.from_iterable(like)
 
 
-def _pairs(comparisons: Sequence[Comparison]) -> Iterator[tuple[Comparison, Comparison]]:
+def _pairs(
+    comparisons: Sequence[SourceComparison],
+) -> Iterator[tuple[SourceComparison, SourceComparison]]:
     return zip(comparisons[::2], comparisons[1::2], strict=True)
 
 
-def _cells(comparison: Comparison, like: str) -> tuple[Cell, ...]:
+def _cells(comparison: SourceComparison, like: str) -> tuple[Cell, ...]:
     return comparison.nearest.similarity, like or None, comparison.near, comparison.copies

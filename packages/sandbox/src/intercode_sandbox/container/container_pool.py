@@ -16,7 +16,7 @@ from dataclasses import dataclass
 
 from intercode_sandbox.container import orphans, start
 from intercode_sandbox.container.container_spec import ContainerSpec
-from intercode_sandbox.container.engine import Engine
+from intercode_sandbox.container.engine import ContainerEngine
 from intercode_sandbox.container.limit_counters import LimitCounters
 from intercode_sandbox.contract import SandboxSpec
 from intercode_sandbox.errors import SandboxError, SandboxLostError
@@ -56,7 +56,7 @@ class _Pool:
         self._cleaned_engines: set[str] = set()
 
     def acquire(
-        self, engine: Engine, spec: SandboxSpec, container_spec: ContainerSpec
+        self, engine: ContainerEngine, spec: SandboxSpec, container_spec: ContainerSpec
     ) -> Container:
         kind = (engine.name, container_spec.recycle_key)
         if (recycled := self.recycler.take(kind)) is not None:
@@ -77,7 +77,7 @@ class _Pool:
             connection.close()
             raise
 
-    def _schedule_cleanup(self, engine: Engine) -> None:
+    def _schedule_cleanup(self, engine: ContainerEngine) -> None:
         """Remove the remains of ended processes in the background, once per process and engine."""
         with self._lock:
             if engine.name in self._cleaned_engines:
@@ -94,7 +94,7 @@ def _current_pool() -> _Pool:
 
 
 def acquire_container(
-    engine: Engine, spec: SandboxSpec, container_spec: ContainerSpec
+    engine: ContainerEngine, spec: SandboxSpec, container_spec: ContainerSpec
 ) -> Container:
     """Return a recycled container, or start one. Raises SandboxError."""
     return _current_pool().acquire(engine, spec, container_spec)
@@ -117,7 +117,7 @@ def recycle_container(container: Container) -> None:
     reset_sandbox(container.connection, container.supervisor_pid, "container")
 
 
-def _clean_up(engine: Engine) -> None:
+def _clean_up(engine: ContainerEngine) -> None:
     with suppress(SandboxError, OSError):
         start.remove_stale_directories()
         orphans.remove_orphans(engine)

@@ -54,7 +54,7 @@ _KNOWN_ERRORS: tuple[tuple[tuple[str, ...], str, str], ...] = (
 
 
 @dataclass(frozen=True, slots=True)
-class Engine:
+class ContainerEngine:
     """A container engine that answers. ``program`` is its path."""
 
     name: EngineName
@@ -96,14 +96,16 @@ def _last_line(text: str) -> str:
     return lines[-1][-300:] if lines else ""
 
 
-def get_engine(name: EngineName) -> Engine:
+def get_engine(name: EngineName) -> ContainerEngine:
     """Return an engine. Checks once per process whether it answers. Raises
     SandboxUnavailableError."""
     return _get_engine(name, os.environ.get("DOCKER_HOST"), os.environ.get("CONTAINER_HOST"))
 
 
 @functools.cache
-def _get_engine(name: EngineName, docker_host: str | None, podman_host: str | None) -> Engine:
+def _get_engine(
+    name: EngineName, docker_host: str | None, podman_host: str | None
+) -> ContainerEngine:
     program = shutil.which(name)
     if program is None:
         raise SandboxUnavailableError(
@@ -116,7 +118,7 @@ def _get_engine(name: EngineName, docker_host: str | None, podman_host: str | No
             "machine, by its socket"
         )
     form = "{{.Server.Version}}" if name == "docker" else "{{.Version.Version}}"
-    candidate = Engine(name, program, "", rootless=False)
+    candidate = ContainerEngine(name, program, "", rootless=False)
     try:
         version = candidate.run("version" if name == "docker" else "info", "--format", form)
         rootless = _is_rootless(candidate)
@@ -124,10 +126,10 @@ def _get_engine(name: EngineName, docker_host: str | None, podman_host: str | No
         raise
     except SandboxError as e:
         raise SandboxUnavailableError(f"{e}; {_START_HINT[name]}") from e
-    return Engine(name, program, version, rootless)
+    return ContainerEngine(name, program, version, rootless)
 
 
-def _is_rootless(engine: Engine) -> bool:
+def _is_rootless(engine: ContainerEngine) -> bool:
     """Return whether the engine runs as an ordinary user. Raises SandboxUnavailableError for an
     engine on another machine."""
     if engine.name == "docker":
@@ -148,7 +150,7 @@ def _is_rootless(engine: Engine) -> bool:
     return answers[1] == "true"
 
 
-def first_engine() -> Engine:
+def first_engine() -> ContainerEngine:
     """Return the first engine that answers. Raises SandboxUnavailableError with the errors of
     all."""
     errors: list[str] = []

@@ -21,7 +21,7 @@ from pathlib import Path
 from typing import IO, Any
 
 from intercode_sandbox.container.container_spec import ContainerSpec, Tree
-from intercode_sandbox.container.engine import Engine
+from intercode_sandbox.container.engine import ContainerEngine
 from intercode_sandbox.errors import SandboxError
 from intercode_sandbox.host.paths import cache_root, sandbox_uid
 from intercode_sandbox.layers import write_layer
@@ -46,7 +46,7 @@ class _Layer:
     in_engine: bool = False
 
 
-def ensure_image(engine: Engine, layout: ContainerSpec, force: bool = False) -> str:
+def ensure_image(engine: ContainerEngine, layout: ContainerSpec, force: bool = False) -> str:
     """Return the name of the image with the trees of a container, and import it if the engine lacks
     it. ``force``: ask the engine even if this process has seen the image. Raises SandboxError."""
     name = f"{SANDBOX_REPOSITORY}:{layout.image_key}"
@@ -63,7 +63,7 @@ def ensure_image(engine: Engine, layout: ContainerSpec, force: bool = False) -> 
     return name
 
 
-def _ensure_base_image(engine: Engine, layer: _Layer) -> _Layer:
+def _ensure_base_image(engine: ContainerEngine, layer: _Layer) -> _Layer:
     """Import the lowest tree, which is large, as an image of its own, so that it is read once for
     all images on top of it."""
     name = f"{BASE_REPOSITORY}:{layer.digest[:24]}"
@@ -73,11 +73,11 @@ def _ensure_base_image(engine: Engine, layer: _Layer) -> _Layer:
     return replace(layer, in_engine=True)
 
 
-def _has_image(engine: Engine, name: str) -> bool:
+def _has_image(engine: ContainerEngine, name: str) -> bool:
     return bool(engine.run("images", "--quiet", name))
 
 
-def _load_image(engine: Engine, name: str, layers: Sequence[_Layer]) -> None:
+def _load_image(engine: ContainerEngine, name: str, layers: Sequence[_Layer]) -> None:
     read, write = os.pipe()
     failed: list[BaseException] = []
 

@@ -11,12 +11,12 @@ import json
 from contextlib import suppress
 from pathlib import Path
 
-from intercode_sandbox.container.engine import Engine
+from intercode_sandbox.container.engine import ContainerEngine
 from intercode_sandbox.container.image_import import IMAGE_LABEL, TREES_LABEL
 from intercode_sandbox.errors import SandboxError
 
 
-def prune_images(engine: Engine, cache: Path, everything: bool = False) -> list[str]:
+def prune_images(engine: ContainerEngine, cache: Path, everything: bool = False) -> list[str]:
     """Remove images of which a tree in ``cache`` is missing, or with ``everything`` all images of
     trees in it, except those that a container uses. Return their names.
 
@@ -35,6 +35,6 @@ def prune_images(engine: Engine, cache: Path, everything: bool = False) -> list[
     return removed
 
 
-def _image_trees(engine: Engine, name: str) -> list[Path]:
+def _image_trees(engine: ContainerEngine, name: str) -> list[Path]:
     labels = json.loads(engine.run("image", "inspect", "--format", "{{json .Config.Labels}}", name))
     return [Path(path) for path in json.loads(labels.get(TREES_LABEL, "[]"))]

@@ -7,7 +7,7 @@ import os
 from pathlib import Path
 
 from intercode_sandbox.container import removal
-from intercode_sandbox.container.engine import Engine
+from intercode_sandbox.container.engine import ContainerEngine
 from intercode_sandbox.supervisor.runtime.cgroups import process_start_ticks
 
 OWNER_LABEL = "intercode.owner"
@@ -42,7 +42,7 @@ def has_owner_ended(owner: str) -> bool:
         return True
 
 
-def remove_orphans(engine: Engine) -> list[str]:
+def remove_orphans(engine: ContainerEngine) -> list[str]:
     """Remove containers whose owners have ended, and return their ids. Running containers end with
     their owner; containers that never started do not."""
     label = (

@@ -8,7 +8,7 @@ from typing import Self
 
 from intercode_sandbox.container import container_pool
 from intercode_sandbox.container.container_spec import ContainerSpec, container_spec
-from intercode_sandbox.container.engine import Engine
+from intercode_sandbox.container.engine import ContainerEngine
 from intercode_sandbox.container.limit_counters import open_control_group
 from intercode_sandbox.contract import Capability, LimitExceeded, SandboxSpec
 from intercode_sandbox.host.paths import sandbox_uid
@@ -21,7 +21,7 @@ class ContainerSandbox(ScannedSandbox):
     Its container may be a recycled one, and may be recycled again; see container_pool.py.
     """
 
-    def __init__(self, spec: SandboxSpec, engine: Engine) -> None:
+    def __init__(self, spec: SandboxSpec, engine: ContainerEngine) -> None:
         self.spec, self._engine = spec, engine
         self._container_spec: ContainerSpec = container_spec(spec, engine.name)
         self._container: container_pool.Container | None = container_pool.acquire_container(

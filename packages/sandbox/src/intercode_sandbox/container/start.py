@@ -21,7 +21,12 @@ from typing import Any
 
 from intercode_sandbox.container import image_import, orphans, removal
 from intercode_sandbox.container.container_spec import SUPERVISOR_DIRECTORY, ContainerSpec
-from intercode_sandbox.container.engine import IMAGE_GONE, Engine, engine_error, quote_mount_fields
+from intercode_sandbox.container.engine import (
+    IMAGE_GONE,
+    ContainerEngine,
+    engine_error,
+    quote_mount_fields,
+)
 from intercode_sandbox.container.limit_counters import SHARED_MEMORY_SIZE
 from intercode_sandbox.contract import SandboxSpec
 from intercode_sandbox.errors import SandboxError, SandboxUnavailableError
@@ -52,7 +57,7 @@ limits that need not be raised; the supervisor sets those of the sandbox."""
 
 
 def start_container(
-    engine: Engine, spec: SandboxSpec, layout: ContainerSpec
+    engine: ContainerEngine, spec: SandboxSpec, layout: ContainerSpec
 ) -> tuple[SupervisorConnection, int]:
     """Start a container. Return the connection to its supervisor, and the supervisor's process
     number on this machine.
@@ -75,7 +80,7 @@ def start_container(
 
 
 def _start_once(
-    engine: Engine, spec: SandboxSpec, layout: ContainerSpec, image: str, program: Path
+    engine: ContainerEngine, spec: SandboxSpec, layout: ContainerSpec, image: str, program: Path
 ) -> tuple[SupervisorConnection, int]:
     name = f"intercode-{os.getpid()}-{secrets.token_hex(6)}"
     with _listening_directory(name, program) as (own, listener):
@@ -143,7 +148,12 @@ def remove_stale_directories() -> None:
 
 
 def _run_command(
-    engine: Engine, spec: SandboxSpec, layout: ContainerSpec, name: str, own: Path, image: str
+    engine: ContainerEngine,
+    spec: SandboxSpec,
+    layout: ContainerSpec,
+    name: str,
+    own: Path,
+    image: str,
 ) -> list[str]:
     limits = spec.limits
     memory = str(limits.memory + SHARED_MEMORY_SIZE)
@@ -186,7 +196,7 @@ def _ulimit_options() -> list[str]:
 
 
 def _accept_supervisor(
-    engine: Engine, listener: socket.socket, process: subprocess.Popen[bytes], own: Path
+    engine: ContainerEngine, listener: socket.socket, process: subprocess.Popen[bytes], own: Path
 ) -> tuple[socket.socket, int]:
     """Accept the connection of the supervisor. Return it with the supervisor's process number on
     this machine."""
@@ -215,7 +225,7 @@ def _accept_supervisor(
     )
 
 
-def _identify_peer(connection: socket.socket, engine: Engine) -> tuple[socket.socket, int]:
+def _identify_peer(connection: socket.socket, engine: ContainerEngine) -> tuple[socket.socket, int]:
     data = connection.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, _PEER.size)
     pid: int = _PEER.unpack(data)[0]
     if pid <= 0:
@@ -227,7 +237,7 @@ def _identify_peer(connection: socket.socket, engine: Engine) -> tuple[socket.so
     return connection, pid
 
 
-def _abort_start(engine: Engine, name: str, process: subprocess.Popen[bytes]) -> None:
+def _abort_start(engine: ContainerEngine, name: str, process: subprocess.Popen[bytes]) -> None:
     if process.returncode is None:
         _wait_for_client(process)
     seconds = removal.CREATION_SECONDS if process.returncode < 0 else 0

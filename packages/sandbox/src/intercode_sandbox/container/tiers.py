@@ -28,7 +28,7 @@ def open_first_engine(spec: SandboxSpec, files: Path | None = None) -> Container
 
 
 def _open_with_files(
-    spec: SandboxSpec, container_engine: engine.Engine, files: Path | None
+    spec: SandboxSpec, container_engine: engine.ContainerEngine, files: Path | None
 ) -> ContainerSandbox:
     sandbox = ContainerSandbox(spec, container_engine)
     return sandbox if files is None else sandbox.with_files_of(files)

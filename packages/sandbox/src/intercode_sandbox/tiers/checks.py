@@ -60,7 +60,7 @@ def check_engine(name: engine.EngineName) -> Finding:
         return Finding(name, False, detail, fix or detail)
 
 
-def _time_container(container_engine: engine.Engine) -> str:
+def _time_container(container_engine: engine.ContainerEngine) -> str:
     """Open and close two sandboxes of an engine, the second of which may be recycled, and return
     the times as text. Raises SandboxError."""
     spec = SandboxSpec(Image("host", ""))

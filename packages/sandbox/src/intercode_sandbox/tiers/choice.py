@@ -19,7 +19,7 @@ LINUX_HINT = (
 
 
 @dataclass(frozen=True, slots=True)
-class Choice:
+class TierChoice:
     """The tier that ``auto`` takes. ``faults``: why stronger tiers do not work, by name."""
 
     tier: Tier
@@ -33,7 +33,7 @@ class Choice:
 
 
 @functools.cache
-def choose_tier() -> Choice:
+def choose_tier() -> TierChoice:
     """Return the strongest tier that works. Tries the tiers once per process.
 
     Raises SandboxUnavailableError if none works.
@@ -45,7 +45,7 @@ def choose_tier() -> Choice:
             continue
         fault = tier.find_fault()
         if not fault:
-            choice = Choice(tier, faults)
+            choice = TierChoice(tier, faults)
             _logger.info("sandboxes have the isolation tier %s", choice.describe())
             return choice
         faults[tier.name] = fault

@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from intercode_sandbox.container import engine as engines
-from intercode_sandbox.container.engine import Engine
+from intercode_sandbox.container.engine import ContainerEngine
 from intercode_sandbox.errors import DataError, UsageError
 from intercode_sandbox.images import resolve
 from intercode_sandbox.images.build.container_engines import build_with_engine, export_engine_image
@@ -56,7 +56,7 @@ LEFT_OUT = ("dev", "proc", "sys", "etc", "run", ".dockerenv", "work")
 
 
 @pytest.fixture(params=["docker", "podman"])
-def engine(request: pytest.FixtureRequest) -> Engine:
+def engine(request: pytest.FixtureRequest) -> ContainerEngine:
     requirements.require(request.param)
     return engines.get_engine(request.param)
 
@@ -81,7 +81,7 @@ def context(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture
-def built(engine: Engine, context: Path, tmp_path: Path) -> Iterator[Path]:
+def built(engine: ContainerEngine, context: Path, tmp_path: Path) -> Iterator[Path]:
     """Builds an image with the engine and returns its archive; removes the image afterwards."""
     path = build_with_engine(
         context / "Dockerfile", context, args={"WHO": "you"}, engine=engine.name, cache=tmp_path
@@ -104,7 +104,7 @@ def ours(root: Path) -> Entries:
     return {name: details for name, details in found.items() if name.split("/")[0] not in LEFT_OUT}
 
 
-def theirs(engine: Engine, image: str, path: Path) -> Entries:
+def theirs(engine: ContainerEngine, image: str, path: Path) -> Entries:
     """Return the same for the engine's export of a container of the image."""
     kinds = {tarfile.DIRTYPE: stat.S_IFDIR, tarfile.SYMTYPE: stat.S_IFLNK}
     name = engine.run("create", "--network=none", "--label", "intercode.test=1", image, "/t")
@@ -131,7 +131,7 @@ def theirs(engine: Engine, image: str, path: Path) -> Entries:
 @pytest.mark.slow
 @pytest.mark.docker
 def test_a_build_unpacks_as_the_engine_itself_does(
-    engine: Engine, built: Path, tmp_path: Path
+    engine: ContainerEngine, built: Path, tmp_path: Path
 ) -> None:
     image = resolve(f"docker-archive:{built}", tmp_path)
     assert image.root is not None
@@ -147,7 +147,7 @@ def test_a_build_unpacks_as_the_engine_itself_does(
 @pytest.mark.slow
 @pytest.mark.docker
 def test_all_exports_of_an_engine_give_the_same_tree(
-    engine: Engine, built: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    engine: ContainerEngine, built: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """An image saved by name, saved as OCI and pushed to a registry has the same content."""
     (tmp_path / "auth.json").write_text('{"auths": {}}')
@@ -177,7 +177,9 @@ def test_all_exports_of_an_engine_give_the_same_tree(
 
 @pytest.mark.slow
 @pytest.mark.docker
-def test_dockerfiles_that_do_not_build(engine: Engine, context: Path, tmp_path: Path) -> None:
+def test_dockerfiles_that_do_not_build(
+    engine: ContainerEngine, context: Path, tmp_path: Path
+) -> None:
     file = tmp_path / "Dockerfile"
     lines: list[str] = []
     for text, kind, message in [

@@ -43,7 +43,7 @@ from intercode.environments.base.reward_mode import RewardMode, RewardShaper
 from intercode.environments.base.rewards import RewardFunction, open_episode_reward
 from intercode.environments.base.snapshots.copying import Copyable
 from intercode.environments.base.snapshots.snapshot import (
-    Snapshot,
+    EnvironmentSnapshot,
     check_snapshot,
     repeat_factory,
     restore_into_new,
@@ -383,14 +383,14 @@ class InterCodeEnv(Copyable, EpisodeFailures, gym.Env[str, str]):
         """The observation of the last executed action. Empty before the first."""
         return self._last_result.observation[:MAX_OBSERVATION_LENGTH] if self._last_result else ""
 
-    def snapshot(self) -> Snapshot:
+    def snapshot(self) -> EnvironmentSnapshot:
         """Save the state of the running episode, for ``restore`` of this or another environment.
 
         Raises EnvironmentStateError if no episode is running.
         """
         self._require_running("snapshot")
         captured, omitted, release = self._capture()
-        return Snapshot(
+        return EnvironmentSnapshot(
             index=self.index, task=self.task, task_seed=self.task_seed, turns=self._turns,
             last_result=self._last_result, transcript=tuple(self._transcript),
             actions=self._actions, random_state=self.np_random.bit_generator.state,
@@ -398,7 +398,7 @@ class InterCodeEnv(Copyable, EpisodeFailures, gym.Env[str, str]):
             omitted=omitted, release=release,
         )  # fmt: skip
 
-    def restore(self, snapshot: Snapshot, *, consume: bool = False) -> None:
+    def restore(self, snapshot: EnvironmentSnapshot, *, consume: bool = False) -> None:
         """Continue from a snapshot of this dataset.
 
         ``consume``: the snapshot will not be restored again, so that its files need not be copied.

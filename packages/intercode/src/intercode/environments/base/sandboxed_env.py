@@ -20,7 +20,7 @@ from intercode.environments.base.env import InterCodeEnv
 from intercode.environments.base.layers import task_layer
 from intercode.environments.base.options import choose_task, pick_limits, with_limits
 from intercode.environments.base.snapshots import storage
-from intercode.environments.base.snapshots.snapshot import Snapshot
+from intercode.environments.base.snapshots.snapshot import EnvironmentSnapshot
 from intercode.environments.base.snapshots.storage import pack_snapshot, unpack_snapshot
 from intercode.environments.base.workspaces import (
     EpisodeContext,
@@ -337,7 +337,7 @@ class SandboxedEnv(InterCodeEnv):
             session = self._open_session(sandbox, self._with_image_cwd(self.task), state)
             return SandboxWorkspace(sandbox, session)
 
-    def save_snapshot(self, snapshot: Snapshot, directory: str | Path) -> None:
+    def save_snapshot(self, snapshot: EnvironmentSnapshot, directory: str | Path) -> None:
         """Write a snapshot of this environment to an empty directory.
 
         ``load_snapshot`` of an environment with the same dataset, profile and image reads it, also
@@ -366,7 +366,7 @@ class SandboxedEnv(InterCodeEnv):
             unpack_snapshot(packed, directory)
             self.restore(self.load_snapshot(directory))
 
-    def load_snapshot(self, directory: str | Path) -> Snapshot:
+    def load_snapshot(self, directory: str | Path) -> EnvironmentSnapshot:
         """Load a snapshot from a directory, for ``restore``.
 
         The directory has to stay until the snapshot is no longer used. Raises DataError if it holds
@@ -376,7 +376,7 @@ class SandboxedEnv(InterCodeEnv):
         index, task, task_seed = choose_task(
             self.dataset, {"task": values["task"]}, values["task_seed"], self.np_random
         )
-        return Snapshot(
+        return EnvironmentSnapshot(
             index=index, task=task, task_seed=task_seed, turns=values["turns"],
             last_result=values["last_result"], transcript=tuple(values["transcript"]),
             random_state=values["random_state"], previous_score=values["previous_score"],

@@ -24,7 +24,11 @@ from intercode.environments.python.output_comparison import (
     same_value,
     with_integer_keys,
 )
-from intercode.sessions.python.interpreter import Interpreter, InterpreterEndedError, RefusedError
+from intercode.sessions.python.interpreter import (
+    Interpreter,
+    InterpreterEndedError,
+    InterpreterRefusedError,
+)
 from intercode.sessions.python.session import Action, PythonSession
 from intercode.sessions.python.values import ExceptionInfo, decode_value, decode_values
 from intercode_sandbox.streams import Collector, decode, drain
@@ -83,7 +87,7 @@ class Grader:
             texts = [_test_text(test) for test in self.tests]
             with closing(_TestRunner(session, workspace, self.test_timeout)) as runner:
                 return tuple(runner.run(t, c) for t, c in zip(texts, checks, strict=True))
-        except (InterpreterEndedError, RefusedError, SandboxError) as e:
+        except (InterpreterEndedError, InterpreterRefusedError, SandboxError) as e:
             why = str(e) or _INTERPRETER_ENDED
             return tuple(TestResult(_test_text(test), False, error=why) for test in self.tests)
         finally:
@@ -196,7 +200,7 @@ class _TestRunner:
             error, broken = check(self._fork, printed, self._seconds), False
         except _TimeLimitError:
             error = _TIME_LIMIT.format(self._seconds)
-        except (InterpreterEndedError, RefusedError) as e:
+        except (InterpreterEndedError, InterpreterRefusedError) as e:
             error = str(e) or _INTERPRETER_ENDED
         if broken and self._fork is not None:
             self._sandbox.kill_since(self._mark, keep=self._session.own_pids)

@@ -22,7 +22,11 @@ from intercode.environments.base.workspaces import (
     close_session,
     closed_on_error,
 )
-from intercode.sessions.python.interpreter import Interpreter, InterpreterEndedError, RefusedError
+from intercode.sessions.python.interpreter import (
+    Interpreter,
+    InterpreterEndedError,
+    InterpreterRefusedError,
+)
 from intercode.sessions.python.migration import MigrationError, migrate_fork
 from intercode.sessions.python.session import PythonSession, PythonState
 from intercode_sandbox import SandboxSnapshot, SandboxSpec
@@ -108,7 +112,7 @@ def take_snapshot(
     )
     try:
         fork = session.interpreter().fork("snapshot", _FORK_SECONDS)
-    except (RefusedError, InterpreterEndedError) as e:
+    except (InterpreterRefusedError, InterpreterEndedError) as e:
         why = str(e) or "it does not answer"
         raise EnvironmentStateError(f"no snapshot of the interpreter is possible: {why}") from e
     shared.add_fork(fork)
@@ -136,7 +140,7 @@ def resume_in_same_sandbox(snapshot: InterpreterSnapshot, program: str) -> Share
         session = PythonSession(sandbox, "/", program, snapshot.state, interpreter)
         session.protected_pids = shared.fork_pids
         workspace = SandboxWorkspace(sandbox, session)
-    except (SandboxError, InterpreterEndedError, RefusedError):
+    except (SandboxError, InterpreterEndedError, InterpreterRefusedError):
         if interpreter is not None:
             interpreter.close()
         shared.release()
@@ -161,7 +165,7 @@ def resume_in_new_sandbox(
     except MigrationError:
         rerun_actions(workspace, snapshot.state, snapshot.files, timeout)
         return workspace
-    except RefusedError as e:
+    except InterpreterRefusedError as e:
         raise EnvironmentStateError(f"the interpreter cannot be moved: {e}") from e
     session.close()
     return SandboxWorkspace(

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 from intercode.core.errors import DataError, GoldError, UsageError
 from intercode.core.types import Brief, DatabaseSpec, Dataset, ExecResult, State, Task, to_jsonable
 from intercode.environments.base.env import InterCodeEnv
-from intercode.environments.base.snapshots.snapshot import Snapshot
+from intercode.environments.base.snapshots.snapshot import EnvironmentSnapshot
 from intercode.environments.sql.database_changes import compared_result, is_write
 from intercode.environments.sql.engine import EngineSession, open_engine
 from intercode.environments.sql.profiles import SqlProfile, SqlWorkspace, StandardSqlProfile
@@ -180,7 +180,7 @@ class SqlEnv(InterCodeEnv):
                 return super()._pack_episode()  # it is on a server
             return replace(snapshot, captured=snapshot.captured.pack(), release=_keep)
 
-    def _unpack_episode(self, packed: Snapshot) -> None:
+    def _unpack_episode(self, packed: EnvironmentSnapshot) -> None:
         captured = self._engine.unpack(_database(packed.task), self.limits, packed.captured)
         self.restore(replace(packed, captured=captured), consume=True)
 

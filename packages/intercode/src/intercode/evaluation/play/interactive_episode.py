@@ -19,7 +19,7 @@ from intercode.core.types import (
     to_jsonable,
 )
 from intercode.environments.base.env import InterCodeEnv
-from intercode.environments.base.snapshots.snapshot import Snapshot
+from intercode.environments.base.snapshots.snapshot import EnvironmentSnapshot
 from intercode.evaluation.rollout import (
     make_trajectory,
     score_final_state,
@@ -58,7 +58,7 @@ class InteractiveEpisode:
         """The score that was requested last, with the number of turns before it."""
         self._latest: Score | None = None
         # the snapshot before each turn, or why there is none
-        self._snapshots: dict[int, Snapshot | str] = {}
+        self._snapshots: dict[int, EnvironmentSnapshot | str] = {}
         self._started = time.monotonic()
 
     def take_turn(
@@ -158,7 +158,7 @@ class InteractiveEpisode:
     def close(self) -> None:
         """Free the snapshots."""
         for snapshot in self._snapshots.values():
-            if isinstance(snapshot, Snapshot):
+            if isinstance(snapshot, EnvironmentSnapshot):
                 snapshot.close()
         self._snapshots.clear()
 
@@ -178,9 +178,9 @@ class InteractiveEpisode:
         except EnvironmentStateError as e:
             self._snapshots[number] = str(e)
         oldest = self._snapshots.pop(number - self.undo_levels, None)
-        if isinstance(oldest, Snapshot):
+        if isinstance(oldest, EnvironmentSnapshot):
             oldest.close()
 
-    def _restore(self, snapshot: Snapshot) -> None:
+    def _restore(self, snapshot: EnvironmentSnapshot) -> None:
         with snapshot:
             self.env.restore(snapshot, consume=True)

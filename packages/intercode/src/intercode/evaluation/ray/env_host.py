@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 from intercode.core.errors import InfrastructureError, InterCodeError, SandboxLostError
 from intercode.core.types import Brief, Task
 from intercode.environments.base.env import InterCodeEnv
-from intercode.environments.base.snapshots.snapshot import Snapshot
+from intercode.environments.base.snapshots.snapshot import EnvironmentSnapshot
 from intercode.evaluation.evaluate.open_files import max_parallel
 from intercode.evaluation.ray.environment_spec import EnvironmentSpec
 from intercode.evaluation.ray.transfer import ArtifactReceiver
@@ -54,7 +54,7 @@ class EnvHost(ArtifactReceiver):
         self._lock = threading.Lock()
         self._episodes: dict[str, InterCodeEnv] = {}
         self._idle: list[InterCodeEnv] = []
-        self._snapshots: dict[str, Snapshot] = {}
+        self._snapshots: dict[str, EnvironmentSnapshot] = {}
 
     def prepare(self) -> HostInfo:
         """Make the first environment. Raises what making an environment raises."""

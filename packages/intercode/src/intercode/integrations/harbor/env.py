@@ -13,7 +13,7 @@ from intercode.core.errors import DataError, SandboxKilledError, TaskSetupError
 from intercode.core.types import Dataset, ExecResult, Image, Layer, LayerSpec, Score, State, Task
 from intercode.environments.base.layers import task_layer
 from intercode.environments.base.sandboxed_env import TaskImageEnv
-from intercode.environments.base.snapshots.snapshot import Snapshot
+from intercode.environments.base.snapshots.snapshot import EnvironmentSnapshot
 from intercode.environments.base.workspaces import SandboxWorkspace, closed_on_error
 from intercode.integrations.harbor.artifacts import copy_artifacts, run_collect_commands
 from intercode.integrations.harbor.entry_point import start_entry_point
@@ -203,10 +203,10 @@ class HarborEnv(TaskImageEnv):
         self._submitted = (*self._submitted, self._rewards)
         return read_instruction(self._folder, steps[done].name), False
 
-    def snapshot(self) -> Snapshot:
+    def snapshot(self) -> EnvironmentSnapshot:
         return replace(super().snapshot(), step_rewards=self._submitted)
 
-    def restore(self, snapshot: Snapshot, *, consume: bool = False) -> None:
+    def restore(self, snapshot: EnvironmentSnapshot, *, consume: bool = False) -> None:
         steps, submitted = len(snapshot.task.data["config"].steps), len(snapshot.step_rewards)
         if submitted and submitted >= steps:
             raise DataError(f"the snapshot has {submitted} finished steps, and its task {steps}")

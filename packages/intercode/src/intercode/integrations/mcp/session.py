@@ -10,7 +10,7 @@ from intercode.agents.parsing import full_query
 from intercode.core.errors import EnvironmentStateError, UsageError
 from intercode.core.types import StepResult, to_jsonable
 from intercode.environments.base.env import InterCodeEnv
-from intercode.environments.base.snapshots.snapshot import Snapshot
+from intercode.environments.base.snapshots.snapshot import EnvironmentSnapshot
 
 MAX_SNAPSHOTS = 16
 """Snapshots of an episode that a session may keep."""
@@ -36,7 +36,7 @@ class EnvironmentSession:
         self._make, self._score_requests = make, score_requests
         self._env: InterCodeEnv | None = None
         self._is_live = False
-        self._snapshots: dict[str, Snapshot] = {}
+        self._snapshots: dict[str, EnvironmentSnapshot] = {}
         self._snapshots_taken = 0
 
     def reset(

@@ -1,6 +1,6 @@
 """An environment class of mini-swe-agent whose commands run in a sandbox.
 
-``mini --environment-class intercode.integrations.mini_swe_agent.InterCodeEnvironment``, or
+``mini --environment-class intercode.integrations.mini_swe_agent.MiniSweAgentEnvironment``, or
 ``environment_class`` in a configuration file. Needs the extra ``mini-swe-agent``.
 """
 
@@ -26,8 +26,8 @@ _SUBMIT_LINE = "COMPLETE_TASK_AND_SUBMIT_FINAL_OUTPUT"
 """The first line of the output of a command with which an agent ends its task."""
 
 
-class InterCodeEnvironmentConfig(BaseModel):
-    """The settings of ``InterCodeEnvironment``."""
+class MiniSweAgentEnvironmentConfig(BaseModel):
+    """The settings of ``MiniSweAgentEnvironment``."""
 
     model_config = ConfigDict(extra="forbid")
 
@@ -53,7 +53,7 @@ class InterCodeEnvironmentConfig(BaseModel):
     """The back end, or ``auto`` for the strongest isolation that works on this machine."""
 
 
-class InterCodeEnvironment:
+class MiniSweAgentEnvironment:
     """Runs the commands of an agent in one sandbox, each in a new process of the interpreter.
 
     Files and background processes last until ``cleanup``, variables and the directory do not.
@@ -65,7 +65,7 @@ class InterCodeEnvironment:
     def __init__(
         self,
         *,
-        config_class: type[InterCodeEnvironmentConfig] = InterCodeEnvironmentConfig,
+        config_class: type[MiniSweAgentEnvironmentConfig] = MiniSweAgentEnvironmentConfig,
         **settings: Any,
     ) -> None:
         self.config = config_class(**settings)

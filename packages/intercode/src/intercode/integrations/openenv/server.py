@@ -26,7 +26,7 @@ from intercode.core.errors import (
 from intercode.core.types import to_jsonable
 from intercode.environments.base.env import MAX_OBSERVATION_LENGTH, InterCodeEnv
 from intercode.environments.base.options import check_training
-from intercode.environments.base.snapshots.snapshot import Snapshot
+from intercode.environments.base.snapshots.snapshot import EnvironmentSnapshot
 from intercode.integrations.checked_application import CheckedApplication, error_response
 from intercode.integrations.openenv.imports import without_gradio
 from intercode.integrations.prefixes import PrefixSnapshots, Turns, describe_prefix
@@ -43,7 +43,7 @@ SNAPSHOTS = 16
 class _Held:
     """A snapshot, and the environment of the session that took it."""
 
-    snapshot: Snapshot
+    snapshot: EnvironmentSnapshot
     holder: InterCodeEnv
     lock: threading.Lock = field(default_factory=threading.Lock)
 

@@ -8,7 +8,7 @@ JSON, inserts it as text only, and forbids every script, style and connection bu
 from __future__ import annotations
 
 from intercode.results.view.library import Library
-from intercode.results.view.server import LabelPage, Server
+from intercode.results.view.server import LabelPage, ViewServer
 from intercode.results.view.static_page import write_page
 
-__all__ = ["LabelPage", "Library", "Server", "write_page"]
+__all__ = ["LabelPage", "Library", "ViewServer", "write_page"]

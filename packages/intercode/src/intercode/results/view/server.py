@@ -64,7 +64,7 @@ class LabelPage(Protocol):
         ...
 
 
-class Server:
+class ViewServer:
     """Serves a library on the loopback interface. ``port`` 0 selects a free port.
 
     ``explain`` returns what was expected of an episode; with None, the page shows no gold. With
@@ -113,7 +113,7 @@ class Server:
         """Release the port."""
         self._http.server_close()
 
-    def __enter__(self) -> Server:
+    def __enter__(self) -> ViewServer:
         return self
 
     def __exit__(self, *_: object) -> None:
@@ -188,7 +188,7 @@ class Server:
 
 class _HttpServer(ThreadingHTTPServer):
     daemon_threads = True
-    owner: Server
+    owner: ViewServer
 
     def handle_error(self, request: Any, client_address: Any) -> None:
         """Ignore browsers that disconnect during a response."""

@@ -47,7 +47,7 @@ class InterpreterEndedError(Exception):
     """The interpreter has ended, or can no longer be trusted."""
 
 
-class RefusedError(Exception):
+class InterpreterRefusedError(Exception):
     """The interpreter refuses a request; the message is the reason."""
 
 
@@ -140,7 +140,7 @@ class Interpreter:
     ) -> str | None:
         """Send a request and wait for the answer; None after ``timeout`` seconds.
 
-        Raises InterpreterEndedError, and RefusedError with the reason.
+        Raises InterpreterEndedError, and InterpreterRefusedError with the reason.
         """
         deadline = time.monotonic() + timeout
         if fds:  # over a connection to a remote sandbox, they would come with an earlier request
@@ -223,7 +223,7 @@ class Interpreter:
             elif token != self._token.encode() or self._received:
                 raise InterpreterEndedError
             elif answer.startswith(b"!"):
-                raise RefusedError(answer[1:200].decode("utf-8", "replace"))
+                raise InterpreterRefusedError(answer[1:200].decode("utf-8", "replace"))
             else:
                 return answer.decode("utf-8", "surrogateescape")
         return None
@@ -239,7 +239,7 @@ class Interpreter:
         """Return whether the process is alive and answers."""
         try:
             return self.request("ping", timeout=timeout) is not None
-        except (InterpreterEndedError, RefusedError):
+        except (InterpreterEndedError, InterpreterRefusedError):
             return False
 
     # ----------------------------------------------------------------- forks
@@ -250,7 +250,7 @@ class Interpreter:
         would share files open for writing; ``any`` is never refused; a ``test`` stays a child of
         the process, and becomes a zombie when it ends.
 
-        Raises RefusedError with the reason, InterpreterEndedError.
+        Raises InterpreterRefusedError with the reason, InterpreterEndedError.
         """
         local, remote = socket.socketpair()
         copy = Interpreter(self.sandbox, local, self._output)

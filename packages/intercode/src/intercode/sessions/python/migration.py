@@ -15,7 +15,7 @@ from intercode.sessions.python.interpreter import (
     CONTROL_FD,
     Interpreter,
     InterpreterEndedError,
-    RefusedError,
+    InterpreterRefusedError,
 )
 from intercode_sandbox.contract import BaseSandbox, Checkpoint
 from intercode_sandbox.streams import Process
@@ -33,9 +33,9 @@ class MigrationError(SandboxError):
 def migrate_fork(fork: Interpreter, sandbox: BaseSandbox, program: str) -> Interpreter:
     """Return a copy of the process ``fork`` that runs in ``sandbox``. ``fork`` itself stays alive.
 
-    ``program`` is the path of the Python interpreter in ``sandbox``. Raises RefusedError if the
-    process has something that cannot be copied, such as a socket, and MigrationError if the copy
-    fails for another reason.
+    ``program`` is the path of the Python interpreter in ``sandbox``. Raises InterpreterRefusedError
+    if the process has something that cannot be copied, such as a socket, and MigrationError if the
+    copy fails for another reason.
     """
     source = fork.sandbox
     try:
@@ -48,7 +48,7 @@ def migrate_fork(fork: Interpreter, sandbox: BaseSandbox, program: str) -> Inter
         raise MigrationError(str(e)) from e
     except OSError as e:
         if e.errno == errno.EBUSY:
-            raise RefusedError(e.strerror or str(e)) from e
+            raise InterpreterRefusedError(e.strerror or str(e)) from e
         raise MigrationError(f"the process cannot be moved: {e.strerror}") from e
     try:
         template.loaded_modules = fork.loaded_modules

@@ -23,7 +23,7 @@ from intercode.sessions.base import is_infrastructure_failure
 from intercode.sessions.python.interpreter import (
     Interpreter,
     InterpreterEndedError,
-    RefusedError,
+    InterpreterRefusedError,
     guest_module,
 )
 from intercode_sandbox.contract import BaseSandbox
@@ -158,7 +158,7 @@ class PythonSession:
             interpreter = self.interpreter()
             interpreter.load_module("values")
             return interpreter.request("state_text", timeout=_FORK_SECONDS) or ""
-        except (InterpreterEndedError, RefusedError):
+        except (InterpreterEndedError, InterpreterRefusedError):
             return ""
 
     def use_interpreter(self) -> Interpreter:
@@ -188,7 +188,7 @@ class PythonSession:
     def change_directory(self, cwd: str) -> None:
         """Change to a directory, or to the root directory if it does not exist."""
         for path in dict.fromkeys((cwd, "/")):
-            with suppress(RefusedError):
+            with suppress(InterpreterRefusedError):
                 shown = self._sandbox.shown_path(path)
                 self.interpreter().request("chdir", shown, timeout=_FORK_SECONDS)
                 self._cwd = path
@@ -221,7 +221,7 @@ class PythonSession:
                 report = self._interrupt(interpreter, collector, mark)
             status, cwd = _parse_report(report)
             self._cwd = self._sandbox.own_path(cwd) if cwd else self._cwd
-        except (InterpreterEndedError, RefusedError):
+        except (InterpreterEndedError, InterpreterRefusedError):
             return self._replace_interpreter(interpreter, code, collector, deadline, mark)
         drain(interpreter.output, collector)
         ended = None if timed_out else status
@@ -234,7 +234,7 @@ class PythonSession:
             self._backup.close()
         self._backup = None
         if may_end_interpreter(code):
-            with suppress(RefusedError):
+            with suppress(InterpreterRefusedError):
                 self._backup = interpreter.fork("backup", _FORK_SECONDS)
 
     @property
@@ -287,7 +287,7 @@ class PythonSession:
         root = self._sandbox.shown_path("/")
         try:
             directory = backup.request("leave_removed", root, timeout=_FORK_SECONDS)
-        except (InterpreterEndedError, RefusedError):
+        except (InterpreterEndedError, InterpreterRefusedError):
             return False
         if not directory:
             return False

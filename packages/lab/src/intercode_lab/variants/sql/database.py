@@ -31,7 +31,7 @@ _ROWS_PER_INSERT = 200
 
 
 @dataclass(frozen=True, slots=True)
-class ForeignKey:
+class ForeignKeyColumns:
     """Columns, by position, whose values are those of columns of another table. ``parent``: its
     name in lower case. ``parent_columns``: their names, or none for its primary key."""
 
@@ -41,7 +41,7 @@ class ForeignKey:
 
 
 @dataclass(frozen=True, slots=True)
-class Table:
+class FilledTable:
     """A table and its rows.
 
     ``definition``: the statement that creates it. ``types``: the declared type of each column.
@@ -55,7 +55,7 @@ class Table:
     types: tuple[str, ...]
     keys: tuple[tuple[int, ...], ...]
     primary: bool
-    foreign_keys: tuple[ForeignKey, ...]
+    foreign_keys: tuple[ForeignKeyColumns, ...]
     rows: tuple[tuple[Any, ...], ...]
 
     def position(self, column: str) -> int | None:
@@ -70,7 +70,7 @@ class Database:
     ``header``: the statements that create and select it in a dump."""
 
     header: str
-    tables: dict[str, Table]
+    tables: dict[str, FilledTable]
 
 
 def read_database(spec: DatabaseSpec) -> Database:
@@ -111,7 +111,7 @@ def write_variant(spec: DatabaseSpec, database: Database) -> Path:
 # ---------------------------------------------------------------------- dumps
 def _read_dump(spec: DatabaseSpec) -> Database:
     current, header = "", f"CREATE DATABASE `{spec.name}`;\nUSE `{spec.name}`;\n"
-    tables: dict[str, Table] = {}
+    tables: dict[str, FilledTable] = {}
     rows: dict[str, list[tuple[Any, ...]]] = {}
     for read in read_statements(spec.path):
         statement = read.code
@@ -138,23 +138,23 @@ def _database_header(name: str, statement: str) -> str:
     return f"CREATE DATABASE IF NOT EXISTS `{name}`{collation};\nUSE `{name}`;\n"
 
 
-def _table_of_dump(statement: str) -> Table:
+def _table_of_dump(statement: str) -> FilledTable:
     known = read_create_table(statement, lambda _: DEFAULT_COLLATION, reserved=False).table
     names = tuple(c.name for c in known.columns)
     unique = sorted((i for i in known.indexes if i.unique), key=lambda i: not i.primary)
     keys = tuple(_positions(names, index.columns) for index in unique)
     foreign = tuple(
-        ForeignKey(_positions(names, key.columns), key.parent.lower(), key.parent_columns)
+        ForeignKeyColumns(_positions(names, key.columns), key.parent.lower(), key.parent_columns)
         for key in known.foreign_keys
     )
-    return Table(
+    return FilledTable(
         known.name, statement, names, tuple(c.declared for c in known.columns), keys,
         bool(known.primary), foreign, (),
     )  # fmt: skip
 
 
 def _whole_rows(
-    table: Table, columns: Sequence[str] | None, values: Iterator[Row]
+    table: FilledTable, columns: Sequence[str] | None, values: Iterator[Row]
 ) -> Iterator[tuple[Any, ...]]:
     if columns is None:
         yield from map(tuple, values)
@@ -206,7 +206,7 @@ def _read_sqlite(spec: DatabaseSpec) -> Database:
     return Database("".join(f"{sql};\n" for (sql,) in rest), tables)
 
 
-def _table_of_sqlite(connection: sqlite3.Connection, name: str, definition: str) -> Table:
+def _table_of_sqlite(connection: sqlite3.Connection, name: str, definition: str) -> FilledTable:
     quoted = '"' + name.replace('"', '""') + '"'
     info = connection.execute(f"PRAGMA table_info({quoted})").fetchall()
     names = tuple(row[1] for row in info)
@@ -220,7 +220,7 @@ def _table_of_sqlite(connection: sqlite3.Connection, name: str, definition: str)
     for row in connection.execute(f"PRAGMA foreign_key_list({quoted})").fetchall():
         links.setdefault(row[0], []).append(row)
     foreign = tuple(
-        ForeignKey(
+        ForeignKeyColumns(
             _positions(names, [row[3] for row in rows]), rows[0][2].lower(),
             tuple(row[4] for row in rows if row[4] is not None),
         )
@@ -229,7 +229,7 @@ def _table_of_sqlite(connection: sqlite3.Connection, name: str, definition: str)
     rows = connection.execute(f"SELECT * FROM {quoted}").fetchall()
     types = tuple(row[2] for row in info)
     unique = tuple(dict.fromkeys(keys))
-    return Table(name, definition, names, types, unique, bool(primary), foreign, tuple(rows))
+    return FilledTable(name, definition, names, types, unique, bool(primary), foreign, tuple(rows))
 
 
 def _write_sqlite(database: Database, path: Path) -> None:

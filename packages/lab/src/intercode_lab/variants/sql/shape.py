@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from itertools import permutations
 from typing import Any
 
-from intercode_lab.variants.sql.database import Database, ForeignKey, Table
+from intercode_lab.variants.sql.database import Database, FilledTable, ForeignKeyColumns
 from intercode_lab.variants.sql.golds import Place
 from intercode_lab.variants.sql.values import Kind, is_varied, kind_of, order_key
 
@@ -48,7 +48,7 @@ class Shape:
     which the first is never greater. Every other column is in a link or in a unit.
     """
 
-    table: Table
+    table: FilledTable
     kinds: tuple[Kind, ...]
     identity: tuple[int, ...]
     links: tuple[Link, ...]
@@ -57,7 +57,7 @@ class Shape:
     ordered: tuple[tuple[int, int], ...]
 
 
-def shape_of(table: Table, database: Database, joins: Sequence[tuple[Place, Place]]) -> Shape:
+def shape_of(table: FilledTable, database: Database, joins: Sequence[tuple[Place, Place]]) -> Shape:
     """Return the shape of a table. ``joins``: pairs of columns that golds compare."""
     links = _links(table, database, joins)
     linked = {at for link in links for at in link.columns}
@@ -84,16 +84,16 @@ def shape_of(table: Table, database: Database, joins: Sequence[tuple[Place, Plac
     return Shape(table, kinds, identity, links, units, tuple(unique), _ordered(table, kinds, free))
 
 
-def _filled(table: Table, at: int) -> list[Any]:
+def _filled(table: FilledTable, at: int) -> list[Any]:
     return [row[at] for row in table.rows if row[at] is not None]
 
 
-def _is_unique(table: Table, at: int) -> bool:
+def _is_unique(table: FilledTable, at: int) -> bool:
     values = [str(v).lower() for v in _filled(table, at)]
     return len(values) >= _MIN_ROWS and len(set(values)) == len(values)
 
 
-def _names_rows(table: Table, at: int) -> bool:
+def _names_rows(table: FilledTable, at: int) -> bool:
     """Return whether all texts of a column are different, or almost all of many."""
     values = [str(v).lower() for v in _filled(table, at)]
     least = len(values) if len(values) < _MANY_ROWS else _NAMING * len(values)
@@ -101,7 +101,7 @@ def _names_rows(table: Table, at: int) -> bool:
 
 
 def _links(
-    table: Table, database: Database, joins: Sequence[tuple[Place, Place]]
+    table: FilledTable, database: Database, joins: Sequence[tuple[Place, Place]]
 ) -> tuple[Link, ...]:
     """Return the foreign keys that hold: the declared ones, columns with the name of another
     table's key, and columns that golds join with one."""
@@ -124,7 +124,7 @@ def _links(
     return tuple(found.values())
 
 
-def _parent_positions(key: ForeignKey, parent: Table) -> tuple[int, ...]:
+def _parent_positions(key: ForeignKeyColumns, parent: FilledTable) -> tuple[int, ...]:
     if not key.parent_columns:
         return parent.keys[0] if parent.primary else ()
     at = [parent.position(name) for name in key.parent_columns]
@@ -133,9 +133,9 @@ def _parent_positions(key: ForeignKey, parent: Table) -> tuple[int, ...]:
 
 def _add_link(
     found: dict[tuple[int, ...], Link],
-    table: Table,
+    table: FilledTable,
     columns: tuple[int, ...],
-    parent: Table,
+    parent: FilledTable,
     parent_columns: tuple[int, ...],
 ) -> None:
     """Add a link if the values of its columns are those of a key of the parent."""
@@ -149,7 +149,7 @@ def _add_link(
         found[columns] = Link(columns, parent.name.lower(), parent_columns, coverage)
 
 
-def _tells(table: Table, columns: tuple[int, ...], others: tuple[int, ...]) -> bool:
+def _tells(table: FilledTable, columns: tuple[int, ...], others: tuple[int, ...]) -> bool:
     """Return whether the values of some columns tell those of others, beyond chance.
 
     Rows of one value must have one other value, but for a few rows, and rows in a random order
@@ -170,14 +170,14 @@ def _tells(table: Table, columns: tuple[int, ...], others: tuple[int, ...]) -> b
     return alike ** (pairs - exceptions) < _CHANCE
 
 
-def _owner(table: Table, group: set[int], links: Sequence[Link]) -> Link | None:
+def _owner(table: FilledTable, group: set[int], links: Sequence[Link]) -> Link | None:
     return next(
         (link for link in links for at in group if _tells(table, (at,), link.columns)), None
     )
 
 
 def _ordered(
-    table: Table, kinds: Sequence[Kind], free: Sequence[int]
+    table: FilledTable, kinds: Sequence[Kind], free: Sequence[int]
 ) -> tuple[tuple[int, int], ...]:
     """Return the pairs of dates, or of numbers, of which the first is never greater."""
     return tuple(
@@ -188,7 +188,7 @@ def _ordered(
     )
 
 
-def _never_greater(table: Table, kind: Kind, one: int, other: int) -> bool:
+def _never_greater(table: FilledTable, kind: Kind, one: int, other: int) -> bool:
     rows = [r for r in table.rows if r[one] is not None and r[other] is not None]
     pairs = [(order_key(kind, row[one]), order_key(kind, row[other])) for row in rows]
     overlap = len(pairs) > _MIN_ROWS and max(a for a, _ in pairs) > min(b for _, b in pairs)

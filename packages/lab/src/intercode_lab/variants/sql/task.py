@@ -14,7 +14,13 @@ from intercode.core.types import Task
 from intercode.environments.base.env import InterCodeEnv
 from intercode_lab.families.choices import WORDS, Choices
 from intercode_lab.variants.making.makers import VariantMaker
-from intercode_lab.variants.sql.database import Database, Row, Table, read_database, write_variant
+from intercode_lab.variants.sql.database import (
+    Database,
+    FilledTable,
+    Row,
+    read_database,
+    write_variant,
+)
 from intercode_lab.variants.sql.golds import NamedValues, Place, read_golds
 from intercode_lab.variants.sql.rows import other_rows
 from intercode_lab.variants.sql.values import kind_of
@@ -130,12 +136,12 @@ def _links(database: Database, named: NamedValues) -> list[tuple[Place, Place]]:
     return found
 
 
-def _rows(table: Table, choices: Choices) -> list[Row]:
+def _rows(table: FilledTable, choices: Choices) -> list[Row]:
     columns = [_column(table, at, choices) for at in range(len(table.columns))]
     return [list(row) for row in zip(*columns, strict=True)]
 
 
-def _column(table: Table, at: int, choices: Choices) -> list[Any]:
+def _column(table: FilledTable, at: int, choices: Choices) -> list[Any]:
     name, kind = table.columns[at].lower(), kind_of((), table.types[at])
     if (at,) in table.keys and kind == "number":
         return list(range(1, _ROWS + 1))

@@ -10,7 +10,7 @@ from contextlib import suppress
 from pathlib import Path
 
 from intercode_sandbox.container import engine as engines
-from intercode_sandbox.container.engine import Engine, EngineName
+from intercode_sandbox.container.engine import ContainerEngine, EngineName
 from intercode_sandbox.container.image_prune import prune_images
 from intercode_sandbox.errors import DataError, SandboxError, SandboxUnavailableError, UsageError
 from intercode_sandbox.host.paths import cache_root
@@ -89,7 +89,7 @@ def archive_directory(cache: Path) -> Path:
 
 
 def _export_archive(
-    engine: Engine, identity: str, cache: Path | None, progress: Progress | None
+    engine: ContainerEngine, identity: str, cache: Path | None, progress: Progress | None
 ) -> Path:
     root = cache_root() if cache is None else cache
     final = archive_directory(root) / f"{identity.removeprefix('sha256:')}.tar"
@@ -114,7 +114,7 @@ def _export_archive(
 
 
 def _run_build(
-    engine: Engine, words: list[str], dockerfile: Path, progress: Progress | None
+    engine: ContainerEngine, words: list[str], dockerfile: Path, progress: Progress | None
 ) -> None:
     env = {**os.environ, "BUILDX_BUILDER": "default"}  # others do not store images in the engine
     status, output = run_with_progress(

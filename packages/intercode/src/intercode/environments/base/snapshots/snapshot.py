@@ -11,7 +11,7 @@ from intercode.core.types import ExecResult, Task
 
 
 @dataclass(frozen=True)
-class Snapshot:
+class EnvironmentSnapshot:
     """The state that ``InterCodeEnv.snapshot`` saves. Close it when it is no longer needed.
 
     It holds files, working directory, variables, functions and options. ``omitted`` names what it
@@ -39,7 +39,7 @@ class Snapshot:
         """Free the snapshot. Restored environments are not affected. May be called again."""
         self.release()
 
-    def __enter__(self) -> Snapshot:
+    def __enter__(self) -> EnvironmentSnapshot:
         return self
 
     def __exit__(self, *_: object) -> None:
@@ -59,7 +59,7 @@ E = TypeVar("E", bound=Restorable)
 
 def check_snapshot(snapshot: object) -> None:
     """Raise UsageError for a value that is no snapshot of an episode."""
-    if not isinstance(snapshot, Snapshot):
+    if not isinstance(snapshot, EnvironmentSnapshot):
         raise UsageError(f"restore takes what snapshot() returned, not {snapshot!r:.80}")
 
 

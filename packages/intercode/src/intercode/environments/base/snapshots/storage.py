@@ -24,7 +24,7 @@ from intercode.core.errors import DataError, UsageError
 from intercode.core.trajectories import SCHEMA_VERSION, without_version
 from intercode.core.types import ExecResult, to_jsonable
 from intercode.datasets.files import read_json, require_inside
-from intercode.environments.base.snapshots.snapshot import Snapshot
+from intercode.environments.base.snapshots.snapshot import EnvironmentSnapshot
 from intercode.sessions.base import SessionState
 from intercode.sessions.python.session import PythonState
 from intercode_sandbox import SandboxSpec, open_sandbox
@@ -76,7 +76,7 @@ class StoredSnapshot:
 
 def write_snapshot(
     directory: Path,
-    snapshot: Snapshot,
+    snapshot: EnvironmentSnapshot,
     metadata: Mapping[str, Any],
     sandbox: BaseSandbox,
     state: SessionState | PythonState,
