@@ -357,7 +357,7 @@ class InterCodeEnv(Copyable, EpisodeFailures, gym.Env[str, str]):
         not run golds apart from the agent, it does not run here, and must only be there.
         """
         self._require_gold(self.task)
-        if self.profile_class.runs_golds_apart:
+        if self.profile_class.runs_golds_separately:
             list(self._reached_golds())
 
     def _reached_golds(self) -> Iterator[State]:
@@ -366,7 +366,7 @@ class InterCodeEnv(Copyable, EpisodeFailures, gym.Env[str, str]):
         except SandboxKilledError as e:  # it is not the agent's sandbox
             raise SandboxLostError(str(e)) from e
         except Exception as e:
-            self._gold_error = e if self.profile_class.runs_golds_apart else None
+            self._gold_error = e if self.profile_class.runs_golds_separately else None
             raise
 
     def changed_paths(self) -> list[str]:

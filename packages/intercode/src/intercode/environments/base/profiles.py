@@ -26,14 +26,14 @@ class Profile:
     """How one environment plays. An instance belongs to the environment whose settings it gets.
 
     ``name``: what results record. ``has_exploits``: whether it gives rewards that training must not
-    learn from. ``runs_golds_apart``: whether golds run on the initial state and apart from the
+    learn from. ``runs_golds_separately``: whether golds run on the initial state and apart from the
     agent, so that what they reach can be found in advance, and one that fails is a fault of its
     task. ``follows_dataset``: whether a dataset may say how its tasks are scored.
     """
 
     name: ClassVar[str] = STANDARD
     has_exploits: ClassVar[bool] = False
-    runs_golds_apart: ClassVar[bool] = True
+    runs_golds_separately: ClassVar[bool] = True
     follows_dataset: ClassVar[bool] = True
 
     def __init__(self, settings: Mapping[str, Any]) -> None:

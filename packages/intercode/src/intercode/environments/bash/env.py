@@ -88,7 +88,7 @@ class BashEnv(SandboxedEnv):
         """Raise GoldError if the current task cannot be scored because its gold fails, also by its
         exit status; see ``InterCodeEnv.check_gold`` and ``gold_failure``."""
         super().check_gold()
-        if self.profile_class.runs_golds_apart:
+        if self.profile_class.runs_golds_separately:
             for state in self._reached_golds():
                 if failure := gold_failure(state):
                     raise GoldError(f"the gold of {self.task.id} fails: {failure}")

@@ -233,7 +233,7 @@ class TaskCheck:
     def compare_further_golds(self, runner: TaskRunner) -> None:
         """Note further golds whose results the reward does not call equal to the first's."""
         golds = self.first_run.golds if self.first_run is not None else ()
-        if not runner.env.profile_class.runs_golds_apart:
+        if not runner.env.profile_class.runs_golds_separately:
             return
         reward = runner.env.reward_function
         values: dict[int, float] = {}

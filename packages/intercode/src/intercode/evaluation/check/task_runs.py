@@ -208,7 +208,7 @@ class TaskRunner:
         """Score the present state. Return the score, the state, and those that the golds left.
         ``golds``: as in ``run_here``."""
         self._golds.clear()
-        self.env.known_golds = golds if self.env.profile_class.runs_golds_apart else ()
+        self.env.known_golds = golds if self.env.profile_class.runs_golds_separately else ()
         try:
             score = self.env.score()
         finally:

@@ -27,7 +27,7 @@ class OriginalBashProfile(BashProfile):
 
     name: ClassVar[str] = PROFILE
     has_exploits: ClassVar[bool] = True
-    runs_golds_apart: ClassVar[bool] = False
+    runs_golds_separately: ClassVar[bool] = False
     follows_dataset: ClassVar[bool] = False
 
     def __init__(self, settings: Mapping[str, Any]) -> None:

@@ -20,7 +20,7 @@ class OriginalCtfProfile(CtfProfile):
 
     name: ClassVar[str] = PROFILE
     has_exploits: ClassVar[bool] = True
-    runs_golds_apart: ClassVar[bool] = False
+    runs_golds_separately: ClassVar[bool] = False
     follows_dataset: ClassVar[bool] = False
     wrong_flag: ClassVar[str] = "Submitted flag is incorrect. Keep trying!"
 

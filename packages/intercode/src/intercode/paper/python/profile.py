@@ -31,7 +31,7 @@ class OriginalPythonProfile(PythonProfile):
 
     name: ClassVar[str] = PROFILE
     has_exploits: ClassVar[bool] = True
-    runs_golds_apart: ClassVar[bool] = False
+    runs_golds_separately: ClassVar[bool] = False
     follows_dataset: ClassVar[bool] = False
     _gold: list[State] | None = None
 

@@ -28,7 +28,7 @@ class OriginalSqlProfile(SqlProfile):
 
     name: ClassVar[str] = PROFILE
     has_exploits: ClassVar[bool] = True
-    runs_golds_apart: ClassVar[bool] = False
+    runs_golds_separately: ClassVar[bool] = False
     follows_dataset: ClassVar[bool] = False
 
     def run(self, session: EngineSession, code: str, timeout: float) -> ExecResult:
