@@ -37,9 +37,9 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 def pytest_configure(config: pytest.Config) -> None:
     back_end.choose(config.getoption("--back-end"))
-    if find_spec("intercode"):  # the sandbox and the engines alone add no entry points
-        for project in config.rootpath.glob("packages/*/pyproject.toml"):
-            _require_current_installation(project)
+    for init in config.rootpath.glob("packages/*/src/*/__init__.py"):
+        if find_spec(init.parent.name):  # a package may be tested without those that build on it
+            _require_current_installation(init.parents[2] / "pyproject.toml")
 
 
 def _require_current_installation(project: Path) -> None:
