@@ -7,9 +7,13 @@ from importlib.metadata import distribution
 from importlib.util import find_spec
 from pathlib import Path
 
-_SPECS = (
-    find_spec(name) for name in ("intercode_sandbox", "intercode_sql", "intercode", "intercode_lab")
-)
+_DISTRIBUTIONS = {
+    "intercode_sandbox": "intercode-sandbox",
+    "intercode_sql": "intercode-sql",
+    "intercode": "intercode-gym",
+    "intercode_lab": "intercode-lab",
+}
+_SPECS = map(find_spec, _DISTRIBUTIONS)
 PACKAGES = tuple(Path(spec.origin).parent for spec in _SPECS if spec and spec.origin)
 """The directories of the packages."""
 SOURCES = tuple(str(package.parent) for package in PACKAGES)
@@ -20,9 +24,11 @@ PYTHONPATH = os.pathsep.join(SOURCES)
 def write_metadata(folder: Path) -> Path:
     """Write what pip would install beside the packages, for an interpreter that finds them by
     PYTHONPATH: without it, their entry points have no effect there. Return the directory to add."""
-    installed = distribution("intercode-gym")
-    info = folder / f"intercode_gym-{installed.version}.dist-info"
-    info.mkdir(parents=True)
-    for name in ("METADATA", "entry_points.txt"):
-        info.joinpath(name).write_text(installed.read_text(name) or "")
+    for package in PACKAGES:
+        installed = distribution(_DISTRIBUTIONS[package.name])
+        stem = installed.name.replace("-", "_")
+        info = folder / f"{stem}-{installed.version}.dist-info"
+        info.mkdir(parents=True)
+        for name in ("METADATA", "entry_points.txt"):
+            info.joinpath(name).write_text(installed.read_text(name) or "")
     return folder
