@@ -215,7 +215,10 @@ def modulo(a: Expression, b: Expression) -> Expression:
         return Expression(f"({a.sql} % {divisor(a.sql, b.sql)})", INT)
     exact = int(is_exact(a.type, b.type))
     sql = f"mysql_mod({a.sql}, {divisor(a.sql, b.sql)}, {exact})"
-    return Expression(sql, _sum_type(a.type, b.type))
+    kind = _sum_type(a.type, b.type)
+    if kind.kind == "decimal" and not kind.scale:  # only a fraction has a minus zero
+        sql = f"({sql} + 0.0)"
+    return Expression(sql, kind)
 
 
 def negate(ex: Expression) -> Expression:
