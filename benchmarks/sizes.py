@@ -37,7 +37,7 @@ def main() -> None:
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
     parser.add_argument("commits", nargs="*", metavar="COMMIT", default=["HEAD"])
-    shared = [("commit", "lines of tests", "words of pages")]
+    shared: list[tuple[object, ...]] = [("commit", "lines of tests", "words of pages")]
     _print_row(COLUMNS)
     _print_row(["---"] * len(COLUMNS))
     for commit in parser.parse_args().commits:
@@ -121,7 +121,17 @@ def _lines(files: Iterable[Path]) -> int:
 def _wheel_size(project: Path) -> int:
     """Return the kibibytes of the wheel."""
     with tempfile.TemporaryDirectory() as folder:
-        command = [sys.executable, "-m", "pip", "wheel", "-q", "--no-deps", "-w", folder, project]
+        command = [
+            sys.executable,
+            "-m",
+            "pip",
+            "wheel",
+            "-q",
+            "--no-deps",
+            "-w",
+            folder,
+            str(project),
+        ]
         subprocess.run(command, check=True, stdout=sys.stderr)
         (wheel,) = Path(folder).glob("*.whl")
         return wheel.stat().st_size // 1024

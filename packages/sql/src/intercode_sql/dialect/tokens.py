@@ -22,6 +22,16 @@ TOKEN_PATTERN = re.compile(
 )
 """The content of an executable comment (``/*! … */``) counts as code for every version."""
 
+_COMMENT = re.compile(
+    r"""
+    (?P<text>'(?:[^'\\]++|\\.|'')*+'? | "(?:[^"\\]++|\\.|"")*+"? | `(?:[^`]++|``)*+`?)
+    | (?P<open>/\*!(?P<version>\d{5,6})?)
+    | (?P<close>\*/)
+    | --(?=\s|\Z)[^\n]* | \#[^\n]* | /\*(?![!+]).*?\*/
+    """,
+    re.VERBOSE | re.DOTALL,
+)
+
 
 @dataclass(frozen=True, slots=True)
 class Token:
@@ -57,3 +67,26 @@ def tokenize(code: str) -> Iterator[Token]:
         kind = match.lastgroup
         if kind != "blank":
             yield Token(kind, match.group(), match.start())  # type: ignore[arg-type]
+
+
+def without_comments(code: str, version: int) -> str:
+    """Return a statement with blanks in place of its comments, so that nothing moves.
+
+    The content of an executable comment (``/*!40101 … */``) stays if it is for no later version of
+    MySQL than ``version``. Optimizer hints (``/*+ … */``) and what has no end stay, too.
+    """
+    if not any(mark in code for mark in ("/*", "--", "#")):
+        return code
+    pieces, at, opened = list[str](), 0, False
+    while found := _COMMENT.search(code, at):
+        start, end = found.span()
+        if found["open"] and int(found["version"] or 0) > version:
+            end = code.find("*/", end) + 2
+            end = end if end > start else len(code)
+        if found["text"] or (found["close"] and not opened):
+            start = end
+        elif found["open"] or found["close"]:
+            opened = bool(found["open"]) and end == found.end()
+        pieces += [code[at:start], re.sub(r"\S", " ", code[start:end])]
+        at = end
+    return "".join((*pieces, code[at:]))

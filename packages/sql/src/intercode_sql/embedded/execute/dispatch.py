@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import re
 from dataclasses import replace
 from typing import Any
@@ -11,6 +12,7 @@ from sqlglot import exp
 from intercode_sql.dialect.errors import access_denied, mysql_error, syntax_error, unsupported
 from intercode_sql.dialect.keywords import word_set
 from intercode_sql.dialect.parser import parse, sqlglot_tokens
+from intercode_sql.dialect.tokens import tokenize
 from intercode_sql.dialect.write_forms import parsed_form
 from intercode_sql.embedded.compile.translation import translate
 from intercode_sql.embedded.execute import ddl, dml, insert, set_statement, show, transactions
@@ -29,7 +31,6 @@ _DENIED_STATEMENTS = {
 _ACCOUNT_STATEMENT = re.compile(
     r"(CREATE|ALTER|DROP|RENAME)\s+(USER|ROLE|SERVER|TABLESPACE)\b", re.I
 )
-_FILE_OUTPUT = re.compile(r"\bINTO\s+(OUTFILE|DUMPFILE)\b", re.I)
 _STORED_PROGRAM = re.compile(
     r"(CREATE|ALTER|DROP)\s+(OR\s+REPLACE\s+)?(DEFINER\s*=\s*\S+\s+)?"
     r"(PROCEDURE|FUNCTION|TRIGGER|EVENT)\b",
@@ -54,7 +55,7 @@ def parse_statement(code: str, session: SessionContext) -> exp.Expr | None:
         raise access_denied(word, _DENIED_STATEMENTS[word])
     if _ACCOUNT_STATEMENT.match(code.strip()):
         raise access_denied(word, "accounts and storage are the server's")
-    if "FILE" in code.upper() and _FILE_OUTPUT.search(code):
+    if _writes_file(code):
         raise access_denied("INTO OUTFILE", "it writes files")
     if _STORED_PROGRAM.match(code.strip()):
         raise unsupported("stored programs, triggers and events")
@@ -68,6 +69,16 @@ def parse_statement(code: str, session: SessionContext) -> exp.Expr | None:
         tree = tree.copy()
         tree.set("ignore", True)
     return tree
+
+
+def _writes_file(code: str) -> bool:
+    if "FILE" not in code.upper():
+        return False
+    words = [token.upper for token in tokenize(code)]
+    return any(
+        first == "INTO" and second in ("OUTFILE", "DUMPFILE")
+        for first, second in itertools.pairwise(words)
+    )
 
 
 def execute(

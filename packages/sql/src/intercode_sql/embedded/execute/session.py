@@ -26,6 +26,7 @@ from intercode_sql.dialect.keywords import word_set
 from intercode_sql.dialect.modes import REWRITTEN_MODES, default_mode_text, in_own_mode
 from intercode_sql.dialect.parser import require_single_statement
 from intercode_sql.dialect.query_syntax import unexpected_position
+from intercode_sql.dialect.tokens import without_comments
 from intercode_sql.embedded.catalog.built import BuiltDatabases
 from intercode_sql.embedded.catalog.catalog import quote_identifier, quote_table
 from intercode_sql.embedded.catalog.values import convert_rows
@@ -34,7 +35,7 @@ from intercode_sql.embedded.execute import dispatch
 from intercode_sql.embedded.execute.connection import ConnectionPool, translate_sqlite_error
 from intercode_sql.embedded.execute.context import SessionContext
 from intercode_sql.embedded.execute.shared_caches import SharedCaches
-from intercode_sql.embedded.execute.state import EmbeddedState, SavedState
+from intercode_sql.embedded.execute.state import MYSQL_VERSION_NUMBER, EmbeddedState, SavedState
 from intercode_sql.embedded.execute.translation_store import Key
 from intercode_sql.errors import SqlError
 from intercode_sql.types import ExecResult
@@ -124,10 +125,10 @@ class EmbeddedSession(SessionContext):
         return in_own_mode(error, code, self.modes)
 
     def _in_default_mode(self, code: str) -> str:
-        """Return a statement as MySQL's default mode reads it."""
-        if REWRITTEN_MODES.isdisjoint(self.modes):
-            return code
-        return default_mode_text(code, self.modes)
+        """Return a statement as MySQL's default mode reads it, without comments."""
+        if not REWRITTEN_MODES.isdisjoint(self.modes):
+            code = default_mode_text(code, self.modes)
+        return without_comments(code, MYSQL_VERSION_NUMBER)
 
     def _run_statement(self, code: str) -> ExecResult:
         """Run one statement, with its result or translation from a cache if possible."""

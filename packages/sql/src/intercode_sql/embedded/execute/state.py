@@ -9,6 +9,7 @@ from typing import Any
 from intercode_sql.embedded.catalog.catalog import Catalog
 
 MYSQL_VERSION = "8.0.33"
+MYSQL_VERSION_NUMBER = 80033  # as executable comments write it
 DEFAULT_MODES = (
     "ONLY_FULL_GROUP_BY,STRICT_TRANS_TABLES,NO_ZERO_IN_DATE,NO_ZERO_DATE,"
     "ERROR_FOR_DIVISION_BY_ZERO,NO_ENGINE_SUBSTITUTION"

@@ -187,5 +187,5 @@ def _add_function(
 
 
 def _record_module(function: Callable[..., Any]) -> None:
-    if not function.__module__.startswith("intercode."):
+    if not function.__module__.startswith("intercode_sql."):
         OWN_MODULES[function.__module__] = None
