@@ -108,3 +108,9 @@ def test_a_public_module_is_imported_on_first_use() -> None:
         [sys.executable, "-c", code], capture_output=True, text=True, check=True, timeout=60
     )
     assert run.stdout == "intercode.results.statistics.figures\n"
+
+
+def test_the_engines_of_sql_have_a_name_here_too() -> None:
+    engines = importlib.import_module("intercode.sql")
+    assert engines.__all__ == importlib.import_module("intercode_sql").__all__
+    assert engines.open_engine is importlib.import_module("intercode_sql").open_engine
