@@ -13,6 +13,7 @@ import pytest
 from hostile.sql.tables import DUMP
 from intercode_sql import SqlSession, open_engine
 from intercode_sql.embedded.catalog.moments import read_time
+from intercode_sql.embedded.compile.expressions import join_in_order
 from intercode_sql.embedded.functions.strings import trim
 from intercode_sql.types import DatabaseSpec
 
@@ -158,3 +159,17 @@ def test_long_texts_of_blanks_are_read_once() -> None:
     """Each of them would take hours if it took the square of its length."""
     assert read_time(" " * 2_000_000 + "x") is None
     assert trim("x" * 2_000_000, "x", "BOTH") == ""
+
+
+def test_a_condition_of_a_write_is_computed_once(session: SqlSession) -> None:
+    """Random numbers would otherwise be drawn twice, and SQLite would use no index."""
+    assert session.run("CREATE TABLE a (id int PRIMARY KEY)", 10).ok
+    numbers = "WITH RECURSIVE n (i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < 999)"
+    assert session.run(f"INSERT INTO a {numbers} SELECT i FROM n", 10).ok
+    assert session.run("DELETE FROM a WHERE RAND() < 0.5 AND id + 0 >= 0", 10).ok
+    ((left,),) = session.run("SELECT COUNT(*) FROM a", 10).rows or ()
+    assert 400 < left < 600
+    joined = join_in_order(["k = 1", "b", "mysql_divisor(c)"], "AND")
+    assert (
+        joined == "((k = 1 AND b) AND CASE WHEN NOT (k = 1 AND b) THEN 0 ELSE mysql_divisor(c) END)"
+    )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
@@ -40,8 +41,10 @@ from intercode_sql.embedded.compile.conversions import (
     value_constant,
 )
 from intercode_sql.embedded.compile.scope import Expression, Scope
-from intercode_sql.embedded.compile.strict_values import checks_conversions
 
+_CAN_FAIL = re.compile(r"mysql_(?:in_range|whole_\w+|divisor|moved_date|parsed_date)\(")
+_VOLATILE = re.compile(r"mysql_(?:rand|sleep)\(")
+_MAX_REPEATED = 4000  # characters of conditions that are written twice
 Handler = Callable[[Any, Scope], Expression]
 _COMPARISONS = {
     exp.EQ: "=", exp.NEQ: "<>", exp.LT: "<", exp.LTE: "<=", exp.GT: ">", exp.GTE: ">=",
@@ -105,16 +108,37 @@ def _logical(node: exp.Connector, scope: Scope) -> Expression:
         else:
             parts.append(one)
     conditions = [compile_condition(p, scope) for p in parts]
-    negate, decided = ("NOT ", 0) if word == "AND" else ("", 1)
-    tests = " ".join(f"WHEN {negate}{test} THEN {decided}" for test in conditions)
-    while len(conditions) > 1:  # a balanced tree, because SQLite limits the depth of an expression
+    behind = " ".join(conditions[1:])
+    volatile = _VOLATILE.search(behind) or _VOLATILE.search(conditions[0])
+    if _CAN_FAIL.search(behind) and not volatile and len(behind) < _MAX_REPEATED:
+        return Expression(join_in_order(conditions, word), BOOL)
+    return Expression(_join(conditions, word), BOOL)
+
+
+def _join(conditions: list[str], word: str) -> str:
+    """Join conditions as a balanced tree, because SQLite limits the depth of an expression."""
+    while len(conditions) > 1:
         conditions = [
             f"({f' {word} '.join(conditions[i : i + 2])})" for i in range(0, len(conditions), 2)
         ]
-    checked = checks_conversions() or "mysql_in_range(" in tests
-    if checked and len(tests) < 4000:  # what is behind a decision is not computed
-        return Expression(f"(CASE {tests} ELSE {conditions[0]} END)", BOOL)
-    return Expression(conditions[0], BOOL)
+    return conditions[0]
+
+
+def join_in_order(conditions: list[str], word: str) -> str:
+    """Join conditions so that one that can fail is not computed behind a decision. The others stay
+    operands of ``word``, for which SQLite can use an index."""
+    negate, decided = ("NOT ", 0) if word == "AND" else ("", 1)
+    groups = [[conditions[0]]]
+    for condition in conditions[1:]:
+        if _CAN_FAIL.search(condition):
+            groups.append([condition])
+        else:
+            groups[-1].append(condition)
+    joined = _join(groups.pop(), word)
+    while groups:
+        before = _join(groups.pop(), word)
+        joined = f"({before} {word} CASE WHEN {negate}{before} THEN {decided} ELSE {joined} END)"
+    return joined
 
 
 def _xor(node: exp.Xor, scope: Scope) -> Expression:
