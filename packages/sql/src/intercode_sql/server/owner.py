@@ -50,7 +50,9 @@ CRASHED = b"crashed "
 """The beginning of the last message after a crash; the number of the connection follows."""
 TEMPORARY_TABLES = "ibtmp1"
 """InnoDB's file of the temporary tables of all sessions, in the server's directory."""
-_UNDO_LOG = "ibdata1"  # InnoDB's file, in the data, of what all open transactions could undo
+_UNDO_LOGS = ("ibdata1", "undo001", "undo002", "undo003", "undo_001", "undo_002")
+"""InnoDB's files, in the data, of what all open transactions could undo. MariaDB 10 has the first;
+newer servers have others by default."""
 _SHARED_SESSIONS = 2  # sessions that may use all their bytes of a shared file at once
 _LOG_NAME = "log.err"  # the server appends the ending to any other name
 _MAX_REPORT = 1 << 20  # bytes at the end of the log, which hold the report of a crash
@@ -68,7 +70,7 @@ class ServerOwner:
         self._source = Path(str(settings["source"]))
         self._user = settings["user"]
         self._file_bytes = int(str(settings["file_bytes"]))
-        files = (self._home / TEMPORARY_TABLES, self._data / _UNDO_LOG)
+        files = (self._home / TEMPORARY_TABLES, *(self._data / name for name in _UNDO_LOGS))
         self._shared = [SharedFile(file, int(str(settings["session_bytes"]))) for file in files]
         arguments = settings["arguments"]
         assert isinstance(arguments, list)
@@ -238,6 +240,8 @@ class SharedFile:
             self._threads[session] = thread, _processor_time(thread)
         if size > self._size:
             self._charge(size, session)
+        else:  # what it has done until now has not made the file grow
+            self._threads[session] = thread, _processor_time(thread)
         return self._charges.get(session, 0)
 
     def _forget_thread(self, thread: Path) -> None:

@@ -13,6 +13,9 @@ from intercode_sql.server.database_server import DatabaseServer
 from intercode_sql.server.statement_analysis import StatementAnalysis
 
 _DATA_MESSAGE = "The episode's data are larger than {} bytes: delete or drop something first"
+_TOO_LARGE_MESSAGE = (
+    "The episode's data are larger than {} bytes: drop or truncate a table, or roll back, first"
+)
 _PART_MESSAGE = (
     "The episode's temporary tables and open transactions have made the server's files grow by "
     "more than {} bytes"
@@ -45,9 +48,9 @@ class SessionGrowth:
     def refusal(self, analysis: StatementAnalysis) -> str:
         """Return why a statement is not run, or an empty string."""
         too_large = self._used > max(self._storage, self._copied) + self._storage
-        if (too_large and analysis.first not in _GROWTHLESS_STATEMENTS) or (
-            self._full and analysis.kind == "own" and analysis.first not in _SHRINKING_STATEMENTS
-        ):
+        if too_large and analysis.first not in _GROWTHLESS_STATEMENTS:
+            return _TOO_LARGE_MESSAGE.format(self._storage)
+        if self._full and analysis.kind == "own" and analysis.first not in _SHRINKING_STATEMENTS:
             return _DATA_MESSAGE.format(self._storage)
         return ""
 
@@ -70,7 +73,7 @@ class SessionGrowth:
         if writes:
             size = max(self._used, self._server.size(self._database))
             self._full = size > self._storage
-        elif self._used > self._storage:
+        elif self._used > max(self._storage, self._copied):
             self._full = True
         return _PART_MESSAGE.format(self._storage) if part > self._part_limit else ""
 
