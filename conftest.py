@@ -57,7 +57,7 @@ def _require_current_installation(project: Path) -> None:
         group, name, _ = missing[0]
         raise pytest.UsageError(
             f"the installed package lacks the entry point {group} {name} of {project}: "
-            "run `make .venv/.tools`"
+            "install the packages again (in the top directory: `make .venv/.tools`)"
         )
 
 

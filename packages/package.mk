@@ -6,7 +6,7 @@ ROOT := ../..
 include $(ROOT)/tools/lock.mk
 STAMP := $(VENV)/.installed
 
-$(STAMP): pyproject.toml $(LOCK) $(SOURCES)
+$(STAMP): $(wildcard ../*/pyproject.toml) $(LOCK) $(SOURCES)
 	$(PIP) -c $(LOCK) $(INSTALLED) pytest pytest-xdist hypothesis
 	@touch $@
 

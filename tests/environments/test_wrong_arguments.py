@@ -56,7 +56,7 @@ def test_methods_of_an_environment_refuse_other_values() -> None:
         for value in (None, 5, "x", object()):
             with pytest.raises(UsageError, match=r"restore takes what snapshot\(\) returned"):
                 env.restore(value)  # type: ignore[arg-type]
-        for number in ("2", None, 1.5, 0):
+        for number in ("2", None, 1.5, 0, True):
             with pytest.raises(UsageError, match="fork takes a number of at least 1"):
                 env.fork(number)  # type: ignore[arg-type]
         assert env.step("echo goes on")[0] == "goes on\n"

@@ -13,7 +13,7 @@ from intercode.environments.python.env import PythonEnv
 from intercode.environments.python.profiles import PythonProfile
 from intercode.paper import PROFILE
 from intercode.paper.python.session import ServiceAnswer, ServiceSession, run_in_service
-from intercode.sessions.python.interpreter import InterpreterEndedError
+from intercode.sessions.python.interpreter import InterpreterEndedError, InterpreterRefusedError
 from intercode.sessions.python.session import PythonSession, PythonState
 from intercode_sandbox.contract import BaseSandbox
 
@@ -96,7 +96,7 @@ def run_tests_in_service(
         finally:
             fork.kill()
             fork.close()
-    except InterpreterEndedError:
+    except (InterpreterEndedError, InterpreterRefusedError):
         pass
     test_answers = (
         answers[len(codes) :] if answers else [(None, "Error: result expired")] * len(tests)

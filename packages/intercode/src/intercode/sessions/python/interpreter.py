@@ -247,7 +247,8 @@ class Interpreter:
         """Fork the process and return the fork, which waits for requests.
 
         ``purpose``: a ``backup`` is refused if it would lack threads; a ``snapshot`` also if it
-        would share files open for writing; ``any`` is never refused; a ``test`` stays a child of
+        would share files open for writing; ``any`` only if no
+        process can be started; a ``test`` stays a child of
         the process, and becomes a zombie when it ends.
 
         Raises InterpreterRefusedError with the reason, InterpreterEndedError.

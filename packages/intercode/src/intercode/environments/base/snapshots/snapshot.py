@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import operator
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Protocol, TypeVar
+from typing import Any, Protocol, SupportsIndex, TypeVar
 
 from intercode.core.errors import UsageError
 from intercode.core.types import ExecResult, Task
@@ -65,9 +66,9 @@ def check_snapshot(snapshot: object) -> None:
 
 def repeat_factory(make: Callable[[], E], n: int) -> list[Callable[[], E]]:
     """Return ``make`` ``n`` times. Raises UsageError if ``n`` is less than 1."""
-    if not isinstance(n, int) or n < 1:
+    if isinstance(n, bool) or not isinstance(n, SupportsIndex) or operator.index(n) < 1:
         raise UsageError(f"fork takes a number of at least 1, not {n!r}")
-    return [make] * n
+    return [make] * operator.index(n)
 
 
 def restore_into_new(makers: Sequence[Callable[[], E]], snapshot: Any) -> list[E]:
