@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import os
 import platform
-import weakref
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, Literal
@@ -18,6 +17,7 @@ from minisweagent.utils.serialize import recursive_merge
 from pydantic import BaseModel, ConfigDict
 
 from intercode.core.errors import InfrastructureError, UsageError
+from intercode.core.finalizers import close_when_collected
 from intercode.integrations.failed_commands import status_of_failure
 from intercode_sandbox import Limits, Sandbox
 from intercode_sandbox.api.results import Result
@@ -75,7 +75,7 @@ class MiniSweAgentEnvironment:
             config.image, network=config.network, limits=config.limits,
             env={**forwarded, **config.env}, back_end=config.back_end,
         )  # fmt: skip
-        self._close = weakref.finalize(self, self.sandbox.close)
+        close_when_collected(self, self.sandbox.close)
         try:
             self.sandbox.write_files(config.upload)
             if config.cwd:
@@ -131,7 +131,7 @@ class MiniSweAgentEnvironment:
     def cleanup(self) -> None:
         """End the sandbox, which also happens when this object is collected. May be called
         again."""
-        self._close()
+        self.sandbox.close()
 
 
 def _failure(output: str, kind: str, message: str) -> dict[str, Any]:

@@ -14,7 +14,6 @@ extra ``skyrl``.
 
 from __future__ import annotations
 
-import weakref
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -22,6 +21,7 @@ from skyrl_gym.envs.base_text_env import BaseTextEnv
 
 import intercode
 from intercode.core.errors import InfrastructureError, UsageError
+from intercode.core.finalizers import close_when_collected
 from intercode.core.types import EMPTY_MAPPING
 from intercode.environments.base.env import InterCodeEnv
 from intercode.environments.base.options import check_training
@@ -58,7 +58,7 @@ class InterCodeTextEnv(BaseTextEnv):
         self._begin = extras["task"], extras.get("seed"), extras.get("prefix")
         self._prefix_reward = 0.0  # of the turns of the prefix, which is not paid
         self._lost = False
-        weakref.finalize(self, self._env.close)
+        close_when_collected(self, self._env.close)
 
     def init(self, prompt: Sequence[Message]) -> tuple[list[Message], dict[str, Any]]:
         """Begin the episode. The query is added with what is judged, unless the prompt holds the

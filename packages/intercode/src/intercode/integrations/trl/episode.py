@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import threading
 from typing import Any, ClassVar, Protocol
-from weakref import WeakKeyDictionary, WeakValueDictionary, finalize
+from weakref import WeakKeyDictionary, WeakValueDictionary
 
 from intercode.agents.base import Feedback
 from intercode.agents.prompt import format_observation
@@ -14,6 +14,7 @@ from intercode.core.errors import (
     SandboxUnavailableError,
     UsageError,
 )
+from intercode.core.finalizers import close_when_collected
 from intercode.core.types import Dataset, Score
 from intercode.environments import make
 from intercode.environments.base.env import InterCodeEnv
@@ -144,7 +145,7 @@ class TrlEnvironment:
         self._reward: tuple[float | None] | None = None  # set when the episode has been scored
         if isinstance(dataset, str):
             _live_environments[key] = self._env
-        finalize(self, self._env.close)
+        close_when_collected(self, self._env.close)
 
     def reset(self, **row: Any) -> str | None:
         """Begin the episode of a row: its column ``task`` is an id or a position, ``seed`` (if
