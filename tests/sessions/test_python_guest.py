@@ -14,13 +14,15 @@ from typing import Any
 
 import pytest
 
+import intercode.paper.python as authors
 import intercode.sessions.python.guest as guest
 from intercode.sessions.python.interpreter import InterpreterEndedError
 from intercode.sessions.python.session import PythonSession
 from intercode.sessions.python.values import ExceptionInfo, decode_values
 from intercode_sandbox.contract import Limits
 
-FILES = sorted(Path(guest.__path__[0]).glob("*.py"))
+SERVICE = Path(authors.__path__[0]) / "service.py"
+FILES = [*sorted(Path(guest.__path__[0]).glob("*.py")), SERVICE]
 OLDEST = (3, 7)
 
 
@@ -123,7 +125,7 @@ def test_a_session_in_another_python(program: str) -> None:
         assert values[0][:7] == [1, {2: 3.5}, (None,), {True}, b"a", 10**40, "é\ud800"]
         assert values[0][7].items == ("1",)
         assert values[1] == ExceptionInfo("ZeroDivisionError", "division by zero")
-        live.load_module("service")
+        live.load_module(SERVICE)
         served = live.request("serve", True, ("print(1)", "x"), timeout=20)
         assert served == '[["1\\n",""],["","Error: name \'x\' is not defined"]]'
     finally:
