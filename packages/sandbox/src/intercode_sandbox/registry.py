@@ -225,6 +225,16 @@ class Registry:
             )
         raise unknown_name_error(self.kind, name, list(self))
 
+    def load_named(self, name: str) -> Any:
+        """Return the object that a name stands for. References are no names: use this for what a
+        record says, which must not choose code that runs.
+
+        Raises as ``load``.
+        """
+        if name not in self:
+            raise unknown_name_error(self.kind, name, list(self))
+        return self.load(name)
+
     def _load_plugin(self, plugin: Plugin) -> Any:
         """Return the object or module that a plugin refers to."""
         try:

@@ -233,6 +233,8 @@ class SharedFile:
         """Return the bytes that a session is charged for. ``thread`` is the directory of its
         connection's thread in ``/proc``."""
         size = _size_of(self._path)
+        if not size:
+            return 0
         if not self._first_size:
             self._first_size = self._size = size
         if self._threads.get(session, (None,))[0] != thread:

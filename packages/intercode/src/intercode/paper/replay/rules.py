@@ -8,6 +8,7 @@ from dataclasses import replace
 from intercode.core.types import Step, Trajectory
 from intercode.environments.base.env import InterCodeEnv
 from intercode.environments.base.replay.rules import ReplayRules
+from intercode.paper import PROFILE
 
 REACT_OBSERVATION_LIMIT = 350
 """Characters of an observation that the authors' ReAct logs hold."""
@@ -22,7 +23,7 @@ class AuthorsRules(ReplayRules):
     """
 
     def repeats_in(self, env: InterCodeEnv) -> bool:
-        return env.profile == "original"
+        return env.profile == PROFILE
 
     def executed_step(self, trajectory: Trajectory, step: Step) -> Step:
         if trajectory.run.get("source") != "authors" or trajectory.run.get("agent") != "react":

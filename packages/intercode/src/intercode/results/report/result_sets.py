@@ -14,7 +14,6 @@ from intercode.core.types import Trajectory
 from intercode.results.short_text import shorten_distinct
 from intercode.results.statistics import metrics
 from intercode.results.statistics.metrics import Episodes, drop_retried_failures
-from intercode_sandbox.registry import unknown_name_error
 
 SETTINGS = ("generation", "agent_options", "env_options", "max_turns", "timeout", "seed")
 WHOLE_SETTINGS = ("prompts", "endpoint")
@@ -125,9 +124,7 @@ def describe_conditions(episode: Trajectory) -> str:
     """
     run = episode.run
     if run.get("source", SOURCE_RUN) != SOURCE_RUN:
-        if str(run["source"]) not in LOG_FORMATS:  # a record must not name a file that would be run
-            raise unknown_name_error(LOG_FORMATS.kind, str(run["source"]), list(LOG_FORMATS))
-        log_format: LogFormat = LOG_FORMATS.load(run["source"])
+        log_format: LogFormat = LOG_FORMATS.load_named(str(run["source"]))
         return log_format.conditions
 
     def tagged(name: str, tag: str, sign: str, length: int) -> str:

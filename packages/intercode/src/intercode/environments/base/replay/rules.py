@@ -108,20 +108,15 @@ class ReplayRules:
 def replay_rules_for(trajectory: Trajectory) -> ReplayRules:
     """Return the rules for an episode: those of its environment, or of the log that it is from."""
     name = recorded_environment(trajectory)
-    rules: ReplayRules
-    if is_native(trajectory):
-        if name not in REPLAY_RULES and name in ENVIRONMENTS:
+    if not is_native(trajectory):
+        of_log: ReplayRules = LOG_RULES.load_named(f"{trajectory.run['source']}.{name}")()
+        return of_log
+    if name not in REPLAY_RULES:
+        if name in ENVIRONMENTS:
             return ReplayRules()
-        if name not in REPLAY_RULES:
-            raise unknown_name_error("replay of environment", name, list(ENVIRONMENTS))
-        rules = REPLAY_RULES.load(name)()
-        return rules
-    of_log = f"{trajectory.run['source']}.{name}"
-    if of_log not in LOG_RULES:  # a record must not name a file that would be run
-        raise unknown_name_error(LOG_RULES.kind, of_log, list(LOG_RULES))
-    rules = LOG_RULES.load(of_log)()
-    return rules
-    return of_log
+        raise unknown_name_error("replay of environment", name, list(ENVIRONMENTS))
+    own: ReplayRules = REPLAY_RULES.load(name)()
+    return own
 
 
 def recorded_environment(trajectory: Trajectory) -> str:
