@@ -54,7 +54,6 @@ class BashEnv(SandboxedEnv):
         check_flag("separate_stderr", separate_stderr)
         check_flag("use_gold_cache", use_gold_cache)
         self.session, self.separate_stderr = session, separate_stderr
-        self.use_gold_cache = use_gold_cache
         self.settings |= {
             "session": session,
             "separate_stderr": separate_stderr,
@@ -98,12 +97,21 @@ class BashEnv(SandboxedEnv):
         return self._profile_impl.gold_states(self._episode)
 
     def result_metadata(self) -> dict[str, Any]:
-        golds = "cached" if self._profile_impl.uses_gold_cache else "run"
+        golds = "cached" if self.use_gold_cache else "run"
         default = self.session == "persistent" and not self.separate_stderr
         options = (
             {} if default else {"session": self.session, "separate_stderr": self.separate_stderr}
         )
         return {**super().result_metadata(), "env_options": options, "golds": golds}
+
+    @property
+    def use_gold_cache(self) -> bool:
+        """Whether golds that were found to be stable are read from the cache; see BashEnv."""
+        return self._profile_impl.uses_gold_cache
+
+    @use_gold_cache.setter
+    def use_gold_cache(self, value: bool) -> None:
+        self._profile_impl.uses_gold_cache = value
 
     def cache_golds(self, states: Sequence[State], current_dates_only: bool) -> bool:
         """Save the golds' states; see ``gold_cache.CachesGolds``."""

@@ -52,13 +52,9 @@ class StandardBashProfile(BashProfile):
     def __init__(self, settings: Mapping[str, Any]) -> None:
         self._shell: ShellKind = settings["session"]
         self._separate_stderr = bool(settings["separate_stderr"])
-        self._use_gold_cache = bool(settings["use_gold_cache"])
+        self.uses_gold_cache = settings["use_gold_cache"] and gold_cache.is_enabled()
         self._golds: list[State] | None = None
         self._spec: SandboxSpec | None = None  # the last one, as most episodes have an equal one
-
-    @property
-    def uses_gold_cache(self) -> bool:  # type: ignore[override]
-        return self._use_gold_cache and gold_cache.is_enabled()
 
     def sandbox_spec(
         self, image: Image, layers: tuple[Layer, ...], network: Network
