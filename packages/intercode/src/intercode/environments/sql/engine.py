@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Mapping
 from typing import Any
 
 from intercode.core import errors
@@ -27,18 +26,25 @@ _ERRORS: Mapping[type[sql_errors.SqlError], type[errors.InterCodeError]] = {
 }
 
 
-@contextmanager
-def translated_errors() -> Iterator[None]:
-    """Raise the errors of engines as those of this package."""
-    try:
-        yield
-    except sql_errors.SqlError as e:
+class _TranslatedErrors:
+    """Raises the errors of engines as those of this package. A step enters it twice, so it is no
+    generator."""
+
+    def __enter__(self) -> None:
+        pass
+
+    def __exit__(self, _kind: object, e: BaseException | None, _trace: object) -> None:
+        if not isinstance(e, sql_errors.SqlError):
+            return
         error = _ERRORS[type(e)](str(e))
         if isinstance(error, errors.DatabaseLostError) and isinstance(
             e, sql_errors.ServerLostError
         ):
             error.machine_failed = e.machine_failed
         raise error from e
+
+
+translated_errors = _TranslatedErrors()
 
 
 class EngineSession:
@@ -54,7 +60,7 @@ class EngineSession:
 
     def run(self, code: str, timeout: float) -> ExecResult:
         """Run one statement, for at most ``timeout`` seconds."""
-        with translated_errors():
+        with translated_errors:
             r = self._session.run(code, timeout)
         return ExecResult(
             r.output, r.exit_code, r.timed_out, r.omitted_bytes, note=r.note, rows=r.rows
@@ -62,17 +68,17 @@ class EngineSession:
 
     def snapshot(self) -> EngineSnapshot:
         """Copy the state."""
-        with translated_errors():
+        with translated_errors:
             return EngineSnapshot(self._session.snapshot())
 
     def changes(self) -> list[str]:
         """Return what the session has changed."""
-        with translated_errors():
+        with translated_errors:
             return self._session.changes()
 
     def state_text(self) -> str:
         """Return the state as text for a fingerprint."""
-        with translated_errors():
+        with translated_errors:
             return self._session.state_text()
 
     def abort(self) -> None:
@@ -81,7 +87,7 @@ class EngineSession:
 
     def close(self) -> None:
         """Close the connection and delete the session's copy of the data."""
-        with translated_errors():
+        with translated_errors:
             self._session.close()
 
 
@@ -94,12 +100,12 @@ class EngineSnapshot:
 
     def open(self) -> EngineSession:
         """Open a new session with this state."""
-        with translated_errors():
+        with translated_errors:
             return EngineSession(self._snapshot.open())
 
     def open_last(self) -> EngineSession:
         """Open a new session with this state and close the snapshot."""
-        with translated_errors():
+        with translated_errors:
             return EngineSession(self._snapshot.open_last())
 
     @property
@@ -114,7 +120,7 @@ class EngineSnapshot:
 
     def close(self) -> None:
         """Delete the snapshot's data."""
-        with translated_errors():
+        with translated_errors:
             self._snapshot.close()
 
 
@@ -128,17 +134,17 @@ class Engine:
     @property
     def version(self) -> str:
         """Product and version for a result's metadata."""
-        with translated_errors():
+        with translated_errors:
             return self._engine.version
 
     def metadata(self) -> Mapping[str, Any]:
         """Return what else results depend on, as JSON types."""
-        with translated_errors():
+        with translated_errors:
             return self._engine.metadata()
 
     def open(self, database: DatabaseSpec, limits: SqlLimits) -> EngineSession:
         """Open a session on pristine data."""
-        with translated_errors():
+        with translated_errors:
             return EngineSession(self._engine.open(_own_spec(database), limits))
 
     def unpack(self, database: DatabaseSpec, limits: SqlLimits, packed: Any) -> EngineSnapshot:
@@ -149,7 +155,7 @@ class Engine:
 
     def close(self) -> None:
         """Release the engine's resources."""
-        with translated_errors():
+        with translated_errors:
             self._engine.close()
 
 
@@ -162,5 +168,5 @@ def open_engine(
 ) -> Engine:
     """Open the engine of that name; see ``intercode_sql.open_engine``."""
     use_cache(cache_root)
-    with translated_errors():
+    with translated_errors:
         return Engine(open_sql_engine(kind, dsn, determinism))

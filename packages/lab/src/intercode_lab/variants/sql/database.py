@@ -79,7 +79,7 @@ def read_database(spec: DatabaseSpec) -> Database:
         modified = spec.path.stat().st_mtime_ns
     except OSError as e:
         raise DataError(f"{spec.path}: the database cannot be read ({e.strerror})") from e
-    with translated_errors():
+    with translated_errors:
         return _read(spec, modified)
 
 
