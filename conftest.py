@@ -16,7 +16,7 @@ from pathlib import Path
 import hypothesis
 import pytest
 
-from support import back_end, requirements
+from support import backend, requirements
 
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:  # a shell ignores it for a job started with &
     signal.signal(signal.SIGINT, signal.default_int_handler)
@@ -30,13 +30,13 @@ os.environ.setdefault("INTERCODE_SQL_TRANSLATIONS", "")  # tests exercise the SQ
 
 def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption(
-        "--back-end", default="namespace", choices=back_end.NAMES,
+        "--backend", default="namespace", choices=backend.NAMES,
         help="the sandbox back end; with another, tests marked namespace_only are deselected",
     )  # fmt: skip
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    back_end.choose(config.getoption("--back-end"))
+    backend.choose(config.getoption("--backend"))
     for init in config.rootpath.glob("packages/*/src/*/__init__.py"):
         if find_spec(init.parent.name):  # a package may be tested without those that build on it
             _require_current_installation(init.parents[2] / "pyproject.toml")
@@ -78,8 +78,8 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     end. If another back end than the default one is tested, deselect what it cannot have or what
     would repeat the same."""
     items.sort(key=_rank)
-    if back_end.is_container():
-        markers = ("namespace_only", "not_in_chroot")[: 1 + back_end.is_chroot()]
+    if backend.is_container():
+        markers = ("namespace_only", "not_in_chroot")[: 1 + backend.is_chroot()]
         others = [item for item in items if any(map(item.get_closest_marker, markers))]
         config.hook.pytest_deselected(items=others)
         items[:] = [item for item in items if item not in set(others)]

@@ -196,7 +196,7 @@ class Container:
 
     def withstands(self) -> str:
         """Run a sample of the hostile suite."""
-        command = ["-m", "hostile", "--sample", str(HOSTILE_CASES), "--back-end", self.tier]
+        command = ["-m", "hostile", "--sample", str(HOSTILE_CASES), "--backend", self.tier]
         done = run([sys.executable, *command], cwd=self.work)
         return " ".join(done.stdout.splitlines()[-2].split()[1:])
 
@@ -286,12 +286,12 @@ class Container:
         """Play a suite with the tier that has to be asked for, where the kernel and the engine
         allow it; else the refusal says what is missing."""
         done = intercode("eval", "starter", "--agent", "gold")
-        if "`--sandbox landlock` works here" not in done.stderr:
-            refused = intercode("eval", "starter", "--agent", "gold", "--sandbox", "landlock")
+        if "`--backend landlock` works here" not in done.stderr:
+            refused = intercode("eval", "starter", "--agent", "gold", "--backend", "landlock")
             assert refused.returncode and "Landlock" in refused.stderr, refused.stderr
             return refused.stderr.strip()
         self.tier = "landlock"
-        played = self.play("python", "--sandbox", "landlock")
+        played = self.play("python", "--backend", "landlock")
         gone = wait_until(lambda: not files_of_sandboxes(self.cache), GONE_SECONDS)
         assert gone is not None, "directories are left"
         return played

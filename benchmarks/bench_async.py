@@ -1,6 +1,6 @@
 """Opens hundreds of sandboxes at once in one thread: opens, runs, writes, reads, forks and closes.
 
-    python benchmarks/bench_async.py [--sandboxes 200] [--back-end auto]
+    python benchmarks/bench_async.py [--sandboxes 200] [--backend auto]
 
 All sandboxes do each operation at the same time, as coroutines of one event loop. The memory is
 that of all processes (proportional set sizes), and the decrease of the available memory, which
@@ -43,11 +43,11 @@ async def at_once(
     return found
 
 
-async def measure(count: int, back_end: str, rows: list[Row]) -> int:
+async def measure(count: int, backend: str, rows: list[Row]) -> int:
     """Return the number of wrong answers."""
     available = machine()["MemAvailable"]
     opened = await at_once(
-        rows, "open", (AsyncSandbox.open("host", back_end=back_end) for _ in range(count))
+        rows, "open", (AsyncSandbox.open("host", backend=backend) for _ in range(count))
     )
     printed = await at_once(
         rows, "run `sleep 1; echo N`", (s.run(f"sleep 1; echo {n}") for n, s in enumerate(opened))
@@ -78,15 +78,15 @@ def main() -> int:
     """Parse the command line, run, and print. Returns the exit status."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--sandboxes", type=int, default=200)
-    parser.add_argument("--back-end", default="auto")
+    parser.add_argument("--backend", default="auto")
     args = parser.parse_args()
     need_descriptors(2 * args.sandboxes)
-    with Sandbox("host", back_end=args.back_end) as first:  # starts the shared processes
+    with Sandbox("host", backend=args.backend) as first:  # starts the shared processes
         title = f"{args.sandboxes} sandboxes of {first.tier} in one thread"
         first.run("true")
     held = len(os.listdir("/proc/self/fd"))
     rows: list[Row] = []
-    wrong = asyncio.run(measure(args.sandboxes, args.back_end, rows))
+    wrong = asyncio.run(measure(args.sandboxes, args.backend, rows))
     rows.append(("descriptors left", len(os.listdir("/proc/self/fd")) - held, ""))
     print(render([Table("async", title, ("what", "value", "unit"), tuple(rows))], "text"))
     print(f"wrong answers: {wrong}")

@@ -35,9 +35,9 @@ from intercode.sessions.bash.persistent import BashSession
 from intercode_sandbox import SandboxSpec, images, open_sandbox
 from intercode_sandbox.contract import BaseSandbox
 from intercode_sandbox.supervisor.process_table import list_descendants
-from support import back_end, traces
+from support import backend, traces
 
-KINDS = back_end.NAMES
+KINDS = backend.NAMES
 TASKS = Dataset("bench", "bash", (Task("bench/0", "Make 5.", gold="echo 5 > /tmp/five"),))
 FILES = "mkdir /srv/d; for i in {1..199}; do echo $i > /srv/d/$i; done"
 REMOVED = "the engine's `rm --force` and `run --detach`"
@@ -57,7 +57,7 @@ class Bench:
 
     def env(self) -> InterCodeEnv:
         """Return an environment in an episode."""
-        env = intercode.make("bash", dataset=TASKS, image=self.image, sandbox=self.kind)
+        env = intercode.make("bash", dataset=TASKS, image=self.image, backend=self.kind)
         self.stack.callback(env.close)
         env.reset()
         return env
@@ -125,7 +125,7 @@ class Bench:
 
 def removal(engine: str, stack: ExitStack) -> Contender:
     """Remove a running container of the image of the sandboxes, and create another one."""
-    ours = back_end.containers_of(os.getpid(), engine)
+    ours = backend.containers_of(os.getpid(), engine)
     image = requested(engine, "inspect", "--format={{.Image}}", ours[0])
     start = ("run", "--detach", "--network=none", "--entrypoint=/bin/sleep", image, "86400")
     remove = ("rm", "--force", *(["--time=0"] if engine == "podman" else []))  # docker never waits
@@ -157,7 +157,7 @@ def parent_of(pid: int) -> int:
 
 def workers(kind: str, args: argparse.Namespace) -> tuple[float, float]:
     """Return the gold episodes per second of two workers, and the share of them that was solved."""
-    settings = {"dataset": datasets.load(args.dataset), "image": args.image, "sandbox": kind}
+    settings = {"dataset": datasets.load(args.dataset), "image": args.image, "backend": kind}
     cpu = Processor()
     try:
         rate = bench_episodes.measure(settings, 2, args.seconds, cpu)

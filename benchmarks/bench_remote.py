@@ -41,7 +41,7 @@ def main() -> None:
     with ExitStack() as stack:
         kind = args.kind or stack.enter_context(serving_sandboxes()).kind
         envs = {
-            name: stack.enter_context(intercode.make("bash", TASKS, sandbox=each))
+            name: stack.enter_context(intercode.make("bash", TASKS, backend=each))
             for name, each in {"local": "namespace", "remote": kind}.items()
         }
         for _ in range(args.rounds):

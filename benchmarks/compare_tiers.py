@@ -133,7 +133,7 @@ def agreement_table(
     with ExitStack() as stack:
         envs = {
             tier: stack.enter_context(RecordedEnvironments(ReplayOptions(
-                profile=args.profile, image=args.image, env_options={"sandbox": tier},
+                profile=args.profile, image=args.image, env_options={"backend": tier},
             )))
             for tier in tiers
         }  # fmt: skip
@@ -172,7 +172,7 @@ class Played:
     """An environment of one tier in an episode, and what it did."""
 
     def __init__(self, tier: str, image: str, stack: ExitStack) -> None:
-        self.env = intercode.make("bash", dataset=SHORT, image=image, sandbox=tier)
+        self.env = intercode.make("bash", dataset=SHORT, image=image, backend=tier)
         stack.callback(self.env.close)
         self.env.reset(options={"task": 0})
         self.copies: list[InterCodeEnv] = []

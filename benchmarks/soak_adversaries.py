@@ -37,7 +37,7 @@ import intercode
 from hostile.cases import all_cases
 from hostile.planted import Planted
 from hostile.sql.cases import all_cases as all_sql_cases
-from hostile.trial import BACK_ENDS
+from hostile.trial import BACKENDS
 from intercode.core.errors import InfrastructureError
 from intercode.environments.base.env import InterCodeEnv
 from intercode.results.report import render
@@ -74,7 +74,7 @@ class Worker:
 
     def __init__(self, tasks: dict[str, list[int]], hostile: float) -> None:
         self.tasks, self.hostile = tasks, hostile
-        self.planted = Planted(BACK_ENDS["namespace"])
+        self.planted = Planted(BACKENDS["namespace"])
         self.planted.pulse.stop()
         self.envs = {name: _make(name) for name in _NAMES}
         self.cases = [case for case in all_cases() if not case.fault]

@@ -31,9 +31,9 @@ FORBIDDEN = {
 """Imports that the order allows but the design forbids, of all but SHARED."""
 SHARED = tuple(
     f"intercode_sandbox.{name}"
-    for name in ("checks", "clock", "errors", "event_loop", "hidden_files", "host", "http", "lazy",
-                 "lines", "plugins", "registry", "sizes", "toml", "types", "user_modules",
-                 "valid_text")
+    for name in ("checks", "clock", "deprecation", "errors", "event_loop", "hidden_files", "host",
+                 "http", "lazy", "lines", "plugins", "registry", "sizes", "toml", "types",
+                 "user_modules", "valid_text")
 )  # fmt: skip
 """What sandboxes are built on, which every package may import: it opens no sandbox."""
 _KINDS = ("sandbox.namespace", "sandbox.container", "sandbox.chroot", "sandbox.landlock")
@@ -50,7 +50,7 @@ MUTUAL = {
 }  # fmt: skip
 """Folders that need each other, where one of them names the other in a text: most are tables of
 what should register itself. No pair may be added."""
-BACK_ENDS = (*_KINDS, "sandbox.supervisor")
+BACKENDS = (*_KINDS, "sandbox.supervisor")
 """Folders that only ``sandbox`` imports. All other packages use the type ``BaseSandbox``."""
 
 
@@ -214,15 +214,15 @@ def test_siblings_do_not_import_each_other() -> None:
                 assert not (is_inside and inside(other).startswith(sibling)), (name, other)
 
 
-def test_only_the_sandbox_package_knows_its_back_ends() -> None:
+def test_only_the_sandbox_package_knows_its_backends() -> None:
     """So nothing else can ask for a back end with ``isinstance``, nor use what one alone has."""
     names = list(map(inside, MODULES))
-    assert all(any(name.startswith(folder) for name in names) for folder in BACK_ENDS)
+    assert all(any(name.startswith(folder) for name in names) for folder in BACKENDS)
     importers = {
         name
         for name in MODULES
         for other in imports(name)
-        if other in MODULES and inside(other).startswith(BACK_ENDS)
+        if other in MODULES and inside(other).startswith(BACKENDS)
     }
     assert {name for name in importers if package_of(name) != "sandbox"} == set()
 
@@ -321,7 +321,7 @@ def test_imports_are_read_in_every_form() -> None:
     """Relative and absolute imports, and imports inside functions."""
     runtime = "intercode_sandbox.supervisor.runtime"
     assert f"{runtime}.protocol" in set(imports(f"{runtime}.launcher"))
-    assert "intercode_sandbox.registry" in set(imports("intercode_sandbox.back_ends"))
+    assert "intercode_sandbox.registry" in set(imports("intercode_sandbox.backends"))
 
 
 def test_texts_are_read_in_every_form() -> None:

@@ -77,7 +77,7 @@ def test_sql_is_played_and_bash_says_that_it_needs_linux(tmp_path: Path) -> None
     assert "sandboxes need Linux, and this is win32" in bash.stderr
     assert not (tmp_path / "bash").exists()
 
-    remote = run_without_linux(*words, "starter", "--sandbox=remote:http://127.0.0.1:9")
+    remote = run_without_linux(*words, "starter", "--backend=remote:http://127.0.0.1:9")
     assert remote.returncode == 1 and "Traceback" not in remote.stderr
     assert "remote sandboxes need Linux or macOS: on Windows, install intercode in WSL 2" in (
         remote.stderr

@@ -272,6 +272,8 @@ def commands() -> Iterator[Row]:
     def visit(verb: str, parser: argparse.ArgumentParser) -> Iterator[Row]:
         yield "command", verb
         for action in parser._actions:
+            if action.help == argparse.SUPPRESS:  # an old name, which is refused
+                continue
             if isinstance(action, argparse._SubParsersAction):
                 for name, inner in action.choices.items():
                     yield from visit(f"{verb} {name}", inner)

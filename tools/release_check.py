@@ -233,7 +233,7 @@ def emulate(wheel: Path) -> None:
         _Emulated.emulator = (emulator, str(program))
         with mock.patch.object(subprocess, "Popen", _Emulated):
             try:
-                with Sandbox("host", back_end="landlock") as sandbox:
+                with Sandbox("host", backend="landlock") as sandbox:
                     answer = sandbox.run("echo sound").output
             except SandboxError as e:
                 answer = str(e)

@@ -50,7 +50,7 @@ def test_run_passes_streams_and_the_exit_status_on() -> None:
         (["--limit", "memory=much", "true"], 2, "with K, M or G, unlike 'much'"),
         (["--limit", "memry=1g", "true"], 2, "did you mean 'memory'"),
         (["--file", "/work", "true"], 2, "PATH=LOCAL, unlike '/work'"),
-        (["--sandbox", "no-such-tier", "true"], 2, "no-such-tier"),
+        (["--backend", "no-such-tier", "true"], 2, "no-such-tier"),
         ([], 2, "no command"),
     ],
 )

@@ -92,7 +92,7 @@ import sys
 import intercode.core, intercode.sessions, intercode.results, intercode.evaluation
 import intercode.environments
 heavy = ("httpx", "aiohttp", "sklearn", "scipy", "ray", "matplotlib", "rich",
-         "intercode_sandbox.back_ends", "intercode_sandbox.contract", "intercode_sandbox.api",
+         "intercode_sandbox.backends", "intercode_sandbox.contract", "intercode_sandbox.api",
          "intercode.models", "intercode.agents", "intercode.sessions.bash")
 print([name for name in heavy if name in sys.modules])
 """

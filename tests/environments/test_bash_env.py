@@ -234,7 +234,6 @@ def test_a_task_without_gold_is_an_error(tmp_path: Path) -> None:
         ({"max_turns": 0}, UsageError, "max_turns is a number of at least 1, .* not 0"),
         ({"timeout": -1}, UsageError, "timeout has to be more than 0 seconds, .* not -1"),
         ({"max_turn": 5}, UnknownNameError, "setting of bash 'max_turn'; did you mean 'max_turns'"),
-        ({"back_end": "docker"}, UsageError, "setting `sandbox`: sandbox='docker'"),
         ({"dataset": Dataset("none", "bash", ())}, UsageError, "holds no task"),
     ],
 )

@@ -18,7 +18,7 @@ from intercode.evaluation.check.dataset import check
 from intercode.evaluation.check.stable_golds import compare_runs
 from intercode.evaluation.check.task_runs import TaskRun
 from intercode_sandbox import Limits, SandboxSpec
-from support import back_end, requirements
+from support import backend, requirements
 from support.sandboxes import open_test_sandbox
 
 TASK = Task("d/0", "Print five.", gold="echo five", also=("echo FIVE",))
@@ -303,6 +303,6 @@ def test_no_sandbox_can_read_the_cache(monkeypatch: pytest.MonkeyPatch) -> None:
             listing = sandbox.run(["/bin/sh", "-c", f"ls {path.parent}; cat {path}"])
             mounts = sandbox.run(["cat", "/proc/self/mountinfo"])
         assert listing.output.count("No such file") == 2
-        assert mounts.ok != back_end.is_chroot() and "golds" not in mounts.output  # it has no /proc
+        assert mounts.ok != backend.is_chroot() and "golds" not in mounts.output  # it has no /proc
     finally:
         path.unlink()

@@ -11,7 +11,7 @@ import intercode
 from intercode.core.errors import ConfigError, UnknownNameError
 from intercode.core.types import Dataset, FileEntry, Task
 from intercode.environments.base import hashes
-from support import back_end
+from support import backend
 
 TASKS = Dataset(
     "mine", "bash",
@@ -50,7 +50,7 @@ def test_any_text_has_a_hash() -> None:
 def test_the_same_actions_give_the_same_hashes(profile: str) -> None:
     if profile == "original" and not shutil.which("git"):
         pytest.skip("the original profile needs git in the image; here the machine's own")
-    number = "" if back_end.is_chroot() else "$$"  # there it is one of the machine
+    number = "" if backend.is_chroot() else "$$"  # there it is one of the machine
     actions = (f"date; echo $RANDOM {number}", "cd /tmp && touch a; ls -la", "exit 3", "submit")
     runs = []
     for _ in range(2):

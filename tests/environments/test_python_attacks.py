@@ -13,7 +13,7 @@ import pytest
 from intercode.core.types import Dataset, Task
 from intercode.environments.python.env import PythonEnv
 from intercode_sandbox.supervisor.process_table import list_descendants
-from support import back_end
+from support import backend
 from support.sandboxes import eventually
 
 pytestmark = pytest.mark.sandbox
@@ -236,7 +236,7 @@ def test_the_gold_still_scores_1_after_the_attacks(env: PythonEnv) -> None:
     assert played(env, TASK.gold) == 1.0
 
 
-@back_end.not_in_chroot("there is no /proc")
+@backend.not_in_chroot("there is no /proc")
 def test_neither_tests_nor_gold_are_in_the_agents_sandbox(env: PythonEnv) -> None:
     """The same for the memory of its processes, before and after scoring."""
     env.reset(options={"task": 0})
@@ -277,7 +277,7 @@ def test_nothing_of_a_closed_episode_remains() -> None:
 
     def gone() -> bool:
         """A container may wait for the next episode, but with nothing in it."""
-        if back_end.is_container() and not list_descendants(supervisor):
+        if backend.is_container() and not list_descendants(supervisor):
             return True
         try:
             with open(f"/proc/{supervisor}/stat") as f:

@@ -9,7 +9,7 @@ import pytest
 
 from intercode.core.types import Dataset, Task
 from intercode.environments.bash.env import BashEnv
-from support import back_end
+from support import backend
 from support.changing import goes_back, state_of
 
 pytestmark = pytest.mark.sandbox
@@ -19,7 +19,7 @@ TASKS = Dataset("any", "bash", (Task("any/0", "Do anything.", gold="true"),))
 @pytest.mark.slow
 @pytest.mark.parametrize("session", ["persistent", "fresh-carried"])
 def test_restore_undoes_any_sequence_of_changes(session: str) -> None:
-    count = back_end.some({"persistent": 40, "fresh-carried": 20}[session])
+    count = backend.some({"persistent": 40, "fresh-carried": 20}[session])
     with BashEnv(TASKS, session=session, hashes=True, timeout=0.3) as env:  # type: ignore[arg-type]
         for seed in range(count):
             if seed % 10 == 0:

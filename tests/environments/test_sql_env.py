@@ -217,7 +217,7 @@ def test_metadata_names_the_engine_and_its_version(make: Make, engine: str) -> N
 
 
 @pytest.mark.parametrize("setting", [
-    {"image": "host"}, {"sandbox": "namespace"}, {"network": "host"},
+    {"image": "host"}, {"backend": "namespace"}, {"network": "host"},
 ])  # fmt: skip
 def test_settings_that_mean_nothing_here_are_refused(make: Make, setting: dict[str, Any]) -> None:
     with pytest.raises(UsageError, match=f"leave out {next(iter(setting))}="):

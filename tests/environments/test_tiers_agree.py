@@ -50,7 +50,7 @@ def test_golds_of_the_starter_suites_do_the_same(environment: str, tiers: tuple[
 
 
 def _env(environment: str, tier: str) -> InterCodeEnv:
-    return intercode.make(environment, dataset=f"starter:{environment}", sandbox=tier)
+    return intercode.make(environment, dataset=f"starter:{environment}", backend=tier)
 
 
 def _play(env: InterCodeEnv, task: str) -> Trajectory:

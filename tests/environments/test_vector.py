@@ -15,7 +15,7 @@ from intercode import datasets
 from intercode.core.errors import SandboxLostError, UnknownNameError, UsageError
 from intercode.environments import ENVIRONMENTS
 from intercode.environments.base.vector import VectorInterCode
-from support import back_end
+from support import backend
 
 pytestmark = pytest.mark.sandbox
 MODES = list(AutoresetMode)
@@ -49,7 +49,7 @@ def _one(task: int | str, actions: list[str], seed: int | None = None) -> list[t
 def test_parallel_steps_give_the_results_of_single_steps(
     made: Callable[..., VectorInterCode],
 ) -> None:
-    count = back_end.some(64)
+    count = backend.some(64)
     tasks = [i % len(STARTER) for i in range(count)]
     envs = made(count, tasks=tasks, autoreset_mode="Disabled")
     queries, infos = envs.reset(seed=3)

@@ -15,8 +15,8 @@ _TASKS = Dataset("mine", "bash", (Task("mine/one", "Print one.", gold="echo one"
 _WRONG = [
     ("dataset", 5, "a path, or a Dataset"),
     ("dataset", [{"query": "a", "gold": "b"}], "a path, or a Dataset"),
-    ("sandbox", True, "a back end is a text"),
-    ("sandbox", [], "a back end is a text"),
+    ("backend", True, "a back end is a text"),
+    ("backend", [], "a back end is a text"),
     ("image", 5, "an image is a text"),
     ("session", None, "unknown session None"),
     ("session", object, "unknown session"),
@@ -64,7 +64,7 @@ def test_methods_of_an_environment_refuse_other_values() -> None:
 
 @pytest.mark.sandbox
 def test_a_sandbox_refuses_other_values() -> None:
-    for settings in ({"back_end": 5}, {"files": 5}, {"files": {"/a": None}}):
+    for settings in ({"backend": 5}, {"files": 5}, {"files": {"/a": None}}):
         with pytest.raises(UsageError):
             intercode.Sandbox("host", **settings)  # type: ignore[arg-type]
     with pytest.raises(UsageError, match="an image is a text"):

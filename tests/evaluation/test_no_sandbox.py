@@ -15,7 +15,7 @@ from intercode.core.config import EvalConfig
 from intercode.core.errors import SandboxUnavailableError
 from intercode.evaluation.evaluate.run import evaluate
 from intercode_sandbox import SandboxSpec, open_sandbox
-from intercode_sandbox.back_ends import ENVIRONMENT_VARIABLE
+from intercode_sandbox.backends import ENVIRONMENT_VARIABLE
 from intercode_sandbox.contract import BaseSandbox
 
 _BROKEN = """

@@ -192,7 +192,7 @@ WRONG: dict[str, tuple[str, ...]] = {
     "zero": (*_EVAL, "--limit", "0"),
     "unknown profile": (*_EVAL, "--profile", "paper"),
     "unknown network": (*_EVAL, "--network", "all"),
-    "unknown sandbox": (*_EVAL, "--sandbox", "vm"),
+    "unknown sandbox": (*_EVAL, "--backend", "vm"),
     "unknown image": (*_EVAL, "--image", "recipe:nosuch"),
     "unknown reward": (*_EVAL, "--reward", "nosuch"),
     "no model": ("eval", "starter", "--agent", "try-again"),

@@ -257,19 +257,19 @@ def files(calls: Calls) -> None:
                 calls.exact["downloaded"] = [str(p.relative_to(Path(folder, "got"))) for p in got]
 
 
-def main(back_end: str, interface: str) -> None:
+def main(backend: str, interface: str) -> None:
     """Make all calls and print what came of them."""
     server = None
-    if back_end == "remote":
+    if backend == "remote":
         words = [sys.executable, "-m", "intercode", "serve", "--sandboxes", "--port=0"]
         server = subprocess.Popen(words, stdout=subprocess.PIPE, text=True)
         assert server.stdout is not None
         address = re.search(r"http://\S+:\d+", server.stdout.readline())
         assert address is not None, "the server has ended"
-        back_end = f"remote:{address[0]}"
+        backend = f"remote:{address[0]}"
 
     def open_sandbox(**settings: Any) -> Any:
-        settings = {"image": "host", "back_end": back_end, **settings}
+        settings = {"image": "host", "backend": backend, **settings}
         if interface == "blocking":
             return Sandbox(**settings)
         return Blocking(LOOP.run_until_complete(AsyncSandbox.open(**settings)))

@@ -11,13 +11,13 @@ from pathlib import Path
 from frozen.normalise import compact
 from frozen.session import Item, Session
 
-BACK_ENDS = ("namespace/1", "namespace/2", "chroot", "landlock", "docker", "podman", "remote")
+BACKENDS = ("namespace/1", "namespace/2", "chroot", "landlock", "docker", "podman", "remote")
 INTERFACES = ("blocking", "async")
 
 
-def sandbox(session: Session, back_end: str, interface: str) -> Item:
+def sandbox(session: Session, backend: str, interface: str) -> Item:
     """Use sandboxes of a back end; one that the machine lacks is an error, which is recorded."""
-    return run_script(session, "sandbox_api.py", back_end, interface)
+    return run_script(session, "sandbox_api.py", backend, interface)
 
 
 def raised(session: Session) -> Item:
@@ -39,10 +39,10 @@ def run_script(session: Session, name: str, *arguments: str) -> Item:
 
 ITEMS: dict[str, Callable[[Session], Item]] = {
     **{
-        f"sandbox-{back_end.replace('/', '-')}-{interface}": partial(
-            sandbox, back_end=back_end, interface=interface
+        f"sandbox-{backend.replace('/', '-')}-{interface}": partial(
+            sandbox, backend=backend, interface=interface
         )
-        for back_end in BACK_ENDS
+        for backend in BACKENDS
         for interface in INTERFACES
     },
     "raised": raised,

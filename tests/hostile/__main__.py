@@ -1,7 +1,7 @@
 """Runs hostile cases without a test runner, as the current user, and prints a table.
 
-    python -m hostile [--sample N] [--seed N] [--back-end NAME] [--serve] [WORD ...]
-    python -m hostile --table [--back-end NAME] [--sample N] [--seed N] [WORD ...]
+    python -m hostile [--sample N] [--seed N] [--backend NAME] [--serve] [WORD ...]
+    python -m hostile --table [--backend NAME] [--sample N] [--seed N] [WORD ...]
     python -m hostile fuzz [--seconds N] [--seed N] [KIND ...]
 
 Words select the cases whose class and name contain one of them. The exit status is 1 if a case
@@ -24,9 +24,9 @@ from collections import Counter
 
 from hostile.cases import Case, all_cases
 from hostile.planted import Planted
-from hostile.trial import BACK_ENDS, try_case
+from hostile.trial import BACKENDS, try_case
 from intercode_sandbox import tier_of
-from support import back_end
+from support import backend
 
 
 def sampled(cases: list[Case], count: int, seed: int) -> list[Case]:
@@ -37,23 +37,23 @@ def sampled(cases: list[Case], count: int, seed: int) -> list[Case]:
     return sound[:: max(1, len(sound) // count)]
 
 
-def attempt(case: Case, back_end: str, planted: Planted) -> str:
+def attempt(case: Case, backend: str, planted: Planted) -> str:
     """Return ``ok``, or the failed expectation."""
     if case.harmful:
         return case.fault
     try:
-        try_case(case, back_end, planted)
+        try_case(case, backend, planted)
     except Exception as e:
         cause = f" (after {type(e.__context__).__name__}: {e.__context__})" if e.__context__ else ""
         return f"{type(e).__name__}: {e}{cause}"
     return "ok"
 
 
-def serve(back_end: str) -> int:
+def serve(backend: str) -> int:
     """Run the requested cases until the input ends. Returns the exit status."""
-    cases, planted = all_cases(), Planted(BACK_ENDS[back_end])
+    cases, planted = all_cases(), Planted(BACKENDS[backend])
     for line in sys.stdin:
-        print(json.dumps([os.geteuid(), attempt(cases[int(line)], back_end, planted)]), flush=True)
+        print(json.dumps([os.geteuid(), attempt(cases[int(line)], backend, planted)]), flush=True)
     said = "ok"
     try:
         planted.close()
@@ -65,7 +65,7 @@ def serve(back_end: str) -> int:
 
 def table(cases: list[Case], tier: str) -> int:
     """Run the cases on a tier and print its row of the table. Returns the exit status."""
-    start, planted = time.monotonic(), Planted(BACK_ENDS[tier])
+    start, planted = time.monotonic(), Planted(BACKENDS[tier])
     contained = 0
     for case in cases:
         said = attempt(case, tier, planted)
@@ -87,28 +87,28 @@ def main() -> int:
         return campaign.main(sys.argv[2:])
     parser = argparse.ArgumentParser(prog="hostile", description=__doc__.splitlines()[0])
     parser.add_argument("words", nargs="*")
-    parser.add_argument("--back-end", default="namespace", choices=sorted(BACK_ENDS))
+    parser.add_argument("--backend", default="namespace", choices=sorted(BACKENDS))
     parser.add_argument("--sample", type=int)
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--serve", action="store_true")
     parser.add_argument("--table", action="store_true")
     options = parser.parse_args()
-    back_end.choose(options.back_end.partition("/")[0])
+    backend.choose(options.backend.partition("/")[0])
     if options.serve:
-        return serve(options.back_end)
+        return serve(options.backend)
     cases = all_cases()
     if options.sample:
         cases = sampled(cases, options.sample, options.seed)
     if options.words:
         cases = [c for c in cases if any(w in f"{c.kind}: {c.name}" for w in options.words)]
     if options.table:
-        tier = "namespace/1" if options.back_end == "namespace" else options.back_end
+        tier = "namespace/1" if options.backend == "namespace" else options.backend
         return table(cases, tier)
     start = time.monotonic()
-    planted = Planted(BACK_ENDS[options.back_end])
+    planted = Planted(BACKENDS[options.backend])
     counts: dict[str, Counter[str]] = {case.kind: Counter() for case in cases}
     for case in cases:
-        said = attempt(case, options.back_end, planted)
+        said = attempt(case, options.backend, planted)
         what = "ok" if said == "ok" else "known faults" if case.fault else "failed"
         counts[case.kind][what] += 1
         if said != "ok":
@@ -118,7 +118,7 @@ def main() -> int:
     for kind, count in [*counts.items(), ("all", sum(counts.values(), Counter[str]()))]:
         numbers = f"{count['ok']:>6}{count['known faults']:>14}{count['failed']:>8}"
         print(f"{kind:<12}{count.total():>6}{numbers}")
-    print(f"user id {os.geteuid()}, {options.back_end}, {time.monotonic() - start:.0f} s")
+    print(f"user id {os.geteuid()}, {options.backend}, {time.monotonic() - start:.0f} s")
     return 1 if any(count["failed"] for count in counts.values()) else 0
 
 

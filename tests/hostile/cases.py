@@ -6,7 +6,7 @@ import os
 from dataclasses import dataclass, replace
 from typing import Any, Literal
 
-from support import back_end
+from support import backend
 
 Kind = Literal["dos", "shell", "framing", "kernel", "network", "leak", "file", "lifecycle"]
 Probe = tuple[str, str]
@@ -128,10 +128,10 @@ def all_cases() -> list[Case]:
     """Return every case in a fixed order, as expected on the back end under test. Names are
     unique."""
     cases = _all_cases()
-    if not back_end.is_container():
+    if not backend.is_container():
         return cases
     others = {"chroot": IN_CHROOT, "landlock": IN_LANDLOCK}
-    differences = others.get(back_end.chosen(), IN_CONTAINERS)
+    differences = others.get(backend.chosen(), IN_CONTAINERS)
     return [replace(case, **differences.get(f"{case.kind}: {case.name}", {})) for case in cases]
 
 

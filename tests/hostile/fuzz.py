@@ -14,7 +14,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from hostile.pulse import ProcessorWait
-from hostile.trial import BACK_ENDS
+from hostile.trial import BACKENDS
 from intercode import datasets
 from intercode.core.errors import SandboxLostError, UsageError
 from intercode.core.types import ExecResult
@@ -99,13 +99,13 @@ class Fuzz:
     """A fuzzing run with its own seed. ``counts`` holds the events; AssertionErrors report
     failures."""
 
-    def __init__(self, seed: int, back_end: str = "namespace", sandboxes: int = 3) -> None:
+    def __init__(self, seed: int, backend: str = "namespace", sandboxes: int = 3) -> None:
         self.seed, self.rng = seed, random.Random(seed)
         self.counts: Counter[str] = Counter()
         self.slowest = 0.0
         self.faults: list[str] = []
         self.histories: list[list[str]] = []  # all actions of the sandbox, one list per failure
-        self._open = BACK_ENDS[back_end]
+        self._open = BACKENDS[backend]
         self._marks: set[str] = set()
         self.subjects = [self._fresh(self._open(), set()) for _ in range(sandboxes)]
 

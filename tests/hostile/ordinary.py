@@ -27,7 +27,7 @@ class OrdinaryUser:
     The test is skipped, with the reason, if there cannot be one.
     """
 
-    def __init__(self, back_end: str) -> None:
+    def __init__(self, backend: str) -> None:
         if os.geteuid() != 0:
             pytest.skip("the whole suite runs as an ordinary user already")
         if shutil.which("setpriv") is None:
@@ -37,7 +37,7 @@ class OrdinaryUser:
         os.chown(self.home, _ID, _ID)
         try:
             drop = _drop(self.home)
-            argv = [*drop, _interpreter(drop), "-m", "hostile", "--serve", "--back-end", back_end]
+            argv = [*drop, _interpreter(drop), "-m", "hostile", "--serve", "--backend", backend]
             self._process = subprocess.Popen(
                 argv, stdin=subprocess.PIPE, stdout=subprocess.PIPE, cwd="/", text=True
             )

@@ -17,7 +17,7 @@ from hostile.pulse import Pulse
 from intercode_sandbox.contract import BaseSandbox
 from intercode_sandbox.host.paths import cache_root
 from intercode_sandbox.supervisor.client import SupervisedSandbox
-from support import back_end
+from support import backend
 from support.sandboxes import end_waiting, eventually
 
 _KNOBS = ("core_pattern", "hostname", "modprobe", "sysrq", "domainname", "randomize_va_space")
@@ -150,7 +150,7 @@ class Space:
 def space_of(sandbox: SupervisedSandbox) -> Space:
     """Return the live process namespace of a sandbox, or its user id. Only root can see the PID 1
     of a namespace; other users have none here, and the number is theirs alone."""
-    if back_end.is_chroot():
+    if backend.is_chroot():
         return Space("", "", "", sandbox.user_id)
     if directory := sandbox.host_directory:
         return Space("", "", "", directory=directory)

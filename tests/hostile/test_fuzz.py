@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator
 import pytest
 
 from hostile import fuzz
-from support import back_end
+from support import backend
 from support.sandboxes import open_test_sandbox
 
 pytestmark = pytest.mark.sandbox
@@ -22,7 +22,7 @@ ACTIONS: dict[str, Callable[[random.Random], str]] = {
 @pytest.fixture
 def run() -> Iterator[fuzz.Fuzz]:
     open_test_sandbox().close()  # skips the test if there is no sandbox
-    opened = fuzz.Fuzz(20_240, back_end.chosen())
+    opened = fuzz.Fuzz(20_240, backend.chosen())
     yield opened
     opened.close()
 

@@ -10,8 +10,8 @@ import pytest
 from hostile.cases import Case, all_cases
 from hostile.ordinary import OrdinaryUser
 from hostile.planted import Planted
-from hostile.trial import BACK_ENDS, try_case
-from support import back_end
+from hostile.trial import BACKENDS, try_case
+from support import backend
 from support.sandboxes import open_test_sandbox
 
 pytestmark = pytest.mark.sandbox
@@ -22,7 +22,7 @@ CASES = all_cases()
 def planted() -> Iterator[Planted]:
     """The objects on the host that a sandbox must not reach."""
     open_test_sandbox().close()  # skips the test if there is no sandbox
-    planted = Planted(BACK_ENDS[back_end.chosen()])
+    planted = Planted(BACKENDS[backend.chosen()])
     yield planted
     planted.close()
 
@@ -30,7 +30,7 @@ def planted() -> Iterator[Planted]:
 @pytest.fixture(scope="module")
 def user() -> Iterator[OrdinaryUser]:
     """An ordinary user that runs cases."""
-    somebody = OrdinaryUser(back_end.chosen())
+    somebody = OrdinaryUser(backend.chosen())
     yield somebody
     somebody.close()
 
@@ -47,7 +47,7 @@ every_case = pytest.mark.parametrize("index", [_parameter(i, c) for i, c in enum
 
 @every_case
 def test_a_hostile_case(planted: Planted, index: int) -> None:
-    try_case(CASES[index], back_end.chosen(), planted)
+    try_case(CASES[index], backend.chosen(), planted)
 
 
 @pytest.mark.namespace_only("a user who may use an engine is not an ordinary user of the machine")

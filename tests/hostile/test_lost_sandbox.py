@@ -19,7 +19,7 @@ from intercode.evaluation.evaluate.run import evaluate
 from intercode_sandbox.contract import BaseSandbox
 from intercode_sandbox.supervisor.process_table import list_descendants
 from intercode_sandbox.supervisor.watchdog import Watchdog
-from support import back_end
+from support import backend
 from support.sandboxes import open_test_sandbox
 
 pytestmark = pytest.mark.sandbox
@@ -140,7 +140,7 @@ def test_a_sandbox_that_ends_before_the_submission_scores_0() -> None:
 
 
 def test_a_supervisor_that_is_killed_from_outside_is_a_failure_of_the_machine() -> None:
-    with intercode.make("bash", dataset="starter", sandbox=back_end.chosen()) as env:
+    with intercode.make("bash", dataset="starter", backend=backend.chosen()) as env:
         env.reset(seed=0, options={"task": 0})
         env.step("echo a")
         kill_supervisor(env.sandbox)

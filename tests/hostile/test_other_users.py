@@ -119,7 +119,7 @@ def sandbox() -> Iterator[Sandbox]:
     try:
         # the tier of an ordinary user, without a control group
         with Sandbox(
-            "host", users=True, back_end="namespace/2", limits=Limits(memory=256 << 20)
+            "host", users=True, backend="namespace/2", limits=Limits(memory=256 << 20)
         ) as opened:
             yield opened
     except SandboxUnavailableError as e:
@@ -131,7 +131,7 @@ def bounded() -> Iterator[Sandbox]:
     """A sandbox with a control group, whose root may become its other users."""
     limits = Limits(memory=128 << 20, processes=40)
     try:
-        with Sandbox("host", users=True, back_end="namespace/1", limits=limits) as opened:
+        with Sandbox("host", users=True, backend="namespace/1", limits=limits) as opened:
             yield opened
     except SandboxUnavailableError as e:
         pytest.skip(f"no control group, or one user: {e}")

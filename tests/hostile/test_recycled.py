@@ -7,12 +7,12 @@ import pytest
 from hostile.__main__ import sampled
 from hostile.cases import Case, all_cases
 from hostile.planted import Planted
-from hostile.trial import BACK_ENDS
+from hostile.trial import BACKENDS
 from hostile.visible_state import DAMAGE, read_state
 from intercode.core.errors import SandboxError, SandboxLostError
 from intercode.sessions.bash.persistent import BashSession
 from intercode_sandbox.contract import BaseSandbox
-from support import back_end
+from support import backend
 from support.sandbox_description import describe
 from support.sandboxes import open_test_sandbox
 
@@ -62,7 +62,7 @@ def test_a_lowered_priority_does_not_reach_the_next_episode() -> None:
         try:
             sandbox.recycle()
         except SandboxError as e:  # PID 1 of a container is a process of the same user
-            assert back_end.is_container() and "priority" in str(e)
+            assert backend.is_container() and "priority" in str(e)
         else:
             assert sandbox.run(shown).output == expected
 
@@ -70,7 +70,7 @@ def test_a_lowered_priority_does_not_reach_the_next_episode() -> None:
 @pytest.mark.slow
 def test_a_recycled_sandbox_is_clean_after_hostile_cases() -> None:
     open_test_sandbox().close()  # skips the test if there is no sandbox
-    opens = BACK_ENDS[back_end.chosen()]
+    opens = BACKENDS[backend.chosen()]
     planted = Planted(opens)
     renewed = []
     with opens() as new:

@@ -15,7 +15,7 @@ from intercode.sessions.bash.persistent import BashSession
 from intercode_sandbox import Limits, SandboxSpec, images, open_sandbox
 from intercode_sandbox.contract import BaseSandbox
 from intercode_sandbox.supervisor.client import SupervisedSandbox
-from support import back_end
+from support import backend
 from support.sandboxes import eventually
 
 _SHORT = Limits(disk=128 << 20, inodes=20_000)  # small limits are reached sooner
@@ -28,8 +28,8 @@ def _opens(kind: str) -> Callable[[], BaseSandbox]:
 
 TIERS = ("namespace/1", "namespace/2", "docker", "podman", "landlock")
 """What the table of the suite has a row for."""
-BACK_ENDS: dict[str, Callable[[], BaseSandbox]] = {
-    name: _opens(name) for name in (*back_end.NAMES, *TIERS)
+BACKENDS: dict[str, Callable[[], BaseSandbox]] = {
+    name: _opens(name) for name in (*backend.NAMES, *TIERS)
 }
 """Each opens a sandbox with a bash and a Python. A new back end adds one name."""
 
@@ -40,18 +40,18 @@ _FULL = ("for all files]", f"over the limit of {_LIMITS.inodes} files]")
 T = TypeVar("T")
 
 
-def try_case(case: Case, back_end: str, planted: Planted) -> None:
+def try_case(case: Case, backend: str, planted: Planted) -> None:
     """Raise AssertionError with the failed expectation."""
-    Trial(case, back_end, planted).run()
+    Trial(case, backend, planted).run()
 
 
 class Trial:
     """One case in its own sandbox."""
 
-    def __init__(self, case: Case, back_end: str, planted: Planted) -> None:
+    def __init__(self, case: Case, backend: str, planted: Planted) -> None:
         self.case, self.planted = case, planted
-        self.open_new = BACK_ENDS[back_end]
-        self.margin = _ENGINE_MARGIN if back_end in ("docker", "podman") else _MARGIN
+        self.open_new = BACKENDS[backend]
+        self.margin = _ENGINE_MARGIN if backend in ("docker", "podman") else _MARGIN
         self.slower = planted.pulse.slower()
         self.printed = ""
         self.lost = False

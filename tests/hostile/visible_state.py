@@ -8,7 +8,7 @@ import re
 
 from intercode_sandbox.contract import BaseSandbox
 from intercode_sandbox.supervisor.client import SupervisedSandbox
-from support import back_end
+from support import backend
 
 READ = r"""
 import fcntl, json, os, pty, resource, socket, stat, sys, termios, tty
@@ -191,7 +191,7 @@ def read_state(sandbox: BaseSandbox) -> dict[str, str]:
     """Return the visible state by path, without what differs between two new sandboxes."""
     output, code, _ = sandbox.run_bytes(["python3", "-c", READ], timeout=60)
     assert code == 0, output[-2000:].decode(errors="replace")
-    state, container = {}, back_end.is_container()
+    state, container = {}, backend.is_container()
     text = sandbox.read("/tmp/state.json").decode()
     if isinstance(sandbox, SupervisedSandbox):
         text = re.sub(rf"\b{sandbox.user_id}\b", "-1", text)  # also a number of JSON

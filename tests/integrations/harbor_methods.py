@@ -145,9 +145,9 @@ async def service(folder: Path) -> Any:
         await env.stop(delete=True)
 
 
-def preflight(back_end: str) -> str:
+def preflight(backend: str) -> str:
     try:
-        InterCodeEnvironment.preflight(kwargs={"back_end": back_end})
+        InterCodeEnvironment.preflight(kwargs={"backend": backend})
     except SystemExit as e:
         return str(e)
     return ""

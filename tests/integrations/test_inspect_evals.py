@@ -52,7 +52,7 @@ def run(
     **settings: Any,
 ) -> Any:
     """Run a task with a model that answers a prompt with a text. Return its log. ``chosen``: the
-    sandbox, as after ``--sandbox``."""
+    sandbox, as after ``--backend``."""
 
     def output(messages: list[ChatMessage], *_: object) -> ModelOutput:
         assert answer is not None

@@ -14,7 +14,7 @@ from inspect_ai.util._sandbox.self_check import *  # noqa: F403
 
 from intercode.integrations.inspect.sandbox import InterCodeSandbox, SandboxConfig
 from intercode_sandbox.namespace.launcher import Launcher
-from support import back_end
+from support import backend
 
 pytestmark = [pytest.mark.sandbox, pytest.mark.anyio]
 ONE_USER = "a sandbox has one user, as the kernel maps one id for an ordinary user"
@@ -36,7 +36,7 @@ def anyio_backend() -> str:
 
 @pytest.fixture
 async def sandbox_env(request: pytest.FixtureRequest) -> AsyncIterator[SandboxEnvironment]:
-    has_users = not back_end.is_container() and not Launcher.get().user_ids_error
+    has_users = not backend.is_container() and not Launcher.get().user_ids_error
     config = SandboxConfig(image=IMAGE, user="nobody" if has_users else None, directory="/work")
     made = await InterCodeSandbox.sample_init("check", config, {})
     default = made["default"].as_type(InterCodeSandbox)

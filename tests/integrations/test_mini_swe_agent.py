@@ -22,7 +22,7 @@ from minisweagent.environments import get_environment
 from minisweagent.models.test_models import DeterministicModel, make_output
 
 from intercode.integrations.mini_swe_agent import MiniSweAgentEnvironment
-from support import back_end
+from support import backend
 
 pytestmark = pytest.mark.sandbox
 CLASS = "intercode.integrations.mini_swe_agent.MiniSweAgentEnvironment"
@@ -43,7 +43,7 @@ def source(tmp_path: Path) -> Path:
 def env(source: Path) -> Iterator[MiniSweAgentEnvironment]:
     made = get_environment({
         "environment_class": CLASS, "upload": {WORK: source}, "cwd": WORK,
-        "back_end": back_end.chosen(), "env": {"PAGER": "cat"},
+        "backend": backend.chosen(), "env": {"PAGER": "cat"},
     })  # fmt: skip
     assert isinstance(made, MiniSweAgentEnvironment)
     yield made
@@ -101,7 +101,7 @@ def test_variables_are_forwarded_by_name_only(monkeypatch: pytest.MonkeyPatch) -
     monkeypatch.setenv("GIVEN", "from here")
     monkeypatch.setenv("KEY", "secret")
     env = MiniSweAgentEnvironment(
-        back_end=back_end.chosen(), forward_env=["GIVEN", "UNSET"], env={"SET": "1"}
+        backend=backend.chosen(), forward_env=["GIVEN", "UNSET"], env={"SET": "1"}
     )
     try:
         printed = env.execute({"command": 'echo "$GIVEN,${UNSET-none},$SET,${KEY-none}"'})
@@ -125,7 +125,7 @@ def test_its_command_line(source: Path, tmp_path: Path) -> None:
     settings = {
         "environment": {
             "environment_class": CLASS, "upload": {WORK: str(source)}, "cwd": WORK,
-            "back_end": back_end.chosen(),
+            "backend": backend.chosen(),
         },
         "model": {
             "model_class": "minisweagent.models.test_models.DeterministicModel",

@@ -14,7 +14,7 @@ from intercode.sessions.python.session import PythonSession
 from intercode_sandbox import Limits
 from intercode_sandbox.contract import BaseSandbox
 from intercode_sandbox.streams import Process
-from support import back_end
+from support import backend
 from support.sandboxes import open_test_sandbox
 from support.shells import shell
 
@@ -36,7 +36,7 @@ def _crowded(session: Session) -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("tier", back_end.tiers())
+@pytest.mark.parametrize("tier", backend.tiers())
 def test_jobs_that_take_all_processes_are_killed_for_a_new_shell(tier: str) -> None:
     with shell(tier, processes=40) as (sandbox, session):
         _crowded(session)

@@ -55,8 +55,8 @@ def compare(
     """
     found = []
     with (
-        intercode.make("bash", dataset=dataset, sandbox=one, **settings) as first,
-        intercode.make("bash", dataset=dataset, sandbox=other, **settings) as second,
+        intercode.make("bash", dataset=dataset, backend=one, **settings) as first,
+        intercode.make("bash", dataset=dataset, backend=other, **settings) as second,
     ):
         for index, task in enumerate(dataset.tasks):
             here, there = play(first, index), play(second, index)

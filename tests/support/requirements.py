@@ -60,10 +60,10 @@ def _engine(name: str) -> str:
 def _sandbox() -> str:
     from intercode_sandbox import SandboxSpec, images, open_sandbox
     from intercode_sandbox.errors import SandboxError
-    from support import back_end
+    from support import backend
 
     try:
-        open_sandbox(SandboxSpec(images.resolve("host")), back_end.chosen()).close()
+        open_sandbox(SandboxSpec(images.resolve("host")), backend.chosen()).close()
     except SandboxError as e:
         return f"{e} (see `intercode doctor`)"
     return ""

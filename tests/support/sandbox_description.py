@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from intercode_sandbox.contract import BaseSandbox
-from support import back_end
+from support import backend
 
 _LOOK = r"""
 echo $PPID; env; pwd; id; hostname; umask; ulimit -a; cat /proc/net/dev
@@ -22,8 +22,8 @@ was written to."""
 
 def describe(sandbox: BaseSandbox) -> list[str]:
     """Return the description as lines, without the start time of PID 1."""
-    if back_end.is_container():  # below a changed root, the parent has a number
-        look = _LOOK.replace("echo $PPID; ", "") if back_end.is_chroot() else _LOOK
+    if backend.is_container():  # below a changed root, the parent has a number
+        look = _LOOK.replace("echo $PPID; ", "") if backend.is_chroot() else _LOOK
         code = f"{look} {_FILES} | sed -E 's/^(d[^ ]*) +[0-9]+/\\1/'"
     else:
         code = f"{_LOOK} {_FILES}; {_LOOK_OF_NAMESPACES}"

@@ -17,7 +17,7 @@ from intercode_sandbox.contract import BaseSandbox
 from intercode_sandbox.errors import SandboxUnavailableError
 from intercode_sandbox.namespace.launcher import Launcher
 from intercode_sandbox.types import Layer, LayerSpec
-from support import back_end
+from support import backend
 
 PATIENCE = 120.0
 """Seconds after which a test fails that waits for what must happen."""
@@ -30,9 +30,9 @@ def open_test_sandbox(**spec: Any) -> BaseSandbox:
     """Return a new sandbox of the tested back end. If this machine cannot provide one, the test is
     skipped; it fails if an engine was requested by name."""
     try:
-        return open_sandbox(SandboxSpec(images.resolve("host"), **spec), back_end.chosen())
+        return open_sandbox(SandboxSpec(images.resolve("host"), **spec), backend.chosen())
     except SandboxUnavailableError as e:
-        if back_end.is_container():
+        if backend.is_container():
             raise
         import pytest  # not at the top: hostile cases also run where it is not installed
 
@@ -63,11 +63,11 @@ def a_duration() -> str:
 
 def end_waiting() -> None:
     """End the containers that wait for reuse, if sandboxes are containers."""
-    if back_end.is_chroot():
+    if backend.is_chroot():
         from intercode_sandbox.chroot import pool
 
         pool.close_idle()
-    elif back_end.is_container():
+    elif backend.is_container():
         from intercode_sandbox.container import container_pool
 
         container_pool.close_idle()
@@ -76,13 +76,13 @@ def end_waiting() -> None:
 def our_sandboxes() -> int:
     """Return the number of sandboxes of this process, with those of the namespace back end that
     wait for a request."""
-    if back_end.is_chroot():
+    if backend.is_chroot():
         end_waiting()
-        return len(back_end.guards_of(os.getpid()))
-    if back_end.is_container():
+        return len(backend.guards_of(os.getpid()))
+    if backend.is_container():
         end_waiting()
         gc.collect()  # a sandbox without references ends once it is collected
-        return len(back_end.containers_of(os.getpid()))
+        return len(backend.containers_of(os.getpid()))
     pid = Launcher.get().pid
     return len(Path(f"/proc/{pid}/task/{pid}/children").read_text().split())
 

@@ -20,7 +20,7 @@ from intercode_sandbox.contract import Limits
 from intercode_sandbox.host.paths import sandbox_uid
 from intercode_sandbox.supervisor import build, programs
 from intercode_sandbox.supervisor.runtime import protocol, seccomp
-from support import back_end, requirements
+from support import backend, requirements
 
 LIMITS = Limits(disk=64 << 20, inodes=2000, file_size=1 << 40)
 """The size of a file is not limited here. The kernel would enforce that limit before the supervisor
@@ -32,7 +32,7 @@ _UNDER_WAY = 109  # ETOOMANYREFS: other sandboxes of this user have too many des
 
 def require_engine() -> str:
     """Return the engine of the tests. Skips the test if it does not answer."""
-    name = back_end.chosen() if back_end.chosen() in ("docker", "podman") else "docker"
+    name = backend.chosen() if backend.chosen() in ("docker", "podman") else "docker"
     requirements.require(name)
     return name
 

@@ -15,7 +15,7 @@ import pytest
 from intercode_sandbox import Limits, Sandbox, SandboxSpec
 from intercode_sandbox.api.sandbox import find_image
 from intercode_sandbox.errors import MissingCapabilityError, UsageError
-from support import back_end
+from support import backend
 from support.sandboxes import eventually, open_one
 
 pytestmark = pytest.mark.sandbox
@@ -135,7 +135,7 @@ def test_wrong_uses_are_named(shared: Sandbox) -> None:
         (lambda: shared.read("tmp"), "absolute, unlike 'tmp'"),
         (lambda: shared.fork(0), "at least 1, not 0"),
         (lambda: shared.restore(closed), "the snapshot is closed"),
-        (lambda: Sandbox.load("/etc", back_end=back_end.chosen()), "/etc cannot be loaded: Is a"),
+        (lambda: Sandbox.load("/etc", backend=backend.chosen()), "/etc cannot be loaded: Is a"),
         (lambda: shared.upload("/no/such", "/x"), "/no/such cannot be uploaded: No such file"),
     ]:  # fmt: skip
         with pytest.raises(UsageError, match=message):
@@ -185,7 +185,7 @@ def test_wrong_uses_are_named(shared: Sandbox) -> None:
         ({"limits": Limits(processes=2.5)}, "the limit processes .* whole number .* not 2.5"),  # type: ignore[arg-type]
     ],
 )
-def test_a_specification_is_checked_before_a_back_end_gets_it(
+def test_a_specification_is_checked_before_a_backend_gets_it(
     settings: dict[str, Any], message: str
 ) -> None:
     with pytest.raises(UsageError, match=message):

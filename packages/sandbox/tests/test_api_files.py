@@ -22,7 +22,7 @@ from intercode_sandbox.errors import DataError, SandboxError, SandboxLostError, 
 from intercode_sandbox.host.paths import cache_root
 from intercode_sandbox.images.archives.tar import has_more_entries
 from intercode_sandbox.images.archives.tree_writer import TreeWriter
-from support import back_end
+from support import backend
 from support.sandboxes import open_one
 
 pytestmark = pytest.mark.sandbox
@@ -189,7 +189,7 @@ def test_a_saved_sandbox_is_loaded_with_what_it_changed_and_deleted(tmp_path: Pa
         sandbox.save(path)
         with pytest.raises(UsageError, match="exists already"):
             sandbox.save(path)
-    with Sandbox.load(path, back_end=back_end.chosen()) as loaded:
+    with Sandbox.load(path, backend=backend.chosen()) as loaded:
         assert loaded.changes() == changes
         assert loaded.run("cat /work/l/n").stdout == "1\n2\n3\n"
         assert loaded.run("test -e /etc/passwd").exit_code == 1
@@ -222,9 +222,9 @@ def test_a_process_that_is_killed_while_it_saves_leaves_no_file(tmp_path: Path) 
         "from intercode_sandbox.api import snapshots\n"
         "def write(base, out, text): out.write(text); out.flush(); os.kill(os.getpid(), 9)\n"
         "snapshots._write = write\n"
-        "Sandbox(back_end=sys.argv[2]).save(sys.argv[1] + '/saved')"
+        "Sandbox(backend=sys.argv[2]).save(sys.argv[1] + '/saved')"
     )
-    command = [sys.executable, "-c", code, str(tmp_path), back_end.chosen()]
+    command = [sys.executable, "-c", code, str(tmp_path), backend.chosen()]
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     assert (done.returncode, os.listdir(tmp_path)) == (-9, []), done.stderr
 
@@ -269,7 +269,7 @@ def test_a_saved_sandbox_of_too_many_files_is_refused_before_it_is_written(
         sandbox.save(tmp_path / "saved")
     monkeypatch.setattr(TreeWriter, "file", note)
     with pytest.raises(DataError, match=r"more than 100 entries: .*=Limits\(inodes=200\)"):
-        Sandbox.load(tmp_path / "saved", back_end=back_end.chosen(), limits=Limits(inodes=100))
+        Sandbox.load(tmp_path / "saved", backend=backend.chosen(), limits=Limits(inodes=100))
     assert written == []
 
 
@@ -371,8 +371,8 @@ def test_an_image_is_built_from_a_dockerfile(tmp_path: Path) -> None:
     (tmp_path / "Dockerfile").write_text(
         "FROM host\nCOPY greeting /srv/\nENV NAME=value\nWORKDIR /srv\nRUN echo ran > made\n"
     )
-    kind = back_end.chosen()
-    with Sandbox(f"dockerfile:{tmp_path}", back_end=kind) as sandbox:
+    kind = backend.chosen()
+    with Sandbox(f"dockerfile:{tmp_path}", backend=kind) as sandbox:
         assert (
             sandbox.run("pwd; echo $NAME; cat greeting made").output == "/srv\nvalue\nhello\nran\n"
         )

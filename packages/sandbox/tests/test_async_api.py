@@ -24,14 +24,14 @@ from intercode_sandbox import (
 from intercode_sandbox.api import process as process_module
 from intercode_sandbox.api.request_threads import MAX_THREADS, in_executor
 from intercode_sandbox.errors import SandboxError, UsageError
-from support import back_end
+from support import backend
 from support.sandboxes import end_waiting, eventually, eventually_async
 
 pytestmark = pytest.mark.sandbox
 
 
 def open_one() -> AsyncSandbox:
-    return AsyncSandbox("host", back_end=back_end.chosen())
+    return AsyncSandbox("host", backend=backend.chosen())
 
 
 _TOGETHER = """echo $1
@@ -73,7 +73,7 @@ def test_many_commands_run_at_once_without_a_thread_each(tmp_path: Path) -> None
 
 @pytest.mark.heavy
 def test_two_hundred_sandboxes_at_once_in_one_thread() -> None:
-    count = back_end.some(200)
+    count = backend.some(200)
 
     async def play(count: int) -> None:
         opened = await asyncio.gather(*(open_one().__aenter__() for _ in range(count)))
@@ -138,7 +138,7 @@ def test_programs_in_the_background_of_one_thread(tmp_path: Path) -> None:
                 assert forwarded.port > 0
             with await sandbox.snapshot() as snapshot:
                 opened = await AsyncSandbox.from_snapshot(snapshot)
-            loaded = await AsyncSandbox.load(tmp_path / "saved.tar", back_end=back_end.chosen())
+            loaded = await AsyncSandbox.load(tmp_path / "saved.tar", backend=backend.chosen())
             async with opened, loaded:
                 for each in (opened, loaded):
                     assert (await each.run("ls /work")).stdout == "big.py\n"
@@ -173,8 +173,8 @@ def test_a_time_limit_and_a_cancelled_run_kill_their_commands() -> None:
 
 @pytest.mark.parametrize("recycle", [False, True])
 def test_a_pool_serves_clean_sandboxes(recycle: bool) -> None:
-    kind = back_end.chosen()
-    with SandboxPool("host", 2, recycle=recycle, files={"/work/a": "a"}, back_end=kind) as pool:
+    kind = backend.chosen()
+    with SandboxPool("host", 2, recycle=recycle, files={"/work/a": "a"}, backend=kind) as pool:
         for _ in range(4):
             with pool.sandbox() as sandbox, pool.sandbox() as other:
                 assert sandbox.run("cat /work/a; ls /work; echo x > /work/b").stdout == "aa\n"
@@ -198,15 +198,15 @@ def test_a_pool_serves_clean_sandboxes(recycle: bool) -> None:
 
 @pytest.mark.parametrize("recycle", [False, True])
 def test_a_pool_takes_back_what_was_taken_once_and_stays_at_its_size(recycle: bool) -> None:
-    kind = back_end.chosen()
-    with SandboxPool("host", 1, recycle=recycle, back_end=kind) as pool:
+    kind = backend.chosen()
+    with SandboxPool("host", 1, recycle=recycle, backend=kind) as pool:
         taken = [pool.take() for _ in range(3)]
         for sandbox in taken:
             pool.give_back(sandbox)
         assert len(pool._ready) == 1
         with pytest.raises(UsageError, match="given back once"):
             pool.give_back(taken[0])
-        with Sandbox("host", back_end=kind) as foreign:
+        with Sandbox("host", backend=kind) as foreign:
             with pytest.raises(UsageError, match="from which it was taken"):
                 pool.give_back(foreign)
             assert foreign.run("true").ok
@@ -218,7 +218,7 @@ def test_a_pool_takes_back_what_was_taken_once_and_stays_at_its_size(recycle: bo
 
 @pytest.mark.not_in_chroot
 def test_what_was_made_before_giving_back_does_not_reach_the_next_taker() -> None:
-    with SandboxPool("host", 1, recycle=True, back_end=back_end.chosen()) as pool:
+    with SandboxPool("host", 1, recycle=True, backend=backend.chosen()) as pool:
         first = pool.take()
         process, forwarded = first.spawn("sleep 611"), first.forward(8000)
         pool.give_back(first)
@@ -237,7 +237,7 @@ def test_what_was_made_before_giving_back_does_not_reach_the_next_taker() -> Non
 
 
 def test_a_closed_sandbox_frees_the_streams_of_its_processes() -> None:
-    with Sandbox("host", back_end=back_end.chosen()) as sandbox:
+    with Sandbox("host", backend=backend.chosen()) as sandbox:
         sandbox.run("true")
         before = len(os.listdir("/proc/self/fd"))
         for _ in range(10):
@@ -270,7 +270,7 @@ def test_a_thread_that_reads_takes_no_other_file_for_a_closed_stream(
             return self._poll.poll(10_000 if milliseconds is None else milliseconds)
 
     events = {"POLLIN": select.POLLIN, "POLLOUT": select.POLLOUT}
-    with Sandbox("host", back_end=back_end.chosen()) as sandbox:
+    with Sandbox("host", backend=backend.chosen()) as sandbox:
         reader = sandbox.spawn("sleep 614")
         monkeypatch.setattr(process_module, "select", SimpleNamespace(poll=Poll, **events))
         try:
@@ -294,7 +294,7 @@ def test_a_task_that_reads_learns_that_a_thread_has_closed_the_stream(
     async def read() -> bytes:
         return await AsyncSandboxProcess(program).read(timeout=30)
 
-    with Sandbox("host", back_end=back_end.chosen()) as sandbox:
+    with Sandbox("host", backend=backend.chosen()) as sandbox:
         program = sandbox.spawn("sleep 615")
         monkeypatch.setattr(program, "duplicate", close_before_the_event_loop_waits)
         assert asyncio.run(read()) == b"" and asked[:2] == ["stdout", "stdout"]
@@ -342,11 +342,11 @@ def test_what_a_cancelled_call_opens_is_closed(monkeypatch: pytest.MonkeyPatch) 
     pooled: list[Sandbox] = []
     forks: list[list[Sandbox]] = []
     begun, cancelled = threading.Event(), threading.Event()
-    with SandboxPool("host", 1, back_end=back_end.chosen()) as pool:
+    with SandboxPool("host", 1, backend=backend.chosen()) as pool:
         monkeypatch.setattr(pool, "take", slow(pool.take, pooled))
         asyncio.run(cancel(take(pool)))
         eventually(lambda: pooled[0].is_lost if pooled else False, "it is given back")
-    with Sandbox("host", back_end=back_end.chosen()) as sandbox:
+    with Sandbox("host", backend=backend.chosen()) as sandbox:
         monkeypatch.setattr(sandbox, "fork", slow(sandbox.fork, forks))
         asyncio.run(cancel(AsyncSandbox.of(sandbox).fork(2)))
         eventually(lambda: bool(forks) and all(f.is_lost for f in forks[0]), "they are closed")

@@ -10,16 +10,16 @@ import pytest
 from intercode_sandbox import Capability
 from intercode_sandbox.contract import BaseSandbox, CopiedFiles
 from intercode_sandbox.errors import MissingCapabilityError, SandboxError
-from support import back_end
+from support import backend
 from support.sandboxes import open_test_sandbox
 
 pytestmark = pytest.mark.sandbox
 
 
-def test_a_back_end_lists_its_capabilities(sandbox: BaseSandbox) -> None:
+def test_a_backend_lists_its_capabilities(sandbox: BaseSandbox) -> None:
     assert {"processes", "fork", "restore", "recycle", "save"} <= sandbox.capabilities
     assert sandbox.capabilities <= set(get_args(Capability))
-    assert ("seal" in sandbox.capabilities) != back_end.is_container()
+    assert ("seal" in sandbox.capabilities) != backend.is_container()
     assert not sandbox.is_lost
 
 

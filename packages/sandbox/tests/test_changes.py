@@ -10,7 +10,7 @@ import pytest
 
 from intercode_sandbox.contract import BaseSandbox
 from intercode_sandbox.types import FileEntry, Layer
-from support import back_end
+from support import backend
 from support.sandboxes import eventually, layer_of, open_test_sandbox
 from support.shells import shell
 
@@ -173,13 +173,13 @@ def test_a_new_sandbox_can_be_cloned_at_once() -> None:
     """The launcher is in a sandbox's group until it has forked it, and must not be frozen with
     it."""
     for _ in range(10):
-        with shell(back_end.tiers()[0]) as (sandbox, _), sandbox.fork() as copy:
+        with shell(backend.tiers()[0]) as (sandbox, _), sandbox.fork() as copy:
             assert copy.run(["echo", "on"]).output == "on\n"
 
 
 def test_a_clone_is_taken_while_processes_are_paused() -> None:
     count = "i=0; while :; do i=$((i+1)); echo $i > /tmp/a; echo $i > /tmp/b; done"
-    with shell(back_end.tiers()[0]) as (sandbox, session):
+    with shell(backend.tiers()[0]) as (sandbox, session):
         session.run(f"({count}) > /dev/null 2>&1 &", 5)
         eventually(lambda: sandbox.run(["cat", "/tmp/b"]).ok, "it counts")
         for _ in range(5):

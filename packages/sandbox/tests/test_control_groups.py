@@ -59,7 +59,7 @@ def test_a_sandbox_has_a_group_with_its_limits_that_is_empty_afterwards() -> Non
 
 
 def test_the_result_of_a_command_says_that_the_group_refused_a_process() -> None:
-    with Sandbox("host", back_end="namespace/1", limits=Limits(processes=12)) as sandbox:
+    with Sandbox("host", backend="namespace/1", limits=Limits(processes=12)) as sandbox:
         result = sandbox.run("for i in $(seq 20); do sleep 9 & done")
         assert not result.ok and result.limit_exceeded == "processes", result
 

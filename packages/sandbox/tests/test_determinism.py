@@ -16,7 +16,7 @@ from intercode_sandbox.determinism import (
 )
 from intercode_sandbox.errors import ConfigError, UnknownNameError
 from intercode_sandbox.types import Layer
-from support import back_end
+from support import backend
 from support.sandboxes import open_test_sandbox
 
 NOW = 1767225600  # 2026-01-01 00:00:00 UTC
@@ -120,7 +120,7 @@ def test_random_numbers_depend_on_the_seed_alone(run: Callable[..., Run]) -> Non
 
 
 @pytest.mark.sandbox
-@back_end.not_in_chroot("process numbers are those of the machine")
+@backend.not_in_chroot("process numbers are those of the machine")
 def test_random_numbers_of_a_subshell_depend_on_its_process_number(run: Callable[..., Run]) -> None:
     subshells = "echo $(echo $RANDOM); (echo $RANDOM) | cat"
     assert run()(subshells) == run()(subshells)

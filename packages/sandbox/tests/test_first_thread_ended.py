@@ -8,7 +8,7 @@ import time
 import pytest
 
 from intercode_sandbox.contract import BaseSandbox
-from support import back_end
+from support import backend
 from support.sandboxes import eventually
 from support.shells import shell
 
@@ -80,7 +80,7 @@ def test_it_ends_when_the_sandbox_is_recycled(sandbox: BaseSandbox) -> None:
     assert sandbox.processes() == () and "python3" not in check
 
 
-@pytest.mark.parametrize("tier", back_end.tiers())
+@pytest.mark.parametrize("tier", backend.tiers())
 def test_its_memory_counts(tier: str) -> None:
     with shell(tier, memory=128 << 20, disk=16 << 20) as (_, session):
         code = _CODE.format(then="x = bytearray(600 << 20); time.sleep(20)")
@@ -89,7 +89,7 @@ def test_its_memory_counts(tier: str) -> None:
         assert "[killed: over the memory limit of 128 MiB]" in result.observation
 
 
-@pytest.mark.parametrize("tier", back_end.tiers())
+@pytest.mark.parametrize("tier", backend.tiers())
 def test_its_processor_time_counts(tier: str) -> None:
     with shell(tier, cpu_seconds=0.4) as (_, session):
         code = _CODE.format(then="while True: pass")

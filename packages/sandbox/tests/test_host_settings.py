@@ -25,7 +25,7 @@ print(socket.getservbyname("https"), socket.getservbyport(25), socket.getprotoby
 
 def open_host(tier: str, network: str) -> Sandbox:
     try:
-        return Sandbox("host", network=network, back_end=tier)  # type: ignore[arg-type]
+        return Sandbox("host", network=network, backend=tier)  # type: ignore[arg-type]
     except SandboxUnavailableError as e:
         pytest.skip(f"no {tier} on this machine: {e}")
 

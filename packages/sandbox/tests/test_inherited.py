@@ -156,7 +156,7 @@ cat <&9; test -t 0 || echo no terminal
 def test_the_launching_shell_changes_nothing(tier: str) -> None:
     """As with ``nohup``, ``nice`` and ``setarch``, and in the background of a script."""
     _require(tier)
-    run = [sys.executable, "-m", "intercode", "sandbox", "run", "--sandbox", tier]
+    run = [sys.executable, "-m", "intercode", "sandbox", "run", "--backend", tier]
     deviate = (
         "trap '' INT HUP PIPE TERM USR1; umask 077; ulimit -Sn 256; ulimit -Ss 1024; "
         "exec 9</etc/passwd; "
@@ -206,7 +206,7 @@ def test_a_lower_hard_limit_is_an_error_with_the_way_out(tier: str) -> None:
     _require(tier)
     if _MAY_RAISE:
         pytest.skip("this user may raise hard limits again")
-    command = [sys.executable, "-m", "intercode", "sandbox", "run", "--sandbox", tier]
+    command = [sys.executable, "-m", "intercode", "sandbox", "run", "--backend", tier]
     lower = ["bash", "-c", 'ulimit -n 250; exec "$@"', "bash", *command]
     done = subprocess.run([*lower, "true"], capture_output=True, text=True, check=False)
     assert done.returncode == 125, done

@@ -12,7 +12,7 @@ from intercode_sandbox.contract import BaseSandbox, Limits
 from intercode_sandbox.host.paths import sandbox_uid
 from intercode_sandbox.namespace.launcher import Launcher
 from intercode_sandbox.supervisor import root_files
-from support import back_end
+from support import backend
 from support.sandboxes import open_test_sandbox
 
 pytestmark = pytest.mark.sandbox
@@ -74,7 +74,7 @@ def test_system_calls_beyond_the_sandbox_are_refused(sandbox: BaseSandbox) -> No
         assert line.endswith(tuple(refused)), line
 
 
-@back_end.not_in_chroot("it has no network")
+@backend.not_in_chroot("it has no network")
 def test_only_the_loopback_is_there_and_nothing_answers(sandbox: BaseSandbox) -> None:
     names = sandbox.run(["bash", "-c", "tail -n +3 /proc/net/dev | cut -d: -f1"]).output.split()
     assert names == ["lo"]
@@ -87,7 +87,7 @@ def test_only_the_loopback_is_there_and_nothing_answers(sandbox: BaseSandbox) ->
     assert python(sandbox, code).splitlines() == ["Network is unreachable"] * 3
 
 
-@back_end.not_in_chroot("it has no network")
+@backend.not_in_chroot("it has no network")
 def test_a_server_of_the_machine_is_out_of_reach(sandbox: BaseSandbox) -> None:
     import socket
 
@@ -157,7 +157,7 @@ def test_hidden_directories_show_one_empty_file_system(sandbox: BaseSandbox) -> 
     assert "Read-only file system" in made.output
 
 
-@back_end.not_in_chroot("there is no /proc")
+@backend.not_in_chroot("there is no /proc")
 def test_no_descriptor_is_inherited(sandbox: BaseSandbox) -> None:
     code = (
         "import os; print([os.readlink(f'/proc/self/fd/{n}') for n in os.listdir('/proc/self/fd')"
@@ -167,7 +167,7 @@ def test_no_descriptor_is_inherited(sandbox: BaseSandbox) -> None:
     assert "socket:" not in out and "memfd" not in out and out.count("pipe:") == 2
 
 
-@back_end.not_in_chroot("there is no /proc, and no mount")
+@backend.not_in_chroot("there is no /proc, and no mount")
 def test_the_machine_is_read_only(sandbox: BaseSandbox) -> None:
     code = (
         "touch /usr/x /opt/python/x /sys/x; echo 1 > /proc/sys/kernel/hostname;"
@@ -178,7 +178,7 @@ def test_the_machine_is_read_only(sandbox: BaseSandbox) -> None:
     assert out.count("Read-only file system") >= 4
 
 
-@back_end.not_in_chroot("there is no /proc")
+@backend.not_in_chroot("there is no /proc")
 def test_setuid_has_no_effect(sandbox: BaseSandbox) -> None:
     """Root in the sandbox is an ordinary user outside, and in a container also inside; no program
     can gain a capability."""
@@ -186,11 +186,11 @@ def test_setuid_has_no_effect(sandbox: BaseSandbox) -> None:
     assert "NoNewPrivs:\t1" in status and "Seccomp:\t2" in status
     assert int(status.split("CapBnd:")[1].split()[0], 16) & (1 << 21) == 0  # CAP_SYS_ADMIN
     code = "cp /usr/bin/id /tmp/id && chmod 6777 /tmp/id && chown 12345 /tmp/id && /tmp/id -u"
-    own = sandbox_uid() if back_end.is_container() and not back_end.is_chroot() else 0
+    own = sandbox_uid() if backend.is_container() and not backend.is_chroot() else 0
     assert sandbox.run(["bash", "-c", code]).output == f"{own}\n"
 
 
-@back_end.not_in_chroot("there is no /proc")
+@backend.not_in_chroot("there is no /proc")
 def test_pid_1_cannot_be_killed_or_read(sandbox: BaseSandbox) -> None:
     code = (
         "for s in TERM INT HUP KILL STOP SEGV; do kill -$s 1; done; kill -9 -1; echo $?;"
@@ -204,7 +204,7 @@ def test_pid_1_cannot_be_killed_or_read(sandbox: BaseSandbox) -> None:
     assert sandbox.run(["echo", "on"]).output == "on\n"
 
 
-@back_end.not_in_chroot("there is no /proc")
+@backend.not_in_chroot("there is no /proc")
 def test_the_docker_appearance_is_as_isolated(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("INTERCODE_TEST_SECRET", "planted-secret")
     with open_test_sandbox(appearance="docker", hostname="c0ffee") as sandbox:

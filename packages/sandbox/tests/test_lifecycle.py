@@ -17,7 +17,7 @@ from intercode_sandbox.errors import SandboxError, SandboxLostError
 from intercode_sandbox.host.paths import cache_root
 from intercode_sandbox.namespace.launcher import Launcher
 from intercode_sandbox.supervisor.connection import SupervisorConnection
-from support import back_end
+from support import backend
 from support.sandboxes import a_duration, eventually, open_test_sandbox, our_sandboxes, running
 
 pytestmark = pytest.mark.sandbox
@@ -37,7 +37,7 @@ time.sleep(600)
 def _mounts() -> set[str]:
     """The mounts of this machine, except those of other containers."""
     mounts = Path("/proc/self/mountinfo").read_text().splitlines()
-    return {m for m in mounts if str(cache_root()) in m or not back_end.is_container()}
+    return {m for m in mounts if str(cache_root()) in m or not backend.is_container()}
 
 
 def test_close_ends_processes_and_leaves_no_mount_and_no_file() -> None:
@@ -53,7 +53,7 @@ def test_close_ends_processes_and_leaves_no_mount_and_no_file() -> None:
     sandbox.close()
     eventually(lambda: not running(mark), "no process left")
     eventually(lambda: _mounts() <= mounts, "no mount left")
-    if back_end.is_container():  # nor recycled ones, for which an engine takes some time
+    if backend.is_container():  # nor recycled ones, for which an engine takes some time
         eventually(lambda: our_sandboxes() <= earlier, "no container left", 60.0)
     with pytest.raises(SandboxLostError, match="closed"):
         sandbox.run(["true"])
@@ -148,7 +148,7 @@ def test_a_forked_child_gets_a_launcher_of_its_own() -> None:
             try:
                 with open_test_sandbox() as own:
                     right = own.run(["echo", "child"]).output == "child\n"
-                separate = back_end.is_container() or Launcher.get()._process.pid != parents
+                separate = backend.is_container() or Launcher.get()._process.pid != parents
                 status = 0 if right and separate else 2
                 Launcher.stop()
             finally:

@@ -12,12 +12,12 @@ from intercode_sandbox.limit_messages import with_limit_note
 from intercode_sandbox.sizes import format_size
 from intercode_sandbox.supervisor.watchdog import Watch, Watchdog
 from intercode_sandbox.types import ExecResult
-from support import back_end
+from support import backend
 from support.sandboxes import eventually
 from support.shells import shell
 
 pytestmark = pytest.mark.sandbox
-TIERS = back_end.tiers()
+TIERS = backend.tiers()
 MIB = 1 << 20
 HOLD = "python3 -c 'import time; x = bytearray({} << 20); time.sleep({})'"
 
@@ -74,7 +74,7 @@ def test_a_full_disk_ends_only_the_command_that_filled_it(tier: str) -> None:
     with shell(tier, memory=64 * MIB, disk=96 * MIB) as (_, session):
         result = session.run("head -c 200M /dev/zero > /tmp/full", 10)
         # containers share the engine's disk: the supervisor checks the use and kills
-        if back_end.is_container():
+        if backend.is_container():
             assert "killed" in result.note and "limit of 96 MiB" in result.note
         else:
             assert "No space left on device" in result.output and "killed" not in result.note
@@ -140,7 +140,7 @@ def test_refusals_are_reported_by_the_program_and_a_note(
         result = session.run(code, 30)
         assert result.note.count(message) == 1, result
         # the supervisor checks this limit: see above
-        counted = back_end.is_container() and message in (
+        counted = backend.is_container() and message in (
             DISK,
             INODES,
         )

@@ -34,7 +34,7 @@ EXCEEDING = {
 @contextmanager
 def _open(tier: str, limits: Limits) -> Iterator[Sandbox]:
     try:
-        sandbox = Sandbox("host", limits=limits, back_end=tier)
+        sandbox = Sandbox("host", limits=limits, backend=tier)
     except SandboxUnavailableError as e:
         pytest.skip(f"no {tier} on this machine: {e}")
     with sandbox:
@@ -110,7 +110,7 @@ def test_sandboxes_with_the_least_values_work(tier: str) -> None:
     least = Limits(**{name: value for name, value in LEAST.items() if name != "cpu_seconds"})  # type: ignore[arg-type]
     for name in LEAST:
         with pytest.raises(UsageError, match=f"the limit {name} .* of at least"):
-            Sandbox("host", limits=replace(least, **{name: LEAST[name] - 0.05}), back_end=tier)
+            Sandbox("host", limits=replace(least, **{name: LEAST[name] - 0.05}), backend=tier)
     with _open(tier, least) as sandbox:
         assert sandbox.run("echo a | cat > f; cat f", timeout=60).stdout == "a\n"
         with closing(BashSession(sandbox.base)) as shell:

@@ -16,7 +16,7 @@ import pytest
 from intercode_sandbox import SandboxSpec, images, open_sandbox
 from intercode_sandbox.contract import BaseSandbox
 from intercode_sandbox.types import Image
-from support import back_end, requirements
+from support import backend, requirements
 
 pytestmark = pytest.mark.sandbox
 
@@ -58,14 +58,14 @@ def image(tmp_path_factory: pytest.TempPathFactory) -> Image:
 
 @pytest.fixture(scope="module")
 def musl(image: Image) -> Iterator[BaseSandbox]:
-    with open_sandbox(SandboxSpec(image), back_end.chosen()) as sandbox:
+    with open_sandbox(SandboxSpec(image), backend.chosen()) as sandbox:
         yield sandbox
 
 
 def test_programs_run_and_their_changes_are_found(musl: BaseSandbox) -> None:
     done = musl.run(["/bin/musl"], timeout=20)
     assert done.exit_code == 7, "a root with a /lib64 is not this root"
-    there = "absent" if back_end.is_chroot() else "there"  # it has no /proc
+    there = "absent" if backend.is_chroot() else "there"  # it has no /proc
     assert done.output == f"pid 1 is {there}, child ended with 0\n"
     assert musl.read("/tmp/child") == b"written\n"
     assert "/tmp/child" in musl.changes()

@@ -44,7 +44,7 @@ def test_without_user_namespaces_the_least_change_is_named_and_works(home: Path)
 @pytest.mark.sandbox
 @pytest.mark.namespace_only("user namespaces are forbidden")
 def test_a_tier_that_is_asked_for_fails_at_once_with_its_own_remedy(home: Path) -> None:
-    words = ["--sandbox=namespace/2", f"--out={home}/run"]
+    words = ["--backend=namespace/2", f"--out={home}/run"]
     refused = run_without_namespaces([*COMMAND, *words], home)
     assert refused.returncode == 1, refused.stdout + refused.stderr
     assert "user.max_user_namespaces=10000; that gives namespace/1" in refused.stderr

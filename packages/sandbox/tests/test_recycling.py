@@ -13,7 +13,7 @@ from intercode.core.types import Dataset, Task
 from intercode_sandbox.contract import BaseSandbox
 from intercode_sandbox.errors import SandboxError, SandboxLostError
 from intercode_sandbox.namespace.sandbox import NamespaceSandbox
-from support import back_end, traces
+from support import backend, traces
 from support.sandbox_description import describe
 from support.sandboxes import eventually, layer_of, open_test_sandbox
 
@@ -32,7 +32,7 @@ def test_a_recycled_sandbox_equals_a_new_one(tmp_path: Path) -> None:
         (tmp_path / name / name).write_text("from a layer\n")
     layers = tuple(layer_of(tmp_path / name) for name in ("data", "more", "most"))
     mess = _MESS + "rm /data"
-    if back_end.is_container():  # directories in the merged /etc cannot be made again
+    if backend.is_container():  # directories in the merged /etc cannot be made again
         mess = mess.replace("rm -rf /etc", "rm -f /etc/*; rm -rf", 1)
     with open_test_sandbox(layers=layers) as new, open_test_sandbox(layers=layers) as sandbox:
         for _ in range(3):
@@ -42,7 +42,7 @@ def test_a_recycled_sandbox_equals_a_new_one(tmp_path: Path) -> None:
             assert {"/new", "/data"} <= set(sandbox.changed_paths())
             sandbox.recycle()
             assert sandbox.processes() == () and sandbox.changes() == {}
-            if not back_end.is_container():  # process numbers of containers continue
+            if not backend.is_container():  # process numbers of containers continue
                 assert sandbox.run(["/bin/bash", "-c", "echo $$"]).output == "2\n", (
                     "process numbers start again"
                 )
@@ -74,7 +74,7 @@ def test_commands_end_when_the_sandbox_is_recycled(sandbox: BaseSandbox) -> None
 NO_IPV6 = pytest.mark.namespace_only("a container without a network has no IPv6 either")
 
 
-@back_end.not_in_chroot("it has no network")
+@backend.not_in_chroot("it has no network")
 @pytest.mark.parametrize(
     "use",
     [
@@ -96,7 +96,7 @@ def test_a_sandbox_over_its_memory_limit_is_not_recycled() -> None:
     with open_test_sandbox() as sandbox:
         code = "a = bytearray(900 << 20); b = bytearray(900 << 20)"
         result = sandbox.run(["python3", "-c", code], timeout=30)
-        if not (back_end.is_container() or sandbox.connection.handshake["cgroups"]):
+        if not (backend.is_container() or sandbox.connection.handshake["cgroups"]):
             pytest.skip("only control groups end what takes too much memory at once")
         assert result.exit_code == -9
         with pytest.raises(SandboxError, match="limit"):
@@ -120,7 +120,7 @@ def test_episodes_in_recycled_sandboxes_equal_those_in_new_ones(deterministic: b
     message = {}
     spoil = {i: f"rm /tmp/{i}" if i == 3 else "" for i in range(6)}
     # process numbers continue in a recycled container
-    go_on = back_end.is_chroot() or (back_end.is_container() and not deterministic)
+    go_on = backend.is_chroot() or (backend.is_container() and not deterministic)
     number = "" if go_on else "echo $$; "
     for recycle in (False, True):
         with intercode.make(
@@ -135,7 +135,7 @@ def test_episodes_in_recycled_sandboxes_equal_those_in_new_ones(deterministic: b
                 shown = env.step(f"{tasks[i].gold}; {number}jobs; x=$x$x; sleep 100 & {spoil[i]}")
                 assert ("hashes" in shown[4]) == deterministic
                 message[recycle].append((shown[0], shown[4], env.submit()[1]))
-            recycled = not deterministic if back_end.is_container() else recycle
+            recycled = not deterministic if backend.is_container() else recycle
             assert env.result_metadata()["sandboxes"] == ("recycled" if recycled else "new")
     assert message[True] == message[False] and len({reward for *_, reward in message[True]}) > 1
 

@@ -40,7 +40,7 @@ def test_the_tier_and_architecture_are_those_of_the_server(remote: ServerProcess
 
 @pytest.mark.parametrize("environment", ["bash", "python"])
 def test_golds_of_starter_tasks_are_rewarded(remote: ServerProcess, environment: str) -> None:
-    with intercode.make(environment, "starter", sandbox=remote.kind) as env:
+    with intercode.make(environment, "starter", backend=remote.kind) as env:
         for task in range(6):
             env.reset(seed=1, options={"task": task})
             env.step(env.task.solution)
@@ -57,7 +57,7 @@ def test_all_output_arrives_before_the_end_of_a_program(remote: ServerProcess) -
 
 def test_an_interpreter_is_forked_with_descriptors_for_the_fork(remote: ServerProcess) -> None:
     """The request for a fork, which carries a socket, follows another request at once."""
-    with intercode.make("python", "starter", sandbox=remote.kind) as env:
+    with intercode.make("python", "starter", backend=remote.kind) as env:
         env.reset(options={"task": 0})
         env.step("values = []")
         env.step("values += [1]\nimport os\nos._exit(1)")
@@ -150,7 +150,7 @@ def test_a_client_needs_nothing_that_only_linux_has(remote: ServerProcess) -> No
         "    for name in names: delattr(module, name)\n"
         "import intercode\n"
         "for environment in ('bash', 'python'):\n"
-        f"    with intercode.make(environment, 'starter', sandbox={remote.kind!r}) as env:\n"
+        f"    with intercode.make(environment, 'starter', backend={remote.kind!r}) as env:\n"
         "        env.reset(options={'task': 0})\n"
         "        env.timeout, code = 1, 'sleep 60' if environment == 'bash' else 'while 1: 0'\n"
         "        assert env.execute(code).timed_out\n"

@@ -61,7 +61,7 @@ def test_a_snapshot_on_disk_is_played_on_at_a_server(remote: ServerProcess, tmp_
         ("bash", "x=kept; echo y > /tmp/f", "echo $x; cat /tmp/f"),
         ("python", "x = 'kept'; open('/tmp/f', 'w').write('y')", "x, open('/tmp/f').read()"),
     ):
-        with intercode.make(name, "starter", sandbox=remote.kind) as env:
+        with intercode.make(name, "starter", backend=remote.kind) as env:
             env.reset(seed=1, options={"task": 0})
             env.step(code)
             with env.snapshot() as snapshot:
@@ -127,7 +127,7 @@ def test_a_hostile_archive_is_refused(tmp_path: Path, monkeypatch: pytest.Monkey
 @needs_checkpoints
 def test_a_live_interpreter_continues_in_another_sandbox(remote: ServerProcess) -> None:
     """The actions would give another random value if they ran again."""
-    with intercode.make("python", "starter", sandbox=remote.kind) as env:
+    with intercode.make("python", "starter", backend=remote.kind) as env:
         env.reset(seed=1, options={"task": 0})
         env.step("import os\nvalue = os.urandom(8)")
         expected = env.step("value")[0]
@@ -160,11 +160,11 @@ def test_a_server_keeps_one_checkpoint_of_a_sandbox(remote: ServerProcess) -> No
 @pytest.mark.skipif(os.geteuid() != 0, reason="the tier chroot needs root")
 @pytest.mark.slow("long")
 def test_a_server_whose_programs_cannot_open_descriptors() -> None:
-    with serving_sandboxes("--sandbox=chroot") as server:
+    with serving_sandboxes("--backend=chroot") as server:
         spec = SandboxSpec(resolve_image("host", server.kind))
         check_sandbox(lambda: open_sandbox(spec, server.kind))
         for environment in ("bash", "python"):
-            with intercode.make(environment, "starter", sandbox=server.kind) as env:
+            with intercode.make(environment, "starter", backend=server.kind) as env:
                 for task in range(3):
                     env.reset(seed=1, options={"task": task})
                     env.step(env.task.solution)

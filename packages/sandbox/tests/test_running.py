@@ -15,7 +15,7 @@ from intercode_sandbox.contract import BaseSandbox, Limits
 from intercode_sandbox.errors import SandboxLostError
 from intercode_sandbox.supervisor.client import SupervisedProcess
 from intercode_sandbox.supervisor.process_table import list_descendants
-from support import back_end
+from support import backend
 from support.sandboxes import end_waiting, eventually, open_test_sandbox
 
 pytestmark = pytest.mark.sandbox
@@ -97,7 +97,7 @@ def test_many_sandboxes_in_threads() -> None:
             sandbox.write("/tmp/mine", str(i).encode())
             return sandbox.run(["cat", "/tmp/mine"], timeout=60).output
 
-    count = back_end.some(50)
+    count = backend.some(50)
     with ThreadPoolExecutor(8) as pool:
         assert list(pool.map(one, range(count))) == [str(i) for i in range(count)]
 
@@ -110,7 +110,7 @@ def test_no_descriptor_is_leaked() -> None:
 
     open_test_sandbox().close()
     before = count()
-    for i in range(back_end.some(200)):
+    for i in range(backend.some(200)):
         sandbox = open_test_sandbox()
         if i % 10 == 0:
             sandbox.run(["true"])

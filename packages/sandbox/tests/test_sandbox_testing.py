@@ -29,7 +29,7 @@ TABLE = {
 
 
 @contextmanager
-def back_end(kind: str) -> Iterator[str]:
+def backend(kind: str) -> Iterator[str]:
     """Yield the name of a back end for ``open_sandbox``. The test is skipped, or fails where the
     machine must have the engine, if it does not work here."""
     if kind.startswith("container/"):
@@ -48,8 +48,8 @@ def back_end(kind: str) -> Iterator[str]:
 @pytest.mark.heavy
 @pytest.mark.skipif(platform.machine() != "x86_64", reason="checkpoints need x86_64")
 @pytest.mark.parametrize("kind", TABLE)
-def test_a_back_end_passes_the_points_of_the_table(kind: str) -> None:
-    with back_end(kind) as name:
+def test_a_backend_passes_the_points_of_the_table(kind: str) -> None:
+    with backend(kind) as name:
         spec = SandboxSpec(resolve_image("host", name), users=kind.startswith("namespace"))
         points = check_sandbox(lambda: open_sandbox(spec, name))
         if not spec.users:
@@ -61,7 +61,7 @@ def test_a_back_end_passes_the_points_of_the_table(kind: str) -> None:
     assert TABLE[kind] == (len(points), len(CONFORMANCE_POINTS), ", ".join(missing) or "none")
 
 
-def test_the_table_has_every_back_end() -> None:
+def test_the_table_has_every_backend() -> None:
     containers = ["container/docker", "container/podman"]
     assert [*TABLE] == [
         "namespace/1",

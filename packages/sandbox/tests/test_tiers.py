@@ -100,7 +100,7 @@ def test_only_necessary_options_are_suggested() -> None:
 
 @pytest.mark.sandbox
 @pytest.mark.namespace_only("opens sandboxes of every tier, whatever the back end")
-def test_doctor_and_the_back_ends_agree_on_every_tier() -> None:
+def test_doctor_and_the_backends_agree_on_every_tier() -> None:
     found = {finding.name: finding for finding in checks.check_tiers()}
     assert list(found) == [f"tier {tier.name}" for tier in TIERS]
     for tier in TIERS:

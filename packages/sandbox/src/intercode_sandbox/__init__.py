@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from intercode_sandbox.api.sandbox import Sandbox
     from intercode_sandbox.api.snapshots import Snapshot
     from intercode_sandbox.api.terminal_server import TerminalServer
-    from intercode_sandbox.back_ends import (
+    from intercode_sandbox.backends import (
         SANDBOXES,
         architecture_of,
         describe_choice,
@@ -46,7 +46,7 @@ if TYPE_CHECKING:
     from intercode_sandbox.resource_usage import ResourceUsage
     from intercode_sandbox.streams import Process
     from intercode_sandbox.testing import check_sandbox
-    from intercode_sandbox.tiers.choice import strongest_kind
+    from intercode_sandbox.tiers.choice import strongest_backend
 
 __all__ = [
     "SANDBOXES",
@@ -73,14 +73,14 @@ __all__ = [
     "open_sandbox",
     "resolve_determinism",
     "resolve_image",
-    "strongest_kind",
+    "strongest_backend",
     "tier_of",
 ]
 
 __getattr__ = lazy_imports(
     __name__,
     {
-        "SANDBOXES": ".back_ends",
+        "SANDBOXES": ".backends",
         "AsyncSandbox": ".api.async_sandbox",
         "AsyncSandboxProcess": ".api.async_process",
         "BaseSandbox": ".contract",
@@ -98,13 +98,13 @@ __getattr__ = lazy_imports(
         "SandboxSpec": ".contract",
         "Snapshot": ".api.snapshots",
         "TerminalServer": ".api.terminal_server",
-        "architecture_of": ".back_ends",
+        "architecture_of": ".backends",
         "check_sandbox": ".testing",
-        "describe_choice": ".back_ends",
-        "open_sandbox": ".back_ends",
+        "describe_choice": ".backends",
+        "open_sandbox": ".backends",
         "resolve_determinism": ".determinism",
-        "resolve_image": ".back_ends",
-        "strongest_kind": ".tiers.choice",
-        "tier_of": ".back_ends",
+        "resolve_image": ".backends",
+        "strongest_backend": ".tiers.choice",
+        "tier_of": ".backends",
     },
 )

@@ -152,16 +152,16 @@ class BaseSandbox(ABC):
     host_directory: str = ""
 
     @classmethod
-    def open(cls, image: str = "host", kind: str = "auto", **settings: Any) -> BaseSandbox:
+    def open(cls, image: str = "host", backend: str = "auto", **settings: Any) -> BaseSandbox:
         """Open a sandbox on an image, such as ``host``, ``recipe:nl2bash`` or ``dockerfile:/path``.
 
-        ``kind`` names the back end as in ``intercode_sandbox.open_sandbox``; ``settings`` are
+        ``backend`` names the back end as in ``intercode_sandbox.open_sandbox``; ``settings`` are
         fields of SandboxSpec: ``network``, ``limits``, ``env`` and so on. Raises UsageError for an
         image that does not exist, SandboxError if the sandbox cannot be created.
         """
         package = import_module("intercode_sandbox")  # by name, because it imports this module
-        spec = SandboxSpec(package.resolve_image(image, kind), **settings)
-        sandbox: BaseSandbox = package.open_sandbox(spec, kind)
+        spec = SandboxSpec(package.resolve_image(image, backend), **settings)
+        sandbox: BaseSandbox = package.open_sandbox(spec, backend)
         return sandbox
 
     @property

@@ -48,7 +48,7 @@ datasets [DATASET] ...  name[:subset], or a .json/.jsonl/.csv file
 --profile PROFILE       standard (the default), or another one of `intercode list profiles`
 --image IMAGE           root file system: host, dir:PATH, tar:PATH or recipe:NAME (default: the
                         dataset's)
---sandbox SANDBOX       kind of sandbox (default auto: the strongest there is)
+--backend BACKEND       back end of sandboxes (default auto: the strongest tier)
 --network NETWORK       none (the default) or host
 --timeout S             seconds that a gold may take (default 10; SWE-bench, Harbor: 120)
 {ENVIRONMENT_OPTION}
@@ -64,7 +64,7 @@ datasets [DATASET] ...  name[:subset], or a .json/.jsonl/.csv file
 --json                  print the whole report as JSON
 | --format STYLE        text (the default), markdown or csv"""
 DEFAULTS = {
-    "profile": "standard", "sandbox": "auto", "network": "none", "parallel": 2,
+    "profile": "standard", "backend": "auto", "network": "none", "parallel": 2,
     "format": "text",
 }  # fmt: skip
 
@@ -105,7 +105,7 @@ def _check_dataset(args: argparse.Namespace, name: str) -> tuple[dict[str, Any],
     report = dataset.check(
         chosen, profile=args.profile, image=args.image, network=args.network, limit=args.limit,
         parallel=args.parallel, timeout=args.timeout, cache_golds=not args.no_gold_cache,
-        env_options=env_options, sandbox=args.sandbox,
+        env_options=env_options, backend=args.backend,
     )  # fmt: skip
     if args.baseline is not None:
         report = dataset.compare_with_baseline(report, _read_baseline(args), str(args.baseline))

@@ -136,12 +136,30 @@ def add_options(
             exclusive = group.add_mutually_exclusive_group()
         joined = following.startswith("| ") or entry.startswith("| ")
         (exclusive if joined else group).add_argument(name, **arguments)
+        for old, new in _RENAMED.items():
+            if new == name:
+                parser.add_argument(
+                    old, type=_renamed(new), dest=argparse.SUPPRESS, help=argparse.SUPPRESS
+                )
 
 
 def given_options(args: argparse.Namespace) -> dict[str, Any]:
     """Return the arguments that were given, by name: those that have a value, or are switched on.
     The others may come from a file."""
     return {k: v for k, v in vars(args).items() if v is not None and v is not False and v != []}
+
+
+_RENAMED = {"--sandbox": "--backend"}
+"""Old names of options, with the new ones."""
+
+
+def _renamed(new: str) -> Callable[[str], NoReturn]:
+    """Return what parses the value of an option under its old name: an error with the new one."""
+
+    def refuse(_text: str) -> NoReturn:
+        raise argparse.ArgumentTypeError(f"the option is now {new}")
+
+    return refuse
 
 
 # --------------------------------------------------------------------- shared options
@@ -167,7 +185,7 @@ sandbox and scoring:
 --image IMAGE           root file system: host, recipe:NAME, dockerfile:PATH, docker-archive:PATH,
                         registry:HOST/NAME ... (default: the dataset's)
 --network NETWORK       none (the default), or host: the machine's own network
---sandbox SANDBOX       namespace, chroot, docker, podman, landlock, remote:URL, or auto (the
+--backend BACKEND       namespace, chroot, docker, podman, landlock, remote:URL, or auto (the
                         default): the strongest that works, but never landlock
 --timeout TIMEOUT       seconds an action may take (default 10; SWE-bench, Harbor: 120)
 --reward NAME|PKG:FN    reward function (default: that of the environment and the profile)"""

@@ -61,9 +61,9 @@ def handle(args: argparse.Namespace) -> int:
         raise UsageError("name what to grade by: --profile PROFILE, or --reward PKG:FN")
     if regrades and args.out is None:
         raise UsageError("name the directory of the new run with --out")
-    if "sandbox" in given:
+    if "backend" in given:
         raise UsageError(
-            "--sandbox cannot be used here: episodes run in the kind of sandbox that is recorded"
+            "--backend cannot be used here: episodes run in sandboxes of the recorded back end"
         )
     options = ReplayOptions(
         profile=given.get("profile"), image=given.get("image"), network=given.get("network"),

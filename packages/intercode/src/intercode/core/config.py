@@ -66,7 +66,7 @@ class EvalConfig:
     image: str | None = None
     network: Network = "none"
     limits: Mapping[str, Any] = field(default_factory=dict)
-    sandbox: str = "auto"
+    backend: str = "auto"
     timeout: float | None = None
     reward: str | None = None
     deterministic: bool | Mapping[str, Any] = False
@@ -127,6 +127,10 @@ _POSITIVE_NUMBERS = {
 }  # fmt: skip
 
 
+RENAMED_SETTINGS = {"sandbox": "backend"}
+"""Settings that have another name than in the version before, with the new one."""
+
+
 def make_config(values: Mapping[str, Any], source: str = "the settings") -> EvalConfig:
     """Return the configuration with these values. None stands for the default value.
 
@@ -137,6 +141,8 @@ def make_config(values: Mapping[str, Any], source: str = "the settings") -> Eval
     """
     known = [f.name for f in fields(EvalConfig)]
     for key in values:
+        if key in RENAMED_SETTINGS:
+            raise ConfigError(f"{source}: {key} is now {RENAMED_SETTINGS[key]}")
         if key not in known:
             raise unknown_name_error(f"setting in {source}", key, known)
     values = {key: value for key, value in values.items() if value is not None}

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 import gymnasium as gym
 
 from intercode.core.errors import UsageError
+from intercode_sandbox.deprecation import renamed_arguments
 from intercode_sandbox.lazy import lazy_imports
 from intercode_sandbox.registry import OWN_DISTRIBUTION, Registry, unknown_name_error
 
@@ -76,6 +77,7 @@ _GYMNASIUM_IDS = {
 }
 
 
+@renamed_arguments(sandbox="backend")
 def make(environment: str, dataset: Any = "starter", **settings: Any) -> Any:
     """Create an environment by name: ``make("bash", dataset="nl2bash:fs_1")``.
 
@@ -90,11 +92,6 @@ def make(environment: str, dataset: Any = "starter", **settings: Any) -> Any:
         unknown = [name for name in settings if name not in setting_names(environment)]
         if not unknown or "unexpected keyword argument" not in str(e):
             raise
-        if unknown[0] == "back_end":
-            raise UsageError(
-                f"the back end of an environment's sandboxes is its setting `sandbox`: "
-                f"sandbox={settings['back_end']!r}"
-            ) from e
         known = sorted(setting_names(environment))
         raise unknown_name_error(f"setting of {environment}", unknown[0], known) from e
 

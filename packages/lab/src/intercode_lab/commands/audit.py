@@ -35,7 +35,7 @@ datasets DATASET ...    name[:subset], or a .json/.jsonl/.csv file
 --profile PROFILE       standard (the default) or original
 --image IMAGE           root file system: host, dir:PATH, tar:PATH or recipe:NAME (default: the
                         dataset's)
---sandbox SANDBOX       kind of sandbox (default auto: the strongest there is)
+--backend BACKEND       back end of sandboxes (default auto: the strongest tier)
 --network NETWORK       none (the default) or host
 --timeout S             seconds that a gold may take (default 10; SWE-bench, Harbor: 120)
 {ENVIRONMENT_OPTION}
@@ -43,11 +43,11 @@ datasets DATASET ...    name[:subset], or a .json/.jsonl/.csv file
 --json                  print the whole report as JSON
 | --format STYLE        text (the default), markdown or csv"""
 DEFAULTS = {
-    "profile": "standard", "sandbox": "auto", "network": "none", "parallel": 2,
+    "profile": "standard", "backend": "auto", "network": "none", "parallel": 2,
     "format": "text",
 }  # fmt: skip
 SETTINGS = {"variants": {"type": int}}
-_SETTINGS = ("profile", "image", "network", "sandbox", "timeout")
+_SETTINGS = ("profile", "image", "network", "backend", "timeout")
 
 
 def handle(args: argparse.Namespace) -> int:

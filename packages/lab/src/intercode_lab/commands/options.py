@@ -72,7 +72,7 @@ def check_variants(args: argparse.Namespace, name: str) -> tuple[list[Any], list
 
 def _settings(args: argparse.Namespace) -> dict[str, Any]:
     """Return the settings of the environment that ``check`` is given."""
-    names = ("image", "network", "timeout", "sandbox")
+    names = ("image", "network", "timeout", "backend")
     return {name: getattr(args, name) for name in names} | dict(parse_key_values(args.env_option))
 
 

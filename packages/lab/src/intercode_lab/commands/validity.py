@@ -43,7 +43,7 @@ DEFAULTS = {"parallel": 2, "format": "text"}
 UNGRADED = 1
 """Exit status if a label could not be graded."""
 SETTINGS = {"variants": {"type": int}}
-_ENVIRONMENT_SETTINGS = ("profile", "image", "network", "sandbox", "timeout", "reward")
+_ENVIRONMENT_SETTINGS = ("profile", "image", "network", "backend", "timeout", "reward")
 
 
 def handle(args: argparse.Namespace) -> int:

@@ -22,6 +22,7 @@ from intercode_sandbox.api.request_threads import finish_in_executor, in_executo
 from intercode_sandbox.api.results import Result
 from intercode_sandbox.api.sandbox import DEFAULT_TIMEOUT, Files, Sandbox
 from intercode_sandbox.contract import Limits
+from intercode_sandbox.deprecation import renamed_arguments
 from intercode_sandbox.errors import SandboxError
 from intercode_sandbox.resource_usage import ResourceUsage
 from intercode_sandbox.types import FileEntry, Network
@@ -40,6 +41,7 @@ class AsyncSandbox:
     sandbox, run at the same time. A cancelled ``run`` kills its command.
     """
 
+    @renamed_arguments(back_end="backend")
     def __init__(
         self,
         image: str = "host",
@@ -48,11 +50,11 @@ class AsyncSandbox:
         limits: Limits | None = None,
         env: Mapping[str, str] | None = None,
         files: Files | None = None,
-        back_end: str = "auto",
+        backend: str = "auto",
         users: bool = False,
     ) -> None:
         self._make: Callable[[], Sandbox] = lambda: Sandbox(
-            image, network=network, limits=limits, env=env, files=files, back_end=back_end,
+            image, network=network, limits=limits, env=env, files=files, backend=backend,
             users=users,
         )  # fmt: skip
         self._sandbox: Sandbox | None = None

@@ -13,8 +13,9 @@ from weakref import WeakSet
 from intercode_sandbox.api.async_sandbox import AsyncSandbox
 from intercode_sandbox.api.request_threads import finish_in_executor, obtain
 from intercode_sandbox.api.sandbox import Files, Sandbox
-from intercode_sandbox.back_ends import open_sandbox
+from intercode_sandbox.backends import open_sandbox
 from intercode_sandbox.contract import BaseSandbox, Limits
+from intercode_sandbox.deprecation import renamed_arguments
 from intercode_sandbox.errors import SandboxError, UsageError
 from intercode_sandbox.types import Network
 
@@ -36,6 +37,7 @@ class SandboxPool:
     ``Sandbox``. Close the pool to end the sandboxes that wait in it. Raises as ``Sandbox`` does.
     """
 
+    @renamed_arguments(back_end="backend")
     def __init__(
         self,
         image: str = "host",
@@ -46,15 +48,15 @@ class SandboxPool:
         limits: Limits | None = None,
         env: Mapping[str, str] | None = None,
         files: Files | None = None,
-        back_end: str = "auto",
+        backend: str = "auto",
         users: bool = False,
     ) -> None:
         if size < 1:
             raise UsageError(f"a pool holds at least 1 sandbox, not {size}")
         self._size = size
-        self._files, self._recycle, self._back_end = files or {}, recycle, back_end
+        self._files, self._recycle, self._backend = files or {}, recycle, backend
         first = Sandbox(
-            image, network=network, limits=limits, env=env, files=files, back_end=back_end,
+            image, network=network, limits=limits, env=env, files=files, backend=backend,
             users=users,
         )  # fmt: skip
         self._spec = first.base.spec  # the image is built or fetched now
@@ -70,7 +72,7 @@ class SandboxPool:
             self._prewarm()
 
     def _open(self) -> Sandbox:
-        return self._write_files(Sandbox.from_base(open_sandbox(self._spec, self._back_end)))
+        return self._write_files(Sandbox.from_base(open_sandbox(self._spec, self._backend)))
 
     def _write_files(self, sandbox: Sandbox) -> Sandbox:
         try:

@@ -13,8 +13,9 @@ from intercode_sandbox.api.forwarding import ForwardedPort
 from intercode_sandbox.api.live_sandboxes import record_live, remove_record
 from intercode_sandbox.api.process import SandboxProcess, TerminalSize
 from intercode_sandbox.api.results import Result
-from intercode_sandbox.back_ends import open_sandbox, resolve_image
+from intercode_sandbox.backends import open_sandbox, resolve_image
 from intercode_sandbox.contract import BaseSandbox, Capability, CopiedFiles, Limits, SandboxSpec
+from intercode_sandbox.deprecation import renamed_arguments
 from intercode_sandbox.errors import SandboxError, SandboxLostError, UsageError
 from intercode_sandbox.images.registry_hosts import is_registry_host
 from intercode_sandbox.resource_usage import ResourceUsage
@@ -28,7 +29,7 @@ directory."""
 DEFAULT_TIMEOUT = 60.0
 
 
-def find_image(name: str, back_end: str = "auto") -> Image:
+def find_image(name: str, backend: str = "auto") -> Image:
     """Return the image that a name stands for, fetched or built first if necessary.
 
     ``HOST/NAME:TAG`` means ``registry:HOST/NAME:TAG``, because no other image has such a name.
@@ -37,7 +38,7 @@ def find_image(name: str, back_end: str = "auto") -> Image:
         raise UsageError(f"an image is a text, not {name!r}: write host, dir:/path, …")
     host, slash, _ = name.partition("/")
     is_registry = slash and is_registry_host(host)
-    return resolve_image(f"registry:{name}" if is_registry else name, back_end)
+    return resolve_image(f"registry:{name}" if is_registry else name, backend)
 
 
 class Sandbox:
@@ -52,7 +53,7 @@ class Sandbox:
     ``dockerfile:DIR``, ``recipe:NAME``, ``HOST/NAME:TAG`` of a registry, or any other form of
     docs/images.md. ``network``: ``none``, or ``host`` for the machine's own. ``limits``: see
     ``Limits``. ``env``: environment variables of all commands, besides those of the image.
-    ``files``: written before the first command; see ``Files``. ``back_end``: ``auto`` (the
+    ``files``: written before the first command; see ``Files``. ``backend``: ``auto`` (the
     strongest isolation tier that works), ``namespace``, ``docker``, ``podman``, ``chroot``,
     ``landlock``, ``remote:URL``, or a reference to one of your own. ``users``: the sandbox has
     other users than root, for the parameter ``user`` of ``run`` and ``spawn``.
@@ -62,6 +63,7 @@ class Sandbox:
     SandboxKilledError if what ran in it has ended it.
     """
 
+    @renamed_arguments(back_end="backend")
     def __init__(
         self,
         image: str = "host",
@@ -70,14 +72,14 @@ class Sandbox:
         limits: Limits | None = None,
         env: Mapping[str, str] | None = None,
         files: Files | None = None,
-        back_end: str = "auto",
+        backend: str = "auto",
         users: bool = False,
     ) -> None:
         spec = SandboxSpec(
-            find_image(image, back_end), network=network, limits=limits or Limits(), env=env or {},
+            find_image(image, backend), network=network, limits=limits or Limits(), env=env or {},
             users=users,
         )  # fmt: skip
-        self._attach(open_sandbox(spec, back_end))
+        self._attach(open_sandbox(spec, backend))
         try:
             self.write_files(files or {})
         except BaseException:
@@ -312,6 +314,7 @@ class Sandbox:
             copy.close()
 
     @classmethod
+    @renamed_arguments(back_end="backend")
     def load(
         cls,
         path: str | Path,
@@ -320,7 +323,7 @@ class Sandbox:
         network: Network = "none",
         limits: Limits | None = None,
         env: Mapping[str, str] | None = None,
-        back_end: str = "auto",
+        backend: str = "auto",
         users: bool = False,
     ) -> Self:
         """Open a new sandbox with the files that ``save`` wrote, on the same image.
@@ -330,13 +333,13 @@ class Sandbox:
         was saved from another image, DataError if it is broken, holds what no sandbox saves, or has
         more files than ``limits`` allow.
         """
-        found = find_image(image, back_end)
+        found = find_image(image, backend)
         spec = SandboxSpec(
             found, network=network, limits=limits or Limits(), env=env or {}, users=users
         )
 
         def open_with(files: Path) -> BaseSandbox:
-            return open_sandbox(spec, back_end, files)
+            return open_sandbox(spec, backend, files)
 
         return cls.from_base(snapshots.load(Path(path), found, spec.limits.inodes, open_with))
 

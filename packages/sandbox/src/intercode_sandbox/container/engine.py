@@ -109,7 +109,7 @@ def _get_engine(
     program = shutil.which(name)
     if program is None:
         raise SandboxUnavailableError(
-            f"{name} is not installed: {_INSTALL_HINT[name]}, or choose another --sandbox"
+            f"{name} is not installed: {_INSTALL_HINT[name]}, or choose another --backend"
         )
     host = docker_host if name == "docker" else podman_host
     if host and not host.startswith(_LOCAL):

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from intercode_sandbox.back_ends import BackEnd
+from intercode_sandbox.backends import Backend
 from intercode_sandbox.contract import BaseSandbox, SandboxSpec
 from intercode_sandbox.errors import SandboxUnavailableError
 from intercode_sandbox.types import Image
@@ -15,7 +15,7 @@ from intercode_sandbox.types import Image
 # The modules of the client are imported where they are used, because they load an HTTP client.
 
 
-def back_end_at(url: str) -> BackEnd:
+def backend_at(url: str) -> Backend:
     """Return the back end of the server with this address.
 
     Raises SandboxUnavailableError on Windows, which lacks what the client needs.
@@ -49,4 +49,4 @@ def back_end_at(url: str) -> BackEnd:
 
         return images.resolve_image(name, url)
 
-    return BackEnd(f"remote:{url}", open_there, find_tier, resolve_image, find_architecture)
+    return Backend(f"remote:{url}", open_there, find_tier, resolve_image, find_architecture)

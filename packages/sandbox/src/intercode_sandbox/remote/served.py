@@ -60,7 +60,7 @@ class Capture:
         reference: str,
         key: str,
         spec: SandboxSpec,
-        kind: str,
+        backend: str,
         bounds: Bounds,
         client: Client,
     ) -> None:
@@ -73,13 +73,13 @@ class Capture:
                 raise SandboxUnavailableError("this client already makes too many layers at once")
             client.captures += 1
         threading.Thread(
-            target=self._run, args=(key, spec, kind), name="intercode-capture", daemon=True
+            target=self._run, args=(key, spec, backend), name="intercode-capture", daemon=True
         ).start()
 
-    def _run(self, key: str, spec: SandboxSpec, kind: str) -> None:
+    def _run(self, key: str, spec: SandboxSpec, backend: str) -> None:
         try:
             try:
-                layer = cached_step(key, lambda stage: self._fill(stage, spec, kind))
+                layer = cached_step(key, lambda stage: self._fill(stage, spec, backend))
             finally:  # before the client hears of the end, and may begin another one
                 with self._client.lock:
                     self._client.captures -= 1
@@ -92,12 +92,12 @@ class Capture:
             self.opened.set_result(None)
         self.layer.set_result(layer)
 
-    def _fill(self, stage: Path, spec: SandboxSpec, kind: str) -> None:
+    def _fill(self, stage: Path, spec: SandboxSpec, backend: str) -> None:
         """Let the client work in a sandbox, whose limit on files holds, and copy its changes."""
         if self._finished.is_set():  # while this thread waited for another that made the layer
             raise SandboxError("the client did not complete its layer")
         self._client.charge(0, self._bounds)
-        with open_sandbox(spec, kind) as sandbox:
+        with open_sandbox(spec, backend) as sandbox:
             self.opened.set_result(sandbox)
             if not self._finished.wait(self._bounds.lifetime) or not self._complete:
                 raise SandboxError("the client did not complete its layer")

@@ -21,17 +21,17 @@ from intercode_sandbox.remote.session import ClientSession
 
 
 class SandboxServer:
-    """Opens sandboxes of the local back end ``kind`` for clients.
+    """Opens sandboxes of the local back end ``backend`` for clients.
 
     ``accesses``: the rules of access, one for each token; what a client may use is counted for each
     token.
     """
 
     def __init__(
-        self, accesses: Sequence[Access], bounds: Bounds | None = None, kind: str = "auto"
+        self, accesses: Sequence[Access], bounds: Bounds | None = None, backend: str = "auto"
     ) -> None:
         self._accesses = [(access, Client(token_key(access.token))) for access in accesses]
-        self._bounds, self._kind = bounds or Bounds(), kind
+        self._bounds, self._backend = bounds or Bounds(), backend
         self._store = Store(self._bounds)
         self._sockets: set[web.WebSocketResponse] = set()
         _remove_left_uploads()
@@ -72,7 +72,7 @@ class SandboxServer:
             transport = request.transport
             assert transport is not None  # it is there until the response ends
             session = ClientSession(
-                socket, client, self._bounds, self._store, self._kind, transport.abort
+                socket, client, self._bounds, self._store, self._backend, transport.abort
             )
             await session.run()
         finally:

@@ -62,7 +62,7 @@ T = TypeVar("T")
 class ClientSession:
     """The sandboxes of one connection. They end with it.
 
-    ``kind``: the local back end, as in ``open_sandbox``. ``abort`` ends the connection at once.
+    ``backend``: the local back end, as in ``open_sandbox``. ``abort`` ends the connection at once.
     ``clock`` measures idleness and age.
     """
 
@@ -72,13 +72,13 @@ class ClientSession:
         client: Client,
         bounds: Bounds,
         store: Store,
-        kind: str,
+        backend: str,
         abort: Callable[[], None],
         clock: Clock = SYSTEM_CLOCK,
     ) -> None:
         self._abort, self._clock = abort, clock
         self._socket, self._client, self._bounds, self._store = socket, client, bounds, store
-        self._kind = kind
+        self._backend = backend
         self._sandboxes: dict[int, ServedSandbox] = {}
         self._reserved: set[int] = set()
         self._unwanted: set[int] = set()  # of those, the ones that were closed before they opened
@@ -92,7 +92,7 @@ class ClientSession:
 
     async def run(self) -> None:
         """Serve the client until it closes the connection or breaks the protocol."""
-        tier = await self._in_thread(lambda: tier_of(self._kind))
+        tier = await self._in_thread(lambda: tier_of(self._backend))
         greeting = {"version": VERSION, "tier": tier, "machine": platform.machine()}
         await self._socket.send_bytes(pack_message(greeting))
         helpers = [
@@ -260,12 +260,12 @@ class ClientSession:
             return await self._open_capture(number, spec, text_value(arguments["capture"]))
         if arguments.get("with_files") is True:
             return await self._open_in_thread(number, lambda: self._open_with_files(spec, body))
-        return await self._open_in_thread(number, lambda: open_sandbox(spec, self._kind))
+        return await self._open_in_thread(number, lambda: open_sandbox(spec, self._backend))
 
     def _open_with_files(self, spec: SandboxSpec, body: bytes) -> BaseSandbox:
         with self._client.stage, staged_upper_layer() as directory:
             unpack_files(body, directory, spec.limits.inodes)
-            return open_sandbox(spec, self._kind, directory)
+            return open_sandbox(spec, self._backend, directory)
 
     async def _open_capture(
         self, number: int, spec: SandboxSpec, key: str
@@ -274,7 +274,9 @@ class ClientSession:
         captures: list[Capture] = []
 
         async def begin() -> BaseSandbox | None:
-            captures.append(Capture(reference, step, spec, self._kind, self._bounds, self._client))
+            captures.append(
+                Capture(reference, step, spec, self._backend, self._bounds, self._client)
+            )
             return await asyncio.wrap_future(captures[0].opened)
 
         try:

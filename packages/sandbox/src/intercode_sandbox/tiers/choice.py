@@ -13,7 +13,7 @@ from intercode_sandbox.tiers.tier_table import TIERS, Tier
 _logger = logging.getLogger("intercode_sandbox")
 LINUX_HINT = (
     "on macOS use the sandboxes of a Linux machine (there `intercode serve --sandboxes`, here "
-    "--sandbox remote:URL) or run InterCode in a container; on Windows use WSL 2"
+    "--backend remote:URL) or run InterCode in a container; on Windows use WSL 2"
 )
 """What to do on a machine whose kernel is not Linux."""
 
@@ -64,15 +64,15 @@ def _describe_weak_tier(tier: Tier) -> str:
     """Return how to use a tier that ``auto`` never takes; empty if it does not work here."""
     if tier.automatic or tier.find_fault():
         return ""
-    return f"`--sandbox {tier.name}` works here, which protects {tier.note.partition(':')[0]}; "
+    return f"`--backend {tier.name}` works here, which protects {tier.note.partition(':')[0]}; "
 
 
-def strongest_kind() -> str:
+def strongest_backend() -> str:
     """Return the back end of the strongest tier that works, such as ``namespace`` or ``docker``.
 
     Raises SandboxUnavailableError if none works.
     """
-    return choose_tier().tier.kind
+    return choose_tier().tier.backend
 
 
 def require_linux() -> None:

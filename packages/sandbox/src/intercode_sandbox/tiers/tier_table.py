@@ -11,13 +11,14 @@ from intercode_sandbox.registry import load_object
 class Tier:
     """An isolation tier.
 
-    ``kind``: the name under which ``open_sandbox`` opens its sandboxes for ``auto``. ``check``: the
-    reference of a function that returns whether the tier works here, and why not. ``automatic``:
-    whether ``auto`` may choose it. ``note``: what `intercode doctor` prints where it works.
+    ``backend``: the name under which ``open_sandbox`` opens its sandboxes for ``auto``. ``check``:
+    the reference of a function that returns whether the tier works here, and why not.
+    ``automatic``: whether ``auto`` may choose it. ``note``: what `intercode doctor` prints where it
+    works.
     """
 
     name: str
-    kind: str
+    backend: str
     check: str
     automatic: bool = True
     note: str = ""
@@ -46,18 +47,18 @@ TIERS = (
     ),
     Tier(
         "landlock", "landlock", "intercode_sandbox.landlock.tiers:check", automatic=False,
-        note="against accidents and curiosity, not against an attacker: `--sandbox landlock` takes "
+        note="against accidents and curiosity, not against an attacker: `--backend landlock` takes "
         "it, `auto` never does",
     ),
 )  # fmt: skip
 """Every tier, the strongest first."""
 
 
-def tiers_of(kind: str) -> tuple[str, ...]:
-    """Return the names of the tiers that a kind of sandbox, or ``auto``, may have."""
+def tiers_of(backend: str) -> tuple[str, ...]:
+    """Return the names of the tiers that a back end, or ``auto``, may have."""
     return tuple(
         tier.name
         for tier in TIERS
-        if kind in (tier.name, tier.kind, tier.name.partition("/")[0])
-        or (kind == "auto" and tier.automatic)
+        if backend in (tier.name, tier.backend, tier.name.partition("/")[0])
+        or (backend == "auto" and tier.automatic)
     )

@@ -88,7 +88,7 @@ def _run(
     except SandboxUnavailableError as e:
         from intercode.evaluation.evaluate.sandbox_check import with_remedy
 
-        raise with_remedy(e, config.sandbox) from e
+        raise with_remedy(e, config.backend) from e
     log_warnings(plan.dataset)
     if dry:
         dry_run.print_estimate(plan)

@@ -35,7 +35,7 @@ _OPTIONS = """\
 --cwd PATH              directory of the command in the sandbox (default: that of the image)
 --user USER             run the command as this user of the image, a name, number or USER:GROUP
                         (default: root); needs the back end namespace
---sandbox SANDBOX       namespace, chroot, docker, podman, landlock, remote:URL, or auto (the
+--backend BACKEND       namespace, chroot, docker, podman, landlock, remote:URL, or auto (the
                         default): the strongest that works, but never landlock"""
 _TIMEOUT = "--timeout TIMEOUT       kill the command after so many seconds (default: never)"
 _COMMAND = """command COMMAND ...     the program and its arguments; a single word is a text for

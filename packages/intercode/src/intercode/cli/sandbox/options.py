@@ -32,7 +32,7 @@ def open_from(args: argparse.Namespace) -> Sandbox:
             path: Path(local).expanduser()
             for path, local in (split_pair(pair, "file", "PATH=LOCAL") for pair in args.file)
         },
-        back_end=args.sandbox or "auto",
+        backend=args.backend or "auto",
         users=args.user is not None,
     )
 

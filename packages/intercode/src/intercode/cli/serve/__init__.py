@@ -29,7 +29,7 @@ examples:
   intercode serve bash --package bash-env
       writes a package instead, for `openenv validate`, `build` and `push`
   intercode serve --sandboxes --token-file tokens.txt
-      serves sandboxes instead, to `intercode eval ... --sandbox remote:URL` on other machines
+      serves sandboxes instead, to `intercode eval ... --backend remote:URL` on other machines
 
 Each session of a client is an environment with a sandbox of its own. At an address of a network,
 a server requires a token (INTERCODE_SERVE_TOKEN or --token): whoever has it can run code in
@@ -45,7 +45,7 @@ environment [NAME]    bash, sql, python, ctf, ... (see `intercode list`)
 {SNAPSHOTS_OPTION}
 --package DIR         write an OpenEnv package and serve nothing
 sandboxes for other machines:
---sandboxes           serve sandboxes in place of environments (clients: --sandbox remote:URL)
+--sandboxes           serve sandboxes in place of environments (clients: --backend remote:URL)
 --token-file FILE     file with a token in each line; what a client may use is counted by token
 --max-sandboxes N     sandboxes of a client at once (default 64)
 --max-memory N        GiB of memory that one sandbox may have (default 4)

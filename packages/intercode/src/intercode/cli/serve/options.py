@@ -28,7 +28,7 @@ EPISODE_OPTIONS = """\
 SERVER_DEFAULTS = {"dataset": "starter", "host": "127.0.0.1", "port": 8000, "sessions": 64}
 SERVER_SETTINGS = {"port": {"type": int}}
 
-_SETTINGS = ("profile", "image", "network", "sandbox", "timeout", "reward", "max_turns")
+_SETTINGS = ("profile", "image", "network", "backend", "timeout", "reward", "max_turns")
 
 
 def environment_settings(args: argparse.Namespace) -> dict[str, Any]:

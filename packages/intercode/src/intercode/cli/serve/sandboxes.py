@@ -24,14 +24,14 @@ def serve_sandboxes(args: argparse.Namespace) -> int:
 
     if args.environment is not None:
         raise UsageError("--sandboxes serves sandboxes for all environments: name none")
-    kind = args.sandbox or "auto"
-    tier = tier_of(kind)  # fail now rather than at the first client
+    backend = args.backend or "auto"
+    tier = tier_of(backend)  # fail now rather than at the first client
     if tier.startswith("remote/"):
-        raise UsageError("a server of sandboxes needs its own: choose another --sandbox")
+        raise UsageError("a server of sandboxes needs its own: choose another --backend")
     if tier == "landlock":
         raise UsageError(
             "sandboxes of the tier landlock are for programs of this user, not for clients: choose "
-            "another --sandbox; `intercode doctor` lists those that work here"
+            "another --backend; `intercode doctor` lists those that work here"
         )
     given = {
         "sandboxes": args.max_sandboxes, "cpu_seconds": args.max_cpu_seconds,
@@ -46,7 +46,7 @@ def serve_sandboxes(args: argparse.Namespace) -> int:
     with listen(args.host, args.port) as listener:
         host, port = listener.getsockname()[:2]
         check_exposure(host, tokens[0])
-        server = SandboxServer(accesses, bounds, kind)
+        server = SandboxServer(accesses, bounds, backend)
         print(f"serving sandboxes of the tier {tier} at http://{host_and_port(host, port)}; "
               "Ctrl-C ends it")  # fmt: skip
         print(f"on a client:  {_client_command(host, port, tokens[0])}", flush=True)
@@ -79,4 +79,4 @@ def _client_command(host: str, port: int, token: str | None) -> str:
     if not is_loopback(host):
         url = "https://NAME-OF-THE-PROXY"
     before = "INTERCODE_REMOTE_TOKEN=TOKEN " if token is not None else ""
-    return f"{before}intercode eval starter --agent gold --sandbox remote:{url}"
+    return f"{before}intercode eval starter --agent gold --backend remote:{url}"

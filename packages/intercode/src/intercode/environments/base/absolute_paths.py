@@ -24,7 +24,7 @@ def require_relative_paths(task: Task, sandbox: BaseSandbox) -> None:
         raise UsageError(
             f"{task.id} needs its file or directory {path} at this path, and a sandbox of the tier "
             f"{sandbox.tier} shows it to programs below {sandbox.host_directory} only: play it "
-            "with --sandbox namespace, container or chroot (`intercode doctor` says how)"
+            "with --backend namespace, container or chroot (`intercode doctor` says how)"
         )
 
 

@@ -64,7 +64,7 @@ class InterCodeEnv(Copyable, EpisodeFailures, gym.Env[str, str]):
     """An environment whose actions are code and whose observations are execution feedback.
 
     ``dataset``: ``name[:subset]``, a file, or a Dataset. ``profile``: ``standard``, or another one
-    that the environment has. ``image``, ``sandbox``, ``network``: where code runs (``image`` None:
+    that the environment has. ``image``, ``backend``, ``network``: where code runs (``image`` None:
     the dataset's). ``timeout``: seconds for each action (None: ``default_timeout``). ``max_turns``:
     an episode is truncated after that many actions (None: never). ``reward``: a name,
     ``package.module:function`` or a function (task, agent, gold) -> Score; ``variants`` pays a
@@ -115,7 +115,7 @@ class InterCodeEnv(Copyable, EpisodeFailures, gym.Env[str, str]):
         *,
         profile: str = STANDARD,
         image: str | None = None,
-        sandbox: str = "auto",
+        backend: str = "auto",
         network: Network = "none",
         timeout: float | None = None,
         max_turns: int | None = None,
@@ -137,7 +137,7 @@ class InterCodeEnv(Copyable, EpisodeFailures, gym.Env[str, str]):
         self.policy = PolicyGuard(policy, self.name)
         self._tools = EpisodeTools(mcp, lambda: (self._tool_sandbox, self.working_directory))
         self.dataset = pick_dataset(dataset, self.name)
-        self.profile, self.sandbox_kind, self.network = profile, sandbox, network
+        self.profile, self.backend, self.network = profile, backend, network
         self.image_name = image or self.dataset.image
         self.timeout, self.max_turns, self.render_mode = timeout, max_turns, render_mode
         chosen = pick_reward(

@@ -87,7 +87,7 @@ class SandboxedEnv(InterCodeEnv):
     @cached_property
     def image(self) -> Image:
         """The root file system. Built or unpacked on first use."""
-        return resolve_image(self.image_name, self.sandbox_kind)
+        return resolve_image(self.image_name, self.backend)
 
     @cached_property
     def _prewarmer(self) -> Prewarmer:
@@ -99,13 +99,13 @@ class SandboxedEnv(InterCodeEnv):
 
     @cached_property
     def _tier(self) -> str:
-        return tier_of(self.sandbox_kind)
+        return tier_of(self.backend)
 
     def result_metadata(self) -> dict[str, Any]:
         return {
             **super().result_metadata(),
             **self._image_metadata(),
-            "arch": architecture_of(self.sandbox_kind),
+            "arch": architecture_of(self.backend),
             "tier": self._tier,
             "determinism": to_jsonable(self.determinism),
             "sandboxes": "recycled" if self._recycles else "new",
@@ -161,7 +161,7 @@ class SandboxedEnv(InterCodeEnv):
     def _episode(self) -> EpisodeContext:
         """The running episode, for the profile."""
         return EpisodeContext(
-            self.task, self._spec, self.sandbox_kind, self._tier, self._current_workspace,
+            self.task, self._spec, self.backend, self._tier, self._current_workspace,
             self._acquire_workspace, self._gold_workspace,
         )  # fmt: skip
 
@@ -230,7 +230,7 @@ class SandboxedEnv(InterCodeEnv):
             return SandboxWorkspace(workspace.sandbox, session)
 
     def _create_workspace(self, spec: SandboxSpec, task: Task) -> SandboxWorkspace:
-        with closed_on_error(acquire_sandbox(spec, self.sandbox_kind, self.recycle)) as sandbox:
+        with closed_on_error(acquire_sandbox(spec, self.backend, self.recycle)) as sandbox:
             session = self._open_session(sandbox, self._with_image_cwd(task), None)
             return SandboxWorkspace(sandbox, session, self.recycle)
 
@@ -280,7 +280,7 @@ class SandboxedEnv(InterCodeEnv):
             raise EnvironmentStateError(f"{method} without an episode: call reset() first")
 
     def _test_machine(self) -> None:
-        with acquire_sandbox(self._spec, self.sandbox_kind, recycle=False) as sandbox:
+        with acquire_sandbox(self._spec, self.backend, recycle=False) as sandbox:
             sandbox.changed_paths()
 
     def _execute(self, action: str) -> ExecResult:
@@ -330,7 +330,7 @@ class SandboxedEnv(InterCodeEnv):
     def _restore_workspace(self, captured: Any, consume: bool = False) -> SandboxWorkspace:
         if isinstance(captured, storage.StoredSnapshot):
             spec = self._spec_for(self.task)
-            captured = spec, captured.files(spec, self.sandbox_kind), captured.state
+            captured = spec, captured.files(spec, self.backend), captured.state
         self._spec, files, state = captured
         opened: BaseSandbox = files.open_last() if consume else files.open()
         with closed_on_error(opened) as sandbox:
@@ -420,7 +420,7 @@ class TaskImageEnv(SandboxedEnv):
         if name not in self._images:
             with self._task_image_errors():
                 self._images[name] = (
-                    resolve_image(name, self.sandbox_kind)
+                    resolve_image(name, self.backend)
                     if is_plain_image
                     else BaseImageResolver(resolve_or_build).resolve_base(name)
                 )

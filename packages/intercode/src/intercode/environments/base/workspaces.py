@@ -83,7 +83,7 @@ def closed_on_error(resource: C) -> Iterator[C]:
 class EpisodeContext:
     """A running episode, as a profile sees it.
 
-    ``spec``: the specification of each of its sandboxes, of the kind ``sandbox_kind`` and on the
+    ``spec``: the specification of each of its sandboxes, of the back end ``backend`` and on the
     isolation tier ``tier``. ``workspace``: the agent's. ``open_workspace``: opens another one, in
     the state in which the episode began, and the caller closes it. ``gold_workspace``: the same in
     a ``with`` block, for code of the dataset only, so that the sandbox may serve further golds.
@@ -91,7 +91,7 @@ class EpisodeContext:
 
     task: Task
     spec: SandboxSpec
-    sandbox_kind: str
+    backend: str
     tier: str
     workspace: SandboxWorkspace
     open_workspace: Callable[[], SandboxWorkspace]
@@ -112,22 +112,22 @@ class EpisodeContext:
 
     def open_sandbox(self) -> BaseSandbox:
         """Open a sandbox in the state in which the episode began."""
-        return acquire_sandbox(self.spec, self.sandbox_kind, recycle=False)
+        return acquire_sandbox(self.spec, self.backend, recycle=False)
 
 
 # -------------------------------------------------------------------- recycling
 _recyclers: dict[int, Recycler[BaseSandbox]] = {}  # by process id: forks share no sandboxes
 
 
-def acquire_sandbox(spec: SandboxSpec, kind: str, recycle: bool) -> BaseSandbox:
+def acquire_sandbox(spec: SandboxSpec, backend: str, recycle: bool) -> BaseSandbox:
     """Return a recycled sandbox with this specification if ``recycle`` and there is one, else a
     new one. Raises as ``open_sandbox``; no code of an agent can have caused it."""
     if recycle:
-        recycled = _process_recycler().take(_recycle_key(spec, tier_of(kind)))
+        recycled = _process_recycler().take(_recycle_key(spec, tier_of(backend)))
         if recycled is not None:
             return recycled
     try:
-        return open_sandbox(spec, kind)
+        return open_sandbox(spec, backend)
     except InfrastructureError as e:
         e.machine_failed = True
         raise

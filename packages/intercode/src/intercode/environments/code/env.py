@@ -152,7 +152,7 @@ class CodeEnv(SandboxedEnv):
             return super()._restore_workspace(captured, consume)
         if isinstance(captured, StoredSnapshot):
             spec = self._spec_for(self.task)
-            captured = spec, captured.files(spec, self.sandbox_kind), captured.state
+            captured = spec, captured.files(spec, self.backend), captured.state
         self._spec, files, state = captured
         with closed_on_error(self._acquire_workspace()) as workspace:
             session = workspace.session

@@ -239,7 +239,7 @@ class LiveInterpreterEnv(SandboxedEnv):
             self._spec = self._spec_for(self.task)
             with closed_on_error(self._acquire_workspace()) as workspace:
                 assert isinstance(captured.state, PythonState)
-                files = captured.files(self._spec, self.sandbox_kind)
+                files = captured.files(self._spec, self.backend)
                 rerun_actions(workspace, captured.state, files, self.timeout)
             return workspace
         self._spec = captured.spec

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from intercode_sandbox.determinism import Determinism
 
 _TEST_SECONDS = 10.0
-_SANDBOX_SETTINGS = {"image": None, "sandbox": "auto", "network": "none"}
+_SANDBOX_SETTINGS = {"image": None, "backend": "auto", "network": "none"}
 """Settings of sandboxes with the only value that SQL accepts: it runs on an engine without a
 sandbox."""
 

@@ -62,7 +62,7 @@ def check(
     timeout: float | None = None,
     cache_golds: bool = True,
     env_options: Mapping[str, Any] = EMPTY_MAPPING,
-    sandbox: str = "auto",
+    backend: str = "auto",
 ) -> CheckReport:
     """Check the tasks of a dataset and return what is wrong with them.
 
@@ -86,7 +86,7 @@ def check(
     if limit is not None:
         chosen = replace(chosen, tasks=chosen.tasks[:limit])
     settings = {"profile": profile, "image": image, "network": network, "timeout": timeout}
-    settings |= {"sandbox": sandbox, **env_options}
+    settings |= {"backend": backend, **env_options}
     checks = [TaskCheck(i, task) for i, task in enumerate(chosen.tasks)]
     metadata, search_findings, search = _run_passes(chosen, settings, parallel, checks)
     stable = {c.index: golds for c in checks if cache_golds and (golds := c.stable) is not None}

@@ -235,7 +235,7 @@ def open_env(config: EvalConfig, dataset: Dataset) -> InterCodeEnv:
 def env_settings(config: EvalConfig, dataset: Dataset) -> dict[str, Any]:
     """Return the settings of that environment. Raises UnknownNameError for an unknown option."""
     general: dict[str, Any] = {
-        "profile": config.profile, "image": config.image, "sandbox": config.sandbox,
+        "profile": config.profile, "image": config.image, "backend": config.backend,
         "network": config.network, "timeout": config.timeout, "max_turns": config.max_turns,
         "reward": config.reward, "deterministic": config.determinism,
         "hashes": config.hashes or None, "policy": config.policy,

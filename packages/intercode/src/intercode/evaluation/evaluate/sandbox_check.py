@@ -29,26 +29,26 @@ def require_sandboxes(plan: Plan) -> str:
         if not isinstance(env, SandboxedEnv):
             return ""
         try:
-            open_sandbox(SandboxSpec(env.image), env.sandbox_kind).close()
+            open_sandbox(SandboxSpec(env.image), env.backend).close()
         except TaskError:  # recorded when its task is played; others may have sandboxes
             pass
         except SandboxError as e:
-            raise with_remedy(e, env.sandbox_kind) from e
+            raise with_remedy(e, env.backend) from e
         except InfrastructureError:  # a registry did not answer; other tasks may have another one
             if env.image_name:
                 raise
-        kind = env.sandbox_kind
-    return describe_choice(kind)
+        backend = env.backend
+    return describe_choice(backend)
 
 
-def with_remedy(error: SandboxError, kind: str) -> SandboxUnavailableError:
-    """Return an error with the least change of this machine that would give sandboxes of a kind.
+def with_remedy(error: SandboxError, backend: str) -> SandboxUnavailableError:
+    """Return an error with the least change of this machine that would make a back end work.
 
     A remedy for the cache comes first, because every tier needs the cache.
     """
     if sys.platform != "linux":
         return SandboxUnavailableError(str(error))
-    change = cache_remedy() or least_change(tiers_of(kind))
+    change = cache_remedy() or least_change(tiers_of(backend))
     if not change:
         return SandboxUnavailableError(f"{error}; `intercode doctor` describes this machine")
     if change in str(error):

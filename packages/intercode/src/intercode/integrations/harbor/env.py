@@ -32,7 +32,7 @@ from intercode.integrations.harbor.verifier import run_verifier
 from intercode.sessions.base import Session, SessionState
 from intercode.sessions.bash.persistent import BashSession
 from intercode_sandbox import SandboxSpec, open_sandbox
-from intercode_sandbox.back_ends import has_users
+from intercode_sandbox.backends import has_users
 from intercode_sandbox.contract import BaseSandbox, Limits
 from intercode_sandbox.streams import Process
 
@@ -132,7 +132,7 @@ class HarborEnv(TaskImageEnv):
 
     @cached_property
     def _has_users(self) -> bool:
-        return self.determinism is None and has_users(self.sandbox_kind)
+        return self.determinism is None and has_users(self.backend)
 
     @property
     def _prewarm_key(self) -> Any:
@@ -247,7 +247,7 @@ class HarborEnv(TaskImageEnv):
 
     def _open_verifier_sandbox(self, separate: SeparateVerifier) -> BaseSandbox:
         spec = self._sandbox_spec(self._verifier_image(separate), separate)
-        return open_sandbox(self._with_determinism(spec), self.sandbox_kind)
+        return open_sandbox(self._with_determinism(spec), self.backend)
 
     def _verifier_directory(self, separate: SeparateVerifier) -> str:
         return separate.workdir or self._verifier_image(separate).cwd or "/"

@@ -36,7 +36,8 @@ from intercode.integrations.harbor.entry_point import start_entry_point
 from intercode_sandbox import AsyncSandbox, Limits, Sandbox, SandboxSpec
 from intercode_sandbox.api.results import shell_status
 from intercode_sandbox.api.user_directories import UserDirectories
-from intercode_sandbox.back_ends import open_with_users, resolve_image, tier_of
+from intercode_sandbox.backends import open_with_users, resolve_image, tier_of
+from intercode_sandbox.deprecation import renamed_arguments
 from intercode_sandbox.images.build.base_images import BaseImageResolver
 from intercode_sandbox.images.build.on_demand import resolve_or_build
 
@@ -53,12 +54,13 @@ class InterCodeEnvironment(BaseEnvironment):
     """A sandbox for a trial: the image of the task, its limits, its files.
 
     Further arguments of ``--ek``: ``network=host`` gives tasks that may use the network that of
-    this machine; without it, no task has a network. ``back_end=NAME`` selects the back end of
+    this machine; without it, no task has a network. ``backend=NAME`` selects the back end of
     sandboxes.
     """
 
+    @renamed_arguments(back_end="backend")
     def __init__(
-        self, *args: Any, network: Network = "none", back_end: str = "auto", **settings: Any
+        self, *args: Any, network: Network = "none", backend: str = "auto", **settings: Any
     ) -> None:
         if network not in ("none", "host"):
             raise UsageError(f"network is none or host, not {network!r}")
@@ -66,7 +68,7 @@ class InterCodeEnvironment(BaseEnvironment):
             raise UsageError(
                 "directories of this machine cannot be mounted: leave out `mounts`, or upload them"
             )
-        self._network_if_public, self._back_end = network, back_end
+        self._network_if_public, self._backend = network, backend
         self._sandbox: AsyncSandbox | None = None
         self._refusal: Exception | None = None
         self._shell = "/bin/sh"
@@ -92,7 +94,7 @@ class InterCodeEnvironment(BaseEnvironment):
         """Exit with the remedy if this machine cannot run the sandboxes of these arguments, which
         Harbor passes since 0.26."""
         try:
-            tier_of((kwargs or {}).get("back_end", "auto"))
+            tier_of((kwargs or {}).get("backend", "auto"))
         except InterCodeError as e:
             raise SystemExit(f"{e} (see `intercode doctor`)") from e
 
@@ -167,7 +169,7 @@ class InterCodeEnvironment(BaseEnvironment):
         ):
             resolver = BaseImageResolver(resolve_or_build, allowed_directory=self.environment_dir)
             return resolver.resolve_base(name)
-        return resolve_image(f"dockerfile:{self.environment_dir}", self._back_end)
+        return resolve_image(f"dockerfile:{self.environment_dir}", self._backend)
 
     def _open(self, image: Image) -> Sandbox:
         megabytes, storage = self._effective_memory_mb, self._effective_storage_mb
@@ -180,7 +182,7 @@ class InterCodeEnvironment(BaseEnvironment):
         if self._network_is_public and network == "none":
             self.logger.debug("the task may use a network and has none; --ek network=host")
         spec = SandboxSpec(image, network=network, limits=limits)
-        return Sandbox.from_base(open_with_users(spec, self._back_end))
+        return Sandbox.from_base(open_with_users(spec, self._backend))
 
     @property
     def _opened(self) -> AsyncSandbox:

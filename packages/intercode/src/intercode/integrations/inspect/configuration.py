@@ -45,7 +45,7 @@ _KEYS = {
 class SandboxConfig(BaseModel):
     """The configuration: ``sandbox=SandboxEnvironmentSpec("intercode", SandboxConfig(...))``.
 
-    ``image`` is a form of docs/images.md or a name as in a FROM line, ``back_end`` and ``network``
+    ``image`` is a form of docs/images.md or a name as in a FROM line, ``backend`` and ``network``
     are as in `intercode eval`. ``user`` runs the commands that name no user (None: root).
     ``directory`` is that of commands and relative paths (None: the image's, as with Docker).
     ``command`` is started in the background when the sandbox opens. ``memory`` is in bytes.
@@ -53,7 +53,7 @@ class SandboxConfig(BaseModel):
 
     model_config = ConfigDict(extra="forbid", frozen=True)
     image: str = "host"
-    back_end: str = "auto"
+    backend: str = "auto"
     network: Literal["none", "host"] = "none"
     user: str | None = None
     directory: str | None = None
@@ -67,7 +67,7 @@ class SandboxConfig(BaseModel):
 
     def find_image(self) -> Image:
         """Return the image, fetched or built first if necessary."""
-        images = BaseImageResolver(lambda name: resolve_image(name, self.back_end))
+        images = BaseImageResolver(lambda name: resolve_image(name, self.backend))
         return images.resolve_base(self.image, "image")
 
 

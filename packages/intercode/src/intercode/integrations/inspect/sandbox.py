@@ -37,7 +37,7 @@ from intercode.integrations.inspect.configuration import SandboxConfig, read_con
 from intercode_sandbox import Limits, Result, Sandbox, SandboxSpec, TerminalServer
 from intercode_sandbox.api.results import shell_status
 from intercode_sandbox.api.user_directories import UserDirectories
-from intercode_sandbox.back_ends import open_with_users
+from intercode_sandbox.backends import open_with_users
 from intercode_sandbox.users import find_user
 
 _PREPARE = """
@@ -96,7 +96,7 @@ class InterCodeSandbox(SandboxEnvironment):
         spec = SandboxSpec(
             image, network=config.network, limits=limits, env=config.env, hostname=config.hostname
         )
-        sandbox = Sandbox.from_base(open_with_users(spec, config.back_end))
+        sandbox = Sandbox.from_base(open_with_users(spec, config.backend))
         try:
             user = find_user(sandbox.base, config.user)
             home = "/root" if user is None else f"/home/{user.name}"

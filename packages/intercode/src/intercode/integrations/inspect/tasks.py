@@ -84,14 +84,12 @@ def _task(
     """Return the Inspect task for a dataset.
 
     ``options`` are settings of the environment, such as ``image``, ``network`` and ``profile``, and
-    ``back_end`` of its sandboxes.
+    ``backend`` of its sandboxes.
     """
     chosen = datasets.load(dataset, environment)
     if chosen.environment != environment:
         raise UsageError(f"{dataset} is a dataset of {chosen.environment}, not of {environment}")
     require_fixed(chosen)
-    if "back_end" in options:
-        options["sandbox"] = options.pop("back_end")
     config = EnvironmentConfig(environment=environment, dataset=dataset, settings=options)
     with make(environment, chosen, **options) as env:
         samples = [

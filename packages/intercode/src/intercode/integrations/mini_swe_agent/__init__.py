@@ -49,7 +49,7 @@ class MiniSweAgentEnvironmentConfig(BaseModel):
     """``host``: the network of this machine."""
     limits: Limits = Limits()
     """Limits on what runs in the sandbox: a dictionary, such as ``{"memory": 1000000000}``."""
-    back_end: str = "auto"
+    backend: str = "auto"
     """The back end, or ``auto`` for the strongest isolation that works on this machine."""
 
 
@@ -73,7 +73,7 @@ class MiniSweAgentEnvironment:
         forwarded = {name: os.environ[name] for name in config.forward_env if name in os.environ}
         self.sandbox = Sandbox(
             config.image, network=config.network, limits=config.limits,
-            env={**forwarded, **config.env}, back_end=config.back_end,
+            env={**forwarded, **config.env}, backend=config.backend,
         )  # fmt: skip
         close_when_collected(self, self.sandbox.close)
         try:

@@ -27,7 +27,7 @@ from intercode_sandbox import AsyncSandbox, Limits, Sandbox, SandboxSpec
 from intercode_sandbox.api.async_process import AsyncSandboxProcess
 from intercode_sandbox.api.results import shell_status
 from intercode_sandbox.api.user_directories import UserDirectories
-from intercode_sandbox.back_ends import open_with_users
+from intercode_sandbox.backends import open_with_users
 from intercode_sandbox.images import resolve_layer
 from intercode_sandbox.images.build.base_images import BaseImageResolver
 from intercode_sandbox.images.build.on_demand import resolve_or_build
@@ -78,7 +78,7 @@ class InterCodeRuntime(Runtime):
         await self._proxy.start(listener=listener)
 
     def _open(self) -> Sandbox:
-        return Sandbox.from_base(open_with_users(make_spec(self.config), self.config.back_end))
+        return Sandbox.from_base(open_with_users(make_spec(self.config), self.config.backend))
 
     async def teardown(self) -> None:
         if self._proxy is not None:
@@ -227,7 +227,7 @@ class InterCodeConfig(NetworkPolicyConfig):
     """Environment variables of all commands; those of the task precede them."""
     layers: dict[str, Path] = Field(default_factory=dict)
     """Directories of this machine whose files each sandbox shows a copy of, by the paths in it."""
-    back_end: str = "auto"
+    backend: str = "auto"
     """The back end, or ``auto`` for the strongest isolation that works on this machine."""
 
 

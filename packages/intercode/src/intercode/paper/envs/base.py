@@ -67,7 +67,7 @@ _DOCKER_ARGUMENTS = ("command", "environment", "ports", "volumes")
 """Arguments that the authors' code passes to Docker when it starts its container."""
 _ENV_SETTINGS = (
     "image",
-    "sandbox",
+    "backend",
     "network",
     "timeout",
     "engine",

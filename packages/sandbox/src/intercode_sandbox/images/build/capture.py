@@ -7,7 +7,7 @@ from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 
-from intercode_sandbox import SandboxSpec, open_sandbox, strongest_kind
+from intercode_sandbox import SandboxSpec, open_sandbox, strongest_backend
 from intercode_sandbox.contract import BaseSandbox, Limits
 from intercode_sandbox.host.paths import sandbox_uid
 from intercode_sandbox.images.build import steps
@@ -44,9 +44,9 @@ def capture_changes(stage: Path, spec: SandboxSpec, work: Callable[[BaseSandbox]
     A namespace sandbox writes there directly. Where namespaces do not work, the changes are copied
     out afterwards.
     """
-    kind = strongest_kind()
-    if kind != "namespace":
-        with open_sandbox(spec, kind) as sandbox:
+    backend = strongest_backend()
+    if backend != "namespace":
+        with open_sandbox(spec, backend) as sandbox:
             work(sandbox)
             sandbox.save(stage / "upper")
         return

@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from intercode_sandbox import strongest_kind
+from intercode_sandbox import strongest_backend
 from intercode_sandbox.contract import STANDARD_PATH, BaseSandbox, Limits, SandboxSpec
 from intercode_sandbox.errors import DataError, UsageError
 from intercode_sandbox.images.build import multi_uid
@@ -73,7 +73,7 @@ def run_build_command(
 
 def _single_uid_reason() -> str:
     """Return why commands have only one user id on this machine; empty if they may have several."""
-    if strongest_kind() != "namespace":
+    if strongest_backend() != "namespace":
         return "namespaces do not work on this machine"
     return subordinate_ids.unavailable_reason()
 

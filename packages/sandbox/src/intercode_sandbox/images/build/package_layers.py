@@ -11,13 +11,13 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import Literal
 
-from intercode_sandbox.back_ends import open_sandbox
+from intercode_sandbox.backends import open_sandbox
 from intercode_sandbox.contract import SandboxSpec
 from intercode_sandbox.errors import UsageError
 from intercode_sandbox.host.paths import cache_root, sandbox_uid
 from intercode_sandbox.images.build.capture import layer_key
 from intercode_sandbox.images.cache.trees import cached_tree
-from intercode_sandbox.tiers.choice import strongest_kind
+from intercode_sandbox.tiers.choice import strongest_backend
 from intercode_sandbox.types import Image, Layer
 
 _INSTALL_SECONDS = 1800.0
@@ -42,7 +42,7 @@ def package_layer(
 
 def _python_version(image: Image) -> str:
     """Return the version of the image's Python, such as ``3.11``."""
-    with open_sandbox(SandboxSpec(image), strongest_kind()) as sandbox:
+    with open_sandbox(SandboxSpec(image), strongest_backend()) as sandbox:
         try:
             result = sandbox.run(["python3", "-c", _PYTHON_VERSION], timeout=60.0)
         except OSError as e:

@@ -43,12 +43,12 @@ class StoredFiles:
     """The files of a stored snapshot. See ``SandboxSnapshot``."""
 
     spec: SandboxSpec
-    kind: str
+    backend: str
     path: Path
 
     def open(self) -> BaseSandbox:
         spec = replace(self.spec, users=False)  # saved files have lost their owners
-        return open_sandbox(spec, self.kind, self.path)
+        return open_sandbox(spec, self.backend, self.path)
 
     @property
     def source(self) -> Path:
@@ -69,9 +69,9 @@ class StoredSnapshot:
     path: Path
     state: SessionState | PythonState
 
-    def files(self, spec: SandboxSpec, kind: str) -> StoredFiles:
-        """Return the files, for sandboxes of this specification and kind."""
-        return StoredFiles(spec, kind, self.path / FILES_DIRECTORY)
+    def files(self, spec: SandboxSpec, backend: str) -> StoredFiles:
+        """Return the files, for sandboxes of this specification and back end."""
+        return StoredFiles(spec, backend, self.path / FILES_DIRECTORY)
 
 
 def write_snapshot(

@@ -9,12 +9,12 @@ from typing import Any
 import pytest
 
 from intercode import datasets
-from support import back_end, requirements
+from support import backend, requirements
 from support.agreement import compare
 from support.sandboxes import open_test_sandbox
 
 pytestmark = pytest.mark.sandbox
-OTHER = back_end.chosen() if back_end.is_container() else "namespace/2"
+OTHER = backend.chosen() if backend.is_container() else "namespace/2"
 
 
 @pytest.mark.slow
@@ -40,10 +40,10 @@ def test_the_nl2bash_golds_are_given_the_same(
     monkeypatch.setenv("INTERCODE_DATA", str(data_dir))
     original = profile == "original"
     shown = SHOWN | (SHOWN_TO_GIT if original else {})
-    shown |= SHOWN_IN_CHROOT if back_end.is_chroot() else {}
+    shown |= SHOWN_IN_CHROOT if backend.is_chroot() else {}
     settings: dict[str, Any] = {"image": image, "profile": profile, "timeout": 4.0}
     dataset = datasets.load("nl2bash")
-    if back_end.is_container():
+    if backend.is_container():
         dataset = replace(dataset, tasks=dataset.tasks[original::2])
     found = compare(dataset, "namespace", OTHER, shown, **settings)
     assert [d for d in found if d.steady and not (original and d.task in SELF)] == []

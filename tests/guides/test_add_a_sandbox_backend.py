@@ -12,7 +12,7 @@ GUIDE = "add-a-sandbox-back-end.md"
 
 
 @pytest.mark.sandbox
-def test_the_guide_gives_a_back_end_that_passes_the_check(tmp_path: Path) -> None:
+def test_the_guide_gives_a_backend_that_passes_the_check(tmp_path: Path) -> None:
     pages.write_files(GUIDE, tmp_path)
     checked, evaluated, forking = pages.run_commands(GUIDE, tmp_path)
     assert checked == "the contract holds\n"

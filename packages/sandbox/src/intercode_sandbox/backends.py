@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 from intercode_sandbox.contract import BaseSandbox, SandboxSpec
 from intercode_sandbox.errors import SandboxUnavailableError
 from intercode_sandbox.registry import Registry, load_object, portable_reference, unknown_name_error
-from intercode_sandbox.tiers.choice import choose_tier, require_linux, strongest_kind
+from intercode_sandbox.tiers.choice import choose_tier, require_linux, strongest_backend
 from intercode_sandbox.types import Image
 from intercode_sandbox.validation import check_text
 
@@ -51,13 +51,13 @@ _STRONGEST_TIER = {
 _TIER_NAMES = {"docker": "container/docker", "podman": "container/podman"}
 """Tiers of back ends whose name is not that of their tier."""
 
-_ADDRESSED: dict[str, str] = {"remote": "intercode_sandbox.remote:back_end_at"}
+_ADDRESSED: dict[str, str] = {"remote": "intercode_sandbox.remote:backend_at"}
 """Back ends that are named with an address, ``SCHEME:ADDRESS``: for each scheme, the reference of a
-function that returns the BackEnd for an address. They work on every operating system."""
+function that returns the Backend for an address. They work on every operating system."""
 
 
 @dataclass(frozen=True, slots=True)
-class BackEnd:
+class Backend:
     """A way to open sandboxes.
 
     ``open``: opens a sandbox with a specification and with a copy of the files in a directory, if
@@ -73,29 +73,29 @@ class BackEnd:
     find_architecture: Callable[[], str] = platform.machine
 
 
-def find_back_end(kind: str = "auto") -> BackEnd:
+def find_backend(backend: str = "auto") -> Backend:
     """Return the back end that a name stands for; see ``open_sandbox``.
 
     Raises UnknownNameError for an unknown name, SandboxUnavailableError if ``auto`` finds no back
     end that works, or if the back end needs another operating system.
     """
-    check_text("a back end", kind, "namespace")
-    name = kind
-    if kind == "auto":
-        name = os.environ.get(ENVIRONMENT_VARIABLE) or strongest_kind()
+    check_text("a back end", backend, "namespace")
+    name = backend
+    if backend == "auto":
+        name = os.environ.get(ENVIRONMENT_VARIABLE) or strongest_backend()
     scheme, colon, address = name.partition(":")
     if colon and scheme in _ADDRESSED:
-        found: BackEnd = load_object(_ADDRESSED[scheme])(address)
+        found: Backend = load_object(_ADDRESSED[scheme])(address)
         return found
     if ":" in name:  # a reference, see Registry.load
-        return BackEnd(name, _opener(name), lambda: portable_reference(name))
+        return Backend(name, _opener(name), lambda: portable_reference(name))
     if name not in SANDBOXES:
         schemes = [f"{scheme}:ADDRESS" for scheme in _ADDRESSED]
         raise unknown_name_error(SANDBOXES.kind, name, ["auto", *SANDBOXES, *schemes])
     require_linux()
     if name in _STRONGEST_TIER:
-        return BackEnd(name, _opener(name), lambda: str(load_object(_STRONGEST_TIER[name])()))
-    return BackEnd(name, _opener(name), lambda: _TIER_NAMES.get(name, name))
+        return Backend(name, _opener(name), lambda: str(load_object(_STRONGEST_TIER[name])()))
+    return Backend(name, _opener(name), lambda: _TIER_NAMES.get(name, name))
 
 
 def _opener(name: str) -> Callable[[SandboxSpec, Path | None], BaseSandbox]:
@@ -109,18 +109,20 @@ def _opener(name: str) -> Callable[[SandboxSpec, Path | None], BaseSandbox]:
     return open_with_files
 
 
-def open_sandbox(spec: SandboxSpec, kind: str = "auto", files: Path | None = None) -> BaseSandbox:
+def open_sandbox(
+    spec: SandboxSpec, backend: str = "auto", files: Path | None = None
+) -> BaseSandbox:
     """Open a new sandbox.
 
-    ``kind``: a back end such as ``namespace``, a back end with its isolation tier such as
+    ``backend``: a back end such as ``namespace``, a back end with its isolation tier such as
     ``namespace/1``, ``remote:URL`` for a server of sandboxes, a reference such as
     ``file.py:function`` to a back end of your own, or ``auto``: the back end that the environment
     variable INTERCODE_SANDBOX names, else that of the strongest isolation tier that works.
     ``files``: a directory in the format of ``BaseSandbox.save``;
-    the sandbox starts with a copy of these files. Raises UnknownNameError for an unknown kind,
+    the sandbox starts with a copy of these files. Raises UnknownNameError for an unknown back end,
     SandboxError if the sandbox cannot be created.
     """
-    sandbox = find_back_end(kind).open(spec, files)
+    sandbox = find_backend(backend).open(spec, files)
     if spec.users and "users" not in sandbox.capabilities:
         sandbox.close()
         raise SandboxUnavailableError(
@@ -130,46 +132,46 @@ def open_sandbox(spec: SandboxSpec, kind: str = "auto", files: Path | None = Non
     return sandbox
 
 
-def open_with_users(spec: SandboxSpec, kind: str = "auto") -> BaseSandbox:
+def open_with_users(spec: SandboxSpec, backend: str = "auto") -> BaseSandbox:
     """Open a sandbox as ``open_sandbox`` does, with users besides root where the back end has them
     on this machine."""
-    return open_sandbox(replace(spec, users=has_users(kind)), kind)
+    return open_sandbox(replace(spec, users=has_users(backend)), backend)
 
 
-def has_users(kind: str = "auto") -> bool:
-    """Return whether the sandboxes of a kind can have users besides root on this machine."""
-    if tier_of(kind).startswith("namespace"):
+def has_users(backend: str = "auto") -> bool:
+    """Return whether the sandboxes of a back end can have users besides root on this machine."""
+    if tier_of(backend).startswith("namespace"):
         with suppress(SandboxUnavailableError):  # this user has no ids for them
-            open_sandbox(SandboxSpec(Image("host", ""), users=True), kind).close()
+            open_sandbox(SandboxSpec(Image("host", ""), users=True), backend).close()
             return True
     return False
 
 
-def tier_of(kind: str = "auto") -> str:
-    """Return the isolation tier of the sandboxes that ``open_sandbox`` creates for a kind.
+def tier_of(backend: str = "auto") -> str:
+    """Return the isolation tier of the sandboxes that ``open_sandbox`` creates for a back end.
 
-    Raises UnknownNameError for an unknown kind, SandboxError if this machine cannot run it.
+    Raises UnknownNameError for an unknown back end, SandboxError if this machine cannot run it.
     """
-    return find_back_end(kind).find_tier()
+    return find_backend(backend).find_tier()
 
 
-def architecture_of(kind: str = "auto") -> str:
+def architecture_of(backend: str = "auto") -> str:
     """Return the processor architecture of the machine that has the sandboxes, such as x86_64."""
-    name = os.environ.get(ENVIRONMENT_VARIABLE, "") if kind == "auto" else kind
+    name = os.environ.get(ENVIRONMENT_VARIABLE, "") if backend == "auto" else backend
     is_addressed = name.partition(":")[0] in _ADDRESSED
-    return find_back_end(name).find_architecture() if is_addressed else platform.machine()
+    return find_backend(name).find_architecture() if is_addressed else platform.machine()
 
 
-def resolve_image(spec: str, kind: str = "auto", progress: Progress | None = None) -> Image:
-    """Return the image that ``spec`` names, for sandboxes of a kind; built first if necessary.
+def resolve_image(spec: str, backend: str = "auto", progress: Progress | None = None) -> Image:
+    """Return the image that ``spec`` names, for sandboxes of a back end; built first if necessary.
 
     A server of sandboxes has images of its own. Raises as ``images.resolve`` does.
     """
     check_text("an image", spec, "recipe:python")
-    check_text("a back end", kind, "namespace")
-    name = os.environ.get(ENVIRONMENT_VARIABLE, "") if kind == "auto" else kind
+    check_text("a back end", backend, "namespace")
+    name = os.environ.get(ENVIRONMENT_VARIABLE, "") if backend == "auto" else backend
     if name.partition(":")[0] in _ADDRESSED:
-        resolve_there = find_back_end(name).resolve_image
+        resolve_there = find_backend(name).resolve_image
         if resolve_there is not None:
             return resolve_there(spec)
     # by name, because that module opens sandboxes
@@ -179,10 +181,10 @@ def resolve_image(spec: str, kind: str = "auto", progress: Progress | None = Non
     return image
 
 
-def describe_choice(kind: str = "auto") -> str:
+def describe_choice(backend: str = "auto") -> str:
     """Return what ``auto`` stands for, with why it is not a stronger tier, as one line; an empty
     text for other kinds."""
-    if kind != "auto":
+    if backend != "auto":
         return ""
     if name := os.environ.get(ENVIRONMENT_VARIABLE):
         return f"{tier_of(name)} ({ENVIRONMENT_VARIABLE}={name})"

@@ -15,7 +15,7 @@ from support import unisolated_sandbox
 from support.unisolated_sandbox import UnisolatedSandbox
 
 FILE = unisolated_sandbox.__file__
-BACK_END = f"{FILE}:UnisolatedSandbox"
+BACKEND = f"{FILE}:UnisolatedSandbox"
 PYTHON_TASKS = load("starter", "python").tasks
 BASH_TASKS = Dataset("own", "bash", (
     Task("own/count", "Count.", gold="seq 12 | wc -l"),
@@ -35,7 +35,7 @@ def test_it_has_at_most_100_lines_and_fulfils_the_contract() -> None:
 
 
 def test_a_sandbox_takes_it() -> None:
-    with intercode.Sandbox("host", back_end=BACK_END, env={"NAME": "value"}) as sandbox:
+    with intercode.Sandbox("host", backend=BACKEND, env={"NAME": "value"}) as sandbox:
         assert sandbox.tier == "unisolated"
         assert sandbox.run("echo $NAME").output == "value\n"
         assert sandbox.run(["/bin/echo", "$NAME"]).output == "$NAME\n"
@@ -45,7 +45,7 @@ def test_a_sandbox_takes_it() -> None:
 
 @pytest.mark.parametrize("i", range(0, len(PYTHON_TASKS), 5))
 def test_it_plays_python_tasks(i: int) -> None:
-    with intercode.make("python", sandbox=BACK_END, image="host") as env:
+    with intercode.make("python", backend=BACKEND, image="host") as env:
         env.reset(options={"task": i})
         env.step(str(env.task.gold))
         assert env.step("submit")[1] == 1.0
@@ -53,7 +53,7 @@ def test_it_plays_python_tasks(i: int) -> None:
 
 
 def test_it_plays_bash_tasks_whose_paths_are_relative() -> None:
-    with intercode.make("bash", dataset=BASH_TASKS, sandbox=BACK_END, image="host") as env:
+    with intercode.make("bash", dataset=BASH_TASKS, backend=BACKEND, image="host") as env:
         for i, task in enumerate(BASH_TASKS.tasks):
             env.reset(options={"task": i})
             assert env.step("echo not it; echo > wrong; bash: echo")[1] < 1.0
@@ -64,19 +64,19 @@ def test_it_plays_bash_tasks_whose_paths_are_relative() -> None:
 
 
 def test_an_error_is_reported_under_the_name_of_the_shell() -> None:
-    with intercode.make("bash", dataset=BASH_TASKS, sandbox=BACK_END, image="host") as env:
+    with intercode.make("bash", dataset=BASH_TASKS, backend=BACKEND, image="host") as env:
         env.reset()
         assert "bash: line 1: no-such-command: command not found" in env.step("no-such-command")[0]
 
 
 def test_a_missing_capability_is_named_when_it_is_needed() -> None:
     with intercode.make(
-        "bash", dataset=BASH_TASKS, sandbox=BACK_END, image="host", timeout=1
+        "bash", dataset=BASH_TASKS, backend=BACKEND, image="host", timeout=1
     ) as env:
         env.reset()
         with pytest.raises(MissingCapabilityError, match=r"'processes'.* an action leaves behind"):
             env.step("sleep 60")
-    with intercode.make("python", sandbox=BACK_END, image="host") as env:
+    with intercode.make("python", backend=BACKEND, image="host") as env:
         env.reset()
         with pytest.raises(MissingCapabilityError, match="'processes'"):
             env.snapshot()

@@ -1,4 +1,4 @@
-"""The back end of the sandboxes in this test run: ``pytest --back-end NAME``.
+"""The back end of the sandboxes in this test run: ``pytest --backend NAME``.
 
 It is stored in the environment variable that defines ``auto``, so that environments and the
 processes that tests start use the same back end. If it is unset, it is the namespace back end.

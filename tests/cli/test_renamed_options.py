@@ -1,0 +1,73 @@
+"""Names of the version before: an error or a warning says the new one, and records are read."""
+
+from __future__ import annotations
+
+import json
+import os
+from pathlib import Path
+
+import pytest
+
+import intercode
+from intercode.cli import main
+from intercode.cli.play import unfinished_sessions
+from intercode.core.config import make_config
+from intercode.core.errors import ConfigError, UnknownNameError
+from intercode_sandbox import Sandbox, SandboxPool
+
+
+@pytest.mark.parametrize(
+    "command",
+    [
+        ["eval", "starter", "--agent", "gold", "--sandbox", "docker"],
+        ["sandbox", "run", "--sandbox=docker", "true"],
+        ["check", "starter", "--sandbox", "docker"],
+        ["serve", "--sandboxes", "--sandbox", "docker"],
+    ],
+)
+def test_an_old_option_says_the_new_one(
+    command: list[str], capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(command) == 2
+    assert "--sandbox: the option is now --backend" in capsys.readouterr().err
+
+
+def test_an_old_option_is_not_in_the_help(capsys: pytest.CaptureFixture[str]) -> None:
+    main(["eval", "--help"])
+    shown = capsys.readouterr().out
+    assert "--backend BACKEND" in shown
+    assert "--sandbox " not in shown
+
+
+def test_an_old_setting_of_a_run_says_the_new_one() -> None:
+    with pytest.raises(ConfigError, match="sandbox is now backend"):
+        make_config({"dataset": "starter", "agent": "gold", "sandbox": "docker"})
+
+
+def test_an_old_setting_of_an_environment_is_taken() -> None:
+    with pytest.warns(DeprecationWarning, match="sandbox is now backend: backend='docker'"):
+        env = intercode.make("bash", "starter", sandbox="docker")
+    with env:
+        assert env.backend == "docker"
+
+
+@pytest.mark.parametrize("open_with", [Sandbox, SandboxPool])
+def test_an_old_argument_of_a_sandbox_is_taken(open_with: type[Sandbox | SandboxPool]) -> None:
+    with (
+        pytest.warns(DeprecationWarning, match="back_end is now backend"),
+        pytest.raises(UnknownNameError, match="'vm'"),
+    ):
+        open_with("host", back_end="vm")  # type: ignore[call-arg]
+
+
+def test_a_session_of_play_with_an_old_setting_is_resumed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path))
+    settings = {"dataset": "starter", "agent": "human", "out": str(tmp_path / "out")}
+    unfinished_sessions.save(unfinished_sessions.UnfinishedSession(settings, (0,)))
+    [path] = tmp_path.rglob("unfinished/*.json")
+    row = json.loads(path.read_text())
+    path.write_text(json.dumps({**row, "settings": {**settings, "sandbox": "docker"}}))
+    os.utime(path)
+    assert unfinished_sessions.load_newest("starter").settings["backend"] == "docker"
