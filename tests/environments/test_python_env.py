@@ -242,12 +242,22 @@ def test_an_interpreter_that_can_start_no_process_stays_and_says_so() -> None:
         assert env.step("add(1, 2)")[0] == "3\n"
         failed = env.score().details["failed"].values()
         assert [error.partition(":")[0] for error in failed] == ["no process can be started"] * 2
+
+
+@pytest.mark.parametrize("free", range(4))
+def test_an_interpreter_with_few_free_processes_goes_on(free: int) -> None:
+    """A fork for a backup starts two processes, one after the other."""
     jobs = (
-        "import subprocess\ntry:\n    while True: subprocess.Popen(['sleep', '100'])\n"
+        "import subprocess\njobs = []\ntry:\n"
+        "    while True: jobs.append(subprocess.Popen(['sleep', '100']))\n"
         "except OSError: print('full')"
     )
+    end = f"for job in jobs[:{free}]: job.kill(); job.wait()"
     with PythonEnv(Dataset("own", "python", (ADD,)), timeout=20.0, limits={"processes": 20}) as env:
         env.reset()
         env.step("x = 1")
         assert "full\n" in env.step(jobs)[0]
-        assert env.step("print(x); import os; os.getpid() > 0")[0] == "1\nTrue\n"
+        env.step(f"{end}\nx = 2")
+        for _ in range(3):
+            text = env.step("print(x); eval('True')")[0]
+            assert text.startswith("2\nTrue\n") and "ended" not in text

@@ -191,6 +191,17 @@ def test_a_restored_shell_lists_no_line_of_the_session(sandbox: BaseSandbox, kin
     assert outputs(kind(sandbox, state=session.state()), ["history"]) == "    1  history\n"
 
 
+@pytest.mark.parametrize("option", ["-o", "+o"])
+def test_parameters_that_look_like_an_option_are_restored(
+    sandbox: BaseSandbox, option: str
+) -> None:
+    session = BashSession(sandbox)
+    outputs(session, [f"set {option} history; set -- set -o history"])
+    restored = BashSession(sandbox, state=session.state())
+    expected = f"3 set history\nset {option} history\n"
+    assert outputs(restored, ["echo $# $1 $3; set +o | grep history"]) == expected
+
+
 def random_actions(seed: int) -> list[str]:
     """Return actions that leave and read ``$?``, ``$_`` and ``PIPESTATUS``."""
     chosen = random.Random(seed)

@@ -24,7 +24,7 @@ _TRAP_BEGINNING = re.compile(r"^trap -- ", re.MULTILINE)
 _LAST_COMMAND = re.compile("^declare -- BASH_COMMAND=.*$", re.MULTILINE)
 _UNSET_TRAP = re.compile(r"^trap -- - \S+\n", re.MULTILINE)  # listed in POSIX mode
 _COMMAND_TRAP = re.compile(r"' (DEBUG|ERR|RETURN|SIGRTMAX)$", re.MULTILINE)
-_HISTORY_OPTION = "set -o history\n"
+_HISTORY_OPTION = "\nset -o history\n"
 """The last line of a state, because bash enters the lines that follow it into the history."""
 _OPTION_LINE = re.compile(r"^set [+-]o (\S+)$", re.MULTILINE)
 CALL_STACK = r"\bcaller\b|\b(BASH_SOURCE|FUNCNAME|BASH_LINENO|BASH_ARG[CV])\b"
@@ -205,9 +205,10 @@ def parse_dump(output: str, token: str, options: frozenset[str] | None) -> tuple
             lambda line: f"set {'-' if line[1] in options else '+'}o {line[1]}", text[start:]
         )
     traps = traps.replace(_STOP_TRAP_LINE, "")  # ours, which every new shell sets
-    lists = _HISTORY_OPTION if _HISTORY_OPTION in text[start:] else ""
-    text = text[:start] + text[start:].replace(lists, "") + traps.replace(debug_trap, "", 1)
-    return text + lists, debug_trap
+    before, option, after = text[start:].partition(_HISTORY_OPTION)
+    separator = "\n" if option else ""
+    text = text[:start] + before + separator + after + traps.replace(debug_trap, "", 1)
+    return text + option.lstrip("\n"), debug_trap
 
 
 def report_script(token: str, quiet: bool, retained: bool) -> str:

@@ -259,7 +259,10 @@ class Interpreter:
             with remote:
                 answer = self.request("fork", purpose, timeout=timeout, fds=[remote.fileno()])
             copy._token, copy.loaded_modules = self._token, self.loaded_modules
-            pid_text = copy.wait(None, timeout) if answer == "0" else None
+            try:
+                pid_text = copy.wait(None, timeout) if answer == "0" else None
+            except InterpreterEndedError:  # the second process of a fork had no room
+                raise InterpreterRefusedError("no process can be started") from None
             if pid_text is None or not pid_text.isdigit() or len(pid_text) > _MAX_PID_DIGITS:
                 raise InterpreterEndedError
         except BaseException:
