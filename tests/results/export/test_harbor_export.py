@@ -72,10 +72,14 @@ def test_a_probe_is_compared_with_the_golds(tmp_path: Path) -> None:
 
 def test_harbors_own_tasks_are_unchanged(tmp_path: Path) -> None:
     folder = write_task(tmp_path / "one")
+    (folder / "environment" / "empty").mkdir()
+    (folder / "environment" / "link").symlink_to("Dockerfile")
     write_tasks(datasets.load(f"harbor:{folder}"), tmp_path / "out")
     found = {p.relative_to(folder): p.read_bytes() for p in folder.rglob("*") if p.is_file()}
     out = tmp_path / "out" / "one"
     assert found == {p.relative_to(out): p.read_bytes() for p in out.rglob("*") if p.is_file()}
+    assert (out / "environment" / "link").readlink() == Path("Dockerfile")
+    assert (out / "environment" / "empty").is_dir()
     with pytest.raises(UsageError, match="exists already"):
         write_tasks(datasets.load(f"harbor:{folder}"), tmp_path / "out")
 
@@ -162,6 +166,49 @@ def test_a_package_is_written_with_its_own_image(tmp_path: Path, image: str) -> 
     command = ["harbor", str(tmp_path / "shop"), "--out", str(tmp_path / "out"), "--base", "host"]
     assert main(command) == 0
     assert played(tmp_path / "out") == [(0.0, 1.0)] * len(ROWS)
+
+
+@pytest.mark.sandbox
+@pytest.mark.heavy
+@pytest.mark.parametrize("name", ["Dockerfile", "agent.Dockerfile"])
+def test_files_of_the_export_do_not_meet_those_of_the_image(tmp_path: Path, name: str) -> None:
+    """The image has a file setup.sh, an empty directory, a link, and what is not ignored."""
+    package = tmp_path / "package"
+    (package / "files" / "empty").mkdir(parents=True)
+    (package / "files" / "kept").write_text("kept\n")
+    (package / "files" / "link").symlink_to("kept")
+    (package / "files" / "run").write_text("#!/bin/sh\necho ran\n")
+    (package / "files" / "run").chmod(0o750)
+    (package / "setup.sh").write_text("echo image > /srv/image\n")
+    (package / name).write_text(
+        "FROM host\nCOPY setup.sh /opt/setup.sh\nRUN sh /opt/setup.sh\nCOPY . /srv/all\n"
+    )
+    ignored = ".dockerignore" if name == "Dockerfile" else f"{name}.dockerignore"
+    (package / ignored).write_text("*\n!files\n!setup.sh\n")
+    (package / "task.toml").write_text(f'image = "dockerfile:{name}"\n')
+    listing = "cd /srv; cat image task; cd all; ls -A . files; cat files/link; stat -c %a files/run"
+    row = {"query": "List.", "gold": f"({listing}) > /srv/found", "probe": "cat /srv/found",
+           "setup": "echo task > /srv/task"}  # fmt: skip
+    (package / "tasks.jsonl").write_text(f"{json.dumps(row)}\n")
+    assert main(["harbor", str(package), "--out", str(tmp_path / "out")]) == 0
+    (folder,) = (tmp_path / "out").iterdir()
+    assert (folder / "tests" / "expected.txt").read_text() == (
+        "image\ntask\n.:\nfiles\nsetup.sh\n\nfiles:\nempty\nkept\nlink\nrun\nkept\n750\n"
+    )
+    assert played(tmp_path / "out") == [(0.0, 1.0)]
+
+
+def test_tasks_whose_ids_give_one_name_have_a_directory_each(tmp_path: Path) -> None:
+    ids = ("a/b", "a-b", "a b", "a_b", "a-b-2", "/", "//")
+    tasks = tuple(Task(id_, f"The task {id_}.", flag="f") for id_ in ids)
+    written = write_tasks(Dataset("own", "ctf", tasks), tmp_path, base="host")
+    assert written.records == len(ids)
+    found = {f.name: (f / "instruction.md").read_text().split(".")[0] for f in tmp_path.iterdir()}
+    assert found == {
+        "a-b": "The task a/b", "a-b-2": "The task a-b", "a_b": "The task a b",
+        "a_b-2": "The task a_b", "a-b-2-2": "The task a-b-2", "-": "The task /",
+        "--": "The task //",
+    }  # fmt: skip
 
 
 @pytest.mark.sandbox

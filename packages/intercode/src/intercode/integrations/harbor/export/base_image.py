@@ -13,7 +13,8 @@ from pathlib import Path
 
 from intercode.core.errors import UsageError
 from intercode.core.types import Dataset, Image, Task
-from intercode.integrations.harbor.tasks.task_directory import MAX_FILES_SIZE, Files, read_files
+from intercode.integrations.harbor.export.trees import read_tree
+from intercode.integrations.harbor.tasks.task_directory import MAX_FILES_SIZE, Files
 from intercode.results.safe_text import encode_text
 from intercode_sandbox.images.archives.directory import walk_entries
 from intercode_sandbox.images.archives.set_user_id import is_program
@@ -25,6 +26,7 @@ from intercode_sandbox.images.build.user_recipe import (
     setup_script,
 )
 from intercode_sandbox.images.dockerfile.build import locate_dockerfile
+from intercode_sandbox.images.dockerfile.dockerignore import IgnoreRules
 from intercode_sandbox.images.recipes import debian, packaged
 
 DEFAULT_BASE = "debian:bookworm"
@@ -115,7 +117,8 @@ def _add_beside(folder: Path, name: str, copied: str, files: Files) -> None:
     if not path.is_relative_to(folder):
         raise UsageError(f"{name!r} of {folder / 'recipe.toml'} leads out of its directory")
     if path.is_dir():
-        files |= {f"{copied}/{inside}": file for inside, file in read_files(path).items()}
+        files[copied] = b"", path.stat().st_mode
+        files |= {f"{copied}/{inside}": file for inside, file in read_tree(path).items()}
     elif path.is_file():
         files[copied] = path.read_bytes(), stat.S_IMODE(path.stat().st_mode)
     else:
@@ -125,8 +128,12 @@ def _add_beside(folder: Path, name: str, copied: str, files: Files) -> None:
 def _dockerfile_lines(path: Path, base: str | None, files: Files) -> tuple[list[str], str]:
     file, context = locate_dockerfile(path)
     text = file.read_text("utf-8").rstrip()
-    files |= read_files(context)
-    files.pop(file.name, None)
+    ignores = IgnoreRules.for_dockerfile(file, context)
+    files |= read_tree(context, ignores)
+    for name in (file.name, f"{file.name}.dockerignore", ".dockerignore"):
+        files.pop(name, None)
+    if ignores(file.name):
+        files[".dockerignore"] = b"Dockerfile\n.dockerignore\n", 0o644
     stages = _FROM.findall(text)
     if base is not None:
         if len(stages) != 1:

@@ -9,18 +9,20 @@ from __future__ import annotations
 import hashlib
 import io
 import json
+import re
 import shlex
-import shutil
 import tarfile
-from collections.abc import Callable
+from collections.abc import Callable, Container
 from importlib import resources
+from itertools import count
 from pathlib import Path, PurePosixPath
 
 from intercode.core.errors import UsageError
 from intercode.core.types import Dataset, LayerSpec, Task
 from intercode.environments.base.diffs.initial_files import pack_tree
 from intercode.integrations.harbor.export.base_image import has_directory_of_image, image_lines
-from intercode.integrations.harbor.tasks.task_directory import Files, read_files
+from intercode.integrations.harbor.export.trees import read_tree, write_tree
+from intercode.integrations.harbor.tasks.task_directory import Files
 from intercode.results.export.base import ExportResult, text_as_file_name
 from intercode.results.safe_text import encode_text
 
@@ -52,6 +54,10 @@ _REWARD = """\
 mkdir -p /logs/verifier
 if {test}; then echo 1; else echo 0; fi > /logs/verifier/reward.txt
 """
+_COPIES_ALL = re.compile(
+    r"^[ \t]*(COPY|ADD)\b.*[\s\[\"](\./?|/|\S*[*?\[]\S*)[\s\"]", re.MULTILINE | re.I
+)
+"""Copies of a whole context, or by patterns, which have the export's files, too."""
 _SH, _BASH = "#!/bin/sh\n", "#!/bin/bash\n"
 
 
@@ -65,6 +71,7 @@ def write_tasks(
     them, or if a directory exists.
     """
     files: list[Path] = []
+    names: set[str] = set()
     failures: dict[str, int] = {}
     for task in dataset.tasks:
         generated = task.instantiate(task, 0) if task.instantiate else task
@@ -73,10 +80,12 @@ def write_tasks(
         except UsageError as e:
             failures[str(e)] = failures.get(str(e), 0) + 1
             continue
-        directory = out / text_as_file_name(task.id.replace("/", "-"))
+        name = _new_name(text_as_file_name(task.id.replace("/", "-")), names)
+        names.add(name)
+        directory = out / name
         if directory.exists():
             raise UsageError(f"{directory} exists already: choose an empty directory")
-        _write_task(directory, contents)
+        write_tree(directory, contents)
         files.append(directory)
     left_out = tuple(f"{count} tasks: {why}" for why, count in failures.items())
     if not files:
@@ -90,7 +99,7 @@ def task_files(
     """Return the files of one task's directory. Raises UsageError for a task that cannot be
     expressed in this form."""
     if "folder" in task.data:
-        return read_files(Path(task.data["folder"]))
+        return read_tree(Path(task.data["folder"]))
     if task.probe is not None:
         parts = _probe_files(task, expected, _enter(dataset, task, base))
     elif dataset.environment == "ctf":
@@ -177,16 +186,10 @@ def _text_file(text: str, shebang: str = "") -> tuple[bytes, int]:
     return encode_text(f"{shebang}{text.rstrip()}\n"), 0o755 if shebang else 0o644
 
 
-def _write_task(folder: Path, files: Files) -> None:
-    try:
-        for name, (content, mode) in files.items():
-            path = folder / name
-            path.parent.mkdir(parents=True, exist_ok=True)
-            path.write_bytes(content)
-            path.chmod(mode)
-    except BaseException:
-        shutil.rmtree(folder, ignore_errors=True)  # a partial task looks like a complete one
-        raise
+def _new_name(name: str, taken: Container[str]) -> str:
+    """Return a name that is not taken: the name itself, or one with a number."""
+    numbered = (name if number == 1 else f"{name}-{number}" for number in count(1))
+    return next(candidate for candidate in numbered if candidate not in taken)
 
 
 def environment_files(dataset: Dataset, task: Task, base: str | None) -> Files:
@@ -197,14 +200,18 @@ def environment_files(dataset: Dataset, task: Task, base: str | None) -> Files:
     stays = has_directory_of_image(dataset, task, base)
     enter = "" if stays else f"cd {shlex.quote(task.cwd)} && "
     lines.append("RUN mkdir -p /app")
+    own = f"{_new_name('intercode-task-files', {name.partition('/')[0] for name in files})}/"
+    own = own if files and dataset.image.startswith("dockerfile:") else ""
+    if own and _COPIES_ALL.search(lines[0]):
+        lines.append(f"RUN find / -xdev -type d -name {own[:-1]} -prune -exec rm -rf {{}} +")
     for number, layer in enumerate(task.files):
-        lines += _layer_lines(layer, number, files)
+        lines += _layer_lines(layer, f"{own}layer{number}", files)
     if task.initial_files:
-        files["contents.tar"] = pack_tree(task.initial_files), 0o644
-        lines.append("ADD contents.tar /")
+        files[f"{own}contents.tar"] = pack_tree(task.initial_files), 0o644
+        lines.append(f"ADD {own}contents.tar /")
     if task.setup and "tests" not in task.data:
-        files["setup.sh"] = encode_text(f"{task.setup}\n"), 0o755
-        lines.append("COPY setup.sh /tmp/setup.sh")
+        files[f"{own}setup.sh"] = encode_text(f"{task.setup}\n"), 0o755
+        lines.append(f"COPY {own}setup.sh /tmp/setup.sh")
         lines.append(f"RUN {enter}bash /tmp/setup.sh && rm /tmp/setup.sh")
     lines += [] if stays else [f"WORKDIR {task.cwd}"]
     lines += [f"USER {user}"] if user != "root" else []
@@ -212,16 +219,13 @@ def environment_files(dataset: Dataset, task: Task, base: str | None) -> Files:
     return {f"environment/{name}": file for name, file in files.items()}
 
 
-def _layer_lines(layer: LayerSpec, number: int, files: Files) -> list[str]:
+def _layer_lines(layer: LayerSpec, name: str, files: Files) -> list[str]:
     if layer.kind == "script":
-        files[f"layer{number}.sh"] = layer.path.read_bytes(), 0o755
-        name = f"/tmp/layer{number}.sh"
-        return [f"COPY layer{number}.sh {name}", f"RUN bash {name} && rm {name}"]
-    if layer.kind == "tar":
-        files[f"layer{number}.tar"] = layer.path.read_bytes(), 0o644
-    else:
-        files[f"layer{number}.tar"] = _pack_directory(layer), 0o644
-    return [f"ADD layer{number}.tar /"]
+        files[f"{name}.sh"] = layer.path.read_bytes(), 0o755
+        return [f"COPY {name}.sh /tmp/layer.sh", "RUN bash /tmp/layer.sh && rm /tmp/layer.sh"]
+    tar = layer.path.read_bytes() if layer.kind == "tar" else _pack_directory(layer)
+    files[f"{name}.tar"] = tar, 0o644
+    return [f"ADD {name}.tar /"]
 
 
 def _pack_directory(layer: LayerSpec) -> bytes:
