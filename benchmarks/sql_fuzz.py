@@ -1,10 +1,11 @@
 """Compares generated statements on the embedded engine and on a server, and prints what differs.
 
-    python benchmarks/sql_fuzz.py [--statements 20000] [--seed 1] [--examples 40]
+    python benchmarks/sql_fuzz.py [--statements 20000] [--seed 1] [--examples 40] [--excused 0]
 
 It prints the statements generated, those that agree with the server, those that the embedded
 engine refuses honestly, those that a rule about MariaDB and MySQL 8 excuses, and those that are
-wrong, with the smallest example of each kind, and how much was reached of what is enumerated: every
+wrong, with the smallest example of each kind and as many statements of each rule as ``--excused``
+says, and how much was reached of what is enumerated: every
 pair of types under every operator, every function with every type, every pair of clauses. The exit
 status is 1 if a statement is wrong, or if a run of at least 60,000 statements has not reached all.
 See ``agreement.py``, ``rules.py`` and ``enumerated.py`` in ``tests/hostile/sql``.
@@ -58,29 +59,32 @@ def compare(statements: int, grammar: Statements) -> Tally:
     return tally
 
 
-def report(tally: Tally, examples: int) -> str:
-    """Return the table of a comparison and the examples of its most frequent kinds."""
+def report(tally: Tally, examples: int, excused: int = 0) -> str:
+    """Return the table of a comparison, the examples of its most frequent kinds, and so many
+    statements of each rule that excused some."""
 
     def line(name: str, count: int) -> str:
         return f"{name:<20}{count:>8}{100 * count / max(1, tally.generated):>8.2f} %"
 
     lines = [
         line("generated", tally.generated), line("agreed", tally.agreed),
-        line("refused honestly", tally.refused), line("excused", tally.excused.total()),
+        line("refused honestly", tally.refused), line("excused", tally.excuses),
         line("wrong", tally.wrong), "",
     ]  # fmt: skip
     for rule in RULES:
-        lines.append(f"excused {tally.excused[rule.name]:>6}  {rule.name} ({rule.page})")
+        found = tally.excused.get(rule.name, [])
+        lines.append(f"excused {len(found):>6}  {rule.name} ({rule.page})")
     for kind, count in tally.kinds.most_common(examples):
-        code, ours, theirs = tally.examples[kind]
-        lines += [
-            "",
-            f"{count} × {kind}",
-            f"  {code}",
-            f"    embedded  {ours}",
-            f"    server    {theirs}",
-        ]
+        lines += ["", f"{count} × {kind}", *_shown(*tally.examples[kind])]
+    for name, statements in tally.excused.items() if excused else ():
+        lines += ["", f"{len(statements)} × excused: {name}"]
+        for statement in statements[:excused]:
+            lines += _shown(*statement)
     return "\n".join(lines)
+
+
+def _shown(code: str, ours: str, theirs: str) -> tuple[str, ...]:
+    return f"  {code}", f"    embedded  {ours[:400]}", f"    server    {theirs[:400]}"
 
 
 def coverage(grammar: Statements) -> str:
@@ -97,11 +101,12 @@ def main() -> int:
     parser.add_argument("--statements", type=int, default=20_000)
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--examples", type=int, default=40)
+    parser.add_argument("--excused", type=int, default=0)
     options = parser.parse_args()
     start = time.monotonic()
     grammar = Statements(options.seed, enumerated=True)
     tally = compare(options.statements, grammar)
-    print(report(tally, options.examples))
+    print(report(tally, options.examples, options.excused))
     print(f"\n{coverage(grammar)}")
     print(f"seed {options.seed}, {time.monotonic() - start:.0f} s")
     incomplete = grammar.unreached and options.statements >= COMPLETE

@@ -82,7 +82,7 @@ def test_null_makes_doubles_and_dates_take_times(session: SqlSession) -> None:
 @pytest.mark.parametrize(("expression", "value"), [
     ("CAST(127 AS DATE)", dt.date(2000, 1, 27)), ("YEAR(127)", 2000), ("MONTH(0)", 0),
     ("127 + INTERVAL 1 DAY", "2000-01-28"), ("TO_DAYS(127)", 730511),
-    ("TIME(20200615)", dt.timedelta(0)), ("HOUR(9223372036854775807)", 838),
+    ("TIME(20200615)", None), ("HOUR(9223372036854775807)", None),
     ("YEAR('2020-00-00')", 2020), ("QUARTER('2020-00-10')", 0), ("DAY('2020-05-00')", 0),
     ("EXTRACT(YEAR_MONTH FROM '2020-00-00')", 202000), ("YEAR('2020-02-30')", None),
     ("CONCAT(FROM_DAYS(5))", "0000-00-00"), ("FROM_DAYS(5) IS NULL", 0),

@@ -48,7 +48,9 @@ def worded(output: str, ours: str) -> str:
     table = found[1] if found else ""
     for pattern, words in _WORDINGS:
         output = re.sub(pattern, words.replace("{table}", table), output)
-    if output.startswith(_OUT_OF_RANGE) and _bare(output) == _bare(ours):
+    if output.startswith(_OUT_OF_RANGE) and (
+        _bare(output) == _bare(ours) or _words(output) == _words(ours)
+    ):
         return ours
     kind = re.search(r"Truncated incorrect (DOUBLE|INTEGER) value", ours)
     if kind is not None:
@@ -86,6 +88,21 @@ def _bare(output: str) -> str:
     return re.sub(r"[()`@ ]", "", words)
 
 
+def _words(output: str) -> list[str]:
+    """Return the words of a message, without those with which both write conditions and their
+    opposites."""
+    text = _bare_names(output.partition(" in '")[2][:-1])
+    words = re.findall(r"'(?:[^'\\]|\\.)*'|[\w.]+|[-+*/%&|^~]", text)
+    return sorted(word for word in words if word not in _OF_CONDITIONS)
+
+
+_OF_CONDITIONS = frozenset({"not", "and", "or", "0", "1"})
+
+
+def _bare_names(output: str) -> str:
+    return output.replace("`", "").replace("lcase(", "lower(").replace("ucase(", "upper(").lower()
+
+
 @dataclass(slots=True)
 class Tally:
     """The counts of a comparison, and examples of what is wrong or refused, by kind."""
@@ -94,9 +111,15 @@ class Tally:
     agreed: int = 0
     refused: int = 0
     wrong: int = 0
-    excused: Counter[str] = field(default_factory=Counter)
+    excused: dict[str, list[tuple[str, str, str]]] = field(default_factory=dict)
+    """The statements that each rule excused, with both answers."""
     kinds: Counter[str] = field(default_factory=Counter)
     examples: dict[str, tuple[str, str, str]] = field(default_factory=dict)
+
+    @property
+    def excuses(self) -> int:
+        """The number of statements that rules excused."""
+        return sum(map(len, self.excused.values()))
 
     def add(self, kind: str, code: str, ours: str, theirs: str) -> None:
         """Count a statement that does not agree, and keep the shortest of its kind."""
@@ -132,7 +155,7 @@ def run_case(case: Sequence[str], ours: SqlSession, theirs: SqlSession, tally: T
         before = "".join(f"{c}; " for c in case[:number])
         rule = next((r for r in RULES if r.excuses(code, *shown, before)), None)
         if rule is not None:
-            tally.excused[rule.name] += 1
+            tally.excused.setdefault(rule.name, []).append((before + code, *shown))
             continue
         tally.wrong += 1
         tally.add("wrong: " + found, before + code, *shown)

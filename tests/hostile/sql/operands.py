@@ -60,7 +60,9 @@ def kind_of(node: exp.Expression | None) -> str:
     if isinstance(node, (exp.Cast, exp.Convert)):
         return _cast_kind(node)
     if isinstance(node, exp.Case):
-        return kind_of(node.args["ifs"][0].args["true"])
+        branches = [*(b.args["true"] for b in node.args["ifs"]), node.args.get("default")]
+        kinds = {kind_of(branch) for branch in branches if branch is not None}
+        return kinds.pop() if len(kinds) == 1 else "text" if "text" in kinds else ""
     if isinstance(node, (exp.Func, exp.Add, exp.Sub)):
         words = node.sql("mysql").upper()
         name = words.partition("(")[0]

@@ -108,6 +108,7 @@ ERROR_MESSAGES: dict[int, tuple[str, str]] = {
     ),
     1701: ("42000", "Cannot truncate a table referenced in a foreign key constraint ({})"),
     1792: ("25006", "Cannot execute statement in a READ ONLY transaction."),
+    3020: ("2201E", "Invalid argument for logarithm"),
     3029: (
         "HY000",
         "Expression #{} of ORDER BY contains aggregate function and applies to the result of a "
@@ -125,6 +126,7 @@ ERROR_MESSAGES: dict[int, tuple[str, str]] = {
         "The value specified for generated column '{}' in table '{}' is not allowed.",
     ),
     3064: ("HY000", "Incorrect type for argument {} in function {}."),
+    3141: ("22032", 'Invalid JSON text in argument {} to function {}: "{}" at position {}.'),
     3146: (
         "22032",
         "Invalid data type for JSON data in argument {} to function {}; a JSON string or JSON type "

@@ -16,13 +16,19 @@ _DATE = re.compile(r"\s*(\d{1,4})[^\w\s](\d{1,2})[^\w\s](\d{1,2})(?!\d)", re.S)
 _CLOCK = re.compile(
     r"(?:[ \t]+|T)(\d{1,2})(?:[^\w\s](\d{1,2})(?:[^\w\s](\d{1,2})(?:\.(\d*))?)?)?", re.S
 )
-_DIGITS = re.compile(r"\s*(\d+)(?:\.(\d*))?")
+_RUN = re.compile(r"[0-9][0-9T]*")
+_RUN_OF_DIGITS = re.compile(r"[0-9]+")
+_MARKS = re.compile(r"[^\w]*|_*")
 _TIME = re.compile(
     r"\s*(?:(-)\s*)?(?:(\d+)[ ]+(?=\d))?(\d+)(?::(\d+)(?::(\d+))?)?(?:\.(\d*))?", re.S
 )
 _EXPONENT = re.compile(r"[eE][-+]?\d")
 MAX_TIME = (838 * 3600 + 59 * 60 + 59) * 1_000_000
 """The longest time, in microseconds."""
+LONGEST_CLOCK = 8385959
+"""The number of the longest time."""
+FIRST_DATE = 10_000_000_000
+"""The least number that is a date and a time where a time is read."""
 _SECOND = 1_000_000
 ZERO_DATE = "0000-00-00"
 
@@ -56,7 +62,7 @@ def read_parts(text: str) -> tuple[int, int, int] | None:
     if found is None:
         moment = read_moment(text)
         if moment is None:
-            return (0, 0, 0) if text.strip() in ("0", ZERO_DATE) else None
+            return (0, 0, 0) if text.strip().startswith(ZERO_DATE) else None
         return int(moment.date[:4]), int(moment.date[5:7]), int(moment.date[8:])
     year, month, day = int(found[1]), int(found[2]), int(found[3])
     if len(found[1]) <= 2 and (year or month or day):
@@ -70,28 +76,59 @@ def read_moment(text: str) -> Moment | None:
     """Return the date, and the time if there is one, with which a text begins."""
     found = _DATE.match(text)
     if found is None:
-        return _read_digits(text)
+        return _read_fields(text)
     year, month, day = int(found[1]), int(found[2]), int(found[3])
     if len(found[1]) <= 2:
         year += 2000 if year < 70 else 1900
     clock = _CLOCK.match(text, found.end())
+    if clock is None and text[found.end() :].strip():
+        return _read_fields(text)
     if clock is None:
-        return _moment(year, month, day, None, "", not text[found.end() :].strip())
+        return _moment(year, month, day, None, "", True)
     numbers = [int(clock[i] or 0) for i in (1, 2, 3)]
     return _moment(year, month, day, numbers, clock[4] or "", not text[clock.end() :].strip())
 
 
-def _read_digits(text: str) -> Moment | None:
-    found = _DIGITS.match(text)
-    if found is None or len(found[1]) not in (6, 8, 10, 12, 14):
+def _read_fields(text: str) -> Moment | None:
+    """Read a moment of any form: digits without marks between them, or up to seven fields with any
+    marks. A run of digits begins with a year of four if it has 4, 8 or at least 14, else of two."""
+    start = len(text) - len(text.lstrip())
+    run = _RUN.match(text, start)
+    if run is None:
         return None
-    digits = found[1]
-    if len(digits) in (6, 10, 12):
-        digits = ("20" if int(digits[:2]) < 70 else "19") + digits
-    year, month, day = int(digits[:4]), int(digits[4:6]), int(digits[6:8])
-    clock = [int(digits[i : i + 2] or 0) for i in (8, 10, 12)] if len(digits) > 8 else None
-    fraction = (found[2] or "") if clock is not None else ""
-    return _moment(year, month, day, clock, fraction, not text[found.end() :].strip())
+    packed = run.end() == len(text) or text[run.end()] == "."
+    size = 4 if packed and (len(run[0]) in (4, 8) or len(run[0]) >= 14) else 2
+    fields: list[str] = []
+    at = rest = start
+    while len(fields) < 7 and (digits := _RUN_OF_DIGITS.match(text, at)) is not None:
+        number = digits[0][:size] if packed or len(fields) == 6 else digits[0]
+        fields.append(number)
+        at = rest = at + len(number)
+        place, size, mark = len(fields), 2, text[at : at + 1]
+        if place == 3 and mark == "T":
+            at += 1
+        elif place == 6:
+            if mark == ".":
+                at = rest = at + 1
+                size = 6
+            elif mark.isdigit():
+                break
+        else:
+            marks = _MARKS.match(text, at)
+            if marks is None or (place not in (3, 7) and not marks[0].isascii()):
+                return None
+            if place not in (3, 7) and any(char.isspace() for char in marks[0]):
+                return None
+            at = rest = marks.end()
+    if len(fields) < 3 or len(fields[0]) > 4:
+        return None
+    year, month, day = (int(field) for field in fields[:3])
+    if len(fields[0]) <= 2:
+        year += 2000 if year < 70 else 1900
+    clock = [int(field) for field in [*fields[3:6], "0", "0"][:3]] if len(fields) > 3 else None
+    fraction = fields[6] if len(fields) > 6 else ""
+    clean = not text[rest:].lstrip("0123456789" * (len(fraction) == 6)).strip()
+    return _moment(year, month, day, clock, fraction, clean)
 
 
 def number_text(value: float) -> str | None:
@@ -99,7 +136,7 @@ def number_text(value: float) -> str | None:
     those with hhmmss), as text. Zero is the date of zeros."""
     whole = int(value)
     if whole == 0 and value > 0:
-        return f"{ZERO_DATE} 00:00:00{f'{value:.6f}'[1:]}"
+        return f"{ZERO_DATE} {time_text(round(value * _SECOND))}"
     if whole == 0:
         return ZERO_DATE if value >= 0 else None
     timed = whole > 99991231
@@ -109,7 +146,7 @@ def number_text(value: float) -> str | None:
     if len(digits) in (6, 12):
         digits = ("20" if digits < "70" else "19") + digits
     fraction = f"{value:.6f}".partition(".")[2] if timed and value != whole else ""
-    found = _read_digits(f"{digits}.{fraction}")
+    found = _read_fields(f"{digits}.{fraction}" if timed else digits)
     if found is None:
         return None
     return found.text if timed else found.date

@@ -11,7 +11,14 @@ from typing import Any
 from intercode_sql.dialect.errors import StatementError
 from intercode_sql.dump.literals import BinaryNumber
 from intercode_sql.embedded.catalog.catalog import Column
-from intercode_sql.embedded.catalog.moments import read_moment, read_time, time_text
+from intercode_sql.embedded.catalog.moments import (
+    FIRST_DATE,
+    LONGEST_CLOCK,
+    MAX_TIME,
+    read_moment,
+    read_time,
+    time_text,
+)
 from intercode_sql.embedded.catalog.values import (
     INTEGER_BITS,
     MAX_DOUBLE,
@@ -92,6 +99,9 @@ def _nearest_number(value: Any, column: Column) -> Any:
 def _nearest_moment(value: Any, column: Column) -> Any:
     text = value.decode("utf-8", "replace") if isinstance(value, bytes) else str(value)
     if column.type.kind == "time":
+        number = isinstance(value, (int, float, Decimal))
+        if number and abs(value) > LONGEST_CLOCK and (value < FIRST_DATE or value >= 1e14):
+            return to_stored(time_text(MAX_TIME if value > 0 else -MAX_TIME), column)
         found = read_time(text)
         return implicit_default(column) if found is None else to_stored(time_text(found[0]), column)
     if (moment := read_moment(text)) is not None:

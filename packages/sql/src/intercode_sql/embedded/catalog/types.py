@@ -184,7 +184,11 @@ def _merge_kinds(known: list[Type]) -> Type:
         return max(known, key=lambda k: k.scale or 0)
     if names <= {"date", "datetime", "time"}:
         return replace(DATETIME, scale=max(k.scale or 0 for k in known))
-    return concatenation_type(*known)
+    kind = concatenation_type(*known)
+    if kind.binary and any(k.binary and k.fixed for k in known):  # BINARY of a width of all of them
+        wide = all(k.fixed or k.number or k.moment for k in known)
+        return replace(kind, fixed=wide, precision=0 if wide else kind.precision)
+    return kind
 
 
 def _needs_65_bits(kinds: list[Type]) -> bool:
@@ -207,13 +211,13 @@ def concatenation_type(*kinds: Type) -> Type:
     strong = decisive(texts)
     binary = [k for k in kinds if k.binary]
     explicit = any(k.explicit for k in strong)
+    size = sum(k.precision for k in kinds) if all(k.precision for k in kinds) else 0
     if binary and not explicit and (not strong or any(k.strong for k in binary)):
-        return replace(BYTES, strong=any(k.strong for k in binary))
+        return replace(BYTES, precision=size, strong=any(k.strong for k in binary))
     used = strong or texts or [STRING]
     collation = "bin" if any(k.collation == "bin" for k in used) else used[0].collation
     charset = used[0].charset if len({k.charset for k in used}) == 1 else ""
     plain = min((k.plain for k in texts), default=2)
-    size = sum(k.precision for k in kinds) if all(k.precision for k in kinds) else 0
     kind = Type("string", size, collation=collation, plain=plain, strong=used[0].strong)
     if used[0].explicit:
         kind = replace(kind, explicit=True)

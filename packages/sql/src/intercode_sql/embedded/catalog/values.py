@@ -70,7 +70,7 @@ def fitted_double(value: float, size: int) -> str:
     """Return a double with as many digits as fit in so many characters (0: any number)."""
     if not size or len(double_text(value)) <= size or not math.isfinite(value):
         return double_text(value)
-    for digits in range(17, 0, -1):
+    for digits in range(len(Decimal(repr(value)).as_tuple().digits), 0, -1):
         mantissa, _, power = f"{value:.{digits - 1}e}".partition("e")
         short = double_text(float(f"{mantissa}e{power}"))
         mantissa = mantissa.rstrip("0").rstrip(".") if "." in mantissa else mantissa

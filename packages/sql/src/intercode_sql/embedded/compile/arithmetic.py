@@ -30,7 +30,7 @@ from intercode_sql.embedded.compile.conversions import (
 )
 from intercode_sql.embedded.compile.item_text import item_text
 from intercode_sql.embedded.compile.scope import Expression, Scope
-from intercode_sql.embedded.compile.strict_values import divisor, moved_date
+from intercode_sql.embedded.compile.strict_values import divisor, moved_date, whole_number
 
 ExpressionCompiler = Callable[[exp.Expr, Scope], Expression]
 _BIT_OPERATORS: dict[type[exp.Expr], str] = {
@@ -216,7 +216,8 @@ def modulo(a: Expression, b: Expression) -> Expression:
     exact = int(is_exact(a.type, b.type))
     sql = f"mysql_mod({a.sql}, {divisor(a.sql, b.sql)}, {exact})"
     kind = _sum_type(a.type, b.type)
-    if kind.kind == "decimal" and not kind.scale:  # only a fraction has a minus zero
+    timed = "mysql_temporal_number(" in b.sql
+    if kind.kind == "decimal" and (timed or not kind.scale):  # only a fraction has a minus zero
         sql = f"({sql} + 0.0)"
     return Expression(sql, kind)
 
@@ -258,6 +259,8 @@ def add_interval(
     size = as_text(amount) if "_" in unit else amount
     if "_" not in unit and unit != "SECOND":
         size = as_integer(amount)
+    elif unit == "SECOND" and amount.type.kind == "string":
+        size = replace(amount, sql=whole_number(amount.sql, "DECIMAL"))
     name = "time_add" if base.type.kind == "time" else "date_add"
     text = base if base.type.moment else as_moment_text(base)
     sql = f"mysql_{name}({text.sql}, {size.sql}, '{unit}', {sign})"

@@ -35,6 +35,7 @@ from intercode_sql.embedded.compile.special_functions import (
     floor_ceiling,
     session_function,
 )
+from intercode_sql.embedded.compile.strict_values import logarithm_argument
 from intercode_sql.embedded.functions.intervals import unit_has_time
 from intercode_sql.embedded.functions.registry import ARGUMENT_TEXT, SCALARS, Argument
 
@@ -52,6 +53,8 @@ def function_call(node: exp.Anonymous, scope: Scope, make: ExpressionCompiler) -
     """
     marked = str(node.this)
     name = marked.removeprefix(FUNCTION_MARK).upper()
+    if any(isinstance(e, (exp.Select, exp.SetOperation)) for e in node.expressions):
+        raise mysql_error(1064, "", 1)  # a subquery without brackets of its own
     if name == "ROW":
         return make(exp.Tuple(expressions=node.expressions), scope)
     if not marked.startswith(FUNCTION_MARK):
@@ -78,8 +81,8 @@ def _require_document(name: str, kind: Type) -> None:
     """Raise StatementError for a value of a type that is never a JSON document."""
     if kind.binary:
         raise unsupported(f"{name} of a byte string")
-    if name != "JSON_UNQUOTE" and (kind.number or kind.moment):
-        raise mysql_error(3146, 1, name.lower())
+    if kind.number or kind.moment:
+        raise mysql_error(3064 if name == "JSON_UNQUOTE" else 3146, 1, name.lower())
 
 
 def _on_this_day(value: Expression, name: str, position: int, scope: Scope) -> Expression:
@@ -124,12 +127,16 @@ def simple_call(name: str, args: list[Expression], text: str = "") -> Expression
             for m in arguments
         ]
     if result is ARGUMENT_TEXT:
+        long = any(t.long for t in texts)
         result = concatenation_type(*texts)
+        result = replace(result, strong=True) if result.binary and long else result
         plain = min(result.plain, function.nocase_level)
         result = replace(result, precision=0, plain=plain)
     if function.takes_bytes and result is not ARGUMENT_TEXT and function.returns.kind != "null":
         arguments = [as_bytes(m) if m.type.charset else m for m in arguments]
     parts = [m.sql for m in arguments]
+    if name in _LOGARITHMS:
+        parts = [logarithm_argument(part) for part in parts]
     if function.quoted:
         parts.append(quote_text(text))
     if function.collated:
@@ -140,12 +147,15 @@ def simple_call(name: str, args: list[Expression], text: str = "") -> Expression
         sql = f"CAST({sql} AS BLOB)"
     if name in _OF_SECONDS:
         result = replace(result, scale=_fraction_digits(args[-1].type))
+    if name == "TIME":
+        result = replace(result, scale=_clock_digits(args[0]))
     if name == "TIMESTAMP":
         result = replace(result, scale=max(a.type.moment * (a.type.scale or 0) for a in args))
     aggregate = any(a.aggregate for a in args)
     return Expression(sql, replace(result, nullable=True), aggregate=aggregate)
 
 
+_LOGARITHMS = frozenset({"LN", "LOG", "LOG2", "LOG10"})
 _OF_SECONDS = frozenset({"SEC_TO_TIME", "MAKETIME", "FROM_UNIXTIME"})
 """Functions whose result has the fraction of their last argument."""
 
@@ -153,6 +163,13 @@ _OF_SECONDS = frozenset({"SEC_TO_TIME", "MAKETIME", "FROM_UNIXTIME"})
 def _fraction_digits(kind: Type) -> int:
     exact = kind.moment or kind.kind in ("int", "year", "decimal", "null")
     return min(kind.scale or 0, 6) if exact else 6
+
+
+def _clock_digits(ex: Expression) -> int:
+    """Return the digits of the fraction of a value as a time: of a constant those that it has."""
+    if isinstance(ex.literal, str):
+        return min(6, len(ex.literal.partition(".")[2]))
+    return _fraction_digits(ex.type)
 
 
 def _as_argument(value: Expression, parameter: Argument) -> Expression:

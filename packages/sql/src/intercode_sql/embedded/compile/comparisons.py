@@ -58,16 +58,35 @@ def align_types(
     a, b = left.type, right.type
     if a.kind == "null" or b.kind == "null":
         return left, right, ""
+    if (a.kind == "json") != (b.kind == "json") and not (a.moment or b.moment):
+        return _compared_document(left), _compared_document(right), " COLLATE BINARY"
     if a.kind == "json" or b.kind == "json":
         return as_text(left), as_text(right), " COLLATE BINARY"
     if a.moment or b.moment:
         return (*_align_temporal(left, right), "")
     if a.number or b.number:
-        return as_compared_number(left), as_compared_number(right), ""
+        return _as_double(left, right), _as_double(right, left), ""
     (left, right), kind = as_texts([left, right])
     if kind.binary:
         return as_bytes(left), as_bytes(right), ""
     return left, right, collate_clause(ordered, left.type, right.type)
+
+
+def _compared_document(ex: Expression) -> Expression:
+    """Return a side of a comparison of a JSON document with a number or a text."""
+    if ex.type.kind != "json":
+        return as_compared_number(ex) if ex.type.number else as_text(ex)
+    return replace(ex, sql=f"mysql_json_compared({ex.sql})")
+
+
+def _as_double(ex: Expression, other: Expression) -> Expression:
+    """Return a side of a comparison of numbers. A large integer beside a text is a double."""
+    number = as_compared_number(ex)
+    large = number.type.kind == "int" and number.type.precision > 15
+    exact = isinstance(other.literal, str) and abs(leading_number(other.literal)) < 1 << 53
+    if not large or other.type.number or exact or number.literal is not None:
+        return number
+    return replace(number, sql=f"CAST({number.sql} AS REAL)")
 
 
 _COLUMN = re.compile(r"""\w+\.(\w+|"[^"]*")$""")
@@ -100,10 +119,21 @@ def align_three(values: list[Expression]) -> list[Expression]:
         return [as_compared_number(v) for v in values]
     if values[0].type.kind == "string" and kinds & {"date", "datetime"}:
         return [_compared_date(v) for v in values]
+    if "bytes" in kinds and kinds <= {"string", "bytes"}:
+        return in_one_charset(values)
     if kinds == {"string"} and len({v.type.collation for v in values}) > 1:
         shared = concatenation_type(*(v.type for v in values)).collation
         return [_collated(v, shared) for v in values]
     return values
+
+
+def in_one_charset(values: list[Expression]) -> list[Expression]:
+    """Convert strings that are compared with each other to byte strings, if one of them makes all
+    of them ones."""
+    if not {v.type.kind for v in values} - {"null"} <= {"string", "bytes"}:
+        return values
+    binary = concatenation_type(*(v.type for v in values)).binary
+    return [as_bytes(v) for v in values] if binary else values
 
 
 def _collated(ex: Expression, collation: Collation) -> Expression:

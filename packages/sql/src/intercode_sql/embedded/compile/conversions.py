@@ -32,7 +32,9 @@ from intercode_sql.embedded.compile.scope import Expression, Scope
 from intercode_sql.embedded.compile.strict_values import (
     cast_to_decimal,
     checks_conversions,
+    cut_bytes,
     cut_text,
+    number_moment,
     whole_moment,
     whole_number,
 )
@@ -283,8 +285,8 @@ def as_moment_text(ex: Expression) -> Expression:
     """Convert a value to the text of a date."""
     if ex.type.kind == "time":
         raise unsupported("a date from a time: the current day")
-    if _has_digits(ex.type) and not ex.type.wrapped and not checks_conversions():
-        return Expression(f"mysql_number_moment({ex.sql}, '')", ASCII_STRING)
+    if _has_digits(ex.type) and not ex.type.wrapped:
+        return Expression(number_moment(ex.sql, "", ex.type.scale or 0), ASCII_STRING)
     if ex.type.moment:
         return ex
     text = as_text(ex)
@@ -320,7 +322,8 @@ def as_clock_text(ex: Expression) -> Expression:
         return Expression(f"({ex.sql} || ' 00:00:00')", replace(STRING, plain=2))
     if _has_digits(ex.type):
         number = as_column(as_number(ex)).sql
-        return Expression(f"mysql_number_clock({number})", replace(STRING, plain=2))
+        checked = "whole_" if checks_conversions() else ""
+        return Expression(f"mysql_{checked}number_clock({number})", replace(STRING, plain=2))
     if ex.type.moment:
         return ex
     if ex.type.dated:
@@ -347,9 +350,9 @@ def as_temporal(ex: Expression, kind: str, strict: bool = True) -> Expression:
         return _temporal_constant(str(ex.literal), kind, target, strict)
     if ex.type.kind == "datetime" and kind == "date":
         return Expression(f"SUBSTR({ex.sql}, 1, 10)", target)
-    numeric = _has_digits(ex.type) and not ex.type.wrapped and not checks_conversions()
+    numeric = _has_digits(ex.type) and not ex.type.wrapped
     if numeric and kind != "time" and not strict:
-        return Expression(f"mysql_number_moment({ex.sql}, '{kind}')", target)
+        return Expression(number_moment(ex.sql, kind, ex.type.scale or 0), target)
     if kind == "time":
         text = as_clock_text(ex)
     else:
@@ -431,6 +434,8 @@ def compile_cast(ex: Expression, node: exp.Cast) -> Expression:
         return Expression(f"CAST({as_number(ex).sql} AS REAL)", target)
     if name in ("CHAR", "VARCHAR", "NCHAR", "NVARCHAR", "TEXT", "CHARACTER_SET"):
         converted = as_text(ex)
+        if converted.type.kind == "null":
+            converted = replace(converted, type=STRING)
         if converted.type.binary:
             converted = Expression(f"mysql_text({converted.sql})", STRING)
         elif converted.type.collation == "bin" or converted.type.charset:
@@ -442,8 +447,10 @@ def compile_cast(ex: Expression, node: exp.Cast) -> Expression:
         return replace(converted, type=replace(converted.type, strong=True))
     if name in ("BINARY", "VARBINARY"):
         converted = replace(as_bytes(ex), literal=None)
+        size = converted.type.precision or 4 * ex.type.precision
+        converted = replace(converted, type=replace(BYTES, precision=size))
         if sizes:
-            sql = f"mysql_cut_bytes({converted.sql}, {sizes[0]}, {int(name == 'BINARY')})"
+            sql = cut_bytes(converted.sql, sizes[0], name == "BINARY")
             converted = Expression(sql, replace(converted.type, precision=sizes[0]))
         return replace(converted, type=replace(converted.type, strong=True, fixed=False))
     return _cast_to_temporal(ex, name, sizes)
@@ -454,7 +461,8 @@ def _cast_to_integer(ex: Expression, unsigned: bool) -> Expression:
     positive = kind.unsigned or (isinstance(ex.literal, (int, float)) and ex.literal >= 0)
     wrapped = unsigned and (kind.wrapped or not positive)
     if kind.kind == "int":
-        return Expression(ex.sql, replace(kind, unsigned=unsigned, precision=20, wrapped=wrapped))
+        made = replace(kind, unsigned=unsigned, precision=20, wrapped=wrapped, bits=0)
+        return Expression(ex.sql, made)
     sql = as_integer(replace(ex, type=kind)).sql
     if unsigned and kind.kind == "decimal":
         sql, wrapped = f"MAX({sql}, 0)", False

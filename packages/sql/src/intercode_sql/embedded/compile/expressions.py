@@ -25,6 +25,7 @@ from intercode_sql.embedded.compile.comparisons import (
     align_three,
     align_types,
     compare,
+    in_one_charset,
     year_constant,
 )
 from intercode_sql.embedded.compile.conversions import (
@@ -108,6 +109,8 @@ def _logical(node: exp.Connector, scope: Scope) -> Expression:
         else:
             parts.append(one)
     conditions = [compile_condition(p, scope) for p in parts]
+    if word == "AND" and "0" in conditions:
+        return _boolean(exp.false(), scope)
     behind = " ".join(conditions[1:])
     volatile = _VOLATILE.search(behind) or _VOLATILE.search(conditions[0])
     if _CAN_FAIL.search(behind) and not volatile and len(behind) < _MAX_REPEATED:
@@ -204,6 +207,7 @@ def _in(node: exp.In, scope: Scope) -> Expression:
     if node.args.get("field") is not None:
         raise unsupported("IN without brackets")
     left = compile_expression(node.this, scope)
+    document = left
     left = as_text(left) if left.type.kind == "json" else left
     query = node.args.get("query")
     if query is not None:
@@ -211,9 +215,14 @@ def _in(node: exp.In, scope: Scope) -> Expression:
     parts = [year_constant(compile_expression(e, scope), left) for e in node.expressions]
     if left.type.moment:
         left, *parts = on_this_day([left, *parts], scope)
+    if not left.columns:
+        left, *parts = in_one_charset([left, *parts])
     if len(node.expressions) == 1 and isinstance(node.expressions[0], exp.Query):
         return subqueries.in_subquery(left, node.expressions[0], scope)
     kinds = {p.type.kind for p in parts} - {"null"}
+    if document.type.kind == "json":
+        tests = (compare("=", document, p).sql for p in parts)
+        return Expression(f"({' OR '.join(tests)})", BOOL)
     if left.columns or len(kinds) > 1 or left.type.moment or any(p.type.moment for p in parts):
         return Expression(f"({' OR '.join(compare('=', left, p).sql for p in parts)})", BOOL)
     pairs = [align_types(left, p, False) for p in parts]
@@ -234,24 +243,24 @@ def _regexp(node: exp.RegexpLike, scope: Scope) -> Expression:
 
 
 def _case(node: exp.Case, scope: Scope) -> Expression:
-    base = compile_scalar(node.this, scope) if node.this is not None else None
-    arms: list[tuple[str, Expression]] = []
-    for branch in node.args["ifs"]:
-        if base is None:
-            test = compile_condition(branch.this, scope)
-        else:
-            sides = on_this_day([base, compile_scalar(branch.this, scope)], scope)
-            test = compare("=", *sides).sql
-        arms.append((test, compile_scalar(branch.args["true"], scope)))
+    branches = node.args["ifs"]
+    if node.this is None:
+        tests = [compile_condition(branch.this, scope) for branch in branches]
+    else:
+        sides = [compile_scalar(part, scope) for part in (node.this, *(b.this for b in branches))]
+        base, *others = in_one_charset(sides)
+        tests = [compare("=", *on_this_day([base, other], scope)).sql for other in others]
+    found = [compile_scalar(branch.args["true"], scope) for branch in branches]
+    arms = list(zip(tests, found, strict=True))
     default = node.args.get("default")
     last = compile_scalar(default, scope) if default is not None else NULL_EXPRESSION
     *values, last = on_this_day([*(a for _, a in arms), last], scope)
     kind = merge_types(*(v.type for v in values), last.type)
-    branches = " ".join(
+    listed = " ".join(
         f"WHEN {test} THEN {chosen_sql(value, kind)}"
         for (test, _), value in zip(arms, values, strict=True)
     )
-    sql = f"CASE {branches} ELSE {chosen_sql(last, kind)} END"
+    sql = f"CASE {listed} ELSE {chosen_sql(last, kind)} END"
     return Expression(f"({sql})", kind, aggregate=any(a.aggregate for _, a in arms))
 
 

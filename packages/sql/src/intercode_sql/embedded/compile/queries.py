@@ -152,9 +152,9 @@ def _merged(a: Type, b: Type) -> Type:
 
 def _width(kind: Type) -> int:
     """Return the bytes that MySQL reserves for the values of a type as strings."""
-    if kind.binary or kind.kind == "year":
+    if (kind.binary and kind.precision) or kind.kind == "year":
         return kind.precision
-    if kind.text:
+    if kind.text and not kind.binary:
         return 4 * kind.precision
     if kind.moment:
         return kind.precision + (1 + (kind.scale or 0) if kind.scale else 0)
@@ -176,7 +176,7 @@ def _with_types(
     for i, k in enumerate(query.types):
         require_rounded(Expression(query.sql, k), kinds[i])
         column = Expression(f"{sql_alias}.c{i}", _sent(k, other.types[i], kinds[i]))
-        columns.append(_converted(column, kinds[i]))
+        columns.append(_converted(_fitted(column, other.types[i], kinds[i]), kinds[i]))
     if all(c == f"{sql_alias}.c{i}" for i, c in enumerate(columns)):
         return query.sql
     select_list = ", ".join(f"{c} AS c{i}" for i, c in enumerate(columns))
@@ -187,6 +187,20 @@ def _sent(kind: Type, other: Type, merged: Type) -> Type:
     """Return the type as which a column is converted. A BIT is its bytes beside BLOB and TEXT, and
     beside other types its number."""
     return kind if kind.bits and other.long else replace(kind, bits=merged.bits)
+
+
+_DOUBLE_WIDTH = 23
+"""Characters of a double in a column of texts."""
+
+
+def _fitted(column: Expression, other: Type, kind: Type) -> Expression:
+    """Return a double beside texts of a known width as a text that fits."""
+    known = other.kind == "string" and other.precision and not other.long
+    if column.type.kind != "double" or kind.kind != "string" or not (known or other.moment):
+        return column
+    size = max(_DOUBLE_WIDTH, other.precision)
+    text = Type("string", size, plain=1, nullable=column.type.nullable)
+    return Expression(f"mysql_fitted_text({column.sql}, {size})", text)
 
 
 def _converted(ex: Expression, kind: Type) -> str:

@@ -38,10 +38,23 @@ def whole_moment(sql: str, kind: str) -> str:
     return f"mysql_whole_moment({sql}, '{kind}')" if checks_conversions() else sql
 
 
+def number_moment(sql: str, kind: str, scale: int) -> str:
+    """Return the SQL of a date, a datetime, or whichever a number of that scale is."""
+    if checks_conversions():
+        return f"mysql_whole_number_moment({sql}, '{kind}', {scale})"
+    return f"mysql_number_moment({sql}, '{kind}')"
+
+
 def cut_text(sql: str, size: int) -> str:
     """Return the SQL of the first characters of a text."""
     cut = "whole_characters" if checks_conversions() else "substring"
     return f"mysql_{cut}({sql}, 1, {size})"
+
+
+def cut_bytes(sql: str, size: int, fill: bool) -> str:
+    """Return the SQL of the first bytes of a byte string, filled up to their number or not."""
+    whole = f"mysql_whole_bytes({sql}, {size})" if checks_conversions() else sql
+    return f"mysql_cut_bytes({whole}, {size}, {int(fill)})"
 
 
 def cast_to_decimal() -> str:
@@ -57,6 +70,11 @@ def parsed_date(sql: str, text: str) -> str:
 def moved_date(sql: str, date: str, size: str) -> str:
     """Return the SQL of a date and an interval that are added."""
     return f"mysql_moved_date({sql}, {date}, {size})" if checks_conversions() else sql
+
+
+def logarithm_argument(sql: str) -> str:
+    """Return the SQL of a number of which a logarithm is computed."""
+    return f"mysql_positive({sql})" if checks_conversions() else sql
 
 
 def divisor(dividend: str, sql: str) -> str:

@@ -7,6 +7,7 @@ from dataclasses import replace
 from sqlglot import exp
 
 from intercode_sql.dialect.errors import mysql_error, unsupported
+from intercode_sql.embedded.catalog.collations import collate_clause
 from intercode_sql.embedded.catalog.types import BOOL, INT, Type
 from intercode_sql.embedded.compile.arithmetic import ExpressionCompiler
 from intercode_sql.embedded.compile.comparisons import align_types, compare, year_constant
@@ -120,6 +121,13 @@ def quantified_comparison(
         value = _cached_as_text(value, inner)
     else:
         value = _searched(value, inner, node)
+    if (
+        value.type.binary
+        and kind.kind == "string"
+        and op not in ("=", "<>")
+        and (scope.clause == "where")
+    ):
+        return _compared_with_extreme(op, value, query, isinstance(node, exp.All), scope)
     constant = inner.expressions and isinstance(
         inner.expressions[0].unalias(), (exp.HexString, exp.BitString)
     )
@@ -134,6 +142,24 @@ def quantified_comparison(
     sql = (
         f"(SELECT CASE WHEN {found} THEN {first} WHEN COUNT(*) > COUNT(t) THEN NULL "
         f"ELSE {last} END FROM (SELECT {test} AS t FROM ({query.sql}) AS {alias}))"
+    )
+    return Expression(sql, BOOL)
+
+
+def _compared_with_extreme(
+    op: str, value: Expression, query: CompiledQuery, all_of: bool, scope: Scope
+) -> Expression:
+    """Compile a comparison of bytes with ALL or ANY of texts in a condition. MySQL compares with
+    the least or the greatest of them in the order of texts."""
+    alias = scope.context.new_alias()
+    kind = query.types[0]
+    word = "MIN" if (op in ("<", "<=")) == all_of else "MAX"
+    extreme = Expression(f"{word}({alias}.c0{collate_clause(True, kind)})", kind.as_nullable())
+    test = compare(op, value, extreme).sql
+    sql = (
+        f"(SELECT CASE WHEN COUNT(*) = 0 THEN {int(all_of)} "
+        f"WHEN {int(all_of)} AND COUNT(*) > COUNT({alias}.c0) THEN NULL ELSE {test} END "
+        f"FROM ({query.sql}) AS {alias})"
     )
     return Expression(sql, BOOL)
 

@@ -9,7 +9,7 @@ from typing import Any
 
 from sqlglot import exp
 
-from intercode_sql.dialect.errors import access_denied, mysql_error, unsupported
+from intercode_sql.dialect.errors import StatementError, access_denied, mysql_error, unsupported
 from intercode_sql.dialect.parser import parse
 from intercode_sql.dialect.token_reader import TokenReader
 from intercode_sql.embedded.catalog.catalog import Column, Table, quote_table
@@ -314,8 +314,36 @@ def _truncate(tree: exp.TruncateTable, session: SessionContext) -> None:
 
 
 def rename_table(code: str, session: SessionContext) -> None:
-    """Execute ``RENAME TABLE a TO b``."""
-    found = re.fullmatch(r"\s*RENAME\s+TABLE\s+`?(\w+)`?\s+TO\s+`?(\w+)`?\s*;?\s*", code, re.I)
-    if found is None:
-        raise unsupported("RENAME in this form")
-    alter_table(f"ALTER TABLE `{found[1]}` RENAME TO `{found[2]}`", session)
+    """Execute ``RENAME TABLE a TO b, c TO d``. If one of the tables cannot be renamed, none is."""
+    reader = TokenReader(code)
+    reader.expect("RENAME")
+    if not reader.accept_any("TABLE", "TABLES"):
+        raise reader.error()
+    pairs: list[tuple[tuple[str, str], tuple[str, str]]] = []
+    while not pairs or reader.accept(","):
+        old = reader.names()
+        reader.expect("TO")
+        pairs.append((old, reader.names()))
+    if not reader.done:
+        raise reader.error()
+    done: list[tuple[str, str, str]] = []
+    try:
+        for old, (target, new) in pairs:
+            database, table = named_table(old, session)
+            _rename(database, table.name, target or session.database, new, session)
+            done.append((database, new, table.name))
+    except StatementError:
+        for database, new, old_name in reversed(done):
+            _rename(database, new, database, old_name, session)
+        raise
+
+
+def _rename(database: str, old: str, target: str, new: str, session: SessionContext) -> None:
+    if target not in session.state.catalog.databases:
+        raise mysql_error(1049, target)
+    if target != database:
+        raise unsupported("RENAME of a table into another database")
+    if session.state.catalog.table(database, new) is not None:
+        raise mysql_error(1050, new)
+    names = [name.replace("`", "``") for name in (database, old, new)]
+    alter_table("ALTER TABLE `{}`.`{}` RENAME TO `{}`".format(*names), session)

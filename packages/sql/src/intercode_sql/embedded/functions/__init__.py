@@ -15,6 +15,7 @@ from intercode_sql.embedded.functions import (  # noqa: F401  # registers the fu
     internal,
     intervals,
     json_functions,
+    moment_numbers,
     numeric,
     patterns,
     strings,

@@ -53,6 +53,15 @@ def whole_characters(text: str, _: int, size: int) -> str:
     return text
 
 
+@internal("whole_bytes", gives_bytes=True)
+def whole_bytes(value: Any, size: int) -> Any:
+    """Return a byte string that has at most so many bytes. Raises StatementError 1292 for a longer
+    one."""
+    if len(value) > size:
+        raise truncated_error(f"BINARY({size})", _text(value))
+    return value
+
+
 @internal("whole_decimal")
 def whole_decimal(value: Any, scale: int, limit: int) -> float:
     """Return a decimal. Raises StatementError for one that its type cannot hold."""

@@ -9,9 +9,7 @@ from typing import Any
 
 from intercode_sql.dialect.errors import mysql_error
 from intercode_sql.embedded.catalog.moments import (
-    MAX_TIME,
     ZERO_DATE,
-    number_text,
     read_moment,
     read_parts,
     read_time,
@@ -21,7 +19,6 @@ from intercode_sql.embedded.catalog.moments import (
     with_fraction,
 )
 from intercode_sql.embedded.catalog.types import ASCII_STRING, DATE, DATETIME, INT, TIME, Type
-from intercode_sql.embedded.catalog.values import double_text
 from intercode_sql.embedded.functions.datetime_formats import date_format, time_format
 from intercode_sql.embedded.functions.intervals import (
     COMPOUND_UNITS,
@@ -120,28 +117,6 @@ def compared_moment(value: Any, kind: str) -> str:
     return made or _ZEROS[kind]
 
 
-@internal("number_clock")
-def number_clock(value: float) -> str | None:
-    """Return the text of a time, HHMMSS, or of a date and time, of a number."""
-    if abs(value) <= 8385959:
-        return double_text(round(value, 6)) if isinstance(value, float) else str(value)
-    if not 0 < value < 1e14:
-        return time_text(MAX_TIME if value > 0 else -MAX_TIME)
-    moment = number_text(value)
-    return f"{moment} 00:00:00" if moment is not None and " " not in moment else moment
-
-
-@internal("number_moment")
-def number_moment(value: float, kind: str) -> str | None:
-    """Return the date, the date and time, or whichever a number is, as text."""
-    found = number_text(value)
-    if found is None or not kind:
-        return found
-    if kind == "date":
-        return found[:10]
-    return found if " " in found else f"{found} 00:00:00"
-
-
 @internal("rounded")
 def round_moment(value: str, digits: int) -> str | None:
     """Return a moment with so many digits of its fraction."""
@@ -164,16 +139,6 @@ def ordered_time(microseconds: int, _: int) -> str:
 def moment_text(value: str, digits: int) -> str:
     """Return a moment as text with exactly so many digits of its fraction."""
     return with_fraction(value, digits)
-
-
-@internal("temporal_number")
-def temporal_number(value: str) -> int | float:
-    """Return a date as an integer: 20230131, or 20230131235959 with its time, which can have a
-    fraction."""
-    whole, point, fraction = value.partition(".")
-    digits = re.sub(r"\D", "", whole)
-    number = float(f"{digits}.{fraction}") if point else int(digits)
-    return -number if value.startswith("-") else number
 
 
 @internal("timestampdiff", gives_bytes=False)
@@ -243,13 +208,18 @@ def yearweek(value: Any, mode: float | None = 0) -> int | None:
     return year * 100 + number
 
 
+_WEEK_OF_ZERO_DATE = 613566757
+"""The server computes it below zero, without a sign."""
+
+
 @internal("extract", gives_bytes=False)
 def extract(unit: str, value: Any) -> int | None:
     """EXTRACT of one unit or of a range of units. Units of a time are those of a time."""
     names = COMPOUND_UNITS.get(unit, (unit,))
     if not unit_has_time(unit):
         if unit == "WEEK":
-            return week(value)
+            zero = read_parts(str(value)) == (0, 0, 0)
+            return _WEEK_OF_ZERO_DATE if zero else week(value)
         moment = read_parts(str(value))
         if moment is None:
             return None
@@ -489,7 +459,8 @@ def maketime(hours: int, minutes: int, seconds: float) -> str | None:
 def format_date(value: Any, pattern: str) -> str | None:
     moment = parse_datetime(value)
     if moment is None and read_parts(str(value)) == (0, 0, 0):
-        return time_format(0, pattern)
+        found = read_time(str(value).removeprefix(ZERO_DATE).strip() or "0")
+        return time_format(found[0] if found else 0, pattern)
     return date_format(moment, pattern, _week) if moment else None
 
 

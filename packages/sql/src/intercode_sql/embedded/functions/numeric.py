@@ -9,7 +9,13 @@ from typing import Any
 
 from intercode_sql.dialect.errors import mysql_error, unsupported
 from intercode_sql.embedded.catalog.types import ASCII_STRING, DOUBLE, INT
-from intercode_sql.embedded.catalog.values import EXACT, double_text, leading_number, quantized
+from intercode_sql.embedded.catalog.values import (
+    EXACT,
+    double_text,
+    fitted_double,
+    leading_number,
+    quantized,
+)
 from intercode_sql.embedded.functions.registry import (
     INTEGER,
     NUMBER,
@@ -138,6 +144,12 @@ def number_text(value: Any, scale: int, is_float: int, exact: int) -> str:
     return double_text(float(f"{value:.6g}") if is_float else float(value))
 
 
+@internal("fitted_text")
+def fitted_text(value: float, size: int) -> str:
+    """Return a double as text of at most so many characters."""
+    return fitted_double(value, size)
+
+
 @internal("number")
 def text_number(value: Any) -> float:
     """Return the number that a string or a byte string begins with."""
@@ -249,6 +261,8 @@ def quotient(a: float, b: float, digits: int, scale: int | None = None) -> float
     if scale is not None and scale < digits:
         unit = 10 ** (digits - scale)
         size, digits = (size + unit // 2) // unit, scale
+        if size >= 10**15 and to_decimal(size / 10**digits) != Decimal(size).scaleb(-digits):
+            raise unsupported(f"the exact quotient {size / 10**digits}, of more than 15 digits")
     return float((size if (a < 0) == (b < 0) else -size) / 10**digits)
 
 
@@ -261,11 +275,15 @@ def quotient_text(a: float, b: float, digits: int) -> str | None:
     return f"{quantized(found, digits, ROUND_DOWN):f}" if found else "0"
 
 
+_LEAST_DECIMAL = 1e-81
+"""The least double that is not zero as a decimal."""
+
+
 @internal("div")
 def div(a: float, b: float, unsigned: int, text: str) -> int | None:
     """DIV. Raises StatementError 1690 if the result does not fit 64 bits, or is below zero where
     one side is unsigned."""
-    if not b:
+    if not b or abs(b) < _LEAST_DECIMAL:
         return None
     if isinstance(a, int) and isinstance(b, int):
         found = abs(a) // abs(b) * (1 if (a < 0) == (b < 0) else -1)
@@ -312,6 +330,15 @@ def exp(value: float, text: str) -> float:
         return math.exp(value)
     except OverflowError:
         return float(_finite(math.inf, text))
+
+
+@internal("positive")
+def positive(value: float) -> float:
+    """Return the argument of a logarithm of a statement that writes. Raises StatementError 3020 if
+    it is not above zero."""
+    if value <= 0:
+        raise mysql_error(3020)
+    return value
 
 
 @scalar("LN", args=[NUMBER], returns=DOUBLE)

@@ -84,7 +84,7 @@ def substring(text: str, start: float, size: float | None = None) -> str:
 
 @scalar("SUBSTRING_INDEX", args=[TEXT, TEXT, INTEGER], returns=ARGUMENT_TEXT, nocase_level=0)
 def substring_index(text: str, delimiter: str, count: float) -> str:
-    number = int(count)
+    number = (int(count) + (1 << 31) & 0xFFFFFFFF) - (1 << 31)
     if not delimiter or not number:
         return ""
     parts = text.split(delimiter)
@@ -214,6 +214,8 @@ def locate(collation: Collation, part: str, text: str, start: float = 1) -> int:
     begin = round(start) - 1
     if not 0 <= begin <= len(text):
         return 0
+    if not part:  # found at once, and the server counts the bytes before it
+        return len(text[:begin].encode()) + 1
     whole, wanted, size = fold(text, collation), fold(part, collation), len(part)
     at = whole.find(wanted, begin)
     if collation == "general" and not (text.isascii() and part.isascii()):
