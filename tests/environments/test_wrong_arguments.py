@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -45,6 +46,31 @@ def test_a_setting_of_a_wrong_type_is_named(name: str, value: Any, message: str)
 def test_load_names_a_value_that_is_no_text(value: Any) -> None:
     with pytest.raises(UsageError, match="load takes a name or a path"):
         datasets.load(value)
+
+
+def test_load_takes_a_path(tmp_path: Path) -> None:
+    file = tmp_path / "rows.jsonl"
+    file.write_text('{"query": "q", "gold": "ls"}\n')
+    assert datasets.load(file) == datasets.load(str(file))
+
+
+@pytest.mark.parametrize(
+    ("name", "message"),
+    [
+        ("\ud800.jsonl", "cannot be a path"),
+        ("a\0.csv", "cannot be a path"),
+        ("\ud800", "unknown dataset"),
+        ("a\0b/c", "no such file or directory"),
+        ("x" * 5000, "unknown dataset"),
+        ("x" * 5000 + ".jsonl", "File name too long"),
+        ("./" + "x" * 5000, "no such file or directory"),
+    ],
+    ids=["surrogate", "NUL", "surrogate name", "NUL in a folder", "long", "long file", "long path"],
+)
+def test_a_name_that_cannot_be_a_path_is_refused_in_one_line(name: str, message: str) -> None:
+    with pytest.raises(InterCodeError, match=message) as caught:
+        datasets.load(name)
+    assert "\n" not in str(caught.value)
 
 
 @pytest.mark.sandbox

@@ -3,6 +3,7 @@ mean by an agent and by tasks works."""
 
 from __future__ import annotations
 
+import asyncio
 import json
 import os
 import threading
@@ -160,6 +161,9 @@ def test_a_run_with_a_wrong_agent_stops_with_one_line(squares: str, tmp_path: Pa
         (["noop"], r"agent = \['noop'\] is not an agent"),
         (object, "the class object is not an agent: let it inherit from"),
         (lambda: 3, "is not an agent: int does not inherit from"),
+        (len, "<built-in function len> makes no agent: its arguments must be given by position"),
+        (str.upper, "makes no agent: its arguments must be given by position"),
+        (min, "<built-in function min> is not an agent: give a class of agents"),
         (Agent, r"has no method act\(feedback\)"),
         (Says(threading.Lock()), "cannot be copied, and every worker needs one of its own"),
     ],
@@ -416,16 +420,20 @@ def test_two_lambdas_are_two_models(squares: str, tmp_path: Path) -> None:
         play(second)
 
 
-def leave(*_: object) -> NoReturn:
-    raise SystemExit(3)
+class OwnError(BaseException):
+    """Not an Exception, as asyncio.CancelledError."""
 
 
-def test_code_that_leaves_the_program_ends_its_episode_alone(squares: str, tmp_path: Path) -> None:
+@pytest.mark.parametrize("error", [SystemExit(3), OwnError(3), asyncio.CancelledError(3)])
+def test_code_that_leaves_the_program_ends_its_episode_alone(
+    squares: str, tmp_path: Path, error: BaseException
+) -> None:
     class Leaves(Agent):
-        act = leave
+        def act(self, feedback: Feedback) -> NoReturn:
+            raise error
 
     run = intercode.evaluate(squares, Leaves, out=tmp_path / "run", limit=1)
-    assert [e.error for e in run.episodes] == ["SystemExit: 3"]
+    assert [e.error for e in run.episodes] == [f"{type(error).__name__}: 3"]
 
 
 @pytest.mark.parametrize(

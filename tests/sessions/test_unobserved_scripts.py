@@ -192,9 +192,7 @@ def test_a_restored_shell_lists_no_line_of_the_session(sandbox: BaseSandbox, kin
 
 
 @pytest.mark.parametrize("option", ["-o", "+o"])
-def test_parameters_that_end_like_an_option_are_restored(
-    sandbox: BaseSandbox, option: str
-) -> None:
+def test_parameters_that_end_like_an_option_are_restored(sandbox: BaseSandbox, option: str) -> None:
     session = BashSession(sandbox)
     outputs(session, [f"set {option} history; set -- set -o history"])
     restored = BashSession(sandbox, state=session.state())

@@ -136,7 +136,15 @@ def _parameters(factory: Any) -> dict[str, inspect.Parameter]:
     collected: dict[str, inspect.Parameter] = {}
     own = [c for c in factory.__mro__ if "__init__" in vars(c)] if isinstance(factory, type) else []
     for source in own or [factory]:
-        parameters = inspect.signature(source).parameters.values()
+        try:
+            parameters = inspect.signature(source).parameters.values()
+        except (ValueError, TypeError) as e:  # some functions written in C
+            raise ConfigError(f"{factory!r} is not an agent: give a class of agents") from e
+        if any(p.kind is p.POSITIONAL_ONLY and p.default is p.empty for p in parameters):
+            raise ConfigError(
+                f"{factory!r} makes no agent: its arguments must be given by position, and an "
+                "agent's options are given by name"
+            )
         collected = {p.name: p for p in parameters if p.kind in kinds} | collected
         if all(p.kind is not inspect.Parameter.VAR_KEYWORD for p in parameters):
             break

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 import sys
 from dataclasses import replace
@@ -62,7 +63,7 @@ _SCHEMES = Registry(
 """Loaders by the word before the colon. A loader takes the whole specification."""
 
 
-def load(spec: str, environment: str = "bash") -> Dataset:
+def load(spec: str | os.PathLike[str], environment: str = "bash") -> Dataset:
     """Return the dataset that ``spec`` names. A specification is one of:
 
     - ``name[:subset][@revision]``: a registered dataset. A revision is the start of the pinned
@@ -82,6 +83,7 @@ def load(spec: str, environment: str = "bash") -> Dataset:
     environment of rows with tests. Raises UnknownNameError for an unknown name or subset,
     UsageError for missing data or another revision, DataError for a broken file.
     """
+    spec = os.fspath(spec) if isinstance(spec, os.PathLike) else spec
     if not isinstance(spec, str):
         raise UsageError(f"load takes a name or a path, such as 'starter', not {spec!r:.80}")
     unsalted, mark, given = spec.rpartition(salt.MARK)
@@ -144,7 +146,7 @@ def _checked(dataset: object, spec: str) -> Dataset:
 
 def _path_error(spec: str, path: str) -> UsageError:
     """Return the error for a specification with a path that is not that of a dataset."""
-    if not Path(path).exists():
+    if not os.path.exists(path):
         return UsageError(f"no such file or directory: {path}")
     return UsageError(f"{spec!r} is not a dataset: name the path of {_PATHS}, or file.py:function")
 

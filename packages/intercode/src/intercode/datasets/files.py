@@ -36,13 +36,15 @@ _OPTIONAL_KEYS = {*_TEXT_KEYS, *_LIST_KEYS, "database", "tests"} - {"gold", "que
 def read_text(path: Path) -> str:
     """Return the text of a UTF-8 file, and hide it from sandboxes on the image ``host``. Raises
     DataError when it is absent or not UTF-8."""
-    hide_from_host_image(path)
     try:
+        hide_from_host_image(path)
         return path.read_bytes().decode("utf-8-sig")
     except OSError as e:
         raise DataError(f"cannot read {path}: {e.strerror}") from e
     except UnicodeDecodeError as e:
         raise DataError(f"{path} is not UTF-8 text (byte {e.start}): save it as UTF-8") from e
+    except ValueError as e:  # a NUL byte, a lone surrogate
+        raise DataError(f"{str(path)!r} cannot be a path: {e}") from e
 
 
 def require_inside(path: Path, folder: Path, what: str) -> None:

@@ -5,6 +5,7 @@ Only loading a package runs code of it: its preprocess hook and its reward.
 
 from __future__ import annotations
 
+import os
 from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
@@ -28,7 +29,8 @@ _WITHOUT_PROBE = ("ctf", "python", "sql")
 
 def is_package(path: Path) -> bool:
     """Return whether ``path`` is the directory of a task package, or its task.toml."""
-    return (path / TASK_FILE).is_file() or (path.name == TASK_FILE and path.is_file())
+    file = path if path.name == TASK_FILE else path / TASK_FILE
+    return os.path.isfile(file)  # no error for what cannot be a path
 
 
 def load(path: Path) -> Dataset:

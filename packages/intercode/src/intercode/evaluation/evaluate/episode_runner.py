@@ -97,8 +97,8 @@ class EpisodeRunner:
                     return self._error_record(sample, e, attempt, lost)
                 if self._pause(wait):
                     return None
-            except (Exception, SystemExit) as e:  # a fault in a task, an agent or a reward
-                if isinstance(e, BudgetError) and e.run_limit:
+            except BaseException as e:  # a fault in a task, an agent or a reward
+                if isinstance(e, KeyboardInterrupt) or (isinstance(e, BudgetError) and e.run_limit):
                     raise
                 if isinstance(e, GoldError | TaskError):
                     self._broken_tasks[sample.index] = e
