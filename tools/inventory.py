@@ -255,7 +255,8 @@ def variables_and_errors() -> Iterator[Row]:
     bases: dict[str, str] = {}
     for _, text in sources():
         yield from (("variable", m[1] or m[2] or m[3]) for m in read.finditer(text))
-        bases.update(derived.findall(text))
+        # intercode_sql.dbapi comes last, with the names of PEP 249
+        bases = {**dict(derived.findall(text)), **bases}
     for error in ("InterCodeError", *bases):
         base = error
         while base in bases:

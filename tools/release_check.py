@@ -49,6 +49,8 @@ PROJECTS = {
 """The folder of each distribution; each needs those before it only."""
 ALONE = ("intercode_sandbox", "intercode_sql")
 """Those that need no other of ours."""
+EXAMPLES_NEED = {"intercode_sql": ("pandas", "sqlalchemy")}
+"""What the examples of their READMEs install beside them."""
 PACKAGES = {**{name: f"{name}/" for name in PROJECTS}, "intercode_gym": "intercode/"}
 MOST_BYTES = {".whl": 3 << 20, ".gz": 6 << 20}
 PROGRAMS = tuple(f"intercode_sandbox/supervisor/bin/{name}" for name in build_programs.PROGRAMS)
@@ -271,6 +273,8 @@ def install_and_read(wheel: Path, python: Path, resolution: str, work: Path) -> 
     name = wheel.name.partition("-")[0]
     place = work / f"{python.name}-{resolution}-{name}"
     new = install([wheel], python, resolution, place)
+    if others := EXAMPLES_NEED.get(name):
+        run(Path(sys.executable).with_name("uv"), "pip", "install", "-q", "--python", new, *others)
     text = (PROJECTS[name] / "README.md").read_text("utf-8")
     examples = re.findall(r"(?ms)^```python\n(.*?)^```", text)
     for example in examples:

@@ -10,9 +10,18 @@ from __future__ import annotations
 import datetime as dt
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from decimal import Decimal
 from typing import Any, Protocol
 
-from intercode_sql.types import DatabaseSpec, ExecResult
+from intercode_sql.literals import MYSQL_LITERALS, MYSQL_PLAIN_LITERALS, Literals
+from intercode_sql.types import (
+    ContentKind,
+    DatabaseSpec,
+    ExecResult,
+    ResultColumn,
+    StatementInfo,
+    TypeCode,
+)
 
 ERROR_PREFIX = "Error executing query: "
 """Prefix of the text of an error."""
@@ -52,6 +61,30 @@ class SqlDeterminism:
         if self.stands:
             return dt.datetime.fromtimestamp(self.seconds, dt.UTC).replace(tzinfo=None)
         return dt.datetime.now() + dt.timedelta(seconds=self.seconds)
+
+
+@dataclass(frozen=True)
+class SqlDialect:
+    """How statements of an engine are written.
+
+    ``name`` is the dialect's, as SQLGlot has it. ``reads`` are the kinds of content that the
+    engine reads. ``autocommit`` is the statement that switches autocommit on and off; without it,
+    ``begin`` begins a transaction. ``mode_query`` asks for the mode that decides between
+    ``literals`` and ``plain_literals``, those without escapes by backslashes.
+    """
+
+    name: str
+    reads: tuple[ContentKind, ...]
+    literals: Literals
+    autocommit: str = ""
+    begin: str = "BEGIN"
+    mode_query: str = ""
+    plain_literals: Literals = MYSQL_PLAIN_LITERALS
+
+
+MYSQL_DIALECT = SqlDialect(
+    "mysql", ("mysql-dump",), MYSQL_LITERALS, "SET autocommit = {}", "", "SELECT @@sql_mode"
+)
 
 
 class SqlSession(Protocol):
@@ -138,6 +171,11 @@ class SqlEngine(Protocol):
         ...
 
     @property
+    def dialect(self) -> SqlDialect:
+        """How its statements are written."""
+        ...
+
+    @property
     def version(self) -> str:
         """Product and version for a result's metadata, such as ``MariaDB 10.11.19`` or ``SQLite
         3.40.1``, with the version of the translator if the engine has one."""
@@ -164,8 +202,20 @@ class SqlEngine(Protocol):
 
 
 # ------------------------------------------------------------ results as text
+_NO_INFO = StatementInfo()
+_TIMEOUT_INFO = StatementInfo(error=3024, sqlstate="HY000")
+_TYPE_OF_VALUES = {
+    bool: TypeCode.BIGINT, int: TypeCode.BIGINT, float: TypeCode.DOUBLE, str: TypeCode.TEXT,
+    bytes: TypeCode.BLOB, Decimal: TypeCode.DECIMAL, dt.date: TypeCode.DATE,
+    dt.datetime: TypeCode.DATETIME, dt.timedelta: TypeCode.TIME, dt.time: TypeCode.TIME,
+}  # fmt: skip
+
+
 def success_result(
-    rows: Sequence[tuple[Any, ...]] | None, limits: SqlLimits, more: bool = False
+    rows: Sequence[tuple[Any, ...]] | None,
+    limits: SqlLimits,
+    more: bool = False,
+    info: StatementInfo = _NO_INFO,
 ) -> ExecResult:
     """Return the result of a successful statement.
 
@@ -174,7 +224,7 @@ def success_result(
     at least 1.
     """
     if rows is None:
-        return ExecResult("None", 0)
+        return ExecResult("None", 0, info=info)
     shown_rows = tuple(rows[: limits.rows])
     text = str(list(shown_rows))
     if len(shown_rows) < len(rows) or more:
@@ -182,14 +232,16 @@ def success_result(
         rest = str(list(rows[limits.rows :]))
         cut_bytes = max(1, len(rest.encode("utf-8", "replace")) - 2) + _cut_bytes(text, limits)
         return ExecResult(
-            text[: limits.size], 0, omitted_bytes=cut_bytes, note=note, rows=shown_rows
+            text[: limits.size], 0, omitted_bytes=cut_bytes, note=note, rows=shown_rows, info=info
         )
     if len(text) <= limits.size:
-        return ExecResult(text, 0, rows=shown_rows)
+        return ExecResult(text, 0, rows=shown_rows, info=info)
     cut = len(text) - limits.size
     note = f"[the result is cut: {cut} characters of {len(shown_rows)} rows are left out]\n"
     cut_bytes = _cut_bytes(text, limits)
-    return ExecResult(text[: limits.size], 0, omitted_bytes=cut_bytes, note=note, rows=shown_rows)
+    return ExecResult(
+        text[: limits.size], 0, omitted_bytes=cut_bytes, note=note, rows=shown_rows, info=info
+    )
 
 
 def _cut_bytes(text: str, limits: SqlLimits) -> int:
@@ -197,15 +249,29 @@ def _cut_bytes(text: str, limits: SqlLimits) -> int:
     return len(text[limits.size :].encode("utf-8", "replace"))
 
 
-def error_result(message: str) -> ExecResult:
-    """Return the result of a statement that failed with the server's message, without its
-    number."""
-    return ExecResult(ERROR_PREFIX + message, 1)
+def error_result(message: str, number: int = 0, sqlstate: str = "HY000") -> ExecResult:
+    """Return the result of a statement that failed with the server's message. Its text does not
+    contain the number."""
+    return ExecResult(
+        ERROR_PREFIX + message, 1, info=StatementInfo(error=number, sqlstate=sqlstate)
+    )
 
 
 def timeout_result() -> ExecResult:
     """Return the result of a statement that exceeded its time limit."""
-    return ExecResult(ERROR_PREFIX + TIMEOUT_MESSAGE, None, timed_out=True)
+    return ExecResult(ERROR_PREFIX + TIMEOUT_MESSAGE, None, timed_out=True, info=_TIMEOUT_INFO)
+
+
+def columns_by_values(
+    names: Sequence[str], rows: Sequence[tuple[Any, ...]]
+) -> tuple[ResultColumn, ...]:
+    """Return columns with the types of their first values that are not NULL. One without values is
+    a text."""
+    columns = []
+    for at, name in enumerate(names):
+        value = next((row[at] for row in rows if row[at] is not None), None)
+        columns.append(ResultColumn(name, _TYPE_OF_VALUES.get(type(value), TypeCode.TEXT)))
+    return tuple(columns)
 
 
 _SIZED_TYPES = (str, bytes, bytearray)

@@ -21,7 +21,9 @@ from urllib.parse import quote
 
 from intercode_sql.base import (
     SqlDeterminism,
+    SqlDialect,
     SqlLimits,
+    columns_by_values,
     error_result,
     fetch_rows,
     success_result,
@@ -30,7 +32,8 @@ from intercode_sql.base import (
 from intercode_sql.deadline import Deadline
 from intercode_sql.dialect.keywords import word_set
 from intercode_sql.errors import SessionStateError, SqlDataError, SqlUsageError
-from intercode_sql.types import DatabaseSpec, ExecResult
+from intercode_sql.literals import SQLITE_LITERALS
+from intercode_sql.types import DatabaseSpec, ExecResult, StatementInfo
 from intercode_sql.worker.bounded import (
     BEFORE_BRACKETS,
     UnboundedStatementError,
@@ -58,6 +61,15 @@ _BOUNDED_FUNCTIONS = BEFORE_BRACKETS | word_set("""
     SUBSTRING CAST DATE TIME DATETIME JULIANDAY STRFTIME TYPEOF ROW_NUMBER RANK DENSE_RANK
     PARTITION""")
 """Functions whose time is linear in their arguments (see ``bounded``)."""
+
+
+_SQL_STATES = {
+    0: "42000", sqlite3.SQLITE_ERROR: "42000", sqlite3.SQLITE_RANGE: "42000",
+    sqlite3.SQLITE_AUTH: "42501", sqlite3.SQLITE_CONSTRAINT: "23000",
+    sqlite3.SQLITE_MISMATCH: "22018", sqlite3.SQLITE_TOOBIG: "22001",
+}  # fmt: skip
+"""The classes of SQLite's errors in standard SQL; 0 is one of its module, such as a second
+statement."""
 
 
 class _WriteToPristineError(Exception):
@@ -145,7 +157,9 @@ class SqliteSession:
                 return timeout_result()
             if self._bounded and isinstance(e, sqlite3.Error) and refused_for_size(e):
                 raise UnboundedStatementError from e
-            return error_result(self._error_message(e))
+            number = getattr(e, "sqlite_errorcode", 0)
+            state = _SQL_STATES.get(number & 0xFF, "HY000")
+            return error_result(self._error_message(e), number, state)
         except (MemoryError, OverflowError, ValueError) as e:
             return error_result(f"the statement needs too many resources ({e})")
         finally:
@@ -167,7 +181,9 @@ class SqliteSession:
         assert self._connection is not None
         self._write_denied = False
         if _DATABASE_LIST.fullmatch(code):  # SQLite's own answer contains the path of the file
-            return success_result([(0, "main", "")], self._limits)
+            rows = [(0, "main", "")]
+            info = StatementInfo(columns_by_values(("seq", "name", "file"), rows))
+            return success_result(rows, self._limits, info=info)
         try:
             cursor = self._connection.execute(code)
         except sqlite3.DatabaseError:
@@ -176,11 +192,14 @@ class SqliteSession:
             raise
         try:
             if cursor.description is None:
-                return success_result(None, self._limits)
+                info = StatementInfo((), cursor.rowcount, cursor.lastrowid)
+                return success_result(None, self._limits, info=info)
+            names = [column[0] for column in cursor.description]
             rows, more = fetch_rows(cursor, self._limits)
         finally:
             cursor.close()
-        return success_result(rows, self._limits, more)
+        info = StatementInfo(columns_by_values(names, rows), cursor.rowcount)
+        return success_result(rows, self._limits, more, info)
 
     def _switch_to_copy(self, content: bytes) -> None:
         """Move to a private copy: a file whose name is removed at once, so that no copy survives
@@ -282,12 +301,19 @@ class SqliteEngine:
     """A ``LocalEngine`` for SQLite files."""
 
     kind = "sqlite"
+    SETTINGS: frozenset[str] = frozenset()
+    dialect = SqlDialect("sqlite", ("sqlite",), SQLITE_LITERALS)
     version = f"SQLite {sqlite3.sqlite_version}"
     OPENER = f"{__name__}:SqliteEngine"
     modules: tuple[str, ...] = ()
 
     def __init__(self, *, bounded: bool, determinism: SqlDeterminism | None = None) -> None:
         self._bounded, self.determinism = bounded, determinism
+
+    @classmethod
+    def start(cls) -> GuardedEngine:
+        """Open the engine."""
+        return GuardedEngine(cls(bounded=True))
 
     def metadata(self) -> Mapping[str, Any]:
         """Return nothing: a file has no settings."""
@@ -312,8 +338,3 @@ class SqliteEngine:
 
     def close(self) -> None:
         """Do nothing: the engine holds no resources."""
-
-
-def open_engine() -> GuardedEngine:
-    """Open the engine ``sqlite``."""
-    return GuardedEngine(SqliteEngine(bounded=True))

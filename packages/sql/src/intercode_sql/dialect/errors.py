@@ -157,6 +157,11 @@ class StatementError(Exception):
         self.message = message
         self.position: int | None = None
 
+    @property
+    def sqlstate(self) -> str:
+        """The class of the error in standard SQL; 0A000 is a feature that the engine lacks."""
+        return ERROR_MESSAGES[self.number][0] if self.number in ERROR_MESSAGES else "0A000"
+
 
 def mysql_error(number: int, *values: object) -> StatementError:
     """Return MySQL's error of that number. ``values`` fill the placeholders of its message in

@@ -8,6 +8,6 @@ and translations.
 
 from __future__ import annotations
 
-from intercode_sql.embedded.engine import EmbeddedEngine, open_engine
+from intercode_sql.embedded.engine import EmbeddedEngine
 
-__all__ = ["EmbeddedEngine", "open_engine"]
+__all__ = ["EmbeddedEngine"]

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from importlib.metadata import version as version_of
 from typing import Any
 
-from intercode_sql.base import SqlDeterminism, SqlLimits
+from intercode_sql.base import MYSQL_DIALECT, SqlDeterminism, SqlLimits
 from intercode_sql.embedded.execute.connection import ConnectionPool
 from intercode_sql.embedded.execute.session import EmbeddedSession
 from intercode_sql.embedded.execute.shared_caches import shared_caches
@@ -25,12 +25,19 @@ class EmbeddedEngine:
     """A ``LocalEngine`` on SQLite."""
 
     kind = "embedded"
+    SETTINGS = frozenset({"determinism"})
+    dialect = MYSQL_DIALECT
     OPENER = f"{__name__}:EmbeddedEngine"
 
     def __init__(self, *, bounded: bool, determinism: SqlDeterminism | None = None) -> None:
         self.determinism = determinism
         self._pool = ConnectionPool(bounded)
         self._caches = shared_caches()
+
+    @classmethod
+    def start(cls, determinism: SqlDeterminism | None = None) -> GuardedEngine:
+        """Open the engine."""
+        return GuardedEngine(cls(bounded=True, determinism=determinism))
 
     @property
     def version(self) -> str:
@@ -77,8 +84,3 @@ class EmbeddedEngine:
         usable."""
         self._caches.translations.flush()
         self._pool.close()
-
-
-def open_engine(determinism: SqlDeterminism | None = None) -> GuardedEngine:
-    """Open the engine ``embedded``."""
-    return GuardedEngine(EmbeddedEngine(bounded=True, determinism=determinism))

@@ -15,6 +15,7 @@ from urllib.parse import parse_qsl, unquote, urlsplit
 
 from intercode_sql.base import SqlLimits
 from intercode_sql.errors import EngineUnavailableError, ServerLostError, SqlUsageError
+from intercode_sql.types import ResultColumn, StatementInfo, TypeCode
 
 LOST_CONNECTION_ERRORS = (1053, 1927, 2002, 2003, 2006, 2013, 2055, 3024)
 _CONNECT_SECONDS = 10
@@ -54,9 +55,9 @@ class Address:
 class ServerStatementError(Exception):
     """The server rejected a statement or failed to run it."""
 
-    def __init__(self, number: int, message: str) -> None:
+    def __init__(self, number: int, message: str, sqlstate: str = "") -> None:
         super().__init__(message)
-        self.number, self.message = number, message
+        self.number, self.message, self.sqlstate = number, message, sqlstate or "HY000"
 
 
 class StatementTimeoutError(Exception):
@@ -80,7 +81,7 @@ def load_connector() -> Any:
 
 
 class ServerConnection:
-    """One connection to a server.
+    """One connection to a server. ``info`` is what the last statement has reported.
 
     ``user`` and ``password`` replace those of the address. ``seconds`` is the server's own time
     limit for a statement (0: none).
@@ -93,6 +94,7 @@ class ServerConnection:
         library = load_connector()
         self._error = library.Error
         self.killed = False
+        self.info = StatementInfo()
         self._time_limit = seconds
         where: dict[str, Any] = {"host": address.host, "port": address.port}
         if address.unix_socket:
@@ -154,13 +156,17 @@ class ServerConnection:
             if limits is None:
                 result = self._connection.cmd_query(code)
                 return self._connection.get_rows()[0] if "columns" in result else None, False
-            first: tuple[Rows | None, bool] = None, False
+            first: tuple[Rows | None, bool] | None = None
             # a procedure can have several results
             for result in self._connection.cmd_query_iter(code):
-                if "columns" in result:
-                    found = self._fetch(result["columns"], limits, kill)
-                    first = found if first[0] is None else first
-            return first
+                found = (
+                    self._fetch(result["columns"], limits, kill)
+                    if "columns" in result
+                    else (None, False)
+                )
+                if first is None or (first[0] is None and found[0] is not None):
+                    first, self.info = found, _statement_info(result)
+            return first or (None, False)
         except Exception as e:  # a broken stream, or values that are not in our encoding
             raise self._translate_error(e) from e
 
@@ -216,7 +222,7 @@ class ServerConnection:
             return StatementTimeoutError(link_lost=False)
         if number in LOST_CONNECTION_ERRORS or number < 0:
             return ServerLostError(f"the connection to the database server was lost: {error}")
-        return ServerStatementError(number, message)
+        return ServerStatementError(number, message, str(getattr(error, "sqlstate", None) or ""))
 
     def close(self) -> None:
         """Close the connection."""
@@ -224,6 +230,19 @@ class ServerConnection:
             self._connection.close()
         except (self._error, OSError):
             pass
+
+
+def _statement_info(result: dict[str, Any]) -> StatementInfo:
+    """Return what the first packet of an answer says."""
+    if "columns" not in result:
+        return StatementInfo((), result.get("affected_rows", -1), result.get("insert_id") or None)
+    columns = []
+    for name, kind, *_, nullable, _, charset in result["columns"]:
+        code = _TYPE_CODES.get(kind, TypeCode.TEXT)
+        if code is TypeCode.BLOB and charset != _BINARY_CHARSET:
+            code = TypeCode.TEXT
+        columns.append(ResultColumn(str(name), code, nullable=bool(nullable)))
+    return StatementInfo(tuple(columns))
 
 
 # ---------------------------------------------------------------- reading packets
@@ -235,6 +254,12 @@ _DECIMAL_TYPES = frozenset({0, 246})
 _TEXT_TYPES = frozenset(
     {15, 249, 250, 251, 252, 253, 254}
 )  # VARCHAR, the BLOBs, VAR_STRING, STRING
+_TYPE_CODES = {
+    **dict.fromkeys(_INTEGER_TYPES, TypeCode.BIGINT), **dict.fromkeys(_TEXT_TYPES, TypeCode.BLOB),
+    **dict.fromkeys(_DECIMAL_TYPES, TypeCode.DECIMAL), **{code.value: code for code in TypeCode},
+    7: TypeCode.DATETIME, 253: TypeCode.BLOB,
+}  # fmt: skip
+"""The types of results by their numbers in packets. A text is one with a character set."""
 _BINARY_CHARSET = 63  # the character set of binary values
 
 

@@ -9,7 +9,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from intercode_sql.base import SqlLimits
+from intercode_sql.base import MYSQL_DIALECT, SqlLimits
 from intercode_sql.errors import SqlDataError, SqlUsageError
 from intercode_sql.host import ForkSafeLock
 from intercode_sql.server import dump_loading, private_server
@@ -90,6 +90,8 @@ class MysqlEngine:
     """An ``SqlEngine`` on a server. Without ``dsn`` it starts a private server per dump."""
 
     kind = "mysql"
+    SETTINGS = frozenset({"dsn"})
+    dialect = MYSQL_DIALECT
 
     def __init__(self, dsn: str | None = None) -> None:
         load_connector()
@@ -99,6 +101,11 @@ class MysqlEngine:
             Address.parse(dsn)
         self._dsn = dsn
         self._servers: dict[tuple[str, int, int, str], _SharedServer] = {}
+
+    @classmethod
+    def start(cls, dsn: str | None = None) -> MysqlEngine:
+        """Open the engine. It connects to a server when the first session is opened."""
+        return cls(dsn)
 
     @property
     def version(self) -> str:

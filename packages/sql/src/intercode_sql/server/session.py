@@ -28,7 +28,7 @@ from intercode_sql.server.session_growth import SessionGrowth
 from intercode_sql.server.session_settings import Settings
 from intercode_sql.server.statement_analysis import StatementAnalysis, analyze_statement
 from intercode_sql.server.statement_rewrites import add_order_by_null, use_memory_tables
-from intercode_sql.types import ExecResult
+from intercode_sql.types import ExecResult, StatementInfo
 
 _CONNECTION_LOST_NOTE = (
     "[the connection was ended: settings, variables and temporary tables are lost]\n"
@@ -156,7 +156,12 @@ class MysqlSession:
         self._changed_settings |= analysis.assigned_names
         self._temporary_tables |= analysis.temporary_tables
         private.tracker.invalidate(analysis)
-        _, result = self._run_rewritten(connection, code, analysis, private.names, timeout)
+        try:
+            _, result = self._run_rewritten(connection, code, analysis, private.names, timeout)
+        except KeyboardInterrupt:  # its answer is not read
+            self._server.interrupt(connection.id)
+            self._drop_connection(private)
+            raise
         if connection.killed:
             self._drop_connection(private)
             return replace(result, note=result.note + _CONNECTION_LOST_NOTE)
@@ -202,12 +207,15 @@ class MysqlSession:
         try:
             connection.set_time_limit(timeout)
             rows, more = connection.query(code, self._limits, self._interrupter(connection))
+            info = _info_to_agent(connection.info, names)
             stopped = recursive and connection.has_warning(_RECURSION_WARNING)
         except StatementTimeoutError:
             stopped_why = self._growth.stopped
             return error_result(stopped_why) if stopped_why else timeout_result()
         except ServerStatementError as e:
-            return error_result(self._growth.stopped or names.to_agent(agent_message(e, names)))
+            if self._growth.stopped:
+                return error_result(self._growth.stopped)
+            return error_result(names.to_agent(agent_message(e, names)), e.number, e.sqlstate)
         finally:
             with self._lock:
                 self._running_connection = None
@@ -216,9 +224,9 @@ class MysqlSession:
             return timeout_result()  # an interrupted function returns a result
         if stopped:
             return error_result(_RECURSION_MESSAGE)
-        result = success_result(rows, self._limits, more)
+        result = success_result(rows, self._limits, more, info)
         if rows and names.has_private_name(result.output):
-            result = success_result(_rows_to_agent(rows, names), self._limits, more)
+            result = success_result(_rows_to_agent(rows, names), self._limits, more, info)
         return result
 
     def _interrupter(self, connection: ServerConnection) -> Callable[[], None]:
@@ -379,6 +387,13 @@ def _rewrite(
         code = add_order_by_null(code)
     uses_memory = analysis.kind == "read" and connection.is_mariadb
     return use_memory_tables(code, analysis.tokens) if uses_memory else code
+
+
+def _info_to_agent(info: StatementInfo, names: DatabaseNames) -> StatementInfo:
+    if not any(names.has_private_name(column.name) for column in info.columns):
+        return info
+    columns = (c._replace(name=names.to_agent(c.name)) for c in info.columns)
+    return replace(info, columns=tuple(columns))
 
 
 def _rows_to_agent(rows: Rows, names: DatabaseNames) -> Rows:

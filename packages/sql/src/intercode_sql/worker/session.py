@@ -14,7 +14,7 @@ from contextlib import suppress
 from dataclasses import replace
 from typing import Any, Protocol
 
-from intercode_sql.base import SqlDeterminism, SqlLimits, error_result, timeout_result
+from intercode_sql.base import SqlDeterminism, SqlDialect, SqlLimits, error_result, timeout_result
 from intercode_sql.deadline import abort_error
 from intercode_sql.errors import SessionStateError
 from intercode_sql.types import DatabaseSpec, ExecResult
@@ -96,6 +96,9 @@ class LocalEngine(Protocol):
     def kind(self) -> str: ...
 
     @property
+    def dialect(self) -> SqlDialect: ...
+
+    @property
     def version(self) -> str: ...
 
     def __init__(self, *, bounded: bool, determinism: SqlDeterminism | None = None) -> None: ...
@@ -169,7 +172,7 @@ class GuardedSession:
             if self._aborted:
                 raise abort_error() from None
             raise
-        except Exception:
+        except BaseException:  # also Ctrl-C: its answer is not read
             self._drop_worker()
             raise
 
@@ -294,7 +297,8 @@ class GuardedEngine:
 
     def __init__(self, local: LocalEngine) -> None:
         self._local, self._variables = local, variables()
-        self.kind, self.metadata, self.close = local.kind, local.metadata, local.close
+        self.kind, self.dialect = local.kind, local.dialect
+        self.metadata, self.close = local.metadata, local.close
 
     @property
     def version(self) -> str:

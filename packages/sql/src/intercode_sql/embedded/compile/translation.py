@@ -13,9 +13,11 @@ from intercode_sql.dialect.group_by import TableKeys, group_by_error
 from intercode_sql.dialect.parser import all_nodes
 from intercode_sql.embedded.catalog.catalog import Catalog, Table
 from intercode_sql.embedded.catalog.information_schema import SYSTEM_SCHEMAS
+from intercode_sql.embedded.catalog.types import Type
 from intercode_sql.embedded.catalog.values import result_converter
 from intercode_sql.embedded.compile.queries import compile_query, root_scope
 from intercode_sql.embedded.compile.scope import CompileContext
+from intercode_sql.types import ResultColumn, TypeCode
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,6 +34,26 @@ class Translation:
     converters: tuple[Callable[[Any], Any] | None, ...]
     databases: frozenset[str]
     volatile: bool = False
+
+    @property
+    def columns(self) -> tuple[ResultColumn, ...]:
+        """The columns of the result."""
+        return tuple(map(_result_column, self.names, self.types))
+
+
+_TYPE_CODES = {
+    "null": TypeCode.NULL, "int": TypeCode.BIGINT, "decimal": TypeCode.DECIMAL,
+    "float": TypeCode.FLOAT, "double": TypeCode.DOUBLE, "string": TypeCode.TEXT,
+    "date": TypeCode.DATE, "datetime": TypeCode.DATETIME, "time": TypeCode.TIME,
+    "year": TypeCode.YEAR, "json": TypeCode.JSON, "bytes": TypeCode.BLOB,
+}  # fmt: skip
+
+
+def _result_column(name: str, kind: Type) -> ResultColumn:
+    code = TypeCode.BIT if kind.bits else _TYPE_CODES[kind.kind]
+    if code is TypeCode.DECIMAL:
+        return ResultColumn(name, code, kind.precision or None, kind.scale, kind.nullable)
+    return ResultColumn(name, code, nullable=kind.nullable)
 
 
 def translate(tree: exp.Expr, context: CompileContext) -> Translation:

@@ -20,6 +20,7 @@ from intercode_sql.embedded.execute.state import (
     SavedState,
 )
 from intercode_sql.errors import SessionStateError
+from intercode_sql.types import ResultColumn
 
 _INITIAL_SESSION_VALUES: dict[str, Any] = {
     "VERSION": MYSQL_VERSION, "USER": "admin@localhost", "SESSION_USER": "admin@localhost",
@@ -35,7 +36,11 @@ def _mode_set(text: str) -> frozenset[str]:
 
 
 class SessionContext:
-    """The part of a session that statements read and change."""
+    """The part of a session that statements read and change.
+
+    ``insert_id`` is the first value of AUTO_INCREMENT that the statement has generated, and
+    ``columns`` those of its rows if it is not a query.
+    """
 
     def __init__(
         self,
@@ -55,6 +60,8 @@ class SessionContext:
         self.read_only: bool | None = None
         self.next_read_only: bool | None = None
         self.stamp_count = 0
+        self.insert_id: int | None = None
+        self.columns: tuple[ResultColumn, ...] = ()
         if saved is not None:
             self.restore(saved)
 

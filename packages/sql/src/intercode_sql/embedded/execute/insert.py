@@ -139,6 +139,7 @@ def _write_new_rows(
                 if first is None and value is not None:  # also if a later row fails
                     first = value
                     session.set_session_values(LAST_INSERT_ID=first)
+                    session.insert_id = first
             written += inserted - len(same)
             changed += inserted + len(same)
             stored_rows += [row] * inserted

@@ -38,7 +38,7 @@ from intercode_sql.embedded.execute.shared_caches import SharedCaches
 from intercode_sql.embedded.execute.state import MYSQL_VERSION_NUMBER, EmbeddedState, SavedState
 from intercode_sql.embedded.execute.translation_store import Key
 from intercode_sql.errors import SqlError
-from intercode_sql.types import ExecResult
+from intercode_sql.types import ExecResult, StatementInfo
 from intercode_sql.worker.bounded import (
     BEFORE_BRACKETS,
     UnboundedStatementError,
@@ -99,21 +99,25 @@ class EmbeddedSession(SessionContext):
         try:
             return self._run_statement(code)
         except StatementError as e:
-            e = self._own_error(e, code)
-            return timeout_result() if e.number == 3024 else error_result(e.message)
+            return self._failure(self._own_error(e, code))
         except sqlite3.Error as e:
             if self._pool.bounded and refused_for_size(e):
                 raise UnboundedStatementError from e
-            error = translate_sqlite_error(e)
-            return timeout_result() if error.number == 3024 else error_result(error.message)
+            return self._failure(translate_sqlite_error(e))
         except MemoryError:
-            return error_result(unsupported("a result that needs so much memory").message)
+            return self._failure(unsupported("a result that needs so much memory"))
         except RecursionError:
-            return error_result(unsupported("expressions that are nested so deeply").message)
+            return self._failure(unsupported("expressions that are nested so deeply"))
         except (SqlError, UnboundedStatementError):
             raise
         except Exception as e:  # a fault of this engine ends its statement, not the episode
-            return error_result(self._own_error(unexpected_error(e), code).message)
+            return self._failure(self._own_error(unexpected_error(e), code))
+
+    def _failure(self, error: StatementError) -> ExecResult:
+        """Return the result of a statement that failed."""
+        if error.number == 3024:
+            return timeout_result()
+        return error_result(error.message, error.number, error.sqlstate)
 
     def _own_error(self, error: StatementError, code: str) -> StatementError:
         """Return the error of a statement as MySQL reports it: its syntax comes first, and the text
@@ -149,13 +153,22 @@ class EmbeddedSession(SessionContext):
         if found is None:
             tree = dispatch.parse_statement(code, self)
             if not isinstance(tree, (exp.Select, exp.SetOperation, exp.Subquery)):
-                return success_result(dispatch.execute(tree, code, self), self.limits)
+                return self._execute_unquerying(tree, code)
             found = self._translate(tree, key, pristine)
         result = self._run_query(found)
         if pristine and not found.volatile:
             self.cacheable = key
             self.cache_result(key, result)
         return result
+
+    def _execute_unquerying(self, tree: exp.Expr | None, code: str) -> ExecResult:
+        """Execute a statement that is not a query."""
+        values, self.insert_id, self.columns = self.state.session_values, None, ()
+        rows = dispatch.execute(tree, code, self)
+        now = self.state.session_values
+        affected = 0 if now is values else now.get("ROW_COUNT", 0)
+        info = StatementInfo(self.columns, -1 if rows is not None else affected, self.insert_id)
+        return success_result(rows, self.limits, info=info)
 
     def cache_result(self, key: Key, result: ExecResult) -> None:
         """Cache the result of a statement that had this ``cacheable``."""
@@ -185,7 +198,7 @@ class EmbeddedSession(SessionContext):
             cursor.close()
         read = convert_rows(rows, translation.converters)
         self.set_session_values(FOUND_ROWS=len(read), ROW_COUNT=-1)
-        return success_result(read, self.limits, more)
+        return success_result(read, self.limits, more, StatementInfo(translation.columns))
 
     # ------------------------------------------------------------ state
     @property

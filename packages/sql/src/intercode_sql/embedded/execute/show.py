@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Callable
 from typing import Any
 
+from intercode_sql.base import columns_by_values
 from intercode_sql.dialect.errors import mysql_error, syntax_error, unsupported
 from intercode_sql.dialect.keywords import word_set
 from intercode_sql.dialect.parser import reserved_name_error
@@ -32,7 +34,10 @@ def execute(code: str, session: SessionContext) -> Rows:
     for pattern, handler in _FORMS:
         found = re.fullmatch(pattern, text, re.I | re.S)
         if found is not None:
-            return handler(found.groupdict(), session)
+            fields = found.groupdict()
+            rows = handler(fields, session)
+            session.columns = columns_by_values(_headings(handler, fields, session), rows)
+            return rows
     word = text.partition(" ")[0].upper()
     if word == "SHOW":
         known = re.match(r"SHOW\s+(\w+)", text, re.I)
@@ -41,6 +46,23 @@ def execute(code: str, session: SessionContext) -> Rows:
         rest = re.match(r"\w+\s*(?:FULL\s+)?(?:TABLES|DATABASES|COLUMNS)?", text, re.I)
         raise syntax_error(code, code.find(text) + (rest.end() if rest else 0))
     raise syntax_error(code, min(code.find(text) + len(word) + 1, len(code)))
+
+
+def _headings(
+    handler: Callable[..., Rows], found: dict[str, Any], session: SessionContext
+) -> tuple[str, ...]:
+    """Return the names of a result's columns."""
+    pattern = f" ({found['like'][1:-1]})" if found.get("like") else ""
+    if handler is _databases:
+        return (f"Database{pattern}",)
+    if handler is _tables:
+        name = f"Tables_in_{_database(found, session)}{pattern}"
+        return (name, "Table_type") if found.get("full") else (name,)
+    if handler is _columns and found.get("full"):
+        return _FULL_COLUMN_HEADINGS
+    if handler is _create_table and _table(found, session)[1].query is not None:
+        return ("View", "Create View", "character_set_client", "collation_connection")
+    return _HEADINGS[handler]
 
 
 def _unquote(name: str | None) -> str | None:
@@ -257,6 +279,21 @@ def _no_rows(found: dict[str, Any], session: SessionContext) -> Rows:
     return []
 
 
+_HEADINGS: dict[Callable[..., Rows], tuple[str, ...]] = {
+    _columns: ("Field", "Type", "Null", "Key", "Default", "Extra"),
+    _create_table: ("Table", "Create Table"),
+    _create_database: ("Database", "Create Database"),
+    _index: (
+        "Table", "Non_unique", "Key_name", "Seq_in_index", "Column_name", "Collation",
+        "Cardinality", "Sub_part", "Packed", "Null", "Index_type", "Comment", "Index_comment",
+        "Visible", "Expression",
+    ),
+    _variables: ("Variable_name", "Value"),
+    _no_rows: ("Level", "Code", "Message"),
+}  # fmt: skip
+_FULL_COLUMN_HEADINGS = (
+    "Field", "Type", "Collation", "Null", "Key", "Default", "Extra", "Privileges", "Comment",
+)  # fmt: skip
 _FORMS = (
     (rf"SHOW\s+(?:DATABASES|SCHEMAS){_TAIL}", _databases),
     (rf"SHOW\s+(?:EXTENDED\s+)?(?P<full>FULL\s+)?TABLES{_FROM}{_TAIL}", _tables),

@@ -1,0 +1,101 @@
+"""The engines by name. An engine is a class that an entry point of ``GROUP`` names.
+
+The class has the name of the engine as ``kind``, the settings that it takes as ``SETTINGS``, and
+``start``, which takes them and returns an ``SqlEngine``.
+"""
+
+from __future__ import annotations
+
+import difflib
+import functools
+from importlib.metadata import EntryPoint, entry_points
+from typing import Any, Protocol
+
+from intercode_sql.base import SqlDeterminism, SqlEngine
+from intercode_sql.errors import EngineUnavailableError, SqlUsageError, UnknownEngineError
+
+GROUP = "intercode_sql.engines"
+"""The group of entry points."""
+_PURPOSES = {"dsn": "uses no server", "determinism": "uses the real clock"}
+
+
+class EngineClass(Protocol):
+    """What the class of an engine has."""
+
+    kind: str
+    SETTINGS: frozenset[str]
+
+    @classmethod
+    def start(cls, **settings: Any) -> SqlEngine:
+        """Open the engine. ``settings`` are those of ``SETTINGS`` that were given."""
+        ...
+
+
+@functools.cache
+def _entries() -> dict[str, EntryPoint]:
+    found = {entry.name: entry for entry in sorted(entry_points(group=GROUP))}
+    if not found:
+        raise EngineUnavailableError(
+            "no engine is installed: a checkout of intercode-sql must be installed again "
+            "(pip install -e packages/sql)"
+        )
+    return found
+
+
+def engine_names() -> tuple[str, ...]:
+    """Return the names of all installed engines, sorted."""
+    return tuple(sorted(_entries()))
+
+
+def engine_class(kind: str) -> EngineClass:
+    """Return the class of an engine. Raises UnknownEngineError, and EngineUnavailableError if what
+    it needs is not installed."""
+    entry = _entries().get(kind)
+    if entry is None:
+        similar = difflib.get_close_matches(kind, engine_names(), n=1, cutoff=0.5)
+        hint = f"did you mean {similar[0]!r}? " if similar else ""
+        raise UnknownEngineError(
+            f"unknown engine {kind!r}; {hint}known: {', '.join(engine_names())}"
+        )
+    try:
+        found: EngineClass = entry.load()
+    except ImportError as e:
+        raise EngineUnavailableError(
+            f"the engine {kind} needs {e.name}: pip install 'intercode-sql[{kind}]'"
+        ) from e
+    return found
+
+
+def open_engine(
+    kind: str, dsn: str | None = None, determinism: SqlDeterminism | None = None
+) -> SqlEngine:
+    """Open the engine of that name.
+
+    ``dsn`` is the address of a server, for an engine that uses one: ``mysql://user:password@host:port``
+    or ``mysql://user@/?unix_socket=/path``. Without it, the engine starts a private server.
+    ``determinism`` fixes the time and the random numbers of statements, for an engine that can.
+
+    Raises UnknownEngineError for an unknown name, SqlUsageError for a setting that the engine does
+    not take, and EngineUnavailableError if this machine lacks what the engine needs.
+    """
+    given = {"dsn": dsn, "determinism": determinism}
+    settings = {name: value for name, value in given.items() if value is not None}
+    found = engine_class(kind)
+    for name in settings.keys() - found.SETTINGS:
+        raise SqlUsageError(
+            f"the engine {kind!r} {_PURPOSES[name]}: leave out {name}, or take "
+            f"{' or '.join(_engines_with(name))}"
+        )
+    return found.start(**settings)
+
+
+def _engines_with(setting: str) -> list[str]:
+    """Return the names of the engines that take a setting."""
+    found = []
+    for name in engine_names():
+        try:
+            if setting in engine_class(name).SETTINGS:
+                found.append(repr(name))
+        except EngineUnavailableError:
+            continue
+    return found
