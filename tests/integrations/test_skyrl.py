@@ -140,6 +140,51 @@ def test_a_row_without_a_task_is_refused() -> None:
         skyrl_gym.make("intercode", env_config={}, extras={"id": 3})
 
 
+@pytest.mark.parametrize(
+    ("config", "row", "message"),
+    [
+        ({}, {"max_turns": "some"}, "max_turns is a number of at least 1, not 'some'"),
+        ({}, {"max_turns": None}, "max_turns is a number of at least 1, not None"),
+        ({"max_turns": float("inf")}, {}, "max_turns is a number of at least 1, not inf"),
+        ({}, {"max_turns": 0}, "max_turns is a number of at least 1, .* not 0"),
+        ({}, {"prefix": [3]}, "a prefix is a list of actions"),
+    ],
+)
+def test_a_wrong_setting_is_named(
+    config: dict[str, Any], row: dict[str, Any], message: str
+) -> None:
+    with pytest.raises(UsageError, match=message):
+        _make(0, config, **row).init([])
+
+
+def test_a_configuration_that_is_no_mapping_is_named() -> None:
+    with pytest.raises(UsageError, match="env_config is a mapping, not 3"):
+        skyrl_gym.make("intercode", env_config=3, extras={"task": 0})
+    with pytest.raises(UsageError, match="extras is a mapping, not None"):
+        skyrl_gym.make("intercode", env_config={}, extras=None)
+
+
+def test_prompts_without_text_and_wrong_ones() -> None:
+    env = _make(0)
+    query = env.init([])[0][0]["content"].splitlines()[0]
+    for prompt in (None, [{"role": "user", "content": None}], [{"role": "user"}]):
+        assert query in env.init(prompt)[0][-1]["content"]
+    for wrong in ("do it", [3]):
+        with pytest.raises(UsageError, match="a prompt is a list of messages"):
+            env.init(wrong)
+    env.close()
+
+
+def test_an_answer_that_is_no_text_ends_no_episode() -> None:
+    env = _make(0, max_turns=2)
+    env.init([])
+    for wrong in (None, 3, b"```bash\nls\n```", ["ls"], {"content": "ls"}):
+        with pytest.raises(UsageError, match=f"an answer is a str, not {type(wrong).__name__}"):
+            env.step(wrong)
+    assert env.step("```bash\necho a\n```")["observations"][0]["content"] == "a"
+    env.close()
+
+
 def test_environments_that_are_never_closed_are_freed() -> None:
     env = _make(0)
     env.init([])

@@ -211,6 +211,10 @@ def test_calls_in_the_wrong_order() -> None:
         facade.get_reward()
     with pytest.raises(UsageError, match="column 'task'"):
         facade.reset(prompt=[], id=3)
+    for prompt in (3, object(), ["text"], [None]):
+        with pytest.raises(UsageError, match="a prompt is a text or a list of messages"):
+            facade.reset(prompt=prompt, task=0)
+    assert facade.reset(prompt=None, task=0) == facade.reset(prompt=[], task=0)
     with pytest.raises(UsageError, match="idle_timeout is 0"):
         BashEnvironment(idle_timeout=0)
     with pytest.raises(UsageError, match="observation_limit is 0"):

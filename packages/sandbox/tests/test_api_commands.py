@@ -127,6 +127,9 @@ def test_wrong_uses_are_named(shared: Sandbox) -> None:
         (lambda: shared.run("true", timeout="5"), "timeout has to be more than 0 .* not '5'"),  # type: ignore[arg-type]
         (lambda: shared.run("true", env={"A=": "1"}), "variable 'A=' .* without '='"),
         (lambda: shared.run("true", env={"A": "a\0"}), "neither holds a NUL byte"),
+        (lambda: shared.run("echo a\0"), r"an argument holds a NUL byte.*: 'echo a\\x00'"),
+        (lambda: shared.run(["a\0b"]), "an argument holds a NUL byte"),
+        (lambda: shared.spawn(["echo", "\0"]), "an argument holds a NUL byte"),
         (lambda: shared.write("/tmp/x", "", mode="755"), "such as 0o644, not '755'"),  # type: ignore[arg-type]
         (lambda: shared.read(b"/tmp"), "absolute, unlike b'/tmp'"),  # type: ignore[arg-type]
         (lambda: shared.run([]), "no command"),

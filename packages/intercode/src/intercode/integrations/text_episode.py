@@ -59,10 +59,12 @@ class TextEpisode:
     def answer(self, text: str) -> Reply:
         """Run the code of an answer. An answer without code is a turn, too.
 
-        Raises UsageError if the episode is over, and InfrastructureError if the sandbox failed,
-        which ends the episode.
+        Raises UsageError if the episode is over or the answer is no text, and InfrastructureError
+        if the sandbox failed, which ends the episode.
         """
         self._require_running()
+        if not isinstance(text, str):
+            raise UsageError(f"an answer is a str, not {type(text).__name__}")
         self.turns, self.done = self.turns + 1, True  # in case of an error
         code = parse_answer(text, self._language).code
         if code is None:

@@ -77,6 +77,10 @@ def make_command(
     if not argv:
         raise UsageError("an empty list is no command: give a program and its arguments")
     check_texts("argument", argv)
+    if with_nul := [a for a in argv if "\0" in a]:
+        raise UsageError(
+            f"an argument holds a NUL byte, which no program gets: {with_nul[0]!r:.200}"
+        )
     check_variables({} if env is None else env)
     directory = base.spec.image.cwd if cwd is None else absolute_path(cwd, "cwd")
     data = encode(stdin) if isinstance(stdin, str) else stdin

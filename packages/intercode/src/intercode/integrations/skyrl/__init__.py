@@ -45,12 +45,15 @@ class InterCodeTextEnv(BaseTextEnv):
         extras: Mapping[str, Any] = EMPTY_MAPPING,
     ) -> None:
         super().__init__()
+        for name, given in (("env_config", env_config), ("extras", extras)):
+            if not isinstance(given, Mapping):
+                raise UsageError(f"{name} is a mapping, not {given!r:.80}")
         settings = {str(k): v for k, v in env_config.items()}
         name = settings.pop("environment", "bash")
         check_training(settings, settings.pop("allow_exploitable", False))
         if "task" not in extras:
             raise UsageError(f"a row needs the column 'task'; it has {', '.join(extras) or 'none'}")
-        self.max_turns = int(extras.get("max_turns", settings.pop("max_turns", MAX_TURNS)))
+        self.max_turns = _turn_limit(extras.get("max_turns", settings.pop("max_turns", MAX_TURNS)))
         self._env: InterCodeEnv = intercode.make(
             name, settings.pop("dataset", "starter"), max_turns=self.max_turns, **settings
         )
@@ -63,11 +66,13 @@ class InterCodeTextEnv(BaseTextEnv):
     def init(self, prompt: Sequence[Message]) -> tuple[list[Message], dict[str, Any]]:
         """Begin the episode. The query is added with what is judged, unless the prompt holds the
         query, and what the prefix printed. The turns of the prefix count."""
+        if isinstance(prompt, str) or not all(isinstance(m, Mapping) for m in prompt or ()):
+            raise UsageError(f"a prompt is a list of messages, not {prompt!r:.80}")
         first, *rest = self._episode.begin(*self._begin)
         self.turns, self._prefix_reward = self._episode.turns, self._env.reward_sum
         query, info = self._env.brief.query, {"task": self._env.task.id, "index": self._env.index}
-        messages = [dict(message) for message in prompt]
-        asked = any(query in message.get("content", "") for message in messages)
+        messages = [dict(message) for message in prompt or ()]
+        asked = any(query in str(message.get("content")) for message in messages)
         added = rest if asked else [first, *rest]
         return [*messages, *({"role": "user", "content": text} for text in added)], info
 
@@ -98,3 +103,11 @@ class InterCodeTextEnv(BaseTextEnv):
     def close(self) -> None:
         """End the episode and free its sandbox. May be called again."""
         self._env.close()
+
+
+def _turn_limit(value: object) -> int:
+    """Return the turns of an episode, which a column of the data may hold as a text."""
+    try:
+        return int(value)  # type: ignore[call-overload,no-any-return]
+    except (TypeError, ValueError, OverflowError):
+        raise UsageError(f"max_turns is a number of at least 1, not {value!r:.80}") from None

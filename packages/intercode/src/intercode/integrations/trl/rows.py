@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from numbers import Integral
 from typing import Any
 
@@ -53,9 +53,15 @@ def prompt_suffix(prompt: Any, brief: Brief) -> str | None:
     """Return the text to append to a prompt: the query and its notes, and what is judged if it is
     not what the instruction says. None if the prompt holds the query.
 
-    A prompt is a text, or messages of which the last is continued.
+    A prompt is a text, or messages of which the last is continued. Raises UsageError for another.
     """
-    texts = [prompt] if isinstance(prompt, str) else [m.get("content") for m in prompt or ()]
+    messages = prompt if isinstance(prompt, Iterable) else [prompt]
+    if prompt is None or isinstance(prompt, str):
+        texts = [prompt or ""]
+    elif all(isinstance(message, Mapping) for message in messages):
+        texts = [message.get("content") for message in messages]
+    else:
+        raise UsageError(f"a prompt is a text or a list of messages, not {prompt!r:.80}")
     if any(brief.query in str(text) for text in texts):
         return None
     separator = "\n\n" if texts and texts[-1] else ""
