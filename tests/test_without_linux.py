@@ -79,9 +79,7 @@ def test_sql_is_played_and_bash_says_that_it_needs_linux(tmp_path: Path) -> None
 
     remote = run_without_linux(*words, "starter", "--backend=remote:http://127.0.0.1:9")
     assert remote.returncode == 1 and "Traceback" not in remote.stderr
-    assert "remote sandboxes need Linux or macOS: on Windows, install intercode in WSL 2" in (
-        remote.stderr
-    )
+    assert "remote sandboxes need Linux or macOS: on Windows, use WSL 2" in (remote.stderr)
 
     doctor = run_without_linux("intercode", "doctor")
     assert doctor.returncode == 1 and "MISSING Linux" in doctor.stdout, doctor.stderr

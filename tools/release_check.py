@@ -8,8 +8,8 @@ distributions. Then it checks that one version is everywhere; what PyPI checks; 
 size and tags; and that the supervisor in each wheel is a static program for its machine. Then it
 installs in an environment of every Python that is here, with the newest and with the lowest
 versions of the dependencies: with intercode-sandbox or intercode-sql alone, the examples of its
-README run; with all wheels, the demo is played, from outside of the checkout. --quick installs with
-the newest versions and this Python only.
+README run, of Python and of the shell; with all wheels, the demo is played, from outside of the
+checkout. --quick installs with the newest versions and this Python only.
 Publishing is one command, which it prints at the end.
 """
 
@@ -279,8 +279,25 @@ def install_and_read(wheel: Path, python: Path, resolution: str, work: Path) -> 
     examples = re.findall(r"(?ms)^```python\n(.*?)^```", text)
     for example in examples:
         run(new, "-c", example, cwd=place)
+    commands = list(console_examples(text))
+    path = f"{new.parent}:{os.environ['PATH']}"
+    for command, printed in commands:
+        found = run("bash", "-c", command, cwd=place, PATH=path)
+        if found != printed:
+            sys.exit(f"{command} prints {found!r}, and the README of {name} says {printed!r}")
     run(new, "-c", "import importlib.util as u; assert u.find_spec('intercode') is None", cwd=place)
-    print(f"{run(new, '--version').strip()}, {resolution}: {len(examples)} examples of {name} run")
+    count = len(examples) + len(commands)
+    print(f"{run(new, '--version').strip()}, {resolution}: {count} examples of {name} run")
+
+
+def console_examples(text: str) -> Iterator[tuple[str, str]]:
+    """Yield the commands in the console examples of a page and what they print. Those that install
+    packages are left out."""
+    for example in re.findall(r"(?ms)^```console\n(.*?)^```", text):
+        for one in re.split(r"(?m)^\$ ", example)[1:]:
+            command, _, printed = one.partition("\n")
+            if not command.startswith("pip "):
+                yield command, printed
 
 
 def install_and_play(

@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 
 from intercode.cli import main
-from intercode.cli.image.build_image import image_spec, name_value_pairs
 from intercode.core.errors import UsageError
+from intercode_sandbox.command.build_image import image_spec, name_value_pairs
 
 
 def test_what_the_argument_means(tmp_path: Path) -> None:

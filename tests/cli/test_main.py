@@ -47,7 +47,7 @@ def test_help_imports_no_command() -> None:
         "print(sorted(m for m in sys.modules if m.startswith('intercode.cli.')))"
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
-    assert done.stdout.splitlines()[-1] == "['intercode.cli.parser']"
+    assert done.stdout.splitlines()[-1] == "[]"
 
 
 @pytest.mark.parametrize(

@@ -7,10 +7,10 @@ from pathlib import Path
 import pytest
 
 from intercode.cli import main
-from intercode.cli.output import escape_control
 from intercode.cli.show import Style, episode_lines, episode_table
 from intercode.core import trajectories
 from intercode.core.types import Step, Trajectory, Usage
+from intercode_sandbox.command.output import escape_control
 
 STEPS = (
     Step(

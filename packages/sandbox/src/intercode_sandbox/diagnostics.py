@@ -25,8 +25,7 @@ def diagnose() -> list[Finding]:
     """Check everything that sandboxes need or can use. Takes a few seconds on machines with
     container engines."""
     if sys.platform != "linux":
-        fix = f"{LINUX_HINT}; reports and SQL work everywhere"
-        return [Finding("Linux", False, platform.system(), fix, needed=True)]
+        return [Finding("Linux", False, platform.system(), LINUX_HINT, needed=True)]
     from intercode_sandbox.tiers import checks  # imports the back ends
 
     return [

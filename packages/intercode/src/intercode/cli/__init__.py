@@ -9,19 +9,15 @@ as one line.
 
 from __future__ import annotations
 
-import argparse
-import errno
 import importlib
-import os
 import sys
 from collections.abc import Sequence
-from pathlib import Path
 from types import ModuleType
 
 from intercode import __version__
-from intercode.cli.parser import Parser, ParserExit, add_options
-from intercode.core.errors import InterCodeError, UsageError
 from intercode.core.packages import LAB
+from intercode_sandbox.command.parser import Parser, add_options
+from intercode_sandbox.command.program import USAGE, call_handler, run_program
 from intercode_sandbox.registry import OWN_DISTRIBUTION, Registry, unknown_name_error
 
 __all__ = ["COMMANDS", "main"]
@@ -65,37 +61,14 @@ _PLUGINS = Registry(
 )
 """The modules of commands that are added by entry points."""
 
-_OF_A_PATH = {
-    errno.EACCES, errno.EEXIST, errno.EISDIR, errno.ELOOP, errno.ENAMETOOLONG, errno.ENOENT,
-    errno.ENOTDIR, errno.EPERM, errno.EROFS,
-}  # fmt: skip
-"""Errors of a path that the user can mend by naming another."""
-USAGE, FAILED, INTERRUPTED = 2, 1, 130
-"""Exit statuses: wrong usage; a failure of this package or the machine; Ctrl-C."""
-
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Run the command line.
 
-    Returns 0, USAGE, FAILED, INTERRUPTED or an exit status of the command's own.
+    Returns 0, an exit status of ``run_program`` or one of the command's own.
     """
     words = list(sys.argv[1:] if argv is None else argv)
-    try:
-        return _run(words)
-    except ParserExit as e:
-        return e.status
-    except InterCodeError as e:
-        _print_error(str(e) or type(e).__name__)
-        return USAGE if isinstance(e, UsageError) else FAILED
-    except KeyboardInterrupt:
-        _print_error("interrupted")
-        return INTERRUPTED
-    except BrokenPipeError:  # the reader of the output has closed it
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        return FAILED
-    except OSError as e:
-        _print_error(f"{e.filename}: {e.strerror}" if e.filename else str(e))
-        return FAILED
+    return run_program("intercode", lambda: _run(words))
 
 
 def _run(words: list[str]) -> int:
@@ -111,28 +84,7 @@ def _run(words: list[str]) -> int:
     if module is None:
         parser.print_help()
         return USAGE
-    try:
-        status: int = module.handle(args)
-    except OSError as e:
-        if e.errno in _OF_A_PATH and (named := _named_path(args, e.filename)):
-            raise UsageError(f"cannot use {named}: {e.filename}: {e.strerror}") from e
-        raise
-    sys.stdout.flush()
-    return status
-
-
-def _named_path(args: argparse.Namespace, file: object) -> Path | None:
-    """Return the path among the arguments that a file is, is in, or is above."""
-    if not isinstance(file, str | bytes):
-        return None
-    found = Path(os.fsdecode(file))
-    for value in vars(args).values():
-        for path in value if isinstance(value, list | tuple) else (value,):
-            if not isinstance(path, Path):
-                continue
-            if found.is_relative_to(path) or path.is_relative_to(found):
-                return path
-    return None
+    return call_handler(module.handle, args)
 
 
 def _make_parser(chosen: str | None) -> tuple[Parser, Parser, ModuleType | None]:
@@ -174,7 +126,3 @@ def _load_command(name: str) -> ModuleType:
         return importlib.import_module(f"intercode.cli.{_MODULE_NAMES.get(name, name)}")
     module: ModuleType = _PLUGINS.load(name)
     return module
-
-
-def _print_error(message: str) -> None:
-    print(f"intercode: {' '.join(message.split())}", file=sys.stderr)

@@ -5,8 +5,8 @@ from __future__ import annotations
 import argparse
 import sys
 
-from intercode.cli.parser import add_options
 from intercode.core.errors import UsageError
+from intercode_sandbox.command.parser import add_options
 
 EXAMPLE = """\
 examples:

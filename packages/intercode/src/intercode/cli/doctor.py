@@ -4,17 +4,15 @@ from __future__ import annotations
 
 import argparse
 import importlib.metadata
-import json
 import platform
 import sys
 import time
-from dataclasses import asdict
 from pathlib import Path
 
 import intercode
 from intercode.core.errors import InterCodeError
-from intercode_sandbox.diagnostics import diagnose, refused_system_calls
-from intercode_sandbox.tiers.choice import require_linux
+from intercode_sandbox.command import doctor
+from intercode_sandbox.diagnostics import diagnose
 from intercode_sandbox.tiers.finding import Finding
 
 CONFLICTING_PACKAGES = ("intercode", "intercode-bench")
@@ -32,70 +30,21 @@ examples:
 
 Exit status: 0 if sandboxes work (and the dataset's task starts), 1 if not."""
 
-ARGUMENTS = """\
+ARGUMENTS = f"""\
 dataset [DATASET]  also start its first task
 --image IMAGE      the image to use for it (default: the dataset's)
---fix              print the changes that give this machine more isolation tiers, and nothing else
---threat-model     print what each isolation tier protects, and nothing else
---system-calls     print the system calls that sandboxes refuse, and nothing else
---json             for programs"""
+{doctor.OPTIONS}"""
 
 
 def handle(args: argparse.Namespace) -> int:
     """Run all probes and print their results."""
-    if args.fix:
-        return _print_fixes()
-    if args.threat_model:
-        return _print_threat_model()
-    if args.system_calls:
-        return _print_refused_calls()
+    status = doctor.print_chosen(args)
+    if status is not None:
+        return status
     findings = [_python(), *_packages(), *diagnose(), _sql_server()]
     if args.dataset:
         findings += [*_programs(args.dataset, args.image), _dataset(args.dataset, args.image)]
-    if args.json:
-        print(json.dumps([asdict(f) for f in findings], indent=2))
-    else:
-        for finding in findings:
-            print(_format(finding))
-    return int(any(f.needed and not f.ok for f in findings))
-
-
-def _print_fixes() -> int:
-    """Print the texts that give the tiers which do not work here. Return 1 if no tier works."""
-    require_linux()
-    from intercode_sandbox.tiers import checks, remedies
-
-    tiers = checks.check_tiers()
-    missing = {tier.name.removeprefix("tier ") for tier in tiers if not tier.ok}
-    found = [r for r in remedies.remedies_here() if missing & set(r.tiers)]
-    print(remedies.render(found) if found else "No change is known that would give more tiers.")
-    return int(len(missing) == len(tiers))
-
-
-def _print_threat_model() -> int:
-    """Print what each tier protects, with a mark at the one that ``auto`` takes."""
-    from intercode_sandbox import tier_of
-    from intercode_sandbox.tiers import protections
-
-    try:
-        current = tier_of()
-    except InterCodeError:
-        current = ""
-    print(protections.render_text(current))
-    return 0
-
-
-def _print_refused_calls() -> int:
-    """Print the system calls that the filter of sandboxes refuses, one in each line."""
-    require_linux()
-    print(*refused_system_calls(), sep="\n")
-    return 0
-
-
-def _format(finding: Finding) -> str:
-    mark = "ok" if finding.ok else "MISSING" if finding.needed else "no"
-    text = f"{mark:<8}{finding.name:<30}{' '.join(finding.detail.split())}".rstrip()
-    return f"{text}\n{'':<8}-> {finding.fix}" if finding.fix and not finding.ok else text
+    return doctor.print_findings(findings, args.json)
 
 
 def _python() -> Finding:

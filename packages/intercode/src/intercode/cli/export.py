@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 import sys
 
-from intercode.cli.parser import given_options
+from intercode_sandbox.command.parser import given_options
 
 EXAMPLE = """\
 examples:

@@ -8,7 +8,6 @@ from contextlib import suppress
 from typing import TYPE_CHECKING
 
 from intercode.cli.parser import ENVIRONMENT_OPTION, SANDBOX_OPTIONS
-from intercode.cli.serve.address import check_exposure, given_token, host_and_port, listen
 from intercode.cli.serve.options import (
     EPISODE_OPTIONS,
     IDLE_SECONDS,
@@ -19,6 +18,7 @@ from intercode.cli.serve.options import (
     environment_settings,
 )
 from intercode.core.errors import ConfigError
+from intercode_sandbox.command.address import check_exposure, given_token, host_and_port, listen
 
 if TYPE_CHECKING:
     from intercode.integrations.mcp.server import EnvironmentServer

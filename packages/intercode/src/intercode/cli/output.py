@@ -12,6 +12,8 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
+from intercode_sandbox.command.output import escape_control, log
+
 if TYPE_CHECKING:
     from intercode.core.types import Dataset
 
@@ -19,12 +21,6 @@ LOG_DELAY = 2.0
 """Seconds after which a log says what is waited for."""
 _COLOUR = re.compile(r"(\x1b\[[0-9;:]*m)")
 _RESET = "\x1b[0m"
-_CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069\ud800-\udfff]")
-
-
-def log(message: str) -> None:
-    """Print a message to standard error, in one piece: other threads and processes write there."""
-    sys.stderr.write(f"{message}\n")
 
 
 def log_warnings(dataset: Dataset) -> None:
@@ -74,12 +70,6 @@ def print_documents(documents: Sequence[Mapping[str, Any]]) -> None:
     """Print documents as JSON: a single one as it is, several as a list."""
     shown = documents[0] if len(documents) == 1 else documents
     print(json.dumps(shown, indent=1, ensure_ascii=False))
-
-
-def escape_control(text: str) -> str:
-    """Escape the characters that would control the terminal."""
-    text = text.replace("\r\n", "\n")
-    return _CONTROL.sub(lambda m: m.group().encode("unicode_escape").decode(), text)
 
 
 def escape_all_but_colours(text: str) -> str:

@@ -7,9 +7,10 @@ import sys
 from typing import TYPE_CHECKING
 
 from intercode.cli.output import episode_progress
-from intercode.cli.parser import ENVIRONMENT_OPTION, SANDBOX_OPTIONS, given_options
+from intercode.cli.parser import ENVIRONMENT_OPTION, SANDBOX_OPTIONS
 from intercode.cli.plugged_options import OPTIONS
 from intercode.core.config import parse_key_values
+from intercode_sandbox.command.parser import given_options
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -9,9 +9,9 @@ from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
-from intercode.cli.output import escape_control
 from intercode.core.errors import InterCodeError, UsageError
 from intercode.core.types import Trajectory
+from intercode_sandbox.command.output import escape_control
 
 EXAMPLE = """\
 examples:

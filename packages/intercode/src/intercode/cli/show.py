@@ -11,7 +11,6 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from intercode.cli.output import escape_control
 from intercode.core.errors import UsageError
 from intercode.core.types import Step, Trajectory, Usage
 from intercode.results.explanation import Explanation, TextComparison
@@ -23,6 +22,7 @@ from intercode.results.statistics.metrics import (
     known_usage,
     turn_count,
 )
+from intercode_sandbox.command.output import escape_control
 from intercode_sandbox.registry import unknown_name_error
 
 COLOURS = {"strong": "1", "dim": "2", "red": "31", "green": "32", "yellow": "33", "blue": "36"}

@@ -5,9 +5,9 @@ from __future__ import annotations
 import argparse
 import sys
 
-from intercode.cli.output import escape_control
 from intercode.cli.parser import ENVIRONMENT_OPTION
 from intercode.core.config import parse_key_values
+from intercode_sandbox.command.output import escape_control
 
 DIFFERS = 1
 """Exit status if an episode differs from its record."""

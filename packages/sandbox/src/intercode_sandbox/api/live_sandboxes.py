@@ -75,7 +75,7 @@ def remove_record(path: Path | None) -> None:
 
 def list_live(measure: bool = True) -> list[LiveSandbox]:
     """Return the live sandboxes that programs of this user have opened through
-    ``intercode.Sandbox``, the oldest first. ``measure``: also their memory."""
+    ``intercode_sandbox.Sandbox``, the oldest first. ``measure``: also their memory."""
     found = [_describe(path, values, measure) for path, values in _read_records()]
     return sorted(found, key=lambda live: live.opened)
 
@@ -105,7 +105,7 @@ def end_live(pid: int) -> LiveSandbox:
         finally:
             os.close(handle)
         return live
-    raise UsageError(f"no live sandbox has the process {pid}; see `intercode sandbox list`")
+    raise UsageError(f"no live sandbox has the process {pid}; see `intercode-sandbox list`")
 
 
 def _directory() -> Path:

@@ -1,4 +1,4 @@
-"""``intercode.Sandbox``: an isolated machine in which a program runs commands."""
+"""``intercode_sandbox.Sandbox``: an isolated machine in which a program runs commands."""
 
 from __future__ import annotations
 

@@ -181,7 +181,7 @@ def _check_metadata(path: Path, values: dict[str, Any], image: Image) -> None:
     if values.get("v") != FORMAT_VERSION:
         raise DataError(
             f"{path} has the format version {str(values.get('v'))[:20]!r}; this version of "
-            f"InterCode reads {FORMAT_VERSION}"
+            f"intercode-sandbox reads {FORMAT_VERSION}"
         )
     if values.get("image_digest") != image.digest:
         raise UsageError(

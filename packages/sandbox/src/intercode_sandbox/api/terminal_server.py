@@ -1,7 +1,7 @@
 """Opens shells in a live sandbox for terminals of this machine.
 
 The process with the sandbox serves the shells on a Unix socket that only this user can open;
-``intercode sandbox attach`` connects a terminal to it.
+``intercode-sandbox attach`` connects a terminal to it.
 """
 
 from __future__ import annotations
@@ -63,7 +63,7 @@ class TerminalServer:
     @property
     def command(self) -> str:
         """The shell command that connects a terminal."""
-        words = [sys.executable, "-P", "-m", "intercode", "sandbox", "attach", self.path]
+        words = [sys.executable, "-P", "-m", "intercode_sandbox", "attach", self.path]
         return shlex.join(words)
 
     def _accept(self) -> None:

@@ -33,11 +33,11 @@ def resolve(spec: str, cache: Path | None = None, progress: Progress | None = No
     - ``host``: the programs of this machine.
     - ``dir:/path``: a directory, used in place if the sandbox's id owns all of it, else copied.
     - ``tar:/path``: an archive of a root file system.
-    - ``recipe:NAME``: an image that ``intercode image build NAME`` built.
+    - ``recipe:NAME``: an image that ``intercode-sandbox image build NAME`` built.
     - ``docker-archive:/path[:name]``: an archive of `docker save` or `podman save`.
     - ``oci:/path[:tag]``: an OCI layout.
     - ``registry:host[:port]/name[:tag]``: an image in a registry, fetched at the first use.
-    - ``image:NAME``: an image that ``intercode image import`` stored.
+    - ``image:NAME``: an image that ``intercode-sandbox image import`` stored.
 
     The first use unpacks an archive; later ones take milliseconds. ``cache`` replaces the default
     cache directory. ``progress`` receives lines about slow steps. ``Image.env`` and ``Image.cwd``
@@ -74,7 +74,7 @@ _KINDS = ("recipe", "tar", "dir", "docker-archive", "oci", "registry", "image")
 def _unknown_spec_error(spec: str) -> UsageError:
     kind, colon, rest = spec.partition(":")
     if kind == "dockerfile" and rest:
-        return UsageError(f"{spec} has to be built: `intercode image build {spec}` does so")
+        return UsageError(f"{spec} has to be built: `intercode-sandbox image build {spec}` does so")
     hint = suggest_name(kind, ("host", "dockerfile", *_KINDS), 0.6)
     if spec and Path(spec).exists():
         hint = f"did you mean {'dir' if Path(spec).is_dir() else 'tar'}:{spec}? "
@@ -116,8 +116,8 @@ def _built_recipe_path(name: str, cache: Path) -> Path:
     path = packaged.built_path(name, cache)
     if not path.is_file():
         raise UsageError(
-            f"the image {name!r} is not built yet: run `intercode image build {name}`, or give a "
-            "root file system of your own with --image tar:/path.tar"
+            f"the image {name!r} is not built yet: run `intercode-sandbox image build {name}`, or "
+            "give a root file system of your own with --image tar:/path.tar"
         )
     return path
 

@@ -18,7 +18,7 @@ from intercode_sandbox.supervisor import root_files
 from intercode_sandbox.supervisor.root_files import RootFiles
 
 TIER = "landlock"
-OTHER_TIERS = "namespace, container and chroot can (`intercode doctor` says how)"
+OTHER_TIERS = "namespace, container and chroot can (`intercode-sandbox doctor` says how)"
 """The end of messages about what this tier cannot do."""
 SCRIPT = "/dev/bash"
 """A link to the descriptor from which a shell reads its script."""
@@ -53,7 +53,7 @@ def require_possible(spec: SandboxSpec) -> None:
     if root_files.python_home() is not None and own.is_relative_to(prefix):
         raise SandboxUnavailableError(
             f"commands in a sandbox of the tier {TIER} may read the directory of this Python, "
-            f"{prefix}, which holds the home directory {own}; run InterCode with a Python that has "
+            f"{prefix}, which holds the home directory {own}; use a Python that has "
             f"a directory of its own; {OTHER_TIERS}"
         )
     wanted = {

@@ -1,6 +1,6 @@
 """The back end of sandboxes on another machine: ``remote:https://HOST``.
 
-``intercode serve --sandboxes`` runs there, and opens its own sandboxes for the clients.
+``intercode-sandbox serve`` runs there, and opens its own sandboxes for the clients.
 """
 
 from __future__ import annotations
@@ -25,8 +25,8 @@ def backend_at(url: str) -> Backend:
         import termios  # noqa: F401
     except ImportError as e:
         raise SandboxUnavailableError(
-            "remote sandboxes need Linux or macOS: on Windows, install intercode in WSL 2, which "
-            "has sandboxes of its own too"
+            "remote sandboxes need Linux or macOS: on Windows, use WSL 2, which has sandboxes of "
+            "its own too"
         ) from e
 
     def open_there(spec: SandboxSpec, files: Path | None) -> BaseSandbox:

@@ -45,7 +45,7 @@ class Access:
         if origin is not None and not self._allows_origin(origin.decode("latin-1"), host):
             return 403, (
                 f"a web page of {origin.decode('latin-1')!a} may not use this server: "
-                "`intercode serve --allow-origin ORIGIN` allows that"
+                "its option `--allow-origin ORIGIN` allows that"
             )
         if self.token is None:
             return None

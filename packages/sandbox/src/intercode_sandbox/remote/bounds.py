@@ -129,7 +129,8 @@ class Store:
         if not _IMAGE.fullmatch(name):
             raise UsageError(
                 f"a remote sandbox cannot have the image {name[:200]!r}, only host, recipe:NAME "
-                "and image:NAME of the server; `intercode image import` there makes it image:NAME"
+                "and image:NAME of the server; `intercode-sandbox image import` there makes it "
+                "image:NAME"
             )
         with self._lock:
             image = self._images.get(name) if digest else None

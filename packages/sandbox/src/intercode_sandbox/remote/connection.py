@@ -397,7 +397,7 @@ def _refusal(url: str, status: int) -> Exception:
             "a proxy and the server behind it does not run"
         )
     return ConfigError(
-        f"{url} is no server of sandboxes ({status}): run `intercode serve --sandboxes` there"
+        f"{url} is no server of sandboxes ({status}): run `intercode-sandbox serve` there"
     )
 
 

@@ -69,7 +69,7 @@ def _values(connection: Connection, spec: SandboxSpec) -> dict[str, Any]:
     if image.root is not None or image.layers:
         raise UsageError(
             f"the image {image.name} is on this machine: import it at {connection.url} with "
-            "`intercode image import`, and use it as image:NAME"
+            "`intercode-sandbox image import`, and use it as image:NAME"
         )
     values = spec_values(spec, [layer_reference(connection, layer) for layer in spec.layers])
     if isinstance(image, RemoteImage):

@@ -12,8 +12,8 @@ from intercode_sandbox.tiers.tier_table import TIERS, Tier
 
 _logger = logging.getLogger("intercode_sandbox")
 LINUX_HINT = (
-    "on macOS use the sandboxes of a Linux machine (there `intercode serve --sandboxes`, here "
-    "--backend remote:URL) or run InterCode in a container; on Windows use WSL 2"
+    "on macOS use the sandboxes of a Linux machine (there `intercode-sandbox serve`, here "
+    "--backend remote:URL) or run this in a container; on Windows use WSL 2"
 )
 """What to do on a machine whose kernel is not Linux."""
 
@@ -55,8 +55,8 @@ def choose_tier() -> TierChoice:
     least = f"the least change: {change}; " if change else ""
     least += "".join(map(_describe_weak_tier, TIERS))
     raise SandboxUnavailableError(
-        f"no sandbox works on this machine: no {describe_faults(faults)}; {least}`intercode doctor "
-        "--fix` prints all changes that would help, as text to paste"
+        f"no sandbox works on this machine: no {describe_faults(faults)}; {least}"
+        "`intercode-sandbox doctor --fix` prints all changes that would help, as text to paste"
     )
 
 
@@ -79,8 +79,7 @@ def require_linux() -> None:
     """Raise SandboxUnavailableError on a machine whose kernel is not Linux."""
     if sys.platform != "linux":
         raise SandboxUnavailableError(
-            f"sandboxes need Linux, and this is {sys.platform}: {LINUX_HINT}; reports, "
-            "comparisons, `intercode view` and SQL work everywhere"
+            f"sandboxes need Linux, and this is {sys.platform}: {LINUX_HINT}"
         )
 
 

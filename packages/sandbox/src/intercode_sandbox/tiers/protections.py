@@ -16,7 +16,7 @@ ASPECTS = (
 )  # fmt: skip
 """What a sandbox protects."""
 
-REMEDY = "intercode doctor --threat-model"
+REMEDY = "intercode-sandbox doctor --threat-model"
 
 
 @dataclass(frozen=True, slots=True)
@@ -191,8 +191,8 @@ THREAT_MODELS = {
         },
     ),
     "landlock": ThreatModel(
-        "accidents and curiosity, not an attacker: all processes have the user that runs "
-        "InterCode, and nothing hides this machine",
+        "accidents and curiosity, not an attacker: all processes have your user, and "
+        "nothing hides this machine",
         "none that a model must not find out; those of tasks that it tries to solve",
         {
             "files": Protection(

@@ -160,7 +160,9 @@ def setting_remedies(names: Iterable[str], supervisor: str = _PROGRAM) -> list[R
             "END\n"
             "apparmor_parser --replace /etc/apparmor.d/intercode"
         )
-        short = "an AppArmor profile for this installation alone: see `intercode doctor --fix`"
+        short = (
+            "an AppArmor profile for this installation alone: see `intercode-sandbox doctor --fix`"
+        )
         remedies.append(Remedy("linux", _BOTH, "or as root", profile, short=short))
     return remedies
 

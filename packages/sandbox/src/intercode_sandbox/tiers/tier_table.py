@@ -13,8 +13,7 @@ class Tier:
 
     ``backend``: the name under which ``open_sandbox`` opens its sandboxes for ``auto``. ``check``:
     the reference of a function that returns whether the tier works here, and why not.
-    ``automatic``: whether ``auto`` may choose it. ``note``: what `intercode doctor` prints where it
-    works.
+    ``automatic``: whether ``auto`` may choose it. ``note``: what ``doctor`` prints where it works.
     """
 
     name: str

@@ -9,8 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from intercode.cli.evaluate.options import ARGUMENTS, SETTINGS, read_settings
-from intercode.cli.output import log, log_warnings, temporary_line
-from intercode.cli.parser import given_options
+from intercode.cli.output import log_warnings, temporary_line
 from intercode.cli.plugged_options import OPTIONS
 from intercode.core.config import make_config
 from intercode.core.errors import (
@@ -20,6 +19,8 @@ from intercode.core.errors import (
     TooManyErrorsError,
     UsageError,
 )
+from intercode_sandbox.command.output import log
+from intercode_sandbox.command.parser import given_options
 
 if TYPE_CHECKING:
     from intercode.evaluation.evaluate.grid import Grid

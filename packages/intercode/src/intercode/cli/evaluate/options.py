@@ -11,13 +11,13 @@ from intercode.cli.parser import (
     POLICY_OPTIONS,
     RECORD_DIFFS,
     SANDBOX_OPTIONS,
-    path,
     pop_key_value_options,
     pop_policy_options,
 )
 from intercode.core import trajectories
 from intercode.core.config import task_names
 from intercode.core.errors import UsageError
+from intercode_sandbox.command.parser import path
 from intercode_sandbox.toml import read_toml
 
 ARGUMENTS = f"""\

@@ -10,11 +10,11 @@ from intercode.cli.parser import (
     POLICY_OPTIONS,
     RECORD_DIFFS,
     SANDBOX_OPTIONS,
-    given_options,
     pop_key_value_options,
     pop_policy_options,
 )
 from intercode.core.errors import UsageError
+from intercode_sandbox.command.parser import given_options
 
 EXAMPLE = """\
 examples:

@@ -15,10 +15,10 @@ from prompt_toolkit.key_binding import KeyBindings, KeyPressEvent
 from prompt_toolkit.lexers import PygmentsLexer
 from prompt_toolkit.shortcuts import CompleteStyle
 
-from intercode.cli.output import escape_control
 from intercode.cli.play.input_rules import InputRules, input_rules_for
 from intercode.cli.play.interrupts import InterruptGate
 from intercode.cli.play.terminal_player import Console, Quit, is_command
+from intercode_sandbox.command.output import escape_control
 from intercode_sandbox.host.paths import state_root
 
 _LEXERS = {"python": "PythonLexer", "sql": "MySqlLexer"}

@@ -10,13 +10,14 @@ from typing import Any
 
 from intercode.agents.base import Feedback
 from intercode.agents.parsing import language_of
-from intercode.cli.output import escape_all_but_colours, escape_control
+from intercode.cli.output import escape_all_but_colours
 from intercode.cli.play.input_rules import InputRules, input_rules_for
 from intercode.cli.play.interrupts import InterruptGate
 from intercode.core.errors import InterCodeError
 from intercode.core.types import AgentOutput, Brief, Score, Step, Trajectory
 from intercode.evaluation.play.interactive_episode import InteractiveEpisode
 from intercode.evaluation.play.player import Choice, Leader, Player
+from intercode_sandbox.command.output import escape_control
 from intercode_sandbox.lines import split_lines
 
 HELP = """\

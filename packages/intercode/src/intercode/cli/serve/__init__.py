@@ -8,7 +8,6 @@ from contextlib import suppress
 from typing import Any
 
 from intercode.cli.parser import ENVIRONMENT_OPTION, SANDBOX_OPTIONS
-from intercode.cli.serve.address import check_exposure, given_token, host_and_port, listen
 from intercode.cli.serve.options import (
     EPISODE_OPTIONS,
     IDLE_SECONDS,
@@ -20,6 +19,8 @@ from intercode.cli.serve.options import (
     environment_settings,
 )
 from intercode.core.errors import ConfigError, UsageError
+from intercode_sandbox.command.address import check_exposure, given_token, host_and_port, listen
+from intercode_sandbox.command.serve import BOUNDS, serve_sandboxes
 
 EXAMPLE = """\
 examples:
@@ -46,14 +47,7 @@ environment [NAME]    bash, sql, python, ctf, ... (see `intercode list`)
 --package DIR         write an OpenEnv package and serve nothing
 sandboxes for other machines:
 --sandboxes           serve sandboxes in place of environments (clients: --backend remote:URL)
---token-file FILE     file with a token in each line; what a client may use is counted by token
---max-sandboxes N     sandboxes of a client at once (default 64)
---max-memory N        GiB of memory that one sandbox may have (default 4)
---max-disk N          GiB of files that one sandbox may have (default 4)
---max-cpu-seconds S   processor time of one action
---max-lifetime S      end a sandbox after so many seconds (default 21600)
---max-uploads N       GiB of layers that a client may send or make (default 8)
---allow-network       let clients open sandboxes with this machine's network
+{BOUNDS}
 {ENVIRONMENT_OPTION}
 {SANDBOX_OPTIONS}"""
 DEFAULTS = {**SERVER_DEFAULTS, "snapshots": 16}
@@ -63,9 +57,9 @@ SETTINGS = SERVER_SETTINGS
 def handle(args: argparse.Namespace) -> int:
     """Serve until Ctrl-C, or write the package."""
     if args.sandboxes:
-        from intercode.cli.serve.sandboxes import serve_sandboxes
-
-        return serve_sandboxes(args)
+        if args.environment is not None:
+            raise UsageError("--sandboxes serves sandboxes for all environments: name none")
+        return serve_sandboxes(args, "intercode eval starter --agent gold")
     if args.environment is None:
         raise UsageError("name an environment, such as bash, or --sandboxes")
     args.idle_timeout = args.idle_timeout or IDLE_SECONDS

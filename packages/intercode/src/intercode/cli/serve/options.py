@@ -5,19 +5,15 @@ from __future__ import annotations
 import argparse
 from typing import Any
 
-from intercode.cli.parser import given_options
 from intercode.core.config import parse_key_values
 from intercode.core.types import Dataset
+from intercode_sandbox.command.parser import given_options
+from intercode_sandbox.command.serve import ADDRESS
 
 IDLE_SECONDS = 600.0
 """Seconds without a request after which the session of an environment ends by default."""
-SERVER_OPTIONS = """\
---host HOST           address to listen on
---token TOKEN         what clients must send as Authorization: Bearer TOKEN (default
-                      INTERCODE_SERVE_TOKEN, which the list of processes does not show)
---allow-origin ORIGIN ...  let web pages of this origin, such as http://localhost:3000, use the
-                      server
---port PORT           port (default 8000; 0: any free)
+SERVER_OPTIONS = f"""\
+{ADDRESS}
 --sessions N          sessions at once (default 64)"""
 SNAPSHOTS_OPTION = """\
 --snapshots N         snapshots of episodes that clients may hold at once (default 16)"""

@@ -17,6 +17,8 @@ from intercode_sandbox.host.paths import cache_remedy
 from intercode_sandbox.tiers.remedies import least_change
 from intercode_sandbox.tiers.tier_table import tiers_of
 
+_ANYWHERE = "reports, comparisons, `intercode view` and SQL work everywhere"
+
 
 def require_sandboxes(plan: Plan) -> str:
     """Open and close one sandbox of a plan's image, if its environment uses sandboxes.
@@ -47,7 +49,7 @@ def with_remedy(error: SandboxError, backend: str) -> SandboxUnavailableError:
     A remedy for the cache comes first, because every tier needs the cache.
     """
     if sys.platform != "linux":
-        return SandboxUnavailableError(str(error))
+        return SandboxUnavailableError(f"{error}; {_ANYWHERE}")
     change = cache_remedy() or least_change(tiers_of(backend))
     if not change:
         return SandboxUnavailableError(f"{error}; `intercode doctor` describes this machine")

@@ -24,7 +24,7 @@ _SPEC = re.compile(
 )
 _LOCAL_SPEC = re.compile(r"(dir|tar|recipe|docker-archive|oci|dockerfile):(.+)")
 _HINT = (
-    "say which image it is: `intercode image build --from {name}=SPEC`, or a line "
+    "say which image it is: `intercode-sandbox image build --from {name}=SPEC`, or a line "
     '"{name}" = "SPEC" under [from] in {table}'
 )
 

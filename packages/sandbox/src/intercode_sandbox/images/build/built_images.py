@@ -135,7 +135,9 @@ def load_built_image(digest: str, resolve: Callable[[str], Image]) -> Image:
             record.spec, record.digest, base.root, record.env, record.cwd,
             (*base.layers, *layers), entrypoint=record.entrypoint,
         )  # fmt: skip
-    raise UsageError(f"built:{digest}: no such image was built here; see `intercode image list`")
+    raise UsageError(
+        f"built:{digest}: no such image was built here; see `intercode-sandbox image list`"
+    )
 
 
 def delete_built_image(image: BuiltImage) -> None:

@@ -155,6 +155,6 @@ def _failure_hint(printed: str, command: BuildCommand, several: bool, image: Ima
             "\nthis ran with a single user id, with which apt, su and similar programs fail: "
             f'{_single_uid_reason()}; or name the packages in a recipe (base = "bookworm", '
             "packages = […]), or build with Docker or Podman: "
-            "`intercode image build --engine docker`"
+            "`intercode-sandbox image build --engine docker`"
         )
     return ""

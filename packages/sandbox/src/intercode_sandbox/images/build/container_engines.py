@@ -126,7 +126,7 @@ def _run_build(
         raise UsageError(
             f"{engine.name} neither has nor can fetch the base image of {dockerfile}: "
             f"`{engine.name} pull` or `{engine.name} load` it, or build without an engine "
-            f"(intercode image build --from NAME=SPEC). Its output:\n{output}"
+            f"(intercode-sandbox image build --from NAME=SPEC). Its output:\n{output}"
         )
     known_error = engines.engine_error(engine.name, "build", output.encode())
     if isinstance(known_error, SandboxUnavailableError):

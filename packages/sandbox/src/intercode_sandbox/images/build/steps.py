@@ -114,7 +114,7 @@ def cached_step(name: str, fill: Callable[[Path], None]) -> Layer:
 
 
 def discard_step(layer: Path) -> None:
-    """Rename a step so that `intercode image prune` removes it later; running sandboxes keep it."""
+    """Rename a step so that `image prune` removes it later; running sandboxes keep it."""
     with suppress(FileNotFoundError):
         layer.rename(Path(tempfile.mkdtemp(prefix="former-", dir=layer.parent), layer.name))
 
@@ -146,7 +146,7 @@ def _clean_tree(tree: Path) -> None:
 
 
 def _remove_stage(stage: Path) -> None:
-    with suppress(OSError):  # `intercode image prune` removes the rest
+    with suppress(OSError):  # `intercode-sandbox image prune` removes the rest
         remove_tree(stage)
 
 

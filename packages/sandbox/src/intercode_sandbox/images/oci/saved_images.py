@@ -76,7 +76,7 @@ def import_image(image: Image, name: str, cache: Path) -> Image:
 
 
 def imported_image(name: str, cache: Path) -> Image:
-    """Return the image that ``intercode image import`` recorded under ``name``.
+    """Return the image that ``intercode-sandbox image import`` recorded under ``name``.
 
     Raises UsageError with the known names if there is none.
     """
@@ -85,6 +85,6 @@ def imported_image(name: str, cache: Path) -> Image:
         recorded = [r.name for r in records.all_records(cache) if r.name.startswith("image:")]
         raise UsageError(
             f"no image is imported as {name!r} (imported: {', '.join(recorded) or 'none'}): "
-            f"run `intercode image import SPEC {name}`"
+            f"run `intercode-sandbox image import SPEC {name}`"
         )
     return found

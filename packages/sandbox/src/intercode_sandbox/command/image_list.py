@@ -1,4 +1,4 @@
-"""``intercode image list`` and ``show``: the images in the cache."""
+"""``intercode-sandbox image list`` and ``show``: the images in the cache."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
-from intercode.core.errors import UsageError
+from intercode_sandbox.errors import UsageError
 from intercode_sandbox.host.paths import cache_root
 from intercode_sandbox.images.build.built_images import BuiltImage, built_images
 from intercode_sandbox.images.cache import prune, records
@@ -58,8 +58,9 @@ def print_image(args: argparse.Namespace) -> int:
 def _unknown_image(name: str, known: list[str]) -> UsageError:
     if ":" in name and not name.startswith(("recipe:", "image:")):
         return UsageError(
-            f"{name!r} is not in the cache under this name (see `intercode image list`); an "
-            "image is stored when it is first used, or by `intercode image import SPEC NAME`"
+            f"{name!r} is not in the cache under this name (see `intercode-sandbox image list`); "
+            "an image is stored when it is first used, or by `intercode-sandbox image import SPEC "
+            "NAME`"
         )
     return (
         unknown_name_error("image", name, known)
@@ -135,4 +136,4 @@ def _other_usage(cache: Path) -> str:
     """Return the sizes of what the cache contains in addition to images."""
     parts = [("downloads", "blobs"), ("set-up of tasks and steps of builds", "built")]
     sizes = [f"{what} {format_size(prune.disk_usage(cache / home))}" for what, home in parts]
-    return f"In {cache}: {', '.join(sizes)} (intercode image prune)."
+    return f"In {cache}: {', '.join(sizes)} (intercode-sandbox image prune)."

@@ -1,4 +1,4 @@
-"""``intercode sandbox list`` and ``end``: the live sandboxes of this user."""
+"""The commands ``list`` and ``end``: the live sandboxes of this user."""
 
 from __future__ import annotations
 
@@ -7,9 +7,9 @@ import json
 import time
 from dataclasses import asdict
 
-from intercode.cli.image.inventory import format_size
-from intercode.cli.output import escape_control
 from intercode_sandbox.api import live_sandboxes
+from intercode_sandbox.command.image_list import format_size
+from intercode_sandbox.command.output import escape_control
 
 _UNITS = ((86400, "d"), (3600, "h"), (60, "min"))
 

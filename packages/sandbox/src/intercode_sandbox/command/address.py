@@ -7,7 +7,7 @@ import os
 import socket
 import sys
 
-from intercode.core.errors import ConfigError, UsageError
+from intercode_sandbox.errors import ConfigError, UsageError
 
 TOKEN_VARIABLE = "INTERCODE_SERVE_TOKEN"
 

@@ -1,4 +1,4 @@
-"""``intercode image build``: builds images from recipes and Dockerfiles."""
+"""``intercode-sandbox image build``: builds images from recipes and Dockerfiles."""
 
 from __future__ import annotations
 
@@ -6,8 +6,8 @@ import argparse
 from collections.abc import Sequence
 from pathlib import Path
 
-from intercode.cli.output import log
-from intercode.core.errors import UsageError
+from intercode_sandbox.command.output import log
+from intercode_sandbox.errors import UsageError
 from intercode_sandbox.images.build.base_images import is_packaged_recipe
 from intercode_sandbox.images.build.container_engines import build_with_engine
 from intercode_sandbox.images.build.on_demand import resolve_or_build
@@ -16,19 +16,19 @@ from intercode_sandbox.images.recipes.mmdebstrap import build_recipe
 
 EXAMPLE = """\
 examples:
-  intercode image build nl2bash
+  intercode-sandbox image build nl2bash
       builds the image of NL2Bash; needs mmdebstrap and a Debian archive
-  intercode image build my-task/recipe.toml
-  intercode image build my-task --from ubuntu:24.04=tar:/noble.tar
+  intercode-sandbox image build my-task/recipe.toml
+  intercode-sandbox image build my-task --from ubuntu:24.04=tar:/noble.tar
       builds the Dockerfile of that directory, without a daemon
-  intercode image build my-task --engine docker
+  intercode-sandbox image build my-task --engine docker
 
 The command prints the name to give to --image. For a packaged recipe, whose name is recipe:NAME, it
 prints the path of the tar archive."""
 
 ARGUMENTS = """\
-name NAME|PATH        a packaged recipe (see `intercode image list`), a recipe.toml, a Dockerfile,
-                      or a directory that holds one of them
+name NAME|PATH        a packaged recipe (see `intercode-sandbox image list`), a recipe.toml, a
+                      Dockerfile, or a directory that holds one of them
 --mirror URL ...      Debian archive to install from ({date} stands for the recipe's day); may be
                       repeated
 --force               build it again if it is built already

@@ -8,9 +8,9 @@ from contextlib import contextmanager
 from dataclasses import fields
 from pathlib import Path
 
-from intercode.cli.output import log
-from intercode.core.errors import InterCodeError, UsageError
 from intercode_sandbox import Limits, Sandbox
+from intercode_sandbox.command.output import log
+from intercode_sandbox.errors import InterCodeError, UsageError
 from intercode_sandbox.registry import unknown_name_error
 from intercode_sandbox.validation import read_limits
 
@@ -60,7 +60,7 @@ def command_of(args: argparse.Namespace) -> str | list[str]:
     elif words and words[0].startswith("-"):
         raise UsageError(f"the option {words[0]} has to come before the other arguments")
     if not words:
-        raise UsageError(f"there is no command; see `intercode sandbox {args.what} --help`")
+        raise UsageError(f"there is no command; see `intercode-sandbox {args.what} --help`")
     return words[0] if len(words) == 1 else words
 
 
@@ -84,16 +84,21 @@ def starting() -> Iterator[None]:
         raise CommandError(status, f"{name}{e.strerror or e}") from e
 
 
-def with_status(work: Callable[[], int]) -> int:
+def report(args: argparse.Namespace, message: str) -> None:
+    """Print a message to standard error in the name of the program."""
+    log(f"{args.program}: {message}")
+
+
+def with_status(args: argparse.Namespace, work: Callable[[], int]) -> int:
     """Return what ``work`` does. Print an error of the sandbox and return the status for it, which
     is not that of a command. Wrong arguments raise UsageError."""
     try:
         return work()
     except CommandError as e:
-        log(f"intercode: {e}")
+        report(args, str(e))
         return e.status
     except UsageError:
         raise
     except InterCodeError as e:
-        log(f"intercode: {' '.join(str(e).split())}")
+        report(args, " ".join(str(e).split()))
         return FAILED

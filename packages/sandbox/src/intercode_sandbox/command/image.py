@@ -1,14 +1,14 @@
-"""``intercode image``: builds, fetches, lists and removes images (root file systems)."""
+"""``intercode-sandbox image``: builds, fetches, lists and removes images (root file systems)."""
 
 from __future__ import annotations
 
 import argparse
 import os
-import sys
 
-from intercode.cli.image import build_image, inventory
-from intercode.cli.output import log
-from intercode.cli.parser import add_options
+from intercode_sandbox.command import build_image
+from intercode_sandbox.command import image_list as inventory
+from intercode_sandbox.command.output import log
+from intercode_sandbox.command.parser import add_options
 from intercode_sandbox.host.paths import cache_root
 from intercode_sandbox.images import registry
 from intercode_sandbox.images.build import on_demand
@@ -21,24 +21,24 @@ from intercode_sandbox.images.registry.reference import HTTP_REGISTRIES_VARIABLE
 
 EXAMPLE = """\
 examples:
-  intercode image list
-  intercode image build nl2bash
+  intercode-sandbox image list
+  intercode-sandbox image build nl2bash
       builds the image of NL2Bash; needs mmdebstrap and a Debian archive
-  intercode image build ./my-task
+  intercode-sandbox image build ./my-task
       builds from a directory with a recipe.toml or a Dockerfile; needs no daemon
-  intercode image pull registry:docker.io/library/debian:bookworm-slim
-  intercode image import docker-archive:/tmp/saved.tar mine
+  intercode-sandbox image pull registry:docker.io/library/debian:bookworm-slim
+  intercode-sandbox image import docker-archive:/tmp/saved.tar mine
       stores it as image:mine, also after the archive is deleted
-  intercode image show image:mine
-  intercode image remove image:mine
-  intercode image prune
+  intercode-sandbox image show image:mine
+  intercode-sandbox image remove image:mine
+  intercode-sandbox image prune
 
 Other commands take the name of an image: --image recipe:nl2bash, --image image:mine. They also take
 a root file system (tar:/path.tar, dir:/path) and what Docker or Podman saved
 (docker-archive:/path.tar, oci:/path)."""
 
-
-_NAME = "name SPEC  as in `intercode image list`"
+SUMMARY = "build, fetch, list and remove root file systems"
+_NAME = "name SPEC  as in `intercode-sandbox image list`"
 _PARTS = {
     "build": ("build an image from a recipe or a Dockerfile", build_image.ARGUMENTS),
     "pull": (
@@ -69,9 +69,15 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Add the sub-commands."""
     commands = parser.add_subparsers(dest="what", metavar="|".join(_PARTS), required=True)
     for name, (text, arguments) in _PARTS.items():
-        epilog = build_image.EXAMPLE if name == "build" else None
+        epilog = for_program(build_image.EXAMPLE, parser.prog) if name == "build" else None
         part = commands.add_parser(name, help=text, epilog=epilog)
-        add_options(part, arguments, build_image.SETTINGS)
+        add_options(part, for_program(arguments, parser.prog), build_image.SETTINGS)
+        part.set_defaults(program=parser.prog.partition(" ")[0])
+
+
+def for_program(text: str, program: str) -> str:
+    """Return a text in which the commands of this module are those of another program."""
+    return text.replace("intercode-sandbox image", program)
 
 
 def handle(args: argparse.Namespace) -> int:
@@ -123,10 +129,9 @@ def _remove(args: argparse.Namespace) -> int:
             exists = True
     removed = pruning.remove_image(cache, name, inventory.paths_in_use())
     if not exists and removed is None:
-        print(
-            f"intercode: there is no image {args.name!r}: nothing to remove; see `intercode image "
-            "list`",
-            file=sys.stderr,
+        log(
+            f"{args.program}: there is no image {args.name!r}: nothing to remove; see "
+            f"`{for_program('intercode-sandbox image', f'{args.program} image')} list`"
         )
         return 1
     freed = f", {inventory.format_size(removed.bytes)} freed" if removed and removed.trees else ""

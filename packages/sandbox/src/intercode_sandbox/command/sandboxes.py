@@ -1,27 +1,29 @@
-"""``intercode sandbox``: runs commands and shells in sandboxes, and lists live sandboxes."""
+"""Commands that run programs and shells in sandboxes, and list live sandboxes."""
 
 from __future__ import annotations
 
 import argparse
+import re
 from collections.abc import Callable
+from typing import Any
 
-from intercode.cli.parser import add_options
-from intercode.cli.sandbox import commands, live, terminal
+from intercode_sandbox.command import commands, live, terminal
+from intercode_sandbox.command.parser import add_options
 
 EXAMPLE = """\
 examples:
-  intercode sandbox run -- python3 -c 'print(6 * 7)'
-  intercode sandbox run 'seq 5 | tail -n 1'
+  intercode-sandbox run -- python3 -c 'print(6 * 7)'
+  intercode-sandbox run 'seq 5 | tail -n 1'
       one word is a text for /bin/sh
-  intercode sandbox run --image docker.io/library/debian:12 --limit memory=2g -- apt-get --version
-  intercode sandbox run --file /work=./project --cwd /work --timeout 60 -- make test
+  intercode-sandbox run --image docker.io/library/debian:12 --limit memory=2g -- apt-get --version
+  intercode-sandbox run --file /work=./project --cwd /work --timeout 60 -- make test
       copies the directory ./project to /work in the sandbox first
-  intercode sandbox shell --image dockerfile:.
-  intercode sandbox fork --setup 'seq 100 > /numbers' 4 'head -n $FORK /numbers | tail -n 1'
-  intercode sandbox list
+  intercode-sandbox shell --image dockerfile:.
+  intercode-sandbox fork --setup 'seq 100 > /numbers' 4 'head -n $FORK /numbers | tail -n 1'
+  intercode-sandbox list
 
-A sandbox ends with its command: nothing that runs in it remains, and no file. `intercode
-doctor --threat-model` prints what it can reach. In Python, intercode.Sandbox does the same."""
+A sandbox ends with its command: nothing that runs in it remains, and no file. `intercode-sandbox
+doctor --threat-model` prints what it can reach. In Python, Sandbox does the same."""
 
 _OPTIONS = """\
 --image IMAGE           root file system: host (the default: the programs of this machine),
@@ -50,7 +52,7 @@ are not copied). COMMAND runs once in each copy, at most 8 at a time, with its n
 the variable FORK. The output of each is printed below a line with its number and its exit status.
 
 Exit status: 0 if all commands ended with 0, 1 if one did not or the set-up failed; 125, 126, 127
-and 2 as for `intercode sandbox run`."""
+and 2 as for `intercode-sandbox run`."""
 
 _USAGE = {
     "run": "[options] [--] COMMAND ...",
@@ -91,13 +93,13 @@ _PARTS: dict[str, tuple[str, str, str, _Handler]] = {
     "list": (
         "list the live sandboxes of this user",
         "--json  print JSON, with memory in bytes and times in seconds",
-        "Lists what this command and programs with intercode.Sandbox have opened, not those of\n"
-        "evaluations. PID is the sandbox's supervisor, OWNER the process that opened it.",
+        "Lists what this command and programs with Sandbox have opened, not open_sandbox.\n"
+        "PID is the sandbox's supervisor, OWNER the process that opened it.",
         live.print_live,
     ),
     "end": (
         "end a live sandbox with all its processes",
-        "pid PID  as `intercode sandbox list` prints it",
+        "pid PID  as `intercode-sandbox list` prints it",
         "The program that opened the sandbox finds it lost (SandboxLostError).",
         live.end,
     ),
@@ -105,20 +107,32 @@ _PARTS: dict[str, tuple[str, str, str, _Handler]] = {
 """The sub-commands: the description, the arguments, the text below its help, and the function."""
 
 
-def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Add the sub-commands."""
+def add_arguments(parser: argparse.ArgumentParser) -> argparse._SubParsersAction[Any]:
+    """Add the sub-commands, and return what adds more."""
     parts = parser.add_subparsers(dest="what", metavar="|".join(_PARTS), required=True)
     settings = {"command": {"nargs": argparse.REMAINDER}, "pid": {"type": int}}
     settings["cwd"] = {"type": None}
-    for name, (text, arguments, epilog, _) in _PARTS.items():
+    for name, (text, arguments, epilog, function) in _PARTS.items():
         description = f"{text[0].upper()}{text[1:]}."
-        usage = f"intercode sandbox {name} {_USAGE.get(name, '[options]')}"
+        usage = f"{parser.prog} {name} {_USAGE.get(name, '[options]')}"
         part = parts.add_parser(
-            name, usage=usage, help=text, description=description, epilog=epilog
+            name,
+            usage=usage,
+            help=text,
+            description=description,
+            epilog=for_program(epilog, parser.prog),
         )
-        add_options(part, arguments, settings)
+        add_options(part, for_program(arguments, parser.prog), settings)
+        part.set_defaults(run=function, program=parser.prog.partition(" ")[0])
+    return parts
+
+
+def for_program(text: str, program: str) -> str:
+    """Return a text in which the commands of this module are those of another program."""
+    return re.sub(rf"\bintercode-sandbox (?=({'|'.join(_PARTS)})\b)", f"{program} ", text)
 
 
 def handle(args: argparse.Namespace) -> int:
     """Run the sub-command."""
-    return _PARTS[args.what][3](args)
+    status: int = args.run(args)
+    return status

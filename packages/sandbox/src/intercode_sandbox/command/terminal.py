@@ -1,4 +1,4 @@
-"""``intercode sandbox shell`` and ``attach``: connect the user's terminal to a program in a new
+"""The commands ``shell`` and ``attach``: connect the user's terminal to a program in a new
 sandbox or in a live one."""
 
 from __future__ import annotations
@@ -12,16 +12,11 @@ import sys
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 
-from intercode.cli.sandbox.options import (
-    command_of,
-    open_from,
-    starting,
-    with_status,
-)
-from intercode.core.errors import UsageError
 from intercode_sandbox import SandboxProcess
 from intercode_sandbox.api.results import shell_status
 from intercode_sandbox.api.terminal_server import SHELL, SIZE
+from intercode_sandbox.command.options import command_of, open_from, starting, with_status
+from intercode_sandbox.errors import UsageError
 
 _CHUNK = 1 << 16
 _POLL_SECONDS = 0.2
@@ -44,7 +39,7 @@ def run_shell(args: argparse.Namespace) -> int:
                     _pass_keys_and_output(process)
                 return shell_status(process.wait() or 0)
 
-    return with_status(work)
+    return with_status(args, work)
 
 
 def attach(args: argparse.Namespace) -> int:
@@ -80,7 +75,7 @@ def _relay(server: socket.socket) -> None:
 
 def _check_terminal() -> None:
     if not (os.isatty(0) and os.isatty(1)):
-        raise UsageError("a shell needs a terminal: use `intercode sandbox run` without one")
+        raise UsageError("a shell needs a terminal: use `intercode-sandbox run` without one")
 
 
 def _pass_keys_and_output(process: SandboxProcess) -> None:

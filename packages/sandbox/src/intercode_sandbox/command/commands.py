@@ -1,4 +1,4 @@
-"""``intercode sandbox run`` and ``fork``."""
+"""The commands ``run`` and ``fork``."""
 
 from __future__ import annotations
 
@@ -9,17 +9,17 @@ import threading
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack, suppress
 
-from intercode.cli.output import log
-from intercode.cli.sandbox.options import (
+from intercode_sandbox import Result, Sandbox, SandboxProcess
+from intercode_sandbox.api.results import shell_status
+from intercode_sandbox.command.options import (
     TIMED_OUT,
     command_of,
     open_from,
+    report,
     starting,
     with_status,
 )
-from intercode.core.errors import SandboxError
-from intercode_sandbox import Result, Sandbox, SandboxProcess
-from intercode_sandbox.api.results import shell_status
+from intercode_sandbox.errors import SandboxError
 
 _CHUNK = 1 << 16
 _PARALLEL = 8
@@ -42,14 +42,14 @@ def run(args: argparse.Namespace) -> int:
                     process.kill()
                     with suppress(TimeoutError):
                         _pass_output(process, _KILL_SECONDS)
-                    log(f"intercode: killed at the time limit of {args.timeout:g} s")
+                    report(args, f"killed at the time limit of {args.timeout:g} s")
                     return TIMED_OUT
                 code = process.wait()
                 if code and (limit := sandbox.base.limit_exceeded()):
-                    log(f"intercode: the command exceeded the limit of {limit} (see --limit)")
+                    report(args, f"the command exceeded the limit of {limit} (see --limit)")
                 return shell_status(code or 0)
 
-    return with_status(work)
+    return with_status(args, work)
 
 
 def _pass_input(process: SandboxProcess) -> None:
@@ -84,7 +84,7 @@ def fork(args: argparse.Namespace) -> int:
             result = sandbox.run(args.setup, cwd=args.cwd, timeout=args.timeout)
             print(result.output, end="", file=sys.stderr)
             if not result.ok:
-                log(f"intercode: the set-up command failed: {_describe(result)}")
+                report(args, f"the set-up command failed: {_describe(result)}")
                 return 1
         workers = stack.enter_context(ThreadPoolExecutor(min(_PARALLEL, args.number)))
         # closed before the threads are waited for, so that Ctrl-C ends what runs
@@ -97,7 +97,7 @@ def fork(args: argparse.Namespace) -> int:
         return int(not all_ok)
 
     with ExitStack() as stack:
-        return with_status(lambda: work(stack))
+        return with_status(args, lambda: work(stack))
 
 
 def _describe(result: Result) -> str:

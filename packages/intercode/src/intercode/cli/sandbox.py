@@ -1,0 +1,10 @@
+"""``intercode sandbox``: commands of intercode-sandbox."""
+
+from __future__ import annotations
+
+from intercode_sandbox.command import sandboxes
+from intercode_sandbox.command.sandboxes import add_arguments, handle
+
+__all__ = ["EXAMPLE", "add_arguments", "handle"]
+
+EXAMPLE = sandboxes.for_program(sandboxes.EXAMPLE, "intercode sandbox")

@@ -1,0 +1,128 @@
+"""``intercode-sandbox serve``: opens sandboxes for clients on other machines."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from pathlib import Path
+
+from intercode_sandbox import tier_of
+from intercode_sandbox.command.address import check_exposure, given_token, host_and_port, listen
+from intercode_sandbox.command.parser import add_options
+from intercode_sandbox.errors import ConfigError, DataError, UsageError
+from intercode_sandbox.http import is_loopback
+from intercode_sandbox.remote.access import Access
+
+SUMMARY = "serve sandboxes to machines that cannot have their own"
+EXAMPLE = """\
+examples:
+  intercode-sandbox serve --token-file tokens.txt
+  INTERCODE_REMOTE_TOKEN=TOKEN intercode-sandbox run --backend remote:https://HOST -- uname -a
+      on the other machine
+
+At an address of a network, a server requires a token (INTERCODE_SERVE_TOKEN or --token): whoever
+has it can run code in sandboxes. It is sent as it is, so use a network that you trust, or a proxy
+with TLS."""
+BOUNDS = """\
+--token-file FILE     file with a token in each line; what a client may use is counted by token
+--max-sandboxes N     sandboxes of a client at once (default 64)
+--max-memory N        GiB of memory that one sandbox may have (default 4)
+--max-disk N          GiB of files that one sandbox may have (default 4)
+--max-cpu-seconds S   processor time of one action
+--max-lifetime S      end a sandbox after so many seconds (default 21600)
+--max-uploads N       GiB of layers that a client may send or make (default 8)
+--allow-network       let clients open sandboxes with this machine's network"""
+"""What clients may use."""
+ADDRESS = """\
+--host HOST           address to listen on
+--token TOKEN         what clients must send as Authorization: Bearer TOKEN (default
+                      INTERCODE_SERVE_TOKEN, which the list of processes does not show)
+--allow-origin ORIGIN ...  let web pages of this origin, such as http://localhost:3000, use the
+                      server
+--port PORT           port (default 8000; 0: any free)"""
+"""Where a server listens, and who may use it."""
+_ARGUMENTS = f"""{ADDRESS}
+--idle-timeout S      end a sandbox after so many seconds without a request (default 1800)
+{BOUNDS}
+--backend BACKEND     namespace, chroot, docker, podman, or auto (the default)"""
+_GIB = 1 << 30
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Add the options."""
+    add_options(parser, _ARGUMENTS, {"port": {"type": int}})
+    parser.set_defaults(host="127.0.0.1", port=8000)
+
+
+def handle(args: argparse.Namespace) -> int:
+    """Serve sandboxes until Ctrl-C."""
+    return serve_sandboxes(args, "intercode-sandbox run", "-- uname -a")
+
+
+def serve_sandboxes(args: argparse.Namespace, before: str, after: str = "") -> int:
+    """Serve sandboxes until Ctrl-C.
+
+    ``before`` and ``after``: the parts of an example of a client's command around its back end.
+    """
+    from aiohttp import web
+
+    from intercode_sandbox.remote.bounds import Bounds
+    from intercode_sandbox.remote.server import SandboxServer
+
+    backend = args.backend or "auto"
+    tier = tier_of(backend)  # fail now rather than at the first client
+    if tier.startswith("remote/"):
+        raise UsageError("a server of sandboxes needs its own: choose another --backend")
+    if tier == "landlock":
+        raise UsageError(
+            "sandboxes of the tier landlock are for programs of this user, not for clients: choose "
+            "another --backend; `intercode-sandbox doctor` lists those that work here"
+        )
+    given = {
+        "sandboxes": args.max_sandboxes, "cpu_seconds": args.max_cpu_seconds,
+        "idle": args.idle_timeout, "lifetime": args.max_lifetime, "network": args.allow_network,
+        "memory": args.max_memory and args.max_memory * _GIB,
+        "disk": args.max_disk and args.max_disk * _GIB,
+        "uploads": args.max_uploads and args.max_uploads * _GIB,
+    }  # fmt: skip
+    bounds = Bounds(**{name: value for name, value in given.items() if value is not None})
+    tokens = _tokens(args)
+    accesses = [Access(token, tuple(args.allow_origin)) for token in tokens]
+    with listen(args.host, args.port) as listener:
+        host, port = listener.getsockname()[:2]
+        check_exposure(host, tokens[0])
+        server = SandboxServer(accesses, bounds, backend)
+        print(f"serving sandboxes of the tier {tier} at http://{host_and_port(host, port)}; "
+              "Ctrl-C ends it")  # fmt: skip
+        address = _client_address(host, port)
+        variable = "" if tokens[0] is None else "INTERCODE_REMOTE_TOKEN=TOKEN "
+        command = f"{variable}{before} --backend remote:{address} {after}".rstrip()
+        print(f"on a client:  {command}", flush=True)
+        web.run_app(server.application(), sock=listener, print=None, access_log=None)
+    print("the sandboxes have ended", file=sys.stderr)
+    return 0
+
+
+def _tokens(args: argparse.Namespace) -> list[str | None]:
+    """Return the tokens of the clients, or None alone if the server has none."""
+    if args.token_file is None:
+        return [given_token(args)]
+    if args.token is not None:
+        raise UsageError("give --token or --token-file, not both")
+    path: Path = args.token_file
+    try:
+        tokens = path.read_text("ascii").split()
+    except (OSError, UnicodeDecodeError) as e:
+        raise DataError(f"the file of tokens {path} cannot be read: {e}") from e
+    if not tokens:
+        raise DataError(f"the file of tokens {path} is empty: write a token in each line")
+    if path.stat().st_mode & 0o077:
+        raise ConfigError(f"other users of this machine can read the tokens: chmod 600 {path}")
+    return list(tokens)
+
+
+def _client_address(host: str, port: int) -> str:
+    """Return the URL under which another machine reaches these sandboxes."""
+    return (
+        f"http://{host_and_port(host, port)}" if is_loopback(host) else "https://NAME-OF-THE-PROXY"
+    )
