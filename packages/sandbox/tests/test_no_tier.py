@@ -26,7 +26,7 @@ def home() -> Iterator[Path]:
 @pytest.mark.sandbox
 @pytest.mark.namespace_only("user namespaces are forbidden")
 def test_without_user_namespaces_the_least_change_is_named_and_works(home: Path) -> None:
-    assert EvalConfig("starter", "gold").sandbox == "auto"
+    assert EvalConfig("starter", "gold").backend == "auto"
     refused = run_without_namespaces([*COMMAND, f"--out={home}/refused"], home)
     assert refused.returncode == 1, refused.stdout + refused.stderr
     assert "no sandbox works on this machine: no namespace/1 and namespace/2: " in refused.stderr
