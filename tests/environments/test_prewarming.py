@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import gc
-import os
 import threading
 from collections.abc import Iterator
 
@@ -68,7 +67,7 @@ def test_no_workspace_is_prewarmed_above_the_limit(
             workspace = prewarmer.take("a", factory.make)
             assert workspace.session.run("echo on", 10).output == "on\n"
     assert len(factory.made) == 8
-    assert not set(prewarmers) & set(workspaces._pools[os.getpid()].waiting)
+    assert not set(prewarmers) & set(workspaces._process_pool().waiting)
 
 
 def test_no_workspace_is_prewarmed_for_a_key_that_is_not_expected_again(

@@ -3,6 +3,7 @@ kind."""
 
 from __future__ import annotations
 
+import os
 import threading
 from collections.abc import Callable
 from concurrent.futures import Future, ThreadPoolExecutor
@@ -22,6 +23,21 @@ class Recyclable(Protocol):
 
 
 T = TypeVar("T", bound=Recyclable)
+V = TypeVar("V")
+
+
+def per_process(make: Callable[[], V]) -> Callable[[], V]:
+    """Return a function that returns the value of this process, made on the first call.
+
+    A forked child gets one of its own: it has no threads, and its own sandboxes.
+    """
+    values: dict[int, V] = {}
+
+    def current() -> V:
+        pid = os.getpid()
+        return values.get(pid) or values.setdefault(pid, make())
+
+    return current
 
 
 class Recycler(Generic[T]):

@@ -272,7 +272,7 @@ class SqliteSession:
             self._connection = None
 
 
-def _quote_identifier(name: str) -> str:
+def _quote_for_sqlite(name: str) -> str:
     return '"' + name.replace('"', '""') + '"'
 
 
@@ -282,7 +282,7 @@ def _table_digest(connection: sqlite3.Connection, name: str) -> str:
     Nothing that the agent has written is evaluated, neither views nor generated columns.
     """
     digest = hashlib.sha256()
-    quoted = _quote_identifier(name)
+    quoted = _quote_for_sqlite(name)
     with suppress(sqlite3.Error):
         (sql,) = connection.execute(
             "SELECT sql FROM sqlite_master WHERE name = ?", [name]
@@ -291,7 +291,7 @@ def _table_digest(connection: sqlite3.Connection, name: str) -> str:
         if re.match(r"CREATE\s+VIEW\b", sql or "", re.I):
             return digest.hexdigest()
         info = connection.execute(f"PRAGMA table_xinfo({quoted})").fetchall()
-        columns = ", ".join(_quote_identifier(c[1]) for c in info if c[6] == 0)
+        columns = ", ".join(_quote_for_sqlite(c[1]) for c in info if c[6] == 0)
         for row in connection.execute(f"SELECT {columns or 'NULL'} FROM {quoted}"):
             digest.update(repr(row).encode())
     return digest.hexdigest()

@@ -95,11 +95,13 @@ def width(shown: ReadableTable, size: _Size = _SIZES[0]) -> float:
     total = 0.0
     for index, name in enumerate(shown.columns):
         words = [grouped[index]] if index in grouped else name.split()
-        total += max(map(_text_width, [*words, *(row[index] for row in shown.rows)]), default=0.0)
+        total += max(
+            map(_printed_width, [*words, *(row[index] for row in shown.rows)]), default=0.0
+        )
     return total * size.points + 2 * size.separation * len(shown.columns)
 
 
-def _text_width(text: str) -> float:
+def _printed_width(text: str) -> float:
     total = 0.0
     for character in text:
         known = next((w for found, w in _CHARACTER_WIDTHS if character in found), None)

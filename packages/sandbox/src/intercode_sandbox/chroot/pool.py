@@ -3,7 +3,6 @@ and resetting one takes a few."""
 
 from __future__ import annotations
 
-import os
 import threading
 from contextlib import suppress
 
@@ -11,7 +10,7 @@ from intercode_sandbox.chroot.guard import GuardedRoot, remove_leftovers, start_
 from intercode_sandbox.chroot.root_layout import RootLayout
 from intercode_sandbox.contract import SandboxSpec
 from intercode_sandbox.errors import SandboxError
-from intercode_sandbox.recycler import Recycler
+from intercode_sandbox.recycler import Recycler, per_process
 from intercode_sandbox.supervisor.scanned_sandbox import reset_sandbox
 
 
@@ -33,11 +32,7 @@ class _Pool:
         return start_guard(spec, layout)
 
 
-_pools: dict[int, _Pool] = {}  # a forked child has no threads, and its own sandboxes
-
-
-def _current_pool() -> _Pool:
-    return _pools.get(os.getpid()) or _pools.setdefault(os.getpid(), _Pool())
+_current_pool = per_process(_Pool)
 
 
 def acquire_root(spec: SandboxSpec, layout: RootLayout) -> GuardedRoot:

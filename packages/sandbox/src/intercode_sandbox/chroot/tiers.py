@@ -10,7 +10,7 @@ from intercode_sandbox.chroot.sandbox import TIER, ChrootSandbox
 from intercode_sandbox.contract import SandboxSpec
 from intercode_sandbox.errors import ConfigError, SandboxError, SandboxUnavailableError
 from intercode_sandbox.host.paths import is_initial_user_namespace
-from intercode_sandbox.supervisor.root_files import cached_tree
+from intercode_sandbox.supervisor.root_files import cached_root_files
 from intercode_sandbox.tiers.trial import TRIAL_LIMITS
 from intercode_sandbox.types import Image
 
@@ -48,7 +48,7 @@ def check() -> tuple[bool, str]:
     if missing:
         return False, missing
     try:
-        tree = cached_tree({"/tmp": [0o1777, None]})
+        tree = cached_root_files({"/tmp": [0o1777, None]})
         spec = SandboxSpec(Image("empty", tree.name, tree), limits=TRIAL_LIMITS)
         with open_chroot(spec) as sandbox:
             sandbox.changes()

@@ -134,7 +134,7 @@ def _remove(args: argparse.Namespace) -> int:
             f"`{for_program('intercode-sandbox image', f'{args.program} image')} list`"
         )
         return 1
-    freed = f", {inventory.format_size(removed.bytes)} freed" if removed and removed.trees else ""
+    freed = f", {inventory.rounded_size(removed.bytes)} freed" if removed and removed.trees else ""
     used = "; its files stay while something uses them" if removed and not removed.trees else ""
     print(f"removed {name}{freed}{used}")
     return 0
@@ -150,5 +150,5 @@ def _prune(args: argparse.Namespace) -> int:
         print(f"removed {name}")
     for engine, engine_images in prune_engine_images(cache, args.all).items():
         print(f"{len(engine_images)} images removed from {engine}")
-    print(f"{done.trees} trees and files removed, {inventory.format_size(done.bytes)} freed")
+    print(f"{done.trees} trees and files removed, {inventory.rounded_size(done.bytes)} freed")
     return 0

@@ -33,7 +33,7 @@ def print_images(args: argparse.Namespace) -> int:
         created = (
             time.strftime("%Y-%m-%d", time.localtime(row["created"])) if row["created"] else ""
         )
-        size = format_size(row["size"]) if row["digest"] else "-"
+        size = rounded_size(row["size"]) if row["digest"] else "-"
         print(f"{row['name']:<{width}}  {digest:<12}  {size:>8}  {created or row['note']}")
     print(f"\n{_other_usage(cache)}")
     return 0
@@ -124,7 +124,7 @@ def paths_in_use() -> set[str]:
     return steps | {f"layers/{tree_key(one.base_digest)}" for one in built_images()}
 
 
-def format_size(size: int) -> str:
+def rounded_size(size: int) -> str:
     """Format a number of bytes."""
     value, units = float(size), ["B", "KB", "MB", "GB"]
     while value >= 1000 and len(units) > 1:
@@ -135,5 +135,5 @@ def format_size(size: int) -> str:
 def _other_usage(cache: Path) -> str:
     """Return the sizes of what the cache contains in addition to images."""
     parts = [("downloads", "blobs"), ("set-up of tasks and steps of builds", "built")]
-    sizes = [f"{what} {format_size(prune.disk_usage(cache / home))}" for what, home in parts]
+    sizes = [f"{what} {rounded_size(prune.disk_usage(cache / home))}" for what, home in parts]
     return f"In {cache}: {', '.join(sizes)} (intercode-sandbox image prune)."

@@ -8,7 +8,7 @@ import time
 from dataclasses import asdict
 
 from intercode_sandbox.api import live_sandboxes
-from intercode_sandbox.command.image_list import format_size
+from intercode_sandbox.command.image_list import rounded_size
 from intercode_sandbox.command.output import escape_control
 
 _UNITS = ((86400, "d"), (3600, "h"), (60, "min"))
@@ -28,7 +28,7 @@ def print_live(args: argparse.Namespace) -> int:
             escape_control(one.image),
             one.tier,
             _format_age(now - one.opened),
-            "-" if one.memory is None else format_size(one.memory),
+            "-" if one.memory is None else rounded_size(one.memory),
         )
         for one in found
     ]

@@ -20,7 +20,7 @@ from intercode_sandbox.container.engine import ContainerEngine
 from intercode_sandbox.container.limit_counters import LimitCounters
 from intercode_sandbox.contract import SandboxSpec
 from intercode_sandbox.errors import SandboxError, SandboxLostError
-from intercode_sandbox.recycler import Recycler
+from intercode_sandbox.recycler import Recycler, per_process
 from intercode_sandbox.supervisor.connection import SupervisorConnection
 from intercode_sandbox.supervisor.scanned_sandbox import reset_sandbox
 
@@ -86,11 +86,7 @@ class _Pool:
         self.recycler.run_in_background(lambda: _clean_up(engine))
 
 
-_pools: dict[int, _Pool] = {}  # a forked child has no threads, and its own containers
-
-
-def _current_pool() -> _Pool:
-    return _pools.get(os.getpid()) or _pools.setdefault(os.getpid(), _Pool())
+_current_pool = per_process(_Pool)
 
 
 def acquire_container(

@@ -51,7 +51,7 @@ def container_spec(spec: SandboxSpec, engine: EngineName) -> ContainerSpec:
 
     Raises SandboxError for features that containers do not have.
     """
-    empty = str(root_files.cached_tree({}))
+    empty = str(root_files.cached_root_files({}))
     mounts = root_files.anonymous_mounts(spec, empty)  # they change when a hidden file is deleted
     key = (spec, engine, mounts)
     for known, result in _cache:
@@ -77,7 +77,7 @@ def _build_spec(
     if spec.image.root is not None:
         trees.append(Tree(spec.image.root, spec.image.digest))
     paths = [tree.path for tree in trees]
-    names = root_files.cached_tree(
+    names = root_files.cached_root_files(
         {**user_files(paths, sandbox_uid()), **_engine_marker_files(paths, engine)}
     )
     trees.insert(0, Tree(names, names.name))

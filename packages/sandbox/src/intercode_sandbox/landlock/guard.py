@@ -72,7 +72,7 @@ def start_guard(spec: SandboxSpec) -> GuardedDirectory:
     """Make a directory and start a supervisor for it. Raises SandboxError."""
     opened, home, guard = list[int](), None, None
     trees = [
-        root_files.cached_tree(layout.skeleton()),
+        root_files.cached_root_files(layout.skeleton()),
         *(layer.root for layer in reversed(spec.layers)),
     ]
     ours, theirs = socket.socketpair()

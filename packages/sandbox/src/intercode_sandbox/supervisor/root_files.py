@@ -68,10 +68,12 @@ def generate_root_files(spec: SandboxSpec) -> tuple[RootFiles, list[list[str]]]:
 def root_tree(spec: SandboxSpec, files: RootFiles) -> Path:
     """Return the directory that holds the result of ``generate_root_files`` and, for the image
     ``host``, the settings of the machine."""
-    return cached_tree(files, read_settings(spec.network) if spec.image.root is None else None)
+    return cached_root_files(
+        files, read_settings(spec.network) if spec.image.root is None else None
+    )
 
 
-def cached_tree(files: RootFiles, settings: HostSettings | None = None) -> Path:
+def cached_root_files(files: RootFiles, settings: HostSettings | None = None) -> Path:
     """Return the directory of the cache that holds these files. Writes it if it is missing."""
     uid = sandbox_uid()
     named = [uid, files, settings.digest] if settings else [uid, files]

@@ -39,20 +39,18 @@ def copy_script(admin: ServerConnection, source: str) -> CopyScript:
         if kind == "VIEW":
             views.append(
                 _parameterize(
-                    _query_value(
-                        admin, f"SHOW CREATE VIEW `{source}`.{_quote_identifier(name)}", 1
-                    ),
+                    _query_value(admin, f"SHOW CREATE VIEW `{source}`.{_quote_for_mysql(name)}", 1),
                     source,
                 )
             )
             continue
         if kind != "BASE TABLE":
             continue
-        table = _query_value(admin, f"SHOW CREATE TABLE `{source}`.{_quote_identifier(name)}", 1)
+        table = _query_value(admin, f"SHOW CREATE TABLE `{source}`.{_quote_for_mysql(name)}", 1)
         steps.append(_escape_braces(table))
         columns = "*" if " GENERATED " not in table else _stored_columns(admin, source, name)
         column_list = "" if columns == "*" else f" ({columns})"
-        quoted = _quote_identifier(name)
+        quoted = _quote_for_mysql(name)
         steps.append(
             _escape_braces(
                 f"INSERT INTO {quoted}{column_list} SELECT {columns} FROM `{source}`.{quoted}"
@@ -62,7 +60,7 @@ def copy_script(admin: ServerConnection, source: str) -> CopyScript:
     for query in (_ROUTINES, _TRIGGERS):
         for kind, name in _query_rows(admin, query.format(source)):
             _, modes, code, *_ = _query_rows(
-                admin, f"SHOW CREATE {kind} `{source}`.{_quote_identifier(name)}"
+                admin, f"SHOW CREATE {kind} `{source}`.{_quote_for_mysql(name)}"
             )[0]
             steps += [
                 f"SET sql_mode='{modes}'",
@@ -116,7 +114,7 @@ def content_digests(
     tables = [name for name in found if name.startswith(_TABLE_PREFIX)]
     if tables:
         listed = ", ".join(
-            f"`{database}`.{_quote_identifier(name.removeprefix(_TABLE_PREFIX))}" for name in tables
+            f"`{database}`.{_quote_for_mysql(name.removeprefix(_TABLE_PREFIX))}" for name in tables
         )
         for name, (_, total) in zip(
             tables, _query_rows(admin, f"CHECKSUM TABLE {listed}"), strict=True
@@ -129,7 +127,7 @@ def _definition_digest(admin: ServerConnection, kind: str, database: str, name: 
     column = 1 if kind in ("TABLE", "VIEW") else 2
     try:
         code = _query_value(
-            admin, f"SHOW CREATE {kind} `{database}`.{_quote_identifier(name)}", column
+            admin, f"SHOW CREATE {kind} `{database}`.{_quote_for_mysql(name)}", column
         )
     except ServerStatementError as e:
         return str(e.number)
@@ -138,11 +136,11 @@ def _definition_digest(admin: ServerConnection, kind: str, database: str, name: 
 
 
 def _stored_columns(admin: ServerConnection, source: str, name: str) -> str:
-    rows = _query_rows(admin, f"SHOW COLUMNS FROM `{source}`.{_quote_identifier(name)}")
-    return ", ".join(_quote_identifier(row[0]) for row in rows if "GENERATED" not in str(row[5]))
+    rows = _query_rows(admin, f"SHOW COLUMNS FROM `{source}`.{_quote_for_mysql(name)}")
+    return ", ".join(_quote_for_mysql(row[0]) for row in rows if "GENERATED" not in str(row[5]))
 
 
-def _quote_identifier(name: str) -> str:
+def _quote_for_mysql(name: str) -> str:
     return "`" + name.replace("`", "``") + "`"
 
 

@@ -111,18 +111,18 @@ class Release:
         """Convert a file of rows to ``NAME.jsonl`` and return its path.
 
         ``task`` turns the release, a row, an id and the row's location into a row of the output.
-        Raises as ``read_objects``, ``write_jsonl`` and ``task`` do.
+        Raises as ``read_objects``, ``write_task_rows`` and ``task`` do.
         """
         objects = enumerate(read_objects(path))
         rows = [task(self, row, f"{name}/{n}", f"{path}, row {n}") for n, row in objects]
-        return write_jsonl(self.out / f"{name}.jsonl", rows)
+        return write_task_rows(self.out / f"{name}.jsonl", rows)
 
 
 TaskBuilder = Callable[[Release, dict[str, Any], str, str], dict[str, Any]]
 """Converts a row: takes the release, the row, the task's id and the row's location."""
 
 
-def write_jsonl(path: Path, rows: Iterable[Mapping[str, Any]]) -> Path:
+def write_task_rows(path: Path, rows: Iterable[Mapping[str, Any]]) -> Path:
     """Write rows as JSON lines, atomically. Raises UsageError if ``path.parent`` is a file."""
     _make_directory(path.parent, path.parent)
     temporary = path.with_name(f".{path.name}.part")

@@ -24,7 +24,7 @@ from intercode.core.types import Dataset, Task
 from intercode.datasets import files
 from intercode.datasets.sql import base
 from intercode.datasets.sql.base import Tables
-from intercode.datasets.sql.release import find_release_files, required_text, write_jsonl
+from intercode.datasets.sql.release import find_release_files, required_text, write_task_rows
 
 AGGREGATES = ("", "MAX", "MIN", "COUNT", "SUM", "AVG")
 """Aggregates by their number in WikiSQL."""
@@ -176,7 +176,7 @@ def convert(release: Path, out: Path) -> list[Path]:
             _released_task(row, f"wikisql-{split}/{n}", f"{path}, {where}", tables, database.name)
             for n, (where, row) in enumerate(files.read_rows(path))
         )
-        written.append(write_jsonl(out / f"wikisql-{split}.jsonl", rows))
+        written.append(write_task_rows(out / f"wikisql-{split}.jsonl", rows))
     return written
 
 

@@ -69,7 +69,7 @@ def empty_directory(path: str) -> list[TreeEntry]:
     return [TreeEntry("dir", name, 0o755, None) for name in (*reversed(parents), path)]
 
 
-def cached_tree(name: str, entries: Sequence[TreeEntry]) -> Path:
+def cached_entries(name: str, entries: Sequence[TreeEntry]) -> Path:
     """Return the directory of a tree in the cache; write it first if it does not exist.
 
     ``name``: the beginning of its path below the cache. It is written under another name and

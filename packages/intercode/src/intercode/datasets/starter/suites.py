@@ -17,7 +17,7 @@ from intercode.datasets.code import starter as code
 from intercode.datasets.ctf import starter as ctf
 from intercode.datasets.python import starter as python
 from intercode.datasets.sql import starter as sql
-from intercode.datasets.starter.file_tree import cached_tree
+from intercode.datasets.starter.file_tree import cached_entries
 from intercode_sandbox.registry import unknown_name_error
 
 _REQUIRED = {"id", "query", "gold", "hardness", "tags"}
@@ -63,7 +63,7 @@ def load(environment: str = "bash") -> Dataset:
     if environment not in _SUITES:
         raise unknown_name_error("starter environment", environment, list(_SUITES))
     suite = _SUITES[environment]
-    root = cached_tree(f"starter/{environment}", _shared_entries(environment))
+    root = cached_entries(f"starter/{environment}", _shared_entries(environment))
     return Dataset(
         name=f"starter:{environment}",
         environment=environment,

@@ -10,7 +10,6 @@ limit is not recycled. Containers recycle by themselves (see sandbox/container/c
 
 from __future__ import annotations
 
-import os
 import threading
 import time
 from collections.abc import Callable, Iterator
@@ -27,7 +26,7 @@ from intercode.environments.base.hashes import state_hash
 from intercode.sessions.base import Session
 from intercode_sandbox import SandboxSpec, open_sandbox, tier_of
 from intercode_sandbox.contract import BaseSandbox
-from intercode_sandbox.recycler import Recycler
+from intercode_sandbox.recycler import Recycler, per_process
 
 _WORKERS = 2
 _YIELD_SECONDS = 0.0005
@@ -116,7 +115,6 @@ class EpisodeContext:
 
 
 # -------------------------------------------------------------------- recycling
-_recyclers: dict[int, Recycler[BaseSandbox]] = {}  # by process id: forks share no sandboxes
 
 
 def acquire_sandbox(spec: SandboxSpec, backend: str, recycle: bool) -> BaseSandbox:
@@ -165,9 +163,11 @@ def close_session(session: Session) -> None:
         session.close()
 
 
-def _process_recycler() -> Recycler[BaseSandbox]:
-    pid = os.getpid()
-    return _recyclers.get(pid) or _recyclers.setdefault(pid, Recycler(BaseSandbox.close))
+def _make_recycler() -> Recycler[BaseSandbox]:
+    return Recycler(BaseSandbox.close)
+
+
+_process_recycler = per_process(_make_recycler)
 
 
 def _recycle_key(spec: SandboxSpec, tier: str) -> _RecycleKey:
@@ -213,12 +213,7 @@ class _PrewarmPool:
         return make()
 
 
-_pools: dict[int, _PrewarmPool] = {}  # by process id: a forked child has no threads
-
-
-def _process_pool() -> _PrewarmPool:
-    pid = os.getpid()
-    return _pools.get(pid) or _pools.setdefault(pid, _PrewarmPool())
+_process_pool = per_process(_PrewarmPool)
 
 
 class Prewarmer:

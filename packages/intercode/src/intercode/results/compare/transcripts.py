@@ -121,7 +121,7 @@ def _join_columns(cells: Sequence[Sequence[str]], column: int) -> Iterator[str]:
     wrapped = [[piece for line in cell for piece in _wrap(line, column)] for cell in cells]
     for row in zip_longest(*wrapped, fillvalue=""):
         yield COLUMN_SEPARATOR.join(
-            text + " " * (column - _text_width(text)) for text in row
+            text + " " * (column - _terminal_width(text)) for text in row
         ).rstrip()
 
 
@@ -154,5 +154,5 @@ def _character_width(char: str) -> int:
     return 2 if unicodedata.east_asian_width(char) in "WF" else 1
 
 
-def _text_width(text: str) -> int:
+def _terminal_width(text: str) -> int:
     return sum(map(_character_width, text))

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from functools import cache
 
 from intercode.core.types import LayerSpec, Task
-from intercode.datasets.starter.file_tree import cached_tree, empty_directory
+from intercode.datasets.starter.file_tree import cached_entries, empty_directory
 from intercode_lab.families.choices import Choices
 from intercode_lab.families.family import Draw
 from intercode_lab.families.file_tree import FOLDER, FileTree
@@ -52,7 +52,7 @@ def bash_task(
 @cache
 def folder_layer() -> LayerSpec:
     """Return the layer with the empty directory in which the tasks begin."""
-    return LayerSpec("dir", cached_tree("families/bash", empty_directory(FOLDER)))
+    return LayerSpec("dir", cached_entries("families/bash", empty_directory(FOLDER)))
 
 
 def directories(draw: Draw, top: str) -> list[str]:

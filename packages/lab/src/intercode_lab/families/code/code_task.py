@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping, Sequence
 from functools import cache
 
 from intercode.core.types import LayerSpec, Task
-from intercode.datasets.starter.file_tree import cached_tree, empty_directory
+from intercode.datasets.starter.file_tree import cached_entries, empty_directory
 from intercode_lab.families.choices import Choices
 from intercode_lab.families.family import Draw
 from intercode_lab.families.file_tree import FileTree
@@ -61,7 +61,7 @@ def code_task(
 
 @cache
 def _folder_layer() -> LayerSpec:
-    return LayerSpec("dir", cached_tree("families/code", empty_directory(FOLDER)))
+    return LayerSpec("dir", cached_entries("families/code", empty_directory(FOLDER)))
 
 
 def example_and_tests(draw: Draw, make: Callable[[Choices], str]) -> list[str]:

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from intercode.core.types import LayerSpec, Task
 from intercode.datasets.ctf.starter.challenge import WORDS
-from intercode.datasets.starter.file_tree import cached_tree, empty_directory
+from intercode.datasets.starter.file_tree import cached_entries, empty_directory
 from intercode_lab.families.family import Draw
 from intercode_lab.families.file_tree import FOLDER, FileTree
 
@@ -31,7 +31,7 @@ def ctf_task(
     the actions of a player who looks first (empty: the gold alone).
     """
     phrasing, query = draw.phrase(queries)
-    layer = LayerSpec("dir", cached_tree("families/ctf", empty_directory(FOLDER)))
+    layer = LayerSpec("dir", cached_entries("families/ctf", empty_directory(FOLDER)))
     return Task(
         "", query, gold, files=(layer,), cwd=FOLDER, flag=flag,
         data={"phrasing": phrasing, "turns": list(turns or (gold,))}, initial_files=tree.entries,

@@ -8,7 +8,7 @@ from functools import cache
 from typing import Any
 
 from intercode.core.types import LayerSpec, Task
-from intercode.datasets.starter.file_tree import cached_tree, empty_directory
+from intercode.datasets.starter.file_tree import cached_entries, empty_directory
 from intercode_lab.families.choices import Choices
 from intercode_lab.families.family import Draw
 from intercode_lab.families.file_tree import FileTree
@@ -70,7 +70,7 @@ def python_task(
 
 @cache
 def _folder_layer() -> LayerSpec:
-    return LayerSpec("dir", cached_tree("families/python", empty_directory(FOLDER)))
+    return LayerSpec("dir", cached_entries("families/python", empty_directory(FOLDER)))
 
 
 def number_lists(choices: Choices, count: int, low: int = -20, high: int = 60) -> list[list[Any]]:

@@ -18,7 +18,7 @@ import hashlib
 from dataclasses import dataclass, field
 
 from intercode.core.types import DatabaseSpec, TreeEntry
-from intercode.datasets.starter.file_tree import EPOCH, cached_tree
+from intercode.datasets.starter.file_tree import EPOCH, cached_entries
 from intercode_lab.families.choices import Choices
 from intercode_lab.families.family import Draw
 
@@ -305,7 +305,7 @@ def database_of(data: Data) -> DatabaseSpec:
     """Return the database with these rows. Its dump is written to the cache."""
     dump = data.dump().encode()
     file = f"{hashlib.sha256(dump).hexdigest()[:16]}.sql"
-    folder = cached_tree("families/sql/database", [TreeEntry("file", file, 0o644, EPOCH, dump)])
+    folder = cached_entries("families/sql/database", [TreeEntry("file", file, 0o644, EPOCH, dump)])
     return DatabaseSpec("mysql-dump", folder / file, data.schema.words.database)
 
 
