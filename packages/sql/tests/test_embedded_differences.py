@@ -203,3 +203,17 @@ def test_tables_are_renamed_all_or_none(session: SqlSession) -> None:
     for code, near in (("RENAME TABLE t u", "u"), ("RENAME TABLE t TO u,", ""),
                        ("RENAME t TO u", "t TO u")):  # fmt: skip
         assert f"right syntax to use near '{near}'" in session.run(code, 10.0).output
+
+
+@pytest.mark.parametrize(("code", "found"), [
+    ("SELECT y + bi FROM t ORDER BY dt DESC, id LIMIT 2 OFFSET 1", [2024, 2032]),
+    ("SELECT t.u - s.k FROM t JOIN s ON t.i = s.i ORDER BY t.id, s.k LIMIT 1", [2]),
+    ("SELECT q.a + 1 FROM (SELECT bi AS a, id FROM t) q ORDER BY q.id LIMIT 1", [2]),
+])  # fmt: skip
+def test_columns_are_computed_of_the_rows_that_limit_leaves(
+    session: SqlSession, code: str, found: list[object]
+) -> None:
+    """ORDER BY and LIMIT come first (limit-optimization.html)."""
+    assert column(session, code) == found
+    whole = session.run(code.partition(" LIMIT ")[0], 10.0).output
+    assert "value is out of range" in whole

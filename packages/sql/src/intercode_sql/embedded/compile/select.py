@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 from sqlglot import exp
 
 from intercode_sql.dialect.errors import StatementError, mysql_error, unsupported
@@ -269,7 +271,30 @@ def _plain_select(parts: SelectParts, keep: bool) -> str:
     keys = _order_keys(parts) + row_order.row_order_keys(parts) if keep else []
     having = parts.having if not parts.scope.aggregated else ""
     body = _from_where_sql(parts, having)
-    return f"SELECT {_select_list_sql(parts)}{body}{_order_by_sql(keys)}{parts.limit}"
+    tail = f"{body}{_order_by_sql(keys)}{parts.limit}"
+    if keys and parts.limit and _OUT_OF_RANGE.search(_select_list_sql(parts)):
+        return _computed_last(parts, tail)
+    return f"SELECT {_select_list_sql(parts)}{tail}"
+
+
+_OUT_OF_RANGE = re.compile(r"\b(?:mysql_(?:in_range|div)|pow|exp|cot)\(")
+
+
+def _computed_last(parts: SelectParts, tail: str) -> str:
+    """Return the SQL of a SELECT whose columns are computed of the rows that LIMIT leaves only, as
+    MySQL does: those of another row can be out of range."""
+    select_list = _select_list_sql(parts)
+    columns = [sql for source in parts.scope.sources for _, _, sql in source.columns]
+    if " OVER (" in select_list or not columns:
+        return f"SELECT {select_list}{tail}"
+    alias = parts.scope.context.new_alias()
+    names = "|".join(map(re.escape, columns))
+    column = re.compile(rf"(?<![\w.])(?:{names})(?![\w\"])")
+    used = list(dict.fromkeys(column.findall(select_list))) or ["1"]
+    held = {sql: f"{alias}.r{i}" for i, sql in enumerate(used)}
+    outer = column.sub(lambda found: held[found[0]], select_list)
+    inner = ", ".join(f"{sql} AS r{i}" for i, sql in enumerate(used))
+    return f"SELECT {outer} FROM (SELECT {inner}{tail}) AS {alias} LIMIT -1"
 
 
 def _distinct_select(parts: SelectParts, keep: bool) -> str:
