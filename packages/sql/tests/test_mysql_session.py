@@ -11,6 +11,7 @@ import pytest
 
 from intercode_sql import SqlEngine, SqlLimits, SqlSession, open_engine
 from intercode_sql.errors import SqlDataError, SqlUsageError, UnknownEngineError
+from intercode_sql.server.connection import ServerConnection
 from intercode_sql.types import DatabaseSpec
 from support.sandboxes import eventually
 from support.shop import CUSTOMERS, SECRET
@@ -356,3 +357,19 @@ def test_open_rejects_bad_databases(mysql: SqlEngine, shop: DatabaseSpec, tmp_pa
         open_engine("mysq1")
     with pytest.raises(SqlUsageError, match="leave out dsn"):
         open_engine("sqlite", "mysql://localhost")
+
+
+def test_a_transaction_that_has_not_ended_does_not_hold_the_database(
+    mysql: SqlEngine, shop: DatabaseSpec
+) -> None:
+    session: Any = mysql.open(shop)
+    assert session.run("INSERT INTO customer (name) VALUES ('Cy')", 10.0).ok
+    server, account = session._server, session._private.account
+    other = ServerConnection(server.address, account.user, account.password, account.name)
+    other.query("BEGIN")
+    other.query("SELECT * FROM customer")
+    session.close()
+    with server.admin() as admin:
+        names, _ = admin.query("SHOW DATABASES")
+    assert (account.name,) not in (names or [])
+    other.close()

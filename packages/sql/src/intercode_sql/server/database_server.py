@@ -249,11 +249,11 @@ class DatabaseServer:
         """Delete a private database and keep its account for another one.
 
         The account is kept only after all its connections have ended, because the server takes a
-        moment to end them.
+        moment to end them, and until then their transactions lock the tables.
         """
-        self.drop(slot.name)
         with self.admin() as admin:
             ended = _wait_until_disconnected(admin, slot)
+        self.drop(slot.name)
         if ended:
             with self.lock:
                 self._free_accounts.append(slot)
