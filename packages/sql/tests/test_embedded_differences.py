@@ -66,6 +66,10 @@ def test_the_text_of_an_expression_in_an_error(
     ("HOUR(20200615123045)", "id = 1", 12), ("MONTH('0')", "id = 1", None),
     ("MONTH(0)", "id = 1", 0), ("EXTRACT(WEEK FROM 0)", "id = 1", 613566757),
     ("DATE_FORMAT(x, '%T.%f')", "id = 1", "00:00:00.100000"),
+    ("DATE_FORMAT(0, '%X %x %r')", "id = 1", "0000 0001 12:00:00 AM"),
+    ("DATE_FORMAT('0000-00-00', '%U %v %D')", "id = 1", "613566757 01 0th"),
+    ("DATE_FORMAT(0, '%a')", "id = 1", None), ("TIME_FORMAT(tm, '%X')", "id = 1", None),
+    ("CASE bi WHEN y THEN l ELSE UNHEX('C3A4') END", "id = 1", "\u00e4"),
     ("DATE_FORMAT(0.9999999, '%T.%f')", "id = 1", "00:00:01.000000"),
     ("DATE_FORMAT('11111100100', '%Y %k')", "id = 1", "2011 0"),
     ("CAST('20011' AS DATE)", "id = 1", dt.date(2020, 1, 1)),
@@ -170,6 +174,7 @@ def test_a_subquery_as_an_argument_has_brackets_of_its_own(session: SqlSession, 
 
 @pytest.mark.parametrize(("expression", "message"), [
     ("LN(f)", "Invalid argument for logarithm"), ("LOG(2, i)", "Invalid argument for logarithm"),
+    ("LOG(id, 2)", "Invalid argument for logarithm"),
     ("CONVERT(da, BINARY(4))", "Truncated incorrect BINARY(4) value: '2001-02-03'"),
     ("CAST(2 AS DATETIME)", "Incorrect datetime value: '2'"),
     ("CAST(d AS DATE)", "Incorrect datetime value: '1.500'"),

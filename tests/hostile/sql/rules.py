@@ -187,7 +187,7 @@ def _document_compared(code: str) -> bool:
 
 
 _OF_TIMES = ("HOUR", "MINUTE", "SECOND", "MICROSECOND", "TIME", "TIME_TO_SEC", "TIME_FORMAT",
-             "EXTRACT", "ADDTIME", "SUBTIME", "TIMEDIFF", "TIMESTAMP", "CAST")  # fmt: skip
+             "EXTRACT", "ADDTIME", "SUBTIME", "TIMEDIFF")  # fmt: skip
 
 
 def _number_as_time(code: str) -> bool:
@@ -386,8 +386,10 @@ RULES: tuple[Rule, ...] = (
     Rule("BINARY(n) has n bytes", _MANUAL + "cast-functions.html", r"(AS|,) BINARY\(",
          answers=_filled_up),
     Rule("a text of a number has all digits of a double", _MANUAL + "type-conversion.html",
-         r"(AS|,) (CHAR|BINARY)", r"\d\.\d{0,4}$", r"\d\.\d+(e-\d+)?$",
-         answers=_within(0.0, 1e-4)),
+         r"(AS|,) (CHAR|BINARY)|\b(ROUND|TRUNCATE|FLOOR|CEIL|CEILING)\(",
+         r"\d\.\d{0,4}$|'-?\d{16,}'$", r"\d\.\d+(e-\d+)?$|e\d+'$", answers=_within(1e-9, 1e-4)),
+    Rule("a CAST that gives no date is NULL in CASE", _MANUAL + "cast-functions.html",
+         r"CASE (CAST|CONVERT)\(.*(AS|,) (DATE|DATETIME|TIME)\b.* WHEN"),
     Rule("FROM_BASE64 of other text is NULL", _MANUAL + "string-functions.html", "FROM_BASE64",
          "Bad base64 data", "None|^\\["),
     Rule("a date with no time is no time of day", _MANUAL + "date-and-time-literals.html",
@@ -406,7 +408,7 @@ RULES: tuple[Rule, ...] = (
     Rule("STR_TO_DATE gives no zero date", _MANUAL + "date-and-time-functions.html",
          "STR_TO_DATE", embedded=r"None$|^\["),
     Rule("a number beyond the longest time is no time", _MANUAL + "time.html",
-         embedded=r"None$|^\[|: '?0|Truncated incorrect time value", operands=_number_as_time),
+         embedded=r"None$|^\[|: '?0'?$|Truncated incorrect time value", operands=_number_as_time),
     Rule("a number that is no date has no day", _MANUAL + "date-and-time-functions.html",
          r"EXTRACT\(DAY FROM", r": '?-?\d+'?$|^\[", r"None$|^\["),
     Rule("a logarithm of no positive number has an error of its own",

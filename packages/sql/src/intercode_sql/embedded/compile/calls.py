@@ -136,7 +136,8 @@ def simple_call(name: str, args: list[Expression], text: str = "") -> Expression
         arguments = [as_bytes(m) if m.type.charset else m for m in arguments]
     parts = [m.sql for m in arguments]
     if name in _LOGARITHMS:
-        parts = [logarithm_argument(part) for part in parts]
+        bases = len(parts) - 1
+        parts = [logarithm_argument(part, i < bases) for i, part in enumerate(parts)]
     if function.quoted:
         parts.append(quote_text(text))
     if function.collated:

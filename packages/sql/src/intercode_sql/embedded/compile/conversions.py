@@ -405,7 +405,7 @@ def convert_to(ex: Expression, kind: Type) -> Expression:
 def chosen_sql(ex: Expression, kind: Type) -> str:
     """Return the SQL of a value of a CASE or COALESCE of the type ``kind``. Constant bytes beside
     latin1 are sent as they are, and the client reads them; a text beside bytes is sent as UTF-8."""
-    if kind.charset and isinstance(ex.literal, bytes):
+    if kind.charset and ex.type.binary:
         return f"mysql_sent_bytes({ex.sql})"
     if kind.binary and ex.type.charset:
         return f"CAST({as_text(ex).sql} AS BLOB)"

@@ -72,9 +72,9 @@ def moved_date(sql: str, date: str, size: str) -> str:
     return f"mysql_moved_date({sql}, {date}, {size})" if checks_conversions() else sql
 
 
-def logarithm_argument(sql: str) -> str:
-    """Return the SQL of a number of which a logarithm is computed."""
-    return f"mysql_positive({sql})" if checks_conversions() else sql
+def logarithm_argument(sql: str, base: bool) -> str:
+    """Return the SQL of a number of which a logarithm is computed, or of its base."""
+    return f"mysql_positive({sql}, {int(base)})" if checks_conversions() else sql
 
 
 def divisor(dividend: str, sql: str) -> str:

@@ -58,8 +58,16 @@ def date_format(moment: dt.datetime, form: str, week: WeekFunction) -> str:
     return re.sub(r"%(.)", filled, form, flags=re.S)
 
 
-def time_format(microseconds: int, form: str) -> str | None:
-    """Format a time with MySQL's format codes. The result is NULL for those of a date."""
+_OF_ZERO_DATE = {
+    "X": "0000", "x": "0001", "U": "613566757", "u": "613566757", "V": "613566757", "v": "01",
+    "j": "000", "D": "0th",
+}  # fmt: skip
+"""The parts of the date of zeros, of which the server computes the week without a sign."""
+
+
+def time_format(microseconds: int, form: str, dated: bool = False) -> str | None:
+    """Format a time, or if ``dated`` one of the date of zeros, with MySQL's format codes. The
+    result is NULL for those of a date."""
     hours, rest = divmod(abs(microseconds), 3_600_000_000)
     minute, second, fraction = rest // 60_000_000, rest // 1_000_000 % 60, rest % 1_000_000
     half, twelve = "AM" if hours % 24 < 12 else "PM", hours % 12 or 12
@@ -70,8 +78,9 @@ def time_format(microseconds: int, form: str) -> str | None:
         "r": f"{twelve:02d}:{minute:02d}:{second:02d} {half}", "Y": "0000", "y": "00", "m": "00",
         "c": "0", "d": "00", "e": "0",
     }  # fmt: skip
+    known |= _OF_ZERO_DATE if dated else {}
     codes = re.findall(r"%(.)", form, re.S)
-    if any(code in "aWbMDjUuVvXxw" for code in codes):
+    if any(code in "aWbMDjUuVvXxw" and code not in known for code in codes):
         return None
     text = re.sub(r"%(.)", lambda m: known.get(m[1], m[1]), form, flags=re.S)
     return f"-{text}" if microseconds < 0 else text

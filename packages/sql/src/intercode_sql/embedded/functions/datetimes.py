@@ -460,7 +460,7 @@ def format_date(value: Any, pattern: str) -> str | None:
     moment = parse_datetime(value)
     if moment is None and read_parts(str(value)) == (0, 0, 0):
         found = read_time(str(value).removeprefix(ZERO_DATE).strip() or "0")
-        return time_format(found[0] if found else 0, pattern)
+        return time_format(found[0] if found else 0, pattern, True)
     return date_format(moment, pattern, _week) if moment else None
 
 

@@ -333,10 +333,10 @@ def exp(value: float, text: str) -> float:
 
 
 @internal("positive")
-def positive(value: float) -> float:
+def positive(value: float, base: int) -> float:
     """Return the argument of a logarithm of a statement that writes. Raises StatementError 3020 if
-    it is not above zero."""
-    if value <= 0:
+    it is not above zero, or a base of one."""
+    if value <= 0 or (base and value == 1):
         raise mysql_error(3020)
     return value
 
