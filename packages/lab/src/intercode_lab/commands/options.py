@@ -38,10 +38,13 @@ def prove_families(args: argparse.Namespace, spec: str) -> tuple[dict[str, Any],
     """Prove drawn tasks of the families that a specification selects; see ``OPTIONS``."""
     from intercode.results.export.base import text_as_file_name
     from intercode.results.rendering import render
-    from intercode_lab import families
+    from intercode_lab import families, worlds
     from intercode_lab.proofs import families as family_proofs
     from intercode_lab.proofs import tables as family_tables
     from intercode_sandbox.host.paths import cache_root
+
+    if spec.startswith(worlds.SCHEME):
+        return _prove_worlds(args, spec)
 
     def show(proof: Proof, done: int, wanted: int) -> None:
         faults = "; ".join(proof.faults) or "sound"
@@ -56,6 +59,27 @@ def prove_families(args: argparse.Namespace, spec: str) -> tuple[dict[str, Any],
         print(render(family_tables.proof_tables(report), args.format))
     document = family_tables.report_as_json(report)
     return document, document["sound"]
+
+
+def _prove_worlds(args: argparse.Namespace, spec: str) -> tuple[dict[str, Any], bool]:
+    from intercode.results.export.base import text_as_file_name
+    from intercode.results.rendering import render
+    from intercode_lab.proofs import worlds
+    from intercode_sandbox.host.paths import cache_root
+
+    def show(proof: worlds.WorldProof) -> None:
+        print(
+            f"{proof.task} {proof.seconds:.2f} s: {'; '.join(proof.faults) or 'sound'}",
+            file=sys.stderr,
+        )
+
+    out = args.out or cache_root() / "proofs" / f"{text_as_file_name(spec)}.jsonl"
+    proofs = worlds.prove(spec, args.draw, out, parallel=args.parallel, progress=show)
+    faults = worlds.kind_faults(proofs)
+    if not args.json:
+        print(render(worlds.world_tables(spec, proofs), args.format))
+    document = {"spec": spec, "tasks": len(proofs), "sound": not faults, "faults": faults}
+    return document | {"proofs": to_jsonable(proofs)}, not faults
 
 
 def check_variants(args: argparse.Namespace, name: str) -> tuple[list[Any], list[Table]]:

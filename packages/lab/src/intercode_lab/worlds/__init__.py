@@ -1,0 +1,41 @@
+"""Worlds: several goals in a state with documents and traps, from seeds (docs/worlds.md)."""
+
+from __future__ import annotations
+
+from intercode.core.errors import UsageError
+from intercode.core.types import Dataset
+from intercode_lab.families.selection import FamilySelection, select_families
+
+__all__ = ["SCHEME", "load", "selection_of"]
+
+SCHEME = "worlds:"
+_KINDS = "intercode_lab.worlds.kinds"
+
+
+def load(spec: str = "bash") -> Dataset:
+    """Return the dataset of a specification such as ``worlds:bash/KIND[difficulty=5]@seed=0..9``.
+
+    It has the form of one of families. Raises UsageError for another environment than Bash; else
+    as ``select_families``.
+    """
+    selection = selection_of(spec)
+    tasks, name = selection.tasks(), f"{SCHEME}{spec.removeprefix(SCHEME)}"
+    endless = any(task.instantiate for task in tasks)
+    return Dataset(
+        name,
+        "bash",
+        tasks,
+        comparable=False,
+        notes="Worlds with several goals, drawn from seeds, on the machine's own programs.",
+        programs=("python3", "git"),
+        reward="worlds",
+        fixed_example=f"{name.partition('@')[0]}@seed=0..99" if endless else "",
+    )
+
+
+def selection_of(spec: str) -> FamilySelection:
+    """Return the kinds that a specification selects. Raises as ``load``."""
+    rest = spec.removeprefix(SCHEME)
+    if not rest.startswith("bash"):
+        raise UsageError(f"{spec!r}: worlds are of bash; write {SCHEME}bash or {SCHEME}bash/KIND")
+    return select_families(_KINDS + rest.removeprefix("bash"))
