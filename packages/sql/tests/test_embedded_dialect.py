@@ -213,6 +213,17 @@ def test_errors_have_mysqls_messages(zoo: SqlSession, code: str, message: str) -
     ("SELECT 1 LIMIT 1 UNION SELECT 2", "UNION SELECT 2"), ("SELECT CAST(1 AS INT)", "INT)"),
     ("SELECT 1 FROM keeper k FULL OUTER JOIN animal a ON 1", "FULL OUTER JOIN animal a ON 1"),
     ("Which keepers are there?", "Which keepers are there?"),
+    ("SELECT id FROM keeper ORDER BY id ASC DESC", "DESC"),
+    ("SELECT EXISTS (id) FROM keeper", "id) FROM keeper"),
+    ("SELECT . 1 FROM keeper", ". 1 FROM keeper"),
+    ("SELECT RANK(id) FROM keeper", "id) FROM keeper"),
+    ("SELECT COUNT(*) FROM keeper JOIN COUNT(*) k", "COUNT(*) k"),
+    ("SELECT id FROM keeper k JOIN 'a' animal", "'a' animal"),
+    ("SELECT k. FROM keeper k", "FROM keeper k"),
+    ("SELECT id FROM keeper (WHERE id)", "(WHERE id)"),
+    ("SELECT id FROM keeper WHERE = (SELECT 1)", "= (SELECT 1)"), ("(SELECT 1) k", "k"),
+    ("UPDATE keeper SET name = 'x', id", ""), ("UPDATE keeper SET id = 9 LIMIT 0, 1", ", 1"),
+    ("INSERT INTO keeper VALUES (8, 'x'), 9", "9"), ("DELETE keeper WHERE id = 9", "WHERE id = 9"),
 ])  # fmt: skip
 def test_syntax_errors(zoo: SqlSession, code: str, near: str) -> None:
     output = zoo.run(code, 10.0).output

@@ -12,11 +12,12 @@ from intercode_sql.dialect.keywords import (
     CAST_TYPES,
     NO_SPACE_FUNCTIONS,
     RESERVED_FUNCTION_NAMES,
+    RESERVED_WORDS,
     SYNTAX_COUNTS,
+    UNITS,
     WINDOW_FUNCTIONS,
     word_set,
 )
-from intercode_sql.dialect.operands import UNITS
 from intercode_sql.dialect.syntax_reader import SyntaxReader, UnreadSyntaxError
 
 _COMPARISONS = ("=", "<=>", "<", ">", "<=", ">=", "<>", "!=")
@@ -158,7 +159,7 @@ class ExpressionSyntax(SyntaxReader):
             if self.accept("("):
                 self.accept_kind("number")
                 self.expect(")")
-        elif after.word == "(" and (word or lexeme.kind == "quoted"):
+        elif after.word == "(" and lexeme.kind in ("word", "quoted"):
             apart = not joined and not self._ignore_space and word in NO_SPACE_FUNCTIONS
             self._call("" if apart and word not in _ARGUMENTS else word)
         elif word in RESERVED_FUNCTION_NAMES:
@@ -166,6 +167,10 @@ class ExpressionSyntax(SyntaxReader):
             raise self.stop()
         else:
             self.qualified_name()
+            if self.accept("("):  # a function of a database
+                if self.next.word != ")":
+                    self.expressions()
+                self.expect(")")
 
     def _prefixed(self, word: str, joined: bool) -> bool:
         """Return whether a word belongs to the literal after it: DATE '...', x'...', _utf8'...'."""
@@ -224,10 +229,9 @@ class ExpressionSyntax(SyntaxReader):
 
     # ------------------------------------------------------------ calls
     def _call(self, word: str) -> None:
-        if word in RESERVED_FUNCTION_NAMES or word in _ARGUMENTS:
-            self.take()
-        else:
-            self.name()
+        if word in RESERVED_WORDS - RESERVED_FUNCTION_NAMES - _ARGUMENTS.keys():
+            raise self.stop()
+        self.take()
         self.expect("(")
         if word in AGGREGATE_FUNCTIONS:
             self._aggregate(word)

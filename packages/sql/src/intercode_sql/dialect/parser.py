@@ -1,8 +1,8 @@
 """Parses MySQL statements with sqlglot, and rejects what MySQL 8 rejects.
 
 sqlglot accepts more than MySQL: clauses in any order, reserved words as names, functions of other
-dialects. The checks here run on the tokens before parsing. Function calls become ``Anonymous``
-nodes under MySQL's names, marked with ``FUNCTION_MARK``.
+dialects. So MySQL's grammar (``query_syntax.py``) reads a statement before. Function calls become
+``Anonymous`` nodes under MySQL's names, marked with ``FUNCTION_MARK``.
 """
 
 from __future__ import annotations
@@ -20,14 +20,12 @@ from sqlglot.tokenizer_core import Token, TokenType
 
 from intercode_sql.dialect.errors import StatementError, mysql_error, syntax_error, unsupported
 from intercode_sql.dialect.keywords import (
-    CAST_TYPES,
     FUNCTION_NAMES,
     NO_SPACE_FUNCTIONS,
     RESERVED_FUNCTION_NAMES,
     RESERVED_WORDS,
     word_set,
 )
-from intercode_sql.dialect.operands import check_commas, missing_operand
 from intercode_sql.dialect.query_syntax import unexpected_position
 
 FUNCTION_MARK = "f__"
@@ -129,27 +127,10 @@ def parse(text: str, ignore_space: bool = False, database: str = "") -> exp.Expr
     tokens = sqlglot_tokens(text)
     while tokens and tokens[-1].token_type == _END:
         tokens = tokens[:-1]
+    stop = unexpected_position(text, ignore_space)
+    if stop is not None:
+        raise syntax_error(text, stop)
     _check_depth(tokens)
-    missing = None
-    if tokens[0].text.upper() not in _UNCHECKED_STATEMENTS:
-        missing = missing_operand(tokens)
-    try:
-        tree = _parse_tokens(tokens, text, ignore_space, database)
-        if missing is not None:
-            raise syntax_error(text, missing)
-    except StatementError as e:
-        found = unexpected_position(text, ignore_space) if e.number == 1064 else None
-        if found is None:
-            raise
-        raise syntax_error(text, found) from e
-    return tree
-
-
-def _parse_tokens(
-    tokens: Sequence[Token], text: str, ignore_space: bool, database: str
-) -> exp.Expr:
-    """Check and parse the tokens of a statement."""
-    check_tokens(tokens, text)
     marked_tokens = _mark_function_calls(tokens, text, ignore_space, database)
     logger = logging.getLogger("sqlglot")
     quiet = _FallbackWarningFilter()
@@ -162,29 +143,10 @@ def _parse_tokens(
         raise unsupported("expressions that are nested so deeply") from e
     finally:
         logger.removeFilter(quiet)
-    found = [t for t in trees if t is not None]
+    found: list[exp.Expr] = [t for t in trees if t is not None]
     if len(found) != 1:
         raise syntax_error(text, 0)
-    tree: exp.Expr = found[0]
-    _check_reserved_names(tree, text)
-    return tree
-
-
-def _check_reserved_names(tree: exp.Expr, text: str) -> None:
-    """Raise StatementError 1064 for a reserved word that is used as a name without backquotes."""
-    writes = isinstance(tree, (exp.Update, exp.Insert))
-    starts = sorted(
-        (i.meta["start"], i.this)
-        for i in all_nodes(tree)
-        if isinstance(i, exp.Identifier)
-        and i.this.upper() in RESERVED_WORDS
-        and not i.args.get("quoted")
-        and "start" in i.meta
-        and not (writes and i.this.upper() == "DEFAULT")
-    )
-    for start, word in starts:
-        if text[start - 1 : start] != "." and (error := reserved_name_error(word, start, text)):
-            raise error
+    return found[0]
 
 
 def mysql_text(node: exp.Expr) -> str:
@@ -315,10 +277,7 @@ def _space_before_bracket_error(
     tokens: Sequence[Token], i: int, text: str, database: str
 ) -> StatementError:
     """Return MySQL's error for a space between the name of a function and its bracket."""
-    inside = tokens[i + 2]
     special = ("CAST", "EXTRACT", "POSITION", "TRIM", "GROUP_CONCAT")
-    if inside.token_type in (TokenType.STAR, TokenType.DISTINCT):
-        return syntax_error(text, inside.start)
     if tokens[i].text.upper() in special:
         return syntax_error(text, tokens[i + 1].start)
     return mysql_error(1630, f"{database}.{tokens[i].text}".lstrip("."))
@@ -337,144 +296,6 @@ def _error_from_sqlglot(error: ParseError, text: str) -> StatementError:
     if not after and (mark == "(" or short):
         start = len(text)  # the statement ends too early
     return syntax_error(text, start if start >= 0 else 0)
-
-
-# ---------------------------------------------------------------- checks of tokens
-_CLAUSE_ORDER = {
-    TokenType.FROM: 1,
-    TokenType.WHERE: 2,
-    TokenType.GROUP_BY: 3,
-    TokenType.HAVING: 4,
-    TokenType.WINDOW: 5,
-    TokenType.ORDER_BY: 6,
-    TokenType.LIMIT: 7,
-    TokenType.FETCH: 9,
-    TokenType.QUALIFY: 9,
-}
-"""The order of a query's clauses."""
-_SET_OPERATORS = {TokenType.UNION, TokenType.EXCEPT, TokenType.INTERSECT}
-_CLAUSE_TOKENS = {
-    *_CLAUSE_ORDER, *_SET_OPERATORS, TokenType.L_PAREN, TokenType.R_PAREN, TokenType.SELECT,
-    TokenType.UPDATE, TokenType.DELETE, TokenType.JOIN,
-}  # fmt: skip
-"""Tokens that the check of the clause order depends on."""
-_STAR = TokenType.STAR
-_UNCHECKED_STATEMENTS = word_set("CREATE ALTER SHOW DESC DESCRIBE SET")
-"""Statements whose words are checked elsewhere."""
-_CHECKED_WORDS = word_set("OUTER AS NULLS LIMIT")
-"""Words whose neighbours are checked."""
-_OTHER_DIALECT_TOKENS = {
-    TokenType.DCOLON, TokenType.ILIKE, TokenType.QUALIFY, TokenType.DPIPE_SLASH, TokenType.FETCH,
-    TokenType.LATERAL, TokenType.PIVOT, TokenType.UNPIVOT, TokenType.GLOB, TokenType.SIMILAR_TO,
-    TokenType.L_BRACKET,
-} - {TokenType.LATERAL}  # fmt: skip
-"""Tokens of other dialects that MySQL lacks."""
-
-
-def check_tokens(tokens: Sequence[Token], text: str) -> None:
-    """Raise StatementError 1064 with the text from the position at which MySQL stops reading."""
-    if tokens[0].text.upper() in _UNCHECKED_STATEMENTS:
-        check_commas(tokens, text)
-        return
-    _check_clauses(tokens, text)
-    for i, token in enumerate(tokens):
-        kind = token.token_type
-        if kind in _OTHER_DIALECT_TOKENS:
-            raise syntax_error(text, token.start)
-        if kind == _STAR or token.text.upper() in _CHECKED_WORDS:
-            _check_word(tokens, i, text)
-
-
-def _check_clauses(tokens: Sequence[Token], text: str) -> None:
-    """Check that clauses occur once and in order, separately for each pair of brackets."""
-    ranks = [-1]
-    for i, token in enumerate(tokens):
-        kind = token.token_type
-        if kind not in _CLAUSE_TOKENS:
-            continue
-        if kind == TokenType.L_PAREN:
-            ranks.append(-1)
-        elif kind == TokenType.R_PAREN:
-            if len(ranks) == 1:
-                raise syntax_error(text, token.start)
-            ranks.pop()
-        elif kind in (TokenType.SELECT, TokenType.UPDATE, TokenType.DELETE):
-            ranks[-1] = 0
-        elif kind in _SET_OPERATORS:
-            if ranks[-1] >= _CLAUSE_ORDER[TokenType.ORDER_BY]:
-                raise syntax_error(text, token.start)
-            ranks[-1] = -1
-        elif kind == TokenType.JOIN and ranks[-1] > 1:
-            raise syntax_error(text, _join_start(tokens, i))
-        elif kind in _CLAUSE_ORDER and ranks[-1] >= 0:
-            if _CLAUSE_ORDER[kind] <= ranks[-1] and not _follows_distinct(tokens, i):
-                raise syntax_error(text, token.start)
-            ranks[-1] = _CLAUSE_ORDER[kind]
-    if len(ranks) > 1:
-        raise syntax_error(text, len(text))
-
-
-def _follows_distinct(tokens: Sequence[Token], i: int) -> bool:
-    return i > 0 and tokens[i - 1].text.upper() == "DISTINCT"
-
-
-def _join_start(tokens: Sequence[Token], i: int) -> int:
-    words = {"LEFT", "RIGHT", "INNER", "OUTER", "CROSS", "NATURAL"}
-    while i and tokens[i - 1].text.upper() in words:
-        i -= 1
-    return tokens[i].start
-
-
-def _check_word(tokens: Sequence[Token], i: int, text: str) -> None:
-    token = tokens[i]
-    word = token.text.upper()
-    before = tokens[i - 1] if i else None
-    after = tokens[i + 1] if i + 1 < len(tokens) else None
-    if word == "OUTER" and before is not None and before.text.upper() not in ("LEFT", "RIGHT"):
-        alias = before.text.upper() == "FULL" and _follows_alias(tokens, i - 1)
-        raise syntax_error(text, before.start if alias else token.start)
-    if token.token_type == TokenType.STAR and before is not None and after is not None:
-        _check_star(before, token, after, text)
-    wrong = after is not None and after.text.upper() not in CAST_TYPES
-    if word == "AS" and wrong and after is not None and _is_cast_as(tokens, i):
-        raise syntax_error(text, after.start)
-    if word == "NULLS" and after is not None and after.text.upper() in ("FIRST", "LAST"):
-        raise syntax_error(text, after.start)
-    if word == "LIMIT" and after is not None and after.token_type not in _LIMIT_VALUES:
-        raise syntax_error(text, after.start)
-
-
-def _follows_alias(tokens: Sequence[Token], i: int) -> bool:
-    """Return whether the word before this one is an alias, so that this one cannot be another."""
-    names = (TokenType.VAR, TokenType.IDENTIFIER)
-    return i >= 2 and (
-        tokens[i - 2].text.upper() == "AS"
-        or (tokens[i - 1].token_type in names and tokens[i - 2].token_type in names)
-    )
-
-
-_LIMIT_VALUES = {TokenType.NUMBER, TokenType.PLACEHOLDER}
-
-
-def _check_star(before: Token, star: Token, after: Token, text: str) -> None:
-    """Check that ``*`` for all columns is the first item of its list."""
-    ends = after.token_type in (TokenType.COMMA, TokenType.FROM, TokenType.R_PAREN)
-    if before.token_type == TokenType.COMMA and ends:
-        raise syntax_error(text, star.start)
-
-
-def _is_cast_as(tokens: Sequence[Token], i: int) -> bool:
-    """Return whether the ``AS`` at this position belongs to a CAST."""
-    depth = 0
-    for j in range(i - 1, -1, -1):
-        kind = tokens[j].token_type
-        if kind == TokenType.R_PAREN:
-            depth += 1
-        elif kind == TokenType.L_PAREN:
-            if depth == 0:
-                return j > 0 and tokens[j - 1].text.upper() == "CAST"
-            depth -= 1
-    return False
 
 
 def reserved_name_error(word: str, start: int, text: str) -> StatementError | None:

@@ -40,7 +40,7 @@ class _QuerySyntax(ExpressionSyntax):
             word = self.next.word
             if word not in ("SELECT", "(", "UPDATE", "DELETE", "VALUES", "TABLE"):
                 raise self.stop()
-        if word in ("SELECT", "("):
+        if word in ("SELECT", "(", "VALUES", "TABLE"):
             self._query_body()
         elif word in ("INSERT", "REPLACE"):
             self._insert()
@@ -212,7 +212,7 @@ class _QuerySyntax(ExpressionSyntax):
             self._tables()
             self.expect(")")
             return
-        if self.next.word == "{" or self.ahead(1).word == "(":
+        if self.next.word in ("{", "JSON_TABLE"):
             raise UnreadSyntaxError
         self.qualified_name(1)
         if self.accept("PARTITION"):

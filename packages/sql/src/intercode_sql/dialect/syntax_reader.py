@@ -1,8 +1,7 @@
 """Reads the words of a statement as MySQL does, and stops at the first that cannot follow.
 
 The grammar of expressions is in ``expression_syntax.py``, that of queries and writes in
-``query_syntax.py``. They tell where MySQL stops; whether a statement is wrong at all is decided by
-``parser.py``.
+``query_syntax.py``.
 """
 
 from __future__ import annotations
@@ -11,7 +10,7 @@ import re
 from collections.abc import Callable
 from typing import NamedTuple
 
-from intercode_sql.dialect.keywords import RESERVED_WORDS
+from intercode_sql.dialect.keywords import NO_SPACE_FUNCTIONS, RESERVED_WORDS
 from intercode_sql.dialect.tokens import TOKEN_PATTERN
 
 _NUMBER = re.compile(r"0x[0-9a-f]+\b|0b[01]+\b|(?:\d+\.?\d*|\.\d+)(?:e[-+]?\d+)?(?![\w$])", re.I)
@@ -132,9 +131,12 @@ class SyntaxReader:
 
     def is_name(self) -> bool:
         """Return whether the next lexeme can be a name."""
-        if self.next.kind == "quoted":
-            return True
-        return self.next.kind == "word" and self.next.word not in RESERVED_WORDS
+        lexeme, after = self.next, self.ahead(1)
+        if lexeme.word in NO_SPACE_FUNCTIONS and after.word == "(":
+            return not (self._ignore_space or after.start == lexeme.end)
+        return lexeme.kind == "quoted" or (
+            lexeme.kind == "word" and lexeme.word not in RESERVED_WORDS
+        )
 
     def name(self) -> None:
         """Move behind a name."""
@@ -144,10 +146,11 @@ class SyntaxReader:
 
     def qualified_name(self, outer: int = 2) -> None:
         """Move behind a name with the names of at most so many things that it is in. Any word is a
-        name behind a dot."""
+        name directly behind a dot."""
         self.name()
         for _ in range(outer):
             if not self.accept("."):
                 return
-            if not self.accept_kind("quoted", "word"):
-                raise self.stop()
+            joined = self.next.start == self.ahead(-1).end
+            if not (joined and self.accept_kind("word", "number")):
+                self.name()

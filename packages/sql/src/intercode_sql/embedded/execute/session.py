@@ -21,11 +21,10 @@ from intercode_sql.base import (
     success_result,
     timeout_result,
 )
-from intercode_sql.dialect.errors import StatementError, syntax_error, unexpected_error, unsupported
+from intercode_sql.dialect.errors import StatementError, unexpected_error, unsupported
 from intercode_sql.dialect.keywords import word_set
 from intercode_sql.dialect.modes import REWRITTEN_MODES, default_mode_text, in_own_mode
 from intercode_sql.dialect.parser import require_single_statement
-from intercode_sql.dialect.query_syntax import unexpected_position
 from intercode_sql.dialect.tokens import without_comments
 from intercode_sql.embedded.catalog.built import BuiltDatabases
 from intercode_sql.embedded.catalog.catalog import quote_identifier, quote_table
@@ -99,7 +98,7 @@ class EmbeddedSession(SessionContext):
         try:
             return self._run_statement(code)
         except StatementError as e:
-            return self._failure(self._own_error(e, code))
+            return self._failure(in_own_mode(e, code, self.modes))
         except sqlite3.Error as e:
             if self._pool.bounded and refused_for_size(e):
                 raise UnboundedStatementError from e
@@ -111,22 +110,13 @@ class EmbeddedSession(SessionContext):
         except (SqlError, UnboundedStatementError):
             raise
         except Exception as e:  # a fault of this engine ends its statement, not the episode
-            return self._failure(self._own_error(unexpected_error(e), code))
+            return self._failure(unexpected_error(e))
 
     def _failure(self, error: StatementError) -> ExecResult:
         """Return the result of a statement that failed."""
         if error.number == 3024:
             return timeout_result()
         return error_result(error.message, error.number, error.sqlstate)
-
-    def _own_error(self, error: StatementError, code: str) -> StatementError:
-        """Return the error of a statement as MySQL reports it: its syntax comes first, and the text
-        is quoted as it was written."""
-        if error.position is None and error.number not in (1582, 3024):
-            plain = self._in_default_mode(code)
-            found = unexpected_position(plain, "IGNORE_SPACE" in self.modes)
-            error = error if found is None else syntax_error(plain, found)
-        return in_own_mode(error, code, self.modes)
 
     def _in_default_mode(self, code: str) -> str:
         """Return a statement as MySQL's default mode reads it, without comments."""
