@@ -23,6 +23,15 @@ def test_kinds() -> None:
     ]  # fmt: skip
 
 
+def test_numbers_and_operators() -> None:
+    assert kinds("a.1<=-.5e3:=0x1F->'$' 2b 1.5.2") == [
+        ("word", "a"), ("sign", "."), ("number", "1"), ("sign", "<="), ("sign", "-"),
+        ("number", ".5e3"), ("sign", ":="), ("number", "0x1F"), ("sign", "->"), ("string", "'$'"),
+        ("word", "2b"), ("number", "1.5"), ("number", ".2"),
+    ]  # fmt: skip
+    assert [t.word for t in tokenize("Select 1 'a' @b >=")] == ["SELECT", "", "", "", ">="]
+
+
 def test_comments_and_executable_comments() -> None:
     assert [t.text for t in tokenize("a -- b\nc # d\ne /* f ' */ g --h")] == [
         "a", "c", "e", "g", "-", "-", "h",

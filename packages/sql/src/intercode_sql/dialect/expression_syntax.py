@@ -1,6 +1,7 @@
 """MySQL's grammar of expressions: what can follow what (MySQL 8.0 manual, Expressions).
 
-Each method moves behind one form, or raises ``SyntaxStop`` at the first word that cannot follow.
+Each method moves behind one form, or raises StatementError 1064 at the first word that cannot
+follow.
 """
 
 from __future__ import annotations
@@ -18,7 +19,7 @@ from intercode_sql.dialect.keywords import (
     WINDOW_FUNCTIONS,
     word_set,
 )
-from intercode_sql.dialect.syntax_reader import SyntaxReader, UnreadSyntaxError
+from intercode_sql.dialect.token_reader import TokenReader
 
 _COMPARISONS = ("=", "<=>", "<", ">", "<=", ">=", "<>", "!=")
 _LOGIC = ("AND", "OR", "XOR", "&&", "||")
@@ -36,7 +37,11 @@ _UNREAD_CALLS = word_set("JSON_VALUE WEIGHT_STRING")
 """Functions with words of their own that are not in the grammar here."""
 
 
-class ExpressionSyntax(SyntaxReader):
+class UnreadSyntaxError(Exception):
+    """A form of MySQL's that the grammar here does not hold."""
+
+
+class ExpressionSyntax(TokenReader):
     """Reads expressions."""
 
     def query(self) -> None:
@@ -53,7 +58,7 @@ class ExpressionSyntax(SyntaxReader):
             while self.accept("NOT"):
                 pass
             self._test()
-            if not self.accept(*_LOGIC):
+            if not self.accept_any(*_LOGIC):
                 return
 
     def expressions(self) -> None:
@@ -65,12 +70,12 @@ class ExpressionSyntax(SyntaxReader):
         while True:
             if self.accept("IS"):
                 self.accept("NOT")
-                if self.accept("TRUE", "FALSE", "UNKNOWN"):
+                if self.accept_any("TRUE", "FALSE", "UNKNOWN"):
                     return
                 self.expect("NULL")
-            elif self.accept(*_COMPARISONS):
-                some = self.next.word in ("ANY", "SOME") and self.ahead(1).word == "("
-                if some or self.next.word == "ALL":
+            elif self.accept_any(*_COMPARISONS):
+                some = self.word in ("ANY", "SOME") and self.ahead(1).word == "("
+                if some or self.word == "ALL":
                     self.take()
                     self.subquery()
                 else:
@@ -82,8 +87,8 @@ class ExpressionSyntax(SyntaxReader):
         self._sum()
         negated = self.accept("NOT")
         if self.accept("IN"):
-            if self.next.word != "(":
-                raise self.stop()
+            if self.word != "(":
+                raise self.error()
             self.in_brackets()
         elif self.accept("BETWEEN"):
             self._sum()
@@ -93,18 +98,18 @@ class ExpressionSyntax(SyntaxReader):
             self._operand()
             if self.accept("ESCAPE"):
                 self._operand()
-        elif self.accept("REGEXP", "RLIKE"):
+        elif self.accept_any("REGEXP", "RLIKE"):
             self._sum()
         elif negated:
-            raise self.stop()
-        elif self.accept_all("SOUNDS", "LIKE"):
+            raise self.error()
+        elif self.accept("SOUNDS", "LIKE"):
             self._sum()
-        elif self.accept_all("MEMBER", "OF"):
+        elif self.accept("MEMBER", "OF"):
             self._operand()
 
     def _sum(self) -> None:
         self._operand()
-        while sign := self.accept(*_ARITHMETIC):
+        while sign := self.accept_any(*_ARITHMETIC):
             if sign in "+-" and self.accept("INTERVAL"):
                 self._interval()
             else:
@@ -113,44 +118,43 @@ class ExpressionSyntax(SyntaxReader):
     def _interval(self) -> bool:
         """Move behind what follows INTERVAL. Return whether it ends with a unit, because it can
         also be the arguments of a function of that name."""
-        call = self.next.word == "("
+        call = self.word == "("
         self.expression()
-        if self.accept(*UNITS):
+        if self.accept_any(*UNITS):
             return True
         if not call:
-            raise self.stop()
+            raise self.error()
         return False
 
     def _operand(self) -> None:
-        while self.accept(*_PREFIXES):
+        while self.accept_any(*_PREFIXES):
             pass
         self._value()
         while True:
             if self.accept("COLLATE"):
                 if not (self.accept("BINARY") or self.accept_kind("string")):
                     self.name()
-            elif self.accept("->", "->>"):
-                if not self.accept_kind("string"):
-                    raise self.stop()
+            elif self.accept_any("->", "->>"):
+                self.expect_kind("string")
             else:
                 return
 
     def _value(self) -> None:
-        lexeme, word, after = self.next, self.next.word, self.ahead(1)
-        joined = after.start == lexeme.end
-        if lexeme.kind == "string":
+        token, word, after = self.token, self.word, self.ahead(1)
+        joined = after.start == token.end
+        if token.kind == "string":
             while self.accept_kind("string"):
                 pass
-        elif self.accept_kind("number") or self.accept("NULL", "TRUE", "FALSE", "?"):
+        elif self.accept_kind("number") or self.accept_any("NULL", "TRUE", "FALSE", "?"):
             return
-        elif lexeme.kind == "variable":
+        elif token.kind == "variable":
             self._variable()
         elif word == "{" or word in _UNREAD_CALLS:
             raise UnreadSyntaxError
         elif word == "(":
             self.in_brackets()
         elif after.kind in ("string", "number") and self._prefixed(word, joined):
-            self._at += 2
+            self.at += 2
         elif word in _FORMS:
             self.take()
             _FORMS[word](self)
@@ -159,16 +163,16 @@ class ExpressionSyntax(SyntaxReader):
             if self.accept("("):
                 self.accept_kind("number")
                 self.expect(")")
-        elif after.word == "(" and lexeme.kind in ("word", "quoted"):
+        elif after.word == "(" and token.kind in ("word", "quoted"):
             apart = not joined and not self._ignore_space and word in NO_SPACE_FUNCTIONS
             self._call("" if apart and word not in _ARGUMENTS else word)
         elif word in RESERVED_FUNCTION_NAMES:
             self.take()
-            raise self.stop()
+            raise self.error()
         else:
             self.qualified_name()
             if self.accept("("):  # a function of a database
-                if self.next.word != ")":
+                if self.word != ")":
                     self.expressions()
                 self.expect(")")
 
@@ -190,16 +194,16 @@ class ExpressionSyntax(SyntaxReader):
     def in_brackets(self) -> bool:
         """Move behind brackets that hold a query or expressions. Return whether it is a query."""
         self.expect("(")
-        if self.next.word in _QUERY_WORDS and (self.next.word, self.ahead(1).word) != (
+        if self.word in _QUERY_WORDS and (self.word, self.ahead(1).word) != (
             "VALUES",
             "(",
         ):
             self.query()
             self.expect(")")
             return True
-        if self.next.word == "(":
+        if self.word == "(":
             query = self.in_brackets()
-            if query and self.next.word in (*_QUERY_TAIL, ")"):
+            if query and self.word in (*_QUERY_TAIL, ")"):
                 self.query_tail()
                 self.expect(")")
                 return True
@@ -213,24 +217,24 @@ class ExpressionSyntax(SyntaxReader):
 
     def _rest_of_expression(self) -> None:
         """Move behind what follows a value in brackets, up to the end of its expression."""
-        self._at -= 1  # the closing bracket stands for the value
-        self._lexemes[self._at] = self.next._replace(kind="number", word="")
+        self.at -= 1  # the closing bracket stands for the value
+        self.tokens[self.at] = self.token._replace(kind="number", word="")
         self.expression()
 
     def subquery(self) -> None:
         """Move behind a query in brackets."""
-        if self.next.word != "(":
-            raise self.stop()
+        if self.word != "(":
+            raise self.error()
         if self.ahead(1).word not in ("(", *_QUERY_WORDS):
             self.take()
-            raise self.stop()
+            raise self.error()
         if not self.in_brackets():
-            raise self.stop()
+            raise self.error()
 
     # ------------------------------------------------------------ calls
     def _call(self, word: str) -> None:
         if word in RESERVED_WORDS - RESERVED_FUNCTION_NAMES - _ARGUMENTS.keys():
-            raise self.stop()
+            raise self.error()
         self.take()
         self.expect("(")
         if word in AGGREGATE_FUNCTIONS:
@@ -241,7 +245,7 @@ class ExpressionSyntax(SyntaxReader):
             self._date_sum()
         elif word in SYNTAX_COUNTS:
             self._counted(*SYNTAX_COUNTS[word])
-        elif self.next.word != ")":
+        elif self.word != ")":
             self.listed(self._argument)
         self.expect(")")
         window = word in WINDOW_FUNCTIONS
@@ -250,11 +254,11 @@ class ExpressionSyntax(SyntaxReader):
         if (window or word in AGGREGATE_FUNCTIONS) and self.accept("OVER"):
             self._window()
         elif window:
-            raise self.stop()
+            raise self.error()
 
     def _counted(self, least: int, most: int) -> None:
         for number in range(most):
-            if number >= least and not (number and self.next.word == ","):
+            if number >= least and not (number and self.word == ","):
                 return
             if number:
                 self.expect(",")
@@ -275,7 +279,7 @@ class ExpressionSyntax(SyntaxReader):
             self.accept("ALL")
             if self.accept("*"):
                 return
-        distinct = not word.startswith("BIT_") and self.accept("DISTINCT", "ALL") == "DISTINCT"
+        distinct = not word.startswith("BIT_") and self.accept_any("DISTINCT", "ALL") == "DISTINCT"
         several = word == "GROUP_CONCAT" or (distinct and word == "COUNT")
         if several:
             self.expressions()
@@ -284,7 +288,7 @@ class ExpressionSyntax(SyntaxReader):
         if word == "GROUP_CONCAT":
             self.order()
             if self.accept("SEPARATOR") and not self.accept_kind("string"):
-                raise self.stop()
+                raise self.error()
 
     def _date_sum(self) -> None:
         self.expression()
@@ -300,21 +304,19 @@ class ExpressionSyntax(SyntaxReader):
         self._type()
 
     def _type(self) -> None:
-        if not self.accept(*CAST_TYPES):
-            raise self.stop()
+        self.expect_any(*CAST_TYPES)
         if self.ahead(-1).word in ("SIGNED", "UNSIGNED"):
-            self.accept("INT", "INTEGER")
+            self.accept_any("INT", "INTEGER")
         self.accept("PRECISION")
         if self.accept("("):
             self.listed(self._number)
             self.expect(")")
-        if self.accept("CHARACTER", "CHARSET"):
+        if self.accept_any("CHARACTER", "CHARSET"):
             self.accept("SET")
             self.name()
 
     def _number(self) -> None:
-        if not self.accept_kind("number"):
-            raise self.stop()
+        self.expect_kind("number")
 
     def _convert(self) -> None:
         self.expression()
@@ -326,13 +328,12 @@ class ExpressionSyntax(SyntaxReader):
             self._type()
 
     def _extract(self) -> None:
-        if not self.accept(*UNITS):
-            raise self.stop()
+        self.expect_any(*UNITS)
         self.expect("FROM")
         self.expression()
 
     def _trim(self) -> None:
-        if self.accept("LEADING", "TRAILING", "BOTH"):
+        if self.accept_any("LEADING", "TRAILING", "BOTH"):
             if self.accept("FROM"):
                 self.expression()
                 return
@@ -362,8 +363,7 @@ class ExpressionSyntax(SyntaxReader):
         self.expression()
 
     def _of_unit(self) -> None:
-        if not self.accept(*UNITS):
-            raise self.stop()
+        self.expect_any(*UNITS)
         for _ in range(2):
             self.expect(",")
             self.expression()
@@ -375,10 +375,10 @@ class ExpressionSyntax(SyntaxReader):
 
     # ------------------------------------------------------------ forms with words of their own
     def _case(self) -> None:
-        if self.next.word != "WHEN":
+        if self.word != "WHEN":
             self.expression()
-        if self.next.word != "WHEN":
-            raise self.stop()
+        if self.word != "WHEN":
+            raise self.error()
         while self.accept("WHEN"):
             self.expression()
             self.expect("THEN")
@@ -393,8 +393,8 @@ class ExpressionSyntax(SyntaxReader):
             self._operand()
 
     def _row(self) -> None:
-        if self.next.word != "(":
-            raise self.stop()
+        if self.word != "(":
+            raise self.error()
         self.in_brackets()
 
     def _match(self) -> None:
@@ -404,7 +404,7 @@ class ExpressionSyntax(SyntaxReader):
             self.expect(")")
         self.expect("AGAINST", "(")
         self._sum()
-        if self.accept("IN") and not self.accept_all("NATURAL", "LANGUAGE", "MODE"):
+        if self.accept("IN") and not self.accept("NATURAL", "LANGUAGE", "MODE"):
             self.expect("BOOLEAN", "MODE")
         if self.accept("WITH"):
             self.expect("QUERY", "EXPANSION")
@@ -425,10 +425,10 @@ class ExpressionSyntax(SyntaxReader):
 
     def _key(self) -> None:
         self.expression()
-        self.accept("ASC", "DESC")
+        self.accept_any("ASC", "DESC")
 
     def _window(self) -> None:
-        if self.next.word != "(":
+        if self.word != "(":
             self.name()
             return
         self.window()
@@ -436,13 +436,13 @@ class ExpressionSyntax(SyntaxReader):
     def window(self) -> None:
         """Move behind the definition of a window."""
         self.expect("(")
-        if self.next.kind == "quoted" or (self.is_name() and self.next.word != "PARTITION"):
+        if self.token.kind == "quoted" or (self.is_name() and self.word != "PARTITION"):
             self.name()
         if self.accept("PARTITION"):
             self.expect("BY")
             self.expressions()
         self.order()
-        if self.accept("ROWS", "RANGE", "GROUPS"):
+        if self.accept_any("ROWS", "RANGE", "GROUPS"):
             if self.accept("BETWEEN"):
                 self._bound()
                 self.expect("AND")
@@ -455,10 +455,9 @@ class ExpressionSyntax(SyntaxReader):
             return
         if self.accept("INTERVAL"):
             self._interval()
-        elif not (self.accept("UNBOUNDED", "?") or self.accept_kind("number")):
-            raise self.stop()
-        if not self.accept("PRECEDING", "FOLLOWING"):
-            raise self.stop()
+        elif not (self.accept_any("UNBOUNDED", "?") or self.accept_kind("number")):
+            raise self.error()
+        self.expect_any("PRECEDING", "FOLLOWING")
 
 
 _FORMS: dict[str, Callable[[ExpressionSyntax], None]] = {

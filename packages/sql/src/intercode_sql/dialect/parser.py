@@ -8,7 +8,6 @@ dialects. So MySQL's grammar (``query_syntax.py``) reads a statement before. Fun
 from __future__ import annotations
 
 import logging
-import re
 import threading
 from collections.abc import Sequence
 from functools import lru_cache
@@ -22,11 +21,10 @@ from intercode_sql.dialect.errors import StatementError, mysql_error, syntax_err
 from intercode_sql.dialect.keywords import (
     FUNCTION_NAMES,
     NO_SPACE_FUNCTIONS,
-    RESERVED_FUNCTION_NAMES,
-    RESERVED_WORDS,
     word_set,
 )
-from intercode_sql.dialect.query_syntax import unexpected_position
+from intercode_sql.dialect.query_syntax import check_syntax
+from intercode_sql.dialect.tokens import first_token
 
 FUNCTION_MARK = "f__"
 """Prefix of the names of called functions, so that no dialect interprets them."""
@@ -38,7 +36,6 @@ MAX_PARSED_TOKENS = 200_000
 other, and so takes twice as long for each such construct inside another."""
 
 DIALECT = MySQL()
-_LEADING_BLANKS = re.compile(r"(?:\s|/\*.*?\*/|--[ \t\n][^\n]*|#[^\n]*|\()*", re.S)
 _STATEMENT_KEYWORDS = word_set("""
     SELECT WITH INSERT UPDATE DELETE REPLACE CREATE ALTER DROP TRUNCATE SHOW DESCRIBE DESC
     EXPLAIN USE SET START BEGIN COMMIT ROLLBACK SAVEPOINT RELEASE LOCK UNLOCK CALL DO HANDLER LOAD
@@ -89,13 +86,11 @@ _PARSERS = _ThreadParsers()
 def sqlglot_tokens(text: str) -> tuple[Token, ...]:
     """Return the tokens of a statement. Raises StatementError 1064 for an unterminated
     quotation."""
-    head = _LEADING_BLANKS.match(text)
-    start = head.end() if head else 0
-    word = re.match(r"\w*", text[start:])
-    if start >= len(text.rstrip().rstrip(";")):
+    first = first_token(text)
+    if not text.strip().strip("(;"):
         raise mysql_error(1065)
-    if not word or word.group().upper() not in _STATEMENT_KEYWORDS:
-        raise syntax_error(text, start)
+    if first.word not in _STATEMENT_KEYWORDS:  # or a comment without an end
+        raise syntax_error(text, text.find("/*") if first.kind == "end" else first.start)
     try:
         tokens: list[Token] = _PARSERS.tokenizer.tokenize(text)
     except TokenError as e:
@@ -127,9 +122,7 @@ def parse(text: str, ignore_space: bool = False, database: str = "") -> exp.Expr
     tokens = sqlglot_tokens(text)
     while tokens and tokens[-1].token_type == _END:
         tokens = tokens[:-1]
-    stop = unexpected_position(text, ignore_space)
-    if stop is not None:
-        raise syntax_error(text, stop)
+    check_syntax(text, ignore_space)
     _check_depth(tokens)
     marked_tokens = _mark_function_calls(tokens, text, ignore_space, database)
     logger = logging.getLogger("sqlglot")
@@ -296,14 +289,3 @@ def _error_from_sqlglot(error: ParseError, text: str) -> StatementError:
     if not after and (mark == "(" or short):
         start = len(text)  # the statement ends too early
     return syntax_error(text, start if start >= 0 else 0)
-
-
-def reserved_name_error(word: str, start: int, text: str) -> StatementError | None:
-    """Return the error for a reserved word that is used as a name, or None for any other word."""
-    upper = word.upper()
-    if upper not in RESERVED_WORDS:
-        return None
-    if upper in RESERVED_FUNCTION_NAMES:
-        rest = text[start + len(word) :]
-        return syntax_error(text, start + len(word) + len(rest) - len(rest.lstrip()))
-    return syntax_error(text, start)

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from intercode_sql.dialect.expression_syntax import ExpressionSyntax
+from contextlib import suppress
+
+from intercode_sql.dialect.expression_syntax import ExpressionSyntax, UnreadSyntaxError
 from intercode_sql.dialect.keywords import word_set
-from intercode_sql.dialect.syntax_reader import SyntaxStop, UnreadSyntaxError
 
 _SELECT_OPTIONS = word_set("""
     ALL DISTINCT DISTINCTROW HIGH_PRIORITY STRAIGHT_JOIN SQL_SMALL_RESULT SQL_BIG_RESULT
@@ -14,17 +15,11 @@ _JOINS = word_set("JOIN INNER CROSS LEFT RIGHT NATURAL STRAIGHT_JOIN")
 _WRITE_OPTIONS = ("LOW_PRIORITY", "DELAYED", "HIGH_PRIORITY", "QUICK", "IGNORE")
 
 
-def unexpected_position(text: str, ignore_space: bool) -> int | None:
-    """Return where MySQL stops reading a statement. None: the grammar here finds nothing wrong, or
-    does not hold statements of this kind."""
-    reader = _QuerySyntax(text, ignore_space)
-    try:
-        reader.statement()
-    except SyntaxStop as e:
-        return e.start
-    except (RecursionError, UnreadSyntaxError):
-        return None
-    return None
+def check_syntax(text: str, ignore_space: bool) -> None:
+    """Raise StatementError 1064 where MySQL stops reading a statement. Statements and forms that
+    the grammar here does not hold are not checked."""
+    with suppress(RecursionError, UnreadSyntaxError):
+        _QuerySyntax(text, ignore_space=ignore_space).statement()
 
 
 class _QuerySyntax(ExpressionSyntax):
@@ -32,14 +27,14 @@ class _QuerySyntax(ExpressionSyntax):
 
     def statement(self) -> None:
         """Move behind a statement, up to the end of the text."""
-        word = self.next.word
-        if self.accept("EXPLAIN", "DESCRIBE", "DESC"):
-            word = self.next.word
+        word = self.word
+        if self.accept_any("EXPLAIN", "DESCRIBE", "DESC"):
+            word = self.word
         if word == "WITH":
             self._with()
-            word = self.next.word
+            word = self.word
             if word not in ("SELECT", "(", "UPDATE", "DELETE", "VALUES", "TABLE"):
-                raise self.stop()
+                raise self.error()
         if word in ("SELECT", "(", "VALUES", "TABLE"):
             self._query_body()
         elif word in ("INSERT", "REPLACE"):
@@ -50,18 +45,18 @@ class _QuerySyntax(ExpressionSyntax):
             self._delete()
         else:
             return
-        if self.next.kind != "end":
-            raise self.stop()
+        if self.token.kind != "end":
+            raise self.error()
 
     # ------------------------------------------------------------ queries
     def query(self) -> None:
-        if self.next.word == "WITH":
+        if self.word == "WITH":
             self._with()
         self._query_body()
 
     def query_tail(self) -> None:
-        while self.accept(*_SETS):
-            self.accept("ALL", "DISTINCT")
+        while self.accept_any(*_SETS):
+            self.accept_any("ALL", "DISTINCT")
             self._query_term()
         self.order()
         self._limit()
@@ -73,7 +68,7 @@ class _QuerySyntax(ExpressionSyntax):
         self.query_tail()
 
     def _query_term(self) -> None:
-        if self.next.word == "(":
+        if self.word == "(":
             self.subquery()
         elif self.accept("VALUES"):
             self.listed(self._row_constructor)
@@ -101,7 +96,7 @@ class _QuerySyntax(ExpressionSyntax):
             self.expect(")")
 
     def _select(self) -> None:
-        while self.accept(*_SELECT_OPTIONS):
+        while self.accept_any(*_SELECT_OPTIONS):
             pass
         if not self.accept("*"):
             self._item()
@@ -130,10 +125,10 @@ class _QuerySyntax(ExpressionSyntax):
     def _item(self) -> None:
         if self.is_name() and self.ahead(1).word == ".":
             if self.ahead(2).word == "*":
-                self._at += 3
+                self.at += 3
                 return
             if self.ahead(3).word == "." and self.ahead(4).word == "*":
-                self._at += 5
+                self.at += 5
                 return
         self.expression()
         self.alias()
@@ -142,17 +137,17 @@ class _QuerySyntax(ExpressionSyntax):
         if not self.accept("LIMIT"):
             return
         self._limit_value()
-        if second and self.accept(",", "OFFSET"):
+        if second and self.accept_any(",", "OFFSET"):
             self._limit_value()
 
     def _limit_value(self) -> None:
         if not (self.accept("?") or self.accept_kind("number")):
-            raise self.stop()
+            raise self.error()
 
     def _into(self) -> None:
         if not self.accept("INTO"):
             return
-        if self.accept("OUTFILE", "DUMPFILE"):
+        if self.accept_any("OUTFILE", "DUMPFILE"):
             raise UnreadSyntaxError
         self.listed(self._variable_or_name)
 
@@ -162,8 +157,7 @@ class _QuerySyntax(ExpressionSyntax):
 
     def _locks(self) -> None:
         if self.accept("FOR"):
-            if not self.accept("UPDATE", "SHARE"):
-                raise self.stop()
+            self.expect_any("UPDATE", "SHARE")
             if self.accept("OF"):
                 self.listed(self._target)
             if self.accept("SKIP"):
@@ -178,13 +172,13 @@ class _QuerySyntax(ExpressionSyntax):
 
     def _joined(self) -> None:
         self._table()
-        while self.next.word in _JOINS:
+        while self.word in _JOINS:
             natural = self.accept("NATURAL")
-            outer = self.accept("LEFT", "RIGHT")
+            outer = self.accept_any("LEFT", "RIGHT")
             if outer:
                 self.accept("OUTER")
             elif not self.accept("STRAIGHT_JOIN"):
-                self.accept("INNER", *() if natural else ("CROSS",))
+                self.accept_any("INNER", *() if natural else ("CROSS",))
             if self.ahead(-1).word != "STRAIGHT_JOIN":
                 self.expect("JOIN")
             if natural:
@@ -194,11 +188,11 @@ class _QuerySyntax(ExpressionSyntax):
             if self.accept("ON"):
                 self.expression()
             elif self.accept("USING"):
-                if self.next.word != "(":
-                    raise self.stop()
+                if self.word != "(":
+                    raise self.error()
                 self._names()
             elif outer:
-                raise self.stop()
+                raise self.error()
 
     def _table(self) -> None:
         if self.accept("LATERAL") or self._holds_query():
@@ -212,15 +206,14 @@ class _QuerySyntax(ExpressionSyntax):
             self._tables()
             self.expect(")")
             return
-        if self.next.word in ("{", "JSON_TABLE"):
+        if self.word in ("{", "JSON_TABLE"):
             raise UnreadSyntaxError
         self.qualified_name(1)
         if self.accept("PARTITION"):
             self._names()
         self._table_alias()
-        while self.accept("USE", "FORCE", "IGNORE"):
-            if not self.accept("INDEX", "KEY"):
-                raise self.stop()
+        while self.accept_any("USE", "FORCE", "IGNORE"):
+            self.expect_any("INDEX", "KEY")
             if self.accept("FOR"):
                 raise UnreadSyntaxError
             self._names()
@@ -232,7 +225,7 @@ class _QuerySyntax(ExpressionSyntax):
         return self.ahead(n).word in ("SELECT", "WITH", "VALUES", "TABLE")
 
     def _table_alias(self) -> None:
-        if self.accept("AS", "=") or self.is_name():
+        if self.accept_any("AS", "=") or self.is_name():
             self.name()
 
     # ------------------------------------------------------------ writes
@@ -242,26 +235,25 @@ class _QuerySyntax(ExpressionSyntax):
 
     def _row_of_values(self) -> None:
         self.expect("(")
-        if self.next.word != ")":
+        if self.word != ")":
             self.listed(self._stored)
         self.expect(")")
 
     def _stored(self) -> None:
         """Move behind a value of a column, which can be the word DEFAULT."""
-        if self.next.word == "DEFAULT" and self.ahead(1).word != "(":
+        if self.word == "DEFAULT" and self.ahead(1).word != "(":
             self.take()
         else:
             self.expression()
 
     def _assignment(self) -> None:
         self.qualified_name()
-        if not self.accept("=", ":="):
-            raise self.stop()
+        self.expect_any("=", ":=")
         self._stored()
 
     def _insert(self) -> None:
         self.take()
-        while self.accept(*_WRITE_OPTIONS):
+        while self.accept_any(*_WRITE_OPTIONS):
             pass
         self.accept("INTO")
         self.qualified_name(1)
@@ -270,14 +262,14 @@ class _QuerySyntax(ExpressionSyntax):
         if self.accept("SET"):
             self.listed(self._assignment)
         else:
-            if self.next.word == "(" and not self._holds_query():
+            if self.word == "(" and not self._holds_query():
                 self._columns()
-            if self.accept("VALUES", "VALUE"):
+            if self.accept_any("VALUES", "VALUE"):
                 self.listed(self._row_of_values)
-            elif self.next.word in ("SELECT", "WITH", "TABLE", "("):
+            elif self.word in ("SELECT", "WITH", "TABLE", "("):
                 self.query()
             else:
-                raise self.stop()
+                raise self.error()
         if self.accept("AS"):
             self.name()
             self._names()
@@ -287,13 +279,13 @@ class _QuerySyntax(ExpressionSyntax):
 
     def _columns(self) -> None:
         self.expect("(")
-        if self.next.word != ")":
+        if self.word != ")":
             self.listed(self.qualified_name)
         self.expect(")")
 
     def _update(self) -> None:
         self.take()
-        while self.accept(*_WRITE_OPTIONS):
+        while self.accept_any(*_WRITE_OPTIONS):
             pass
         self._tables()
         self.expect("SET")
@@ -308,7 +300,7 @@ class _QuerySyntax(ExpressionSyntax):
 
     def _delete(self) -> None:
         self.take()
-        while self.accept(*_WRITE_OPTIONS):
+        while self.accept_any(*_WRITE_OPTIONS):
             pass
         several = not self.accept("FROM")
         self.listed(self._target)

@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from dataclasses import dataclass
-from typing import Literal
+from typing import Literal, NamedTuple
 
-TokenKind = Literal["word", "quoted", "string", "variable", "sign"]
+TokenKind = Literal["word", "number", "quoted", "string", "variable", "sign", "end"]
 
 TOKEN_PATTERN = re.compile(
     r"""
@@ -21,6 +20,10 @@ TOKEN_PATTERN = re.compile(
     re.VERBOSE | re.DOTALL,
 )
 """The content of an executable comment (``/*! … */``) counts as code for every version."""
+_NUMBER = re.compile(r"0x[0-9a-f]+\b|0b[01]+\b|(?:\d+\.?\d*|\.\d+)(?:e[-+]?\d+)?(?![\w$])", re.I)
+_OPERATOR = re.compile(r"<=>|<=|>=|<>|!=|<<|>>|\|\||&&|:=|->>|->")
+_OPERATOR_STARTS = frozenset("<>!|&:-")
+_DIGITS = frozenset("0123456789")
 
 _COMMENT = re.compile(
     r"""
@@ -33,14 +36,15 @@ _COMMENT = re.compile(
 )
 
 
-@dataclass(frozen=True, slots=True)
-class Token:
-    """A token and its position. Numbers have the kind ``word``; ``quoted`` names are in
+class Token(NamedTuple):
+    """A token and its position. ``word`` is a word in upper case or a sign, which can be an
+    operator of several characters, and empty for any other token. ``quoted`` names are in
     backquotes."""
 
     kind: TokenKind
     text: str
     start: int
+    word: str
 
     @property
     def end(self) -> int:
@@ -49,7 +53,7 @@ class Token:
     @property
     def upper(self) -> str:
         """A word in upper case; any other token unchanged."""
-        return self.text.upper() if self.kind == "word" else self.text
+        return self.word or self.text
 
     @property
     def name(self) -> str:
@@ -63,10 +67,31 @@ class Token:
 def tokenize(code: str) -> Iterator[Token]:
     """Yield the tokens of a statement, without comments and spaces. An unterminated string reaches
     to the end."""
+    behind, in_name = 0, False
     for match in TOKEN_PATTERN.finditer(code):
-        kind = match.lastgroup
-        if kind != "blank":
-            yield Token(kind, match.group(), match.start())  # type: ignore[arg-type]
+        kind, start = match.lastgroup, match.start()
+        if kind == "blank" or start < behind:
+            continue
+        text, word = match.group(), ""
+        if kind in ("word", "sign"):
+            number = None
+            if text[0] in _DIGITS or (text == "." and not (in_name and behind == start)):
+                number = _NUMBER.match(code, start)
+            elif text in _OPERATOR_STARTS:
+                found = _OPERATOR.match(code, start)
+                text = text if found is None else found.group()
+            if number is None:
+                word = text.upper()
+            else:
+                kind, text = "number", number.group()
+        yield Token(kind, text, start, word)  # type: ignore[arg-type]
+        behind, in_name = start + len(text), kind == "word"
+
+
+def first_token(code: str) -> Token:
+    """Return the first word of a statement, which names its kind."""
+    end = Token("end", "", len(code), "")
+    return next((token for token in tokenize(code) if token.text != "("), end)
 
 
 def without_comments(code: str, version: int) -> str:

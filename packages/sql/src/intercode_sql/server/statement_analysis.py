@@ -215,7 +215,7 @@ def _assigned_names(words: list[str], pieces: tuple[Token, ...]) -> frozenset[st
     into = "INTO" in words
     assigned = set()
     for token, after in zip(pieces, (*pieces[1:], pieces[-1]), strict=True):
-        is_assigned = after.text in (":", "=") if assigns_words else into or after.text == ":"
+        is_assigned = after.text in (":=", "=") if assigns_words else into or after.text == ":="
         if is_assigned and (
             token.kind == "variable" or (assigns_words and token.kind in ("word", "quoted"))
         ):

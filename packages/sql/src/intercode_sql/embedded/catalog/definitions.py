@@ -161,7 +161,7 @@ def _read_rules(reader: TokenReader) -> tuple[str, str]:
     while True:
         if reader.accept("MATCH"):
             reader.take()
-        elif reader.word == "ON" and reader.ahead() in rules:
+        elif reader.word == "ON" and reader.ahead().upper in rules:
             reader.take()
             event = reader.take().upper
             found = [r for r in _REFERENCE_RULES if reader.accept(*r.split())]
@@ -309,14 +309,14 @@ def read_default(reader: TokenReader) -> dict[str, Any]:
     token = reader.token
     if token.text == "(":
         return _expression_default(reader.bracketed())
-    if reader.ahead() == "(":
+    if reader.ahead().upper == "(":
         reader.take()
         return _expression_default(f"{token.text}({reader.bracketed()})")
     if word := reader.accept_any("NULL", "TRUE", "FALSE"):
         value = {"NULL": None, "TRUE": "1", "FALSE": "0"}[word]
     elif token.kind == "string":
         value = unescape(reader.take().text[1:-1], token.text[0])
-    elif token.kind == "word" and reader.ahead()[:1] in ("'", '"'):
+    elif token.kind == "word" and reader.ahead().text[:1] in ("'", '"'):
         value = _introduced_default(reader)
     else:
         value = _read_number(reader)

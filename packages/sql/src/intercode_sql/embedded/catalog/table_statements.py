@@ -71,7 +71,9 @@ def read_create_table(
         model = reader.names()
         reader.accept(")")
         return TableStatement(database, table, exists, model)
-    definitions = reader.at if reader.word == "(" and reader.ahead() not in _QUERY_WORDS else None
+    definitions = (
+        reader.at if reader.word == "(" and reader.ahead().upper not in _QUERY_WORDS else None
+    )
     if definitions is not None:
         reader.bracketed()
     table, query = _read_options(reader, table)

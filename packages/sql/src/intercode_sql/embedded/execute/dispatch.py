@@ -12,7 +12,7 @@ from sqlglot import exp
 from intercode_sql.dialect.errors import access_denied, mysql_error, syntax_error, unsupported
 from intercode_sql.dialect.keywords import word_set
 from intercode_sql.dialect.parser import parse, sqlglot_tokens
-from intercode_sql.dialect.tokens import tokenize
+from intercode_sql.dialect.tokens import first_token, tokenize
 from intercode_sql.dialect.write_forms import parsed_form
 from intercode_sql.embedded.compile.translation import translate
 from intercode_sql.embedded.execute import ddl, dml, insert, set_statement, show, transactions
@@ -38,18 +38,12 @@ _STORED_PROGRAM = re.compile(
 )
 
 
-def first_word(code: str) -> str:
-    """Return the first word of a statement, which names its kind, or an empty string."""
-    found = re.match(r"(?:\s|\(|/\*.*?\*/|--[ \t][^\n]*\n|#[^\n]*\n)*([A-Za-z]+)", code, re.S)
-    return found[1].upper() if found else ""
-
-
 def parse_statement(code: str, session: SessionContext) -> exp.Expr | None:
     """Parse a statement. Return None for a statement that is executed from its text.
 
     Raises StatementError for a statement that no session may run.
     """
-    word = first_word(code)
+    word = first_token(code).word
     sqlglot_tokens(code)
     if word in _DENIED_STATEMENTS:
         raise access_denied(word, _DENIED_STATEMENTS[word])
@@ -85,7 +79,7 @@ def execute(
     tree: exp.Expr | None, code: str, session: SessionContext
 ) -> list[tuple[Any, ...]] | None:
     """Execute a statement that is not a query. Return its rows, or None if it has no result."""
-    word = first_word(code)
+    word = first_token(code).word
     define = ddl.text_statement(code) if tree is None else None
     if define is not None:
         define(code, session)

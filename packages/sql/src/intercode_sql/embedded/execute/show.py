@@ -9,7 +9,7 @@ from typing import Any
 from intercode_sql.base import columns_by_values
 from intercode_sql.dialect.errors import mysql_error, syntax_error, unsupported
 from intercode_sql.dialect.keywords import word_set
-from intercode_sql.dialect.parser import reserved_name_error
+from intercode_sql.dialect.token_reader import TokenReader
 from intercode_sql.embedded.catalog import information_schema
 from intercode_sql.embedded.catalog.catalog import Column, Table
 from intercode_sql.embedded.execute.context import SessionContext
@@ -26,7 +26,7 @@ _TAIL = r"(?:\s+(?:LIKE\s+(?P<like>'[^']*'|\"[^\"]*\")|WHERE\s+(?P<where>.+)))?"
 def execute(code: str, session: SessionContext) -> Rows:
     """Execute one of these statements. Raises StatementError as MySQL does, or for an unsupported
     one."""
-    text = re.sub(r"/\*.*?\*/", " ", code, flags=re.S).strip().rstrip(";").strip()
+    text = code.strip().rstrip(";").strip()
     if re.match(
         r"(EXPLAIN|DESC(RIBE)?)\s+(SELECT|WITH|INSERT|UPDATE|DELETE|FORMAT|ANALYZE|\()", text, re.I
     ):
@@ -35,6 +35,8 @@ def execute(code: str, session: SessionContext) -> Rows:
         found = re.fullmatch(pattern, text, re.I | re.S)
         if found is not None:
             fields = found.groupdict()
+            if fields.get("table"):
+                _check_name(code, code.find(text) + found.start("table"))
             rows = handler(fields, session)
             session.columns = columns_by_values(_headings(handler, fields, session), rows)
             return rows
@@ -65,6 +67,14 @@ def _headings(
     return _HEADINGS[handler]
 
 
+def _check_name(code: str, start: int) -> None:
+    """Raise StatementError 1064 for a reserved word that is used as a name there."""
+    reader = TokenReader(code)
+    while reader.token.start < start:
+        reader.take()
+    reader.name()
+
+
 def _unquote(name: str | None) -> str | None:
     return name.strip().strip("`").lower() if name else None
 
@@ -83,9 +93,6 @@ def _database(found: dict[str, Any], session: SessionContext) -> str:
 
 def _table(found: dict[str, Any], session: SessionContext) -> tuple[str, Table]:
     parts = [p.strip() for p in re.split(r"\s*\.\s*", found["table"])]
-    for part in parts[:1]:
-        if not part.startswith("`") and (error := reserved_name_error(part, 0, part)):
-            raise error
     named = {**found, "database": parts[0]} if len(parts) == 2 else found
     database = _database(named, session)
     name = (_unquote(parts[-1]) or "").lower()

@@ -248,8 +248,7 @@ class DefinitionLoader:
 
     def rename(self, reader: TokenReader) -> None:
         reader.expect("RENAME")
-        if not reader.accept_any("TABLE", "TABLES"):
-            raise reader.error()
+        reader.expect_any("TABLE", "TABLES")
         while True:
             old = reader.names()
             reader.expect("TO")

@@ -16,11 +16,12 @@ from intercode_sql.dialect.errors import StatementError
 from intercode_sql.dialect.keywords import word_set
 from intercode_sql.dialect.parser import parse
 from intercode_sql.dialect.token_reader import TokenReader
+from intercode_sql.dialect.tokens import first_token
 from intercode_sql.dump.literals import DumpInsert, parse_insert
 from intercode_sql.dump.reader import DumpStatement, read_statements
 from intercode_sql.embedded.catalog.catalog import Catalog, Column, Table
 from intercode_sql.embedded.compile.translation import translate
-from intercode_sql.embedded.execute import dispatch, set_statement
+from intercode_sql.embedded.execute import set_statement
 from intercode_sql.embedded.execute.connection import translate_sqlite_error
 from intercode_sql.embedded.execute.constraints import apply_constraints
 from intercode_sql.embedded.load.definition_loader import ERROR_HINT, DefinitionLoader
@@ -73,7 +74,7 @@ class DumpLoader(DefinitionLoader):
             raise statement.error(translate_sqlite_error(e)) from e
 
     def _execute(self, code: str) -> None:
-        word = dispatch.first_word(code)
+        word = first_token(code).word
         if word in ("INSERT", "REPLACE"):
             self._insert(code)
         elif word == "SET":

@@ -105,8 +105,7 @@ def _assignments(reader: TokenReader) -> Iterator[_Action]:
     while True:
         reader.expect("NEW", ".")
         column = reader.name()
-        reader.accept(":")
-        reader.expect("=")
+        reader.expect_any("=", ":=")
         yield _Action(None, (column,), (_expression(reader),))
         if not reader.accept(","):
             return
@@ -115,8 +114,7 @@ def _assignments(reader: TokenReader) -> Iterator[_Action]:
 def _inserted_row(reader: TokenReader) -> _Action:
     target = reader.names()
     columns = reader.bracketed_names()
-    if not reader.accept_any("VALUES", "VALUE"):
-        raise reader.error()
+    reader.expect_any("VALUES", "VALUE")
     reader.expect("(")
     values = [_expression(reader)]
     while reader.accept(","):
