@@ -222,7 +222,7 @@ def test_errors_have_mysqls_messages(zoo: SqlSession, code: str, message: str) -
     ("SELECT k. FROM keeper k", "FROM keeper k"),
     ("SELECT id FROM keeper (WHERE id)", "(WHERE id)"),
     ("SELECT id FROM keeper WHERE = (SELECT 1)", "= (SELECT 1)"), ("(SELECT 1) k", "k"),
-    ("CREATE TABLE z (rank INT)", "rank INT)"), ("DESC rank", "rank"),
+    ("CREATE TABLE z (rank INT)", "rank INT)"), ("DESC rank", "rank"), ("USE zoo now", "now"),
     ("UPDATE keeper SET name = 'x', id", ""), ("UPDATE keeper SET id = 9 LIMIT 0, 1", ", 1"),
     ("INSERT INTO keeper VALUES (8, 'x'), 9", "9"), ("DELETE keeper WHERE id = 9", "WHERE id = 9"),
 ])  # fmt: skip

@@ -5,10 +5,11 @@ from __future__ import annotations
 import time
 from itertools import pairwise
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from intercode_sql.dialect.tokens import tokenize
+from intercode_sql.dialect.tokens import definition_kind, first_token, tokenize
 
 
 def kinds(code: str) -> list[tuple[str, str]]:
@@ -62,3 +63,17 @@ def test_tokens_are_parts_of_the_code_in_order(code: str) -> None:
     found = list(tokenize(code))
     assert all(code[t.start : t.end] == t.text for t in found)
     assert all(a.end <= b.start for a, b in pairwise(found))
+
+
+@pytest.mark.parametrize(("code", "word", "kind"), [
+    ("create temporary table t (a int)", "CREATE", "TABLE"),
+    ("/* x */ CREATE UNIQUE INDEX i ON t (a)", "CREATE", "INDEX"),
+    ("CREATE DEFINER=user@localhost TRIGGER t BEFORE INSERT ON u", "CREATE", "TRIGGER"),
+    ("CREATE OR REPLACE ALGORITHM=MERGE DEFINER = `a`@`%` SQL SECURITY DEFINER VIEW v", "CREATE",
+     "VIEW"),
+    ("CREATE DEFINER=CURRENT_USER() AGGREGATE FUNCTION f()", "CREATE", "FUNCTION"),
+    ("ALTER ONLINE TABLE `view` ADD a INT", "ALTER", "TABLE"), ("DROP", "DROP", ""),
+    ("RENAME USER a TO b", "RENAME", "USER"), ("-- x", "", ""),
+])  # fmt: skip
+def test_what_a_statement_defines(code: str, word: str, kind: str) -> None:
+    assert (first_token(code).word, definition_kind(code)) == (word, kind)

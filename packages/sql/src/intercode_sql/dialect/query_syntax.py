@@ -45,8 +45,7 @@ class _QuerySyntax(ExpressionSyntax):
             self._delete()
         else:
             return
-        if self.token.kind != "end":
-            raise self.error()
+        self.expect_end()
 
     # ------------------------------------------------------------ queries
     def query(self) -> None:

@@ -94,6 +94,11 @@ class TokenReader:
             raise self.error()
         return self.tokens[self.at - 1]
 
+    def expect_end(self) -> None:
+        """Do nothing at the end."""
+        if not self.done:
+            raise self.error()
+
     def listed(self, read: Callable[[], object]) -> None:
         """Move behind one or more forms with commas between them. ``read`` moves behind one."""
         read()

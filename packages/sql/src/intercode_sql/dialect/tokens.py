@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
+from itertools import islice
 from typing import Literal, NamedTuple
 
 TokenKind = Literal["word", "number", "quoted", "string", "variable", "sign", "end"]
@@ -24,6 +25,13 @@ _NUMBER = re.compile(r"0x[0-9a-f]+\b|0b[01]+\b|(?:\d+\.?\d*|\.\d+)(?:e[-+]?\d+)?
 _OPERATOR = re.compile(r"<=>|<=|>=|<>|!=|<<|>>|\|\||&&|:=|->>|->")
 _OPERATOR_STARTS = frozenset("<>!|&:-")
 _DIGITS = frozenset("0123456789")
+_MODIFIERS = frozenset({
+    "OR", "REPLACE", "TEMPORARY", "UNIQUE", "FULLTEXT", "SPATIAL", "ONLINE", "OFFLINE", "IGNORE",
+    "ALGORITHM", "DEFINER", "INVOKER", "SQL", "SECURITY", "AGGREGATE", "IF",
+})  # fmt: skip
+"""Words before the one that says what a statement defines."""
+_MAX_MODIFIERS = 24
+"""Limit of the tokens in which that word is looked for."""
 
 _COMMENT = re.compile(
     r"""
@@ -92,6 +100,16 @@ def first_token(code: str) -> Token:
     """Return the first word of a statement, which names its kind."""
     end = Token("end", "", len(code), "")
     return next((token for token in tokenize(code) if token.text != "("), end)
+
+
+def definition_kind(code: str) -> str:
+    """Return the word that says what a CREATE, ALTER, DROP or RENAME defines, such as TABLE."""
+    before = ""
+    for token in islice(tokenize(code), 1, _MAX_MODIFIERS):
+        if token.kind == "word" and before != "=" and token.word not in _MODIFIERS:
+            return token.word
+        before = token.text
+    return ""
 
 
 def without_comments(code: str, version: int) -> str:

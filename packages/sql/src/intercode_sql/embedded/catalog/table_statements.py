@@ -42,6 +42,7 @@ class TableStatement:
     database: str
     table: Table
     exists: bool
+    replacing: bool
     model: tuple[str, str] | None = None
     query: str = ""
 
@@ -57,7 +58,7 @@ def read_create_table(
     """
     reader = TokenReader(code, reserved)
     reader.expect("CREATE")
-    reader.accept("OR", "REPLACE")
+    replacing = reader.accept("OR", "REPLACE")
     temporary = reader.accept("TEMPORARY")
     reader.expect("TABLE")
     exists = reader.accept("IF", "NOT", "EXISTS")
@@ -70,7 +71,7 @@ def read_create_table(
     if reader.accept("LIKE") or reader.accept("(", "LIKE"):
         model = reader.names()
         reader.accept(")")
-        return TableStatement(database, table, exists, model)
+        return TableStatement(database, table, exists, replacing, model)
     definitions = (
         reader.at if reader.word == "(" and reader.ahead().upper not in _QUERY_WORDS else None
     )
@@ -80,7 +81,7 @@ def read_create_table(
     if definitions is not None:  # they depend on the options, which follow them
         reader.at = definitions
         table = _read_definitions(reader, table)
-    return TableStatement(database, validate_table(table), exists, None, query)
+    return TableStatement(database, validate_table(table), exists, replacing, None, query)
 
 
 def _read_definitions(reader: TokenReader, table: Table) -> Table:
@@ -166,6 +167,32 @@ def read_create_index(code: str, reserved: bool = True) -> tuple[tuple[str, str]
     return reader.names(), reader
 
 
+def read_drop_index(code: str, reserved: bool = True) -> str:
+    """Return the ALTER TABLE that does the same as a DROP INDEX."""
+    reader = TokenReader(code, reserved)
+    reader.expect("DROP", "INDEX")
+    name = reader.token.text
+    reader.name()
+    reader.expect("ON")
+    return f"ALTER TABLE {reader.rest()} DROP INDEX {name}"
+
+
+def read_rename_table(
+    code: str, reserved: bool = True
+) -> list[tuple[tuple[str, str], tuple[str, str]]]:
+    """Return the databases and names of tables of a RENAME TABLE, before and after."""
+    reader = TokenReader(code, reserved)
+    reader.expect("RENAME")
+    reader.expect_any("TABLE", "TABLES")
+    found: list[tuple[tuple[str, str], tuple[str, str]]] = []
+    while not found or reader.accept(","):
+        old = reader.names()
+        reader.expect("TO")
+        found.append((old, reader.names()))
+    reader.expect_end()
+    return found
+
+
 def with_created_index(table: Table, reader: TokenReader) -> Table:
     """Return the table with the key of a CREATE INDEX. Raises StatementError 1061 or 1072."""
     words = [t.upper for t in reader.tokens]
@@ -176,8 +203,7 @@ def with_created_index(table: Table, reader: TokenReader) -> Table:
     while reader.accept_any("ALGORITHM", "LOCK"):
         reader.accept("=")
         reader.take()
-    if not reader.done:
-        raise reader.error()
+    reader.expect_end()
     return validate_table(table)
 
 

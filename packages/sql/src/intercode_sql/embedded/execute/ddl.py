@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
@@ -11,13 +10,14 @@ from sqlglot import exp
 
 from intercode_sql.dialect.errors import StatementError, access_denied, mysql_error, unsupported
 from intercode_sql.dialect.parser import parse
-from intercode_sql.dialect.token_reader import TokenReader
 from intercode_sql.embedded.catalog.catalog import Column, Table, quote_table
 from intercode_sql.embedded.catalog.information_schema import SYSTEM_SCHEMAS
 from intercode_sql.embedded.catalog.table_statements import (
     DEFAULT_COLLATION,
     read_create_index,
     read_create_table,
+    read_drop_index,
+    read_rename_table,
     with_created_index,
 )
 from intercode_sql.embedded.catalog.types import Type
@@ -51,29 +51,6 @@ def execute(tree: exp.Expr, session: SessionContext) -> None:
     else:
         raise unsupported(f"{tree.key.upper()} {kind}")
     transactions.commit(session)
-
-
-_TEXT_STATEMENTS = (
-    (("ALTER", "TABLE"), alter_table),
-    (("CREATE", "INDEX"), lambda code, session: create_index(code, session)),
-    (("CREATE", "TABLE"), lambda code, session: create_table(code, session)),
-    (("CREATE", "VIEW"), lambda code, session: create_view(code, session)),
-    (("DROP", "INDEX"), lambda code, session: drop_index(code, session)),
-)
-_BEFORE_KIND = re.compile(
-    r"\s*(CREATE|ALTER|DROP)\s+(?:(?:OR\s+REPLACE|TEMPORARY|UNIQUE|FULLTEXT|SPATIAL|ONLINE|IGNORE"
-    r"|ALGORITHM\s*=\s*\w+|DEFINER\s*=\s*\S+(?:\s*@\s*\S+)?|SQL\s+SECURITY\s+\w+)\s+)*"
-    r"(TABLE|INDEX|VIEW)\b",
-    re.I,
-)
-
-
-def text_statement(code: str) -> Callable[[str, SessionContext], None] | None:
-    """Return the function that executes a definition of a table, an index or a view from its text,
-    or None for any other statement."""
-    found = _BEFORE_KIND.match(code)
-    words = (found[1].upper(), found[2].upper()) if found is not None else None
-    return next((run for kind, run in _TEXT_STATEMENTS if kind == words), None)
 
 
 def database_collation(name: str, session: SessionContext) -> str:
@@ -222,12 +199,7 @@ def create_index(code: str, session: SessionContext) -> None:
 
 def drop_index(code: str, session: SessionContext) -> None:
     """Execute DROP INDEX. Raises StatementError as MySQL does."""
-    reader = TokenReader(code)
-    reader.expect("DROP", "INDEX")
-    name = reader.token.text
-    reader.name()
-    reader.expect("ON")
-    alter_table(f"ALTER TABLE {reader.rest()} DROP INDEX {name}", session)
+    alter_table(read_drop_index(code), session)
 
 
 def _create_database(tree: exp.Create, session: SessionContext) -> None:
@@ -315,20 +287,9 @@ def _truncate(tree: exp.TruncateTable, session: SessionContext) -> None:
 
 def rename_table(code: str, session: SessionContext) -> None:
     """Execute ``RENAME TABLE a TO b, c TO d``. If one of the tables cannot be renamed, none is."""
-    reader = TokenReader(code)
-    reader.expect("RENAME")
-    if not reader.accept_any("TABLE", "TABLES"):
-        raise reader.error()
-    pairs: list[tuple[tuple[str, str], tuple[str, str]]] = []
-    while not pairs or reader.accept(","):
-        old = reader.names()
-        reader.expect("TO")
-        pairs.append((old, reader.names()))
-    if not reader.done:
-        raise reader.error()
     done: list[tuple[str, str, str]] = []
     try:
-        for old, (target, new) in pairs:
+        for old, (target, new) in read_rename_table(code):
             database, table = named_table(old, session)
             _rename(database, table.name, target or session.database, new, session)
             done.append((database, new, table.name))
@@ -347,3 +308,11 @@ def _rename(database: str, old: str, target: str, new: str, session: SessionCont
         raise mysql_error(1050, new)
     names = [name.replace("`", "``") for name in (database, old, new)]
     alter_table("ALTER TABLE `{}`.`{}` RENAME TO `{}`".format(*names), session)
+
+
+TEXT_STATEMENTS: dict[tuple[str, str], Callable[[str, SessionContext], None]] = {
+    ("ALTER", "TABLE"): alter_table, ("CREATE", "INDEX"): create_index,
+    ("CREATE", "TABLE"): create_table, ("CREATE", "VIEW"): create_view,
+    ("DROP", "INDEX"): drop_index,
+}  # fmt: skip
+"""The functions that execute definitions from their text, by the first word and the kind."""

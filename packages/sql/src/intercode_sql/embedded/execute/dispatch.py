@@ -12,7 +12,8 @@ from sqlglot import exp
 from intercode_sql.dialect.errors import access_denied, mysql_error, syntax_error, unsupported
 from intercode_sql.dialect.keywords import word_set
 from intercode_sql.dialect.parser import parse, sqlglot_tokens
-from intercode_sql.dialect.tokens import first_token, tokenize
+from intercode_sql.dialect.token_reader import TokenReader
+from intercode_sql.dialect.tokens import definition_kind, first_token, tokenize
 from intercode_sql.dialect.write_forms import parsed_form
 from intercode_sql.embedded.compile.translation import translate
 from intercode_sql.embedded.execute import ddl, dml, insert, set_statement, show, transactions
@@ -28,14 +29,9 @@ _DENIED_STATEMENTS = {
     "IMPORT": "it reads files", "CLONE": "the server", "RESET": "the server", "PURGE": "the server",
     "CHANGE": "the server", "STOP": "the server", "BINLOG": "the server",
 }  # fmt: skip
-_ACCOUNT_STATEMENT = re.compile(
-    r"(CREATE|ALTER|DROP|RENAME)\s+(USER|ROLE|SERVER|TABLESPACE)\b", re.I
-)
-_STORED_PROGRAM = re.compile(
-    r"(CREATE|ALTER|DROP)\s+(OR\s+REPLACE\s+)?(DEFINER\s*=\s*\S+\s+)?"
-    r"(PROCEDURE|FUNCTION|TRIGGER|EVENT)\b",
-    re.I,
-)
+_DEFINITIONS = ("CREATE", "ALTER", "DROP", "RENAME")
+_ACCOUNT_OBJECTS = ("USER", "ROLE", "SERVER", "TABLESPACE")
+_STORED_PROGRAMS = ("PROCEDURE", "FUNCTION", "TRIGGER", "EVENT")
 
 
 def parse_statement(code: str, session: SessionContext) -> exp.Expr | None:
@@ -47,13 +43,14 @@ def parse_statement(code: str, session: SessionContext) -> exp.Expr | None:
     sqlglot_tokens(code)
     if word in _DENIED_STATEMENTS:
         raise access_denied(word, _DENIED_STATEMENTS[word])
-    if _ACCOUNT_STATEMENT.match(code.strip()):
+    kind = definition_kind(code) if word in _DEFINITIONS else ""
+    if kind in _ACCOUNT_OBJECTS:
         raise access_denied(word, "accounts and storage are the server's")
     if _writes_file(code):
         raise access_denied("INTO OUTFILE", "it writes files")
-    if _STORED_PROGRAM.match(code.strip()):
+    if kind in _STORED_PROGRAMS:
         raise unsupported("stored programs, triggers and events")
-    if word in _UNPARSED_STATEMENTS or ddl.text_statement(code) is not None:
+    if word in _UNPARSED_STATEMENTS or (word, kind) in ddl.TEXT_STATEMENTS:
         return None
     if word in ("CALL", "HANDLER", "PREPARE", "EXECUTE", "DEALLOCATE", "XA", "SIGNAL", "GET"):
         raise unsupported(f"the statement {word}")
@@ -80,9 +77,8 @@ def execute(
 ) -> list[tuple[Any, ...]] | None:
     """Execute a statement that is not a query. Return its rows, or None if it has no result."""
     word = first_token(code).word
-    define = ddl.text_statement(code) if tree is None else None
-    if define is not None:
-        define(code, session)
+    if tree is None and word in ("CREATE", "ALTER", "DROP"):
+        ddl.TEXT_STATEMENTS[word, definition_kind(code)](code, session)
         return None
     if tree is None:
         return _execute_unparsed(word, code, session)
@@ -113,15 +109,16 @@ def _execute_unparsed(
     if word in ("SHOW", "DESC", "DESCRIBE", "EXPLAIN"):
         return show.execute(code, session)
     if word == "USE":
-        found = re.fullmatch(r"USE\s+[`\"']?([^\s`;\"']+)[`\"']?\s*;?", code.strip(), re.I)
-        if found is None:
-            raise syntax_error(code, 4)
-        name = found[1].lower()
+        reader = TokenReader(code)
+        reader.expect("USE")
+        shown = reader.name()
+        reader.expect_end()
+        name = shown.lower()
         if name not in session.state.catalog.databases:
             if name in ("mysql", "sys", "performance_schema"):
                 raise access_denied(f"USE {name}", "it is the server's own database")
             if name != "information_schema":
-                raise mysql_error(1049, found[1])
+                raise mysql_error(1049, shown)
         session.state = replace(session.state, database=name)
         return None
     if word == "SET":

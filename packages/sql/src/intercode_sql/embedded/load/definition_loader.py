@@ -8,8 +8,8 @@ from dataclasses import replace
 from pathlib import Path
 
 from intercode_sql.dialect.errors import StatementError, mysql_error
-from intercode_sql.dialect.keywords import word_set
 from intercode_sql.dialect.token_reader import TokenReader
+from intercode_sql.dialect.tokens import definition_kind
 from intercode_sql.dump.reader import LOAD_TIME
 from intercode_sql.embedded.catalog.catalog import Table
 from intercode_sql.embedded.catalog.column_types import default_collation
@@ -20,6 +20,8 @@ from intercode_sql.embedded.catalog.table_statements import (
     read_alter_table,
     read_create_index,
     read_create_table,
+    read_drop_index,
+    read_rename_table,
     with_created_index,
 )
 from intercode_sql.embedded.catalog.view_statement import read_create_view
@@ -34,14 +36,6 @@ _LOG = logging.getLogger(__name__)
 ERROR_HINT = "correct the statement, or take engine='mysql'"
 _PROGRAMS = ("PROCEDURE", "FUNCTION", "EVENT", "PACKAGE")
 _OTHER_OBJECTS = ("USER", "ROLE", "SERVER", "TABLESPACE", "LOGFILE", "UNDO")
-_KIND_MODIFIERS = word_set("OR REPLACE TEMPORARY UNIQUE FULLTEXT SPATIAL ONLINE OFFLINE IGNORE IF")
-_DEFINER = re.compile(
-    r"(CREATE|ALTER)\s+(?:OR\s+REPLACE\s+)?(?:ALGORITHM\s*=\s*\w+\s+)?"
-    r"(?:DEFINER\s*=\s*(?:CURRENT_USER(?:\s*\(\s*\))?|(?:`[^`]*`|'[^']*'|\"[^\"]*\"|[^\s@]+)"
-    r"(?:\s*@\s*(?:`[^`]*`|'[^']*'|\"[^\"]*\"|\S+))?)\s+)?(?:SQL\s+SECURITY\s+\w+\s+)?"
-    r"(?:AGGREGATE\s+)?(TRIGGER|VIEW|PROCEDURE|FUNCTION|EVENT|PACKAGE)\b",
-    re.I,
-)
 
 
 class DefinitionLoader:
@@ -89,28 +83,29 @@ class DefinitionLoader:
         return database, table
 
     def define(self, word: str, code: str) -> None:
-        program = _DEFINER.match(code)
-        kind = program[2].upper() if program is not None else _kind(code)
+        kind = definition_kind(code)
         if kind == "TABLE":
             {"CREATE": self._create, "ALTER": self._alter, "DROP": self._drop}[word](code)
         elif kind == "VIEW":
             self._create_view(code) if word != "DROP" else self._drop(code)
         elif kind == "INDEX":
-            self._create_index(code) if word == "CREATE" else self._drop_index(code)
+            (self._create_index if word == "CREATE" else self._drop_index)(code)
         elif kind == "TRIGGER":
             self._trigger(word, code)
         elif kind in ("DATABASE", "SCHEMA"):
             self._define_database(word, code)
         elif kind in _PROGRAMS:
             if word == "CREATE":
-                self._skip(kind.lower(), code[program.end() :] if program is not None else code)
+                self._skip(kind, code)
         elif kind not in _OTHER_OBJECTS:
             raise SqlDataError(f"the embedded engine knows no {word} {kind}: {ERROR_HINT}")
 
-    def _skip(self, what: str, rest: str) -> None:
-        reader = TokenReader(rest, reserved=False)
+    def _skip(self, kind: str, code: str) -> None:
+        reader = TokenReader(code, reserved=False)
+        while not reader.accept(kind):
+            reader.take()
         reader.accept("IF", "NOT", "EXISTS")
-        self._skipped.setdefault(what, []).append(reader.names()[1])
+        self._skipped.setdefault(kind.lower(), []).append(reader.names()[1])
 
     def _define_database(self, word: str, code: str) -> None:
         reader = TokenReader(code, reserved=False)
@@ -160,7 +155,7 @@ class DefinitionLoader:
         database = self._database(statement.database)
         table = statement.table
         known = self._session.state.catalog.table(database, table.name)
-        if known is not None and not (known.query is None and _kind(code, "REPLACE") == "REPLACE"):
+        if known is not None and not (known.query is None and statement.replacing):
             if statement.exists:
                 return
             raise mysql_error(1050, table.name)
@@ -215,12 +210,7 @@ class DefinitionLoader:
         self._tables.record(database, table)
 
     def _drop_index(self, code: str) -> None:
-        reader = TokenReader(code, reserved=False)
-        reader.expect("DROP", "INDEX")
-        name = reader.token.text
-        reader.take()
-        reader.expect("ON")
-        self._alter(f"ALTER TABLE {reader.rest()} DROP INDEX {name}")
+        self._alter(read_drop_index(code, reserved=False))
 
     def _drop(self, code: str) -> None:
         reader = TokenReader(code, reserved=False)
@@ -246,17 +236,10 @@ class DefinitionLoader:
         database, table = self.table(reader.names())
         self._tables.truncate(database, table.name)
 
-    def rename(self, reader: TokenReader) -> None:
-        reader.expect("RENAME")
-        reader.expect_any("TABLE", "TABLES")
-        while True:
-            old = reader.names()
-            reader.expect("TO")
-            new = reader.names()
-            quoted = ".".join("`" + n.replace("`", "``") + "`" for n in old if n)
-            self._alter(f"ALTER TABLE {quoted} RENAME TO `{new[1].replace('`', '``')}`")
-            if not reader.accept(","):
-                return
+    def rename(self, code: str) -> None:
+        for old, (_, new) in read_rename_table(code, reserved=False):
+            quoted = ["`" + name.replace("`", "``") + "`" for name in (*old, new) if name]
+            self._alter(f"ALTER TABLE {'.'.join(quoted[:-1])} RENAME TO {quoted[-1]}")
 
     # ------------------------------------------------------------ views and triggers
     def _create_view(self, code: str) -> None:
@@ -314,17 +297,6 @@ class DefinitionLoader:
             for name, table in tables.items()
             if table.query is None and name not in before.get(database, ())
         )
-
-
-def _kind(code: str, wanted: str = "") -> str:
-    """Return the word that says what a statement defines. ``wanted`` is a word that may stand
-    before it and is returned instead."""
-    for token in TokenReader(code[:400], reserved=False).tokens[1:]:
-        if wanted and token.upper == wanted:
-            return wanted
-        if token.upper not in _KIND_MODIFIERS:
-            return token.upper
-    return ""
 
 
 def _stored_alike(before: Table, plan: AlteredTable) -> bool:

@@ -86,7 +86,7 @@ class DumpLoader(DefinitionLoader):
         elif word == "TRUNCATE":
             self.truncate(TokenReader(code, reserved=False))
         elif word == "RENAME":
-            self.rename(TokenReader(code, reserved=False))
+            self.rename(code)
         elif word in ("UPDATE", "DELETE", "WITH"):
             self.run_statement(code)
         elif word == "LOAD":
