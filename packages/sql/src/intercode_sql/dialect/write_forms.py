@@ -1,5 +1,5 @@
-"""Words of UPDATE, DELETE, INSERT and REPLACE that sqlglot does not parse: priorities, IGNORE, and
-``table.*`` in DELETE."""
+"""Words of UPDATE, DELETE, INSERT and REPLACE that sqlglot does not parse: priorities, IGNORE,
+``table.*`` in DELETE, and REPLACE itself."""
 
 from __future__ import annotations
 
@@ -12,8 +12,9 @@ _MODIFIERS = {
 
 
 def parsed_form(code: str, word: str) -> tuple[str, bool]:
-    """Return the statement with blanks in place of these words, and whether IGNORE is one of them.
-    ``word`` is its first word. IGNORE of INSERT stays, because it is parsed."""
+    """Return the statement with blanks in place of these words and INSERT in place of REPLACE, and
+    whether IGNORE is one of them. ``word`` is its first word. IGNORE of INSERT stays, because it is
+    parsed."""
     if word not in _MODIFIERS:
         return code, False
     tokens = list(tokenize(code))
@@ -27,6 +28,8 @@ def parsed_form(code: str, word: str) -> tuple[str, bool]:
         at += 1
     if word == "DELETE":
         blank += _stars(tokens[at:])
+    if word == "REPLACE":
+        code = f"{code[: tokens[0].start]}INSERT {code[tokens[0].end :]}"
     for token in blank:
         code = code[: token.start] + " " * len(token.text) + code[token.end :]
     return code, ignore

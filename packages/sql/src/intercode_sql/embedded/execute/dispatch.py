@@ -9,7 +9,7 @@ from typing import Any
 
 from sqlglot import exp
 
-from intercode_sql.dialect.errors import access_denied, mysql_error, syntax_error, unsupported
+from intercode_sql.dialect.errors import access_denied, mysql_error, unsupported
 from intercode_sql.dialect.keywords import word_set
 from intercode_sql.dialect.parser import parse, sqlglot_tokens
 from intercode_sql.dialect.token_reader import TokenReader
@@ -84,20 +84,13 @@ def execute(
         return _execute_unparsed(word, code, session)
     transactions.before_write(session)
     if isinstance(tree, exp.Insert):
-        insert.insert(tree, session)
+        insert.insert(tree, session, replacing=word == "REPLACE")
     elif isinstance(tree, exp.Update):
         dml.update(tree, session)
     elif isinstance(tree, exp.Delete):
         dml.delete(tree, session)
     elif isinstance(tree, (exp.Create, exp.Drop, exp.Alter, exp.TruncateTable)):
         ddl.execute(tree, session)
-    elif word == "REPLACE":
-        plain, _ = parsed_form(code, word)
-        insert_text = re.sub(r"^\s*REPLACE", "INSERT", plain, count=1, flags=re.I)
-        insert_tree = parse(insert_text, False, session.database)
-        if not isinstance(insert_tree, exp.Insert):
-            raise syntax_error(code, 0)
-        insert.insert(insert_tree, session, replacing=True)
     else:
         raise unsupported(f"the statement {word}")
     return None

@@ -22,7 +22,7 @@ from dataclasses import fields
 from importlib.metadata import version as version_of
 from operator import attrgetter
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any
 
 import sqlglot.parser
 
@@ -55,34 +55,18 @@ Key = tuple[str, str, Any, str]
 Outcome = Translation | StatementError
 
 
-class TranslationStore(Protocol):
-    """A store of translations that outlives the process."""
-
-    def find(self, key: Key) -> Outcome | None:
-        """Return the entry of a key, or None."""
-        ...
-
-    def add(self, key: Key, value: Outcome) -> None:
-        """Store an entry."""
-        ...
-
-    def flush(self) -> None:
-        """Write pending entries, so that other processes can read them."""
-        ...
-
-
 class TranslationCache:
     """Translations and errors by key. ``persistent`` ones are also in a store, because the stamp of
     a pristine catalog has the same meaning in every process."""
 
-    def __init__(self, store: TranslationStore) -> None:
+    def __init__(self, store: FileStore | None) -> None:
         self._store = store
         self._entries: OrderedDict[Key, Outcome] = OrderedDict()
 
     def find(self, key: Key, lasting: bool) -> Translation | None:
         """Return the translation of a key, or None. Raises the StatementError that is cached."""
         found = self._entries.get(key)
-        if found is None and lasting:
+        if found is None and lasting and self._store is not None:
             found = self._store.find(key)
             if found is not None:
                 self._insert(key, found)
@@ -93,12 +77,13 @@ class TranslationCache:
     def add(self, key: Key, value: Outcome, lasting: bool) -> None:
         """Add an entry. The oldest ones are removed."""
         self._insert(key, value)
-        if lasting:
+        if lasting and self._store is not None:
             self._store.add(key, value)
 
     def flush(self) -> None:
         """Write pending entries to the store."""
-        self._store.flush()
+        if self._store is not None:
+            self._store.flush()
 
     def _insert(self, key: Key, value: Outcome) -> None:
         self._entries[key] = value
@@ -107,19 +92,6 @@ class TranslationCache:
                 self._entries.popitem(last=False)
             except KeyError:  # another thread has removed the last entry
                 return
-
-
-class NoStore:
-    """A store that stores nothing."""
-
-    def find(self, key: Key) -> Outcome | None:  # noqa: ARG002
-        return None
-
-    def add(self, key: Key, value: Outcome) -> None:
-        """Do nothing."""
-
-    def flush(self) -> None:
-        """Do nothing."""
 
 
 class FileStore:
@@ -210,18 +182,18 @@ class FileStore:
                 self._lines[parts[1]] = (parts[0], parts[2])
 
 
-def open_store() -> FileStore | NoStore:
-    """Open the store of this user. Return a ``NoStore`` if no file can be used."""
+def open_store() -> FileStore | None:
+    """Open the store of this user. Return None if no file can be used."""
     chosen = os.environ.get(DIRECTORY_VARIABLE)
     if chosen == "":
-        return NoStore()
+        return None
     try:
         folder = Path(chosen) if chosen else cache_root() / "sql" / "translations"
         folder.mkdir(mode=0o700, parents=True, exist_ok=True)
         _require_private(folder.stat(), str(folder))
         return FileStore(folder)
     except OSError:
-        return NoStore()
+        return None
 
 
 @functools.cache
@@ -293,6 +265,3 @@ def _from_json(record: dict[str, Any]) -> Outcome:
 def _type_from_json(values: list[Any]) -> Type:
     known = dict(zip(_TYPE_FIELDS, values, strict=True))
     return type_from_json(known)
-
-
-_: type[TranslationStore] = FileStore
