@@ -187,6 +187,11 @@ def test_strict_statements_end_at(changed: SqlSession, expression: str, message:
     assert changed.run(f"SELECT {expression} AS a FROM t", 10.0).ok
 
 
+def test_a_double_in_a_column_of_bits_is_cut(changed: SqlSession) -> None:
+    assert changed.run("UPDATE t SET b1 = f, bt = d WHERE id = 1", 10.0).ok
+    assert values(changed, "CONCAT(b1 + 0, '-', bt + 0)") == ["1-2"]  # 1.5 and 1.500
+
+
 def test_a_number_beyond_all_times_is_not_stored_as_zero(changed: SqlSession) -> None:
     assert changed.run("UPDATE IGNORE t SET tm2 = 1e20", 10.0).output.startswith(CANNOT)
 

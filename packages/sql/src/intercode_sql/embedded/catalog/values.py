@@ -224,13 +224,13 @@ def _require_in_range(number: int, column: Column, row: int) -> None:
 
 
 def _stored_bits(value: Any, column: Column, row: int) -> int:
-    """Return the number that a BIT column holds. A string is its bytes."""
-    if isinstance(value, str):
-        value = value.encode("utf-8", "surrogateescape")
+    """Return the number that a BIT column holds. A string is its bytes, a double is cut."""
+    value = value.encode("utf-8", "surrogateescape") if isinstance(value, str) else value
     if isinstance(value, bytes):
         number = int.from_bytes(value, "big")
     else:
-        number = int(_to_decimal(value, column, row).quantize(Decimal(1), rounding=ROUND_HALF_UP))
+        exact = _to_decimal(value, column, row)
+        number = int(exact if isinstance(value, float) else round_half_up(exact, 0))
     if number < 0 and isinstance(value, Decimal):
         raise mysql_error(1264, column.name, row)
     if not 0 <= number < 1 << int(column.declared[4:-1]):
