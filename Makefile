@@ -4,7 +4,7 @@ ROOT   := .
 include tools/lock.mk
 DIST   ?= dist
 UV     := $(BIN)/uv pip install --quiet --python $(BIN)/python -c $(LOCK)
-EXTRAS := test,dev,docs,release,play,prices,mysql,fast,anthropic,google,litellm,tokens,policy,data,plots,inspect,harbor,mini-swe-agent,openenv,mcp,ray,skyrl,parquet,hub,zstd,wandb,otel
+EXTRAS := test,dev,docs,release,play,prices,mysql,duckdb,fast,anthropic,google,litellm,tokens,policy,data,plots,inspect,harbor,mini-swe-agent,openenv,mcp,ray,skyrl,parquet,hub,zstd,wandb,otel
 TESTED := intercode-gym[$(EXTRAS)]
 STAMP  := $(VENV)/.installed
 TOOLS  := $(VENV)/.tools

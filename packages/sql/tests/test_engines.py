@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import ast
 import importlib.metadata
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -18,6 +20,26 @@ def test_each_engine_has_the_name_of_its_entry() -> None:
             assert engines.engine_class(name).kind == name
         except EngineUnavailableError as e:  # an extra is not installed
             assert f"intercode-sql[{name}]" in str(e)
+
+
+def test_no_other_module_names_an_engine() -> None:
+    """Constants of the code. Those that are left are a dialect, kinds of files, and the default
+    engine of a connection; inside the embedded engine ``mysql`` is the dialect."""
+    own = {"duckdb": "duckdb", "embedded": "embedded", "mysql": "server", "sqlite": "sqlite.py"}
+    assert own.keys() == set(engine_names())
+    root = Path(engines.__file__).parent
+    found = set()
+    for path in root.rglob("*.py"):
+        part = path.relative_to(root).parts[0]
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+            name = node.value if isinstance(node, ast.Constant) else None
+            dialect = name == "mysql" and part in ("dialect", "embedded")
+            if name in own and part != own[name] and not dialect:
+                found.add(f"{path.relative_to(root)}: {name}")
+    assert found == {
+        "base.py: mysql", "dbapi/opening.py: embedded", "dbapi/opening.py: sqlite",
+        "duckdb/content.py: sqlite", "duckdb/engine.py: sqlite", "types.py: sqlite",
+    }  # fmt: skip
 
 
 def test_settings_that_an_engine_does_not_take_are_refused() -> None:

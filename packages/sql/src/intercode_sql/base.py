@@ -70,7 +70,8 @@ class SqlDialect:
     ``name`` is the dialect's, as SQLGlot has it. ``reads`` are the kinds of content that the
     engine reads. ``autocommit`` is the statement that switches autocommit on and off; without it,
     ``begin`` begins a transaction. ``mode_query`` asks for the mode that decides between
-    ``literals`` and ``plain_literals``, those without escapes by backslashes.
+    ``literals`` and ``plain_literals``, those without escapes by backslashes. Names are in
+    ``quote``; ``columns_query`` describes the columns of a table as MySQL does.
     """
 
     name: str
@@ -80,6 +81,12 @@ class SqlDialect:
     begin: str = "BEGIN"
     mode_query: str = ""
     plain_literals: Literals = MYSQL_PLAIN_LITERALS
+    quote: str = "`"
+    columns_query: str = "SHOW COLUMNS FROM {}"
+
+    def quoted(self, name: str) -> str:
+        """Return a name in quotes."""
+        return self.quote + name.replace(self.quote, self.quote * 2) + self.quote
 
 
 MYSQL_DIALECT = SqlDialect(

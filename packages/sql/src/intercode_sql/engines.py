@@ -1,13 +1,15 @@
 """The engines by name. An engine is a class that an entry point of ``GROUP`` names.
 
 The class has the name of the engine as ``kind``, the settings that it takes as ``SETTINGS``, and
-``start``, which takes them and returns an ``SqlEngine``.
+``start``, which takes them and returns an ``SqlEngine``. ``PRELOADED`` says that workers are forked
+from a process that has loaded it.
 """
 
 from __future__ import annotations
 
 import difflib
 import functools
+from contextlib import suppress
 from importlib.metadata import EntryPoint, entry_points
 from typing import Any, Protocol
 
@@ -87,6 +89,15 @@ def open_engine(
             f"{' or '.join(_engines_with(name))}"
         )
     return found.start(**settings)
+
+
+def preloaded_engines() -> list[Any]:
+    """Return the classes of engines that the process from which workers are forked has loaded."""
+    found = []
+    for name in engine_names():
+        with suppress(EngineUnavailableError):
+            found.append(engine_class(name))
+    return [one for one in found if getattr(one, "PRELOADED", False)]
 
 
 def _engines_with(setting: str) -> list[str]:

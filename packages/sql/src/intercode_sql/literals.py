@@ -199,3 +199,25 @@ MYSQL_PLAIN_LITERALS = Literals(_MYSQL_OPAQUE, _quoted)
 SQLITE_LITERALS = Literals(
     (rf"{_DOUBLED}|{_NAMES}|\[[^\]]*\]?|--[^\n]*|{_BLOCK_COMMENT}",), _sqlite_text
 )
+
+
+def _duckdb_text(text: str) -> str:
+    if "\0" in text:
+        return "(" + " || chr(0) || ".join(map(_quoted, text.split("\0"))) + ")"
+    return _quoted(text)
+
+
+def _duckdb_blob(value: bytes) -> str:
+    digits = "".join(f"\\x{byte:02X}" for byte in value)
+    return f"'{digits}'::BLOB"
+
+
+_DOLLAR = r"\$(?P<tag>\w*)\$.*?(?:\$(?P=tag)\$|\Z)"
+DUCKDB_LITERALS = Literals(
+    (
+        rf"{_DOUBLED}|{_NAMES}|{_DOLLAR}|--[^\n]*|{_BLOCK_COMMENT}",
+        rf"{_ESCAPED}|{_DOLLAR}|--[^\n]*|{_BLOCK_COMMENT}",
+    ),
+    _duckdb_text, _duckdb_blob, ("FALSE", "TRUE"),
+)  # fmt: skip
+"""DuckDB's literals. ``E'...'`` reads a backslash as an escape, other texts do not."""

@@ -304,6 +304,7 @@ class SqliteEngine:
     SETTINGS: frozenset[str] = frozenset()
     dialect = SqlDialect("sqlite", ("sqlite",), SQLITE_LITERALS)
     version = f"SQLite {sqlite3.sqlite_version}"
+    PRELOADED = True
     OPENER = f"{__name__}:SqliteEngine"
     modules: tuple[str, ...] = ()
 

@@ -27,6 +27,7 @@ class EmbeddedEngine:
     kind = "embedded"
     SETTINGS = frozenset({"determinism"})
     dialect = MYSQL_DIALECT
+    PRELOADED = True
     OPENER = f"{__name__}:EmbeddedEngine"
 
     def __init__(self, *, bounded: bool, determinism: SqlDeterminism | None = None) -> None:

@@ -16,11 +16,10 @@ from contextlib import suppress
 from typing import Any
 
 from intercode_sql.base import SqlDeterminism
+from intercode_sql.engines import preloaded_engines
 from intercode_sql.worker.process import EngineSource, Saved, receive, send
 from intercode_sql.worker.service_start import service_channel
 
-OPENERS = ("intercode_sql.embedded.engine:EmbeddedEngine", "intercode_sql.sqlite:SqliteEngine")
-"""The engines whose statements workers run."""
 _MEMORY_BYTES = 3 << 29
 _SQLITE_HEAP_BYTES = 1 << 29
 _FILE_BYTES = 1 << 30
@@ -30,8 +29,8 @@ _ORPHAN_SECONDS = 5.0
 
 def launch(control: socket.socket) -> None:
     """Fork a worker for each socket that arrives, until the owner ends."""
-    for opener in OPENERS:
-        _engine(opener, None)
+    for found in preloaded_engines():
+        found(bounded=False)
     signal.signal(signal.SIGCHLD, signal.SIG_IGN)
     gc.freeze()
     while True:

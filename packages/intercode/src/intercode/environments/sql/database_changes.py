@@ -134,8 +134,9 @@ def _content(session: EngineSession, table: str, until: float) -> Mapping[str, C
 def _read(
     session: EngineSession, table: str, until: float
 ) -> Iterator[tuple[str, tuple[Any, ...], tuple[Any, ...]]]:
-    name = ".".join(f"`{part}`" for part in table.split("."))
-    columns = _rows(session, f"SHOW COLUMNS FROM {name}", until)
+    dialect = session.dialect
+    name = ".".join(map(dialect.quoted, table.split(".")))
+    columns = _rows(session, dialect.columns_query.format(name), until)
     for column in columns:
         yield COLUMN, tuple(column[:1]), tuple(column)
     at = [n for n, column in enumerate(columns) if column[3:4] == ("PRI",)]

@@ -11,6 +11,7 @@ from intercode_sandbox.host.paths import cache_root
 from intercode_sql import DatabaseSnapshot, SqlDeterminism, SqlEngine, SqlLimits, SqlSession
 from intercode_sql import errors as sql_errors
 from intercode_sql import open_engine as open_sql_engine
+from intercode_sql.base import SqlDialect
 from intercode_sql.host import use_cache
 from intercode_sql.types import DatabaseSpec as SqlDatabaseSpec
 from intercode_sql.worker.session import GuardedEngine, GuardedSnapshot
@@ -50,8 +51,8 @@ translated_errors = _TranslatedErrors()
 class EngineSession:
     """A session of an engine; its methods are those of ``SqlSession``."""
 
-    def __init__(self, session: SqlSession) -> None:
-        self._session = session
+    def __init__(self, session: SqlSession, dialect: SqlDialect) -> None:
+        self._session, self.dialect = session, dialect
 
     @property
     def database(self) -> str:
@@ -69,7 +70,7 @@ class EngineSession:
     def snapshot(self) -> EngineSnapshot:
         """Copy the state."""
         with translated_errors:
-            return EngineSnapshot(self._session.snapshot())
+            return EngineSnapshot(self._session.snapshot(), self.dialect)
 
     def changes(self) -> list[str]:
         """Return what the session has changed."""
@@ -94,19 +95,19 @@ class EngineSession:
 class EngineSnapshot:
     """A copy of a session's state; its methods are those of ``DatabaseSnapshot``."""
 
-    def __init__(self, snapshot: DatabaseSnapshot) -> None:
-        self._snapshot = snapshot
+    def __init__(self, snapshot: DatabaseSnapshot, dialect: SqlDialect) -> None:
+        self._snapshot, self._dialect = snapshot, dialect
         self.omitted_tables = snapshot.omitted_tables
 
     def open(self) -> EngineSession:
         """Open a new session with this state."""
         with translated_errors:
-            return EngineSession(self._snapshot.open())
+            return EngineSession(self._snapshot.open(), self._dialect)
 
     def open_last(self) -> EngineSession:
         """Open a new session with this state and close the snapshot."""
         with translated_errors:
-            return EngineSession(self._snapshot.open_last())
+            return EngineSession(self._snapshot.open_last(), self._dialect)
 
     @property
     def can_pack(self) -> bool:
@@ -145,13 +146,15 @@ class Engine:
     def open(self, database: DatabaseSpec, limits: SqlLimits) -> EngineSession:
         """Open a session on pristine data."""
         with translated_errors:
-            return EngineSession(self._engine.open(_own_spec(database), limits))
+            session = self._engine.open(_own_spec(database), limits)
+            return EngineSession(session, self._engine.dialect)
 
     def unpack(self, database: DatabaseSpec, limits: SqlLimits, packed: Any) -> EngineSnapshot:
         """Return the snapshot that was packed. It contains code: use those of a source that you
         trust."""
         assert isinstance(self._engine, GuardedEngine)
-        return EngineSnapshot(self._engine.unpack(_own_spec(database), limits, packed))
+        snapshot = self._engine.unpack(_own_spec(database), limits, packed)
+        return EngineSnapshot(snapshot, self._engine.dialect)
 
     def close(self) -> None:
         """Release the engine's resources."""

@@ -59,11 +59,12 @@ class SqlEnv(InterCodeEnv):
 
     An action is one statement. The observation is what the authors show of its result (see
     sql/base.py). ``engine``: ``embedded`` answers as MySQL does and needs no installation,
-    ``mysql`` is a server (a private one, or the one at ``dsn``), ``sqlite`` is plain SQLite.
+    ``mysql`` is a server (a private one, or the one at ``dsn``), ``sqlite`` is plain SQLite,
+    ``duckdb`` is DuckDB with its own dialect.
     ``limits`` bound what a statement may cost.
 
     No episode sees the statements of another. The gold runs on the initial data. ``deterministic``
-    fixes the time and RAND() of statements; the engines ``mysql`` and ``sqlite`` refuse it. The
+    fixes the time and RAND() of statements; only ``embedded`` has it. The
     other settings are InterCodeEnv's; those of images, sandboxes and networks are refused.
     """
 

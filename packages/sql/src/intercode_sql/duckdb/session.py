@@ -1,0 +1,322 @@
+"""A session of DuckDB on a private copy of a file."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import shutil
+import tempfile
+import threading
+import time
+from collections.abc import Iterator, Mapping
+from contextlib import closing, suppress
+from pathlib import Path
+from typing import IO, Any
+
+import duckdb
+from duckdb import ExpectedResultType, StatementType
+
+from intercode_sql.base import (
+    SqlLimits,
+    error_result,
+    fetch_rows,
+    success_result,
+    timeout_result,
+)
+from intercode_sql.deadline import abort_error
+from intercode_sql.duckdb.content import quote_name
+from intercode_sql.errors import SessionStateError
+from intercode_sql.host import lock_file
+from intercode_sql.types import ExecResult, ResultColumn, StatementInfo, TypeCode
+
+_PREFIX = "intercode-duckdb-"
+_MEMORY = "768MB"
+_CONFIG = {
+    "enable_external_access": "false",
+    "autoinstall_known_extensions": "false",
+    "autoload_known_extensions": "false",
+    "allow_community_extensions": "false",
+    "python_enable_replacements": "false",
+    "allow_persistent_secrets": "false",
+    "temp_directory": "",
+    "max_temp_directory_size": "0KB",
+    "memory_limit": _MEMORY,
+    "threads": "1",
+    "default_block_size": "16384",
+}
+"""No files but the database itself, no network, no extensions, no spilling to a disk."""
+_LOCK = "SET lock_configuration = true"
+_REFUSED = {
+    StatementType.ATTACH: "other databases",
+    StatementType.DETACH: "other databases",
+    StatementType.COPY: "files",
+    StatementType.COPY_DATABASE: "other databases",
+    StatementType.EXPORT: "files",
+    StatementType.LOAD: "extensions",
+    StatementType.EXTENSION: "extensions",
+}
+_SQL_STATES: tuple[tuple[type[Exception], str], ...] = (
+    (duckdb.IntegrityError, "23000"), (duckdb.DataError, "22000"),
+    (duckdb.ProgrammingError, "42000"), (duckdb.NotSupportedError, "0A000"),
+    (duckdb.InternalError, "XX000"),
+)  # fmt: skip
+_TYPE_CODES = {
+    "FLOAT": TypeCode.FLOAT, "DOUBLE": TypeCode.DOUBLE, "DATE": TypeCode.DATE,
+    "TIME": TypeCode.TIME, "INTERVAL": TypeCode.TIME, "BLOB": TypeCode.BLOB, "JSON": TypeCode.JSON,
+    "BIT": TypeCode.BIT, "BOOLEAN": TypeCode.BIGINT, '"NULL"': TypeCode.NULL,
+}  # fmt: skip
+_OBJECTS = (
+    "SELECT 'table', schema_name, table_name, sql FROM duckdb_tables() WHERE NOT internal AND "
+    "database_name = current_database() UNION ALL SELECT 'view', schema_name, view_name, sql FROM "
+    "duckdb_views() WHERE NOT internal AND database_name = current_database() ORDER BY ALL"
+)
+
+
+class _PrivateFile:
+    """A directory with a copy of the database, which no later process finds."""
+
+    def __init__(self, name: str, content: Path | bytes) -> None:
+        _remove_abandoned()
+        self.folder = Path(tempfile.mkdtemp(prefix=_PREFIX))
+        self._lock: IO[bytes] = (self.folder / ".lock").open("wb")
+        lock_file(self._lock)
+        self.path = self.folder / name
+        if isinstance(content, bytes):
+            self.path.write_bytes(content)
+        else:
+            shutil.copyfile(content, self.path)
+
+    def size(self) -> int:
+        """Return the size of the file and its log."""
+        return sum(path.stat().st_size for path in self.folder.iterdir())
+
+    def remove(self) -> None:
+        """Delete the directory."""
+        shutil.rmtree(self.folder, ignore_errors=True)
+        self._lock.close()
+
+
+def _remove_abandoned() -> None:
+    """Delete the directories of processes that were killed."""
+    for folder in Path(tempfile.gettempdir()).glob(f"{_PREFIX}*"):
+        with suppress(OSError):
+            if folder.stat().st_uid != os.geteuid():
+                continue
+            with (folder / ".lock").open("rb") as lock:
+                lock_file(lock, wait=False)
+                shutil.rmtree(folder, ignore_errors=True)
+
+
+class DuckdbSession:
+    """A ``LocalSession`` on DuckDB. Errors are DuckDB's own messages.
+
+    A transaction is a saved copy of the database: ROLLBACK returns to it, and a statement that
+    fails does not end it.
+    """
+
+    def __init__(
+        self, pristine: Path, name: str, limits: SqlLimits, saved: bytes | None = None
+    ) -> None:
+        self._pristine, self._name, self._limits = pristine, name, limits
+        self.values: Mapping[str, Any] = {}
+        self.cacheable: Any = None
+        self._aborted, self._changed, self._dirty = False, False, saved is not None
+        self._state: bytes | None = saved
+        self._transaction: list[bytes | None] = []
+        self._most_bytes = pristine.stat().st_size + limits.storage
+        self._file: _PrivateFile | None = None
+        self._connection: duckdb.DuckDBPyConnection | None = None
+        self._open(saved)
+
+    @property
+    def database(self) -> str:
+        return self._name
+
+    def _open(self, state: bytes | None) -> None:
+        """Open a private copy of a state in place of the current one."""
+        self.close()
+        self._state = state
+        self._file = _PrivateFile(self._name, self._pristine if state is None else state)
+        self._connection = duckdb.connect(self._file.path, config=dict(_CONFIG))
+        self._connection.execute(_LOCK)
+
+    @property
+    def _opened(self) -> duckdb.DuckDBPyConnection:
+        if self._connection is None:
+            raise SessionStateError("the SQL session is closed: open another one")
+        return self._connection
+
+    # ------------------------------------------------------------ statements
+    def run(self, code: str, timeout: float) -> ExecResult:
+        """Run one statement."""
+        connection = self._opened
+        expires = time.monotonic() + timeout
+        timer = threading.Timer(timeout, connection.interrupt)
+        timer.daemon = True
+        timer.start()
+        try:
+            return self._run(code, connection)
+        except duckdb.InterruptException:
+            return timeout_result()
+        except duckdb.Error as e:
+            if time.monotonic() >= expires:
+                return timeout_result()
+            if isinstance(e, (duckdb.FatalException, duckdb.InternalException)):
+                self._open(self._state)  # nothing else can be done with the connection
+            state = next((s for kind, s in _SQL_STATES if isinstance(e, kind)), "HY000")
+            return error_result(str(e), 1, state)
+        except (MemoryError, OverflowError, ValueError, RecursionError) as e:
+            return error_result(f"the statement needs too many resources ({e})")
+        finally:
+            timer.cancel()
+            if self._aborted:
+                raise abort_error()
+
+    def _run(self, code: str, connection: duckdb.DuckDBPyConnection) -> ExecResult:
+        statements = connection.extract_statements(code)
+        if len(statements) != 1:
+            return error_result(f"one statement is expected, not {len(statements)}", 1, "42000")
+        (statement,) = statements
+        if refused := _REFUSED.get(statement.type):
+            message = f"not allowed: statements cannot access {refused}"
+            return error_result(message, 1, "42501")
+        if statement.type == StatementType.TRANSACTION:
+            return self._end_or_begin(code)
+        cursor = connection.execute(statement)
+        if statement.type == StatementType.SELECT and "nextval" not in code.lower():
+            return self._rows(cursor)
+        description = cursor.description or ()
+        counts = ExpectedResultType.CHANGED_ROWS in statement.expected_result_type
+        if counts and [column[0] for column in description] == ["Count"]:
+            affected = int((cursor.fetchone() or (0,))[0])
+            result = success_result(None, self._limits, info=StatementInfo((), affected))
+        elif ExpectedResultType.QUERY_RESULT in statement.expected_result_type:
+            result = self._rows(cursor)
+        else:
+            result = success_result(None, self._limits, info=StatementInfo((), 0))
+        return self._keep(result)
+
+    def _rows(self, cursor: duckdb.DuckDBPyConnection) -> ExecResult:
+        columns = tuple(_column(name, str(kind)) for name, kind, *_ in cursor.description or ())
+        rows, more = fetch_rows(_fetched(cursor), self._limits)
+        return success_result(rows, self._limits, more, StatementInfo(columns))
+
+    def _keep(self, result: ExecResult) -> ExecResult:
+        """Save the state after a statement that may have changed it, unless it is too large."""
+        self._opened.execute("CHECKPOINT")
+        assert self._file is not None
+        if self._file.size() > self._most_bytes:
+            self._open(self._state)
+            return error_result("the database of this episode is full", 1, "53100")
+        self._state = self._file.path.read_bytes()
+        self._changed = self._dirty = True
+        return result
+
+    def _end_or_begin(self, code: str) -> ExecResult:
+        word = code.split(None, 1)[0].rstrip(";").upper()
+        if word in ("BEGIN", "START"):
+            if self._transaction:
+                return error_result("a transaction is active already", 1, "25001")
+            self._transaction = [self._state]
+        elif not self._transaction:
+            return error_result("no transaction is active", 1, "25P01")
+        else:
+            state = self._transaction.pop()
+            if word in ("ROLLBACK", "ABORT") and state is not self._state:
+                self._open(state)
+                self._changed = True
+        return success_result(None, self._limits, info=StatementInfo((), 0))
+
+    # ------------------------------------------------------------ state
+    @property
+    def dirty(self) -> bool:
+        """Whether statements may have changed the database, or a transaction is open."""
+        return self._dirty or bool(self._transaction)
+
+    def take_change(self) -> bool:
+        """Return whether the state changed since the last call, and no transaction is open."""
+        if self._transaction:
+            return False
+        changed, self._changed = self._changed, False
+        return changed
+
+    def saved(self) -> bytes:
+        """Return the content of the file."""
+        return self._pristine.read_bytes() if self._state is None else self._state
+
+    def cache_result(self, key: Any, result: ExecResult) -> None:
+        """Do nothing: this engine caches no results."""
+
+    def changes(self) -> list[str]:
+        """Return the tables and views that are new, gone or changed."""
+        before, after = self._digests()
+        out = [f"table {n}: gone" for n in before.keys() - after.keys()]
+        out += [f"table {n}: new" for n in after.keys() - before.keys()]
+        return sorted(
+            out
+            + [f"table {n}: changed" for n in before.keys() & after.keys() if before[n] != after[n]]
+        )
+
+    def state_text(self) -> str:
+        """Return the state as text for a fingerprint."""
+        before, after = self._digests()
+        names = before.keys() | after.keys()
+        changed = {n: after.get(n, "gone") for n in names if before.get(n) != after.get(n)}
+        return state_text(self._name, changed)
+
+    def _digests(self) -> tuple[dict[str, str], dict[str, str]]:
+        if self._state is None:
+            return {}, {}
+        with closing(duckdb.connect(self._pristine, read_only=True)) as pristine:
+            pristine.execute("SET enable_external_access = false")
+            return _digests(pristine), _digests(self._opened)
+
+    def abort(self) -> None:
+        """Stop the running statement and end the session."""
+        self._aborted = True
+        if self._connection is not None:
+            self._connection.interrupt()
+
+    def close(self) -> None:
+        """Close the connection and delete the private copy."""
+        connection, self._connection = self._connection, None
+        file, self._file = self._file, None
+        if connection is not None:
+            connection.close()
+        if file is not None:
+            file.remove()
+
+
+def state_text(database: str, tables: Mapping[str, str]) -> str:
+    """Return the text of a state with these digests of changed tables."""
+    return json.dumps({"database": database, "tables": dict(tables)}, sort_keys=True)
+
+
+def _fetched(cursor: duckdb.DuckDBPyConnection) -> Iterator[tuple[Any, ...]]:
+    while rows := cursor.fetchmany(256):
+        yield from rows
+
+
+def _column(name: str, kind: str) -> ResultColumn:
+    if kind.startswith("DECIMAL("):
+        precision, scale = kind[8:-1].split(",")
+        return ResultColumn(name, TypeCode.DECIMAL, int(precision), int(scale))
+    if kind.startswith("TIMESTAMP"):
+        return ResultColumn(name, TypeCode.DATETIME)
+    if kind.endswith("INT") or kind == "INTEGER":
+        return ResultColumn(name, TypeCode.BIGINT)
+    return ResultColumn(name, _TYPE_CODES.get(kind, TypeCode.TEXT))
+
+
+def _digests(connection: duckdb.DuckDBPyConnection) -> dict[str, str]:
+    """Return digests of the definitions and rows of tables, and of the definitions of views."""
+    found = {}
+    for kind, schema, name, sql in connection.execute(_OBJECTS).fetchall():
+        digest = hashlib.sha256(str(sql).encode())
+        if kind == "table":
+            rows = connection.execute(f"SELECT * FROM {quote_name(schema)}.{quote_name(name)}")
+            for row in _fetched(rows):
+                digest.update(repr(row).encode())
+        found[name if schema == "main" else f"{schema}.{name}"] = digest.hexdigest()
+    return found
