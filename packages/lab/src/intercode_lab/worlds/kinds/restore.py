@@ -340,8 +340,8 @@ def _write_documents(c: Choices, tree: FileTree, unit: int, zone: int, ahead: in
         "`abort`, nothing of it is in the store.",
         "A backup has what was committed up to the entry in its manifest, that entry included. "
         "What was open then is not in it, even if it began earlier.",
-        "live/position holds the number of the last journal entry that the store takes into "
-        "account.",
+        "live/position holds the number of the last line of the journal up to which lines were "
+        "read for the store, also if that line is an abort or belongs to something left out.",
     ]  # fmt: skip
     if unit:
         sections.insert(
