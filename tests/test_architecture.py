@@ -42,8 +42,6 @@ SIBLINGS = set(permutations(_KINDS, 2))
 MUTUAL = {
     *(("environments.base", f"environments.{name}")
       for name in ("bash", "code", "ctf", "python", "sql")),
-    *(("environments.base.replay", f"environments.{name}")
-      for name in ("ctf", "sql")),
     *(("sandbox.tiers", folder) for folder in _KINDS),
     ("evaluation.evaluate", "evaluation.ray"),
     ("sql.embedded", "sql.worker"),
@@ -330,8 +328,10 @@ def test_texts_are_read_in_every_form() -> None:
     """References of registries, and arguments of ``import_module``."""
     assert "intercode.agents.react" in set(named_in_texts("intercode.agents"))
     assert "intercode.cli" in set(named_in_texts("intercode.cli.new"))
-    policy = "intercode.environments.base.policy"
-    assert policy in set(named_in_texts(f"{policy}.policy"))
+    environments = "intercode.environments"
+    assert f"{environments}.base" in set(named_in_texts(environments))
+    languages = set(named_in_texts(f"{environments}.languages"))
+    assert f"{environments}.base.policy.bash_parser" in languages
 
 
 IMPORT = """

@@ -12,13 +12,13 @@ from hypothesis import strategies as st
 
 from intercode.agents.parsing import (
     CHANGES_NOTE,
-    language_of,
     parse_answer,
     scoring_note,
     split_thought,
 )
-from intercode.core.types import Brief
 from intercode.integrations.trl.rows import prompt_suffix
+from support.descriptions import brief as make_brief
+from support.descriptions import describe, language_of
 from support.recorded_endpoint import fence
 
 BASH, SQL, PYTHON = (language_of(n) for n in ("bash", "sql", "python"))
@@ -261,7 +261,7 @@ def test_recorded_sql_answers_are_judged_as_the_log_did(recorded_dir: Path) -> N
 
 @pytest.mark.parametrize("environment", ["bash", "sql"])
 def test_what_is_judged_depends_on_the_task(environment: str) -> None:
-    brief, changes = (Brief("t", "q", environment, only_changes=c) for c in (False, True))
-    assert scoring_note(brief) == language_of(environment).scoring_note
+    brief, changes = (make_brief("t", "q", environment, only_changes=c) for c in (False, True))
+    assert scoring_note(brief) == describe(environment).judged
     assert scoring_note(changes) == CHANGES_NOTE
     assert prompt_suffix("", brief) == "q" and prompt_suffix("", changes) == f"q\n{CHANGES_NOTE}"

@@ -23,9 +23,10 @@ from intercode.core.errors import (
 )
 from intercode.core.types import AgentOutput, Brief, Score
 from intercode.models import Message, ScriptedModel, open_model
+from support.descriptions import brief as make_brief
 from support.recorded_endpoint import PROSE, RecordedEndpoint, RecordedLog
 
-BRIEF = Brief(task="t/1", query="Count the $files.", environment="bash", notes="Be quick.")
+BRIEF = make_brief(task="t/1", query="Count the $files.", environment="bash", notes="Be quick.")
 LS = "```bash\nls\n```"
 
 
@@ -47,7 +48,7 @@ def test_gold_plays_all_actions_and_submits() -> None:
         assert [action(agent) for _ in range(3)] == ["cd /", "ls", "submit"]
         assert agent.act(None) is None
     with pytest.raises(GoldError, match="t/2"):
-        agent.start(Brief("t/2", "q", "bash"))
+        agent.start(make_brief("t/2", "q", "bash"))
 
 
 def test_noop_submits_at_once() -> None:
@@ -64,7 +65,7 @@ def test_replay_plays_what_was_recorded_and_stops() -> None:
     assert moves[1].reply
     assert moves[3] is None
     with pytest.raises(UsageError, match="t/9"):
-        agent.start(Brief("t/9", "q", "bash"))
+        agent.start(make_brief("t/9", "q", "bash"))
     assert open_agent("replay", {"wants_score": False}, actions={}).wants_score is False
 
 
@@ -162,7 +163,7 @@ def test_an_episode_forgets_the_last_one() -> None:
 
 def test_the_lower_turn_limit_is_in_the_prompt() -> None:
     agent = TryAgainAgent(model=ScriptedModel([]), max_turns=10)
-    agent.start(Brief("t", "q", "bash", max_turns=4))
+    agent.start(make_brief("t", "q", "bash", max_turns=4))
     assert "You have 4 turns." in agent.messages[0]["content"]
     with pytest.raises(ModelRefusedError):
         agent.act(None)
@@ -230,7 +231,7 @@ def test_a_recorded_endpoint_plays_the_log_action_by_action(recorded_dir: Path) 
         agent = TryAgainAgent(model=open_model("recorded", server.base_url), max_turns=10)
         for row in rows:
             history = row["turn_history"]
-            agent.start(Brief(str(row["task_id"]), row["query"], "bash"))
+            agent.start(make_brief(str(row["task_id"]), row["query"], "bash"))
             played = []
             feedback = None
             while (move := agent.act(feedback)) is not None:

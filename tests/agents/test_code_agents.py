@@ -7,31 +7,34 @@ from pathlib import Path
 import pytest
 
 from intercode.agents import open_agent
-from intercode.agents.parsing import language_of
 from intercode.agents.tool_calling import tool_set_of
 from intercode.core.languages import load_language
 from intercode.environments.code.env import CodeEnv
+from intercode.environments.descriptions import describe_environment
 from intercode.evaluation.rollout import rollout
 from intercode.models import ScriptedModel
+from support.descriptions import describe, language_of
 from support.languages import ADD, PERL_SUM, needs, only
 
 
 def test_a_language_is_known_by_its_name() -> None:
     spoken = language_of("code:javascript")
     assert (spoken.title, spoken.tags[:2]) == ("JavaScript", ("javascript", "js"))
-    assert not spoken.is_code("const x = 1")  # code outside of a fence is not recognised
+    assert not spoken.recognises("const x = 1")  # code outside of a fence is not recognised
     assert not load_language("support.languages:AWK").tags
     assert language_of("code:support.languages:AWK").tags == ("awk",)
     assert language_of("code").title == "code"
-    assert tool_set_of("code:java").run_tool == "run_code"
+    assert tool_set_of(describe("code:java")).run_tool == "run_code"
 
 
 def test_an_unknown_language_runs_no_code(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Records and servers may name any language."""
     (tmp_path / "evil.py").write_text("open('ran', 'w').close()\nX = 1\n")
     monkeypatch.chdir(tmp_path)
-    assert language_of("code:evil.py:X").title == "code:evil.py:X"
-    assert language_of("code:evil:X").title == "code:evil:X"
+    for name in ("evil.py:X", "evil:X"):
+        named = {"language": {"name": name, "title": "Evil", "tags": ["evil"]}}
+        assert describe_environment("code", named).language.title == "Evil"
+        assert describe_environment(name, named).judged == "The state that you reach is judged."
     assert not (tmp_path / "ran").exists()
 
 

@@ -13,9 +13,9 @@ from intercode import datasets
 from intercode.agents import open_agent
 from intercode.agents.model_agent import ModelAgent
 from intercode.agents.prompt import PLACEHOLDERS
-from intercode.core.types import Brief
 from intercode.evaluation.rollout import rollout
 from intercode.models import ScriptedModel
+from support.descriptions import brief as make_brief
 
 PAGE = Path(__file__).parents[2] / "docs" / "agents.md"
 LS = "```bash\nls /\n```"
@@ -69,7 +69,7 @@ def test_a_prompt_beside_the_agent(tmp_path: Path) -> None:
         prompt_file = str(file)
 
     agent = Own(model=ScriptedModel([LS]))
-    agent.start(Brief("t", "q", "bash"))
+    agent.start(make_brief("t", "q", "bash"))
     assert [m["content"] for m in agent.messages] == ["my system", "my task"]
 
 
@@ -81,6 +81,6 @@ def test_the_schema_reaches_the_prompt(
     task = datasets.load("spider:schema").tasks[0]
     agent = open_agent(name, model=ScriptedModel([]))
     assert isinstance(agent, ModelAgent)
-    agent.start(Brief(task.id, task.query, "sql", notes=str(task.data["notes"])))
+    agent.start(make_brief(task.id, task.query, "sql", notes=str(task.data["notes"])))
     table, columns = next(iter(task.data["schema"].items()))
     assert f"- {table}: {', '.join(columns)}" in agent.messages[1]["content"]

@@ -11,8 +11,9 @@ from intercode.agents import open_agent
 from intercode.agents.base import Feedback
 from intercode.agents.conversation import Conversation, History, is_context_overflow, split_turns
 from intercode.core.errors import BudgetError, ConfigError, ModelRefusedError
-from intercode.core.types import Brief, Usage
+from intercode.core.types import Usage
 from intercode.models.base import Completion, Message, Model, Tool
+from support.descriptions import brief as make_brief
 
 LS = "```bash\nls\n```"
 
@@ -187,20 +188,20 @@ def test_a_refused_conversation_is_cut_and_sent_again() -> None:
 
 def test_an_enormous_observation_is_cut_and_a_task_that_does_not_fit_is_an_error() -> None:
     agent = open_agent("try-again", {"observation_limit": 10**6}, model=SmallContextModel(300))
-    agent.start(Brief("t", "q", "bash"))
+    agent.start(make_brief("t", "q", "bash"))
     first = agent.act(None)
     assert first is not None and first.action == "ls"
     move = agent.act(Feedback("word " * 2000))
     assert move is not None and move.action == "ls"
     assert move.context["history"]["newest_turn"]["characters"] > 9000
     agent = open_agent("try-again", model=SmallContextModel(20))
-    agent.start(Brief("t", "q", "bash"))
+    agent.start(make_brief("t", "q", "bash"))
     with pytest.raises(ModelRefusedError, match="too long"):
         agent.act(None)  # without an answer of the model the episode has no result
     agent = open_agent(
         "try-again", {"observation_limit": 10**6}, model=(model := SmallContextModel(300))
     )
-    agent.start(Brief("t", "q", "bash"))
+    agent.start(make_brief("t", "q", "bash"))
     agent.act(None)
     model.most = 20
     move = agent.act(Feedback("word " * 2000))
@@ -221,7 +222,7 @@ class LimitedRequestsModel(SmallContextModel):
 
 def test_the_usage_of_a_turn_before_a_limit_is_recorded() -> None:
     agent = open_agent("plan-solve", model=LimitedRequestsModel(1))
-    agent.start(Brief("t", "q", "bash"))
+    agent.start(make_brief("t", "q", "bash"))
     move = agent.act(None)
     assert move is not None
     assert (move.action, move.usage.prompt_tokens, move.reply) == (None, 10, "no tokens are left")
@@ -235,6 +236,6 @@ def test_other_refusals_are_raised() -> None:
             raise ModelRefusedError("HTTP 401: no such key")
 
     agent = open_agent("react", model=Closed(1))
-    agent.start(Brief("t", "q", "bash"))
+    agent.start(make_brief("t", "q", "bash"))
     with pytest.raises(ModelRefusedError, match="401"):
         agent.act(None)

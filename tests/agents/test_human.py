@@ -9,9 +9,9 @@ from intercode.agents import AGENTS, open_agent
 from intercode.agents.base import Feedback
 from intercode.agents.baselines import HumanAgent
 from intercode.core.errors import UsageError
-from intercode.core.types import Brief
+from support.descriptions import brief as make_brief
 
-BRIEF = Brief("t/1", "Print five.", "bash", notes="Be quick.")
+BRIEF = make_brief("t/1", "Print five.", "bash", notes="Be quick.")
 
 
 def reading(*lines: str) -> tuple[HumanAgent, list[str]]:

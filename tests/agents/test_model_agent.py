@@ -16,8 +16,10 @@ from intercode.core.errors import ConfigError, UnknownNameError
 from intercode.core.types import AgentOutput, Brief, Score, Usage
 from intercode.models import ScriptedModel
 from intercode.models.base import Completion, Message, Model, Tool
+from support.descriptions import brief as make_brief
+from support.descriptions import describe
 
-BRIEF = Brief("t/1", "Count the files.", "bash")
+BRIEF = make_brief("t/1", "Count the files.", "bash")
 LS = "```bash\nls\n```"
 
 
@@ -152,7 +154,7 @@ def test_react_with_original_feedback() -> None:
         Completion("Thought 3: nothing"),
         Completion("submit\nand more"),
     )
-    agent = begun("react", model, Brief("t", "q", "sql"), feedback="original")
+    agent = begun("react", model, make_brief("t", "q", "sql"), feedback="original")
     move = acted(agent)
     assert (move.action, move.thought) == ("SELECT 1", "I look.")
     assert move.context["action"] == {"characters_left_out": 10}
@@ -247,7 +249,7 @@ def test_text_without_a_call_is_a_turn() -> None:
 
 def test_tool_calls_of_each_environment() -> None:
     def read(environment: str, name: str, arguments: str) -> tuple[str | None, str]:
-        return tool_set_of(environment).parse_call(calling((name, arguments)).calls[0])
+        return tool_set_of(describe(environment)).parse_call(calling((name, arguments)).calls[0])
 
     assert read("sql", "run_query", '{"statement": "SELECT\n1"}') == ("SELECT\n1", "")
     assert read("ctf", "submit", '{"flag": " flag{a} "}') == ("submit flag{a}", "")
@@ -255,7 +257,7 @@ def test_tool_calls_of_each_environment() -> None:
     assert read("python", "submit", '{"name": "f"}') == ("submit f", "")
     assert read("python", "submit", "") == ("submit", "")
     assert read("cobol", "run", '{"code": "STOP RUN."}') == ("STOP RUN.", "")
-    run, submit = tool_set_of("ctf").tools("Runs.", "Submits.")
+    run, submit = tool_set_of(describe("ctf")).tools("Runs.", "Submits.")
     assert run.parameters["required"] == ["command"]
     assert (submit.parameters["required"], submit.description) == (["flag"], "Submits.")
 

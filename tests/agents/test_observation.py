@@ -18,6 +18,7 @@ from intercode.agents.prompt import (
     split_rows,
 )
 from intercode.core.types import Score
+from support.descriptions import describe
 
 VALUES = st.one_of(st.none(), st.integers(), st.text(), st.binary(), st.dates(), st.decimals())
 
@@ -61,7 +62,7 @@ def test_the_authors_way(
     environment: str, observation: str, shown: str, left: dict[str, int]
 ) -> None:
     assert format_observation_original(
-        Feedback(observation), environment, ObservationLimits(5, 2), ""
+        Feedback(observation), describe(environment).observations, ObservationLimits(5, 2), ""
     ) == (shown, left)
 
 
@@ -69,9 +70,9 @@ def test_the_authors_way_with_a_function_whose_tests_raised() -> None:
     raised = Feedback("{}", score=Score(0.5, details={"raised": [1]}))
     wrong = Feedback("{}", score=Score(0.5, details={"raised": []}))
     cut = ObservationLimits(1000, 50)
-    assert format_observation_original(raised, "python", cut, "def f(): ...") == (
+    assert format_observation_original(raised, "dictionary", cut, "def f(): ...") == (
         TESTS_FAILED_MESSAGE,
         {},
     )
-    assert format_observation_original(raised, "python", cut, "print(1)") == ("{}", {})
-    assert format_observation_original(wrong, "python", cut, "def f(): ...") == ("{}", {})
+    assert format_observation_original(raised, "dictionary", cut, "print(1)") == ("{}", {})
+    assert format_observation_original(wrong, "dictionary", cut, "def f(): ...") == ("{}", {})

@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from intercode.agents.parsing import language_of, parse_answer, split_sections
+from intercode.agents.parsing import parse_answer, split_sections
 from intercode.agents.plan_solve import parse_plan, parse_plan_original
 from intercode.agents.react import (
     NO_ACTION_REASON,
@@ -21,6 +21,7 @@ from intercode.agents.react import (
     parse_react,
     split_answer,
 )
+from support.descriptions import describe, language_of
 
 BASH, SQL = language_of("bash"), language_of("sql")
 
@@ -182,7 +183,7 @@ def test_labels_inside_a_block_are_ignored() -> None:
     ],
 )
 def test_what_the_authors_execute(action: str, environment: str, executed: Any) -> None:
-    assert parse_action_original(action, environment) == executed
+    assert parse_action_original(action, describe(environment).observations) == executed
 
 
 @pytest.mark.parametrize(
@@ -205,7 +206,7 @@ def test_recorded_answers(recorded_dir: Path, log: str, forms: dict[str, int]) -
         ):
             if thought.startswith("EXCEEDED"):  # a submit by the authors' runner
                 continue
-            theirs, _ = parse_action_original(action, environment)
+            theirs, _ = parse_action_original(action, describe(environment).observations)
             assert (theirs is None) == ("did not contain" in observation)
             answer = f"Thought {number}: {thought}\nAction {number}: {action}"
             parsed = parse_react(answer, language_of(environment), answers=False)

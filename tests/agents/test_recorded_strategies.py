@@ -10,8 +10,9 @@ import pytest
 
 from intercode.agents import Feedback, open_agent
 from intercode.agents.react import parse_action_original
-from intercode.core.types import Brief, Score
+from intercode.core.types import Score
 from intercode.models import open_model
+from support.descriptions import brief as make_brief
 from support.recorded_endpoint import FORCED, RecordedEndpoint
 
 
@@ -31,7 +32,7 @@ def test_the_authors_strategies_play_their_logs(
         agent = open_agent(name, {"feedback": "original"}, model=model)
         for row in data.get("logs", data).values():
             history = row["turn_history"]
-            agent.start(Brief(str(row["task_id"]), row["query"], environment))
+            agent.start(make_brief(str(row["task_id"]), row["query"], environment))
             played: list[str | None] = []
             feedback = None
             # the authors' loop sometimes ends too early

@@ -14,6 +14,7 @@ from intercode.core.types import Trajectory
 from intercode.environments.base.env import InterCodeEnv
 from intercode.evaluation.rollout import rollout, rollout_branches
 from intercode.models import ScriptedModel
+from support.descriptions import describe
 
 pytestmark = pytest.mark.sandbox
 ENVIRONMENTS = ("bash", "sql", "python", "ctf")
@@ -106,7 +107,7 @@ def test_plan_and_solve(env: InterCodeEnv) -> None:
 
 def test_tool_calling(env: InterCodeEnv) -> None:
     code, submit = solution(env)
-    kit = tool_set_of(env.name)
+    kit = tool_set_of(describe(env.name))
     submission = {kit.answer_argument: submit[7:]} if env.expects_answer else {}
     t = play(
         env,

@@ -6,10 +6,13 @@ import subprocess
 
 import pytest
 
-from intercode.agents.parsing import is_shell, language_of, parse_answer, split_sections
-from intercode.agents.terminal_text import is_open_command, typed_code
+from intercode.agents.parsing import parse_answer, split_sections
+from intercode.agents.terminal_text import typed_code
 from intercode.datasets.hidden_tests import python_tests
+from intercode.environments.languages.recognition import is_shell
+from intercode.environments.languages.shell_lines import is_open_command
 from intercode_sandbox.lines import split_lines
+from support.descriptions import language_of
 
 _COMMANDS = [
     "ls", "ls |", "ls &&", "ls ||", "ls &", "echo 'a", "echo 'a'", 'echo "a', 'echo "a\\"',
@@ -37,11 +40,12 @@ def test_a_command_is_open_if_bash_finds_it_incomplete(command: str) -> None:
          "x = 1\nfor i in (1, 2):\n    print(i)\n\nx"),
         ("sql", "mysql> SELECT 1\n    -> FROM t;\n+---+\n| 1 |\n+---+", "SELECT 1\nFROM t;"),
         ("python", "x = 1\n>>> x", None),
-        ("c", "$ ls", None),
     ],
 )  # fmt: skip
 def test_what_was_typed_in_other_languages(tag: str, text: str, expected: str | None) -> None:
-    assert typed_code(text, tag) == expected
+    terminal = language_of(tag).terminal
+    assert terminal is not None
+    assert typed_code(text, terminal) == expected
 
 
 @pytest.mark.parametrize("separator", ["\u2028", "\u2029", "\x85", "\x0b", "\x0c", "\x1c"])

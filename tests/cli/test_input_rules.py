@@ -8,13 +8,13 @@ from pathlib import Path
 import pytest
 
 from intercode.cli import main
-from intercode.cli.play.input_rules import (
-    input_rules_for,
+from intercode.core import trajectories
+from intercode.environments.languages.typing_rules import (
     is_unfinished_python,
     is_unfinished_shell,
     is_unfinished_sql,
 )
-from intercode.core import trajectories
+from support.descriptions import language_of
 
 
 @pytest.mark.parametrize(
@@ -75,7 +75,7 @@ def test_sql_is_complete_or_wrong(lines: list[str]) -> None:
 
 
 def test_other_languages_follow_the_rules_of_a_shell() -> None:
-    assert input_rules_for("ctf") == input_rules_for("bash") != input_rules_for("python")
+    assert language_of("ctf").typing == language_of("bash").typing != language_of("python").typing
 
 
 @pytest.mark.sandbox

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from intercode.cli.play.input_rules import input_rules_for
+from support.descriptions import language_of
 
 
 @pytest.mark.parametrize(
@@ -24,4 +24,4 @@ from intercode.cli.play.input_rules import input_rules_for
     ],
 )
 def test_a_program_ends_at_an_empty_line(lines: list[str], unfinished: bool) -> None:
-    assert input_rules_for("code:c").is_unfinished(lines) is unfinished
+    assert language_of("code:c").typing.is_unfinished(lines) is unfinished

@@ -17,11 +17,11 @@ from prompt_toolkit.input import PipeInput, create_pipe_input
 from prompt_toolkit.output import DummyOutput
 
 from intercode.cli.play import play_session
-from intercode.cli.play.input_rules import input_rules_for
 from intercode.cli.play.interrupts import MAX_PRESSES, InterruptGate
 from intercode.cli.play.terminal_console import TerminalConsole, history_file
 from intercode.cli.play.terminal_player import AGENT_COMMANDS, PLAY_COMMANDS, Quit
 from intercode.core.errors import ConfigError
+from support.descriptions import language_of
 
 ENTER, ALT_ENTER, CTRL_C, CTRL_D, UP, DOWN, LEFT, TAB = (
     "\r", "\x1b\r", "\x03", "\x04", "\x1b[A", "\x1b[B", "\x1b[D", "\t",
@@ -38,10 +38,14 @@ def keys(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[PipeInput]
 def typed(keys: PipeInput, text: str, environment: str = "bash", default: str = "") -> str:
     """Return the line that a new session reads from some keys."""
     console = TerminalConsole(
-        environment, lambda: "", (*PLAY_COMMANDS, *AGENT_COMMANDS), InterruptGate()
+        environment,
+        language_of(environment).typing,
+        lambda: "",
+        (*PLAY_COMMANDS, *AGENT_COMMANDS),
+        InterruptGate(),
     )
     keys.send_text(text)
-    return console.ask("> ", input_rules_for(environment), default)
+    return console.ask("> ", language_of(environment).typing, default)
 
 
 def test_enter_runs_complete_input_and_continues_incomplete_input(keys: PipeInput) -> None:
@@ -87,13 +91,17 @@ def test_without_pygments_there_are_no_colours(
     keys: PipeInput, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.delenv("NO_COLOR", raising=False)
-    console = TerminalConsole("python", lambda: "", (), InterruptGate())
+    console = TerminalConsole(
+        "python", language_of("python").typing, lambda: "", (), InterruptGate()
+    )
     console.code("x = 'a'")
     assert "\x1b[" in capsys.readouterr().out
     monkeypatch.setitem(sys.modules, "pygments", None)
     monkeypatch.delitem(sys.modules, "pygments.lexers")
     assert typed(keys, f"ls{ENTER}") == "ls"
-    console = TerminalConsole("python", lambda: "", (), InterruptGate())
+    console = TerminalConsole(
+        "python", language_of("python").typing, lambda: "", (), InterruptGate()
+    )
     console.code("x = 'a'")
     assert capsys.readouterr().out.endswith("x = 'a'\n")
 
@@ -134,7 +142,7 @@ def test_printed_text_and_code_control_no_terminal(
     keys: PipeInput, capsys: pytest.CaptureFixture[str]
 ) -> None:
     assert keys
-    console = TerminalConsole("bash", lambda: "", (), InterruptGate())
+    console = TerminalConsole("bash", language_of("bash").typing, lambda: "", (), InterruptGate())
     console.say("\x1b]52;c;ZQ==\x07\x1b[1;31mred")
     console.say("plain\x1bc\x9b2J\udc9b")
     assert capsys.readouterr().out == (

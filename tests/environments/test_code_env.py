@@ -11,7 +11,6 @@ import gymnasium as gym
 import pytest
 
 from intercode import datasets
-from intercode.agents.parsing import language_of
 from intercode.core.errors import DataError, GoldError, SandboxError, UsageError
 from intercode.core.languages import LANGUAGES, PROGRAM_DIRECTORY, Language
 from intercode.core.types import Dataset, Score, Task, TreeEntry
@@ -71,8 +70,8 @@ def test_a_further_language_is_one_entry(monkeypatch: pytest.MonkeyPatch) -> Non
     with CodeEnv(only(perl)) as env:
         begin(env, perl)
         assert env.step(str(perl.gold))[0] == "0\n"
-        assert env.brief.environment == "code:perl"
-        assert (language_of("code:perl").title, env.score().value) == ("Perl", 1.0)
+        assert (env.brief.environment, env.name) == ("code", "code")
+        assert (env.brief.description.language.title, env.score().value) == ("Perl", 1.0)
 
 
 def test_the_reward_is_the_share_of_tests_and_details_say_why_tests_failed(env: CodeEnv) -> None:
@@ -117,7 +116,8 @@ def test_time_is_measured_test_by_test() -> None:
 def test_the_brief_names_the_language_and_the_example(env: CodeEnv) -> None:
     begin(env, C_SUM)
     brief = env.brief
-    assert (brief.environment, language_of(brief.environment).tags) == ("code:c", ("c",))
+    language = brief.description.language
+    assert (brief.environment, language.name, language.tags) == ("code", "c", ("c",))
     assert "1 2\n" in brief.notes and "3 4" not in brief.notes
     assert env.step(str(C_SUM.gold))[0] == "3\n"
     assert env.step("run\n20 3")[0] == "23\n"

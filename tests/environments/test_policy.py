@@ -12,10 +12,11 @@ import intercode
 from intercode.agents.baselines import GoldAgent
 from intercode.core.errors import ConfigError, UnknownNameError, UsageError
 from intercode.core.types import Dataset, Task
-from intercode.environments.base.policy import Policy, PolicyGuard
+from intercode.environments.base.policy import Policy
 from intercode.environments.base.policy.policy import read_policy
 from intercode.environments.base.policy.rules import make_rule
 from intercode.evaluation.rollout import rollout
+from support.descriptions import guard as make_guard
 
 FILE = """
 unparsed = "refuse"
@@ -27,7 +28,7 @@ deny = ["command:rm -r", {rule = "command:git push", message = "Nothing is pushe
 def test_a_file_has_rules_and_messages(tmp_path: Path) -> None:
     path = tmp_path / "rules.toml"
     path.write_text(FILE)
-    guard = PolicyGuard(path, "bash")
+    guard = make_guard(path, "bash")
     assert guard.refusal("ls") is None
     assert guard.refusal("rm  -r   x") == "No: rm -r x (command:rm -r).\n"
     assert guard.refusal("git push") == "Nothing is pushed from here.\n"
@@ -35,11 +36,11 @@ def test_a_file_has_rules_and_messages(tmp_path: Path) -> None:
 
 
 def test_the_default_message_names_the_rule() -> None:
-    refusal = PolicyGuard({"deny": ["command:rm"]}, "bash").refusal("rm x")
+    refusal = make_guard({"deny": ["command:rm"]}, "bash").refusal("rm x")
     assert (
         refusal == "Refused: `rm x` is not allowed here (rule: deny command:rm). Nothing was run.\n"
     )
-    refusal = PolicyGuard({"allow": ["command:ls"]}, "bash").refusal(f"cat {'x' * 200}")
+    refusal = make_guard({"allow": ["command:ls"]}, "bash").refusal(f"cat {'x' * 200}")
     assert (
         refusal is not None
         and "`cat xxx" in refusal
@@ -49,12 +50,12 @@ def test_the_default_message_names_the_rule() -> None:
 
 
 def test_deny_precedes_allow() -> None:
-    guard = PolicyGuard({"allow": ["command:rm"], "deny": ["command:rm -r"]}, "bash")
+    guard = make_guard({"allow": ["command:rm"], "deny": ["command:rm -r"]}, "bash")
     assert guard.refusal("rm x") is None and guard.refusal("rm -r x") is not None
 
 
 def test_an_allowed_pattern_must_match() -> None:
-    guard = PolicyGuard({"allow": ["pattern:^SELECT", "pattern:^SHOW"]}, "sql")
+    guard = make_guard({"allow": ["pattern:^SELECT", "pattern:^SHOW"]}, "sql")
     assert guard.refusal("SHOW TABLES") is None and guard.refusal("DROP TABLE t") is not None
 
 
@@ -84,7 +85,7 @@ def test_an_allowed_pattern_must_match() -> None:
 )
 def test_an_invalid_rule_is_named(rules: dict[str, Any], words: str) -> None:
     with pytest.raises(UsageError, match=words):
-        PolicyGuard(rules, "bash")
+        make_guard(rules, "bash")
 
 
 def test_an_invalid_file_is_named(tmp_path: Path) -> None:
@@ -97,14 +98,14 @@ def test_an_invalid_file_is_named(tmp_path: Path) -> None:
 
 def test_a_file_may_have_rules_for_several_languages() -> None:
     rules = {"deny": ["command:rm", "statement:DROP"]}
-    assert PolicyGuard(rules, "sql").refusal("DROP TABLE x") is not None
-    assert PolicyGuard(rules, "bash").refusal("rm x") is not None
+    assert make_guard(rules, "sql").refusal("DROP TABLE x") is not None
+    assert make_guard(rules, "bash").refusal("rm x") is not None
 
 
 def test_other_environments_have_patterns_only() -> None:
-    assert PolicyGuard({"deny": ["pattern:x"]}, "ruby").refusal("x = 1") is not None
+    assert make_guard({"deny": ["pattern:x"]}, "ruby").refusal("x = 1") is not None
     with pytest.raises(ConfigError, match="kinds that can: pattern"):
-        PolicyGuard({"deny": ["command:x"]}, "ruby")
+        make_guard({"deny": ["command:x"]}, "ruby")
 
 
 def test_metadata_gives_the_same_policy_and_distinguishes_policies() -> None:

@@ -7,11 +7,11 @@ import sys
 import pytest
 
 from intercode.core.errors import ConfigError
-from intercode.environments.base.policy import PolicyGuard
+from support.descriptions import guard as make_guard
 
 
 def refused(environment: str, rule: str, action: str, way: str = "deny") -> bool:
-    return PolicyGuard({way: [rule]}, environment).refusal(action) is not None
+    return make_guard({way: [rule]}, environment).refusal(action) is not None
 
 
 @pytest.mark.parametrize(
@@ -97,19 +97,17 @@ def test_text_in_bash_is_not_a_part(rule: str, action: str) -> None:
 )  # fmt: skip
 def test_uncertain_bash_is_refused_if_set(action: str, unclear: str) -> None:
     rules = {"deny": ["command:nothing"], "unparsed": "refuse"}
-    refusal = PolicyGuard(rules, "bash").refusal(action)
+    refusal = make_guard(rules, "bash").refusal(action)
     assert refusal is not None and unclear in refusal
-    assert PolicyGuard({"deny": ["command:nothing"]}, "bash").refusal(action) is None
+    assert make_guard({"deny": ["command:nothing"]}, "bash").refusal(action) is None
     assert (
-        PolicyGuard({"allow": ["command:*"]}, "bash").refusal(action) is not None
+        make_guard({"allow": ["command:*"]}, "bash").refusal(action) is not None
     )  # the default is then to refuse
-    assert (
-        PolicyGuard({"allow": ["command:*"], "unparsed": "allow"}, "bash").refusal(action) is None
-    )
+    assert make_guard({"allow": ["command:*"], "unparsed": "allow"}, "bash").refusal(action) is None
 
 
 def test_allow_rules_must_match_every_command() -> None:
-    guard = PolicyGuard({"allow": ["command:ls", "command:cat"]}, "bash")
+    guard = make_guard({"allow": ["command:ls", "command:cat"]}, "bash")
     for action in ("ls -la | cat", "for i in 1 2; do ls $i; done", "x=1", "[[ -f x ]] && cat x"):
         assert guard.refusal(action) is None
     assert guard.refusal("f() { ls; }; f") is None
@@ -125,7 +123,7 @@ def test_any_text_can_be_parsed_as_bash(action: str) -> None:
 def test_without_the_grammar_only_patterns_work(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "tree_sitter_bash", None)
     with pytest.raises(ConfigError, match=r"pip install 'intercode-gym\[policy\]'"):
-        PolicyGuard({"deny": ["command:rm"]}, "bash")
+        make_guard({"deny": ["command:rm"]}, "bash")
     assert refused("bash", "pattern:rm", "rm x")
 
 
@@ -176,17 +174,17 @@ def test_text_in_sql_is_not_a_part(rule: str, action: str) -> None:
 )
 def test_sql_that_is_not_parsed_is_uncertain(action: str) -> None:
     rules = {"deny": ["table:t"]}
-    assert PolicyGuard(rules, "sql").refusal(action) is None
-    refusal = PolicyGuard({**rules, "unparsed": "refuse"}, "sql").refusal(action)
+    assert make_guard(rules, "sql").refusal(action) is None
+    refusal = make_guard({**rules, "unparsed": "refuse"}, "sql").refusal(action)
     assert refusal is not None and f"what {action.split()[0]}" in refusal
     assert (
-        PolicyGuard({"deny": ["table:u"], "unparsed": "refuse"}, "sql").refusal("SHOW TABLES")
+        make_guard({"deny": ["table:u"], "unparsed": "refuse"}, "sql").refusal("SHOW TABLES")
         is None
     )
 
 
 def test_a_short_policy_allows_reading_only() -> None:
-    guard = PolicyGuard({"allow": ["statement:SELECT", "statement:SHOW"]}, "sql")
+    guard = make_guard({"allow": ["statement:SELECT", "statement:SHOW"]}, "sql")
     for action in ("SELECT 1", "(SELECT 1) UNION (SELECT 2)", "show tables", "TABLE t"):
         assert guard.refusal(action) is None
     for action in ("INSERT INTO t SELECT 1", "TRUNCATE t", "SET @a = 1", "SELEC 1", ""):
@@ -238,15 +236,15 @@ def test_text_in_python_is_not_a_part(rule: str, action: str) -> None:
 )
 def test_uncertain_python(action: str) -> None:
     rules = {"deny": ["import:os"], "unparsed": "refuse"}
-    assert PolicyGuard(rules, "python").refusal(action) is not None
+    assert make_guard(rules, "python").refusal(action) is not None
 
 
 def test_allowed_imports_and_calls() -> None:
-    guard = PolicyGuard({"allow": ["import:math", "import:os.path"]}, "python")
+    guard = make_guard({"allow": ["import:math", "import:os.path"]}, "python")
     for action in ("import math", "from math import *", "from os import path", "x = 1"):
         assert guard.refusal(action) is None
     for action in ("import os", "import re, math", "from os import environ"):
         assert guard.refusal(action) is not None
-    own = PolicyGuard({"allow": ["call:print"]}, "python")
+    own = make_guard({"allow": ["call:print"]}, "python")
     assert own.refusal("def f(): pass\nprint(f())") is None
     assert own.refusal("print(len([]))") is not None

@@ -19,6 +19,7 @@ from intercode.environments.base.policy.parse_process import (
     ParseProcess,
     processes,
 )
+from support.descriptions import guard as make_guard
 
 SLOW = "cat <<E " * 40_000 + "\n"
 LONG = {
@@ -38,7 +39,7 @@ def _end_processes() -> Iterator[None]:
 
 
 def strict(*deny: str) -> PolicyGuard:
-    return PolicyGuard({"deny": list(deny), "unparsed": "refuse"}, "bash")
+    return make_guard({"deny": list(deny), "unparsed": "refuse"}, "bash")
 
 
 @pytest.mark.parametrize(
@@ -56,8 +57,8 @@ def test_an_action_that_takes_minutes_counts_as_unparsed(name: str) -> None:
 @pytest.mark.slow
 def test_patterns_apply_to_an_action_that_cannot_be_parsed() -> None:
     rules = {"deny": ["command:rm", "pattern:curl"]}
-    assert PolicyGuard(rules, "bash").refusal(SLOW) is None  # as after a syntax error
-    refusal = PolicyGuard(rules, "bash").refusal(f"{SLOW}curl x")
+    assert make_guard(rules, "bash").refusal(SLOW) is None  # as after a syntax error
+    refusal = make_guard(rules, "bash").refusal(f"{SLOW}curl x")
     assert refusal is not None and "pattern:curl" in refusal
 
 

@@ -14,6 +14,7 @@ from intercode.core.trajectories import build_episode_trees
 from intercode.core.types import AgentOutput, Brief, Dataset, Step, Task, Trajectory
 from intercode.evaluation.replay import log_replay
 from intercode.evaluation.rollout import brief_with_history, rollout, rollout_branches
+from support.descriptions import brief as make_brief
 
 TASKS = Dataset("t", "bash", (Task("t/five", "Print five.", gold="echo five"),))
 
@@ -33,7 +34,7 @@ class Say(Agent):
 
 
 def test_the_brief_lists_the_previous_steps() -> None:
-    brief = Brief("t", "q", "bash", notes="Be brief.")
+    brief = make_brief("t", "q", "bash", notes="Be brief.")
     with_history = brief_with_history(brief, [Step("ls", "a\nb\n"), Step("cd b", "")])
     assert with_history.notes == "Be brief.\nDone so far:\n$ ls\na\nb\n$ cd b"
     assert brief_with_history(brief, []) == brief

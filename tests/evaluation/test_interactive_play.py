@@ -10,12 +10,13 @@ import intercode
 from intercode.agents import open_agent
 from intercode.agents.base import snapshot_agent
 from intercode.core.errors import EnvironmentStateError, ModelUnavailableError
-from intercode.core.types import AgentOutput, Brief, Dataset, Task, Usage
+from intercode.core.types import AgentOutput, Dataset, Task, Usage
 from intercode.environments.base.env import InterCodeEnv
 from intercode.evaluation.play.interactive_episode import InteractiveEpisode
 from intercode.evaluation.play.player import Choice, Leader, Player, play_task
 from intercode.evaluation.rollout import rollout
 from intercode.models import ScriptedModel
+from support.descriptions import brief as make_brief
 from support.players import (
     BACK,
     GO,
@@ -245,7 +246,7 @@ def test_nothing_to_undo_is_an_error_of_order(env: InterCodeEnv) -> None:
 # ------------------------------------------------------------- memories
 def test_an_agents_memory_is_a_copy_that_serves_again(env: InterCodeEnv) -> None:
     agent = react("echo one", "echo two")
-    agent.start(Brief("t", "Do it.", "bash"))
+    agent.start(make_brief("t", "Do it.", "bash"))
     memory = snapshot_agent(agent)
     assert memory is not None
     before = list(agent.messages)

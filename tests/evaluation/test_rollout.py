@@ -138,7 +138,7 @@ def test_the_details_of_a_score_reach_the_agent_in_every_reward_mode(reward_mode
     assert feedback is not None and feedback.score is not None
     assert feedback.score.details["raised"]
     text, _ = format_observation_original(
-        feedback, "python", ObservationLimits(1000, 50), "def wrong():"
+        feedback, "dictionary", ObservationLimits(1000, 50), "def wrong():"
     )
     assert text == TESTS_FAILED_MESSAGE
 

@@ -9,8 +9,9 @@ from typing import Any
 import pytest
 
 from intercode import datasets
-from intercode.agents.parsing import CHANGES_NOTE, language_of
+from intercode.agents.parsing import CHANGES_NOTE
 from intercode.core.errors import UsageError
+from support.descriptions import describe
 from support.sandboxes import eventually
 
 skyrl_gym = pytest.importorskip("skyrl_gym", reason="pip install 'intercode-gym[skyrl]'")
@@ -37,7 +38,7 @@ def test_an_episode(environment: str, tag: str) -> None:
     task = datasets.load("starter", environment).tasks[0]
     env = _make(task.id, {"environment": environment})
     prompt, info = env.init([{"role": "system", "content": "Write code."}])
-    text = f"{task.query}\n{language_of(environment).scoring_note}"
+    text = f"{task.query}\n{describe(environment).judged}"
     assert prompt[-1] == {"role": "user", "content": text} and info["task"] == task.id
     first = env.step(f"I will.\n```{tag}\n{task.solution}\n```")
     assert not first["done"] and first["reward"] == 0.0

@@ -9,10 +9,11 @@ from typing import Any
 
 import pytest
 
-from intercode.agents.parsing import CHANGES_NOTE, language_of
+from intercode.agents.parsing import CHANGES_NOTE
 from intercode.core.errors import UnknownNameError
 from intercode.results.export import export
 from intercode.results.export.chat import export as chat
+from support.descriptions import describe
 from support.talks import talk
 
 
@@ -45,7 +46,7 @@ def test_all_episodes_with_their_rewards(tmp_path: Path) -> None:
     assert set(_rows(out)[0]) == {"messages", "tools"}
 
 
-@pytest.mark.parametrize("note", [CHANGES_NOTE, language_of("bash").scoring_note])
+@pytest.mark.parametrize("note", [CHANGES_NOTE, describe("bash").judged])
 def test_a_tool_says_what_the_conversation_says_is_judged(note: str, tmp_path: Path) -> None:
     prompt = "== run ==\nRun it. $judged\n\n== submit ==\nHand in."
     episode = talk()

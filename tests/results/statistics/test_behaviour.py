@@ -8,6 +8,8 @@ import pytest
 
 from intercode.core.logs import load_log
 from intercode.core.types import Step, Trajectory
+from intercode.environments.languages.exploration import MAX_ACTION_LENGTH, is_exploration
+from intercode.environments.languages.shell_commands import ShellCommand, parse_commands
 from intercode.results.statistics.behaviour import (
     behaviour_figures,
     count_error_classes,
@@ -18,9 +20,8 @@ from intercode.results.statistics.behaviour import (
     repetition_flags,
 )
 from intercode.results.statistics.error_classes import error_class
-from intercode.results.statistics.exploration import MAX_ACTION_LENGTH, is_exploration
-from intercode.results.statistics.shell_commands import ShellCommand, parse_commands
 from intercode.results.view.rows import FIELDS, index_episode
+from support.descriptions import language_of
 
 EXPLORING = {
     "bash": (
@@ -74,18 +75,18 @@ ACTS = {
 
 @pytest.mark.parametrize(("where", "action"), [(k, a) for k, v in EXPLORING.items() for a in v])
 def test_exploration(where: str, action: str) -> None:
-    assert is_exploration(action, where)
+    assert is_exploration(action, language_of(where))
 
 
 @pytest.mark.parametrize(("where", "action"), [(k, a) for k, v in ACTS.items() for a in v])
 def test_what_does_not(where: str, action: str) -> None:
-    assert not is_exploration(action, where)
+    assert not is_exploration(action, language_of(where))
 
 
 def test_ctf_is_a_shell_and_a_program_as_action_is_not_read() -> None:
-    assert is_exploration("file a; xxd a | head", "ctf")
-    assert not is_exploration("xxd -r a b", "ctf")
-    assert not is_exploration("ls" + " " * MAX_ACTION_LENGTH, "bash")
+    assert is_exploration("file a; xxd a | head", language_of("ctf"))
+    assert not is_exploration("xxd -r a b", language_of("ctf"))
+    assert not is_exploration("ls" + " " * MAX_ACTION_LENGTH, language_of("bash"))
 
 
 def test_commands_of_a_text() -> None:
@@ -185,22 +186,22 @@ ERRORS = [
 
 @pytest.mark.parametrize(("where", "shown", "name"), ERRORS)
 def test_error_classes(where: str, shown: str, name: str) -> None:
-    assert error_class(Step("x", shown, valid=False), where) == name
-    assert error_class(Step("x", shown, valid=True), where) is None
+    assert error_class(Step("x", shown, valid=False), language_of(where)) == name
+    assert error_class(Step("x", shown, valid=True), language_of(where)) is None
 
 
 def test_other_turns() -> None:
-    assert error_class(REFUSED, "bash") == "refused"
-    assert error_class(TALK, "bash") == "no code"
-    assert error_class(Step("x", "", valid=False, timed_out=True), "sql") == "time-out"
-    assert error_class(Step("blocked", "", executed=False, valid=None), "sql") is None
+    assert error_class(REFUSED, language_of("bash")) == "refused"
+    assert error_class(TALK, language_of("bash")) == "no code"
+    assert error_class(Step("x", "", valid=False, timed_out=True), language_of("sql")) == "time-out"
+    assert error_class(Step("blocked", "", executed=False, valid=None), language_of("sql")) is None
     silent = Step("x", "{'output': '', 'error': ''}", valid=None)
-    assert error_class(silent, "python") is None
+    assert error_class(silent, language_of("python")) is None
     broken = Step(
         "x", "{'error': 'Error executing action: invalid syntax (a, line 1)'}", valid=None
     )
-    assert error_class(broken, "python") == "SyntaxError"
-    assert error_class(broken, "bash") is None
+    assert error_class(broken, language_of("python")) == "SyntaxError"
+    assert error_class(broken, language_of("bash")) is None
 
 
 def test_error_classes_are_counted_by_turn_and_episode() -> None:

@@ -18,7 +18,6 @@ from intercode.agents.conversation import (
 from intercode.agents.parsing import (
     EMPTY_BLOCK_REASON,
     ParsedAnswer,
-    language_of,
     parse_answer,
     scoring_note,
 )
@@ -78,12 +77,12 @@ class ModelAgent(Agent):
         self.prompt = load_prompt(prompt, self.prompt_file, self.required_sections)
         self.observation_limit = observation_limit
         self.history = History(history, history_tokens)
-        self._begin(Brief("", "", "bash"))
+        self._begin(Brief("", "", ""))
 
     def _begin(self, brief: Brief) -> None:
         """Set the state of an episode that has no turn yet."""
         self.brief = brief
-        self.language = language_of(brief.environment)
+        self.language = brief.description.language
         self.conversation = Conversation(self.model, self.history)
         limits = [n for n in (brief.max_turns, self.max_turns) if n is not None]
         self._values: dict[str, object] = {
@@ -236,7 +235,7 @@ class ModelAgent(Agent):
             if self.observation_limit is not None:
                 limits = replace(limits, characters=self.observation_limit)
             visible, omitted = format_observation_original(
-                feedback, self.brief.environment, limits, self._code or ""
+                feedback, self.brief.description.observations, limits, self._code or ""
             )
         else:
             visible, omitted = format_observation(feedback, self.effective_observation_limit)

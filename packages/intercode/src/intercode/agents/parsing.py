@@ -1,19 +1,15 @@
 """Extracts the code from a model's answer without changing a character of it: in fences by the
-languages' tags, and without fences by what code of a language looks like."""
+language's tags, and without fences by what its code looks like."""
 
 from __future__ import annotations
 
-import ast
 import re
-from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass, field, replace
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
 from typing import Any
 
 from intercode.agents.terminal_text import typed_code
-from intercode.core import languages
-from intercode.core.python_syntax import parse_python
-from intercode.core.types import Brief
-from intercode_sandbox.lines import split_lines
+from intercode.core.types import ActionLanguage, Brief
 
 EMPTY_BLOCK_REASON = "the block of code in the answer is empty"
 NO_BLOCK_REASON = "there is no block of code in the answer"
@@ -45,7 +41,7 @@ _SUBMIT = re.compile(r"submit(?:[ \t]+\S+)?")
 _SENTENCES = re.compile(r"[A-Z].*[.?!:)]", re.DOTALL)
 
 
-def parse_answer(text: str, language: AnswerLanguage) -> ParsedAnswer:
+def parse_answer(text: str, language: ActionLanguage) -> ParsedAnswer:
     """Find the one action in an answer.
 
     Thoughts in tags are removed first. The text of an ``Action:`` is searched before the rest. The
@@ -77,27 +73,27 @@ def parse_answer(text: str, language: AnswerLanguage) -> ParsedAnswer:
     return ParsedAnswer(unfenced, thought, rest, "" if unfenced else NO_BLOCK_REASON)
 
 
-def unfenced_code(text: str, language: AnswerLanguage) -> str | None:
+def unfenced_code(text: str, language: ActionLanguage) -> str | None:
     """Return the code in a text without fences, without a label or backticks around it; None if the
     language does not recognise it as code."""
     code = _CODE_LABEL.sub("", text, count=1)
     if quoted := _BACKTICKED.fullmatch(code):
         code = quoted[1]
-    if _SUBMIT.fullmatch(code) or (code and language.is_code(code)):
+    if _SUBMIT.fullmatch(code) or (code and language.recognises(code)):
         return _trim_code(code, language)
     return None
 
 
-def _leading_code(text: str, language: AnswerLanguage) -> str:
+def _leading_code(text: str, language: ActionLanguage) -> str:
     """Return the first paragraphs of a text if they are code and all that follow are sentences."""
     first, *rest = re.split(r"\n[ \t]*\n", text)
-    while rest and language.is_code(rest[0].strip()):
+    while rest and language.recognises(rest[0].strip()):
         first += f"\n\n{rest.pop(0)}"
     return first if all(_SENTENCES.fullmatch(part.strip()) for part in rest) else ""
 
 
 def _candidate_blocks(
-    text: str, blocks: list[tuple[str, str]], language: AnswerLanguage
+    text: str, blocks: list[tuple[str, str]], language: ActionLanguage
 ) -> Iterator[list[tuple[str, str]]]:
     """Yield the blocks of each ``Action:``, if there are any, then all blocks."""
     if blocks:
@@ -108,13 +104,13 @@ def _candidate_blocks(
     yield blocks
 
 
-def _trim_code(code: str, language: AnswerLanguage) -> str:
+def _trim_code(code: str, language: ActionLanguage) -> str:
     """Return the code without surrounding blank lines. Of a text from a terminal, return what was
     typed."""
     lines = code.split("\n")
     written = [number for number, line in enumerate(lines) if line.strip(" \t")]
     trimmed = "\n".join(lines[written[0] : written[-1] + 1]) if written else ""
-    typed = typed_code(trimmed, language.tags[0])
+    typed = None if language.terminal is None else typed_code(trimmed, language.terminal)
     return trimmed if typed is None else typed
 
 
@@ -158,7 +154,7 @@ _LATE_OPENING = re.compile(r"(?P<lead>[^`]+)(?P<fence>`{3,})(?P<info>[\w.#+-]*)\
 _INLINE = re.compile(r"(?P<fence>`{3,})(?P<code>(?:(?!`{3}).)+?)(?P=fence)(?!`)")
 
 
-def fenced_blocks(text: str, language: AnswerLanguage) -> Iterator[tuple[str, str]]:
+def fenced_blocks(text: str, language: ActionLanguage) -> Iterator[tuple[str, str]]:
     """Yield every fenced block as (language tag in lower case, code), in order.
 
     A block closes at a line that holds only the fence's character, at least as many times
@@ -217,7 +213,7 @@ def _unindent(line: str, lead: str) -> str:
     return line[min(blank, width) :]
 
 
-def _parse_info(info: str, language: AnswerLanguage, has_body: bool) -> tuple[str, str]:
+def _parse_info(info: str, language: ActionLanguage, has_body: bool) -> tuple[str, str]:
     """Return (tag, code) of the text after an opening fence: a language's name, or code already."""
     word, _, rest = info.partition(" ")
     tag = word.lower().strip("{.}")
@@ -228,7 +224,7 @@ def _parse_info(info: str, language: AnswerLanguage, has_body: bool) -> tuple[st
     return tag, ""
 
 
-def _parse_inline_block(code: str, language: AnswerLanguage) -> tuple[str, str]:
+def _parse_inline_block(code: str, language: ActionLanguage) -> tuple[str, str]:
     """Return (tag, code) of a block on one line; a first word that names a language is a tag."""
     word, _, rest = code.partition(" ")
     if word.lower() in language.tags and rest.strip():
@@ -308,131 +304,6 @@ def unfenced_action(text: str) -> str:
     return action
 
 
-_ASSIGNMENT = re.compile(r"\w+=")
-_COMMAND = re.compile(r"[\[({!]|[a-z_0-9.~/$\"'-][^\s,:;!?]*(?=[\s;]|$)")
-_PLAIN_WORDS = re.compile(r"[A-Za-z'’,]+(?:\s+[A-Za-z'’,]+){2,}[.!?:]?")
-_FUNCTION_WORD = re.compile(
-    r"\b(?:an?|and|are|can|cannot|i|is|it|of|please|that|the|this|to|you)\b", re.IGNORECASE
-)
-_PYTHON_START = re.compile(
-    r"(?:async[ ]+)?def[ ]+\w+[ ]*\(|class[ ]+\w+[ ]*[(:]|@\w"
-    r"|(?:import[ ]+[\w.]+|from[ ]+[\w.]+[ ]+import[ ]+[\w*.]+)(?:[ ]+as[ ]+\w+)?"
-    r"(?=\s*(?:[,;\n]|\s\s|$))"
-)
-_SQL_WORD = re.compile(
-    r"(select|with|show|desc|describe|explain|insert|update|delete|create|drop|alter|use)\b\s*\S",
-    re.IGNORECASE,
-)
-
-
-@dataclass(frozen=True, slots=True)
-class AnswerLanguage:
-    """How code of a language appears in a model's text.
-
-    ``tags`` are the lower-case fence tags of the language; the first is the one that prompts ask
-    for. ``is_code`` decides whether text without a fence is code. ``scoring_note`` tells the model,
-    in whole sentences, what is scored.
-    """
-
-    title: str
-    tags: tuple[str, ...]
-    is_code: Callable[[str], bool]
-    scoring_note: str = "The state that you reach is judged."
-
-
-def is_shell(text: str) -> bool:
-    """Return whether every line of an unfenced text could be a command and none reads as a
-    sentence."""
-    lines = [line.strip() for line in split_lines(text) if line.strip()]
-    return bool(lines) and all(_is_shell_line(line) for line in lines)
-
-
-def _is_shell_line(line: str) -> bool:
-    if line.startswith("#"):
-        return True
-    if _ASSIGNMENT.match(line):
-        return True
-    return _COMMAND.match(line) is not None and not _is_sentence(line)
-
-
-def _is_sentence(line: str) -> bool:
-    """Return whether a line is three or more plain words that end like a sentence or hold a
-    function word."""
-    if _PLAIN_WORDS.fullmatch(line) is None or line.startswith(("echo ", "printf ")):
-        return False
-    return line[-1] in ".!?:" or _FUNCTION_WORD.search(line) is not None
-
-
-def is_sql(text: str) -> bool:
-    """Return whether an unfenced text begins like a statement and does not end like a sentence."""
-    return _SQL_WORD.match(text) is not None and not text.rstrip().endswith((".", "?", "!", ":"))
-
-
-def is_python(text: str) -> bool:
-    """Return whether an unfenced text is Python: it parses and is more than a single word, or
-    begins with a definition or an import, valid or not."""
-    if _PYTHON_START.match(text):
-        return True
-    try:
-        body = parse_python(text).body
-    except (SyntaxError, ValueError, MemoryError, RecursionError):  # the last two: too deep
-        return False
-    is_bare_name = (
-        len(body) == 1 and isinstance(body[0], ast.Expr) and isinstance(body[0].value, ast.Name)
-    )
-    return bool(body) and not is_bare_name
-
-
-_SHELL_TAGS = (
-    "bash", "sh", "shell", "zsh", "ksh", "dash", "console", "terminal", "shell-session",
-    "shellsession", "shellscript", "shell-script", "bash-session", "command", "cmd",
-)  # fmt: skip
-_BASH = AnswerLanguage(
-    "Bash",
-    _SHELL_TAGS,
-    is_shell,
-    "Both the lasting changes and the output of your latest block are judged. Print what the task "
-    "asks for and nothing else.",
-)
-_HIDDEN_TESTS_NOTE = "Your code is judged by tests that you do not see."
-_LANGUAGES = {
-    "bash": _BASH,
-    "ctf": replace(
-        _BASH,
-        scoring_note="The flag is judged, once you hand it in. A wrong flag costs a turn.",
-    ),
-    "harbor": replace(_BASH, scoring_note="The state that you leave is judged, by a test."),
-    "swe-bench": replace(_BASH, scoring_note="The repository that you leave is tested."),
-    "sql": AnswerLanguage(
-        "SQL",
-        ("sql", "mysql", "sqlite", "sqlite3"),
-        is_sql,
-        "The rows that your latest statement gives are judged, and their order where the task asks "
-        "for one. Write one statement, with the columns that are asked for and no others.",
-    ),
-    "python": AnswerLanguage(
-        "Python",
-        ("python", "py", "python3"),
-        is_python,
-        "What you have defined is judged, by tests that you do not see; what you print is not.",
-    ),
-}
-
-
-def language_of(environment: str) -> AnswerLanguage:
-    """Return the language of a registered environment.
-
-    ``code:NAME`` is a language of the table in core/languages.py, or one that was loaded before. An
-    unknown environment is its own language, read from fences only.
-    """
-    name = environment.lower()
-    kind, _, language = environment.partition(":")
-    if kind == "code" and (entry := languages.loaded_language(language)):
-        tags = entry.tags or (entry.title.lower(),)
-        return AnswerLanguage(entry.title, tags, lambda _: False, _HIDDEN_TESTS_NOTE)
-    return _LANGUAGES.get(name) or AnswerLanguage(environment, (name,), lambda _: False)
-
-
 def full_query(brief: Brief) -> str:
     """Return the query of a task with its notes, and whether only changes are judged."""
     judged = CHANGES_NOTE if brief.only_changes else ""
@@ -441,4 +312,4 @@ def full_query(brief: Brief) -> str:
 
 def scoring_note(brief: Brief) -> str:
     """Return what an agent is told about the scoring of a task, in whole sentences."""
-    return CHANGES_NOTE if brief.only_changes else language_of(brief.environment).scoring_note
+    return CHANGES_NOTE if brief.only_changes else brief.description.judged

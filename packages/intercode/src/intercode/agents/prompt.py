@@ -124,16 +124,17 @@ def format_observation(feedback: Feedback, limit: int) -> tuple[str, dict[str, i
 
 
 def format_observation_original(
-    feedback: Feedback, environment: str, limits: ObservationLimits, code: str
+    feedback: Feedback, form: str, limits: ObservationLimits, code: str
 ) -> tuple[str, dict[str, int]]:
     """Return an observation as the authors' runners sent it: its beginning, without a note on the
-    rest; a dictionary of the Python service in full. ``code`` is the action that it followed."""
+    rest; a dictionary of the Python service in full. ``form``: that of observations in the authors'
+    logs. ``code`` is the action that it followed."""
     text = feedback.observation
-    if environment == "python":
+    if form == "dictionary":
         score = feedback.score
         failed = score is not None and not score.success and score.details.get("raised")
         return (TESTS_FAILED_MESSAGE if failed and code.startswith("def") else text), {}
-    rows = split_rows(text) if environment == "sql" else None
+    rows = split_rows(text) if form == "rows" else None
     if rows is not None:
         selected = rows[: limits.rows]
         visible = text if len(selected) == len(rows) else f"[{', '.join(selected)}]"

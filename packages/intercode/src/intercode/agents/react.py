@@ -14,7 +14,6 @@ from dataclasses import dataclass, replace
 
 from intercode.agents.model_agent import ModelAgent
 from intercode.agents.parsing import (
-    AnswerLanguage,
     ParsedAnswer,
     Section,
     empty_answer,
@@ -25,7 +24,7 @@ from intercode.agents.parsing import (
     unfenced_code,
 )
 from intercode.agents.prompt import ObservationLimits
-from intercode.core.types import AgentOutput
+from intercode.core.types import ActionLanguage, AgentOutput
 from intercode.models.base import Completion
 
 UNCLOSED_REASON = "the bracket of execute[...] is never closed"
@@ -100,13 +99,13 @@ class ReactAgent(ModelAgent):
         return self._parse_original_action(parts[0].strip(), parts[1], answer)
 
     def _parse_original_action(self, thought: str, action: str, text: str) -> ParsedAnswer:
-        code, omitted = parse_action_original(action, self.brief.environment)
+        code, omitted = parse_action_original(action, self.brief.description.observations)
         context = {"action": {"characters_left_out": omitted}} if omitted else {}
         reason = "" if code is not None else "the action holds no execute[...]"
         return ParsedAnswer(code, thought, text, reason, context)
 
 
-def parse_react(text: str, language: AnswerLanguage, answers: bool) -> ParsedAnswer:
+def parse_react(text: str, language: ActionLanguage, answers: bool) -> ParsedAnswer:
     """Return the thought and the action of an answer.
 
     An action is ``execute[CODE]``, ``submit``, ``submit[ANSWER]`` (the answer is dropped unless
@@ -180,7 +179,7 @@ def _is_input(section: Section | None) -> bool:
     return section is not None and section.label == "action input" and bool(section.text)
 
 
-def parse_action(action: str, language: AnswerLanguage, answers: bool) -> tuple[str | None, str]:
+def parse_action(action: str, language: ActionLanguage, answers: bool) -> tuple[str | None, str]:
     """Return the code in the text after ``Action:``, and the reason if there is none.
 
     The code is None if there is none; otherwise the reason is empty.
@@ -199,7 +198,7 @@ def parse_action(action: str, language: AnswerLanguage, answers: bool) -> tuple[
     return parsed.code, parsed.reason
 
 
-def _unlabelled_action(text: str, language: AnswerLanguage, answers: bool) -> str | None:
+def _unlabelled_action(text: str, language: ActionLanguage, answers: bool) -> str | None:
     """Return the action in a text without an ``Action:`` label, or None.
 
     Only unmistakable forms count: ``execute[...]``, ``submit``, and a fenced block in the language.
@@ -254,7 +253,7 @@ def _matching_bracket(text: str, at: int) -> int | None:
     return None
 
 
-def _strip_fence(inside: str, language: AnswerLanguage) -> str:
+def _strip_fence(inside: str, language: ActionLanguage) -> str:
     """Return the text of a bracket without a fence or backticks around it."""
     if "```" in inside and (code := parse_answer(inside, language).code):
         return code
@@ -269,12 +268,12 @@ def _submission(answer: str | None, answers: bool) -> str:
     return f"submit {answer}" if answers and answer else "submit"
 
 
-def parse_action_original(action: str, environment: str) -> tuple[str | None, int]:
+def parse_action_original(action: str, form: str) -> tuple[str | None, int]:
     """Return the code that the authors' runner executes, and how many characters it omits.
 
     The runner accepts ``submit`` without an answer, and ``execute[...]`` up to the last bracket. It
-    executes SQL only up to the first semicolon. The code is None if the runner does not recognise
-    the action.
+    executes a statement, whose observation has the ``form`` of rows, only up to the first
+    semicolon. The code is None if the runner does not recognise the action.
     """
     if action == "submit":
         return action, 0
@@ -282,5 +281,5 @@ def parse_action_original(action: str, environment: str) -> tuple[str | None, in
     if begin < 0 or end < begin + len("execute["):
         return None, 0
     code = action[begin + len("execute[") : end]
-    executed = code.partition(";")[0] if environment == "sql" else code
+    executed = code.partition(";")[0] if form == "rows" else code
     return executed, len(code) - len(executed)

@@ -10,7 +10,7 @@ from typing import Any, cast
 from intercode.agents.base import Feedback
 from intercode.agents.model_agent import ModelAgent
 from intercode.agents.parsing import ParsedAnswer, empty_answer, split_thought
-from intercode.core.types import TOOL_CALL, Brief
+from intercode.core.types import TOOL_CALL, Brief, EnvironmentDescription
 from intercode.models.base import Completion, Tool, ToolCall
 
 NO_CALL_REASON = "the answer calls no tool"
@@ -36,7 +36,7 @@ class ToolCallingAgent(ModelAgent):
     def tools_for(self, brief: Brief) -> Sequence[Tool]:
         """Return the environment's tools, described by the prompt's sections ``run`` and
         ``submit``, and those of MCP servers."""
-        self._tool_set = tool_set_of(brief.environment)
+        self._tool_set = tool_set_of(brief.description)
         self._calls: list[ToolCall] = []
         if brief.tools:
             names = ", ".join(tool.name for tool in brief.tools)
@@ -149,22 +149,10 @@ class ToolSet:
         return value, ""
 
 
-TOOL_SETS = {
-    "bash": ToolSet("run_command", "command"),
-    "code": ToolSet("run_code", "code"),
-    "harbor": ToolSet("run_command", "command"),
-    "swe-bench": ToolSet("run_command", "command"),
-    "ctf": ToolSet("run_command", "command", "flag", answer_required=True),
-    "sql": ToolSet("run_query", "statement"),
-    "python": ToolSet("run_code", "code", "name"),
-}
-"""Tool sets by environment. An unknown environment has ``run(code)``, and ``submit`` takes an
-answer."""
-
-
-def tool_set_of(environment: str) -> ToolSet:
+def tool_set_of(description: EnvironmentDescription) -> ToolSet:
     """Return the tool set of an environment."""
-    return TOOL_SETS.get(environment.lower().partition(":")[0]) or ToolSet("run", "code", "answer")
+    d = description
+    return ToolSet(d.tool, d.argument, d.answer, d.answer_required)
 
 
 def sanitize_calls(calls: Sequence[ToolCall], turn: int) -> list[ToolCall]:

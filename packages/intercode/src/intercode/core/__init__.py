@@ -30,10 +30,12 @@ if TYPE_CHECKING:
     from intercode.core.languages import Language
     from intercode.core.logs import load_log
     from intercode.core.types import (
+        ActionLanguage,
         AgentOutput,
         Brief,
         DatabaseSpec,
         Dataset,
+        EnvironmentDescription,
         ExecResult,
         FileEntry,
         Image,
@@ -51,12 +53,13 @@ if TYPE_CHECKING:
     from intercode_sandbox.registry import Registry
 
 __all__ = [
-    "AgentOutput", "Brief", "BudgetError", "ConfigError", "DataError", "DatabaseLostError",
-    "DatabaseSpec", "Dataset", "EnvironmentStateError", "EvalConfig", "ExecResult", "FileEntry",
-    "GoldError", "Image", "InfrastructureError", "InterCodeError", "Language", "Layer", "LayerSpec",
+    "ActionLanguage", "AgentOutput", "Brief", "BudgetError", "ConfigError", "DataError",
+    "DatabaseLostError", "DatabaseSpec", "Dataset", "EnvironmentDescription",
+    "EnvironmentStateError", "EvalConfig", "ExecResult", "FileEntry", "GoldError", "Image",
+    "InfrastructureError", "InterCodeError", "Language", "Layer", "LayerSpec",
     "MissingCapabilityError", "ModelError", "Registry", "SandboxError", "SandboxKilledError",
-    "SandboxLostError", "SandboxUnavailableError", "Score", "State", "Step", "StepResult", "Task",
-    "TestResult", "Trajectory", "UnknownNameError", "Usage", "UsageError", "load_log",
+    "SandboxLostError", "SandboxUnavailableError", "Score", "State", "Step", "StepResult",
+    "Task", "TestResult", "Trajectory", "UnknownNameError", "Usage", "UsageError", "load_log",
     "trajectories",
 ]  # fmt: skip
 

@@ -109,7 +109,6 @@ LANGUAGES = Registry(
 )
 """Languages by name. A setting, or a task that is made by code, may also refer to a language as
 ``package.module:name``."""
-_loaded: dict[str, Language] = {}
 
 
 def load_language(name: str) -> Language:
@@ -120,13 +119,4 @@ def load_language(name: str) -> Language:
     language = LANGUAGES.load(name)
     if not isinstance(language, Language):
         raise UsageError(f"{name!r} is {type(language).__name__}, not a Language")
-    _loaded[name] = language
     return language
-
-
-def loaded_language(name: str) -> Language | None:
-    """Return a registered or already loaded language, else None. Imports no code of a reference.
-
-    Use it for names from records and servers, which must not make this process import code.
-    """
-    return load_language(name) if name in LANGUAGES else _loaded.get(name)

@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from intercode.agents.base import Feedback
-from intercode.agents.parsing import language_of, parse_answer, scoring_note
+from intercode.agents.parsing import parse_answer, scoring_note
 from intercode.agents.prompt import format_observation
 from intercode.core.errors import UsageError
 from intercode.environments.base.env import InterCodeEnv
@@ -52,7 +52,7 @@ class TextEpisode:
         played = SHARED.begin(self.env, task, seed, prefix)
         self.turns, self.done, self.score = len(played), False, 0.0
         brief = self.env.brief
-        self._language = language_of(brief.environment)
+        self._language = brief.description.language
         query = "\n".join(filter(None, (brief.query, brief.notes, scoring_note(brief))))
         return list(filter(None, (query, describe_prefix(played, OBSERVATION_LIMIT))))
 

@@ -14,6 +14,7 @@ from intercode.core.errors import DataError, GoldError, InfrastructureError, Usa
 from intercode.core.logs import find_logs, load_log
 from intercode.core.types import EMPTY_MAPPING, Dataset, State, Task, Trajectory
 from intercode.datasets.load_cache import environment_for_options
+from intercode.environments.descriptions import describe_environment
 from intercode.evaluation.check.dataset import AUDIT_RULES
 from intercode.evaluation.check.findings import TaskFinding
 from intercode.evaluation.check.task_runs import TaskRun, TaskRunner, task_runners
@@ -23,8 +24,6 @@ from intercode_lab.audit import rules
 from intercode_lab.audit.findings import AuditReport
 from intercode_lab.variants.tasks import check_variants
 
-_HIDDEN_ANSWERS = frozenset({"python", "code", "ctf", "harbor"})
-"""Environments in which tests or a flag are the answer: the gold's own result says nothing."""
 _RULE_KINDS = {
     "empty-table": "empty-answer", "vacuous": "empty-answer", "tie-at-limit": "tie-at-limit",
 }  # fmt: skip
@@ -82,7 +81,7 @@ def audit(
 
 def _gold_has_answer(dataset: Dataset, task: Task) -> bool:
     """Return whether running the golds of a task tells something that a rule reads."""
-    if dataset.environment in _HIDDEN_ANSWERS:
+    if describe_environment(dataset.environment).gold_is_hidden:
         return len(task.golds) > 1
     return task.gold is not None
 
@@ -108,7 +107,7 @@ def _findings_of_run(
     task = env.dataset.tasks[index]
     if len(run.golds) > 1:
         yield from rules.differing_golds(task, run.golds, env.reward_function)
-    if env.name in _HIDDEN_ANSWERS:
+    if env.description.gold_is_hidden:
         return
     for finding in rules.weak_answer(task, state):
         # what set-up made and the gold removed is no change, but doing nothing is not the answer
@@ -133,13 +132,11 @@ def _static_findings(dataset: Dataset) -> Iterator[TaskFinding]:
         if earlier.gold != task.gold:
             yield TaskFinding(task.id, "same-query", f"as {earlier.id}")
         yield from rules.equal_expectations(task)
-        if dataset.environment == "sql":
+        if task.database is not None:
             yield from rules.unnamed_values(task)
 
 
 # Finds answers of agents that are equal to a reader, and that the grader scores differently.
-_CODE_IS_THE_ANSWER = frozenset({"python", "code"})
-"""Environments in which the answer is the code that was written, not what it printed."""
 _CONDITIONS = ("profile", "reward", "scoring", "dataset_hash", "image_digest")
 _MAX_TEXT = 50  # characters of an answer or an action in a finding
 _DIGITS = 2  # of scores that are compared: some logs have no more
@@ -187,11 +184,12 @@ def _final_answer(environment: str, episode: Trajectory) -> ScoredAnswer | None:
     """
     done = [s for s in episode.steps if s.executed and s.valid and not is_submission(s)]
     scored = [s.reward for s in episode.steps if s.reward is not None]
-    if not done or not scored or episode.error is not None or environment == "ctf":
+    description = describe_environment(environment)
+    if not done or not scored or episode.error is not None or description.expects_answer:
         return None
     last = done[-1]
     conditions = (str(episode.run.get(name)) for name in _CONDITIONS)
-    code = [s.action for s in done] if environment in _CODE_IS_THE_ANSWER else []
+    code = [s.action for s in done] if description.judges_code else []
     text = last.observation.strip()
     if not (text or last.changes or code):
         return None

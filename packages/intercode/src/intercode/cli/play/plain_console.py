@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import sys
 
-from intercode.cli.play.input_rules import InputRules
 from intercode.cli.play.terminal_player import Console, Quit
+from intercode.core.types import Typing
 
 
 class PlainConsole(Console):
@@ -15,7 +15,7 @@ class PlainConsole(Console):
     that of a typed one.
     """
 
-    def ask(self, prompt: str, rules: InputRules, default: str = "") -> str:
+    def ask(self, prompt: str, rules: Typing, default: str = "") -> str:
         """Read an action or a command. Text to be edited has to be typed again."""
         if default:
             self.say("(type it anew)")

@@ -134,7 +134,13 @@ def _play_task(session: PlaySession, env: InterCodeEnv, remaining: tuple[int, ..
         limits = [n for n in (plan.metadata.get("max_turns"), env.max_turns) if n is not None]
         limit = min(limits, default=None)
         words = (*PLAY_COMMANDS, *AGENT_COMMANDS) if session.agent else PLAY_COMMANDS
-        console = TerminalConsole(env.name, lambda: player.status(limit), words, session.gate)
+        console = TerminalConsole(
+            env.name,
+            env.description.language.typing,
+            lambda: player.status(limit),
+            words,
+            session.gate,
+        )
         player = TerminalPlayer(console, agent=session.agent, on_turn=save)
     else:
         player = TerminalPlayer(PlainConsole(), agent=session.agent)

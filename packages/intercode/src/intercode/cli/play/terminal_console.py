@@ -15,13 +15,12 @@ from prompt_toolkit.key_binding import KeyBindings, KeyPressEvent
 from prompt_toolkit.lexers import PygmentsLexer
 from prompt_toolkit.shortcuts import CompleteStyle
 
-from intercode.cli.play.input_rules import InputRules, input_rules_for
 from intercode.cli.play.interrupts import InterruptGate
 from intercode.cli.play.terminal_player import Console, Quit, is_command
+from intercode.core.types import Typing
 from intercode_sandbox.command.output import escape_control
 from intercode_sandbox.host.paths import state_root
 
-_LEXERS = {"python": "PythonLexer", "sql": "MySqlLexer"}
 _INDENT = "    "
 
 
@@ -38,18 +37,21 @@ class TerminalConsole(Console):
     """Reads from a terminal.
 
     Enter runs a complete action and begins a new line in an incomplete one. Alt-Enter always begins
-    a new line. Ctrl-C discards the input, Ctrl-D on an empty line ends the session. ``status``
-    returns the line at the bottom, ``words`` are completed, and ``gate`` decides what else Ctrl-C
-    stops.
+    a new line. Ctrl-C discards the input, Ctrl-D on an empty line ends the session. ``typing``: how
+    the language is typed. ``status`` returns the line at the bottom, ``words`` are completed, and
+    ``gate`` decides what else Ctrl-C stops.
     """
 
     def __init__(
-        self, environment: str, status: Callable[[], str], words: Iterable[str], gate: InterruptGate
+        self,
+        environment: str,
+        typing: Typing,
+        status: Callable[[], str],
+        words: Iterable[str],
+        gate: InterruptGate,
     ) -> None:
         self.gate = gate
-        self._rules = input_rules_for(environment)
-        self._lexer = pygments_lexer(environment)
-        self._python = environment == "python"
+        self._rules, self._lexer = typing, pygments_lexer(typing)
         self._session: PromptSession[str] = PromptSession(
             history=ActionHistory(str(history_file(environment))),
             lexer=PygmentsLexer(self._lexer) if self._lexer else None,
@@ -63,7 +65,7 @@ class TerminalConsole(Console):
             bottom_toolbar=status,
         )
 
-    def ask(self, prompt: str, rules: InputRules, default: str = "") -> str:  # noqa: ARG002
+    def ask(self, prompt: str, rules: Typing, default: str = "") -> str:  # noqa: ARG002
         if self.gate:
             self.gate.clear()
         while True:
@@ -88,7 +90,7 @@ class TerminalConsole(Console):
     def is_complete(self, text: str) -> bool:
         """Return whether a text is a complete action."""
         lines = text.split("\n")
-        if self._python and not lines[-1].strip():
+        if self._rules.indents and not lines[-1].strip():
             lines[-1] = ""
         return not text.strip() or not self._rules.is_unfinished(lines)
 
@@ -99,7 +101,7 @@ class TerminalConsole(Console):
         def enter(event: KeyPressEvent) -> None:
             buffer = event.current_buffer
             if buffer.document.is_cursor_at_the_end and self.is_complete(buffer.text):
-                buffer.text = buffer.text.rstrip(" \t") if self._python else buffer.text
+                buffer.text = buffer.text.rstrip(" \t") if self._rules.indents else buffer.text
                 buffer.validate_and_handle()
             elif "\n" in buffer.document.text_after_cursor or not self.is_complete(buffer.text):
                 self._new_line(buffer)
@@ -115,18 +117,18 @@ class TerminalConsole(Console):
     def _new_line(self, buffer: Any) -> None:
         """Begin a new line, indented as Python needs it."""
         before = buffer.document.current_line_before_cursor
-        buffer.newline(copy_margin=self._python)
-        if self._python and before.rstrip().endswith(":"):
+        buffer.newline(copy_margin=self._rules.indents)
+        if self._rules.indents and before.rstrip().endswith(":"):
             buffer.insert_text(_INDENT)
 
 
-def pygments_lexer(environment: str) -> Any:
-    """Return the lexer for the language of an environment, or None if Pygments is not installed."""
+def pygments_lexer(typing: Typing) -> Any:
+    """Return the lexer of a language, or None if Pygments is not installed."""
     try:
         from pygments import lexers
     except ImportError:
         return None
-    return getattr(lexers, _LEXERS.get(environment, "BashLexer"))
+    return getattr(lexers, typing.lexer, lexers.TextLexer)
 
 
 def history_file(environment: str) -> Path:

@@ -9,12 +9,10 @@ from contextlib import AbstractContextManager, nullcontext
 from typing import Any
 
 from intercode.agents.base import Feedback
-from intercode.agents.parsing import language_of
 from intercode.cli.output import escape_all_but_colours
-from intercode.cli.play.input_rules import InputRules, input_rules_for
 from intercode.cli.play.interrupts import InterruptGate
 from intercode.core.errors import InterCodeError
-from intercode.core.types import AgentOutput, Brief, Score, Step, Trajectory
+from intercode.core.types import ActionLanguage, AgentOutput, Brief, Score, Step, Trajectory, Typing
 from intercode.evaluation.play.interactive_episode import InteractiveEpisode
 from intercode.evaluation.play.player import Choice, Leader, Player
 from intercode_sandbox.command.output import escape_control
@@ -62,7 +60,7 @@ class Console(ABC):
     gate: InterruptGate | None = None
 
     @abstractmethod
-    def ask(self, prompt: str, rules: InputRules, default: str = "") -> str:
+    def ask(self, prompt: str, rules: Typing, default: str = "") -> str:
         """Read one action or command of one or more lines. Raises Quit at the end of the input."""
 
     def say(self, text: str) -> None:
@@ -92,12 +90,12 @@ class TerminalPlayer(Player):
         self.console, self.agent, self._on_turn = console, agent, on_turn
         self._episode: InteractiveEpisode | None = None
         self._shown_proposal: AgentOutput | None = None
-        self._environment = "bash"
+        self._language = ActionLanguage("code")
 
     # ------------------------------------------------------------- output
     def start(self, brief: Brief, episode: InteractiveEpisode) -> None:
         """Print the task and the turns of an earlier session."""
-        self._environment, self._episode = brief.environment, episode
+        self._language, self._episode = brief.description.language, episode
         self.console.say(f"\n[{brief.task}] {brief.query}")
         if brief.notes:
             self.console.say(brief.notes)
@@ -196,7 +194,7 @@ class TerminalPlayer(Player):
 
     def _run_command(self, word: str, episode: InteractiveEpisode) -> None:
         if word == "help":
-            rules, title = input_rules_for(self._environment), language_of(self._environment).title
+            rules, title = self._language.typing, self._language.title
             more = AGENT_HELP if self.agent else ""
             self.console.say(HELP.format(aside=rules.help_note, title=title, more=more))
         elif word == "show":
@@ -233,7 +231,7 @@ class TerminalPlayer(Player):
     def _ask(
         self, episode: InteractiveEpisode, offered: AgentOutput | None, default: str = ""
     ) -> str:
-        rules = input_rules_for(self._environment)
+        rules = self._language.typing
         prompt = rules.prompt.format(escape_control(episode.env.working_directory))
         if offered is not None:
             prompt = f"[Enter: run it] {prompt}"

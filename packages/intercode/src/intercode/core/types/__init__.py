@@ -7,6 +7,12 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import Any
 
+from intercode.core.types.descriptions import (
+    ActionLanguage,
+    EnvironmentDescription,
+    Terminal,
+    Typing,
+)
 from intercode.core.types.execution import (
     SUCCESS_THRESHOLD,
     ActionError,
@@ -43,11 +49,13 @@ __all__ = [
     "TOOL_CALL",
     "TRUNCATED_CHANGES",
     "ActionError",
+    "ActionLanguage",
     "AgentOutput",
     "Brief",
     "DatabaseSpec",
     "Dataset",
     "EndReason",
+    "EnvironmentDescription",
     "ExecResult",
     "FileEntry",
     "Image",
@@ -60,10 +68,12 @@ __all__ = [
     "Step",
     "StepResult",
     "Task",
+    "Terminal",
     "TestResult",
     "Tool",
     "Trajectory",
     "TreeEntry",
+    "Typing",
     "Usage",
     "to_jsonable",
     "tree_digest",

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any, Literal
 
 from intercode.core.errors import DataError
+from intercode.core.types.descriptions import EnvironmentDescription, describe_unknown
 from intercode_sandbox.types import LayerSpec
 
 
@@ -194,13 +195,17 @@ class Tool:
     parameters: Mapping[str, Any]
 
 
+_UNDESCRIBED = describe_unknown("")
+
+
 @dataclass(frozen=True, slots=True)
 class Brief:
     """The description of a task that an agent gets before its first action.
 
     ``expects_answer``: the answer that the agent submits is scored, not the state. ``tools``: those
     of MCP servers, which an action calls (see environments/base/tools). ``only_changes``: the
-    lasting changes are judged, and no output.
+    lasting changes are judged, and no output. ``description``: what the environment is, with the
+    language of this task.
     """
 
     task: str
@@ -211,3 +216,4 @@ class Brief:
     expects_answer: bool = False
     tools: tuple[Tool, ...] = ()
     only_changes: bool = False
+    description: EnvironmentDescription = _UNDESCRIBED

@@ -17,8 +17,10 @@ from intercode.core.errors import (
 )
 from intercode.core.types import (
     TOOL_CALL,
+    ActionLanguage,
     Brief,
     Dataset,
+    EnvironmentDescription,
     ExecResult,
     Network,
     Score,
@@ -34,6 +36,8 @@ from intercode.environments.base.options import (
     checked_action,
     checked_seed,
     choose_task,
+    default_reward,
+    names_along_bases,
     pick_dataset,
     pick_reward,
 )
@@ -84,8 +88,8 @@ class InterCodeEnv(Copyable, EpisodeFailures, gym.Env[str, str]):
     default_timeout: ClassVar[float] = 10.0
     scoring_version: ClassVar[int] = 1
     """Increased by every change after which the same episode is scored differently."""
-    expects_answer: ClassVar[bool] = False
-    """Whether the submitted answer is scored, and not the state of the sandbox."""
+    description: ClassVar[EnvironmentDescription] = EnvironmentDescription(ActionLanguage("code"))
+    """What agents, policies, statistics and exports need to know of the environment."""
     scores_output: ClassVar[bool] = True
     """Whether what an action prints, or the scoring prints, may be a part of the result. If not,
     two runs of a gold are the same if they have the same state and reward."""
@@ -134,15 +138,14 @@ class InterCodeEnv(Copyable, EpisodeFailures, gym.Env[str, str]):
         check_settings(network, render_mode, timeout, max_turns)
         self.determinism = self._resolve_determinism(deterministic)
         self.hashes = self.determinism is not None if hashes is None else hashes
-        self.policy = PolicyGuard(policy, self.name)
+        self.policy = PolicyGuard(policy, self.name, self.description.language)
         self._tools = EpisodeTools(mcp, lambda: (self._tool_sandbox, self.working_directory))
-        self.dataset = pick_dataset(dataset, self.name)
+        self.dataset = pick_dataset(dataset, *names_along_bases(type(self)))
         self.profile, self.backend, self.network = profile, backend, network
         self.image_name = image or self.dataset.image
         self.timeout, self.max_turns, self.render_mode = timeout, max_turns, render_mode
-        chosen = pick_reward(
-            reward, self.dataset, self.profile_class.follows_dataset, f"{self.name}-{profile}"
-        )
+        follows, default = self.profile_class.follows_dataset, default_reward(type(self), profile)
+        chosen = pick_reward(reward, self.dataset, follows, default)
         self.reward_name, self.reward_function = chosen
         self._episode_reward = open_episode_reward(self.dataset, self.settings)
         self.action_space = FreeText(MAX_ACTION_LENGTH)
@@ -307,8 +310,17 @@ class InterCodeEnv(Copyable, EpisodeFailures, gym.Env[str, str]):
         return Brief(
             task.id, task.query, self.name, self.max_turns, str(task.data.get("notes", "")),
             self.expects_answer, self._tools.tools,
-            task.only_changes and self.profile_class.follows_dataset,
+            task.only_changes and self.profile_class.follows_dataset, self.description_of(task),
         )  # fmt: skip
+
+    def description_of(self, task: Task) -> EnvironmentDescription:  # noqa: ARG002
+        """Return the description for a task, which may have a language of its own."""
+        return self.description
+
+    @property
+    def expects_answer(self) -> bool:
+        """Whether the submitted answer is scored, and not the state of the sandbox."""
+        return self.description.expects_answer
 
     def score(self) -> Score:
         """Return the score of the present state, and leave state and episode as they are.

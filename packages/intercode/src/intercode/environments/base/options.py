@@ -30,13 +30,20 @@ from intercode_sandbox.registry import unknown_name_error
 from intercode_sandbox.validation import check_limits, check_network, check_timeout, read_limits
 
 
-def pick_dataset(dataset: str | Dataset, environment: str) -> Dataset:
-    """Return the dataset of an environment.
+def names_along_bases(environment: type) -> list[str]:
+    """Return the names of a class of environments and of those that it is derived from."""
+    return [vars(kind)["name"] for kind in environment.__mro__ if "name" in vars(kind)]
+
+
+def pick_dataset(dataset: str | Dataset, *names: str) -> Dataset:
+    """Return the dataset of an environment. ``names``: its own, and those of the environments that
+    it is derived from, of which it plays the datasets of the nearest one of this package.
 
     Raises UsageError if it has no tasks, or if its name is that of a registered dataset whose tasks
     are for another environment of this package. A Dataset object, a file of rows and an environment
     of the user's are taken as they are.
     """
+    environment = next(filter(ENVIRONMENTS.is_built_in, names), names[0])
     loaded = datasets.load(dataset, environment) if isinstance(dataset, str) else dataset
     if not isinstance(loaded, Dataset):
         raise UsageError(
@@ -46,13 +53,23 @@ def pick_dataset(dataset: str | Dataset, environment: str) -> Dataset:
     if not loaded.tasks:
         raise UsageError(f"the dataset {loaded.name!r} holds no task")
     named = isinstance(dataset, str) and re.split("[:@]", dataset)[0] in datasets.datasets
-    foreign = loaded.environment != environment
-    if named and foreign and {loaded.environment, environment} <= set(ENVIRONMENTS):
+    foreign = loaded.environment not in names
+    if named and foreign and {loaded.environment, names[0]} <= set(ENVIRONMENTS):
         raise UsageError(
             f"the dataset {dataset!r} has tasks of the environment {loaded.environment!r}, not "
-            f"{environment!r}: use intercode.make({loaded.environment!r}, dataset={dataset!r})"
+            f"{names[0]!r}: use intercode.make({loaded.environment!r}, dataset={dataset!r})"
         )
     return loaded
+
+
+def default_reward(environment: type, profile: str) -> str:
+    """Return the reward of datasets that name none: the registered ``NAME-PROFILE`` of a class of
+    environments or of the nearest class that it is derived from, else the one that its description
+    names."""
+    names = names_along_bases(environment)
+    registered = (key for name in names if (key := f"{name}-{profile}") in REWARDS)
+    described: str = environment.description.reward if profile == STANDARD else ""  # type: ignore[attr-defined]
+    return next(registered, described) or f"{names[0]}-{profile}"
 
 
 def pick_reward(

@@ -57,6 +57,9 @@ class SandboxProfile(Profile):
         """Return the specification of every sandbox of an episode."""
         return SandboxSpec(image, layers, network=network)
 
+    def run_setup(self, session: Session, task: Task) -> None:
+        """Run the setup of a task in a new session. Raises GoldError if it fails."""
+
     @abstractmethod
     def open_session(self, sandbox: BaseSandbox, task: Task, state: Any) -> Session:
         """Open the session in which the agent's actions run, from a state if one is given."""

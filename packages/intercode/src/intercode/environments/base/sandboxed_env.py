@@ -4,21 +4,22 @@ from __future__ import annotations
 
 import hashlib
 from abc import abstractmethod
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import replace
 from functools import cached_property, partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Self
+from typing import TYPE_CHECKING, Any, Self, TypeGuard
 
 from intercode.core.errors import EnvironmentStateError, TaskImageError, UsageError
-from intercode.core.types import Dataset, ExecResult, Image, Layer, Task, to_jsonable
+from intercode.core.types import Dataset, ExecResult, Image, Layer, State, Task, to_jsonable
 from intercode.environments.base.absolute_paths import require_relative_paths
 from intercode.environments.base.diffs.file_diffs import FileDiffs
 from intercode.environments.base.diffs.initial_files import changes_of_agent, write_initial_files
 from intercode.environments.base.env import InterCodeEnv
 from intercode.environments.base.layers import task_layer
 from intercode.environments.base.options import choose_task, pick_limits, with_limits
+from intercode.environments.base.profiles import SandboxProfile
 from intercode.environments.base.snapshots import storage
 from intercode.environments.base.snapshots.snapshot import EnvironmentSnapshot
 from intercode.environments.base.snapshots.storage import pack_snapshot, unpack_snapshot
@@ -140,17 +141,56 @@ class SandboxedEnv(InterCodeEnv):
         return resolve_determinism(setting)
 
     # ------------------------------------------------------ for the subclass
-    @abstractmethod
+    @cached_property
+    def _profile_impl(self) -> Any:
+        """The profile of an environment whose profiles carry out its actions, else None."""
+        kind = self.profile_class
+        return kind(self.settings) if issubclass(kind, SandboxProfile) else None
+
+    def _profile_for(self, method: str) -> Any:
+        if self._profile_impl is None:
+            raise UsageError(
+                f"{type(self).__name__} defines no {method}, and has no SandboxProfile that does"
+            )
+        return self._profile_impl
+
     def _make_spec(self, layers: tuple[Layer, ...]) -> SandboxSpec:
         """Return the specification of every sandbox of an episode."""
+        spec: SandboxSpec = self._profile_for("_make_spec").sandbox_spec(
+            self.image, layers, self.network
+        )
+        return spec
 
-    @abstractmethod
     def _open_session(self, sandbox: BaseSandbox, task: Task, state: Any) -> Session:
         """Open a session, in the state that ``Session.state`` returned if ``state`` is given."""
+        session: Session = self._profile_for("_open_session").open_session(sandbox, task, state)
+        return session
 
     def _run_setup(self, session: Session, task: Task) -> None:
         """Run the setup of a task in a new session. Not part of a prewarmed workspace, so that one
         can be used for every task with the same files."""
+        if self._profile_impl is not None:
+            self._profile_impl.run_setup(session, task)
+
+    def _agent_state(self, last: ExecResult | None, answer: str | None) -> State:
+        """Return the state that the agent has reached."""
+        profile = self._profile_for("_agent_state")
+        state: State = profile.agent_state(self._episode, last, answer)
+        return state
+
+    def _require_gold(self, task: Task) -> None:
+        if self._profile_impl is not None:
+            self._profile_impl.require_gold(task)
+
+    def _gold_states(self, task: Task) -> Iterable[State]:  # noqa: ARG002
+        """Return the states of the golds of a task."""
+        states: Iterable[State] = self._profile_for("_gold_states").gold_states(self._episode)
+        return states
+
+    def _close_episode(self) -> None:
+        if self._profile_impl is not None:
+            self._profile_impl.close()
+        super()._close_episode()
 
     # ----------------------------------------------------------- the episode
     def _open_workspace(self, task: Task) -> SandboxWorkspace:
@@ -383,6 +423,11 @@ class SandboxedEnv(InterCodeEnv):
             captured=captured, omitted=tuple(values["omitted"]),
             step_rewards=values["step_rewards"], release=lambda: None,
         )  # fmt: skip
+
+
+def uses_sandbox(env: object) -> TypeGuard[SandboxedEnv]:
+    """Return whether an environment runs its actions in a sandbox of this machine."""
+    return isinstance(env, SandboxedEnv)
 
 
 class TaskImageEnv(SandboxedEnv):

@@ -22,6 +22,7 @@ def check_env(env: InterCodeEnv) -> None:
     The environment needs a task with a gold. It is closed at the end. Raises AssertionError.
     """
     try:
+        _check_description(env)
         _check_gymnasium(env)
         _check_tasks(env)
         _check_scoring(env)
@@ -35,6 +36,17 @@ def check_env(env: InterCodeEnv) -> None:
     expect_error(EnvironmentStateError, env.score, "score after close")
     env.reset()
     env.close()
+
+
+def _check_description(env: InterCodeEnv) -> None:
+    require(
+        env.description is not InterCodeEnv.description,
+        f"{type(env).__name__} does not describe itself, so no model can play it: set its "
+        "attribute `description` to an EnvironmentDescription(language, judged=...)",
+    )
+    brief = env.brief_of(env.dataset.tasks[0])
+    require(brief.environment == env.name, f"the brief is of {brief.environment!r}")
+    require(bool(brief.description.judged), "the description does not say what is judged")
 
 
 def _check_gymnasium(env: InterCodeEnv) -> None:

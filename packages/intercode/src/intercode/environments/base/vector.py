@@ -27,7 +27,12 @@ from intercode.core.errors import InfrastructureError, UsageError
 from intercode.core.types import Dataset
 from intercode.environments import make
 from intercode.environments.base.env import InterCodeEnv
-from intercode.environments.base.options import check_tasks, check_training, pick_dataset
+from intercode.environments.base.options import (
+    check_tasks,
+    check_training,
+    names_along_bases,
+    pick_dataset,
+)
 from intercode_sandbox.registry import unknown_name_error
 
 MAX_THREADS = 256
@@ -81,7 +86,9 @@ class VectorInterCode(VectorEnv[tuple[str, ...], Sequence[str], Array]):
         if tasks is not None and not len(tasks):
             raise UsageError("tasks is empty: name at least one, or leave it out")
         first = make(dataset, **settings)
-        chosen = pick_dataset(dataset, first.name)  # read once for all environments
+        chosen = pick_dataset(
+            dataset, *names_along_bases(type(first))
+        )  # read once for all environments
         self.envs.append(first)
         if tasks is not None:
             check_tasks(chosen, tasks)

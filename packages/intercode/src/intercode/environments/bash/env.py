@@ -6,7 +6,7 @@ from collections.abc import Iterable, Sequence
 from typing import Any, ClassVar
 
 from intercode.core.errors import GoldError
-from intercode.core.types import Dataset, ExecResult, Layer, State, Task
+from intercode.core.types import Dataset, EnvironmentDescription, State, Task
 from intercode.environments.base.sandboxed_env import SandboxedEnv
 from intercode.environments.bash.profiles import (
     SHELL_KINDS,
@@ -15,9 +15,7 @@ from intercode.environments.bash.profiles import (
     StandardBashProfile,
     gold_failure,
 )
-from intercode.sessions.base import Session, SessionState
-from intercode_sandbox import SandboxSpec
-from intercode_sandbox.contract import BaseSandbox
+from intercode.environments.languages import BASH
 from intercode_sandbox.registry import unknown_name_error
 from intercode_sandbox.validation import check_flag
 
@@ -36,6 +34,13 @@ class BashEnv(SandboxedEnv):
 
     name: ClassVar[str] = "bash"
     scoring_version: ClassVar[int] = 4  # 4: lines end at line ends only
+    description: ClassVar[EnvironmentDescription] = EnvironmentDescription(
+        BASH,
+        judged="Both the lasting changes and the output of your latest block are judged. Print "
+        "what the task asks for and nothing else.",
+        tool="run_command", argument="command", answer="",
+        state_code="set; alias; history", example_action="pwd",
+    )  # fmt: skip
     standard_profile: ClassVar[type[BashProfile]] = StandardBashProfile
     profile_class: type[BashProfile]
 
@@ -59,25 +64,7 @@ class BashEnv(SandboxedEnv):
             "separate_stderr": separate_stderr,
             "use_gold_cache": use_gold_cache,
         }
-        self._profile_impl = self.profile_class(self.settings)
-
-    def _make_spec(self, layers: tuple[Layer, ...]) -> SandboxSpec:
-        return self._profile_impl.sandbox_spec(self.image, layers, self.network)
-
-    def _open_session(
-        self, sandbox: BaseSandbox, task: Task, state: SessionState | None
-    ) -> Session:
-        return self._profile_impl.open_session(sandbox, task, state)
-
-    def _run_setup(self, session: Session, task: Task) -> None:
-        self._profile_impl.run_setup(session, task)
-
-    def _close_episode(self) -> None:
-        self._profile_impl.close()
-        super()._close_episode()
-
-    def _agent_state(self, last: ExecResult | None, answer: str | None) -> State:
-        return self._profile_impl.agent_state(self._episode, last, answer)
+        self._profile_impl: BashProfile = self.profile_class(self.settings)
 
     def _require_gold(self, task: Task) -> None:
         if not task.golds:
@@ -94,7 +81,7 @@ class BashEnv(SandboxedEnv):
 
     def _gold_states(self, task: Task) -> Iterable[State]:
         self._require_gold(task)
-        return self._profile_impl.gold_states(self._episode)
+        return super()._gold_states(task)
 
     def result_metadata(self) -> dict[str, Any]:
         golds = "cached" if self.use_gold_cache else "run"

@@ -32,9 +32,6 @@ class BashProfile(SandboxProfile):
     uses_gold_cache: bool = False
     """Whether golds whose results are stored do not run again."""
 
-    def run_setup(self, session: Session, task: Task) -> None:
-        """Run the setup of a task in a new session. Raises GoldError if it fails."""
-
     def cache_golds(
         self,
         episode: EpisodeContext,  # noqa: ARG002

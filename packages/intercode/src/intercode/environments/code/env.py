@@ -8,7 +8,18 @@ from typing import Any, ClassVar
 
 from intercode.core.errors import GoldError
 from intercode.core.languages import PROGRAM_DIRECTORY, Language, load_language
-from intercode.core.types import Brief, Dataset, ExecResult, Layer, State, Task, TestResult
+from intercode.core.types import (
+    ActionLanguage,
+    Brief,
+    Dataset,
+    EnvironmentDescription,
+    ExecResult,
+    Layer,
+    State,
+    Task,
+    TestResult,
+    Typing,
+)
 from intercode.environments.base.sandboxed_env import SandboxedEnv
 from intercode.environments.base.snapshots.storage import StoredSnapshot
 from intercode.environments.base.workspaces import SandboxWorkspace, closed_on_error
@@ -27,6 +38,11 @@ _PROGRAM_NOTES = (
     "below it to the last program as its input."
 )
 _REPL_NOTES = "Actions are {title}, as at a prompt: what you define stays. {notes} Define {entry}."
+_TYPING = Typing(
+    unfinished="intercode.environments.languages.typing_rules:is_unfinished_program",
+    help_note=" (an empty line ends a program)", lexer="BashLexer",
+)  # fmt: skip
+_ERRORS = "intercode.environments.languages.errors:shell_error"
 _EXAMPLE_NOTES = "It is run on this input, unless you give another:\n{}"
 
 
@@ -44,6 +60,12 @@ class CodeEnv(SandboxedEnv):
     """
 
     name: ClassVar[str] = "code"
+    description: ClassVar[EnvironmentDescription] = EnvironmentDescription(
+        ActionLanguage("code", typing=_TYPING, error_class=_ERRORS),
+        judged="Your code is judged by tests that you do not see.",
+        tool="run_code", argument="code", answer="", judges_code=True, gold_is_hidden=True,
+        example_action="1 + 1",
+    )  # fmt: skip
 
     def __init__(
         self,
@@ -65,8 +87,14 @@ class CodeEnv(SandboxedEnv):
         )
         example = _EXAMPLE_NOTES.format(data["example"]) if data.get("example") else ""
         notes = "\n".join(filter(None, (instructions, example, brief.notes)))
-        environment = f"{self.name}:{self._language_name(task)}"
-        return replace(brief, notes=notes, environment=environment)
+        return replace(brief, notes=notes)
+
+    def description_of(self, task: Task) -> EnvironmentDescription:
+        """Return the description with the language of the task."""
+        name, found = self._language_name(task), self._language(task)
+        tags = found.tags or (found.title.lower(),)
+        language = replace(self.description.language, name=name, title=found.title, tags=tags)
+        return replace(self.description, language=language)
 
     def result_metadata(self) -> dict[str, Any]:
         options = {"language": self.language, "test_timeout": self.test_timeout}

@@ -2,19 +2,18 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import replace
-from functools import cached_property
 from typing import ClassVar
 
 from intercode.core.errors import DataError, GoldError
-from intercode.core.types import Brief, ExecResult, Layer, Score, State, Task
+from intercode.core.types import Brief, EnvironmentDescription, Layer, Score, State, Task
 from intercode.environments.base.layers import setup_layer
 from intercode.environments.base.sandboxed_env import SandboxedEnv
 from intercode.environments.base.workspaces import SandboxWorkspace
 from intercode.environments.ctf.profiles import CtfProfile
-from intercode.sessions.base import Session, SessionState
+from intercode.environments.languages import BASH
 from intercode_sandbox import SandboxSpec
-from intercode_sandbox.contract import BaseSandbox
 
 INSTRUCTIONS = (
     "The files of the task, if it has any, are in the directory where you start. `submit FLAG`, as "
@@ -34,13 +33,16 @@ class CTFEnv(SandboxedEnv):
     """
 
     name: ClassVar[str] = "ctf"
-    expects_answer: ClassVar[bool] = True
+    description: ClassVar[EnvironmentDescription] = EnvironmentDescription(
+        BASH,
+        judged="The flag is judged, once you hand it in. A wrong flag costs a turn.",
+        tool="run_command", argument="command", answer="flag", answer_required=True,
+        expects_answer=True, gold_is_hidden=True, state_code="set", example_action="ls",
+        harbor_files="intercode.environments.ctf.harbor:flag_files",
+        replay_rules="intercode.environments.ctf.replay_rules:CtfReplayRules",
+    )  # fmt: skip
     standard_profile: ClassVar[type[CtfProfile]] = CtfProfile
     profile_class: type[CtfProfile]
-
-    @cached_property
-    def _profile_impl(self) -> CtfProfile:
-        return self.profile_class(self.settings)
 
     def brief_of(self, task: Task) -> Brief:
         brief = super().brief_of(task)
@@ -51,30 +53,22 @@ class CTFEnv(SandboxedEnv):
         wants_network = task.data.get("network_setup") if self.network == "host" else None
         if code := task.setup or wants_network:
             layers += (setup_layer(code, task.cwd, self.image, layers, self.network),)
-        return self._profile_impl.sandbox_spec(self.image, layers, self.network)
-
-    def _open_session(
-        self, sandbox: BaseSandbox, task: Task, state: SessionState | None
-    ) -> Session:
-        return self._profile_impl.open_session(sandbox, task, state)
+        return super()._make_spec(layers)
 
     def _open_workspace(self, task: Task) -> SandboxWorkspace:
         if absent := [spec.path for spec in task.files if not spec.path.exists()]:
             raise DataError(f"the files of {task.id} are missing: there is no {absent[0]}")
         return super()._open_workspace(task)
 
-    def _agent_state(self, last: ExecResult | None, answer: str | None) -> State:
-        return self._profile_impl.agent_state(self._episode, last, answer)
-
     def _require_gold(self, task: Task) -> None:
         if task.flag is None:
             raise GoldError(f"{task.id} has no flag: nothing to compare an answer with")
 
-    def _gold_states(self, task: Task) -> list[State]:
+    def _gold_states(self, task: Task) -> Iterable[State]:
         self._require_gold(task)
-        return self._profile_impl.gold_states(self._episode)
+        return super()._gold_states(task)
 
     def _reply_to_answer(self, score: Score) -> tuple[str, bool] | None:
         if score.success or self._answer is None:
             return None
-        return self._profile_impl.wrong_flag, True
+        return self.profile_class.wrong_flag, True

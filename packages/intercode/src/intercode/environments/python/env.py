@@ -2,15 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from typing import Any, ClassVar
 
-from intercode.core.types import Dataset, ExecResult, Layer, State, Task
+from intercode.core.types import Dataset, EnvironmentDescription
+from intercode.environments.languages import PYTHON
 from intercode.environments.python.interpreter_snapshots import LiveInterpreterEnv
 from intercode.environments.python.profiles import PythonProfile, StandardPythonProfile
-from intercode.sessions.python.session import PythonSession
-from intercode_sandbox import SandboxSpec
-from intercode_sandbox.contract import BaseSandbox
 
 
 class PythonEnv(LiveInterpreterEnv):
@@ -25,6 +22,15 @@ class PythonEnv(LiveInterpreterEnv):
     """
 
     name: ClassVar[str] = "python"
+    description: ClassVar[EnvironmentDescription] = EnvironmentDescription(
+        PYTHON,
+        judged="What you have defined is judged, by tests that you do not see; what you print is "
+        "not.",
+        tool="run_code", argument="code", answer="name", judges_code=True, gold_is_hidden=True,
+        state_code="print(dict(globals()))", example_action="1 + 1", programs=("python3",),
+        observations="dictionary",
+        harbor_files="intercode.environments.python.harbor:hidden_test_files",
+    )  # fmt: skip
     standard_profile: ClassVar[type[PythonProfile]] = StandardPythonProfile
     profile_class: type[PythonProfile]
     scoring_version: ClassVar[int] = 3  # 3: lines end at line ends only
@@ -40,27 +46,8 @@ class PythonEnv(LiveInterpreterEnv):
         super().__init__(dataset, **settings)
         self.interpreter, self.test_timeout = interpreter, test_timeout or self.timeout
         self.settings |= {"interpreter": interpreter, "test_timeout": test_timeout}
-        self._profile_impl = self.profile_class(self.settings)
+        self._profile_impl: PythonProfile = self.profile_class(self.settings)
 
     def result_metadata(self) -> dict[str, Any]:
         options = {"interpreter": self.interpreter, "test_timeout": self.test_timeout}
         return {**super().result_metadata(), "env_options": options}
-
-    def _make_spec(self, layers: tuple[Layer, ...]) -> SandboxSpec:
-        return SandboxSpec(self.image, layers, network=self.network)
-
-    def _open_session(self, sandbox: BaseSandbox, task: Task, state: Any) -> PythonSession:
-        return self._profile_impl.open_session(sandbox, task, state)
-
-    def _close_episode(self) -> None:
-        self._profile_impl.close()
-        super()._close_episode()
-
-    def _agent_state(self, last: ExecResult | None, answer: str | None) -> State:
-        return self._profile_impl.agent_state(self._episode, last, answer)
-
-    def _require_gold(self, task: Task) -> None:
-        self._profile_impl.require_gold(task)
-
-    def _gold_states(self, task: Task) -> Iterable[State]:  # noqa: ARG002
-        return self._profile_impl.gold_states(self._episode)

@@ -9,9 +9,19 @@ from functools import cached_property, partial
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from intercode.core.errors import DataError, GoldError, UsageError
-from intercode.core.types import Brief, DatabaseSpec, Dataset, ExecResult, State, Task, to_jsonable
+from intercode.core.types import (
+    Brief,
+    DatabaseSpec,
+    Dataset,
+    EnvironmentDescription,
+    ExecResult,
+    State,
+    Task,
+    to_jsonable,
+)
 from intercode.environments.base.env import InterCodeEnv
 from intercode.environments.base.snapshots.snapshot import EnvironmentSnapshot
+from intercode.environments.languages import SQL
 from intercode.environments.sql.database_changes import compared_result, is_write
 from intercode.environments.sql.engine import EngineSession, open_engine
 from intercode.environments.sql.profiles import SqlProfile, SqlWorkspace, StandardSqlProfile
@@ -69,6 +79,15 @@ class SqlEnv(InterCodeEnv):
     """
 
     name: ClassVar[str] = "sql"
+    description: ClassVar[EnvironmentDescription] = EnvironmentDescription(
+        SQL,
+        judged="The rows that your latest statement gives are judged, and their order where the "
+        "task asks for one. Write one statement, with the columns that are asked for and no "
+        "others.",
+        tool="run_query", argument="statement", answer="", image="none",
+        strata=("hardness", "group"), example_action="SELECT 1", observations="rows",
+        replay_rules="intercode.environments.sql.replay_rules:SqlReplayRules",
+    )  # fmt: skip
     scoring_version: ClassVar[int] = 3  # 3: partial credit measures progress
     standard_profile: ClassVar[type[SqlProfile]] = StandardSqlProfile
     profile_class: type[SqlProfile]

@@ -16,7 +16,7 @@ from dataclasses import dataclass
 from intercode.core.errors import InfrastructureError, InterCodeError
 from intercode.core.types import Dataset, Task
 from intercode.environments.base.env import InterCodeEnv
-from intercode.environments.base.sandboxed_env import SandboxedEnv
+from intercode.environments.base.sandboxed_env import SandboxedEnv, uses_sandbox
 from intercode.evaluation.check.findings import SearchCounts, TaskFinding
 from intercode.evaluation.check.task_runs import TaskRunner
 from intercode_sandbox.contract import BaseSandbox
@@ -39,14 +39,6 @@ _SEARCH_FILES = 'exec grep -rsalF -D skip -f - -- "$@"'
 _SEARCH_PROCESSES = "exec grep -salF -f - /proc/[0-9]*/environ /proc/[0-9]*/cmdline"
 _TEST_GREP = "grep -rsalF -D skip -f - -- /dev/null; echo $?"
 _LIST_MISSING_PROGRAMS = 'for p; do command -v "$p" > /dev/null || echo "$p"; done'
-_STATE_CODE = {
-    "bash": "set; alias; history",
-    "ctf": "set",
-    "harbor": "set; alias",
-    "swe-bench": "set; alias",
-    "python": "print(dict(globals()))",
-}
-"""Code that prints the state of the interpreter, by environment."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -156,7 +148,7 @@ def search_sandbox(
     ``programs`` must be in it. ``whole``: search every file, not only those of the tasks. Returns
     the findings and the counts of the search.
     """
-    if not isinstance(env, SandboxedEnv):
+    if not uses_sandbox(env):
         return [], SearchCounts()
     sandbox, tasks = env.sandbox, [env.task, *others]  # its data is generated from the seed
     secrets = [secret for task in tasks for secret in task_secrets(task)]
@@ -241,6 +233,6 @@ def _read_content(sandbox: BaseSandbox, path: str) -> bytes:
 
 def _interpreter_state(env: SandboxedEnv) -> bytes:
     """Return the state of the session's interpreter as it prints it, or an empty string."""
-    if env.name not in _STATE_CODE:
+    if not (code := env.description.state_code):
         return b""
-    return env.execute(_STATE_CODE[env.name]).observation.encode(errors="replace")
+    return env.execute(code).observation.encode(errors="replace")

@@ -25,9 +25,12 @@ from intercode.core.config import EvalConfig
 from intercode.core.errors import UsageError
 from intercode.core.types import to_jsonable
 from intercode.core.version import __version__
+from intercode.environments import ENVIRONMENTS
 from intercode.environments.base.env import InterCodeEnv
+from intercode.environments.descriptions import RECORD_KEY
 from intercode.models import FunctionModel, Model
 from intercode.models.redaction import is_secret_header, is_secret_name
+from intercode_sandbox.registry import OWN_DISTRIBUTION
 from intercode_sandbox.tiers.protections import threat_model_of
 
 RUN_IDENTITY = (*trajectories.IDENTITY_KEYS, "timeout", "seed", "agent_options", "endpoint")
@@ -35,7 +38,9 @@ RUN_IDENTITY = (*trajectories.IDENTITY_KEYS, "timeout", "seed", "agent_options",
 epochs, so that a run can be extended; its spending limits, so that it can be resumed; parallel and
 shuffle, which change no result."""
 
-RUN_ONLY_KEYS = ("threat_model", "agent_metadata", "model_metadata", "versions", "code", "config")
+RUN_ONLY_KEYS = (
+    RECORD_KEY, "threat_model", "agent_metadata", "model_metadata", "versions", "code", "config",
+)  # fmt: skip
 """Keys of run.json only. The record of each episode repeats the others, to be usable alone."""
 
 TRACKED_PACKAGES = ("gymnasium", "aiohttp", "sqlglot", "mysql-connector-python", "tiktoken",
@@ -95,6 +100,8 @@ def run_metadata(
     }
     if "sandboxes" in values:  # an environment with sandboxes, whose tier is that of isolation
         values["threat_model"] = threat_model_of(values["tier"])
+    if env.name not in ENVIRONMENTS or ENVIRONMENTS.origin(env.name) != OWN_DISTRIBUTION:
+        values[RECORD_KEY] = env.description.record()  # readers may lack the class
     if own := {name: text for name, text in sorted(sources.items()) if text}:
         values["sources"] = own | imported_sources(parts.values())
     if model is not None:

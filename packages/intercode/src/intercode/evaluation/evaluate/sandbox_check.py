@@ -10,7 +10,7 @@ from intercode.core.errors import (
     SandboxUnavailableError,
     TaskError,
 )
-from intercode.environments.base.sandboxed_env import SandboxedEnv
+from intercode.environments.base.sandboxed_env import uses_sandbox
 from intercode.evaluation.evaluate.plan import Plan
 from intercode_sandbox import SandboxSpec, describe_choice, open_sandbox
 from intercode_sandbox.host.paths import cache_remedy
@@ -28,7 +28,7 @@ def require_sandboxes(plan: Plan) -> str:
     SandboxUnavailableError with what would help.
     """
     with plan.make_env() as env:
-        if not isinstance(env, SandboxedEnv):
+        if not uses_sandbox(env):
             return ""
         try:
             open_sandbox(SandboxSpec(env.image), env.backend).close()

@@ -10,6 +10,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from intercode.core.errors import UsageError
 from intercode.core.types import Dataset, Task
 from intercode.environments.base.options import unknown_task_error
+from intercode.environments.descriptions import describe_environment, stratum_of
 
 _RANGE = re.compile(r"(\d+)(?:-(\d+))?")
 
@@ -59,10 +60,7 @@ def sample_tasks(
 
 
 def _stratum(dataset: Dataset, task: Task) -> str:
-    names = (task.hardness, task.group)
-    if dataset.environment != "sql":
-        names = names[::-1]
-    return next((name for name in names if name is not None), "")
+    return stratum_of(task, describe_environment(dataset.environment)) or ""
 
 
 def _positions(dataset: Dataset, by_id: Mapping[str, int], name: str) -> range:

@@ -16,7 +16,7 @@ from intercode.core.errors import BudgetError, SandboxError, UsageError
 from intercode.core.types import ActionError, AgentOutput, Brief, EndReason, Step, Task
 from intercode.environments.base.contract import Environment
 from intercode.environments.base.env import InterCodeEnv
-from intercode.environments.base.sandboxed_env import SandboxedEnv
+from intercode.environments.base.sandboxed_env import SandboxedEnv, uses_sandbox
 from intercode.evaluation.programs.actions import SUBMIT, ShellHistory
 from intercode.evaluation.programs.turns import ProgramTurns, TurnLimitError
 from intercode.evaluation.tracking.base import EpisodeTracker
@@ -34,8 +34,6 @@ _ANSWER_BYTES = 1 << 20
 _OUTPUT_BYTES = 1 << 16
 _RECORDED_OUTPUT = 4000  # characters of the end
 _END_SECONDS = 10.0
-_CODE_ENVIRONMENTS = ("python", "code")
-"""Environments whose answers are code that runs as an action before it is submitted."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,7 +72,7 @@ def play_program(
     bridge, and for a task that ``require_one_instruction`` refuses, BudgetError at a limit of the
     run, and the errors of a model and a sandbox that failed.
     """
-    if not isinstance(env, SandboxedEnv):
+    if not uses_sandbox(env):
         raise UsageError(
             f"{agent.program.name} runs in a sandbox of this machine, which the environment here "
             "does not have: play another environment, with the runner `local`"
@@ -234,7 +232,7 @@ def _submit(
     reason, score, result = ending.reason, None, None
     if reason == "submitted":
         answer = _read_answer(env)
-        if answer is not None and env.name in _CODE_ENVIRONMENTS:
+        if answer is not None and env.description.judges_code:
             result = env.execute(answer)
             steps.append(Step.of_result(AgentOutput(answer), result, None))
             answer = None

@@ -14,7 +14,7 @@ from intercode.core.errors import UsageError
 from intercode.core.types import Dataset, Image, Layer, Task
 from intercode.environments import ENVIRONMENTS
 from intercode.environments.base.env import InterCodeEnv
-from intercode.environments.base.sandboxed_env import SandboxedEnv
+from intercode.environments.base.sandboxed_env import uses_sandbox
 from intercode_sandbox import registry
 from intercode_sandbox.host.paths import cache_root, sandbox_uid
 from intercode_sandbox.images.archives.directory import inspect_tree
@@ -60,7 +60,7 @@ class EnvironmentSpec:
         env: InterCodeEnv = ENVIRONMENTS.load(self.environment)(
             self.local_dataset(paths), **settings
         )
-        if self.image is not None and isinstance(env, SandboxedEnv):
+        if self.image is not None and uses_sandbox(env):
             env.image = _local_image(self.image, paths)
         return env
 
@@ -91,7 +91,7 @@ def make_environment_spec(
 
 
 def _shared_image(env: InterCodeEnv) -> Image | None:
-    if not isinstance(env, SandboxedEnv):
+    if not uses_sandbox(env):
         return None
     own = next(vars(c)["image"] for c in type(env).__mro__ if "image" in vars(c))
     if not isinstance(own, cached_property):

@@ -15,7 +15,7 @@ from intercode.core.errors import UsageError
 from intercode.core.types import FileEntry, State, Trajectory
 from intercode.environments.base.env import SUBMIT, InterCodeEnv
 from intercode.environments.base.progress.files import same_entry
-from intercode.environments.base.sandboxed_env import SandboxedEnv
+from intercode.environments.base.sandboxed_env import SandboxedEnv, uses_sandbox
 from intercode.environments.sql.row_comparison import normalize_rows
 from intercode.evaluation.replay.recorded_environments import ReplayOptions, open_recorded_env
 from intercode.evaluation.replay.regrade import play_again
@@ -56,7 +56,7 @@ def explain(episode: Trajectory) -> Explanation:
             if gold.answer is not None and agent.answer is None:
                 agent = replace(agent, answer=_last_answer(episode))
             comparisons += _comparisons(env, agent, gold)
-            if isinstance(env, SandboxedEnv) and not agent.tests:
+            if uses_sandbox(env) and not agent.tests:
                 comparisons += compare_contents(env, agent.files, gold.files)
         golds = env.task.golds
     return Explanation(golds, score.value, tuple(comparisons), notes)

@@ -15,8 +15,9 @@ from intercode.core.types import AgentOutput, Network, Step, Trajectory
 from intercode.datasets.load_cache import load_cached
 from intercode.environments import ENVIRONMENTS, setting_names
 from intercode.environments.base.env import InterCodeEnv
-from intercode.environments.base.replay.rules import recorded_environment, replay_rules_for
+from intercode.environments.base.replay.rules import replay_rules_for
 from intercode.environments.base.tools.servers import parse_servers
+from intercode.environments.descriptions import recorded_environment
 from intercode_sandbox.registry import unknown_name_error
 
 
@@ -96,7 +97,7 @@ def environment_settings(
     if native and run.get("limits"):
         settings["limits"] = run["limits"]
     settings["mcp"] = repeatable_servers(run.get("mcp")) if native else None
-    return recorded_environment(trajectory), name, {**common, **settings, **options.env_options}
+    return recorded_environment(trajectory.run), name, {**common, **settings, **options.env_options}
 
 
 def repeatable_servers(recorded: object) -> dict[str, str] | None:

@@ -10,11 +10,22 @@ from pathlib import Path
 from typing import Any, ClassVar
 
 from intercode.core.errors import DataError, SandboxKilledError, TaskSetupError
-from intercode.core.types import Dataset, ExecResult, Image, Layer, LayerSpec, Score, State, Task
+from intercode.core.types import (
+    Dataset,
+    EnvironmentDescription,
+    ExecResult,
+    Image,
+    Layer,
+    LayerSpec,
+    Score,
+    State,
+    Task,
+)
 from intercode.environments.base.layers import task_layer
 from intercode.environments.base.sandboxed_env import TaskImageEnv
 from intercode.environments.base.snapshots.snapshot import EnvironmentSnapshot
 from intercode.environments.base.workspaces import SandboxWorkspace, closed_on_error
+from intercode.environments.languages import BASH
 from intercode.integrations.harbor.artifacts import copy_artifacts, run_collect_commands
 from intercode.integrations.harbor.entry_point import start_entry_point
 from intercode.integrations.harbor.preparation import (
@@ -55,6 +66,11 @@ class HarborEnv(TaskImageEnv):
     """
 
     name: ClassVar[str] = "harbor"
+    description: ClassVar[EnvironmentDescription] = EnvironmentDescription(
+        BASH, judged="The state that you leave is judged, by a test.",
+        tool="run_command", argument="command", answer="", gold_is_hidden=True, image="per-task",
+        state_code="set; alias",
+    )  # fmt: skip
     default_timeout: ClassVar[float] = 120.0
     scoring_version: ClassVar[int] = 2
     scores_output: ClassVar[bool] = False  # test runners print how long they took

@@ -1,5 +1,6 @@
-"""InterCode in Inspect: the tasks ``intercode/bash|sql|python|ctf|code``, the sandbox provider
-``intercode``, our agents as the solver ``intercode/strategy``, and the scorer ``intercode/reward``.
+"""InterCode in Inspect: the tasks ``intercode/bash|sql|python|ctf|code``, ``intercode/environment``
+for every other environment, the sandbox provider ``intercode``, our agents as the solver
+``intercode/strategy``, and the scorer ``intercode/reward``.
 
 Inspect finds this module by its entry point. It needs the extra ``inspect``.
 """
@@ -9,7 +10,16 @@ from __future__ import annotations
 from intercode.integrations.inspect.configuration import SandboxConfig
 from intercode.integrations.inspect.environment_sandbox import EnvironmentSandbox
 from intercode.integrations.inspect.sandbox import InterCodeSandbox
-from intercode.integrations.inspect.tasks import bash, code, ctf, python, reward, sql, strategy
+from intercode.integrations.inspect.tasks import (
+    bash,
+    code,
+    ctf,
+    environment,
+    python,
+    reward,
+    sql,
+    strategy,
+)
 
 __all__ = [
     "EnvironmentSandbox",
@@ -18,6 +28,7 @@ __all__ = [
     "bash",
     "code",
     "ctf",
+    "environment",
     "python",
     "reward",
     "sql",

@@ -12,7 +12,7 @@ from pydantic import BaseModel, ConfigDict
 import intercode
 from intercode.core.types import ExecResult
 from intercode.environments.base.env import InterCodeEnv
-from intercode.environments.base.sandboxed_env import SandboxedEnv
+from intercode.environments.base.sandboxed_env import uses_sandbox
 from intercode.integrations.inspect.sandbox import InterCodeSandbox
 from intercode_sandbox import Result, Sandbox
 from intercode_sandbox.api.results import shell_status
@@ -37,7 +37,7 @@ class EnvironmentSandbox(InterCodeSandbox):
 
     def __init__(self, env: InterCodeEnv) -> None:
         self.env = env
-        sandbox = Sandbox.from_base(env.sandbox) if isinstance(env, SandboxedEnv) else None
+        sandbox = Sandbox.from_base(env.sandbox) if uses_sandbox(env) else None
         super().__init__(sandbox, env.working_directory)
 
     @classmethod
@@ -68,7 +68,7 @@ class EnvironmentSandbox(InterCodeSandbox):
             raise
 
     def record(self, result: Result) -> None:
-        if isinstance(self.env, SandboxedEnv):
+        if uses_sandbox(self.env):
             code = None if result.exit_code is None else shell_status(result.exit_code)
             shown = ExecResult(result.stdout, code, result.timed_out, stderr=result.stderr)
             self.env.set_last_result(shown)

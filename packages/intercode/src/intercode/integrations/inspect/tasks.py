@@ -78,6 +78,18 @@ def code(
     return _task("code", dataset, agent, max_turns, options)
 
 
+@task(name=f"{_NAME_PREFIX}environment")
+def environment(
+    name: str,
+    dataset: str = "starter",
+    agent: str = "try-again",
+    max_turns: int | None = None,
+    **options: Any,
+) -> Task:
+    """Any registered environment: ``-T name=NAME -T dataset=DATASET``."""
+    return _task(name, dataset, agent, max_turns, options)
+
+
 def _task(
     environment: str, dataset: str, agent: str, max_turns: int | None, options: dict[str, Any]
 ) -> Task:

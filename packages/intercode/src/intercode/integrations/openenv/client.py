@@ -13,6 +13,7 @@ from intercode.core.types import ActionError, Brief, Score, StepResult, Task, To
 from intercode.environments.base.env import MAX_ACTION_LENGTH, MAX_OBSERVATION_LENGTH, SUBMIT
 from intercode.environments.base.snapshots.snapshot import repeat_factory, restore_into_new
 from intercode.environments.base.spaces import FreeText
+from intercode.environments.descriptions import describe_environment
 from intercode.integrations.openenv.imports import without_gradio
 
 try:
@@ -120,7 +121,9 @@ class RemoteEnv(gym.Env[str, str]):
         if not metadata:
             raise SandboxLostError("the connection was lost, and with it the new episode")
         tools = tuple(Tool(**tool) for tool in metadata["brief"].pop("tools", ()))
-        self._brief = Brief(**metadata["brief"], tools=tools)
+        environment = metadata["brief"]["environment"]
+        description = describe_environment(environment, metadata["brief"].pop("description", None))
+        self._brief = Brief(**metadata["brief"], tools=tools, description=description)
         self.index, self.task_seed = metadata["index"], metadata["task_seed"]
         self._task = Task(
             self._brief.task, self._brief.query, group=metadata["group"],

@@ -15,13 +15,10 @@ from intercode.core.templates import read_templates, require_new_directory, writ
 from intercode.core.types import Dataset
 from intercode.datasets import is_dataset_file
 from intercode.environments.base.options import check_training, pick_dataset
+from intercode.environments.descriptions import describe_environment
 
 EPISODE_TIMEOUT = 3600.0
 """Seconds that an episode may take, as the package declares: the longest that OpenEnv allows."""
-_VALIDATION_ACTIONS = {
-    "bash": "pwd", "code": "1 + 1", "ctf": "ls", "python": "1 + 1", "sql": "SELECT 1"
-}  # fmt: skip
-"""The action that a validator runs before it submits."""
 
 
 def write_package(
@@ -68,7 +65,7 @@ def _template_values(environment: str, dataset: str, settings: Mapping[str, Any]
         "tasks": str(len(selected.tasks)),
         "settings": repr(dict(settings)), "seconds": str(EPISODE_TIMEOUT),
         "lowest": "-1.0" if settings.get("reward_mode") == "delta" else "0.0",
-        "validation_action": _VALIDATION_ACTIONS.get(environment, "submit"),
+        "validation_action": describe_environment(environment).example_action or "submit",
         "install": _installation(selected),
     }  # fmt: skip
 

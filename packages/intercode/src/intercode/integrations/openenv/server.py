@@ -6,7 +6,7 @@ import json
 import secrets
 import threading
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Any
 
@@ -23,7 +23,7 @@ from intercode.core.errors import (
     SandboxLostError,
     UsageError,
 )
-from intercode.core.types import to_jsonable
+from intercode.core.types import Brief, to_jsonable
 from intercode.environments.base.env import MAX_OBSERVATION_LENGTH, InterCodeEnv
 from intercode.environments.base.options import check_training
 from intercode.environments.base.snapshots.snapshot import EnvironmentSnapshot
@@ -137,6 +137,12 @@ TIMEOUT_KEY = "timeout_s"
 server's. Over WebSocket, OpenEnv sends nothing of a step but the action."""
 
 
+def _brief_record(brief: Brief) -> dict[str, Any]:
+    """Return a brief as JSON types, with the plain fields of its description."""
+    record: dict[str, Any] = to_jsonable(replace(brief, description=None))  # type: ignore[arg-type]
+    return {**record, "description": brief.description.record()}
+
+
 class CodeAction(Action):
     """An action: code to run, or ``submit`` or ``submit ANSWER``, which end the episode."""
 
@@ -231,7 +237,7 @@ class ServedEnv(Environment[CodeAction, CodeObservation, CodeState]):
                 self._snapshots.restore(self._env, str(snapshot))
             else:
                 raise UsageError("a snapshot has its task and seed: give reset nothing but its id")
-        brief = to_jsonable(self._env.brief)
+        brief = _brief_record(self._env.brief)
         metadata = {"index": self._env.index, "task_seed": self._env.task_seed, "brief": brief}
         metadata |= {k: getattr(self._env.task, k) for k in ("group", "hardness", "tags")}
         self._state = CodeState(
@@ -240,7 +246,9 @@ class ServedEnv(Environment[CodeAction, CodeObservation, CodeState]):
             live=True,
             task_metadata=to_jsonable(metadata),
         )
-        known = {k: v for k, v in brief.items() if k not in ("task", "query", "tools")}
+        known = {
+            k: v for k, v in brief.items() if k not in ("task", "query", "tools", "description")
+        }
         text = [self._env.brief.query, describe_prefix(turns, MAX_OBSERVATION_LENGTH)]
         return CodeObservation(text="\n\n".join(filter(None, text)), info=known)
 

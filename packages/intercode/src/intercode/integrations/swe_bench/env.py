@@ -7,8 +7,17 @@ from pathlib import Path
 from typing import Any, ClassVar
 
 from intercode.core.errors import DataError, TaskImageError
-from intercode.core.types import Dataset, ExecResult, Image, Layer, State, Task
+from intercode.core.types import (
+    Dataset,
+    EnvironmentDescription,
+    ExecResult,
+    Image,
+    Layer,
+    State,
+    Task,
+)
 from intercode.environments.base.sandboxed_env import TaskImageEnv
+from intercode.environments.languages import BASH
 from intercode.integrations.swe_bench.grading import grade_patch, read_patch
 from intercode.integrations.swe_bench.rows import DIRECTORY, TESTBED_PROGRAMS
 from intercode.sessions.base import Session, SessionState
@@ -37,6 +46,11 @@ class SweBenchEnv(TaskImageEnv):
     """
 
     name: ClassVar[str] = "swe-bench"
+    description: ClassVar[EnvironmentDescription] = EnvironmentDescription(
+        BASH, judged="The repository that you leave is tested.",
+        tool="run_command", argument="command", answer="", image="per-task",
+        state_code="set; alias",
+    )  # fmt: skip
     default_timeout: ClassVar[float] = 120.0
     scores_output: ClassVar[bool] = False  # pytest prints how long it took
 

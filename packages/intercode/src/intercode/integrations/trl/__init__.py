@@ -20,11 +20,18 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from intercode.core.types import Dataset
+from intercode.integrations.trl.described import described_class
 from intercode.integrations.trl.episode import TrlEnvironment
 from intercode.integrations.trl.rows import dataset_rows
-from intercode_sandbox.registry import unknown_name_error
 
-__all__ = ["BashEnvironment", "CtfEnvironment", "PythonEnvironment", "SqlEnvironment", "rows"]
+__all__ = [
+    "BashEnvironment",
+    "CtfEnvironment",
+    "PythonEnvironment",
+    "SqlEnvironment",
+    "environment_class",
+    "rows",
+]
 
 
 class BashEnvironment(TrlEnvironment):
@@ -96,12 +103,19 @@ class CtfEnvironment(TrlEnvironment):
 
 
 ENVIRONMENTS: dict[str, type[TrlEnvironment]] = {
-    "bash": BashEnvironment,
-    "sql": SqlEnvironment,
-    "python": PythonEnvironment,
-    "ctf": CtfEnvironment,
+    kind._name: kind
+    for kind in (BashEnvironment, SqlEnvironment, PythonEnvironment, CtfEnvironment)
 }
-"""The classes by environment name. TRL accepts this mapping if rows name their environment."""
+"""The classes above by environment. TRL accepts such a mapping if rows name their environment."""
+
+
+def environment_class(environment: str) -> type[TrlEnvironment]:
+    """Return the class that plays an environment: one of those above, or one that is made from the
+    description of the environment, with the tool that this names.
+
+    Raises UnknownNameError for an environment that is not registered.
+    """
+    return ENVIRONMENTS.get(environment) or described_class(environment)
 
 
 def rows(
@@ -117,9 +131,7 @@ def rows(
     ``reset`` appends the query. Datasets that draw their tasks, such as families:bash and
     starter:ctf, draw another task for each seed; with the seed None, for each episode of a group.
     Without ``seeds``, the row of such a task has a random one, which nobody can guess. Raises
-    UnknownNameError for an environment without a tool here.
+    UnknownNameError for an environment that is not registered.
     """
-    if environment not in ENVIRONMENTS:
-        raise unknown_name_error("environment for TRL", environment, list(ENVIRONMENTS))
-    tool = next(name for name in vars(ENVIRONMENTS[environment]) if not name.startswith("_"))
+    tool = next(n for n in vars(environment_class(environment)) if not n.startswith("_"))
     return dataset_rows(environment, tool, dataset, instruction, seeds)

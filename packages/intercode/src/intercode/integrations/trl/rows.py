@@ -6,11 +6,12 @@ from collections.abc import Iterable, Mapping, Sequence
 from numbers import Integral
 from typing import Any
 
-from intercode.agents.parsing import full_query, language_of
+from intercode.agents.parsing import full_query
 from intercode.core.errors import UsageError
 from intercode.core.types import Brief, Dataset
 from intercode.datasets.salt import secret_seed
 from intercode.environments.base.options import pick_dataset
+from intercode.environments.descriptions import describe_environment
 
 
 def dataset_rows(
@@ -24,7 +25,7 @@ def dataset_rows(
     if seeds is not None:
         _check_seeds(seeds)
     if instruction is None:
-        judged = language_of(environment).scoring_note
+        judged = describe_environment(environment).judged
         instruction = f"Do the task with the tool {tool}, then say that you are done. {judged}"
     tasks = pick_dataset(dataset, environment).tasks
     chosen = (

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from intercode.core.types import Step, Trajectory
+from intercode.environments.descriptions import description_of
 
 Message = Mapping[str, Any]
 
@@ -76,8 +77,7 @@ def to_chat_message(message: Message) -> dict[str, Any]:
 def code_tool_name(episode: Trajectory) -> str:
     """Return the name of the tool that stands for an environment's action, such as ``bash`` or
     ``sql``."""
-    environment = str(episode.run.get("environment") or "code")
-    return {"ctf": "bash", "harbor": "bash", "swe-bench": "bash"}.get(environment, environment)
+    return description_of(episode.run).language.name
 
 
 def parse_arguments(text: str) -> dict[str, Any]:

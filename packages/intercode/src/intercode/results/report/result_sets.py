@@ -11,6 +11,7 @@ from typing import Any
 from intercode.core.logs import find_logs, load_log
 from intercode.core.logs.formats import LOG_FORMATS, SOURCE_RUN, LogFormat
 from intercode.core.types import Trajectory
+from intercode.environments.descriptions import description_of
 from intercode.results.short_text import shorten_distinct
 from intercode.results.statistics import metrics
 from intercode.results.statistics.metrics import Episodes, drop_retried_failures
@@ -132,7 +133,7 @@ def describe_conditions(episode: Trajectory) -> str:
         digest = str(run.get(tag) or "").removeprefix("sha256:")[:length]
         return f"{value}{sign}{digest}" if run.get(tag) else value
 
-    has_image = run.get("environment") != "sql"  # the tier names the SQL engine
+    has_image = description_of(run).image != "none"  # else the tier names the engine
     parts = [
         tagged("dataset", "dataset_hash", "#", 8),
         tagged("profile", "scoring", " ", 12),

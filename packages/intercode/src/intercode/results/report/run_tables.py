@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Sequence
+from operator import attrgetter
 
 from intercode.core.logs.formats import SOURCE_RUN
 from intercode.core.types import Trajectory
+from intercode.environments.descriptions import description_of
 from intercode.results.report.result_sets import (
     FIGURE_DIGITS,
     STRATEGY_FIGURES,
@@ -93,8 +95,9 @@ def _dataset_tables(name: str, result_sets: Sequence[ResultSet]) -> list[Table]:
     known = {column for row in rows for column, cell in row.items() if cell is not None}
     columns = tuple(column for column in rows[0] if column in known or column in SUCCESS)
     notes = _failed_note(result_sets) + _action_errors_note(result_sets)
-    with_image = [e for e in result_sets if e.environment != "sql"]
-    if reason := why_not_comparable(e.episodes[0] for e in with_image):
+    first = [e.episodes[0] for e in result_sets]
+    with_image = (t for t in first if description_of(t.run).image != "none")
+    if reason := why_not_comparable(with_image):
         notes.append(f"not comparable: {reason}.")
     notes += _unprotected_note(result_sets)
     notes += mixed_conditions_warning(result_sets) + different_tasks_warning(result_sets)
@@ -199,11 +202,9 @@ def _unprotected_note(result_sets: Sequence[ResultSet]) -> list[str]:
 
 
 def _group_key(result_sets: Sequence[ResultSet]) -> Callable[[Trajectory], str | None]:
-    """Return the key that gives 2 to 8 groups: group or hardness, for SQL hardness first."""
-    ways: list[Callable[[Trajectory], str | None]] = [lambda t: t.group, lambda t: t.hardness]
-    if result_sets[0].environment == "sql":
-        ways.reverse()
-    for way in ways:
+    """Return the key that gives 2 to 8 groups: group or hardness, in the order of the
+    environment."""
+    for way in map(attrgetter, description_of(result_sets[0].episodes[0].run).strata):
         if 2 <= len({way(t) for e in result_sets for t in e.episodes} - {None}) <= MAX_GROUPS:
             return way
     return lambda _: None

@@ -8,9 +8,10 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 
-from intercode.core.types import Step, Trajectory
+from intercode.core.types import ActionLanguage, Step, Trajectory
+from intercode.environments.descriptions import description_of
+from intercode.environments.languages.exploration import is_exploration
 from intercode.results.statistics.error_classes import error_class
-from intercode.results.statistics.exploration import is_exploration
 from intercode.results.statistics.figures import Figure, share_figure
 from intercode.results.statistics.intervals import Cluster, Estimate, estimate_proportion
 from intercode.results.statistics.metrics import (
@@ -74,12 +75,12 @@ def count_error_classes(episodes: Episodes) -> list[ErrorCount]:
 
 def step_error_class(episode: Trajectory, step: Step) -> str | None:
     """Return the class of a turn's error in its episode's environment; None without an error."""
-    return error_class(step, environment_of(episode))
+    return error_class(step, language_of(episode))
 
 
-def environment_of(episode: Trajectory) -> str:
-    """Return the environment of an episode; empty if it is not recorded."""
-    return str(episode.run.get("environment") or "")
+def language_of(episode: Trajectory) -> ActionLanguage:
+    """Return the language of an episode's actions."""
+    return description_of(episode.run).language
 
 
 def executed_actions(episode: Trajectory) -> list[Step]:
@@ -89,8 +90,8 @@ def executed_actions(episode: Trajectory) -> list[Step]:
 
 def exploration_flags(episode: Trajectory) -> list[bool]:
     """Return for each action whether it explores: it only reads, and did not solve the task."""
-    environment = environment_of(episode)
-    return [_is_exploration(step, environment) for step in executed_actions(episode)]
+    language = language_of(episode)
+    return [_is_exploration(step, language) for step in executed_actions(episode)]
 
 
 def leading_exploration_flags(episode: Trajectory) -> list[bool]:
@@ -143,12 +144,12 @@ def _pooled_share(flagged: Sequence[tuple[Trajectory, list[bool]]]) -> Estimate 
     return None if estimate is None else estimate.scaled(100)
 
 
-def _is_exploration(step: Step, environment: str) -> bool:
-    return not solves(step) and is_exploration(step.action, environment)
+def _is_exploration(step: Step, language: ActionLanguage) -> bool:
+    return not solves(step) and is_exploration(step.action, language)
 
 
 def _starts_with_exploration(episode: Trajectory) -> bool:
-    return _is_exploration(executed_actions(episode)[0], environment_of(episode))
+    return _is_exploration(executed_actions(episode)[0], language_of(episode))
 
 
 def _has_no_code(_: Trajectory, step: Step) -> bool:

@@ -13,6 +13,7 @@ from statistics import fmean
 
 from intercode.core.logs import lacks_code
 from intercode.core.types import SUCCESS_THRESHOLD, Step, Trajectory, Usage
+from intercode.environments.descriptions import description_of, stratum_of
 
 Episodes = Sequence[Trajectory]
 
@@ -187,10 +188,7 @@ def split_episodes(
 
 def group_of(episode: Trajectory) -> str | None:
     """Return what tables are split by: hardness for SQL, else the group (file system)."""
-    first, second = episode.group, episode.hardness
-    if episode.run.get("environment") == "sql":
-        first, second = second, first
-    return first if first is not None else second
+    return stratum_of(episode, description_of(episode.run))
 
 
 def solves(step: Step) -> bool:

@@ -13,7 +13,12 @@ from collections.abc import Callable
 from functools import lru_cache
 
 from intercode.environments.base.policy.parse_process import PARSE_SECONDS
-from intercode.environments.base.policy.policy import Policy, action_parser, read_policy
+from intercode.environments.base.policy.policy import (
+    ActionSyntax,
+    Policy,
+    action_parser,
+    read_policy,
+)
 from intercode.environments.base.policy.rules import ParsedAction
 from intercode_sql.worker.service_start import service_channel
 
@@ -21,9 +26,9 @@ _MEMORY_BYTES = 1 << 30
 
 
 @lru_cache(maxsize=16)
-def _policy(text: str, environment: str) -> tuple[Policy, Callable[[str], ParsedAction]]:
+def _policy(text: str, syntax: ActionSyntax) -> tuple[Policy, Callable[[str], ParsedAction]]:
     policy = read_policy(json.loads(text))
-    parse = action_parser(policy, environment)
+    parse = action_parser(policy, syntax)
     parse("")  # imports its modules
     return policy, parse
 
@@ -36,7 +41,11 @@ def serve(channel: socket.socket) -> None:
         signal.signal(signal.SIGPROF, signal.SIG_DFL)
     for line in channel.makefile("rb"):
         request = json.loads(line)
-        policy, parse = _policy(json.dumps(request["policy"]), request["environment"])
+        syntax = request["syntax"]
+        policy, parse = _policy(
+            json.dumps(request["policy"]),
+            ActionSyntax(**{**syntax, "kinds": tuple(syntax["kinds"])}),
+        )
         if request["unparsed"]:  # an earlier process did not parse it
             unparsed = ParsedAction((), request["unparsed"])
             parse = lambda _, unparsed=unparsed: unparsed  # type: ignore[misc]  # noqa: E731

@@ -5,15 +5,16 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
-from importlib import import_module
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any, Literal
 
 from intercode.core.errors import ConfigError
+from intercode.core.types import ActionLanguage
+from intercode.core.types.descriptions import Function
 from intercode.environments.base.policy.parse_process import ParseLimitError, processes
-from intercode.environments.base.policy.rules import KINDS, ParsedAction, Rule, make_rule
-from intercode_sandbox.registry import unknown_name_error
+from intercode.environments.base.policy.rules import PATTERN, ParsedAction, Rule, make_rule
+from intercode_sandbox.registry import load_object, unknown_name_error
 from intercode_sandbox.toml import read_toml
 
 Unparsed = Literal["allow", "refuse"]
@@ -24,15 +25,6 @@ _MESSAGES = {
 }
 _KEYS = ("allow", "deny", "message", "unparsed")
 _MAX_SHOWN = 80  # characters of the matched text that a refusal repeats
-_PARSER_MODULES = {
-    "bash": "bash_parser",
-    "ctf": "bash_parser",
-    "harbor": "bash_parser",
-    "swe-bench": "bash_parser",
-    "sql": "sql_parser",
-    "python": "python_parser",
-}
-"""Modules of this package that parse the actions of an environment."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,13 +60,13 @@ class Policy:
     @property
     def needs_parsing(self) -> bool:
         """Whether any rule needs the parts of an action, and not only its text."""
-        return any(rule.kind != "pattern" for rule in (*self.deny, *self.allow))
+        return any(rule.kind != PATTERN for rule in (*self.deny, *self.allow))
 
     def _allow_refusal(self, text: str, parsed: ParsedAction) -> str | None:
         for kind in dict.fromkeys(rule.kind for rule in self.allow):
             rules = [rule for rule in self.allow if rule.kind == kind]
             names = ", ".join(map(str, rules))
-            if kind == "pattern":
+            if kind == PATTERN:
                 if all(rule.find_match(text, ()) is None for rule in rules):
                     return self._refusal_text("allow", names, text)
                 continue
@@ -167,14 +159,18 @@ class PolicyGuard:
     """Applies a policy to the actions of one environment. Without a policy, it allows every action.
 
     Raises ConfigError for an invalid policy, for one without a rule that applies to the
-    environment, and if a package that it needs is not installed.
+    environment's language, and if a package that it needs is not installed.
     """
 
-    def __init__(self, source: PolicySource | None, environment: str) -> None:
+    def __init__(
+        self, source: PolicySource | None, environment: str, language: ActionLanguage
+    ) -> None:
         self.policy = None if source is None else read_policy(source)
-        self._environment = environment
+        self._syntax = ActionSyntax(
+            environment, language.rule_kinds, _reference(language.policy_parser)
+        )
         if self.policy is not None:
-            action_parser(self.policy, environment)  # an error of the policy is raised here
+            action_parser(self.policy, self._syntax)  # an error of the policy is raised here
             processes().prewarm()
 
     def refusal(self, action: str) -> str | None:
@@ -185,7 +181,7 @@ class PolicyGuard:
         """
         if self.policy is None:
             return None
-        request = {"environment": self._environment, "policy": self.policy.metadata()}
+        request = {"syntax": asdict(self._syntax), "policy": self.policy.metadata()}
         why = ""
         for _ in range(2):
             try:
@@ -199,19 +195,38 @@ class PolicyGuard:
         return self.policy.metadata() if self.policy else None
 
 
-def action_parser(policy: Policy, environment: str) -> Callable[[str], ParsedAction]:
-    """Return the function that parses the actions of an environment."""
+@dataclass(frozen=True, slots=True)
+class ActionSyntax:
+    """How actions are read: the kinds of parts that they have, and the parser that finds them.
+
+    ``parser``: ``package.module:name`` of a function that returns the parser; empty for none.
+    ``environment``: its name, for messages.
+    """
+
+    environment: str
+    kinds: tuple[str, ...]
+    parser: str
+
+
+def _reference(function: Function) -> str:
+    """Return the reference of a function, which another process loads."""
+    if function is None or isinstance(function, str):
+        return function or ""
+    return f"{function.__module__}:{function.__qualname__}"
+
+
+def action_parser(policy: Policy, syntax: ActionSyntax) -> Callable[[str], ParsedAction]:
+    """Return the function that parses actions."""
     rules = (*policy.deny, *policy.allow)
-    if not any(rule.applies_to(environment) for rule in rules):
-        fit = ", ".join(k for k, names in KINDS.items() if not names or environment in names)
+    if not any(rule.applies_to(syntax.kinds) for rule in rules):
         raise ConfigError(
             f"none of the policy's rules ({', '.join(map(str, rules))}) can find anything in "
-            f"actions of the environment {environment!r}; kinds that can: {fit}"
+            f"actions of the environment {syntax.environment!r}; kinds that can: "
+            f"{', '.join((*syntax.kinds, PATTERN))}"
         )
-    if not policy.needs_parsing or environment not in _PARSER_MODULES:
+    if not policy.needs_parsing or not syntax.parser:
         return _parse_nothing
-    module = import_module(f"intercode.environments.base.policy.{_PARSER_MODULES[environment]}")
-    parse: Callable[[str], ParsedAction] = module.make_parser()
+    parse: Callable[[str], ParsedAction] = load_object(syntax.parser)()
     return parse
 
 

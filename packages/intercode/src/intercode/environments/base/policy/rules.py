@@ -11,19 +11,8 @@ from fnmatch import fnmatchcase
 from intercode.core.errors import ConfigError
 from intercode_sandbox.registry import unknown_name_error
 
-KINDS: dict[str, tuple[str, ...]] = {
-    "command": ("bash", "ctf", "harbor", "swe-bench"),
-    "redirect": ("bash", "ctf", "harbor", "swe-bench"),
-    "statement": ("sql",),
-    "table": ("sql",),
-    "function": ("sql",),
-    "import": ("python",),
-    "call": ("python",),
-    "attribute": ("python",),
-    "pattern": (),
-}
-"""The kinds of rules, each with the environments whose actions have such parts. A ``pattern``
-matches the text of an action, in every environment."""
+PATTERN = "pattern"
+"""The kind of rules that match the text of an action, in every language."""
 
 _SHORT_OPTION = re.compile(r"-[A-Za-z0-9]")
 _OPTION_BUNDLE = re.compile(r"-[A-Za-z0-9]{2,}")
@@ -76,13 +65,13 @@ class Rule:
     def __str__(self) -> str:
         return f"{self.kind}:{self.pattern}"
 
-    def applies_to(self, environment: str) -> bool:
-        """Return whether actions of an environment can have parts that this rule matches."""
-        return self.kind == "pattern" or environment in KINDS[self.kind]
+    def applies_to(self, kinds: Sequence[str]) -> bool:
+        """Return whether actions with parts of some kinds can have one that this rule matches."""
+        return self.kind == PATTERN or self.kind in kinds
 
     def find_match(self, text: str, parts: Sequence[ActionPart]) -> str | None:
         """Return the text of the first part that this rule matches, or None."""
-        if self.kind == "pattern":
+        if self.kind == PATTERN:
             match = re.search(self.pattern, text, re.MULTILINE)
             return match.group() if match else None
         return next((part.text for part in parts if self.matches(part)), None)
@@ -98,10 +87,10 @@ def make_rule(text: str, message: str = "") -> Rule:
     kind, pattern = kind.strip(), pattern.strip()
     if not mark or not pattern:
         raise ConfigError(f"the rule {text!r} is not of the form kind:pattern, as in command:rm")
-    if kind not in KINDS:
-        raise unknown_name_error(f"kind in the rule {text!r}", kind, list(KINDS))
+    if kind not in (known := [*_MATCHERS, PATTERN]):
+        raise unknown_name_error(f"kind in the rule {text!r}", kind, known)
     try:
-        if kind == "pattern":
+        if kind == PATTERN:
             re.compile(pattern, re.MULTILINE)
         elif kind == "command":
             shlex.split(pattern)

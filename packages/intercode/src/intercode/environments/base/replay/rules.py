@@ -7,19 +7,13 @@ from typing import Any, ClassVar
 
 from intercode.core.logs.formats import is_native
 from intercode.core.types import Score, Step, Trajectory
+from intercode.core.types.descriptions import load_function
 from intercode.environments import ENVIRONMENTS
 from intercode.environments.base.env import SUBMIT, InterCodeEnv
 from intercode.environments.base.replay.comparison import StepComparison, difference_cause
+from intercode.environments.descriptions import recorded_environment
 from intercode_sandbox.registry import Registry, unknown_name_error
 
-REPLAY_RULES = Registry(
-    "replay of environment",
-    {
-        "ctf": "intercode.environments.ctf.replay_rules:CtfReplayRules",
-        "sql": "intercode.environments.sql.replay_rules:SqlReplayRules",
-    },
-)
-"""Rules of environments for episodes that this package has recorded, where they need any."""
 LOG_RULES = Registry("replay of log", {}, group="intercode.replay_rules")
 """Rules for logs of other software, by format and environment: ``FORMAT.ENVIRONMENT``."""
 
@@ -107,18 +101,13 @@ class ReplayRules:
 
 def replay_rules_for(trajectory: Trajectory) -> ReplayRules:
     """Return the rules for an episode: those of its environment, or of the log that it is from."""
-    name = recorded_environment(trajectory)
+    name = recorded_environment(trajectory.run)
     if not is_native(trajectory):
         of_log: ReplayRules = LOG_RULES.load_named(f"{trajectory.run['source']}.{name}")()
         return of_log
-    if name not in REPLAY_RULES:
-        if name in ENVIRONMENTS:
-            return ReplayRules()
+    if name not in ENVIRONMENTS:
         raise unknown_name_error("replay of environment", name, list(ENVIRONMENTS))
-    own: ReplayRules = REPLAY_RULES.load(name)()
+    own: ReplayRules = load_function(
+        ENVIRONMENTS.load(name).description.replay_rules, ReplayRules
+    )()
     return own
-
-
-def recorded_environment(trajectory: Trajectory) -> str:
-    """Return our name of the environment in which an episode was recorded."""
-    return str(trajectory.run.get("environment") or "bash").removeprefix("ic_")

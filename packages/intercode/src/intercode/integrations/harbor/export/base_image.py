@@ -13,6 +13,7 @@ from pathlib import Path
 
 from intercode.core.errors import UsageError
 from intercode.core.types import Dataset, Image, Task
+from intercode.environments.descriptions import describe_environment
 from intercode.integrations.harbor.export.trees import read_tree
 from intercode.integrations.harbor.tasks.task_directory import MAX_FILES_SIZE, Files
 from intercode.results.safe_text import encode_text
@@ -54,7 +55,8 @@ def image_lines(dataset: Dataset, base: str | None, files: Files) -> tuple[list[
         return _dockerfile_lines(path, base, files)
     if base is not None:
         return [f"FROM {base}"], "root"
-    python = dataset.environment == "python" or "python3" in dataset.programs
+    programs = (*describe_environment(dataset.environment).programs, *dataset.programs)
+    python = "python3" in programs
     return _base_lines(dataset.image, python, files), "root"
 
 

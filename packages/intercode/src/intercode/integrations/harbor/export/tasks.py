@@ -1,25 +1,27 @@
 """Writes a dataset's tasks as Harbor's task directories.
 
-Supported are Capture the Flag, Python, tasks with a probe of the end state, and Harbor's own tasks.
+Supported are environments whose description has ``harbor_files``, such as Capture the Flag and
+Python, tasks with a probe of the end state, and Harbor's own tasks.
 Harbor's verifier runs in the sandbox that the agent has left, so it is easier to deceive than ours.
 """
 
 from __future__ import annotations
 
-import hashlib
 import io
 import json
 import re
 import shlex
 import tarfile
 from collections.abc import Callable, Container
-from importlib import resources
 from itertools import count
 from pathlib import Path, PurePosixPath
 
 from intercode.core.errors import UsageError
 from intercode.core.types import Dataset, LayerSpec, Task
+from intercode.core.types.descriptions import load_function
 from intercode.environments.base.diffs.initial_files import pack_tree
+from intercode.environments.base.verifier_texts import REWARD_SCRIPT
+from intercode.environments.descriptions import describe_environment
 from intercode.integrations.harbor.export.base_image import has_directory_of_image, image_lines
 from intercode.integrations.harbor.export.trees import read_tree, write_tree
 from intercode.integrations.harbor.tasks.task_directory import Files
@@ -28,8 +30,6 @@ from intercode.results.safe_text import encode_text
 
 ExpectedOutput = Callable[[Task], str]
 """Returns what a task's probe prints for the state that its gold leaves."""
-FLAG_PATH, PROGRAM_PATH = "/app/flag.txt", "/app/solution.py"
-"""The path to write the answer to, because nothing can be submitted."""
 _TOML = """\
 version = "1.0"
 
@@ -50,15 +50,11 @@ timeout_sec = 900.0
 build_timeout_sec = 900.0
 allow_internet = false
 """
-_REWARD = """\
-mkdir -p /logs/verifier
-if {test}; then echo 1; else echo 0; fi > /logs/verifier/reward.txt
-"""
 _COPIES_ALL = re.compile(
     r"^[ \t]*(COPY|ADD)\b.*[\s\[\"](\./?|/|\S*[*?\[]\S*)[\s\"]", re.MULTILINE | re.I
 )
 """Copies of a whole context, or by patterns, which have the export's files, too."""
-_SH, _BASH = "#!/bin/sh\n", "#!/bin/bash\n"
+_BASH = "#!/bin/bash\n"
 
 
 def write_tasks(
@@ -102,10 +98,9 @@ def task_files(
         return read_tree(Path(task.data["folder"]))
     if task.probe is not None:
         parts = _probe_files(task, expected, _enter(dataset, task, base))
-    elif dataset.environment == "ctf":
-        parts = _flag_files(task, _enter(dataset, task, base))
-    elif dataset.environment == "python":
-        parts = _python_files(task)
+    elif (function := describe_environment(dataset.environment).harbor_files) is not None:
+        texts = load_function(function, dict)(task, _enter(dataset, task, base))
+        parts = {name: _text_file(text, name.endswith(".sh")) for name, text in texts.items()}
     else:
         raise UsageError(
             f"one sandbox, as a verifier has it, cannot score a {dataset.environment} task; tasks "
@@ -129,44 +124,6 @@ def _enter(dataset: Dataset, task: Task, base: str | None) -> str:
     return "" if stays else f"cd {shlex.quote(task.cwd)}\n"
 
 
-def _flag_files(task: Task, enter: str) -> Files:
-    flags = [f for f in (task.flag, *task.data.get("also_flags", ())) if f]
-    sums = "".join(f"{hashlib.sha256(encode_text(flag)).hexdigest()}\n" for flag in flags)
-    query = f"{task.query}\n\nThe files, if there are any, are in {task.cwd}. Write the flag, and "
-    given = f'printf %s "$(cat {FLAG_PATH})" | sha256sum | cut -d " " -f 1'
-    test = f'[ -f {FLAG_PATH} ] && {given} | grep -qxFf - "$(dirname "$0")/flags.sha256"'
-    solution = task.data.get("solution") or f"printf '%s\\n' {shlex.quote(flags[0])}"
-    return {
-        "instruction.md": _text_file(f"{query}nothing else, to {FLAG_PATH}."),
-        "tests/test.sh": _text_file(_REWARD.format(test=test), _SH),
-        "tests/flags.sha256": _text_file(sums),
-        "solution/solve.sh": _text_file(f"{enter}(\n{solution}\n) > {FLAG_PATH}", _BASH),
-    }
-
-
-def _python_files(task: Task) -> Files:
-    mode = task.data.get("mode")
-    if mode not in ("assert", "stdin"):
-        raise UsageError(f"tests of the form {mode!r} cannot be exported to Harbor")
-    tests = {k: task.data.get(k) for k in ("mode", "tests", "setup")} | {"cwd": task.cwd}
-    runner = (
-        resources.files("intercode.integrations.harbor.export")
-        .joinpath("verifier.py")
-        .read_text("utf-8")
-    )
-    subject = "the whole program" if mode == "stdin" else "what you define"
-    notes = str(task.data.get("notes") or "")
-    query = "\n\n".join(filter(None, (task.query, notes, f"Write {subject} to {PROGRAM_PATH}.")))
-    return {
-        "instruction.md": _text_file(query),
-        "tests/test.sh": _text_file('exec python3 -I "$(dirname "$0")/run.py"\n', _SH),
-        "tests/run.py": _text_file(runner),
-        "tests/tests.json": _text_file(json.dumps(tests, ensure_ascii=False, indent=1)),
-        "solution/solve.sh": _text_file(f"cp /solution/solution.py {PROGRAM_PATH}", _SH),
-        "solution/solution.py": _text_file(task.solution or ""),
-    }
-
-
 def _probe_files(task: Task, expected: ExpectedOutput | None, enter: str) -> Files:
     if expected is None or task.gold is None:
         raise UsageError("a task with a probe needs a gold, whose final state is probed")
@@ -174,16 +131,16 @@ def _probe_files(task: Task, expected: ExpectedOutput | None, enter: str) -> Fil
     test = 'cmp -s <(cd / && bash "$here/look.sh" 2>&1 | sort) <(sort "$here/expected.txt")'
     return {
         "instruction.md": _text_file(task.query),
-        "tests/test.sh": _text_file(here + _REWARD.format(test=test), _BASH),
+        "tests/test.sh": _text_file(_BASH + here + REWARD_SCRIPT.format(test=test), True),
         "tests/look.sh": _text_file(task.probe or ""),
         "tests/expected.txt": (encode_text(expected(task)), 0o644),
-        "solution/solve.sh": _text_file(f"{enter}{task.solution}", _BASH),
+        "solution/solve.sh": _text_file(f"{_BASH}{enter}{task.solution}", True),
     }
 
 
-def _text_file(text: str, shebang: str = "") -> tuple[bytes, int]:
-    """Return the content and the mode of a file, executable with a shebang."""
-    return encode_text(f"{shebang}{text.rstrip()}\n"), 0o755 if shebang else 0o644
+def _text_file(text: str, executable: bool = False) -> tuple[bytes, int]:
+    """Return the content and the mode of a file."""
+    return encode_text(f"{text.rstrip()}\n"), 0o755 if executable else 0o644
 
 
 def _new_name(name: str, taken: Container[str]) -> str:

@@ -14,6 +14,7 @@ from typing import Any
 
 from intercode.core.errors import UsageError
 from intercode.core.types import Usage
+from intercode.environments.descriptions import description_of
 from intercode.results.export.bundle.bundle import Bundle, read_bundle
 from intercode.results.export.bundle.receipt import Receipt, read_receipt
 from intercode.results.statistics.metrics import known_usage
@@ -137,7 +138,7 @@ def _render_table(rows: Sequence[LeaderboardRow]) -> Iterator[str]:
     caption += [
         f"{name} {_shorten(metadata[name])}" for name in _CAPTION_METADATA if metadata.get(name)
     ]
-    if metadata.get("comparable") is False and metadata.get("environment") != "sql":
+    if metadata.get("comparable") is False and description_of(metadata).image != "none":
         caption.append("not comparable: the programs under test are one machine's own")
     yield f"<caption>{_escape_text('; '.join(caption))}</caption>"
     heads = "".join(

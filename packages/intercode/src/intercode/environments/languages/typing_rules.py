@@ -5,8 +5,7 @@ from __future__ import annotations
 import codeop
 import re
 import warnings
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from collections.abc import Sequence
 
 _HERE_DOCUMENT = re.compile(r"(?<!<)<<(?!<)-?\s*(['\"]?)(\w+)\1")
 
@@ -14,20 +13,6 @@ _QUOTED = re.compile(
     r"""'(?:[^'\\]|\\.|'')*'|"(?:[^"\\]|\\.|"")*"|`[^`]*`|--\s[^\n]*|#[^\n]*""", re.DOTALL
 )
 _OPEN_QUOTE = re.compile(r"['\"`]")
-
-
-@dataclass(frozen=True, slots=True)
-class InputRules:
-    """How a language is typed.
-
-    ``{}`` in a prompt stands for the working directory. ``is_unfinished`` returns whether the lines
-    so far need another one. ``help_note`` is added to the text of the command `help`.
-    """
-
-    prompt: str
-    continuation_prompt: str
-    is_unfinished: Callable[[Sequence[str]], bool]
-    help_note: str = ""
 
 
 def is_unfinished_shell(lines: Sequence[str]) -> bool:
@@ -70,14 +55,3 @@ def is_unfinished_program(lines: Sequence[str]) -> bool:
 
 
 _PROGRAM_STARTS, _CONTINUATION_ENDS = ("#", "import ", "package "), ("{", "(", "[", ",", "\\")
-_SHELL = InputRules("{}$ ", "> ", is_unfinished_shell, " (Bash's own is `builtin help`)")
-_INPUT_RULES = {
-    "code": InputRules("> ", ". ", is_unfinished_program, " (an empty line ends a program)"),
-    "python": InputRules(">>> ", "... ", is_unfinished_python, " (Python's own is `help()`)"),
-    "sql": InputRules("{}> ", "  -> ", is_unfinished_sql),
-}
-
-
-def input_rules_for(environment: str) -> InputRules:
-    """Return the rules for the language of an environment."""
-    return _INPUT_RULES.get(environment.partition(":")[0], _SHELL)

@@ -10,7 +10,8 @@ from collections.abc import Callable, Sequence
 from itertools import takewhile
 
 from intercode.core.python_syntax import parse_python
-from intercode.results.statistics.shell_commands import ShellCommand, parse_commands
+from intercode.core.types import ActionLanguage
+from intercode.environments.languages.shell_commands import ShellCommand, parse_commands
 
 _READING_COMMANDS_TEXT = """
 ls dir vdir cat tac head tail more less nl wc grep egrep fgrep zgrep zcat bzcat xzcat rg ag cut
@@ -194,23 +195,13 @@ _PYTHON_MUTATORS = frozenset(
 )  # fmt: skip
 
 
-def is_exploration(action: str, environment: str) -> bool:
-    """Return whether an action explores: it reads and changes nothing.
-
-    ``bash``, ``ctf``, ``harbor``, ``swe-bench``: every command is known to read, has no option that
-    writes, and no output is redirected into a file. ``sql``: SHOW, DESCRIBE, EXPLAIN, USE, and
-    SELECT from the catalog alone; a query of the data does not count. ``python``: imports and
-    expressions without definitions, assignments and calls of mutating functions. False for other
-    environments.
-    """
+def is_exploration(action: str, language: ActionLanguage) -> bool:
+    """Return whether an action explores: it reads and changes nothing. False for a language that
+    does not say which of its actions do."""
     code = unwrap_action(action)
     if not code.strip() or len(code) > MAX_ACTION_LENGTH:
         return False
-    if environment in ("bash", "ctf", "harbor", "swe-bench"):
-        return is_shell_exploration(code)
-    if environment == "sql":
-        return _is_sql_exploration(code)
-    return environment == "python" and _is_python_exploration(code)
+    return language.is_exploration(code)
 
 
 def unwrap_action(action: str) -> str:
@@ -222,7 +213,9 @@ def unwrap_action(action: str) -> str:
     return action
 
 
-def _is_sql_exploration(code: str) -> bool:
+def is_sql_exploration(code: str) -> bool:
+    """Return whether all statements are SHOW, DESCRIBE, EXPLAIN, USE, or SELECT from the catalog
+    alone; a query of the data does not count."""
     bare = _SQL_COMMENT.sub(" ", _SQL_STRING.sub("''", code)).strip().strip("`")
     statements = [s.strip() for s in bare.split(";") if s.strip()]
     return bool(statements) and all(map(_is_statement_exploration, statements))
@@ -237,7 +230,9 @@ def _is_statement_exploration(statement: str) -> bool:
     return reads and bool(tables) and all(map(_CATALOG.match, tables))
 
 
-def _is_python_exploration(code: str) -> bool:
+def is_python_exploration(code: str) -> bool:
+    """Return whether the code is imports and expressions without definitions, assignments and
+    calls of mutating functions."""
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
