@@ -21,6 +21,7 @@ import intercode
 from intercode.agents import open_agent
 from intercode.core.trajectories import read_run_metadata
 from intercode.core.types import Trajectory
+from intercode.environments import BashEnv, CTFEnv, PythonEnv, SandboxedEnv
 from intercode.environments.descriptions import describe_environment, description_of
 from intercode.evaluation.rollout import rollout
 from intercode.integrations.trl import environment_class, rows
@@ -244,8 +245,6 @@ def test_a_program_plays_it(package: Path, tmp_path: Path) -> None:
 
 
 def test_a_subclass_with_a_name_of_its_own_inherits_it(package: Path) -> None:
-    from intercode.environments import BashEnv
-
     class Careful(BashEnv):
         name = "careful"
 
@@ -253,3 +252,28 @@ def test_a_subclass_with_a_name_of_its_own_inherits_it(package: Path) -> None:
         env.reset(options={"task": 0})
         assert env.execute("rm -rf x").refused
         assert (env.reward_name, env.brief.description) == ("bash-standard", BashEnv.description)
+
+
+@pytest.mark.parametrize("base", [BashEnv, CTFEnv, PythonEnv])
+def test_every_environment_asks_its_profile_in_the_same_way(base: type[SandboxedEnv]) -> None:
+    calls: list[str] = []
+
+    class Watched(base.standard_profile):  # type: ignore[misc, name-defined]
+        def sandbox_spec(self, image: Any, layers: Any, network: Any) -> Any:
+            calls.append("sandbox_spec")
+            return super().sandbox_spec(image, layers, network)
+
+        def close(self) -> None:
+            calls.append("close")
+            super().close()
+
+    class Watching(base):  # type: ignore[misc, valid-type]
+        name = f"watching-{base.name}"
+        standard_profile = Watched
+
+    with Watching("starter") as env:
+        env.reset(seed=1, options={"task": 0})
+        assert "sandbox_spec" in calls
+        calls.clear()
+        env.end_episode()
+        assert calls == ["close"]

@@ -11,6 +11,7 @@ import pytest
 from intercode.core import trajectories
 from intercode.core.errors import DataError, UsageError
 from intercode.core.logs import find_logs, lacks_code, load_log, load_stability
+from intercode.core.logs.formats import LOG_FORMATS, LogFormat, format_of
 from intercode.core.types import Step, Trajectory
 from intercode.paper.logs.authors import LogName, parse_log_name
 from intercode.paper.logs.reference import split_reference_episodes
@@ -213,3 +214,23 @@ def test_reference_rows_are_the_executed_steps_of_the_log(
         assert [s.action for s in episode.steps] == actions == [r["action"] for r in reference]
         assert all("gold_obs" in r and "stable" in r for r in reference)
     assert load_stability(path) == [[r["stable"] for r in episode] for episode in rows]
+
+
+def test_a_plug_in_reads_its_own_documents_and_no_others(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Also if its name comes before that of the format that it would take the logs of, or after."""
+    own: dict[str, Any] = {"acme": 1, "episodes": []}
+    authors = {"0": {"turn_history": {}, "summary": {}}}
+    for name in ("acme", "zeta"):
+        plug_in = LogFormat(dict, "acme", lambda *_: [], lambda document: "acme" in document)
+        formats = {name: plug_in, "authors": LOG_FORMATS.load("authors")}
+        monkeypatch.setattr("intercode.core.logs.formats.LOG_FORMATS", Formats(formats))
+        assert format_of(own) is plug_in
+        assert format_of(authors) is formats["authors"]
+        assert format_of([]) is None
+
+
+class Formats(dict[str, LogFormat]):
+    """Formats in the order of their names, as the registry has those of plug-ins."""
+
+    def load(self, name: str) -> LogFormat:
+        return self[name]

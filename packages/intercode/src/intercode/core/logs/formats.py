@@ -19,7 +19,9 @@ unknown."""
 class LogFormat:
     """A format of JSON documents with recorded episodes.
 
-    ``document``: the type of a decoded document. ``conditions``: what reports say of the episodes.
+    ``document``: the type of a decoded document. ``recognises``: tells whether a document of that
+    type is one of this format, by what only this format has in it. ``conditions``: what reports say
+    of the episodes.
     ``parse``: returns the episodes of a document; its path may say more. Their ``run["source"]`` is
     the name of the format. ``stability``: what a document says about its steps, if it does.
     """
@@ -27,6 +29,7 @@ class LogFormat:
     document: type
     conditions: str
     parse: Callable[[Any, Path], list[Trajectory]]
+    recognises: Callable[[Any], bool]
     stability: Callable[[Any, Path], Stability] | None = None
 
 
@@ -42,6 +45,9 @@ def is_native(episode: Trajectory) -> bool:
 
 
 def format_of(document: object) -> LogFormat | None:
-    """Return the format of a decoded document, None if it has none that is known."""
+    """Return the format of a decoded document: one that recognises it, else the first of its type,
+    which says what is wrong with it. None if no format has its type."""
     formats: list[LogFormat] = [LOG_FORMATS.load(name) for name in LOG_FORMATS]
-    return next((f for f in formats if isinstance(document, f.document)), None)
+    fitting = [f for f in formats if isinstance(document, f.document)]
+    known = [f for f in fitting if f.recognises(document)]
+    return next(iter(known or fitting), None)

@@ -222,4 +222,11 @@ def parse_log_name(path: Path) -> LogName:
     return LogName()
 
 
-FORMAT = LogFormat(dict, PUBLISHED, parse_authors_log)
+def is_authors_log(document: Mapping[str, Any]) -> bool:
+    """Return whether a document maps to episodes with turns or with a session of a person."""
+    logs = document.get("logs", document) if "meta" in document else document
+    first = next(iter(logs.values()), None) if isinstance(logs, Mapping) else None
+    return isinstance(first, Mapping) and bool({"turn_history", "trajectory"} & first.keys())
+
+
+FORMAT = LogFormat(dict, PUBLISHED, parse_authors_log, is_authors_log)

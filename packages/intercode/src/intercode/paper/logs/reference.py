@@ -11,6 +11,7 @@ from intercode.core.logs.formats import LogFormat, Stability
 from intercode.core.types import Step, Trajectory
 
 Row = dict[str, Any]
+_ROW_KEYS = {"fs", "task", "action", "obs"}
 
 
 def split_reference_episodes(rows: object, path: Path) -> list[list[Row]]:
@@ -22,7 +23,7 @@ def split_reference_episodes(rows: object, path: Path) -> list[list[Row]]:
     if not isinstance(rows, list) or not rows:
         raise DataError(f"{path}: a list of steps is expected")
     for number, row in enumerate(rows):
-        if not isinstance(row, dict) or not {"fs", "task", "action", "obs"} <= row.keys():
+        if not isinstance(row, dict) or not row.keys() >= _ROW_KEYS:
             raise DataError(f"{path}: row {number} lacks fs, task, action or obs")
     return [list(g) for _, g in groupby(rows, key=lambda r: (r["fs"], r["task"]))]
 
@@ -77,4 +78,11 @@ def _stability(rows: object, path: Path) -> Stability:
     ]
 
 
-FORMAT = LogFormat(list, "re-run of published actions", parse_reference_log, _stability)
+def is_reference_log(rows: list[Any]) -> bool:
+    """Return whether a list begins with a step of a re-run."""
+    return bool(rows) and isinstance(rows[0], dict) and rows[0].keys() >= _ROW_KEYS
+
+
+FORMAT = LogFormat(
+    list, "re-run of published actions", parse_reference_log, is_reference_log, _stability
+)

@@ -1,0 +1,165 @@
+"""Facts about a thing are on the thing: no table, comparison or class test by name elsewhere.
+
+Counted are, outside the folder of the thing itself: dictionaries and collections of several names,
+comparisons with a name, and `isinstance` of its classes. Registries, which map a name to its class,
+do not count. Tiers and engines are counted and printed; they have no aim yet.
+"""
+
+from __future__ import annotations
+
+import ast
+import re
+from collections.abc import Iterator
+from functools import cache
+
+import pytest
+
+from intercode.agents import AGENTS
+from intercode.environments import ENVIRONMENTS
+from support.sources import PACKAGES
+
+PRODUCT = [path for path in PACKAGES if path.name in ("intercode", "intercode_lab")]
+ENVIRONMENT_NAMES = frozenset(ENVIRONMENTS)
+ENVIRONMENT_CLASSES = re.compile(
+    r"isinstance\([^()]+, \(?.*\b"
+    r"(?:Bash|Code|CTF|Harbor|Python|Sql|SweBench|Sandboxed|TaskImage)Env\b"
+)
+ENVIRONMENT_FOLDERS = re.compile(
+    r"/(?:environments/(?:bash|code|ctf|python|sql)|integrations/(?:harbor|swe_bench)|paper)/"
+    r"|base/sandboxed_env\.py$"
+)
+AGENT_NAMES = frozenset(AGENTS)
+AGENT_FOLDERS = re.compile(r"/(?:agents|paper)/")
+ABOUT = {"environment": re.compile(r"environment|\benv\b|\bkind\b"), "agent": re.compile(r"agent")}
+TIERS = frozenset({"namespace", "container", "chroot", "landlock", "docker", "podman", "remote"})
+ENGINES = frozenset({"embedded", "mysql", "sqlite", "duckdb"})
+
+
+@cache
+def sources() -> list[tuple[str, ast.Module]]:
+    return [
+        (f"/{path.relative_to(package.parent)}", ast.parse(path.read_text("utf-8")))
+        for package in PRODUCT
+        for path in sorted(package.rglob("*.py"))
+    ]
+
+
+def called(node: ast.AST) -> str:
+    """Return the last name of the function that a node calls, empty if it calls none."""
+    function = getattr(node, "func", None)
+    return str(getattr(function, "attr", getattr(function, "id", "")))
+
+
+def constants(node: ast.AST) -> list[str]:
+    """Return the texts of a literal, or of one in a call such as ``frozenset({...})``."""
+    if isinstance(node, ast.Call) and node.args:
+        return constants(node.args[0])
+    values = node.elts if isinstance(node, ast.Tuple | ast.List | ast.Set) else [node]
+    return [v.value for v in values if isinstance(v, ast.Constant) and isinstance(v.value, str)]
+
+
+def compared(tree: ast.Module, names: frozenset[str], about: re.Pattern[str]) -> Iterator[ast.AST]:
+    """Yield comparisons with a name, in which the other side is about such a thing."""
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Compare):
+            sides = [node.left, *node.comparators]
+            named = [side for side in sides if names & set(constants(side))]
+            others = [side for side in sides if side not in named]
+            if named and any(about.search(ast.unparse(side)) for side in others):
+                yield node
+
+
+def tables(tree: ast.Module, names: frozenset[str], least: int) -> Iterator[ast.AST]:
+    """Yield dictionaries and collections of at least so many names, but those of registries and of
+    what a module exports."""
+    registered = {
+        inner
+        for node in ast.walk(tree)
+        if called(node) == "Registry" or (isinstance(node, ast.Assign) and is_exports(node))
+        for inner in ast.walk(node)
+    }
+    for node in ast.walk(tree):
+        keys = node.keys if isinstance(node, ast.Dict) else getattr(node, "elts", [])
+        texts = {k.value for k in keys if isinstance(k, ast.Constant)}
+        if node not in registered and len(names & texts) >= least:
+            yield node
+
+
+def is_exports(node: ast.Assign) -> bool:
+    return getattr(node.targets[0], "id", "") == "__all__"
+
+
+def places(names: frozenset[str], about: re.Pattern[str], own: re.Pattern[str]) -> list[str]:
+    found = []
+    for path, tree in sources():
+        if not own.search(path):
+            nodes = [*compared(tree, names, about), *tables(tree, names, 3)]
+            found += [f"{path}:{getattr(n, 'lineno', 0)} {ast.unparse(n)[:80]}" for n in nodes]
+    return found
+
+
+def files(found: list[str]) -> list[str]:
+    return [place.partition(":")[0] for place in found]
+
+
+REMAINING = {
+    "environments": [
+        "/intercode/cli/listing.py",  # descriptions for `intercode list`, which imports nothing
+        "/intercode/datasets/starter/suites.py",  # the starter suites, a registry of their own
+        "/intercode/datasets/task_package.py",  # environments whose tasks take no probe
+        "/intercode/environments/base/vector.py",  # the classes of vectors for Gymnasium
+    ],
+    "agents": ["/intercode/cli/listing.py", "/intercode/results/report/run_tables.py"],
+}
+"""What still decides by a name. A file that loses its place leaves this list; none may join it."""
+
+
+def test_nothing_decides_by_the_name_of_an_environment() -> None:
+    found = places(ENVIRONMENT_NAMES, ABOUT["environment"], ENVIRONMENT_FOLDERS)
+    assert files(found) == REMAINING["environments"], "\n".join(found)
+
+
+def test_nothing_asks_for_the_class_of_an_environment() -> None:
+    found = [
+        f"{path} {ast.unparse(node)}"
+        for path, tree in sources()
+        if not ENVIRONMENT_FOLDERS.search(path)
+        for node in ast.walk(tree)
+        if called(node) == "isinstance" and ENVIRONMENT_CLASSES.match(ast.unparse(node))
+    ]
+    assert found == []
+
+
+def test_nothing_decides_by_the_name_of_an_agent() -> None:
+    found = places(AGENT_NAMES, ABOUT["agent"], AGENT_FOLDERS)
+    assert files(found) == REMAINING["agents"], "\n".join(found)
+
+
+@pytest.mark.parametrize(
+    ("what", "names", "about"),
+    [
+        ("tiers and back ends", TIERS, r"tier|sandbox|back_?end"),
+        ("engines", ENGINES, r"engine|kind"),
+    ],
+)
+def test_tiers_and_engines_are_counted(
+    what: str, names: frozenset[str], about: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    found = places(names, re.compile(about), re.compile(r"^/nothing/"))
+    assert len(found) < 20
+    with capsys.disabled():
+        print(f"\n{what}: {len(found)} places decide by a name")
+
+
+def test_what_counts() -> None:
+    """The count finds every form, and nothing else."""
+    text = (
+        "A = {'bash': 1, 'sql': 2, 'ctf': 3}\nB = Registry('x', {'bash': 1, 'sql': 2, 'ctf': 3})\n"
+        "if environment == 'sql' or env.name in ('ctf', 'bash') or shell in ('bash', 'sh'): pass\n"
+        "C = frozenset({'python', 'code', 'ctf'})\n"
+    )
+    tree = ast.parse(text)
+    names = frozenset({"bash", "sql", "ctf", "python", "code"})
+    lines = [n.lineno for n in compared(tree, names, ABOUT["environment"])]  # type: ignore[attr-defined]
+    assert lines == [3, 3]
+    assert {n.lineno for n in tables(tree, names, 3)} == {1, 4}  # type: ignore[attr-defined]
