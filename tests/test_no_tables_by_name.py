@@ -89,7 +89,7 @@ def is_exports(node: ast.Assign) -> bool:
     return getattr(node.targets[0], "id", "") == "__all__"
 
 
-def places(names: frozenset[str], about: re.Pattern[str], own: re.Pattern[str]) -> list[str]:
+def uses_of(names: frozenset[str], about: re.Pattern[str], own: re.Pattern[str]) -> list[str]:
     found = []
     for path, tree in sources():
         if not own.search(path):
@@ -115,7 +115,7 @@ REMAINING = {
 
 
 def test_nothing_decides_by_the_name_of_an_environment() -> None:
-    found = places(ENVIRONMENT_NAMES, ABOUT["environment"], ENVIRONMENT_FOLDERS)
+    found = uses_of(ENVIRONMENT_NAMES, ABOUT["environment"], ENVIRONMENT_FOLDERS)
     assert files(found) == REMAINING["environments"], "\n".join(found)
 
 
@@ -131,7 +131,7 @@ def test_nothing_asks_for_the_class_of_an_environment() -> None:
 
 
 def test_nothing_decides_by_the_name_of_an_agent() -> None:
-    found = places(AGENT_NAMES, ABOUT["agent"], AGENT_FOLDERS)
+    found = uses_of(AGENT_NAMES, ABOUT["agent"], AGENT_FOLDERS)
     assert files(found) == REMAINING["agents"], "\n".join(found)
 
 
@@ -145,10 +145,10 @@ def test_nothing_decides_by_the_name_of_an_agent() -> None:
 def test_tiers_and_engines_are_counted(
     what: str, names: frozenset[str], about: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    found = places(names, re.compile(about), re.compile(r"^/nothing/"))
+    found = uses_of(names, re.compile(about), re.compile(r"^/nothing/"))
     assert len(found) < 20
     with capsys.disabled():
-        print(f"\n{what}: {len(found)} places decide by a name")
+        print(f"\n{what}: {len(found)} uses decide by a name")
 
 
 def test_what_counts() -> None:
