@@ -70,7 +70,8 @@ def make_environment(environment: str, dataset: str, settings: Mapping[str, Any]
 def environment_settings(
     trajectory: Trajectory, options: ReplayOptions
 ) -> tuple[str, str, dict[str, Any]]:
-    """Return the environment, the dataset and the settings with which an episode was recorded.
+    """Return the environment, the dataset and the settings with which an episode was recorded. If
+    the record names no environment, it is that of the dataset.
 
     Raises UsageError for a record that does not name its dataset.
     """
@@ -97,7 +98,8 @@ def environment_settings(
     if native and run.get("limits"):
         settings["limits"] = run["limits"]
     settings["mcp"] = repeatable_servers(run.get("mcp")) if native else None
-    return recorded_environment(trajectory.run), name, {**common, **settings, **options.env_options}
+    environment = recorded_environment(run) or load_cached(name, "bash").environment
+    return environment, name, {**common, **settings, **options.env_options}
 
 
 def repeatable_servers(recorded: object) -> dict[str, str] | None:

@@ -105,6 +105,8 @@ def replay_rules_for(trajectory: Trajectory) -> ReplayRules:
     if not is_native(trajectory):
         of_log: ReplayRules = LOG_RULES.load_named(f"{trajectory.run['source']}.{name}")()
         return of_log
+    if not name:
+        return ReplayRules()
     if name not in ENVIRONMENTS:
         raise unknown_name_error("replay of environment", name, list(ENVIRONMENTS))
     own: ReplayRules = load_function(
