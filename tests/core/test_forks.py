@@ -12,7 +12,7 @@ import pytest
 
 from intercode.core import python_syntax
 from intercode_sandbox.api import forwarding, request_threads
-from intercode_sandbox.landlock import tiers
+from intercode_sandbox.landlock import open as factory
 from intercode_sql.server import engine
 
 
@@ -26,7 +26,7 @@ async def _request() -> None:
         (python_syntax, "_parse_lock", lambda: python_syntax.parse_python("1")),
         (forwarding, "_lock", forwarding._event_loop),
         (request_threads, "_lock", lambda: asyncio.run(_request())),
-        (tiers, "_clean_up_lock", tiers._clean_up_once),
+        (factory, "_clean_up_lock", factory._clean_up_once),
         (engine, "_shared_servers_lock", engine._close_all),
     ],
     ids=["parser", "forwarding", "requests", "leftovers", "servers"],
@@ -34,7 +34,7 @@ async def _request() -> None:
 def test_a_forked_child_does_not_wait_for_a_thread_that_it_does_not_have(
     module: ModuleType, lock: str, use: Callable[[], object], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(tiers, "remove_leftovers", lambda: None)
+    monkeypatch.setattr(factory, "remove_leftovers", lambda: None)
     with getattr(module, lock):
         child = os.fork()
         if child == 0:

@@ -14,7 +14,8 @@ from pathlib import Path
 import pytest
 
 from intercode_sandbox import SandboxSpec, images
-from intercode_sandbox.chroot import guard, pool, tiers, users
+from intercode_sandbox.chroot import guard, pool, users
+from intercode_sandbox.chroot import open as factory
 from intercode_sandbox.chroot.sandbox import ChrootSandbox
 from intercode_sandbox.errors import SandboxLostError
 from support.sandboxes import a_duration, eventually, running
@@ -45,7 +46,7 @@ except SandboxError as e:
 
 
 def open_chroot() -> ChrootSandbox:
-    return tiers.open_chroot(SandboxSpec(images.resolve("host")))
+    return factory.open_chroot(SandboxSpec(images.resolve("host")))
 
 
 @pytest.fixture
@@ -55,7 +56,7 @@ def sandbox() -> Iterator[ChrootSandbox]:
 
 
 def test_the_tier_works() -> None:
-    assert tiers.check() == (True, "")
+    assert factory.check() == (True, "")
 
 
 def test_copying_programs_leaves_space_on_the_disk(tmp_path: Path) -> None:

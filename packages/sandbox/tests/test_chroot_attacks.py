@@ -11,7 +11,8 @@ from pathlib import Path
 import pytest
 
 from intercode_sandbox import SandboxSpec, images
-from intercode_sandbox.chroot import guard, pool, shared_programs, tiers
+from intercode_sandbox.chroot import guard, pool, shared_programs
+from intercode_sandbox.chroot import open as factory
 from intercode_sandbox.chroot import sandbox as chroot_sandbox
 from intercode_sandbox.chroot.root_layout import root_layout
 from intercode_sandbox.chroot.sandbox import ChrootSandbox
@@ -27,7 +28,7 @@ MIB = 1 << 20
 
 
 def open_chroot() -> ChrootSandbox:
-    return tiers.open_chroot(SandboxSpec(images.resolve("host")))
+    return factory.open_chroot(SandboxSpec(images.resolve("host")))
 
 
 @pytest.fixture
@@ -72,7 +73,7 @@ def showing_mnt(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Chr
     shared = (*layout.shared, (str(tmp_path), "/mnt", "of-this-test"))
     changed = replace(layout, shared=shared, recycle_key="of-this-test")
     monkeypatch.setattr(chroot_sandbox, "root_layout", lambda _: changed)
-    sandbox = tiers.open_chroot(spec)
+    sandbox = factory.open_chroot(spec)
     try:
         yield sandbox
     finally:
@@ -216,7 +217,7 @@ def test_a_program_that_was_changed_in_the_image_is_not_linked(tmp_path: Path) -
     image = replace(images.resolve("host"), name="in-place", digest="0", root=rootfs)
     for text in ("old", "new content"):
         (rootfs / "usr" / "bin" / "changed").write_text(text)
-        sandbox = tiers.open_chroot(SandboxSpec(image))
+        sandbox = factory.open_chroot(SandboxSpec(image))
         try:
             assert sandbox.read("/usr/bin/changed").decode() == text
             program = Path(sandbox.base_trees[0]).parent / "root" / "usr" / "bin" / "same"

@@ -221,8 +221,8 @@ def test_auto_uses_containers_where_namespaces_are_forbidden(
 
     monkeypatch.delenv("INTERCODE_SANDBOX", raising=False)
     others = [name for name in engine.ENGINE_NAMES if name != container_engine.name]
-    stronger = ["namespace.tiers.check_cgroup_tier", "namespace.tiers.check_watchdog_tier"]
-    for check in (*stronger, *(f"container.tiers.check_{name}" for name in others)):
+    stronger = ["namespace.open.check_cgroup_tier", "namespace.open.check_watchdog_tier"]
+    for check in (*stronger, *(f"container.open.check_{name}" for name in others)):
         monkeypatch.setattr(f"intercode_sandbox.{check}", lambda: (False, "it is forbidden"))
     monkeypatch.setenv("INTERCODE_CACHE", str(tmp_path / "cache"))
     tmp_path.chmod(0o755)

@@ -26,7 +26,8 @@ from intercode.sessions.bash.persistent import BashSession
 from intercode_sandbox import SandboxSpec, images
 from intercode_sandbox.errors import SandboxError, SandboxUnavailableError, UsageError
 from intercode_sandbox.host.paths import cache_root
-from intercode_sandbox.landlock import guard, layout, tiers
+from intercode_sandbox.landlock import guard, layout
+from intercode_sandbox.landlock import open as factory
 from intercode_sandbox.landlock.sandbox import LandlockSandbox
 from intercode_sandbox.supervisor import root_files
 from support.sandboxes import a_duration, eventually, running
@@ -34,7 +35,7 @@ from support.sandboxes import a_duration, eventually, running
 pytestmark = [
     pytest.mark.sandbox,
     pytest.mark.namespace_only("opens sandboxes of the tier landlock, whatever the back end"),
-    pytest.mark.skipif(not tiers.check()[0], reason=f"no tier landlock: {tiers.check()[1]}"),
+    pytest.mark.skipif(not factory.check()[0], reason=f"no tier landlock: {factory.check()[1]}"),
 ]
 OWNER = """
 import sys, time
@@ -47,14 +48,14 @@ time.sleep(600)
 """
 CONFORMANCE = """
 from intercode_sandbox import SandboxSpec, check_sandbox, images
-from intercode_sandbox.landlock import tiers
-check_sandbox(lambda: tiers.open_landlock(SandboxSpec(images.resolve("host"))))
+from intercode_sandbox.landlock import open as factory
+check_sandbox(lambda: factory.open_landlock(SandboxSpec(images.resolve("host"))))
 print("conforms")
 """
 
 
 def open_landlock() -> LandlockSandbox:
-    return tiers.open_landlock(SandboxSpec(images.resolve("host")))
+    return factory.open_landlock(SandboxSpec(images.resolve("host")))
 
 
 @pytest.fixture
@@ -191,7 +192,7 @@ def test_a_scan_changes_no_mode_behind_a_link(sandbox: LandlockSandbox, tmp_path
 def test_a_hidden_path_of_a_program_directory_is_closed() -> None:
     hidden = next(Path("/usr/share/doc").glob("*/copyright"))
     spec = SandboxSpec(Image("host", "", hidden=(hidden.parent,)))
-    with tiers.open_landlock(spec) as sandbox:
+    with factory.open_landlock(spec) as sandbox:
         assert "Permission denied" in sandbox.run(["cat", str(hidden)]).output
         beside = next(p for p in Path("/usr/share").iterdir() if p.is_dir() and p.name != "doc")
         assert sandbox.run(["ls", str(beside)]).ok
@@ -385,7 +386,7 @@ def test_what_it_cannot_show_is_refused_with_the_tiers_that_can(tmp_path: Path) 
         SandboxSpec(host, appearance="docker"),
     ):
         with pytest.raises(SandboxUnavailableError, match="namespace, container and chroot can"):
-            tiers.open_landlock(spec)
+            factory.open_landlock(spec)
 
 
 def test_a_task_that_names_its_files_by_absolute_paths_is_refused(tmp_path: Path) -> None:
@@ -393,7 +394,7 @@ def test_a_task_that_names_its_files_by_absolute_paths_is_refused(tmp_path: Path
     (tmp_path / "srv" / "a").touch()
     files = (LayerSpec("dir", tmp_path),)
     spec = SandboxSpec(images.resolve("host"), (Layer(tmp_path, "sha256:0"),))
-    with tiers.open_landlock(spec) as sandbox:
+    with factory.open_landlock(spec) as sandbox:
         require_relative_paths(Task("t", "Count a, see /usr/srv.", "wc a", files=files), sandbox)
         for query, gold in (("Count /srv/a.", ""), ("Count a.", "wc /srv/a"), ("List /srv", "")):
             with pytest.raises(UsageError, match="t needs its file or directory /srv"):

@@ -24,16 +24,16 @@ if TYPE_CHECKING:
 SANDBOXES = Registry(
     "sandbox",
     {
-        "namespace": "intercode_sandbox.namespace.tiers:open_strongest",
-        "namespace/1": "intercode_sandbox.namespace.tiers:open_with_cgroups",
-        "namespace/2": "intercode_sandbox.namespace.tiers:open_with_watchdog",
-        "chroot": "intercode_sandbox.chroot.tiers:open_chroot",
-        "landlock": "intercode_sandbox.landlock.tiers:open_landlock",
-        "container": "intercode_sandbox.container.tiers:open_first_engine",
-        "docker": "intercode_sandbox.container.tiers:open_docker",
-        "podman": "intercode_sandbox.container.tiers:open_podman",
-        "container/docker": "intercode_sandbox.container.tiers:open_docker",
-        "container/podman": "intercode_sandbox.container.tiers:open_podman",
+        "namespace": "intercode_sandbox.namespace.open:open_strongest",
+        "namespace/1": "intercode_sandbox.namespace.open:open_with_cgroups",
+        "namespace/2": "intercode_sandbox.namespace.open:open_with_watchdog",
+        "chroot": "intercode_sandbox.chroot.open:open_chroot",
+        "landlock": "intercode_sandbox.landlock.open:open_landlock",
+        "container": "intercode_sandbox.container.open:open_first_engine",
+        "docker": "intercode_sandbox.container.open:open_docker",
+        "podman": "intercode_sandbox.container.open:open_podman",
+        "container/docker": "intercode_sandbox.container.open:open_docker",
+        "container/podman": "intercode_sandbox.container.open:open_podman",
     },
     group="intercode.sandboxes",
 )
@@ -43,8 +43,8 @@ ENVIRONMENT_VARIABLE = "INTERCODE_SANDBOX"
 """Environment variable that names the back end which ``auto`` stands for."""
 
 _STRONGEST_TIER = {
-    "namespace": "intercode_sandbox.namespace.tiers:strongest_tier",
-    "container": "intercode_sandbox.container.tiers:strongest_tier",
+    "namespace": "intercode_sandbox.namespace.open:strongest_tier",
+    "container": "intercode_sandbox.container.open:strongest_tier",
 }
 """Functions that return the tier of back ends with several tiers."""
 
