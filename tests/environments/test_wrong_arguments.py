@@ -9,7 +9,7 @@ import pytest
 
 import intercode
 from intercode import datasets
-from intercode.core.errors import InterCodeError, UsageError
+from intercode.core.errors import DataError, InterCodeError, UsageError
 from intercode.core.types import Dataset, Task
 
 _TASKS = Dataset("mine", "bash", (Task("mine/one", "Print one.", gold="echo one"),))
@@ -52,6 +52,15 @@ def test_load_takes_a_path(tmp_path: Path) -> None:
     file = tmp_path / "rows.jsonl"
     file.write_text('{"query": "q", "gold": "ls"}\n')
     assert datasets.load(file) == datasets.load(str(file))
+
+
+def test_a_table_with_two_columns_of_one_name_is_refused(tmp_path: Path) -> None:
+    file = tmp_path / "rows.csv"
+    file.write_text("query,gold,,,query\nthe first,ls,,,the second\n")
+    with pytest.raises(DataError, match=r"rows\.csv, line 1: two columns are called 'query'"):
+        datasets.load(file)
+    file.write_text("query,gold,,\nthe first,ls,,\n")
+    assert datasets.load(file).tasks[0].query == "the first"
 
 
 @pytest.mark.parametrize(

@@ -198,6 +198,21 @@ def test_values_that_a_trainer_read_as_json_are_code(bash: str) -> None:
             assert info["exit_code"] == (0 if value is True else 127)
 
 
+def test_no_action_ends_the_session_by_its_length_or_type(bash: str) -> None:
+    """Whoever chooses actions could otherwise lose an episode that goes wrong, and begin again."""
+    with RemoteEnv(bash) as remote:
+        remote.reset(options={"task": 0})
+        assert remote.step("x=kept")[0] == ""
+        for long in ("x" * 4_194_305, "\0" * 40_000_000, "\U0001f600" * 40_000_000):
+            assert "was not run" in remote.step(long)[0]
+        for wrong in (None, 3, b"ls", ["ls"], {"code": "ls"}):
+            with pytest.raises(UsageError, match="an action is a str of code"):
+                remote.step(wrong)  # type: ignore[arg-type]
+        assert remote.step("echo $x")[0] == "kept\n"
+        with pytest.raises(UsageError, match="options are a dict"):
+            remote.reset(options=5)  # type: ignore[arg-type]
+
+
 @pytest.mark.parametrize(
     ("environment", "code", "seen"),
     [("bash", r"touch $'/root/\xfe'", ""), ("sql", "echo '\ud800'", "\ufffd")],

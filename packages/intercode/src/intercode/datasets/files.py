@@ -106,6 +106,9 @@ def _read_table(path: Path, delimiter: str) -> Iterator[tuple[str, dict[str, str
         csv.field_size_limit(max(csv.field_size_limit(), len(text)))
     reader = csv.DictReader(io.StringIO(text, newline=""), delimiter=delimiter, strict=True)
     try:
+        names = [name for name in reader.fieldnames or () if name]
+        if repeated := [name for name in names if names.count(name) > 1]:
+            raise DataError(f"{path}, line 1: two columns are called {repeated[0]!r}")
         for row in reader:
             if None in row or None in row.values():
                 raise DataError(

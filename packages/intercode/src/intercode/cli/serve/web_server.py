@@ -8,13 +8,16 @@ from typing import Any
 
 import uvicorn
 
+_MAX_MESSAGE = 64 << 20  # bytes; an action that Bash takes may have 48 MiB, escaped as JSON
+
 
 def run_web_server(application: Any, listener: socket.socket, abort: Callable[[], None]) -> None:
     """Serve an ASGI application until SIGINT or SIGTERM.
 
     ``abort`` then interrupts its actions, which the server would otherwise wait for.
     """
-    _Server(uvicorn.Config(application, log_level="warning"), abort).run(sockets=[listener])
+    config = uvicorn.Config(application, log_level="warning", ws_max_size=_MAX_MESSAGE)
+    _Server(config, abort).run(sockets=[listener])
 
 
 class _Server(uvicorn.Server):

@@ -11,10 +11,12 @@ import gymnasium as gym
 from intercode.core.errors import EnvironmentStateError, SandboxLostError, UsageError
 from intercode.core.types import ActionError, Brief, Score, StepResult, Task, Tool
 from intercode.environments.base.env import MAX_ACTION_LENGTH, MAX_OBSERVATION_LENGTH, SUBMIT
+from intercode.environments.base.options import checked_action
 from intercode.environments.base.snapshots.snapshot import repeat_factory, restore_into_new
 from intercode.environments.base.spaces import FreeText
 from intercode.environments.descriptions import describe_environment
 from intercode.integrations.openenv.imports import without_gradio
+from intercode.sessions.bash.shell import MAX_CODE
 
 try:
     with without_gradio():
@@ -79,6 +81,8 @@ class RemoteEnv(gym.Env[str, str]):
     ) -> tuple[str, dict[str, Any]]:
         """Begin an episode; see ``InterCodeEnv.reset``. After a prefix, the observation is the
         query and what the prefix printed."""
+        if options is not None and not isinstance(options, dict):
+            raise UsageError(f"options are a dict such as {{'task': 0}}, not {options!r:.80}")
         options_sent = {"seed": seed, **(options or {})}
         self._begin(**{k: v for k, v in options_sent.items() if v is not None})
         return self._first_observation, {"task": self.task.id, "index": self.index}
@@ -131,9 +135,11 @@ class RemoteEnv(gym.Env[str, str]):
         )  # fmt: skip
 
     def execute(self, action: str) -> StepResult:
-        """Run an action; see ``InterCodeEnv.execute``."""
+        """Run an action; see ``InterCodeEnv.execute``. One that is longer than Bash takes is cut
+        after that: a message too long would end the session."""
+        code = checked_action(action)[: MAX_CODE + 1]
         metadata = {TIMEOUT_KEY: self.timeout}
-        answer = self._request_step({"code": action, "metadata": metadata})
+        answer = self._request_step({"code": code, "metadata": metadata})
         info = answer.observation["info"]
         score = _score(info) if "score" in info else None
         return StepResult(
