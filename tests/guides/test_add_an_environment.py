@@ -276,4 +276,4 @@ def test_every_environment_asks_its_profile_in_the_same_way(base: type[Sandboxed
         assert "sandbox_spec" in calls
         calls.clear()
         env.end_episode()
-        assert calls == ["close"]
+        assert set(calls) == {"close"}

@@ -23,7 +23,7 @@ from intercode.core.errors import UsageError
 from intercode.core.types import Dataset, Score, State, Task
 from intercode.environments import make
 from intercode.environments.base.probe import PROBE_TIMEOUT
-from intercode.environments.base.sandboxed_env import SandboxedEnv
+from intercode.environments.base.sandboxed_env import SandboxedEnv, uses_sandbox
 from intercode.evaluation.worker_processes import worker_processes
 from intercode.results.tables import Cell, Table
 from intercode_lab.proofs.tasks import task_digest
@@ -102,7 +102,7 @@ def _prove_batch(batch: tuple[str, int, tuple[int, ...]]) -> list[WorldProof]:
     tasks = [kind(seed, selection.difficulty(seed)) for seed in seeds]
     dataset = Dataset(spec, "bash", tuple(tasks), reward="worlds")
     with make("bash", dataset, recycle=True) as env:
-        assert isinstance(env, SandboxedEnv)
+        assert uses_sandbox(env)
         env.known_golds = (State(),)  # the reward needs no gold, so none has to run
         return [prove_task(env, n, kind, seed) for n, seed in enumerate(seeds)]
 

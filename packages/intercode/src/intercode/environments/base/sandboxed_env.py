@@ -187,9 +187,12 @@ class SandboxedEnv(InterCodeEnv):
         states: Iterable[State] = self._profile_for("_gold_states").gold_states(self._episode)
         return states
 
-    def _close_episode(self) -> None:
+    def _close_profile(self) -> None:
         if self._profile_impl is not None:
             self._profile_impl.close()
+
+    def _close_episode(self) -> None:
+        self._close_profile()
         super()._close_episode()
 
     # ----------------------------------------------------------- the episode

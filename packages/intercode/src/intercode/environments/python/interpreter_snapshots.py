@@ -210,6 +210,7 @@ class LiveInterpreterEnv(SandboxedEnv):
         return workspace
 
     def _close_episode(self) -> None:
+        self._close_profile()
         workspace, shared = self._workspace, self._shared_sandbox
         self._shared_sandbox = None
         if shared is not None:
