@@ -39,11 +39,11 @@ _GOALS = {
         "let live/position say up to where the store is complete",
     )),
     "moment": Goal((
-        "write the store as it was just before the broken run into restored/before.tsv",
-        "save the state right before the bad run as restored/before.tsv, in the form of the store",
-        "put a copy of how things stood just before that run into restored/before.tsv",
-        "reconstruct the last state before the broken run in restored/before.tsv",
-        "give the auditors the state just before the broken run, as restored/before.tsv",
+        "write the store just before the broken run first changed it into restored/before.tsv",
+        "save the state right before the bad run's first change as restored/before.tsv",
+        "put how things stood just before that run's first change into restored/before.tsv",
+        "reconstruct the last state without any change of the broken run in restored/before.tsv",
+        "give the auditors the state before the broken run's first change: restored/before.tsv",
     )),
     "keys": Goal((
         "list the keys that the broken run touched in restored/keys.txt, one in a line",
