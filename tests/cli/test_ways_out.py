@@ -157,7 +157,8 @@ def test_no_message_names_a_page_that_the_wheel_does_not_hold() -> None:
         for package in PACKAGES
         for file in package.rglob("*.py")
         for node in _messages(ast.parse(file.read_text()))
-        if re.search(r'docs/\S*\.md|\bpage "', node.value)
+        if "/worlds/" not in file.as_posix()  # its own documents, in a sandbox
+        and re.search(r'docs/\S*\.md|\bpage "', node.value)
     ]
     assert named == []
 

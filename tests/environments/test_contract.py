@@ -8,14 +8,22 @@ import pytest
 
 from intercode.environments.base.contract import BranchingEnvironment
 from intercode.environments.base.env import InterCodeEnv
+from intercode.environments.base.profiles import SandboxProfile
 from intercode.environments.base.sandboxed_env import SandboxedEnv
 from intercode.evaluation.ray.remote_env import NodeEnv
 
 
-@pytest.mark.parametrize("base", [InterCodeEnv, SandboxedEnv])
+@pytest.mark.parametrize("base", [InterCodeEnv, SandboxProfile])
 def test_a_new_environment_implements_at_most_five_methods(base: type) -> None:
-    methods = {n for n, m in inspect.getmembers(base) if getattr(m, "__isabstractmethod__", False)}
-    assert 0 < len(methods) <= 5, methods
+    assert 0 < len(_abstract_methods(base)) <= 5
+
+
+def test_an_environment_with_a_sandbox_asks_its_profile() -> None:
+    assert _abstract_methods(SandboxedEnv) == set()
+
+
+def _abstract_methods(base: type) -> set[str]:
+    return {n for n, m in inspect.getmembers(base) if getattr(m, "__isabstractmethod__", False)}
 
 
 @pytest.mark.parametrize("environment", [InterCodeEnv, NodeEnv])

@@ -9,6 +9,8 @@ from intercode_sql import (
     SqlEngine,
     SqlLimits,
     SqlSession,
+    connect,
+    engine_names,
     open_engine,
 )
 
@@ -19,5 +21,7 @@ __all__ = [
     "SqlEngine",
     "SqlLimits",
     "SqlSession",
+    "connect",
+    "engine_names",
     "open_engine",
 ]

@@ -78,7 +78,7 @@ def test_a_directory_of_the_sandbox_is_used_where_it_lies(tree: Path, cache: Pat
 def test_host_and_recipes(cache: Path, archive: Path) -> None:
     host = resolve("host", cache)
     assert host.root is None and host.digest == resolve("host", cache).digest
-    with pytest.raises(UsageError, match="intercode image build nl2bash"):
+    with pytest.raises(UsageError, match="intercode-sandbox image build nl2bash"):
         resolve("recipe:nl2bash", cache)
     with pytest.raises(UnknownNameError, match="did you mean 'nl2bash'"):
         resolve("recipe:nl2bas", cache)
