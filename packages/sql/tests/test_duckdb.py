@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import datetime as dt
+import socket
 import sqlite3
 import subprocess
 import sys
@@ -15,9 +16,15 @@ from pathlib import Path
 import pytest
 
 from intercode_sql import SqlEngine, SqlLimits, SqlSession, open_engine
+from intercode_sql.errors import SqlDataError, SqlError
 from intercode_sql.types import DatabaseSpec
+from intercode_sql.worker.process import receive, send, workers
+from intercode_sql.worker.service import serve
 
 pytest.importorskip("duckdb", reason="needs the extra duckdb")
+duckdb_session = pytest.importorskip("intercode_sql.duckdb.session")
+content = pytest.importorskip("intercode_sql.duckdb.content")
+DuckdbSession = duckdb_session.DuckdbSession
 
 SECONDS = 60.0
 DUMP = """
@@ -49,6 +56,14 @@ def dump(tmp_path_factory: pytest.TempPathFactory) -> DatabaseSpec:
 @pytest.fixture
 def session(engine: SqlEngine, dump: DatabaseSpec) -> Iterator[SqlSession]:
     with closing(engine.open(dump, SqlLimits(rows=1000, storage=8 << 20))) as opened:
+        yield opened
+
+
+@pytest.fixture
+def local(dump: DatabaseSpec) -> Iterator[DuckdbSession]:
+    """A session in this process, as a worker has it."""
+    opened = DuckdbSession(content.built_file(dump), "d", SqlLimits())
+    with closing(opened):
         yield opened
 
 
@@ -125,7 +140,117 @@ def test_a_killed_worker_loses_nothing_and_leaves_nothing(session: SqlSession) -
     assert left - now, "the directory of the killed worker is still there"
 
 
+HIDDEN_WRITES = [
+    "WITH x AS (DELETE FROM kinds WHERE id = 5 RETURNING *) SELECT count(*) FROM x",
+    "WITH x AS (UPDATE kinds SET small = 7 WHERE id = 5 RETURNING *) SELECT count(*) FROM x",
+    "WITH x AS (INSERT INTO kinds (text) VALUES ('new') RETURNING *) SELECT count(*) FROM x",
+    "SELECT * FROM query(E'SELECT n\\x65xtval(''kinds_id'')')",
+    "SELECT nextval('kinds_id')",
+]
+
+
+@pytest.mark.parametrize("code", HIDDEN_WRITES)
+def test_a_query_that_writes_changes_its_own_session_only(
+    engine: SqlEngine, session: SqlSession, dump: DatabaseSpec, code: str
+) -> None:
+    look = "SELECT count(*), sum(small) FROM kinds"
+    after = {"DELETE": (1, 255), "UPDATE": (2, 262), "INSERT": (3, 255)}
+    expected = next((after[word] for word in after if word in code), (2, 255))
+    with closing(engine.open(dump)) as other:
+        assert session.run(code, SECONDS).ok
+        assert session.run(look, SECONDS).rows == (expected,)
+        assert bool(session.changes()) == (expected != (2, 255))
+        with closing(session.snapshot()) as snapshot, closing(snapshot.open()) as fork:
+            assert fork.run(look, SECONDS).rows == (expected,)
+            following = "SELECT nextval('kinds_id')"
+            assert fork.run(following, SECONDS).rows == session.run(following, SECONDS).rows
+        session.close()
+        with closing(engine.open(dump)) as later:
+            for one in (other, later):
+                assert one.run(look, SECONDS).rows == ((2, 255),)
+                assert one.run("SELECT nextval('kinds_id')", SECONDS).rows == ((6,),)
+
+
+@pytest.mark.parametrize("code", ["SELECT setseed(0.25)", "SELECT 1", "DELETE FROM kinds"])
+def test_no_worker_goes_on_to_another_session(
+    engine: SqlEngine, dump: DatabaseSpec, code: str
+) -> None:
+    with closing(engine.open(dump)) as first:
+        assert first.run(code, SECONDS).ok
+        worker = first._worker  # type: ignore[attr-defined]
+        assert worker is not None
+    assert worker not in workers()._idle
+    with closing(engine.open(dump)) as second:
+        assert second.run("SELECT count(*) FROM kinds", SECONDS).rows == ((2,),)
+        assert second._worker is not worker  # type: ignore[attr-defined]
+
+
+def test_a_write_whose_state_cannot_be_kept_is_taken_back(
+    local: DuckdbSession, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def fail(*_: object) -> None:
+        raise MemoryError
+
+    with monkeypatch.context() as patch:
+        patch.setattr(DuckdbSession, "_keep", fail)
+        assert not local.run("DELETE FROM kinds", SECONDS).ok
+    assert local.dirty
+    assert local.run("SELECT count(*) FROM kinds", SECONDS).rows == ((2,),)
+
+
+def test_a_failed_write_keeps_what_the_connection_has(session: SqlSession) -> None:
+    assert session.run("CREATE TEMP TABLE mine AS SELECT 1 AS one", SECONDS).ok
+    assert session.run("INSERT INTO kinds (id) VALUES (1)", SECONDS).info.sqlstate == "23000"
+    assert session.run("SELECT one FROM mine", SECONDS).rows == ((1,),)
+
+
+def test_macros_do_not_hide_changes(session: SqlSession) -> None:
+    for name in ("duckdb_tables() AS TABLE SELECT 1", "duckdb_views() AS TABLE SELECT 1",
+                 "current_database() AS 'other'"):  # fmt: skip
+        assert session.run(f"CREATE MACRO {name}", SECONDS).ok
+    assert session.run("CREATE SCHEMA d", SECONDS).ok
+    assert session.run("CREATE SCHEMA system", SECONDS).ok
+    assert session.run("CREATE TABLE d.d.hidden AS SELECT 1 AS one", SECONDS).ok
+    assert session.run("DELETE FROM d.main.kinds", SECONDS).ok
+    assert session.changes() == ["table d.hidden: new", "table kinds: changed"]
+    assert '"kinds"' in session.state_text()
+
+
+def test_a_worker_raises_errors_of_the_package_only(
+    local: DuckdbSession, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    local.run("DELETE FROM kinds", SECONDS)
+    monkeypatch.setattr(duckdb_session, "_OBJECTS", "SELECT broken")
+    with pytest.raises(SqlDataError, match="cannot be listed"):
+        local.changes()
+    mine, other = socket.socketpair()
+    with mine, other:
+        send(mine, (SECONDS, "run", "SELECT 1", SECONDS, {}))
+        mine.shutdown(socket.SHUT_WR)
+        serve(other)
+        receive(mine)
+        (error,) = receive(mine) or ()
+    assert type(error) is SqlError
+    assert "AttributeError" in str(error)
+
+
 # ------------------------------------------------------------ hostile statements
+@pytest.mark.parametrize(
+    "code", ["SELECT '\ud800'", "DELETE FROM kinds WHERE text = '\udfff'", "\ud800"]
+)
+def test_a_statement_that_is_not_unicode_is_an_error(session: SqlSession, code: str) -> None:
+    result = session.run(code, SECONDS)
+    assert result.exit_code == 1
+    assert "not Unicode" in result.output
+    assert session.run("SELECT count(*) FROM kinds", SECONDS).rows == ((2,),)
+
+
+@pytest.mark.parametrize("code", ["SELECT MAP {[1]: 2}", "SELECT DATE '290000-01-01'", "", "--"])
+def test_a_statement_without_a_value_ends_no_session(session: SqlSession, code: str) -> None:
+    session.run(code, SECONDS)
+    assert session.run("SELECT count(*) FROM kinds", SECONDS).rows == ((2,),)
+
+
 REFUSED = [
     "SELECT * FROM read_csv('{file}')", "SELECT * FROM read_text('{file}')",
     "SELECT * FROM '{file}'",

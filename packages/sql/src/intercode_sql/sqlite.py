@@ -305,6 +305,7 @@ class SqliteEngine:
     dialect = SqlDialect("sqlite", ("sqlite",), SQLITE_LITERALS)
     version = f"SQLite {sqlite3.sqlite_version}"
     PRELOADED = True
+    SHARES_WORKERS = True
     OPENER = f"{__name__}:SqliteEngine"
     modules: tuple[str, ...] = ()
 

@@ -69,6 +69,7 @@ class DuckdbEngine:
     kind = "duckdb"
     SETTINGS: frozenset[str] = frozenset()
     PRELOADED = False
+    SHARES_WORKERS = False
     OPENER = f"{__name__}:DuckdbEngine"
     dialect = SqlDialect(
         "duckdb", ("mysql-dump", "sqlite"), DUCKDB_LITERALS,

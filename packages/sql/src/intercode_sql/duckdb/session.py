@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 import os
+import re
 import shutil
 import tempfile
 import threading
@@ -26,7 +27,7 @@ from intercode_sql.base import (
 )
 from intercode_sql.deadline import abort_error
 from intercode_sql.duckdb.content import quote_name
-from intercode_sql.errors import SessionStateError
+from intercode_sql.errors import SessionStateError, SqlDataError
 from intercode_sql.host import lock_file
 from intercode_sql.types import ExecResult, ResultColumn, StatementInfo, TypeCode
 
@@ -66,11 +67,16 @@ _TYPE_CODES = {
     "TIME": TypeCode.TIME, "INTERVAL": TypeCode.TIME, "BLOB": TypeCode.BLOB, "JSON": TypeCode.JSON,
     "BIT": TypeCode.BIT, "BOOLEAN": TypeCode.BIGINT, '"NULL"': TypeCode.NULL,
 }  # fmt: skip
-_OBJECTS = (
-    "SELECT 'table', schema_name, table_name, sql FROM duckdb_tables() WHERE NOT internal AND "
-    "database_name = current_database() UNION ALL SELECT 'view', schema_name, view_name, sql FROM "
-    "duckdb_views() WHERE NOT internal AND database_name = current_database() ORDER BY ALL"
-)
+_BREAKS = (duckdb.FatalException, duckdb.InternalException)
+_STOPS = (duckdb.InterruptException, *_BREAKS)
+_OBJECTS = """
+SELECT 'table', database_name, schema_name, table_name, sql FROM system.main.duckdb_tables()
+WHERE NOT internal AND database_name = system.main.current_database()
+UNION ALL
+SELECT 'view', database_name, schema_name, view_name, sql FROM system.main.duckdb_views()
+WHERE NOT internal AND database_name = system.main.current_database() ORDER BY ALL
+"""
+"""All names are whole, so that macros and schemas of an agent cannot take their place."""
 
 
 class _PrivateFile:
@@ -138,8 +144,11 @@ class DuckdbSession:
         self.close()
         self._state = state
         self._file = _PrivateFile(self._name, self._pristine if state is None else state)
-        self._connection = duckdb.connect(self._file.path, config=dict(_CONFIG))
-        self._connection.execute(_LOCK)
+        try:
+            self._connection = duckdb.connect(self._file.path, config=dict(_CONFIG))
+            self._connection.execute(_LOCK)
+        except duckdb.Error as e:
+            raise SqlDataError(f"DuckDB cannot open the copy of {self._name}: {e}") from None
 
     @property
     def _opened(self) -> duckdb.DuckDBPyConnection:
@@ -157,23 +166,26 @@ class DuckdbSession:
         timer.start()
         try:
             return self._run(code, connection)
+        except UnicodeEncodeError as e:
+            return error_result(f"the statement is not Unicode: {e.reason}", 1, "22021")
         except duckdb.InterruptException:
             return timeout_result()
         except duckdb.Error as e:
             if time.monotonic() >= expires:
                 return timeout_result()
-            if isinstance(e, (duckdb.FatalException, duckdb.InternalException)):
-                self._open(self._state)  # nothing else can be done with the connection
             state = next((s for kind, s in _SQL_STATES if isinstance(e, kind)), "HY000")
             return error_result(str(e), 1, state)
         except (MemoryError, OverflowError, ValueError, RecursionError) as e:
             return error_result(f"the statement needs too many resources ({e})")
+        except TypeError as e:  # such as a map whose key is a list
+            return error_result(f"Python has no value for the result ({e})", 1, "0A000")
         finally:
             timer.cancel()
             if self._aborted:
                 raise abort_error()
 
     def _run(self, code: str, connection: duckdb.DuckDBPyConnection) -> ExecResult:
+        code.encode()
         statements = connection.extract_statements(code)
         if len(statements) != 1:
             return error_result(f"one statement is expected, not {len(statements)}", 1, "42000")
@@ -183,19 +195,51 @@ class DuckdbSession:
             return error_result(message, 1, "42501")
         if statement.type == StatementType.TRANSACTION:
             return self._end_or_begin(code)
-        cursor = connection.execute(statement)
-        if statement.type == StatementType.SELECT and "nextval" not in code.lower():
-            return self._rows(cursor)
+        if statement.type == StatementType.SELECT:
+            with suppress(duckdb.TransactionException):
+                return self._read(statement, connection)
+        return self._write(statement, connection)
+
+    def _read(
+        self, statement: duckdb.Statement, connection: duckdb.DuckDBPyConnection
+    ) -> ExecResult:
+        """Run a query. Raises TransactionException if it writes, which its type does not tell."""
+        try:
+            connection.execute("BEGIN TRANSACTION READ ONLY")
+            result = self._rows(connection.execute(statement))
+            connection.execute("COMMIT")
+        except BaseException:
+            try:
+                connection.execute("ROLLBACK")
+            except duckdb.Error:  # interrupted, or nothing else can be done with the connection
+                self._open(self._state)
+            raise
+        return result
+
+    def _write(
+        self, statement: duckdb.Statement, connection: duckdb.DuckDBPyConnection
+    ) -> ExecResult:
+        self._dirty = True
+        executed = False
+        try:
+            cursor = connection.execute(statement)
+            executed = True
+            return self._keep(self._result(statement, cursor))
+        except BaseException as e:
+            # DuckDB itself takes back what a statement did before its error
+            if executed or not isinstance(e, duckdb.Error) or isinstance(e, _STOPS):
+                self._open(self._state)
+            raise
+
+    def _result(self, statement: duckdb.Statement, cursor: duckdb.DuckDBPyConnection) -> ExecResult:
         description = cursor.description or ()
         counts = ExpectedResultType.CHANGED_ROWS in statement.expected_result_type
         if counts and [column[0] for column in description] == ["Count"]:
             affected = int((cursor.fetchone() or (0,))[0])
-            result = success_result(None, self._limits, info=StatementInfo((), affected))
-        elif ExpectedResultType.QUERY_RESULT in statement.expected_result_type:
-            result = self._rows(cursor)
-        else:
-            result = success_result(None, self._limits, info=StatementInfo((), 0))
-        return self._keep(result)
+            return success_result(None, self._limits, info=StatementInfo((), affected))
+        if ExpectedResultType.QUERY_RESULT in statement.expected_result_type:
+            return self._rows(cursor)
+        return success_result(None, self._limits, info=StatementInfo((), 0))
 
     def _rows(self, cursor: duckdb.DuckDBPyConnection) -> ExecResult:
         columns = tuple(_column(name, str(kind)) for name, kind, *_ in cursor.description or ())
@@ -210,11 +254,11 @@ class DuckdbSession:
             self._open(self._state)
             return error_result("the database of this episode is full", 1, "53100")
         self._state = self._file.path.read_bytes()
-        self._changed = self._dirty = True
+        self._changed = True
         return result
 
     def _end_or_begin(self, code: str) -> ExecResult:
-        word = code.split(None, 1)[0].rstrip(";").upper()
+        word = _first_word(code)
         if word in ("BEGIN", "START"):
             if self._transaction:
                 return error_result("a transaction is active already", 1, "25001")
@@ -268,9 +312,12 @@ class DuckdbSession:
     def _digests(self) -> tuple[dict[str, str], dict[str, str]]:
         if self._state is None:
             return {}, {}
-        with closing(duckdb.connect(self._pristine, read_only=True)) as pristine:
-            pristine.execute("SET enable_external_access = false")
-            return _digests(pristine), _digests(self._opened)
+        try:
+            with closing(duckdb.connect(self._pristine, read_only=True)) as pristine:
+                pristine.execute("SET enable_external_access = false")
+                return _digests(pristine), _digests(self._opened)
+        except duckdb.Error as e:
+            raise SqlDataError(f"the tables of {self._name} cannot be listed: {e}") from None
 
     def abort(self) -> None:
         """Stop the running statement and end the session."""
@@ -293,6 +340,14 @@ def state_text(database: str, tables: Mapping[str, str]) -> str:
     return json.dumps({"database": database, "tables": dict(tables)}, sort_keys=True)
 
 
+def _first_word(code: str) -> str:
+    """Return the first word of a statement, after comments, in capitals."""
+    text = code.encode()
+    starts = [at for at, kind in duckdb.tokenize(code) if kind != duckdb.token_type.comment]
+    found = re.match(rb"\w+", text[starts[0] :]) if starts else None
+    return found[0].decode().upper() if found else ""
+
+
 def _fetched(cursor: duckdb.DuckDBPyConnection) -> Iterator[tuple[Any, ...]]:
     while rows := cursor.fetchmany(256):
         yield from rows
@@ -312,11 +367,14 @@ def _column(name: str, kind: str) -> ResultColumn:
 def _digests(connection: duckdb.DuckDBPyConnection) -> dict[str, str]:
     """Return digests of the definitions and rows of tables, and of the definitions of views."""
     found = {}
-    for kind, schema, name, sql in connection.execute(_OBJECTS).fetchall():
+    for kind, database, schema, name, sql in connection.execute(_OBJECTS).fetchall():
         digest = hashlib.sha256(str(sql).encode())
         if kind == "table":
-            rows = connection.execute(f"SELECT * FROM {quote_name(schema)}.{quote_name(name)}")
-            for row in _fetched(rows):
-                digest.update(repr(row).encode())
+            table = ".".join(map(quote_name, (database, schema, name)))
+            try:
+                for row in _fetched(connection.execute(f"SELECT * FROM {table}")):
+                    digest.update(repr(row).encode())
+            except duckdb.Error:  # a generated column can fail for its values
+                digest.update(b"unreadable")
         found[name if schema == "main" else f"{schema}.{name}"] = digest.hexdigest()
     return found

@@ -28,6 +28,7 @@ class EmbeddedEngine:
     SETTINGS = frozenset({"determinism"})
     dialect = MYSQL_DIALECT
     PRELOADED = True
+    SHARES_WORKERS = True
     OPENER = f"{__name__}:EmbeddedEngine"
 
     def __init__(self, *, bounded: bool, determinism: SqlDeterminism | None = None) -> None:

@@ -17,6 +17,7 @@ from typing import Any
 
 from intercode_sql.base import SqlDeterminism
 from intercode_sql.engines import preloaded_engines
+from intercode_sql.errors import SqlError
 from intercode_sql.worker.process import EngineSource, Saved, receive, send
 from intercode_sql.worker.service_start import service_channel
 
@@ -91,8 +92,10 @@ def serve(channel: socket.socket) -> None:
             answer = getattr(service, operation)(*arguments)
         except MemoryError:
             return
-        except Exception as e:  # the owner raises it
+        except SqlError as e:  # the owner raises it
             send(channel, (e,))
+        except Exception as e:  # its class can be one that the owner does not load
+            send(channel, (SqlError(f"a process for SQL failed: {type(e).__name__}: {e}"),))
         else:
             saved = answer[-1] if isinstance(answer[-1], Saved) else None
             send(channel, (None, *answer), saved)
@@ -141,7 +144,9 @@ class Service:
         return (Saved(pickle.dumps(self._session.saved(), pickle.HIGHEST_PROTOCOL)),)
 
     def close(self) -> None:
-        """Write what the engines have cached."""
+        """End the session, and write what the engines have cached."""
+        if self._session is not None:
+            self._session.close()
         for engine in self._engines.values():
             engine.close()
 

@@ -84,9 +84,11 @@ class LocalSession(Protocol):
 class LocalEngine(Protocol):
     """An ``SqlEngine`` whose sessions are local. With ``bounded``, they raise
     UnboundedStatementError for statements that may take long. ``OPENER`` is its module and class,
-    ``modules`` are further ones that a worker imports."""
+    ``modules`` are further ones that a worker imports. ``SHARES_WORKERS`` says that a worker goes
+    on to other sessions after statements that changed nothing."""
 
     OPENER: str
+    SHARES_WORKERS: bool
     determinism: SqlDeterminism | None
 
     @property
@@ -156,7 +158,7 @@ class GuardedSession:
         self._local.values = values
         self._dirty = dirty or self._dirty
         self._saved = saved or self._saved
-        if not self._dirty:
+        if not self._dirty and self._engine.SHARES_WORKERS:
             self._release()
         return result  # type: ignore[no-any-return]
 
@@ -194,10 +196,10 @@ class GuardedSession:
         return worker
 
     def _release(self) -> None:
-        """Give back the worker of a session that is still pristine."""
+        """Give back the worker, or end it if no other session may have it."""
         with self._lock:
             worker, self._worker = self._worker, None
-        if worker is not None and not self._aborted:
+        if worker is not None and self._engine.SHARES_WORKERS and not self._aborted:
             workers().give_back(worker)
         elif worker is not None:
             worker.close()
