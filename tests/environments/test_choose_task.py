@@ -72,4 +72,8 @@ def test_a_dataset_of_another_environment_is_refused() -> None:
             pick_dataset(spec, environment)
         assert pick_dataset(datasets.load(spec), environment).environment == own
         assert pick_dataset(spec, own) and pick_dataset(spec, "package.module:Class")
+    assert pick_dataset("starter", "mine", "ctf").environment == "ctf"
+    for name in ("harbor", "swe-bench"):  # entries that a plug-in of this package adds
+        with pytest.raises(UnknownNameError, match=name):
+            pick_dataset("starter", "mine", name)
     assert {pick_dataset("starter", name).environment for name in ("sql", "ctf")} == {"sql", "ctf"}

@@ -231,6 +231,10 @@ def test_the_cache_can_be_disabled(monkeypatch: pytest.MonkeyPatch) -> None:
     assert gold_cache.load_golds(TASK, spec(), "persistent") is None
     with intercode.make("bash", dataset=Dataset("d", "bash", (TASK,))) as env:
         assert env.result_metadata()["golds"] == "run"
+        env.use_gold_cache = True
+        assert not env.use_gold_cache and env.result_metadata()["golds"] == "run"
+        monkeypatch.setenv(gold_cache.ENABLE_VARIABLE, "1")
+        assert env.use_gold_cache and env.result_metadata()["golds"] == "cached"
 
 
 # ------------------------------------------------------------------------ with sandboxes

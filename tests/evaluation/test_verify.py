@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from importlib.metadata import EntryPoint
 from pathlib import Path
 from typing import Any
 
@@ -18,6 +19,7 @@ from intercode.evaluation.replay.recorded_environments import ReplayOptions
 from intercode.evaluation.replay.verify import verify, write_receipt
 from intercode.results.export.bundle.bundle import Bundle, write_bundle
 from intercode.results.export.bundle.receipt import read_receipt
+from intercode_sql import engines
 
 SAFE = {"environment": "bash", "dataset": "starter", "reward": "bash-standard", "timeout": 10.0,
         "network": "none", "image": "host", "env_options": {"session": "fresh"}}  # fmt: skip
@@ -110,6 +112,8 @@ def test_another_image_is_noted(run: Path, tmp_path: Path) -> None:
         ({"timeout": "long"}, "--timeout"),
         ({"policy": "/etc/shadow"}, "policy"),
         ({"env_options": {"dsn": "mysql://elsewhere"}}, "--env-option dsn"),
+        ({"env_options": {"engine": "foreign"}}, "--env-option engine"),
+        ({"env_options": {"engine": ["sqlite"]}}, "--env-option engine"),
         ({"env_options": {"interpreter": "sh -c x"}}, "--env-option interpreter"),
         ({"env_options": {"language": "evil.py:X"}}, "--env-option language"),
         ({"env_options": {"build": True}}, "--env-option build"),
@@ -119,8 +123,12 @@ def test_another_image_is_noted(run: Path, tmp_path: Path) -> None:
     ],
 )
 def test_a_record_cannot_choose_files_code_or_the_network(
-    metadata: dict[str, Any], way_out: str
+    metadata: dict[str, Any], way_out: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    foreign = EntryPoint("foreign", "elsewhere.engine:Engine", engines.GROUP)
+    installed = {name: EntryPoint(name, f"intercode_sql.{name}:Engine", engines.GROUP)
+                 for name in engines.engine_names()}  # fmt: skip
+    monkeypatch.setattr(engines, "_entries", lambda: {**installed, "foreign": foreign})
     reject_unsafe_record(SAFE, ReplayOptions())
     with pytest.raises(UsageError, match=way_out):
         reject_unsafe_record({**SAFE, **metadata}, ReplayOptions())

@@ -145,9 +145,9 @@ async def service(folder: Path) -> Any:
         await env.stop(delete=True)
 
 
-def preflight(backend: str) -> str:
+def preflight(**settings: str) -> str:
     try:
-        InterCodeEnvironment.preflight(kwargs={"backend": backend})
+        InterCodeEnvironment.preflight(kwargs={"network": "none", **settings})
     except SystemExit as e:
         return str(e)
     return ""
@@ -181,7 +181,8 @@ async def main(folder: Path) -> dict[str, Any]:
         refusal(folder, mounts=[{"type": "bind", "source": "/", "target": "/here"}]),
     ]  # fmt: skip
     (folder / "task" / "environment" / "docker-compose.yaml").write_text("services: {}")
-    found["refused"] += [await refusal_at_start(folder), preflight("dokcer")]
+    found["refused"] += [await refusal_at_start(folder), preflight(backend="dokcer")]
+    found["refused"] += [preflight(back_end="dokcer")]
     return found
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import stat
 import tarfile
 from dataclasses import replace
 from pathlib import Path
@@ -11,10 +12,11 @@ import pytest
 
 from intercode import datasets
 from intercode.cli import main
-from intercode.core.errors import UsageError
+from intercode.core.errors import DataError, UsageError
 from intercode.core.types import Dataset, Task, TreeEntry
 from intercode.integrations.harbor.env import HarborEnv
 from intercode.integrations.harbor.export.tasks import write_tasks
+from intercode.integrations.harbor.export.trees import write_tree
 from intercode.integrations.harbor.tasks.task_toml import read_config
 from support.harbor import write_task
 
@@ -82,6 +84,40 @@ def test_harbors_own_tasks_are_unchanged(tmp_path: Path) -> None:
     assert (out / "environment" / "empty").is_dir()
     with pytest.raises(UsageError, match="exists already"):
         write_tasks(datasets.load(f"harbor:{folder}"), tmp_path / "out")
+
+
+def test_an_export_keeps_no_permissions_of_other_users_and_no_absolute_link(tmp_path: Path) -> None:
+    folder = write_task(tmp_path / "one")
+    program = folder / "environment" / "program"
+    program.write_bytes(b"x")
+    program.chmod(0o4755)
+    (folder / "environment").chmod(0o2755)
+    write_tasks(datasets.load(f"harbor:{folder}"), tmp_path / "out")
+    out = tmp_path / "out" / "one" / "environment"
+    assert stat.S_IMODE((out / "program").stat().st_mode) == 0o755
+    assert stat.S_IMODE(out.stat().st_mode) & ~0o2000 == 0o755
+    (folder / "environment" / "link").symlink_to(program.resolve())
+    with pytest.raises(UsageError, match="make it a relative link"):
+        write_tasks(datasets.load(f"harbor:{folder}"), tmp_path / "out2")
+
+
+@pytest.mark.parametrize("link", ["{}/elsewhere", "../elsewhere", "b"])
+def test_no_file_is_written_through_a_link_or_outside(tmp_path: Path, link: str) -> None:
+    elsewhere = tmp_path / "elsewhere"
+    elsewhere.mkdir()
+    (elsewhere / "b").write_bytes(b"kept")
+    target = link.format(tmp_path).encode()
+    for files in (
+        {"a": (target, stat.S_IFLNK | 0o777), "a/b": (b"new", 0o644)},
+        {"a": (target, stat.S_IFLNK | 0o777), "c/../a/b": (b"new", 0o644)},
+        {"../elsewhere/b": (b"new", 0o644)},
+        {str(elsewhere / "b"): (b"new", 0o644)},
+        {"a": (b"../elsewhere/b", stat.S_IFLNK), "./a": (b"new", 0o644)},
+    ):
+        with pytest.raises(DataError, match="cannot be written"):
+            write_tree(tmp_path / "out", files)
+        assert [path.name for path in tmp_path.iterdir()] == ["elsewhere"]
+        assert (elsewhere / "b").read_bytes() == b"kept"
 
 
 def test_dockerfiles_name_what_an_image_is_made_of(tmp_path: Path) -> None:

@@ -167,6 +167,10 @@ class Registry:
         """Return whether a name is an entry of this table and not of a plugin."""
         return ":" in self._entries.get(name, "")
 
+    def is_listed(self, name: str) -> bool:
+        """Return whether a name is an entry of this table, also one that a package must add."""
+        return name in self._entries
+
     def required_package(self, name: str) -> str:
         """Return the package that adds a name of this table, empty if none is needed."""
         entry = self._entries.get(name, "")

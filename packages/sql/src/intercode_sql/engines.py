@@ -49,6 +49,13 @@ def engine_names() -> tuple[str, ...]:
     return tuple(sorted(_entries()))
 
 
+def own_engine_names() -> tuple[str, ...]:
+    """Return the names of the engines whose code lies in this package, sorted."""
+    own = __name__.partition(".")[0]
+    return tuple(name for name, entry in sorted(_entries().items())
+                 if entry.module.partition(".")[0] == own)  # fmt: skip
+
+
 def engine_class(kind: str) -> EngineClass:
     """Return the class of an engine. Raises UnknownEngineError, and EngineUnavailableError if what
     it needs is not installed."""

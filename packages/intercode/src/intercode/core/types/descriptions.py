@@ -5,10 +5,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, fields
-from typing import Any, Literal
+from typing import Any, Literal, get_args
 
 from intercode_sandbox.registry import load_object
 
+Stratum = Literal["group", "hardness"]
+"""A property of tasks by which tables and samples are split."""
+Observations = Literal["text", "rows", "dictionary"]
 Function = Callable[..., Any] | str | None
 """A function, or ``package.module:name`` for one that is imported when it is first needed."""
 
@@ -150,11 +153,11 @@ class EnvironmentDescription:
     judges_code: bool = False
     gold_is_hidden: bool = False
     image: Literal["shared", "per-task", "none"] = "shared"
-    strata: tuple[str, str] = ("group", "hardness")
+    strata: tuple[Stratum, Stratum] = ("group", "hardness")
     state_code: str = ""
     example_action: str = ""
     programs: tuple[str, ...] = ()
-    observations: Literal["text", "rows", "dictionary"] = "text"
+    observations: Observations = "text"
     replay_rules: Function = None
     harbor_files: Function = None
     reward: str = ""
@@ -185,22 +188,41 @@ def describe_unknown(environment: str) -> EnvironmentDescription:
 
 def read_description(environment: str, recorded: object) -> EnvironmentDescription:
     """Return the description that a record or a server gives, with defaults for what is missing or
-    of another type. It has no functions: nothing of a record is imported."""
+    of another type. It has no functions: nothing of a record is imported. An
+    ``image`` of ``none`` is not taken: with it, reports leave out that results are not
+    comparable."""
     default = describe_unknown(environment)
     if not isinstance(recorded, Mapping):
         return default
     plain = {
-        name: _as_type_of(getattr(default, name), recorded.get(name)) for name in _PLAIN_FIELDS
+        name: _as_type_of(getattr(default, name), recorded.get(name), _RECORDED_CHOICES.get(name))
+        for name in _PLAIN_FIELDS
     }
     row = recorded.get("language")
     row = row if isinstance(row, Mapping) else {}
     language = default.language
     name, title = (_as_type_of(getattr(language, k), row.get(k)) for k in ("name", "title"))
-    tags = tuple(tag for tag in _as_type_of((), row.get("tags")) if isinstance(tag, str))
+    tags = _as_type_of((), row.get("tags"))
     return EnvironmentDescription(ActionLanguage(name, title, tags), **plain)
 
 
-def _as_type_of(default: Any, value: Any) -> Any:
-    if isinstance(default, tuple) and isinstance(value, list):
-        return tuple(value)
-    return value if type(value) is type(default) else default
+_RECORDED_CHOICES: Mapping[str, tuple[str, ...]] = {
+    "image": ("shared", "per-task"),
+    "strata": get_args(Stratum),
+    "observations": get_args(Observations),
+}
+"""The values that a record may give."""
+
+
+def _as_type_of(default: Any, value: Any, choices: Sequence[str] | None = None) -> Any:
+    """Return a value, or the default if its type is another one or it is none of the choices. A
+    tuple, which JSON has as a list, holds texts, and as many as its default if there are
+    choices."""
+    if not isinstance(default, tuple):
+        allowed = choices is None or value in choices
+        return value if type(value) is type(default) and allowed else default
+    if not isinstance(value, list) or not all(type(item) is str for item in value):
+        return default
+    if choices is not None and not (len(value) == len(default) and set(value) <= set(choices)):
+        return default
+    return tuple(value)

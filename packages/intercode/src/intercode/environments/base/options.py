@@ -43,7 +43,7 @@ def pick_dataset(dataset: str | Dataset, *names: str) -> Dataset:
     are for another environment of this package. A Dataset object, a file of rows and an environment
     of the user's are taken as they are.
     """
-    environment = next(filter(ENVIRONMENTS.is_built_in, names), names[0])
+    environment = next(filter(ENVIRONMENTS.is_listed, names), names[0])
     loaded = datasets.load(dataset, environment) if isinstance(dataset, str) else dataset
     if not isinstance(loaded, Dataset):
         raise UsageError(

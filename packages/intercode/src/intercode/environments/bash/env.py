@@ -7,6 +7,7 @@ from typing import Any, ClassVar
 
 from intercode.core.errors import GoldError
 from intercode.core.types import Dataset, EnvironmentDescription, State, Task
+from intercode.environments.base import gold_cache
 from intercode.environments.base.sandboxed_env import SandboxedEnv
 from intercode.environments.bash.profiles import (
     SHELL_KINDS,
@@ -94,7 +95,7 @@ class BashEnv(SandboxedEnv):
     @property
     def use_gold_cache(self) -> bool:
         """Whether golds that were found to be stable are read from the cache; see BashEnv."""
-        return self._profile_impl.uses_gold_cache
+        return self._profile_impl.uses_gold_cache and gold_cache.is_enabled()
 
     @use_gold_cache.setter
     def use_gold_cache(self, value: bool) -> None:

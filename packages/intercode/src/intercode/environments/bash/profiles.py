@@ -30,7 +30,7 @@ class BashProfile(SandboxProfile):
     """A profile of Bash."""
 
     uses_gold_cache: bool = False
-    """Whether golds whose results are stored do not run again."""
+    """Whether golds whose results are stored do not run again, while the cache is enabled."""
 
     def cache_golds(
         self,
@@ -49,7 +49,7 @@ class StandardBashProfile(BashProfile):
     def __init__(self, settings: Mapping[str, Any]) -> None:
         self._shell: ShellKind = settings["session"]
         self._separate_stderr = bool(settings["separate_stderr"])
-        self.uses_gold_cache = settings["use_gold_cache"] and gold_cache.is_enabled()
+        self.uses_gold_cache = settings["use_gold_cache"]
         self._golds: list[State] | None = None
         self._spec: SandboxSpec | None = None  # the last one, as most episodes have an equal one
 

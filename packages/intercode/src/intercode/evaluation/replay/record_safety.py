@@ -14,7 +14,7 @@ from intercode.environments.base.rewards import REWARDS
 from intercode.evaluation.replay.recorded_environments import ReplayOptions
 from intercode_sandbox.contract import Limits
 from intercode_sandbox.images.recipes import packaged
-from intercode_sql import engine_names
+from intercode_sql.engines import own_engine_names
 
 MAX_TIMEOUT = 600.0
 """The longest timeout of an action, in seconds, that a record may choose."""
@@ -25,7 +25,7 @@ _ALLOWED_SETTINGS: Mapping[str, Callable[[Any], bool]] = {
     "separate_stderr": lambda v: isinstance(v, bool),
     "use_gold_cache": lambda v: isinstance(v, bool),
     "recycle": lambda v: isinstance(v, bool),
-    "engine": lambda v: v in engine_names(),
+    "engine": lambda v: isinstance(v, str) and v in own_engine_names(),
     "language": lambda v: v is None or (isinstance(v, str) and v in LANGUAGES),
     "build": lambda v: v is False,
     "interpreter": lambda v: isinstance(v, str) and bool(re.fullmatch(r"python3(\.\d+)?", v)),

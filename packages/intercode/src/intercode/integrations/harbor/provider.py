@@ -94,7 +94,7 @@ class InterCodeEnvironment(BaseEnvironment):
         """Exit with the remedy if this machine cannot run the sandboxes of these arguments, which
         Harbor passes since 0.26."""
         try:
-            tier_of((kwargs or {}).get("backend", "auto"))
+            _tier_of_arguments(**(kwargs or {}))
         except InterCodeError as e:
             raise SystemExit(f"{e} (see `intercode doctor`)") from e
 
@@ -264,6 +264,11 @@ class InterCodeEnvironment(BaseEnvironment):
             await asyncio.to_thread(shutil.copytree, temporary, target, dirs_exist_ok=True)
         if left_out:
             self.logger.warning(f"not downloaded from {source_dir}: {', '.join(left_out[:20])}")
+
+
+@renamed_arguments(back_end="backend")
+def _tier_of_arguments(backend: str = "auto", **_: Any) -> str:
+    return tier_of(backend)
 
 
 async def _pass_on(pieces: asyncio.Queue[tuple[str, str] | None], emit: Emit) -> None:

@@ -16,7 +16,6 @@ from intercode.environments.base.snapshots.snapshot import repeat_factory, resto
 from intercode.environments.base.spaces import FreeText
 from intercode.environments.descriptions import describe_environment
 from intercode.integrations.openenv.imports import without_gradio
-from intercode.sessions.bash.shell import MAX_CODE
 
 try:
     with without_gradio():
@@ -31,6 +30,11 @@ try:
     )
 except ImportError as e:
     raise ImportError("RemoteEnv needs OpenEnv: pip install 'intercode-gym[openenv]'") from e
+
+
+MAX_SENT = 4 << 20
+"""Characters of the longest action that is sent. The server reads messages of 64 MiB, and JSON may
+take 12 bytes for a character."""
 
 
 class RemoteEnv(gym.Env[str, str]):
@@ -135,9 +139,14 @@ class RemoteEnv(gym.Env[str, str]):
         )  # fmt: skip
 
     def execute(self, action: str) -> StepResult:
-        """Run an action; see ``InterCodeEnv.execute``. One that is longer than Bash takes is cut
-        after that: a message too long would end the session."""
-        code = checked_action(action)[: MAX_CODE + 1]
+        """Run an action; see ``InterCodeEnv.execute``. Raises UsageError for one of more than
+        ``MAX_SENT`` characters: a message too long would end the session."""
+        code = checked_action(action)
+        if len(code) > MAX_SENT:
+            raise UsageError(
+                f"the action has {len(code):,} characters, more than {MAX_SENT:,}, and was not "
+                "sent: split it"
+            )
         metadata = {TIMEOUT_KEY: self.timeout}
         answer = self._request_step({"code": code, "metadata": metadata})
         info = answer.observation["info"]

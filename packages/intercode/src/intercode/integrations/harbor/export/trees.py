@@ -12,13 +12,15 @@ from intercode.core.errors import DataError
 from intercode.datasets.files import require_inside
 from intercode.integrations.harbor.tasks.task_directory import MAX_FILES_SIZE, Files
 
+_PERMISSIONS = 0o777  # without those bits that let a program run as another user
+
 
 def read_tree(folder: Path, is_ignored: Callable[[str], bool] = lambda _: False) -> Files:
     """Return content and mode of each entry of a directory, by path relative to it, sorted. The
     content of a link is its target.
 
-    ``is_ignored`` says which paths are left out. Raises DataError if a link leads out of the
-    directory, or if the files have more than ``MAX_FILES_SIZE`` bytes in total.
+    ``is_ignored`` says which paths are left out. Raises DataError if a link is absolute or leads
+    out of the directory, or if the files have more than ``MAX_FILES_SIZE`` bytes in total.
     """
     files: Files = {}
     total = 0
@@ -30,7 +32,10 @@ def read_tree(folder: Path, is_ignored: Callable[[str], bool] = lambda _: False)
         status = path.lstat()
         content = b""
         if stat.S_ISLNK(status.st_mode):
-            content = os.fsencode(path.readlink())
+            target = path.readlink()
+            if target.is_absolute():
+                raise DataError(f"{path} leads to {target}: make it a relative link")
+            content = os.fsencode(target)
         elif stat.S_ISREG(status.st_mode):
             total += status.st_size
             if total > MAX_FILES_SIZE:
@@ -38,17 +43,25 @@ def read_tree(folder: Path, is_ignored: Callable[[str], bool] = lambda _: False)
             content = path.read_bytes()
         elif not stat.S_ISDIR(status.st_mode):
             continue
-        files[name] = content, status.st_mode
+        files[name] = content, stat.S_IFMT(status.st_mode) | status.st_mode & _PERMISSIONS
     return files
 
 
 def write_tree(folder: Path, files: Files) -> None:
-    """Write what ``read_tree`` returns. A mode without a type is that of a file. After an error,
-    nothing is left, because a partial task looks like a complete one."""
+    """Write what ``read_tree`` returns. A mode without a type is that of a file.
+
+    Raises DataError for a path that leads out of the directory or through a link. After an error,
+    nothing is left, because a partial task looks like a complete one.
+    """
+    top = folder.absolute()
     try:
         directories = []
         for name, (content, mode) in files.items():
-            path = folder / name
+            path = top / name
+            if ".." in path.parts or top not in path.parents or _is_below_link(path, top):
+                raise DataError(
+                    f"{name!r} cannot be written: it leads out of {folder} or below a link"
+                )
             path.parent.mkdir(parents=True, exist_ok=True)
             if stat.S_ISLNK(mode):
                 path.symlink_to(os.fsdecode(content))
@@ -57,9 +70,15 @@ def write_tree(folder: Path, files: Files) -> None:
                 directories.append((path, mode))
             else:
                 path.write_bytes(content)
-                path.chmod(stat.S_IMODE(mode))
+                path.chmod(mode & _PERMISSIONS)
         for path, mode in reversed(directories):
-            path.chmod(stat.S_IMODE(mode))
+            path.chmod(mode & _PERMISSIONS)
     except BaseException:
         shutil.rmtree(folder, ignore_errors=True)
         raise
+
+
+def _is_below_link(path: Path, top: Path) -> bool:
+    """Return whether a file that exists, or a directory above it, is a link."""
+    inside = [path, *path.parents]
+    return any(entry.is_symlink() for entry in inside[: inside.index(top)])
