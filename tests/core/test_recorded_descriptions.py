@@ -15,7 +15,8 @@ from intercode.results.report.run_tables import run_tables
 
 ODD: Sequence[Any] = (
     None, 1, "steps", [], {}, [1], [1, 2], ["nope"], ["steps"], ["solution"], ["group"],
-    [["group"]],    ["solution", "group"], ["group", "steps"], ["group", "hardness", "group"], {"group": 1},
+    [["group"]], ["solution", "group"], ["group", "steps"], ["group", "hardness", "group"],
+    {"group": 1},
 )  # fmt: skip
 
 

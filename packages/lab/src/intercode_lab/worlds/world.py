@@ -2,7 +2,8 @@
 
 The probe of a world prints readings: a JSON object of names and values. A goal is a set of
 readings that must have certain values, and so is each damage, whose values are those of the
-beginning. What is expected stays outside the sandbox, in the data of the task.
+beginning. A probe changes nothing, and reads files of the state by
+``read_file`` only. What is expected stays outside the sandbox, in the data of the task.
 """
 
 from __future__ import annotations
@@ -23,6 +24,24 @@ Run = Callable[[str], str]
 Player = Callable[[str, Run], None]
 """The reference player: it solves a world from its request and what its commands print."""
 _DAMAGE_FACTOR = 0.5
+_READ_FILE = f"""
+import os, stat
+
+def read_file(path):
+    # Return the bytes of a regular file of the state. OSError: another kind, too large, elsewhere.
+    real = os.path.realpath(path)
+    if not real.startswith("{FOLDER}/"):
+        raise OSError("leads out of {FOLDER}: " + path)
+    number = os.open(real, os.O_RDONLY | os.O_NONBLOCK | os.O_NOFOLLOW)
+    with os.fdopen(number, "rb") as file:
+        if not stat.S_ISREG(os.fstat(number).st_mode):
+            raise OSError("no regular file: " + path)
+        data = file.read((16 << 20) + 1)
+    if len(data) > 16 << 20:
+        raise OSError("larger than 16 MiB: " + path)
+    return data
+"""
+"""The function by which probes read: nothing blocks it, and nothing fills the memory."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,7 +86,7 @@ class World:
         return Task(
             "", self.request, self.solutions[0], files=(folder_layer(),), cwd=FOLDER,
             data=json.loads(json.dumps(data)), initial_files=self.tree.entries,
-            probe=f"python3 - <<'PROBE'\n{self.probe}\nPROBE\n", probe_paths=(FOLDER,),
+            probe=f"python3 - <<'PROBE'\n{_READ_FILE}{self.probe}\nPROBE\n", probe_paths=(FOLDER,),
         )  # fmt: skip
 
 

@@ -417,16 +417,39 @@ def _solutions(name: str, right: _Values) -> list[str]:
 
 
 _PROBE = """
-import json, subprocess
+import json, os, re, subprocess, tempfile
 folder, old, tag = %r, %r, %r
 found = {}
+OBJECT = re.compile("objects/(?:[0-9a-f]{2}/[0-9a-f]{38}|pack/pack-[0-9a-f]{40}[.](?:pack|idx))")
+
+# Git sees objects, branches and tags only: no settings, hooks, attributes, grafts, replacements.
+bare = tempfile.TemporaryDirectory()
+paths = ["packed-refs"]
+for part in ("objects", "refs/heads", "refs/tags"):
+    os.makedirs(f"{bare.name}/{part}")
+    for top, _, names in os.walk(f"{folder}/.git/{part}"):
+        paths += [os.path.relpath(f"{top}/{name}", f"{folder}/.git") for name in names]
+for path in paths:
+    if OBJECT.fullmatch(path) or not path.startswith("objects/"):
+        try:
+            data = read_file(f"{folder}/.git/{path}")
+        except OSError:
+            continue
+        os.makedirs(os.path.dirname(f"{bare.name}/{path}"), exist_ok=True)
+        with open(f"{bare.name}/{path}", "wb") as file:
+            file.write(data)
+for path, text in (("HEAD", "ref: refs/heads/main"), ("config", "[core]")):
+    with open(f"{bare.name}/{path}", "w") as file:
+        print(text, file=file)
+settings = {"GIT_CONFIG_NOSYSTEM": "1", "GIT_CONFIG_GLOBAL": "/dev/null", "HOME": bare.name}
 
 def git(*words):
-    done = subprocess.run(["git", "-c", "safe.directory=*", "-C", folder, *words], capture_output=True, text=True)
-    return done.stdout if done.returncode == 0 else None
+    command = ["git", "--no-replace-objects", "--git-dir", bare.name, *words]
+    done = subprocess.run(command, capture_output=True, env={**os.environ, **settings})
+    return done.stdout.decode(errors="replace") if done.returncode == 0 else None
 
 for line in (git("ls-tree", "--name-only", "refs/heads/main:config") or "").split():
-    for row in (git("show", "refs/heads/main:config/" + line) or "").splitlines():
+    for row in (git("cat-file", "blob", "refs/heads/main:config/" + line) or "").splitlines():
         key, equals, value = row.partition("=")
         if equals:
             try:
@@ -434,11 +457,12 @@ for line in (git("ls-tree", "--name-only", "refs/heads/main:config") or "").spli
             except ValueError:
                 pass
 try:
-    rows = [row.split() for row in git("show", "refs/heads/main:build/summary.txt").splitlines()]
+    rows = [row.split() for row in git("cat-file", "blob", "refs/heads/main:build/summary.txt").splitlines()]
     found["summary"] = sorted([area, int(count), int(total)] for area, count, total in rows)
 except Exception as error:
     found["summary?"] = str(error)
-found["grows"] = git("merge-base", "--is-ancestor", old, "refs/heads/main") is not None
+grows = git("merge-base", "--is-ancestor", old, "refs/heads/main") is not None
+found["grows"] = grows and git("fsck", "--no-dangling") is not None
 found["tag"] = (git("rev-parse", "refs/tags/" + tag + "^{commit}") or "").strip()
 print()
 print(json.dumps(found))

@@ -384,11 +384,17 @@ def _database(
 
 
 _PROBE = """
-import json, sqlite3
+import json, os, sqlite3, tempfile
 names, reports, path = %r, %r, %r
 found = {}
+copied = tempfile.TemporaryDirectory()
 try:
-    db = sqlite3.connect(f"file:{path}?mode=ro", uri=True)
+    for end in ("", "-wal", "-journal"):
+        if end == "" or os.path.isfile(path + end):
+            with open(f"{copied.name}/db{end}", "wb") as file:
+                file.write(read_file(path + end))
+    db = sqlite3.connect(f"{copied.name}/db")
+    db.execute("PRAGMA trusted_schema = OFF")
     for table in names:
         rows = db.execute(f"SELECT * FROM {table}")
         columns = [c[0] for c in rows.description]
@@ -404,7 +410,7 @@ try:
 except Exception as error:
     found["error"] = str(error)
 print()
-print(json.dumps(found))
+print(json.dumps(found, default=repr))
 """  # noqa: E501
 
 

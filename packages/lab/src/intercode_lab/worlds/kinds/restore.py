@@ -505,12 +505,21 @@ def _digest(tree: FileTree, folders: tuple[str, ...]) -> str:
 
 
 _PROBE = """
-import glob, hashlib, json, os
+import glob, hashlib, io, json, os
 os.chdir(%r)
 found = {}
 
+def lines(path, errors="strict"):
+    return io.TextIOWrapper(io.BytesIO(read_file(path)), "utf-8", errors)
+
+def digest_of(path):
+    try:
+        return hashlib.sha256(read_file(path)).hexdigest()
+    except OSError as error:
+        return str(error)
+
 def table(path):
-    rows = [line.rstrip("\\n").split("\\t") for line in open(path) if line.strip()]
+    rows = [line.rstrip("\\n").split("\\t") for line in lines(path) if line.strip()]
     return sorted([key, int(value)] for key, value in rows)
 
 def read(name, function):
@@ -521,11 +530,11 @@ def read(name, function):
 
 read("store", lambda: table("live/store.tsv"))
 read("moment", lambda: table("restored/before.tsv"))
-read("position", lambda: int(open("live/position").read()))
-read("keys", lambda: sorted({line.strip() for line in open("restored/keys.txt")} - {""}))
+read("position", lambda: int(read_file("live/position")))
+read("keys", lambda: sorted({line.strip() for line in lines("restored/keys.txt")} - {""}))
 job = ""
 for path in ["etc/jobs.conf", *sorted(glob.glob("etc/jobs.d/*"))]:
-    for line in open(path, errors="replace") if os.path.exists(path) else ():
+    for line in lines(path, "replace") if os.path.isfile(path) else ():
         line = line.strip()
         if line.startswith("["):
             job = line.strip("[]")
@@ -535,7 +544,7 @@ paths = [os.path.join(top, name) for part in ("backups", "journal", "logs")
          for top, _, names in os.walk(os.path.abspath(part)) for name in names]
 digest = hashlib.sha256()
 for path in sorted(paths, key=lambda p: p.split("/")):
-    digest.update(f"{path} {hashlib.sha256(open(path, 'rb').read()).hexdigest()}\\n".encode())
+    digest.update(f"{path} {digest_of(path)}\\n".encode())
 found["sources"] = digest.hexdigest()
 print()
 print(json.dumps(found))

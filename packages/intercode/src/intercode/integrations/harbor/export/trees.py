@@ -58,9 +58,9 @@ def write_tree(folder: Path, files: Files) -> None:
         directories = []
         for name, (content, mode) in files.items():
             path = top / name
-            if ".." in path.parts or top not in path.parents or _is_below_link(path, top):
+            if ".." in path.parts or top not in path.parents or _passes_link(path, top):
                 raise DataError(
-                    f"{name!r} cannot be written: it leads out of {folder} or below a link"
+                    f"{name!r} cannot be written: it leads out of {folder} or through a link"
                 )
             path.parent.mkdir(parents=True, exist_ok=True)
             if stat.S_ISLNK(mode):
@@ -78,7 +78,7 @@ def write_tree(folder: Path, files: Files) -> None:
         raise
 
 
-def _is_below_link(path: Path, top: Path) -> bool:
+def _passes_link(path: Path, top: Path) -> bool:
     """Return whether a file that exists, or a directory above it, is a link."""
     inside = [path, *path.parents]
     return any(entry.is_symlink() for entry in inside[: inside.index(top)])
