@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import datetime as dt
+import enum
 import signal
 import sqlite3
 import threading
@@ -17,6 +18,8 @@ import pytest
 import intercode_sql
 from intercode_sql import SqlEngine, SqlLimits, dbapi
 from intercode_sql.dbapi import Connection
+from intercode_sql.engines import engine_class
+from intercode_sql.literals import ParameterError
 from intercode_sql.worker import process
 from support.sql_engines import engine_or_skip
 
@@ -239,6 +242,34 @@ def test_a_wrong_parameter_is_refused(
         connection.cursor().execute(operation, parameters)
 
 
+class _Name(str, enum.Enum):  # noqa: UP042  # its text is that of the enumeration
+    RED = "red"
+
+
+class _Price(Decimal, enum.Enum):
+    LOW = "1.5"
+
+
+def test_a_member_of_an_enumeration_is_its_value(connection: Connection) -> None:
+    found = connection.cursor().execute("SELECT %s, %s", (_Name.RED, _Price.LOW)).fetchone()
+    assert found is not None
+    assert (found[0], float(found[1])) == ("red", 1.5)
+
+
+NESTED = [
+    "SELECT /* a /* b */ %s /* c */ */ 2", "SELECT /* /* */ */ %s", "/*/*/ %s */*/ SELECT 1",
+    "SELECT %s /* x /* y", "SELECT '/* ', %s /* /* */ */",
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("operation", NESTED)
+def test_a_comment_within_a_comment_has_no_parameters(operation: str) -> None:
+    literals = engine_class("duckdb").dialect.literals  # type: ignore[attr-defined]
+    with pytest.raises(ParameterError, match="within a comment"):
+        literals.bind(operation, ["*/ 1, 'x"])
+    assert literals.bind("SELECT '/* /*', /* a */ %s /**/", [1]) == "SELECT '/* /*', /* a */ 1 /**/"
+
+
 def test_a_literal_does_not_join_its_neighbours(connection: Connection) -> None:
     """Neither quotes, which would make one text of two, nor a word such as the x of x'41'."""
     cursor = connection.cursor()
@@ -282,6 +313,53 @@ def test_changes_stay_after_commit_only(connection: Connection) -> None:
     connection.run(insert, ["h"])
     connection.rollback()
     assert _notes(connection) == ["a", "b", "c", "e", "g"]
+
+
+ENDS = ["/* x */ COMMIT", "-- x\nCOMMIT", "COMMIT;", "  commit  "]
+
+
+@pytest.mark.parametrize("end", ENDS)
+def test_a_transaction_ends_however_its_end_is_written(connection: Connection, end: str) -> None:
+    connection.run("INSERT INTO sale (price, note) VALUES (1, 'c')")
+    connection.run(end)
+    connection.rollback()
+    assert _notes(connection) == ["a", "b", "c"]
+    connection.run("INSERT INTO sale (price, note) VALUES (1, 'd')")
+    connection.rollback()
+    assert _notes(connection) == ["a", "b", "c"]
+
+
+def test_a_transaction_begins_however_its_begin_is_written(connection: Connection) -> None:
+    connection.autocommit = True
+    connection.run("/* x */ BEGIN")
+    connection.run("INSERT INTO sale (price, note) VALUES (1, 'c')")
+    connection.rollback()
+    assert _notes(connection) == ["a", "b"]
+    with pytest.raises(dbapi.Error):
+        connection.run("/* BEGIN */ SELEC 1")
+    connection.commit()
+    connection.rollback()
+
+
+def test_savepoints_and_conflicts_of_sqlite() -> None:
+    with intercode_sql.connect(engine="sqlite") as connection:
+        connection.run("CREATE TABLE sale (id INTEGER PRIMARY KEY, note TEXT)")
+        connection.run("INSERT INTO sale VALUES (1, 'a')")
+        connection.commit()
+        connection.run("INSERT INTO sale VALUES (2, 'b')")
+        connection.run("SAVEPOINT s")
+        connection.run("INSERT INTO sale VALUES (3, 'c')")
+        connection.run("ROLLBACK\nTO s")
+        connection.commit()
+        assert _notes(connection) == ["a", "b"]
+        connection.run("INSERT INTO sale VALUES (3, 'c')")
+        with pytest.raises(dbapi.IntegrityError):
+            connection.run("INSERT OR ROLLBACK INTO sale VALUES (1, 'x')")
+        connection.commit()
+        assert _notes(connection) == ["a", "b"]
+        assert connection.session.in_transaction
+        connection.rollback()
+        assert not connection.session.in_transaction
 
 
 def test_connections_do_not_see_each_other_and_the_file_stays(

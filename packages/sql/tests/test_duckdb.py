@@ -129,6 +129,13 @@ def test_a_transaction_is_rolled_back(session: SqlSession) -> None:
     assert "no transaction" in session.run("COMMIT", SECONDS).output
 
 
+def test_a_transaction_begins_and_ends_after_comments(session: SqlSession) -> None:
+    session.run("/* é /* COMMIT */ */ -- ROLLBACK\n BEGIN TRANSACTION", SECONDS)
+    session.run("DELETE FROM kinds", SECONDS)
+    assert session.run("/* COMMIT */\nROLLBACK", SECONDS).ok
+    assert session.run("SELECT count(*) FROM kinds", SECONDS).rows == ((2,),)
+
+
 def test_a_killed_worker_loses_nothing_and_leaves_nothing(session: SqlSession) -> None:
     session.run("DELETE FROM kinds WHERE id = 5", SECONDS)
     left = {path.name for path in Path(tempfile.gettempdir()).glob("intercode-duckdb-*")}

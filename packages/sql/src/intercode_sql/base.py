@@ -106,6 +106,12 @@ class SqlSession(Protocol):
         """The name of the default database, as statements use it."""
         ...
 
+    @property
+    def in_transaction(self) -> bool:
+        """Whether a transaction is open that a statement has begun. A session whose dialect
+        switches autocommit need not know it."""
+        ...
+
     def run(self, code: str, timeout: float) -> ExecResult:
         """Run one statement, for at most ``timeout`` seconds.
 
@@ -174,7 +180,7 @@ class SqlEngine(Protocol):
 
     @property
     def kind(self) -> str:
-        """``embedded``, ``mysql`` or ``sqlite``."""
+        """The name under which the engine is registered, such as ``embedded``."""
         ...
 
     @property

@@ -12,6 +12,7 @@ import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from decimal import Decimal
+from itertools import chain
 from typing import Any
 
 _PLACEHOLDER = r"%(?:(?P<percent>%)|(?P<next>s)|\((?P<name>[^()]*)\)s)"
@@ -37,13 +38,15 @@ class Literals:
 
     ``opaque`` are patterns of quotations and comments, in which no placeholder can stand: one for
     each way in which the dialect may read them. ``text`` and ``blob`` write strings and bytes,
-    ``words`` are false and true.
+    ``words`` are false and true. ``nests``: a comment can hold another one, so that no pattern
+    tells where it ends; such a statement is refused.
     """
 
     opaque: tuple[str, ...]
     text: Callable[[str], str] = _quoted
     blob: Callable[[bytes], str] = _blob
     words: tuple[str, str] = ("0", "1")
+    nests: bool = False
     _readings: tuple[re.Pattern[str], ...] = field(init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
@@ -60,7 +63,7 @@ class Literals:
                 value.encode()
             except UnicodeEncodeError as e:
                 raise ParameterError(f"the text {value!r} is not Unicode: {e.reason}") from e
-            return self.text(str(value))
+            return self.text(str.__str__(value))  # that of an enumeration is its name
         if isinstance(value, (bytes, bytearray, memoryview)):
             return self.blob(bytes(value))
         if isinstance(value, bool):
@@ -78,6 +81,8 @@ class Literals:
                 "a placeholder may stand within quotes, depending on the mode: write the text "
                 "with a backslash as a parameter"
             )
+        if self.nests and any(_is_nested(match["opaque"]) for match in chain(*found)):
+            raise ParameterError("a comment stands within a comment: remove one /*")
         supply = _Supply(parameters)
         pieces, at = [], 0
         for match in found[0]:
@@ -95,6 +100,10 @@ class Literals:
                 pieces.append(f"{before}{literal}{after}")
         supply.require_end()
         return "".join((*pieces, operation[at:]))
+
+
+def _is_nested(opaque: str | None) -> bool:
+    return opaque is not None and opaque.startswith("/*") and "/*" in opaque[2:]
 
 
 def _spans(matches: list[re.Match[str]]) -> list[tuple[int, int]]:
@@ -158,7 +167,7 @@ def _moment(value: dt.date | dt.time | dt.timedelta) -> str:
 def _number(value: object) -> str:
     """Return a number. A negative one has brackets, because ``--`` begins a comment."""
     if isinstance(value, (float, Decimal)):
-        text = repr(float(value)) if isinstance(value, float) else format(value, "f")
+        text = repr(float(value)) if isinstance(value, float) else Decimal.__format__(value, "f")
         if not re.match(r"-?\d", text):
             raise ParameterError(f"{value!r} is no number that SQL can express")
     else:
@@ -218,6 +227,6 @@ DUCKDB_LITERALS = Literals(
         rf"{_DOUBLED}|{_NAMES}|{_DOLLAR}|--[^\n]*|{_BLOCK_COMMENT}",
         rf"{_ESCAPED}|{_DOLLAR}|--[^\n]*|{_BLOCK_COMMENT}",
     ),
-    _duckdb_text, _duckdb_blob, ("FALSE", "TRUE"),
+    _duckdb_text, _duckdb_blob, ("FALSE", "TRUE"), nests=True,
 )  # fmt: skip
 """DuckDB's literals. ``E'...'`` reads a backslash as an escape, other texts do not."""

@@ -214,6 +214,11 @@ class SqliteSession:
 
     # ------------------------------------------------------------ state
     @property
+    def in_transaction(self) -> bool:
+        """Whether a transaction is open."""
+        return self._connection is not None and self._connection.in_transaction
+
+    @property
     def dirty(self) -> bool:
         """Whether the session has a private copy."""
         return self._has_copy
@@ -221,7 +226,7 @@ class SqliteSession:
     def take_change(self) -> bool:
         """Return whether statements have written since the last call, and no transaction is
         open."""
-        if self._connection is None or self._connection.in_transaction or not self._has_copy:
+        if self.in_transaction or not self._has_copy:
             return False
         written, self._has_written = self._has_written, False
         return written

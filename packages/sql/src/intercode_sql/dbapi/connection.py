@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from typing import Any, Self
@@ -21,9 +20,6 @@ from intercode_sql.types import ExecResult
 
 Parameters = Sequence[Any] | Mapping[str, Any]
 Description = tuple[str, int, None, None, int | None, int | None, bool | None]
-_TRANSACTION = re.compile(
-    r"\s*(?:(?P<begins>BEGIN|START\s+TRANSACTION)|COMMIT|END|ABORT|ROLLBACK(?!.*\bTO\b))\b", re.I
-)
 
 
 class Connection:
@@ -60,7 +56,7 @@ class Connection:
         self.dialect = dialect
         self._session: SqlSession | None = session
         self._close = close
-        self._autocommit, self._begun = True, False
+        self._autocommit = True
         self.autocommit = autocommit
 
     @property
@@ -99,8 +95,7 @@ class Connection:
 
     def _end(self, statement: str) -> None:
         session = self.session
-        if self._begun or self.dialect.autocommit:
-            self._begun = False
+        if session.in_transaction or self.dialect.autocommit:
             with translated_errors():
                 _require_success(session.run(statement, self.timeout))
 
@@ -131,11 +126,9 @@ class Connection:
         with translated_errors():
             if parameters is not None:
                 operation = self._bound(operation, parameters)
-            if not self._autocommit and not self._begun and self.dialect.begin:
-                _require_success(self._run(self.dialect.begin))
-                self._begun = True
-            if found := _TRANSACTION.match(operation):
-                self._begun = found["begins"] is not None
+            begin = self.dialect.begin
+            if begin and not self._autocommit and not self.session.in_transaction:
+                _require_success(self._run(begin))
             return _require_success(self._run(operation))
 
     def _run(self, code: str) -> ExecResult:
@@ -151,8 +144,7 @@ class Connection:
 
     def _roll_back_quietly(self, session: SqlSession) -> None:
         """End the transaction of a statement that was stopped, if its end has not done so."""
-        if not self._autocommit or self._begun:
-            self._begun = False
+        if session.in_transaction or self.dialect.autocommit:
             with suppress(SqlError):
                 session.run("ROLLBACK", self.timeout)
 

@@ -27,7 +27,7 @@ def _catalog_name(name: str) -> str:
 class _PristineSession:
     """The session of the owner, which runs no statement: it does not load DuckDB."""
 
-    dirty = False
+    dirty = in_transaction = False
 
     def __init__(self, name: str) -> None:
         self.database = name

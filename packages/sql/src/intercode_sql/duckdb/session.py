@@ -274,6 +274,11 @@ class DuckdbSession:
 
     # ------------------------------------------------------------ state
     @property
+    def in_transaction(self) -> bool:
+        """Whether a transaction is open."""
+        return bool(self._transaction)
+
+    @property
     def dirty(self) -> bool:
         """Whether statements may have changed the database, or a transaction is open."""
         return self._dirty or bool(self._transaction)

@@ -78,6 +78,11 @@ class MysqlSession:
     def database(self) -> str:
         return self._default_database or ""
 
+    @property
+    def in_transaction(self) -> bool:
+        """False: the dialect switches autocommit."""
+        return False
+
     # -------------------------------------------------------------------- run
     def run(self, code: str, timeout: float) -> ExecResult:
         if fault := _unsendable(code):

@@ -131,13 +131,14 @@ class Service:
         return (None,)
 
     def run(self, code: str, timeout: float, values: Any) -> tuple[Any, ...]:
-        """Run a statement. Return its result, whether the session differs from a pristine one, what
-        the owner copies, and the state if the statement has changed it."""
+        """Run a statement. Return its result, whether the session differs from a pristine one,
+        whether a transaction is open, what the owner copies, and the state if it has changed."""
         session = self._session
         session.values = values
         result = session.run(code, timeout)
         (saved,) = self.save() if session.take_change() else (None,)
-        return result, session.dirty, session.database, session.values, session.cacheable, saved
+        facts = session.dirty, session.in_transaction, session.database, session.values
+        return result, *facts, session.cacheable, saved
 
     def save(self) -> tuple[Saved]:
         """Return the state, with an open transaction's changes."""

@@ -64,6 +64,11 @@ class LocalSession(Protocol):
     def close(self) -> None: ...
 
     @property
+    def in_transaction(self) -> bool:
+        """Whether a transaction is open."""
+        ...
+
+    @property
     def dirty(self) -> bool:
         """Whether the session differs from a pristine one."""
         ...
@@ -135,11 +140,16 @@ class GuardedSession:
         self._name = name or self._local.database
         self._worker: Worker | None = None
         self._lock = threading.Lock()
-        self._aborted = self._closed = False
+        self._aborted = self._closed = self._in_transaction = False
 
     @property
     def database(self) -> str:
         return self._name
+
+    @property
+    def in_transaction(self) -> bool:
+        """Whether a transaction is open."""
+        return self._in_transaction or self._local.in_transaction
 
     def run(self, code: str, timeout: float) -> ExecResult:
         """Run one statement, here if it is bounded."""
@@ -152,7 +162,7 @@ class GuardedSession:
             answer = self._ask(timeout + GRACE_SECONDS, "run", code, timeout, self._local.values)
         except WorkerLostError as e:
             return timeout_result() if e.late else error_result(_RESOURCES_MESSAGE)
-        result, dirty, self._name, values, key, saved = answer
+        result, dirty, self._in_transaction, self._name, values, key, saved = answer
         if key is not None:
             self._local.cache_result(key, result)
         self._local.values = values
@@ -205,6 +215,7 @@ class GuardedSession:
             worker.close()
 
     def _drop_worker(self) -> None:
+        self._in_transaction = False
         with self._lock:
             worker, self._worker = self._worker, None
         if worker is not None:

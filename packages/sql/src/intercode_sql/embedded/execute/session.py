@@ -215,6 +215,11 @@ class EmbeddedSession(SessionContext):
             changed or now.settings or now.variables or self.savepoints or self._private_databases
         )
 
+    @property
+    def in_transaction(self) -> bool:
+        """Whether a transaction is open."""
+        return bool(self.savepoints)
+
     def take_change(self) -> bool:
         """Return whether the state changed since the last call, and no transaction is open."""
         now = self._identity()
