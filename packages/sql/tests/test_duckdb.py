@@ -96,6 +96,39 @@ def test_an_sqlite_file_keeps_its_values(tmp_path: Path, engine: SqlEngine) -> N
         )  # fmt: skip
 
 
+def test_tables_are_copied_in_parts(
+    engine: SqlEngine, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(content, "_ROWS_PER_READ", 3)
+    monkeypatch.setenv("INTERCODE_CACHE", str(tmp_path / "cache"))
+    dump, file = tmp_path / "d.sql", tmp_path / "d.db"
+    for rows in (0, 2, 3, 7):
+        values = ", ".join(f"({i}, 'text {i}')" for i in range(1, rows + 1))
+        insert = f"INSERT INTO t VALUES {values};" if rows else ""
+        key = "int AUTO_INCREMENT PRIMARY KEY"
+        dump.write_text(f"CREATE DATABASE d; USE d; CREATE TABLE t (id {key}, x text); {insert}")
+        file.unlink(missing_ok=True)
+        with closing(sqlite3.connect(file)) as opened:
+            opened.executescript(f"CREATE TABLE t (id INTEGER PRIMARY KEY, x TEXT); {insert}")
+        for kind, path in (("mysql-dump", dump), ("sqlite", file)):
+            built = content.built_file(DatabaseSpec(kind, path, "d"))
+            with closing(DuckdbSession(built, "d", SqlLimits())) as session:
+                expected = tuple((i, f"text {i}") for i in range(1, rows + 1))
+                assert session.run("SELECT * FROM t ORDER BY id", SECONDS).rows == expected
+                if kind == "mysql-dump":
+                    session.run("INSERT INTO t (x) VALUES ('new')", SECONDS)
+                    assert session.run("SELECT max(id) FROM t", SECONDS).rows == ((rows + 1,),)
+
+
+def test_a_database_that_cannot_be_copied_in_time_is_refused(
+    dump: DatabaseSpec, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(content, "_BUILD_SECONDS", -1.0)
+    monkeypatch.setenv("INTERCODE_CACHE", str(tmp_path / "cache"))
+    with pytest.raises(SqlDataError, match=r"too large for the engine 'duckdb'.*Leave out rows"):
+        content.built_file(dump)
+
+
 # ------------------------------------------------------------ states
 def test_snapshots_forks_and_changes(session: SqlSession) -> None:
     assert session.changes() == []

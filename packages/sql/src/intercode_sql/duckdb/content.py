@@ -12,6 +12,7 @@ import json
 import shutil
 import sqlite3
 import tempfile
+import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import closing
 from dataclasses import dataclass
@@ -31,6 +32,9 @@ from intercode_sql.types import DatabaseSpec, ResultColumn, TypeCode
 BUILDER_VERSION = 1
 """Raised when the same content gives another file."""
 _ROWS_PER_INSERT = 500
+_ROWS_PER_READ = 10_000
+_BUILD_SECONDS = 45.0
+"""Less than a worker has to open a session."""
 _LIMITS = SqlLimits(rows=1 << 40, size=1 << 50)
 _SECONDS = 3600.0
 _TYPES = {
@@ -45,13 +49,15 @@ _MAX_DECIMAL = 38
 @dataclass(frozen=True)
 class SourceTable:
     """A table as it is copied: columns with DuckDB's types and their constraints, the primary key,
-    and the rows. ``counted`` is the column with AUTO_INCREMENT."""
+    and the rows in parts. ``counted`` is the column with AUTO_INCREMENT, ``next`` its next value.
+    """
 
     name: str
     columns: tuple[tuple[str, str, str], ...]
     key: tuple[str, ...]
-    rows: Sequence[tuple[Any, ...]]
+    parts: Iterator[Sequence[tuple[Any, ...]]]
     counted: str = ""
+    next: int = 1
 
 
 def built_file(database: DatabaseSpec) -> Path:
@@ -74,37 +80,51 @@ def built_file(database: DatabaseSpec) -> Path:
 
 
 def _build(tables: Iterator[SourceTable], file: Path) -> None:
+    ends = time.monotonic() + _BUILD_SECONDS
     with tempfile.TemporaryDirectory(dir=file.parent, prefix=".building-") as folder:
         scratch = Path(folder) / "database"
         try:
             with closing(duckdb.connect(scratch, config={"default_block_size": "16384"})) as new:
                 for table in tables:
-                    _write(table, new)
+                    new.execute("BEGIN")
+                    _write(table, new, ends)
+                    new.execute("COMMIT")
                 new.execute("CHECKPOINT")
         except (duckdb.Error, ParameterError) as e:
             raise SqlDataError(f"DuckDB cannot hold the database: {e}") from e
+        except MemoryError as e:
+            raise SqlDataError(
+                "the database is too large for the engine 'duckdb': leave out rows or tables"
+            ) from e
         shutil.move(scratch, file)
 
 
-def _write(table: SourceTable, new: duckdb.DuckDBPyConnection) -> None:
+def _write(table: SourceTable, new: duckdb.DuckDBPyConnection, ends: float) -> None:
     name = quote_name(table.name)
     lines = []
     for column, kind, constraint in table.columns:
         if column == table.counted:
-            at = [name for name, *_ in table.columns].index(column)
-            start = max((int(row[at]) for row in table.rows), default=0) + 1
             sequence = f"{table.name}_{column}"
-            new.execute(f"CREATE SEQUENCE {quote_name(sequence)} START {start}")
+            new.execute(f"CREATE SEQUENCE {quote_name(sequence)} START {table.next}")
             constraint += f" DEFAULT nextval({DUCKDB_LITERALS.literal(quote_name(sequence))})"
         lines.append(f"{quote_name(column)} {kind}{constraint}")
     if table.key:
         lines.append(f"PRIMARY KEY ({', '.join(map(quote_name, table.key))})")
     new.execute(f"CREATE TABLE {name} ({', '.join(lines)})")
     write = DUCKDB_LITERALS.literal
-    for start in range(0, len(table.rows), _ROWS_PER_INSERT):
-        rows = table.rows[start : start + _ROWS_PER_INSERT]
-        lines = [f"({', '.join(map(write, row))})" for row in rows]
-        new.execute(f"INSERT INTO {name} VALUES {', '.join(lines)}")
+    count = 0
+    for part in table.parts:
+        for start in range(0, len(part), _ROWS_PER_INSERT):
+            if time.monotonic() > ends:
+                raise SqlDataError(
+                    f"the database is too large for the engine 'duckdb': after {count} rows of "
+                    f"{table.name}, {_BUILD_SECONDS:.0f} s were over. Leave out rows or tables, or "
+                    "use the engine of its dialect"
+                )
+            rows = part[start : start + _ROWS_PER_INSERT]
+            lines = [f"({', '.join(map(write, row))})" for row in rows]
+            new.execute(f"INSERT INTO {name} VALUES {', '.join(lines)}")
+            count += len(rows)
 
 
 def quote_name(name: str) -> str:
@@ -140,7 +160,7 @@ def _read_dump(database: DatabaseSpec) -> Iterator[SourceTable]:
         for (name,) in ask("SHOW TABLES")[0]:
             quoted = f"`{name.replace('`', '``')}`"
             fields = ask(f"DESCRIBE {quoted}")[0]
-            rows, columns = ask(f"SELECT * FROM {quoted}")
+            first, columns = ask(f"SELECT * FROM {quoted} LIMIT {_ROWS_PER_READ}")
             described = tuple(
                 (
                     column.name,
@@ -151,7 +171,25 @@ def _read_dump(database: DatabaseSpec) -> Iterator[SourceTable]:
             )
             key = tuple(str(field[0]) for field in fields if field[3] == "PRI")
             counted = next((str(f[0]) for f in fields if f[5] == "auto_increment"), "")
-            yield SourceTable(str(name), described, key, rows, counted)
+            following = 1
+            if counted:
+                column_name = f"`{counted.replace('`', '``')}`"
+                following += int(ask(f"SELECT max({column_name}) FROM {quoted}")[0][0][0] or 0)
+            parts = _parts(lambda code: ask(code)[0], f"SELECT * FROM {quoted}", first)
+            yield SourceTable(str(name), described, key, parts, counted, following)
+
+
+def _parts(
+    ask: Callable[[str], Sequence[tuple[Any, ...]]], query: str, part: Sequence[tuple[Any, ...]]
+) -> Iterator[Sequence[tuple[Any, ...]]]:
+    """Yield the rows of a query in parts, of which the first is given."""
+    start = 0
+    while part:
+        yield part
+        start += len(part)
+        if len(part) < _ROWS_PER_READ:
+            return
+        part = ask(f"{query} LIMIT {_ROWS_PER_READ} OFFSET {start}")
 
 
 def _read_sqlite(database: DatabaseSpec) -> Iterator[SourceTable]:
@@ -167,23 +205,32 @@ def _read_sqlite(database: DatabaseSpec) -> Iterator[SourceTable]:
             for (name,) in names:
                 quoted = quote_name(name)
                 fields = connection.execute(f"PRAGMA table_info({quoted})").fetchall()
-                rows = connection.execute(f"SELECT * FROM {quoted}").fetchall()
-                kinds = [_kind_of_values([row[at] for row in rows]) for at in range(len(fields))]
+                query = f"SELECT * FROM {quoted}"
+                found: list[set[type]] = [set() for _ in fields]
+                for row in connection.execute(query):
+                    for types, value in zip(found, row, strict=True):
+                        types.add(type(value))
+                kinds = [_kind_of_values(types - {type(None)}) for types in found]
                 columns = tuple(
                     (field[1], kind, _constraint(not field[3], False))
                     for field, kind in zip(fields, kinds, strict=True)
                 )
                 texts = [at for at, kind in enumerate(kinds) if kind == "VARCHAR"]
-                if texts:
-                    rows = [_with_texts(row, texts) for row in rows]
+                parts = _sqlite_parts(connection.execute(query), texts)
                 key = tuple(f[1] for f in sorted(fields, key=lambda f: int(f[5])) if f[5])
-                yield SourceTable(name, columns, key, rows)
+                yield SourceTable(name, columns, key, parts)
     except sqlite3.Error as e:
         raise SqlDataError(f"{database.path}: not a database of SQLite's ({e})") from e
 
 
-def _kind_of_values(values: Sequence[Any]) -> str:
-    kinds = {type(value) for value in values if value is not None}
+def _sqlite_parts(
+    cursor: sqlite3.Cursor, texts: Sequence[int]
+) -> Iterator[Sequence[tuple[Any, ...]]]:
+    while rows := cursor.fetchmany(_ROWS_PER_READ):
+        yield [_with_texts(row, texts) for row in rows] if texts else rows
+
+
+def _kind_of_values(kinds: set[type]) -> str:
     if kinds == {int}:
         return "BIGINT"
     if kinds <= {int, float} and kinds:
