@@ -30,8 +30,6 @@ from intercode.environments.base.env import InterCodeEnv
 from intercode.environments.base.options import (
     check_tasks,
     check_training,
-    names_along_bases,
-    pick_dataset,
 )
 from intercode_sandbox.registry import unknown_name_error
 
@@ -86,9 +84,7 @@ class VectorInterCode(VectorEnv[tuple[str, ...], Sequence[str], Array]):
         if tasks is not None and not len(tasks):
             raise UsageError("tasks is empty: name at least one, or leave it out")
         first = make(dataset, **settings)
-        chosen = pick_dataset(
-            dataset, *names_along_bases(type(first))
-        )  # read once for all environments
+        chosen = first.dataset  # read once for all environments
         self.envs.append(first)
         if tasks is not None:
             check_tasks(chosen, tasks)

@@ -12,7 +12,7 @@ from intercode.core.errors import EnvironmentStateError, UsageError
 from intercode.core.types import Dataset
 from intercode.environments import make as make_environment
 from intercode.environments.base.contract import BranchingEnvironment
-from intercode.environments.base.options import check_training, names_along_bases, pick_dataset
+from intercode.environments.base.options import check_training
 from intercode.environments.base.pool.episode import Episode
 from intercode.environments.base.pool.worker_threads import WorkerThreads
 from intercode_sandbox.clock import SYSTEM_CLOCK, Clock
@@ -54,7 +54,7 @@ class Pool:
             )
         make: Callable[..., BranchingEnvironment] = partial(make_environment, environment)
         first = make(dataset, **settings)
-        self.dataset = pick_dataset(dataset, *names_along_bases(type(first)))
+        self.dataset = first.dataset
         self.size, self.idle_timeout, self._clock = size, idle_timeout, clock
         self.idle_closed = 0
         """The number of episodes that were closed after ``idle_timeout``."""
