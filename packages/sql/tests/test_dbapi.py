@@ -101,12 +101,15 @@ class TestComplianceDuckdb(_Compliance, dbapi20.DatabaseAPI20Test):
     connect_kw_args: ClassVar = {"engine": "duckdb"}
 
 
+@pytest.fixture(scope="class")
+def _one_server(request: pytest.FixtureRequest, mysql: SqlEngine, dump: Path) -> None:
+    request.cls.connect_args = (dump, mysql)
+
+
 @pytest.mark.mysql
+@pytest.mark.usefixtures("_one_server")
 class TestComplianceMysql(_Compliance, dbapi20.DatabaseAPI20Test):
-    @pytest.fixture(autouse=True, scope="class")
-    @classmethod
-    def _one_server(cls, mysql: SqlEngine, dump: Path) -> None:
-        cls.connect_args, cls.connect_kw_args = (dump, mysql), {}
+    pass
 
 
 # ------------------------------------------------------------ results
