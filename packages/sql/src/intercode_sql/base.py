@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from decimal import Decimal
 from typing import Any, Protocol
 
-from intercode_sql.literals import MYSQL_LITERALS, MYSQL_PLAIN_LITERALS, Literals
+from intercode_sql.literals import MYSQL_LITERALS, MYSQL_PLAIN_LITERALS, Literals, quoted_name
 from intercode_sql.types import (
     ContentKind,
     DatabaseSpec,
@@ -86,7 +86,7 @@ class SqlDialect:
 
     def quoted(self, name: str) -> str:
         """Return a name in quotes."""
-        return self.quote + name.replace(self.quote, self.quote * 2) + self.quote
+        return quoted_name(name, self.quote)
 
 
 MYSQL_DIALECT = SqlDialect(

@@ -24,6 +24,11 @@ class ParameterError(ValueError):
     """A parameter cannot be written as a literal, or parameters and placeholders do not agree."""
 
 
+def quoted_name(name: str, quote: str = '"') -> str:
+    """Return a name in quotes."""
+    return quote + name.replace(quote, quote * 2) + quote
+
+
 def _quoted(text: str) -> str:
     return "'" + text.replace("'", "''") + "'"
 

@@ -32,7 +32,7 @@ from intercode_sql.base import (
 from intercode_sql.deadline import Deadline
 from intercode_sql.dialect.keywords import word_set
 from intercode_sql.errors import SessionStateError, SqlDataError, SqlUsageError
-from intercode_sql.literals import SQLITE_LITERALS
+from intercode_sql.literals import SQLITE_LITERALS, quoted_name
 from intercode_sql.types import DatabaseSpec, ExecResult, StatementInfo
 from intercode_sql.worker.bounded import (
     BEFORE_BRACKETS,
@@ -277,17 +277,13 @@ class SqliteSession:
             self._connection = None
 
 
-def _quote_for_sqlite(name: str) -> str:
-    return '"' + name.replace('"', '""') + '"'
-
-
 def _table_digest(connection: sqlite3.Connection, name: str) -> str:
     """Return a digest of a table's definition and stored columns, or of a view's definition.
 
     Nothing that the agent has written is evaluated, neither views nor generated columns.
     """
     digest = hashlib.sha256()
-    quoted = _quote_for_sqlite(name)
+    quoted = quoted_name(name)
     with suppress(sqlite3.Error):
         (sql,) = connection.execute(
             "SELECT sql FROM sqlite_master WHERE name = ?", [name]
@@ -296,7 +292,7 @@ def _table_digest(connection: sqlite3.Connection, name: str) -> str:
         if re.match(r"CREATE\s+VIEW\b", sql or "", re.I):
             return digest.hexdigest()
         info = connection.execute(f"PRAGMA table_xinfo({quoted})").fetchall()
-        columns = ", ".join(_quote_for_sqlite(c[1]) for c in info if c[6] == 0)
+        columns = ", ".join(quoted_name(c[1]) for c in info if c[6] == 0)
         for row in connection.execute(f"SELECT {columns or 'NULL'} FROM {quoted}"):
             digest.update(repr(row).encode())
     return digest.hexdigest()

@@ -20,11 +20,13 @@ def describe_environment(name: str, recorded: object = None) -> EnvironmentDescr
     A recorded language that is not the environment's own is that of a task. Imports no code that
     only a record names.
     """
-    said = read_description(name, recorded)
-    if name not in list(ENVIRONMENTS):
-        return said
+    if name not in iter(ENVIRONMENTS):  # which leaves out entries whose package is missing
+        return read_description(name, recorded)
     found: EnvironmentDescription = ENVIRONMENTS.load(name).description
-    if not isinstance(recorded, Mapping) or said.language.name == found.language.name:
+    if not isinstance(recorded, Mapping):
+        return found
+    said = read_description(name, recorded)
+    if said.language.name == found.language.name:
         return found
     names = {k: getattr(said.language, k) for k in ("name", "title", "tags")}
     return replace(found, language=replace(found.language, **names))

@@ -26,7 +26,7 @@ from intercode_sql.dump.reader import dump_digest
 from intercode_sql.embedded.engine import EmbeddedEngine
 from intercode_sql.errors import SqlDataError, SqlUsageError
 from intercode_sql.host import cache_root, lock_file
-from intercode_sql.literals import DUCKDB_LITERALS, ParameterError
+from intercode_sql.literals import DUCKDB_LITERALS, ParameterError, quoted_name
 from intercode_sql.types import DatabaseSpec, ResultColumn, TypeCode
 
 BUILDER_VERSION = 1
@@ -100,16 +100,16 @@ def _build(tables: Iterator[SourceTable], file: Path) -> None:
 
 
 def _write(table: SourceTable, new: duckdb.DuckDBPyConnection, ends: float) -> None:
-    name = quote_name(table.name)
+    name = quoted_name(table.name)
     lines = []
     for column, kind, constraint in table.columns:
         if column == table.counted:
             sequence = f"{table.name}_{column}"
-            new.execute(f"CREATE SEQUENCE {quote_name(sequence)} START {table.next}")
-            constraint += f" DEFAULT nextval({DUCKDB_LITERALS.literal(quote_name(sequence))})"
-        lines.append(f"{quote_name(column)} {kind}{constraint}")
+            new.execute(f"CREATE SEQUENCE {quoted_name(sequence)} START {table.next}")
+            constraint += f" DEFAULT nextval({DUCKDB_LITERALS.literal(quoted_name(sequence))})"
+        lines.append(f"{quoted_name(column)} {kind}{constraint}")
     if table.key:
-        lines.append(f"PRIMARY KEY ({', '.join(map(quote_name, table.key))})")
+        lines.append(f"PRIMARY KEY ({', '.join(map(quoted_name, table.key))})")
     new.execute(f"CREATE TABLE {name} ({', '.join(lines)})")
     write = DUCKDB_LITERALS.literal
     count = 0
@@ -125,11 +125,6 @@ def _write(table: SourceTable, new: duckdb.DuckDBPyConnection, ends: float) -> N
             lines = [f"({', '.join(map(write, row))})" for row in rows]
             new.execute(f"INSERT INTO {name} VALUES {', '.join(lines)}")
             count += len(rows)
-
-
-def quote_name(name: str) -> str:
-    """Return a name in quotes."""
-    return '"' + name.replace('"', '""') + '"'
 
 
 def _type_of(column: ResultColumn, unsigned: bool) -> str:
@@ -203,7 +198,7 @@ def _read_sqlite(database: DatabaseSpec) -> Iterator[SourceTable]:
                 "AND name NOT LIKE 'sqlite~_%' ESCAPE '~' ORDER BY rowid"
             ).fetchall()
             for (name,) in names:
-                quoted = quote_name(name)
+                quoted = quoted_name(name)
                 fields = connection.execute(f"PRAGMA table_info({quoted})").fetchall()
                 query = f"SELECT * FROM {quoted}"
                 found: list[set[type]] = [set() for _ in fields]

@@ -26,9 +26,9 @@ from intercode_sql.base import (
     timeout_result,
 )
 from intercode_sql.deadline import abort_error
-from intercode_sql.duckdb.content import quote_name
 from intercode_sql.errors import SessionStateError, SqlDataError
 from intercode_sql.host import lock_file
+from intercode_sql.literals import quoted_name
 from intercode_sql.types import ExecResult, ResultColumn, StatementInfo, TypeCode
 
 _PREFIX = "intercode-duckdb-"
@@ -375,7 +375,7 @@ def _digests(connection: duckdb.DuckDBPyConnection) -> dict[str, str]:
     for kind, database, schema, name, sql in connection.execute(_OBJECTS).fetchall():
         digest = hashlib.sha256(str(sql).encode())
         if kind == "table":
-            table = ".".join(map(quote_name, (database, schema, name)))
+            table = ".".join(map(quoted_name, (database, schema, name)))
             try:
                 for row in _fetched(connection.execute(f"SELECT * FROM {table}")):
                     digest.update(repr(row).encode())

@@ -6,6 +6,7 @@ import hashlib
 import re
 from collections.abc import Mapping
 
+from intercode_sql.literals import quoted_name
 from intercode_sql.server.connection import ServerConnection, ServerStatementError, decode_value
 from intercode_sql.server.dump_loading import LENIENT_SETTINGS
 
@@ -141,7 +142,7 @@ def _stored_columns(admin: ServerConnection, source: str, name: str) -> str:
 
 
 def _quote_for_mysql(name: str) -> str:
-    return "`" + name.replace("`", "``") + "`"
+    return quoted_name(name, "`")
 
 
 def _try_query(admin: ServerConnection, code: str) -> bool:

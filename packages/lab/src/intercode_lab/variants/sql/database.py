@@ -20,6 +20,7 @@ from intercode_sandbox.host.paths import cache_root
 from intercode_sql.dump.literals import parse_insert
 from intercode_sql.dump.reader import read_statements
 from intercode_sql.embedded.catalog.table_statements import DEFAULT_COLLATION, read_create_table
+from intercode_sql.literals import quoted_name
 
 Row = list[Any]
 _CREATE_DATABASE = re.compile(
@@ -207,7 +208,7 @@ def _read_sqlite(spec: DatabaseSpec) -> Database:
 
 
 def _table_of_sqlite(connection: sqlite3.Connection, name: str, definition: str) -> FilledTable:
-    quoted = '"' + name.replace('"', '""') + '"'
+    quoted = quoted_name(name)
     info = connection.execute(f"PRAGMA table_info({quoted})").fetchall()
     names = tuple(row[1] for row in info)
     primary = tuple(row[0] for row in sorted((r for r in info if r[5]), key=lambda r: r[5]))
@@ -237,7 +238,7 @@ def _write_sqlite(database: Database, path: Path) -> None:
         for table in database.tables.values():
             connection.execute(table.definition)
             marks = ", ".join("?" * len(table.columns))
-            quoted = '"' + table.name.replace('"', '""') + '"'
+            quoted = quoted_name(table.name)
             connection.executemany(f"INSERT INTO {quoted} VALUES ({marks})", table.rows)
         connection.executescript(database.header)
         connection.commit()

@@ -7,16 +7,12 @@ from dataclasses import asdict, dataclass, field, replace
 from typing import Any
 
 from intercode_sql.embedded.catalog.types import Type, type_from_json
-
-
-def quote_identifier(name: str) -> str:
-    """Quote a name for SQLite's SQL."""
-    return '"' + name.replace('"', '""') + '"'
+from intercode_sql.literals import quoted_name
 
 
 def quote_table(database: str, name: str) -> str:
     """Quote the name of a table of a database for SQLite's SQL."""
-    return f"{quote_identifier(database)}.{quote_identifier(name)}"
+    return f"{quoted_name(database)}.{quoted_name(name)}"
 
 
 @dataclass(frozen=True, slots=True)

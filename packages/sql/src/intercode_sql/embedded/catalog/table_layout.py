@@ -7,7 +7,8 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from intercode_sql.embedded.catalog import collations
-from intercode_sql.embedded.catalog.catalog import Column, Table, quote_identifier
+from intercode_sql.embedded.catalog.catalog import Column, Table
+from intercode_sql.literals import quoted_name
 
 _SQLITE_TYPES = {"int": "INTEGER", "year": "INTEGER", "bytes": "BLOB"}
 
@@ -19,7 +20,7 @@ def store_in_key_order(connection: sqlite3.Connection, table: Table, schema: str
     Returns the table with its number of rows and the measured ``Type.plain`` of its columns.
     ``schema`` is SQLite's name of the database, quoted and with a dot.
     """
-    raw = schema + quote_identifier("raw " + table.name)
+    raw = schema + quoted_name("raw " + table.name)
     generated = {name for name, _, _ in table.generated}  # they have no values yet
     columns = tuple(
         c if c.name.lower() in generated else _with_nocase_level(connection, raw, c)
@@ -27,13 +28,13 @@ def store_in_key_order(connection: sqlite3.Connection, table: Table, schema: str
     )
     table = replace(table, columns=columns)
     connection.execute(create_table_sql(table, schema))
-    names = ", ".join(quote_identifier(c.name) for c in table.columns)
+    names = ", ".join(quoted_name(c.name) for c in table.columns)
     order = ", ".join(
-        f"{quote_identifier(c.name)}{collations.collate_clause(True, c.type)}"
+        f"{quoted_name(c.name)}{collations.collate_clause(True, c.type)}"
         for c in _named_columns(table, table.primary)
     )
     by = f"{order}, rowid" if order else "rowid"
-    target = schema + quote_identifier(table.name)
+    target = schema + quoted_name(table.name)
     connection.execute(f"INSERT INTO {target} ({names}) SELECT {names} FROM {raw} ORDER BY {by}")
     connection.execute(f"DROP TABLE {raw}")
     for statement in create_index_sql(table, schema):
@@ -51,7 +52,7 @@ def _next_number(connection: sqlite3.Connection, table: Table, target: str) -> i
     auto = next((c for c in table.columns if c.auto), None)
     if auto is None:
         return None
-    most = connection.execute(f"SELECT MAX({quote_identifier(auto.name)}) FROM {target}").fetchone()
+    most = connection.execute(f"SELECT MAX({quoted_name(auto.name)}) FROM {target}").fetchone()
     return max(table.auto_increment or 1, int(most[0] or 0) + 1)
 
 
@@ -62,7 +63,7 @@ def _with_index_statistics(
     indexes = []
     for index in table.indexes:
         (column,) = _named_columns(table, index.columns[:1])
-        shown = quote_identifier(column.name) + collations.collate_clause(False, column.type)
+        shown = quoted_name(column.name) + collations.collate_clause(False, column.type)
         (values,) = connection.execute(f"SELECT COUNT(DISTINCT {shown}) FROM {target}").fetchone()
         indexes.append(replace(index, per_key=rows / values if values else 1.0))
     return replace(table, indexes=tuple(indexes))
@@ -76,9 +77,7 @@ def _with_nocase_level(connection: sqlite3.Connection, raw: str, column: Column)
     if column.type.kind != "string":
         return column
     plain = 2
-    for (text,) in connection.execute(
-        f"SELECT DISTINCT {quote_identifier(column.name)} FROM {raw}"
-    ):
+    for (text,) in connection.execute(f"SELECT DISTINCT {quoted_name(column.name)} FROM {raw}"):
         if text is not None:
             plain = min(plain, collations.nocase_level(text, column.type.collation))
         if not plain:
@@ -94,8 +93,8 @@ def create_table_sql(table: Table, schema: str) -> str:
         kind = _SQLITE_TYPES.get(column.type.kind, "REAL" if column.type.number else "TEXT")
         primary = " PRIMARY KEY" if column.name == key else ""
         clause = collations.collate_clause(False, column.type)
-        lines.append(f"{quote_identifier(column.name)} {kind}{primary}{clause}")
-    return f"CREATE TABLE {schema}{quote_identifier(table.name)} ({', '.join(lines)})"
+        lines.append(f"{quoted_name(column.name)} {kind}{primary}{clause}")
+    return f"CREATE TABLE {schema}{quoted_name(table.name)} ({', '.join(lines)})"
 
 
 def create_index_sql(table: Table, schema: str) -> list[str]:
@@ -108,10 +107,10 @@ def create_index_sql(table: Table, schema: str) -> list[str]:
         if cut and index.unique:
             continue
         parts = ", ".join(
-            f"{quote_identifier(c.name)}{collations.collate_clause(False, c.type)}"
+            f"{quoted_name(c.name)}{collations.collate_clause(False, c.type)}"
             for c in _named_columns(table, index.columns)
         )
         unique = "UNIQUE " * index.unique
-        name = schema + quote_identifier(f"{table.name}.{index.name}")
-        out.append(f"CREATE {unique}INDEX {name} ON {quote_identifier(table.name)} ({parts})")
+        name = schema + quoted_name(f"{table.name}.{index.name}")
+        out.append(f"CREATE {unique}INDEX {name} ON {quoted_name(table.name)} ({parts})")
     return out

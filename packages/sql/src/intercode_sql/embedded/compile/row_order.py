@@ -16,10 +16,11 @@ from sqlglot import exp
 
 from intercode_sql.dialect.errors import StatementError
 from intercode_sql.dialect.functional_dependency import conjuncts
-from intercode_sql.embedded.catalog.catalog import Column, Index, Table, quote_identifier
+from intercode_sql.embedded.catalog.catalog import Column, Index, Table
 from intercode_sql.embedded.catalog.collations import collate_clause
 from intercode_sql.embedded.compile.conversions import sort_expression
 from intercode_sql.embedded.compile.scope import Expression, Scope, SelectParts, Source
+from intercode_sql.literals import quoted_name
 
 # ---------------------------------------------------------------- the order of joins
 ROW_COST, PAGE_COST = 0.1, 0.25
@@ -239,7 +240,7 @@ def _scan_order(source: Source, parts: SelectParts) -> list[OrderKey]:
 def _index_order(source: Source, table: Table, index: Index) -> list[OrderKey]:
     columns = [c for n in index.columns if (c := table.column(n)) is not None]
     return [
-        OrderKey(f"{source.alias}.{quote_identifier(c.name)}{collate_clause(True, c.type)}")
+        OrderKey(f"{source.alias}.{quoted_name(c.name)}{collate_clause(True, c.type)}")
         for c in columns
     ]
 
@@ -342,7 +343,7 @@ def _index_begins_with(parts: SelectParts, wanted: list[Expression]) -> bool:
     table, alias = sources[0].table, sources[0].alias
     names = [e.sql for e in wanted if e.literal is None]
     for index in table.indexes:
-        lead = [f"{alias}.{quote_identifier(c)}" for c in index.columns[: len(names)]]
+        lead = [f"{alias}.{quoted_name(c)}" for c in index.columns[: len(names)]]
         exact = [c.lower() for c in lead] == [n.lower() for n in names]
         if names and exact and not any(index.prefixes):
             return True

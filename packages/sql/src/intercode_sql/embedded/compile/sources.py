@@ -10,7 +10,7 @@ from sqlglot import exp
 from intercode_sql.dialect.errors import access_denied, mysql_error, unsupported
 from intercode_sql.dialect.parser import mysql_text, parse
 from intercode_sql.embedded.catalog import information_schema
-from intercode_sql.embedded.catalog.catalog import Table, quote_identifier
+from intercode_sql.embedded.catalog.catalog import Table
 from intercode_sql.embedded.compile.comparisons import compare
 from intercode_sql.embedded.compile.conversions import quote_text
 from intercode_sql.embedded.compile.scope import (
@@ -22,6 +22,7 @@ from intercode_sql.embedded.compile.scope import (
     Scope,
     Source,
 )
+from intercode_sql.literals import quoted_name
 
 Condition = Callable[[exp.Expr, Scope], str]
 
@@ -234,9 +235,9 @@ def base_table_source(table: Table, database: str, alias: str, scope: Scope) -> 
     """Return a table as a source."""
     sql_alias = scope.context.new_alias()
     scope.context.databases.add(database)
-    columns = [(c.name, c.type, f"{sql_alias}.{quote_identifier(c.name)}") for c in table.columns]
-    schema = quote_identifier(database)
-    text = f"{schema}.{quote_identifier(table.name)}"
+    columns = [(c.name, c.type, f"{sql_alias}.{quoted_name(c.name)}") for c in table.columns]
+    schema = quoted_name(database)
+    text = f"{schema}.{quoted_name(table.name)}"
     return Source(
         alias, sql_alias, database, columns, text, [f"{sql_alias}.rowid"], table, table.rows
     )

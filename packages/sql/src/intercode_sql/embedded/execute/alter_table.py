@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from intercode_sql.dialect.errors import mysql_error, unsupported
-from intercode_sql.embedded.catalog.catalog import Column, Table, quote_identifier, quote_table
+from intercode_sql.embedded.catalog.catalog import Column, Table, quote_table
 from intercode_sql.embedded.catalog.table_layout import store_in_key_order
 from intercode_sql.embedded.catalog.table_statements import (
     AlteredTable,
@@ -20,6 +20,7 @@ from intercode_sql.embedded.execute.context import SessionContext
 from intercode_sql.embedded.execute.dml import duplicate_key_error
 from intercode_sql.embedded.execute.transactions import write_transaction
 from intercode_sql.embedded.execute.write_targets import named_table, record_drop, record_table
+from intercode_sql.literals import quoted_name
 
 
 def alter_table(code: str, session: SessionContext) -> None:
@@ -55,7 +56,7 @@ def migrate_rows(
     if it differs."""
     after, origins = plan.table, plan.origins
     names = [c.name for c in before.columns]
-    column_list = ", ".join(quote_identifier(n) for n in names)
+    column_list = ", ".join(quoted_name(n) for n in names)
     source = quote_table(database, stored_name or before.name)
     rows = connection.execute(f"SELECT {column_list} FROM {source} ORDER BY rowid").fetchall()
     out = []
@@ -103,15 +104,15 @@ def rebuild_table(
 ) -> Table:
     """Create a table with these rows (None: its current rows). Raises StatementError 1062, and
     those of values that do not fit."""
-    schema = quote_identifier(database) + "."
+    schema = quoted_name(database) + "."
     if rows is None:
-        names = ", ".join(quote_identifier(c.name) for c in table.columns)
+        names = ", ".join(quoted_name(c.name) for c in table.columns)
         rows = connection.execute(
-            f"SELECT {names} FROM {schema}{quote_identifier(table.name)}"
+            f"SELECT {names} FROM {schema}{quoted_name(table.name)}"
         ).fetchall()
-        connection.execute(f"DROP TABLE {schema}{quote_identifier(table.name)}")
-    raw = schema + quote_identifier("raw " + table.name)
-    columns = ", ".join(quote_identifier(c.name) for c in table.columns)
+        connection.execute(f"DROP TABLE {schema}{quoted_name(table.name)}")
+    raw = schema + quoted_name("raw " + table.name)
+    columns = ", ".join(quoted_name(c.name) for c in table.columns)
     connection.execute(f"CREATE TABLE {raw} ({columns})")
     placeholders = ", ".join("?" * len(table.columns))
     connection.executemany(

@@ -11,7 +11,7 @@ from sqlglot import exp
 
 from intercode_sql.dialect.errors import StatementError, mysql_error, unsupported
 from intercode_sql.dialect.parser import FUNCTION_MARK, parse
-from intercode_sql.embedded.catalog.catalog import Column, Table, quote_identifier, quote_table
+from intercode_sql.embedded.catalog.catalog import Column, Table, quote_table
 from intercode_sql.embedded.catalog.collations import collate_clause
 from intercode_sql.embedded.catalog.values import result_converter, to_stored
 from intercode_sql.embedded.compile.expressions import compile_condition, compile_scalar
@@ -19,6 +19,7 @@ from intercode_sql.embedded.compile.queries import root_scope
 from intercode_sql.embedded.compile.scope import Scope, Source
 from intercode_sql.embedded.compile.sources import base_table_source
 from intercode_sql.embedded.execute.context import SessionContext
+from intercode_sql.literals import quoted_name
 
 _ROWS_AT_ONCE = 500
 Row = Mapping[str, Any]
@@ -120,7 +121,7 @@ def _compute_column(
             f"SELECT {source.alias}.rowid, {compiled.sql} FROM {source.sql()}{place}"
         ).fetchall()
         connection.executemany(
-            f"UPDATE {target} SET {quote_identifier(column.name)} = ? WHERE rowid = ?",
+            f"UPDATE {target} SET {quoted_name(column.name)} = ? WHERE rowid = ?",
             [
                 (to_stored(v if v is None or read is None else read(v), column, n), rowid)
                 for n, (rowid, v) in enumerate(rows, 1)
@@ -141,7 +142,7 @@ def rows_with_same_key(
         if not index.unique or None in values or any(index.prefixes):
             continue
         tests = " AND ".join(
-            f"{quote_identifier(c.name)} = ?{collate_clause(False, c.type)}" for c in columns
+            f"{quoted_name(c.name)} = ?{collate_clause(False, c.type)}" for c in columns
         )
         target = quote_table(database, table.name)
         for (rowid,) in connection.execute(f"SELECT rowid FROM {target} WHERE {tests}", values):

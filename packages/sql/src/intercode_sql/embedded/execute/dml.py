@@ -10,7 +10,7 @@ from typing import Any
 from sqlglot import exp
 
 from intercode_sql.dialect.errors import StatementError, mysql_error, unsupported
-from intercode_sql.embedded.catalog.catalog import Column, Table, quote_identifier, quote_table
+from intercode_sql.embedded.catalog.catalog import Column, Table, quote_table
 from intercode_sql.embedded.catalog.values import error_text
 from intercode_sql.embedded.compile.scope import Source
 from intercode_sql.embedded.execute import foreign_keys
@@ -32,6 +32,7 @@ from intercode_sql.embedded.execute.write_targets import (
     select_target_rows,
     target_table,
 )
+from intercode_sql.literals import quoted_name
 
 Row = dict[str, Any]
 
@@ -204,7 +205,7 @@ def check_assignment_order(columns: Sequence[Column], values: Sequence[exp.Expr]
 def _update_row(
     rowid: int, changed: Row, row: Row, table: Table, database: str, connection: sqlite3.Connection
 ) -> None:
-    sets = ", ".join(f"{quote_identifier(c)} = ?" for c in changed)
+    sets = ", ".join(f"{quoted_name(c)} = ?" for c in changed)
     target = quote_table(database, table.name)
     try:
         connection.execute(

@@ -7,9 +7,10 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from intercode_sql.dialect.errors import mysql_error, unsupported
-from intercode_sql.embedded.catalog.catalog import ForeignKey, Table, quote_identifier, quote_table
+from intercode_sql.embedded.catalog.catalog import ForeignKey, Table, quote_table
 from intercode_sql.embedded.catalog.collations import collate_clause
 from intercode_sql.embedded.execute.context import SessionContext
+from intercode_sql.literals import quoted_name
 
 Row = Mapping[str, Any]
 
@@ -35,11 +36,11 @@ def _matching_rows(
     """Return the rows with these values in these columns: rowid, then all columns."""
     columns = [table.column(n) for n in names]
     tests = " AND ".join(
-        f"{quote_identifier(c.name)} = ?{collate_clause(False, c.type)}"
+        f"{quoted_name(c.name)} = ?{collate_clause(False, c.type)}"
         for c in columns
         if c is not None
     )
-    column_list = ", ".join(quote_identifier(c.name) for c in table.columns)
+    column_list = ", ".join(quoted_name(c.name) for c in table.columns)
     source = quote_table(database, table.name)
     return connection.execute(
         f"SELECT rowid, {column_list} FROM {source} WHERE {tests}", list(values)
@@ -121,7 +122,7 @@ def apply_on_update(
             changed_tables |= apply_on_update(
                 inner, written, child, database, session, connection, updated
             )
-            sets = ", ".join(f"{quote_identifier(c)} = ?" for c in columns)
+            sets = ", ".join(f"{quoted_name(c)} = ?" for c in columns)
             connection.execute(f"UPDATE {target} SET {sets} WHERE rowid = ?", [*values, row[0]])
             changed_tables.add(child.name)
     return changed_tables
@@ -159,7 +160,7 @@ def apply_on_delete(
                 )
                 connection.execute(f"DELETE FROM {target} WHERE rowid = ?", [row[0]])
             elif key.on_delete == "SET NULL":
-                sets = ", ".join(f"{quote_identifier(c)} = NULL" for c in key.columns)
+                sets = ", ".join(f"{quoted_name(c)} = NULL" for c in key.columns)
                 connection.execute(f"UPDATE {target} SET {sets} WHERE rowid = ?", [row[0]])
             else:
                 raise mysql_error(1451, _constraint_text(key, database, child.name))

@@ -13,7 +13,7 @@ from sqlglot import exp
 
 from intercode_sql.dialect.errors import StatementError, mysql_error, unsupported
 from intercode_sql.dialect.parser import parse
-from intercode_sql.embedded.catalog.catalog import Column, Table, quote_identifier, quote_table
+from intercode_sql.embedded.catalog.catalog import Column, Table, quote_table
 from intercode_sql.embedded.catalog.moments import with_fraction
 from intercode_sql.embedded.catalog.types import Type
 from intercode_sql.embedded.catalog.values import convert_rows, moment_text
@@ -47,6 +47,7 @@ from intercode_sql.embedded.execute.write_targets import (
     select_target_rows,
     target_table,
 )
+from intercode_sql.literals import quoted_name
 
 Row = dict[str, Any]
 
@@ -157,7 +158,7 @@ def _write_new_rows(
 
 def _stored_row(rowid: int, table: Table, database: str, connection: sqlite3.Connection) -> Row:
     names = [c.name for c in table.columns]
-    columns = ", ".join(map(quote_identifier, names))
+    columns = ", ".join(map(quoted_name, names))
     source = quote_table(database, table.name)
     found = connection.execute(f"SELECT {columns} FROM {source} WHERE rowid = ?", [rowid])
     return dict(zip(names, found.fetchone(), strict=True))
@@ -320,7 +321,7 @@ def _insert_row(
     ignore: bool,
 ) -> tuple[int, int]:
     """Write a row. Return the number of written rows and the rowid."""
-    columns = ", ".join(quote_identifier(c) for c in row)
+    columns = ", ".join(quoted_name(c) for c in row)
     placeholders = ", ".join("?" * len(row))
     word = "INSERT OR REPLACE" if replacing else "INSERT OR IGNORE" if ignore else "INSERT"
     target = quote_table(database, table.name)

@@ -27,7 +27,7 @@ from intercode_sql.dialect.modes import REWRITTEN_MODES, default_mode_text, in_o
 from intercode_sql.dialect.parser import require_single_statement
 from intercode_sql.dialect.tokens import without_comments
 from intercode_sql.embedded.catalog.built import BuiltDatabases
-from intercode_sql.embedded.catalog.catalog import quote_identifier, quote_table
+from intercode_sql.embedded.catalog.catalog import quote_table
 from intercode_sql.embedded.catalog.values import convert_rows
 from intercode_sql.embedded.compile.translation import Translation, translate
 from intercode_sql.embedded.execute import dispatch
@@ -37,6 +37,7 @@ from intercode_sql.embedded.execute.shared_caches import SharedCaches
 from intercode_sql.embedded.execute.state import MYSQL_VERSION_NUMBER, EmbeddedState, SavedState
 from intercode_sql.embedded.execute.translation_store import Key
 from intercode_sql.errors import SqlError
+from intercode_sql.literals import quoted_name
 from intercode_sql.types import ExecResult, StatementInfo
 from intercode_sql.worker.bounded import (
     BEFORE_BRACKETS,
@@ -275,7 +276,7 @@ class EmbeddedSession(SessionContext):
             digest.update(table.query.encode())
             return digest.hexdigest()
         self.connection.attach([database])
-        columns = ", ".join(quote_identifier(c.name) for c in table.columns)
+        columns = ", ".join(quoted_name(c.name) for c in table.columns)
         source = quote_table(database, name)
         for row in self.connection.sqlite.execute(
             f"SELECT {columns} FROM {source} ORDER BY {columns}"

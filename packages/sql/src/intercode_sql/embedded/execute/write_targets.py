@@ -10,7 +10,7 @@ from sqlglot import exp
 
 from intercode_sql.dialect.errors import access_denied, mysql_error
 from intercode_sql.embedded.catalog import information_schema
-from intercode_sql.embedded.catalog.catalog import Column, Table, quote_identifier
+from intercode_sql.embedded.catalog.catalog import Column, Table
 from intercode_sql.embedded.catalog.collations import nocase_level
 from intercode_sql.embedded.catalog.table_layout import create_index_sql
 from intercode_sql.embedded.catalog.types import ASCII_STRING, Type
@@ -28,6 +28,7 @@ from intercode_sql.embedded.compile.scope import Scope, Source
 from intercode_sql.embedded.compile.select import limit_clause
 from intercode_sql.embedded.compile.sources import base_table_source, from_clause
 from intercode_sql.embedded.execute.context import SessionContext
+from intercode_sql.literals import quoted_name
 
 TargetRow = tuple[int, dict[str, Any], list[Any]]
 TargetRows = list[TargetRow]
@@ -92,7 +93,7 @@ def select_target_rows(
     for item in reversed(order.expressions if order is not None else ()):
         compiled = compile_scalar(item.this, scope)
         keys.insert(0, sort_expression(compiled) + " DESC" * bool(item.args.get("desc")))
-    own_columns = [f"{source.alias}.{quote_identifier(c.name)}" for c in table.columns]
+    own_columns = [f"{source.alias}.{quoted_name(c.name)}" for c in table.columns]
     select_list = ", ".join([f"{source.alias}.rowid", *own_columns, *(sql for sql, _ in makers)])
     session.connection.attach(context.databases)
     rows = session.connection.sqlite.execute(
@@ -181,8 +182,8 @@ def record_write(
 def _rebuild_indexes(session: SessionContext, database: str, table: Table) -> None:
     """Create the indexes again, under the collation that the text now needs."""
     connection = session.connection.sqlite
-    schema = quote_identifier(database) + "."
-    names = [quote_identifier(f"{table.name}.{i.name}") for i in table.indexes]
+    schema = quoted_name(database) + "."
+    names = [quoted_name(f"{table.name}.{i.name}") for i in table.indexes]
     for name in names:
         connection.execute(f"DROP INDEX IF EXISTS {schema}{name}")
     for statement in create_index_sql(table, schema):
@@ -301,7 +302,7 @@ class JoinedTargets:
             makers.append(_value_maker(node, column, self._scope))
         names = [c.name for c in table.columns]
         shown = [
-            f"{source.alias}.rowid", *(f"{source.alias}.{quote_identifier(n)}" for n in names),
+            f"{source.alias}.rowid", *(f"{source.alias}.{quoted_name(n)}" for n in names),
             *(sql for sql, _ in makers),
         ]  # fmt: skip
         text = self._from

@@ -19,12 +19,13 @@ from intercode_sql.deadline import Deadline
 from intercode_sql.dialect.errors import mysql_error, unsupported
 from intercode_sql.dialect.modes import REWRITTEN_MODES
 from intercode_sql.embedded.catalog.built import BuiltDatabases
-from intercode_sql.embedded.catalog.catalog import Catalog, Table, quote_identifier, quote_table
+from intercode_sql.embedded.catalog.catalog import Catalog, Table, quote_table
 from intercode_sql.embedded.catalog.table_layout import store_in_key_order
 from intercode_sql.embedded.execute.connection import ConnectionPool, EmbeddedConnection
 from intercode_sql.embedded.execute.context import SessionContext
 from intercode_sql.embedded.execute.state import DEFAULT_SETTINGS, EmbeddedState
 from intercode_sql.errors import SqlDataError
+from intercode_sql.literals import quoted_name
 
 _SECONDS = 946_684_800
 _STORAGE = 1 << 40
@@ -45,9 +46,9 @@ class LoadingConnection(EmbeddedConnection):
         for name in wanted.difference(self.attached):
             self._detach_unused(wanted)
             path = quote(str(self.databases.file(name)))
-            self._command(f"ATTACH 'file:{path}' AS {quote_identifier(name)}")
-            self._command(f"PRAGMA {quote_identifier(name)}.journal_mode = OFF")
-            self._command(f"PRAGMA {quote_identifier(name)}.synchronous = OFF")
+            self._command(f"ATTACH 'file:{path}' AS {quoted_name(name)}")
+            self._command(f"PRAGMA {quoted_name(name)}.journal_mode = OFF")
+            self._command(f"PRAGMA {quoted_name(name)}.synchronous = OFF")
             self.attached.append(name)
 
     def make_private(
@@ -61,8 +62,8 @@ class LoadingConnection(EmbeddedConnection):
 
     def compact(self, name: str) -> None:
         """Remove what is unused in a database, and measure its indexes."""
-        self._command(f"VACUUM {quote_identifier(name)}")
-        self._command(f"ANALYZE {quote_identifier(name)}")
+        self._command(f"VACUUM {quoted_name(name)}")
+        self._command(f"ANALYZE {quoted_name(name)}")
 
 
 class LoadingSession(SessionContext):
@@ -141,7 +142,7 @@ class RawTables:
 
     def create(self, database: str, table: Table) -> None:
         """Create a table without rows."""
-        columns = ", ".join(quote_identifier(c.name) for c in table.columns)
+        columns = ", ".join(quoted_name(c.name) for c in table.columns)
         self._connection(database).execute(
             f"CREATE TABLE {_raw_name(database, table.name)} ({columns})"
         )
@@ -178,7 +179,7 @@ class RawTables:
         before."""
         if word != "INSERT" and any(i.unique for i in table.indexes):
             self.finish_table(database, table.name)
-        columns = ", ".join(quote_identifier(c.name) for c in table.columns)
+        columns = ", ".join(quoted_name(c.name) for c in table.columns)
         marks = ", ".join("?" * len(table.columns))
         target = self._stored_name(database, table.name)
         self._connection(database).executemany(
@@ -199,7 +200,7 @@ class RawTables:
         if old != table.name:
             self._connection(database).execute(
                 f"ALTER TABLE {_raw_name(database, old)} RENAME TO "
-                f"{quote_identifier('raw ' + table.name)}"
+                f"{quoted_name('raw ' + table.name)}"
             )
             self._raw.remove((database, old))
             self._raw.add((database, table.name))
@@ -216,17 +217,17 @@ class RawTables:
         if self.is_raw(database, name):
             return
         connection = self._connection(database)
-        schema = quote_identifier(database)
+        schema = quoted_name(database)
         indexes = connection.execute(
             f"SELECT name FROM {schema}.sqlite_master WHERE type = 'index' AND tbl_name = ? "
             "AND sql IS NOT NULL",
             [name],
         ).fetchall()
         for (index,) in indexes:
-            connection.execute(f"DROP INDEX {schema}.{quote_identifier(index)}")
+            connection.execute(f"DROP INDEX {schema}.{quoted_name(index)}")
         connection.execute(
             f"ALTER TABLE {self._stored_name(database, name)} RENAME TO "
-            f"{quote_identifier('raw ' + name)}"
+            f"{quoted_name('raw ' + name)}"
         )
         self._final.discard((database, name))
         self._raw.add((database, name))
@@ -237,7 +238,7 @@ class RawTables:
             return
         table = self._session.state.catalog.databases[database][name]
         connection = self._connection(database)
-        schema = quote_identifier(database) + "."
+        schema = quoted_name(database) + "."
         try:
             table = store_in_key_order(connection, table, schema)
         except sqlite3.IntegrityError as e:
