@@ -68,7 +68,7 @@ def test_another_package_adds_an_engine(monkeypatch: pytest.MonkeyPatch) -> None
     monkeypatch.setattr(engines, "OTHER", Other, raising=False)
     added = importlib.metadata.EntryPoint("other", "intercode_sql.engines:OTHER", engines.GROUP)
     lost = importlib.metadata.EntryPoint("lost", "no_such_module:X", engines.GROUP)
-    monkeypatch.setattr(engines, "entry_points", lambda group: [lost, added])
+    monkeypatch.setattr("importlib.metadata.entry_points", lambda group: [lost, added])
     engines._entries.cache_clear()
     try:
         assert engine_names() == ("lost", "other")
@@ -80,7 +80,7 @@ def test_another_package_adds_an_engine(monkeypatch: pytest.MonkeyPatch) -> None
 
 
 def test_a_checkout_that_is_not_installed_says_so(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(engines, "entry_points", lambda group: [])
+    monkeypatch.setattr("importlib.metadata.entry_points", lambda group: [])
     engines._entries.cache_clear()
     with pytest.raises(EngineUnavailableError, match="installed again"):
         open_engine("embedded")

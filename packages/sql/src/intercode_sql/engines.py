@@ -10,11 +10,13 @@ from __future__ import annotations
 import difflib
 import functools
 from contextlib import suppress
-from importlib.metadata import EntryPoint, entry_points
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
 from intercode_sql.base import SqlDeterminism, SqlEngine
 from intercode_sql.errors import EngineUnavailableError, SqlUsageError, UnknownEngineError
+
+if TYPE_CHECKING:
+    from importlib.metadata import EntryPoint
 
 GROUP = "intercode_sql.engines"
 """The group of entry points."""
@@ -35,6 +37,8 @@ class EngineClass(Protocol):
 
 @functools.cache
 def _entries() -> dict[str, EntryPoint]:
+    from importlib.metadata import entry_points  # 20 ms, which an import should not take
+
     found = {entry.name: entry for entry in sorted(entry_points(group=GROUP))}
     if not found:
         raise EngineUnavailableError(
