@@ -89,7 +89,8 @@ def _print_threat_model() -> int:
 def _print_refused_calls() -> int:
     """Print the system calls that the filter of sandboxes refuses, one in each line."""
     require_linux()
-    print(*refused_system_calls(), sep="\n")
+    text = "".join(f"{name}\n" for name in refused_system_calls())
+    print(text, end="")  # in one write, also without a buffer: ``| head`` may close the pipe
     return 0
 
 
