@@ -38,6 +38,7 @@ def test_a_function_of_a_file(tmp_path: Path) -> None:
         ("def one(): pass", "f.py:oen", UnknownNameError, "did you mean 'one'"),
         ("def one(:", "f.py:one", UsageError, "f.py cannot be run: SyntaxError"),
         ("1 / 0", "f.py:one", UsageError, "f.py cannot be run: ZeroDivisionError"),
+        ("raise SystemExit(1)", "f.py:one", UsageError, "f.py cannot be run: SystemExit: 1"),
         ("", "g.py:one", UsageError, "cannot read"),
         ("", "f.py", UsageError, "not of the form"),
     ],

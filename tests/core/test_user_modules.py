@@ -145,3 +145,10 @@ def test_nothing_replaces_an_installed_module_and_the_error_says_so(home: Path) 
             load_object(f"{name}:mine")
     with pytest.raises(UsageError, match=r"cannot import 'um_absent'"):
         load_object("um_absent:x")
+
+
+@pytest.mark.parametrize("code", ["1 / 0", "raise SystemExit(1)", "def (", "import um_absent"])
+def test_a_module_that_fails_is_an_error_that_names_it(home: Path, code: str) -> None:
+    write(home, {"um_fails.py": code})
+    with pytest.raises(UsageError, match=r"cannot import 'um_fails' of 'um_fails:x'"):
+        load_object("um_fails:x")

@@ -440,7 +440,10 @@ def test_code_that_leaves_the_program_ends_its_episode_alone(
     ("call", "message"),
     [
         (lambda: intercode.evaluate([{"query": "q"}], "gold"), "is of type list: give a name"),
-        (lambda: intercode.evaluate("starter", "gold", out="a\0b"), "has a NUL byte"),
+        (lambda: intercode.evaluate("starter", "gold", out="a\0b"), "is not text"),
+        (lambda: intercode.evaluate("starter", "gold", out="a\udc80b"), "is not text"),
+        (lambda: intercode.make("starter"), "'starter' is a dataset: make"),
+        (lambda: intercode.make("nl2bash:fs_1"), "'nl2bash:fs_1' is a dataset: make"),
         (lambda: intercode.load_run(5), "a path, not 5"),
         (lambda: intercode.load_run(None), "a path, not None"),
     ],

@@ -83,9 +83,10 @@ def load_module(name: str, reference: str = "") -> ModuleType:
         return _import_file(Path(name))
     try:
         return user_modules.import_named(name)
-    except ImportError as e:
+    except (Exception, SystemExit) as e:
         of = f" of {reference!r}" if reference else ""
-        raise UsageError(f"cannot import {name!r}{of}: {e}") from e
+        reason = e if isinstance(e, ImportError) else f"{type(e).__name__}: {e}"
+        raise UsageError(f"cannot import {name!r}{of}: {reason}") from e
 
 
 def is_module(name: str) -> bool:
@@ -135,7 +136,7 @@ def _execute_file(path: Path, name: str) -> ModuleType:
     try:
         # the loader would take stale bytecode for a file that is edited within a second
         exec(compile(path.read_bytes(), path, "exec"), vars(module))
-    except Exception as e:
+    except (Exception, SystemExit) as e:
         del sys.modules[name]
         raise UsageError(f"{path} cannot be run: {type(e).__name__}: {e}") from e
     return module

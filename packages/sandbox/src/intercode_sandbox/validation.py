@@ -114,7 +114,10 @@ def read_limits(given: object, names: Sequence[str]) -> dict[str, int | float]:
     read: dict[str, int | float] = {}
     for name, value in given.items():
         if name not in names:
-            raise unknown_name_error("limit", str(name), list(names))
+            error = unknown_name_error("limit", str(name), list(names))
+            if name in ("time", "timeout"):
+                error.args = (f"{error}; the seconds of an action are the setting timeout",)
+            raise error
         is_time = name == "cpu_seconds"
         try:
             found = (float if is_time else parse_size)(value) if isinstance(value, str) else value

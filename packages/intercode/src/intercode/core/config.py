@@ -16,6 +16,7 @@ from intercode.core.errors import ConfigError
 from intercode.core.types import Network
 from intercode_sandbox.lines import split_lines
 from intercode_sandbox.registry import unknown_name_error
+from intercode_sandbox.valid_text import has_surrogates
 
 
 @dataclass(frozen=True, slots=True)
@@ -174,8 +175,8 @@ def make_config(values: Mapping[str, Any], source: str = "the settings") -> Eval
     settings["log"] = (log,) if isinstance(log, str) else tuple(map(str, log))
     max_failed_episodes(values.get("fail_on_error"), 1)
     if "out" in values:
-        if "\0" in str(values["out"]):
-            raise ConfigError(f"{source}: out = {values['out']!r} has a NUL byte: name a directory")
+        if "\0" in str(values["out"]) or has_surrogates(str(values["out"])):
+            raise ConfigError(f"{source}: out = {values['out']!r} is not text: name a directory")
         if not str(values["out"]):
             raise ConfigError(f"{source}: out is empty: name a directory, or leave it out")
         settings["out"] = Path(values["out"])

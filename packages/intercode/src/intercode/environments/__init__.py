@@ -85,7 +85,14 @@ def make(environment: str, dataset: Any = "starter", **settings: Any) -> Any:
     """
     if not isinstance(environment, str):
         raise UsageError(f"an environment is a name such as 'bash', not {environment!r:.80}")
-    kind = ENVIRONMENTS.load(environment)
+    try:
+        kind = ENVIRONMENTS.load(environment)
+    except UsageError as e:
+        from intercode.datasets import datasets
+
+        if environment.partition(":")[0] in datasets:
+            e.args = (f"{e}; {environment!r} is a dataset: make(ENVIRONMENT, {environment!r})",)
+        raise
     try:
         return kind(dataset, **settings)
     except TypeError as e:
