@@ -32,8 +32,8 @@ FORBIDDEN = {
 SHARED = tuple(
     f"intercode_sandbox.{name}"
     for name in ("checks", "clock", "deprecation", "errors", "event_loop", "hidden_files", "host",
-                 "http", "lazy", "lines", "plugins", "registry", "sizes", "toml", "types",
-                 "user_modules", "valid_text")
+                 "http", "lazy", "lines", "long_output", "plugins", "registry", "sizes", "toml",
+                 "types", "user_modules", "valid_text")
 )  # fmt: skip
 """What sandboxes are built on, which every package may import: it opens no sandbox."""
 _KINDS = ("sandbox.namespace", "sandbox.container", "sandbox.chroot", "sandbox.landlock")

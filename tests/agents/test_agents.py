@@ -137,9 +137,7 @@ def test_long_observations_are_clipped_for_the_model() -> None:
     started(agent)
     agent.act(None)
     second = agent.act(Feedback("0123456789" * 5))
-    assert agent.messages[-2]["content"] == (
-        "Output:\n01234\n[... 40 characters left out ...]\n56789"
-    )
+    assert agent.messages[-2]["content"] == ("Output:\n01234\n[... 40 bytes left out ...]\n56789")
     assert second is not None
     assert second.context == {"observation": {"characters": 50, "shown": 10}}
 

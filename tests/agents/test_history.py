@@ -80,7 +80,7 @@ def test_a_bound_in_tokens_leaves_the_oldest_out_first() -> None:
     long = [*TALK[:-1], user("word " * 1000)]
     shown, about = History(tokens=150).select(long, 2, words)
     assert shown[2]["content"] == "c"
-    assert "characters left out" in shown[3]["content"]
+    assert "bytes left out" in shown[3]["content"]
     assert words(shown) <= 150 + 5  # 5 words for the note about the omission
     assert about["newest_turn"]["shown"] < about["newest_turn"]["characters"] == 5000
     shown, about = History(tokens=1).select(TALK, 2, words)

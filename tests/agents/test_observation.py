@@ -38,7 +38,7 @@ def test_rows_of_text_that_is_not_a_list() -> None:
 
 def test_the_standard_way_shows_head_and_tail() -> None:
     shown, left = format_observation(Feedback("ab" * 50 + "\n", timed_out=True), 10)
-    assert shown.startswith("ababa\n[... 90 characters left out ...]\n")
+    assert shown.startswith("ababa\n[... 90 bytes left out ...]\n")
     assert shown.endswith("(It was stopped at the time limit.)")
     assert left == {"characters": 100, "shown": 10}
     assert format_observation(Feedback("\n"), 10) == ("(no output)", {})

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from intercode.agents.prompt import Prompt, clip, load_prompt
+from intercode.agents.prompt import Prompt, load_prompt
 from intercode.core.errors import ConfigError
 
 
@@ -39,9 +39,3 @@ def test_the_error_of_an_invalid_prompt_names_the_fault(
 def test_a_prompt_file_that_is_not_there() -> None:
     with pytest.raises(ConfigError, match=r"absent\.txt"):
         load_prompt("absent.txt", "try_again.txt", ())
-
-
-def test_clipping_keeps_head_and_tail_and_notes_the_omitted_length() -> None:
-    assert clip("abc", 3) == "abc"
-    assert clip("a" * 10 + "b" * 10, 5) == "aaa\n[... 15 characters left out ...]\nbb"
-    assert clip("abc", 1) == "a\n[... 2 characters left out ...]\n"

@@ -100,7 +100,7 @@ def test_tasks_are_found_by_end_position_epoch_and_id(
 def test_long_observations_are_shortened_with_a_note() -> None:
     long = FULL.replace(steps=(Step("seq 100", "\n".join(map(str, range(100)))),))
     text = "\n".join(episode_lines(long, Style(), 9, False))
-    assert "  5\n  ... 91 lines ...\n  97\n" in text
+    assert "  4\n  [... 91 lines left out ...]\n  96\n" in text
 
 
 def test_colours_only_where_they_are_wanted() -> None:
@@ -127,7 +127,7 @@ def test_diffs_are_printed_and_coloured_on_request() -> None:
     ]  # fmt: skip
     coloured = episode_lines(t, Style(colours=True), 40, False)
     assert coloured[-2:] == ["    \x1b[31m-a\\x1b[31m\x1b[0m", "    \x1b[32m+b\x1b[0m"]
-    assert "... 2 lines ..." in "\n".join(episode_lines(t, Style(), 2, False))
+    assert "[... 2 lines left out ...]" in "\n".join(episode_lines(t, Style(), 2, False))
 
 
 def test_an_agents_thought_is_not_the_persons(

@@ -12,7 +12,8 @@ import pytest
 from intercode.core.types.untrusted import parse_untrusted
 from intercode.integrations.swe_bench.grading import read_report
 from intercode.sessions.python.values import decode_value
-from intercode_sandbox.streams import Collector, drain
+from intercode_sandbox.long_output import Collector
+from intercode_sandbox.streams import drain
 
 _TEXTS = ('"', "\\", "{,:[", "]}", "é", "\U0001f600", "plain", "\n", "")
 

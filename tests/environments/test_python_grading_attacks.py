@@ -203,7 +203,7 @@ JUDGE = """
 import resource, sys
 from intercode.environments.python.grading import _AssertionCheck
 from intercode.environments.python.assertions import split_assertion
-from intercode_sandbox.streams import Collector
+from intercode_sandbox.long_output import Collector
 from intercode.sessions.python.guest.values import Encoder
 
 resource.setrlimit(resource.RLIMIT_AS, (2 << 30, 2 << 30))

@@ -19,7 +19,7 @@ from intercode.sessions import check_session
 from intercode.sessions.programs.program import ProgramSession
 from intercode.sessions.programs.repl import ReplSession
 from intercode_sandbox.contract import BaseSandbox
-from intercode_sandbox.streams import Collector
+from intercode_sandbox.long_output import Collector
 from support.languages import ABSENT, C_SUM, JAVA_SUM, PERL, needs
 
 pytestmark = pytest.mark.sandbox

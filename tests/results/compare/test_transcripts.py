@@ -58,7 +58,7 @@ def test_double_width_characters_keep_the_columns() -> None:
 def test_long_observations_lose_their_middle_unless_full() -> None:
     a = side("A", play(Step("seq 100", "\n".join(map(str, range(100))))))
     short = side_by_side([a], "t", width=80)
-    assert f"[... {100 - MAX_OBSERVATION_LINES} lines ...]" in short and "\n99\n" in short
+    assert f"[... {100 - MAX_OBSERVATION_LINES} lines left out ...]" in short and "\n99\n" in short
     assert "\n50\n" not in short
     assert "\n50\n" in side_by_side([a], "t", width=80, full=True)
 

@@ -14,8 +14,9 @@ from typing import Any, Literal, Protocol, Self
 
 from intercode_sandbox.determinism import Determinism
 from intercode_sandbox.errors import MissingCapabilityError, UsageError
+from intercode_sandbox.long_output import Collector
 from intercode_sandbox.resource_usage import ResourceUsage
-from intercode_sandbox.streams import Collector, Process, communicate, decode, memory_file
+from intercode_sandbox.streams import Process, communicate, decode, memory_file
 from intercode_sandbox.types import ExecResult, FileEntry, Image, Layer, Network
 from intercode_sandbox.users import User
 from intercode_sandbox.validation import check_limits, check_network, check_variables

@@ -6,10 +6,11 @@ import math
 import os
 import select
 import time
-from collections import deque
 from collections.abc import Iterator, Mapping
 from tempfile import TemporaryFile
 from typing import Any, Protocol
+
+from intercode_sandbox.long_output import Collector
 
 _CHUNK = 1 << 16
 _LAST_ROUNDS = 32  # of output that is read after the end, if background processes write without end
@@ -33,43 +34,6 @@ class Process(Protocol):
     def kill(self, number: int = 9) -> None:
         """Send a signal, unless the process has ended."""
         ...
-
-
-class Collector:
-    """Keeps at most ``limit`` bytes of output, half from the beginning and half from the end."""
-
-    def __init__(self, limit: int) -> None:
-        self.limit = limit
-        self._head_room = limit - limit // 2
-        self._tail_room = limit // 2
-        self._head: list[bytes] = []
-        self._tail: deque[bytes] = deque()
-        self._tail_size = 0
-        self.dropped = 0
-
-    def add(self, data: bytes) -> None:
-        """Append output."""
-        if self._head_room:
-            self._head.append(data[: self._head_room])
-            data = data[self._head_room :]
-            self._head_room -= len(self._head[-1])
-        if not data:
-            return
-        self._tail.append(data)
-        self._tail_size += len(data)
-        while self._tail_size > self._tail_room:
-            surplus = self._tail_size - self._tail_room
-            first = self._tail.popleft()
-            if len(first) > surplus:
-                self._tail.appendleft(first[surplus:])
-            dropped = min(surplus, len(first))
-            self._tail_size -= dropped
-            self.dropped += dropped
-
-    def bytes(self) -> bytes:
-        """Return the kept output, with a line for the omitted part."""
-        note = f"\n[... {self.dropped} bytes left out ...]\n".encode() if self.dropped else b""
-        return b"".join(self._head) + note + b"".join(self._tail)
 
 
 def decode(data: bytes) -> str:

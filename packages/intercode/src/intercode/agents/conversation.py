@@ -7,11 +7,11 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, cast
 
 from intercode.agents.base import check_integer
-from intercode.agents.prompt import clip
 from intercode.core.errors import ConfigError, ModelError, UsageError
 from intercode.core.types import Usage
 from intercode.models.base import Completion, Message, Model, Tool
 from intercode.models.token_count import count_tokens
+from intercode_sandbox.long_output import shorten
 from intercode_sandbox.registry import load_object
 
 MAX_SHORTENINGS = 12
@@ -260,7 +260,7 @@ def fit_turns(
     turn = newest
     while length > MIN_CLIPPED_LENGTH and count(turn) > available:
         length = max(length * 3 // 4, MIN_CLIPPED_LENGTH)
-        turn = [cast(Message, {**m, "content": clip(m["content"], length)}) for m in newest]
+        turn = [cast(Message, {**m, "content": shorten(m["content"], length)[0]}) for m in newest]
     if turn is not newest:
         context["newest_turn"] = {"characters": original_length, "shown": length}
     return [*selected[:-1], turn]

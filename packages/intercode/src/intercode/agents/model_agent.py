@@ -23,6 +23,7 @@ from intercode.agents.parsing import (
 )
 from intercode.agents.prompt import (
     FEEDBACK_STYLES,
+    OBSERVATION_LIMIT,
     ObservationLimits,
     format_observation,
     format_observation_original,
@@ -34,8 +35,6 @@ from intercode.models.base import Completion, Message, Model, Tool
 from intercode_sandbox.registry import unknown_name_error
 
 EMPTY_ANSWER = "(empty answer)"
-OBSERVATION_LIMIT = 4000
-"""Characters of an observation that a model is sent by default."""
 _LENGTH_FINISH_REASONS = ("length", "max_tokens", "max_output_tokens")
 _FURTHER_TEXT = "further text"
 TRUNCATED_ANSWER = "the answer reached its limit of tokens and was cut off"

@@ -12,6 +12,7 @@ from string import Template
 
 from intercode.agents.base import Feedback
 from intercode.core.errors import ConfigError
+from intercode_sandbox.long_output import shorten
 
 _HEADING = re.compile(r"^== (\w+) ==[ \t]*\n", re.MULTILINE)
 PLACEHOLDERS = frozenset((
@@ -86,17 +87,8 @@ def load_prompt(prompt: str | Path | None, default: str, required: tuple[str, ..
     return Prompt(text + "".join(missing), required, str(prompt)) if missing else own
 
 
-def clip(text: str, limit: int) -> str:
-    """Return at most ``limit`` characters of a text, its head and its tail, with a note on the
-    rest."""
-    if len(text) <= limit:
-        return text
-    tail = limit // 2
-    head = limit - tail
-    left_out = len(text) - limit
-    return f"{text[:head]}\n[... {left_out} characters left out ...]\n{text[len(text) - tail :]}"
-
-
+OBSERVATION_LIMIT = 4000
+"""The characters of an observation that a model is sent if its agent, or its trainer, sets none."""
 FEEDBACK_STYLES = ("standard", "original")
 TESTS_FAILED_MESSAGE = "Test case did not pass. Please try again."
 """The text that the authors' runner sends in place of the observation after a function whose tests
@@ -117,7 +109,7 @@ def format_observation(feedback: Feedback, limit: int) -> tuple[str, dict[str, i
     """Return at most ``limit`` characters of an output, head and tail, and the sizes if it was
     cut."""
     text = feedback.observation.strip("\n")
-    visible = clip(text, limit) or "(no output)"
+    visible = shorten(text, limit)[0] or "(no output)"
     if feedback.timed_out:
         visible += "\n(It was stopped at the time limit.)"
     return visible, _omission_context({"characters": len(text), "shown": min(limit, len(text))})

@@ -14,6 +14,7 @@ from typing import Any
 from intercode.core.errors import UsageError
 from intercode.core.types import Step, Trajectory, Usage
 from intercode.results.explanation import Explanation, TextComparison
+from intercode.results.short_text import shorten_lines
 from intercode.results.statistics.metrics import (
     is_from_cache,
     is_refused_action,
@@ -193,10 +194,10 @@ def gold_lines(explanation: Explanation, style: Style, lines: int, width: int) -
         )
         if comparison.is_equal:
             yield style("strong", shown.what) + style("green", ": as expected")
-            yield from _indent(omit_middle_lines(shown.shortened()[1], lines), "  ")
+            yield from _indent(shown.shortened()[1], "  ", lines)
             continue
         yield style("strong", f"{shown.what}: the agent's on the left, the expected on the right")
-        yield from _indent(omit_middle_lines("\n".join(shown.lines(width - 2)), lines), "  ")
+        yield from _indent("\n".join(shown.lines(width - 2)), "  ", lines)
     yield from (style("yellow", f"note: {escape_control(note)}") for note in explanation.notes)
 
 
@@ -265,9 +266,7 @@ def _turn(
         first, *rest = escape_control(step.action).rstrip("\n").split("\n")
         yield style("blue", f"  $ {first}")
         yield from (style("blue", f"  > {more}") for more in rest)
-    yield from _indent(
-        omit_middle_lines(escape_control(step.observation).rstrip("\n"), lines), "  "
-    )
+    yield from _indent(escape_control(step.observation).rstrip("\n"), "  ", lines)
     if step.changes:
         yield style("dim", f"  changed: {_join_names(step.changes)}")
     for name, diff in step.diffs.items():
@@ -288,7 +287,7 @@ def _written(step: Step) -> str:
 def _diff(path: str, diff: str, style: Style, lines: int) -> Iterator[str]:
     name = escape_control(path).replace("\n", "\\n")
     yield style("strong", f"  {name}")
-    for one in omit_middle_lines(escape_control(diff), lines).split("\n"):
+    for one in shorten_lines(escape_control(diff).split("\n"), lines):
         colour = _DIFF.get(one[:1])
         yield f"    {style(colour, one) if colour else one}"
 
@@ -331,18 +330,10 @@ def _usage(t: Trajectory) -> str:
     return "".join(f", {word}" for word in words)
 
 
-def omit_middle_lines(text: str, lines: int) -> str:
-    """Cut lines out of the middle of a text, and say how many."""
-    every = text.split("\n")
-    if len(every) <= lines:
-        return text
-    head, tail = lines - lines // 3, lines // 3
-    missing = len(every) - head - tail
-    return "\n".join([*every[:head], f"... {missing} lines ...", *every[len(every) - tail :]])
-
-
-def _indent(text: str, mark: str) -> list[str]:
-    return [f"{mark}{one}" for one in text.split("\n")] if text else []
+def _indent(text: str, mark: str, most: int | None = None) -> list[str]:
+    """Return the lines of a text after a mark, at most ``most``. None: all of them."""
+    lines = text.split("\n") if text else []
+    return [f"{mark}{one}" for one in (lines if most is None else shorten_lines(lines, most))]
 
 
 def _join_names(names: tuple[str, ...]) -> str:

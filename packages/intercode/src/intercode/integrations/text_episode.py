@@ -11,15 +11,13 @@ from typing import Any
 
 from intercode.agents.base import Feedback
 from intercode.agents.parsing import parse_answer, scoring_note
-from intercode.agents.prompt import format_observation
+from intercode.agents.prompt import OBSERVATION_LIMIT, format_observation
 from intercode.core.errors import UsageError
 from intercode.environments.base.env import InterCodeEnv
 from intercode.integrations.prefixes import SHARED, describe_prefix
 
 MAX_TURNS = 10
 """The turns of an episode for which the adapter's user has set none."""
-OBSERVATION_LIMIT = 4000
-"""The number of characters of an observation that a model is sent."""
 _NO_CODE = "No code was found in your answer. Write it in one fenced block."
 
 

@@ -37,6 +37,16 @@ def shorten(text: str, length: int) -> str:
     return text if len(text) <= length else f"{text[: length - 1]}…"
 
 
+def shorten_lines(lines: Sequence[str], most: int) -> list[str]:
+    """Return at most ``most`` lines, half from the beginning and half from the end, with a line for
+    those between them."""
+    if len(lines) <= most:
+        return list(lines)
+    end = len(lines) - most // 2
+    omitted = f"[... {len(lines) - most} lines left out ...]"
+    return [*lines[: most - most // 2], omitted, *lines[end:]]
+
+
 def shorten_line(text: str, length: int) -> str:
     """Return a text on one line, cut to ``length`` characters."""
     return shorten(" ".join(text.split()), length)

@@ -19,8 +19,8 @@ from intercode_sandbox.api.results import Result
 from intercode_sandbox.contract import BaseSandbox, LimitExceeded
 from intercode_sandbox.errors import SandboxError, UsageError
 from intercode_sandbox.limit_messages import DISK_FULL, FILE_SIZE_STATUSES, reported_limit
+from intercode_sandbox.long_output import Collector
 from intercode_sandbox.streams import (
-    Collector,
     Process,
     TimeLimitError,
     decode,

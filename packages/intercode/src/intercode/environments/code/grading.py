@@ -19,7 +19,8 @@ from intercode.environments.base.workspaces import EpisodeContext, SandboxWorksp
 from intercode.environments.code.reward import outputs_equal, values_equal
 from intercode.sessions.programs.program import ProgramSession
 from intercode.sessions.programs.repl import ReplEndedError, ReplSession
-from intercode_sandbox.streams import Collector, decode
+from intercode_sandbox.long_output import Collector
+from intercode_sandbox.streams import decode
 
 _COMPILE_SECONDS = 60.0
 _MAX_ERROR = 500  # characters of an error in a test's result

@@ -31,7 +31,8 @@ from intercode.sessions.python.interpreter import (
 )
 from intercode.sessions.python.session import Action, PythonSession
 from intercode.sessions.python.values import ExceptionInfo, decode_value, decode_values
-from intercode_sandbox.streams import Collector, decode, drain
+from intercode_sandbox.long_output import Collector
+from intercode_sandbox.streams import decode, drain
 
 _NO_CODE = "nothing was defined"
 _TIME_LIMIT, _INTERPRETER_ENDED = "over the time limit of {:g} s", "the interpreter ended"

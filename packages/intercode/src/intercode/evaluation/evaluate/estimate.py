@@ -9,6 +9,7 @@ from collections.abc import Sequence
 from dataclasses import asdict, dataclass, replace
 
 from intercode.agents.base import Agent
+from intercode.agents.prompt import OBSERVATION_LIMIT
 from intercode.evaluation.evaluate.likely_usage import LikelyUsage, likely_usage
 from intercode.evaluation.evaluate.plan import Plan
 from intercode.evaluation.evaluate.run_state import Sample
@@ -17,8 +18,6 @@ from intercode.models.token_count import count_tokens
 
 ASSUMED_ANSWER_TOKENS = 500
 """Tokens of an answer of a model without a limit on them."""
-ASSUMED_OBSERVATION_CHARACTERS = 4000
-"""Characters of an observation that a model sees, for an agent without a limit on them."""
 MAX_COUNTED_PROMPTS = 400
 """How many prompts are counted at most, evenly spread. The others are assumed to be alike."""
 
@@ -109,7 +108,7 @@ def _answer_tokens(model: Model, notes: list[str]) -> int:
 
 
 def _observation_tokens(agent: Agent) -> int:
-    limit = agent.observation_limit or ASSUMED_OBSERVATION_CHARACTERS
+    limit = agent.observation_limit or OBSERVATION_LIMIT
     return math.ceil(limit / 3.5)  # bytes for each token, as in models/token_count.py
 
 

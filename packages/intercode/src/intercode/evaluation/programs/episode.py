@@ -23,7 +23,8 @@ from intercode.evaluation.tracking.base import EpisodeTracker
 from intercode.models.bridge import Bridge, BridgeStoppedError
 from intercode.models.limited_model import LimitedModel
 from intercode_sandbox.contract import BaseSandbox
-from intercode_sandbox.streams import Collector, Process, decode, drain, drain_once
+from intercode_sandbox.long_output import Collector
+from intercode_sandbox.streams import Process, decode, drain, drain_once
 
 DIRECTORY = "/dev/shm/intercode"
 """What belongs to the program and not to the task: no change in it counts."""

@@ -17,7 +17,8 @@ from intercode.evaluation.tracking.base import EpisodeTracker
 from intercode.models.base import Completion, Message, Model, ToolCall
 from intercode.models.bridge import BridgeRequest, RequestRefusedError
 from intercode.models.bridge.answers import GivenAnswers
-from intercode_sandbox.streams import Collector, decode
+from intercode_sandbox.long_output import Collector
+from intercode_sandbox.streams import decode
 
 MAX_RECORDED_CHARACTERS = 16 << 20
 """The characters of messages that are recorded of an episode."""

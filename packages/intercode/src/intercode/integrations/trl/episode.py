@@ -7,7 +7,7 @@ from typing import Any, ClassVar, Protocol
 from weakref import WeakKeyDictionary, WeakValueDictionary
 
 from intercode.agents.base import Feedback
-from intercode.agents.prompt import format_observation
+from intercode.agents.prompt import OBSERVATION_LIMIT, format_observation
 from intercode.core.errors import (
     EnvironmentStateError,
     InfrastructureError,
@@ -79,7 +79,6 @@ class IdleReaper:
 
 _MAX_TURNS = 10
 _IDLE_TIMEOUT = 1800.0  # seconds: a batch of a large model may take minutes between two tools
-_OBSERVATION_LIMIT = 4000  # characters of an observation that a model is sent
 _RESET_ATTEMPTS = 3  # attempts to start a sandbox before the trainer receives the error
 _reaper = IdleReaper()
 _live_environments: WeakValueDictionary[tuple[str, str], InterCodeEnv] = WeakValueDictionary()
@@ -110,7 +109,7 @@ class TrlEnvironment:
         *,
         max_turns: int = _MAX_TURNS,
         idle_timeout: float | None = _IDLE_TIMEOUT,
-        observation_limit: int = _OBSERVATION_LIMIT,
+        observation_limit: int = OBSERVATION_LIMIT,
         binary: bool = False,
         allow_exploitable: bool = False,
         **settings: Any,

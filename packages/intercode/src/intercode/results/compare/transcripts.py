@@ -9,6 +9,7 @@ from itertools import zip_longest
 from intercode.core.errors import UsageError
 from intercode.core.types import Step, Trajectory
 from intercode.results.compare.comparison import Side
+from intercode.results.short_text import shorten_lines
 from intercode.results.statistics.behaviour import labelled_turns
 from intercode.results.statistics.metrics import is_failed
 from intercode.results.statistics.samples import solving_turn
@@ -102,18 +103,11 @@ def _turn_lines(number: int, turn: tuple[Step, Sequence[str]], full: bool) -> li
     actions = _split_lines(step.action) or ["(no code)"]
     out += [f"{'$' if n == 0 else ' '} {line}" for n, line in enumerate(actions)]
     observation = _split_lines(step.observation)
-    return out + (observation if full else _clip_lines(observation))
+    return out + (observation if full else shorten_lines(observation, MAX_OBSERVATION_LINES))
 
 
 def _split_lines(text: str) -> list[str]:
     return text.rstrip("\n").split("\n") if text.strip("\n") else []
-
-
-def _clip_lines(lines: list[str]) -> list[str]:
-    if len(lines) <= MAX_OBSERVATION_LINES:
-        return lines
-    half = MAX_OBSERVATION_LINES // 2
-    return [*lines[:half], f"[... {len(lines) - 2 * half} lines ...]", *lines[-half:]]
 
 
 def _join_columns(cells: Sequence[Sequence[str]], column: int) -> Iterator[str]:

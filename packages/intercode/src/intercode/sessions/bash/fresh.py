@@ -27,8 +27,9 @@ from intercode.sessions.bash.shell import (
 )
 from intercode_sandbox.contract import BaseSandbox
 from intercode_sandbox.limit_messages import with_limit_note
+from intercode_sandbox.long_output import Collector
 from intercode_sandbox.marks import mark_after
-from intercode_sandbox.streams import Collector, decode, drain
+from intercode_sandbox.streams import decode, drain
 
 _GRACE_SECONDS = 0.3  # added to an action's time, to start the shell and save its state
 _LOST_NOTE = "[the shell ended: this action's changes to variables and directory are lost]\n"

@@ -33,8 +33,9 @@ from intercode.sessions.bash.shell import (
 )
 from intercode_sandbox.contract import BaseSandbox
 from intercode_sandbox.limit_messages import with_limit_note
+from intercode_sandbox.long_output import Collector
 from intercode_sandbox.marks import mark_after
-from intercode_sandbox.streams import Collector, decode
+from intercode_sandbox.streams import decode
 from intercode_sandbox.users import User
 
 _GRACE_SECONDS = 0.3  # time for a shell to report after its command was killed

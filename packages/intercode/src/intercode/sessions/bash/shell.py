@@ -28,7 +28,8 @@ from intercode.sessions.bash.history import HistoryList
 from intercode.sessions.bash.last_command import LastCommand
 from intercode.sessions.bash.plain_code import is_complete, runs_nothing
 from intercode_sandbox.contract import SCRIPT_FD, BaseSandbox
-from intercode_sandbox.streams import Collector, Process, decode, drain, drain_once, memory_file
+from intercode_sandbox.long_output import Collector
+from intercode_sandbox.streams import Process, decode, drain, drain_once, memory_file
 from intercode_sandbox.users import User
 
 _MAY_END_SHELL = re.compile(

@@ -14,7 +14,8 @@ from intercode.sessions.base import SessionState, is_infrastructure_failure
 from intercode.sessions.programs.repl import missing_language_message
 from intercode_sandbox.contract import BaseSandbox
 from intercode_sandbox.limit_messages import with_limit_note
-from intercode_sandbox.streams import Collector, Process, communicate, decode, memory_file
+from intercode_sandbox.long_output import Collector
+from intercode_sandbox.streams import Process, communicate, decode, memory_file
 
 RERUN_COMMAND = "run"
 """An action that begins with this line runs the last program again, and its other lines are the

@@ -30,7 +30,8 @@ from intercode.core.types.untrusted import parse_untrusted
 from intercode.sessions.base import SessionState, is_infrastructure_failure
 from intercode_sandbox.contract import BaseSandbox
 from intercode_sandbox.limit_messages import with_limit_note
-from intercode_sandbox.streams import Collector, Process, decode, drain, drain_once
+from intercode_sandbox.long_output import Collector
+from intercode_sandbox.streams import Process, decode, drain, drain_once
 
 _LINK_FD = 3
 _MAX_ANSWER = 16 << 20  # bytes of an answer

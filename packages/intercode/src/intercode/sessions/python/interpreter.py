@@ -25,7 +25,8 @@ from typing import Any
 
 from intercode.core.errors import SandboxError
 from intercode_sandbox.contract import SCRIPT_FD, BaseSandbox
-from intercode_sandbox.streams import Collector, Process, drain, drain_once, memory_file
+from intercode_sandbox.long_output import Collector
+from intercode_sandbox.streams import Process, drain, drain_once, memory_file
 
 CONTROL_FD = 63  # descriptor number in the interpreter
 _MAX_ANSWER = 8 << 20

@@ -28,7 +28,8 @@ from intercode.sessions.python.interpreter import (
 )
 from intercode_sandbox.contract import BaseSandbox
 from intercode_sandbox.limit_messages import with_limit_note
-from intercode_sandbox.streams import Collector, decode, drain
+from intercode_sandbox.long_output import Collector
+from intercode_sandbox.streams import decode, drain
 
 _DEFINITIONS = (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef, ast.Import, ast.ImportFrom)
 _MAY_END_INTERPRETER = re.compile(
