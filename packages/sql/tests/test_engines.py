@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import ast
 import importlib.metadata
+import subprocess
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -85,3 +87,16 @@ def test_a_checkout_that_is_not_installed_says_so(monkeypatch: pytest.MonkeyPatc
     with pytest.raises(EngineUnavailableError, match="installed again"):
         open_engine("embedded")
     engines._entries.cache_clear()
+
+
+def test_importing_the_package_loads_no_interface_and_no_reader_of_dumps() -> None:
+    code = (
+        "import sys, intercode_sql\n"
+        "parts = 'dbapi', 'dump', 'embedded', 'dialect', 'worker'\n"
+        "print(sorted(n for n in sys.modules if n.startswith('intercode_sql.')"
+        " and n.split('.')[1] in parts))\n"
+        "print(intercode_sql.connect is intercode_sql.dbapi.connect)\n"
+        "print(hasattr(intercode_sql, 'unknown'))"
+    )
+    run = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert run.stdout.split() == ["[]", "True", "False"]

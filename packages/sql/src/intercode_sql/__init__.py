@@ -7,9 +7,13 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING, Any
+
 from intercode_sql.base import DatabaseSnapshot, SqlDeterminism, SqlEngine, SqlLimits, SqlSession
-from intercode_sql.dbapi import connect
 from intercode_sql.engines import engine_names, open_engine
+
+if TYPE_CHECKING:
+    from intercode_sql.dbapi import connect
 
 EngineKind = str
 """The name of an engine."""
@@ -25,3 +29,13 @@ __all__ = [
     "engine_names",
     "open_engine",
 ]  # fmt: skip
+
+
+def __getattr__(name: str) -> Any:
+    """Return ``connect``. The interface is imported when it is first used: it loads the reader of
+    dumps, which sessions in an environment do not need."""
+    if name != "connect":
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    from intercode_sql.dbapi import connect
+
+    return connect

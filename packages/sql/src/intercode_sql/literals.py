@@ -10,8 +10,9 @@ import datetime as dt
 import operator
 import re
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from decimal import Decimal
+from functools import cached_property
 from itertools import chain
 from typing import Any
 
@@ -52,11 +53,10 @@ class Literals:
     blob: Callable[[bytes], str] = _blob
     words: tuple[str, str] = ("0", "1")
     nests: bool = False
-    _readings: tuple[re.Pattern[str], ...] = field(init=False, repr=False, compare=False)
 
-    def __post_init__(self) -> None:
-        readings = tuple(re.compile(f"(?P<opaque>{p})|{_PLACEHOLDER}", re.S) for p in self.opaque)
-        object.__setattr__(self, "_readings", readings)
+    @cached_property
+    def _readings(self) -> list[re.Pattern[str]]:
+        return [re.compile(f"(?P<opaque>{p})|{_PLACEHOLDER}", re.S) for p in self.opaque]
 
     def literal(self, value: object) -> str:
         """Return a value as a literal. Raises ParameterError for a type or a value that SQL cannot
