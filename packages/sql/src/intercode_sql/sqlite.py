@@ -14,13 +14,12 @@ import sqlite3
 import tempfile
 import time
 from collections.abc import Mapping
-from contextlib import suppress
+from contextlib import closing, suppress
 from pathlib import Path
 from typing import Any
 from urllib.parse import quote
 
 from intercode_sql.base import (
-    SqlDeterminism,
     SqlDialect,
     SqlLimits,
     columns_by_values,
@@ -41,7 +40,7 @@ from intercode_sql.worker.bounded import (
     limit_values,
     refused_for_size,
 )
-from intercode_sql.worker.session import GuardedEngine
+from intercode_sql.worker.session import LocalEngine, LocalSession
 
 _PROGRESS_STEPS = 1000
 _READ_ACTIONS = {
@@ -76,24 +75,19 @@ class _WriteToPristineError(Exception):
     """A statement tried to write to the pristine file."""
 
 
-class SqliteSession:
+class SqliteSession(LocalSession):
     """A ``LocalSession`` on SQLite. Errors are SQLite's own messages."""
 
     def __init__(
         self, path: Path, name: str, limits: SqlLimits, bounded: bool, saved: bytes | None
     ) -> None:
-        self._path, self._name, self._limits, self._bounded = path, name, limits, bounded
-        self.values: Mapping[str, Any] = {}
-        self.cacheable: Any = None
+        super().__init__(name)
+        self._path, self._limits, self._bounded = path, limits, bounded
         self._deadline = Deadline()
         self._write_denied = self._has_written = self._has_copy = False
         self._connection: sqlite3.Connection | None = self._connect(path, True)
         if saved is not None:
             self._switch_to_copy(saved)
-
-    @property
-    def database(self) -> str:
-        return self._name
 
     def _connect(self, path: Path, pristine: bool) -> sqlite3.Connection:
         mode = "mode=ro&immutable=1" if pristine else "mode=rw"
@@ -236,45 +230,31 @@ class SqliteSession:
         assert self._connection is not None
         return self._connection.serialize()
 
-    def cache_result(self, key: Any, result: ExecResult) -> None:
-        """Do nothing: this engine caches no results."""
-
-    def changes(self) -> list[str]:
-        """Return the tables that are new, gone or changed."""
-        if not self._has_copy:
-            return []
-        before, after = (
-            self._table_digests(self._connect(self._path, True)),
-            self._table_digests(None),
-        )
-        out = [f"table {n}: gone" for n in before.keys() - after.keys()]
-        out += [f"table {n}: new" for n in after.keys() - before.keys()]
-        out += [
-            f"table {n}: changed" for n in after.keys() & before.keys() if after[n] != before[n]
-        ]
-        return sorted(out)
+    def table_digests(self) -> tuple[Mapping[str, str], Mapping[str, str]]:
+        """Return digests of the pristine tables and of the current ones."""
+        if not self._has_copy or self._connection is None:
+            return {}, {}
+        with closing(self._connect(self._path, True)) as pristine:
+            found = _digests(pristine), _digests(self._connection)
+        self._deadline.raise_if_aborted()
+        return found
 
     def state_text(self) -> str:
-        """Return the state as text for a fingerprint."""
-        changed = self._table_digests(None) if self._has_copy else {}
-        return json.dumps({"database": self._name, "tables": changed}, sort_keys=True)
-
-    def _table_digests(self, connection: sqlite3.Connection | None) -> dict[str, str]:
-        used_connection = connection or self._connection
-        assert used_connection is not None
-        out = {}
-        for (name,) in used_connection.execute(_TABLES_QUERY).fetchall():
-            out[name] = _table_digest(used_connection, name)
-        if connection is not None:
-            connection.close()
+        """Return the state as text for a fingerprint, with the digests of all tables of a copy."""
+        tables = _digests(self._connection) if self._has_copy and self._connection else {}
         self._deadline.raise_if_aborted()
-        return out
+        return json.dumps({"database": self._name, "tables": tables}, sort_keys=True)
 
     def close(self) -> None:
         """Close the connection, which deletes the private copy."""
         if self._connection is not None:
             self._connection.close()
             self._connection = None
+
+
+def _digests(connection: sqlite3.Connection) -> dict[str, str]:
+    names = connection.execute(_TABLES_QUERY).fetchall()
+    return {name: _table_digest(connection, name) for (name,) in names}
 
 
 def _table_digest(connection: sqlite3.Connection, name: str) -> str:
@@ -298,29 +278,12 @@ def _table_digest(connection: sqlite3.Connection, name: str) -> str:
     return digest.hexdigest()
 
 
-class SqliteEngine:
+class SqliteEngine(LocalEngine):
     """A ``LocalEngine`` for SQLite files."""
 
     kind = "sqlite"
-    SETTINGS: frozenset[str] = frozenset()
     dialect = SqlDialect("sqlite", ("sqlite",), SQLITE_LITERALS)
     version = f"SQLite {sqlite3.sqlite_version}"
-    PRELOADED = True
-    SHARES_WORKERS = True
-    OPENER = f"{__name__}:SqliteEngine"
-    modules: tuple[str, ...] = ()
-
-    def __init__(self, *, bounded: bool, determinism: SqlDeterminism | None = None) -> None:
-        self._bounded, self.determinism = bounded, determinism
-
-    @classmethod
-    def start(cls) -> GuardedEngine:
-        """Open the engine."""
-        return GuardedEngine(cls(bounded=True))
-
-    def metadata(self) -> Mapping[str, Any]:
-        """Return nothing: a file has no settings."""
-        return {}
 
     def open(
         self,
@@ -337,7 +300,4 @@ class SqliteEngine:
             )
         if not database.path.is_file():
             raise SqlDataError(f"{database.path}: there is no such database file")
-        return SqliteSession(database.path, database.name, limits, self._bounded, saved)
-
-    def close(self) -> None:
-        """Do nothing: the engine holds no resources."""
+        return SqliteSession(database.path, database.name, limits, self.bounded, saved)

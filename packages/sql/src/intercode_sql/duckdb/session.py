@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import hashlib
-import json
 import os
 import re
 import shutil
@@ -30,6 +29,7 @@ from intercode_sql.errors import SessionStateError, SqlDataError
 from intercode_sql.host import lock_file
 from intercode_sql.literals import quoted_name
 from intercode_sql.types import ExecResult, ResultColumn, StatementInfo, TypeCode
+from intercode_sql.worker.session import LocalSession
 
 _PREFIX = "intercode-duckdb-"
 _MEMORY = "768MB"
@@ -114,7 +114,7 @@ def _remove_abandoned() -> None:
                 shutil.rmtree(folder, ignore_errors=True)
 
 
-class DuckdbSession:
+class DuckdbSession(LocalSession):
     """A ``LocalSession`` on DuckDB. Errors are DuckDB's own messages.
 
     A transaction is a saved copy of the database: ROLLBACK returns to it, and a statement that
@@ -124,9 +124,8 @@ class DuckdbSession:
     def __init__(
         self, pristine: Path, name: str, limits: SqlLimits, saved: bytes | None = None
     ) -> None:
-        self._pristine, self._name, self._limits = pristine, name, limits
-        self.values: Mapping[str, Any] = {}
-        self.cacheable: Any = None
+        super().__init__(name)
+        self._pristine, self._limits = pristine, limits
         self._aborted, self._changed, self._dirty = False, False, saved is not None
         self._state: bytes | None = saved
         self._transaction: list[bytes | None] = []
@@ -134,10 +133,6 @@ class DuckdbSession:
         self._file: _PrivateFile | None = None
         self._connection: duckdb.DuckDBPyConnection | None = None
         self._open(saved)
-
-    @property
-    def database(self) -> str:
-        return self._name
 
     def _open(self, state: bytes | None) -> None:
         """Open a private copy of a state in place of the current one."""
@@ -294,27 +289,8 @@ class DuckdbSession:
         """Return the content of the file."""
         return self._pristine.read_bytes() if self._state is None else self._state
 
-    def cache_result(self, key: Any, result: ExecResult) -> None:
-        """Do nothing: this engine caches no results."""
-
-    def changes(self) -> list[str]:
-        """Return the tables and views that are new, gone or changed."""
-        before, after = self._digests()
-        out = [f"table {n}: gone" for n in before.keys() - after.keys()]
-        out += [f"table {n}: new" for n in after.keys() - before.keys()]
-        return sorted(
-            out
-            + [f"table {n}: changed" for n in before.keys() & after.keys() if before[n] != after[n]]
-        )
-
-    def state_text(self) -> str:
-        """Return the state as text for a fingerprint."""
-        before, after = self._digests()
-        names = before.keys() | after.keys()
-        changed = {n: after.get(n, "gone") for n in names if before.get(n) != after.get(n)}
-        return state_text(self._name, changed)
-
-    def _digests(self) -> tuple[dict[str, str], dict[str, str]]:
+    def table_digests(self) -> tuple[Mapping[str, str], Mapping[str, str]]:
+        """Return digests of the pristine tables and of the current ones."""
         if self._state is None:
             return {}, {}
         try:
@@ -338,11 +314,6 @@ class DuckdbSession:
             connection.close()
         if file is not None:
             file.remove()
-
-
-def state_text(database: str, tables: Mapping[str, str]) -> str:
-    """Return the text of a state with these digests of changed tables."""
-    return json.dumps({"database": database, "tables": dict(tables)}, sort_keys=True)
 
 
 def _first_word(code: str) -> str:

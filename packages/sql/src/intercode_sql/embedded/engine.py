@@ -16,41 +16,29 @@ from intercode_sql.embedded.functions.registry import OWN_MODULES
 from intercode_sql.embedded.load.build import BUILDER_VERSION, build_databases
 from intercode_sql.errors import SqlDataError, SqlUsageError
 from intercode_sql.types import DatabaseSpec
-from intercode_sql.worker.session import GuardedEngine
+from intercode_sql.worker.session import LocalEngine
 
 DIALECT_NAME = "MySQL 8.0"
 
 
-class EmbeddedEngine:
+class EmbeddedEngine(LocalEngine):
     """A ``LocalEngine`` on SQLite."""
 
     kind = "embedded"
     SETTINGS = frozenset({"determinism"})
     dialect = MYSQL_DIALECT
-    PRELOADED = True
-    SHARES_WORKERS = True
-    OPENER = f"{__name__}:EmbeddedEngine"
+    modules = OWN_MODULES.keys()
 
     def __init__(self, *, bounded: bool, determinism: SqlDeterminism | None = None) -> None:
-        self.determinism = determinism
+        super().__init__(bounded=bounded, determinism=determinism)
         self._pool = ConnectionPool(bounded)
         self._caches = shared_caches()
-
-    @classmethod
-    def start(cls, determinism: SqlDeterminism | None = None) -> GuardedEngine:
-        """Open the engine."""
-        return GuardedEngine(cls(bounded=True, determinism=determinism))
 
     @property
     def version(self) -> str:
         return (
             f"SQLite {sqlite3.sqlite_version} as {DIALECT_NAME} (sqlglot {version_of('sqlglot')})"
         )
-
-    @property
-    def modules(self) -> tuple[str, ...]:
-        """The modules of functions that others have registered."""
-        return tuple(OWN_MODULES)
 
     def metadata(self) -> Mapping[str, Any]:
         """Return the version of the builder of databases."""

@@ -8,11 +8,12 @@ statement; an open transaction is rolled back.
 
 from __future__ import annotations
 
+import json
 import threading
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from contextlib import suppress
 from dataclasses import replace
-from typing import Any, Protocol
+from typing import Any
 
 from intercode_sql.base import SqlDeterminism, SqlDialect, SqlLimits, error_result, timeout_result
 from intercode_sql.deadline import abort_error
@@ -40,85 +41,121 @@ _NOT_READ = "its data could not be read in time"
 _RESOURCES_MESSAGE = "the statement needs too many resources"
 
 
-class LocalSession(Protocol):
-    """A session in one process. What it shares with ``SqlSession`` is described there.
+class LocalSession:
+    """A session in one process, which a subclass makes able to run statements: on pristine data,
+    it runs none. What it shares with ``SqlSession`` is described there.
 
     ``values`` are results of functions such as LAST_INSERT_ID, which no state contains.
     ``cacheable`` is the key under which the result of the last statement can be cached, or None.
     """
 
-    values: Mapping[str, Any]
-    cacheable: Any
+    values: Mapping[str, Any] = {}
+    cacheable: Any = None
+
+    def __init__(self, name: str) -> None:
+        self._name = name
 
     @property
-    def database(self) -> str: ...
-
-    def run(self, code: str, timeout: float) -> ExecResult: ...
-
-    def changes(self) -> list[str]: ...
-
-    def state_text(self) -> str: ...
-
-    def abort(self) -> None: ...
-
-    def close(self) -> None: ...
+    def database(self) -> str:
+        return self._name
 
     @property
     def in_transaction(self) -> bool:
         """Whether a transaction is open."""
-        ...
+        return False
 
     @property
     def dirty(self) -> bool:
         """Whether the session differs from a pristine one."""
-        ...
+        return False
+
+    def run(self, code: str, timeout: float) -> ExecResult:  # noqa: ARG002
+        """Run one statement. Raises UnboundedStatementError for one that a worker must run."""
+        raise UnboundedStatementError
 
     def take_change(self) -> bool:
         """Return whether the state changed since the last call, and no transaction is open."""
-        ...
+        return False
 
     def saved(self) -> Any:
         """Return the state, which ``LocalEngine.open`` reads. It can be pickled."""
-        ...
 
     def cache_result(self, key: Any, result: ExecResult) -> None:
         """Cache a result of a worker."""
-        ...
+
+    def table_digests(self) -> tuple[Mapping[str, str], Mapping[str, str]]:
+        """Return digests of the pristine tables and of the current ones, by their names."""
+        return {}, {}
+
+    def changes(self) -> list[str]:
+        """Return the tables that are new, gone or changed."""
+        before, after = self.table_digests()
+        return sorted(
+            f"table {name}: "
+            + ("new" if name not in before else "changed" if name in after else "gone")
+            for name in before.keys() | after.keys()
+            if before.get(name) != after.get(name)
+        )
+
+    def state_text(self) -> str:
+        """Return the state as text for a fingerprint."""
+        before, after = self.table_digests()
+        names = before.keys() | after.keys()
+        changed = {n: after.get(n, "gone") for n in names if before.get(n) != after.get(n)}
+        return json.dumps({"database": self.database, "tables": changed}, sort_keys=True)
+
+    def abort(self) -> None:
+        """Stop the running statement from another thread, and end the session."""
+
+    def close(self) -> None:
+        """Release what the session holds."""
 
 
-class LocalEngine(Protocol):
+class LocalEngine:
     """An ``SqlEngine`` whose sessions are local. With ``bounded``, they raise
-    UnboundedStatementError for statements that may take long. ``OPENER`` is its module and class,
-    ``modules`` are further ones that a worker imports. ``SHARES_WORKERS`` says that a worker goes
-    on to other sessions after statements that changed nothing."""
+    UnboundedStatementError for statements that may take long.
 
-    OPENER: str
-    SHARES_WORKERS: bool
-    determinism: SqlDeterminism | None
+    ``modules`` are those that a worker imports before. ``SHARES_WORKERS`` says that a worker goes
+    on to other sessions after statements that changed nothing. The others are described in
+    ``engines``.
+    """
+
+    kind: str
+    dialect: SqlDialect
+    SETTINGS: frozenset[str] = frozenset()
+    PRELOADED = True
+    SHARES_WORKERS = True
+    modules: Collection[str] = ()
+
+    def __init__(self, *, bounded: bool, determinism: SqlDeterminism | None = None) -> None:
+        self.bounded, self.determinism = bounded, determinism
+
+    @classmethod
+    def start(cls, **settings: Any) -> GuardedEngine:
+        """Open the engine."""
+        return GuardedEngine(cls(bounded=True, **settings))
 
     @property
-    def modules(self) -> tuple[str, ...]: ...
+    def version(self) -> str:
+        """Product and version."""
+        raise NotImplementedError
 
-    @property
-    def kind(self) -> str: ...
-
-    @property
-    def dialect(self) -> SqlDialect: ...
-
-    @property
-    def version(self) -> str: ...
-
-    def __init__(self, *, bounded: bool, determinism: SqlDeterminism | None = None) -> None: ...
-
-    def metadata(self) -> Mapping[str, Any]: ...
-
-    def close(self) -> None: ...
+    def metadata(self) -> Mapping[str, Any]:
+        """Return what else results depend on."""
+        return {}
 
     def open(
-        self, database: DatabaseSpec, limits: SqlLimits = ..., saved: Any = None
+        self,
+        database: DatabaseSpec,
+        limits: SqlLimits = SqlLimits(),  # noqa: B008
+        saved: Any = None,
     ) -> LocalSession:
-        """Open a session, pristine or with a saved state."""
-        ...
+        """Open a session, pristine or with a saved state. Raises SqlDataError and SqlUsageError as
+        ``SqlEngine.open`` does."""
+        raise NotImplementedError
+
+    def close(self) -> None:
+        """Release what the engine holds."""
 
 
 class GuardedSession:
@@ -192,7 +229,8 @@ class GuardedSession:
         if self._worker is not None:
             return self._worker
         engine = self._engine
-        source = EngineSource(engine.OPENER, engine.modules, self._variables, engine.determinism)
+        opener = f"{type(engine).__module__}:{type(engine).__qualname__}"
+        source = EngineSource(opener, tuple(engine.modules), self._variables, engine.determinism)
         tenant = None if self._dirty else (source, self._spec, self._limits)
         worker = workers().take(tenant)
         with self._lock:

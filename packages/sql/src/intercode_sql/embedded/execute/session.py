@@ -45,6 +45,7 @@ from intercode_sql.worker.bounded import (
     is_bounded,
     refused_for_size,
 )
+from intercode_sql.worker.session import LocalSession
 
 _BOUNDED_FUNCTIONS = BEFORE_BRACKETS | word_set("""
     COUNT SUM AVG MIN MAX STD STDDEV STDDEV_POP STDDEV_SAMP VARIANCE VAR_POP VAR_SAMP ROW_NUMBER
@@ -58,7 +59,7 @@ _BOUNDED_FUNCTIONS = BEFORE_BRACKETS | word_set("""
 """Functions whose time is linear in their arguments (see ``bounded``)."""
 
 
-class EmbeddedSession(SessionContext):
+class EmbeddedSession(SessionContext, LocalSession):
     """A ``LocalSession`` of the embedded engine."""
 
     def __init__(
