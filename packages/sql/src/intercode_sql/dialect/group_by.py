@@ -9,31 +9,24 @@ statement and a description of the tables.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Container, Iterable, Iterator
 from dataclasses import dataclass, field
 
 from sqlglot import exp
 
 from intercode_sql.dialect.errors import StatementError, mysql_error
-from intercode_sql.dialect.functional_dependency import DeterminedColumns, equalities
+from intercode_sql.dialect.functional_dependency import (
+    ColumnName,
+    TableKeys,
+    determined_columns,
+    equalities,
+)
 from intercode_sql.dialect.keywords import AGGREGATE_FUNCTIONS
 from intercode_sql.dialect.parser import DIALECT, FUNCTION_MARK, all_nodes, mysql_text
 
-
 # ---------------------------------------------------------------- query blocks
-@dataclass(frozen=True, slots=True)
-class TableKeys:
-    """The columns of a table, and the sets of columns that determine a row: the primary key and
-    unique keys over columns that are NOT NULL."""
-
-    columns: tuple[str, ...]
-    keys: tuple[frozenset[str], ...] = ()
-
-
-Schema = Mapping[str, Mapping[str, TableKeys]]
-"""Databases and their tables, by name in lower case."""
-ColumnName = tuple[str, str]
-"""A source and a column, by name in lower case."""
+Schema = Callable[[str, str], TableKeys | None]
+"""Returns the keys of a table from its database and its name in lower case, or None."""
 
 
 @dataclass(slots=True)
@@ -58,7 +51,7 @@ class QueryBlock:
         if isinstance(entry, exp.Table):
             database = (entry.db or self.database).lower()
             common = None if entry.db else _cte_keys(entry)
-            keyed = common or self.schema.get(database, {}).get(entry.name.lower())
+            keyed = common or self.schema(database, entry.name.lower())
             name = entry.alias or entry.name
         elif isinstance(entry, exp.Subquery) and not entry.alias:
             self._add_source(entry.this)
@@ -146,7 +139,6 @@ def selected_columns(item: exp.Expr, block: QueryBlock) -> Iterator[tuple[str, C
     yield item.alias or getattr(inner, "name", "") or mysql_text(inner), column
 
 
-__all__ = ["Schema", "TableKeys", "group_by_error"]
 _COLUMN_NAME = re.compile(r"[\w$]+(\.[\w$]+)*")
 """Matches the text of a column and of no other expression."""
 
@@ -185,11 +177,8 @@ def _check_select(node: exp.Select, schema: Schema, database: str) -> None:
         return
     block = QueryBlock(node, schema, database)
     groups = _group_expressions(group.expressions if group is not None else (), block)
-    known = DeterminedColumns(block.sources)
-    known.add([c for g in groups if isinstance(g, exp.Column) and (c := block.find(g))])
-    for left, right, way in equalities(node, block.find):
-        known.add_equality(left, right, way)
-    known.compute_closure()
+    named = [c for g in groups if isinstance(g, exp.Column) and (c := block.find(g))]
+    known = determined_columns(named, equalities(node, block.find), block.sources)
     written = {_normalized_text(g) for g in groups}
     number = 1055 if group is not None else 1140
     _check_determined(items, block, known, written, number, "SELECT list")
@@ -265,7 +254,7 @@ def _contains_aggregate(node: exp.Expr) -> bool:
 def _check_determined(
     nodes: Iterable[exp.Expr],
     block: QueryBlock,
-    known: DeterminedColumns,
+    known: Container[ColumnName],
     written: set[str],
     number: int,
     clause: str,

@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import re
 from collections.abc import Mapping
+from functools import partial
 
 from intercode_sql.literals import quoted_name
 from intercode_sql.server.connection import ServerConnection, ServerStatementError, decode_value
@@ -23,6 +24,7 @@ _TRIGGERS = (
 
 _TABLE_PREFIX = "table "
 
+_quoted = partial(quoted_name, quote="`")
 CopyScript = tuple[str, ...]
 """Statements that create a copy of a database. ``{0}`` stands for its name."""
 
@@ -40,18 +42,18 @@ def copy_script(admin: ServerConnection, source: str) -> CopyScript:
         if kind == "VIEW":
             views.append(
                 _parameterize(
-                    _query_value(admin, f"SHOW CREATE VIEW `{source}`.{_quote_for_mysql(name)}", 1),
+                    _query_value(admin, f"SHOW CREATE VIEW `{source}`.{_quoted(name)}", 1),
                     source,
                 )
             )
             continue
         if kind != "BASE TABLE":
             continue
-        table = _query_value(admin, f"SHOW CREATE TABLE `{source}`.{_quote_for_mysql(name)}", 1)
+        table = _query_value(admin, f"SHOW CREATE TABLE `{source}`.{_quoted(name)}", 1)
         steps.append(_escape_braces(table))
         columns = "*" if " GENERATED " not in table else _stored_columns(admin, source, name)
         column_list = "" if columns == "*" else f" ({columns})"
-        quoted = _quote_for_mysql(name)
+        quoted = _quoted(name)
         steps.append(
             _escape_braces(
                 f"INSERT INTO {quoted}{column_list} SELECT {columns} FROM `{source}`.{quoted}"
@@ -61,7 +63,7 @@ def copy_script(admin: ServerConnection, source: str) -> CopyScript:
     for query in (_ROUTINES, _TRIGGERS):
         for kind, name in _query_rows(admin, query.format(source)):
             _, modes, code, *_ = _query_rows(
-                admin, f"SHOW CREATE {kind} `{source}`.{_quote_for_mysql(name)}"
+                admin, f"SHOW CREATE {kind} `{source}`.{_quoted(name)}"
             )[0]
             steps += [
                 f"SET sql_mode='{modes}'",
@@ -115,7 +117,7 @@ def content_digests(
     tables = [name for name in found if name.startswith(_TABLE_PREFIX)]
     if tables:
         listed = ", ".join(
-            f"`{database}`.{_quote_for_mysql(name.removeprefix(_TABLE_PREFIX))}" for name in tables
+            f"`{database}`.{_quoted(name.removeprefix(_TABLE_PREFIX))}" for name in tables
         )
         for name, (_, total) in zip(
             tables, _query_rows(admin, f"CHECKSUM TABLE {listed}"), strict=True
@@ -127,9 +129,7 @@ def content_digests(
 def _definition_digest(admin: ServerConnection, kind: str, database: str, name: str) -> str:
     column = 1 if kind in ("TABLE", "VIEW") else 2
     try:
-        code = _query_value(
-            admin, f"SHOW CREATE {kind} `{database}`.{_quote_for_mysql(name)}", column
-        )
+        code = _query_value(admin, f"SHOW CREATE {kind} `{database}`.{_quoted(name)}", column)
     except ServerStatementError as e:
         return str(e.number)
     code = _DEFINER.sub("", _AUTO_INCREMENT.sub("", code)).replace(f"`{database}`.", "")
@@ -137,12 +137,8 @@ def _definition_digest(admin: ServerConnection, kind: str, database: str, name: 
 
 
 def _stored_columns(admin: ServerConnection, source: str, name: str) -> str:
-    rows = _query_rows(admin, f"SHOW COLUMNS FROM `{source}`.{_quote_for_mysql(name)}")
-    return ", ".join(_quote_for_mysql(row[0]) for row in rows if "GENERATED" not in str(row[5]))
-
-
-def _quote_for_mysql(name: str) -> str:
-    return quoted_name(name, "`")
+    rows = _query_rows(admin, f"SHOW COLUMNS FROM `{source}`.{_quoted(name)}")
+    return ", ".join(_quoted(row[0]) for row in rows if "GENERATED" not in str(row[5]))
 
 
 def _try_query(admin: ServerConnection, code: str) -> bool:

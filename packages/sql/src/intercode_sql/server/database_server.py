@@ -12,7 +12,7 @@ import re
 import secrets
 import threading
 import time
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 
@@ -216,20 +216,20 @@ class DatabaseServer:
 
     # --------------------------------------------------------------- accounts
     def _create_reader(self, database: str) -> DatabaseAccount:
-        account = DatabaseAccount(f"{self.token}r{next(self._numbers)}", secrets.token_hex(8))
-        with self.admin() as admin:
-            self._create_account(
-                admin, account, f"SELECT, SHOW VIEW ON `{_escape_wildcards(database)}`.*"
-            )
+        account = self._create_account("r", "SELECT, SHOW VIEW", _escape_wildcards(database))
         self._readers[database] = account
         return account
 
-    def _create_account(
-        self, admin: ServerConnection, account: DatabaseAccount, rights: str
-    ) -> None:
+    def _create_account(self, kind: str, rights: str, database: str = "") -> DatabaseAccount:
+        """Create an account with rights on a database, or on the private one of its name."""
+        with self.lock:
+            name = f"{self.token}{kind}{next(self._numbers)}"
+        account = DatabaseAccount(name, secrets.token_hex(8))
         who = f"'{account.user}'@'{self._host}'"
-        admin.query(f"CREATE USER {who} IDENTIFIED BY '{account.password}'")
-        admin.query(f"GRANT {rights} TO {who}")
+        with self.admin() as admin:
+            admin.query(f"CREATE USER {who} IDENTIFIED BY '{account.password}'")
+            admin.query(f"GRANT {rights} ON `{database or name}`.* TO {who}")
+        return account
 
     def definer(self, slot: DatabaseAccount) -> str:
         """Return an account as the definer of a view or a routine."""
@@ -240,10 +240,7 @@ class DatabaseServer:
         with self.lock:
             if self._free_accounts:
                 return self._free_accounts.pop()
-            slot = DatabaseAccount(f"{self.token}w{next(self._numbers)}", secrets.token_hex(8))
-        with self.admin() as admin:
-            self._create_account(admin, slot, f"ALL PRIVILEGES ON `{slot.name}`.*")
-        return slot
+        return self._create_account("w", "ALL PRIVILEGES")
 
     def return_account(self, slot: DatabaseAccount) -> None:
         """Delete a private database and keep its account for another one.
@@ -275,16 +272,6 @@ class DatabaseServer:
             steps = database_copy.copy_script(admin, source)
             database_copy.copy_database(admin, steps, target, self.definer(slot) if slot else "")
 
-    def definition_digests(self, database: str) -> dict[str, str]:
-        """See ``database_copy.definition_digests``."""
-        with self.admin() as admin:
-            return database_copy.definition_digests(admin, database)
-
-    def content_digests(self, database: str, defined: Mapping[str, str]) -> dict[str, str]:
-        """See ``database_copy.content_digests``."""
-        with self.admin() as admin:
-            return database_copy.content_digests(admin, database, defined)
-
     def size(self, database: str) -> int:
         """Return the size of a database in bytes."""
         with self.admin() as admin:
@@ -308,31 +295,17 @@ class DatabaseServer:
     def _remove_orphans(self) -> None:
         """Remove what ended processes have created on this server."""
         with self.admin() as admin:
-            names = [str(n) for (n,) in admin.query("SHOW DATABASES")[0] or ()]
-            users = [(str(u), str(h)) for u, h in admin.query(_ACCOUNTS)[0] or ()]
-            for token in {m[1] for n in (*names, *dict(users)) if (m := _OWN_NAME.match(n))}:
+            for token in {m[1] for name, _ in _all_names(admin) if (m := _OWN_NAME.match(name))}:
                 free = admin.query(f"SELECT IS_FREE_LOCK('{token}')")[0] == [(1,)]
                 if token != self.token and free:
-                    self._remove(admin, token, names, users)
-
-    def _remove(
-        self, admin: ServerConnection, token: str, names: list[str], users: list[tuple[str, str]]
-    ) -> None:
-        for name in names:
-            if name.startswith(token):
-                admin.query(f"DROP DATABASE IF EXISTS `{name}`")
-        for user, host in users:
-            if user.startswith(token):
-                admin.query(f"DROP USER IF EXISTS '{user}'@'{host}'")
+                    _remove(admin, token)
 
     def close(self, remove: bool) -> None:
         """Close the connections. ``remove`` also deletes what the process created on the server."""
         self.watchdog.stop()
         if remove:
             with suppress(ServerLostError, ServerStatementError), self.admin() as admin:
-                names = [str(n) for (n,) in admin.query("SHOW DATABASES")[0] or ()]
-                users = [(str(u), str(h)) for u, h in admin.query(_ACCOUNTS)[0] or ()]
-                self._remove(admin, self.token, names, users)
+                _remove(admin, self.token)
         with self.lock:
             links = [*self._admins, *(k for idle in self._idle_readers.values() for k in idle)]
             self._admins, self._idle_readers, self._idle_count = [], {}, 0
@@ -349,6 +322,22 @@ _SIZE = (
 _CONNECTIONS = "SELECT ID FROM information_schema.PROCESSLIST WHERE USER = '{}'"
 _THREAD = "SELECT TID FROM information_schema.PROCESSLIST WHERE ID = {}"
 _ACCOUNTS = "SELECT User, Host FROM mysql.user WHERE User LIKE 'ic%'"
+
+
+def _all_names(admin: ServerConnection) -> list[tuple[str, str]]:
+    """Return the names of databases and accounts, each with the statement that removes it."""
+    databases = [str(name) for (name,) in admin.query("SHOW DATABASES")[0] or ()]
+    return [
+        *((name, f"DROP DATABASE IF EXISTS `{name}`") for name in databases),
+        *((str(u), f"DROP USER IF EXISTS '{u}'@'{h}'") for u, h in admin.query(_ACCOUNTS)[0] or ()),
+    ]
+
+
+def _remove(admin: ServerConnection, token: str) -> None:
+    """Remove what a process has created on the server."""
+    for name, statement in _all_names(admin):
+        if name.startswith(token):
+            admin.query(statement)
 
 
 def _wait_until_disconnected(admin: ServerConnection, slot: DatabaseAccount) -> bool:

@@ -32,7 +32,7 @@ class _SharedServer:
         self._closed = False
         self.server = DatabaseServer(address)
         if self.lease is not None:
-            self.server.is_ours_alive = partial(_is_alive, self.lease)
+            self.server.is_ours_alive = lambda: bool(self.lease and self.lease.alive)
             self.server.crashed_connection = self.lease.crashed_connection
             self.server.usage = self.lease.usage
         try:
@@ -61,18 +61,12 @@ class _SharedServer:
 
     def close(self) -> None:
         """Release the server. A private one ends when no process uses it."""
-        if self.process != os.getpid():
-            return
-        if self._closed:
+        if self._closed or self.process != os.getpid():
             return
         self._closed = True
         self.server.close(remove=self.alive)
         if self.lease is not None:
             self.lease.release()
-
-
-def _is_alive(lease: private_server.Lease) -> bool:
-    return lease.alive
 
 
 def _database_names(server: DatabaseServer) -> dict[str, str]:

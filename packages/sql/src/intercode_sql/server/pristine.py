@@ -8,14 +8,14 @@ from functools import cached_property, lru_cache
 from typing import TYPE_CHECKING, Any
 
 from intercode_sql.server import database_copy
-from intercode_sql.server import session_settings as settings
 from intercode_sql.server.connection import Rows, ServerConnection
 from intercode_sql.server.database_names import DatabaseNames
 from intercode_sql.server.database_server import DatabaseAccount, DatabaseServer
+from intercode_sql.server.session_settings import read_settings
 from intercode_sql.server.statement_analysis import StatementAnalysis
 
 if TYPE_CHECKING:
-    from intercode_sql.dialect.group_by import Schema
+    from intercode_sql.dialect.functional_dependency import TableKeys
 
 
 # ---------------------------------------------------------------- the rule for grouped queries
@@ -35,8 +35,7 @@ class GroupByCheck:
     def __init__(self, admin: ServerConnection, database: str, shown: str) -> None:
         columns, _ = admin.query(_COLUMNS.format(database))
         keys, _ = admin.query(_KEYS.format(database))
-        self._database = shown.lower()
-        self._schema = _schema(self._database, columns or [], keys or [])
+        self._database, self._tables = shown.lower(), _table_keys(columns or [], keys or [])
         self._cached_message = lru_cache(maxsize=4096)(self._compute_message)
 
     def error_message(self, code: str) -> str:
@@ -49,16 +48,20 @@ class GroupByCheck:
         from intercode_sql.dialect.group_by import group_by_error
         from intercode_sql.dialect.parser import parse
 
+        def schema(database: str, name: str) -> TableKeys | None:
+            return self._tables.get(name) if database == self._database else None
+
         try:
             tree = parse(code, ignore_space=True, database=self._database)
         except StatementError:
             return ""
-        fault = group_by_error(tree, self._schema, self._database)
+        fault = group_by_error(tree, schema, self._database)
         return "" if fault is None else fault.message
 
 
-def _schema(database: str, columns: Rows, keys: Rows) -> Schema:
-    from intercode_sql.dialect.group_by import TableKeys
+def _table_keys(columns: Rows, keys: Rows) -> dict[str, TableKeys]:
+    """Return the keys of tables by their names in lower case."""
+    from intercode_sql.dialect.functional_dependency import TableKeys
 
     columns_by_table: dict[str, list[str]] = defaultdict(list)
     nullable: set[tuple[str, str]] = set()
@@ -69,18 +72,13 @@ def _schema(database: str, columns: Rows, keys: Rows) -> Schema:
     unique: dict[tuple[str, str], set[str]] = defaultdict(set)
     for table, index, column in keys:
         unique[table, index].add(column.lower())
-    table_keys = {
-        key: columns
-        for key, columns in unique.items()
-        if not any((key[0], column) in nullable for column in columns)
-    }
+    found: dict[str, list[frozenset[str]]] = defaultdict(list)
+    for (table, _), names in unique.items():
+        if not any((table, column) in nullable for column in names):
+            found[table].append(frozenset(names))
     return {
-        database: {
-            table.lower(): TableKeys(
-                tuple(names), tuple(frozenset(c) for (t, _), c in table_keys.items() if t == table)
-            )
-            for table, names in columns_by_table.items()
-        }
+        table.lower(): TableKeys(tuple(names), tuple(found[table]))
+        for table, names in columns_by_table.items()
     }
 
 
@@ -104,30 +102,24 @@ class PristineDatabase:
             )
 
     @cached_property
-    def _content_digests(self) -> dict[str, str]:
-        return self.server.content_digests(
-            self.server_name, self.server.definition_digests(self.server_name)
-        )
-
     def content_digests(self) -> dict[str, str]:
-        """Return the digests of its content; see ``database_copy.content_digests``."""
-        return self._content_digests
+        """The digests of its content; see ``database_copy.content_digests``."""
+        with self.server.admin() as admin:
+            defined = database_copy.definition_digests(admin, self.server_name)
+            return database_copy.content_digests(admin, self.server_name, defined)
 
     @cached_property
-    def _settings(self) -> dict[str, Any]:
+    def settings(self) -> dict[str, Any]:
+        """The settings with which every session starts."""
         slot = self.server.take_account()
         try:
             connection = ServerConnection(self.server.address, slot.user, slot.password)
             try:
-                return settings.read_settings(connection)
+                return read_settings(connection)
             finally:
                 connection.close()
         finally:
             self.server.return_account(slot)
-
-    def settings(self) -> dict[str, Any]:
-        """Return the settings with which every session starts."""
-        return self._settings
 
     @cached_property
     def group_by_check(self) -> GroupByCheck:
@@ -169,7 +161,7 @@ class ChangeTracker:
 
     def changed_objects(self) -> dict[str, str]:
         """Return how each object differs from the pristine data: new, changed or gone."""
-        before, now = self._pristine.content_digests(), self._current_digests()
+        before, now = self._pristine.content_digests, self._current_digests()
         return {
             thing: "new" if thing not in before else "changed" if thing in now else "gone"
             for thing in before.keys() | now.keys()
@@ -188,9 +180,11 @@ class ChangeTracker:
         return self._group_by_check
 
     def _current_digests(self) -> dict[str, str]:
-        server = self._pristine.server
-        if self._definitions is None:
-            self._definitions, self._digests = server.definition_digests(self._database), None
         if self._digests is None:
-            self._digests = server.content_digests(self._database, self._definitions)
+            with self._pristine.server.admin() as admin:
+                if self._definitions is None:
+                    self._definitions = database_copy.definition_digests(admin, self._database)
+                self._digests = database_copy.content_digests(
+                    admin, self._database, self._definitions
+                )
         return self._digests

@@ -320,7 +320,7 @@ class MysqlSession:
             return ()
         try:
             return session_settings.changed_settings(
-                self._private.connection, self._pristine.settings(), self._changed_settings
+                self._private.connection, self._pristine.settings, self._changed_settings
             )
         except ServerLostError as e:
             if self._server.has_ended(e):

@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
 from sqlglot import exp
 
 from intercode_sql.dialect.errors import mysql_error, unsupported
-from intercode_sql.dialect.group_by import TableKeys, group_by_error
+from intercode_sql.dialect.functional_dependency import TableKeys
+from intercode_sql.dialect.group_by import group_by_error
 from intercode_sql.dialect.parser import all_nodes
-from intercode_sql.embedded.catalog.catalog import Catalog, Table
+from intercode_sql.embedded.catalog.catalog import Table
 from intercode_sql.embedded.catalog.information_schema import SYSTEM_SCHEMAS
 from intercode_sql.embedded.catalog.types import Type
 from intercode_sql.embedded.catalog.values import result_converter
@@ -111,38 +112,17 @@ def _check_groups(tree: exp.Expr, nodes: list[exp.Expr], context: CompileContext
     """Raise the StatementError of ONLY_FULL_GROUP_BY, if any."""
     if not any(isinstance(node, _GROUPING_NODES) for node in nodes):
         return
-    error = group_by_error(tree, _CatalogSchema(context.catalog), context.database)
+
+    def schema(database: str, name: str) -> TableKeys | None:
+        table = context.catalog.table(database, name)
+        return None if table is None else _table_keys(table)
+
+    error = group_by_error(tree, schema, context.database)
     if error is not None:
         raise error
 
 
 _GROUPING_NODES = (exp.Group, exp.Anonymous, exp.GroupConcat, exp.Distinct)
-
-
-class _CatalogSchema(dict[str, Mapping[str, TableKeys]]):
-    """The catalog as a ``Schema`` of the GROUP BY rule, computed on access."""
-
-    def __init__(self, catalog: Catalog) -> None:
-        super().__init__()
-        self._catalog = catalog
-
-    def get(self, name: str, default: Any = None) -> Any:
-        """Return the tables of a database."""
-        tables = self._catalog.databases.get(name)
-        return default if tables is None else _CatalogTables(tables)
-
-
-class _CatalogTables(dict[str, TableKeys]):
-    """The tables of a database, computed on access."""
-
-    def __init__(self, tables: Mapping[str, Table]) -> None:
-        super().__init__()
-        self._tables = tables
-
-    def get(self, name: str, default: Any = None) -> Any:
-        """Return the columns and keys of a table."""
-        table = self._tables.get(name)
-        return default if table is None else _table_keys(table)
 
 
 def _table_keys(table: Table) -> TableKeys:
