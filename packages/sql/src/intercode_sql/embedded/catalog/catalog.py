@@ -63,6 +63,20 @@ class ForeignKey:
     on_delete: str = ""
     on_update: str = ""
 
+    @property
+    def definition(self) -> str:
+        """The constraint as MySQL 8 writes it."""
+        columns, others = (
+            ", ".join(f"`{name}`" for name in names)
+            for names in (self.columns, self.parent_columns)
+        )
+        rules = f" ON DELETE {self.on_delete}" if self.on_delete else ""
+        rules += f" ON UPDATE {self.on_update}" if self.on_update else ""
+        return (
+            f"CONSTRAINT `{self.name}` FOREIGN KEY ({columns}) "
+            f"REFERENCES `{self.parent}` ({others}){rules}"
+        )
+
     def refers_to(self, table: str) -> bool:
         """Return whether the parent is the table of that name in any case."""
         return self.parent.lower() == table.lower()

@@ -18,7 +18,7 @@ from collections.abc import Callable
 
 from intercode_sql.embedded.catalog.types import Collation, Type, decisive
 
-COLLATION_NAMES = {
+COLLATION_NAMES: dict[Collation, str] = {
     "general": "mysql_general", "uca": "mysql_uca", "bin": "mysql_bin", "swedish": "mysql_swedish",
 }  # fmt: skip
 EXACT_EQUALITY = " COLLATE RTRIM"
@@ -83,49 +83,29 @@ class _UcaWeights(dict[int, str]):
         return upper if len(upper) == 1 else char
 
 
-_GENERAL_WEIGHTS = _GeneralWeights()
-_UCA_WEIGHTS = _UcaWeights()
-_SWEDISH_WEIGHTS = _SwedishWeights()
-
-
-def general_key(text: str) -> str:
-    """Return the key by which utf8mb4_general_ci compares a string. Strings are compared as if they
-    had equal lengths, filled up with spaces, so that the end of one is behind a control character.
-    """
-    return text.rstrip(" ").translate(_GENERAL_WEIGHTS) + " "
-
-
-def uca_key(text: str) -> str:
-    """Return the key by which utf8mb4_0900_ai_ci compares a string."""
-    return text.translate(_UCA_WEIGHTS)
-
-
-def swedish_key(text: str) -> str:
-    """Return the key by which latin1_swedish_ci compares a string."""
-    return text.rstrip(" ").translate(_SWEDISH_WEIGHTS) + " "
-
-
-def _bin_key(text: str) -> str:
-    return text.rstrip(" ") + " "
+_WEIGHTS: dict[Collation, dict[int, str]] = {
+    "general": _GeneralWeights(), "uca": _UcaWeights(), "swedish": _SwedishWeights(),
+}  # fmt: skip
 
 
 def weights(text: str, collation: Collation) -> str:
-    """Return a string's weights. Unlike in ``general_key``, spaces at the end count."""
-    if collation == "bin":
-        return text
-    if collation == "swedish":
-        return text.translate(_SWEDISH_WEIGHTS)
-    return text.translate(_GENERAL_WEIGHTS if collation == "general" else _UCA_WEIGHTS)
+    """Return a string's weights. Spaces at the end count in every collation."""
+    return text if collation == "bin" else text.translate(_WEIGHTS[collation])
 
 
 def collation_key(text: str, collation: Collation) -> str:
-    """Return a key that is equal for strings which the collation considers equal."""
-    return _KEYS[collation](text)
+    """Return a key that is equal for strings which the collation considers equal.
+
+    In ``general`` and ``swedish`` strings are compared as if they had equal lengths, filled up with
+    spaces, so that the end of one is behind a control character.
+    """
+    if collation in ("uca", "bin"):
+        return weights(text, collation)
+    return weights(text.rstrip(" "), collation) + " "
 
 
-_KEYS: dict[Collation, Callable[[str], str]] = {
-    "general": general_key, "uca": uca_key, "bin": str, "swedish": swedish_key,
-}  # fmt: skip
+def _order_key(text: str, collation: Collation) -> str:
+    return text.rstrip(" ") + " " if collation == "bin" else collation_key(text, collation)
 
 
 def nocase_level(text: str, collation: Collation) -> int:
@@ -156,12 +136,12 @@ def collate_clause(ordered: bool, *types: Type) -> str:
 class _KeyCache(dict[str, str]):
     """A cache of keys. Sorting asks for each key many times."""
 
-    def __init__(self, keyed: Callable[[str], str]) -> None:
+    def __init__(self, collation: Collation) -> None:
         super().__init__()
-        self._keyed = keyed
+        self._collation = collation
 
     def __missing__(self, text: str) -> str:
-        found = self._keyed(text)
+        found = _order_key(text, self._collation)
         if len(text) < 200:
             if len(self) >= _MAX_CACHED_KEYS:
                 self.clear()
@@ -169,8 +149,8 @@ class _KeyCache(dict[str, str]):
         return found
 
 
-def _comparator(keyed: Callable[[str], str]) -> Callable[[str, str], int]:
-    keys = _KeyCache(keyed)
+def _comparator(collation: Collation) -> Callable[[str, str], int]:
+    keys = _KeyCache(collation)
 
     def compare(a: str, b: str) -> int:
         x, y = keys[a], keys[b]
@@ -179,10 +159,7 @@ def _comparator(keyed: Callable[[str], str]) -> Callable[[str, str], int]:
     return compare
 
 
-_COLLATIONS = {
-    "mysql_general": _comparator(general_key), "mysql_uca": _comparator(uca_key),
-    "mysql_swedish": _comparator(swedish_key), "mysql_bin": _comparator(_bin_key),
-}  # fmt: skip
+_COLLATIONS = {name: _comparator(collation) for collation, name in COLLATION_NAMES.items()}
 
 
 def register_collations(connection: sqlite3.Connection) -> None:

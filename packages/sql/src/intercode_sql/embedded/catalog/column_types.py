@@ -8,6 +8,7 @@ from intercode_sql.dialect.errors import unsupported
 from intercode_sql.dialect.token_reader import TokenReader
 from intercode_sql.dump.literals import unescape
 from intercode_sql.embedded.catalog.types import Collation, Type, decimal
+from intercode_sql.literals import MYSQL_PLAIN_LITERALS
 
 _DEFAULT_COLLATIONS = {
     "utf8mb4": "utf8mb4_0900_ai_ci",
@@ -190,13 +191,9 @@ def _text(name: str, size: int, words: tuple[str, ...], collation: str) -> Decla
     if name not in ("ENUM", "SET"):
         raise unsupported(f"a column of the type {name}")
     words = tuple(word.rstrip(" ") for word in words)
-    declared = f"{name.lower()}({','.join(_quote_text(word) for word in words)})"
+    declared = f"{name.lower()}({','.join(MYSQL_PLAIN_LITERALS.text(word) for word in words)})"
     lengths = [len(word) for word in words] or [1]
     size = max(lengths) if name == "ENUM" else sum(lengths) + len(lengths) - 1
     kind = Type("string", size, collation=family, strong=True)
     kind = replace(kind, words=words) if name == "ENUM" else replace(kind, members=words)
     return DeclaredType(kind, declared, words, collation)
-
-
-def _quote_text(text: str) -> str:
-    return "'" + text.replace("'", "''") + "'"

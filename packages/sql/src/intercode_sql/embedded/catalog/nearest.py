@@ -20,11 +20,11 @@ from intercode_sql.embedded.catalog.moments import (
     time_text,
 )
 from intercode_sql.embedded.catalog.values import (
-    INTEGER_BITS,
     MAX_DOUBLE,
     MAX_FLOAT,
     default_value,
     fitted_double,
+    integer_range,
     is_position,
     number_prefix,
     plain_moment,
@@ -84,10 +84,8 @@ def _nearest_number(value: Any, column: Column) -> Any:
     if kind.kind == "year":
         return to_stored(int(number), column) if 0 <= number < 100 or 1900 < number < 2156 else 0
     if kind.kind == "int":
-        name = column.declared.partition("(")[0].partition(" ")[0]
-        size = INTEGER_BITS.get(name, 64)
-        low, most = (0, 1 << size) if kind.unsigned else (-(1 << size - 1), 1 << size - 1)
-        return to_stored(min(max(number, Decimal(low)), Decimal(most - 1)), column)
+        fitting = integer_range(column)
+        return to_stored(min(max(number, Decimal(fitting[0])), Decimal(fitting[-1])), column)
     if kind.scale is not None and kind.precision:
         largest = (Decimal(10) ** kind.precision - 1).scaleb(-kind.scale)
         number = min(max(number, Decimal(0) if kind.unsigned else -largest), largest)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sqlite3
-from collections.abc import Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 
 from intercode_sql.embedded.catalog import collations
@@ -23,7 +23,9 @@ def store_in_key_order(connection: sqlite3.Connection, table: Table, schema: str
     raw = schema + quoted_name("raw " + table.name)
     generated = {name for name, _, _ in table.generated}  # they have no values yet
     columns = tuple(
-        c if c.name.lower() in generated else _with_nocase_level(connection, raw, c)
+        c
+        if c.name.lower() in generated or c.type.kind != "string"
+        else plain_column(c, _texts(connection, raw, c), 2)
         for c in table.columns
     )
     table = replace(table, columns=columns)
@@ -73,11 +75,14 @@ def _named_columns(table: Table, names: Sequence[str]) -> list[Column]:
     return [c for n in names if (c := table.column(n)) is not None]
 
 
-def _with_nocase_level(connection: sqlite3.Connection, raw: str, column: Column) -> Column:
-    if column.type.kind != "string":
-        return column
-    plain = 2
-    for (text,) in connection.execute(f"SELECT DISTINCT {quoted_name(column.name)} FROM {raw}"):
+def _texts(connection: sqlite3.Connection, raw: str, column: Column) -> Iterator[str | None]:
+    query = f"SELECT DISTINCT {quoted_name(column.name)} FROM {raw}"
+    return (text for (text,) in connection.execute(query))
+
+
+def plain_column(column: Column, texts: Iterable[str | None], plain: int) -> Column:
+    """Return a column of texts with the ``Type.plain`` of these texts, at most ``plain``."""
+    for text in texts:
         if text is not None:
             plain = min(plain, collations.nocase_level(text, column.type.collation))
         if not plain:

@@ -37,7 +37,7 @@ MAX_FLOAT = 3.4028234663852886e38
 _NUMBER = re.compile(r"\s*([-+]?(?:\d+\.?\d*|\.\d+)(?:[eE][-+]?\d+)?)")
 
 is_position = re.compile(r"\s*\+?\d+").fullmatch  # whether a text is a number of words
-INTEGER_BITS = {"tinyint": 8, "smallint": 16, "mediumint": 24, "int": 32, "bigint": 64}
+_INTEGER_BITS = {"tinyint": 8, "smallint": 16, "mediumint": 24, "int": 32, "bigint": 64}
 
 
 # ---------------------------------------------------------------- parsing
@@ -211,14 +211,18 @@ def _stored_integer(value: Any, column: Column, row: int) -> int:
     return number
 
 
+def integer_range(column: Column) -> range:
+    """Return the integers that a column holds."""
+    size = _INTEGER_BITS.get(column.declared.partition("(")[0].partition(" ")[0], 64)
+    return range(1 << size) if column.type.unsigned else range(-(1 << size - 1), 1 << size - 1)
+
+
 def _require_in_range(number: int, column: Column, row: int) -> None:
     """Raise StatementError 1264 for an integer that a column cannot hold."""
     if column.type.kind == "year":
         fits = 0 <= number < 100 or 1901 <= number <= 2155
     else:
-        size = INTEGER_BITS.get(column.declared.partition("(")[0].partition(" ")[0], 64)
-        unsigned = column.type.unsigned
-        fits = 0 <= number < 1 << size if unsigned else -(1 << size - 1) <= number < 1 << size - 1
+        fits = number in integer_range(column)
     if not fits:
         raise mysql_error(1264, column.name, row)
 

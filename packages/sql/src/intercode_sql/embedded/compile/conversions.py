@@ -39,15 +39,10 @@ from intercode_sql.embedded.compile.strict_values import (
     whole_number,
 )
 from intercode_sql.embedded.functions.strings import as_characters as characters_of_bytes
+from intercode_sql.literals import SQLITE_LITERALS
 
 NULL_EXPRESSION = Expression("NULL", NULL)
-
-
-def quote_text(text: str) -> str:
-    """Return a string literal of SQLite."""
-    if "\0" in text:
-        return f"CAST(X'{text.encode().hex()}' AS TEXT)"
-    return "'" + text.replace("'", "''") + "'"
+quote_text = SQLITE_LITERALS.text
 
 
 def text_constant(value: str) -> Expression:

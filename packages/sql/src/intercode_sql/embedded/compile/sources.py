@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
 
 from sqlglot import exp
 
@@ -12,7 +11,6 @@ from intercode_sql.dialect.parser import mysql_text, parse
 from intercode_sql.embedded.catalog import information_schema
 from intercode_sql.embedded.catalog.catalog import Table
 from intercode_sql.embedded.compile.comparisons import compare
-from intercode_sql.embedded.compile.conversions import quote_text
 from intercode_sql.embedded.compile.scope import (
     CompileContext,
     CompiledQuery,
@@ -22,7 +20,7 @@ from intercode_sql.embedded.compile.scope import (
     Scope,
     Source,
 )
-from intercode_sql.literals import quoted_name
+from intercode_sql.literals import SQLITE_LITERALS, quoted_name
 
 Condition = Callable[[exp.Expr, Scope], str]
 
@@ -310,16 +308,10 @@ def _information_schema_source(
         raise mysql_error(1109, name, "information_schema")
     columns, rows = information_schema.TABLES[low]
     sql_alias = context.new_alias()
-    lines = [", ".join(_literal(v) for v in row) for row in rows(context.catalog)]
+    lines = [", ".join(SQLITE_LITERALS.literal(v) for v in row) for row in rows(context.catalog)]
     names = ", ".join(f'"{n}"' for n, _ in columns)
     nothing = f"SELECT {', '.join('NULL' for _ in columns)} WHERE 0"
     body = f"VALUES {', '.join(f'({line})' for line in lines)}" if lines else nothing
     with_names = f"(WITH t({names}) AS ({body}) SELECT * FROM t)"
     found = [(n, k, f'{sql_alias}."{n}"') for n, k in columns]
     return Source(alias, sql_alias, database, found, with_names, rows=len(lines))
-
-
-def _literal(value: Any) -> str:
-    if value is None:
-        return "NULL"
-    return quote_text(value) if isinstance(value, str) else str(value)

@@ -28,6 +28,7 @@ from intercode_sql.embedded.compile.translation import translate
 from intercode_sql.embedded.execute import transactions
 from intercode_sql.embedded.execute.alter_table import alter_table, rebuild_table
 from intercode_sql.embedded.execute.context import SessionContext
+from intercode_sql.embedded.execute.foreign_keys import referencing_tables
 from intercode_sql.embedded.execute.transactions import write_transaction
 from intercode_sql.embedded.execute.write_targets import (
     named_table,
@@ -241,11 +242,9 @@ def _drop_target(node: exp.Expr, exists: bool, session: SessionContext) -> tuple
 
 
 def _drop_table(database: str, table: Table, gone: set[str], session: SessionContext) -> None:
-    if str(session.setting("foreign_key_checks")) not in ("0", "OFF"):
-        for other in session.state.catalog.databases[database].values():
-            for key in other.foreign_keys:
-                if key.refers_to(table.name) and other.name not in gone:
-                    raise mysql_error(3730, table.name, key.name, other.name)
+    for other, key in referencing_tables(table, database, session):
+        if other.name not in gone:
+            raise mysql_error(3730, table.name, key.name, other.name)
     if table.query is None:
         with write_transaction(session, database) as connection:
             connection.execute(f"DROP TABLE {quote_table(database, table.name)}")
@@ -273,12 +272,9 @@ def _drop_database(name: str, exists: bool, session: SessionContext) -> None:
 def _truncate(tree: exp.TruncateTable, session: SessionContext) -> None:
     for node in tree.expressions:
         database, table = target_table(node, session)
-        if str(session.setting("foreign_key_checks")) not in ("0", "OFF"):
-            for other in session.state.catalog.databases[database].values():
-                keys = [k for k in other.foreign_keys if k.refers_to(table.name)]
-                if other.name != table.name and keys:
-                    name = f"`{database}`.`{other.name}`, CONSTRAINT `{keys[0].name}`"
-                    raise mysql_error(1701, name)
+        for other, key in referencing_tables(table, database, session):
+            if other.name != table.name:
+                raise mysql_error(1701, f"`{database}`.`{other.name}`, CONSTRAINT `{key.name}`")
         with write_transaction(session, database) as connection:
             connection.execute(f"DELETE FROM {quote_table(database, table.name)}")
         counter = 1 if table.auto_increment is not None else None

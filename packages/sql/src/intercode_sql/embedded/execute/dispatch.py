@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import re
+from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
@@ -19,15 +20,16 @@ from intercode_sql.embedded.compile.translation import translate
 from intercode_sql.embedded.execute import ddl, dml, insert, set_statement, show, transactions
 from intercode_sql.embedded.execute.context import SessionContext
 
-_UNPARSED_STATEMENTS = word_set("""
-    SHOW DESC DESCRIBE EXPLAIN USE SET START BEGIN COMMIT ROLLBACK SAVEPOINT RELEASE LOCK UNLOCK
-    ANALYZE CHECK CHECKSUM OPTIMIZE REPAIR FLUSH RENAME DO""")
+_TRANSACTION_STATEMENTS = word_set("START BEGIN COMMIT ROLLBACK SAVEPOINT RELEASE")
+_MAINTENANCE_STATEMENTS = word_set("ANALYZE CHECK CHECKSUM OPTIMIZE REPAIR")
+_UNSUPPORTED_STATEMENTS = word_set("CALL HANDLER PREPARE EXECUTE DEALLOCATE XA SIGNAL GET")
 _DENIED_STATEMENTS = {
     "GRANT": "accounts are the server's", "REVOKE": "accounts are the server's",
     "LOAD": "it reads files", "KILL": "connections of others", "SHUTDOWN": "the server",
     "RESTART": "the server", "INSTALL": "the server", "UNINSTALL": "the server",
     "IMPORT": "it reads files", "CLONE": "the server", "RESET": "the server", "PURGE": "the server",
     "CHANGE": "the server", "STOP": "the server", "BINLOG": "the server",
+    "FLUSH": "it would block other sessions",
 }  # fmt: skip
 _DEFINITIONS = ("CREATE", "ALTER", "DROP", "RENAME")
 _ACCOUNT_OBJECTS = ("USER", "ROLE", "SERVER", "TABLESPACE")
@@ -50,10 +52,16 @@ def parse_statement(code: str, session: SessionContext) -> exp.Expr | None:
         raise access_denied("INTO OUTFILE", "it writes files")
     if kind in _STORED_PROGRAMS:
         raise unsupported("stored programs, triggers and events")
-    if word in _UNPARSED_STATEMENTS or (word, kind) in ddl.TEXT_STATEMENTS:
-        return None
-    if word in ("CALL", "HANDLER", "PREPARE", "EXECUTE", "DEALLOCATE", "XA", "SIGNAL", "GET"):
+    if word in ("LOCK", "UNLOCK"):
+        raise unsupported(f"the statement {word}: no other session uses the episode's data")
+    if word in _MAINTENANCE_STATEMENTS:
+        raise unsupported(f"the statement {word}: it maintains a server's files")
+    if word in _UNSUPPORTED_STATEMENTS:
         raise unsupported(f"the statement {word}")
+    if word in _TRANSACTION_STATEMENTS or word in _TEXT_STATEMENTS:
+        return None
+    if (word, kind) in ddl.TEXT_STATEMENTS:
+        return None
     plain, ignore = parsed_form(code, word)
     tree = parse(plain, "IGNORE_SPACE" in session.modes, session.database)
     if ignore:
@@ -80,8 +88,11 @@ def execute(
     if tree is None and word in ("CREATE", "ALTER", "DROP"):
         ddl.TEXT_STATEMENTS[word, definition_kind(code)](code, session)
         return None
+    if word in _TEXT_STATEMENTS:
+        return _TEXT_STATEMENTS[word](code, session)
     if tree is None:
-        return _execute_unparsed(word, code, session)
+        transactions.execute(word, code, session)
+        return None
     transactions.before_write(session)
     if isinstance(tree, exp.Insert):
         insert.insert(tree, session, replacing=word == "REPLACE")
@@ -96,43 +107,32 @@ def execute(
     return None
 
 
-def _execute_unparsed(
-    word: str, code: str, session: SessionContext
-) -> list[tuple[Any, ...]] | None:
-    if word in ("SHOW", "DESC", "DESCRIBE", "EXPLAIN"):
-        return show.execute(code, session)
-    if word == "USE":
-        reader = TokenReader(code)
-        reader.expect("USE")
-        shown = reader.name()
-        reader.expect_end()
-        name = shown.lower()
-        if name not in session.state.catalog.databases:
-            if name in ("mysql", "sys", "performance_schema"):
-                raise access_denied(f"USE {name}", "it is the server's own database")
-            if name != "information_schema":
-                raise mysql_error(1049, shown)
-        session.state = replace(session.state, database=name)
-        return None
-    if word == "SET":
-        set_statement.execute(code, session)
-        return None
-    if word in ("LOCK", "UNLOCK", "FLUSH"):
-        raise (
-            access_denied(word, "it would block other sessions")
-            if word == "FLUSH"
-            else unsupported(f"the statement {word}: no other session uses the episode's data")
-        )
-    if word in ("ANALYZE", "CHECK", "CHECKSUM", "OPTIMIZE", "REPAIR"):
-        raise unsupported(f"the statement {word}: it maintains a server's files")
-    if word == "RENAME":
-        transactions.before_write(session)
-        ddl.rename_table(code, session)
-        return None
-    if word == "DO":
-        query = re.sub(r"\bDO\b", "SELECT", code, count=1, flags=re.I)
-        session.rows(translate(parse(query, False, session.database), session.compile_context()))
-        session.set_session_values(ROW_COUNT=0)
-        return None
-    transactions.execute(word, code, session)
-    return None
+def _use(code: str, session: SessionContext) -> None:
+    reader = TokenReader(code)
+    reader.expect("USE")
+    shown = reader.name()
+    reader.expect_end()
+    name = shown.lower()
+    if name not in session.state.catalog.databases and name != "information_schema":
+        if name in ("mysql", "sys", "performance_schema"):
+            raise access_denied(f"USE {name}", "it is the server's own database")
+        raise mysql_error(1049, shown)
+    session.state = replace(session.state, database=name)
+
+
+def _rename(code: str, session: SessionContext) -> None:
+    transactions.before_write(session)
+    ddl.rename_table(code, session)
+
+
+def _do(code: str, session: SessionContext) -> None:
+    query = re.sub(r"\bDO\b", "SELECT", code, count=1, flags=re.I)
+    session.rows(translate(parse(query, False, session.database), session.compile_context()))
+    session.set_session_values(ROW_COUNT=0)
+
+
+_TEXT_STATEMENTS: dict[str, Callable[[str, SessionContext], list[tuple[Any, ...]] | None]] = {
+    **dict.fromkeys(("SHOW", "DESC", "DESCRIBE", "EXPLAIN"), show.execute),
+    "USE": _use, "SET": set_statement.execute, "RENAME": _rename, "DO": _do,
+}  # fmt: skip
+"""The functions that execute statements from their text, by the first word."""

@@ -20,14 +20,7 @@ def _checks_enabled(session: SessionContext) -> bool:
 
 
 def _constraint_text(key: ForeignKey, database: str, child: str) -> str:
-    column_list = ", ".join(f"`{c}`" for c in key.columns)
-    other = ", ".join(f"`{c}`" for c in key.parent_columns)
-    rule = f" ON DELETE {key.on_delete}" if key.on_delete else ""
-    rule += f" ON UPDATE {key.on_update}" if key.on_update else ""
-    return (
-        f"`{database}`.`{child}`, CONSTRAINT `{key.name}` FOREIGN KEY ({column_list}) "
-        f"REFERENCES `{key.parent}` ({other}){rule}"
-    )
+    return f"`{database}`.`{child}`, {key.definition}"
 
 
 def _matching_rows(
@@ -80,7 +73,9 @@ def check_child(
 def referencing_tables(
     table: Table, database: str, session: SessionContext
 ) -> Iterator[tuple[Table, ForeignKey]]:
-    """Yield the tables and foreign keys that refer to a table."""
+    """Yield the tables and foreign keys that refer to a table, if foreign keys are checked."""
+    if not _checks_enabled(session):
+        return
     for child in session.state.catalog.databases[database].values():
         for key in child.foreign_keys:
             if key.refers_to(table.name):
@@ -102,8 +97,6 @@ def apply_on_update(
     Returns the names of the tables that changed.
     """
     changed_tables: set[str] = set()
-    if not _checks_enabled(session):
-        return changed_tables
     low, updated = {k.lower(): v for k, v in old.items()}, (*updated, table.name)
     later = {k.lower(): v for k, v in new.items()}
     for child, key in referencing_tables(table, database, session):
@@ -141,8 +134,6 @@ def apply_on_delete(
     Returns the names of the tables that changed.
     """
     changed_tables: set[str] = set()
-    if not _checks_enabled(session):
-        return changed_tables
     if depth > 15:
         raise unsupported("foreign keys that cascade more than 15 times")
     low = {k.lower(): v for k, v in old.items()}

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
 from typing import Any
 
 from intercode_sql.base import columns_by_values
@@ -17,6 +16,8 @@ from intercode_sql.embedded.execute.state import DEFAULT_SETTINGS
 from intercode_sql.embedded.functions.patterns import like
 
 Rows = list[tuple[Any, ...]]
+Shown = tuple[tuple[str, ...], Rows]
+"""The names of a result's columns, and its rows."""
 _NAME = r"(?:`[^`]+`|[\w$]+)"
 _TABLE = rf"(?P<table>{_NAME}(?:\s*\.\s*{_NAME})?)"
 _FROM = rf"(?:\s+(?:FROM|IN)\s+(?P<database>{_NAME}))?"
@@ -37,8 +38,8 @@ def execute(code: str, session: SessionContext) -> Rows:
             fields = found.groupdict()
             if fields.get("table"):
                 _check_name(code, code.find(text) + found.start("table"))
-            rows = handler(fields, session)
-            session.columns = columns_by_values(_headings(handler, fields, session), rows)
+            headings, rows = handler(fields, session)
+            session.columns = columns_by_values(headings, rows)
             return rows
     word = text.partition(" ")[0].upper()
     if word == "SHOW":
@@ -48,23 +49,6 @@ def execute(code: str, session: SessionContext) -> Rows:
         rest = re.match(r"\w+\s*(?:FULL\s+)?(?:TABLES|DATABASES|COLUMNS)?", text, re.I)
         raise syntax_error(code, code.find(text) + (rest.end() if rest else 0))
     raise syntax_error(code, min(code.find(text) + len(word) + 1, len(code)))
-
-
-def _headings(
-    handler: Callable[..., Rows], found: dict[str, Any], session: SessionContext
-) -> tuple[str, ...]:
-    """Return the names of a result's columns."""
-    pattern = f" ({found['like'][1:-1]})" if found.get("like") else ""
-    if handler is _databases:
-        return (f"Database{pattern}",)
-    if handler is _tables:
-        name = f"Tables_in_{_database(found, session)}{pattern}"
-        return (name, "Table_type") if found.get("full") else (name,)
-    if handler is _columns and found.get("full"):
-        return _FULL_COLUMN_HEADINGS
-    if handler is _create_table and _table(found, session)[1].query is not None:
-        return ("View", "Create View", "character_set_client", "collation_connection")
-    return _HEADINGS[handler]
 
 
 def _check_name(code: str, start: int) -> None:
@@ -102,6 +86,11 @@ def _table(found: dict[str, Any], session: SessionContext) -> tuple[str, Table]:
     return database, table
 
 
+def _with_pattern(heading: str, found: dict[str, Any]) -> str:
+    """Return the name of a column that LIKE filters."""
+    return f"{heading} ({found['like'][1:-1]})" if found.get("like") else heading
+
+
 def _filter_rows(rows: Rows, found: dict[str, Any]) -> Rows:
     if found.get("where"):
         condition = re.fullmatch(
@@ -121,31 +110,32 @@ def _filter_rows(rows: Rows, found: dict[str, Any]) -> Rows:
     return [r for r in rows if like(str(r[0]), pattern, "\\", "general")]
 
 
-def _databases(found: dict[str, Any], session: SessionContext) -> Rows:
-    return _filter_rows(
-        [(n,) for n in information_schema.schema_names(session.state.catalog)], found
-    )
+def _databases(found: dict[str, Any], session: SessionContext) -> Shown:
+    names = information_schema.schema_names(session.state.catalog)
+    return (_with_pattern("Database", found),), _filter_rows([(n,) for n in names], found)
 
 
-def _tables(found: dict[str, Any], session: SessionContext) -> Rows:
+def _tables(found: dict[str, Any], session: SessionContext) -> Shown:
     database = _database(found, session)
     tables = session.state.catalog.databases.get(database)
     if tables is None:
         raise unsupported(f"SHOW TABLES of {database}")
-    names = sorted(t.name for t in tables.values() if not t.temporary)
+    kinds = {t.name: "VIEW" if t.query is not None else "BASE TABLE" for t in tables.values()}
+    shown = sorted((name, kinds[name]) for name in kinds if not tables[name].temporary)
+    headings = _with_pattern(f"Tables_in_{database}", found), "Table_type"
     if found.get("full"):
-        kinds = {t.name: "VIEW" if t.query is not None else "BASE TABLE" for t in tables.values()}
-        return _filter_rows([(n, kinds[n]) for n in names], found)
-    return _filter_rows([(n,) for n in names], found)
+        return headings, _filter_rows(list(shown), found)
+    return headings[:1], _filter_rows([row[:1] for row in shown], found)
 
 
-def _columns(found: dict[str, Any], session: SessionContext) -> Rows:
+def _columns(found: dict[str, Any], session: SessionContext) -> Shown:
     _, table = _table(found, session)
     rows = [_column(table, c, bool(found.get("full"))) for c in table.columns]
     if found.get("column"):
         name = (_unquote(found["column"]) or "").strip("'\"")
-        return [r for r in rows if like(str(r[0]), name, "\\", "general")]
-    return _filter_rows(rows, found)
+        rows = [r for r in rows if like(str(r[0]), name, "\\", "general")]
+    headings = _FULL_COLUMN_HEADINGS if found.get("full") else _COLUMN_HEADINGS
+    return headings, _filter_rows(rows, found)
 
 
 def _column(table: Table, column: Column, full: bool) -> tuple[Any, ...]:
@@ -164,12 +154,13 @@ def _column(table: Table, column: Column, full: bool) -> tuple[Any, ...]:
             rights, column.comment)  # fmt: skip
 
 
-def _create_table(found: dict[str, Any], session: SessionContext) -> Rows:
+def _create_table(found: dict[str, Any], session: SessionContext) -> Shown:
     _, table = _table(found, session)
     if table.query is not None:
         text = f"CREATE VIEW `{table.name}` AS {table.query}"
-        return [(table.name, text, "utf8mb4", "utf8mb4_0900_ai_ci")]
-    return [(table.name, create_statement(table))]
+        headings = ("View", "Create View", "character_set_client", "collation_connection")
+        return headings, [(table.name, text, "utf8mb4", "utf8mb4_0900_ai_ci")]
+    return ("Table", "Create Table"), [(table.name, create_statement(table))]
 
 
 def create_statement(table: Table) -> str:
@@ -183,15 +174,7 @@ def create_statement(table: Table) -> str:
         word = "PRIMARY KEY" if index.primary else "UNIQUE KEY" if index.unique else "KEY"
         word = f"{index.kind.upper()} KEY" if index.kind else word
         lines.append(f"{word} ({parts})" if index.primary else f"{word} `{index.name}` ({parts})")
-    for key in table.foreign_keys:
-        column_list = ", ".join(f"`{c}`" for c in key.columns)
-        other = ", ".join(f"`{c}`" for c in key.parent_columns)
-        rules = f" ON DELETE {key.on_delete}" if key.on_delete else ""
-        rules += f" ON UPDATE {key.on_update}" if key.on_update else ""
-        lines.append(
-            f"CONSTRAINT `{key.name}` FOREIGN KEY ({column_list}) "
-            f"REFERENCES `{key.parent}` ({other}){rules}"
-        )
+    lines += [key.definition for key in table.foreign_keys]
     lines += [f"CONSTRAINT `{name}` CHECK ({condition})" for name, condition in table.checks]
     counter = f" AUTO_INCREMENT={table.auto_increment}" if (table.auto_increment or 0) > 1 else ""
     body = ",\n".join(f"  {line}" for line in lines)
@@ -231,7 +214,7 @@ def _column_line(column: Column, table: Table) -> str:
     return text + (f" COMMENT '{column.comment}'" if column.comment else "")
 
 
-def _index(found: dict[str, Any], session: SessionContext) -> Rows:
+def _index(found: dict[str, Any], session: SessionContext) -> Shown:
     _, table = _table(found, session)
     rows: Rows = []
     for index in table.indexes:
@@ -239,29 +222,14 @@ def _index(found: dict[str, Any], session: SessionContext) -> Rows:
             column = table.column(name)
             size = index.prefixes[position - 1] if index.prefixes else 0
             null = "YES" if column is not None and column.nullable else ""
-            rows.append(
-                (
-                    table.name,
-                    int(not index.unique),
-                    index.name,
-                    position,
-                    name,
-                    "A",
-                    table.rows,
-                    size or None,
-                    None,
-                    null,
-                    index.kind.upper() or "BTREE",
-                    "",
-                    "",
-                    "YES",
-                    None,
-                )
-            )
-    return rows
+            rows.append((
+                table.name, int(not index.unique), index.name, position, name, "A", table.rows,
+                size or None, None, null, index.kind.upper() or "BTREE", "", "", "YES", None,
+            ))  # fmt: skip
+    return _INDEX_HEADINGS, rows
 
 
-def _create_database(found: dict[str, Any], session: SessionContext) -> Rows:
+def _create_database(found: dict[str, Any], session: SessionContext) -> Shown:
     name = _database(found, session)
     collation = session.state.catalog.collations.get(name, "utf8mb4_0900_ai_ci")
     charset = collation.partition("_")[0]
@@ -269,35 +237,28 @@ def _create_database(found: dict[str, Any], session: SessionContext) -> Rows:
         f"CREATE DATABASE `{name}` /*!40100 DEFAULT CHARACTER SET {charset} COLLATE {collation} */ "
         "/*!80016 DEFAULT ENCRYPTION='N' */"
     )
-    return [(name, text)]
+    return ("Database", "Create Database"), [(name, text)]
 
 
-def _variables(found: dict[str, Any], session: SessionContext) -> Rows:
+def _variables(found: dict[str, Any], session: SessionContext) -> Shown:
     known = {**DEFAULT_SETTINGS, "version": "8.0.33", **session.state.settings}
     words = {1: "ON", 0: "OFF"}
     switches = {"autocommit", "foreign_key_checks", "unique_checks", "sql_notes", "sql_big_selects"}
     rows = [
         (n, words.get(v, str(v)) if n in switches else str(v)) for n, v in sorted(known.items())
     ]
-    return _filter_rows(rows, found)
+    return ("Variable_name", "Value"), _filter_rows(rows, found)
 
 
-def _no_rows(found: dict[str, Any], session: SessionContext) -> Rows:
-    return []
+def _no_rows(found: dict[str, Any], session: SessionContext) -> Shown:
+    return ("Level", "Code", "Message"), []
 
 
-_HEADINGS: dict[Callable[..., Rows], tuple[str, ...]] = {
-    _columns: ("Field", "Type", "Null", "Key", "Default", "Extra"),
-    _create_table: ("Table", "Create Table"),
-    _create_database: ("Database", "Create Database"),
-    _index: (
-        "Table", "Non_unique", "Key_name", "Seq_in_index", "Column_name", "Collation",
-        "Cardinality", "Sub_part", "Packed", "Null", "Index_type", "Comment", "Index_comment",
-        "Visible", "Expression",
-    ),
-    _variables: ("Variable_name", "Value"),
-    _no_rows: ("Level", "Code", "Message"),
-}  # fmt: skip
+_COLUMN_HEADINGS = ("Field", "Type", "Null", "Key", "Default", "Extra")
+_INDEX_HEADINGS = (
+    "Table", "Non_unique", "Key_name", "Seq_in_index", "Column_name", "Collation", "Cardinality",
+    "Sub_part", "Packed", "Null", "Index_type", "Comment", "Index_comment", "Visible", "Expression",
+)  # fmt: skip
 _FULL_COLUMN_HEADINGS = (
     "Field", "Type", "Collation", "Null", "Key", "Default", "Extra", "Privileges", "Comment",
 )  # fmt: skip

@@ -11,9 +11,8 @@ from sqlglot import exp
 from intercode_sql.dialect.errors import access_denied, mysql_error
 from intercode_sql.embedded.catalog import information_schema
 from intercode_sql.embedded.catalog.catalog import Column, Table
-from intercode_sql.embedded.catalog.collations import nocase_level
-from intercode_sql.embedded.catalog.table_layout import create_index_sql
-from intercode_sql.embedded.catalog.types import ASCII_STRING, Type
+from intercode_sql.embedded.catalog.table_layout import create_index_sql, plain_column
+from intercode_sql.embedded.catalog.types import ASCII_STRING
 from intercode_sql.embedded.catalog.values import default_value, result_converter
 from intercode_sql.embedded.compile.conversions import (
     as_number,
@@ -79,9 +78,7 @@ def select_target_rows(
     scope = Scope(context, parent=root_scope(context))
     source = base_table_source(table, database, tree.this.alias or table.name, scope)
     scope.sources.append(source)
-    makers: list[tuple[str, Any]] = []
-    for node, column in zip(values, columns, strict=True):
-        makers.append(_value_maker(node, column, scope))
+    makers = _value_makers(values, columns, scope)
     scope.clause = "where"
     where = tree.args.get("where")
     tests = f" WHERE {compile_condition(where.this, scope)}" if where is not None else ""
@@ -100,19 +97,21 @@ def select_target_rows(
         f"SELECT {select_list} FROM {source.sql()}{tests} "
         f"ORDER BY {', '.join(keys)}{limit_clause(tree)}"
     ).fetchall()
-    names = [c.name for c in table.columns]
-    size = len(names) + 1
-    return [
-        (
-            row[0],
-            dict(zip(names, row[1:size], strict=True)),
-            [
-                v if v is None or read is None else read(v)
-                for v, (_, read) in zip(row[size:], makers, strict=True)
-            ],
-        )
-        for row in rows
-    ]
+    return [_target_row(row, table, makers) for row in rows]
+
+
+def _target_row(row: Sequence[Any], table: Table, makers: Sequence[tuple[str, Any]]) -> TargetRow:
+    """Return the rowid, the stored values and the new values of a selected row."""
+    size = len(table.columns) + 1
+    old = {c.name: value for c, value in zip(table.columns, row[1:size], strict=True)}
+    pairs = zip(row[size:], makers, strict=True)
+    return row[0], old, [v if v is None or read is None else read(v) for v, (_, read) in pairs]
+
+
+def _value_makers(
+    values: Sequence[exp.Expr], columns: Sequence[Column], scope: Scope
+) -> list[tuple[str, Any]]:
+    return [_value_maker(v, c, scope) for v, c in zip(values, columns, strict=True)]
 
 
 def _value_maker(node: exp.Expr, column: Column, scope: Scope) -> tuple[str, Any]:
@@ -169,7 +168,12 @@ def record_write(
     """Record that rows were written to a table, and update ``Type.plain`` of its columns."""
     if not rows:
         return
-    columns = tuple(_with_nocase_level(c, rows) for c in table.columns)
+    columns = tuple(
+        plain_column(c, {r.get(c.name) for r in rows}, c.type.plain)
+        if c.type.kind == "string" and c.type.plain
+        else c
+        for c in table.columns
+    )
     unique_lost = False
     for before, after in zip(table.columns, columns, strict=True):
         unique_lost |= before.type.plain > 0 and after.type.plain == 0
@@ -188,17 +192,6 @@ def _rebuild_indexes(session: SessionContext, database: str, table: Table) -> No
         connection.execute(f"DROP INDEX IF EXISTS {schema}{name}")
     for statement in create_index_sql(table, schema):
         connection.execute(statement)
-
-
-def _with_nocase_level(column: Column, rows: Sequence[Mapping[str, Any]]) -> Column:
-    kind: Type = column.type
-    if kind.kind != "string" or not kind.plain:
-        return column
-    texts = {r[column.name] for r in rows if r.get(column.name) is not None}
-    plain = min((nocase_level(t, kind.collation) for t in texts), default=2)
-    if plain >= kind.plain:
-        return column
-    return replace(column, type=replace(kind, plain=plain))
 
 
 def record_table(session: SessionContext, database: str, table: Table, what: str) -> None:
@@ -297,12 +290,10 @@ class JoinedTargets:
     ) -> TargetRows:
         """Return the rows of one table that the join selects: rowid, stored values, new values."""
         self._scope.clause = "select"
-        makers: list[tuple[str, Any]] = []
-        for node, column in zip(values, columns, strict=True):
-            makers.append(_value_maker(node, column, self._scope))
-        names = [c.name for c in table.columns]
+        makers = _value_makers(values, columns, self._scope)
         shown = [
-            f"{source.alias}.rowid", *(f"{source.alias}.{quoted_name(n)}" for n in names),
+            f"{source.alias}.rowid",
+            *(f"{source.alias}.{quoted_name(c.name)}" for c in table.columns),
             *(sql for sql, _ in makers),
         ]  # fmt: skip
         text = self._from
@@ -313,14 +304,8 @@ class JoinedTargets:
         found = self._session.connection.sqlite.execute(
             f"SELECT {', '.join(shown)} FROM {text}{self._where} ORDER BY {', '.join(keys)}"
         ).fetchall()
-        first: dict[int, tuple[int, dict[str, Any], list[Any]]] = {}
-        size = len(names) + 1
+        first: dict[int, Any] = {}
         for row in found:
-            if row[0] is None or row[0] in first:  # no match, or another match of the same row
-                continue
-            new = [
-                v if v is None or read is None else read(v)
-                for v, (_, read) in zip(row[size:], makers, strict=True)
-            ]
-            first[row[0]] = (row[0], dict(zip(names, row[1:size], strict=True)), new)
-        return list(first.values())
+            if row[0] is not None:  # else no match; a later match of a row counts for nothing
+                first.setdefault(row[0], row)
+        return [_target_row(row, table, makers) for row in first.values()]

@@ -16,7 +16,11 @@ _MAX_CHARACTERS = 4 << 20
 
 
 class _VarianceAggregate:
-    """Computes a variance by Welford's method (Knuth, The Art of Computer Programming 2, 4.2.2)."""
+    """Computes a variance by Welford's method (Knuth, The Art of Computer Programming 2, 4.2.2).
+
+    ``less`` is what the number of values is lessened by; ``root`` makes it a deviation."""
+
+    less, root = 0, False
 
     def __init__(self) -> None:
         self.count, self.mean, self.square = 0, 0.0, 0.0
@@ -29,34 +33,31 @@ class _VarianceAggregate:
         self.mean += gap / self.count
         self.square += gap * (value - self.mean)
 
-    def variance(self, less: int) -> float | None:
-        return self.square / (self.count - less) if self.count > less else None
+    def finalize(self) -> float | None:
+        count = self.count - self.less
+        if count <= 0:
+            return None
+        return math.sqrt(self.square / count) if self.root else self.square / count
 
 
 @aggregate("VAR_POP", "VARIANCE", returns=DOUBLE)
 class VarPop(_VarianceAggregate):
-    def finalize(self) -> float | None:
-        return self.variance(0)
+    pass
 
 
 @aggregate("VAR_SAMP", returns=DOUBLE)
 class VarSamp(_VarianceAggregate):
-    def finalize(self) -> float | None:
-        return self.variance(1)
+    less = 1
 
 
 @aggregate("STDDEV_POP", "STDDEV", "STD", returns=DOUBLE)
 class StdPop(_VarianceAggregate):
-    def finalize(self) -> float | None:
-        found = self.variance(0)
-        return None if found is None else math.sqrt(found)
+    root = True
 
 
 @aggregate("STDDEV_SAMP", returns=DOUBLE)
-class StdSamp(_VarianceAggregate):
-    def finalize(self) -> float | None:
-        found = self.variance(1)
-        return None if found is None else math.sqrt(found)
+class StdSamp(StdPop):
+    less = 1
 
 
 @aggregate("BIT_AND", returns=BITS)

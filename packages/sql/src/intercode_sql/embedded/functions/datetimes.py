@@ -36,6 +36,7 @@ from intercode_sql.embedded.functions.registry import (
     OPTIONAL_CLOCK,
     OPTIONAL_INTEGER,
     TEXT,
+    Argument,
     internal,
     scalar,
 )
@@ -55,27 +56,6 @@ def _from_datetime(function: Callable[[dt.datetime], Any]) -> ScalarFunction:
     def call(value: Any) -> Any:
         found = parse_datetime(value)
         return function(found) if found else None
-
-    return call
-
-
-def _from_parts(function: Callable[[int, int, int], int]) -> ScalarFunction:
-    """Call a function with the year, the month and the day of its argument, which can be zeros."""
-
-    def call(value: Any) -> Any:
-        found = read_parts(str(value))
-        return function(*found) if found else None
-
-    return call
-
-
-def _from_time(function: Callable[[int], Any]) -> ScalarFunction:
-    """Call a function with the microseconds of its argument's time. The result is NULL if it is not
-    a time."""
-
-    def call(value: Any) -> Any:
-        found = read_time(str(value))
-        return function(abs(found[0])) if found else None
 
     return call
 
@@ -340,52 +320,21 @@ def period_diff(a: int, b: int) -> int:
 
 
 # ---------------------------------------------------------------- parts of a date or a time
-@scalar("YEAR", args=[MOMENT], returns=Type("year", 4))
-@_from_parts
-def year(year: int, month: int, day: int) -> int:
-    return year
+def _part(argument: Argument, unit: str, *names: str, kind: Type = INT) -> None:
+    """Register functions of the part of a date or a time that EXTRACT gives, without a sign."""
+
+    @scalar(*names, args=[argument], returns=kind)
+    def call(value: Any) -> int | None:
+        found = extract(unit, value)
+        return None if found is None else abs(found)
 
 
-@scalar("QUARTER", args=[MOMENT], returns=INT)
-@_from_parts
-def quarter(year: int, month: int, day: int) -> int:
-    return (month + 2) // 3
-
-
-@scalar("MONTH", args=[MOMENT], returns=INT)
-@_from_parts
-def month(year: int, month: int, day: int) -> int:
-    return month
-
-
-@scalar("DAY", "DAYOFMONTH", args=[MOMENT], returns=INT)
-@_from_parts
-def day(year: int, month: int, day: int) -> int:
-    return day
-
-
-@scalar("HOUR", args=[CLOCK], returns=INT)
-@_from_time
-def hour(time: int) -> int:
-    return time // 3_600_000_000
-
-
-@scalar("MINUTE", args=[CLOCK], returns=INT)
-@_from_time
-def minute(time: int) -> int:
-    return time // 60_000_000 % 60
-
-
-@scalar("SECOND", args=[CLOCK], returns=INT)
-@_from_time
-def second(time: int) -> int:
-    return time // 1_000_000 % 60
-
-
-@scalar("MICROSECOND", args=[CLOCK], returns=INT)
-@_from_time
-def microsecond(time: int) -> int:
-    return time % 1_000_000
+_part(MOMENT, "YEAR", "YEAR", kind=Type("year", 4))
+_part(MOMENT, "DAY", "DAY", "DAYOFMONTH")
+for _unit in ("QUARTER", "MONTH"):
+    _part(MOMENT, _unit, _unit)
+for _unit in ("HOUR", "MINUTE", "SECOND", "MICROSECOND"):
+    _part(CLOCK, _unit, _unit)
 
 
 @scalar("DAYOFWEEK", args=[MOMENT], returns=INT)

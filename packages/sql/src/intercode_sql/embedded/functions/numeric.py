@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import random
+from collections.abc import Callable
 from decimal import ROUND_DOWN, ROUND_HALF_UP, Decimal
 from typing import Any
 
@@ -294,6 +295,22 @@ def div(a: float, b: float, unsigned: int, text: str) -> int | None:
     return int(in_range(float(found), unsigned, text))
 
 
+def _of_math(name: str, function: Callable[[float], float]) -> None:
+    """Register a function of ``math`` under a name in SQL."""
+
+    @scalar(name, args=[NUMBER], returns=DOUBLE)
+    def call(value: float) -> float:
+        return function(value)
+
+
+for _name, _function in (
+    ("SQRT", math.sqrt), ("LN", math.log), ("LOG10", math.log10), ("SIN", math.sin),
+    ("COS", math.cos), ("TAN", math.tan), ("ASIN", math.asin), ("ACOS", math.acos),
+    ("DEGREES", math.degrees), ("RADIANS", math.radians),
+):  # fmt: skip
+    _of_math(_name, _function)
+
+
 @scalar("SIGN", args=[NUMBER], returns=INT)
 def sign(value: float) -> int:
     return (value > 0) - (value < 0)
@@ -302,11 +319,6 @@ def sign(value: float) -> int:
 @scalar("BIT_COUNT", args=[INTEGER], returns=INT)
 def bit_count(value: int) -> int:
     return (value & _64_BITS).bit_count()
-
-
-@scalar("SQRT", args=[NUMBER], returns=DOUBLE)
-def sqrt(value: float) -> float | None:
-    return math.sqrt(value) if value >= 0 else None
 
 
 @scalar("POW", "POWER", args=[NUMBER, NUMBER], returns=DOUBLE, quoted=True)
@@ -341,11 +353,6 @@ def positive(value: float, base: int) -> float:
     return value
 
 
-@scalar("LN", args=[NUMBER], returns=DOUBLE)
-def ln(value: float) -> float | None:
-    return math.log(value) if value > 0 else None
-
-
 @scalar("LOG", args=[NUMBER, OPTIONAL_NUMBER], returns=DOUBLE)
 def log(*args: float) -> float | None:
     """LOG(x) or LOG(base, x)."""
@@ -359,57 +366,17 @@ def log2(value: float) -> float | None:
     return math.log(value) / math.log(2) if value > 0 else None
 
 
-@scalar("LOG10", args=[NUMBER], returns=DOUBLE)
-def log10(value: float) -> float | None:
-    return math.log10(value) if value > 0 else None
-
-
 # ---------------------------------------------------------------- trigonometry
-@scalar("SIN", args=[NUMBER], returns=DOUBLE)
-def sin(value: float) -> float:
-    return math.sin(value)
-
-
-@scalar("COS", args=[NUMBER], returns=DOUBLE)
-def cos(value: float) -> float:
-    return math.cos(value)
-
-
-@scalar("TAN", args=[NUMBER], returns=DOUBLE)
-def tan(value: float) -> float:
-    return math.tan(value)
-
-
 @scalar("COT", args=[NUMBER], returns=DOUBLE, quoted=True)
 def cot(value: float, text: str) -> float:
     tangent = math.tan(value)
     return float(_finite(1 / tangent if tangent else math.inf, text))
 
 
-@scalar("ASIN", args=[NUMBER], returns=DOUBLE)
-def asin(value: float) -> float:
-    return math.asin(value)
-
-
-@scalar("ACOS", args=[NUMBER], returns=DOUBLE)
-def acos(value: float) -> float:
-    return math.acos(value)
-
-
 @scalar("ATAN", args=[NUMBER, OPTIONAL_NUMBER], returns=DOUBLE)
 @scalar("ATAN2", args=[NUMBER, NUMBER], returns=DOUBLE, sqlite_name="atan2")
 def atan(*args: float) -> float:
     return math.atan(args[0]) if len(args) == 1 else math.atan2(*args)
-
-
-@scalar("DEGREES", args=[NUMBER], returns=DOUBLE)
-def degrees(value: float) -> float:
-    return math.degrees(value)
-
-
-@scalar("RADIANS", args=[NUMBER], returns=DOUBLE)
-def radians(value: float) -> float:
-    return math.radians(value)
 
 
 @internal("rand", accepts_null=True, deterministic=False)

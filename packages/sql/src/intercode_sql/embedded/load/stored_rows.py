@@ -10,7 +10,7 @@ from intercode_sql.dialect.errors import StatementError
 from intercode_sql.dump.reader import LOAD_TIME
 from intercode_sql.embedded.catalog.catalog import Column, Table
 from intercode_sql.embedded.catalog.nearest import default_or_implicit
-from intercode_sql.embedded.catalog.values import INTEGER_BITS, to_stored
+from intercode_sql.embedded.catalog.values import integer_range, to_stored
 from intercode_sql.errors import SqlDataError
 
 DEFAULT = object()
@@ -120,9 +120,8 @@ def _usual_converter(column: Column, codec: str) -> Callable[[Any], Any]:
 
 
 def _integer_converter(column: Column) -> Callable[[Any], Any]:
-    size = INTEGER_BITS.get(column.declared.partition("(")[0].partition(" ")[0], 64)
-    low, high = (0, 1 << size) if column.type.unsigned else (-(1 << size - 1), 1 << size - 1)
-    high = min(high, 1 << 63)
+    fitting = integer_range(column)
+    low, high = fitting.start, min(fitting.stop, 1 << 63)
 
     def convert(value: Any) -> Any:
         if type(value) is int and low <= value < high:

@@ -13,6 +13,7 @@ from typing import Any
 from intercode_sql.dialect.token_reader import TokenReader
 from intercode_sql.embedded.catalog.catalog import Table
 from intercode_sql.errors import SqlDataError
+from intercode_sql.literals import MYSQL_LITERALS
 
 Evaluate = Callable[[str], Any]
 """Returns the value of an expression."""
@@ -145,19 +146,8 @@ def _value(text: str, row: list[Any], names: dict[str, int], evaluate: Evaluate)
             value = row[names[reader.name().lower()]]
             if start == 0 and reader.done:
                 return value
-            out += text[end:start] + _literal(value)
+            out += text[end:start] + MYSQL_LITERALS.literal(value)
             end = reader.tokens[reader.at - 1].end
         else:
             reader.take()
     return evaluate(out + text[end:])
-
-
-def _literal(value: Any) -> str:
-    if value is None:
-        return "NULL"
-    if isinstance(value, bytes):
-        return f"x'{value.hex()}'"
-    if isinstance(value, str):
-        text = value.replace("\\", "\\\\").replace("'", "''")
-        return f"'{text}'"
-    return repr(value)
