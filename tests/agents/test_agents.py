@@ -205,7 +205,7 @@ def test_ones_own_agent(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None
     assert agent.mood == "bold"
 
 
-STRATEGIES = {"single-turn", "try-again", "react", "plan-solve", "tool-calling"}
+STRATEGIES = {"single-turn", "try-again", "react", "reflexion", "plan-solve", "tool-calling"}
 
 
 @pytest.mark.parametrize("name", sorted(STRATEGIES))

@@ -40,6 +40,7 @@ AGENTS = Registry(
         "noop": "intercode.agents.baselines:NoopAgent",
         "plan-solve": "intercode.agents.plan_solve:PlanSolveAgent",
         "react": "intercode.agents.react:ReactAgent",
+        "reflexion": "intercode.agents.reflexion:ReflexionAgent",
         "replay": "intercode.agents.baselines:ReplayAgent",
         "single-turn": "intercode.agents.single_turn:SingleTurnAgent",
         "tool-calling": "intercode.agents.tool_calling:ToolCallingAgent",

@@ -50,6 +50,8 @@ class Agent(ABC):
     """Whether the agent can call the tools of its brief, which are those of MCP servers."""
     extra_requests: int = 0
     """How many requests an episode takes beside those of its turns, for estimates of a run."""
+    max_restarts: int = 0
+    """How often the agent may begin its task again in an episode; see ``restart``."""
 
     @property
     def ends_when_solved(self) -> bool:
@@ -72,6 +74,16 @@ class Agent(ABC):
     @abstractmethod
     def act(self, feedback: Feedback | None) -> AgentOutput | None:
         """Return the next action, or None to stop. ``feedback`` is None at the first turn."""
+
+    def restart(self, feedback: Feedback) -> bool:
+        """Return whether to begin the task again, in its first state.
+
+        Called after the last turn of an unsolved episode, at most ``max_restarts`` times.
+        ``feedback`` is that of this turn; its score has the reward and nothing else. The next
+        ``act`` is a first turn again. What it records includes the messages and the usage since
+        the turn before.
+        """
+        return False
 
     def record_intervention(
         self, action: str, feedback: Feedback, before: Feedback | None = None

@@ -13,8 +13,11 @@ NO_CODE = "No code was recorded for this turn."
 
 
 class GoldAgent(Agent):
-    """Plays the actions of ``golds[task id]`` in order, then submits. Where an answer counts, it
-    submits the last action's output."""
+    """Plays the gold solution of each task.
+
+    These are the actions of ``golds[task id]`` in order. Then it submits; where an answer counts,
+    it submits the last action's output.
+    """
 
     def __init__(self, *, golds: Mapping[str, Sequence[str]]) -> None:
         self.golds = golds
@@ -46,19 +49,26 @@ class NoopAgent(Agent):
         return AgentOutput("submit") if feedback is None else None
 
 
+class Restart:
+    """Stands among recorded actions where the task was begun again."""
+
+
 class ReplayAgent(Agent):
-    """Plays ``actions[task id]`` in order, then stops. An action of None is a turn without code.
+    """Plays recorded actions.
+
+    These are ``actions[task id]`` in order; then it stops. An action of None is a turn without
+    code; a ``Restart`` begins the task again.
 
     With ``wants_score`` False no turn is scored and the episode does not end at reward 1: for logs
     of strategies that continue there or submit by themselves.
     """
 
     def __init__(
-        self, *, actions: Mapping[str, Sequence[str | None]], wants_score: bool = True
+        self, *, actions: Mapping[str, Sequence[str | Restart | None]], wants_score: bool = True
     ) -> None:
         self.actions = actions
         self.wants_score = wants_score
-        self._remaining: list[str | None] = []
+        self._remaining: list[str | Restart | None] = []
 
     def start(self, brief: Brief) -> None:
         """Begin an episode. Raises UsageError for a task that was not recorded."""
@@ -68,21 +78,27 @@ class ReplayAgent(Agent):
                 f"the record holds {len(self.actions)} other tasks"
             )
         self._remaining = list(self.actions[brief.task])
+        self.max_restarts = sum(isinstance(action, Restart) for action in self._remaining)
+
+    def restart(self, feedback: Feedback) -> bool:  # noqa: ARG002
+        """Return whether the task was begun again here."""
+        return bool(self._remaining) and isinstance(self._remaining.pop(0), Restart)
 
     def act(self, feedback: Feedback | None) -> AgentOutput | None:  # noqa: ARG002
-        """Return the next recorded action, or None after the last."""
-        if not self._remaining:
+        """Return the next recorded action, or None after the last before a restart or the end."""
+        if not self._remaining or isinstance(self._remaining[0], Restart):
             return None
         action = self._remaining.pop(0)
+        assert not isinstance(action, Restart)
         return AgentOutput(action, reply=NO_CODE if action is None else "")
 
 
 class HumanAgent(Agent):
-    """Reads actions from a human, line by line, for ``rollout``.
+    """Reads each action from a human.
 
-    ``read`` returns a line for a prompt and ``show`` prints; the defaults work in a terminal and in
-    a notebook. An empty line is read again; the end of the input ends the episode. ``intercode
-    play`` is the comfortable alternative.
+    It reads them line by line, for ``rollout``. ``read`` returns a line for a prompt and ``show``
+    prints; the defaults work in a terminal and in a notebook. An empty line is read again; the end
+    of the input ends the episode. ``intercode play`` is the comfortable alternative.
     """
 
     def __init__(

@@ -30,7 +30,7 @@ class Conversation:
     def __init__(self, model: Model, history: History, tools: Sequence[Tool] = ()) -> None:
         self.model, self.history, self.tools = model, history, tuple(tools)
         self.messages: list[Message] = []
-        self._pinned = self._recorded = 0
+        self._begin = self._pinned = self._recorded = 0
         self._token_limit: int | None = None
         self._usage = Usage()
         self._context: dict[str, Any] = {}
@@ -43,11 +43,17 @@ class Conversation:
     @property
     def has_answer(self) -> bool:
         """Whether the model has answered in this episode."""
-        return any(message["role"] == "assistant" for message in self.messages)
+        return any(message["role"] == "assistant" for message in self.messages[self._begin :])
 
     def pin(self) -> None:
         """Keep all present messages in every later request."""
-        self._pinned = len(self.messages)
+        self._pinned = len(self.messages) - self._begin
+
+    def begin_again(self, messages: Sequence[Message]) -> None:
+        """Continue with these messages, which are in every later request. Those so far are in none;
+        they remain in the record."""
+        self._begin, self._pinned = len(self.messages), len(messages)
+        self.messages += messages
 
     def add_system(self, text: str) -> None:
         """Add a system message."""
@@ -110,7 +116,8 @@ class Conversation:
         return turn
 
     def _select(self) -> tuple[list[Message], dict[str, Any]]:
-        return self.history.select(self.messages, self._pinned, self._count, self._token_limit)
+        sent = self.messages[self._begin :]
+        return self.history.select(sent, self._pinned, self._count, self._token_limit)
 
     def _count(self, messages: Sequence[Message]) -> int:
         return count_tokens(self.model, messages)

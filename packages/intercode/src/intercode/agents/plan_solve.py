@@ -18,7 +18,7 @@ from intercode_sandbox.lines import split_lines
 
 
 class PlanSolveAgent(ModelAgent):
-    """Requests a plan, then code for each of its steps. All steps are carried out.
+    """Asks a model for a plan, then for code for each step of the plan. All steps are carried out.
 
     Every turn is scored, but the model is not sent the score. If the reward after the last
     step is below 1, up to ``refine`` further turns follow, until the reward is 1 (the paper uses 3

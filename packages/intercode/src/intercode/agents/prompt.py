@@ -18,6 +18,7 @@ _HEADING = re.compile(r"^== (\w+) ==[ \t]*\n", re.MULTILINE)
 PLACEHOLDERS = frozenset((
     "environment", "language", "fence", "turns", "query", "notes", "judged", "example",  # episode
     "observation", "reward", "step", "turn", "why", "action",  # turn
+    "reflections",  # restart
 ))  # fmt: skip
 """The placeholders of a prompt. Those without a value in an agent's situation become empty."""
 

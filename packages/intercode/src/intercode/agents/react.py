@@ -41,7 +41,7 @@ _QUOTES = {"'": "'", '"': '"', "`": "`"}
 
 
 class ReactAgent(ModelAgent):
-    """Requests a thought and an action in every turn, until the model submits.
+    """Asks a model for a thought and an action in each turn. It ends when the model submits.
 
     The action ``execute[...]`` runs code; ``submit`` ends the episode, which is then scored. If an
     answer has a thought and no action, the action is requested in the same turn, as in the authors'

@@ -10,7 +10,7 @@ from intercode.core.types import AgentOutput
 
 
 class SingleTurnAgent(ModelAgent):
-    """Requests one answer. The state after its one turn is scored; ``max_turns`` is always 1."""
+    """Asks a model for one answer. The state after that turn is scored; ``max_turns`` is 1."""
 
     prompt_file = "single_turn.txt"
     required_sections = ("system", "task", "retry")

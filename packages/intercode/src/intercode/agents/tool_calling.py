@@ -24,9 +24,11 @@ INTERVENTION_RESULT = "This was not run: somebody else took a turn in your place
 
 
 class ToolCallingAgent(ModelAgent):
-    """Native function calls: one tool, which depends on the environment, runs code, and ``submit``
-    ends the episode and is scored. The tools of MCP servers come besides. Only the first call of an
-    answer is run; the results of the others say so. Code in the text of an answer does not count.
+    """Lets a model run code by native function calls.
+
+    One tool, which depends on the environment, runs code, and ``submit`` ends the episode and is
+    scored. The tools of MCP servers come besides. Only the first call of an answer is run; the
+    results of the others say so. Code in the text of an answer does not count.
     """
 
     prompt_file = "tool_calling.txt"

@@ -13,7 +13,7 @@ from intercode.core.types import AgentOutput
 
 
 class TryAgainAgent(ModelAgent):
-    """Requests code in every turn, until the reward is 1 or the turn limit is reached.
+    """Asks a model for code until the reward is 1 or the turns are used up.
 
     If ``reward_in_feedback`` is False, the model is not sent the reward. The episode still ends at
     reward 1.

@@ -41,17 +41,6 @@ DESCRIPTIONS: dict[str, dict[str, str]] = {
         "swe-bench": "SWE-bench asks for changes of a repository that pass its hidden tests.",
         "wikisql": "WikiSQL asks questions about single tables of Wikipedia.",
     },
-    "agents": {
-        "gold": "Plays the gold solution of each task.",
-        "human": "Reads each action from a human.",
-        "noop": "Submits without any other action.",
-        "plan-solve": "Asks a model for a plan, then for code for each step of the plan.",
-        "react": "Asks a model for a thought and an action in each turn.",
-        "replay": "Plays recorded actions.",
-        "single-turn": "Asks a model for one answer.",
-        "tool-calling": "Lets a model run code by native function calls.",
-        "try-again": "Asks a model for code until the reward is 1 or the turns are used up.",
-    },
     "environments": {
         "bash": "A task is a request for Bash commands; output and file system are scored.",
         "code": "A task is to write a program or a function, scored by hidden tests.",

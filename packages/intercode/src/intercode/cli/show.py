@@ -217,6 +217,8 @@ def episode_lines(
     out += ["", *_indent(escape_control(t.query), "  ")]
     for number, step in enumerate(t.steps, 1):
         shared = t.branched_at is not None and number <= t.branched_at
+        if number - 1 in t.restarts:
+            out += ["", style("yellow", "the agent began the task again, in its first state")]
         out += ["", *_turn(number, step, shared, style, lines, messages)]
     if t.error:
         out += ["", style("red", f"error: {escape_control(t.error)}")]

@@ -244,7 +244,10 @@ def without_version(values: Mapping[str, Any]) -> dict[str, Any]:
 
 def trajectory_to_row(trajectory: Trajectory) -> dict[str, Any]:
     """Return an episode as JSON types, with the schema version in front."""
-    return {"v": SCHEMA_VERSION, **to_jsonable(trajectory)}
+    row = {"v": SCHEMA_VERSION, **to_jsonable(trajectory)}
+    if not trajectory.restarts:
+        del row["restarts"]
+    return row
 
 
 def trajectory_from_row(row: object) -> Trajectory:
@@ -259,7 +262,10 @@ def trajectory_from_row(row: object) -> Trajectory:
     if not isinstance(steps, list):
         raise DataError("'steps' has to be a list")
     values["steps"] = tuple(_step_from_row(s) for s in steps)
-    values["tags"] = tuple(values.get("tags", ()))
+    for name in ("tags", "restarts"):
+        if not isinstance(listed := values.get(name, []), list):
+            raise DataError(f"{name!r} has to be a list")
+        values[name] = tuple(listed)
     return _build_record(Trajectory, values)
 
 

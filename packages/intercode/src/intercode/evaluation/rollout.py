@@ -74,7 +74,10 @@ def rollout_branches(
             if number:
                 env.restore(snapshot)
             agent.start(brief_with_history(env.brief, parent.steps))
-            ended = play(agent, env, parent.steps, max_turns=max_turns, score_final=score_final)
+            ended = play(
+                agent, env, parent.steps, max_turns=max_turns, score_final=score_final,
+                restarts=parent.restarts,
+            )  # fmt: skip
             yield ended.replace(parent=parent.id, branched_at=len(parent.steps))
 
 
@@ -95,42 +98,75 @@ def play(
     score_final: bool = True,
     started: float | None = None,
     tracker: EpisodeTracker | None = None,
+    restarts: Sequence[int] = (),
 ) -> Trajectory:
     """Play a running episode to its end with a started agent. See ``rollout``.
 
-    ``previous_steps`` count as turns and are part of the record.
+    ``previous_steps`` count as turns and are part of the record, as are ``restarts``, after how
+    many of them the task was begun again. An agent may begin an unsolved task again, which resets
+    the environment; each time it has all turns anew.
     """
     started = time.monotonic() if started is None else started
     tracker = tracker or EpisodeTracker()
     limits = [n for n in (max_turns, agent.max_turns, env.max_turns) if n is not None]
-    steps: list[Step] = list(previous_steps)
+    steps, begins = list(previous_steps), [0, *restarts]
+    for restarts_left in reversed(range(agent.max_restarts + 1)):
+        limit = begins[-1] + min(limits) if limits else None
+        end, score = _play_turns(agent, env, steps, limit, tracker)
+        if score is None and score_final:
+            score = score_final_state(env, steps, begins[-1])
+        if not restarts_left or score is None or score.success or end not in _COMPLETED:
+            break
+        try:
+            if not agent.restart(_last_feedback(steps[-1], score)):
+                break
+        except BudgetError as e:
+            if e.run_limit:
+                raise
+            end = "budget"
+            break
+        begins.append(len(steps))
+        env.reset(seed=env.task_seed, options={"task": env.index})
+    failure = None if score is None else score.action_error
+    episode = make_trajectory(env, steps, end, time.monotonic() - started, failure)
+    return episode.replace(restarts=tuple(begins[1:]))
+
+
+_COMPLETED = ("submitted", "turn_limit", "agent_stopped")
+"""The ends after which an agent may begin the task again."""
+
+
+def _play_turns(
+    agent: Agent, env: Environment, steps: list[Step], limit: int | None, tracker: EpisodeTracker
+) -> tuple[EndReason, Score | None]:
+    """Add the steps of an agent until it ends or there are ``limit`` steps. Return why it ended,
+    and the score of the last step if it was scored."""
     feedback: Feedback | None = None
     score: Score | None = None
-    end: EndReason = "turn_limit"
-    while not limits or len(steps) < min(limits):
+    while limit is None or len(steps) < limit:
         with tracker.turn(len(steps) + 1):
             try:
                 output = next_output(agent, feedback)
             except BudgetError as e:
                 if e.run_limit:
                     raise
-                end = "budget"
-                break
+                return "budget", score
             if output is None:
-                end = "agent_stopped"
-                break
+                return "agent_stopped", score
             step, score, ended = take_turn(env, output, agent.wants_score, tracker)
         steps.append(step)
         ends = agent.wants_score and agent.ends_when_solved
         if ended is not None or (ends and score is not None and score.success):
-            end = ended or "solved"
-            break
+            return ended or "solved", score
         shown_score = score if agent.wants_score else None
         feedback = Feedback(step.observation, step.valid, step.timed_out, shown_score)
-    if score is None and score_final:
-        steps, score = score_final_state(env, steps)
-    failure = None if score is None else score.action_error
-    return make_trajectory(env, steps, end, time.monotonic() - started, failure)
+    return "turn_limit", score
+
+
+def _last_feedback(step: Step, score: Score) -> Feedback:
+    """Return what an agent may know of its last turn before it begins again: no part of the score
+    but the reward."""
+    return Feedback(step.observation, step.valid, step.timed_out, Score(score.value))
 
 
 def make_trajectory(
@@ -179,9 +215,11 @@ def take_turn(
     return replace(Step.of_result(output, result, score), seconds=seconds), score, end
 
 
-def score_final_state(env: Environment, steps: list[Step]) -> tuple[list[Step], Score]:
-    """Return the steps with the score of the final state in the last one, or in a new empty one,
-    and the score."""
+def score_final_state(env: Environment, steps: list[Step], begin: int = 0) -> Score:
+    """Record the score of the final state in the last step, or, if there is none after the first
+    ``begin`` steps, in a new empty one. Return the score."""
     score = env.score()
-    last = steps.pop() if steps else Step("", "", executed=False, valid=None, exit_code=None)
-    return [*steps, replace(last, reward=score.value, parts=score.parts)], score
+    if len(steps) == begin:
+        steps.append(Step("", "", executed=False, valid=None, exit_code=None))
+    steps[-1] = replace(steps[-1], reward=score.value, parts=score.parts)
+    return score

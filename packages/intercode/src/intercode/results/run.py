@@ -138,6 +138,7 @@ def _episode_row(t: Trajectory) -> dict[str, Any]:
         "invalid": sum(step.valid is False for step in t.steps),
         "refused": sum(map(is_refused_action, t.steps)),
         "seconds": t.seconds, **usage, "attempts": t.run.get("attempts", 1), "seed": t.seed,
+        "restarts": len(t.restarts),
         "parent": t.parent, "branched_at": t.branched_at, "query": t.query,
         **{name: t.run.get(name) for name in _REPEATED_METADATA},
     }  # fmt: skip

@@ -153,7 +153,8 @@ class Trajectory:
     this one branched off, and with which it shares the first ``branched_at`` steps. ``seed``: the
     seed from which its task was made, if the task varies. ``epoch``: the number of this sample of
     the task, from 0. ``tags``: those of the task. ``started``: when the episode began, in UTC as
-    ISO 8601 (None: unknown).
+    ISO 8601 (None: unknown). ``restarts``: after how many steps the agent began the task again, in
+    its first state.
     """
 
     task: str
@@ -173,6 +174,7 @@ class Trajectory:
     epoch: int = 0
     tags: tuple[str, ...] = ()
     started: str | None = field(default=None, compare=False)
+    restarts: tuple[int, ...] = ()
 
     @property
     def reward(self) -> float:

@@ -175,11 +175,16 @@ class TimeLimitedAgent(Agent):
         """Start the agent."""
         self._agent.start(brief)
         self.wants_score, self.max_turns = self._agent.wants_score, self._agent.max_turns
+        self.max_restarts = self._agent.max_restarts
 
     def act(self, feedback: Feedback | None) -> AgentOutput | None:
         """Return the next action of the agent, or raise BudgetError."""
         self._check()
         return next_output(self._agent, feedback)
+
+    def restart(self, feedback: Feedback) -> bool:
+        """Return whether the agent begins the task again."""
+        return self._agent.restart(feedback)
 
 
 def _check_remaining(config: EvalConfig, before: Usage) -> None:

@@ -70,7 +70,7 @@ def _estimate_bounds(plan: Plan) -> UsageEstimate:
         note = "the turns of an episode have no limit: give --max-turns"
         return UsageEstimate(*counts, None, minimum, None, None, None, (note,))
     notes: list[str] = []
-    turns += agent.extra_requests
+    turns = (turns + agent.extra_requests) * (agent.max_restarts + 1)
     times = agent.requests_per_turn
     answer = _answer_tokens(plan.model, notes)
     growth = times * answer + _observation_tokens(agent)  # prompt tokens per turn

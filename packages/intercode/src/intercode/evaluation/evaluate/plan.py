@@ -18,6 +18,7 @@ from intercode.agents import (
     program_of,
 )
 from intercode.agents.base import Agent
+from intercode.agents.baselines import Restart
 from intercode.core import logs, trajectories
 from intercode.core.config import EvalConfig
 from intercode.core.errors import ConfigError, UsageError
@@ -264,12 +265,15 @@ class _RecordedActions:
     """Recorded actions of several epochs. Other epochs play those of the first."""
 
     def __init__(self, episodes: Sequence[Trajectory]) -> None:
-        self._by_epoch: dict[int, dict[str, list[str | None]]] = {}
+        self._by_epoch: dict[int, dict[str, list[str | Restart | None]]] = {}
         for t in episodes:
-            actions = [None if not s.action and not s.executed else s.action for s in t.steps]
+            actions: list[str | Restart | None] = []
+            for number, step in enumerate(t.steps):
+                actions += [Restart()] * (number in t.restarts)
+                actions.append(None if not step.action and not step.executed else step.action)
             self._by_epoch.setdefault(t.epoch, {})[t.task] = actions
 
-    def for_epoch(self, epoch: int) -> Mapping[str, list[str | None]]:
+    def for_epoch(self, epoch: int) -> Mapping[str, list[str | Restart | None]]:
         """Return the actions of each task."""
         first = self._by_epoch[min(self._by_epoch)]
         return {**first, **self._by_epoch.get(epoch, {})}

@@ -137,7 +137,8 @@ class InteractiveEpisode:
         """
         steps, score = self.steps, self._latest
         if score is None:
-            steps, score = score_final_state(self.env, list(self.steps))
+            steps = list(self.steps)
+            score = score_final_state(self.env, steps)
         return self._record(steps, end, score.action_error)
 
     def draft(self) -> Trajectory:

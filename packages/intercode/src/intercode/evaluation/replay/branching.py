@@ -18,7 +18,6 @@ from intercode.core.types import (
     AgentOutput,
     Brief,
     Dataset,
-    Step,
     Trajectory,
     to_jsonable,
 )
@@ -85,11 +84,12 @@ def branch(
     with open_recorded_env(parent, options) as env:
         agent = _continuing_agent(parent, branch_options, after, env.dataset)
         reset_to_task(env, parent)
-        steps: list[Step] = []
-        for step in parent.steps[:after]:
-            steps.append(repeat_step(env, step) if step.executed else step)
+        steps = tuple(repeat_step(env, parent, turn) for turn in range(after))
         prefix = tuple(compare_step(parent, k, step) for k, step in enumerate(steps))
-        start = parent.replace(steps=tuple(steps), id=parent.id or parent.task)
+        if after in parent.restarts:
+            reset_to_task(env, parent)
+        restarts = tuple(n for n in parent.restarts if n <= after)
+        start = parent.replace(steps=steps, restarts=restarts, id=parent.id or parent.task)
         (trajectory,) = rollout_branches(env, start, [agent], max_turns=branch_options.max_turns)
         metadata = {**env.result_metadata(), **_branch_metadata(parent, branch_options)}
     metadata = to_jsonable({**metadata, "branch_of": start.id, "branched_at": after})
@@ -142,6 +142,13 @@ def _fork_point(parent: Trajectory, request: BranchOptions) -> int:
         raise UsageError("give where to branch: --edit K='COMMAND', or --from K with --agent NAME")
     after = min(request.edits) - 1 if request.after is None else request.after
     last = parent.turns - (parent.end == "submitted")
+    for k in request.edits:
+        if restart := next((n for n in parent.restarts if after < n < k), None):
+            raise UsageError(
+                f"step {k} comes after the restart that followed step {restart}, so it does not "
+                f"follow from step {after}: edit one of the steps {after + 1} to {restart}, or "
+                f"give --from {restart}"
+            )
     if not 0 <= after <= last:
         raise UsageError(
             f"cannot branch after step {after}: {parent.task} has the steps 0 to {last}"
@@ -158,7 +165,8 @@ def _continuing_agent(
 ) -> Agent:
     """Return an agent that plays recorded and edited actions, and then lets the chosen agent
     continue."""
-    until = parent.turns if request.agent is None else max(request.edits, default=after)
+    end = next((n for n in parent.restarts if n > after), parent.turns)
+    until = end if request.agent is None else max(request.edits, default=after)
     outputs = [
         AgentOutput(
             request.edits.get(k, step.action if step.executed else None), reply=step.observation
@@ -186,7 +194,8 @@ class ScriptedAgent(Agent):
         next_agent: Agent | None = None,
     ) -> None:
         self._remaining, self._next_agent, self.wants_score = list(outputs), next_agent, wants_score
-        self.max_turns = next_agent.max_turns if next_agent else None
+        if next_agent:
+            self.max_turns, self.max_restarts = next_agent.max_turns, next_agent.max_restarts
 
     def start(self, brief: Brief) -> None:
         """Start the agent that continues."""
@@ -198,6 +207,10 @@ class ScriptedAgent(Agent):
         if self._remaining:
             return self._remaining.pop(0)
         return self._next_agent.act(feedback) if self._next_agent else None
+
+    def restart(self, feedback: Feedback) -> bool:
+        """Return whether the agent that continues begins the task again."""
+        return self._next_agent is not None and self._next_agent.restart(feedback)
 
 
 def _branch_metadata(parent: Trajectory, request: BranchOptions) -> dict[str, Any]:

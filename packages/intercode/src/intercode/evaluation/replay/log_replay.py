@@ -18,6 +18,7 @@ from intercode.environments.base.replay.rules import ReplayRules, replay_rules_f
 from intercode.evaluation.replay.recorded_environments import (
     RecordedEnvironments,
     ReplayOptions,
+    is_compared,
     repeat_step,
     reset_to_task,
 )
@@ -174,15 +175,16 @@ def _replay_native(
     The steps after it belong to another state, so only their rewards are compared.
     """
     checks: list[StepComparison] = []
-    last = trajectory.turns - 1  # a turn without code is scored only if it is the last
-    turns = [k for k, s in enumerate(trajectory.steps) if s.executed or k == last]
-    for number, turn in enumerate(turns, start=1):
-        check = compare_step(trajectory, turn, repeat_step(env, trajectory.steps[turn]))
+    for turn in range(trajectory.turns):
+        check = compare_step(trajectory, turn, repeat_step(env, trajectory, turn))
+        if not is_compared(trajectory, turn):
+            continue
         if check.differs_in == ["reward"]:
             check = replace(check, cause=_scoring_change(trajectory, env))
         checks.append(_with_cause(check, rules))
         if not check.same:
-            checks[-1] = _with_later_steps(checks[-1], trajectory, env, turns[number:])
+            later = range(turn + 1, trajectory.turns)
+            checks[-1] = _with_later_steps(checks[-1], trajectory, env, later)
             break
     return checks
 
@@ -199,14 +201,15 @@ def _with_later_steps(
     """Execute the steps of these turns, and record whether their rewards are equal."""
     try:
         same = all(
-            compare_step(trajectory, turn, repeat_step(env, trajectory.steps[turn])).same_reward
+            compare_step(trajectory, turn, repeat_step(env, trajectory, turn)).same_reward
             for turn in turns
         )
     except EnvironmentStateError:
         same, ended = False, True
     else:
         ended = False
-    return replace(check, same_later_rewards=same, later_steps=len(turns), ended_early=ended)
+    later = sum(is_compared(trajectory, turn) for turn in turns)
+    return replace(check, same_later_rewards=same, later_steps=later, ended_early=ended)
 
 
 def _with_cause(check: StepComparison, rules: ReplayRules) -> StepComparison:

@@ -175,15 +175,27 @@ class RecordedEnvironments:
             self._idle.clear()
 
 
-def repeat_step(env: InterCodeEnv, step: Step) -> Step:
-    """Execute again a step that this package recorded.
+def repeat_step(env: InterCodeEnv, episode: Trajectory, turn: int) -> Step:
+    """Execute again a step that this package recorded. Where its agent began the task again, so
+    does this.
 
-    The step is scored if the record has a reward. A turn without code is only scored.
+    The step is scored if the record has a reward. A turn without code is only scored, and only if
+    it is the last before a restart or the end.
     """
+    step = episode.steps[turn]
+    if turn in episode.restarts:
+        reset_to_task(env, episode)
     if not step.executed:
-        return replace(step, reward=None if step.reward is None else env.score().value)
+        is_scored = is_compared(episode, turn) and step.reward is not None
+        return replace(step, reward=env.score().value) if is_scored else step
     result = env.execute(step.action)
     score = result.score
     if score is None and step.reward is not None:
         score = env.score()
     return Step.of_result(AgentOutput(step.action), result, score)
+
+
+def is_compared(episode: Trajectory, turn: int) -> bool:
+    """Return whether the repetition of a step tells something: of a turn without code only if it is
+    the last before a restart or the end."""
+    return episode.steps[turn].executed or turn + 1 in (*episode.restarts, episode.turns)

@@ -203,10 +203,13 @@ def play_again(env: InterCodeEnv, old: Trajectory) -> list[Step]:
     steps, and leaves the environment in the state that they reached."""
     rules, steps, over = replay_rules_for(old), list[Step](), False
     reset_to_task(env, old)
-    for number, recorded in enumerate(old.steps, start=1):
-        if over:
+    for number, recorded in enumerate(old.steps):
+        if number in old.restarts:
+            reset_to_task(env, old)
+        elif over:
             break
-        new, over = _regrade_step(env, rules, old, recorded, number == len(old.steps))
+        last = number + 1 in (*old.restarts, old.turns)
+        new, over = _regrade_step(env, rules, old, recorded, last)
         steps.append(new)
     return steps
 

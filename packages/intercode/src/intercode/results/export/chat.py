@@ -59,7 +59,8 @@ def export(
 def _rows(episode: Trajectory, which: str, messages_only: bool) -> Iterator[dict[str, Any]]:
     all_turns = conversation_turns(episode)
     if which == "all":
-        yield _row(episode, all_turns, messages_only)
+        for end in (*episode.restarts, len(all_turns)):
+            yield _row(episode, all_turns[:end], messages_only)
         return
     solved_turn = next((n for n, turn in enumerate(all_turns) if solves(turn.step)), None)
     if solved_turn is None:
@@ -74,7 +75,16 @@ def _rows(episode: Trajectory, which: str, messages_only: bool) -> Iterator[dict
 
 
 def _row(episode: Trajectory, turns: Sequence[Turn], messages_only: bool) -> dict[str, Any]:
-    row: dict[str, Any] = {"messages": [to_chat_message(m) for m in conversation_messages(turns)]}
+    """Return the conversation that ends with these turns: after a restart, that since then."""
+    messages = conversation_messages(turns)
+    begin = max((n for n in episode.restarts if n < len(turns)), default=0)
+    if begin and has_messages(episode):
+        first = max((n for n, m in enumerate(messages) if m["role"] == "system"), default=0)
+        messages = messages[first:]
+    elif begin:
+        messages = conversation_messages(turns[begin:])
+    turns = turns[begin:]
+    row: dict[str, Any] = {"messages": [to_chat_message(m) for m in messages]}
     if tools := offered_tools(episode):
         row["tools"] = tools
     if not messages_only:

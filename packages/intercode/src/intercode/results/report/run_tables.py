@@ -113,7 +113,6 @@ def _figures_of(result_set: ResultSet) -> dict[str, Cell]:
     """Return the cells of a row by their columns, None for what it does not have."""
     episodes = result_set.episodes
     success, low, high = value_and_bounds(figures.success(episodes))
-    again = result_set.agent == "try-again"
     tokens = figures.mean_figure(episodes, _tokens)
     cost = figures.mean_figure(episodes, lambda t: known_usage(t).cost)
     tasks = len({t.task for t in episodes})
@@ -124,8 +123,9 @@ def _figures_of(result_set: ResultSet) -> dict[str, Cell]:
         "conditions": result_set.description,
         **dict(zip(SUCCESS, (success, low, high), strict=True)),
         UPPER_BOUND: metrics.upper_bound(episodes) if failed else None,
-        "first turn": metrics.first_turn_rate(episodes) if again else None,
+        "first turn": metrics.first_turn_rate(episodes) if _scores_every_turn(episodes) else None,
         "turns": metrics.mean_turns(episodes),
+        "restarts": metrics.mean_restarts(episodes),
         "error %": metrics.error_rate(episodes),
         "tokens": None if tokens is None else tokens.value,
         "cost": None if cost is None else cost.value,
@@ -134,6 +134,12 @@ def _figures_of(result_set: ResultSet) -> dict[str, Cell]:
         "failed": failed,
         "action errors": metrics.count_action_errors(episodes) or None,
     }
+
+
+def _scores_every_turn(episodes: Sequence[Trajectory]) -> bool:
+    """Return whether an episode went on after its first turn had been scored."""
+    return any(len(t.steps) > 1 and t.steps[0].executed and t.steps[0].reward is not None
+               for t in episodes)  # fmt: skip
 
 
 def _tokens(episode: Trajectory) -> float | None:

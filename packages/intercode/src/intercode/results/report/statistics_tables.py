@@ -1,5 +1,5 @@
-"""Statistics as tables, five for each row of the report: figures, subsets, success by turn,
-behaviour, error classes."""
+"""Statistics as tables, at most six for each row of the report: figures, subsets, success by turn
+and by restart, behaviour, error classes."""
 
 from __future__ import annotations
 
@@ -13,6 +13,7 @@ from intercode.results.statistics.figures import (
     all_figures,
     subsets,
     success,
+    success_by_restart,
     success_by_turn,
 )
 from intercode.results.statistics.intervals import Estimate, value_and_bounds
@@ -28,8 +29,12 @@ _UNKNOWN_VALIDITY_NOTE = (
 
 def statistics_tables(result_sets: Sequence[ResultSet]) -> list[Table]:
     """Return all statistics of all result sets. A table is named ``statistics/…``, ``splits/…``,
-    ``by-turn/…``, ``behaviour/…`` or ``errors/…`` with dataset, agent and model."""
-    kinds = (_figures_table, _subsets_table, _by_turn_table, _behaviour_table, _errors_table)
+    ``by-turn/…``, ``by-restart/…``, ``behaviour/…`` or ``errors/…`` with dataset, agent and
+    model."""
+    kinds = (
+        _figures_table, _subsets_table, _by_turn_table, _by_restart_table, _behaviour_table,
+        _errors_table,
+    )  # fmt: skip
     tables = [kind(result_set) for result_set in result_sets for kind in kinds]
     return [table for table in tables if table.rows]
 
@@ -79,6 +84,13 @@ def _by_turn_table(result_set: ResultSet) -> Table:
     if _is_scored_at_end(result_set):
         notes = ("scored at the end of an episode only: solved counts at its last turn.",)
     return Table(name, title, ("turns", *BOUND_COLUMNS), rows, notes)
+
+
+def _by_restart_table(result_set: ResultSet) -> Table:
+    name, title = _name_and_title(result_set, "by-restart", "solved after so many restarts, %")
+    by_restart = enumerate(success_by_restart(result_set.episodes))
+    rows = tuple((restarts, *value_and_bounds(estimate)) for restarts, estimate in by_restart)
+    return Table(name, title, ("restarts", *BOUND_COLUMNS), rows)
 
 
 def _behaviour_table(result_set: ResultSet) -> Table:

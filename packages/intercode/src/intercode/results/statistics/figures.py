@@ -98,6 +98,18 @@ def success_by_turn(episodes: Episodes, turns: int | None = None) -> list[Estima
     return [e.scaled(100) for e in estimates if e is not None]
 
 
+def success_by_restart(episodes: Episodes) -> list[Estimate]:
+    """Return the share of episodes solved after at most 0, 1, ... restarts; empty without any."""
+    samples = all_samples(episodes)
+    last = max((len(t.restarts) for t in samples), default=0)
+    needed = [(t.task, len(t.restarts) if metrics.is_solved(t) else last + 1) for t in samples]
+    estimates = [
+        estimate_proportion(clusters_by_task([(task, at <= n) for task, at in needed]))
+        for n in range(last + 1)
+    ]
+    return [e.scaled(100) for e in estimates if e is not None and last]
+
+
 def recovery(episodes: Episodes) -> OptionalEstimate:
     """Return the share of successes among the episodes with an invalid action."""
     return share_figure(
@@ -182,6 +194,8 @@ def all_figures(episodes: Episodes) -> list[Figure]:
         Figure("next action valid, after none", "%", next_action_valid(samples, after_error=False)),
     ]
     completed = independent_episodes(samples)
+    if any(t.restarts for t in completed):
+        out.append(Figure("restarts", "restarts", _mean(completed, lambda t: len(t.restarts))))
     return out + [
         Figure(name, unit, _mean(samples if name == BEST_REWARD else completed, of))
         for name, unit, of in MEAN_FIGURES

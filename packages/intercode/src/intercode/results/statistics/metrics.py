@@ -104,6 +104,12 @@ def mean_turns(episodes: Episodes) -> float | None:
     return fmean(turns) if turns else None
 
 
+def mean_restarts(episodes: Episodes) -> float | None:
+    """Return how often the task was begun again in completed episodes; None if it never was."""
+    restarts = [len(t.restarts) for t in completed_episodes(episodes)]
+    return fmean(restarts) if any(restarts) else None
+
+
 def is_invalid(step: Step) -> bool:
     """Return whether a turn's action could not be executed, or held no code. A turn without a
     recorded flag is not invalid."""

@@ -15,6 +15,9 @@ function labels(step, number, episode) {
   if (episode.branched_at !== null && number <= episode.branched_at) {
     out.push(["shared with the parent", "", "taken before the branch"]);
   }
+  if ((episode.restarts || []).includes(number - 1)) {
+    out.push(["task begun again", "", "the environment was reset before this turn"]);
+  }
   return out.map(([text, kind, title]) => h("span", { class: `chip ${kind}`, title, text: line(text) }));
 }
 
