@@ -9,10 +9,11 @@ from pathlib import Path
 import pytest
 
 from intercode.core.errors import UnknownNameError, UsageError
+from intercode.core.packages import GYM
 from intercode.datasets import load
 from intercode_sandbox import plugins
 from intercode_sandbox.plugins import Plugin
-from intercode_sandbox.registry import OWN_DISTRIBUTION, Registry
+from intercode_sandbox.registry import Registry
 from support.wheels import venv_with, wheel
 
 MODULE = '''\
@@ -91,8 +92,8 @@ def test_list_shows_the_origin_of_names_and_warns_of_broken_plugins(python: Path
         "package": "quiet_plugin 1.0",
     }
     assert found["datasets"]["row-tasks"]["description"] == "Tasks in a package"
-    assert found["datasets"]["starter"]["package"] == OWN_DISTRIBUTION
-    assert found["agents"]["gold"]["package"] == OWN_DISTRIBUTION
+    assert found["datasets"]["starter"]["package"] == GYM
+    assert found["agents"]["gold"]["package"] == GYM
     assert found["agents"]["idle"]["package"] == "quiet_plugin 1.0"
     assert found["rewards"]["flat"]["package"] == "quiet_plugin 1.0"
     assert found["languages"]["lua"]["description"] == "Lua: programs"
@@ -151,7 +152,7 @@ def test_a_registry_with_plugins(monkeypatch: pytest.MonkeyPatch) -> None:
     table = Registry("thing", {"ours": "os.path:join"}, group="g")
     assert list(table) == ["ours", "a", "b"] and "a" in table and "c" not in table
     assert table.load("a").__name__ == "join" and table.origin("a") == "x 1"
-    assert table.origin("ours") == OWN_DISTRIBUTION
+    assert table.origin("ours") == ""
     assert [p.origin for p in table.shadowed_plugins()] == ["y 1", "z 1"]
     with pytest.raises(UsageError, match="'b' of x 1 cannot be loaded"):
         table.load("b")

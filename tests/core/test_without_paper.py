@@ -9,9 +9,10 @@ from pathlib import Path
 
 import pytest
 
+from intercode.core.packages import GYM
 from intercode_sandbox import plugins
 from intercode_sandbox.plugins import Plugin
-from intercode_sandbox.registry import OWN_DISTRIBUTION, Registry
+from intercode_sandbox.registry import Registry
 from test_architecture import MODULES, package_of
 
 HIDE = 'import sys\nsys.modules["intercode.paper"] = None\n'
@@ -23,7 +24,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("without_paper")
     info = folder / "intercode_gym-0.dist-info"
     info.mkdir()
-    (info / "METADATA").write_text(f"Metadata-Version: 2.1\nName: {OWN_DISTRIBUTION}\nVersion: 0\n")
+    (info / "METADATA").write_text(f"Metadata-Version: 2.1\nName: {GYM}\nVersion: 0\n")
     return folder
 
 
@@ -90,13 +91,13 @@ print("authors" in FORMATS, list(REPORTS))
 def test_a_name_of_the_product_precedes_that_of_a_plug_in(monkeypatch: pytest.MonkeyPatch) -> None:
     names = (
         Plugin("a", "os.path:split", "acme 1"),
-        Plugin("a", "os.path:join", f"{OWN_DISTRIBUTION} 2"),
+        Plugin("a", "os.path:join", f"{GYM} 2"),
         Plugin("b", "os.path:split", "acme 1"),
         Plugin("b", "os.path:join", "other 1"),
     )
     monkeypatch.setattr(plugins, "find_plugins", lambda _group: names)
-    table = Registry("thing", {}, group="g")
-    assert table.load("a").__name__ == "join" and table.origin("a") == OWN_DISTRIBUTION
+    table = Registry("thing", {}, group="g", owner=GYM)
+    assert table.load("a").__name__ == "join" and table.origin("a") == ""
     assert table.load("b").__name__ == "split"
     assert [(p.name, p.origin) for p in table.shadowed_plugins()] == [
         ("a", "acme 1"),

@@ -21,8 +21,6 @@ from intercode_sandbox.plugins import Plugin
 MAX_NAMES_LISTED, NAMES_SHOWN = 40, 10
 """An error message lists all known names, or the first NAMES_SHOWN if there are more than
 MAX_NAMES_LISTED."""
-OWN_DISTRIBUTION = "intercode-gym"
-"""The distribution that this package belongs to."""
 _file_import_lock = threading.RLock()
 
 
@@ -146,13 +144,16 @@ class Registry:
     """A table of names and their ``module:attribute`` references, which are loaded on first use.
 
     ``kind``: the word for an entry in messages, such as ``dataset``. ``group``: the group of entry
-    points with which packages add names (see plugins.py). Built-in names take precedence, then
-    those that this package adds itself. An entry without a colon is the package that adds the name:
-    ``load`` says that it must be installed, and no other package may add that name.
+    points with which packages add names (see plugins.py). ``owner``: the package whose entry points
+    are names of this table. Built-in names take precedence, then those of the owner. An entry
+    without a colon is the package that adds the name: ``load`` says that it must be installed, and
+    no other package may add that name.
     """
 
-    def __init__(self, kind: str, entries: dict[str, str], group: str = "") -> None:
-        self.kind, self._group = kind, group
+    def __init__(
+        self, kind: str, entries: dict[str, str], group: str = "", owner: str = ""
+    ) -> None:
+        self.kind, self._group, self._owner = kind, group, owner
         self._entries = dict(entries)
 
     def __iter__(self) -> Iterator[str]:
@@ -180,20 +181,18 @@ class Registry:
     def _plugins(self) -> dict[str, Plugin]:
         """Return the plugins that are used, by name."""
         found = plugins.find_plugins(self._group) if self._group else ()
-        # of equal names the first one, but that of this package before those of others
-        ordered = sorted(found, key=lambda p: p.package != OWN_DISTRIBUTION)
+        # of equal names the first one, but that of the owner before those of others
+        ordered = sorted(found, key=lambda p: p.package != self._owner)
         return {p.name: p for p in reversed(ordered) if self._may_add(p)}
 
     def _may_add(self, plugin: Plugin) -> bool:
         package = self._entries.get(plugin.name, plugin.package)
-        return ":" not in package and plugin.package in (package, OWN_DISTRIBUTION)
+        return ":" not in package and plugin.package in (package, self._owner)
 
     def origin(self, name: str) -> str:
-        """Return the package that a name belongs to, with its version if it is another package."""
+        """Return the package and version that add a name; empty for the table's own names."""
         plugin = None if self.is_built_in(name) else self._plugins().get(name)
-        if plugin is None or plugin.package == OWN_DISTRIBUTION:
-            return OWN_DISTRIBUTION
-        return plugin.origin
+        return "" if plugin is None or plugin.package == self._owner else plugin.origin
 
     def name_of(self, value: object) -> str:
         """Return the built-in name of a class or function, empty if it has none."""

@@ -15,10 +15,10 @@ from collections.abc import Sequence
 from types import ModuleType
 
 from intercode import __version__
-from intercode.core.packages import LAB
+from intercode.core.packages import GYM, LAB
 from intercode_sandbox.command.parser import Parser, add_options
 from intercode_sandbox.command.program import USAGE, call_handler, run_program
-from intercode_sandbox.registry import OWN_DISTRIBUTION, Registry, unknown_name_error
+from intercode_sandbox.registry import Registry, unknown_name_error
 
 __all__ = ["COMMANDS", "main"]
 
@@ -56,8 +56,9 @@ _MODULE_NAMES = {"eval": "evaluate", "list": "listing"}
 
 _PLUGINS = Registry(
     "command",
-    {"audit": LAB, "harbor": OWN_DISTRIBUTION, "validity": LAB},
+    {"audit": LAB, "harbor": GYM, "validity": LAB},
     group="intercode.commands",
+    owner=GYM,
 )
 """The modules of commands that are added by entry points."""
 
@@ -118,7 +119,7 @@ def _make_parser(chosen: str | None) -> tuple[Parser, Parser, ModuleType | None]
 def _added_commands() -> dict[str, str]:
     """Return the commands of other packages that this one does not know, with a description."""
     names = (name for name in _PLUGINS if name not in COMMANDS)
-    return {name: f"a command of {_PLUGINS.origin(name)}" for name in names}
+    return {name: f"a command of {_PLUGINS.origin(name) or GYM}" for name in names}
 
 
 def _load_command(name: str) -> ModuleType:

@@ -16,7 +16,8 @@ from types import ModuleType
 from typing import Any
 
 from intercode.core.errors import InterCodeError
-from intercode_sandbox.registry import OWN_DISTRIBUTION, Registry, unknown_name_error
+from intercode.core.packages import GYM
+from intercode_sandbox.registry import Registry, unknown_name_error
 
 _REGISTRIES = {
     "datasets": "intercode.datasets:datasets",
@@ -124,7 +125,7 @@ class ListedName:
 
     def lines(self) -> list[str]:
         """Return the entry as text."""
-        source = "" if self.package == OWN_DISTRIBUTION else f" [{self.package}]"
+        source = "" if self.package == GYM else f" [{self.package}]"
         lines = textwrap.wrap(f"{self.description}{source}", _WIDTH - 19) or [""]
         if self.tasks is not None:
             lines += textwrap.wrap(self._data_text(), _WIDTH - 19)
@@ -162,12 +163,12 @@ def _entries(kind: str) -> Iterator[ListedName]:
     module, _, attribute = _REGISTRIES[kind].partition(":")
     registry: Registry = getattr(importlib.import_module(module), attribute)
     for plugin in registry.shadowed_plugins():
-        known = registry.origin(plugin.name)
+        known = registry.origin(plugin.name) or GYM
         _warn(f"{plugin.origin} also has {kind} {plugin.name!r}; that of {known} is used")
     for name in registry:
-        package = registry.origin(name)
+        package = registry.origin(name) or GYM
         try:
-            own = package == OWN_DISTRIBUTION and DESCRIPTIONS.get(kind, {}).get(name)
+            own = package == GYM and DESCRIPTIONS.get(kind, {}).get(name)
             description = own or _description(registry.load(name))
             tasks, remedy = _task_counts(name) if kind == "datasets" else (None, "")
         except InterCodeError as e:

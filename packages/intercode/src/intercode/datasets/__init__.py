@@ -11,13 +11,13 @@ from pathlib import Path
 from types import ModuleType
 
 from intercode.core.errors import UnknownNameError, UsageError
-from intercode.core.packages import LAB
+from intercode.core.packages import GYM, LAB
 from intercode.core.types import Dataset
 from intercode.datasets import files, preprocess, salt, task_package
 from intercode.datasets.columns import parse_options
 from intercode.datasets.pins import load_pins
 from intercode_sandbox.hidden_files import hide_from_host_image
-from intercode_sandbox.registry import OWN_DISTRIBUTION, Registry, is_module, load_object
+from intercode_sandbox.registry import Registry, is_module, load_object
 
 datasets = Registry(
     "dataset",
@@ -31,10 +31,11 @@ datasets = Registry(
         "nl2bash": "intercode.datasets.bash.nl2bash:load",
         "spider": "intercode.datasets.sql.spider:load",
         "starter": "intercode.datasets.starter.suites:load",
-        "swe-bench": OWN_DISTRIBUTION,
+        "swe-bench": GYM,
         "wikisql": "intercode.datasets.sql.wikisql:load",
     },
     group="intercode.datasets",
+    owner=GYM,
 )
 """Loaders by name. A loader takes the name of a subset, or nothing, and returns a Dataset."""
 
@@ -55,10 +56,11 @@ _SCHEMES = Registry(
     {
         "families": LAB,
         "hub": "intercode.datasets.hub:load",
-        "harbor": OWN_DISTRIBUTION,
-        "swe-bench": OWN_DISTRIBUTION,
+        "harbor": GYM,
+        "swe-bench": GYM,
     },
     group="intercode.dataset_schemes",
+    owner=GYM,
 )
 """Loaders by the word before the colon. A loader takes the whole specification."""
 

@@ -7,9 +7,10 @@ from typing import TYPE_CHECKING, Any
 import gymnasium as gym
 
 from intercode.core.errors import UsageError
+from intercode.core.packages import GYM
 from intercode_sandbox.deprecation import renamed_arguments
 from intercode_sandbox.lazy import lazy_imports
-from intercode_sandbox.registry import OWN_DISTRIBUTION, Registry, unknown_name_error
+from intercode_sandbox.registry import Registry, unknown_name_error
 
 if TYPE_CHECKING:
     from intercode.environments.base.contract import Environment
@@ -60,12 +61,13 @@ ENVIRONMENTS = Registry(
         "bash": "intercode.environments.bash.env:BashEnv",
         "code": "intercode.environments.code.env:CodeEnv",
         "ctf": "intercode.environments.ctf.env:CTFEnv",
-        "harbor": OWN_DISTRIBUTION,
+        "harbor": GYM,
         "python": "intercode.environments.python.env:PythonEnv",
         "sql": "intercode.environments.sql.env:SqlEnv",
-        "swe-bench": OWN_DISTRIBUTION,
+        "swe-bench": GYM,
     },
     group="intercode.environments",
+    owner=GYM,
 )
 """Classes of environments by name; ``package.module:Class`` names any other."""
 _GYMNASIUM_IDS = {

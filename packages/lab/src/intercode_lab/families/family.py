@@ -18,7 +18,6 @@ from intercode_lab.families.choices import Choices
 from intercode_sandbox.hidden_files import hide_from_host_image
 from intercode_sandbox.host.paths import cache_root
 from intercode_sandbox.registry import (
-    OWN_DISTRIBUTION,
     Registry,
     is_module,
     load_module,
@@ -180,7 +179,7 @@ def load_families(source: str) -> tuple[Family, ...]:
             raise UnknownNameError(f"{e}; or a file.py or package.module with families") from e
     else:
         found, group = load_module(source), ""
-    if source in FAMILIES and FAMILIES.origin(source) == OWN_DISTRIBUTION:
+    if source in FAMILIES and not FAMILIES.origin(source):
         return tuple(found)
     families = families_in(found) if isinstance(found, ModuleType) else tuple(found)
     if len(environments := sorted({f.environment for f in families})) != 1:

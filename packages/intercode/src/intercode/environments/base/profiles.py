@@ -10,6 +10,7 @@ from collections.abc import Iterable, Mapping
 from typing import Any, ClassVar
 
 from intercode.core.errors import UsageError
+from intercode.core.packages import GYM
 from intercode.core.types import ExecResult, Image, Layer, Network, State, Task
 from intercode.environments.base.workspaces import EpisodeContext
 from intercode.sessions.base import Session
@@ -18,7 +19,7 @@ from intercode_sandbox.contract import BaseSandbox
 from intercode_sandbox.registry import Registry, unknown_name_error
 
 STANDARD = "standard"
-PROFILES = Registry("profile", {}, group="intercode.profiles")
+PROFILES = Registry("profile", {}, group="intercode.profiles", owner=GYM)
 """Classes of further profiles, by environment and profile: ``ENVIRONMENT-PROFILE``."""
 
 

@@ -16,10 +16,10 @@ from dataclasses import replace
 from typing import Any, Protocol
 
 from intercode.core.errors import UsageError
-from intercode.core.packages import LAB
+from intercode.core.packages import GYM, LAB
 from intercode.core.types import Dataset, Score, State, Task
 from intercode_sandbox.lines import split_lines
-from intercode_sandbox.registry import OWN_DISTRIBUTION, Registry
+from intercode_sandbox.registry import Registry
 
 RewardFunction = Callable[[Task, State, State], Score]
 
@@ -30,13 +30,14 @@ REWARDS = Registry(
         "code-standard": "intercode.environments.code.reward:standard",
         "ctf-standard": "intercode.environments.ctf.reward:standard",
         "probe": "intercode.environments.base.rewards:probe_similarity",
-        "harbor-standard": OWN_DISTRIBUTION,
-        "swe-bench-standard": OWN_DISTRIBUTION,
+        "harbor-standard": GYM,
+        "swe-bench-standard": GYM,
         "python-standard": "intercode.environments.python.reward:standard",
         "sql-standard": "intercode.environments.sql.reward:standard",
         "spider-lenient": "intercode.environments.sql.reward:lenient",
     },
     group="intercode.rewards",
+    owner=GYM,
 )
 
 

@@ -30,7 +30,6 @@ from intercode.environments.base.env import InterCodeEnv
 from intercode.environments.descriptions import RECORD_KEY
 from intercode.models import FunctionModel, Model
 from intercode.models.redaction import is_secret_header, is_secret_name
-from intercode_sandbox.registry import OWN_DISTRIBUTION
 from intercode_sandbox.tiers.protections import threat_model_of
 
 RUN_IDENTITY = (*trajectories.IDENTITY_KEYS, "timeout", "seed", "agent_options", "endpoint")
@@ -100,7 +99,7 @@ def run_metadata(
     }
     if "sandboxes" in values:  # an environment with sandboxes, whose tier is that of isolation
         values["threat_model"] = threat_model_of(values["tier"])
-    if env.name not in ENVIRONMENTS or ENVIRONMENTS.origin(env.name) != OWN_DISTRIBUTION:
+    if env.name not in ENVIRONMENTS or ENVIRONMENTS.origin(env.name):
         values[RECORD_KEY] = env.description.record()  # readers may lack the class
     if own := {name: text for name, text in sorted(sources.items()) if text}:
         values["sources"] = own | imported_sources(parts.values())

@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any, ClassVar
 
 from intercode.core.logs.formats import is_native
+from intercode.core.packages import GYM
 from intercode.core.types import Score, Step, Trajectory
 from intercode.core.types.descriptions import load_function
 from intercode.environments import ENVIRONMENTS
@@ -14,7 +15,7 @@ from intercode.environments.base.replay.comparison import StepComparison, differ
 from intercode.environments.descriptions import recorded_environment
 from intercode_sandbox.registry import Registry, unknown_name_error
 
-LOG_RULES = Registry("replay of log", {}, group="intercode.replay_rules")
+LOG_RULES = Registry("replay of log", {}, group="intercode.replay_rules", owner=GYM)
 """Rules for logs of other software, by format and environment: ``FORMAT.ENVIRONMENT``."""
 
 
