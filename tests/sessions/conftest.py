@@ -1,16 +1,3 @@
 """A sandbox per test."""
 
-from __future__ import annotations
-
-from collections.abc import Iterator
-
-import pytest
-
-from intercode_sandbox.contract import BaseSandbox
-from support.sandboxes import open_test_sandbox
-
-
-@pytest.fixture
-def sandbox() -> Iterator[BaseSandbox]:
-    with open_test_sandbox() as opened:
-        yield opened
+from support.fixtures import sandbox as sandbox

@@ -1,0 +1,3 @@
+"""A sandbox per test."""
+
+from support.fixtures import sandbox as sandbox
