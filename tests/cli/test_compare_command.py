@@ -17,6 +17,7 @@ def logs(recorded_dir: Path) -> list[str]:
     return [str(recorded_dir / "sql" / name) for name in (TRY, REACT)]
 
 
+@pytest.mark.paper
 @pytest.mark.slow
 def test_it_prints_the_figures_of_a_paper(
     logs: list[str], capsys: pytest.CaptureFixture[str]
@@ -29,6 +30,7 @@ def test_it_prints_the_figures_of_a_paper(
         assert words in text
 
 
+@pytest.mark.paper
 @pytest.mark.slow
 def test_json(logs: list[str], capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["compare", *logs, "--json"]) == 0
@@ -37,6 +39,7 @@ def test_json(logs: list[str], capsys: pytest.CaptureFixture[str]) -> None:
     assert len(document["comparisons"][0]["flips"]) == 350
 
 
+@pytest.mark.paper
 @pytest.mark.slow
 def test_transcripts(
     logs: list[str], capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
@@ -48,6 +51,7 @@ def test_transcripts(
     assert max(map(len, lines)) <= 100
 
 
+@pytest.mark.paper
 def test_different_subsets_are_refused(
     recorded_dir: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -58,6 +62,7 @@ def test_different_subsets_are_refused(
     assert "no task in common" in capsys.readouterr().err
 
 
+@pytest.mark.paper
 @pytest.mark.parametrize(
     ("words", "hint"),
     [
@@ -78,6 +83,7 @@ def test_mistakes_are_explained(
     assert hint in capsys.readouterr().err
 
 
+@pytest.mark.paper
 def test_report_stats(recorded_dir: Path, capsys: pytest.CaptureFixture[str]) -> None:
     log = str(recorded_dir / "ctf" / "ic_ctf_multiturn_gpt-4_10_turns.json")
     assert main(["report", log, "--stats", "--format", "json"]) == 0
@@ -90,6 +96,7 @@ def test_report_stats(recorded_dir: Path, capsys: pytest.CaptureFixture[str]) ->
     assert "statistics" not in capsys.readouterr().out
 
 
+@pytest.mark.paper
 @pytest.mark.slow
 @pytest.mark.parametrize("name", ["5", "spider/5"])
 def test_a_task_is_named_as_for_show(

@@ -15,6 +15,7 @@ def log(recorded_dir: Path) -> str:
     return str(recorded_dir / "bash" / "ic_bash_multiturn_gpt-4_10_turns_fs_2.json")
 
 
+@pytest.mark.paper
 def test_an_export_prints_its_records_and_what_is_left_out(
     log: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -24,6 +25,7 @@ def test_an_export_prints_its_records_and_what_is_left_out(
     assert len(out.read_text().splitlines()) == 53
 
 
+@pytest.mark.paper
 def test_mistakes_are_reported_in_one_line(
     log: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -42,6 +44,7 @@ def test_mistakes_are_reported_in_one_line(
     assert main(["leaderboard", log, "--out", out]) == 2
 
 
+@pytest.mark.paper
 def test_a_report_writes_latex_and_draws(
     log: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -54,6 +57,7 @@ def test_a_report_writes_latex_and_draws(
     assert f"wrote {figures / 'nl2bash-by-turn.svg'}" in capsys.readouterr().err
 
 
+@pytest.mark.paper
 def test_a_report_as_json_names_the_missing_cells(
     log: str, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -60,7 +60,7 @@ def test_help_imports_no_command() -> None:
         (["eval", "starter"], "no agent is given"),
         (["eval"], "no dataset is given"),
         (["eval", "starter", "--agent", "gold", "--parallel", "0"], "whole number of at least 1"),
-        (["eval", "starter", "--agent", "gold", "--profile", "orignal"], "'original'"),
+        (["eval", "starter", "--agent", "gold", "--profile", "standrad"], "'standard'"),
         (["eval", "starter", "--agent", "gold", "--reward", "no.such:f"], "no.such"),
         (["eval", "starter", "--agent", "gold", "--image", "hots"], "is not an image"),
         (["eval", "starter", "--agent", "gold", "--tasks", "starter/bash/x"], "unknown task"),

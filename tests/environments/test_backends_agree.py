@@ -26,7 +26,7 @@ def test_the_starter_golds_do_the_same() -> None:
 @pytest.mark.rootfs
 @pytest.mark.slow
 @pytest.mark.nl2bash
-@pytest.mark.parametrize("profile", ["standard", "original"])
+@pytest.mark.parametrize("profile", ["standard", pytest.param("original", marks=pytest.mark.paper)])
 def test_the_nl2bash_golds_are_given_the_same(
     data_dir: Path, monkeypatch: pytest.MonkeyPatch, profile: str
 ) -> None:

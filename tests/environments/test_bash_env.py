@@ -6,7 +6,6 @@ import copy
 import json
 import os
 import pickle
-import shutil
 import signal
 from collections.abc import Iterator
 from pathlib import Path
@@ -29,7 +28,6 @@ from intercode.environments.base.env import InterCodeEnv
 from intercode.environments.base.workspaces import EpisodeContext
 from intercode.environments.bash.profiles import StandardBashProfile
 from intercode.evaluation import check_env
-from intercode.paper.bash.session import OriginalBashSession
 from intercode.sessions import check_session
 from intercode.sessions.bash.persistent import BashSession
 from support.sandboxes import open_test_sandbox
@@ -42,10 +40,6 @@ TASKS = (
     Task("mine/there", "Say where you are.", gold="pwd; echo $x", cwd="/usr", setup="x=set"),
 )
 MINE = Dataset("mine", "bash", TASKS)
-needs_git = pytest.mark.skipif(
-    shutil.which("git", path="/usr/bin") is None,
-    reason="the original profile needs git in the image, and `host` has none: apt install git",
-)
 
 
 @pytest.fixture
@@ -57,12 +51,6 @@ def env() -> Iterator[InterCodeEnv]:
 @pytest.mark.slow
 def test_the_contract() -> None:
     check_env(intercode.make("bash", dataset=MINE))
-
-
-@pytest.mark.slow
-@needs_git
-def test_the_contract_in_the_original_profile() -> None:
-    check_env(intercode.make("bash", dataset=MINE, profile="original"))
 
 
 def test_a_further_gold_runs_only_if_no_other_gives_the_score_one(
@@ -88,10 +76,9 @@ def test_a_further_gold_runs_only_if_no_other_gives_the_score_one(
     assert ran[2:] == ["echo five", "echo FIVE"]
 
 
-@pytest.mark.parametrize("kind", [BashSession, OriginalBashSession])
-def test_the_contract_of_sessions(kind: Any) -> None:
+def test_the_contract_of_sessions() -> None:
     with open_test_sandbox() as sandbox:
-        check_session(lambda: kind(sandbox))
+        check_session(lambda: BashSession(sandbox))
 
 
 def test_gymnasium_makes_it_and_its_checker_is_content() -> None:
@@ -201,21 +188,6 @@ def test_a_dataset_from_a_file(tmp_path: Path) -> None:
         assert env.submit()[1] == 1.0
 
 
-@needs_git
-def test_the_original_profile_sees_the_changes_that_git_sees() -> None:
-    with intercode.make("bash", dataset=MINE, profile="original") as env:
-        env.reset(options={"task": "mine/write"})
-        nothing = env.score()
-        assert nothing.parts["file_diff"] == 0.05
-        env.step("mkdir -p /work/none /usr/none; x=1")
-        assert env.score().value == nothing.value  # git does not report an empty directory
-        assert env.step("echo $x")[0] == "\n"
-        env.step("echo x > /work/f")
-        score = env.score()
-        assert score.parts["file_diff"] == 0.33 and score.details["missed"] == []
-        assert env.step("git -C / status --short")[0] == "?? work/\n"
-
-
 def test_a_task_without_gold_is_an_error(tmp_path: Path) -> None:
     with intercode.make("bash", dataset=Dataset("d", "bash", (Task("d/0", "q"),))) as env:
         env.reset()
@@ -226,7 +198,7 @@ def test_a_task_without_gold_is_an_error(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("settings", "error", "message"),
     [
-        ({"profile": "orginal"}, UnknownNameError, "did you mean 'original'"),
+        ({"profile": "standrad"}, UnknownNameError, "did you mean 'standard'"),
         ({"network": "hots"}, UnknownNameError, "did you mean 'host'"),
         ({"render_mode": "human"}, UnknownNameError, "ansi"),
         ({"reward": "bash-standart"}, UnknownNameError, "did you mean 'bash-standard'"),

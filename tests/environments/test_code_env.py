@@ -213,6 +213,7 @@ def test_sandboxes_are_recycled() -> None:
 
 
 # --------------------------------------------------------------- what cannot be
+@pytest.mark.paper
 def test_faults_of_a_task_are_reported(env: CodeEnv) -> None:
     def reset(**data: object) -> None:
         broken = replace(PERL_SUM, data={**PERL_SUM.data, **data})

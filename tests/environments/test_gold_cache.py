@@ -253,6 +253,7 @@ def image(monkeypatch: pytest.MonkeyPatch) -> str:
     return name
 
 
+@pytest.mark.paper
 @pytest.mark.slow
 @pytest.mark.sandbox
 @pytest.mark.rootfs

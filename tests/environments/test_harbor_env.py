@@ -242,6 +242,7 @@ def test_check_does_not_compare_what_a_verifier_or_a_solution_prints(tmp_path: P
     assert {f.kind for f in check(f"harbor:{folder}").faults} == {"volatile"}
 
 
+@pytest.mark.paper
 def test_unsupported_settings_are_errors(folder: Path) -> None:
     with pytest.raises(UsageError, match="no profile 'original': leave out"):
         HarborEnv(f"harbor:{folder}", profile="original")

@@ -54,6 +54,7 @@ def test_forks_have_them_too(env: BashEnv) -> None:
         assert fork.score().value == 1
 
 
+@pytest.mark.paper
 def test_the_original_profile_refuses_them() -> None:
     with (
         intercode.make("bash", DATASET, profile="original") as made,

@@ -10,7 +10,7 @@ from intercode.core.errors import UsageError
 from intercode.core.types import Dataset, Score, State, Task
 from intercode.environments.base.options import pick_reward
 from intercode.environments.bash import reward as bash
-from intercode.paper.bash.reward import original
+from intercode.environments.ctf.reward import standard as other
 
 DEFAULT = "bash-standard"
 
@@ -25,8 +25,8 @@ def test_an_argument_precedes_the_dataset_and_that_the_default() -> None:
 
     assert pick_reward(None, dataset(), True, DEFAULT) == (DEFAULT, bash.standard)
     assert pick_reward(None, dataset("probe"), True, DEFAULT)[0] == "probe"
-    assert pick_reward(None, dataset("probe"), False, "bash-original")[0] == "bash-original"
-    assert pick_reward("bash-original", dataset("probe"), True, DEFAULT)[1] is original
+    assert pick_reward(None, dataset("probe"), False, "ctf-standard")[0] == "ctf-standard"
+    assert pick_reward("ctf-standard", dataset("probe"), True, DEFAULT)[1] is other
     name, function = pick_reward(mine, dataset("probe"), True, DEFAULT)
     assert function is mine and name.endswith("mine")
 

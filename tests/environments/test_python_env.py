@@ -26,7 +26,7 @@ def env() -> Iterator[PythonEnv]:
         yield opened
 
 
-@pytest.mark.parametrize("profile", ["standard", "original"])
+@pytest.mark.parametrize("profile", ["standard", pytest.param("original", marks=pytest.mark.paper)])
 def test_it_is_an_environment(profile: str) -> None:
     settings: dict[str, Any] = {"profile": profile}
     check_env(PythonEnv(Dataset("own", "python", (ADD, NODE)), **settings))

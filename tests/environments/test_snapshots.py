@@ -19,7 +19,7 @@ pytestmark = pytest.mark.sandbox
 MINE = Dataset("mine", "bash", (Task("mine/0", "Write 5 to /five", gold="echo 5 > /five"),))
 
 
-@pytest.fixture(params=["standard", "original"])
+@pytest.fixture(params=["standard", pytest.param("original", marks=pytest.mark.paper)])
 def env(request: pytest.FixtureRequest) -> Iterator[InterCodeEnv]:
     if request.param == "original" and not shutil.which("git"):
         pytest.skip("the original profile needs git in the image; here the machine's own")

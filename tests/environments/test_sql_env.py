@@ -60,7 +60,8 @@ def make(engine: str, tasks: Dataset) -> Iterator[Make]:
         env.close()
 
 
-@pytest.mark.parametrize("profile", ["standard", "original"])
+@pytest.mark.paper
+@pytest.mark.parametrize("profile", ["standard", pytest.param("original", marks=pytest.mark.paper)])
 def test_the_contract(make: Make, profile: str) -> None:
     check_env(make(profile=profile))
 
@@ -99,6 +100,7 @@ def test_the_standard_gold_does_not_see_what_the_agent_did(make: Make) -> None:
     assert env.submit()[1] == pytest.approx(0.22)  # half of the rows, and one row destroyed
 
 
+@pytest.mark.paper
 def test_the_original_gold_runs_on_the_agents_data(make: Make) -> None:
     env = make(profile="original")
     env.reset(options={"task": 0})
@@ -110,6 +112,7 @@ def test_the_original_gold_runs_on_the_agents_data(make: Make) -> None:
     assert env.step("SELECT * FROM customer")[0] == CUSTOMERS
 
 
+@pytest.mark.paper
 def test_a_failing_gold_is_a_fault_or_an_empty_result(make: Make) -> None:
     env = make()
     env.reset(options={"task": 2})
@@ -122,6 +125,7 @@ def test_a_failing_gold_is_a_fault_or_an_empty_result(make: Make) -> None:
     assert env.score().value == 1.0
 
 
+@pytest.mark.paper
 def test_a_blank_before_a_bracket_is_a_fault_of_the_original_profile(make: Make) -> None:
     env = make(profile="original")
     env.reset(options={"task": 0})
@@ -300,7 +304,8 @@ def test_plain_sqlite_plays_files_of_its_own(tmp_path: Path) -> None:
     env.close()
 
 
-@pytest.mark.parametrize("profile", ["standard", "original"])
+@pytest.mark.paper
+@pytest.mark.parametrize("profile", ["standard", pytest.param("original", marks=pytest.mark.paper)])
 @pytest.mark.parametrize("what", ["action", "gold"])
 def test_a_running_statement_can_be_aborted(
     engine: str, tasks: Dataset, what: str, profile: str

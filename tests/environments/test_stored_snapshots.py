@@ -105,6 +105,7 @@ def test_an_instantiated_task_is_restored(tmp_path: Path) -> None:
         assert env.submit(flag)[1] == 1.0
 
 
+@pytest.mark.paper
 def test_a_snapshot_of_another_environment_is_refused(tmp_path: Path) -> None:
     with intercode.make("bash") as env:
         env.reset(options={"task": 0})

@@ -175,6 +175,7 @@ def test_check_proves_it(spec: str) -> None:
     assert report.search.texts >= 4 and NEW_TESTS not in str(report)
 
 
+@pytest.mark.paper
 def test_unsupported_settings_are_errors(spec: str) -> None:
     with pytest.raises(UsageError, match="no profile 'original': leave out"):
         SweBenchEnv(spec, profile="original")

@@ -40,22 +40,26 @@ OPENERS: dict[str, Callable[..., Any]] = {
 }
 
 
+@pytest.mark.paper
 @pytest.mark.parametrize("name", OPENERS)
 def test_the_original_profile_is_refused(name: str) -> None:
     with pytest.raises(UsageError, match=r"solve nothing.*allow_exploitable=True"):
         OPENERS[name](profile="original")
 
 
+@pytest.mark.paper
 @pytest.mark.parametrize("name", OPENERS)
 def test_the_original_profile_can_be_allowed(name: str) -> None:
     assert OPENERS[name](profile="original", allow_exploitable=True) is not None
 
 
+@pytest.mark.paper
 def test_a_pool_on_a_cluster_refuses_it() -> None:
     with pytest.raises(UsageError, match="allow_exploitable=True"):
         RayPool("sql", 1, profile="original")
 
 
+@pytest.mark.paper
 def test_serve_refuses_it(tmp_path: Path) -> None:
     pytest.importorskip("openenv", reason="pip install 'intercode-gym[openenv]'")
     command = [
@@ -68,6 +72,7 @@ def test_serve_refuses_it(tmp_path: Path) -> None:
     assert "allow_exploitable=True" in (tmp_path / "b/server/app.py").read_text()
 
 
+@pytest.mark.paper
 def test_evaluations_take_it() -> None:
     with intercode.make("sql", profile="original") as env:
         assert env.profile == "original"

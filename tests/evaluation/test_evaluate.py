@@ -194,6 +194,7 @@ def test_a_broken_gold_is_tried_once_and_its_task_is_never_asked_of_the_model(
     assert tried["two/0"] == 2
 
 
+@pytest.mark.paper
 @pytest.mark.parametrize(
     ("row", "why"),
     [

@@ -67,6 +67,7 @@ def test_another_reward_changes_rewards_and_lists_them(
     ] == [0.5] * 3
 
 
+@pytest.mark.paper
 def test_another_profile_lists_the_steps_with_other_results(
     tmp_path: Path, squares: str, episodes_of: Read
 ) -> None:
@@ -100,6 +101,7 @@ def test_a_run_that_is_there_is_never_written_over(run: Path, tmp_path: Path) ->
     assert main(["regrade", str(run), "--out", str(tmp_path / "out")]) == 2
 
 
+@pytest.mark.paper
 def test_the_published_human_sessions_under_the_standard_profile(
     recorded_dir: Path, data_dir: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

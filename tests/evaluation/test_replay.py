@@ -64,6 +64,7 @@ def test_a_record_without_a_dataset_names_the_option_to_give(tmp_path: Path) -> 
         log_replay.replay_logs([log], log_replay.ReplayOptions())
 
 
+@pytest.mark.paper
 @pytest.mark.rootfs
 @pytest.mark.slow("long")
 @pytest.mark.nl2bash

@@ -129,6 +129,7 @@ def test_an_agent_sees_no_score_that_it_does_not_want() -> None:
     assert all(feedback is None or feedback.score is None for feedback in agent.feedbacks)
 
 
+@pytest.mark.paper
 @pytest.mark.parametrize("reward_mode", ["final", "per-turn", "delta"])
 def test_the_details_of_a_score_reach_the_agent_in_every_reward_mode(reward_mode: str) -> None:
     agent = Script(["def wrong():\n    return 1"], wants_score=True)

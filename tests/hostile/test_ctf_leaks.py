@@ -38,7 +38,9 @@ def _found(env: CTFEnv) -> str:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("profile", ["standard", pytest.param("original", marks=needs_git)])
+@pytest.mark.parametrize(
+    "profile", ["standard", pytest.param("original", marks=[needs_git, pytest.mark.paper])]
+)
 def test_a_random_flag_is_not_in_the_sandbox(profile: str) -> None:
     with intercode.make("ctf", "starter:ctf", profile=profile, timeout=60.0) as env:
         for name in sorted(CREATE_FILES):

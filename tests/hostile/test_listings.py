@@ -71,7 +71,7 @@ def test_a_list_is_complete_while_directories_are_replaced() -> None:
             assert len([p for p in paths if p.startswith("/tmp/z")]) == 3001
 
 
-@pytest.mark.parametrize("profile", ["standard", "original"])
+@pytest.mark.parametrize("profile", ["standard", pytest.param("original", marks=pytest.mark.paper)])
 def test_a_state_that_cannot_be_listed_scores_and_gains_nothing(profile: str) -> None:
     """The gold makes two files. The agent makes one of them wrongly, and hides that."""
     task = Task("two", "Make two files.", gold="echo a > /etc/a; echo b > /var/b")

@@ -24,7 +24,7 @@ from support.sandboxes import open_test_sandbox
 
 pytestmark = pytest.mark.sandbox
 
-PROFILES = ("standard", "original")
+PROFILES = ("standard", pytest.param("original", marks=pytest.mark.paper))
 
 
 def kill_init(sandbox: BaseSandbox) -> None:

@@ -93,6 +93,7 @@ def test_a_strategy_scores_what_our_own_run_does(tmp_path: Path) -> None:
     assert sample.target == "" and not any(t.gold in str(sample.metadata) for t in tasks if t.gold)
 
 
+@pytest.mark.paper
 def test_the_input_says_where_only_changes_are_judged() -> None:
     for profile, ends in (("standard", True), ("original", False)):
         task = bash(dataset="families:bash/old-files@seed=1", profile=profile)

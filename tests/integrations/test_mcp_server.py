@@ -350,7 +350,9 @@ def test_errors_reveal_no_gold(caplog: pytest.LogCaptureFixture) -> None:
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (["bash", "--profile", "original"], "training would teach those"),
+        pytest.param(
+            ["bash", "--profile", "original"], "training would teach those", marks=pytest.mark.paper
+        ),
         (["sql", "--http", "--port", "0", "--host", "0.0.0.0"], "is not an address of this"),
         (["nope"], "environment 'nope'"),
     ],

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
-import os
+import json
+import re
 import subprocess
 import sys
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -13,33 +15,49 @@ from intercode.core.packages import GYM
 from intercode_sandbox import plugins
 from intercode_sandbox.plugins import Plugin
 from intercode_sandbox.registry import Registry
+from support.without_paper import copy_without_paper
 from test_architecture import MODULES, package_of
 
-HIDE = 'import sys\nsys.modules["intercode.paper"] = None\n'
+Run = Callable[..., str]
+PARTS = (
+    "agents",
+    "cli",
+    "core",
+    "datasets",
+    "environments",
+    "evaluation",
+    "models",
+    "results",
+    "sessions",
+)
+"""The folders of tests that are run without the authors' package."""
 
 
 @pytest.fixture(scope="module")
-def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Return a directory that hides the entry points of the product."""
+def run(tmp_path_factory: pytest.TempPathFactory) -> Run:
+    """Return a function that runs Python on a copy of the workspace without the package, and
+    returns what it prints."""
     folder = tmp_path_factory.mktemp("without_paper")
-    info = folder / "intercode_gym-0.dist-info"
-    info.mkdir()
-    (info / "METADATA").write_text(f"Metadata-Version: 2.1\nName: {GYM}\nVersion: 0\n")
-    return folder
+    environment = copy_without_paper(folder)
 
+    def run(*words: object, timeout: float = 600) -> str:
+        done = subprocess.run(
+            [sys.executable, *map(str, words)],
+            env=environment,
+            cwd=folder,
+            capture_output=True,
+            text=True,
+            timeout=timeout,
+            check=False,
+        )
+        assert done.returncode == 0, done.stdout[-5000:] + done.stderr
+        return done.stdout
 
-def run(folder: Path, code: str) -> str:
-    environment = {**os.environ, "PYTHONPATH": str(folder), "PYTHONDONTWRITEBYTECODE": "1"}
-    done = subprocess.run(
-        [sys.executable, "-c", HIDE + code], env=environment, cwd=folder, capture_output=True,
-        text=True, timeout=600, check=False,
-    )  # fmt: skip
-    assert done.returncode == 0, done.stderr
-    return done.stdout
+    return run
 
 
 @pytest.mark.heavy
-def test_every_other_module_is_imported(folder: Path) -> None:
+def test_every_other_module_is_imported(run: Run) -> None:
     elsewhere = ("intercode.integrations.harbor", "intercode.integrations.verifiers")
     names = [  # those two have virtual environments of their own
         name
@@ -48,24 +66,27 @@ def test_every_other_module_is_imported(folder: Path) -> None:
         and not name.endswith("__main__")
         and not name.startswith(elsewhere)
     ]
-    run(folder, f"import importlib\nfor n in {names!r}: importlib.import_module(n)")
+    run("-c", f"import importlib\nfor n in {names!r}: importlib.import_module(n)")
 
 
-def test_episodes_are_played_and_scored(folder: Path) -> None:
+def test_the_package_is_gone(run: Run) -> None:
     code = """
+import importlib.util
+from importlib.metadata import entry_points
 import intercode
-with intercode.make("sql") as env:
-    env.reset(options={"task": 0})
-    env.step(env.task.golds[0])
-    print(env.submit()[1])
+print(intercode.__file__)
+print(importlib.util.find_spec("intercode.paper"))
+print([p for p in entry_points() if "intercode.paper" in p.value])
 """
-    assert run(folder, code) == "1.0\n"
+    file, spec, points = run("-c", code).splitlines()
+    assert not Path(file).is_relative_to(Path(__file__).parents[2])
+    assert (spec, points) == ("None", "[]")
 
 
-def test_what_is_missing_is_an_unknown_name(folder: Path) -> None:
-    code = """
-import json
-from pathlib import Path
+def test_what_is_missing_is_an_unknown_name(run: Run, tmp_path: Path) -> None:
+    log = tmp_path / "log.json"
+    log.write_text(json.dumps({"0": {"turn_history": {}}}))
+    code = f"""
 import intercode
 from intercode.core import UsageError, load_log
 from intercode.results.export import FORMATS
@@ -74,18 +95,44 @@ try:
     intercode.make("sql", profile="original")
 except UsageError as e:
     print(e)
-log = Path("log.json")
-log.write_text(json.dumps({"0": {"turn_history": {}}}))
 try:
-    load_log(log)
+    load_log({str(log)!r})
 except UsageError as e:
     print(e)
 print("authors" in FORMATS, list(REPORTS))
 """
-    profile, log, rest = run(folder, code).splitlines()
+    profile, log_error, rest = run("-c", code).splitlines()
     assert profile == "unknown profile 'original'; known: standard"
-    assert log == "log.json: holds a dict, not episodes"
+    assert log_error == f"{log}: holds a dict, not episodes"
     assert rest == "False []"
+
+
+@pytest.mark.slow
+@pytest.mark.sandbox
+def test_an_evaluation_is_played_reported_and_replayed(run: Run, tmp_path: Path) -> None:
+    out = tmp_path / "run"
+    run("-m", "intercode", "eval", "starter", "--agent", "gold", "--out", out)
+    assert "starter" in run("-m", "intercode", "report", out)
+    run("-m", "intercode", "replay", out)
+    shown = run(
+        "-c", f"from intercode.core import load_log; print(len(list(load_log({str(out)!r}))))"
+    )
+    episodes = (out / "trajectories.jsonl").read_text().splitlines()
+    assert int(shown) == len(episodes) > 0
+    assert all(json.loads(line)["success"] for line in episodes)
+
+
+@pytest.mark.slow("long")
+def test_the_unit_tests_pass(run: Run) -> None:
+    """All but those of the package itself, and those that the marker ``paper`` skips."""
+    markers = "not slow and not heavy and not sandbox"
+    printed = run(
+        *("-m", "pytest", "-q", "-p", "no:cacheprovider", "-p", "no:xdist", "-m", markers),
+        *(f"tests/{part}" for part in PARTS),
+        timeout=3600,
+    )
+    passed = re.search(r"(\d+) passed", printed)
+    assert passed and int(passed[1]) > 1000, printed
 
 
 def test_a_name_of_the_product_precedes_that_of_a_plug_in(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -44,6 +44,7 @@ def run(tmp_path: Path) -> Path:
     return out
 
 
+@pytest.mark.paper
 @pytest.mark.parametrize("to", ["atif", "authors", "chat", "inspect", "tokens"])
 def test_every_format_writes_lone_surrogates_as_replacements(
     run: Path, tmp_path: Path, to: str

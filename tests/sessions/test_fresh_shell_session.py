@@ -181,6 +181,7 @@ def test_an_environment_with_fresh_shells() -> None:
         assert env.step("echo $x; pwd")[0] == "\n/usr\n"
 
 
+@pytest.mark.paper
 def test_bad_settings() -> None:
     with pytest.raises(UnknownNameError, match="did you mean 'fresh'"):
         BashEnv(TASKS, session="frehs")  # type: ignore[arg-type]

@@ -8,21 +8,25 @@ import os
 import shutil
 import subprocess
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-import intercode.paper.python as authors
 import intercode.sessions.python.guest as guest
 from intercode.sessions.python.interpreter import InterpreterEndedError
 from intercode.sessions.python.session import PythonSession
 from intercode.sessions.python.values import ExceptionInfo, decode_values
 from intercode_sandbox.contract import Limits
 
-SERVICE = Path(authors.__path__[0]) / "service.py"
-FILES = [*sorted(Path(guest.__path__[0]).glob("*.py")), SERVICE]
+SERVICE = Path(guest.__path__[0]).parents[2] / "paper/python/service.py"
+"""The guest module of the authors' package."""
+FILES = [
+    *sorted(Path(guest.__path__[0]).glob("*.py")),
+    pytest.param(SERVICE, marks=pytest.mark.paper),
+]
 OLDEST = (3, 7)
 
 
@@ -105,11 +109,25 @@ def test_it_is_written_for_old_pythons_and_the_standard_library(path: Path) -> N
     assert {name.split(".")[0] for name in names} <= sys.stdlib_module_names
 
 
-@pytest.mark.parametrize("program", pythons())
-def test_a_session_in_another_python(program: str) -> None:
+@contextmanager
+def opened(program: str) -> Iterator[PythonSession]:
+    """Open a session in a Python of this machine, and end all its processes."""
     sandbox: Any = UnconfinedSandbox()
     session = PythonSession(sandbox, program=program)
     try:
+        yield session
+    finally:
+        session.close()
+        with pytest.raises(InterpreterEndedError):
+            session.interpreter()
+        for process in sandbox.started:
+            process.kill()
+            process.wait()
+
+
+@pytest.mark.parametrize("program", pythons())
+def test_a_session_in_another_python(program: str) -> None:
+    with opened(program) as session:
         assert session.run("x = 6\nprint('é')\nx * 7", 20).output == "é\n42\n"
         shown = session.run("def f(n):\n    return n / 0\nf(1)", 20).output
         assert '  File "<action 2>", line 2, in f\n    return n / 0\nZeroDivisionError' in shown
@@ -125,13 +143,13 @@ def test_a_session_in_another_python(program: str) -> None:
         assert values[0][:7] == [1, {2: 3.5}, (None,), {True}, b"a", 10**40, "é\ud800"]
         assert values[0][7].items == ("1",)
         assert values[1] == ExceptionInfo("ZeroDivisionError", "division by zero")
+
+
+@pytest.mark.paper
+@pytest.mark.parametrize("program", pythons())
+def test_the_service_of_the_authors_in_another_python(program: str) -> None:
+    with opened(program) as session:
+        live = session.interpreter()
         live.load_module(SERVICE)
         served = live.request("serve", True, ("print(1)", "x"), timeout=20)
         assert served == '[["1\\n",""],["","Error: name \'x\' is not defined"]]'
-    finally:
-        session.close()
-        with pytest.raises(InterpreterEndedError):
-            session.interpreter()
-        for process in sandbox.started:
-            process.kill()
-            process.wait()

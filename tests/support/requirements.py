@@ -15,6 +15,7 @@ import shutil
 import subprocess
 import sys
 from collections.abc import Callable
+from importlib.util import find_spec
 from pathlib import Path
 
 import pytest
@@ -135,8 +136,13 @@ def _framework(name: str) -> Check:
     return check
 
 
+def _paper() -> str:
+    return "" if find_spec("intercode.paper") else "intercode/paper was deleted"
+
+
 CHECKS: dict[str, Check] = {
     "sandbox": _sandbox,
+    "paper": _paper,
     "docker": functools.partial(_engine, "docker"),
     "podman": functools.partial(_engine, "podman"),
     "mysql": _sql_server,
@@ -159,7 +165,7 @@ CHECKS: dict[str, Check] = {
 }
 """Every need, with its check."""
 
-MARKERS = ("sandbox", "mysql", "browser", "rootfs")
+MARKERS = ("sandbox", "paper", "mysql", "browser", "rootfs")
 """Needs that a test declares by a marker of the same name."""
 
 

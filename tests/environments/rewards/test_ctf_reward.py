@@ -7,7 +7,6 @@ import pytest
 from intercode.core.types import State, Task
 from intercode.environments.base.rewards import REWARDS
 from intercode.environments.ctf import reward
-from intercode.paper.ctf.reward import original
 
 FLAG = "picoCTF{Aa_1|/\\|'x'}"
 TASK = Task("t/0", "q", flag=FLAG)
@@ -44,15 +43,5 @@ def test_a_flag_that_is_quoted_itself() -> None:
     assert _score(reward.standard, "x", flag="'x'") == 0.0
 
 
-def test_the_authors_rule_is_blind_to_case_and_takes_the_first_word() -> None:
-    assert _score(original, FLAG.upper()) == 1.0
-    assert _score(original, f"{FLAG} is it") == 1.0
-    assert _score(original, f"'{FLAG}'") == 0.0
-    assert _score(original, f"{FLAG}\nx") == 0.0
-    assert _score(original, None) == 0.0
-    assert _score(original, FLAG, flag=None) == 0.0
-
-
-def test_they_have_names() -> None:
+def test_it_has_a_name() -> None:
     assert REWARDS.load("ctf-standard") is reward.standard
-    assert REWARDS.load("ctf-original") is original

@@ -7,7 +7,6 @@ import pytest
 from intercode.core.types import State, Task, TestResult
 from intercode.environments.base.rewards import REWARDS
 from intercode.environments.python.reward import standard
-from intercode.paper.python.reward import original
 
 TASK = Task("t", "q")
 
@@ -25,25 +24,9 @@ def test_standard_is_the_share_of_tests_that_passed() -> None:
     assert standard(TASK, State(tests=(run(True),)), State()).success
 
 
-@pytest.mark.parametrize("reward", [standard, original])
-def test_without_tests_it_is_0(reward: object) -> None:
-    assert reward(TASK, State(), State()).value == 0.0  # type: ignore[operator]
+def test_without_tests_it_is_0() -> None:
+    assert standard(TASK, State(), State()).value == 0.0
 
 
-def test_original_counts_results_equal_to_the_golds() -> None:
-    error = "Error: name 'root' is not defined"
-    agent = State(tests=(run(True), run(False, None, error), run(False, "4"), run(False, None, "")))
-    gold = State(tests=(run(True), run(False, None, error), run(False, "5"), run(False, "", "")))
-    score = original(TASK, agent, gold)
-    assert score.value == 0.5
-    assert score.details == {"tests": 4, "raised": [1]}
-
-
-def test_original_wants_the_gold_on_the_same_tests() -> None:
-    with pytest.raises(ValueError, match="argument"):
-        original(TASK, State(tests=(run(True),)), State())
-
-
-def test_they_are_registered() -> None:
+def test_it_is_registered() -> None:
     assert REWARDS.load("python-standard") is standard
-    assert REWARDS.load("python-original") is original

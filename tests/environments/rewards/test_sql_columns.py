@@ -15,7 +15,6 @@ from intercode.environments.sql import columns
 from intercode.environments.sql.columns import find_columns, fixes_column_order
 from intercode.environments.sql.result_progress import ROWS_WEIGHT, VALUES_WEIGHT
 from intercode.environments.sql.reward import lenient, standard
-from intercode.paper.sql.reward import original, original_iou
 
 WORST_ORDER = WRONG_MAX * VALUES_WEIGHT
 """What the gold's rows earn in the opposite of the order that it asks for."""
@@ -40,11 +39,6 @@ def test_columns_may_come_in_another_order() -> None:
     score = _score(standard, _turn(PEOPLE), PEOPLE)
     assert (score.value, score.details["columns"]) == (1.0, (1, 0))
     assert _score(lenient, _turn(PEOPLE), PEOPLE).value == 1.0
-
-
-def test_the_authors_rewards_compare_columns_in_their_order() -> None:
-    assert _score(original, _turn(PEOPLE), PEOPLE).value == pytest.approx(1 / 7), "the NULLs"
-    assert _score(original_iou, _turn(PEOPLE), PEOPLE).value == pytest.approx(1 / 7)
 
 
 def test_a_query_can_fix_the_order() -> None:

@@ -267,6 +267,7 @@ def test_both_directions_are_among_the_flips_that_are_shown(tmp_path: Path) -> N
 TRY, REACT = "ic_sql_multiturn_gpt-3.5_10_turns.json", "ic_sql_react_10_turns.json"
 
 
+@pytest.mark.paper
 def test_published_react_against_try_again(recorded_dir: Path) -> None:
     paths = [recorded_dir / "sql" / name for name in (TRY, REACT)]
     found = compared(*paths)
@@ -283,6 +284,7 @@ def test_published_react_against_try_again(recorded_dir: Path) -> None:
     assert len(found.flips) == gained + lost and found.excluded == ()
 
 
+@pytest.mark.paper
 def test_published_plan_solve_does_not_differ_significantly_from_try_again(
     recorded_dir: Path,
 ) -> None:
@@ -292,6 +294,7 @@ def test_published_plan_solve_does_not_differ_significantly_from_try_again(
     assert d.low < 0 < d.high and found.detectable is not None and abs(d.value) < found.detectable
 
 
+@pytest.mark.paper
 def test_people_played_fifteen_of_the_tasks(recorded_dir: Path) -> None:
     human = recorded_dir / "sql" / "ic_sql_multiturn_human_10_turns.json"
     found = compared(recorded_dir / "sql" / TRY, human)
@@ -300,6 +303,7 @@ def test_people_played_fifteen_of_the_tasks(recorded_dir: Path) -> None:
     assert "error % true" not in {m.name for m in found.figures}  # human sessions have no flags
 
 
+@pytest.mark.paper
 def test_published_bash_strategies_on_different_file_systems(recorded_dir: Path) -> None:
     bash = recorded_dir / "bash"
     paths = [bash / f"ic_bash_{n}.json" for n in ("react_10_turns_fs_3", "plan_solve_fs_3")]
@@ -308,6 +312,7 @@ def test_published_bash_strategies_on_different_file_systems(recorded_dir: Path)
         compared(paths[0], bash / "ic_bash_react_10_turns_fs_1.json")
 
 
+@pytest.mark.paper
 def test_published_logs_of_several_file_systems_make_one_side(
     recorded_dir: Path, tmp_path: Path
 ) -> None:

@@ -131,6 +131,7 @@ def test_a_persons_turn_is_the_users() -> None:
     assert turn["observation"]["results"] == [{"content": "a"}]
 
 
+@pytest.mark.paper
 @pytest.mark.parametrize(
     "name",
     ["bash/ic_bash_react_10_turns_fs_1.json", "ctf/ic_ctf_multiturn_gpt-4_10_turns.json",
@@ -163,12 +164,14 @@ def test_harbor_accepts_them(make: Any) -> None:
     check_by_harbor(to_document(make()))
 
 
+@pytest.mark.paper
 def test_harbor_accepts_the_published_logs(recorded_dir: Path, tmp_path: Path) -> None:
     log = recorded_dir / "bash" / "ic_bash_plan_solve_fs_4.json"
     files = export(log, "atif", tmp_path).files
     check_by_harbor(*(json.loads(path.read_text("utf-8")) for path in files))
 
 
+@pytest.mark.paper
 def test_a_file_in_the_way_is_named(recorded_dir: Path, tmp_path: Path) -> None:
     (tmp_path / "file").touch()
     log = recorded_dir / "bash" / "ic_bash_react_10_turns_fs_1.json"

@@ -67,6 +67,7 @@ def test_turns_that_ran_one_by_one(tmp_path: Path) -> None:
         chat([talk()], out, which="turn")
 
 
+@pytest.mark.paper
 def test_a_log_without_messages_gives_actions_and_observations(
     recorded_dir: Path, tmp_path: Path
 ) -> None:

@@ -27,6 +27,7 @@ def published(recorded_dir: Path, tmp_path_factory: pytest.TempPathFactory) -> P
     return out
 
 
+@pytest.mark.paper
 @pytest.mark.slow
 def test_its_library_reads_a_published_log(published: Path, recorded_dir: Path) -> None:
     found = log.read_eval_log(str(published), resolve_attachments=True)
@@ -47,6 +48,7 @@ def test_its_library_reads_a_published_log(published: Path, recorded_dir: Path) 
         assert [e.result for e in executed] == row["turn_history"]["observations"]
 
 
+@pytest.mark.paper
 @pytest.mark.slow
 def test_its_command_dumps_it(published: Path) -> None:
     command = [sys.executable, "-m", "inspect_ai._cli.main", "log", "dump", str(published)]
@@ -55,6 +57,7 @@ def test_its_command_dumps_it(published: Path) -> None:
     assert len(dumped["samples"]) == 27 and dumped["eval"]["dataset"]["name"] == "nl2bash:fs_4"
 
 
+@pytest.mark.paper
 @pytest.mark.slow
 def test_its_viewer_bundles_it(published: Path, tmp_path: Path) -> None:
     command = [sys.executable, "-m", "inspect_ai._cli.main", "view", "bundle", "--log-dir",

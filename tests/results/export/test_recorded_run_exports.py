@@ -44,6 +44,7 @@ def test_the_conversation_keeps_its_calls_and_tools(run: Path, tmp_path: Path) -
     assert "Bash" in row["tools"][0]["function"]["description"]
 
 
+@pytest.mark.paper
 def test_every_other_format_accepts_it(run: Path, tmp_path: Path) -> None:
     (document,) = export(run, "atif", tmp_path / "atif").files
     steps = json.loads(document.read_text())["steps"]

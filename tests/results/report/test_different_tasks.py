@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import pytest
+
 from intercode.core import trajectories
 from intercode.core.types import Step, Trajectory
 from intercode.results import report
@@ -47,6 +49,7 @@ def test_rows_on_different_tasks_have_a_warning(tmp_path: Path) -> None:
     )
 
 
+@pytest.mark.paper
 def test_published_logs_of_one_dataset_as_well(tmp_path: Path, recorded_dir: Path) -> None:
     log = recorded_dir / "ctf" / "ic_ctf_multiturn_gpt-4_10_turns.json"
     table, _missing = report.build([log])

@@ -5,6 +5,8 @@ from __future__ import annotations
 import re
 from pathlib import Path
 
+import pytest
+
 from intercode.results import report
 from intercode.results.latex import escape_latex
 from intercode.results.rendering import render
@@ -51,6 +53,7 @@ def test_every_special_character_is_taken_literally() -> None:
     )
 
 
+@pytest.mark.paper
 def test_every_row_of_the_papers_tables_has_as_many_cells_as_its_head(recorded_dir: Path) -> None:
     text = report.render(report.build([recorded_dir / "bash"]), "latex")
     for block in re.findall(r"\\begin\{tabular\}(.*?)\\end\{tabular\}", text, re.DOTALL):

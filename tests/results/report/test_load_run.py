@@ -103,6 +103,7 @@ def test_importing_the_package_loads_none_of_it() -> None:
         intercode.lod_run  # noqa: B018
 
 
+@pytest.mark.paper
 @pytest.mark.parametrize("name", ["ic_sql_plan_solve.json", "ic_sql_react_10_turns.json"])
 def test_its_figures_are_those_of_report(recorded_dir: Path, name: str) -> None:
     log = recorded_dir / "sql" / name

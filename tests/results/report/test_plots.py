@@ -33,6 +33,7 @@ def _run(directory: Path, model: str, cost: float | None, **meta: str) -> Path:
     return directory
 
 
+@pytest.mark.paper
 @pytest.mark.slow
 def test_the_published_logs_give_figures_that_are_the_same_every_time(
     recorded_dir: Path, tmp_path: Path
@@ -49,6 +50,7 @@ def test_the_published_logs_give_figures_that_are_the_same_every_time(
     assert "success, %" in files[1].read_text() and "fs_3" in files[1].read_text()
 
 
+@pytest.mark.paper
 def test_a_png_is_one(recorded_dir: Path, tmp_path: Path) -> None:
     files = plots.save_plots([recorded_dir / "ctf"], tmp_path, "png")
     assert [f.name for f in files] == ["ic-ctf-by-turn.png"]

@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
+import pytest
 from pytest import approx
 
 from intercode.core import trajectories
@@ -47,6 +48,7 @@ def _build(*paths: Path) -> dict[str, Table]:
 ALL = {"fs_1/0": [0.0, 1.0], "fs_2/0": [1.0], "fs_3/0": [0.5, 0.2], "fs_4/0": [0.1]}
 
 
+@pytest.mark.paper
 def test_a_run_gets_the_papers_table_and_its_own(tmp_path: Path) -> None:
     tables = _build(_run(tmp_path / "r", ALL))
     paper, own = tables["nl2bash-success"], tables["nl2bash"]
@@ -62,6 +64,7 @@ def test_a_run_gets_the_papers_table_and_its_own(tmp_path: Path) -> None:
     assert groups.rows[0][3:] == (100.0, 100.0, 0.0, 0.0)
 
 
+@pytest.mark.paper
 def test_runs_under_other_conditions_never_share_a_row(tmp_path: Path) -> None:
     runs = [
         _run(tmp_path / "a", {"fs_1/0": [1.0]}),
@@ -82,6 +85,7 @@ def test_runs_under_other_conditions_never_share_a_row(tmp_path: Path) -> None:
     assert any(n.startswith("not comparable") for n in tables["nl2bash"].notes)
 
 
+@pytest.mark.paper
 def test_single_turn_and_try_again_of_one_model_share_a_row(tmp_path: Path) -> None:
     single = _run(tmp_path / "s", {"fs_1/0": [1.0]}, agent="single-turn")
     table = _build(single, _run(tmp_path / "t", {"fs_1/0": [0.0, 0.5]}))["nl2bash-success"]
@@ -91,6 +95,7 @@ def test_single_turn_and_try_again_of_one_model_share_a_row(tmp_path: Path) -> N
     assert table.cell("Try all") is None
 
 
+@pytest.mark.paper
 def test_the_verified_subset_leads(tmp_path: Path) -> None:
     full = _run(tmp_path / "a", ALL)
     verified = _run(tmp_path / "b", ALL, dataset="nl2bash:verified", dataset_hash="dddd")
@@ -103,6 +108,7 @@ def test_the_verified_subset_leads(tmp_path: Path) -> None:
     assert names == expected
 
 
+@pytest.mark.paper
 def test_failed_episodes_count_as_not_solved_and_have_a_bound(tmp_path: Path) -> None:
     run = _run(tmp_path / "a", ALL)
     log = run / "trajectories.jsonl"
@@ -153,6 +159,7 @@ def test_a_group_named_as_a_column_does_not_hide_it(tmp_path: Path) -> None:
     assert (table.cell("group model"), table.cell("text"), table.cell("model")) == (100.0, 0.0, "m")
 
 
+@pytest.mark.paper
 def test_runs_beside_published_logs(tmp_path: Path, recorded_dir: Path) -> None:
     log = recorded_dir / "bash" / "ic_bash_multiturn_gpt-4_10_turns_fs_2.json"
     run = _run(tmp_path / "a", {"fs_2/0": [1.0]}, model="gpt-4", dataset="nl2bash:fs_2")
@@ -187,6 +194,7 @@ def test_a_reward_a_policy_and_determinism_are_conditions(tmp_path: Path) -> Non
     assert any("must not be compared" in note for note in table.notes)
 
 
+@pytest.mark.paper
 def test_epochs_are_episodes_and_no_further_tasks(tmp_path: Path) -> None:
     run = _run(tmp_path / "a", {"fs_1/0": [1.0], "fs_1/1": [0.0]})
     (extra,) = [

@@ -212,6 +212,7 @@ def test_error_classes_are_counted_by_turn_and_episode() -> None:
     ]  # fmt: skip
 
 
+@pytest.mark.paper
 @pytest.mark.parametrize(
     ("log", "begins"),
     [("ic_sql_plan_solve.json", 99.7), ("ic_sql_multiturn_gpt-3.5_10_turns.json", 6.9)],
@@ -225,6 +226,7 @@ def test_published_strategies_differ_in_how_they_begin(
     assert begun is not None and begun.value == pytest.approx(begins, abs=0.1)
 
 
+@pytest.mark.paper
 def test_most_errors_of_the_published_logs_have_a_class(recorded_dir: Path) -> None:
     for name in ("bash", "sql", "ctf"):
         found = [e for path in sorted((recorded_dir / name).glob("*.json"))

@@ -208,6 +208,7 @@ def test_splits_by_hardness_group_and_tag() -> None:
 SQL = "ic_sql_multiturn_gpt-3.5_10_turns.json"
 
 
+@pytest.mark.paper
 def test_the_published_sql_log(recorded_dir: Path) -> None:
     plays = load_log(recorded_dir / "sql" / SQL)
     found = figures.success(plays)
@@ -223,6 +224,7 @@ def test_the_published_sql_log(recorded_dir: Path) -> None:
     assert by_turn[3] == pytest.approx(100 * within4 / 1034)
 
 
+@pytest.mark.paper
 def test_figures_agree_with_the_reports(recorded_dir: Path) -> None:
     for name in (SQL, "ic_sql_react_10_turns.json", "ic_sql_plan_solve.json"):
         plays = load_log(recorded_dir / "sql" / name)
@@ -234,6 +236,7 @@ def test_figures_agree_with_the_reports(recorded_dir: Path) -> None:
         assert found["error % true"] == pytest.approx(true)
 
 
+@pytest.mark.paper
 def test_tables_of_a_log(recorded_dir: Path) -> None:
     path = recorded_dir / "sql" / SQL
     tables = {t.name: t for t in statistics_tables(collect_result_sets([(path, load_log(path))]))}
@@ -252,6 +255,7 @@ def test_tables_of_a_log(recorded_dir: Path) -> None:
         assert "44.26" in report.render([tables[f"statistics/{who}"]], style)
 
 
+@pytest.mark.paper
 def test_build_adds_statistics_on_request(recorded_dir: Path) -> None:
     path = recorded_dir / "ctf"
     plain = {t.name for t in report.build([path])}

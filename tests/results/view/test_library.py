@@ -128,6 +128,7 @@ def test_a_search_covers_queries_actions_outputs_and_messages(tmp_path: Path) ->
     assert library.search("nowhere to be found") == [[]]
 
 
+@pytest.mark.paper
 def test_published_logs_can_be_viewed(recorded_dir: Path) -> None:
     path = recorded_dir / "bash" / "ic_bash_react_10_turns_fs_1.json"
     library = Library([path])
