@@ -89,6 +89,7 @@ def test_what_is_missing_is_an_unknown_name(run: Run, tmp_path: Path) -> None:
     log = tmp_path / "log.json"
     log.write_text(json.dumps({"0": {"turn_history": {}}}))
     code = f"""
+from pathlib import Path
 import intercode
 from intercode.core import UsageError, load_log
 from intercode.results.export import FORMATS
@@ -98,7 +99,7 @@ try:
 except UsageError as e:
     print(e)
 try:
-    load_log({str(log)!r})
+    load_log(Path({str(log)!r}))
 except UsageError as e:
     print(e)
 print("authors" in FORMATS, list(REPORTS))
