@@ -10,6 +10,7 @@ from intercode.models.prices import Price
 from intercode.models.providers.function import FunctionModel
 from intercode.models.providers.openai import OpenAIModel
 from intercode.models.providers.scripted import ScriptedModel
+from intercode.models.providers.table import Provider
 from intercode.models.resolve import check_option_names, open_model
 from intercode.models.token_count import count_tokens
 from intercode.models.transport.concurrency import Traffic
@@ -22,6 +23,7 @@ __all__ = [
     "Model",
     "OpenAIModel",
     "Price",
+    "Provider",
     "ScriptedModel",
     "SpendingLimits",
     "Tool",

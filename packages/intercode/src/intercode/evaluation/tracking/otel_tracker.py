@@ -22,12 +22,8 @@ from intercode.evaluation.evaluate.progress.counts import Progress
 from intercode.evaluation.evaluate.run_state import EpisodeKey
 from intercode.evaluation.tracking.base import EpisodeTracker, RunTracker, TrackedRun
 from intercode.models.base import Completion, Message, Tool
+from intercode.models.providers.table import find_provider
 
-PROVIDERS = {
-    "openai": "openai", "anthropic": "anthropic", "google": "gcp.gemini", "gemini": "gcp.gemini",
-    "groq": "groq", "mistral": "mistral_ai", "deepseek": "deepseek", "xai": "x_ai",
-}  # fmt: skip
-"""The names that the conventions have for providers, by ours."""
 PARAMETERS = {
     "temperature": float, "top_p": float, "max_tokens": int, "frequency_penalty": float,
     "presence_penalty": float, "seed": int,
@@ -197,7 +193,8 @@ def _shared_attributes(run: TrackedRun) -> Attributes:
     if not (model := metadata.get("model")):
         return attributes
     provider, slash, name = str(model).partition("/")
-    known = PROVIDERS.get(provider) if slash else None
+    row = find_provider(provider) if slash else None
+    known = "" if row is None else row.telemetry
     attributes["gen_ai.request.model"] = name if known else str(model)
     # an endpoint of one's own speaks OpenAI's protocol, which is what this attribute names
     attributes["gen_ai.provider.name"] = known or "openai"

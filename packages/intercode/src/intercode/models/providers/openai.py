@@ -8,7 +8,7 @@ import json
 import math
 import re
 from collections.abc import Mapping, Sequence
-from typing import Any, Literal
+from typing import Any, Literal, cast
 
 from intercode.core.errors import ConfigError
 from intercode.core.types import Usage
@@ -20,7 +20,6 @@ from intercode.models.options import (
     describe_refused_options,
     split_options,
 )
-from intercode.models.providers import openai as response_items
 from intercode.models.providers.chat_requests import (
     chat_messages,
     render_prompt,
@@ -38,6 +37,7 @@ from intercode.models.providers.chat_responses import (
     parse_response_data,
 )
 from intercode.models.providers.event_stream import join_events
+from intercode.models.providers.table import find_provider
 from intercode.models.transport.http import (
     EVENT_STREAM,
     HttpConnections,
@@ -59,11 +59,6 @@ PATHS: dict[Api, str] = {
     "chat": "/chat/completions",
     "completions": "/completions",
 }
-RESPONSES_PROVIDERS = ("openai", "xai")
-"""Providers whose own documentation prefers the Responses API to Chat Completions, and which return
-encrypted reasoning."""
-OPENAI_OPTIONS = ("api", "template", "thoughts", "stream")
-"""Options of this kind of model, in addition to those of options.py."""
 
 LIMIT_FIELDS = ("max_tokens", "max_completion_tokens")
 RESPONSES_LIMIT_FIELD = "max_output_tokens"
@@ -78,10 +73,10 @@ _MIN_LIMIT = 256
 class OpenAIModel(Endpoint):
     """A model behind an OpenAI-compatible endpoint. One instance serves many threads.
 
-    ``base_url`` ends before ``/chat/completions``. ``api`` is ``responses`` (the default for
-    RESPONSES_PROVIDERS), ``chat`` (the default for all others), or ``completions`` for the legacy
-    endpoint, which is sent the conversation as one text rendered by ``template`` (see
-    docs/models.md) and has no tools. ``responses`` sends the model's own reasoning back in later
+    ``base_url`` ends before ``/chat/completions``. ``api`` is ``responses``, ``chat``, or
+    ``completions`` for the legacy endpoint, which is sent the conversation as one text rendered by
+    ``template`` (see docs/models.md) and has no tools; its default is that of ``provider`` in the
+    table of providers, or ``chat``. ``responses`` sends the model's own reasoning back in later
     turns, encrypted, and has the endpoint store nothing. ``thoughts`` is the field in which
     reasoning is sent back in later turns, if the endpoint expects that (DeepSeek:
     ``reasoning_content``). ``stream`` has answers sent in parts, so that ``timeout`` bounds the
@@ -103,12 +98,13 @@ class OpenAIModel(Endpoint):
         stream: bool | None = None,
         **options: Any,
     ) -> None:
-        api = api or ("responses" if provider in RESPONSES_PROVIDERS else "chat")
+        row = find_provider(provider)
+        api = api or (cast(Api, row.api) if row else "chat")
         if api not in PATHS:
             raise ConfigError(f"api = {api!r} is not one of {', '.join(PATHS)}")
         generation, conduct, _ = split_options(options)
         if api == "responses":
-            response_items.require_known_options(generation)
+            require_known_options(generation)
         self.url, user = parse_base_url(base_url, PATHS[api])
         self._key = validate_key(api_key)
         self._credentials = user
@@ -154,7 +150,7 @@ class OpenAIModel(Endpoint):
     def request(self, messages: Sequence[Message], tools: Sequence[Tool]) -> dict[str, Any]:
         """See Endpoint. Raises ConfigError for tools if the endpoint has none."""
         if self.api == "responses":
-            body = response_items.request_body(
+            body = request_body(
                 self.generation, messages, tools, keep_reasoning=self._learned["keeps reasoning"]
             )
             return {"model": self.name, **body}
@@ -227,7 +223,7 @@ class OpenAIModel(Endpoint):
         """Return the request without the wish for encrypted reasoning, if a refusal concerns that;
         else None."""
         include = request.get("include", [])
-        kind = response_items.ENCRYPTED_REASONING
+        kind = ENCRYPTED_REASONING
         if kind not in include or not _NO_ENCRYPTED_REASONING.search(message):
             return None
         self._learned["keeps reasoning"] = False
@@ -250,7 +246,7 @@ class OpenAIModel(Endpoint):
             raise self._status_error(answer, sent)
         body = answer.body
         decode = join_events if answer.content_type == EVENT_STREAM else json.loads
-        parse = response_items.parse_answer if self.api == "responses" else parse_response_data
+        parse = parse_answer if self.api == "responses" else parse_response_data
         try:
             if len(body) > LARGE_RESPONSE_BYTES:
                 return await asyncio.to_thread(parse_response, body, sent, parse, decode)
