@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
@@ -173,6 +174,39 @@ FORMS: dict[str, tuple[str | bytes, str, Any]] = {
         [(0, 1, 14)],
     ),
 }  # fmt: skip
+
+
+@pytest.mark.parametrize("name", ["main", "temp", "Main"])
+def test_a_database_with_a_name_of_sqlite(tmp_path: Path, name: str) -> None:
+    path = tmp_path / "dump.sql"
+    path.write_text(f"CREATE DATABASE {name}; USE {name}; {T}", encoding="utf-8")
+    with (
+        closing(open_engine("embedded")) as engine,
+        closing(engine.open(DatabaseSpec("mysql-dump", path, name))) as session,
+    ):
+        assert session.run("INSERT INTO t VALUES (3, 'z')", 30).ok
+        for code in (
+            "CREATE INDEX i ON t (b)", "ALTER TABLE t ADD c int", "CREATE DATABASE temp2",
+            "CREATE TABLE temp2.main (a int)", "INSERT INTO temp2.main VALUES (1)",
+        ):  # fmt: skip
+            assert session.run(code, 30).ok, code
+        query = f"SELECT {name}.t.id, main.a FROM {name}.t JOIN temp2.main ORDER BY id"
+        with closing(session.snapshot()) as snapshot, closing(snapshot.open()) as fork:
+            assert rows(fork, query) == [(1, 1), (2, 1), (3, 1)]
+        assert rows(session, "SELECT DATABASE()") == [(name.lower(),)]
+
+
+def test_columns_with_the_names_of_row_numbers(load: Open) -> None:
+    session = load(
+        HEAD + "CREATE TABLE r (a varchar(5), rowid int, oid int, KEY (rowid));"
+        "INSERT INTO r VALUES ('x', 9, 1), ('y', 8, 1), ('z', 8, 1);"
+    )
+    assert rows(session, "SELECT * FROM r") == [("x", 9, 1), ("y", 8, 1), ("z", 8, 1)]
+    assert session.run("UPDATE r SET a = 'q' WHERE a = 'y'", 30).info.affected_rows == 1
+    assert session.run("DELETE FROM r WHERE a = 'x'", 30).info.affected_rows == 1
+    assert session.run("INSERT INTO r VALUES ('n', 1, 1)", 30).ok
+    assert rows(session, "SELECT * FROM r") == [("q", 8, 1), ("z", 8, 1), ("n", 1, 1)]
+    assert rows(session, "SELECT a, COUNT(*) FROM r GROUP BY a") == [("q", 1), ("z", 1), ("n", 1)]
 
 
 @pytest.mark.parametrize("form", FORMS)

@@ -65,6 +65,22 @@ VALUES: dict[str, list[tuple[str, object]]] = {
         ("TIME(d / 7)", datetime.timedelta(microseconds=214286)),
         ("1 = ANY (SELECT y FROM t)", 1), ("'70' IN (SELECT y FROM t)", 1),
         ("1 <> ALL (SELECT y FROM t WHERE y)", 0), ("1 IN (SELECT YEAR(da) FROM s WHERE da)", 0),
+        ("y IN (1e0, TRUE)", 0), ("y IN (1e0, 99e0)", 1), ("y IN (1.0, '1')", 1),
+        ("y IN (1, u)", 0), ("y IN (1, NULL)", 1), ("y NOT IN (1e0, TRUE)", 1),
+        ("da + INTERVAL 0x31 SECOND", datetime.datetime(2001, 2, 3, 0, 0, 49)),
+        ("da + INTERVAL b'1' DAY", datetime.date(2001, 2, 4)),
+        ("tm + INTERVAL 0x31 SECOND", datetime.timedelta(seconds=36721)),
+        ("tm + INTERVAL CAST('1.5' AS BINARY) SECOND", datetime.timedelta(seconds=36673.5)),
+        ("tm - INTERVAL vbin HOUR", datetime.timedelta(seconds=36672)),
+    ],
+    "bytes with an introducer": [
+        ("_utf8mb4 x'5c27'", "\\'"), ("_utf8mb4 0x4142", "AB"), ("_latin1 0xe9", "é"),
+        ("_utf8mb4 b'1000001'", "A"), ("HEX(_latin1 x'e9')", "E9"), ("_utf8mb4 0x6142 = 'AB'", 1),
+        ("_utf8mb4 0x31 + 1", 2.0), ("_binary 0x41 + 1", 1.0), ("_binary 'a' = 'A'", 0),
+        ("_binary 'ab'", b"ab"), ("CONCAT(_binary 'A', 'é')", b"A\xc3\xa9"), ("_latin1 'a'", "a"),
+    ],
+    "a bit beside a text": [
+        ("CASE id WHEN 2 THEN IF(id, b1, 'x') ELSE l END", b"Ann"), ("IFNULL(b1, v)", b"\x01"),
     ],
 }  # fmt: skip
 
@@ -74,6 +90,44 @@ def test_a_value_is_that_of_a_server(session: SqlSession, kind: str) -> None:
     for expression, value in VALUES[kind]:
         result = session.run(f"SELECT {expression} FROM t WHERE id = 1", 60.0)
         assert repr(result.rows) == repr(((value,),)), (expression, result.output)
+
+
+def test_a_moving_sum_is_no_minus_zero(session: SqlSession) -> None:
+    frame = "ROWS BETWEEN 1 PRECEDING AND 1 FOLLOWING"
+    code = f"SELECT SUM(d) OVER (ORDER BY tx DESC, id {frame}) FROM t ORDER BY id"
+    assert repr((session.run(code, 60.0).rows or ())[3]) == "(Decimal('0.000'),)"
+
+
+ERRORS = {
+    "SELECT 1 FROM (SELECT 1), q": 1248, "SELECT nocol FROM (SELECT 1)": 1248,
+    "SELECT * FROM nosuch JOIN (SELECT 1 UNION SELECT 2)": 1248,
+    "SELECT 1 WHERE EXISTS (SELECT * FROM ((SELECT 1)))": 1248,
+    "SELECT 1 FROM (SELECT 1) AS a, q": 1146, "SELECT _utf8mb4 x'ff'": 1300,
+    "SELECT _ucs2 x'0041'": 0, "SELECT _utf8mb4 x 'ff'": 1064,
+    **dict.fromkeys((
+        "SELECT * FROM t PARTITION (p0)", "SELECT 1 FROM s JOIN t PARTITION (p0, p1) ON 1",
+        "INSERT INTO s PARTITION (p0) VALUES (9)", "UPDATE t PARTITION (p0) SET i = 1",
+        "DELETE FROM t PARTITION (p0)", "UPDATE s, t PARTITION (p0) SET s.i = 1",
+    ), 0),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("code", ERRORS)
+def test_a_statement_has_the_error_of_a_server_or_is_refused(
+    session: SqlSession, code: str
+) -> None:
+    result = session.run(code, 60.0)
+    assert not result.ok
+    assert result.info.error == ERRORS[code], result.output
+    assert result.output.startswith(REFUSED) or ERRORS[code]
+
+
+@pytest.mark.parametrize("code", [
+    "SELECT * FROM ((SELECT 1) AS a)", "SELECT * FROM ((SELECT 1 AS q)) AS a",
+    "SELECT * FROM ((SELECT 1) UNION (SELECT 1)) AS a", "SELECT ((SELECT 1))",
+])  # fmt: skip
+def test_brackets_around_queries_of_from(session: SqlSession, code: str) -> None:
+    assert session.run(code, 60.0).output == "[(1,)]"
 
 
 OUT_OF_RANGE = {

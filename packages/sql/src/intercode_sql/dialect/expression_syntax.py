@@ -155,6 +155,8 @@ class ExpressionSyntax(TokenReader):
             self.in_brackets()
         elif after.kind in ("string", "number") and self._prefixed(word, joined):
             self.at += 2
+        elif word.startswith("_") and after.word in ("X", "B") and self._is_joined_string(2):
+            self.at += 3
         elif word in _FORMS:
             self.take()
             _FORMS[word](self)
@@ -175,6 +177,10 @@ class ExpressionSyntax(TokenReader):
                 if self.word != ")":
                     self.expressions()
                 self.expect(")")
+
+    def _is_joined_string(self, n: int) -> bool:
+        """Return whether a later token is a string directly behind the one before it."""
+        return self.ahead(n).kind == "string" and self.ahead(n).start == self.ahead(n - 1).end
 
     def _prefixed(self, word: str, joined: bool) -> bool:
         """Return whether a word belongs to the literal after it: DATE '...', x'...', _utf8'...'."""

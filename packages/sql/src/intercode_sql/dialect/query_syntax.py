@@ -310,6 +310,8 @@ class _QuerySyntax(ExpressionSyntax):
             self._tables()
         else:
             self._table_alias()
+            if self.accept("PARTITION"):
+                self._names()
         self._conditions()
 
     def _target(self) -> None:

@@ -10,9 +10,19 @@ from intercode_sql.embedded.catalog.types import Type, type_from_json
 from intercode_sql.literals import quoted_name
 
 
+def schema_name(database: str) -> str:
+    """Return the name under which SQLite has a database. Two names are SQLite's own."""
+    return f"{database} " if database in ("main", "temp") else database
+
+
+def quote_schema(database: str) -> str:
+    """Quote the name of a database for SQLite's SQL."""
+    return quoted_name(schema_name(database))
+
+
 def quote_table(database: str, name: str) -> str:
     """Quote the name of a table of a database for SQLite's SQL."""
-    return f"{quoted_name(database)}.{quoted_name(name)}"
+    return f"{quote_schema(database)}.{quoted_name(name)}"
 
 
 @dataclass(frozen=True, slots=True)

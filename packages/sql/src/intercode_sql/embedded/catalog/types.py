@@ -168,7 +168,7 @@ def _merge_kinds(known: list[Type]) -> Type:
     if names <= NUMERIC_KINDS:  # BIT is like BIGINT UNSIGNED
         known = [replace(INT, unsigned=True) if k.bits else k for k in known]
     elif any(k.bits for k in known):
-        return BYTES
+        return replace(BYTES, strong=True, precision=max(1, *(4 * k.precision for k in known)))
     if names <= {"int", "year"} and _needs_65_bits(known):
         return decimal(20, 0)
     if names <= {"int", "year"}:

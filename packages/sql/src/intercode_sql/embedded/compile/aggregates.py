@@ -206,7 +206,8 @@ def window_call(node: exp.Window, scope: Scope, make: ExpressionCompiler) -> Exp
         if outer in ("ROUND", "mysql_ordered_time"):
             inner, _, last = inside[:-1].rpartition(", ")
             over = _over_clause(node, scope, make)
-            return Expression(f"{outer}({inner} OVER ({over}), {last})", kind)
+            sql = f"{outer}({inner} OVER ({over}), {last})"  # a moving sum can be a minus zero
+            return Expression(f"({sql} + 0.0)" if outer == "ROUND" else sql, kind)
     elif name in WINDOW_FUNCTIONS:
         sql, kind = _window_function(name, call, scope, make)
     else:

@@ -255,6 +255,8 @@ def add_interval(
         raise mysql_error(1064, "", 1)
     unit = interval.args["unit"].name.upper()
     amount = make(interval.this, scope)
+    if isinstance(amount.literal, bytes) and "_" not in unit:
+        amount = as_number(amount)
     clock = any(w in unit for w in ("HOUR", "MINUTE", "SECOND"))
     size = as_text(amount) if "_" in unit else amount
     if "_" not in unit and unit != "SECOND":

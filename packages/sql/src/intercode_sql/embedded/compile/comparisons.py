@@ -109,6 +109,16 @@ def year_constant(ex: Expression, other: Expression) -> Expression:
     return value_constant(year + (2000 if year < 70 else 1900))
 
 
+def years_in_list(values: list[Expression], other: Expression) -> list[Expression]:
+    """Return the values of IN, which are years if all are constants that are compared alike: as
+    doubles or not."""
+    known = [v for v in values if v.type.kind != "null"]
+    alike = len({v.type.kind == "double" for v in known}) == 1
+    if not alike or any(v.literal is None for v in known):
+        return values
+    return [year_constant(value, other) for value in values]
+
+
 def align_three(values: list[Expression]) -> list[Expression]:
     """Convert the three values of BETWEEN to the type in which MySQL compares them, if that is one
     for all: a date with strings are dates, a number with strings are numbers."""

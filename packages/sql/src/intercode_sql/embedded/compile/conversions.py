@@ -52,6 +52,23 @@ def text_constant(value: str) -> Expression:
     return Expression(quote_text(value), kind, literal=value)
 
 
+def bytes_constant(value: bytes, charset: str) -> Expression:
+    """Compile constant bytes of a character set. They are a text, also where a number is needed.
+    Raises StatementError 1300 for bytes that are no characters."""
+    if charset == "binary":
+        kind = replace(BYTES, nullable=False, precision=len(value))
+        return Expression(SQLITE_LITERALS.blob(value), kind)
+    if charset not in _CHARSETS:
+        raise unsupported(f"the character set {charset}")
+    found = text_constant(characters_of_bytes(value, charset, 1))
+    if charset != "latin1":
+        return found
+    return replace(found, type=replace(found.type, charset="latin1", collation="swedish", plain=0))
+
+
+_CHARSETS = frozenset({"utf8mb4", "utf8mb3", "utf8", "latin1", "ascii"})
+
+
 def number_constant(text: str) -> Expression:
     """Compile a number literal. Raises StatementError for one that SQLite cannot hold."""
     low = text.lower()

@@ -27,11 +27,13 @@ from intercode_sql.embedded.compile.comparisons import (
     compare,
     in_one_charset,
     year_constant,
+    years_in_list,
 )
 from intercode_sql.embedded.compile.conversions import (
     MOMENTS_OF_DAYS,
     NULL_EXPRESSION,
     as_text,
+    bytes_constant,
     chosen_sql,
     compile_cast,
     number_constant,
@@ -212,7 +214,8 @@ def _in(node: exp.In, scope: Scope) -> Expression:
     query = node.args.get("query")
     if query is not None:
         return subqueries.in_subquery(left, query, scope)
-    parts = [year_constant(compile_expression(e, scope), left) for e in node.expressions]
+    parts = [compile_expression(e, scope) for e in node.expressions]
+    parts = years_in_list(parts, left)
     if left.type.moment:
         left, *parts = on_this_day([left, *parts], scope)
     if not left.columns:
@@ -334,7 +337,11 @@ def _exists(node: exp.Exists, scope: Scope) -> Expression:
 
 def _introduced_string(node: exp.Introducer | exp.National, scope: Scope) -> Expression:
     inner = node.expression if isinstance(node, exp.Introducer) else node.this
-    return text_constant(inner if isinstance(inner, str) else inner.this)
+    charset = node.name.lstrip("_").lower() if isinstance(node, exp.Introducer) else "utf8mb3"
+    if isinstance(inner, (exp.HexString, exp.BitString)):
+        return bytes_constant(compile_expression(inner, scope).literal, charset)
+    text = inner if isinstance(inner, str) else str(inner.this)
+    return bytes_constant(text.encode(), charset) if charset == "binary" else text_constant(text)
 
 
 def _cast(node: exp.Cast, scope: Scope) -> Expression:

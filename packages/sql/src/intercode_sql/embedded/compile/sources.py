@@ -9,7 +9,7 @@ from sqlglot import exp
 from intercode_sql.dialect.errors import access_denied, mysql_error, unsupported
 from intercode_sql.dialect.parser import mysql_text, parse
 from intercode_sql.embedded.catalog import information_schema
-from intercode_sql.embedded.catalog.catalog import Table
+from intercode_sql.embedded.catalog.catalog import Table, quote_table
 from intercode_sql.embedded.compile.comparisons import compare
 from intercode_sql.embedded.compile.scope import (
     CompileContext,
@@ -102,7 +102,9 @@ def _nested_joins(
     joined = _from_entry(first, scope, condition)
     for join in joins:
         joined = _join(joined, _from_entry(join.this, scope, condition), join, scope, condition)
-    return JoinedSources(f"({joined.text})", joined.sources, joined.list_columns, joined.outer)
+    return JoinedSources(
+        f"({_joined_sql(joined)})", joined.sources, joined.list_columns, joined.outer
+    )
 
 
 def _single_source(source: Source) -> JoinedSources:
@@ -212,6 +214,7 @@ def table_source(node: exp.Table, scope: Scope) -> Source:
         raise unsupported("PIVOT and TABLESAMPLE")
     if node.catalog:
         raise mysql_error(1064, f".{name}", 1)
+    require_no_partition(node)
     if not node.db and (common := scope.cte(name)) is not None:
         return common(scope, alias)
     database = (node.db or scope.context.database).lower()
@@ -229,15 +232,21 @@ def table_source(node: exp.Table, scope: Scope) -> Source:
     return base_table_source(table, database, alias, scope)
 
 
+def require_no_partition(node: exp.Expr) -> None:
+    """Raise StatementError for a table of which a statement names partitions. This engine keeps
+    the rows of all of them together."""
+    if node.args.get("partition"):
+        raise unsupported(f"PARTITION of the table {node.name}")
+
+
 def base_table_source(table: Table, database: str, alias: str, scope: Scope) -> Source:
     """Return a table as a source."""
     sql_alias = scope.context.new_alias()
     scope.context.databases.add(database)
     columns = [(c.name, c.type, f"{sql_alias}.{quoted_name(c.name)}") for c in table.columns]
-    schema = quoted_name(database)
-    text = f"{schema}.{quoted_name(table.name)}"
+    text = quote_table(database, table.name)
     return Source(
-        alias, sql_alias, database, columns, text, [f"{sql_alias}.rowid"], table, table.rows
+        alias, sql_alias, database, columns, text, [f"{sql_alias}._rowid_"], table, table.rows
     )
 
 

@@ -79,8 +79,11 @@ def translate(tree: exp.Expr, context: CompileContext) -> Translation:
 
 
 def _check_tables(nodes: list[exp.Expr], context: CompileContext) -> None:
-    """Raise StatementError 1046, 1049, 1146 or 1235. MySQL opens all tables, and rejects some
-    subqueries, before it resolves names."""
+    """Raise StatementError 1248, 1046, 1049, 1146 or 1235. MySQL reads the whole statement before
+    it opens the tables, opens all of them, and rejects some subqueries, before it resolves names.
+    """
+    if any(_lacks_alias(n) for n in nodes if isinstance(n, exp.Subquery)):
+        raise mysql_error(1248)
     common = {n.alias.lower() for n in nodes if isinstance(n, exp.CTE)}
     tables = [n for n in nodes if isinstance(n, exp.Table) and isinstance(n.this, exp.Identifier)]
     for table in sorted(tables, key=lambda t: int(t.this.meta.get("start", 0))):
@@ -106,6 +109,16 @@ def _check_tables(nodes: list[exp.Expr], context: CompileContext) -> None:
             inner = inner.this
         if isinstance(inner, exp.Query) and inner.args.get("limit") is not None:
             raise mysql_error(1235, "LIMIT & IN/ALL/ANY/SOME subquery")
+
+
+def _lacks_alias(node: exp.Subquery) -> bool:
+    """Return whether a subquery is a table of FROM without a name."""
+    if not isinstance(node.this, exp.Query) or isinstance(node.this, exp.Subquery):
+        return False
+    above: exp.Expr | None = node
+    while isinstance(above, exp.Subquery) and not above.alias:
+        above = above.parent
+    return isinstance(above, (exp.From, exp.Join))
 
 
 def _check_groups(tree: exp.Expr, nodes: list[exp.Expr], context: CompileContext) -> None:

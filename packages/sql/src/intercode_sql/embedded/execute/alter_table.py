@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from intercode_sql.dialect.errors import mysql_error, unsupported
-from intercode_sql.embedded.catalog.catalog import Column, Table, quote_table
+from intercode_sql.embedded.catalog.catalog import Column, Table, quote_schema, quote_table
 from intercode_sql.embedded.catalog.table_layout import store_in_key_order
 from intercode_sql.embedded.catalog.table_statements import (
     AlteredTable,
@@ -58,7 +58,7 @@ def migrate_rows(
     names = [c.name for c in before.columns]
     column_list = ", ".join(quoted_name(n) for n in names)
     source = quote_table(database, stored_name or before.name)
-    rows = connection.execute(f"SELECT {column_list} FROM {source} ORDER BY rowid").fetchall()
+    rows = connection.execute(f"SELECT {column_list} FROM {source} ORDER BY _rowid_").fetchall()
     out = []
     for row_number, row in enumerate(rows, 1):
         old = dict(zip(names, row, strict=True))
@@ -104,7 +104,7 @@ def rebuild_table(
 ) -> Table:
     """Create a table with these rows (None: its current rows). Raises StatementError 1062, and
     those of values that do not fit."""
-    schema = quoted_name(database) + "."
+    schema = quote_schema(database) + "."
     if rows is None:
         names = ", ".join(quoted_name(c.name) for c in table.columns)
         rows = connection.execute(

@@ -18,8 +18,8 @@ from intercode_sql.dialect.errors import StatementError, mysql_error, unsupporte
 from intercode_sql.embedded import functions
 from intercode_sql.embedded.catalog import collations
 from intercode_sql.embedded.catalog.built import BuiltDatabases
+from intercode_sql.embedded.catalog.catalog import quote_schema, schema_name
 from intercode_sql.embedded.functions.runtime import MAX_TEXT_LENGTH, THREAD_STATE
-from intercode_sql.literals import quoted_name
 from intercode_sql.worker.bounded import limit_values
 
 MAX_IN_MEMORY_BYTES = 32 << 20
@@ -107,9 +107,9 @@ class EmbeddedConnection:
         for name in missing:
             self._detach_unused(wanted)
             path = quote(str(self.databases.file(name)))
-            self._command(f"ATTACH 'file:{path}?mode=ro&immutable=1' AS {quoted_name(name)}")
+            self._command(f"ATTACH 'file:{path}?mode=ro&immutable=1' AS {quote_schema(name)}")
             size = min(self.databases.file(name).stat().st_size, 1 << 30)
-            self._command(f"PRAGMA {quoted_name(name)}.mmap_size = {size}")
+            self._command(f"PRAGMA {quote_schema(name)}.mmap_size = {size}")
             self.attached.append(name)
 
     def _detach_unused(self, wanted: Set[str]) -> None:
@@ -121,7 +121,7 @@ class EmbeddedConnection:
         self._detach(unused[0])
 
     def _detach(self, name: str) -> None:
-        self._command(f"DETACH {quoted_name(name)}")
+        self._command(f"DETACH {quote_schema(name)}")
         self.attached.remove(name)
         self.private_copies.discard(name)
 
@@ -140,16 +140,18 @@ class EmbeddedConnection:
             self._attach_copy(name, content or source.read_bytes())
         else:
             data = source.read_bytes() if content is None else content
-            self._command(f"ATTACH ':memory:' AS {quoted_name(name)}")
+            self._command(f"ATTACH ':memory:' AS {quote_schema(name)}")
             if data:
-                self._with_full_access(lambda: self.sqlite.deserialize(data, name=name))
+                self._with_full_access(
+                    lambda: self.sqlite.deserialize(data, name=schema_name(name))
+                )
             else:  # SQLite does not serialize a database without a first page
-                self._command(f"CREATE TABLE {quoted_name(name)}.t (a)")
-                self._command(f"DROP TABLE {quoted_name(name)}.t")
+                self._command(f"CREATE TABLE {quote_schema(name)}.t (a)")
+                self._command(f"DROP TABLE {quote_schema(name)}.t")
         self.private_copies.add(name)
         self.attached.append(name)
         pages = (size + storage) // 4096 + 16
-        self._command(f"PRAGMA {quoted_name(name)}.max_page_count = {pages}")
+        self._command(f"PRAGMA {quote_schema(name)}.max_page_count = {pages}")
 
     def _attach_copy(self, name: str, content: bytes) -> None:
         """Attach a temporary file whose name is removed at once, so that no copy survives the
@@ -157,14 +159,16 @@ class EmbeddedConnection:
         with tempfile.NamedTemporaryFile(prefix="intercode-sql-") as file:
             file.write(content)
             file.flush()
-            self._command(f"ATTACH 'file:{quote(file.name)}' AS {quoted_name(name)}")
-            self._command(f"PRAGMA {quoted_name(name)}.journal_mode = MEMORY")
-            self._command(f"PRAGMA {quoted_name(name)}.synchronous = OFF")
+            self._command(f"ATTACH 'file:{quote(file.name)}' AS {quote_schema(name)}")
+            self._command(f"PRAGMA {quote_schema(name)}.journal_mode = MEMORY")
+            self._command(f"PRAGMA {quote_schema(name)}.synchronous = OFF")
 
     def copy_content(self, name: str) -> bytes:
         """Return a private copy's content."""
         content: list[bytes] = []
-        self._with_full_access(lambda: content.append(self.sqlite.serialize(name=name)))
+        self._with_full_access(
+            lambda: content.append(self.sqlite.serialize(name=schema_name(name)))
+        )
         return content[0]
 
     def drop_private(self, name: str) -> None:

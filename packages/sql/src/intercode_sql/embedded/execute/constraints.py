@@ -97,7 +97,7 @@ def _where_clauses(rowids: Sequence[int] | None, source: Source) -> Iterator[str
         return
     for start in range(0, len(rowids), _ROWS_AT_ONCE):
         listed = ", ".join(map(str, rowids[start : start + _ROWS_AT_ONCE]))
-        yield f" WHERE {source.alias}.rowid IN ({listed})"
+        yield f" WHERE {source.alias}._rowid_ IN ({listed})"
 
 
 def _compute_column(
@@ -118,10 +118,10 @@ def _compute_column(
     target = quote_table(database, table.name)
     for place in _where_clauses(rowids, source):
         rows = connection.execute(
-            f"SELECT {source.alias}.rowid, {compiled.sql} FROM {source.sql()}{place}"
+            f"SELECT {source.alias}._rowid_, {compiled.sql} FROM {source.sql()}{place}"
         ).fetchall()
         connection.executemany(
-            f"UPDATE {target} SET {quoted_name(column.name)} = ? WHERE rowid = ?",
+            f"UPDATE {target} SET {quoted_name(column.name)} = ? WHERE _rowid_ = ?",
             [
                 (to_stored(v if v is None or read is None else read(v), column, n), rowid)
                 for n, (rowid, v) in enumerate(rows, 1)
@@ -145,7 +145,7 @@ def rows_with_same_key(
             f"{quoted_name(c.name)} = ?{collate_clause(False, c.type)}" for c in columns
         )
         target = quote_table(database, table.name)
-        for (rowid,) in connection.execute(f"SELECT rowid FROM {target} WHERE {tests}", values):
+        for (rowid,) in connection.execute(f"SELECT _rowid_ FROM {target} WHERE {tests}", values):
             if rowid not in found:
                 found.append(rowid)
     return found

@@ -10,7 +10,7 @@ from sqlglot import exp
 
 from intercode_sql.dialect.errors import access_denied, mysql_error
 from intercode_sql.embedded.catalog import information_schema
-from intercode_sql.embedded.catalog.catalog import Column, Table
+from intercode_sql.embedded.catalog.catalog import Column, Table, quote_schema
 from intercode_sql.embedded.catalog.table_layout import create_index_sql, plain_column
 from intercode_sql.embedded.catalog.types import ASCII_STRING
 from intercode_sql.embedded.catalog.values import default_value, result_converter
@@ -25,7 +25,11 @@ from intercode_sql.embedded.compile.expressions import compile_condition, compil
 from intercode_sql.embedded.compile.queries import root_scope
 from intercode_sql.embedded.compile.scope import Scope, Source
 from intercode_sql.embedded.compile.select import limit_clause
-from intercode_sql.embedded.compile.sources import base_table_source, from_clause
+from intercode_sql.embedded.compile.sources import (
+    base_table_source,
+    from_clause,
+    require_no_partition,
+)
 from intercode_sql.embedded.execute.context import SessionContext
 from intercode_sql.literals import quoted_name
 
@@ -47,6 +51,7 @@ def target_database(name: str, session: SessionContext) -> str:
 
 def target_table(node: exp.Expr, session: SessionContext) -> tuple[str, Table]:
     """Return the table that a statement writes to. Raises StatementError 1146 or 1288."""
+    require_no_partition(node)
     return named_table((node.text("db"), node.name), session)
 
 
@@ -83,15 +88,15 @@ def select_target_rows(
     where = tree.args.get("where")
     tests = f" WHERE {compile_condition(where.this, scope)}" if where is not None else ""
     if rowid is not None:
-        tests = f" WHERE {source.alias}.rowid = {rowid}"
+        tests = f" WHERE {source.alias}._rowid_ = {rowid}"
     scope.clause = "order"
     order = tree.args.get("order")
-    keys = [f"{source.alias}.rowid"]
+    keys = [f"{source.alias}._rowid_"]
     for item in reversed(order.expressions if order is not None else ()):
         compiled = compile_scalar(item.this, scope)
         keys.insert(0, sort_expression(compiled) + " DESC" * bool(item.args.get("desc")))
     own_columns = [f"{source.alias}.{quoted_name(c.name)}" for c in table.columns]
-    select_list = ", ".join([f"{source.alias}.rowid", *own_columns, *(sql for sql, _ in makers)])
+    select_list = ", ".join([f"{source.alias}._rowid_", *own_columns, *(sql for sql, _ in makers)])
     session.connection.attach(context.databases)
     rows = session.connection.sqlite.execute(
         f"SELECT {select_list} FROM {source.sql()}{tests} "
@@ -186,7 +191,7 @@ def record_write(
 def _rebuild_indexes(session: SessionContext, database: str, table: Table) -> None:
     """Create the indexes again, under the collation that the text now needs."""
     connection = session.connection.sqlite
-    schema = quoted_name(database) + "."
+    schema = quote_schema(database) + "."
     names = [quoted_name(f"{table.name}.{i.name}") for i in table.indexes]
     for name in names:
         connection.execute(f"DROP INDEX IF EXISTS {schema}{name}")
@@ -292,14 +297,14 @@ class JoinedTargets:
         self._scope.clause = "select"
         makers = _value_makers(values, columns, self._scope)
         shown = [
-            f"{source.alias}.rowid",
+            f"{source.alias}._rowid_",
             *(f"{source.alias}.{quoted_name(c.name)}" for c in table.columns),
             *(sql for sql, _ in makers),
         ]  # fmt: skip
         text = self._from
         for one in self._scope.sources:
             text = text.replace(one.placeholder, one.sql())
-        keys = [f"{s.alias}.rowid" for s in self._scope.sources if s.table is not None]
+        keys = [f"{s.alias}._rowid_" for s in self._scope.sources if s.table is not None]
         self._session.connection.attach(self._context.databases)
         found = self._session.connection.sqlite.execute(
             f"SELECT {', '.join(shown)} FROM {text}{self._where} ORDER BY {', '.join(keys)}"

@@ -60,7 +60,7 @@ def date_add(base: Any, amount: Any, unit: str, sign: int) -> str | None:
     return datetime_text(moment, with_time)
 
 
-@internal("time_add")
+@internal("time_add", gives_bytes=False)
 def time_add(base: str, amount: Any, unit: str, sign: int) -> str | None:
     """Add an interval to a time. The result is NULL beyond the longest time."""
     parts = _interval_parts(amount, unit)

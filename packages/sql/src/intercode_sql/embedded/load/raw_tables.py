@@ -19,7 +19,7 @@ from intercode_sql.deadline import Deadline
 from intercode_sql.dialect.errors import mysql_error, unsupported
 from intercode_sql.dialect.modes import REWRITTEN_MODES
 from intercode_sql.embedded.catalog.built import BuiltDatabases
-from intercode_sql.embedded.catalog.catalog import Catalog, Table, quote_table
+from intercode_sql.embedded.catalog.catalog import Catalog, Table, quote_schema, quote_table
 from intercode_sql.embedded.catalog.table_layout import store_in_key_order
 from intercode_sql.embedded.execute.connection import ConnectionPool, EmbeddedConnection
 from intercode_sql.embedded.execute.context import SessionContext
@@ -46,9 +46,9 @@ class LoadingConnection(EmbeddedConnection):
         for name in wanted.difference(self.attached):
             self._detach_unused(wanted)
             path = quote(str(self.databases.file(name)))
-            self._command(f"ATTACH 'file:{path}' AS {quoted_name(name)}")
-            self._command(f"PRAGMA {quoted_name(name)}.journal_mode = OFF")
-            self._command(f"PRAGMA {quoted_name(name)}.synchronous = OFF")
+            self._command(f"ATTACH 'file:{path}' AS {quote_schema(name)}")
+            self._command(f"PRAGMA {quote_schema(name)}.journal_mode = OFF")
+            self._command(f"PRAGMA {quote_schema(name)}.synchronous = OFF")
             self.attached.append(name)
 
     def make_private(
@@ -62,8 +62,8 @@ class LoadingConnection(EmbeddedConnection):
 
     def compact(self, name: str) -> None:
         """Remove what is unused in a database, and measure its indexes."""
-        self._command(f"VACUUM {quoted_name(name)}")
-        self._command(f"ANALYZE {quoted_name(name)}")
+        self._command(f"VACUUM {quote_schema(name)}")
+        self._command(f"ANALYZE {quote_schema(name)}")
 
 
 class LoadingSession(SessionContext):
@@ -217,7 +217,7 @@ class RawTables:
         if self.is_raw(database, name):
             return
         connection = self._connection(database)
-        schema = quoted_name(database)
+        schema = quote_schema(database)
         indexes = connection.execute(
             f"SELECT name FROM {schema}.sqlite_master WHERE type = 'index' AND tbl_name = ? "
             "AND sql IS NOT NULL",
@@ -238,7 +238,7 @@ class RawTables:
             return
         table = self._session.state.catalog.databases[database][name]
         connection = self._connection(database)
-        schema = quoted_name(database) + "."
+        schema = quote_schema(database) + "."
         try:
             table = store_in_key_order(connection, table, schema)
         except sqlite3.IntegrityError as e:
