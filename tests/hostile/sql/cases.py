@@ -235,10 +235,160 @@ _CASES: dict[str, dict[str, tuple[str, ...] | str]] = {
 }  # fmt: skip
 
 
-def all_cases() -> list[Case]:
-    """Return all cases in a fixed order."""
+_LATE = "SELECT sum(a.range * b.range % 7) FROM range(100000000) a, range(1000000) b"
+_DUCKDB_CASES: dict[str, dict[str, tuple[str, ...] | str]] = {
+    "time": {
+        "a cross join of ranges": _LATE,
+        "a cross join of ranges stored": f"CREATE TABLE big AS {_LATE}",
+        "a late default": (
+            f"CREATE TABLE late (a DOUBLE DEFAULT ({_LATE}))", "INSERT INTO late DEFAULT VALUES",
+        ),
+        "a late view": (f"CREATE VIEW late AS {_LATE}", "SELECT * FROM late", "SUMMARIZE late"),
+        "a late macro": (f"CREATE MACRO late() AS ({_LATE})", "SELECT late()"),
+        "a late check": (
+            "CREATE TABLE late (a INT CHECK (length(repeat('x', a)) > 0))",
+            "INSERT INTO late SELECT 2000000000 FROM range(1000)",
+        ),
+        "a late generated column": (
+            "CREATE TABLE late (a INT, b AS (repeat('x', a)))",
+            "INSERT INTO late SELECT 100000000 FROM range(1000)", "SELECT b FROM late",
+        ),
+        "a recursion by keys": "WITH RECURSIVE r(n) USING KEY (n) AS (SELECT 1 UNION "
+                               "SELECT n + 1 FROM r) SELECT count(*) FROM r",
+        "a long regular expression": (
+            "SELECT regexp_matches(repeat('a', 100000), '(a*)*(a*)*(a*)*b')"
+        ),
+        "a pivot of many values": "PIVOT (SELECT range AS a FROM range(100000)) ON a",
+        "a sample of much": "SELECT * FROM range(100000000000) USING SAMPLE 10",
+        "an index of much": (
+            "CREATE TABLE much AS SELECT * FROM range(100000000)", "CREATE INDEX i ON much (range)",
+        ),
+    },
+    "size": {
+        "a long text of one call": "SELECT repeat('x', 2000000000)",
+        "a long list": "SELECT list_resize([1], 2000000000)",
+        "nested lists": f"SELECT {'[' * 3000}1{']' * 3000}",
+        "a deep structure": "SELECT " + "{'a': " * 500 + "1" + "}" * 500,
+        "a table that fills the disk": (
+            "CREATE TABLE big AS SELECT md5(range::VARCHAR) AS a FROM range(2000000)",
+            *(["INSERT INTO big SELECT a || a FROM big"] * 4),
+        ),
+        "many small tables": tuple(f"CREATE TABLE t{n} (a int)" for n in range(20)),
+        "sorting on disk": "SELECT * FROM range(300000000) ORDER BY hash(range)",
+        "a long description": f"COMMENT ON TABLE sale IS '{'x' * 500_000}'",
+        "many parameters": f"SELECT {', '.join(['?'] * 1000)}",
+    },
+    "files": {
+        "read a text": ("SELECT * FROM read_text('PLANTED')", "SELECT * FROM read_blob('PLANTED')"),
+        "read a table": (
+            "SELECT * FROM read_csv('PLANTED')", "SELECT * FROM 'PLANTED'", "FROM 'FOLDER/*.csv'",
+            "SELECT * FROM read_json_auto('PLANTED')", "SELECT * FROM read_parquet('PLANTED')",
+            "SELECT * FROM parquet_metadata('PLANTED')", "SELECT * FROM sniff_csv('PLANTED')",
+        ),
+        "list files": ("SELECT * FROM glob('FOLDER/../**')", "SELECT * FROM read_text('FOLDER/*')"),
+        "copy": (
+            "COPY sale TO 'FOLDER/x.csv'", "COPY sale FROM 'PLANTED'",
+            "COPY (SELECT 1) TO '/dev/stdout'", "EXPORT DATABASE 'FOLDER/x'",
+            "COPY FROM DATABASE shop TO memory", "IMPORT DATABASE 'FOLDER'",
+        ),
+        "copy in disguise": (
+            "EXPLAIN ANALYZE COPY sale TO 'FOLDER/x'", "PREPARE p AS COPY sale TO 'FOLDER/x'",
+            "EXECUTE p", "SELECT * FROM query('COPY sale TO ''FOLDER/x''')",
+            "WITH x AS (COPY sale TO 'FOLDER/x') SELECT 1",
+        ),
+        "attach databases": (
+            "ATTACH 'FOLDER/x.db' AS x", "ATTACH ':memory:' AS x", "ATTACH 'PLANTED' AS p",
+            "ATTACH IF NOT EXISTS 'FOLDER/x.db' (TYPE sqlite)", "DETACH shop",
+        ),
+        "extensions": (
+            "INSTALL httpfs", "LOAD httpfs", "LOAD 'FOLDER/x.duckdb_extension'",
+            "FORCE INSTALL sqlite FROM community", "UPDATE EXTENSIONS",
+            "SET custom_extension_repository = 'http://127.0.0.1:9'",
+        ),
+        "the network": (
+            "SELECT * FROM read_csv('http://127.0.0.1:9/x')",
+            "SELECT * FROM read_parquet('s3://x/y')", "ATTACH 'https://x/y.db' AS y",
+        ),
+        "settings that name files": (
+            "SET temp_directory = 'FOLDER'", "PRAGMA temp_directory = 'FOLDER'",
+            "SET home_directory = 'FOLDER'", "SET secret_directory = 'FOLDER'",
+            "SET extension_directory = 'FOLDER'", "SET log_query_path = 'FOLDER/log'",
+            "PRAGMA profiling_output = 'FOLDER/x'", "PRAGMA enable_profiling = 'json'",
+            "SET allowed_directories = ['FOLDER']", "SET allowed_paths = ['PLANTED']",
+            "RESET GLOBAL enable_external_access", "SET GLOBAL lock_configuration = false",
+            "CALL enable_logging(storage = 'file', storage_path = 'FOLDER')",
+        ),
+        "secrets": (
+            "CREATE PERSISTENT SECRET s (TYPE s3)", "CREATE SECRET s (TYPE http)",
+            "SELECT * FROM duckdb_secrets(redact = false)", "SELECT getenv('HOME')",
+        ),
+        "variables with files": (
+            "SET VARIABLE f = 'PLANTED'", "SELECT * FROM read_text(getvariable('f'))",
+            "CREATE MACRO m(f) AS TABLE SELECT * FROM read_text(f)", "SELECT * FROM m('PLANTED')",
+            "CREATE VIEW v AS SELECT * FROM read_text('PLANTED')", "SELECT * FROM v",
+            "CREATE TABLE c AS SELECT * FROM read_text('PLANTED')",
+        ),
+        "where the file is": (
+            "SELECT * FROM duckdb_databases()", "PRAGMA database_list", "SHOW DATABASES",
+            "SELECT * FROM pragma_database_list", "SELECT path || 'x' FROM duckdb_databases()",
+            "SELECT error(path) FROM duckdb_databases()", "SELECT [path] FROM duckdb_databases()",
+            "SELECT {'a': path} FROM duckdb_databases()", "SELECT * FROM duckdb_extensions()",
+            "SELECT path::BLOB FROM duckdb_databases()", "SELECT * FROM duckdb_settings()",
+            "CREATE TABLE t AS FROM duckdb_databases()", "FROM t",
+        ),
+    },
+    "others": {
+        "tables of others": (
+            "SELECT * FROM information_schema.tables", "SHOW ALL TABLES",
+            "SELECT * FROM duckdb_tables()", "SELECT * FROM sqlite_master",
+        ),
+        "use other databases": (
+            "USE memory", "USE temp", "USE system", "USE vault",
+            "CREATE TABLE temp.main.t (a int)", "CREATE SCHEMA vault",
+        ),
+        "settings of the process": (
+            "SET threads = 64", "SET GLOBAL memory_limit = '99GB'", "SET max_memory = '99GB'",
+            "PRAGMA threads = 64", "RESET ALL", "SET autoinstall_known_extensions = true",
+            "PRAGMA disable_optimizer",
+        ),
+        "objects of Python": (
+            "SELECT * FROM session", "SELECT * FROM connection", "FROM self",
+            "SELECT * FROM statement", "SELECT * FROM result",
+        ),
+        "addresses as numbers": (
+            "SELECT * FROM pandas_scan(4711)", "SELECT * FROM arrow_scan(4711, 4711, 4711)",
+            "SELECT * FROM arrow_scan_dumb(4711, 4711, 4711)",
+            "SELECT * FROM python_map_function(4711)",
+        ),
+    },
+    "own": {
+        "drop all": (
+            "DROP TABLE sale", "DROP TABLE customer", "DROP SCHEMA main CASCADE",
+            "DROP DATABASE shop", "DELETE FROM shop",
+        ),
+        "hide everything": (
+            "CREATE SCHEMA other", "SET schema = 'other'", "SET search_path = 'other'",
+            "CREATE TABLE other.customer (a int)", "CREATE MACRO current_database() AS 'x'",
+            "CREATE TYPE BIGINT AS ENUM ('a')", "CREATE MACRO count(x) AS 7",
+        ),
+        "leave all open": (
+            "BEGIN", "DELETE FROM sale", "CREATE TEMP TABLE customer (a int)", "SAVEPOINT a",
+            "SET VARIABLE x = 1", "PREPARE p AS SELECT 1",
+        ),
+        "statements behind others": ("SELECT 1; DROP TABLE sale", "; DELETE FROM sale", ";;"),
+        "nothing of a statement": (
+            "$$", "$1", ".quit", ".shell touch FOLDER/x", ".read PLANTED", "\x00", "SELECT '\x00'",
+        ),
+    },
+}  # fmt: skip
+
+
+def all_cases(engine: str = "") -> list[Case]:
+    """Return all cases in a fixed order, with those in the dialect of an engine."""
+    own = _DUCKDB_CASES if engine == "duckdb" else {}
     return [
         Case(kind, name, (does,) if isinstance(does, str) else does)
-        for kind, cases in _CASES.items()
+        for group in (_CASES, own)
+        for kind, cases in group.items()
         for name, does in cases.items()
     ]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -16,10 +16,11 @@ from support.shop import CUSTOMERS, SECRET, shop_in
 from support.sql_engines import ENGINES, engine_or_skip
 
 CASES = all_cases()
+DUCKDB_CASES = all_cases("duckdb")
 LIMIT = 1.0  # seconds per statement
 GRACE = 1.0  # additional seconds
 LIMITS = SqlLimits(rows=20_000, size=1 << 20, storage=64 << 20)
-UNCHANGED_RESULTS = (
+MYSQL_RESULTS = (
     ("SELECT * FROM customer", CUSTOMERS),
     ("SELECT COUNT(*), SUM(price) FROM sale", "[(3, Decimal('39.00'))]"),
     ("SELECT * FROM shop", "[(1, 'Main Street')]"),
@@ -27,6 +28,10 @@ UNCHANGED_RESULTS = (
     ("SELECT @x, @q, DATABASE(), @@sql_mode LIKE '%ANSI%'", "[(None, None, 'shop', 0)]"),
 )
 """What a session sees in an unchanged database."""
+DUCKDB_RESULTS = (
+    *MYSQL_RESULTS[:4],
+    ("SELECT getvariable('x'), current_database(), current_schema()", "[(None, 'shop', 'main')]"),
+)
 
 
 @dataclass
@@ -39,22 +44,23 @@ class Bystanders:
     planted: Path
     folder: Path
 
+    @property
+    def unchanged(self) -> Sequence[tuple[str, str]]:
+        """Statements over the unchanged database, and what they show."""
+        return DUCKDB_RESULTS if self.engine.kind == "duckdb" else MYSQL_RESULTS
+
     def listing(self) -> set[str]:
         return {str(p) for p in self.folder.parent.rglob("*")}
 
 
-@pytest.fixture(scope="module", params=ENGINES)
-def ground(
-    request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
-) -> Iterator[Bystanders]:
-    home = tmp_path_factory.mktemp("hostile_sql")
+def open_ground(home: Path, kind: str) -> Iterator[Bystanders]:
     planted, folder = home / "planted", home / "folder"
     planted.write_text(SECRET)
     folder.mkdir()
     folder.chmod(0o777)
     for above in (home, *home.parents[:2]):
         above.chmod(above.stat().st_mode | 0o011)
-    engine = engine_or_skip(request.param)
+    engine = engine_or_skip(kind)
     shop = shop_in(home)
     bystander = engine.open(shop, LIMITS)
     bystander.run("CREATE TABLE mine (a int)", 10.0)
@@ -64,10 +70,29 @@ def ground(
     engine.close()
 
 
+@pytest.fixture(scope="module", params=ENGINES)
+def ground(
+    request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[Bystanders]:
+    yield from open_ground(tmp_path_factory.mktemp("hostile_sql"), request.param)
+
+
+@pytest.fixture(scope="module")
+def duckdb_ground(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Bystanders]:
+    pytest.importorskip("duckdb", reason="needs the extra duckdb")
+    yield from open_ground(tmp_path_factory.mktemp("hostile_sql"), "duckdb")
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize("case", CASES, ids=[f"{c.kind}: {c.name}" for c in CASES])
 def test_a_hostile_case(ground: Bystanders, case: Case) -> None:
     try_case(ground, case)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("case", DUCKDB_CASES, ids=[f"{c.kind}: {c.name}" for c in DUCKDB_CASES])
+def test_a_hostile_case_on_duckdb(duckdb_ground: Bystanders, case: Case) -> None:
+    try_case(duckdb_ground, case)
 
 
 def try_case(ground: Bystanders, case: Case) -> None:
@@ -89,6 +114,7 @@ def attempt(ground: Bystanders, session: SqlSession, code: str) -> None:
     result = session.run(code, LIMIT)
     assert (took := work.seconds()) < LIMIT + GRACE, f"{code[:80]!r} took {took:.1f} s"
     assert SECRET not in result.observation, code
+    assert "/intercode-" not in result.observation, code
     assert len(result.observation) < LIMITS.size + 1000, f"{len(result.observation)} characters"
     assert result.ok or result.output.startswith("Error executing query: "), result
 
@@ -105,21 +131,18 @@ def usable(session: SqlSession) -> None:
 def untouched(ground: Bystanders) -> None:
     """Check that neither the earlier session nor the next one sees any effect."""
     assert ground.bystander.run("SELECT a FROM mine", 10.0).output == "[(7,)]"
-    assert ground.bystander.run(*_text_of(0)).output == CUSTOMERS
+    assert ground.bystander.run(ground.unchanged[0][0], 10.0).output == CUSTOMERS
     fresh = ground.engine.open(ground.shop, LIMITS)
     try:
-        for at, (code, expected) in enumerate(UNCHANGED_RESULTS):
-            assert fresh.run(*_text_of(at)).output == expected, code
+        for code, expected in ground.unchanged:
+            assert fresh.run(code, 10.0).output == expected, code
         fresh.run("CREATE TABLE fresh (a int)", 10.0)
         assert fresh.changes() == ["table fresh: new"]
     finally:
         fresh.close()
 
 
-def _text_of(at: int) -> tuple[str, float]:
-    return UNCHANGED_RESULTS[at][0], 10.0
-
-
 def test_there_are_enough_cases() -> None:
     assert len({(c.kind, c.name) for c in CASES}) == len(CASES) >= 60
+    assert len({(c.kind, c.name) for c in DUCKDB_CASES}) == len(DUCKDB_CASES) >= len(CASES) + 30
     assert sum(len(c.does) for c in CASES) >= 150

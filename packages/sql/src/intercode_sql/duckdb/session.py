@@ -35,6 +35,7 @@ _PREFIX = "intercode-duckdb-"
 _MEMORY = "768MB"
 _CONFIG = {
     "enable_external_access": "false",
+    "home_directory": "/",
     "autoinstall_known_extensions": "false",
     "autoload_known_extensions": "false",
     "allow_community_extensions": "false",
@@ -169,7 +170,7 @@ class DuckdbSession(LocalSession):
             if time.monotonic() >= expires:
                 return timeout_result()
             state = next((s for kind, s in _SQL_STATES if isinstance(e, kind)), "HY000")
-            return error_result(str(e), 1, state)
+            return error_result(self._without_folder(str(e)), 1, state)
         except (MemoryError, OverflowError, ValueError, RecursionError) as e:
             return error_result(f"the statement needs too many resources ({e})")
         except TypeError as e:  # such as a map whose key is a list
@@ -239,7 +240,26 @@ class DuckdbSession(LocalSession):
     def _rows(self, cursor: duckdb.DuckDBPyConnection) -> ExecResult:
         columns = tuple(_column(name, str(kind)) for name, kind, *_ in cursor.description or ())
         rows, more = fetch_rows(_fetched(cursor), self._limits)
-        return success_result(rows, self._limits, more, StatementInfo(columns))
+        result = success_result(rows, self._limits, more, StatementInfo(columns))
+        if _PREFIX not in result.output:
+            return result
+        shown = [tuple(self._without_folder(value) for value in row) for row in rows]
+        return success_result(shown, self._limits, more, StatementInfo(columns))
+
+    def _without_folder(self, value: Any) -> Any:
+        """Return a value without the directory of this machine, which DuckDB shows with the path of
+        its file."""
+        assert self._file is not None
+        folder = f"{self._file.folder}/"
+        if isinstance(value, str):
+            return value.replace(folder, "")
+        if isinstance(value, bytes):
+            return value.replace(folder.encode(), b"")
+        if isinstance(value, dict):
+            return {key: self._without_folder(part) for key, part in value.items()}
+        if isinstance(value, (list, tuple)):
+            return type(value)(map(self._without_folder, value))
+        return value
 
     def _keep(self, result: ExecResult) -> ExecResult:
         """Save the state after a statement that may have changed it, unless it is too large."""
