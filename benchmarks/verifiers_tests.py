@@ -6,7 +6,7 @@ PACKAGES is the list of packages/*/src, with colons. With --docker, and this com
 `.ci/docker --network`, it is verifiers' own runtime for Docker, on the image that .ci/docker
 imports. The programs of the runtime's helper come from the Debian archives of this machine.
 
-.venv-verifiers has the packages of .ci/verifiers.txt. The tests are those of the source
+`.ci/separate verifiers .venv-verifiers` makes that environment. The tests are those of the source
 distribution of that version, which is downloaded from PyPI, as pytest is. It runs each test that
 names `subprocess` or `docker` as the runtime of a harness or of a tool server, but not those that
 need other registries than PyPI or packages of its repository. A scripted model answers. The

@@ -16,9 +16,16 @@ LOCKED = {package["name"]: package for package in LOCK["package"]}
 """Of names with more than one version, the last: packages of the workspace have one."""
 
 
-def declared(project: dict[str, Any]) -> set[tuple[str, str, frozenset[str], str]]:
-    """Return the requirements of a project: extra, name, extras, versions."""
+Requirements = set[tuple[str, str, frozenset[str], str]]
+"""Extra or group, name, extras, and versions."""
+
+
+def declared(document: dict[str, Any]) -> Requirements:
+    """Return the requirements of a project, also those of its dependency groups."""
+    project = document["project"]
     groups = {"": project["dependencies"], **project.get("optional-dependencies", {})}
+    for name, texts in document.get("dependency-groups", {}).items():
+        groups[f"group {name}"] = texts
     return {
         (
             extra,
@@ -36,26 +43,37 @@ def is_ours(requirement: Requirement) -> bool:
     return requirement.name.startswith("intercode-")
 
 
-def locked(name: str) -> set[tuple[str, str, frozenset[str], str]]:
+def locked(name: str) -> Requirements:
     """Return the requirements of a package of the workspace for which the lock was made."""
-    found = set()
-    for row in LOCKED[name]["metadata"]["requires-dist"]:
+    metadata, found = LOCKED[name]["metadata"], set()
+    rows = [("", row) for row in metadata["requires-dist"]]
+    for group, members in metadata.get("requires-dev", {}).items():
+        rows += [(f"group {group}", row) for row in members]
+    for group, row in rows:
         extra = re.search(r"extra == '(.+?)'", row.get("marker", ""))
         versions = str(Requirement(f"x{row.get('specifier', '')}").specifier)
         found.add(
-            (extra[1] if extra else "", row["name"], frozenset(row.get("extras", ())), versions)
+            (extra[1] if extra else group, row["name"], frozenset(row.get("extras", ())), versions)
         )
     return found
 
 
 def test_the_lock_was_made_for_the_requirements_of_all_packages() -> None:
-    projects = [
-        tomllib.loads(path.read_text("utf-8"))["project"]
-        for path in ROOT.glob("packages/*/pyproject.toml")
+    documents = [
+        tomllib.loads(path.read_text("utf-8")) for path in ROOT.glob("packages/*/pyproject.toml")
     ]
-    assert sorted(p["name"] for p in projects) == sorted(LOCK["manifest"]["members"])
-    for project in projects:
-        assert locked(project["name"]) == declared(project), f"{project['name']}: run `uv lock`"
+    names = [document["project"]["name"] for document in documents]
+    assert sorted(names) == sorted(LOCK["manifest"]["members"])
+    for name, document in zip(names, documents, strict=True):
+        assert locked(name) == declared(document), f"{name}: run `uv lock`"
+
+
+def test_what_excludes_other_extras_is_installed_from_the_lock() -> None:
+    """Each dependency group is a virtual environment of the machine that runs all tests."""
+    product = tomllib.loads((ROOT / "packages/intercode/pyproject.toml").read_text("utf-8"))
+    made = re.findall(r"\.ci/separate (\S+)", (ROOT / ".ci/run").read_text("utf-8"))
+    assert sorted(made) == sorted(product["dependency-groups"])
+    assert not list((ROOT / ".ci").glob("*.txt"))
 
 
 def test_the_lock_names_no_registry_but_pypi() -> None:

@@ -1,7 +1,7 @@
 """Harbor's own command line and interfaces use our sandboxes.
 
 Harbor needs Python 3.12 and a virtual environment of its own: set INTERCODE_HARBOR to the directory
-of its programs (``.ci/harbor.txt`` lists what is installed there).
+of its programs (``.ci/separate harbor DIRECTORY PYTHON`` makes it).
 """
 
 from __future__ import annotations

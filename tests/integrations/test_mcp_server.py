@@ -1,8 +1,8 @@
 """Environments as MCP tools, played by the reference client over stdio and HTTP.
 
 The last test runs all of them with the other line of the reference library, which needs a virtual
-environment of its own: set INTERCODE_MCP to the directory of its programs (``.ci/mcp.txt`` lists
-what is installed there).
+environment of its own: set INTERCODE_MCP to the directory of its programs (``.ci/separate mcp-2
+DIRECTORY`` makes it).
 """
 
 from __future__ import annotations

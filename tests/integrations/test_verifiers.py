@@ -1,8 +1,8 @@
 """verifiers plays episodes on our server through its own OpenEnv taskset.
 
 It needs a virtual environment of its own, as it requires other versions of some packages: set
-INTERCODE_VERIFIERS to the directory of its programs (``.ci/verifiers.txt`` lists what is installed
-there).
+INTERCODE_VERIFIERS to the directory of its programs (``.ci/separate verifiers DIRECTORY``
+makes it).
 """
 
 from __future__ import annotations

@@ -126,12 +126,13 @@ def _directory(variable: str, name: str) -> Check:
 
 def _framework(name: str) -> Check:
     variable = f"INTERCODE_{name.upper()}"
+    group = {"mcp": "mcp-2"}.get(name, name)
 
     def check() -> str:
         directory = os.environ.get(variable)
         if directory and Path(directory).is_dir():
             return ""
-        return f"set {variable} to the bin directory in which .ci/{name}.txt is installed"
+        return f"set {variable} to the bin directory that `.ci/separate {group} DIRECTORY` makes"
 
     return check
 
