@@ -257,6 +257,24 @@ def test_the_authors_package_is_reached_by_entry_points_only() -> None:
     assert sum(package_of(name) == "paper" for name in MODULES) > 20
 
 
+def test_no_test_of_the_product_imports_the_plug_in() -> None:
+    """Those of the whole workspace lie in the top folder of tests, those of the plug-in in its."""
+    folders = [path for path in Path(__file__).parent.iterdir() if path.is_dir()]
+    product = [
+        path for f in folders if f.name not in ("frozen", "hostile") for path in f.rglob("*.py")
+    ]
+    assert len(product) > 300
+    found = {
+        path.name
+        for path in product
+        for node in ast.walk(ast.parse(path.read_text("utf-8")))
+        if isinstance(node, ast.Import | ast.ImportFrom)
+        for name in (getattr(node, "module", None), *(alias.name for alias in node.names))
+        if name and name.partition(".")[0] == "intercode_lab"
+    }
+    assert found == set()
+
+
 def test_no_import_cycles() -> None:
     """Imports for type checkers count too: two modules that import each other are one idea. Not
     those of a package, which name what it loads on first use."""

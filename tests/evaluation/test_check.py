@@ -173,15 +173,6 @@ def test_bad_arguments() -> None:
 def test_options_that_exclude_each_other_are_named(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["check", "starter", "--out", "proofs.jsonl"]) == 2
     assert "give --draw N" in capsys.readouterr().err
-    assert main(["check", "families:bash", "--draw", "2", "--limit", "1"]) == 2
-    assert "leave out --limit" in capsys.readouterr().err
-
-
-@pytest.mark.slow
-def test_a_limit_holds_for_variants_too(capsys: pytest.CaptureFixture[str]) -> None:
-    assert main(["check", "starter:bash", "--limit", "2", "--variants", "1", "--json"]) == 0
-    document = json.loads(capsys.readouterr().out)
-    assert document["tasks"] == len(document["variants"]) == 2
 
 
 @pytest.mark.slow

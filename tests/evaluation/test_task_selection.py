@@ -35,18 +35,6 @@ def test_ids_positions_and_ranges() -> None:
         select_tasks(dataset(), ["t/1-2"])
 
 
-def test_tasks_without_end_are_not_evaluated(
-    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
-) -> None:
-    monkeypatch.chdir(tmp_path)
-    spec = "families:bash/trail[difficulty=1]"
-    assert main(["eval", spec, "--agent", "gold"]) == 2
-    assert f"as in {spec}@seed=0..99" in capsys.readouterr().err
-    assert main(["eval", "families", "--agent", "gold"]) == 2
-    assert "as in families:bash@seed=0..99" in capsys.readouterr().err
-    assert not list(tmp_path.iterdir())
-
-
 def test_a_sample_is_stratified_seeded_and_part_of_a_larger_one() -> None:
     tasks = dataset()
     small, large = (select_tasks(tasks, [], sample=n, seed=7) for n in (10, 50))

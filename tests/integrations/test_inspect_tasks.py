@@ -22,8 +22,7 @@ from inspect_ai.tool import bash as shell_tool
 
 import intercode
 from intercode import datasets
-from intercode.agents.parsing import CHANGES_NOTE, full_query
-from intercode.core.errors import UsageError
+from intercode.agents.parsing import full_query
 from intercode.integrations.inspect import bash, code, ctf, python, sql
 from support.faulty_endpoint import FaultyEndpoint, ok
 
@@ -93,14 +92,6 @@ def test_a_strategy_scores_what_our_own_run_does(tmp_path: Path) -> None:
     assert sample.target == "" and not any(t.gold in str(sample.metadata) for t in tasks if t.gold)
 
 
-@pytest.mark.paper
-def test_the_input_says_where_only_changes_are_judged() -> None:
-    for profile, ends in (("standard", True), ("original", False)):
-        task = bash(dataset="families:bash/old-files@seed=1", profile=profile)
-        assert [str(s.input).endswith(CHANGES_NOTE) for s in task.dataset] == [ends]
-    assert not any(CHANGES_NOTE in str(s.input) for s in bash().dataset)
-
-
 @pytest.mark.parametrize("environment", ["sql", "ctf", "code"])
 def test_the_input_has_the_notes_of_the_environment(environment: str) -> None:
     make = {"sql": sql, "ctf": ctf, "code": code}[environment]
@@ -152,8 +143,3 @@ def test_found_by_inspects_registry(tmp_path: Path) -> None:
         display="none", limit=1,
     )  # fmt: skip
     assert log.status == "success" and log.eval.task == "intercode/bash"
-
-
-def test_tasks_without_end_are_refused() -> None:
-    with pytest.raises(UsageError, match="as in families:bash/trail@seed="):
-        bash(dataset="families:bash/trail")

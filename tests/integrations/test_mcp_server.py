@@ -34,7 +34,6 @@ from mcp.shared._httpx_utils import create_mcp_http_client
 from pydantic import BaseModel
 
 import intercode
-from intercode.agents.parsing import CHANGES_NOTE
 from intercode.cli import main
 from intercode.core.errors import (
     EnvironmentStateError,
@@ -254,18 +253,6 @@ def test_every_body_that_is_no_message_is_answered_with_an_error(
     answer = json.loads(refused.value.read())
     assert refused.value.code == 400
     assert (answer["error"]["code"], answer["id"]) == (code, number)
-
-
-def test_the_text_of_a_task_says_where_only_changes_are_judged() -> None:
-    with intercode.make("sql", "families:sql/change-prices") as env:
-        query, _ = env.reset(seed=1, options={"task": 0})
-        session = EnvironmentSession(lambda: env)
-        begun = session.reset(0, seed=1)
-    assert begun.text.startswith(query) and begun.text.endswith(f"\n{CHANGES_NOTE}")
-    assert begun.text.count(CHANGES_NOTE) == 1 and begun.values["info"]["only_changes"]
-    session = _session()
-    assert CHANGES_NOTE not in session.reset(0).text
-    session.close()
 
 
 def test_a_score_request_ends_the_episode_without_a_reward() -> None:

@@ -9,7 +9,6 @@ from typing import Any
 import pytest
 
 from intercode import datasets
-from intercode.agents.parsing import CHANGES_NOTE
 from intercode.core.errors import UsageError
 from support.descriptions import describe
 from support.sandboxes import eventually
@@ -55,13 +54,6 @@ def test_the_query_is_sent_once() -> None:
     env = _make(2)
     prompt, _ = env.init([{"role": "user", "content": f"Do this: {query}"}])
     assert len(prompt) == 1
-    env.close()
-
-
-def test_the_prompt_says_where_only_changes_are_judged() -> None:
-    env = _make(0, {"dataset": "families:bash/old-files@seed=0"})
-    [message], _ = env.init([])
-    assert message["content"].endswith(f"\n{CHANGES_NOTE}")
     env.close()
 
 
@@ -194,21 +186,6 @@ def test_environments_that_are_never_closed_are_freed() -> None:
     del env
     gc.collect()
     eventually(lambda: not any(m.is_alive() for m in members), "the sandbox has ended")
-
-
-def test_a_seed_without_a_task_forks_after_a_prefix() -> None:
-    """The seed draws the task. Without one, each episode may have another task."""
-    prefix, config = ["echo $RANDOM$RANDOM"], {"dataset": "families:bash/trail"}
-
-    def prompt(seed: int | None) -> Any:
-        env = _make(None, config, seed=seed, prefix=prefix)
-        try:
-            return env.init([])[0]
-        finally:
-            env.close()
-
-    assert prompt(5) == prompt(5)
-    assert prompt(5) != prompt(6) and prompt(None) != prompt(None)
 
 
 def test_a_group_begins_after_a_prefix() -> None:

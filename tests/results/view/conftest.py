@@ -1,29 +1,17 @@
-"""Pages to test, in a browser that all tests of a module share."""
+"""Pages to test in a browser."""
 
 from __future__ import annotations
 
 import threading
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import Any
 
 import pytest
 
 from intercode.results.view import Library, ViewServer, write_page
-from support.browser import Watched, opened
+from support.fixtures import browser as browser
+from support.fixtures import watched as watched
 from support.view_runs import write_run
-
-
-@pytest.fixture(scope="module")
-def browser() -> Iterator[Any]:
-    yield from opened()
-
-
-@pytest.fixture
-def watched(browser: Any) -> Iterator[Watched]:
-    watched = Watched(browser)
-    yield watched
-    watched.page.close()
 
 
 @pytest.fixture
