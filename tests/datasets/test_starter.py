@@ -50,10 +50,10 @@ def listing(root: Path) -> dict[str, tuple[int, int, bytes | str]]:
 
 
 def test_two_builds_are_equal_whatever_the_umask(tmp_path: Path) -> None:
-    file_tree.write_tree(tmp_path / "a", bash_starter.entries())
+    file_tree.write_entries(tmp_path / "a", bash_starter.entries())
     before = os.umask(0o077)
     try:
-        file_tree.write_tree(tmp_path / "b", bash_starter.entries())
+        file_tree.write_entries(tmp_path / "b", bash_starter.entries())
     finally:
         os.umask(before)
     assert listing(tmp_path / "a") == listing(tmp_path / "b")
@@ -173,7 +173,7 @@ def test_processes_that_load_at_once_share_one_whole_tree(tmp_path: Path) -> Non
     assert [process.returncode for process in running] == [0] * 4
     [path] = paths
     assert [p.name for p in (tmp_path / "starter").iterdir()] == [Path(path).name]
-    file_tree.write_tree(tmp_path / "reference", bash_starter.entries())
+    file_tree.write_entries(tmp_path / "reference", bash_starter.entries())
     assert listing(Path(path)) == listing(tmp_path / "reference")
 
 
@@ -183,7 +183,7 @@ def test_a_build_that_fails_leaves_nothing(tmp_path: Path, monkeypatch: pytest.M
         raise OSError("disk full")
 
     monkeypatch.setenv("INTERCODE_CACHE", str(tmp_path / "cache"))
-    monkeypatch.setattr(file_tree, "write_tree", broken)
+    monkeypatch.setattr(file_tree, "write_entries", broken)
     with pytest.raises(OSError, match="disk full"):
         suites.load("bash")
     assert list((tmp_path / "cache" / "starter").iterdir()) == []

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import difflib
-import hashlib
 import importlib
 import sys
 import threading
@@ -16,6 +15,7 @@ from typing import Any
 
 from intercode_sandbox import plugins, user_modules
 from intercode_sandbox.errors import UnknownNameError, UsageError
+from intercode_sandbox.host.files import file_digest
 from intercode_sandbox.plugins import Plugin
 
 MAX_NAMES_LISTED, NAMES_SHOWN = 40, 10
@@ -102,25 +102,18 @@ def portable_reference(reference: str) -> str:
     """Return a reference in the form that results record: the same on every machine.
 
     For a file, this is ``FOLDER/FILE.py:ATTRIBUTE@DIGEST`` with the first digits of the file's
-    SHA-256. Raises UsageError for a file that cannot be read.
+    SHA-256. Raises DataError for a file that cannot be read.
     """
     if not is_file_reference(reference):
         return reference
     path, _, attribute = reference.rpartition(":")
     file = Path(path).absolute()
-    return f"{file.parent.name}/{file.name}:{attribute}@{_file_digest(file)[:8]}"
-
-
-def _file_digest(path: Path) -> str:
-    try:
-        return hashlib.sha256(path.read_bytes()).hexdigest()
-    except OSError as e:
-        raise UsageError(f"cannot read {path}: {e.strerror}") from e
+    return f"{file.parent.name}/{file.name}:{attribute}@{file_digest(file)[:8]}"
 
 
 def _import_file(path: Path) -> ModuleType:
     """Import a file as a module. It is executed again only if its content has changed."""
-    name = f"intercode_file_{path.stem}_{_file_digest(path)[:16]}"
+    name = f"intercode_file_{path.stem}_{file_digest(path)[:16]}"
     with _file_import_lock:
         return sys.modules[name] if name in sys.modules else _execute_file(path, name)
 

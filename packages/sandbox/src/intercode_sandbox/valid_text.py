@@ -34,3 +34,11 @@ def sendable(value: Any) -> Any:
     if isinstance(value, Sequence) and not isinstance(value, bytes | bytearray):
         return [sendable(v) for v in value]
     return value
+
+
+def decode_text(data: bytes) -> str | None:
+    """Return UTF-8 text, or None for binary data."""
+    try:
+        return None if b"\0" in data else data.decode()
+    except UnicodeDecodeError:
+        return None

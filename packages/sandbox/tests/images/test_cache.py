@@ -12,7 +12,7 @@ import pytest
 
 from intercode_sandbox.errors import DataError
 from intercode_sandbox.images.cache import trees
-from intercode_sandbox.images.cache.trees import cached_tree, file_digest
+from intercode_sandbox.images.cache.trees import cached_file_digest, cached_tree
 from support.sandboxes import eventually
 
 SPAWN = multiprocessing.get_context("fork")
@@ -79,16 +79,16 @@ def test_a_digest_is_remembered_until_the_file_changes(
     path = tmp_path / "file"
     path.write_bytes(b"abc")
     monkeypatch.setattr(trees, "MIN_FILE_AGE", 3600.0)
-    first = file_digest(tmp_path, path)
+    first = cached_file_digest(tmp_path, path)
     assert first == "ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad"
     assert not (tmp_path / "digests").exists(), "a file this young may still change unnoticed"
     monkeypatch.setattr(trees, "MIN_FILE_AGE", -1.0)
-    assert file_digest(tmp_path, path) == first
+    assert cached_file_digest(tmp_path, path) == first
     (known,) = (tmp_path / "digests").iterdir()
     known.write_text("0" * 64)
-    assert file_digest(tmp_path, path) == "0" * 64, "the index is what answers now"
+    assert cached_file_digest(tmp_path, path) == "0" * 64, "the index is what answers now"
     path.write_bytes(b"abd")
     os.utime(path, (1, 1))
-    assert file_digest(tmp_path, path) not in (first, "0" * 64)
+    assert cached_file_digest(tmp_path, path) not in (first, "0" * 64)
     with pytest.raises(DataError, match="absent"):
-        file_digest(tmp_path, tmp_path / "absent")
+        cached_file_digest(tmp_path, tmp_path / "absent")

@@ -89,7 +89,7 @@ def _directory_lock(root: Path) -> Iterator[None]:
         yield
 
 
-def _file_digest(path: Path, file: PinnedFile) -> str:
+def _pinned_digest(path: Path, file: PinnedFile) -> str:
     """Return the digest of ``path`` of the kind that ``file`` pins: SHA-256 or Git's SHA-1."""
     with path.open("rb") as f:
         if file.sha256:
@@ -107,7 +107,7 @@ def _expected_digest(file: PinnedFile) -> str:
 def _is_complete(path: Path, file: PinnedFile) -> bool:
     if not path.is_file() or file.size not in (None, path.stat().st_size):
         return False
-    return _file_digest(path, file) == _expected_digest(file)
+    return _pinned_digest(path, file) == _expected_digest(file)
 
 
 @dataclass(frozen=True)
@@ -130,11 +130,11 @@ class _Download:
         part, file = self.part, self.file
         leftover, expected = part.is_file(), _expected_digest(file)
         self._complete_part()
-        digest = _file_digest(part, file)
+        digest = _pinned_digest(part, file)
         if digest != expected and leftover:  # the part of an earlier run may be damaged
             part.unlink()
             self._complete_part()
-            digest = _file_digest(part, file)
+            digest = _pinned_digest(part, file)
         if digest != expected:
             kind = "sha256" if file.sha256 else "git's sha1"
             raise self._reject(f"expected {kind} {expected}, got {digest}")

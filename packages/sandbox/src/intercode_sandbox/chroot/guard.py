@@ -150,7 +150,7 @@ def _prepare(
         opened.append(os.open(home, _DIRECTORY))
         fcntl.flock(opened[-1], fcntl.LOCK_EX)
     opened.append(os.open(_retained_directory(), _DIRECTORY))
-    root_files.write_tree(home / "names", root_files.owner_files(spec, user))
+    root_files.write_root_files(home / "names", root_files.owner_files(spec, user))
     trees = (home / "names", *layout.trees)
     for tree in trees:
         opened.append(os.open(tree, _DIRECTORY))

@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+import hashlib
 import os
+from pathlib import Path
 from typing import IO, Any
+
+from intercode_sandbox.errors import DataError
 
 O_CLOEXEC: int = getattr(os, "O_CLOEXEC", 0)
 O_DIRECTORY: int = getattr(os, "O_DIRECTORY", 0)
@@ -28,3 +32,12 @@ def lock_file(file: int | IO[Any], *, shared: bool = False, wait: bool = True) -
 def has_user_ids() -> bool:
     """Return whether processes and files belong to numbered users."""
     return hasattr(os, "geteuid")
+
+
+def file_digest(path: Path) -> str:
+    """Return the SHA-256 of a file as hex. Raises DataError if it cannot be read."""
+    try:
+        with path.open("rb") as file:
+            return hashlib.file_digest(file, "sha256").hexdigest()
+    except OSError as e:
+        raise DataError(f"cannot read {path}: {e.strerror}") from e

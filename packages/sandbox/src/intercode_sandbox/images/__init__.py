@@ -12,7 +12,7 @@ from intercode_sandbox.errors import UsageError
 from intercode_sandbox.host.paths import cache_root, sandbox_uid
 from intercode_sandbox.images.archives import directory, tar
 from intercode_sandbox.images.cache import records
-from intercode_sandbox.images.cache.trees import cached_tree, file_digest
+from intercode_sandbox.images.cache.trees import cached_file_digest, cached_tree
 from intercode_sandbox.images.oci import saved_images
 from intercode_sandbox.images.progress import Progress
 from intercode_sandbox.images.recipes import packaged
@@ -132,7 +132,7 @@ def _from_tar(name: str, path: Path, cache: Path) -> Image:
 
 
 def _unpack(path: Path, cache: Path) -> tuple[Path, str]:
-    owner, digest = sandbox_uid(), file_digest(cache, path)
+    owner, digest = sandbox_uid(), cached_file_digest(cache, path)
     fill = partial(tar.unpack, path, owner=owner)
     return cached_tree(cache, f"{digest[:32]}-{owner}", fill), digest
 

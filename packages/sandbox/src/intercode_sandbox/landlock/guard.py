@@ -78,7 +78,7 @@ def start_guard(spec: SandboxSpec) -> GuardedDirectory:
     ours, theirs = socket.socketpair()
     try:
         with theirs:
-            home = _make_directory(opened)
+            home = _make_home(opened)
             layout.fill_directory(opened[-1], trees)
             opened += [os.open(tree, _DIRECTORY) for tree in trees]
             guard = subprocess.Popen(
@@ -123,7 +123,7 @@ def _processes_of_user() -> int:
     return count
 
 
-def _make_directory(opened: list[int]) -> Path:
+def _make_home(opened: list[int]) -> Path:
     """Make a directory for a sandbox. Appends the descriptors of the directory that holds it, and
     its own, with a lock."""
     top = _all_directories()

@@ -84,7 +84,7 @@ def cached_root_files(files: RootFiles, settings: HostSettings | None = None) ->
         return final
     home.mkdir(exist_ok=True)
     temporary = Path(tempfile.mkdtemp(prefix=f"{digest}.", dir=home))
-    write_tree(temporary, {**settings.files, **files} if settings else files)
+    write_root_files(temporary, {**settings.files, **files} if settings else files)
     if os.geteuid() == 0:
         for entry in (temporary, *temporary.rglob("*")):
             os.lchown(entry, uid, uid)
@@ -95,7 +95,7 @@ def cached_root_files(files: RootFiles, settings: HostSettings | None = None) ->
     return final
 
 
-def write_tree(directory: Path, files: RootFiles) -> None:
+def write_root_files(directory: Path, files: RootFiles) -> None:
     """Write files below a directory, and create it if it is absent."""
     directory.mkdir(exist_ok=True)
     for path, (mode, text) in files.items():

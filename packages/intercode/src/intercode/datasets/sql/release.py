@@ -98,7 +98,7 @@ class Release:
         source = path.resolve()
         if target.exists() and os.path.samestat(target.stat(), source.stat()):
             return target
-        _make_directory(target.parent, self.out)
+        _make_output_directory(target.parent, self.out)
         temporary = target.with_name(f".{target.name}.part")
         temporary.unlink(missing_ok=True)
         try:
@@ -124,14 +124,14 @@ TaskBuilder = Callable[[Release, dict[str, Any], str, str], dict[str, Any]]
 
 def write_task_rows(path: Path, rows: Iterable[Mapping[str, Any]]) -> Path:
     """Write rows as JSON lines, atomically. Raises UsageError if ``path.parent`` is a file."""
-    _make_directory(path.parent, path.parent)
+    _make_output_directory(path.parent, path.parent)
     temporary = path.with_name(f".{path.name}.part")
     with temporary.open("w", encoding="utf-8") as f:
         f.writelines(json.dumps(row, ensure_ascii=False) + "\n" for row in rows)
     return temporary.replace(path)
 
 
-def _make_directory(directory: Path, out: Path) -> None:
+def _make_output_directory(directory: Path, out: Path) -> None:
     try:
         directory.mkdir(parents=True, exist_ok=True)
     except (FileExistsError, NotADirectoryError) as e:

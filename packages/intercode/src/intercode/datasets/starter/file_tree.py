@@ -82,7 +82,7 @@ def cached_entries(name: str, entries: Sequence[TreeEntry]) -> Path:
     path.parent.mkdir(parents=True, exist_ok=True)
     temporary = Path(tempfile.mkdtemp(prefix=f".{path.name}.", dir=path.parent))
     try:
-        write_tree(temporary, entries)
+        write_entries(temporary, entries)
         try:
             temporary.rename(path)
         except OSError:
@@ -93,7 +93,7 @@ def cached_entries(name: str, entries: Sequence[TreeEntry]) -> Path:
     return path
 
 
-def write_tree(dest: Path, entries: Sequence[TreeEntry]) -> None:
+def write_entries(dest: Path, entries: Sequence[TreeEntry]) -> None:
     """Write ``entries`` (parents before children) below ``dest``, which is created if absent.
 
     Bytes, modes and modification times do not depend on the machine, the umask or the day; the

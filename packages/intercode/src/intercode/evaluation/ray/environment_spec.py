@@ -18,7 +18,7 @@ from intercode.environments.base.sandboxed_env import uses_sandbox
 from intercode_sandbox import registry
 from intercode_sandbox.host.paths import cache_root, sandbox_uid
 from intercode_sandbox.images.archives.directory import inspect_tree
-from intercode_sandbox.images.cache.trees import file_digest
+from intercode_sandbox.images.cache.trees import cached_file_digest
 
 _KEY_LENGTH = 32  # hex digits of a digest
 
@@ -135,7 +135,7 @@ def _tree_artifact(path: Path) -> NodeFiles:
 
 
 def _file_artifact(path: Path) -> NodeFiles:
-    identity = (file_digest(cache_root(), path), path.absolute().parent.name, path.name)
+    identity = (cached_file_digest(cache_root(), path), path.absolute().parent.name, path.name)
     return NodeFiles(
         hashlib.sha256(repr(identity).encode()).hexdigest()[:_KEY_LENGTH], path, "file"
     )

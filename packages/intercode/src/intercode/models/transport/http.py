@@ -71,7 +71,7 @@ class HttpConnections:
                 url = self._url
                 for _ in range(MAX_REDIRECTS):
                     answer = await self._send(url, body(), len(data), waiting, silence)
-                    target = _redirect_target(url, answer)
+                    target = _same_origin_redirect(url, answer)
                     if target is None:
                         break
                     url = target
@@ -111,7 +111,7 @@ class HttpConnections:
             return HttpResponse(response.status, response.headers, whole, response.content_type)
 
 
-def _redirect_target(url: URL, answer: HttpResponse) -> URL | None:
+def _same_origin_redirect(url: URL, answer: HttpResponse) -> URL | None:
     """Return where a redirect leads if it may be followed, else None."""
     if answer.status not in (307, 308) or "Location" not in answer.headers:
         return None

@@ -15,7 +15,7 @@ from intercode_sandbox.host.files import lock_file
 from intercode_sandbox.images.cache.in_use import mark_in_use
 from intercode_sandbox.images.cache.remove_tree import remove_tree
 
-__all__ = ["MIN_FILE_AGE", "cached_tree", "file_digest", "file_lock", "mark_in_use"]
+__all__ = ["MIN_FILE_AGE", "cached_file_digest", "cached_tree", "file_lock", "mark_in_use"]
 
 MIN_FILE_AGE = 2.0
 """Age in seconds below which a file may change again without a new modification time."""
@@ -73,7 +73,7 @@ def _remove_if_exists(path: Path) -> None:
         remove_tree(path)
 
 
-def file_digest(cache: Path, path: Path) -> str:
+def cached_file_digest(cache: Path, path: Path) -> str:
     """Return the SHA-256 of a file as hex, from the cache's index if the file has not changed.
 
     Raises DataError for a file that cannot be read.

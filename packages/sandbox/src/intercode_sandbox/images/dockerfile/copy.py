@@ -19,7 +19,7 @@ from intercode_sandbox.images.archives import set_user_id
 from intercode_sandbox.images.build import steps
 from intercode_sandbox.images.build.layer_stack import LayerStack
 from intercode_sandbox.images.build.steps import BuildBase, StepWriter
-from intercode_sandbox.images.cache.trees import file_digest
+from intercode_sandbox.images.cache.trees import cached_file_digest
 from intercode_sandbox.images.dockerfile.dockerignore import has_wildcard, match_names
 from intercode_sandbox.types import Layer, LayerSpec
 
@@ -45,7 +45,7 @@ class CopyEntry:
         if stat.S_ISLNK(self.mode):
             content = os.readlink(self.source)
         elif stat.S_ISREG(self.mode):
-            content = file_digest(cache_root(), Path(self.source))
+            content = cached_file_digest(cache_root(), Path(self.source))
         return self.target, self.mode, content
 
 

@@ -13,7 +13,7 @@ from pathlib import Path
 
 from intercode_sandbox.errors import DataError, InfrastructureError, UsageError
 from intercode_sandbox.host.paths import cache_root
-from intercode_sandbox.images.cache.trees import file_digest, file_lock
+from intercode_sandbox.images.cache.trees import cached_file_digest, file_lock
 from intercode_sandbox.images.progress import Progress, ignore_progress, run_with_progress
 from intercode_sandbox.images.recipes import apt_sources, packaged
 from intercode_sandbox.images.recipes.packaged import Recipe, is_pinned
@@ -202,7 +202,7 @@ def version_differences(recipe: Recipe, versions: Mapping[str, str]) -> dict[str
 
 def build_report(recipe: Recipe, path: Path, cache: Path) -> dict[str, object]:
     """Return a report on a built tar: digest, whether it is pinned, versions, differences."""
-    digest = f"sha256:{file_digest(cache, path)}"
+    digest = f"sha256:{cached_file_digest(cache, path)}"
     versions = package_versions(path)
     return {
         "recipe": recipe.name,

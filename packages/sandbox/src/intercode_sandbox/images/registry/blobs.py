@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import hashlib
 import os
 from functools import partial
 from pathlib import Path
 from typing import BinaryIO
 
 from intercode_sandbox.errors import DataError
+from intercode_sandbox.host.files import file_digest
 from intercode_sandbox.http import HttpError, TooLongError, append_rest
 from intercode_sandbox.images.cache.trees import file_lock, mark_in_use
 from intercode_sandbox.images.registry.client import RegistryClient
@@ -34,7 +34,7 @@ def fetch_blob(registry: RegistryClient, digest: str, size: int, cache: Path) ->
         part = final.with_name(f".{final.name}.part")
         with part.open("ab+") as f:
             _download(registry, digest, size, f)
-        if (found := _file_digest(part)) != digest:
+        if (found := f"sha256:{file_digest(part)}") != digest:
             part.unlink()
             raise DataError(
                 f"the registry sent {found} instead of {digest}: the blob is damaged or changed; "
@@ -60,8 +60,3 @@ def _download(registry: RegistryClient, digest: str, size: int, file: BinaryIO) 
 
     while file.seek(0, os.SEEK_END) != size:
         registry.retry(attempt)
-
-
-def _file_digest(path: Path) -> str:
-    with path.open("rb") as f:
-        return f"sha256:{hashlib.file_digest(f, 'sha256').hexdigest()}"

@@ -12,6 +12,7 @@ from difflib import SequenceMatcher
 from intercode.core.types import TRUNCATED_CHANGES, FileEntry
 from intercode.environments.base.diffs.lower_layers import MAX_FILE_BYTES, PathState, read_lower
 from intercode_sandbox.contract import BaseSandbox
+from intercode_sandbox.valid_text import decode_text
 
 MAX_PATHS, MAX_DIFF_BYTES = 20, 64 << 10
 """Greatest number of paths, and of bytes of diff, that are described for one turn."""
@@ -157,7 +158,7 @@ def _describe_content(before: PathState | None, after: PathState) -> str:
         elif state.data is None:
             return f"{size}; what it held was not kept"
         else:
-            text = _decode_text(state.data)
+            text = decode_text(state.data)
             if text is None:
                 return f"binary, {size}"
             texts.append(text)
@@ -166,14 +167,6 @@ def _describe_content(before: PathState | None, after: PathState) -> str:
 
 def _size_text(state: PathState) -> str:
     return "1 byte" if state.entry.size == 1 else f"{state.entry.size} bytes"
-
-
-def _decode_text(data: bytes) -> str | None:
-    """Return UTF-8 text, or None for binary data."""
-    try:
-        return None if b"\0" in data else data.decode()
-    except UnicodeDecodeError:
-        return None
 
 
 # ------------------------------------------------------------------ unified diffs

@@ -30,6 +30,7 @@ from intercode.integrations.harbor.tasks.separate_verifier import (
 from intercode.integrations.harbor.tasks.steps import StepConfig
 from intercode.integrations.harbor.tasks.task_toml import Config, read_config
 from intercode_sandbox.lines import split_lines
+from intercode_sandbox.valid_text import decode_text
 
 SCHEME = "harbor:"
 SOLUTION, TESTS = "/solution", "/tests"
@@ -239,7 +240,7 @@ def solution_action(files: Files, env: Mapping[str, str], user: str = "") -> str
     for name, (content, mode) in files.items():
         path = shlex.quote(f"{SOLUTION}/{name}")
         lines.append(f"mkdir -p {shlex.quote(str(Path(SOLUTION, name).parent))}")
-        text = _decode(content)
+        text = decode_text(content)
         if text is not None and _HEREDOC_END not in text and (not text or text.endswith("\n")):
             lines.append(f"cat > {path} <<'{_HEREDOC_END}'\n{text}{_HEREDOC_END}")
         else:
@@ -298,14 +299,7 @@ def _checksum(folder: Path, config: Config) -> str:
 
 
 def _text_or_digest(content: bytes) -> str:
-    return _decode(content) or f"sha256:{hashlib.sha256(content).hexdigest()}"
-
-
-def _decode(content: bytes) -> str | None:
-    try:
-        return None if b"\0" in content else content.decode()
-    except UnicodeDecodeError:
-        return None
+    return decode_text(content) or f"sha256:{hashlib.sha256(content).hexdigest()}"
 
 
 # Reads .harborignore files, which leave files out of the tests and the solution of a task.

@@ -7,7 +7,6 @@ and only plain files with expected names are read, each once, up to a size.
 from __future__ import annotations
 
 import gzip
-import hashlib
 import io
 import tarfile
 import zlib
@@ -57,15 +56,6 @@ def read_archive(path: Path, known: Mapping[str, int]) -> dict[str, bytes]:
         why = e.strerror if isinstance(e, OSError) and e.strerror else e
         raise DataError(f"{path} cannot be read as a bundle: {why}") from e
     return files
-
-
-def file_digest(path: Path) -> str:
-    """Return the SHA-256 of a file. Raises DataError if it cannot be read."""
-    try:
-        with path.open("rb") as file:
-            return hashlib.file_digest(file, "sha256").hexdigest()
-    except OSError as e:
-        raise DataError(f"cannot read {path}: {e.strerror}") from e
 
 
 def _read_headers(unpacked: gzip.GzipFile, path: Path) -> Iterator[tarfile.TarInfo]:
