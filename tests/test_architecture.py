@@ -257,6 +257,28 @@ def test_the_authors_package_is_reached_by_entry_points_only() -> None:
     assert sum(package_of(name) == "paper" for name in MODULES) > 20
 
 
+def test_no_module_but_the_authors_names_their_profile() -> None:
+    """The word is in no other module of the product, and no text of the plug-in is that word or
+    gives it to ``--profile``. MBPP has a version of that name."""
+    named = {
+        name
+        for name, path in MODULES.items()
+        if package_of(name) not in ("paper", "lab")
+        and re.search(r"\boriginal\b", path.read_text("utf-8"))
+    }
+    agents = {f"intercode.agents.{n}" for n in ("model_agent", "plan_solve", "prompt", "react")}
+    assert named - agents == {"intercode.datasets.python.mbpp"}
+    plugged = [name for name in MODULES if package_of(name) == "lab"]
+    texts = [
+        node.value
+        for name in plugged
+        for node in ast.walk(tree_of(name))
+        if isinstance(node, ast.Constant) and isinstance(node.value, str)
+    ]
+    profile = re.compile(r"original|(?s:.*)(profile original|\(the default\) or original)(?s:.*)")
+    assert len(plugged) > 100 and [text for text in texts if profile.fullmatch(text)] == []
+
+
 def test_no_test_of_the_product_imports_the_plug_in() -> None:
     """Those of the whole workspace lie in the top folder of tests, those of the plug-in in its."""
     folders = [path for path in Path(__file__).parent.iterdir() if path.is_dir()]

@@ -32,7 +32,7 @@ datasets DATASET ...    name[:subset], or a .json/.jsonl/.csv file
 --runs PATH ...         a run directory, a directory that holds some, or a log whose episodes played
                         these tasks; may be given several times
 --variants N            compare the golds in N variants of each task as well
---profile PROFILE       standard (the default) or original
+--profile PROFILE       standard (the default), or another one of `intercode list profiles`
 --image IMAGE           root file system: host, dir:PATH, tar:PATH or recipe:NAME (default: the
                         dataset's)
 --backend BACKEND       back end of sandboxes (default auto: the strongest tier)

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 EXAMPLE = """\
 examples:
   intercode validity labels.jsonl
-  intercode validity bash.jsonl sql.jsonl --profile original --out graded.jsonl
+  intercode validity bash.jsonl sql.jsonl --out graded.jsonl
   intercode validity labels.jsonl --reward mypackage.rewards:strict
   intercode validity mine.jsonl --second theirs.jsonl
       how far two people agree who labelled the same trajectories; nothing is executed
