@@ -30,7 +30,7 @@ from typing import Any
 from intercode import datasets
 from intercode.core.logs import find_logs, load_log
 from intercode.core.types import Dataset
-from intercode.environments.base.env import SUBMIT
+from intercode.environments.base.episode import SUBMIT
 from intercode.environments.base.replay.rules import replay_rules_for
 from intercode.environments.bash.env import BashEnv
 from intercode_lab.labels.records import AMBIGUOUS, VALUES, Label, write_labels

@@ -137,7 +137,7 @@ class Player:
         self.statements += 1
         if not info["valid"]:
             self.faults.append(f"{self.number}: {code}: {observation}")
-        rows: tuple[tuple[Any, ...], ...] | None = env._last_result.rows
+        rows: tuple[tuple[Any, ...], ...] | None = env.episode.last_result.rows
         return rows
 
 

@@ -15,6 +15,7 @@ import pytest
 from intercode.cli import main
 from intercode.core.errors import DataError
 from intercode.datasets import load
+from intercode.environments import Episode
 from intercode.integrations.harbor.env import HarborEnv
 from intercode.integrations.harbor.tasks.values import SETTINGS, named_settings
 from support.harbor import write_steps_task, write_task
@@ -136,7 +137,7 @@ def test_only_an_agent_that_may_use_a_network_gets_it(
     (task,) = load(f"harbor:{folder}").tasks
     assert task.data["config"].allows_network is allowed
     with HarborEnv(f"harbor:{folder}", network="host") as env:
-        env._task = task
+        env._current = Episode(env, task)
         assert env._make_spec(()).network == ("host" if allowed else "none")
 
 

@@ -121,11 +121,11 @@ def test_it_is_the_machines_if_what_no_agent_reaches_fails_too(env: Any, error: 
 
 def test_it_is_the_machines_if_the_agents_own_sandbox_says_so(env: Any) -> None:
     env._execute = raising(SandboxError("no answer"))
-    env._workspace.session.changes = raising(SandboxLostError("the supervisor has ended"))
+    env._current_workspace.session.changes = raising(SandboxLostError("the supervisor has ended"))
     with pytest.raises(SandboxError, match="no answer"):
         env.execute("SELECT 1")
     env.reset(options={"task": 0})
-    env._workspace.session.changes = raising(SandboxKilledError("out of memory"))
+    env._current_workspace.session.changes = raising(SandboxKilledError("out of memory"))
     assert env.execute("SELECT 1").sandbox_lost
 
 
@@ -260,7 +260,7 @@ def test_any_reward_that_an_agent_brings_a_verifier_to_write_is_a_score(
 
     def play(content: bytes) -> None:
         env.reset()
-        env._workspace.sandbox.write("/app/out.txt", content)
+        env._current_workspace.sandbox.write("/app/out.txt", content)
         score = env.score()
         assert isfinite(score.value) and isfinite(env.finish().reward)
 

@@ -241,3 +241,11 @@ def test_closing_ends_the_server() -> None:
     opened.close()
     assert not Path("/proc", pid).exists()
     opened.close()
+
+
+def test_a_workspace_that_is_used_again_has_the_servers_of_its_own_episode() -> None:
+    with intercode.make("python", mcp=OUTSIDE) as env:
+        env.reset(options={"task": 0})
+        before = env.brief.tools
+        env.reset(options={"task": 0})  # takes the workspace of the first, in which nothing ran
+        assert env.brief.tools == before

@@ -142,7 +142,7 @@ def test_a_refusal_is_an_observation_that_costs_a_turn(env: Any) -> None:
     assert info["refused"] is True and info["valid"] is False and info["exit_code"] is None
     assert info["changes"] == before["changes"] == ["/x"]
     assert info["hashes"]["state"] == before["hashes"]["state"]
-    assert env.last_observation == "kept\n"  # the last executed action is scored
+    assert env.episode.last_observation == "kept\n"  # the last executed action is scored
     assert "refused" not in env.step("ls /x")[4]
 
 

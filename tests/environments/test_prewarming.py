@@ -89,7 +89,7 @@ def test_tasks_with_different_setups_share_a_prewarmed_workspace() -> None:
         env.reset(options={"task": 0})
         prewarmed = env._prewarmer._prewarmed.result()
         env.reset(options={"task": 1})
-        assert env._workspace is prewarmed
+        assert env.episode.workspace is prewarmed
         assert env.step("echo $variable")[0] == "1\n"
 
 

@@ -123,7 +123,7 @@ def test_a_program_may_print_megabytes_and_no_more_than_twice_what_is_expected()
 def test_a_program_that_raises_has_failed(env: PythonEnv) -> None:
     env.reset(options={"task": "own/program"})
     env.step("print(1 / 0)")
-    _, agent, _ = env.score_with_states()
+    _, agent, _ = env.episode.score_with_states()
     assert agent is not None and "ZeroDivisionError" in (agent.tests[0].output or "")
 
 

@@ -1,4 +1,4 @@
-"""The walk of an action from the agent to the reward, as docs/design.md lists it."""
+"""The walks of an action and of a reset through the package, as docs/design.md lists them."""
 
 from __future__ import annotations
 
@@ -21,8 +21,14 @@ pytestmark = pytest.mark.sandbox
 DESIGN = Path(__file__).parents[2] / "docs" / "design.md"
 
 
-def documented_walk() -> list[str]:
-    return re.findall(r"^\d+\. `(\S+?\.py:\S+?)`", DESIGN.read_text(), re.MULTILINE)
+def documented_walk(first_words: str) -> list[str]:
+    """Return the functions of the list after a sentence that begins with these words."""
+    text = DESIGN.read_text().partition(f"\n{first_words}")[2]
+    listed = text.partition("\n\n")[2].partition("\n\n")[0]
+    walk = re.findall(r"^\d+\. `(\S+?\.py:\S+?)`", listed, re.MULTILINE)
+    modules = {step.split(":")[0] for step in walk}
+    assert 0 < len(walk) <= 12 and len(modules) == len(walk)
+    return walk
 
 
 def calls_during(work: Callable[[], object]) -> list[str]:
@@ -50,10 +56,7 @@ def calls_during(work: Callable[[], object]) -> list[str]:
 
 
 def test_an_action_takes_the_documented_walk_once() -> None:
-    walk = documented_walk()
-    assert 0 < len(walk) <= 12
-    modules = [step.split(":")[0] for step in walk]
-    assert len(set(modules)) == len(modules)
+    walk = documented_walk("With the agent `react` in Bash")
     model = ScriptedModel(["Thought 1: look\nAction 1: execute[ls]"])
     agent = ReactAgent(model=model)
     with intercode.make("bash", reward_mode="per-turn") as env:
@@ -69,3 +72,10 @@ def test_an_action_takes_the_documented_walk_once() -> None:
 
         calls = calls_during(turn)
     assert [call for call in calls if call in walk] == walk
+
+
+def test_a_reset_takes_the_documented_walk() -> None:
+    walk = documented_walk("A `reset` in Bash")
+    with intercode.make("bash") as env:
+        calls = calls_during(lambda: env.reset(options={"task": 0}))
+    assert list(dict.fromkeys(call for call in calls if call in walk)) == walk

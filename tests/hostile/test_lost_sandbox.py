@@ -58,12 +58,12 @@ def test_pid_1_is_sealed(profile: str) -> None:
         env.step(
             f"for f in {files} task/1/oom_score_adj; do echo 1 > /proc/1/$f && echo wrote-$f; done"
         )
-        assert "wrote" not in env.last_observation
+        assert "wrote" not in env.episode.last_observation
         env.step("cat /proc/1/oom_score_adj /proc/self/oom_score_adj")
-        assert env.last_observation == "0\n500\n"
+        assert env.episode.last_observation == "0\n500\n"
         env.step("for n in HUP INT TERM KILL STOP SEGV USR1 XCPU; do kill -$n 1; done")
         env.step("echo on")
-        assert env.last_observation == "on\n"
+        assert env.episode.last_observation == "on\n"
 
 
 @pytest.mark.namespace_only("containers have the standard profile's PID 1")
@@ -77,9 +77,9 @@ def test_pid_1_executes_nothing_of_the_sandbox(profile: str) -> None:
         with env.snapshot() as snapshot:
             env.restore(snapshot)
         env.step("grep Cap /proc/1/status; sleep 0.5; ls /tmp")
-        assert "executed" not in env.last_observation
+        assert "executed" not in env.episode.last_observation
         words = dict(
-            line.split(":\t") for line in env.last_observation.splitlines() if ":\t" in line
+            line.split(":\t") for line in env.episode.last_observation.splitlines() if ":\t" in line
         )
         reset_pids = f"{1 << 40:016x}"  # CAP_CHECKPOINT_RESTORE, in this sandbox only
         assert words["CapBnd"] == words["CapInh"] == words["CapAmb"] == "0" * 16

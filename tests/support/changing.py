@@ -71,7 +71,7 @@ def actions(rng: random.Random, most: int, harm: float) -> list[str]:
 
 def state_of(env: InterCodeEnv) -> str:
     """Return the fingerprint of files, directory and shell."""
-    return env._hashes("")["state"]
+    return env.episode.require_workspace().state_hash()
 
 
 def goes_back(env: InterCodeEnv, seed: int) -> int:

@@ -21,7 +21,7 @@ from intercode.core.errors import (
     UnknownNameError,
     UsageError,
 )
-from intercode.environments.base.pool import Episode, Pool
+from intercode.environments.base.pool import Pool, PooledEpisode
 from support import traces
 from support.fake_clock import FakeClock
 from support.sandboxes import eventually, eventually_async
@@ -163,7 +163,7 @@ def test_a_step_that_exceeds_its_time_ends_at_once(way: str) -> None:
     run(work())
 
 
-async def _ended(episode: Episode, action: str, way: str, lost: type[Exception]) -> None:
+async def _ended(episode: PooledEpisode, action: str, way: str, lost: type[Exception]) -> None:
     """End a long action in one of three ways."""
     if way == "timeout":
         with pytest.raises(TimeoutError, match=r"longer than 0\.3 s: the episode is over"):
@@ -177,7 +177,7 @@ async def _ended(episode: Episode, action: str, way: str, lost: type[Exception])
             await step
 
 
-async def _runs(episode: Episode) -> None:
+async def _runs(episode: PooledEpisode) -> None:
     """Wait until the program that the action starts runs."""
     processes = episode.env.sandbox.processes
     await eventually_async(lambda: "sleep" in " ".join(processes()), "the action runs")

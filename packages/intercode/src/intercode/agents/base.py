@@ -9,26 +9,14 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from intercode.core.errors import ConfigError, UsageError
-from intercode.core.types import AgentOutput, Brief, Score, Usage
+from intercode.core.types import AgentOutput, Brief, Usage
+from intercode.core.types import Feedback as Feedback
 
 if TYPE_CHECKING:  # the package of models takes a fifth of a second to import
     from intercode.models.base import Message, Tool
 
 _SHARED_ATTRIBUTES = ("model", "golds", "actions")
 """Attributes that an agent only reads or that cannot be copied: snapshots share them."""
-
-
-@dataclass(frozen=True, slots=True)
-class Feedback:
-    """The information that an agent gets about a turn.
-
-    ``score`` is set only for agents with ``wants_score``.
-    """
-
-    observation: str
-    valid: bool | None = True
-    timed_out: bool = False
-    score: Score | None = None
 
 
 class Agent(ABC):

@@ -15,8 +15,9 @@ from intercode_sandbox.registry import Registry, unknown_name_error
 if TYPE_CHECKING:
     from intercode.environments.base.contract import Environment
     from intercode.environments.base.env import InterCodeEnv
+    from intercode.environments.base.episode import Episode
     from intercode.environments.base.policy.policy import Policy
-    from intercode.environments.base.pool.episode import Episode
+    from intercode.environments.base.pool.episode import PooledEpisode
     from intercode.environments.base.pool.pool import Pool
     from intercode.environments.base.sandboxed_env import SandboxedEnv
     from intercode.environments.base.snapshots.snapshot import EnvironmentSnapshot
@@ -30,8 +31,8 @@ if TYPE_CHECKING:
 
 __all__ = [
     "ENVIRONMENTS", "BashEnv", "CTFEnv", "CodeEnv", "Environment", "EnvironmentSnapshot",
-    "Episode", "InterCodeEnv", "Policy", "Pool", "PythonEnv", "SandboxedEnv", "SqlEnv",
-    "VectorInterCode", "check_env", "make", "make_vec", "register", "setting_names",
+    "Episode", "InterCodeEnv", "Policy", "Pool", "PooledEpisode", "PythonEnv", "SandboxedEnv",
+    "SqlEnv", "VectorInterCode", "check_env", "make", "make_vec", "register", "setting_names",
 ]  # fmt: skip
 
 __getattr__ = lazy_imports(
@@ -42,10 +43,11 @@ __getattr__ = lazy_imports(
         "CodeEnv": ".code.env",
         "Environment": ".base.contract",
         "EnvironmentSnapshot": ".base.snapshots.snapshot",
-        "Episode": ".base.pool.episode",
+        "Episode": ".base.episode",
         "InterCodeEnv": ".base.env",
         "Policy": ".base.policy.policy",
         "Pool": ".base.pool.pool",
+        "PooledEpisode": ".base.pool.episode",
         "PythonEnv": ".python.env",
         "SandboxedEnv": ".base.sandboxed_env",
         "SqlEnv": ".sql.env",

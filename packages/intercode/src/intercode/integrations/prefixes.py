@@ -11,7 +11,6 @@ from collections import OrderedDict
 from collections.abc import Hashable, Iterable
 from dataclasses import dataclass, field
 
-from intercode.agents.base import Feedback
 from intercode.agents.prompt import format_observation
 from intercode.core.errors import UsageError
 from intercode.core.types import StepResult
@@ -103,8 +102,7 @@ def describe_prefix(turns: Turns, limit: int) -> str:
     characters. Empty if there are none."""
     shown = []
     for action, turn in turns:
-        feedback = Feedback(turn.observation, turn.valid, turn.timed_out)
-        shown.append(f"$ {action}\n{format_observation(feedback, limit)[0]}")
+        shown.append(f"$ {action}\n{format_observation(turn, limit)[0]}")
     return "\n".join(["Done so far:", *shown]) if shown else ""
 
 

@@ -9,7 +9,6 @@ from copy import copy
 from dataclasses import dataclass, field
 from typing import Any
 
-from intercode.agents.base import Feedback
 from intercode.agents.parsing import parse_answer, scoring_note
 from intercode.agents.prompt import OBSERVATION_LIMIT, format_observation
 from intercode.core.errors import UsageError
@@ -69,8 +68,7 @@ class TextEpisode:
             reply, ended, scored = Reply(_NO_CODE, 0.0, {"valid": False}), False, None
         else:
             result = self.env.execute(code)
-            feedback = Feedback(result.observation, result.valid, result.timed_out)
-            message, _ = format_observation(feedback, OBSERVATION_LIMIT)
+            message, _ = format_observation(result, OBSERVATION_LIMIT)
             reply = Reply(message, result.reward, result.info)
             ended, scored = result.done, result.score
         limit = self.env.max_turns

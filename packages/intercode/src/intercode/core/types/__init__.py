@@ -16,6 +16,7 @@ from intercode.core.types.descriptions import (
 from intercode.core.types.execution import (
     SUCCESS_THRESHOLD,
     ActionError,
+    Feedback,
     Score,
     State,
     StepResult,
@@ -57,6 +58,7 @@ __all__ = [
     "EndReason",
     "EnvironmentDescription",
     "ExecResult",
+    "Feedback",
     "FileEntry",
     "Image",
     "Layer",

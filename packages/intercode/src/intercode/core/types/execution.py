@@ -104,7 +104,21 @@ class Score:
 
 
 @dataclass(frozen=True, slots=True)
-class StepResult:
+class Feedback:
+    """The information that an agent gets about a turn.
+
+    ``valid``: whether the action ran and succeeded; None if nothing ran. ``score`` is set only for
+    agents with ``wants_score``.
+    """
+
+    observation: str
+    valid: bool | None = True
+    timed_out: bool = False
+    score: Score | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StepResult(Feedback):
     """The result of one action of an episode.
 
     ``task``: the id of the task. ``valid``: whether the action ran and succeeded; ``exit_code``,
@@ -116,17 +130,14 @@ class StepResult:
     sandbox ended it, so that the episode has failed.
     """
 
-    observation: str
     reward: float
     terminated: bool
     truncated: bool
     task: str
     valid: bool
     exit_code: int | None
-    timed_out: bool = False
     omitted_bytes: int = 0
     changes: tuple[str, ...] = ()
-    score: Score | None = None
     refused: bool = False
     hashes: Mapping[str, str] = field(default_factory=dict)
     diffs: Mapping[str, str] = field(default_factory=dict)

@@ -12,9 +12,11 @@ class Environment(Protocol):
     """An environment that an agent can play. ``InterCodeEnv`` documents the methods."""
 
     max_turns: int | None
-    index: int
-    task_seed: int | None
 
+    @property
+    def index(self) -> int: ...
+    @property
+    def task_seed(self) -> int | None: ...
     @property
     def task(self) -> Task: ...
     @property

@@ -17,6 +17,7 @@ from intercode.core.types import Dataset, Task
 from intercode.datasets.endless import FIRST_EPISODE_SEED
 from intercode.environments import ENVIRONMENTS
 from intercode.environments.base.profiles import STANDARD, has_exploits
+from intercode.environments.base.reward_mode import REWARD_MODES
 from intercode.environments.base.rewards import (
     REWARDS,
     RewardFunction,
@@ -126,7 +127,7 @@ def choose_task(
             raise unknown_name_error("option of reset", name, ["task"])
     choice = options.get("task")
     if choice is None:
-        index = int(random.integers(len(dataset)))
+        index = int(random.integers(len(dataset.tasks)))
     elif isinstance(choice, str):
         positions = _positions(dataset)
         if choice not in positions:
@@ -160,7 +161,7 @@ def _check_position(dataset: Dataset, choice: Any) -> int:
     """Return a position as an int. Raises UsageError if the dataset has no such task."""
     if isinstance(choice, bool) or not hasattr(choice, "__index__"):
         raise UsageError(f"a task is an int or a str, not {choice!r}")
-    if not 0 <= int(choice) < len(dataset):
+    if not 0 <= int(choice) < len(dataset.tasks):
         raise UsageError(
             f"task {choice} is out of range: {dataset.name} has {len(dataset)} tasks, whose "
             f"positions are 0 to {len(dataset) - 1}"
@@ -235,13 +236,15 @@ def checked_seed(seed: object) -> int | None:
 
 
 def check_settings(
-    network: str, render_mode: str | None, timeout: float, max_turns: int | None
+    network: str, render_mode: str | None, timeout: float, max_turns: int | None, reward_mode: str
 ) -> None:
     """Raise UnknownNameError for a setting that is not one of its choices, UsageError for a limit
     with which no action could run."""
     check_network(network)
     if render_mode not in (None, "ansi"):
         raise unknown_name_error("render mode", str(render_mode), ["ansi"])
+    if reward_mode not in REWARD_MODES:
+        raise unknown_name_error("reward mode", reward_mode, list(REWARD_MODES))
     check_timeout(timeout)
     if timeout is not None and timeout < _LEAST_TIMEOUT:
         raise UsageError(

@@ -9,9 +9,9 @@ from contextlib import contextmanager
 from dataclasses import replace
 from functools import cached_property, partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Self, TypeGuard
+from typing import TYPE_CHECKING, Any, Self, TypeGuard, cast
 
-from intercode.core.errors import EnvironmentStateError, TaskImageError, UsageError
+from intercode.core.errors import TaskImageError, UsageError
 from intercode.core.types import Dataset, ExecResult, Image, Layer, State, Task, to_jsonable
 from intercode.environments.base.absolute_paths import require_relative_paths
 from intercode.environments.base.diffs.file_diffs import FileDiffs
@@ -82,7 +82,6 @@ class SandboxedEnv(InterCodeEnv):
         }  # fmt: skip
 
     _file_diffs: tuple[SandboxWorkspace, FileDiffs] | None = None
-    _workspace: SandboxWorkspace | None = None
     _spec: SandboxSpec
 
     @cached_property
@@ -147,24 +146,20 @@ class SandboxedEnv(InterCodeEnv):
         kind = self.profile_class
         return kind(self.settings) if issubclass(kind, SandboxProfile) else None
 
-    def _profile_for(self, method: str) -> Any:
+    def _profile_for(self, method: str) -> SandboxProfile:
         if self._profile_impl is None:
             raise UsageError(
                 f"{type(self).__name__} defines no {method}, and has no SandboxProfile that does"
             )
-        return self._profile_impl
+        return cast(SandboxProfile, self._profile_impl)
 
     def _make_spec(self, layers: tuple[Layer, ...]) -> SandboxSpec:
         """Return the specification of every sandbox of an episode."""
-        spec: SandboxSpec = self._profile_for("_make_spec").sandbox_spec(
-            self.image, layers, self.network
-        )
-        return spec
+        return self._profile_for("_make_spec").sandbox_spec(self.image, layers, self.network)
 
     def _open_session(self, sandbox: BaseSandbox, task: Task, state: Any) -> Session:
         """Open a session, in the state that ``Session.state`` returned if ``state`` is given."""
-        session: Session = self._profile_for("_open_session").open_session(sandbox, task, state)
-        return session
+        return self._profile_for("_open_session").open_session(sandbox, task, state)
 
     def _run_setup(self, session: Session, task: Task) -> None:
         """Run the setup of a task in a new session. Not part of a prewarmed workspace, so that one
@@ -174,9 +169,7 @@ class SandboxedEnv(InterCodeEnv):
 
     def _agent_state(self, last: ExecResult | None, answer: str | None) -> State:
         """Return the state that the agent has reached."""
-        profile = self._profile_for("_agent_state")
-        state: State = profile.agent_state(self._episode, last, answer)
-        return state
+        return self._profile_for("_agent_state").agent_state(self._episode, last, answer)
 
     def _require_gold(self, task: Task) -> None:
         if self._profile_impl is not None:
@@ -184,16 +177,12 @@ class SandboxedEnv(InterCodeEnv):
 
     def _gold_states(self, task: Task) -> Iterable[State]:  # noqa: ARG002
         """Return the states of the golds of a task."""
-        states: Iterable[State] = self._profile_for("_gold_states").gold_states(self._episode)
-        return states
+        return self._profile_for("_gold_states").gold_states(self._episode)
 
-    def _close_profile(self) -> None:
+    def end_episode(self) -> None:
         if self._profile_impl is not None:
             self._profile_impl.close()
-
-    def _close_episode(self) -> None:
-        self._close_profile()
-        super()._close_episode()
+        super().end_episode()
 
     # ----------------------------------------------------------- the episode
     def _open_workspace(self, task: Task) -> SandboxWorkspace:
@@ -287,10 +276,6 @@ class SandboxedEnv(InterCodeEnv):
         self._prewarmer.close()
         self._gold_prewarmer.close()
 
-    def set_last_result(self, result: ExecResult) -> None:
-        """Set the output that a reward sees, for code that ``step`` did not run."""
-        self._last_result = result
-
     @property
     def _tool_sandbox(self) -> BaseSandbox:
         return self._current_workspace.sandbox
@@ -298,7 +283,7 @@ class SandboxedEnv(InterCodeEnv):
     @property
     def sandbox(self) -> BaseSandbox:
         """The sandbox of the running episode. Raises EnvironmentStateError if none is running."""
-        self._require_running("sandbox")
+        self.episode.require_running("sandbox")
         return self._current_workspace.sandbox
 
     def open_workspace(self) -> SandboxWorkspace:
@@ -306,8 +291,7 @@ class SandboxedEnv(InterCodeEnv):
 
         Raises EnvironmentStateError before the first episode and after ``close``.
         """
-        self._require_workspace("open_workspace")
-        return self._acquire_workspace()
+        return self._episode.open_workspace()
 
     @property
     def scored_sandbox(self) -> BaseSandbox:
@@ -315,12 +299,7 @@ class SandboxedEnv(InterCodeEnv):
 
         Raises EnvironmentStateError before the first episode and after ``close``.
         """
-        self._require_workspace("scored_sandbox")
         return self._current_workspace.sandbox
-
-    def _require_workspace(self, method: str) -> None:
-        if self._workspace is None:
-            raise EnvironmentStateError(f"{method} without an episode: call reset() first")
 
     def _test_machine(self) -> None:
         with acquire_sandbox(self._spec, self.backend, recycle=False) as sandbox:
@@ -339,14 +318,13 @@ class SandboxedEnv(InterCodeEnv):
         return list(changes_of_agent(self._current_workspace.sandbox, self.task))
 
     def _turn_diffs(self) -> dict[str, str]:
-        if self._file_diffs is None or self._file_diffs[0] is not self._workspace:
+        if self._file_diffs is None or self._file_diffs[0] is not self.episode.workspace:
             return {}
         return self._file_diffs[1].next_turn()
 
     @property
     def _current_workspace(self) -> SandboxWorkspace:
-        assert self._workspace is not None
-        return self._workspace
+        return cast(SandboxWorkspace, super()._current_workspace)
 
     # ------------------------------------------------------------- snapshots
     def _capture(self) -> tuple[Any, tuple[str, ...], Callable[[], None]]:
@@ -362,9 +340,9 @@ class SandboxedEnv(InterCodeEnv):
             return (self._spec, files, state), processes, files.close
         workspace.session.close()
         files = workspace.sandbox.seal()
-        self._workspace = None
+        self.episode.workspace = None
         try:
-            self._workspace = self._restore_workspace((self._spec, files, state))
+            self.episode.workspace = self._restore_workspace((self._spec, files, state))
         except BaseException:
             files.close()
             raise
@@ -459,7 +437,7 @@ class TaskImageEnv(SandboxedEnv):
         """
         if self.image_name:
             return self._find_image(self.image_name, True)
-        name = self._task_image_name(self._task or self.dataset.tasks[0])
+        name = self._task_image_name(self._current.task if self._current else self.dataset.tasks[0])
         return self._find_image(name, name.startswith("dockerfile:"))
 
     def _find_image(self, name: str, is_plain_image: bool) -> Image:

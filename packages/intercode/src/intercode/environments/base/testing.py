@@ -153,10 +153,11 @@ def _check_closing(env: InterCodeEnv) -> None:
     for end in (env.reset, env.close):
         env.reset(options={"task": 0})
         env.step(env.action_space.sample())
-        if not isinstance(env._workspace, SandboxWorkspace):
+        workspace = env.episode.workspace
+        if not isinstance(workspace, SandboxWorkspace):
             return
-        watched = _WatchedSession(env._workspace)
-        env._workspace = replace(env._workspace, session=watched, recycle=False)
+        watched = _WatchedSession(workspace)
+        env.episode.workspace = replace(workspace, session=watched, recycle=False)
         end()
         require(watched.found == [True], "a session is closed once, while its sandbox is open")
 

@@ -186,7 +186,7 @@ class VectorInterCode(VectorEnv[tuple[str, ...], Sequence[str], Array]):
         try:
             done = _EnvResult(*self.envs[i].step(action))
         except InfrastructureError as e:
-            taken_back = -self.envs[i].reward_sum
+            taken_back = -self.envs[i].episode.reward_sum
             done = _EnvResult("", taken_back, False, True, {"error": f"{type(e).__name__}: {e}"})
         if self.autoreset_mode is AutoresetMode.SAME_STEP and (done.terminated or done.truncated):
             final = {"final_obs": done.observation, "final_info": done.info}

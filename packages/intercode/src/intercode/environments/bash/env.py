@@ -76,7 +76,7 @@ class BashEnv(SandboxedEnv):
         exit status; see ``InterCodeEnv.check_gold`` and ``gold_failure``."""
         super().check_gold()
         if self.profile_class.runs_golds_separately:
-            for state in self._reached_golds():
+            for state in self.episode.reached_golds():
                 if failure := gold_failure(state):
                     raise GoldError(f"the gold of {self.task.id} fails: {failure}")
 

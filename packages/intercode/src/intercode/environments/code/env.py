@@ -156,9 +156,9 @@ class CodeEnv(SandboxedEnv):
         hidden_tests(task)  # raises GoldError if there are none
         return [State()]
 
-    def _close_episode(self) -> None:
+    def end_episode(self) -> None:
         self._test_results = None
-        super()._close_episode()
+        super().end_episode()
 
     # --------------------------------------------------------------- snapshots
     def _capture(self) -> tuple[Any, tuple[str, ...], Callable[[], None]]:

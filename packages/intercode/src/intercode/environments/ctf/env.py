@@ -69,6 +69,6 @@ class CTFEnv(SandboxedEnv):
         return super()._gold_states(task)
 
     def _reply_to_answer(self, score: Score) -> tuple[str, bool] | None:
-        if score.success or self._answer is None:
+        if score.success or self.episode.answer is None:
             return None
         return self.profile_class.wrong_flag, True

@@ -12,9 +12,10 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, TypeGuard
 
 from intercode.core.errors import EnvironmentStateError, SandboxError
+from intercode.environments.base.contract import Workspace
 from intercode.environments.base.sandboxed_env import SandboxedEnv
 from intercode.environments.base.snapshots.storage import StoredSnapshot
 from intercode.environments.base.workspaces import (
@@ -209,17 +210,14 @@ class LiveInterpreterEnv(SandboxedEnv):
         self._episode_key = self._prewarm_key, self.task.initial_files
         return workspace
 
-    def _close_episode(self) -> None:
-        self._close_profile()
-        workspace, shared = self._workspace, self._shared_sandbox
-        self._shared_sandbox = None
+    def _close_workspace(self, workspace: Workspace) -> None:
+        shared, self._shared_sandbox = self._shared_sandbox, None
         if shared is not None:
-            self._workspace = None
             shared.release()
-        elif workspace is not None and self._unused is None and _is_unused(workspace):
-            self._workspace, self._unused = None, (self._episode_key, workspace)
+        elif self._unused is None and _is_unused(workspace):
+            self._unused = self._episode_key, workspace
         else:
-            super()._close_episode()
+            super()._close_workspace(workspace)
 
     def close(self) -> None:
         super().close()
@@ -251,5 +249,9 @@ class LiveInterpreterEnv(SandboxedEnv):
             return resume_in_new_sandbox(workspace, captured, self.interpreter, self.timeout)
 
 
-def _is_unused(workspace: SandboxWorkspace) -> bool:
-    return isinstance(workspace.session, PythonSession) and workspace.session.is_unused
+def _is_unused(workspace: Workspace) -> TypeGuard[SandboxWorkspace]:
+    return (
+        isinstance(workspace, SandboxWorkspace)
+        and isinstance(workspace.session, PythonSession)
+        and workspace.session.is_unused
+    )

@@ -6,7 +6,7 @@ import platform
 from collections.abc import Callable, Mapping
 from dataclasses import replace
 from functools import cached_property, partial
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar, cast
 
 from intercode.core.errors import DataError, GoldError, UsageError
 from intercode.core.types import (
@@ -112,8 +112,6 @@ class SqlEnv(InterCodeEnv):
         self.settings |= {"engine": engine, "dsn": dsn, "limits": limits}
         self._profile_impl = self.profile_class(self.settings)
 
-    _workspace: SqlWorkspace | None = None
-
     def brief_of(self, task: Task) -> Brief:
         """Return the part of a task that an agent may see, with what its gold makes of it."""
         brief = super().brief_of(task)
@@ -164,9 +162,13 @@ class SqlEnv(InterCodeEnv):
     def _workspace_around(self, session: EngineSession, task: Task) -> SqlWorkspace:
         return SqlWorkspace(session, partial(self._open_session, task), self._profile_impl)
 
-    def _close_episode(self) -> None:
+    @property
+    def _current_workspace(self) -> SqlWorkspace:
+        return cast(SqlWorkspace, super()._current_workspace)
+
+    def end_episode(self) -> None:
         self._profile_impl.close()
-        super()._close_episode()
+        super().end_episode()
 
     def _test_machine(self) -> None:
         session = self._open_session(self.task)
@@ -176,8 +178,7 @@ class SqlEnv(InterCodeEnv):
             session.close()
 
     def _agent_state(self, last: ExecResult | None, answer: str | None) -> State:  # noqa: ARG002
-        assert self._workspace is not None
-        return self._profile_impl.agent_state(last, self.task, self._workspace)
+        return self._profile_impl.agent_state(last, self.task, self._current_workspace)
 
     def _require_gold(self, task: Task) -> None:
         if not task.golds:
@@ -185,13 +186,11 @@ class SqlEnv(InterCodeEnv):
 
     def _gold_states(self, task: Task) -> list[State]:
         self._require_gold(task)
-        assert self._workspace is not None
-        return self._profile_impl.gold_states(task, self._workspace)
+        return self._profile_impl.gold_states(task, self._current_workspace)
 
     # --------------------------------------------------------------- snapshots
     def _capture(self) -> tuple[Any, tuple[str, ...], Callable[[], None]]:
-        assert self._workspace is not None
-        snapshot = self._workspace.session.snapshot()
+        snapshot = self._current_workspace.session.snapshot()
         return snapshot, snapshot.omitted_tables, snapshot.close
 
     def _pack_episode(self) -> Any:

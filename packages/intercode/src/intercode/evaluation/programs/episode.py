@@ -100,10 +100,10 @@ def play_program(
     except UsageError:
         raise
     except Exception as e:
-        env.note_failure(e)  # raises an exception of the machine
+        env.episode.note_failure(e)  # raises an exception of the machine
         turns.finish_without_sandbox()
-        reason: EndReason = "sandbox_lost" if env.sandbox_lost else "action_error"
-        ending = _Ending(reason, why=env.failure_note)
+        reason: EndReason = "sandbox_lost" if env.episode.loss else "action_error"
+        ending = _Ending(reason, why=env.episode.failure_note)
     return _submit(env, turns.steps, ending, decode(output.bytes()))
 
 

@@ -147,7 +147,7 @@ class ProgramTurns:
             output, code = decode(kept.bytes()), results[-1].exit_code
             valid = None if code is None else code == 0
             step = replace(step, observation=output, exit_code=code, valid=valid)
-            self._env.set_last_result(ExecResult(output, code))
+            self._env.episode.last_result = ExecResult(output, code)
         if step.executed:
             paths = self._env.changed_paths()
             mine = (path for path in paths if not f"{path}/".startswith(f"{self._scratch}/"))

@@ -13,7 +13,8 @@ import gymnasium as gym
 
 from intercode.core.errors import EnvironmentStateError, SandboxLostError
 from intercode.core.types import Brief, Dataset, Score, StepResult, Task
-from intercode.environments.base.env import MAX_ACTION_LENGTH, MAX_OBSERVATION_LENGTH
+from intercode.environments.base.env import MAX_ACTION_LENGTH
+from intercode.environments.base.episode import MAX_OBSERVATION_LENGTH
 from intercode.environments.base.spaces import FreeText
 from intercode.evaluation.ray.env_host import EpisodeStart
 from intercode.evaluation.ray.host_manager import HostHandle, HostManager

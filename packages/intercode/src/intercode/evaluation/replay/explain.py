@@ -13,7 +13,8 @@ from dataclasses import replace
 
 from intercode.core.errors import UsageError
 from intercode.core.types import FileEntry, State, Trajectory
-from intercode.environments.base.env import SUBMIT, InterCodeEnv
+from intercode.environments.base.env import InterCodeEnv
+from intercode.environments.base.episode import SUBMIT
 from intercode.environments.base.progress.files import same_entry
 from intercode.environments.base.sandboxed_env import SandboxedEnv, uses_sandbox
 from intercode.environments.sql.row_comparison import normalize_rows
@@ -44,7 +45,7 @@ def explain(episode: Trajectory) -> Explanation:
         raise UsageError(f"{episode.task} ended in an error: there is no answer to compare")
     with open_recorded_env(episode, ReplayOptions()) as env:
         play_again(env, episode)
-        score, agent, gold = env.score_with_states()
+        score, agent, gold = env.episode.score_with_states()
         notes = tuple(_notes(env, episode, score.value))
         comparisons: list[TextComparison] = []
         if agent is not None and gold is not None:

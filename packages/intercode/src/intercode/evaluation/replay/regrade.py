@@ -21,7 +21,8 @@ from intercode.core import logs, trajectories
 from intercode.core.errors import DataError, UsageError
 from intercode.core.logs.formats import is_native
 from intercode.core.types import EndReason, Score, Step, Trajectory
-from intercode.environments.base.env import SUBMIT, InterCodeEnv
+from intercode.environments.base.env import InterCodeEnv
+from intercode.environments.base.episode import SUBMIT
 from intercode.environments.base.replay.rules import ReplayRules, replay_rules_for
 from intercode.evaluation.replay.recorded_environments import (
     RecordedEnvironments,
@@ -179,7 +180,7 @@ def _regrade_episode(
     rules = replay_rules_for(old)
     with envs.borrow(old) as env:
         steps = play_again(env, old)
-        failure = env.action_error
+        failure = env.episode.action_error
     if failure is not None and old.end != "action_error":
         error = f"{failure.type}: {failure.message}"
         run = {**old.run, "traceback": portable_traceback(failure.traceback)}
@@ -240,7 +241,9 @@ def _regrade_step(
         return replace(step, reward=value, parts={} if score is None else score.parts), False
     if step.action.split(None, 1)[:1] == [SUBMIT] and not is_native(old) and not env.expects_answer:
         # the authors' loops continue after a submit, and log the last observation again
-        return _with_score(replace(step, observation=env.last_observation), env.score()), False
+        return _with_score(
+            replace(step, observation=env.episode.last_observation), env.score()
+        ), False
     if not is_native(old) and rules.repeats_in(env):
         observation, score = rules.play_and_score(env, step)
         return _with_score(replace(step, observation=observation), score), False

@@ -23,7 +23,6 @@ from intercode.core.types import (
 )
 from intercode.environments.base.layers import task_layer
 from intercode.environments.base.sandboxed_env import TaskImageEnv
-from intercode.environments.base.snapshots.snapshot import EnvironmentSnapshot
 from intercode.environments.base.workspaces import SandboxWorkspace, closed_on_error
 from intercode.environments.languages import BASH
 from intercode.integrations.harbor.artifacts import copy_artifacts, run_collect_commands
@@ -84,7 +83,6 @@ class HarborEnv(TaskImageEnv):
     ) -> None:
         super().__init__(dataset, **settings)
         self.build = build
-        self._submitted: tuple[Rewards, ...] = ()
         self._rewards: Rewards = {}
         self.settings |= {"build": build}
         for task in self.dataset.tasks:
@@ -167,10 +165,10 @@ class HarborEnv(TaskImageEnv):
     def _step(self) -> StepConfig | None:
         """The current step of a task with several."""
         steps = self._config.steps
-        return steps[len(self._submitted)] if steps else None
+        return steps[len(self.episode.step_rewards)] if steps else None
 
     def _open_workspace(self, task: Task) -> SandboxWorkspace:
-        self._submitted, self._rewards = (), {}
+        self._rewards = {}
         for owner in self._config.steps or [self._config]:
             if owner.separate is not None:
                 self._verifier_image(owner.separate)  # an image that cannot be had shows now
@@ -186,6 +184,9 @@ class HarborEnv(TaskImageEnv):
             return workspace
 
     def _restore_workspace(self, captured: Any, consume: bool = False) -> SandboxWorkspace:
+        steps, submitted = len(self._config.steps), len(self.episode.step_rewards)
+        if submitted and submitted >= steps:
+            raise DataError(f"the snapshot has {submitted} finished steps, and its task {steps}")
         with closed_on_error(super()._restore_workspace(captured, consume)) as workspace:
             self._restart_entry_point(workspace.sandbox)
             return workspace
@@ -207,27 +208,17 @@ class HarborEnv(TaskImageEnv):
 
     def _reply_to_answer(self, score: Score) -> tuple[str, bool] | None:  # noqa: ARG002
         """Go on to the next step, unless this is the last or its rewards are too low."""
-        done, steps = len(self._submitted) + 1, self._config.steps
+        done, steps = len(self.episode.step_rewards) + 1, self._config.steps
         if done >= len(steps) or not is_passed(steps[done - 1], self._rewards):
             return None
         try:
             self._prepare(self._current_workspace.sandbox, steps[done : done + 1])
         except (TaskSetupError, SandboxKilledError) as e:  # what the agent did may be the reason
-            self._last_result = ExecResult("", None, note=f"[{e}]")
-            self._loss = str(e) if isinstance(e, SandboxKilledError) else ""
+            self.episode.last_result = ExecResult("", None, note=f"[{e}]")
+            self.episode.loss = str(e) if isinstance(e, SandboxKilledError) else ""
             return None
-        self._submitted = (*self._submitted, self._rewards)
+        self.episode.step_rewards += (self._rewards,)
         return read_instruction(self._folder, steps[done].name), False
-
-    def snapshot(self) -> EnvironmentSnapshot:
-        return replace(super().snapshot(), step_rewards=self._submitted)
-
-    def restore(self, snapshot: EnvironmentSnapshot, *, consume: bool = False) -> None:
-        steps, submitted = len(snapshot.task.data["config"].steps), len(snapshot.step_rewards)
-        if submitted and submitted >= steps:
-            raise DataError(f"the snapshot has {submitted} finished steps, and its task {steps}")
-        super().restore(snapshot, consume=consume)
-        self._submitted = snapshot.step_rewards
 
     # ------------------------------------------------------------- the verdict
     def _agent_state(self, last: ExecResult | None, answer: str | None) -> State:  # noqa: ARG002
@@ -278,7 +269,7 @@ class HarborEnv(TaskImageEnv):
     def _with_steps(self, state: State) -> State:
         """Return the state with the rewards of all steps so far as its tests."""
         self._rewards = {} if state.failed else {t.test: float(t.output or 0) for t in state.tests}
-        pairs = zip(self._config.steps, (*self._submitted, self._rewards), strict=False)
+        pairs = zip(self._config.steps, (*self.episode.step_rewards, self._rewards), strict=False)
         tests = [test for step, rewards in pairs for test in step_tests(step.name, rewards)]
         return replace(state, tests=tuple(tests))
 

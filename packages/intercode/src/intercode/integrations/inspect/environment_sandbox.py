@@ -71,7 +71,7 @@ class EnvironmentSandbox(InterCodeSandbox):
         if uses_sandbox(self.env):
             code = None if result.exit_code is None else shell_status(result.exit_code)
             shown = ExecResult(result.stdout, code, result.timed_out, stderr=result.stderr)
-            self.env.set_last_result(shown)
+            self.env.episode.last_result = shown
 
     def close(self) -> None:
         if self._sandbox is not None:

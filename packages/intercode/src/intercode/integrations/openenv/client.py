@@ -10,7 +10,8 @@ import gymnasium as gym
 
 from intercode.core.errors import EnvironmentStateError, SandboxLostError, UsageError
 from intercode.core.types import ActionError, Brief, Score, StepResult, Task, Tool
-from intercode.environments.base.env import MAX_ACTION_LENGTH, MAX_OBSERVATION_LENGTH, SUBMIT
+from intercode.environments.base.env import MAX_ACTION_LENGTH
+from intercode.environments.base.episode import MAX_OBSERVATION_LENGTH, SUBMIT
 from intercode.environments.base.options import checked_action
 from intercode.environments.base.snapshots.snapshot import repeat_factory, restore_into_new
 from intercode.environments.base.spaces import FreeText
@@ -152,8 +153,9 @@ class RemoteEnv(gym.Env[str, str]):
         info = answer.observation["info"]
         score = _score(info) if "score" in info else None
         return StepResult(
-            answer.observation["text"], float(answer.reward or 0.0), info["terminated"],
-            info["truncated"], task=self.task.id, valid=info["valid"], exit_code=info["exit_code"],
+            answer.observation["text"], reward=float(answer.reward or 0.0),
+            terminated=info["terminated"], truncated=info["truncated"],
+            task=self.task.id, valid=info["valid"], exit_code=info["exit_code"],
             timed_out=info["timed_out"], omitted_bytes=info["omitted_bytes"],
             changes=tuple(info["changes"]), score=score, refused=info.get("refused", False),
             sandbox_lost=info.get("sandbox_lost", False),

@@ -24,7 +24,8 @@ from intercode.core.errors import (
     UsageError,
 )
 from intercode.core.types import Brief, to_jsonable
-from intercode.environments.base.env import MAX_OBSERVATION_LENGTH, InterCodeEnv
+from intercode.environments.base.env import InterCodeEnv
+from intercode.environments.base.episode import MAX_OBSERVATION_LENGTH
 from intercode.environments.base.options import check_training
 from intercode.environments.base.snapshots.snapshot import EnvironmentSnapshot
 from intercode.integrations.checked_application import CheckedApplication, error_response

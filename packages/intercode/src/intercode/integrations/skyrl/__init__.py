@@ -69,7 +69,10 @@ class InterCodeTextEnv(BaseTextEnv):
         if isinstance(prompt, str) or not all(isinstance(m, Mapping) for m in prompt or ()):
             raise UsageError(f"a prompt is a list of messages, not {prompt!r:.80}")
         first, *rest = self._episode.begin(*self._begin)
-        self.turns, self._prefix_reward = self._episode.turns, self._env.reward_sum
+        self.turns, self._prefix_reward = (
+            self._episode.turns,
+            self._env.episode.reward_sum,
+        )
         query, info = self._env.brief.query, {"task": self._env.task.id, "index": self._env.index}
         messages = [dict(message) for message in prompt or ()]
         asked = any(query in str(message.get("content")) for message in messages)
@@ -83,7 +86,7 @@ class InterCodeTextEnv(BaseTextEnv):
             message, reward, info = reply.message, reply.reward, reply.info
         except InfrastructureError as e:
             self._lost, self._episode.score = True, 0.0
-            message, reward = "", self._prefix_reward - self._env.reward_sum
+            message, reward = "", self._prefix_reward - self._env.episode.reward_sum
             info = {"error": f"{type(e).__name__}: {e}"}
         self.turns, done = self._episode.turns, self._episode.done
         if done:

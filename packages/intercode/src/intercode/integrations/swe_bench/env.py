@@ -108,9 +108,9 @@ class SweBenchEnv(TaskImageEnv):
     def _gold_states(self, task: Task) -> list[State]:  # noqa: ARG002
         return [State()]
 
-    def _close_episode(self) -> None:
+    def end_episode(self) -> None:
         self._graded = None
-        super()._close_episode()
+        super().end_episode()
 
 
 def later_commits_layer(

@@ -6,7 +6,6 @@ import threading
 from typing import Any, ClassVar, Protocol
 from weakref import WeakKeyDictionary, WeakValueDictionary
 
-from intercode.agents.base import Feedback
 from intercode.agents.prompt import OBSERVATION_LIMIT, format_observation
 from intercode.core.errors import (
     EnvironmentStateError,
@@ -162,7 +161,7 @@ class TrlEnvironment:
             self._end_reason, self._submitted, self._reward_sum = "it could not begin", False, 0.0
             self._reward = None
             turns = self._begin(row["task"], row.get("seed"), row.get("prefix"))
-            self._reward_sum = self._env.reward_sum
+            self._reward_sum = self._env.episode.reward_sum
             self._end_reason, self._last_used = "", _reaper.clock.now()
         if self._idle_timeout is not None:
             _reaper.watch(self, self._idle_timeout)
@@ -216,8 +215,7 @@ class TrlEnvironment:
                     else "your code caused an exception" if result.action_error
                     else "you have handed in" if result.terminated else "all turns are used"
                 )  # fmt: skip
-            feedback = Feedback(result.observation, result.valid, result.timed_out)
-            return format_observation(feedback, self._observation_limit)[0]
+            return format_observation(result, self._observation_limit)[0]
 
     def _final_reward(self) -> float | None:
         """Return the reward of the episode, end it and free its sandbox."""

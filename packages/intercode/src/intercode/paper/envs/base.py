@@ -85,16 +85,11 @@ class ScorableEnv(InterCodeEnv):
 
     def score_with_answer(self, answer: str | None) -> Score:
         """Return the score of the present state as if ``answer`` had been submitted."""
-        self._answer = answer
+        self.episode.answer = answer
         try:
             return self.score()
         finally:
-            self._answer = None
-
-    @property
-    def last_result(self) -> ExecResult | None:
-        """The result of the last action."""
-        return self._last_result
+            self.episode.answer = None
 
 
 class RecordingReward:
@@ -215,7 +210,9 @@ class IntercodeEnv(ABC):
     def exec_action(self, action: str) -> None:
         """Execute code: sets ``observation`` and ``info["action_executed"]``."""
         result = self.env.execute(action)
-        self.observation = self._convert_observation(result.observation, self.env.last_result)
+        self.observation = self._convert_observation(
+            result.observation, self.env.episode.last_result
+        )
         self.info[ACTION_EXEC] = self._execution_flag(result.valid)
 
     def get_reward(self) -> tuple[float, dict[str, Any]]:

@@ -10,7 +10,8 @@ from typing import Any
 
 from intercode.core.types import Score, Step, Trajectory
 from intercode.datasets.load_cache import load_cached
-from intercode.environments.base.env import SUBMIT, InterCodeEnv
+from intercode.environments.base.env import InterCodeEnv
+from intercode.environments.base.episode import SUBMIT
 from intercode.environments.base.replay.comparison import StepComparison
 from intercode.environments.sql import recorded_results
 from intercode.environments.sql.replay_rules import SqlReplayRules
@@ -69,7 +70,7 @@ class AuthorsSqlRules(AuthorsRules, SqlReplayRules):
     def play_and_score(self, env: InterCodeEnv, step: Step) -> tuple[str, Score | None]:
         """Execute a statement, or repeat the last observation for ``submit``."""
         if step.action.split(None, 1)[:1] == [SUBMIT]:
-            observation = env.last_observation
+            observation = env.episode.last_observation
         else:
             observation = env.execute(step.action).observation
         return observation, None if step.reward is None else env.score()

@@ -12,7 +12,7 @@
 from __future__ import annotations
 
 from intercode.core.types import StepResult
-from intercode.environments.base.pool.episode import Episode
+from intercode.environments.base.pool.episode import PooledEpisode
 from intercode.environments.base.pool.pool import Pool
 
-__all__ = ["Episode", "Pool", "StepResult"]
+__all__ = ["Pool", "PooledEpisode", "StepResult"]

@@ -9,7 +9,7 @@ from typing import Any, Self, TypeVar
 from intercode.core.errors import EnvironmentStateError, InfrastructureError
 from intercode.core.types import Score, StepResult
 from intercode.environments.base.contract import BranchingEnvironment
-from intercode.environments.base.env import MAX_OBSERVATION_LENGTH
+from intercode.environments.base.episode import MAX_OBSERVATION_LENGTH
 from intercode.environments.base.pool.worker_threads import WorkerThreads
 from intercode_sandbox.clock import Clock
 from intercode_sandbox.validation import check_timeout
@@ -17,7 +17,7 @@ from intercode_sandbox.validation import check_timeout
 T = TypeVar("T")
 
 
-class Episode:
+class PooledEpisode:
     """An episode that occupies a slot of its pool until it is closed.
 
     ``query``: the task's query. ``observation``: the last observation, at first the query.
@@ -30,7 +30,7 @@ class Episode:
         self,
         env: BranchingEnvironment,
         workers: WorkerThreads,
-        give_back: Callable[[Episode], None],
+        give_back: Callable[[PooledEpisode], None],
         clock: Clock,
     ) -> None:
         self.env, self._clock = env, clock

@@ -13,7 +13,7 @@ from intercode.core.types import Dataset
 from intercode.environments import make as make_environment
 from intercode.environments.base.contract import BranchingEnvironment
 from intercode.environments.base.options import check_training
-from intercode.environments.base.pool.episode import Episode
+from intercode.environments.base.pool.episode import PooledEpisode
 from intercode.environments.base.pool.worker_threads import WorkerThreads
 from intercode_sandbox.clock import SYSTEM_CLOCK, Clock
 
@@ -60,7 +60,7 @@ class Pool:
         """The number of episodes that were closed after ``idle_timeout``."""
         self._make_env: Callable[[], BranchingEnvironment] = lambda: make(self.dataset, **settings)
         self._idle_envs = [first]
-        self._live_episodes: set[Episode] = set()
+        self._live_episodes: set[PooledEpisode] = set()
         self._ending_episodes: set[asyncio.Future[None]] = set()
         self._slots, self._acquire_lock = asyncio.Semaphore(size), asyncio.Lock()
         self._workers = WorkerThreads(size)
@@ -78,7 +78,7 @@ class Pool:
         return env.result_metadata()
 
     # -------------------------------------------------------------- episodes
-    async def begin(self, task: int | str | None = None, seed: int | None = None) -> Episode:
+    async def begin(self, task: int | str | None = None, seed: int | None = None) -> PooledEpisode:
         """Wait for a free slot and return a new episode. The caller has to close it.
 
         ``task``: a position or an id (None: a random task). Raises the errors of
@@ -89,14 +89,14 @@ class Pool:
     @contextlib.asynccontextmanager
     async def episode(
         self, task: int | str | None = None, seed: int | None = None
-    ) -> AsyncIterator[Episode]:
+    ) -> AsyncIterator[PooledEpisode]:
         """Return a context manager that begins an episode and closes it at the end of the block."""
         async with await self.begin(task, seed) as episode:
             yield episode
 
     async def begin_group(
         self, task: int | str | None, n: int, seed: int | None = None, prefix: Sequence[str] = ()
-    ) -> list[Episode]:
+    ) -> list[PooledEpisode]:
         """Wait for ``n`` free slots and return episodes of one task and seed, in equal states.
 
         The actions in ``prefix`` run once, and all episodes start with the state after them.
@@ -130,7 +130,7 @@ class Pool:
     @contextlib.asynccontextmanager
     async def group(
         self, task: int | str | None, n: int, seed: int | None = None, prefix: Sequence[str] = ()
-    ) -> AsyncIterator[list[Episode]]:
+    ) -> AsyncIterator[list[PooledEpisode]]:
         """Return a context manager that begins a group and closes it at the end of the block."""
         episodes = await self.begin_group(task, n, seed, prefix)
         try:
@@ -138,7 +138,7 @@ class Pool:
         finally:
             await _close_all(episodes)
 
-    async def fork(self, episode: Episode, n: int) -> list[Episode]:
+    async def fork(self, episode: PooledEpisode, n: int) -> list[PooledEpisode]:
         """Wait for ``n`` free slots and return episodes in the state of a running one.
 
         The caller has to close them. The reward and the turns of ``episode`` are theirs, too.
@@ -182,7 +182,7 @@ class Pool:
         self._workers.close()
 
     # ------------------------------------------------------------- internals
-    async def _acquire(self, n: int) -> list[Episode]:
+    async def _acquire(self, n: int) -> list[PooledEpisode]:
         """Wait for ``n`` free slots and occupy them."""
         acquired, envs = 0, list[BranchingEnvironment]()
         try:
@@ -201,11 +201,11 @@ class Pool:
             raise
         if self.idle_timeout is not None and self._idle_closer is None:
             self._idle_closer = asyncio.create_task(self._close_idle_episodes(self.idle_timeout))
-        episodes = [Episode(env, self._workers, self._release, self._clock) for env in envs]
+        episodes = [PooledEpisode(env, self._workers, self._release, self._clock) for env in envs]
         self._live_episodes.update(episodes)
         return episodes
 
-    async def _copy_leader(self, leader: Episode, followers: Sequence[Episode]) -> None:
+    async def _copy_leader(self, leader: PooledEpisode, followers: Sequence[PooledEpisode]) -> None:
         """Bring the followers into the state of the leader."""
         with await leader.run(leader.env.snapshot) as snapshot:
             for follower in followers:
@@ -213,7 +213,7 @@ class Pool:
                 follower.observation, follower.turns = leader.observation, leader.turns
                 follower.reward = leader.reward
 
-    def _release(self, episode: Episode) -> None:
+    def _release(self, episode: PooledEpisode) -> None:
         """Free an episode's sandbox in the background, and then its slot."""
         ending = self._workers.submit(episode.env.end_episode)
         self._ending_episodes.add(ending)
@@ -244,5 +244,5 @@ def _reset_call(
     return lambda: env.reset(seed=seed, options={"task": task})
 
 
-async def _close_all(episodes: Sequence[Episode]) -> None:
+async def _close_all(episodes: Sequence[PooledEpisode]) -> None:
     await asyncio.gather(*(episode.close() for episode in episodes))

@@ -10,7 +10,8 @@ from intercode.core.packages import GYM
 from intercode.core.types import Score, Step, Trajectory
 from intercode.core.types.descriptions import load_function
 from intercode.environments import ENVIRONMENTS
-from intercode.environments.base.env import SUBMIT, InterCodeEnv
+from intercode.environments.base.env import InterCodeEnv
+from intercode.environments.base.episode import SUBMIT
 from intercode.environments.base.replay.comparison import StepComparison, difference_cause
 from intercode.environments.descriptions import recorded_environment
 from intercode_sandbox.registry import Registry, unknown_name_error
@@ -51,7 +52,7 @@ class ReplayRules:
         """Execute a step of a log again. Return its observation, and its reward if one was
         recorded."""
         if step.action.split(None, 1)[:1] == [SUBMIT]:
-            observation = env.last_observation
+            observation = env.episode.last_observation
         else:
             observation = env.execute(step.action).observation
         return observation, None if step.reward is None else env.score().value

@@ -24,7 +24,8 @@ class Copyable:
 
     dataset: Dataset
     settings: dict[str, Any]
-    _running: bool
+    _current: Any = None
+    """The episode, if there was one."""
 
     def new_like(self) -> Self:
         """Return an environment with the same dataset and settings, before its first ``reset``."""
@@ -36,7 +37,7 @@ class Copyable:
         Raises EnvironmentStateError within an episode whose snapshot cannot be stored.
         """
         state = {name: v for name, v in vars(self).items() if name in _STATE_OF_GYMNASIUM}
-        if self._running:
+        if self._current is not None and self._current.running:
             state[_PACKED_EPISODE] = self._pack_episode()
         return partial(type(self), **self.settings), (self.dataset,), state
 

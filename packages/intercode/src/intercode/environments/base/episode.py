@@ -1,0 +1,459 @@
+"""An episode: one attempt at one task, from the state in which it begins to its score."""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
+from typing import Any
+
+from intercode.core.errors import (
+    EnvironmentStateError,
+    SandboxKilledError,
+    SandboxLostError,
+    UsageError,
+)
+from intercode.core.types import (
+    TOOL_CALL,
+    ActionError,
+    ExecResult,
+    Score,
+    State,
+    StepResult,
+    Task,
+)
+from intercode.environments.base.action_error import describe_action_error, machine_error
+from intercode.environments.base.contract import Workspace
+from intercode.environments.base.hashes import observation_hash
+from intercode.environments.base.options import checked_action
+from intercode.environments.base.policy import PolicyGuard
+from intercode.environments.base.profiles import Profile
+from intercode.environments.base.reward_mode import sum_of_rewards
+from intercode.environments.base.rewards import EpisodeReward, RewardFunction, score_states
+from intercode.environments.base.snapshots.copying import Copyable
+from intercode.environments.base.snapshots.snapshot import (
+    EnvironmentSnapshot,
+    repeat_factory,
+    restore_into_new,
+)
+from intercode.environments.base.tools.servers import EpisodeTools
+from intercode_sandbox.long_output import shorten
+
+MAX_OBSERVATION_LENGTH = 1 << 21
+_MAX_KEPT = MAX_OBSERVATION_LENGTH - 64  # characters, beside the line for what is left out
+SUBMIT = "submit"
+
+
+class EpisodeEnvironment(Copyable):
+    """What an episode needs of its environment: the settings, and what a subclass implements."""
+
+    timeout: float
+    max_turns: int | None
+    hashes: bool
+    policy: PolicyGuard
+    tools: EpisodeTools
+    reward_name: str
+    reward_function: RewardFunction
+    episode_reward: EpisodeReward | None
+    scores_every_gold = False
+    """Whether ``score`` runs further golds even if one gives 1, as ``check`` needs them."""
+    profile_class: type[Profile]
+    """The profile in which this environment plays."""
+    known_golds: Sequence[State] = ()
+    """What the golds reached in an earlier episode: ``score`` then does not run them."""
+    _current: Episode | None = None
+
+    @property
+    def episode(self) -> Episode:
+        """The episode that the last ``reset`` or ``restore`` began. Raises EnvironmentStateError
+        before the first."""
+        if self._current is None:
+            raise EnvironmentStateError("no episode yet: call reset() first")
+        return self._current
+
+    @abstractmethod
+    def restore(self, snapshot: EnvironmentSnapshot, *, consume: bool = False) -> None:
+        """Continue from a snapshot; see ``InterCodeEnv.restore``."""
+
+    @abstractmethod
+    def close(self) -> None:
+        """End the episode and free every resource. May be called again."""
+
+    def changed_paths(self) -> list[str]:
+        """Return what the episode has changed, sorted."""
+        return self._current_workspace.changed_paths()
+
+    @property
+    def _current_workspace(self) -> Workspace:
+        return self.episode.require_workspace()
+
+    # ------------------------------------------------------ for the subclass
+    @abstractmethod
+    def _open_workspace(self, task: Task) -> Workspace:
+        """Open the workspace in which the actions of a task run."""
+
+    @abstractmethod
+    def _agent_state(self, last: ExecResult | None, answer: str | None) -> State:
+        """Return the state that the agent has reached, without changing it."""
+
+    def _require_gold(self, task: Task) -> None:
+        """Raise GoldError if the task cannot be scored, as far as that is known without running its
+        gold. Environments override this."""
+
+    @abstractmethod
+    def _gold_states(self, task: Task) -> Iterable[State]:
+        """Return the state that each gold reaches, from runs that the agent cannot observe. An
+        iterator runs a gold when its state is asked for."""
+
+    @abstractmethod
+    def _capture(self) -> tuple[Any, tuple[str, ...], Callable[[], None]]:
+        """Save the workspace. Return what ``_restore_workspace`` needs, the names of what it does
+        not hold, and a function that frees it."""
+
+    @abstractmethod
+    def _restore_workspace(self, captured: Any, consume: bool) -> Workspace:
+        """Open the workspace that ``_capture`` saved. Leave ``captured`` as it is unless
+        ``consume``."""
+
+    def _reply_to_answer(self, score: Score) -> tuple[str, bool] | None:  # noqa: ARG002
+        """Return the observation with which the episode goes on after an answer, and whether the
+        answer is refused. None: it ends the episode."""
+        return None
+
+    def _test_machine(self) -> None:
+        """Use what no agent can reach, such as another sandbox. Raises if the machine has failed.
+        Environments override this."""
+
+    def _close_workspace(self, workspace: Workspace) -> None:
+        """Close the workspace of an episode that is over."""
+        workspace.close()
+
+    def _execute(self, action: str) -> ExecResult:
+        """Run one action."""
+        return self._current_workspace.run(action, self.timeout)
+
+    def _turn_diffs(self) -> dict[str, str]:
+        """Return how the last turn changed each path. Empty unless that is recorded."""
+        return {}
+
+    @abstractmethod
+    def _random_state(self) -> Mapping[str, Any]:
+        """Return the state of the generator that draws tasks."""
+
+
+class Episode:
+    """One attempt at one task: its workspace, its turns, its last result and its score.
+
+    It is used without Gymnasium: ``env.episode.execute("ls")`` after a reset.
+
+    ``env``: what opens workspaces and reads the states that are compared. ``index``: the position
+    of the task in the dataset. ``seed``: that from which the task was instantiated; None if it
+    never varies. ``workspace``: None before the episode is open and after its end. ``running``:
+    whether it takes actions. ``actions``: those that were executed; None if the episode was loaded
+    from a file, which has none. ``answer``: what was submitted. ``reward_sum``: the rewards of the
+    turns before the end. ``loss``: how the agent's sandbox was ended by what ran in it, empty while
+    it runs. ``action_error``: the exception with which the agent's code has ended the episode.
+    ``step_rewards``: those of the steps that were submitted, of a task that has several.
+    """
+
+    def __init__(
+        self, env: EpisodeEnvironment, task: Task, index: int = 0, seed: int | None = None
+    ) -> None:
+        self.env, self.task, self.index, self.seed = env, task, index, seed
+        self.workspace: Workspace | None = None
+        self.running, self.turns, self.transcript = False, 0, [task.query]
+        self.actions: tuple[str, ...] | None = ()
+        self.answer: str | None = None
+        self.last_result: ExecResult | None = None
+        self.reward_sum = 0.0
+        self.step_rewards: tuple[Mapping[str, float], ...] = ()
+        self.loss = ""
+        self.action_error: ActionError | None = None
+        self._gold_error: Exception | None = None
+        self._aborted = False
+
+    def start(self) -> None:
+        """Begin to take actions. The workspace is open."""
+        self.env.tools.start()
+        self.running = True
+
+    @property
+    def last_observation(self) -> str:
+        """The observation of the last executed action. Empty before the first."""
+        return shorten(self.last_result.observation, _MAX_KEPT)[0] if self.last_result else ""
+
+    # ------------------------------------------------------------------ turns
+    def execute(self, action: str) -> StepResult:
+        """Execute code, or submit. In the reward mode ``final`` the reward is 0 until ``submit``.
+
+        If the action ends its own sandbox, for example by its use of memory, the episode ends with
+        the score 0, and ``sandbox_lost`` is true. So it does after an exception that the action
+        causes while the machine works (``StepResult.action_error``). Raises EnvironmentStateError
+        if the episode is over, and InfrastructureError if the machine failed. The episode is then
+        over and unscored.
+        """
+        self.require_running("step")
+        action = checked_action(action)
+        words = action.split(None, 1)
+        if words and words[0] == SUBMIT:
+            return self.finish(words[1].strip() if len(words) > 1 else None)
+        return self._guard(action, lambda: self._run(action, words))
+
+    def finish(self, answer: str | None = None) -> StepResult:
+        """Submit, with or without an answer: score the state and end the episode.
+
+        An environment may refuse an answer, and ``refused`` is then true, or go on to the next step
+        of the task. That costs a turn, and the episode continues.
+        """
+        self.require_running("submit")
+        action = f"{SUBMIT} {answer or ''}".rstrip()
+        return self._guard(action, lambda: self._submit(action, answer))
+
+    def _run(self, action: str, words: Sequence[str]) -> StepResult:
+        """Run an action that does not submit."""
+        env = self.env
+        calls_tool = bool(env.tools.tools) and words[:1] == [TOOL_CALL]
+        refusal = None if calls_tool else env.policy.refusal(action)
+        if calls_tool:
+            result = env.tools.call(words[-1], env.timeout)
+        else:
+            result = ExecResult(refusal, None) if refusal else env._execute(action)
+        changes = env.changed_paths()
+        if not refusal:
+            self.last_result = result
+            self.actions = None if self.actions is None else (*self.actions, action)
+        return self._finish_turn(action, result, changes, bool(refusal), self.score)
+
+    def _submit(self, action: str, answer: str | None) -> StepResult:
+        self.answer, self.running = answer, False
+        score = self.score()
+        reply = None if self.has_failed else self.env._reply_to_answer(score)
+        if reply is not None:
+            self.answer = None
+            said, refused = ExecResult(reply[0], 0), reply[1]
+            return replace(self._finish_turn(action, said, [], refused, lambda: score), score=score)
+        self.transcript.append(f"$ {action}\nreward {score.value}")
+        return self._last_turn(self.last_observation, 0, score)
+
+    def _finish_turn(
+        self, action: str, result: ExecResult, changes: Sequence[str], refused: bool,
+        score: Callable[[], Score],
+    ) -> StepResult:  # fmt: skip
+        """Finish a turn that does not end the episode, unless it is the last turn allowed."""
+        self.turns += 1
+        truncated = self.env.max_turns is not None and self.turns >= self.env.max_turns
+        self.running = not truncated
+        observation, omitted = shorten(result.observation, _MAX_KEPT)
+        self.transcript += [f"$ {action}", observation]
+        hashes = self._hashes(observation)
+        current = None if self.env.settings["reward_mode"] == "final" else score()
+        reward = 0.0 if current is None else self._reward_for(current)
+        return StepResult(
+            observation, reward=reward, terminated=False, truncated=truncated, task=self.task.id,
+            valid=result.ok, exit_code=result.exit_code, timed_out=result.timed_out,
+            omitted_bytes=result.omitted_bytes + omitted, changes=tuple(changes), score=current,
+            refused=refused, hashes=hashes, diffs=self.env._turn_diffs(),
+        )  # fmt: skip
+
+    def _last_turn(self, observation: str, exit_code: int | None, score: Score) -> StepResult:
+        """Return the result of the turn that ends the episode."""
+        return StepResult(
+            observation, reward=self._reward_for(score), terminated=True, truncated=False,
+            task=self.task.id, valid=exit_code == 0, exit_code=exit_code, score=score,
+            hashes={} if self.has_failed else self._hashes(observation),
+            sandbox_lost=bool(self.loss),
+        )  # fmt: skip
+
+    def _reward_for(self, score: Score) -> float:
+        """Return the reward of a turn after which the state has this score."""
+        mode, before = self.env.settings["reward_mode"], self.reward_sum
+        if mode == "final":
+            return score.value
+        self.reward_sum = sum_of_rewards(mode, score, before)
+        return self.reward_sum - before
+
+    def _hashes(self, observation: str) -> dict[str, str]:
+        """Return hashes of the observation and the state, if they are enabled."""
+        if not self.env.hashes:
+            return {}
+        state = self.require_workspace().state_hash()
+        return {"observation": observation_hash(observation), "state": state}
+
+    def require_workspace(self) -> Workspace:
+        """Return the workspace. Raises EnvironmentStateError if the episode is not open."""
+        if self.workspace is None:
+            raise EnvironmentStateError("there is no open episode: call reset() first")
+        return self.workspace
+
+    def require_running(self, method: str) -> None:
+        """Raise EnvironmentStateError if the episode takes no actions."""
+        if not self.running:
+            raise EnvironmentStateError(f"{method} without a running episode: call reset() first")
+
+    # ------------------------------------------------------------------ score
+    def score(self) -> Score:
+        """Return the score of the present state, and leave state and episode as they are.
+
+        With several golds, returns the best score; those after one that gives 1 do not run. Works
+        after the turn limit, too. If what ran in the agent's sandbox has ended it, the score is 0.
+        Raises EnvironmentStateError after ``close``.
+        """
+        return self.score_with_states()[0]
+
+    def score_with_states(self) -> tuple[Score, State | None, State | None]:
+        """Return ``score``, the state of the agent, and that of the gold that gives this score.
+
+        The states are None if what ran in the agent's sandbox ended it. Never show an agent a gold.
+        """
+        self.require_workspace()
+        try:
+            if not self.has_failed:
+                return self._compare_with_golds()
+        except Exception as e:
+            self.note_failure(e)
+        return self._failed_score(), None, None
+
+    def _compare_with_golds(self) -> tuple[Score, State, State]:
+        env = self.env
+        agent = env._agent_state(self.last_result, self.answer)
+        scores = []
+        for gold in self.reached_golds():
+            scores.append((self._score_against(agent, gold), gold))
+            if scores[-1][0].value >= 1 and not env.scores_every_gold:
+                break
+        best, best_gold = max(scores, key=lambda pair: pair[0].value)
+        if env.episode_reward is not None:
+            if self.actions is None:
+                raise UsageError(
+                    f"the reward {env.reward_name!r} needs the actions of the episode, which a "
+                    "stored snapshot does not have: leave it out"
+                )
+            best = env.episode_reward.score(self.index, self.actions, best)
+        return best, agent, best_gold
+
+    def _score_against(self, agent: State, gold: State) -> Score:
+        """Return what the reward function gives. That it returns no Score is no agent's doing."""
+        try:
+            return score_states(
+                self.env.reward_function, self.env.reward_name, self.task, agent, gold
+            )
+        except UsageError as e:
+            self._gold_error = e
+            raise
+
+    def reached_golds(self) -> Iterator[State]:
+        """Yield the state that each gold reaches. One runs when its state is asked for."""
+        try:
+            yield from self.env.known_golds or self.env._gold_states(self.task)
+        except SandboxKilledError as e:  # it is not the agent's sandbox
+            raise SandboxLostError(str(e)) from e
+        except Exception as e:
+            self._gold_error = e if self.env.profile_class.runs_golds_separately else None
+            raise
+
+    # --------------------------------------------------------------- failures
+    @property
+    def has_failed(self) -> bool:
+        """Whether what the agent did has ended the episode with the score 0."""
+        return bool(self.loss) or self.action_error is not None
+
+    @property
+    def failure_note(self) -> str:
+        """What the agent sees of what has ended the episode."""
+        if self.action_error is not None:
+            return f"[the action has ended the episode: {self.action_error.type}]"
+        return f"[{self.loss}]"
+
+    def _guard(self, action: str, take_turn: Callable[[], StepResult]) -> StepResult:
+        """Take a turn. An exception ends the episode with the score 0, or is raised if the machine
+        has failed."""
+        if not self.has_failed:  # when its state was scored
+            try:
+                return self._end_if_failed(take_turn())
+            except Exception as e:
+                self.running = False
+                self.note_failure(e)
+        self.running = False
+        result = self.last_result = ExecResult("", None, note=self.failure_note)
+        self.transcript += [f"$ {action}", result.observation]
+        return self._last_turn(result.observation, None, self.score())
+
+    def _end_if_failed(self, result: StepResult) -> StepResult:
+        """End the episode if the score after a turn has failed."""
+        if not self.has_failed or result.terminated:
+            return result
+        self.running = False
+        return replace(
+            result, terminated=True, truncated=False, valid=False, sandbox_lost=bool(self.loss)
+        )
+
+    def note_failure(self, error: Exception) -> None:
+        """Note that the agent has caused an exception. Raises it if the machine has failed."""
+        try:
+            if isinstance(error, SandboxKilledError):
+                raise error
+            if self._aborted or error is self._gold_error:
+                raise error
+            if raised := machine_error(error, self.workspace, self.env._test_machine):
+                raise raised
+        except SandboxKilledError as e:
+            self.loss = str(e)
+        else:
+            self.action_error = describe_action_error(error)
+
+    def _failed_score(self) -> Score:
+        """Return the score of an episode that has failed."""
+        if self.action_error is not None:
+            return Score(0.0, details={"action_error": self.action_error})
+        return Score(0.0, details={"sandbox_lost": self.loss})
+
+    # -------------------------------------------------------------- snapshots
+    def snapshot(self) -> EnvironmentSnapshot:
+        """Save the state of the running episode, for ``restore`` of any environment like its own.
+
+        Raises EnvironmentStateError if the episode is over.
+        """
+        self.require_running("snapshot")
+        captured, omitted, release = self.env._capture()
+        return EnvironmentSnapshot(
+            index=self.index, task=self.task, task_seed=self.seed, turns=self.turns,
+            last_result=self.last_result, transcript=tuple(self.transcript), actions=self.actions,
+            random_state=self.env._random_state(),
+            previous_score=self.reward_sum, captured=captured, omitted=omitted,
+            release=release, step_rewards=self.step_rewards,
+        )  # fmt: skip
+
+    @classmethod
+    def of_snapshot(cls, env: EpisodeEnvironment, snapshot: EnvironmentSnapshot) -> Episode:
+        """Return an episode that continues from a snapshot. It has no workspace yet."""
+        episode = cls(env, snapshot.task, snapshot.index, snapshot.task_seed)
+        episode.turns, episode.actions = snapshot.turns, snapshot.actions
+        episode.last_result, episode.transcript = snapshot.last_result, [*snapshot.transcript]
+        episode.reward_sum = snapshot.previous_score
+        episode.step_rewards = snapshot.step_rewards
+        return episode
+
+    def fork(self, n: int = 1) -> list[Episode]:
+        """Return ``n`` independent episodes in the state of this one, each with an environment of
+        its own, which the caller closes.
+
+        Raises EnvironmentStateError if the episode is over, UsageError if ``n`` is less than 1.
+        """
+        makers = repeat_factory(self.env.new_like, n)
+        with self.snapshot() as snapshot:
+            return [env.episode for env in restore_into_new(makers, snapshot)]
+
+    # -------------------------------------------------------------------- end
+    def abort(self) -> None:
+        """Interrupt the call that another thread makes, which then raises InfrastructureError."""
+        self._aborted = True
+        if self.workspace is not None:
+            self.workspace.abort()
+
+    def close(self) -> None:
+        """End the episode and free its workspace. May be called again."""
+        self.running = False
+        self.env.tools.close()
+        workspace, self.workspace = self.workspace, None
+        if workspace is not None:
+            self.env._close_workspace(workspace)

@@ -1,1 +1,0 @@
-"""What an environment does about exceptions in the path of an action."""
