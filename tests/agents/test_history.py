@@ -9,10 +9,10 @@ import pytest
 
 from intercode.agents import open_agent
 from intercode.agents.base import Feedback
-from intercode.agents.conversation import Conversation, History, is_context_overflow, split_turns
 from intercode.core.errors import BudgetError, ConfigError, ModelRefusedError
 from intercode.core.types import Usage
 from intercode.models.base import Completion, Message, Model, Tool
+from intercode.models.conversation import Conversation, History, is_context_overflow, split_turns
 from support.descriptions import brief as make_brief
 
 LS = "```bash\nls\n```"

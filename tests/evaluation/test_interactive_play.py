@@ -8,7 +8,7 @@ import pytest
 
 import intercode
 from intercode.agents import open_agent
-from intercode.agents.base import snapshot_agent
+from intercode.agents.given import snapshot_agent
 from intercode.core.errors import EnvironmentStateError, ModelUnavailableError
 from intercode.core.types import AgentOutput, Dataset, Task, Usage
 from intercode.environments.base.env import InterCodeEnv

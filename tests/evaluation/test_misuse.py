@@ -17,7 +17,6 @@ import pytest
 
 import intercode
 from intercode.agents import Agent, Feedback
-from intercode.agents.base import next_output
 from intercode.agents.react import ReactAgent
 from intercode.core import trajectories
 from intercode.core.config import make_config, task_names
@@ -26,6 +25,7 @@ from intercode.core.types import AgentOutput, Brief, Score, State, Task
 from intercode.environments.base.rewards import score_states
 from intercode.evaluation.evaluate import plan as plans
 from intercode.evaluation.evaluate.run_metadata import source_of
+from intercode.evaluation.rollout import next_output
 from intercode.models import Message, ScriptedModel
 from intercode.results import Run
 

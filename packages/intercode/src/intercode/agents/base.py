@@ -1,22 +1,17 @@
-"""The interface of an agent, and snapshots of its state."""
+"""The interface of an agent."""
 
 from __future__ import annotations
 
-import copy
 from abc import ABC, abstractmethod
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from intercode.core.errors import ConfigError, UsageError
-from intercode.core.types import AgentOutput, Brief, Usage
+from intercode.core.types import AgentOutput, Brief
 from intercode.core.types import Feedback as Feedback
 
 if TYPE_CHECKING:  # the package of models takes a fifth of a second to import
     from intercode.models.base import Message, Tool
-
-_SHARED_ATTRIBUTES = ("model", "golds", "actions")
-"""Attributes that an agent only reads or that cannot be copied: snapshots share them."""
 
 
 class Agent(ABC):
@@ -87,74 +82,3 @@ class Agent(ABC):
     def metadata(self) -> dict[str, Any]:
         """Return what a run records of this agent, as JSON types."""
         return {}
-
-
-def next_output(agent: Agent, feedback: Feedback | None) -> AgentOutput | None:
-    """Return the next output of an agent. Raises UsageError if it is not what ``act`` returns."""
-    output: object = agent.act(feedback)
-    if output is None:
-        return None
-    if not isinstance(output, AgentOutput):
-        raise UsageError(
-            f"{type(agent).__name__}.act returned {output!r:.200} of type {type(output).__name__}: "
-            "return an AgentOutput, as in intercode.core.AgentOutput('ls'), or None to stop"
-        )
-    for name, kind in _OUTPUT_TYPES.items():
-        value = getattr(output, name)
-        if not isinstance(value, kind) and not (name == "action" and value is None):
-            wanted = f"{kind.__name__}{', or None for no code' * (name == 'action')}"
-            raise UsageError(
-                f"{type(agent).__name__}.act returned an AgentOutput whose {name} is "
-                f"{value!r:.200} of type {type(value).__name__}: give a {wanted}"
-            )
-    return output
-
-
-_OUTPUT_TYPES: dict[str, type] = {
-    "action": str, "message": str, "thought": str, "reply": str, "actor": str, "usage": Usage,
-    "messages": Sequence, "context": Mapping,
-}  # fmt: skip
-
-
-@dataclass(frozen=True)
-class AgentSnapshot:
-    """The attributes of an agent at one moment. May be restored several times."""
-
-    attributes: Mapping[str, Any]
-
-    def restore(self, agent: Agent) -> None:
-        """Give the agent the attributes of the snapshot."""
-        vars(agent).clear()
-        vars(agent).update(_copy_attributes(self.attributes))
-
-
-def snapshot_agent(agent: Agent) -> AgentSnapshot | None:
-    """Return a snapshot of an agent, or None if the agent cannot be copied."""
-    try:
-        return AgentSnapshot(_copy_attributes(vars(agent)))
-    except (TypeError, RecursionError, copy.Error):
-        return None
-
-
-def _copy_attributes(attributes: Mapping[str, Any]) -> dict[str, Any]:
-    shared = {
-        id(value): value
-        for name in _SHARED_ATTRIBUTES
-        if (value := attributes.get(name)) is not None
-    }
-    return copy.deepcopy(dict(attributes), shared)
-
-
-def check_integer(name: str, value: object, minimum: int = 1) -> None:
-    """Raise ConfigError unless an option is None or an integer of at least ``minimum``."""
-    if value is None:
-        return
-    if not isinstance(value, int) or isinstance(value, bool) or value < minimum:
-        raise ConfigError(f"{name} is {value!r}; it must be an integer of at least {minimum}")
-
-
-def check_bool(name: str, value: object) -> None:
-    """Raise ConfigError unless an option is true or false: a text such as ``no`` would count as
-    true."""
-    if not isinstance(value, bool):
-        raise ConfigError(f"{name} is {value!r}; it must be true or false")

@@ -1,16 +1,21 @@
-"""Agents that a caller gives as objects, classes or functions in place of a name."""
+"""Agents that a caller gives as objects, classes or functions in place of a name, and copies of
+them."""
 
 from __future__ import annotations
 
+import copy
 import functools
 import inspect
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 from typing import Any
 
-from intercode.agents.base import Agent, snapshot_agent
+from intercode.agents.base import Agent
 from intercode.core.errors import ConfigError
 from intercode_sandbox.registry import Registry
 
+_SHARED_ATTRIBUTES = ("model", "golds", "actions")
+"""Attributes that an agent only reads or that cannot be copied: snapshots share them."""
 AgentFactory = Callable[..., Agent]
 """A class of agents, or a function that returns an agent: a new one for each call."""
 
@@ -59,15 +64,44 @@ def _copies_of(agent: Agent) -> AgentFactory:
         )
     kind = type(agent)
 
-    def copy() -> Agent:
+    def make_copy() -> Agent:
         made = kind.__new__(kind)
         snapshot.restore(made)
         return made
 
     def copy_with(model: Any = None) -> Agent:
-        made = copy()
+        made = make_copy()
         if model is not None:
             vars(made)["model"] = model
         return made
 
-    return copy_with if "model" in vars(agent) else copy
+    return copy_with if "model" in vars(agent) else make_copy
+
+
+@dataclass(frozen=True)
+class AgentSnapshot:
+    """The attributes of an agent at one moment. May be restored several times."""
+
+    attributes: Mapping[str, Any]
+
+    def restore(self, agent: Agent) -> None:
+        """Give the agent the attributes of the snapshot."""
+        vars(agent).clear()
+        vars(agent).update(_copy_attributes(self.attributes))
+
+
+def snapshot_agent(agent: Agent) -> AgentSnapshot | None:
+    """Return a snapshot of an agent, or None if the agent cannot be copied."""
+    try:
+        return AgentSnapshot(_copy_attributes(vars(agent)))
+    except (TypeError, RecursionError, copy.Error):
+        return None
+
+
+def _copy_attributes(attributes: Mapping[str, Any]) -> dict[str, Any]:
+    shared = {
+        id(value): value
+        for name in _SHARED_ATTRIBUTES
+        if (value := attributes.get(name)) is not None
+    }
+    return copy.deepcopy(dict(attributes), shared)

@@ -8,13 +8,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any, ClassVar, Literal
 
-from intercode.agents.base import Agent, Feedback, check_integer
-from intercode.agents.conversation import (
-    Conversation,
-    History,
-    HistoryFunction,
-    is_context_overflow,
-)
+from intercode.agents.base import Agent, Feedback
 from intercode.agents.parsing import (
     EMPTY_BLOCK_REASON,
     ParsedAnswer,
@@ -32,6 +26,13 @@ from intercode.agents.prompt import (
 from intercode.core.errors import BudgetError, ModelError
 from intercode.core.types import AgentOutput, Brief
 from intercode.models.base import Completion, Message, Model, Tool
+from intercode.models.conversation import (
+    Conversation,
+    History,
+    HistoryFunction,
+    is_context_overflow,
+)
+from intercode.models.options import check_integer
 from intercode_sandbox.registry import unknown_name_error
 
 EMPTY_ANSWER = "(empty answer)"

@@ -9,11 +9,12 @@ import re
 from dataclasses import replace
 from typing import Any
 
-from intercode.agents.base import Feedback, check_integer
+from intercode.agents.base import Feedback
 from intercode.agents.model_agent import ModelAgent
 from intercode.agents.parsing import split_thought
 from intercode.agents.prompt import ObservationLimits
 from intercode.core.types import AgentOutput, Brief
+from intercode.models.options import check_integer
 from intercode_sandbox.lines import split_lines
 
 

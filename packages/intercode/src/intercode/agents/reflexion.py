@@ -11,12 +11,13 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Any
 
-from intercode.agents.base import Feedback, check_integer
-from intercode.agents.conversation import is_context_overflow
+from intercode.agents.base import Feedback
 from intercode.agents.parsing import split_thought
 from intercode.agents.react import ReactAgent
 from intercode.core.errors import ModelError
 from intercode.core.types import Brief
+from intercode.models.conversation import is_context_overflow
+from intercode.models.options import check_integer
 
 
 class ReflexionAgent(ReactAgent):

@@ -7,9 +7,10 @@ from __future__ import annotations
 
 from typing import Any
 
-from intercode.agents.base import Feedback, check_bool
+from intercode.agents.base import Feedback
 from intercode.agents.model_agent import ModelAgent
 from intercode.core.types import AgentOutput
+from intercode.models.options import check_bool
 
 
 class TryAgainAgent(ModelAgent):

@@ -5,13 +5,22 @@ from __future__ import annotations
 import datetime
 import secrets
 import time
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 
-from intercode.agents.base import Agent, Feedback, next_output
+from intercode.agents.base import Agent, Feedback
 from intercode.agents.programs import ProgramAgent
-from intercode.core.errors import BudgetError
-from intercode.core.types import ActionError, AgentOutput, Brief, EndReason, Score, Step, Trajectory
+from intercode.core.errors import BudgetError, UsageError
+from intercode.core.types import (
+    ActionError,
+    AgentOutput,
+    Brief,
+    EndReason,
+    Score,
+    Step,
+    Trajectory,
+    Usage,
+)
 from intercode.environments.base.contract import BranchingEnvironment, Environment
 from intercode.evaluation.programs.episode import play_program
 from intercode.evaluation.tracebacks import action_error_metadata
@@ -167,6 +176,33 @@ def _last_feedback(step: Step, score: Score) -> Feedback:
     """Return what an agent may know of its last turn before it begins again: no part of the score
     but the reward."""
     return Feedback(step.observation, step.valid, step.timed_out, Score(score.value))
+
+
+def next_output(agent: Agent, feedback: Feedback | None) -> AgentOutput | None:
+    """Return the next output of an agent. Raises UsageError if it is not what ``act`` returns."""
+    output: object = agent.act(feedback)
+    if output is None:
+        return None
+    if not isinstance(output, AgentOutput):
+        raise UsageError(
+            f"{type(agent).__name__}.act returned {output!r:.200} of type {type(output).__name__}: "
+            "return an AgentOutput, as in intercode.core.AgentOutput('ls'), or None to stop"
+        )
+    for name, kind in _OUTPUT_TYPES.items():
+        value = getattr(output, name)
+        if not isinstance(value, kind) and not (name == "action" and value is None):
+            wanted = f"{kind.__name__}{', or None for no code' * (name == 'action')}"
+            raise UsageError(
+                f"{type(agent).__name__}.act returned an AgentOutput whose {name} is "
+                f"{value!r:.200} of type {type(value).__name__}: give a {wanted}"
+            )
+    return output
+
+
+_OUTPUT_TYPES: dict[str, type] = {
+    "action": str, "message": str, "thought": str, "reply": str, "actor": str, "usage": Usage,
+    "messages": Sequence, "context": Mapping,
+}  # fmt: skip
 
 
 def make_trajectory(

@@ -142,6 +142,21 @@ def check_stream(value: Any, default: bool) -> bool:
     return default if value is None else value
 
 
+def check_integer(name: str, value: object, minimum: int = 1) -> None:
+    """Raise ConfigError unless an option is None or an integer of at least ``minimum``."""
+    if value is None:
+        return
+    if not isinstance(value, int) or isinstance(value, bool) or value < minimum:
+        raise ConfigError(f"{name} is {value!r}; it must be an integer of at least {minimum}")
+
+
+def check_bool(name: str, value: object) -> None:
+    """Raise ConfigError unless an option is true or false: a text such as ``no`` would count as
+    true."""
+    if not isinstance(value, bool):
+        raise ConfigError(f"{name} is {value!r}; it must be true or false")
+
+
 def describe_refused_options(message: str, generation: GenerationOptions) -> str:
     """Return how to leave out the options that a refusal names, as the end of its text; empty if it
     names none of those that were given."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from intercode.agents.base import Agent, Feedback, check_integer
+from intercode.agents.base import Agent, Feedback
 from intercode.agents.programs.claude_code import ClaudeCode
 from intercode.agents.programs.codex import Codex
 from intercode.agents.programs.command import CommandProgram
@@ -14,6 +14,7 @@ from intercode.agents.programs.program import Program
 from intercode.core.errors import ConfigError, UsageError
 from intercode.core.types import AgentOutput
 from intercode.models.base import Model
+from intercode.models.options import check_integer
 
 PROGRAMS = {kind.name: kind for kind in (MiniSweAgent, Codex, ClaudeCode)}
 

@@ -5,10 +5,11 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable, Sequence
 
-from intercode.agents.base import Agent, Feedback, next_output
+from intercode.agents.base import Agent, Feedback
 from intercode.core.config import EvalConfig
 from intercode.core.errors import BudgetError, UsageError
 from intercode.core.types import AgentOutput, Brief, Usage
+from intercode.evaluation.rollout import next_output
 from intercode.evaluation.tracking.base import EpisodeTracker
 from intercode.models.base import Completion, Message, Model, Tool
 from intercode.models.budget import Budget, SpendingLimits

@@ -6,13 +6,8 @@ from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, replace
 from typing import Literal
 
-from intercode.agents.base import (
-    Agent,
-    AgentSnapshot,
-    Feedback,
-    next_output,
-    snapshot_agent,
-)
+from intercode.agents.base import Agent, Feedback
+from intercode.agents.given import AgentSnapshot, snapshot_agent
 from intercode.core.errors import BudgetError, EnvironmentStateError, ModelError
 from intercode.core.types import AgentOutput, Brief, EndReason, Trajectory
 from intercode.environments.base.env import InterCodeEnv
@@ -21,7 +16,7 @@ from intercode.evaluation.play.interactive_episode import (
     InteractiveEpisode,
     Interrupted,
 )
-from intercode.evaluation.rollout import brief_with_history
+from intercode.evaluation.rollout import brief_with_history, next_output
 
 Leader = Literal["agent", "human"]
 """Who acts next."""

@@ -7,7 +7,6 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from intercode.agents.conversation import is_context_overflow
 from intercode.agents.programs.program import Program
 from intercode.core.errors import ModelRefusedError
 from intercode.core.types import ExecResult, Step
@@ -17,6 +16,7 @@ from intercode.evaluation.tracking.base import EpisodeTracker
 from intercode.models.base import Completion, Message, Model, ToolCall
 from intercode.models.bridge import BridgeRequest, RequestRefusedError
 from intercode.models.bridge.answers import GivenAnswers
+from intercode.models.conversation import is_context_overflow
 from intercode_sandbox.long_output import Collector
 from intercode_sandbox.streams import decode
 

@@ -6,10 +6,10 @@ import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, cast
 
-from intercode.agents.base import check_integer
 from intercode.core.errors import ConfigError, ModelError, UsageError
 from intercode.core.types import Usage
 from intercode.models.base import Completion, Message, Model, Tool
+from intercode.models.options import check_integer
 from intercode.models.token_count import count_tokens
 from intercode_sandbox.long_output import shorten
 from intercode_sandbox.registry import load_object
