@@ -70,8 +70,6 @@ def test_an_answer_that_was_cut_off_is_not_run(finish: str) -> None:
     assert move.action is None
     assert "limit of tokens" in move.reply
     assert acted(agent, Feedback(move.reply)).action == "ls"
-    model = Answers(Completion(cut, Usage(), finish))
-    assert acted(begun("try-again", model, feedback="original")).action == "ls"
 
 
 @pytest.mark.parametrize("name", ["try-again", "react", "single-turn"])
@@ -146,25 +144,6 @@ def test_react_asks_for_an_action_that_is_missing() -> None:
     assert move.messages[3]["content"] == "Action 1:"
 
 
-def test_react_with_original_feedback() -> None:
-    long = "[" + ", ".join(f"({n},)" for n in range(40)) + "]"
-    model = Answers(
-        Completion("I look.\nAction 1: execute[SELECT 1; SELECT 2]\nObservation 1: made up"),
-        Completion("Thought 2: no code\nAction 2: SELECT 3", finish_reason="length"),
-        Completion("Thought 3: nothing"),
-        Completion("submit\nand more"),
-    )
-    agent = begun("react", model, make_brief("t", "q", "sql"), feedback="original")
-    move = acted(agent)
-    assert (move.action, move.thought) == ("SELECT 1", "I look.")
-    assert move.context["action"] == {"characters_left_out": 10}
-    assert "made up" not in str(move.messages)
-    move = acted(agent, Feedback(long))
-    assert move.context["observation"] == {"rows": 40, "shown": 25}
-    assert move.action is None and "execute[...]" in move.reply
-    assert acted(agent, Feedback(move.reply)).action == "submit"
-
-
 def test_plan_and_solve_refines_until_it_is_solved() -> None:
     agent = begun("plan-solve", ScriptedModel(["1. look\n2. count", *[LS] * 5]), refine=2)
     assert acted(agent).thought == "look"
@@ -186,7 +165,6 @@ def test_plan_and_solve_refines_until_it_is_solved() -> None:
 def test_plans_without_steps() -> None:
     agent = begun("plan-solve", ScriptedModel(["", LS]))
     assert BRIEF.query in acted(agent).messages[3]["content"]
-    assert begun("plan-solve", ScriptedModel(["no numbers"]), feedback="original").act(None) is None
     with pytest.raises(ConfigError, match="refine is -1"):
         open_agent("plan-solve", {"refine": -1}, model=ScriptedModel([]))
 
@@ -308,7 +286,7 @@ def test_the_turns_messages_make_up_the_whole_conversation() -> None:
     [
         ("single-turn", {"max_turns": 1}),
         ("try-again", {"reward_in_feedback": False}),
-        ("react", {"feedback": "original", "observation_limit": 7}),
+        ("react", {"feedback": "standard", "observation_limit": 7}),
         ("plan-solve", {"refine": 3, "max_turns": 4}),
         ("tool-calling", {"history": "last:2", "history_tokens": 900}),
     ],
@@ -333,8 +311,8 @@ def test_a_prompt_of_ones_own_is_completed_and_recorded(tmp_path: Path) -> None:
 
 
 def test_options_that_are_wrong() -> None:
-    with pytest.raises(UnknownNameError, match="did you mean 'original'"):
-        open_agent("react", {"feedback": "orignal"}, model=ScriptedModel([]))
+    with pytest.raises(UnknownNameError, match="did you mean 'standard'"):
+        open_agent("react", {"feedback": "standrad"}, model=ScriptedModel([]))
     with pytest.raises(ConfigError, match=r"no option 'refine'.*history"):
         open_agent("react", {"refine": 3}, model=ScriptedModel([]))
 
@@ -343,8 +321,7 @@ def test_options_that_are_wrong() -> None:
     ("name", "options", "limit"),
     [
         ("try-again", {}, 4000), ("react", {}, 4000), ("react", {"observation_limit": 70}, 70),
-        ("try-again", {"feedback": "original"}, 1000),
-        ("try-again", {"feedback": "original", "observation_limit": 7}, 7),
+        ("try-again", {"observation_limit": 7}, 7),
     ],
 )  # fmt: skip
 def test_the_limit_that_applies_to_observations_is_recorded(

@@ -2,26 +2,20 @@
 
 from __future__ import annotations
 
-import json
-from collections import Counter
-from pathlib import Path
-from typing import Any
-
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from intercode.agents.parsing import parse_answer, split_sections
-from intercode.agents.plan_solve import parse_plan, parse_plan_original
+from intercode.agents.plan_solve import parse_plan
 from intercode.agents.react import (
     NO_ACTION_REASON,
     UNCLOSED_REASON,
     complete_label,
-    parse_action_original,
     parse_react,
     split_answer,
 )
-from support.descriptions import describe, language_of
+from support.descriptions import language_of
 
 BASH, SQL = language_of("bash"), language_of("sql")
 
@@ -151,7 +145,7 @@ def test_the_parser_never_fails(answer: str) -> None:
         assert (parsed.code is None) == bool(parsed.reason)
         assert parsed.code is None or parsed.code.strip()
         assert parse_answer(answer, language).code != ""
-    assert all(isinstance(step, str) for step in parse_plan(answer) + parse_plan_original(answer))
+    assert all(isinstance(step, str) for step in parse_plan(answer))
 
 
 def test_invented_observations_are_removed() -> None:
@@ -168,58 +162,6 @@ def test_labels_inside_a_block_are_ignored() -> None:
     assert [s.label for s in split_sections("x\n- *Thought* : a\n> action: b")] == [
         "", "thought", "action",
     ]  # fmt: skip
-
-
-@pytest.mark.parametrize(
-    ("action", "environment", "executed"),
-    [
-        ("submit", "bash", ("submit", 0)),
-        ("Submit", "bash", (None, 0)),
-        ("ls", "bash", (None, 0)),
-        ("execute[ls; pwd]", "bash", ("ls; pwd", 0)),
-        ("execute[SELECT 1; SELECT 2]", "sql", ("SELECT 1", 10)),
-        ("execute[SELECT 1", "sql", (None, 0)),
-        ("execute[a]] b] c", "bash", ("a]] b", 0)),
-    ],
-)
-def test_what_the_authors_execute(action: str, environment: str, executed: Any) -> None:
-    assert parse_action_original(action, describe(environment).observations) == executed
-
-
-@pytest.mark.parametrize(
-    ("log", "forms"),
-    [
-        ("bash/ic_bash_react_10_turns_fs_1.json", {"as executed": 261, "bare": 11, "unclosed": 9}),
-        ("bash/ic_bash_react_10_turns_fs_3.json", {"as executed": 180, "bare": 12}),
-        ("sql/ic_sql_react_10_turns.json",
-         {"as executed": 5176, "unclosed": 299, "in the thought": 4, "several statements": 2}),
-    ],
-)  # fmt: skip
-def test_recorded_answers(recorded_dir: Path, log: str, forms: dict[str, int]) -> None:
-    """Every answer of the logs, which record what the authors' runner took for code."""
-    found: Counter[str] = Counter()
-    environment = log.partition("/")[0]
-    for row in json.loads((recorded_dir / log).read_text()).values():
-        turns = row["turn_history"]
-        for number, (thought, action, observation) in enumerate(
-            zip(turns["thoughts"], turns["actions"], turns["observations"], strict=True), 1
-        ):
-            if thought.startswith("EXCEEDED"):  # a submit by the authors' runner
-                continue
-            theirs, _ = parse_action_original(action, describe(environment).observations)
-            assert (theirs is None) == ("did not contain" in observation)
-            answer = f"Thought {number}: {thought}\nAction {number}: {action}"
-            parsed = parse_react(answer, language_of(environment), answers=False)
-            assert parsed.thought == thought.strip()
-            if parsed.code is not None and parsed.code == theirs:
-                found["as executed"] += 1
-            elif parsed.reason == UNCLOSED_REASON:
-                found["unclosed"] += 1
-            elif theirs is not None and ";" in str(parsed.code):
-                found["several statements"] += 1
-            else:
-                found["in the thought" if "execute[" in thought else "bare"] += 1
-    assert found == forms
 
 
 def test_a_label_with_thousands_of_digits_is_ignored() -> None:

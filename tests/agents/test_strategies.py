@@ -135,6 +135,7 @@ def test_tool_calling(env: InterCodeEnv) -> None:
     assert sent["content"].strip() == t.steps[0].observation.strip()
 
 
+@pytest.mark.paper
 def test_the_original_feedback_shows_the_beginning(env: InterCodeEnv) -> None:
     code = {
         "bash": "yes | head -c 5000", "ctf": "yes | head -c 5000", "python": "print('y' * 5000)",

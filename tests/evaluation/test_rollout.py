@@ -9,11 +9,6 @@ import pytest
 
 import intercode
 from intercode.agents.base import Agent, Feedback
-from intercode.agents.prompt import (
-    TESTS_FAILED_MESSAGE,
-    ObservationLimits,
-    format_observation_original,
-)
 from intercode.core.types import AgentOutput, Brief, Dataset, Task, Usage
 from intercode.environments.base.env import InterCodeEnv
 from intercode.evaluation.rollout import rollout
@@ -138,10 +133,12 @@ def test_the_details_of_a_score_reach_the_agent_in_every_reward_mode(reward_mode
     feedback = agent.feedbacks[1]
     assert feedback is not None and feedback.score is not None
     assert feedback.score.details["raised"]
-    text, _ = format_observation_original(
-        feedback, "dictionary", ObservationLimits(1000, 50), "def wrong():"
+    from intercode.paper import feedback as original
+
+    text, _ = original.format_observation_original(
+        feedback, "dictionary", original.ObservationLimits(1000, 50), "def wrong():"
     )
-    assert text == TESTS_FAILED_MESSAGE
+    assert text == original.TESTS_FAILED_MESSAGE
 
 
 def test_the_times_of_an_episode_and_of_its_actions_are_recorded(env: InterCodeEnv) -> None:

@@ -6,23 +6,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import Any, ClassVar, Literal
+from typing import Any, ClassVar
 
 from intercode.agents.base import Agent, Feedback
-from intercode.agents.parsing import (
-    EMPTY_BLOCK_REASON,
-    ParsedAnswer,
-    parse_answer,
-    scoring_note,
-)
-from intercode.agents.prompt import (
-    FEEDBACK_STYLES,
-    OBSERVATION_LIMIT,
-    ObservationLimits,
-    format_observation,
-    format_observation_original,
-    load_prompt,
-)
+from intercode.agents.feedback import FEEDBACK_STYLES, FeedbackStyle
+from intercode.agents.parsing import ParsedAnswer, is_complete, parse_answer, scoring_note
+from intercode.agents.prompt import load_prompt
 from intercode.core.errors import BudgetError, ModelError
 from intercode.core.types import AgentOutput, Brief
 from intercode.models.base import Completion, Message, Model, Tool
@@ -37,19 +26,17 @@ from intercode_sandbox.registry import unknown_name_error
 
 EMPTY_ANSWER = "(empty answer)"
 _LENGTH_FINISH_REASONS = ("length", "max_tokens", "max_output_tokens")
-_FURTHER_TEXT = "further text"
 TRUNCATED_ANSWER = "the answer reached its limit of tokens and was cut off"
 
 
 class ModelAgent(Agent):
     """A conversation with a model in which code is run and its output is sent back.
 
-    ``prompt`` is a file to use instead of the packaged prompt. ``feedback`` is ``standard``, or
-    ``original`` for the observations and the parsing of the authors' runners. ``observation_limit``
-    is the number of characters of an observation that the model is sent (None: 4000, head and tail;
-    with ``original`` as many as the strategy's runner sent, the beginning). ``history`` and
-    ``history_tokens`` select what is sent of a long conversation (see History); the record always
-    holds the whole of it.
+    ``prompt`` is a file to use instead of the packaged prompt. ``feedback`` names the style in
+    which the model is sent observations and its answers are read. ``observation_limit`` is the
+    number of characters of an observation that the model is sent (None: that of the style).
+    ``history`` and ``history_tokens`` select what is sent of a long conversation (see History); the
+    record always holds the whole of it.
 
     A strategy sets ``prompt_file`` and overrides what differs: ``request_action`` (the requests of
     a turn), ``tools_for``, ``parse`` (the answer), ``add_feedback`` and ``format_feedback``.
@@ -64,15 +51,16 @@ class ModelAgent(Agent):
         model: Model,
         max_turns: int | None = 10,
         prompt: str | Path | None = None,
-        feedback: Literal["standard", "original"] = "standard",
+        feedback: str = "standard",
         observation_limit: int | None = None,
         history: str | HistoryFunction = "full",
         history_tokens: int | None = None,
     ) -> None:
         check_integer("max_turns", max_turns)
         check_integer("observation_limit", observation_limit)
-        if feedback not in FEEDBACK_STYLES:
+        if not isinstance(feedback, str) or feedback not in FEEDBACK_STYLES:
             raise unknown_name_error("feedback", str(feedback), list(FEEDBACK_STYLES))
+        self.style: FeedbackStyle = FEEDBACK_STYLES.load(feedback)()
         self.model, self.max_turns, self.feedback = model, max_turns, feedback
         self.prompt = load_prompt(prompt, self.prompt_file, self.required_sections)
         self.observation_limit = observation_limit
@@ -94,23 +82,16 @@ class ModelAgent(Agent):
         example = f"example_{brief.environment}"
         if example in self.prompt.sections:
             self._values["example"] = self.prompt.fill(example, self._values)
-        self._turns = 0
-        self._code: str | None = ""  # of the last turn; None if it had none
+        self.turn = 0
+        self.last_code: str | None = ""  # of the last turn; None if it had none
         self._intervened = self._finished = False
         self._budget_error: BudgetError | None = None
 
     @property
-    def original_limits(self) -> ObservationLimits:
-        """How much of an observation the authors' runner of this strategy sent."""
-        return ObservationLimits(1000, 50)
-
-    @property
     def effective_observation_limit(self) -> int:
         """The characters of an observation that the model is sent, also if no limit was set."""
-        if self.observation_limit is not None:
-            return self.observation_limit
-        is_original = self.feedback == "original"
-        return self.original_limits.characters if is_original else OBSERVATION_LIMIT
+        given = self.observation_limit
+        return self.style.observation_limit(self) if given is None else given
 
     @property
     def messages(self) -> Sequence[Message]:
@@ -148,12 +129,12 @@ class ModelAgent(Agent):
         """
         if self._budget_error is not None:
             raise self._budget_error
-        if self._finished or (self.max_turns is not None and self._turns >= self.max_turns):
+        if self._finished or (self.max_turns is not None and self.turn >= self.max_turns):
             return None
         if feedback is not None and not self._intervened:
             self.add_feedback(feedback)
         self._intervened = False
-        self._turns += 1
+        self.turn += 1
         try:
             return self.request_action()
         except BudgetError as e:
@@ -175,7 +156,7 @@ class ModelAgent(Agent):
         """Tell the model of a turn that a human took in its place; see Agent."""
         if before is not None and not self._intervened:
             self.add_feedback(before)
-        self._code, self._intervened = action, True
+        self.last_code, self._intervened = action, True
         self.conversation.add_user(
             self.fill_prompt(
                 "watched", action=action, observation=self.visible_observation(feedback)
@@ -199,14 +180,11 @@ class ModelAgent(Agent):
     def request_action(self) -> AgentOutput | None:
         """Request an answer and return it as an action; None to stop."""
         completion = self.conversation.request_answer()
-        return self.make_output(completion, self.parse(completion))
+        return self.make_output(completion, self.style.parse(self, completion))
 
     def parse(self, completion: Completion) -> ParsedAnswer:
-        """Parse an answer. The authors' runners execute an empty block as well."""
-        parsed = parse_answer(completion.text, self.language)
-        if self.feedback == "original" and parsed.reason == EMPTY_BLOCK_REASON:
-            return replace(parsed, code="")
-        return parsed
+        """Return the action and the thoughts in an answer."""
+        return parse_answer(completion.text, self.language)
 
     def add_answer(self, completion: Completion, text: str) -> None:
         """Add an answer to the conversation as ``text``, without tagged thoughts and imagined
@@ -220,25 +198,17 @@ class ModelAgent(Agent):
     # ------------------------------------------------------ for strategies
     def feedback_message(self, feedback: Feedback) -> str:
         """Return the message to the model after the last turn, whether that had code or not."""
-        return feedback.observation if self._code is None else self.format_feedback(feedback)
+        return feedback.observation if self.last_code is None else self.format_feedback(feedback)
 
     def fill_prompt(self, section: str, **values: object) -> str:
         """Return a section of the prompt with its placeholders filled in."""
-        turn = self._turns or ""
+        turn = self.turn or ""
         return self.prompt.fill(section, {**self._values, "turn": turn, **values})
 
     def visible_observation(self, feedback: Feedback) -> str:
         """Return the part of an observation that the model is sent. The turn's context records a
         cut."""
-        if self.feedback == "original":
-            limits = self.original_limits
-            if self.observation_limit is not None:
-                limits = replace(limits, characters=self.observation_limit)
-            visible, omitted = format_observation_original(
-                feedback, self.brief.description.observations, limits, self._code or ""
-            )
-        else:
-            visible, omitted = format_observation(feedback, self.effective_observation_limit)
+        visible, omitted = self.style.show(self, feedback)
         self.conversation.add_context("observation", omitted)
         return visible
 
@@ -253,7 +223,7 @@ class ModelAgent(Agent):
         self.add_answer(completion, parsed.text)
         for name, value in parsed.context.items():
             self.conversation.add_context(name, value)
-        self._code = parsed.code
+        self.last_code = parsed.code
         thought = "\n\n".join(t for t in (completion.reasoning, parsed.thought) if t)
         reply = self.fill_prompt("retry", why=parsed.reason) if parsed.code is None else ""
         text = f"{message}\n{completion.text}" if message else completion.text
@@ -262,19 +232,13 @@ class ModelAgent(Agent):
     def _without_truncated_code(self, completion: Completion, parsed: ParsedAnswer) -> ParsedAnswer:
         """Drop the code of an answer that was cut off, unless it had ended before the cut: small
         models go on after it."""
-        if self.feedback == "original" or completion.finish_reason is None:
+        cut = (completion.finish_reason or "").lower() in _LENGTH_FINISH_REASONS
+        if self.style.runs_truncated_code or parsed.code is None or not cut:
             return parsed
-        cut = completion.finish_reason.lower() in _LENGTH_FINISH_REASONS
-        if cut and parsed.code is not None and not self._ended_before_cut(completion, parsed.code):
-            return replace(parsed, code=None, reason=TRUNCATED_ANSWER)
-        return parsed
-
-    def _ended_before_cut(self, completion: Completion, code: str) -> bool:
-        """Return whether the code of an answer is the same however the answer goes on."""
         if completion.calls:
-            return len(completion.calls) > 1  # the first one is the action
-        text = completion.text
-        further = [f"{text}\n{_FURTHER_TEXT}"]
-        if not text.rstrip(" \t").endswith(("```", "~~~")):
-            further.append(text + _FURTHER_TEXT)
-        return all(self.parse(replace(completion, text=t)).code == code for t in further)
+            complete = len(completion.calls) > 1  # the first one is the action
+        else:
+            complete = is_complete(
+                completion.text, parsed.code, lambda t: self.parse(replace(completion, text=t)).code
+            )
+        return parsed if complete else replace(parsed, code=None, reason=TRUNCATED_ANSWER)

@@ -4,7 +4,7 @@ language's tags, and without fences by what its code looks like."""
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -313,3 +313,15 @@ def full_query(brief: Brief) -> str:
 def scoring_note(brief: Brief) -> str:
     """Return what an agent is told about the scoring of a task, in whole sentences."""
     return CHANGES_NOTE if brief.only_changes else brief.description.judged
+
+
+_FURTHER_TEXT = "further text"
+
+
+def is_complete(text: str, code: str, parse: Callable[[str], str | None]) -> bool:
+    """Return whether the code of an answer, which ``parse`` finds, is the same however the text
+    goes on."""
+    further = [f"{text}\n{_FURTHER_TEXT}"]
+    if not text.rstrip(" \t").endswith(("```", "~~~")):
+        further.append(text + _FURTHER_TEXT)
+    return all(parse(t) == code for t in further)

@@ -12,7 +12,6 @@ from typing import Any
 from intercode.agents.base import Feedback
 from intercode.agents.model_agent import ModelAgent
 from intercode.agents.parsing import split_thought
-from intercode.agents.prompt import ObservationLimits
 from intercode.core.types import AgentOutput, Brief
 from intercode.models.options import check_integer
 from intercode_sandbox.lines import split_lines
@@ -44,15 +43,6 @@ class PlanSolveAgent(ModelAgent):
     def ends_when_solved(self) -> bool:
         """Whether a reward of 1 ends the episode: only after the last step of the plan."""
         return not self._steps
-
-    @property
-    def original_limits(self) -> ObservationLimits:
-        """How much of an observation the authors' runner sends to the model.
-
-        While steps of the plan remain, it sends 1000 characters or 25 rows. Afterwards it sends 250
-        characters or 25 rows.
-        """
-        return ObservationLimits(1000, 25) if self._steps else ObservationLimits(250, 25)
 
     def start(self, brief: Brief) -> None:
         self._steps = []
@@ -90,10 +80,11 @@ class PlanSolveAgent(ModelAgent):
         self.add_answer(completion, text)
         self.conversation.pin()
         self._planned = True
-        if self.feedback == "original":
-            self._steps = parse_plan_original(text)
-        else:
-            self._steps = parse_plan(text) or [self.fill_prompt("task")]
+        self._steps = self.style.parse_plan(self, text)
+
+    def parse_plan(self, text: str) -> list[str]:
+        """Return the steps of a plan. Without any, the task is the one step."""
+        return parse_plan(text) or [self.fill_prompt("task")]
 
 
 _STEP_MARKER = re.compile(
@@ -181,17 +172,3 @@ def _inline_steps(text: str) -> list[str]:
     if len(marks) < 2:
         return []
     return [_strip_bold(text[m.end() : end]) for m, end in zip(marks, ends, strict=True)]
-
-
-def parse_plan_original(text: str) -> list[str]:
-    """Return the steps that the authors' runner finds.
-
-    A step begins after digits, a dot and a blank or line break, anywhere in the text, and ends
-    before the next blank followed by digits and a dot.
-    """
-    steps, offset = [], 0
-    while start := re.compile(r"\d+\.\s").search(text, offset):
-        end = re.compile(r"\s\d+\.").search(text, start.end())
-        offset = len(text) if end is None else end.start()
-        steps.append(text[start.end() : offset])
-    return steps

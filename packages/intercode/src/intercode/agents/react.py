@@ -23,7 +23,6 @@ from intercode.agents.parsing import (
     split_thought,
     unfenced_code,
 )
-from intercode.agents.prompt import ObservationLimits
 from intercode.core.types import ActionLanguage, AgentOutput
 from intercode.models.base import Completion
 
@@ -50,59 +49,29 @@ class ReactAgent(ModelAgent):
 
     prompt_file = "react.txt"
     required_sections = (*ModelAgent.required_sections, "action")
-    original_limits = ObservationLimits(350, 25)
     requests_per_turn = 2  # maximum: one, and another if its answer has no action
 
     def request_action(self) -> AgentOutput:
         """Return the next thought and action."""
         completion = self.conversation.request_answer()
-        parsed = self.parse(completion)
+        parsed = self.style.parse(self, completion)
         if parsed.reason != NO_ACTION_REASON:
             return self.make_output(completion, parsed)
         self.add_answer(completion, parsed.text)
         self.conversation.add_user(self.fill_prompt("action"))
         action = self.conversation.request_answer()
-        second = self.parse_action(action)
+        second = self.style.parse_action(self, action)
         thought = "\n\n".join(t for t in (completion.reasoning, parsed.thought) if t)
         return self.make_output(action, replace(second, thought=thought), completion.text)
 
     def parse(self, completion: Completion) -> ParsedAnswer:
         """Return the thought and the action of an answer."""
-        if self.feedback == "original":
-            return self._parse_original(completion.text)
         return parse_react(completion.text, self.language, self.brief.expects_answer)
 
     def parse_action(self, completion: Completion) -> ParsedAnswer:
         """Return the action in an answer to the second request, which asks for the action only."""
-        label = f"Action {self._turns}:"
-        if self.feedback == "original":
-            text = completion.text.strip()
-            text = text if text.lower().startswith("action") else f"{label} {text}"
-            return self._parse_original_action(
-                "", text.removeprefix(label).partition("\n")[0].strip(), text
-            )
-        text = complete_label(completion.text, label)
+        text = complete_label(completion.text, f"Action {self.turn}:")
         return parse_react(text, self.language, self.brief.expects_answer)
-
-    def _parse_original(self, text: str) -> ParsedAnswer:
-        """Split an answer as the authors' runner does.
-
-        Its prompt ends with ``Thought N:`` and its stop sequence is ``Observation N:``. Either may
-        be in the answer of a chat model, and is removed first.
-        """
-        answer = text.partition(f"\nObservation {self._turns}:")[0].strip()
-        body = re.sub(rf"\AThought {self._turns}:[ ]?", "", answer)
-        parts = body.split(f"\nAction {self._turns}: ")
-        if len(parts) != 2:
-            thought = body.partition("\n")[0]
-            return ParsedAnswer(None, thought, thought, NO_ACTION_REASON)
-        return self._parse_original_action(parts[0].strip(), parts[1], answer)
-
-    def _parse_original_action(self, thought: str, action: str, text: str) -> ParsedAnswer:
-        code, omitted = parse_action_original(action, self.brief.description.observations)
-        context = {"action": {"characters_left_out": omitted}} if omitted else {}
-        reason = "" if code is not None else "the action holds no execute[...]"
-        return ParsedAnswer(code, thought, text, reason, context)
 
 
 def parse_react(text: str, language: ActionLanguage, answers: bool) -> ParsedAnswer:
@@ -266,20 +235,3 @@ def _strip_fence(inside: str, language: ActionLanguage) -> str:
 def _submission(answer: str | None, answers: bool) -> str:
     answer = (answer or "").strip().strip("`\"'")
     return f"submit {answer}" if answers and answer else "submit"
-
-
-def parse_action_original(action: str, form: str) -> tuple[str | None, int]:
-    """Return the code that the authors' runner executes, and how many characters it omits.
-
-    The runner accepts ``submit`` without an answer, and ``execute[...]`` up to the last bracket. It
-    executes a statement, whose observation has the ``form`` of rows, only up to the first
-    semicolon. The code is None if the runner does not recognise the action.
-    """
-    if action == "submit":
-        return action, 0
-    begin, end = action.find("execute["), action.rfind("]")
-    if begin < 0 or end < begin + len("execute["):
-        return None, 0
-    code = action[begin + len("execute[") : end]
-    executed = code.partition(";")[0] if form == "rows" else code
-    return executed, len(code) - len(executed)

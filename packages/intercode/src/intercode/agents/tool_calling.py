@@ -65,7 +65,7 @@ class ToolCallingAgent(ModelAgent):
     def parse(self, completion: Completion) -> ParsedAnswer:
         """Return the first call of an answer."""
         text, thought = split_thought(completion.text)
-        self._calls = sanitize_calls(completion.calls, self._turns)
+        self._calls = sanitize_calls(completion.calls, self.turn)
         if not self._calls:
             return (
                 ParsedAnswer(None, thought, text, NO_CALL_REASON) if text else empty_answer(thought)

@@ -9,9 +9,9 @@ from pathlib import Path
 import pytest
 
 from intercode.agents import Feedback, open_agent
-from intercode.agents.react import parse_action_original
 from intercode.core.types import Score
 from intercode.models import open_model
+from intercode.paper.feedback import parse_action_original
 from support.descriptions import brief as make_brief
 from support.recorded_endpoint import FORCED, RecordedEndpoint
 
