@@ -30,9 +30,11 @@ os.environ.setdefault("INTERCODE_SQL_TRANSLATIONS", "")  # tests exercise the SQ
 
 def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption(
-        "--backend", default="namespace", choices=backend.NAMES,
+        "--backend",
+        default="namespace",
+        choices=backend.NAMES,
         help="the sandbox back end; with another, tests marked namespace_only are deselected",
-    )  # fmt: skip
+    )
 
 
 def pytest_configure(config: pytest.Config) -> None:

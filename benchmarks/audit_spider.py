@@ -125,14 +125,16 @@ def kinds_of(reason: str) -> list[str]:
 
 BESIDE = "what the gold sorts, groups or filters by can stand beside what it selects"
 MEANINGS = {
-    **FAULT_KINDS, **NOTE_KINDS, "fails": "the gold ends with an error",
+    **FAULT_KINDS,
+    **NOTE_KINDS,
+    "fails": "the gold ends with an error",
     "engines-differ": "the two engines give different results",
     "idle-condition": "a condition of the gold has no effect: ignoring it is right by luck",
     "wrong-gold": "judged: the gold is wrong, and what is right is open or cannot be told apart",
     "text-order": "judged: the gold sorts numbers or dates that are stored as texts",
     "right-by-luck": "judged: what people take for the answer has the gold's rows by luck",
     "ambiguous": "judged: the query can be read in several ways that exclude each other",
-}  # fmt: skip
+}
 
 
 @dataclass(frozen=True)
@@ -350,8 +352,11 @@ def main() -> int:
         ),
     )
     listing = {
-        "version": known["version"], "hash": sound.hash, "include": left, "exclude": excluded,
-    }  # fmt: skip
+        "version": known["version"],
+        "hash": sound.hash,
+        "include": left,
+        "exclude": excluded,
+    }
     versions = {e: found[e][0] for e in ENGINES}
     audit = Audit(dataset, reports, versions, differing, printed, excluded, sound, listing)
     texts = {

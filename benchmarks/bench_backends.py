@@ -194,11 +194,12 @@ def measured(args: argparse.Namespace, kinds: list[str]) -> dict[str, dict[str, 
     rows["that is so many resets"] = {k: removals[k] / resets[k] for k in removals}  # type: ignore[operator]
     each: Callable[[str], tuple[float, float]]
     for names, each in (
-        (("MB per live sandbox, processes", "MB per live sandbox, less available"),
-         lambda kind: memory(kind, args)),
-        (("gold episodes per s, 2 workers", "of them solved, %"),
-         lambda kind: workers(kind, args)),
-    ):  # fmt: skip
+        (
+            ("MB per live sandbox, processes", "MB per live sandbox, less available"),
+            lambda kind: memory(kind, args),
+        ),
+        (("gold episodes per s, 2 workers", "of them solved, %"), lambda kind: workers(kind, args)),
+    ):
         for kind in kinds:
             for name, number in zip(names, each(kind), strict=True):
                 rows.setdefault(name, {})[kind] = number
@@ -221,12 +222,22 @@ def main() -> None:
     args = parser.parse_args()
     kinds, notes = answering(args.kinds, args.image)
     rows = measured(args, kinds)
-    print(render([Table(
-        "back ends", f"{args.image}, medians over {args.rounds} rounds in turns",
-        ("what", *kinds),
-        tuple((what, *(cells.get(kind) for kind in kinds)) for what, cells in rows.items()),
-        notes=tuple(notes), digits=tuple((kind, 2) for kind in kinds),
-    )]))  # fmt: skip
+    print(
+        render(
+            [
+                Table(
+                    "back ends",
+                    f"{args.image}, medians over {args.rounds} rounds in turns",
+                    ("what", *kinds),
+                    tuple(
+                        (what, *(cells.get(kind) for kind in kinds)) for what, cells in rows.items()
+                    ),
+                    notes=tuple(notes),
+                    digits=tuple((kind, 2) for kind in kinds),
+                )
+            ]
+        )
+    )
 
 
 if __name__ == "__main__":

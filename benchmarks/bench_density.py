@@ -94,8 +94,12 @@ class Crowd:
         """Note the resources in use now."""
         mine = traces.family(os.getpid())
         processes = (mine.owner, *mine.launchers, *mine.sandboxes)
-        for name, kind in (("owner", (mine.owner,)), ("supervisors", mine.supervisors),
-                           ("PIDs 1", mine.inits), ("shells", mine.others)):  # fmt: skip
+        for name, kind in (
+            ("owner", (mine.owner,)),
+            ("supervisors", mine.supervisors),
+            ("PIDs 1", mine.inits),
+            ("shells", mine.others),
+        ):
             size = traces.proportional(kind) / 1e6
             self.rows.append((f"{when}: {len(kind)} {name}", size, "MB"))
         self.rows.append((f"{when}: all processes", traces.proportional(processes) / 1e6, "MB"))

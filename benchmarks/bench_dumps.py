@@ -35,9 +35,11 @@ _LIMITS = SqlLimits(rows=10_000_000, size=1 << 30)
 _GROUP = 10
 """Schemas of one generated dump, each of which is a database."""
 _OPTIONS = (
-    (), ("--hex-blob", "--complete-insert"), ("--skip-extended-insert", "--replace"),
+    (),
+    ("--hex-blob", "--complete-insert"),
+    ("--skip-extended-insert", "--replace"),
     ("--insert-ignore", "--skip-opt", "--create-options"),
-)  # fmt: skip
+)
 """Options of mariadb-dump, by group."""
 
 
@@ -77,8 +79,9 @@ def generated(count: int, seed: int, folder: Path) -> Table:
     """Compare generated schemas in three forms. Return a table of what is equal."""
     rows = []
     makers: dict[str, Callable[..., str]] = {
-        "written by hand": forms.hand_written, "phpMyAdmin's form": forms.phpmyadmin
-    }  # fmt: skip
+        "written by hand": forms.hand_written,
+        "phpMyAdmin's form": forms.phpmyadmin,
+    }
     totals = {form: Comparison() for form in (*makers, "mariadb-dump")}
     for number, start in enumerate(range(0, count, _GROUP)):
         schemas = {
@@ -101,9 +104,11 @@ def generated(count: int, seed: int, folder: Path) -> Table:
     for form, total in totals.items():
         rows.append((form, str(count), str(total.equal), str(total.different)))
     return Table(
-        "dump_forms", "Generated schemas in both engines",
-        ("form", "schemas", "equal tables", "different tables"), tuple(rows),
-    )  # fmt: skip
+        "dump_forms",
+        "Generated schemas in both engines",
+        ("form", "schemas", "equal tables", "different tables"),
+        tuple(rows),
+    )
 
 
 def _loaded(dump: str, answers: multiprocessing.Queue[tuple[float, int]]) -> None:
@@ -135,10 +140,17 @@ def given(dumps: Sequence[Path], queries: int) -> tuple[Table, bool]:
         total.databases(engines, dump, list(catalog.databases), queries)
         wrong |= bool(total.different)
         count = sum(t.rows for tables in catalog.databases.values() for t in tables.values())
-        rows.append((
-            dump.name, str(count), f"{seconds:.1f}", str(memory), f"{server_seconds:.1f}",
-            str(total.equal), str(total.different),
-        ))  # fmt: skip
+        rows.append(
+            (
+                dump.name,
+                str(count),
+                f"{seconds:.1f}",
+                str(memory),
+                f"{server_seconds:.1f}",
+                str(total.equal),
+                str(total.different),
+            )
+        )
         for engine in engines:
             engine.close()
     head = ("dump", "rows", "s embedded", "MiB embedded", "s mysql", "equal", "different")

@@ -91,11 +91,16 @@ def play(url: str, args: argparse.Namespace) -> None:
     """Play the episodes as `intercode eval` does."""
     with tempfile.TemporaryDirectory() as folder:
         settings = {
-            "dataset": args.dataset, "agent": args.agent, "model": "bench", "base_url": url,
-            "parallel": args.episodes, "max_turns": 2 * args.turns, "out": Path(folder) / "run",
+            "dataset": args.dataset,
+            "agent": args.agent,
+            "model": "bench",
+            "base_url": url,
+            "parallel": args.episodes,
+            "max_turns": 2 * args.turns,
+            "out": Path(folder) / "run",
             "epochs": -(-args.episodes * args.rounds // len(datasets.load(args.dataset))),
             "env_options": {"recycle": True} if args.recycle else {},
-        }  # fmt: skip
+        }
         evaluate(make_config(settings), quiet=True)
 
 

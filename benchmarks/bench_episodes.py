@@ -106,10 +106,13 @@ def measure(
     for process in processes:
         process.join()
     return Rate(
-        sum(r[0] for r in rows), sum(r[1] for r in rows), max(r[2] for r in rows), used,
+        sum(r[0] for r in rows),
+        sum(r[1] for r in rows),
+        max(r[2] for r in rows),
+        used,
         tuple(statistics.mean(r[3][i] for r in rows) for i in range(3)),  # type: ignore[arg-type]
         {name: statistics.mean(r[4][name] for r in rows) for name in rows[0][4]},
-    )  # fmt: skip
+    )
 
 
 def authors(theirs: peers.Authors, seconds: float) -> Rate:
@@ -129,11 +132,13 @@ def row(name: str, rates: Sequence[Rate], base: float | None) -> tuple[Cell, ...
     """Return a row of the table: the medians of several measurements."""
     per_second = statistics.median(r.episodes / r.seconds for r in rates)
     return (
-        name, per_second, per_second / base if base else "",
+        name,
+        per_second,
+        per_second / base if base else "",
         100 * sum(r.solved for r in rates) / sum(r.episodes for r in rates),
         *(statistics.median(r.medians[i] for r in rates) for i in range(3)),
         statistics.median(1000 * r.processor / r.episodes for r in rates),
-    )  # fmt: skip
+    )
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -218,11 +223,13 @@ def _prove(dataset: Dataset, args: argparse.Namespace) -> str:
 
 def _speed(rows: list[tuple[Cell, ...]], notes: list[str]) -> Table:
     return Table(
-        "episodes", "Gold episodes; medians in ms, user and system processor time in ms an episode",
+        "episodes",
+        "Gold episodes; medians in ms, user and system processor time in ms an episode",
         ("who", "episodes/s", "x authors", "solved %", "reset", "step", "submit", "cpu"),
-        tuple(rows), notes=tuple(notes),
+        tuple(rows),
+        notes=tuple(notes),
         digits=(("reset", 2), ("step", 2), ("submit", 2), ("cpu", 1)),
-    )  # fmt: skip
+    )
 
 
 def _where(rates: dict[str, list[Rate]]) -> list[Table]:

@@ -41,8 +41,12 @@ def killed(what: str, episodes: int) -> tuple[str, int, float | None, str]:
         os.chmod(home, 0o755)
         with LiveOwner(episodes, Path(home)) as owner:
             family = owner.family
-            one = {"owner": family.owner, "launcher": family.launchers[0],
-                   "PID 1": family.inits[0], "supervisor": family.supervisors[0]}[what]  # fmt: skip
+            one = {
+                "owner": family.owner,
+                "launcher": family.launchers[0],
+                "PID 1": family.inits[0],
+                "supervisor": family.supervisors[0],
+            }[what]
             alone = what in ("PID 1", "supervisor")
             before = len(traces.living(family.sandboxes))
             os.kill(one[0], signal.SIGKILL)

@@ -153,9 +153,17 @@ def main() -> None:
         share = 100 * rate / possible(live, args.model)
         rows.append((name, kind, live, rate, share, *used, *(float(c) for c in cuts)))
     columns = (
-        "driver", "actions", "live", "steps/s", "% of possible", "busy", "stolen",
-        "median ms", "95 % ms", "99 % ms",
-    )  # fmt: skip
+        "driver",
+        "actions",
+        "live",
+        "steps/s",
+        "% of possible",
+        "busy",
+        "stolen",
+        "median ms",
+        "95 % ms",
+        "99 % ms",
+    )
     title = f"Steps with a model of {args.model:g} s; latency of a step"
     notes = (
         "possible: live / (model + the mean time of the actions that sleep)",

@@ -54,8 +54,15 @@ LEAKS = {
 """An effect of an episode, and code for the next one that prints True if the effect is absent."""
 
 
-def play(which: str, dataset: Dataset, image: str | None, cores: set[int], tasks: Sequence[int],
-         ready: Any, results: Any) -> None:  # fmt: skip
+def play(
+    which: str,
+    dataset: Dataset,
+    image: str | None,
+    cores: set[int],
+    tasks: Sequence[int],
+    ready: Any,
+    results: Any,
+) -> None:
     """Play gold episodes of some tasks on some cores, once all players are ready."""
     os.sched_setaffinity(0, cores)
     solved = 0
@@ -122,12 +129,14 @@ def latencies(dataset: Dataset, image: str | None, rounds: int) -> list[Cells]:
             env.reset(options={"task": n % len(dataset)})
             resets.append((time.perf_counter() - begun) * 1000)
         steps = take_turns(
-            {"ours": Contender(lambda: env.step("x = 1")),
-             "session": Contender(lambda: env._current_workspace.session.run("x = 1", 5)),
-             "theirs": Contender(lambda: client.step("x = 1")),
-             "their reset": Contender(client.reset)},
+            {
+                "ours": Contender(lambda: env.step("x = 1")),
+                "session": Contender(lambda: env._current_workspace.session.run("x = 1", 5)),
+                "theirs": Contender(lambda: client.step("x = 1")),
+                "their reset": Contender(client.reset),
+            },
             rounds,
-        )  # fmt: skip
+        )
         env.step("open('/tmp/f', 'w').write('x'); kept = list(range(10**5))")
         taken = take_turns({"taken": Contender(lambda: env.snapshot().close())}, rounds // 10)
         with env.snapshot() as moment:

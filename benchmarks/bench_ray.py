@@ -142,28 +142,43 @@ def main() -> int:
     runs = {"local": local, "two nodes": whole, "two nodes, one killed": lost}
     print(render([table(runs, local, args.parallel)], "text"))
     checks = [sound(name, run, local) for name, run in runs.items()]
-    print(f"the cluster took {start:.1f} s to start; killed after {watch.killed} episodes; "
-          f"processes left: {len(left)}")  # fmt: skip
+    print(
+        f"the cluster took {start:.1f} s to start; killed after {watch.killed} episodes; "
+        f"processes left: {len(left)}"
+    )
     return 0 if all(checks) and not left and watch.killed > 0 else 1
 
 
 def table(runs: dict[str, Run], local: Run, parallel: int) -> Table:
     """Return the table of the runs."""
     columns = (
-        "", "episodes", "s before the first", "s from then on", "ms an episode", "processor ms",
+        "",
+        "episodes",
+        "s before the first",
+        "s from then on",
+        "ms an episode",
+        "processor ms",
         "more, processor ms",
-    )  # fmt: skip
+    )
     rows: tuple[tuple[Cell, ...], ...] = tuple(
         (
-            name, len(run.episodes), run.before, run.seconds, run.each, run.work,
+            name,
+            len(run.episodes),
+            run.before,
+            run.seconds,
+            run.each,
+            run.work,
             run.work - local.work,
         )
         for name, run in runs.items()
-    )  # fmt: skip
+    )
     return Table(
-        "ray", f"Starter episodes, {parallel} at once", columns, rows,
+        "ray",
+        f"Starter episodes, {parallel} at once",
+        columns,
+        rows,
         digits=tuple((c, 1) for c in columns[2:]),
-    )  # fmt: skip
+    )
 
 
 def sound(name: str, run: Run, local: Run) -> bool:

@@ -136,16 +136,25 @@ def main() -> int:
     scored = [s for s in report.steps if s.recorded_reward is not None]
     hashed = [s for s in report.steps if s.recorded_hashes]
     row = (
-        report.episodes, len(report.steps),
+        report.episodes,
+        len(report.steps),
         f"{sum(s.same_observation for s in report.steps)}/{len(report.steps)}",
         f"{sum(s.same_reward for s in scored)}/{len(scored)}",
         f"{sum(s.same_hashes for s in hashed)}/{len(hashed)}",
-        len(report.native_mismatches), recorded - started, replayed - recorded,
-    )  # fmt: skip
+        len(report.native_mismatches),
+        recorded - started,
+        replayed - recorded,
+    )
     columns = (
-        "episodes", "steps", "observations equal", "rewards equal", "hashes equal", "differing",
-        "recording s", "replay s",
-    )  # fmt: skip
+        "episodes",
+        "steps",
+        "observations equal",
+        "rewards equal",
+        "hashes equal",
+        "differing",
+        "recording s",
+        "replay s",
+    )
     title = (
         f"Deterministic episodes executed again while {args.busy} processes keep the machine busy"
     )

@@ -73,9 +73,11 @@ def plain_loop(dataset: Dataset) -> Iterator[Play]:
     assert database is not None
     lease = private_server.lease_server(database.path)
     connection = mysql.connector.connect(
-        unix_socket=lease.address.unix_socket, user="root", charset="utf8mb4",
+        unix_socket=lease.address.unix_socket,
+        user="root",
+        charset="utf8mb4",
         collation="utf8mb4_general_ci",
-    )  # fmt: skip
+    )
     cursor = connection.cursor(buffered=True)
 
     def rows(code: str) -> list[str]:
@@ -190,13 +192,16 @@ def start(home: Path, cores: list[int], what: str, limit: int | None) -> subproc
     """Start a worker process of this file on these cores; return it when it is ready."""
     process = subprocess.Popen(
         [sys.executable, __file__, "--worker", what, "--limit", str(limit or 0)],
-        stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True,
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        text=True,
         env={
-            **os.environ, "INTERCODE_SQL_RUNTIME": str(home),
+            **os.environ,
+            "INTERCODE_SQL_RUNTIME": str(home),
             "INTERCODE_SQL_TRANSLATIONS": str(home.with_name("kept")),
         },
         preexec_fn=lambda: os.sched_setaffinity(0, cores),
-    )  # fmt: skip
+    )
     assert process.stdout is not None
     assert process.stdout.readline() == "ready\n", f"{what} did not start"
     return process

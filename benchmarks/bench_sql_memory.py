@@ -83,8 +83,9 @@ def main() -> None:
         return
     for engine in options.engines.split(","):
         for what, code, count in (
-            ("read", "SELECT 1", 200), ("written", "CREATE TABLE mine (a int)", 50)
-        ):  # fmt: skip
+            ("read", "SELECT 1", 200),
+            ("written", "CREATE TABLE mine (a int)", 50),
+        ):
             each = in_a_process(engine, code, count)
             print(f"{engine:10}  {count:4} live, each has {what}: {each:9.0f} KiB each")
 

@@ -198,12 +198,18 @@ def measure_episodes(args: argparse.Namespace) -> Table:
         ]
         title, digits = "Episodes per second of a processor", tuple((c, 1) for c in columns[1:])
     else:
-        columns = ("environment", "driver", "episodes/s per core", "ms",
-                   "per second of a processor")  # fmt: skip
+        columns = (
+            "environment",
+            "driver",
+            "episodes/s per core",
+            "ms",
+            "per second of a processor",
+        )
         rows = [
             (subject, name, rate / cores, each, 1000 / each)
-            for subject, of_one in found.items() for name, (rate, each) in of_one.items()
-        ]  # fmt: skip
+            for subject, of_one in found.items()
+            for name, (rate, each) in of_one.items()
+        ]
         title, digits = "Episodes of task families", tuple((c, 1) for c in columns[2:])
     return Table("throughput", title, columns, tuple(rows), notes, digits)
 
@@ -305,8 +311,15 @@ def measure_share(live: int, seconds: float, rounds: int) -> Table:
         )
         at_most = 100 * cores / each * 1000 / most
         rows.append((name, rate, 100 * rate / most, each, here, at_most, busy))
-    columns = ("driver", "steps/s", "% of possible", "ms per step", "in the driver's process",
-               "% at all cores", "busy")  # fmt: skip
+    columns = (
+        "driver",
+        "steps/s",
+        "% of possible",
+        "ms per step",
+        "in the driver's process",
+        "% at all cores",
+        "busy",
+    )
     notes = (
         f"{most:.0f} steps/s are possible if neither steps nor the driver take processor time",
         f"ms per step: of a processor; at all cores: if {cores} cores did nothing else",

@@ -137,10 +137,16 @@ def write(directory: Path, episodes: int, turns: int, output: int) -> None:
                 for _ in range(turns)
             )
             episode = Trajectory(
-                f"made-up/{n}", n, f"Count the {draw.choice(words)} of file {n}.", steps,
-                end="submitted", hardness=draw.choice(["easy", "medium", "hard"]),
-                seconds=draw.random() * 60, run=RUN, id=f"e{n}",
-            )  # fmt: skip
+                f"made-up/{n}",
+                n,
+                f"Count the {draw.choice(words)} of file {n}.",
+                steps,
+                end="submitted",
+                hardness=draw.choice(["easy", "medium", "hard"]),
+                seconds=draw.random() * 60,
+                run=RUN,
+                id=f"e{n}",
+            )
             file.write(
                 json.dumps({"v": trajectories.SCHEMA_VERSION, **to_jsonable(episode)}) + "\n"
             )

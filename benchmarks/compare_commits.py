@@ -48,10 +48,13 @@ class Worker:
 
     def __init__(self, source: Path, arguments: Sequence[str]) -> None:
         self.process = subprocess.Popen(
-            [sys.executable, parts.__file__, *arguments], text=True, bufsize=1,
+            [sys.executable, parts.__file__, *arguments],
+            text=True,
+            bufsize=1,
             env={**os.environ, "PYTHONPATH": search_path(source)},
-            stdin=subprocess.PIPE, stdout=subprocess.PIPE,
-        )  # fmt: skip
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+        )
         self.values: Values = {}
 
     def turn(self) -> bool:
@@ -86,8 +89,11 @@ def trees(commit: str) -> Iterator[dict[str, Path]]:
         sources = {name: Path(directory, name) for name in ("before", "now")}
         folders = subprocess.run(  # a commit has one or both of them
             ["git", "ls-tree", "--name-only", commit, "src", "packages"],
-            cwd=ROOT, capture_output=True, check=True, text=True,
-        ).stdout.split()  # fmt: skip
+            cwd=ROOT,
+            capture_output=True,
+            check=True,
+            text=True,
+        ).stdout.split()
         archive = subprocess.run(
             ["git", "archive", commit, *folders], cwd=ROOT, capture_output=True, check=True
         )

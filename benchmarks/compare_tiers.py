@@ -120,9 +120,15 @@ def replayed(envs: RecordedEnvironments, episode: Trajectory) -> Iterator[StepCo
                 step = rules.executed_step(episode, raw)
                 observation, score = rules.play_and_score(env, step)
                 yield StepComparison(
-                    episode.task, turn, step.action, step.observation, observation,
-                    step.reward, score.value if score else None, None,
-                )  # fmt: skip
+                    episode.task,
+                    turn,
+                    step.action,
+                    step.observation,
+                    observation,
+                    step.reward,
+                    score.value if score else None,
+                    None,
+                )
 
 
 def agreement_table(
@@ -132,11 +138,17 @@ def agreement_table(
     found = {tier: Agreement() for tier in tiers[1:]}
     with ExitStack() as stack:
         envs = {
-            tier: stack.enter_context(RecordedEnvironments(ReplayOptions(
-                profile=args.profile, image=args.image, env_options={"backend": tier},
-            )))
+            tier: stack.enter_context(
+                RecordedEnvironments(
+                    ReplayOptions(
+                        profile=args.profile,
+                        image=args.image,
+                        env_options={"backend": tier},
+                    )
+                )
+            )
             for tier in tiers
-        }  # fmt: skip
+        }
         for episode in episodes:
             base = list(replayed(envs[tiers[0]], episode))
             again: list[StepComparison] = []
@@ -222,10 +234,13 @@ def speed_table(args: argparse.Namespace, tiers: list[str], notes: list[str]) ->
     columns = ("reset ms", "step ms", "fork ms", "episodes/s")
     title = f"Short Bash tasks, machine's own programs, {os.cpu_count()} processors, one worker"
     return Table(
-        "speed", title, ("tier", *columns),
+        "speed",
+        title,
+        ("tier", *columns),
         tuple((tier, *(cells[c] for c in columns)) for tier, cells in rows.items()),
-        notes=tuple(notes), digits=tuple((c, 1) for c in columns),
-    )  # fmt: skip
+        notes=tuple(notes),
+        digits=tuple((c, 1) for c in columns),
+    )
 
 
 def main() -> None:

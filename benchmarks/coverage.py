@@ -52,14 +52,19 @@ def plays(draw: random.Random, chance: Sequence[float], epochs: int) -> list[int
 
 def share(found: Iterator[tuple[float, Bounds]]) -> float:
     """Return the share of intervals that contain the true value, in percent."""
-    held = [low is not None and high is not None and low <= true <= high
-            for true, (low, high) in found]  # fmt: skip
+    held = [
+        low is not None and high is not None and low <= true <= high for true, (low, high) in found
+    ]
     return 100 * fmean(held)
 
 
 # ------------------------------------------------------------- one run
-def runs(draw: random.Random, rounds: int, case: tuple[int, float, int, float],
-         method: Callable[[list[int], int], Bounds]) -> Iterator[tuple[float, Bounds]]:  # fmt: skip
+def runs(
+    draw: random.Random,
+    rounds: int,
+    case: tuple[int, float, int, float],
+    method: Callable[[list[int], int], Bounds],
+) -> Iterator[tuple[float, Bounds]]:
     tasks, mean, epochs, rho = case
     for _ in range(rounds):
         yield mean, method(plays(draw, chances(draw, tasks, mean, rho), epochs), epochs)
@@ -146,8 +151,10 @@ def main() -> None:
     args = parser.parse_args()
     head = f"{'tasks':>5} {'p':>5} {'epochs':>6} {'rho':>4}"
     print(f"nominal 95 %, {args.rounds} rounds a line, seed {args.seed}\n")
-    print(f"{head} | {'clustered':>9} {'naive':>6} {'bootstrap':>9} | {'difference':>10} "
-          f"{'boot':>5} | {'alarms':>6} {'power':>5}")  # fmt: skip
+    print(
+        f"{head} | {'clustered':>9} {'naive':>6} {'bootstrap':>9} | {'difference':>10} "
+        f"{'boot':>5} | {'alarms':>6} {'power':>5}"
+    )
     for case in product(TASKS, CHANCES, EPOCHS, CORRELATIONS):
         tasks, mean, epochs, rho = case
         if epochs == 1 and rho != CORRELATIONS[1]:
@@ -159,9 +166,11 @@ def main() -> None:
         moved = share(differences(draw, args.rounds, case, "paired"))
         booted = share(differences(draw, few, case, "bootstrap"))
         alarms, power = false_alarms(draw, few, case)
-        print(f"{tasks:>5} {mean:>5} {epochs:>6} {rho:>4} | {cells[0]:>9.1f} {cells[1]:>6.1f} "
-              f"{cells[2]:>9.1f} | {moved:>10.1f} {booted:>5.1f} | {alarms:>6.1f} {power:>5.0f}",
-              flush=True)  # fmt: skip
+        print(
+            f"{tasks:>5} {mean:>5} {epochs:>6} {rho:>4} | {cells[0]:>9.1f} {cells[1]:>6.1f} "
+            f"{cells[2]:>9.1f} | {moved:>10.1f} {booted:>5.1f} | {alarms:>6.1f} {power:>5.0f}",
+            flush=True,
+        )
 
 
 if __name__ == "__main__":

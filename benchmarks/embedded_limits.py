@@ -17,10 +17,13 @@ ROOT = Path(__file__).resolve().parents[1]
 PAGE = ROOT / "docs" / "embedded-limits.md"
 _SOURCES = ("packages/sql/src/intercode_sql/dialect", "packages/sql/src/intercode_sql/embedded")
 _PARTS = {
-    "dialect": "The text of a statement", "catalog": "Types and values", "compile": "Queries",
-    "execute": "Statements that write or define, and settings", "functions": "Functions",
+    "dialect": "The text of a statement",
+    "catalog": "Types and values",
+    "compile": "Queries",
+    "execute": "Statements that write or define, and settings",
+    "functions": "Functions",
     "load": "Dumps",
-}  # fmt: skip
+}
 _ABOUT = """\
 # What the embedded SQL engine cannot do
 

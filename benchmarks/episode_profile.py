@@ -26,9 +26,17 @@ SAMPLES_PER_SECOND = 4000
 WARM_UP = 5  # episodes
 SYSTEM_CALL = re.compile(r"(?:__x64_sys_|__arm64_sys_|__do_sys_|ksys_|__sys_)(\w+)$")
 MOUNTS = frozenset(
-    ("mount", "umount", "umount2", "move_mount", "open_tree", "mount_setattr", "pivot_root",
-     "cleanup_mnt")
-)  # fmt: skip
+    (
+        "mount",
+        "umount",
+        "umount2",
+        "move_mount",
+        "open_tree",
+        "mount_setattr",
+        "pivot_root",
+        "cleanup_mnt",
+    )
+)
 PROCESSES = frozenset(("clone", "clone3", "vfork", "execve", "exit_group", "do_exit"))
 
 
@@ -88,16 +96,33 @@ def measure(episodes: int) -> None:
         data, control = f"{directory}/data", f"{directory}/control"
         os.mkfifo(control)
         command = [
-            "perf", "record", "-q", "-o", data, "-e", "cpu-clock", "-g", "-F",
-            str(SAMPLES_PER_SECOND), "--delay=-1", f"--control=fifo:{control}", "--",
-            sys.executable, *sys.argv, "--control", control,
-        ]  # fmt: skip
+            "perf",
+            "record",
+            "-q",
+            "-o",
+            data,
+            "-e",
+            "cpu-clock",
+            "-g",
+            "-F",
+            str(SAMPLES_PER_SECOND),
+            "--delay=-1",
+            f"--control=fifo:{control}",
+            "--",
+            sys.executable,
+            *sys.argv,
+            "--control",
+            control,
+        ]
         output = subprocess.run(command, check=True, stdout=subprocess.PIPE, text=True).stdout
         pids = json.loads(output.splitlines()[-1])
         script = subprocess.run(
             ["perf", "script", "-i", data, "-F", "comm,pid,ip,sym"],
-            check=True, capture_output=True, text=True, errors="replace",
-        ).stdout  # fmt: skip
+            check=True,
+            capture_output=True,
+            text=True,
+            errors="replace",
+        ).stdout
     parts = Counter(part_of(*sample, pids) for sample in samples(script))
     print("| part | ms an episode | % |\n|---|---|---|")
     for part, count in parts.most_common():

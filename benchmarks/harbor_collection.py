@@ -200,8 +200,9 @@ def reason_in(text: str) -> str:
 
 # --------------------------------------------------------------------- the counts
 ENGINES: dict[str, Callable[[Path, str], Iterator[None]]] = {
-    "InterCode": play_in_sandbox, "Docker": play_in_docker
-}  # fmt: skip
+    "InterCode": play_in_sandbox,
+    "Docker": play_in_docker,
+}
 
 
 def play(folder: Path, engine: str, network: str) -> Outcome:

@@ -37,10 +37,14 @@ ENVIRONMENTS = {"nl2bash": "bash", "ic-ctf": "ctf"}
 def inspects(dataset: Dataset, limit: int | None, parallel: int, logs: Path) -> Rewards:
     """Return every task's reward from Inspect's log. Raises RuntimeError if its run failed."""
     [log] = inspect_eval(
-        f"intercode/{dataset.environment}", model=knowing(dataset), log_dir=str(logs),
-        task_args={"dataset": dataset.name, "max_turns": 4}, limit=limit, max_samples=parallel,
+        f"intercode/{dataset.environment}",
+        model=knowing(dataset),
+        log_dir=str(logs),
+        task_args={"dataset": dataset.name, "max_turns": 4},
+        limit=limit,
+        max_samples=parallel,
         display="none",
-    )  # fmt: skip
+    )
     if log.status != "success":
         why = log.error.message if log.error is not None else ""
         raise RuntimeError(f"Inspect's run ended as {log.status}: {why}")

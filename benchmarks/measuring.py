@@ -79,8 +79,11 @@ class Processor:
     def __init__(self) -> None:
         self._group: Path | None = None
         with suppress(OSError):
-            line = next(x for x in Path("/proc/self/cgroup").read_text().splitlines()
-                        if x.split(":")[1] == "cpuacct")  # fmt: skip
+            line = next(
+                x
+                for x in Path("/proc/self/cgroup").read_text().splitlines()
+                if x.split(":")[1] == "cpuacct"
+            )
             group = _GROUPS / line.split(":")[2].lstrip("/") / f"intercode-bench-{os.getpid()}"
             group.mkdir()
             (group / "cgroup.procs").write_text("0")

@@ -27,9 +27,10 @@ from intercode.integrations.mini_swe_agent import (
 )
 
 TESTS = (
-    "tests/environments/test_local.py", "tests/environments/extra/test_bubblewrap.py",
+    "tests/environments/test_local.py",
+    "tests/environments/extra/test_bubblewrap.py",
     "tests/agents/test_default.py",
-)  # fmt: skip
+)
 
 
 class DockerConfig(DockerEnvironmentConfig):

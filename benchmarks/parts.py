@@ -314,9 +314,17 @@ def live_sandboxes(figures: Figures, args: argparse.Namespace) -> Iterator[None]
 PARTS = {
     part.__name__: part
     for part in (
-        episodes, golds, sandboxes, resets, changes, forks, turns, live, live_sandboxes,
+        episodes,
+        golds,
+        sandboxes,
+        resets,
+        changes,
+        forks,
+        turns,
+        live,
+        live_sandboxes,
     )
-}  # fmt: skip
+}
 
 
 def work(args: argparse.Namespace, wait: Callable[[], object]) -> dict[str, list[float]]:

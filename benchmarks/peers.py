@@ -111,10 +111,13 @@ class Authors:
         docker("build", "-q", "--network", "none", "-t", THEIRS, work, DOCKER_BUILDKIT="0")
         tasks = find_data().tasks / "nl2bash_fs_1.json"
         self._process = subprocess.Popen(
-            [authors_python(), str(DRIVER), str(checkout.absolute()), str(tasks)], text=True,
-            stdin=subprocess.PIPE, stdout=subprocess.PIPE, cwd=work,
+            [authors_python(), str(DRIVER), str(checkout.absolute()), str(tasks)],
+            text=True,
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            cwd=work,
             env={name: value for name, value in os.environ.items() if name != "PYTHONPATH"},
-        )  # fmt: skip
+        )
         self._positions = itertools.cycle(authors_tasks())
         self.step_true()  # has started, and been reset once
 

@@ -17,8 +17,11 @@ import intercode
 from intercode.core.types import Dataset
 from intercode_sandbox.supervisor.runtime import syscalls
 
-_ENVIRONMENT = {"PATH": "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin",
-                "HOME": "/root", "LANG": "C.UTF-8"}  # fmt: skip
+_ENVIRONMENT = {
+    "PATH": "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin",
+    "HOME": "/root",
+    "LANG": "C.UTF-8",
+}
 _SECONDS = 20  # limit of one gold
 Gold = tuple[str, str]
 """The working directory and the command."""
@@ -66,8 +69,15 @@ def _run_golds(
     before = 0.0
     for number in range(rounds + 1):
         for cwd, gold in golds:
-            subprocess.run(["/bin/bash", "-c", gold], cwd=cwd, env=_ENVIRONMENT, timeout=_SECONDS,
-                           stdin=subprocess.DEVNULL, capture_output=True, check=False)  # fmt: skip
+            subprocess.run(
+                ["/bin/bash", "-c", gold],
+                cwd=cwd,
+                env=_ENVIRONMENT,
+                timeout=_SECONDS,
+                stdin=subprocess.DEVNULL,
+                capture_output=True,
+                check=False,
+            )
         before = before if number else _of_children()
     results.put(_of_children() - before)
 

@@ -159,9 +159,12 @@ class Recording:
     def save(self, path: Path) -> None:
         """Write the asciinema file."""
         header = {
-            "version": 2, "width": COLUMNS, "height": LINES, "idle_time_limit": 2,
+            "version": 2,
+            "width": COLUMNS,
+            "height": LINES,
+            "idle_time_limit": 2,
             "title": "intercode eval: rate limits, an endpoint that dies, a resume",
-        }  # fmt: skip
+        }
         rows = (header, *_thin(self.events))
         lines = [json.dumps(row, ensure_ascii=False) for row in rows]
         path.write_text("\n".join(lines) + "\n")

@@ -80,22 +80,37 @@ def play(log: Path, image: str | None, out: Path, limit: int | None) -> Outcome:
     chosen = list(recorded.values())[:limit]
     with RecordedEndpoint(log) as server:
         config = EvalConfig(
-            str(one.run["dataset"]), agent, model="recorded", base_url=server.base_url, parallel=2,
-            profile="original", image=image, network="host" if image else "none",
-            reward=reward, out=out,
-            tasks=tuple(str(t.index) for t in chosen), agent_options={"feedback": "original"},
+            str(one.run["dataset"]),
+            agent,
+            model="recorded",
+            base_url=server.base_url,
+            parallel=2,
+            profile="original",
+            image=image,
+            network="host" if image else "none",
+            reward=reward,
+            out=out,
+            tasks=tuple(str(t.index) for t in chosen),
+            agent_options={"feedback": "original"},
             max_turns=10 if agent != "plan-solve" else None,
-        )  # fmt: skip
+        )
         played = {t.task: t for t in logs.load_log(evaluate(config))}
     again = differing_in_replay(log, image, reward)
     other = {n for n, t in played.items() if t.success != recorded[n].success and not t.error}
     replayed = other & again
     ended = {n for n in other - replayed if agent == "react" and cut_short(recorded[n])}
     return Outcome(
-        log.name, agent, len(played), sum(t.error is not None for t in played.values()),
-        sum(recorded[n].success for n in played), sum(t.success for t in played.values()),
-        len(other), len(replayed), len(ended), tuple(sorted(other - replayed - ended)),
-    )  # fmt: skip
+        log.name,
+        agent,
+        len(played),
+        sum(t.error is not None for t in played.values()),
+        sum(recorded[n].success for n in played),
+        sum(t.success for t in played.values()),
+        len(other),
+        len(replayed),
+        len(ended),
+        tuple(sorted(other - replayed - ended)),
+    )
 
 
 def main() -> None:

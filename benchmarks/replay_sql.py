@@ -76,12 +76,17 @@ def _table(engine: str, reports: list[ReplayReport], seconds: float) -> list[str
     whole = ReplayReport("all", steps=[s for r in reports for s in r.steps])
     left = [s for s in whole.mismatches if s.stable]
     lines = [
-        f"## Engine `{engine}`", "",
-        f"{len(whole.steps)} steps in {seconds:.0f} s; % equal.", "",
+        f"## Engine `{engine}`",
+        "",
+        f"{len(whole.steps)} steps in {seconds:.0f} s; % equal.",
+        "",
         "| log | steps | observations | rewards | stable steps | observations | rewards |",
-        "|---|---:|---:|---:|---:|---:|---:|", *(_share(r) for r in (*reports, whole)), "",
-        "| cause of a difference | steps | observation | reward |", "|---|---:|---:|---:|",
-    ]  # fmt: skip
+        "|---|---:|---:|---:|---:|---:|---:|",
+        *(_share(r) for r in (*reports, whole)),
+        "",
+        "| cause of a difference | steps | observation | reward |",
+        "|---|---:|---:|---:|",
+    ]
     for cause, count in Counter(s.cause for s in left).most_common():
         mine = [s for s in left if s.cause == cause]
         seen = sum(not s.same_observation for s in mine)

@@ -59,9 +59,14 @@ def row(tasks: str, agent: str, run: Run) -> str:
     solved = sum(episode.success for episode in episodes)
     reward = sum(episode.reward or 0 for episode in episodes) / len(episodes)
     return line(
-        tasks, agent, f"{solved} of {len(episodes)}", f"{reward:.2f}",
-        f"`{metadata['dataset_hash'][:8]}`", metadata["scoring"], metadata["tier"],
-    )  # fmt: skip
+        tasks,
+        agent,
+        f"{solved} of {len(episodes)}",
+        f"{reward:.2f}",
+        f"`{metadata['dataset_hash'][:8]}`",
+        metadata["scoring"],
+        metadata["tier"],
+    )
 
 
 def line(*cells: str) -> str:
@@ -113,10 +118,14 @@ def trained(work: Path, _options: argparse.Namespace) -> Iterator[str]:
         sys.exit(f"{folder}/train.py prints no success:\n{printed}")
     for when, success in zip(("before", "after"), map(float, found.groups()), strict=True):
         yield line(
-            "`examples/grpo_bash`, held out", f"tiny model {when} training",
-            f"{round(success * len(held_out))} of {len(held_out)}", f"{success:.2f}",
-            f"`{tasks.hash[:8]}`", "bash-2", tier_of(),
-        )  # fmt: skip
+            "`examples/grpo_bash`, held out",
+            f"tiny model {when} training",
+            f"{round(success * len(held_out))} of {len(held_out)}",
+            f"{success:.2f}",
+            f"`{tasks.hash[:8]}`",
+            "bash-2",
+            tier_of(),
+        )
 
 
 def human(work: Path, options: argparse.Namespace) -> Iterator[str]:
@@ -135,9 +144,13 @@ def open_weights(work: Path, options: argparse.Namespace) -> Iterator[str]:
     answer = smollm2()
     for suite in ("bash", "sql"):
         run = intercode.evaluate(
-            f"starter:{suite}", "single-turn", model=answer, parallel=1,
-            out=work / f"smollm2-{suite}", **limit,
-        )  # fmt: skip
+            f"starter:{suite}",
+            "single-turn",
+            model=answer,
+            parallel=1,
+            out=work / f"smollm2-{suite}",
+            **limit,
+        )
         yield row(f"`starter:{suite}`", "SmolLM2 135M, `single-turn`", run)
 
 

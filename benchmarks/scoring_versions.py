@@ -68,10 +68,15 @@ def line(log: Path, before: Graded, now: Graded) -> str:
     won, lost = len(now.solved - before.solved), len(before.solved - now.solved)
     changed = sum(abs(now.best[key] - value) > 1e-9 for key, value in before.best.items())
     cells = [
-        f"`{log.stem}`", f"{before.scoring}, {now.scoring}", str(len(now.best)),
-        f"{len(before.solved)}, {len(now.solved)}", f"{before.mean:.2f}, {now.mean:.2f}",
-        str(won), str(lost), str(changed),
-    ]  # fmt: skip
+        f"`{log.stem}`",
+        f"{before.scoring}, {now.scoring}",
+        str(len(now.best)),
+        f"{len(before.solved)}, {len(now.solved)}",
+        f"{before.mean:.2f}, {now.mean:.2f}",
+        str(won),
+        str(lost),
+        str(changed),
+    ]
     return f"| {' | '.join(cells)} |"
 
 

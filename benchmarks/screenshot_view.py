@@ -55,9 +55,14 @@ def play(directory: Path) -> int:
     """Play the runs, and return the position of an episode that the second did not solve."""
     for name, every in (("careful", 6), ("hasty", 3)):
         run = intercode.evaluate(
-            "starter", "try-again", model=knowing(name, every), limit=TASKS, max_turns=3,
-            out=directory / name, quiet=True,
-        )  # fmt: skip
+            "starter",
+            "try-again",
+            model=knowing(name, every),
+            limit=TASKS,
+            max_turns=3,
+            out=directory / name,
+            quiet=True,
+        )
     return next(n for n, episode in enumerate(run.episodes) if not episode.success)
 
 

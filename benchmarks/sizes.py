@@ -27,9 +27,18 @@ from measuring import search_path
 ROOT = Path(__file__).resolve().parents[1]
 IMPORTS = 15
 COLUMNS = (
-    "commit", "distribution", "statements", "modules", "lines of C", "public names", "extras",
-    "entry points", "dependencies", "wheel, KiB", "import, ms",
-)  # fmt: skip
+    "commit",
+    "distribution",
+    "statements",
+    "modules",
+    "lines of C",
+    "public names",
+    "extras",
+    "entry points",
+    "dependencies",
+    "wheel, KiB",
+    "import, ms",
+)
 
 
 def main() -> None:

@@ -49,12 +49,20 @@ _QUICK = 0.1  # maximum seconds of a gold that is played
 _CHUNK = 100  # episodes
 _NAMES = ("bash", "sql", "python")
 COUNTED = (
-    "honest", "honest: another reward", "honest: timed out", "honest: lost", "hostile",
-    "hostile: paid in full", "hostile: lost", "time-outs",
-)  # fmt: skip
+    "honest",
+    "honest: another reward",
+    "honest: timed out",
+    "honest: lost",
+    "hostile",
+    "hostile: paid in full",
+    "hostile: lost",
+    "time-outs",
+)
 _PYTHON = (
-    "import os; os._exit(0)", "import os, signal; os.kill(os.getpid(), signal.SIGSTOP)",
-    "while True: pass", "x = []\nwhile True: x.append(bytearray(1 << 22))",
+    "import os; os._exit(0)",
+    "import os, signal; os.kill(os.getpid(), signal.SIGSTOP)",
+    "while True: pass",
+    "x = []\nwhile True: x.append(bytearray(1 << 22))",
     "import os\nwhile True:\n try: os.fork()\n except OSError: pass",
     "import builtins, sys\nbuiltins.len = sys.exit; sys.modules.clear()",
     "class Any(int):\n def __eq__(self, other): return True\n __hash__ = int.__hash__\n"
@@ -65,8 +73,10 @@ _PYTHON = (
     "import os, threading\nfor n in range(3, 99):\n try: os.close(n)\n except OSError: pass",
     "import shutil; shutil.rmtree('/', ignore_errors=True)",
     "def ENTRY(*a, **k): return ENTRY(*a, **k)",
-    "import ctypes; ctypes.string_at(0)", "raise SystemExit(0)", "print('x' * (1 << 24))",
-)  # fmt: skip
+    "import ctypes; ctypes.string_at(0)",
+    "raise SystemExit(0)",
+    "print('x' * (1 << 24))",
+)
 
 
 class Worker:
@@ -109,8 +119,11 @@ class Worker:
         env, what = self.envs[name], f"{kind}, {name}, task {task}"
         try:
             env.reset(options={"task": task})
-            what, actions = self._actions(env, name, random.Random(draw)) if hostile else (
-                f"honest, {env.task.id}", [str(env.task.gold)])  # fmt: skip
+            what, actions = (
+                self._actions(env, name, random.Random(draw))
+                if hostile
+                else (f"honest, {env.task.id}", [str(env.task.gold)])
+            )
             reward, timed_out = self._play(env, actions)
         except InfrastructureError as e:
             self.counts[f"{kind}: lost"] += 1

@@ -67,10 +67,13 @@ def report(tally: Tally, examples: int, excused: int = 0) -> str:
         return f"{name:<20}{count:>8}{100 * count / max(1, tally.generated):>8.2f} %"
 
     lines = [
-        line("generated", tally.generated), line("agreed", tally.agreed),
-        line("refused honestly", tally.refused), line("excused", tally.excuses),
-        line("wrong", tally.wrong), "",
-    ]  # fmt: skip
+        line("generated", tally.generated),
+        line("agreed", tally.agreed),
+        line("refused honestly", tally.refused),
+        line("excused", tally.excuses),
+        line("wrong", tally.wrong),
+        "",
+    ]
     for rule in RULES:
         found = tally.excused.get(rule.name, [])
         lines.append(f"excused {len(found):>6}  {rule.name} ({rule.page})")

@@ -62,10 +62,17 @@ PATHS = b"/testbed/src\n/testbed\n"
 PYTEST = "python3 -P -m pytest"
 SUITE_SECONDS, TRIES = 60.0, 25
 _SWAPS = {
-    ast.Eq: ("==", "!="), ast.NotEq: ("!=", "=="), ast.Lt: ("<", "<="), ast.LtE: ("<=", "<"),
-    ast.Gt: (">", ">="), ast.GtE: (">=", ">"), ast.In: ("in", "not in"), ast.Is: ("is", "is not"),
-    ast.IsNot: ("is not", "is"), ast.NotIn: ("not in", "in"),
-}  # fmt: skip
+    ast.Eq: ("==", "!="),
+    ast.NotEq: ("!=", "=="),
+    ast.Lt: ("<", "<="),
+    ast.LtE: ("<=", "<"),
+    ast.Gt: (">", ">="),
+    ast.GtE: (">=", ">"),
+    ast.In: ("in", "not in"),
+    ast.Is: ("is", "is not"),
+    ast.IsNot: ("is not", "is"),
+    ast.NotIn: ("not in", "in"),
+}
 
 
 class SkippedError(Exception):
@@ -256,13 +263,18 @@ def make_instance(sdist: Path, folder: Path, base: str, number: int) -> dict[str
     project = name.rpartition("-")[0]
     commit = git(folder, "rev-parse", "HEAD").strip()
     return {
-        "instance_id": f"pypi__{name}-{number}", "repo": f"pypi/{project}",
+        "instance_id": f"pypi__{name}-{number}",
+        "repo": f"pypi/{project}",
         "version": name[len(project) + 1 :],
-        "base_commit": commit, "environment_setup_commit": commit, "patch": patch,
-        "test_patch": test_patch, "test_command": PYTEST,
+        "base_commit": commit,
+        "environment_setup_commit": commit,
+        "patch": patch,
+        "test_patch": test_patch,
+        "test_command": PYTEST,
         "problem_statement": f"{project}: something in {mutation.path} gives wrong results.",
-        "FAIL_TO_PASS": json.dumps(sorted(failing)), "PASS_TO_PASS": json.dumps(sorted(others)),
-    }  # fmt: skip
+        "FAIL_TO_PASS": json.dumps(sorted(failing)),
+        "PASS_TO_PASS": json.dumps(sorted(others)),
+    }
 
 
 LIMITS = Limits(memory=4 << 30, disk=4 << 30, address_space=64 << 30)
@@ -299,18 +311,22 @@ class Registry:
     def push(self, name: str, layer: bytes) -> str:
         """Push an image and return its name with its digest."""
         layers = [self._base, (layer, gzip.compress(layer, 1))]
-        config = json.dumps({
-            "architecture": architecture(), "os": "linux",
-            "config": {"WorkingDir": "/testbed", "Env": ["PYTHONDONTWRITEBYTECODE=1"]},
-            "rootfs": {"type": "layers", "diff_ids": [digest(plain) for plain, _ in layers]},
-        }).encode()  # fmt: skip
+        config = json.dumps(
+            {
+                "architecture": architecture(),
+                "os": "linux",
+                "config": {"WorkingDir": "/testbed", "Env": ["PYTHONDONTWRITEBYTECODE=1"]},
+                "rootfs": {"type": "layers", "diff_ids": [digest(plain) for plain, _ in layers]},
+            }
+        ).encode()
         url = f"http://{self.host}/v2/{name}"
         kind = "application/vnd.oci.image.layer.v1.tar+gzip"
         manifest = {
-            "schemaVersion": 2, "mediaType": MANIFEST,
+            "schemaVersion": 2,
+            "mediaType": MANIFEST,
             "config": self._blob(url, config, "application/vnd.oci.image.config.v1+json"),
             "layers": [self._blob(url, stored, kind) for _, stored in layers],
-        }  # fmt: skip
+        }
         reference = put_manifest(url, json.dumps(manifest).encode(), "latest", MANIFEST)
         return f"{self.host}/{name}@{reference}"
 

@@ -115,10 +115,12 @@ class Placement:
         """Leave out other tests, and replace the runtimes of configurations."""
         left_out = {*_OTHER_REGISTRIES, *_REMOTE}
         items[:] = [
-            item for item in items
+            item
+            for item in items
             if (set(item.keywords) & {*_REPLACED} or item.name in _BY_NAME)
-            and not set(item.keywords) & left_out and item.originalname != _NOT_THERE
-        ]  # fmt: skip
+            and not set(item.keywords) & left_out
+            and item.originalname != _NOT_THERE
+        ]
         plugins = config.pluginmanager.get_plugins()
         conftest: Any = next(plugin for plugin in plugins if hasattr(plugin, "_eval_config"))
         make = conftest._eval_config

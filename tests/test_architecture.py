@@ -16,18 +16,37 @@ import pytest
 from support.sources import PACKAGES
 
 ORDER = [
-    "sandbox", "core", "sql", "sessions", "datasets", "models", "agents", "environments",
-    "results", "evaluation", "integrations", "cli", "paper", "lab",
-]  # fmt: skip
+    "sandbox",
+    "core",
+    "sql",
+    "sessions",
+    "datasets",
+    "models",
+    "agents",
+    "environments",
+    "results",
+    "evaluation",
+    "integrations",
+    "cli",
+    "paper",
+    "lab",
+]
 """The packages, lowest first: each imports only those before it."""
 DISTRIBUTIONS = {"intercode_sandbox": "sandbox", "intercode_sql": "sql", "intercode_lab": "lab"}
 """Those of ORDER that are distributions of their own, by their import names. ``lab`` is a plug-in:
 nothing imports it or names it in a text. Nor does anything import ``paper``, which is a folder."""
 FORBIDDEN = {
-    ("datasets", "sandbox"), ("datasets", "sessions"), ("models", "sandbox"),
-    ("models", "sql"), ("models", "sessions"), ("models", "datasets"), ("agents", "sandbox"),
-    ("agents", "datasets"), ("environments", "agents"), ("environments", "models"),
-}  # fmt: skip
+    ("datasets", "sandbox"),
+    ("datasets", "sessions"),
+    ("models", "sandbox"),
+    ("models", "sql"),
+    ("models", "sessions"),
+    ("models", "datasets"),
+    ("agents", "sandbox"),
+    ("agents", "datasets"),
+    ("environments", "agents"),
+    ("environments", "models"),
+}
 """Imports that the order allows but the design forbids, of all but SHARED."""
 SHARED = tuple(
     f"intercode_sandbox.{name}"
@@ -40,11 +59,13 @@ _KINDS = ("sandbox.namespace", "sandbox.container", "sandbox.chroot", "sandbox.l
 SIBLINGS = set(permutations(_KINDS, 2))
 """Folders inside a package that do not import each other."""
 MUTUAL = {
-    *(("environments.base", f"environments.{name}")
-      for name in ("bash", "code", "ctf", "python", "sql")),
+    *(
+        ("environments.base", f"environments.{name}")
+        for name in ("bash", "code", "ctf", "python", "sql")
+    ),
     *(("sandbox.tiers", folder) for folder in _KINDS),
     ("evaluation.evaluate", "evaluation.ray"),
-}  # fmt: skip
+}
 """Folders that need each other, where one of them names the other in a text: most are tables of
 what should register itself. No pair may be added."""
 BACKENDS = (*_KINDS, "sandbox.supervisor")
@@ -190,9 +211,10 @@ def test_no_further_folders_need_each_other_by_texts() -> None:
     mutual = {
         frozenset((a, b))
         for a, b in by_text
-        if (b, a) in by_import | by_text and not f"{a}.".startswith(f"{b}.")
+        if (b, a) in by_import | by_text
+        and not f"{a}.".startswith(f"{b}.")
         and not f"{b}.".startswith(f"{a}.")
-    }  # fmt: skip
+    }
     assert mutual == {frozenset(pair) for pair in MUTUAL}
 
 

@@ -34,10 +34,14 @@ def test_labels_of_two_people_are_joined(tmp_path: Path, monkeypatch: pytest.Mon
     monkeypatch.setattr(datasets, "load", lambda _: Dataset("t", "bash", tuple(tasks)))
     monkeypatch.setattr(label_set, "SET", tmp_path / "set.jsonl")
     rows = [
-        {"id": f"t00{n}", "task": task.id, "actions": ["pwd"],
-         "digest": label_set.digest(task.id, task.query, ["pwd"])}
+        {
+            "id": f"t00{n}",
+            "task": task.id,
+            "actions": ["pwd"],
+            "digest": label_set.digest(task.id, task.query, ["pwd"]),
+        }
         for n, task in enumerate(tasks)
-    ]  # fmt: skip
+    ]
     _write(label_set.SET, rows)
     people = [tmp_path / "a.jsonl", tmp_path / "b.jsonl"]
     for path, second in zip(people, ("correct", "incorrect"), strict=True):

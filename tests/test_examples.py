@@ -16,9 +16,14 @@ pytestmark = pytest.mark.sandbox
 def run(name: str, cwd: Path) -> str:
     environment = {k: v for k, v in os.environ.items() if k != "INTERCODE_MODEL"}
     done = subprocess.run(
-        [sys.executable, str(EXAMPLES / name)], cwd=cwd, env=environment,
-        capture_output=True, text=True, timeout=180, check=False,
-    )  # fmt: skip
+        [sys.executable, str(EXAMPLES / name)],
+        cwd=cwd,
+        env=environment,
+        capture_output=True,
+        text=True,
+        timeout=180,
+        check=False,
+    )
     assert done.returncode == 0, done.stderr
     return done.stdout
 

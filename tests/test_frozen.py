@@ -16,8 +16,12 @@ from intercode.core import load_log, trajectories
 
 
 def test_the_essence_differs_between_episodes() -> None:
-    step: dict[str, Any] = {"action": "ls", "observation": "a", "reward": 1.0,
-                            "usage": {"requests": 1, "seconds": 2.0}}  # fmt: skip
+    step: dict[str, Any] = {
+        "action": "ls",
+        "observation": "a",
+        "reward": 1.0,
+        "usage": {"requests": 1, "seconds": 2.0},
+    }
     row = {"v": 2, "task": "t", "steps": [step, step], "end": "submitted", "run": {"profile": "x"}}
     found = essence(row)
     assert found["actions"] == ["ls", "ls"] and found["usage"]["requests"] == 2
@@ -30,8 +34,14 @@ def test_the_essence_differs_between_episodes() -> None:
 
 def test_a_log_of_the_authors_is_read_turn_by_turn(tmp_path: Path) -> None:
     turns = {"actions": ["ls"], "observations": ["a"], "rewards": [0.25], "valid_action": [True]}
-    episode = {"environment": "ic_bash", "dataset": "nl2bash", "task_id": 0, "query": "list",
-               "turn_history": turns, "summary": {"max_reward": 1, "turns_taken": 1}}  # fmt: skip
+    episode = {
+        "environment": "ic_bash",
+        "dataset": "nl2bash",
+        "task_id": 0,
+        "query": "list",
+        "turn_history": turns,
+        "summary": {"max_reward": 1, "turns_taken": 1},
+    }
     path = tmp_path / "log.json"
     path.write_text(json.dumps({"0": episode}))
     [recorded], [read] = list(recorded_episodes(path)), load_log(path)

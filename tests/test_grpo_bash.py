@@ -69,10 +69,14 @@ def test_the_tasks_are_sound_and_none_is_in_both_parts() -> None:
 def test_success_on_held_out_tasks_rises(tmp_path: Path) -> None:
     """The command of docs/training.md, with fewer steps, on one core and without a network."""
     done = subprocess.run(
-        [sys.executable, EXAMPLE / "train.py", "--steps", "20", "--output", "out"], cwd=tmp_path,
-        env={**os.environ, "OMP_NUM_THREADS": "1", "HF_HUB_OFFLINE": "1"}, timeout=900,
-        stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True,
-    )  # fmt: skip
+        [sys.executable, EXAMPLE / "train.py", "--steps", "20", "--output", "out"],
+        cwd=tmp_path,
+        env={**os.environ, "OMP_NUM_THREADS": "1", "HF_HUB_OFFLINE": "1"},
+        timeout=900,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+    )
     told = done.stdout
     assert done.returncode == 0, told[-3000:]
     found = re.search(r"held-out tasks: before ([\d.]+), after ([\d.]+)", told)

@@ -94,11 +94,18 @@ def test_a_name_that_came_back_is_not_gone() -> None:
 def test_writing_fills_in_what_needs_no_decision() -> None:
     present = {("name", "p.B"), ("member", "p.B.x"), ("error", "New"), ("error", "Same")}
     found = table(
-        "error|Gone|kept|", "error|Lost|removed: so|", "error|Same|kept|", "member|p.A.x|kept|",
-        "member|p.A.y|kept|", "member|p.C.z|kept|", "name|p.A|kept|is now p.B",
-        "name|p.B|kept|", "name|p.C|kept|removed: unused", "parameter|p.C q|kept|",
+        "error|Gone|kept|",
+        "error|Lost|removed: so|",
+        "error|Same|kept|",
+        "member|p.A.x|kept|",
+        "member|p.A.y|kept|",
+        "member|p.C.z|kept|",
+        "name|p.A|kept|is now p.B",
+        "name|p.B|kept|",
+        "name|p.C|kept|removed: unused",
+        "parameter|p.C q|kept|",
         sweeps="one two",
-    )  # fmt: skip
+    )
     found.update(present)
     assert [tuple(line.split("\t")[1:]) for line in found.text().splitlines()[1:]] == [
         ("Gone", "kept", ""),

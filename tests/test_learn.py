@@ -138,8 +138,11 @@ def test_the_commands_of_the_page_run_one_after_another(
 
     monkeypatch.chdir(tmp_path)
     for module, name in (
-        (settings, "trails"), (settings, "graded"), (skills, "skills"), (pointers, "compose")
-    ):  # fmt: skip
+        (settings, "trails"),
+        (settings, "graded"),
+        (skills, "skills"),
+        (pointers, "compose"),
+    ):
         shorten(module, name)
     monkeypatch.setattr(runs, "train", train)
     monkeypatch.setattr(runs, "worker_processes", ThreadPoolExecutor)
@@ -253,9 +256,13 @@ def test_what_needs_a_gpu_runs_with_a_tiny_model_of_that_name(
     config["num_iterations"] = 1
     del config["max_tool_calling_iterations"]
     short = partial(
-        language_model.train, tokenizer=tokenizer, train_seeds="0..15", test_seeds="1000..1015",
-        instruction="", config=config,
-    )  # fmt: skip
+        language_model.train,
+        tokenizer=tokenizer,
+        train_seeds="0..15",
+        test_seeds="1000..1015",
+        instruction="",
+        config=config,
+    )
     monkeypatch.setattr(language_model, "train", short)
     *programs, draw = page_commands("learn/language_model.py")
     stored = {}

@@ -42,25 +42,33 @@ def test_files_move_with_their_packages(moves: Any) -> None:
         ("from top.a import x", "from other.box import (x)"),
         ("from top import a, b", "from other import (box as a)\nfrom top import (b)"),
         ("from top import a as z", "from other import (box as z)"),
-        ("from top.a import (\n    one,\n    x,\n)",
-         "from top import (single as one)\nfrom other.box import (x)"),
-        ("if True:\n    from top.errors import Wrong, Right",
-         "if True:\n    from other.box.errors import (Bad as Wrong)\n"
-         "    from top.errors import (Right)"),
+        (
+            "from top.a import (\n    one,\n    x,\n)",
+            "from top import (single as one)\nfrom other.box import (x)",
+        ),
+        (
+            "if True:\n    from top.errors import Wrong, Right",
+            "if True:\n    from other.box.errors import (Bad as Wrong)\n"
+            "    from top.errors import (Right)",
+        ),
         ("from top.b import y  # top.a", "from top.b import y  # other.box"),
         ("from top.b import y as y", "from top.b import y as y"),
         ("from top.a import x as x", "from other.box import (x as x)"),
         ("import top.a.one\ntop.a.one.f()", "import top.single\ntop.single.f()"),
         ("load('top.a.one:f')", "load('top.single:f')"),
-        ("'top.errors.Wrong.args', 'top.errors:Wrong'",
-         "'other.box.errors.Bad.args', 'other.box.errors:Bad'"),
+        (
+            "'top.errors.Wrong.args', 'top.errors:Wrong'",
+            "'other.box.errors.Bad.args', 'other.box.errors:Bad'",
+        ),
         ("é = 'é'; from top.a import x", "é = 'é'; from other.box import (x)"),
         ("top.about, stop.a, x.top.a, top.b", "top.about, stop.a, x.top.a, top.b"),
-        ("'src/top/a/one.py', 'top/a/', 'src/top/a/c/*.c'",
-         "'src/top/single.py', 'other/box/', 'packages/other/src/other/box/c/*.c'"),
+        (
+            "'src/top/a/one.py', 'top/a/', 'src/top/a/c/*.c'",
+            "'src/top/single.py', 'other/box/', 'packages/other/src/other/box/c/*.c'",
+        ),
         ("'src/top/b.py', 'src/top/ab'", "'src/top/b.py', 'src/top/ab'"),
     ],
-)  # fmt: skip
+)
 def test_uses_follow(moves: Any, old: str, new: str) -> None:
     assert move.rewrite(old, moves, is_python=True) == new
 

@@ -124,9 +124,11 @@ def test_snippets_are_found_with_their_comments_and_output() -> None:
         )
     )
     assert [(s.line, s.reason, s.output, s.setup, s.needs, s.file) for s in found] == [
-        (2, "needs several machines", None, "", (), ""), (6, "", "1\n", "", (), ""),
-        (16, "", None, "a = 1\nb = 2", ("data", "docker"), ""), (19, "", None, "", (), "run.toml"),
-    ]  # fmt: skip
+        (2, "needs several machines", None, "", (), ""),
+        (6, "", "1\n", "", (), ""),
+        (16, "", None, "a = 1\nb = 2", ("data", "docker"), ""),
+        (19, "", None, "", (), "run.toml"),
+    ]
     with pytest.raises(ValueError, match="line 1: a block of commands"):
         list(read_snippets("```\nintercode eval\n```\n"))
 

@@ -57,8 +57,11 @@ def test_other_values_are_no_elapsed_time(tmp_path: Path) -> None:
 def test_sleeps_and_literal_time_outs_are_found(tmp_path: Path) -> None:
     source = "time.sleep(x)\nawait asyncio.sleep(0.1)\nwork(timeout=5)\nevent.wait(3)\n"
     assert sorted(found_in(source, tmp_path)) == [
-        ("sleep", 1), ("sleep", 2), ("time-out", 3), ("time-out", 4),
-    ]  # fmt: skip
+        ("sleep", 1),
+        ("sleep", 2),
+        ("time-out", 3),
+        ("time-out", 4),
+    ]
 
 
 def test_time_is_real_in_one_folder_only() -> None:
@@ -76,7 +79,10 @@ def test_time_is_real_in_one_folder_only() -> None:
 def test_few_tests_need_real_time() -> None:
     listed = subprocess.run(
         [sys.executable, "-m", "pytest", "--collect-only", "-q", "tests/realtime"],
-        capture_output=True, text=True, check=True, cwd=ROOT,
-    ).stdout  # fmt: skip
+        capture_output=True,
+        text=True,
+        check=True,
+        cwd=ROOT,
+    ).stdout
     tests = [line for line in listed.splitlines() if "::" in line]
     assert 0 < len(tests) <= MAX_REALTIME_TESTS, listed

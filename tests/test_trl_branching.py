@@ -77,9 +77,14 @@ def test_the_episodes_of_a_group_are_forks_of_one(
     monkeypatch.setattr(branching.random, "randrange", lambda turns: 1)
     config = tiny.TRAINING | {"num_iterations": 1, "max_completion_length": 12, "max_steps": 1}
     branching.train(
-        model, tokenizer, **config, per_device_train_batch_size=2 * SIZE, num_generations=SIZE,
-        temperature=3.0, output_dir=str(tmp_path),  # answers differ
-    )  # fmt: skip
+        model,
+        tokenizer,
+        **config,
+        per_device_train_batch_size=2 * SIZE,
+        num_generations=SIZE,
+        temperature=3.0,
+        output_dir=str(tmp_path),  # answers differ
+    )
     assert [answers.pop(parent) for parent in parents] == [1, 1] and set(answers) == set(numbers)
     first, second = (list(numbers.values())[at : at + SIZE] for at in (0, SIZE))
     assert len(numbers) == 2 * SIZE and first[0].strip().isdigit()

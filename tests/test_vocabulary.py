@@ -34,9 +34,12 @@ INSTEAD = {
     "riddle": "challenge", "riddles": "challenges", }  # fmt: skip
 """Banned words, and the words to use instead."""
 ALLOWED = {
-    "foreign_keys", "foreign_key", "ForeignKey", "ForeignKeys",  # names in SQL
+    "foreign_keys",
+    "foreign_key",
+    "ForeignKey",
+    "ForeignKeys",  # names in SQL
     "test_vocabulary",
-}  # fmt: skip
+}
 """Names in which such a word has its usual meaning."""
 
 

@@ -16,11 +16,16 @@ from support.sources import PYTHONPATH, SOURCES
 ROOT = Path(__file__).parents[1]
 HIDING = ROOT / "tests/support/without_linux"
 SUITE = (
-    "tests/results/report", "tests/results/compare", "tests/results/view",
-    "tests/cli/test_compare_command.py", "tests/environments/test_sql_env.py",
-    "tests/environments/test_policy_parts.py", "packages/sql/tests/test_sqlite_session.py",
-    "packages/sql/tests/test_embedded_session.py", "packages/sql/tests/test_abort.py",
-)  # fmt: skip
+    "tests/results/report",
+    "tests/results/compare",
+    "tests/results/view",
+    "tests/cli/test_compare_command.py",
+    "tests/environments/test_sql_env.py",
+    "tests/environments/test_policy_parts.py",
+    "packages/sql/tests/test_sqlite_session.py",
+    "packages/sql/tests/test_embedded_session.py",
+    "packages/sql/tests/test_abort.py",
+)
 LEFT_OUT = "not slow and not sandbox and not browser and not mysql and not docker"
 
 
@@ -28,9 +33,14 @@ def run_without_linux(*words: str, seconds: float = 600) -> subprocess.Completed
     """Run ``python -m`` with these words, with what Windows lacks hidden."""
     paths = [str(HIDING), *SOURCES, *os.environ.get("PYTHONPATH", "").split(os.pathsep)]
     return subprocess.run(
-        [sys.executable, "-m", *words], capture_output=True, text=True, timeout=seconds, cwd=ROOT,
-        env={**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, paths))}, check=False,
-    )  # fmt: skip
+        [sys.executable, "-m", *words],
+        capture_output=True,
+        text=True,
+        timeout=seconds,
+        cwd=ROOT,
+        env={**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, paths))},
+        check=False,
+    )
 
 
 @pytest.mark.slow("long")
@@ -55,9 +65,12 @@ def test_the_hidden_modules_are_hidden(tmp_path: Path) -> None:
     file = tmp_path / "hidden.py"
     file.write_text(script)
     done = subprocess.run(
-        [sys.executable, file], capture_output=True, text=True, check=False,
+        [sys.executable, file],
+        capture_output=True,
+        text=True,
+        check=False,
         env={**os.environ, "PYTHONPATH": f"{HIDING}{os.pathsep}{PYTHONPATH}"},
-    )  # fmt: skip
+    )
     assert done.stdout.splitlines() == [
         "No module named 'resource' (hidden)",
         "False False",

@@ -26,11 +26,24 @@ ROOT = Path(__file__).parents[1]
 STAGE, SITE = ROOT / "build/docs", ROOT / "build/site"
 CONFIG = ROOT / "build/mkdocs.yml"
 PACKAGES = (
-    "intercode", "intercode_sandbox", "intercode_sql",
-    *(f"intercode.{name}" for name in ("core", "sessions", "datasets", "models", "agents",
-                                       "environments", "results", "evaluation",
-                                       "integrations.trl")),
-)  # fmt: skip
+    "intercode",
+    "intercode_sandbox",
+    "intercode_sql",
+    *(
+        f"intercode.{name}"
+        for name in (
+            "core",
+            "sessions",
+            "datasets",
+            "models",
+            "agents",
+            "environments",
+            "results",
+            "evaluation",
+            "integrations.trl",
+        )
+    ),
+)
 PAGES = {
     "CHANGELOG.md": "changelog.md",
     "CONTRIBUTING.md": "contributing.md",

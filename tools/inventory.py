@@ -118,10 +118,13 @@ def listed(module: str) -> list[str]:
 def public_packages() -> list[str]:
     """Return the packages whose names are public, the shortest path first."""
     source, *others = SOURCES
-    paths = [*source.glob("*/__init__.py"), *source.glob("*/*/__init__.py"),
-             *source.glob("*/integrations/*/__init__.py"),
-             *source.glob("*/paper/envs/__init__.py"),
-             *source.glob("*/evaluation/ray/__init__.py")]  # fmt: skip
+    paths = [
+        *source.glob("*/__init__.py"),
+        *source.glob("*/*/__init__.py"),
+        *source.glob("*/integrations/*/__init__.py"),
+        *source.glob("*/paper/envs/__init__.py"),
+        *source.glob("*/evaluation/ray/__init__.py"),
+    ]
     names = [".".join(p.parent.relative_to(source).parts) for p in sorted(paths, key=depth)]
     own = [p.parent.name for other in others for p in other.glob("*/__init__.py")]
     return [names[0], *own, *names[1:]]
@@ -354,8 +357,15 @@ def records() -> Iterator[Row]:
 
 def collect() -> list[Row]:
     """Return everything that exists, sorted."""
-    parts = (python_names, registries, variables_and_errors, commands, packaging, documentation,
-             records)  # fmt: skip
+    parts = (
+        python_names,
+        registries,
+        variables_and_errors,
+        commands,
+        packaging,
+        documentation,
+        records,
+    )
     return sorted({row for part in parts for row in part()})
 
 
@@ -378,8 +388,11 @@ class Table:
 
     def faults(self, present: set[Row]) -> list[str]:
         """Return what is wrong with the table, a line each; empty if it describes ``present``."""
-        found = [f"not in the table: {kind} {name}" for kind, name in sorted(present)
-                 if (kind, name) not in self.rows]  # fmt: skip
+        found = [
+            f"not in the table: {kind} {name}"
+            for kind, name in sorted(present)
+            if (kind, name) not in self.rows
+        ]
         for (kind, name), cells in sorted(self.rows.items()):
             last = next((cell for cell in reversed(cells) if cell != "gone"), "")
             exists = (kind, name) in present
@@ -410,8 +423,14 @@ class Table:
     def cell_of_owner(self, row: Row, present: set[Row]) -> str:
         """Return the cell of a gone member, parameter or setting that follows from its owner's."""
         kind, name = row
-        for owner_kind, mark in (("member", " "), ("name", " "), ("entry", " "), ("name", "."),
-                                 ("command", " "), ("argument", " ")):  # fmt: skip
+        for owner_kind, mark in (
+            ("member", " "),
+            ("name", " "),
+            ("entry", " "),
+            ("name", "."),
+            ("command", " "),
+            ("argument", " "),
+        ):
             owner, found, rest = name.rpartition(mark)
             cells = self.rows.get((owner_kind, owner)) if found else None
             if cells and (owner_kind, owner) not in present and cells[-1]:

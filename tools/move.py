@@ -28,8 +28,24 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 
-_TEXT = {".cfg", ".css", ".html", ".ini", ".ipynb", ".js", ".md", ".py", ".pyi", ".sh", ".toml",
-         ".txt", ".typed", ".yaml", ".yml", ""}  # fmt: skip
+_TEXT = {
+    ".cfg",
+    ".css",
+    ".html",
+    ".ini",
+    ".ipynb",
+    ".js",
+    ".md",
+    ".py",
+    ".pyi",
+    ".sh",
+    ".toml",
+    ".txt",
+    ".typed",
+    ".yaml",
+    ".yml",
+    "",
+}
 _DOTTED = re.compile(r"(?<![\w./-])[A-Za-z_]\w*(?:\.[A-Za-z_]\w*)+(?::[A-Za-z_]\w*)?")
 _PATH = re.compile(r"(?<![\w.-])(?:[\w.-]+/)+[\w.-]*\w/?")
 

@@ -63,9 +63,14 @@ def run(*command: str | Path, cwd: Path | None = None, **variables: str) -> str:
     """Run a command and return what it prints. Exits with its output if it fails."""
     environment = {k: v for k, v in os.environ.items() if k not in ("PYTHONPATH", "VIRTUAL_ENV")}
     done = subprocess.run(
-        [str(word) for word in command], cwd=cwd, env={**environment, **variables},
-        stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, check=False,
-    )  # fmt: skip
+        [str(word) for word in command],
+        cwd=cwd,
+        env={**environment, **variables},
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+        check=False,
+    )
     if done.returncode:
         sys.exit(f"{' '.join(map(str, command))} failed:\n{done.stdout}")
     return done.stdout
@@ -110,9 +115,15 @@ def build() -> list[Path]:
             (folder,) = Path(work).iterdir()
             for machine in MACHINES if name == "intercode_sandbox" else ("any",):
                 run(
-                    python, "-m", "build", "--wheel", *options, folder, PATH=path,
+                    python,
+                    "-m",
+                    "build",
+                    "--wheel",
+                    *options,
+                    folder,
+                    PATH=path,
                     INTERCODE_BUILD_MACHINE=machine,
-                )  # fmt: skip
+                )
     return [*sorted(DIST.glob("*.tar.gz")), *sorted(DIST.glob("*.whl"))]
 
 
@@ -261,10 +272,19 @@ def install(wheels: list[Path], python: Path, resolution: str, place: Path) -> P
     # uv takes the lowest versions of what it is given by name, not of what a wheel requires, and
     # without the second option one for which a new Python has to compile it
     run(
-        uv, "pip", "install", "-q", "--python", new, "--resolution", resolution,
-        "--only-binary", ":all:", *wheels,
+        uv,
+        "pip",
+        "install",
+        "-q",
+        "--python",
+        new,
+        "--resolution",
+        resolution,
+        "--only-binary",
+        ":all:",
+        *wheels,
         *sorted(text for text in wanted if not text.startswith("intercode-")),
-    )  # fmt: skip
+    )
     return new
 
 

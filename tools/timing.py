@@ -22,8 +22,14 @@ _ROOT = Path(__file__).parents[1]
 _CLOCKS = {"monotonic", "perf_counter", "monotonic_ns", "perf_counter_ns", "time_ns"}
 _WAITING = {"wait", "join", "result", "wait_for", "communicate", "acquire", "settimeout", "timeout"}
 _ARITHMETIC = (
-    ast.BinOp, ast.UnaryOp, ast.BoolOp, ast.Compare, ast.IfExp, ast.Tuple, ast.NamedExpr,
-)  # fmt: skip
+    ast.BinOp,
+    ast.UnaryOp,
+    ast.BoolOp,
+    ast.Compare,
+    ast.IfExp,
+    ast.Tuple,
+    ast.NamedExpr,
+)
 _NUMERIC = {"min", "max", "abs", "round", "sum", "float", "int"}
 
 

@@ -20,9 +20,15 @@ MARKS = ["[pad]", "[unk]", "[end]", "[bot]", "[user]", "[tool]", "call", "bash",
 
 RIGHT = 0.3
 TRAINING = {
-    "use_cpu": True, "bf16": False, "learning_rate": 1e-3, "lr_scheduler_type": "constant",
-    "num_iterations": 2, "max_completion_length": 40, "max_tool_calling_iterations": 1, "seed": 1,
-}  # fmt: skip
+    "use_cpu": True,
+    "bf16": False,
+    "learning_rate": 1e-3,
+    "lr_scheduler_type": "constant",
+    "num_iterations": 2,
+    "max_completion_length": 40,
+    "max_tool_calling_iterations": 1,
+    "seed": 1,
+}
 
 
 def make(
@@ -37,12 +43,18 @@ def make(
     tokenizer = _tokenizer(text for pair in shown for text in pair)
     model = Qwen3ForCausalLM(
         Qwen3Config(
-            vocab_size=len(tokenizer), hidden_size=64, intermediate_size=128, num_hidden_layers=2,
-            num_attention_heads=4, num_key_value_heads=4, head_dim=16,
-            max_position_embeddings=256, eos_token_id=tokenizer.eos_token_id,
+            vocab_size=len(tokenizer),
+            hidden_size=64,
+            intermediate_size=128,
+            num_hidden_layers=2,
+            num_attention_heads=4,
+            num_key_value_heads=4,
+            head_dim=16,
+            max_position_embeddings=256,
+            eos_token_id=tokenizer.eos_token_id,
             pad_token_id=tokenizer.pad_token_id,
         )
-    )  # fmt: skip
+    )
     draw, optimizer = random.Random(seed), torch.optim.AdamW(model.parameters(), lr=3e-3)
     for _ in range(steps):
         texts = [_clumsy(*draw.choice(shown), draw.choice(shown)[1], draw) for _ in range(32)]
@@ -68,18 +80,24 @@ def _tokenizer(texts: Iterable[str]) -> PreTrainedTokenizerFast:
     plain = Tokenizer(models.WordLevel({w: i for i, w in enumerate(words)}, unk_token="[unk]"))
     plain.pre_tokenizer = pre_tokenizers.WhitespaceSplit()
     tokenizer = PreTrainedTokenizerFast(
-        tokenizer_object=plain, pad_token="[pad]", unk_token="[unk]", eos_token="[end]",
+        tokenizer_object=plain,
+        pad_token="[pad]",
+        unk_token="[unk]",
+        eos_token="[end]",
         chat_template=TEMPLATE,
-    )  # fmt: skip
+    )
     tokenizer.response_template = {
         "defaults": {"role": "assistant"},
         "start_anchor": "[bot]",
         "fields": {
             "tool_calls": {
-                "open": "call bash command", "close": "[end]", "content": "text", "repeats": True,
+                "open": "call bash command",
+                "close": "[end]",
+                "content": "text",
+                "repeats": True,
                 "transform": CALL,
             },
             "content": {"close": "[end]", "content": "text"},
         },
-    }  # fmt: skip
+    }
     return tokenizer

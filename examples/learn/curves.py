@@ -30,10 +30,12 @@ Runs = dict[str, dict[Path, dict[str, Any]]]
 FIGURES = {
     "interaction.svg": {"one-turn": "one turn", "five-turns": "five turns"},
     "credit.svg": {
-        "five-turns": "final reward", "delta": "change of the score", "fork": "forks",
+        "five-turns": "final reward",
+        "delta": "change of the score",
+        "fork": "forks",
     },
     "language-model.svg": {"turns-1": "one turn", "turns-7": "seven turns"},
-}  # fmt: skip
+}
 
 
 def finished_runs(folder: Path) -> Runs:

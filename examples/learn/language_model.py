@@ -73,15 +73,24 @@ def train(
         if not t.sampled
     }
     settings = {
-        "num_generations": 8, "per_device_train_batch_size": 32, "per_device_eval_batch_size": 8,
-        "num_generations_eval": 1, "max_completion_length": 1024, "lr_scheduler_type": "constant",
-        "max_tool_calling_iterations": turns, "seed": seed, **config,
-    }  # fmt: skip
+        "num_generations": 8,
+        "per_device_train_batch_size": 32,
+        "per_device_eval_batch_size": 8,
+        "num_generations_eval": 1,
+        "max_completion_length": 1024,
+        "lr_scheduler_type": "constant",
+        "max_tool_calling_iterations": turns,
+        "seed": seed,
+        **config,
+    }
     made_with = {
-        "model": model, "turns": turns, "instruction": instruction, "settings": settings,
+        "model": model,
+        "turns": turns,
+        "instruction": instruction,
+        "settings": settings,
         "training": [part.hash for part in training],
         "tests": {name: part.hash for name, part in tests.items()},
-    }  # fmt: skip
+    }
     before, result = folder / "before.json", folder / "result.json"
     folder.mkdir(parents=True, exist_ok=True)
     stored = {file: json.loads(file.read_text()) for file in (before, result) if file.is_file()}
@@ -97,16 +106,24 @@ def train(
     }
     has_gpu = torch.cuda.is_available()
     files = {
-        "output_dir": output, "save_strategy": "steps", "save_steps": 10, "save_total_limit": 1,
-        "logging_steps": 1, "report_to": "none", "bf16": has_gpu, "use_cpu": not has_gpu,
-    }  # fmt: skip
+        "output_dir": output,
+        "save_strategy": "steps",
+        "save_steps": 10,
+        "save_total_limit": 1,
+        "logging_steps": 1,
+        "report_to": "none",
+        "bf16": has_gpu,
+        "use_cpu": not has_gpu,
+    }
     last = _last_checkpoint(folder)
     trained = last is not None and last.name == f"checkpoint-{steps}"
     trainer = GRPOTrainer(
-        model=str(last) if trained else model, processing_class=tokenizer,
-        environment_factory=factories, train_dataset=_make_rows(training, instruction),
+        model=str(last) if trained else model,
+        processing_class=tokenizer,
+        environment_factory=factories,
+        train_dataset=_make_rows(training, instruction),
         args=GRPOConfig(**{**files, **settings, "max_steps": steps}),
-    )  # fmt: skip
+    )
 
     def measure(when: str) -> dict[str, float]:
         return {

@@ -42,9 +42,13 @@ class Situation:
             words = [word.strip(".,:;?!()") for word in text.split()]
             for before, word, after in zip(["", *words], words, [*words[1:], ""], strict=False):
                 found[word] = [
-                    f"word {word}", f"shape {_shape(word)}", f"before {before}", f"after {after}",
-                    f"in {source}", f"used {word in used}",
-                ]  # fmt: skip
+                    f"word {word}",
+                    f"shape {_shape(word)}",
+                    f"before {before}",
+                    f"after {after}",
+                    f"in {source}",
+                    f"used {word in used}",
+                ]
         return found
 
     def context(self) -> list[str]:

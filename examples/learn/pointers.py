@@ -82,18 +82,22 @@ class PointerPolicy(Policy):
         for word in dict.fromkeys(word for of_place in read.values() for word in of_place):
             places = [place for place, of_place in read.items() if word in of_place]
             words[word] = [
-                f"places {places}", *(f"in {place}" for place in places),
-                f"signs {signs(word)}", *(f"sign {sign}" for sign in signs(word)),
+                f"places {places}",
+                *(f"in {place}" for place in places),
+                f"signs {signs(word)}",
+                *(f"sign {sign}" for sign in signs(word)),
                 f"is a flag {word.startswith('flag{')}",
-                f"acted on {word in acted}", f"just acted on {word in command.split()}",
-            ]  # fmt: skip
+                f"acted on {word in acted}",
+                f"just acted on {word in command.split()}",
+            ]
         new = [word for word in read["last"] if word not in acted]
         program = command.partition(" ")[0]
         whole = [
             f"did {program if program in ('', LIST, 'cat') else 'other'}",
             f"silent {not read['last']}",
-            *(f"word {word}" for word in new), *{f"signs {signs(word)}" for word in new},
-        ]  # fmt: skip
+            *(f"word {word}" for word in new),
+            *{f"signs {signs(word)}" for word in new},
+        ]
         return words, whole
 
 
@@ -158,6 +162,10 @@ def compose(held_out: str) -> Setting:
             for family, dataset in FAMILIES.items()
             if family != held_out
         ),
-        tests=tests, policy=PointerPolicy, explorer=explore, imitated=600, passes=4,
+        tests=tests,
+        policy=PointerPolicy,
+        explorer=explore,
+        imitated=600,
+        passes=4,
         only_solved=True,
-    )  # fmt: skip
+    )

@@ -30,13 +30,16 @@ def chain_of_rooms(draw: Draw) -> Task:
     for number in range(4 * draw.difficulty):
         tree.file(f"house/{draw.world.one(WORDS)}{100 + number}", f"{new_flag(draw)}\n")
     return ctf_task(
-        draw, flag,
+        draw,
+        flag,
         (
             f"Each room is a file that names the next one, from {first} on. A flag is in the last.",
             f"Begin in {first}, and go from file to file until there is a flag.",
         ),
-        f"cat {rooms[-1]}", tree, turns=[f"cat {room}" for room in [first, *rooms]],
-    )  # fmt: skip
+        f"cat {rooms[-1]}",
+        tree,
+        turns=[f"cat {room}" for room in [first, *rooms]],
+    )
 
 
 CTF_FAMILIES = (*ctf.FAMILIES, chain_of_rooms)

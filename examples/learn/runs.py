@@ -35,11 +35,15 @@ def _run(args: argparse.Namespace, arms: Mapping[str, tuple[str, Setting]]) -> N
     with worker_processes(args.parallel) as processes:
         jobs = [
             processes.submit(
-                train, args.out / f"{arm.replace(' ', '-')}-{seed}", arms[arm][1], arms[arm][0],
-                seed, args.episodes,
+                train,
+                args.out / f"{arm.replace(' ', '-')}-{seed}",
+                arms[arm][1],
+                arms[arm][0],
+                seed,
+                args.episodes,
             )
             for arm, seed in chosen
-        ]  # fmt: skip
+        ]
         for (arm, seed), job in zip(chosen, jobs, strict=True):
             try:
                 report = job.result()

@@ -59,10 +59,13 @@ class Setting:
         return {
             f"{name} {when}": success(
                 policy.choose if test.sampled else greedy,
-                test.dataset, test.max_turns, TEST_SEEDS, test.wording,
+                test.dataset,
+                test.max_turns,
+                TEST_SEEDS,
+                test.wording,
             )
             for name, test in self.tests.items()
-        }  # fmt: skip
+        }
 
 
 def task_numbers(credit: str, episodes: int) -> range:

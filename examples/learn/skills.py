@@ -110,5 +110,9 @@ def skills() -> Setting:
         tests[f"{family}, other wording, sampled"] = other
     return Setting(
         train=tuple(Tasks(tasks(f, d), MAX_TURNS) for f, d in reach.items() if f != HELD_OUT),
-        tests=tests, policy=SkillPolicy, explorer=explore, imitated=200, passes=3,
-    )  # fmt: skip
+        tests=tests,
+        policy=SkillPolicy,
+        explorer=explore,
+        imitated=200,
+        passes=3,
+    )

@@ -38,7 +38,9 @@ def describe_run(setting: Setting, credit: str, seed: int, update: str) -> dict[
     names = sorted({part.dataset for part in parts})
     stages = [f"in stages of {setting.stage} episodes"] if setting.stage else []
     return {
-        "credit": credit, "seed": seed, "update": update,
+        "credit": credit,
+        "seed": seed,
+        "update": update,
         "training": [*map(repr, setting.train), *stages],
         "tests": {name: repr(test) for name, test in setting.tests.items()},
         "policy": setting.policy.__qualname__,
@@ -47,7 +49,7 @@ def describe_run(setting: Setting, credit: str, seed: int, update: str) -> dict[
         "seeds": f"{TEST_SEEDS} and from {EXPLORED_SEED}, {TASKS_OF_A_SEED} of a run",
         "wordings": [TRAIN_WORDING, TEST_WORDING],
         "tasks": {name: datasets.load(f"{name}@seed=0..9").hash for name in names},
-    }  # fmt: skip
+    }
 
 
 def check_stored(

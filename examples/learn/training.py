@@ -182,9 +182,13 @@ def train(
             played += count
             rows.append({"episodes": count, "whole": len(solved), "solved": sum(solved)})
             stored = {
-                "policy": policy.state_dict(), "optimizer": optimizer.state_dict(), "rows": rows,
-                "before": report, "made_with": made_with, "episodes": episodes,
-            }  # fmt: skip
+                "policy": policy.state_dict(),
+                "optimizer": optimizer.state_dict(),
+                "rows": rows,
+                "before": report,
+                "made_with": made_with,
+                "episodes": episodes,
+            }
             torch.save(stored, state.with_suffix(".new"))
             state.with_suffix(".new").replace(state)
             print(f"{folder.name}: {played} episodes, {mean(solved):.2f} solved", flush=True)

@@ -36,12 +36,15 @@ def test_a_command_is_open_if_bash_finds_it_incomplete(command: str) -> None:
 @pytest.mark.parametrize(
     ("tag", "text", "expected"),
     [
-        ("python", ">>> x = 1\n>>> for i in (1, 2):\n...     print(i)\n...\n1\n2\n>>> x\n1",
-         "x = 1\nfor i in (1, 2):\n    print(i)\n\nx"),
+        (
+            "python",
+            ">>> x = 1\n>>> for i in (1, 2):\n...     print(i)\n...\n1\n2\n>>> x\n1",
+            "x = 1\nfor i in (1, 2):\n    print(i)\n\nx",
+        ),
         ("sql", "mysql> SELECT 1\n    -> FROM t;\n+---+\n| 1 |\n+---+", "SELECT 1\nFROM t;"),
         ("python", "x = 1\n>>> x", None),
     ],
-)  # fmt: skip
+)
 def test_what_was_typed_in_other_languages(tag: str, text: str, expected: str | None) -> None:
     terminal = language_of(tag).terminal
     assert terminal is not None

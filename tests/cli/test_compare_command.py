@@ -24,9 +24,15 @@ def test_it_prints_the_figures_of_a_paper(
 ) -> None:
     assert main(["compare", *logs]) == 0
     text = capsys.readouterr().out
-    for words in ("exact McNemar test of success: p = 2.7e-10", "11.41", "7.91", "14.87",
-                  "B solves 234 of 1034 tasks more often, A 116",
-                  "5.0 points or more with a power of 0.8", "330 more: --all"):  # fmt: skip
+    for words in (
+        "exact McNemar test of success: p = 2.7e-10",
+        "11.41",
+        "7.91",
+        "14.87",
+        "B solves 234 of 1034 tasks more often, A 116",
+        "5.0 points or more with a power of 0.8",
+        "330 more: --all",
+    ):
         assert words in text
 
 

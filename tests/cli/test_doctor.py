@@ -32,8 +32,10 @@ def test_a_cache_that_cannot_be_made_is_a_line(tmp_path: Path, name: str) -> Non
     cache = str(tmp_path / name)  # an absolute path stays one
     done = subprocess.run(
         [sys.executable, "-m", "intercode", "doctor"],
-        env={**os.environ, "INTERCODE_CACHE": cache}, capture_output=True, text=True,
-    )  # fmt: skip
+        env={**os.environ, "INTERCODE_CACHE": cache},
+        capture_output=True,
+        text=True,
+    )
     assert (done.returncode, done.stderr) == (1, "")
     line = next(line for line in done.stdout.splitlines() if line.startswith("MISSING cache"))
     assert cache in line

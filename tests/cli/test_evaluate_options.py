@@ -31,9 +31,25 @@ def test_a_dry_run_writes_and_sends_nothing(
     dataset: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     with FaultyEndpoint(ANSWER) as server:
-        words = ["eval", dataset, "--agent", "try-again", "--model", "m", "--dry-run",
-                 "--base-url", server.base_url, "--epochs", "3", "--max-turns", "2",
-                 "--model-option", "max_tokens=50", "--out", str(tmp_path / "out")]  # fmt: skip
+        words = [
+            "eval",
+            dataset,
+            "--agent",
+            "try-again",
+            "--model",
+            "m",
+            "--dry-run",
+            "--base-url",
+            server.base_url,
+            "--epochs",
+            "3",
+            "--max-turns",
+            "2",
+            "--model-option",
+            "max_tokens=50",
+            "--out",
+            str(tmp_path / "out"),
+        ]
         assert main(words) == 0
         assert server.requests == []
     printed = capsys.readouterr().out
@@ -107,9 +123,22 @@ def test_a_limit_stops_the_run_with_status_4(
 ) -> None:
     out = tmp_path / "out"
     with FaultyEndpoint(ANSWER) as server:
-        words = ["eval", dataset, "--agent", "single-turn", "--model", "m", "--parallel", "1",
-                 "--base-url", server.base_url, "--model-option", "max_tokens=20",
-                 "--out", str(out)]  # fmt: skip
+        words = [
+            "eval",
+            dataset,
+            "--agent",
+            "single-turn",
+            "--model",
+            "m",
+            "--parallel",
+            "1",
+            "--base-url",
+            server.base_url,
+            "--model-option",
+            "max_tokens=20",
+            "--out",
+            str(out),
+        ]
         assert main([*words, "--max-tokens", "400"]) == 4
         printed, said = capsys.readouterr()
         assert "single-turn" in printed  # the table of the finished episodes
@@ -125,9 +154,23 @@ def test_too_many_errors_stop_the_run_with_status_4(
     dataset: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     with FaultyEndpoint(ok("```bash\nls\n```"), status(503)) as server:
-        words = ["eval", dataset, "--agent", "single-turn", "--model", "m", "--parallel", "1",
-                 "--base-url", server.base_url, "--model-option", "max_attempts=1",
-                 "--out", str(tmp_path / "out"), "--fail-on-error"]  # fmt: skip
+        words = [
+            "eval",
+            dataset,
+            "--agent",
+            "single-turn",
+            "--model",
+            "m",
+            "--parallel",
+            "1",
+            "--base-url",
+            server.base_url,
+            "--model-option",
+            "max_attempts=1",
+            "--out",
+            str(tmp_path / "out"),
+            "--fail-on-error",
+        ]
         assert main([*words, "25%"]) == 4
     said = capsys.readouterr().err
     assert "2 of 4 episodes ended in an error" in said

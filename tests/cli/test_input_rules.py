@@ -20,10 +20,13 @@ from support.descriptions import language_of
 @pytest.mark.parametrize(
     "lines",
     [
-        ["ls \\"], ["cat <<E", "a"], ["cat <<-'END' > f", "x", "END x"],
-        ["cat <<A <<B", "A"], ["cat <<E", "E", "cat <<F"],
+        ["ls \\"],
+        ["cat <<E", "a"],
+        ["cat <<-'END' > f", "x", "END x"],
+        ["cat <<A <<B", "A"],
+        ["cat <<E", "E", "cat <<F"],
     ],
-)  # fmt: skip
+)
 def test_bash_is_incomplete(lines: list[str]) -> None:
     assert is_unfinished_shell(lines)
 
@@ -47,10 +50,15 @@ def test_python_is_incomplete(lines: list[str]) -> None:
 @pytest.mark.parametrize(
     "lines",
     [
-        ["x = 1"], ["def f():", "  return 1", ""], ["x = (1,", ")"], ["1 +* 2"], ["submit f"],
-        ["'\\d'"], ["for x in y: print(x)", ""],
+        ["x = 1"],
+        ["def f():", "  return 1", ""],
+        ["x = (1,", ")"],
+        ["1 +* 2"],
+        ["submit f"],
+        ["'\\d'"],
+        ["for x in y: print(x)", ""],
     ],
-)  # fmt: skip
+)
 def test_python_is_complete_or_wrong(lines: list[str], recwarn: pytest.WarningsRecorder) -> None:
     assert not is_unfinished_python(lines)
     assert not recwarn.list
@@ -66,10 +74,17 @@ def test_sql_is_incomplete(lines: list[str]) -> None:
 @pytest.mark.parametrize(
     "lines",
     [
-        ["SELECT 1"], ["SELECT 1;"], ["SELECT (", "1)"], ["SELECT 'it''s (', \"b'\""],
-        ["SELECT 1 << n"], ["SELECT 1 -- it's ("], ["SELECT 'a\\'b'"], ["submit"], ["SELECT 1)"],
+        ["SELECT 1"],
+        ["SELECT 1;"],
+        ["SELECT (", "1)"],
+        ["SELECT 'it''s (', \"b'\""],
+        ["SELECT 1 << n"],
+        ["SELECT 1 -- it's ("],
+        ["SELECT 'a\\'b'"],
+        ["submit"],
+        ["SELECT 1)"],
     ],
-)  # fmt: skip
+)
 def test_sql_is_complete_or_wrong(lines: list[str]) -> None:
     assert not is_unfinished_sql(lines)
 

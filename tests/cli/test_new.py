@@ -16,8 +16,13 @@ from intercode.core.errors import UsageError
 from intercode.evaluation import check_dataset
 
 FILES = {
-    "README.md", "files/names.txt", "reward.py", "task.toml", "tasks.jsonl", "test_my_task.py",
-}  # fmt: skip
+    "README.md",
+    "files/names.txt",
+    "reward.py",
+    "task.toml",
+    "tasks.jsonl",
+    "test_my_task.py",
+}
 
 
 def files(home: Path) -> set[str]:

@@ -63,8 +63,12 @@ def test_a_session_with_undo_score_and_an_action_that_is_stopped(
         assert terminal.wait() == 0
     (made,) = episodes(out)
     assert [s.action for s in made.steps] == [
-        "cd /tmp", "ls b", "for i in 1 2; do \\\necho $i; done", "echo hi", "submit",
-    ]  # fmt: skip
+        "cd /tmp",
+        "ls b",
+        "for i in 1 2; do \\\necho $i; done",
+        "echo hi",
+        "submit",
+    ]
     assert {s.actor for s in made.steps} == {"human"} and made.run["scores_seen"] == 1
     assert [u["action"] for u in made.run["undone"]] == ["echo a > b", "ls b"]
     kept = (state / "history" / "bash").read_text()
@@ -185,9 +189,11 @@ def test_a_human_supervises_an_agent(dataset: str, state: Path, tmp_path: Path) 
         assert terminal.wait() == 0
     (made,) = episodes(out)
     assert [(s.actor, s.action) for s in made.steps] == [
-        ("agent", "echo one"), ("human", "echo own"), ("agent", "echo three"),
+        ("agent", "echo one"),
+        ("human", "echo own"),
+        ("agent", "echo three"),
         ("agent", "echo hi"),
-    ]  # fmt: skip
+    ]
     assert made.end == "solved" and made.run["agent"] == "try-again+human"
     assert trajectories.read_run_metadata(out)["agent"] == "try-again+human"
     assert "echo own" in str(made.steps[2].messages)

@@ -12,9 +12,11 @@ from support.view_runs import write_run
 
 @pytest.mark.parametrize(
     ("words", "said"),
-    [(["--with-gold", "--format", "csv"], "--with-gold prints texts, not csv"),
-     (["--failed"], "--failed needs --with-gold")],
-)  # fmt: skip
+    [
+        (["--with-gold", "--format", "csv"], "--with-gold prints texts, not csv"),
+        (["--failed"], "--failed needs --with-gold"),
+    ],
+)
 def test_mistakes(
     words: list[str], said: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -112,9 +112,13 @@ def test_shell_has_the_window_size_and_control_keys_and_restores_the_terminal() 
         termios.tcsetwinsize(slave, (33, 99))
         command = [sys.executable, "-m", "intercode", "sandbox", "shell"]
         process = subprocess.Popen(
-            command, stdin=slave, stdout=slave, stderr=slave, start_new_session=True,
+            command,
+            stdin=slave,
+            stdout=slave,
+            stderr=slave,
+            start_new_session=True,
             preexec_fn=lambda: fcntl.ioctl(0, termios.TIOCSCTTY, 0) and None,
-        )  # fmt: skip
+        )
         os.write(master, b"stty size\n")
         read_until(master, b"33 99")
         termios.tcsetwinsize(master, (40, 120))

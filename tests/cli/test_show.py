@@ -14,23 +14,38 @@ from intercode_sandbox.command.output import escape_control
 
 STEPS = (
     Step(
-        "cd /srv\nls", "a\nb\x1b[31m\n", reward=0.67, parts={"output": 0.33, "files": 0.34},
-        changes=("/srv/a",), thought="Look first.", usage=Usage(100, 20, 1, cost=0.01),
+        "cd /srv\nls",
+        "a\nb\x1b[31m\n",
+        reward=0.67,
+        parts={"output": 0.33, "files": 0.34},
+        changes=("/srv/a",),
+        thought="Look first.",
+        usage=Usage(100, 20, 1, cost=0.01),
         messages=(
             {"role": "system", "content": "You act."},
             {"role": "user", "content": "Count."},
-            {"role": "assistant", "content": "Look first.", "reasoning": "hm",
-             "tool_calls": [{"function": {"name": "bash", "arguments": "{}"}}]},
+            {
+                "role": "assistant",
+                "content": "Look first.",
+                "reasoning": "hm",
+                "tool_calls": [{"function": {"name": "bash", "arguments": "{}"}}],
+            },
         ),
         context={"observation": {"characters": 9000, "shown": 4000}},
     ),
     Step("rm -rf /", "Not allowed.", refused=True, valid=False, actor="human"),
     Step("", "no code", executed=False, valid=False),
-)  # fmt: skip
+)
 FULL = Trajectory(
-    "starter/files/1", 3, "Count the files.", STEPS, end="turn_limit", seconds=1.5, id="aa11",
+    "starter/files/1",
+    3,
+    "Count the files.",
+    STEPS,
+    end="turn_limit",
+    seconds=1.5,
+    id="aa11",
     run={"agent": "react", "model": "m"},
-)  # fmt: skip
+)
 
 
 @pytest.fixture
@@ -52,14 +67,20 @@ def test_every_turn_is_shown_with_all_that_is_known(
     assert main(["show", str(run), "starter/files/1"]) == 0
     out = capsys.readouterr().out
     for said in (
-        "starter/files/1, epoch 0", "not solved, reward 0.67, 3 turns, turn limit, 1.5 s",
-        "(react with m)", "Count the files.", "reward 0.67 (output 0.33, files 0.34)",
-        "Look first.", "  $ cd /srv\n  > ls\n  a\n  b\\x1b[31m\n", "changed: /srv/a",
+        "starter/files/1, epoch 0",
+        "not solved, reward 0.67, 3 turns, turn limit, 1.5 s",
+        "(react with m)",
+        "Count the files.",
+        "reward 0.67 (output 0.33, files 0.34)",
+        "Look first.",
+        "  $ cd /srv\n  > ls\n  a\n  b\\x1b[31m\n",
+        "changed: /srv/a",
         'not shown to the model: observation {"characters": 9000, "shown": 4000}',
-        "turn 2 (human, refused by a policy, error)", "turn 3 (no code)",
+        "turn 2 (human, refused by a policy, error)",
+        "turn 3 (no code)",
         "other samples:\n  starter/files/1 epoch 1  solved",
         "branches:\n  starter/files/1 branch of aa11 after turn 1",
-    ):  # fmt: skip
+    ):
         assert said in out, said
     assert "\x1b" not in out and "You act." not in out
     assert main(["show", str(run), "3", "--messages"]) == 0
@@ -110,9 +131,15 @@ def test_colours_only_where_they_are_wanted() -> None:
 
 @pytest.mark.parametrize(
     ("text", "shown"),
-    [("a\tb\nc", "a\tb\nc"), ("\x1b]0;x\x07", "\\x1b]0;x\\x07"), ("\x9b1m", "\\x9b1m"),
-     ("a\r\nb\r", "a\nb\\r"), ("\u202egpj", "\\u202egpj"), ("\udc80", "\\udc80")],
-)  # fmt: skip
+    [
+        ("a\tb\nc", "a\tb\nc"),
+        ("\x1b]0;x\x07", "\\x1b]0;x\\x07"),
+        ("\x9b1m", "\\x9b1m"),
+        ("a\r\nb\r", "a\nb\\r"),
+        ("\u202egpj", "\\u202egpj"),
+        ("\udc80", "\\udc80"),
+    ],
+)
 def test_output_of_an_episode_does_not_affect_the_terminal(text: str, shown: str) -> None:
     assert escape_control(text) == shown
 
@@ -122,9 +149,13 @@ def test_diffs_are_printed_and_coloured_on_request() -> None:
     t = FULL.replace(steps=(Step("x", "", changes=("/f",), diffs={"/f\n": diff}),))
     told = episode_lines(t, Style(), 40, False)
     assert told[told.index("  changed: /f") :] == [
-        "  changed: /f", "  /f\\n", "    mode 644, now 600", "    @@ -1 +1 @@",
-        "    -a\\x1b[31m", "    +b",
-    ]  # fmt: skip
+        "  changed: /f",
+        "  /f\\n",
+        "    mode 644, now 600",
+        "    @@ -1 +1 @@",
+        "    -a\\x1b[31m",
+        "    +b",
+    ]
     coloured = episode_lines(t, Style(colours=True), 40, False)
     assert coloured[-2:] == ["    \x1b[31m-a\\x1b[31m\x1b[0m", "    \x1b[32m+b\x1b[0m"]
     assert "[... 2 lines left out ...]" in "\n".join(episode_lines(t, Style(), 2, False))
@@ -156,16 +187,24 @@ def test_answers_from_the_cache_have_no_figures() -> None:
 
 def test_what_a_program_did_is_no_omission() -> None:
     context = {
-        "seen": [["ls", "tool call"]], "program": {"status": 0}, "messages": "no room",
-        "conversation": {"continued_after": 2}, "answer": {"characters": 9}, "mine": 1,
-    }  # fmt: skip
+        "seen": [["ls", "tool call"]],
+        "program": {"status": 0},
+        "messages": "no room",
+        "conversation": {"continued_after": 2},
+        "answer": {"characters": 9},
+        "mine": 1,
+    }
     shown = episode_lines(
         FULL.replace(steps=(Step("ls", "", context=context),)), Style(), 40, False
     )
     assert [line.partition(":")[0] for line in shown[-6:]] == [
-        "  how its actions were seen", "  how the program ended", "  messages left out",
-        "  continues an earlier conversation", "  not shown to the model", "  mine",
-    ]  # fmt: skip
+        "  how its actions were seen",
+        "  how the program ended",
+        "  messages left out",
+        "  continues an earlier conversation",
+        "  not shown to the model",
+        "  mine",
+    ]
 
 
 @pytest.mark.parametrize(
@@ -173,11 +212,15 @@ def test_what_a_program_did_is_no_omission() -> None:
     [
         Step("", "Call a tool.", executed=False, valid=False, message="I think\x1b[1m\nit is 3."),
         Step(
-            "", "Call a tool.", executed=False, valid=False, thought="hm",
+            "",
+            "Call a tool.",
+            executed=False,
+            valid=False,
+            thought="hm",
             messages=({"role": "assistant", "content": "I think\x1b[1m\nit is 3."},),
         ),
     ],
-)  # fmt: skip
+)
 def test_what_the_model_wrote_without_an_action_is_shown(step: Step) -> None:
     shown = episode_lines(FULL.replace(steps=(step,)), Style(), 40, False)
     at = shown.index("  | I think\\x1b[1m")

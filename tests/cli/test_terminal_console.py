@@ -24,8 +24,15 @@ from intercode.core.errors import ConfigError
 from support.descriptions import language_of
 
 ENTER, ALT_ENTER, CTRL_C, CTRL_D, UP, DOWN, LEFT, TAB = (
-    "\r", "\x1b\r", "\x03", "\x04", "\x1b[A", "\x1b[B", "\x1b[D", "\t",
-)  # fmt: skip
+    "\r",
+    "\x1b\r",
+    "\x03",
+    "\x04",
+    "\x1b[A",
+    "\x1b[B",
+    "\x1b[D",
+    "\t",
+)
 
 
 @pytest.fixture

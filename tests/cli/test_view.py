@@ -40,10 +40,13 @@ def test_a_page_until_ctrl_c(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize(
     ("words", "said"),
-    [(["nowhere"], "no such file or directory: nowhere"), ([], "PATH"),
-     (["DIR", "--html", "x.html", "--port", "1"], "--port cannot be used with --html"),
-     (["DIR", "--port", "70000"], "port 70000 is not available")],
-)  # fmt: skip
+    [
+        (["nowhere"], "no such file or directory: nowhere"),
+        ([], "PATH"),
+        (["DIR", "--html", "x.html", "--port", "1"], "--port cannot be used with --html"),
+        (["DIR", "--port", "70000"], "port 70000 is not available"),
+    ],
+)
 def test_mistakes(
     words: list[str], said: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -112,9 +112,12 @@ def test_a_position_out_of_range_names_the_positions(capsys: pytest.CaptureFixtu
 )
 @pytest.mark.parametrize("code", [401, 403])
 def test_a_refused_key_names_its_variable(
-    code: int, variables: dict[str, str], options: dict[str, str], said: str,
+    code: int,
+    variables: dict[str, str],
+    options: dict[str, str],
+    said: str,
     monkeypatch: pytest.MonkeyPatch,
-) -> None:  # fmt: skip
+) -> None:
     for name in ("OPENAI_API_KEY", "INTERCODE_API_KEY"):
         monkeypatch.delenv(name, raising=False)
     for name, value in variables.items():
@@ -175,10 +178,11 @@ def _messages(tree: ast.AST) -> Iterator[ast.Constant]:
     ("words", "out"),
     [
         ("report RUN --out", "directory"),
-        ("replay RUN --out", "directory"), ("export RUN --to chat --out", "file/below"),
+        ("replay RUN --out", "directory"),
+        ("export RUN --to chat --out", "file/below"),
         ("harbor starter:ctf --out", "file"),
     ],
-)  # fmt: skip
+)
 def test_a_path_that_cannot_be_written_is_named(
     words: str, out: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

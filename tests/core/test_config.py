@@ -31,14 +31,29 @@ def test_an_unknown_key_is_refused_with_a_suggestion() -> None:
 @pytest.mark.parametrize(
     ("key", "value"),
     [
-        ("parallel", 0), ("limit", -1), ("max_turns", 0), ("timeout", 0), ("timeout", float("inf")),
-        ("parallel", "4"), ("parallel", True), ("agent_options", "a=b"), ("dataset", 3),
-        ("tasks", "a"), ("epochs", 0), ("epochs", 1.5), ("shuffle", 1), ("max_tokens", 0),
-        ("max_tokens_per_episode", 1.5), ("max_cost", 0), ("max_cost_per_episode", "1"),
-        ("max_seconds", -1.0), ("max_seconds_per_episode", float("nan")), ("fail_on_error", "x"),
+        ("parallel", 0),
+        ("limit", -1),
+        ("max_turns", 0),
+        ("timeout", 0),
+        ("timeout", float("inf")),
+        ("parallel", "4"),
+        ("parallel", True),
+        ("agent_options", "a=b"),
+        ("dataset", 3),
+        ("tasks", "a"),
+        ("epochs", 0),
+        ("epochs", 1.5),
+        ("shuffle", 1),
+        ("max_tokens", 0),
+        ("max_tokens_per_episode", 1.5),
+        ("max_cost", 0),
+        ("max_cost_per_episode", "1"),
+        ("max_seconds", -1.0),
+        ("max_seconds_per_episode", float("nan")),
+        ("fail_on_error", "x"),
         ("fail_on_error", 0.1),
     ],
-)  # fmt: skip
+)
 def test_an_invalid_value_is_named(key: str, value: object) -> None:
     with pytest.raises(ConfigError, match=key):
         make_config({**GOOD, key: value})
@@ -52,12 +67,21 @@ def test_a_missing_setting_is_named(key: str) -> None:
 
 def test_limits_and_epochs_are_settings() -> None:
     config = make_config(
-        {**GOOD, "epochs": 3, "shuffle": True, "max_cost": 2, "max_seconds_per_episode": 0.5,
-         "fail_on_error": "10%"}
-    )  # fmt: skip
+        {
+            **GOOD,
+            "epochs": 3,
+            "shuffle": True,
+            "max_cost": 2,
+            "max_seconds_per_episode": 0.5,
+            "fail_on_error": "10%",
+        }
+    )
     assert (config.epochs, config.shuffle, config.max_cost, config.fail_on_error) == (
-        3, True, 2, "10%",
-    )  # fmt: skip
+        3,
+        True,
+        2,
+        "10%",
+    )
     assert make_config(GOOD).epochs == 1 and make_config(GOOD).max_tokens is None
     assert make_config({**GOOD, "limit": None, "parallel": None}) == make_config(GOOD)
 
@@ -71,8 +95,12 @@ def test_tasks_may_be_a_file(tmp_path: Path) -> None:
 def test_values_of_pairs_are_json_or_text() -> None:
     pairs = ["temperature=0.7", "name=gpt", "stop=[1, 2]", "url=http://h/?a=b", "flag=true"]
     assert parse_key_values(pairs) == {
-        "temperature": 0.7, "name": "gpt", "stop": [1, 2], "url": "http://h/?a=b", "flag": True,
-    }  # fmt: skip
+        "temperature": 0.7,
+        "name": "gpt",
+        "stop": [1, 2],
+        "url": "http://h/?a=b",
+        "flag": True,
+    }
     with pytest.raises(ConfigError, match="key=value"):
         parse_key_values(["temperature"])
 

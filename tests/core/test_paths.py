@@ -74,9 +74,14 @@ def test_another_user_reaches_no_file_of_a_layer(cache: Path) -> None:
     (layer / "file").chmod(0o666)
     for user, succeeds in ((NOBODY, False), (paths.sandbox_uid(), True)):
         done = subprocess.run(
-            ["/bin/sh", "-c", f"echo planted >> {layer / 'file'}"], user=user, group=user,
-            extra_groups=[], capture_output=True, text=True, check=False,
-        )  # fmt: skip
+            ["/bin/sh", "-c", f"echo planted >> {layer / 'file'}"],
+            user=user,
+            group=user,
+            extra_groups=[],
+            capture_output=True,
+            text=True,
+            check=False,
+        )
         assert (done.returncode == 0) is succeeds, done.stderr
         assert succeeds or "denied" in done.stderr
 
@@ -190,9 +195,14 @@ def test_another_user_reaches_no_layer_in_a_directory_that_keeps_its_mode(cache:
         (tree / "file").chmod(0o666)
         for user, succeeds in ((NOBODY, False), (paths.sandbox_uid(), True)):
             done = subprocess.run(
-                ["/bin/sh", "-c", f"echo planted >> {tree / 'file'}"], user=user, group=user,
-                extra_groups=[], capture_output=True, text=True, check=False,
-            )  # fmt: skip
+                ["/bin/sh", "-c", f"echo planted >> {tree / 'file'}"],
+                user=user,
+                group=user,
+                extra_groups=[],
+                capture_output=True,
+                text=True,
+                check=False,
+            )
             assert (done.returncode == 0) is succeeds, (name, done.stderr)
 
 

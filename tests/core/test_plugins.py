@@ -45,10 +45,13 @@ def starter(subset=None):
     raise AssertionError("our names take precedence")
 '''
 POINTS = {
-    "environments:quiet": "quiet_plugin:QuietEnv", "datasets:three": "quiet_plugin:three",
-    "datasets:starter": "quiet_plugin:starter", "agents:idle": "quiet_plugin:Idle",
-    "rewards:flat": "quiet_plugin:flat", "languages:lua": "quiet_plugin:LUA",
-}  # fmt: skip
+    "environments:quiet": "quiet_plugin:QuietEnv",
+    "datasets:three": "quiet_plugin:three",
+    "datasets:starter": "quiet_plugin:starter",
+    "agents:idle": "quiet_plugin:Idle",
+    "rewards:flat": "quiet_plugin:flat",
+    "languages:lua": "quiet_plugin:LUA",
+}
 PACKAGE = {
     "row_tasks/__init__.py": "",
     "row_tasks/task.toml": 'description = "Tasks in a package"\nreward = "reward.py:same_output"\n',
@@ -78,8 +81,12 @@ def python(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def run(python: Path, *words: str) -> subprocess.CompletedProcess[str]:
     return subprocess.run(
         [str(python), "-m", "intercode", *words],
-        cwd=python.parent, capture_output=True, text=True, timeout=120, check=False,
-    )  # fmt: skip
+        cwd=python.parent,
+        capture_output=True,
+        text=True,
+        timeout=120,
+        check=False,
+    )
 
 
 @pytest.mark.slow
@@ -146,8 +153,12 @@ def test_built_in_names_need_no_search_for_plugins(monkeypatch: pytest.MonkeyPat
 
 
 def test_a_registry_with_plugins(monkeypatch: pytest.MonkeyPatch) -> None:
-    found = (Plugin("a", "os.path:join", "x 1"), Plugin("a", "os.path:split", "y 1"),
-             Plugin("b", "os.path:nothing", "x 1"), Plugin("ours", "os:sep", "z 1"))  # fmt: skip
+    found = (
+        Plugin("a", "os.path:join", "x 1"),
+        Plugin("a", "os.path:split", "y 1"),
+        Plugin("b", "os.path:nothing", "x 1"),
+        Plugin("ours", "os:sep", "z 1"),
+    )
     monkeypatch.setattr(plugins, "find_plugins", lambda group: found if group == "g" else ())
     table = Registry("thing", {"ours": "os.path:join"}, group="g")
     assert list(table) == ["ours", "a", "b"] and "a" in table and "c" not in table

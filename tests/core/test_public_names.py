@@ -22,8 +22,15 @@ PACKAGES = [
     *sorted(f"intercode.{path.parent.name}" for path in ROOT.glob("*/__init__.py")),
 ]
 TOP_LEVEL = [
-    "Pool", "Sandbox", "__version__", "evaluate", "evaluate_async", "load_run", "make", "make_vec",
-]  # fmt: skip
+    "Pool",
+    "Sandbox",
+    "__version__",
+    "evaluate",
+    "evaluate_async",
+    "load_run",
+    "make",
+    "make_vec",
+]
 
 
 def public_names(package: str) -> list[str]:

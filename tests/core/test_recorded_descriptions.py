@@ -14,10 +14,23 @@ from intercode.results.report.result_sets import SOURCE_RUN, ResultSet
 from intercode.results.report.run_tables import run_tables
 
 ODD: Sequence[Any] = (
-    None, 1, "steps", [], {}, [1], [1, 2], ["nope"], ["steps"], ["solution"], ["group"],
-    [["group"]], ["solution", "group"], ["group", "steps"], ["group", "hardness", "group"],
+    None,
+    1,
+    "steps",
+    [],
+    {},
+    [1],
+    [1, 2],
+    ["nope"],
+    ["steps"],
+    ["solution"],
+    ["group"],
+    [["group"]],
+    ["solution", "group"],
+    ["group", "steps"],
+    ["group", "hardness", "group"],
     {"group": 1},
-)  # fmt: skip
+)
 
 
 def described(**said: Any) -> EnvironmentDescription:
@@ -38,9 +51,13 @@ def test_a_value_of_another_kind_is_the_default(odd: Any) -> None:
 
 def test_values_of_the_kinds_are_taken() -> None:
     found = described(
-        strata=["hardness", "group"], image="per-task", observations="rows", programs=["git"],
-        language={"name": "basic", "tags": ["bas"]}, expects_answer=True,
-    )  # fmt: skip
+        strata=["hardness", "group"],
+        image="per-task",
+        observations="rows",
+        programs=["git"],
+        language={"name": "basic", "tags": ["bas"]},
+        expects_answer=True,
+    )
     assert (found.strata, found.image) == (("hardness", "group"), "per-task")
     assert (found.observations, found.programs, found.expects_answer) == ("rows", ("git",), True)
     assert (found.language.name, found.language.tags) == ("basic", ("bas",))
@@ -49,9 +66,13 @@ def test_values_of_the_kinds_are_taken() -> None:
 @pytest.mark.parametrize("odd", ODD)
 def test_a_record_breaks_no_report_and_hides_no_note(odd: Any) -> None:
     run = {
-        "environment": "foreign", "dataset": "d", "agent": "a", "comparable": False,
-        "image": "dir:/x", RECORD_KEY: {"strata": odd, "image": "none", "observations": odd},
-    }  # fmt: skip
+        "environment": "foreign",
+        "dataset": "d",
+        "agent": "a",
+        "comparable": False,
+        "image": "dir:/x",
+        RECORD_KEY: {"strata": odd, "image": "none", "observations": odd},
+    }
     episodes = tuple(
         Trajectory(f"t{n}", n, "q", (), "submitted", run=run, group=f"g{n % 2}") for n in range(4)
     )

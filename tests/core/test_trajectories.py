@@ -124,8 +124,10 @@ def test_errors_and_branches_are_not_results() -> None:
         _episode("c", end="solved", parent="x"),
     )
     assert [(t.task, t.epoch) for t in episodes if trajectories.has_result(t)] == [
-        ("b", 0), ("a", 0), ("b", 2),
-    ]  # fmt: skip
+        ("b", 0),
+        ("a", 0),
+        ("b", 2),
+    ]
 
 
 def test_many_threads_append_whole_lines(tmp_path: Path) -> None:

@@ -44,9 +44,13 @@ def run(data: Path, *command: str, **variables: str) -> None:
     """Run a command in the directory, which executes none of its files."""
     executed = data.parent / "executed"
     done = subprocess.run(
-        command, cwd=data, env={**os.environ, **variables}, capture_output=True, text=True,
+        command,
+        cwd=data,
+        env={**os.environ, **variables},
+        capture_output=True,
+        text=True,
         stdin=subprocess.DEVNULL,
-    )  # fmt: skip
+    )
     assert not executed.exists(), executed.read_text()
     assert done.returncode == 0, done.stderr
 

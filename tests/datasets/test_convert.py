@@ -18,20 +18,31 @@ from intercode.datasets.sql.spider import hardness
 from intercode.datasets.sql.wikisql import column_names
 from intercode.evaluation.check.dataset import check
 
-SCHEMA = [{
-    "db_id": "pets", "table_names_original": ["Cat", "Dog"],
-    "column_names_original": [[-1, "*"], [0, "Name"], [1, "Id"], [1, "Age"]],
-}]  # fmt: skip
+SCHEMA = [
+    {
+        "db_id": "pets",
+        "table_names_original": ["Cat", "Dog"],
+        "column_names_original": [[-1, "*"], [0, "Name"], [1, "Id"], [1, "Age"]],
+    }
+]
 COLUMN = [0, [0, [0, 1, False], None]]
 
 
 def _sql(**clauses: Any) -> dict[str, Any]:
     """Return a tree in Spider's form: ``SELECT Name FROM Cat`` with further clauses."""
     return {
-        "select": [False, [COLUMN]], "from": {"table_units": [["table_unit", 0]], "conds": []},
-        "where": [], "groupBy": [], "orderBy": [], "having": [], "limit": None,
-        "intersect": None, "union": None, "except": None, **clauses,
-    }  # fmt: skip
+        "select": [False, [COLUMN]],
+        "from": {"table_units": [["table_unit", 0]], "conds": []},
+        "where": [],
+        "groupBy": [],
+        "orderBy": [],
+        "having": [],
+        "limit": None,
+        "intersect": None,
+        "union": None,
+        "except": None,
+        **clauses,
+    }
 
 
 WHERE = [False, 2, COLUMN[1], "'x'", None]
@@ -53,13 +64,16 @@ COUNT = [3, [0, [0, 0, False], None]]
         ({"where": [WHERE], "intersect": _sql(), "limit": 1}, "extra"),
         (
             {
-                "select": [False, [COLUMN, COUNT]], "groupBy": [[0, 1, False]], "limit": 1,
-                "orderBy": ["desc", [[0, [3, 0, False], None]]], "where": [WHERE],
+                "select": [False, [COLUMN, COUNT]],
+                "groupBy": [[0, 1, False]],
+                "limit": 1,
+                "orderBy": ["desc", [[0, [3, 0, False], None]]],
+                "where": [WHERE],
             },
             "extra",
         ),
     ],
-)  # fmt: skip
+)
 def test_hardness(clauses: dict[str, Any], grade: str) -> None:
     assert hardness(_sql(**clauses)) == grade
 
@@ -76,8 +90,11 @@ def _database(path: Path) -> None:
 
 def _spider(root: Path, **change: Any) -> Path:
     row = {
-        "db_id": "pets", "query": "SELECT Name FROM Cat", "question": "Which cats?", "sql": _sql()
-    }  # fmt: skip
+        "db_id": "pets",
+        "query": "SELECT Name FROM Cat",
+        "question": "Which cats?",
+        "sql": _sql(),
+    }
     _database(root / "database" / "pets" / "pets.sqlite")
     (root / "tables.json").write_text(json.dumps(SCHEMA))
     (root / "dev.json").write_text(json.dumps([row]))
@@ -111,9 +128,12 @@ def test_bird(tmp_path: Path) -> None:
     root = tmp_path / "dev"
     _database(root / "dev_databases" / "pets" / "pets.sqlite")
     row = {
-        "db_id": "pets", "question": "Which cats?", "SQL": "SELECT Name FROM Cat",
-        "evidence": " cats purr ", "difficulty": "simple",
-    }  # fmt: skip
+        "db_id": "pets",
+        "question": "Which cats?",
+        "SQL": "SELECT Name FROM Cat",
+        "evidence": " cats purr ",
+        "difficulty": "simple",
+    }
     (root / "dev.json").write_text(json.dumps([row]))
     (root / "dev_tables.json").write_text(json.dumps(SCHEMA))
     (file,) = convert("bird", tmp_path, tmp_path / "out")
@@ -124,10 +144,11 @@ def test_bird(tmp_path: Path) -> None:
 
 
 TABLE = {
-    "id": "1-22-3", "header": ["Year", "Club Team", "club team", "Votes"],
+    "id": "1-22-3",
+    "header": ["Year", "Club Team", "club team", "Votes"],
     "types": ["real", "text", "text", "text"],
     "rows": [[1999, "Butler CC (KS)", "a", "9"], [2010, "Duke", "b", "12"]],
-}  # fmt: skip
+}
 
 
 @pytest.mark.parametrize(

@@ -105,13 +105,19 @@ def test_every_layer_is_a_tasks_own_and_without_solutions(made: Path) -> None:
     root = resolve_layer(first.files[0]).root
     found = {str(p.relative_to(root)): p.stat().st_mode & 0o777 for p in root.rglob("*")}
     assert found == {
-        "ctf": 0o755, "ctf/0": 0o755, "ctf/0/a": 0o644, "ctf/0/deep": 0o755,
-        "ctf/0/deep/ltdis.sh": 0o644, "ctf/0/ltdis.sh": 0o755,
-    }  # fmt: skip
+        "ctf": 0o755,
+        "ctf/0": 0o755,
+        "ctf/0/a": 0o644,
+        "ctf/0/deep": 0o755,
+        "ctf/0/deep/ltdis.sh": 0o644,
+        "ctf/0/ltdis.sh": 0o755,
+    }
     other = resolve_layer(second.files[0]).root
     assert [str(p.relative_to(other)) for p in other.rglob("*")] == [
-        "ctf", "ctf/1", "ctf/1/.ignore",
-    ]  # fmt: skip
+        "ctf",
+        "ctf/1",
+        "ctf/1/.ignore",
+    ]
     assert first.data["also_flags"] == ("picoCTF{abc0}",)
     assert second.data["network_setup"] == "wget x" and second.setup is None
 

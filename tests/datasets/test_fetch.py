@@ -194,9 +194,12 @@ def test_servers_that_refuse(server: Server, one: dict[str, Pin], tmp_path: Path
 
 
 def test_load_reads_the_fetched_files(
-    server: Server, data_dir: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch,
+    server: Server,
+    data_dir: Path,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
     capsys: pytest.CaptureFixture[str],
-) -> None:  # fmt: skip
+) -> None:
     """Run the command of docs/start/first-model.md. The server stands in for the repository: it has
     the real task files with their real digests, and scripts written for the test."""
     pin = load_pins()["nl2bash"]

@@ -42,9 +42,17 @@ def test_all_fields(tmp_path: Path) -> None:
     (tmp_path / "tree").mkdir()
     (tmp_path / "make.sh").write_text("mkdir /x")
     row = {
-        "id": 5, "query": "q", "gold": "g", "also": ["h"], "tags": ["t"], "setup": "s",
-        "cwd": "/x", "group": "one", "hardness": "hard", "files": ["tree", "make.sh"],
-    }  # fmt: skip
+        "id": 5,
+        "query": "q",
+        "gold": "g",
+        "also": ["h"],
+        "tags": ["t"],
+        "setup": "s",
+        "cwd": "/x",
+        "group": "one",
+        "hardness": "hard",
+        "files": ["tree", "make.sh"],
+    }
     task = load(write(tmp_path / "d.jsonl", json.dumps(row))).tasks[0]
     assert (task.id, task.golds, task.tags, task.setup) == ("5", ("g", "h"), ("t",), "s")
     assert (task.cwd, task.group, task.hardness) == ("/x", "one", "hard")
@@ -105,17 +113,20 @@ def test_rows_name_only_files_of_their_directory(tmp_path: Path, key: str, how: 
     home = tmp_path / "set"
     home.mkdir()
     names = {
-        "absolute": str(private / "x.sh"), "parent": "../private/x.sh", "link": "x.sh",
+        "absolute": str(private / "x.sh"),
+        "parent": "../private/x.sh",
+        "link": "x.sh",
         "link inside a path": "folder/x.sh",
-    }  # fmt: skip
+    }
     if how == "link":
         (home / "x.sh").symlink_to(private / "x.sh")
     if how == "link inside a path":
         (home / "folder").symlink_to(private)
     values = {
-        "files": [names[how]], "probe": names[how],
+        "files": [names[how]],
+        "probe": names[how],
         "database": {"kind": "sqlite", "path": names[how], "name": "d"},
-    }  # fmt: skip
+    }
     row = {"query": "q", "gold": "g", key: values[key]}
     with pytest.raises(DataError, match=f"line 1: '{key}' names '{names[how]}', which leads out"):
         load(write(home / "d.jsonl", json.dumps(row)))

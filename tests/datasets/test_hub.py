@@ -51,16 +51,20 @@ def hub() -> Hub:
     named = {"a.csv": b"query,gold\none,1\n", "b/x-1.csv": b"query,gold\ntwo,2\n"}
     named["b/x-0.csv"] = b"query,gold\nzero,0\n"
     sly = lines([{"query": "q", "gold": "", "files": ["/etc"]}])
-    found = Hub({
-        "someone/plain": {"main": newer, "v1": older},
-        "someone/named": {"main": named},
-        "someone/gated": {"main": older},
-        "someone/sly": {"main": {"train.jsonl": sly}},
-    })  # fmt: skip
-    found.cards["someone/named"] = {"configs": [
-        {"config_name": "one", "data_files": "a.csv"},
-        {"config_name": "many", "data_files": [{"split": "test", "path": ["b/*.csv"]}]},
-    ]}  # fmt: skip
+    found = Hub(
+        {
+            "someone/plain": {"main": newer, "v1": older},
+            "someone/named": {"main": named},
+            "someone/gated": {"main": older},
+            "someone/sly": {"main": {"train.jsonl": sly}},
+        }
+    )
+    found.cards["someone/named"] = {
+        "configs": [
+            {"config_name": "one", "data_files": "a.csv"},
+            {"config_name": "many", "data_files": [{"split": "test", "path": ["b/*.csv"]}]},
+        ]
+    }
     found.gated["someone/gated"] = "secret"
     return found
 
@@ -77,8 +81,12 @@ def run(address: str, home: Path, *arguments: str, **variables: str) -> str:
     environment |= {"HF_ENDPOINT": address, "HF_HOME": str(home), **variables}
     return subprocess.run(
         [sys.executable, *arguments],
-        capture_output=True, text=True, check=True, timeout=180, env=environment,
-    ).stdout  # fmt: skip
+        capture_output=True,
+        text=True,
+        check=True,
+        timeout=180,
+        env=environment,
+    ).stdout
 
 
 def loaded(address: str, home: Path, *specs: str, **variables: str) -> list[Any]:
@@ -94,18 +102,21 @@ def test_splits_revisions_and_columns(hub: Hub, address: str, tmp_path: Path) ->
         "def upper(row):\n    return {'query': row['question'].upper(), 'gold': row['answer']}\n"
     )
     train, test, first, again, made = loaded(
-        address, tmp_path,
+        address,
+        tmp_path,
         f"{spec}?split=train&{names}",
         f"{spec}?split=test&{names}&environment=sql&image=recipe:x",
         f"{spec}@v1?{names}",
         f"{spec}@{Hub.commit(hub.datasets['someone/plain']['v1'])}?{names}",
         f"{spec}@v1?preprocess={tmp_path}/rows.py:upper",
-    )  # fmt: skip
+    )
     commit = Hub.commit(hub.datasets["someone/plain"]["main"])
     assert train == [
-        f"hub:someone/plain@{commit}?split=train&{names}", "bash", "host",
+        f"hub:someone/plain@{commit}?split=train&{names}",
+        "bash",
+        "host",
         [["plain/0", "list", "ls"], ["plain/1", "where", "pwd"]],
-    ]  # fmt: skip
+    ]
     assert test[1:] == ["sql", "recipe:x", [["plain/0", "where", "pwd"]]]
     assert first == again
     assert made[3] == [["plain/0", "LIST", "ls"]]
@@ -134,9 +145,12 @@ def test_the_command_of_the_page_plays_the_rows_of_a_split(tmp_path: Path) -> No
 @pytest.mark.slow
 def test_configs_of_the_card(address: str, tmp_path: Path) -> None:
     one, many, none = loaded(
-        address, tmp_path,
-        "hub:someone/named?config=one", "hub:someone/named?config=many", "hub:someone/named",
-    )  # fmt: skip
+        address,
+        tmp_path,
+        "hub:someone/named?config=one",
+        "hub:someone/named?config=many",
+        "hub:someone/named",
+    )
     assert [row[1] for row in one[3]] == ["one"]
     assert [row[1] for row in many[3]] == ["zero", "two"]
     assert none[0] == "UsageError" and "choose one with ?config=… from many, one" in none[1]
@@ -145,10 +159,16 @@ def test_configs_of_the_card(address: str, tmp_path: Path) -> None:
 @pytest.mark.slow
 def test_faults_say_what_to_do(hub: Hub, address: str, tmp_path: Path) -> None:
     absent, revision, split, sly, gated, form, option = loaded(
-        address, tmp_path,
-        "hub:someone/absent", "hub:someone/plain@v2", "hub:someone/plain?split=dev",
-        "hub:someone/sly", "hub:someone/gated", "hub:plain", "hub:someone/plain?splt=train",
-    )  # fmt: skip
+        address,
+        tmp_path,
+        "hub:someone/absent",
+        "hub:someone/plain@v2",
+        "hub:someone/plain?split=dev",
+        "hub:someone/sly",
+        "hub:someone/gated",
+        "hub:plain",
+        "hub:someone/plain?splt=train",
+    )
     assert absent[0] == "UsageError" and "no dataset someone/absent" in absent[1]
     assert revision == ["UsageError", "the dataset someone/plain has no revision 'v2'"]
     assert split[0] == "UnknownNameError" and "known: test, train" in split[1]
@@ -175,25 +195,34 @@ def test_parquet_as_the_hub_converts_it(tmp_path: Path) -> None:
         return out.getvalue()
 
     converted = {
-        "main/train/0000.parquet": table(ROWS[:1]), "main/train/0001.parquet": table(ROWS[1:]),
-        "main/test/0000.parquet": table(ROWS), "socratic/train/0000.parquet": table(ROWS),
-    }  # fmt: skip
+        "main/train/0000.parquet": table(ROWS[:1]),
+        "main/train/0001.parquet": table(ROWS[1:]),
+        "main/test/0000.parquet": table(ROWS),
+        "socratic/train/0000.parquet": table(ROWS),
+    }
     hub = Hub({"a/b": {"main": {"x.py": b""}, "refs/convert/parquet": converted}})
     with serving(hub) as address:
         none, found = loaded(
-            address, tmp_path, "hub:a/b",
+            address,
+            tmp_path,
+            "hub:a/b",
             "hub:a/b@refs/convert/parquet?config=main&split=train&query=question&gold=answer",
-        )  # fmt: skip
+        )
     assert none[0] == "UsageError" and "hub:a/b@refs/convert/parquet" in none[1]
     assert found[3] == [["b/0", "list", "ls"], ["b/1", "where", "pwd"]]
 
 
 def test_names_of_files_determine_splits() -> None:
     names = [
-        "README.md", "dataset_infos.json", ".gitattributes", "data/train-00000-of-00002.parquet",
-        "data/train-00001-of-00002.parquet", "data/test-00000-of-00001.parquet",
-        "dev.json", "trainer_state.csv",
-    ]  # fmt: skip
+        "README.md",
+        "dataset_infos.json",
+        ".gitattributes",
+        "data/train-00000-of-00002.parquet",
+        "data/train-00001-of-00002.parquet",
+        "data/test-00000-of-00001.parquet",
+        "dev.json",
+        "trainer_state.csv",
+    ]
     assert split_files("a/b", names, None, None, "train") == [*names[3:5], "trainer_state.csv"]
     assert split_files("a/b", names, None, None, "validation") == ["dev.json"]
     with pytest.raises(UnknownNameError, match="known: test, train, validation"):

@@ -110,12 +110,15 @@ def test_the_sanitized_part_is_read_as_published(
     (pinned,) = load_pins()["mbpp-sanitized"].files
     rows = [
         {
-            "source_file": "a.ipynb", "task_id": number, "prompt": "Halve it.",
-            "code": "import math\ndef half(n):\n    return n / 2", "test_imports": ["import math"],
+            "source_file": "a.ipynb",
+            "task_id": number,
+            "prompt": "Halve it.",
+            "code": "import math\ndef half(n):\n    return n / 2",
+            "test_imports": ["import math"],
             "test_list": ["assert math.isclose(half(3), 1.5)", "assert half(2) == 1"],
         }
         for number in (2, 11)
-    ]  # fmt: skip
+    ]
     monkeypatch.setenv("INTERCODE_CACHE", str(tmp_path / "cache"))
     monkeypatch.setenv("INTERCODE_DATA", str(tmp_path))
     with pytest.raises(UsageError, match="intercode data fetch mbpp-sanitized"):
@@ -211,8 +214,9 @@ def test_the_verified_part_is_listed_with_reasons() -> None:
 def test_the_verified_part_has_further_tests(data: Path) -> None:
     dataset, whole = load("mbpp:verified"), {task.id: task for task in load("mbpp").tasks}
     assert dataset.hash == LISTING["hash"]
-    assert len(load("mbpp:verified-test")) == sum(11 <= int(n.split("/")[1]) <= 510
-                                                  for n in LISTING["include"])  # fmt: skip
+    assert len(load("mbpp:verified-test")) == sum(
+        11 <= int(n.split("/")[1]) <= 510 for n in LISTING["include"]
+    )
     for task in dataset.tasks:
         more = tuple(LISTING["include"][task.id].get("tests", ()))
         assert task.data["tests"] == (*whole[task.id].data["tests"], *more)

@@ -88,11 +88,21 @@ def test_the_image_is_one_beside_it_or_any(
 @pytest.mark.parametrize(
     "image",
     [
-        "{out}", "../out", "dir:{out}", "dir:../out", "tar:{out}/root.tar", "oci:{out}",
-        "oci:../out", "docker-archive:{out}/a.tar", "dockerfile:{out}", "recipe:{out}/recipe.toml",
-        "link", "dir:link", "dir:~",
+        "{out}",
+        "../out",
+        "dir:{out}",
+        "dir:../out",
+        "tar:{out}/root.tar",
+        "oci:{out}",
+        "oci:../out",
+        "docker-archive:{out}/a.tar",
+        "dockerfile:{out}",
+        "recipe:{out}/recipe.toml",
+        "link",
+        "dir:link",
+        "dir:~",
     ],
-)  # fmt: skip
+)
 def test_no_image_outside_of_the_package_is_used(
     tmp_path: Path, image: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -28,8 +28,11 @@ def test_rows_become_tasks(tmp_path: Path) -> None:
     dataset = load(write(tmp_path / "mine.parquet", rows))
     first, second = dataset.tasks
     assert (first.id, first.golds, first.cwd, dict(first.data)) == (
-        "7", ("ls", "dir"), "/", {"level": 3},
-    )  # fmt: skip
+        "7",
+        ("ls", "dir"),
+        "/",
+        {"level": 3},
+    )
     assert (second.id, second.query, second.cwd, dict(second.data)) == ("8", "é", "/usr", {})
     assert (dataset.environment, dataset.comparable) == ("bash", False)
 

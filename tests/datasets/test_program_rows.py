@@ -51,8 +51,11 @@ def test_who_plays_the_rows_may_say_that_they_are_code_s(tmp_path: Path) -> None
 
 
 def test_calls_in_python_rows_need_the_name_of_the_function(tmp_path: Path) -> None:
-    row = {"query": "Add.", "gold": "def add(a, b): return a + b",
-           "tests": [{"input": [3, 4], "output": 7}]}  # fmt: skip
+    row = {
+        "query": "Add.",
+        "gold": "def add(a, b): return a + b",
+        "tests": [{"input": [3, 4], "output": 7}],
+    }
     named = load(written(tmp_path / "named.jsonl", {**row, "entry": "add"}))
     assert named.environment == "python" and named.tasks[0].data["mode"] == "call"
     with pytest.raises(DataError, match="if the tests call a function, give its name as 'entry'"):

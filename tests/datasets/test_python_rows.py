@@ -25,9 +25,13 @@ def task(tmp_path: Path, **row: object) -> Task:
 def test_asserts_determine_the_called_function(tmp_path: Path) -> None:
     made = task(tmp_path, tests=["assert twice(2) == two"], setup="two = 4", notes="n", more=1)
     assert made.data == {
-        "entry": "twice", "tests": ("assert twice(2) == two",), "setup": "two = 4",
-        "mode": "assert", "notes": "n", "more": 1,
-    }  # fmt: skip
+        "entry": "twice",
+        "tests": ("assert twice(2) == two",),
+        "setup": "two = 4",
+        "mode": "assert",
+        "notes": "n",
+        "more": 1,
+    }
     assert made.setup is None  # `setup` is code for a shell
     assert task(tmp_path, tests=["assert f(1)"], entry="f", gold=None).data["entry"] == "f"
 

@@ -35,9 +35,11 @@ def test_a_run_from_a_random_salt_is_resumed_replayed_and_verified(tmp_path: Pat
     rows = (out / TRAJECTORIES_FILE).read_text().splitlines(keepends=True)
     (out / TRAJECTORIES_FILE).write_text(rows[0])
     for command in (
-        ["eval", "--resume", out], ["replay", out], ["bundle", out, "--out", bundle],
+        ["eval", "--resume", out],
+        ["replay", out],
+        ["bundle", out, "--out", bundle],
         ["verify", bundle, "--all"],
-    ):  # fmt: skip
+    ):
         program = [sys.executable, "-P", "-m", "intercode", *command]
         done = subprocess.run(program, capture_output=True, text=True, check=False)
         assert done.returncode == 0, done.stdout + done.stderr

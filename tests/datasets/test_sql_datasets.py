@@ -145,9 +145,14 @@ def _bird(folder: Path, rows: list[dict[str, str]]) -> Path:
 
 
 ROW = {
-    "question_id": "7", "evidence": "hero refers to full name", "difficulty": "moderate",
-    "SQL": "SELECT 1", "query": "Who?", "db": "superhero", "gold": "SELECT `full name` FROM hero",
-}  # fmt: skip
+    "question_id": "7",
+    "evidence": "hero refers to full name",
+    "difficulty": "moderate",
+    "SQL": "SELECT 1",
+    "query": "Who?",
+    "db": "superhero",
+    "gold": "SELECT `full name` FROM hero",
+}
 
 
 def test_bird_on_a_dump_of_its_shape(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

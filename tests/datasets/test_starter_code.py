@@ -48,15 +48,17 @@ def test_expected_outputs_agree_with_values_computed_by_hand(tasks: tuple[Task, 
     wanted = {
         "javascript/evaluate": (["2*-(3-5)*1.5"], 6),
         "javascript/compare-versions": (["1.0.0-alpha.beta", "1.0.0-alpha.1"], 1),
-        "javascript/sheet": ([{"A1": "=B1", "B1": "=A1", "C1": "=A1"}],
-                             {"A1": "#CYCLE", "B1": "#CYCLE", "C1": "#CYCLE"}),
+        "javascript/sheet": (
+            [{"A1": "=B1", "B1": "=A1", "C1": "=A1"}],
+            {"A1": "#CYCLE", "B1": "#CYCLE", "C1": "#CYCLE"},
+        ),
         "c/roman": ("IV IX XL XC CD CM\n", "1443\n"),
         "c/days": ("2000-01-01 1999-12-31\n", "-1\n"),
         "c/stack": ("7 -2 /\n7 -2 %\n", "1\n-3\n"),
         "java/intervals": ("1 2\n2 3\n10 11\n", "1 3\n10 11\ngaps 7\n"),
         "java/knight": ("a1 b2\nh8 g7\nd4 e5\n", "4\n4\n2\n"),
         "java/streak": ("2023-12-31 2024-01-01 2023-01-01\n", "2 2023-12-31\n"),
-    }  # fmt: skip
+    }
     found = {t.id: t for t in tasks}
     for name, (given, output) in wanted.items():
         tests = found[f"starter/code/{name}"].data["tests"]

@@ -32,9 +32,18 @@ def test_they_are_many_mixed_and_tested(tasks: tuple[Task, ...]) -> None:
     assert set(Counter(t.hardness for t in tasks)) == {"easy", "medium", "hard"}
     tags = {tag for t in tasks for tag in t.tags}
     assert {
-        "strings", "numbers", "recursion", "classes", "iterators", "dates", "parsing", "graphs",
-        "files", "csv", "json",
-    } <= tags  # fmt: skip
+        "strings",
+        "numbers",
+        "recursion",
+        "classes",
+        "iterators",
+        "dates",
+        "parsing",
+        "graphs",
+        "files",
+        "csv",
+        "json",
+    } <= tags
 
 
 def test_a_query_names_what_is_to_be_defined_and_shows_no_test(tasks: tuple[Task, ...]) -> None:
@@ -67,9 +76,14 @@ for gold, setup, tests in json.load(sys.stdin):
     rows = [[t.gold, t.data["setup"], t.data["tests"]] for t in tasks]
     home = Path(tasks[0].files[0].path) / starter.HOME.lstrip("/")
     done = subprocess.run(
-        [sys.executable, "-c", program], input=json.dumps(rows), cwd=home, text=True,
-        capture_output=True, check=True, env={**os.environ, "TMPDIR": str(tmp_path)},
-    )  # fmt: skip
+        [sys.executable, "-c", program],
+        input=json.dumps(rows),
+        cwd=home,
+        text=True,
+        capture_output=True,
+        check=True,
+        env={**os.environ, "TMPDIR": str(tmp_path)},
+    )
     error = done.stdout.splitlines()
     assert [line for line in error if line.startswith("True")] == []
     assert error.count("passed True") == sum(len(t.data["tests"]) for t in tasks)

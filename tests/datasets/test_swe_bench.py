@@ -28,8 +28,10 @@ def write(path: Path, *rows: Any) -> Path:
 def test_a_file_of_rows(rows: Path) -> None:
     dataset = load(f"swe-bench:{rows}")
     assert (dataset.name, dataset.environment, dataset.image) == (
-        f"swe-bench:{rows}", "swe-bench", "",
-    )  # fmt: skip
+        f"swe-bench:{rows}",
+        "swe-bench",
+        "",
+    )
     first, second = dataset.tasks
     assert (first.id, first.group, first.cwd) == ("acme__pkg-1", "acme/pkg", "/testbed")
     assert first.query == "double(1) is 3 in acme__pkg-1."

@@ -52,16 +52,25 @@ def test_the_nl2bash_golds_are_given_the_same(
 PROC, DISK, READ = "what of /proc may be read", "the disk's size", "when files were last read"
 DIRECTORY = "how large a directory is"
 SHOWN: dict[str, str] = {
-    "nl2bash/fs_1/6": PROC, "nl2bash/fs_1/21": PROC, "nl2bash/fs_1/30": PROC,
-    "nl2bash/fs_2/36": DISK, "nl2bash/fs_3/44": DISK, "nl2bash/fs_3/50": DISK,
-    "nl2bash/fs_3/3": READ, "nl2bash/fs_3/12": READ,
-    "nl2bash/fs_3/14": DIRECTORY, "nl2bash/fs_3/16": DIRECTORY, "nl2bash/fs_3/34": DIRECTORY,
-    "nl2bash/fs_3/49": DIRECTORY, "nl2bash/fs_4/2": DIRECTORY,
-    "nl2bash/fs_3/26": "who owns /dev", "nl2bash/fs_4/11": "who owns /dev",
+    "nl2bash/fs_1/6": PROC,
+    "nl2bash/fs_1/21": PROC,
+    "nl2bash/fs_1/30": PROC,
+    "nl2bash/fs_2/36": DISK,
+    "nl2bash/fs_3/44": DISK,
+    "nl2bash/fs_3/50": DISK,
+    "nl2bash/fs_3/3": READ,
+    "nl2bash/fs_3/12": READ,
+    "nl2bash/fs_3/14": DIRECTORY,
+    "nl2bash/fs_3/16": DIRECTORY,
+    "nl2bash/fs_3/34": DIRECTORY,
+    "nl2bash/fs_3/49": DIRECTORY,
+    "nl2bash/fs_4/2": DIRECTORY,
+    "nl2bash/fs_3/26": "who owns /dev",
+    "nl2bash/fs_4/11": "who owns /dev",
     "nl2bash/fs_4/1": "whether there is IPv6",
     "nl2bash/fs_4/5": "what started the shell",
     "nl2bash/fs_1/11": "how far its background job has got",
-}  # fmt: skip
+}
 """Tasks whose golds print properties of a container, and which ones."""
 SHOWN_TO_GIT = {
     "nl2bash/fs_1/55": "whether /dev/tty is there",
@@ -69,10 +78,12 @@ SHOWN_TO_GIT = {
 }
 """Further tasks in the original profile."""
 SHOWN_IN_CHROOT = {
-    "nl2bash/fs_1/9": PROC, "nl2bash/fs_4/25": PROC,
+    "nl2bash/fs_1/9": PROC,
+    "nl2bash/fs_4/25": PROC,
     "nl2bash/fs_4/16": "the mounts, which /proc lists",
-    "nl2bash/fs_4/12": "the network", "nl2bash/fs_4/19": "the network",
-}  # fmt: skip
+    "nl2bash/fs_4/12": "the network",
+    "nl2bash/fs_4/19": "the network",
+}
 """Further tasks below a changed root directory, where neither /proc nor a network is."""
 SELF = {"nl2bash/fs_2/36", "nl2bash/fs_3/44", "nl2bash/fs_3/50", "nl2bash/fs_4/2"}
 """Golds that print how full the disk is, and how large and how old the directory `/` is."""

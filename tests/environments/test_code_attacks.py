@@ -134,7 +134,7 @@ FUNCTIONS = {
         "Object.prototype.token = 'x'; Array.prototype.map = Promise.prototype.then = null;"
         " globalThis.process = null; function code () { return '7f3a91' }"
     ),
-}  # fmt: skip
+}
 
 
 @pytest.fixture(scope="module")

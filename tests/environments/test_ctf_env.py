@@ -110,8 +110,9 @@ def test_what_an_episode_begins_with_is_no_change_of_the_agents(env: CTFEnv) -> 
     env.reset(seed=5, options={"task": 1})
     assert env.step("cat f")[4]["changes"] == []
     assert env.step("touch new; cat f > d/run.sh")[4]["changes"] == [
-        "/ctf/task/d/run.sh", "/ctf/task/new",
-    ]  # fmt: skip
+        "/ctf/task/d/run.sh",
+        "/ctf/task/new",
+    ]
     assert env.step("rm f new")[4]["changes"] == ["/ctf/task/d/run.sh", "/ctf/task/f"]
 
 

@@ -77,26 +77,37 @@ def test_texts_that_are_too_long_to_match_give_a_correct_diff() -> None:
         (file(b"x\n"), file(b"y\n", 0o600), "mode 644, now 600\n@@ -1 +1 @@\n-x\n+y"),
         (file(b"a\0"), file(b"abc"), "binary, 3 bytes, 2 before"),
         (None, file(b"\xff\xfe"), "new file\nbinary, 2 bytes"),
-        (file(b"a" * 65537), file(b"b"),
-         "too large: 1 byte, 65537 before; up to 65536 are compared"),
+        (
+            file(b"a" * 65537),
+            file(b"b"),
+            "too large: 1 byte, 65537 before; up to 65536 are compared",
+        ),
         (file(b"a" * 65537), file(b"a" * 65537, 0o600), "mode 644, now 600"),
         (UNKNOWN_STATE, file(b"b"), "changed; what it was before is not known here"),
         (UNKNOWN_STATE, None, "deleted: something not known here"),
         (file(b"b"), UNKNOWN_STATE, "as before the episode; what that was is not known here"),
         (file(b"b"), PathState(FileEntry("dir")), "file of 1 byte, now directory"),
-        (PathState(FileEntry("link", target="a")), PathState(FileEntry("link", target="b\n")),
-         "symbolic link to 'a', now to 'b\\n'"),
+        (
+            PathState(FileEntry("link", target="a")),
+            PathState(FileEntry("link", target="b\n")),
+            "symbolic link to 'a', now to 'b\\n'",
+        ),
         (None, PathState(FileEntry("fifo")), "new fifo"),
     ],
-)  # fmt: skip
+)
 def test_descriptions(before: PathState | None, after: PathState | None, text: str) -> None:
     assert describe_change(before, after) == text
 
 
 def test_lower_layers_are_read_without_following_links(tmp_path: Path) -> None:
     top, bottom, secret = (tmp_path / name for name in ("top", "bottom", "secret"))
-    for path, text in ((top / "a/f", "top"), (bottom / "a/f", "bottom"), (bottom / "a/g", "g"),
-                       (secret / "f", "secret"), (bottom / "b/f", "hidden")):  # fmt: skip
+    for path, text in (
+        (top / "a/f", "top"),
+        (bottom / "a/f", "bottom"),
+        (bottom / "a/g", "g"),
+        (secret / "f", "secret"),
+        (bottom / "b/f", "hidden"),
+    ):
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_text(text)
     (top / "b").symlink_to(secret)

@@ -79,11 +79,14 @@ def test_a_deleted_directory_includes_its_content(shell: InterCodeEnv) -> None:
     after(shell, "mkdir -p /tmp/d/e; touch /tmp/d/e/f /tmp/d/g /tmp/h")
     gone = "deleted: directory and all that was in it"
     assert after(shell, "rm -r /tmp/d /tmp/h /srv/quaywheel") == {
-        "/srv/quaywheel": gone, "/tmp/d": gone, "/tmp/h": "deleted: file of 0 bytes",
-    }  # fmt: skip
+        "/srv/quaywheel": gone,
+        "/tmp/d": gone,
+        "/tmp/h": "deleted: file of 0 bytes",
+    }
     assert after(shell, "mkdir /tmp/d; echo 1 > /tmp/d/g") == {
-        "/tmp/d": "new directory", "/tmp/d/g": "new file\n@@ -0,0 +1 @@\n+1",
-    }  # fmt: skip
+        "/tmp/d": "new directory",
+        "/tmp/d/g": "new file\n@@ -0,0 +1 @@\n+1",
+    }
 
 
 def test_diffs_refer_to_the_restored_state(shell: InterCodeEnv) -> None:

@@ -133,17 +133,28 @@ def test_results_are_stable_up_to_the_first_that_differs() -> None:
 @pytest.mark.parametrize(
     ("code", "cwd", "cached"),
     [
-        ("find / -name f", "/tmp", False), ("find -name f | wc -l", "/", False),
-        ("find ${DIRECTORY} -type f", "/", False), ("grep -rn x", "/", False),
-        ("grep -i -rn x .", "/", False), ("ls -R", "/", False), ("a=$(find .)", "/", False),
-        ("find -name f | wc -l", "/tmp", True), ("find /tmp -name f", "/", True),
-        ("grep -rn x '/tmp'", "/", True), ("grep x f", "/", True), ("ls -r", "/", True),
-        ("cd /tmp/a && find .", "/", True), ("(cd /a.b/c; ls; grep -r x .)", "/", True),
-        ("cd / && find .", "/", False), ("cd /tmp/.. && find .", "/", False),
-        ("(cd /tmp && ls); find .", "/", False), ("cd /tmp && cd .. && find .", "/", False),
-        ("cd /tmp || find .", "/", False), ("find .; cd /tmp && ls", "/", False),
+        ("find / -name f", "/tmp", False),
+        ("find -name f | wc -l", "/", False),
+        ("find ${DIRECTORY} -type f", "/", False),
+        ("grep -rn x", "/", False),
+        ("grep -i -rn x .", "/", False),
+        ("ls -R", "/", False),
+        ("a=$(find .)", "/", False),
+        ("find -name f | wc -l", "/tmp", True),
+        ("find /tmp -name f", "/", True),
+        ("grep -rn x '/tmp'", "/", True),
+        ("grep x f", "/", True),
+        ("ls -r", "/", True),
+        ("cd /tmp/a && find .", "/", True),
+        ("(cd /a.b/c; ls; grep -r x .)", "/", True),
+        ("cd / && find .", "/", False),
+        ("cd /tmp/.. && find .", "/", False),
+        ("(cd /tmp && ls); find .", "/", False),
+        ("cd /tmp && cd .. && find .", "/", False),
+        ("cd /tmp || find .", "/", False),
+        ("find .; cd /tmp && ls", "/", False),
     ],
-)  # fmt: skip
+)
 def test_code_that_reads_proc_is_not_cached(code: str, cwd: str, cached: bool) -> None:
     task = Task("t", "q", gold=code, cwd=cwd)
     assert (
@@ -156,13 +167,24 @@ def test_code_that_reads_proc_is_not_cached(code: str, cwd: str, cached: bool) -
 @pytest.mark.parametrize(
     "code",
     [
-        "wc -w f", "sort -u a", "find . -type f -perm -o=w", "awk '{print $1}' f", "echo update",
-        "sort | uniq -Dw32", "find . -name '*.date'", "md5sum a | cut -d' ' -f1", "ls /", "ls -a",
-        "find . -exec ls -l {} \\; | wc -l", "n=$(find . -exec ls -lt {} + | wc -l)",
-        "find / -path /proc -prune -o -path /sys -prune -o -name a -print", "cal 2 2000 | wc",
-        "find /a -exec mv -t / {} +", "cal -3 12 2120",
+        "wc -w f",
+        "sort -u a",
+        "find . -type f -perm -o=w",
+        "awk '{print $1}' f",
+        "echo update",
+        "sort | uniq -Dw32",
+        "find . -name '*.date'",
+        "md5sum a | cut -d' ' -f1",
+        "ls /",
+        "ls -a",
+        "find . -exec ls -l {} \\; | wc -l",
+        "n=$(find . -exec ls -lt {} + | wc -l)",
+        "find / -path /proc -prune -o -path /sys -prune -o -name a -print",
+        "cal 2 2000 | wc",
+        "find /a -exec mv -t / {} +",
+        "cal -3 12 2120",
     ],
-)  # fmt: skip
+)
 def test_other_code_is_cached(code: str) -> None:
     task = Task("t", "q", gold=code, cwd="/tmp")
     assert gold_cache.save_golds(task, spec(), "persistent", [State("x")], current_dates_only=True)

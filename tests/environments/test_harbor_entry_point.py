@@ -84,9 +84,12 @@ def test_a_program_as_agent_reaches_it(tmp_path: Path) -> None:
     files = {"environment/serve.sh": serve, "tests/test.sh": test}
     ask = f"bash -c 'echo up > /app/out.txt; {ASK} | grep up && touch /app/done'"
     run = intercode.evaluate(
-        f"harbor:{write_service_task(tmp_path / 't', **files)}", f"program:{ask}",
-        model=lambda _: "x", quiet=True, out=tmp_path / "run",
-    )  # fmt: skip
+        f"harbor:{write_service_task(tmp_path / 't', **files)}",
+        f"program:{ask}",
+        model=lambda _: "x",
+        quiet=True,
+        out=tmp_path / "run",
+    )
     assert [(e.error, e.success) for e in run.episodes] == [(None, True)]
 
 

@@ -231,9 +231,10 @@ def test_check_does_not_compare_what_a_verifier_or_a_solution_prints(tmp_path: P
     """Test runners print how long they took."""
     clock = "date +%s.%N\n"
     folder = write_task(
-        tmp_path / "t", **{"tests__test.sh": TEST.replace("bash\n", f"bash\n{clock}", 1)},
+        tmp_path / "t",
+        **{"tests__test.sh": TEST.replace("bash\n", f"bash\n{clock}", 1)},
         **{"solution__solve.sh": SOLVE + clock},
-    )  # fmt: skip
+    )
     text = (folder / "solution/solve.sh").read_text().replace("exit 0\n", "") + "exit 0\n"
     (folder / "solution/solve.sh").write_text(text)
     report = check(f"harbor:{folder}")

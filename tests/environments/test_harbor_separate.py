@@ -65,10 +65,11 @@ def test_an_image_of_the_verifier_has_the_tests(tmp_path: Path) -> None:
         tmp_path / "t",
         **{
             "task.toml": TOML + "[verifier.environment]\nmemory_mb = 256\n",
-            "tests/test.sh": test, "tests/words.txt": "of the verifier\n",
+            "tests/test.sh": test,
+            "tests/words.txt": "of the verifier\n",
             "tests/Dockerfile": "FROM host\nWORKDIR /srv\nCOPY words.txt /app/\nCOPY . /tests/\n",
         },
-    )  # fmt: skip
+    )
     with HarborEnv(f"harbor:{folder}") as env:
         env.reset()
         env.step(ACTION)

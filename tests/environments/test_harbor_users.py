@@ -97,11 +97,13 @@ def test_set_up_and_verifiers_of_steps(tmp_path: Path) -> None:
         for name, number in (("one", 1234), ("two", 0))
         for path, text in (
             ("workdir__setup.sh", f"id -u > /app/{name}; stat -c %u setup.sh >> /app/{name}"),
-            ("tests__test.sh", f"#!/bin/sh\n[ $(id -u) = {number} ] && "
-             "echo 1 > /logs/verifier/reward.txt"),
+            (
+                "tests__test.sh",
+                f"#!/bin/sh\n[ $(id -u) = {number} ] && echo 1 > /logs/verifier/reward.txt",
+            ),
             ("solution__solve.sh", SOLVE),
         )
-    }  # fmt: skip
+    }
     folder = write_steps_task(tmp_path / "t", **{"task.toml": toml, **files})
     with HarborEnv(f"harbor:{folder}") as env:
         env.reset(options={"task": 0})

@@ -14,9 +14,10 @@ from intercode.environments.base import hashes
 from support import backend
 
 TASKS = Dataset(
-    "mine", "bash",
+    "mine",
+    "bash",
     (Task("mine/0", "Write 5.", gold="echo 5 > /five"), Task("mine/1", "Go.", gold="true")),
-)  # fmt: skip
+)
 ENTRY = FileEntry("file", 0o644, 5, "ab" * 32)
 
 

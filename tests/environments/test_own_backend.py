@@ -17,11 +17,15 @@ from support.unisolated_sandbox import UnisolatedSandbox
 FILE = unisolated_sandbox.__file__
 BACKEND = f"{FILE}:UnisolatedSandbox"
 PYTHON_TASKS = load("starter", "python").tasks
-BASH_TASKS = Dataset("own", "bash", (
-    Task("own/count", "Count.", gold="seq 12 | wc -l"),
-    Task("own/write", "Write.", gold="mkdir -p tmp/a && echo hi > tmp/a/b && cat tmp/a/b"),
-    Task("own/variables", "Set.", gold="x=7; f() { echo $((x * 6)); }; f"),
-))  # fmt: skip
+BASH_TASKS = Dataset(
+    "own",
+    "bash",
+    (
+        Task("own/count", "Count.", gold="seq 12 | wc -l"),
+        Task("own/write", "Write.", gold="mkdir -p tmp/a && echo hi > tmp/a/b && cat tmp/a/b"),
+        Task("own/variables", "Set.", gold="x=7; f() { echo $((x * 6)); }; f"),
+    ),
+)
 
 
 def open_one() -> UnisolatedSandbox:

@@ -89,12 +89,15 @@ def test_text_in_bash_is_not_a_part(rule: str, action: str) -> None:
 @pytest.mark.parametrize(
     ("action", "unclear"),
     [
-        ("if (", "a syntax error"), ("$CMD x", "the command's name in `$CMD`"),
-        ('"$(x)" y', "the command's name"), ('eval "r$x"', "what `eval` runs"),
-        ("bash -c \"$x\"", "what `bash` runs"), ("sudo " * 99 + "ls", "more than 50 commands"),
+        ("if (", "a syntax error"),
+        ("$CMD x", "the command's name in `$CMD`"),
+        ('"$(x)" y', "the command's name"),
+        ('eval "r$x"', "what `eval` runs"),
+        ('bash -c "$x"', "what `bash` runs"),
+        ("sudo " * 99 + "ls", "more than 50 commands"),
         ("bash -c \"bash -c 'bash -c ls'\"", "what `bash` runs"),
     ],
-)  # fmt: skip
+)
 def test_uncertain_bash_is_refused_if_set(action: str, unclear: str) -> None:
     rules = {"deny": ["command:nothing"], "unparsed": "refuse"}
     refusal = make_guard(rules, "bash").refusal(action)

@@ -43,9 +43,12 @@ def strict(*deny: str) -> PolicyGuard:
 
 
 @pytest.mark.parametrize(
-    "name", [name if name == "here-documents" else pytest.param(name, marks=pytest.mark.slow)
-             for name in LONG],
-)  # fmt: skip
+    "name",
+    [
+        name if name == "here-documents" else pytest.param(name, marks=pytest.mark.slow)
+        for name in LONG
+    ],
+)
 def test_an_action_that_takes_minutes_counts_as_unparsed(name: str) -> None:
     before = time.process_time()
     refusal = strict("command:rm").refusal(LONG[name])
@@ -101,10 +104,17 @@ def test_a_forked_owner_has_processes_of_its_own() -> None:
 
 @pytest.mark.parametrize(
     "answer",
-    [b"nonsense\n", b"[]\n", b"{}\n", b'{"refusal": 5}\n', b"\xff\n", b"[" * 100_000 + b"\n",
-     b"x" * ((1 << 18) + 1)],
+    [
+        b"nonsense\n",
+        b"[]\n",
+        b"{}\n",
+        b'{"refusal": 5}\n',
+        b"\xff\n",
+        b"[" * 100_000 + b"\n",
+        b"x" * ((1 << 18) + 1),
+    ],
     ids=["text", "list", "empty", "number", "bytes", "deep", "long"],
-)  # fmt: skip
+)
 def test_an_answer_that_is_not_valid_counts_as_unparsed(answer: bytes) -> None:
     process = ParseProcess()
     mine, other = socket.socketpair()

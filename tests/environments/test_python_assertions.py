@@ -127,11 +127,26 @@ def test_values_are_decoded(text: str, value: Any) -> None:
 @pytest.mark.parametrize(
     "text",
     [
-        "", "1.5x", "{}", '{"__class__": "int"}', "[]", '["x",1]', '["i","zz"]', '["d",1]',
-        '["s",["l"]]', '["o"]', "[" * 100_000, '["l",' * 2000 + "1" + "]" * 2000, "1.5", '["f",[]]',
-        '["r","a"]', '["i","' + "f" * 10 + '",1]', '[["l"]]', "NaN",
+        "",
+        "1.5x",
+        "{}",
+        '{"__class__": "int"}',
+        "[]",
+        '["x",1]',
+        '["i","zz"]',
+        '["d",1]',
+        '["s",["l"]]',
+        '["o"]',
+        "[" * 100_000,
+        '["l",' * 2000 + "1" + "]" * 2000,
+        "1.5",
+        '["f",[]]',
+        '["r","a"]',
+        '["i","' + "f" * 10 + '",1]',
+        '[["l"]]',
+        "NaN",
     ],
-)  # fmt: skip
+)
 def test_invalid_values_are_refused(text: str) -> None:
     with pytest.raises(ValueError):
         decode_value(text)

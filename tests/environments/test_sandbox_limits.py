@@ -20,8 +20,12 @@ pytestmark = pytest.mark.sandbox
 MIB = 1 << 20
 GIVEN = {"memory": "120m", "file_size": "1 MiB", "processes": 40, "output": "8k", "disk": 64 * MIB}
 READ = {
-    "disk": 64 * MIB, "file_size": MIB, "memory": 120 * MIB, "output": 8192, "processes": 40,
-}  # fmt: skip
+    "disk": 64 * MIB,
+    "file_size": MIB,
+    "memory": 120 * MIB,
+    "output": 8192,
+    "processes": 40,
+}
 WRITES = {
     "bash": "head -c 2M /dev/zero > /tmp/f",
     "ctf": "head -c 2M /dev/zero > /tmp/f",

@@ -33,40 +33,56 @@ class Case(NamedTuple):
 CASES = {
     "add": Case(
         "INSERT INTO shop VALUES (2, 'Lane'), (3, 'Road'), (4, 'Way')",
-        tuple(f"INSERT INTO shop VALUES ({n}, '{s}')"
-              for n, s in ((2, "Lane"), (3, "Road"), (4, "Way"))),
-        "DELETE FROM shop WHERE id = 1", "DROP TABLE sale",
+        tuple(
+            f"INSERT INTO shop VALUES ({n}, '{s}')"
+            for n, s in ((2, "Lane"), (3, "Road"), (4, "Way"))
+        ),
+        "DELETE FROM shop WHERE id = 1",
+        "DROP TABLE sale",
     ),
     "raise": Case(
         "UPDATE sale SET price = price + 1, day = '2025-01-01'",
-        tuple(f"UPDATE sale SET {what} WHERE id = {n}" for n in (1, 2, 3)
-              for what in ("price = price + 1", "day = '2025-01-01'")),
-        "UPDATE sale SET price = price - 1, day = '2023-01-01'", "DELETE FROM sale",
+        tuple(
+            f"UPDATE sale SET {what} WHERE id = {n}"
+            for n in (1, 2, 3)
+            for what in ("price = price + 1", "day = '2025-01-01'")
+        ),
+        "UPDATE sale SET price = price - 1, day = '2023-01-01'",
+        "DELETE FROM sale",
     ),
     "remove": Case(
         "DELETE FROM sale",
         tuple(f"DELETE FROM sale WHERE id = {n}" for n in (1, 2, 3)),
-        "INSERT INTO sale VALUES (4, 1, 2, NULL)", "DELETE FROM shop",
+        "INSERT INTO sale VALUES (4, 1, 2, NULL)",
+        "DELETE FROM shop",
     ),
     "move": Case(
         "UPDATE sale SET id = id + 10",
         tuple(f"UPDATE sale SET id = id + 10 WHERE id = {n}" for n in (3, 2, 1)),
-        "UPDATE sale SET id = id - 10", "DELETE FROM sale",
+        "UPDATE sale SET id = id - 10",
+        "DELETE FROM sale",
     ),
     "make": Case(
         "CREATE TABLE big AS SELECT customer_id, price FROM sale",
-        ("CREATE TABLE big (customer_id int, price decimal(8,2))",
-         "INSERT INTO big SELECT customer_id, price FROM sale WHERE id < 3",
-         "INSERT INTO big SELECT customer_id, price FROM sale WHERE id = 3"),
-        "DROP TABLE sale", "DELETE FROM shop",
+        (
+            "CREATE TABLE big (customer_id int, price decimal(8,2))",
+            "INSERT INTO big SELECT customer_id, price FROM sale WHERE id < 3",
+            "INSERT INTO big SELECT customer_id, price FROM sale WHERE id = 3",
+        ),
+        "DROP TABLE sale",
+        "DELETE FROM shop",
     ),
     "widen": Case(
         "ALTER TABLE customer ADD COLUMN a int DEFAULT 1, ADD COLUMN b int, DROP COLUMN city",
-        ("ALTER TABLE customer ADD COLUMN a int DEFAULT 1", "ALTER TABLE customer ADD COLUMN b int",
-         "ALTER TABLE customer DROP COLUMN city"),
-        "ALTER TABLE customer DROP COLUMN name", "DELETE FROM sale",
+        (
+            "ALTER TABLE customer ADD COLUMN a int DEFAULT 1",
+            "ALTER TABLE customer ADD COLUMN b int",
+            "ALTER TABLE customer DROP COLUMN city",
+        ),
+        "ALTER TABLE customer DROP COLUMN name",
+        "DELETE FROM sale",
     ),
-}  # fmt: skip
+}
 
 
 @pytest.fixture(scope="module")
@@ -138,8 +154,10 @@ def test_a_gold_of_many_rows_gets_nearer_row_by_row(keyed: bool) -> None:
     """Random tables, with and without a primary key, and statements that add, change or remove."""
     for seed in range(500):
         dice = random.Random(seed)
-        first = [(n if keyed else dice.randrange(4), dice.randrange(3), dice.choice("abc"))
-                 for n in range(dice.randint(3, 8))]  # fmt: skip
+        first = [
+            (n if keyed else dice.randrange(4), dice.randrange(3), dice.choice("abc"))
+            for n in range(dice.randint(3, 8))
+        ]
         states, chosen = [list(first)], dice.sample(first, 3)
         kind = dice.choice(["add", "change", "remove"])
         for n, row in enumerate(chosen):

@@ -53,9 +53,11 @@ def test_another_process_continues_with_shell_and_files(tmp_path: Path) -> None:
             env.save_snapshot(snapshot, tmp_path / "s")
         env.step("rm -r /tmp/*")
     printed = run_in_another_process(
-        "bash", tmp_path / "s", "f \"${x[1]}\"; cat l; stat -c %a d; umask; pwd",
+        "bash",
+        tmp_path / "s",
+        'f "${x[1]}"; cat l; stat -c %a d; umask; pwd',
         "cat gone; ls / | wc -l",
-    )  # fmt: skip
+    )
     assert printed[:5] == ["f a b", "new", "700", "0077", "/tmp"]
     assert printed[5:-1] == gone.splitlines()
     assert printed[-1].startswith("3 starter/bash/")

@@ -144,8 +144,15 @@ def test_names_of_the_test_runner_are_shown() -> None:
 
 def test_protected_paths() -> None:
     tests = ["lib/tests/test_a.py", "check.py"]
-    for path in ("lib/tests/helper/x.py", "check.py", "lib", "a/conftest.py", "x.pth",
-                 "a/__pycache__/b.cpython-311.pyc", "setup.cfg"):  # fmt: skip
+    for path in (
+        "lib/tests/helper/x.py",
+        "check.py",
+        "lib",
+        "a/conftest.py",
+        "x.pth",
+        "a/__pycache__/b.cpython-311.pyc",
+        "setup.cfg",
+    ):
         assert is_protected(path, tests), path
     for path in ("lib/a.py", "other.py", "tests/a.py", "lib/testsuite.py"):
         assert not is_protected(path, tests), path

@@ -80,9 +80,10 @@ def _moved(testbed: Path, srv: Path) -> None:
     (testbed / ".git").rename(srv / "main")
     (srv / "main/worktrees/testbed").mkdir(parents=True)
     for name, text in {
-        "HEAD": git(srv / "main", "rev-parse", "HEAD"), "commondir": "../..\n",
+        "HEAD": git(srv / "main", "rev-parse", "HEAD"),
+        "commondir": "../..\n",
         "gitdir": "/testbed/.git\n",
-    }.items():  # fmt: skip
+    }.items():
         (srv / "main/worktrees/testbed" / name).write_text(text)
     (srv / "main/index").rename(srv / "main/worktrees/testbed/index")
     git(srv / "main", "config", "core.bare", "true")

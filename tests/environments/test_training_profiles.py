@@ -63,8 +63,15 @@ def test_a_pool_on_a_cluster_refuses_it() -> None:
 def test_serve_refuses_it(tmp_path: Path) -> None:
     pytest.importorskip("openenv", reason="pip install 'intercode-gym[openenv]'")
     command = [
-        sys.executable, "-m", "intercode", "serve", "sql", "--profile", "original", "--package",
-    ]  # fmt: skip
+        sys.executable,
+        "-m",
+        "intercode",
+        "serve",
+        "sql",
+        "--profile",
+        "original",
+        "--package",
+    ]
     done = subprocess.run([*command, str(tmp_path / "a")], capture_output=True, text=True)
     assert done.returncode == 2 and "--allow-exploitable" in done.stderr
     assert not (tmp_path / "a").exists()

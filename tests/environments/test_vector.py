@@ -168,9 +168,14 @@ def test_a_lost_sandbox_ends_its_own_episode_only(
 
 @pytest.mark.parametrize(
     ("num_envs", "wrong"),
-    [(0, {}), (1, {"autoreset_mode": "Same"}), (1, {"tasks": []}), (1, {"profile": "original"}),
-     (2, {"dataset": "no such dataset"})],
-)  # fmt: skip
+    [
+        (0, {}),
+        (1, {"autoreset_mode": "Same"}),
+        (1, {"tasks": []}),
+        (1, {"profile": "original"}),
+        (2, {"dataset": "no such dataset"}),
+    ],
+)
 def test_what_was_refused_can_be_closed(num_envs: int, wrong: dict[str, Any]) -> None:
     """Gymnasium may close what its constructor has left."""
     envs = VectorInterCode.__new__(VectorInterCode)

@@ -29,7 +29,7 @@ _WRONG = [
     ("deterministic", 1, "deterministic is True, False"),
     ("separate_stderr", "yes", "separate_stderr is True or False"),
     ("use_gold_cache", 0, "use_gold_cache is True or False"),
-]  # fmt: skip
+]
 
 
 @pytest.mark.parametrize(("name", "value", "message"), _WRONG)

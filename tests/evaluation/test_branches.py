@@ -45,9 +45,14 @@ def test_trees_by_parents() -> None:
         return Trajectory("t", 0, "q", (), id=name, parent=parent)
 
     found = build_episode_trees(
-        [episode("c", "b"), episode("a", None), episode("b", "a"), episode("d", "lost"),
-         episode("", None)]
-    )  # fmt: skip
+        [
+            episode("c", "b"),
+            episode("a", None),
+            episode("b", "a"),
+            episode("d", "lost"),
+            episode("", None),
+        ]
+    )
     assert [node.trajectory.id for node in found] == ["a", "d", ""]
     assert [child.trajectory.id for child in found[0].children] == ["b"]
     assert [t.id for t in found[0].leaves()] == ["c"]

@@ -34,9 +34,14 @@ def run_dir(tmp_path_factory: pytest.TempPathFactory) -> Path:
     rows = [{"query": f"print {n} squared", "gold": f"echo $(({n}*{n}))"} for n in (1, 2, 3)]
     tasks.write_text("".join(json.dumps(row) + "\n" for row in rows))
     config = EvalConfig(
-        str(tasks), "try-again", model="scripted", max_turns=3, out=home / "run", parallel=2,
+        str(tasks),
+        "try-again",
+        model="scripted",
+        max_turns=3,
+        out=home / "run",
+        parallel=2,
         deterministic=True,
-    )  # fmt: skip
+    )
     model = ScriptedModel([f"```bash\n{answer}\n```" for answer in ANSWERS])
     return evaluate(config, model=model, quiet=True)
 

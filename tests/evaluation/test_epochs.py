@@ -110,13 +110,21 @@ def test_recorded_actions_are_those_of_the_same_epoch(
     )
     evaluate(config, model=ScriptedModel(answers), quiet=True)
     replayed = EvalConfig(
-        squares, "replay", limit=2, epochs=3, out=tmp_path / "b",
+        squares,
+        "replay",
+        limit=2,
+        epochs=3,
+        out=tmp_path / "b",
         agent_options={"actions": str(tmp_path / "a")},
-    )  # fmt: skip
+    )
     found = episodes_of(evaluate(replayed, quiet=True))
     said = {(t.index, t.epoch): t.steps[0].action for t in found}
     assert said == {
-        (0, 0): "echo 1", (1, 0): "echo 2", (0, 1): "echo 3", (1, 1): "echo 4",
+        (0, 0): "echo 1",
+        (1, 0): "echo 2",
+        (0, 1): "echo 3",
+        (1, 1): "echo 4",
         # an epoch that was not recorded gets the first one's actions
-        (0, 2): "echo 1", (1, 2): "echo 2",
-    }  # fmt: skip
+        (0, 2): "echo 1",
+        (1, 2): "echo 2",
+    }

@@ -70,9 +70,14 @@ def test_parallel_episodes_give_the_same_results(tmp_path: Path) -> None:
     results = []
     for parallel in (1, 8):
         config = EvalConfig(
-            "starter", "try-again", model="m", max_turns=2, limit=12, parallel=parallel,
+            "starter",
+            "try-again",
+            model="m",
+            max_turns=2,
+            limit=12,
+            parallel=parallel,
             out=tmp_path / str(parallel),
-        )  # fmt: skip
+        )
         found = sorted(read(evaluate(config, model=model, quiet=True)), key=lambda t: t.index)
         results.append(
             [(t.task, t.end, [(s.action, s.observation, s.reward) for s in t.steps]) for t in found]
@@ -132,9 +137,14 @@ def test_a_conversation_that_is_refused_is_one_lost_episode(
     answer, no = ok("```bash\necho 0\n```"), status(code, {"error": {"message": "filtered"}})
     with FaultyEndpoint(answer, no, answer, no, no, no) as server:
         config = EvalConfig(
-            dataset, "single-turn", model="m", base_url=server.base_url, out=tmp_path / "run",
-            parallel=1, limit=6,
-        )  # fmt: skip
+            dataset,
+            "single-turn",
+            model="m",
+            base_url=server.base_url,
+            out=tmp_path / "run",
+            parallel=1,
+            limit=6,
+        )
         found = read(evaluate(config, quiet=True))
     assert [t.end for t in found].count("error") == 4
     errors = [t for t in found if t.end == "error"]
@@ -144,9 +154,13 @@ def test_a_conversation_that_is_refused_is_one_lost_episode(
 def test_refusals_from_the_start_end_the_run(dataset: str, tmp_path: Path) -> None:
     with FaultyEndpoint(*[status(400, {"error": {"message": "no such option"}})] * 8) as server:
         config = EvalConfig(
-            dataset, "single-turn", model="m", base_url=server.base_url, out=tmp_path / "run",
+            dataset,
+            "single-turn",
+            model="m",
+            base_url=server.base_url,
+            out=tmp_path / "run",
             parallel=1,
-        )  # fmt: skip
+        )
         with pytest.raises(ModelRefusedError, match="no such option"):
             evaluate(config, quiet=True)
         assert len(server.requests) == MAX_REFUSALS
@@ -216,7 +230,7 @@ def test_the_original_profile_tries_golds_before_it_asks_a_model(
 
     config = EvalConfig(
         str(path), "single-turn", model="m", out=tmp_path / "run", profile="original"
-    )  # fmt: skip
+    )
     (found,) = read(evaluate(config, model=ScriptedModel(answer), quiet=True))
     assert (found.end, found.usage.requests) == ("error", 0)
     assert "GoldError: " in (found.error or "") and why in (found.error or "")
@@ -241,9 +255,14 @@ def test_a_run_that_no_endpoint_answers_stops_with_the_cause(
 
     with FaultyEndpoint(status(500, {"error": {"message": "no such host"}})) as server:
         config = EvalConfig(
-            dataset, "single-turn", model="m", base_url=server.base_url, out=tmp_path / "run",
-            parallel=1, model_options={"max_attempts": 4},
-        )  # fmt: skip
+            dataset,
+            "single-turn",
+            model="m",
+            base_url=server.base_url,
+            out=tmp_path / "run",
+            parallel=1,
+            model_options={"max_attempts": 4},
+        )
         plan = make_plan(config)
         assert isinstance(plan.model, OpenAIModel)
         plan.model.retry.clock = UntilPrinted()
@@ -294,9 +313,15 @@ def test_an_endpoint_that_dies_after_an_answer_loses_its_episodes_only(
     monkeypatch.setattr(episode_runner, "RETRY_DELAYS", (0.01, 0.01))
     with FaultyEndpoint(ok("```bash\necho 0\n```"), status(500)) as server:
         config = EvalConfig(
-            dataset, "single-turn", model="m", base_url=server.base_url, out=tmp_path / "run",
-            parallel=1, limit=2, model_options={"max_attempts": 1},
-        )  # fmt: skip
+            dataset,
+            "single-turn",
+            model="m",
+            base_url=server.base_url,
+            out=tmp_path / "run",
+            parallel=1,
+            limit=2,
+            model_options={"max_attempts": 1},
+        )
         found = read(evaluate(config, quiet=True))
     assert [t.end == "error" for t in found] == [False, True]
 
@@ -331,9 +356,13 @@ def test_tasks_are_chosen_by_id_and_position(dataset: str, tmp_path: Path) -> No
 
 def test_a_key_is_not_written(dataset: str, tmp_path: Path) -> None:
     config = EvalConfig(
-        dataset, "single-turn", model="m", out=tmp_path / "run", limit=1,
+        dataset,
+        "single-turn",
+        model="m",
+        out=tmp_path / "run",
+        limit=1,
         model_options={"api_key": "sk-secret", "temperature": 0.5},
-    )  # fmt: skip
+    )
     out = evaluate(config, model=ScriptedModel(squares), quiet=True)
     assert "sk-secret" not in "".join(f.read_text() for f in out.iterdir())
     assert trajectories.read_run_metadata(out)["model_options"] == {"temperature": 0.5}
@@ -356,9 +385,13 @@ def test_connections_that_a_run_has_opened_are_closed_at_its_end(
     monkeypatch.setattr(OpenAIModel, "close", lambda m: (closed.append(m.name), close(m))[1])
     with FaultyEndpoint(ok("```bash\necho 4\n```")) as server:
         config = EvalConfig(
-            squares, "single-turn", model="m", base_url=server.base_url, limit=1,
+            squares,
+            "single-turn",
+            model="m",
+            base_url=server.base_url,
+            limit=1,
             out=tmp_path / "run",
-        )  # fmt: skip
+        )
         evaluate(config, quiet=True)
         assert closed == ["m"]
         with OpenAIModel("own", server.base_url) as own:

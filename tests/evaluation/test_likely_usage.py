@@ -31,9 +31,14 @@ def answer(handler: Handler) -> None:
 def test_a_pilot_and_earlier_runs_give_the_likely_cost(squares: str, tmp_path: Path) -> None:
     with FaultyEndpoint(answer) as server:
         asked = EvalConfig(
-            squares, "single-turn", model="m", base_url=server.base_url, out=tmp_path / "first",
-            model_options=OPTIONS, parallel=1,
-        )  # fmt: skip
+            squares,
+            "single-turn",
+            model="m",
+            base_url=server.base_url,
+            out=tmp_path / "first",
+            model_options=OPTIONS,
+            parallel=1,
+        )
         plan = make_plan(asked)
         assert estimate(plan).likely is None
         play_pilot(plan, 3)
@@ -63,10 +68,21 @@ def test_the_command_line_prints_both(
 ) -> None:
     with FaultyEndpoint(answer) as server:
         words = [
-            "eval", squares, "--agent", "single-turn", "--model", "m", "--base-url",
-            server.base_url, "--out", str(tmp_path / "run"), "--model-option",
-            'price={"input": 10.0, "output": 100.0}', "--model-option", "max_tokens=400",
-        ]  # fmt: skip
+            "eval",
+            squares,
+            "--agent",
+            "single-turn",
+            "--model",
+            "m",
+            "--base-url",
+            server.base_url,
+            "--out",
+            str(tmp_path / "run"),
+            "--model-option",
+            'price={"input": 10.0, "output": 100.0}',
+            "--model-option",
+            "max_tokens=400",
+        ]
         assert main([*words, "--pilot", "2"]) == 0
         printed = capsys.readouterr().out
         assert (
@@ -82,9 +98,14 @@ def test_the_command_line_prints_both(
 def test_a_damaged_run_beside_it_does_not_stop_an_estimate(squares: str, tmp_path: Path) -> None:
     with FaultyEndpoint(answer) as server:
         asked = EvalConfig(
-            squares, "single-turn", model="m", base_url=server.base_url, out=tmp_path / "a",
-            model_options=OPTIONS, limit=1,
-        )  # fmt: skip
+            squares,
+            "single-turn",
+            model="m",
+            base_url=server.base_url,
+            out=tmp_path / "a",
+            model_options=OPTIONS,
+            limit=1,
+        )
         evaluate(asked, quiet=True)
         shutil.copytree(tmp_path / "a", tmp_path / "b")
         (tmp_path / "b" / "trajectories.jsonl").write_text("{}\n[]\n")
@@ -98,9 +119,21 @@ def test_a_pilot_has_the_exit_statuses_of_a_run(
     out = tmp_path / "run"
     with FaultyEndpoint(status(200, completion("```bash\nls\n```")), status(400)) as server:
         words = [
-            "eval", squares, "--agent", "single-turn", "--model", "m", "--base-url",
-            server.base_url, "--parallel", "1", "--pilot", "3", "--out", str(out),
-        ]  # fmt: skip
+            "eval",
+            squares,
+            "--agent",
+            "single-turn",
+            "--model",
+            "m",
+            "--base-url",
+            server.base_url,
+            "--parallel",
+            "1",
+            "--pilot",
+            "3",
+            "--out",
+            str(out),
+        ]
         assert main(words) == 3, "episodes with errors are left"
         printed, said = capsys.readouterr()
         assert "7 to play, 1 finished" in printed and "errors in 2 of the episodes" in said

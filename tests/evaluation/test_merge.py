@@ -42,9 +42,12 @@ def log(directory: Path) -> Path:
 
 
 def test_parts_make_one_run_that_can_be_resumed(
-    parts: tuple[Path, Path], squares: str, tmp_path: Path, episodes_of: Read,
+    parts: tuple[Path, Path],
+    squares: str,
+    tmp_path: Path,
+    episodes_of: Read,
     capsys: pytest.CaptureFixture[str],
-) -> None:  # fmt: skip
+) -> None:
     out = tmp_path / "whole"
     log(parts[1]).write_bytes(log(parts[1]).read_bytes() + b'{"v": 2, "task": "su')
     assert main(["merge", *map(str, parts), "--out", str(out)]) == 0
@@ -54,8 +57,11 @@ def test_parts_make_one_run_that_can_be_resumed(
     assert facts["merged_from"] == ["a", "b"] and facts["config"]["tasks"] == list("01234567")
     assert RunHistory(out).earlier_usage.requests == 8
     assert sorted(p.name for p in out.iterdir()) == [
-        "README.txt", "history.jsonl", "run.json", "trajectories.jsonl",
-    ]  # fmt: skip
+        "README.txt",
+        "history.jsonl",
+        "run.json",
+        "trajectories.jsonl",
+    ]
     config = EvalConfig(squares, "single-turn", model="m", epochs=2, out=out)
     model = ScriptedModel(lambda _: "```bash\necho 4\n```")
     evaluate(config, model=model, quiet=True)

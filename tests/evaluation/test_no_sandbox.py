@@ -84,9 +84,11 @@ def test_the_error_names_what_doctor_would_change(tasks: Path, tmp_path: Path) -
     shared_user = ["setpriv", "--bounding-set", "-mknod"]
     done = subprocess.run(
         [*shared_user, sys.executable, "-m", "intercode", *words],
-        capture_output=True, text=True, check=False,
+        capture_output=True,
+        text=True,
+        check=False,
         env={**os.environ, "INTERCODE_CACHE": str(private / "cache")},
-    )  # fmt: skip
+    )
     assert done.returncode == 1, done.stdout
     assert "could not be set up" in done.stderr and f"chmod o+x {private}" in done.stderr
     assert not (tmp_path / "run").exists()

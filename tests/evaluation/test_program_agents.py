@@ -97,9 +97,17 @@ def test_a_program_is_recorded_and_stopped_as_the_built_in_agent(
     with AnsweringEndpoint(scripted, usage=(9_000, 1_000)) as endpoint:
         for name, agent in (("built-in", {"agent": "tool-calling"}), ("program", program)):
             runs[name] = intercode.evaluate(
-                "starter:bash", model="m", base_url=endpoint.url, limit=TASKS, quiet=True,
-                model_options=PRICE, parallel=2, out=tmp_path / name, **agent, **limits,
-            )  # fmt: skip
+                "starter:bash",
+                model="m",
+                base_url=endpoint.url,
+                limit=TASKS,
+                quiet=True,
+                model_options=PRICE,
+                parallel=2,
+                out=tmp_path / name,
+                **agent,
+                **limits,
+            )
     built_in, played = runs["built-in"].episodes, runs["program"].episodes
     by_task = {t.task: t for t in played}
     assert len(by_task) == len(built_in) == TASKS
@@ -114,8 +122,10 @@ def test_a_program_is_recorded_and_stopped_as_the_built_in_agent(
     # the first step holds the query, every step its tool calls and how they were seen
     step = by_task["starter/bash/count-csv"].steps[0]
     assert step.context["seen"][0] == {
-        "seen": "tool call", "tool": "run_command", "action": "ls / | head -n 3",
-    }  # fmt: skip
+        "seen": "tool call",
+        "tool": "run_command",
+        "action": "ls / | head -n 3",
+    }
     assert [m["role"] for m in step.messages] == ["user", "assistant"]
 
 
@@ -140,16 +150,29 @@ def test_hostile_programs_reach_nothing_and_the_run_goes_on(
     tasks = tmp_path / "attacks.jsonl"
     with AnsweringEndpoint(lambda _: "Hello.", usage=(70, 7)) as endpoint:
         port = endpoint.url.split(":")[-1].split("/")[0]
-        attacks = ["search", f"network {port}", "outlive leave", "outlive stay", "flood", "forge",
-                   "honest"]  # fmt: skip
+        attacks = [
+            "search",
+            f"network {port}",
+            "outlive leave",
+            "outlive stay",
+            "flood",
+            "forge",
+            "honest",
+        ]
         rows = [{"query": attack, "gold": "echo done"} for attack in attacks]
         tasks.write_text("".join(json.dumps(row) + "\n" for row in rows))
         out = tmp_path / "run"
         intercode.evaluate(
-            str(tasks), "program:python3 /opt/intercode/files/agent.py", model="m",
-            base_url=endpoint.url, model_options=PRICE, parallel=2, quiet=True, out=out,
+            str(tasks),
+            "program:python3 /opt/intercode/files/agent.py",
+            model="m",
+            base_url=endpoint.url,
+            model_options=PRICE,
+            parallel=2,
+            quiet=True,
+            out=out,
             agent_options={"files": str(HOSTILE), "seconds": 10},
-        )  # fmt: skip
+        )
         asked = len(endpoint.requests)
     eventually(lambda: not marked_processes(), "all programs have ended")
     played = {t.query: t for t in episodes_of(out)}
@@ -225,9 +248,14 @@ def test_a_policy_refuses_before_the_program_sees_the_action(
         )
 
     run = intercode.evaluate(
-        "starter:bash", model=answer, limit=1, quiet=True, out=tmp_path / "run",
-        policy={"deny": ["command:rm"]}, **program,
-    )  # fmt: skip
+        "starter:bash",
+        model=answer,
+        limit=1,
+        quiet=True,
+        out=tmp_path / "run",
+        policy={"deny": ["command:rm"]},
+        **program,
+    )
     [episode] = run.episodes
     refused, submitted = episode.steps
     assert refused.refused
@@ -240,9 +268,14 @@ def test_a_policy_refuses_before_the_program_sees_the_action(
 def test_what_cannot_play_is_said_before_anything_is_played(tmp_path: Path) -> None:
     def evaluate(dataset: str, agent: str, **options: Any) -> None:
         intercode.evaluate(
-            dataset, agent, model=lambda _: "x", limit=1, quiet=True, out=tmp_path / "run",
+            dataset,
+            agent,
+            model=lambda _: "x",
+            limit=1,
+            quiet=True,
+            out=tmp_path / "run",
             agent_options=options,
-        )  # fmt: skip
+        )
 
     with pytest.raises(UsageError, match="sql has none"):
         evaluate("starter:sql", "program:true")
@@ -275,9 +308,14 @@ def test_what_a_program_reports_is_read_within_limits() -> None:
         assert history.new_commands() == []
         limit = env.sandbox.spec.limits.output
         turns = ProgramTurns(
-            env, FunctionModel(lambda _: "done"), make_program("true {query}"), history,
-            "/tmp/none", None, EpisodeTracker(),
-        )  # fmt: skip
+            env,
+            FunctionModel(lambda _: "done"),
+            make_program("true {query}"),
+            history,
+            "/tmp/none",
+            None,
+            EpisodeTracker(),
+        )
         turns.answer(BridgeRequest(({"role": "user", "content": "begin"},)))
         assert turns._turn is not None
         call = make_call("c", "run", {"command": "cat x"})

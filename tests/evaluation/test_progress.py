@@ -179,11 +179,26 @@ def test_a_run_in_a_terminal_shows_itself_and_survives_an_interrupt(
         assert is_shown.wait(120)
         solved(handler)
 
-    with FaultyEndpoint(status(429, retry_after=0), answer, hang) as server, Terminal(
-        "eval", squares, "--agent", "single-turn", "--model", "m", "--base-url", server.base_url,
-        "--out", str(tmp_path / "run"), "--parallel", "1", "--model-option",
-        'price={"input": 10.0, "output": 100.0}', OPENAI_API_KEY="key",
-    ) as terminal:  # fmt: skip
+    with (
+        FaultyEndpoint(status(429, retry_after=0), answer, hang) as server,
+        Terminal(
+            "eval",
+            squares,
+            "--agent",
+            "single-turn",
+            "--model",
+            "m",
+            "--base-url",
+            server.base_url,
+            "--out",
+            str(tmp_path / "run"),
+            "--parallel",
+            "1",
+            "--model-option",
+            'price={"input": 10.0, "output": 100.0}',
+            OPENAI_API_KEY="key",
+        ) as terminal,
+    ):
         terminal.expect("run      ")
         terminal.expect("8 tasks")
         terminal.expect("m at http://127.0.0.1")

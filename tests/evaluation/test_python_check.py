@@ -36,14 +36,20 @@ def test_apps_is_played_in_both_of_its_ways(tmp_path: Path) -> None:
     """Rows of our own: a program, a function, and a method of ``Solution`` that needs the
     benchmark's imports. At a prompt the program finds no input, hence the note."""
     rows = [
-        ("import sys\nprint(sum(map(int, sys.stdin.read().split())) / 3)\n",
-         {"inputs": ["1 2 4\n"], "outputs": ["2.33333333\n"]}),
-        ("def swap(a, b):\n    return (b, a)\n",
-         {"fn_name": "swap", "inputs": [[1, "x"]], "outputs": [["x", 1]]}),
-        ("class Solution:\n    def count(self, a: str) -> List[int]:\n"
-         "        return sorted(Counter(a).values())\n",
-         {"fn_name": "count", "inputs": [["aab"]], "outputs": [[[1, 2]]]}),
-    ]  # fmt: skip
+        (
+            "import sys\nprint(sum(map(int, sys.stdin.read().split())) / 3)\n",
+            {"inputs": ["1 2 4\n"], "outputs": ["2.33333333\n"]},
+        ),
+        (
+            "def swap(a, b):\n    return (b, a)\n",
+            {"fn_name": "swap", "inputs": [[1, "x"]], "outputs": [["x", 1]]},
+        ),
+        (
+            "class Solution:\n    def count(self, a: str) -> List[int]:\n"
+            "        return sorted(Counter(a).values())\n",
+            {"fn_name": "count", "inputs": [["aab"]], "outputs": [[[1, 2]]]},
+        ),
+    ]
     path = tmp_path / "rows.jsonl"
     with path.open("w") as f:
         for n, (gold, tests) in enumerate(rows):

@@ -67,9 +67,7 @@ def play(out: Path, *, solves: bool = True, **settings: Any) -> Trajectory:
 def test_an_attempt_follows_the_reflection_in_a_new_environment(tmp_path: Path) -> None:
     episode = play(tmp_path / "run")
     assert (episode.end, episode.reward, episode.restarts) == ("submitted", 1.0, (2,))
-    assert [s.action for s in episode.steps] == [
-        "touch /srv/x; echo 41", "submit", GOLD, "submit"
-    ]  # fmt: skip
+    assert [s.action for s in episode.steps] == ["touch /srv/x; echo 41", "submit", GOLD, "submit"]
     assert [s.reward for s in episode.steps] == [None, 0.0, None, 1.0]
     assert episode.steps[2].changes == ()  # what the first attempt created is gone
     assert episode.usage == Usage(50, 25, 5)  # four turns and a reflection
@@ -83,8 +81,12 @@ def test_the_model_is_sent_the_reward_between_attempts_and_nothing_else(tmp_path
     asked = next(m["content"] for m in messages if "what went wrong and why" in m["content"])
     assert f"reward of what you have reached is {reward}," in asked
     assert [m["role"] for m in episode.steps[2].messages] == [
-        "user", "assistant", "system", "user", "assistant"
-    ]  # fmt: skip
+        "user",
+        "assistant",
+        "system",
+        "user",
+        "assistant",
+    ]
     new = [m["content"] for m in episode.steps[2].messages[2:4]]
     assert REFLECTION in new[1] and "touch" not in "".join(new)
     before = "".join(m["content"] for s in episode.steps[:2] for m in s.messages)

@@ -56,9 +56,11 @@ def start(folder: Path, dataset: str, *more: str) -> subprocess.Popen[bytes]:
     words = ["eval", dataset, "--agent", "slow_agent:Slow", "--parallel", "2", "--out", "run"]
     words += more
     return subprocess.Popen(
-        [sys.executable, "-c", code, *words], cwd=folder,
-        stdout=subprocess.PIPE, stderr=subprocess.PIPE,
-    )  # fmt: skip
+        [sys.executable, "-c", code, *words],
+        cwd=folder,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+    )
 
 
 def hold(folder: Path, lines: int) -> None:

@@ -31,11 +31,16 @@ def test_it_names_everything_that_a_result_depends_on(squares: str, tmp_path: Pa
         own = Path(intercode.__file__).parent / "agents/prompts/single_turn.txt"
         prompt.write_text(own.read_text() + "\nBe quick.\n")
         config = EvalConfig(
-            squares, "single-turn", model="m", out=tmp_path / "run", limit=1, epochs=2,
+            squares,
+            "single-turn",
+            model="m",
+            out=tmp_path / "run",
+            limit=1,
+            epochs=2,
             base_url=server.base_url.replace("http://", "http://me:pass-word@"),
             model_options={"temperature": 0.5, "api_key": "sk-secret", "top_p": 0.9},
             agent_options={"prompt": str(prompt)},
-        )  # fmt: skip
+        )
         out = evaluate(config, quiet=True)
     run = trajectories.read_run_metadata(out)
     assert run["generation"]["temperature"] == 0.5 and run["generation"]["top_p"] == 0.9
@@ -63,17 +68,24 @@ def test_another_temperature_is_another_run_and_another_key_is_not(
 
         def config(**options: object) -> EvalConfig:
             return EvalConfig(
-                squares, "single-turn", model="m", limit=1, out=tmp_path / "run",
-                base_url=server.base_url, model_options=options,
-            )  # fmt: skip
+                squares,
+                "single-turn",
+                model="m",
+                limit=1,
+                out=tmp_path / "run",
+                base_url=server.base_url,
+                model_options=options,
+            )
 
         evaluate(config(temperature=0.5), quiet=True)
         make_plan(config(temperature=0.5, api_key="k", concurrency=3, timeout=5))
         half = {"temperature": 0.5}
         others: list[dict[str, object]] = [
-            {"temperature": 0.6}, half | {"seed": 3}, half | {"api": "completions"},
+            {"temperature": 0.6},
+            half | {"seed": 3},
+            half | {"api": "completions"},
             half | {"thoughts": "reasoning_content"},
-        ]  # fmt: skip
+        ]
         for options in others:
             with pytest.raises(UsageError, match=r"a run with generation \{[^T]{,40}\}, not \{"):
                 make_plan(config(**options))
@@ -85,9 +97,7 @@ def test_another_address_of_the_model_is_another_run(
     monkeypatch.chdir(tmp_path)
 
     def config(address: str, **settings: Any) -> EvalConfig:
-        return EvalConfig(
-            squares, "single-turn", model="m", base_url=address, limit=1, **settings
-        )  # fmt: skip
+        return EvalConfig(squares, "single-turn", model="m", base_url=address, limit=1, **settings)
 
     with (
         FaultyEndpoint(ok("```bash\necho 0\n```")) as first,
@@ -192,23 +202,32 @@ def test_the_commit_of_a_user_s_own_code_is_named(
 def test_values_named_like_a_secret_are_removed() -> None:
     told = remove_secrets(
         {
-            "api_key": "x", "Authorization": "x", "max_tokens": 3, "token_ids": True,
+            "api_key": "x",
+            "Authorization": "x",
+            "max_tokens": 3,
+            "token_ids": True,
             "nested": [{"x-api-key": "x", "password": "x", "url": "mysql://u:p@host/db"}],
             "headers": {"X-Auth-Token": "x", "X-Team": "blue", "Cookie": "x"},
         }
-    )  # fmt: skip
+    )
     assert told == {
-        "max_tokens": 3, "token_ids": True, "nested": [{"url": "mysql://host/db"}],
+        "max_tokens": 3,
+        "token_ids": True,
+        "nested": [{"url": "mysql://host/db"}],
         "headers": {"X-Team": "blue"},
-    }  # fmt: skip
+    }
 
 
 def test_a_run_of_an_earlier_release_is_resumed(squares: str, tmp_path: Path) -> None:
     model = ScriptedModel(lambda _: "```bash\necho 4\n```")
     config = EvalConfig(
-        squares, "single-turn", model="m", limit=1, out=tmp_path / "run",
+        squares,
+        "single-turn",
+        model="m",
+        limit=1,
+        out=tmp_path / "run",
         model_options={"temperature": 0.5},
-    )  # fmt: skip
+    )
     out = evaluate(config, model=model, quiet=True)
     run = trajectories.read_run_metadata(out)
     for name in ("generation", "prompts", "agent_metadata", "model_metadata", "versions", "config"):

@@ -41,9 +41,17 @@ def requests(dataset: str, server: FaultyEndpoint, out: Path, **more: Any) -> Ev
     """Return settings for Try Again that succeeds only at 1 squared, with two turns per episode."""
     options = {"max_tokens": 100, "price": {"input": 10.0, "output": 100.0}}
     return EvalConfig(
-        dataset, "try-again", model="m", base_url=server.base_url, max_turns=2, out=out,
-        model_options=options, tasks=("0", "2", "3", "4"), parallel=1, **more,
-    )  # fmt: skip
+        dataset,
+        "try-again",
+        model="m",
+        base_url=server.base_url,
+        max_turns=2,
+        out=out,
+        model_options=options,
+        tasks=("0", "2", "3", "4"),
+        parallel=1,
+        **more,
+    )
 
 
 def test_an_episode_at_its_own_limit_is_scored(

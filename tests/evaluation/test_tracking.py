@@ -65,9 +65,12 @@ def test_a_resumed_run_continues_its_run_in_weights_and_biases(
 ) -> None:
     pytest.importorskip("wandb", reason="pip install 'intercode-gym[wandb]'")
     environment = {
-        **os.environ, "WANDB_MODE": "offline", "WANDB_DATA_DIR": str(tmp_path),
-        "WANDB_CACHE_DIR": str(tmp_path), "OPENAI_API_KEY": SECRETS[0],
-    }  # fmt: skip
+        **os.environ,
+        "WANDB_MODE": "offline",
+        "WANDB_DATA_DIR": str(tmp_path),
+        "WANDB_CACHE_DIR": str(tmp_path),
+        "OPENAI_API_KEY": SECRETS[0],
+    }
     with FaultyEndpoint(ok("```bash\necho 9\n```")) as endpoint:
         command = [
             sys.executable, "-m", "intercode", "eval", squares, "--agent", "single-turn",
@@ -78,8 +81,12 @@ def test_a_resumed_run_continues_its_run_in_weights_and_biases(
         for limit in (2, 4):
             done = subprocess.run(
                 [*command, "--limit", str(limit)],
-                cwd=tmp_path, env=environment, capture_output=True, text=True, check=False,
-            )  # fmt: skip
+                cwd=tmp_path,
+                env=environment,
+                capture_output=True,
+                text=True,
+                check=False,
+            )
             assert done.returncode == 0, done.stderr
             assert "wandb: " in done.stderr and "wandb sync" in done.stderr
     first, second = sorted((tmp_path / "runs/a/wandb").glob("offline-run-*"))
@@ -150,9 +157,15 @@ def test_episodes_turns_requests_and_actions_are_spans(
     replies = (status(429), ok("```bash\necho $((3*3))\n```"), ok("```bash\nsubmit\n```"))
     with FaultyEndpoint(*replies) as endpoint:
         intercode.evaluate(
-            squares, "try-again", tasks=["sums/3"], out=tmp_path / "a", log="otel", quiet=True,
-            model_options={"temperature": 0.5}, **models(endpoint),
-        )  # fmt: skip
+            squares,
+            "try-again",
+            tasks=["sums/3"],
+            out=tmp_path / "a",
+            log="otel",
+            quiet=True,
+            model_options={"temperature": 0.5},
+            **models(endpoint),
+        )
     found = spans()
     by_id = {s.context.span_id: s for s in found}
     (episode,) = [s for s in found if s.parent is None]
@@ -167,11 +180,15 @@ def test_episodes_turns_requests_and_actions_are_spans(
     (chat,) = [s for s in found if s.name == "chat gpt-4o-mini"]
     assert chat.kind.name == "CLIENT" and by_id[chat.parent.span_id].name == "turn 1"
     assert dict(chat.attributes) | {
-        "gen_ai.operation.name": "chat", "gen_ai.provider.name": "openai",
-        "gen_ai.request.temperature": 0.5, "gen_ai.response.model": "m-2024",
-        "gen_ai.response.finish_reasons": ("stop",), "gen_ai.usage.output_tokens": 2,
-        "server.address": "127.0.0.1", "server.port": int(endpoint.base_url.split(":")[2][:-3]),
-    } == dict(chat.attributes)  # fmt: skip
+        "gen_ai.operation.name": "chat",
+        "gen_ai.provider.name": "openai",
+        "gen_ai.request.temperature": 0.5,
+        "gen_ai.response.model": "m-2024",
+        "gen_ai.response.finish_reasons": ("stop",),
+        "gen_ai.usage.output_tokens": 2,
+        "server.address": "127.0.0.1",
+        "server.port": int(endpoint.base_url.split(":")[2][:-3]),
+    } == dict(chat.attributes)
     (action,) = [s for s in found if s.name == "execute_tool bash"]
     assert action.attributes["intercode.exit_code"] == 0
     assert by_id[action.parent.span_id].name == "turn 1"
@@ -187,9 +204,15 @@ def test_texts_are_reported_on_request_and_golds_never(
 ) -> None:
     for agent, model in (("single-turn", lambda _: "```bash\necho 9\n```"), ("gold", None)):
         intercode.evaluate(
-            squares, agent, model=model, limit=1, out=tmp_path / agent, log_content=True,
-            log=("otel", f"{__file__}:Failing"), quiet=True,
-        )  # fmt: skip
+            squares,
+            agent,
+            model=model,
+            limit=1,
+            out=tmp_path / agent,
+            log_content=True,
+            log=("otel", f"{__file__}:Failing"),
+            quiet=True,
+        )
     texts = [(s.name, s.to_json()) for s in spans()]
     asked = next(text for name, text in texts if name.startswith("chat"))
     assert "squared" in asked and "echo 9" in asked

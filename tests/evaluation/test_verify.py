@@ -21,8 +21,15 @@ from intercode.results.export.bundle.bundle import Bundle, write_bundle
 from intercode.results.export.bundle.receipt import read_receipt
 from intercode_sql import engines
 
-SAFE = {"environment": "bash", "dataset": "starter", "reward": "bash-standard", "timeout": 10.0,
-        "network": "none", "image": "host", "env_options": {"session": "fresh"}}  # fmt: skip
+SAFE = {
+    "environment": "bash",
+    "dataset": "starter",
+    "reward": "bash-standard",
+    "timeout": 10.0,
+    "network": "none",
+    "image": "host",
+    "env_options": {"session": "fresh"},
+}
 
 
 @pytest.fixture(scope="module")
@@ -126,8 +133,10 @@ def test_a_record_cannot_choose_files_code_or_the_network(
     metadata: dict[str, Any], way_out: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     foreign = EntryPoint("foreign", "elsewhere.engine:Engine", engines.GROUP)
-    installed = {name: EntryPoint(name, f"intercode_sql.{name}:Engine", engines.GROUP)
-                 for name in engines.engine_names()}  # fmt: skip
+    installed = {
+        name: EntryPoint(name, f"intercode_sql.{name}:Engine", engines.GROUP)
+        for name in engines.engine_names()
+    }
     monkeypatch.setattr(engines, "_entries", lambda: {**installed, "foreign": foreign})
     reject_unsafe_record(SAFE, ReplayOptions())
     with pytest.raises(UsageError, match=way_out):
@@ -146,8 +155,19 @@ def test_what_code_and_harbor_write_down_is_allowed() -> None:
 
 
 def test_what_the_user_gives_is_allowed() -> None:
-    given = ReplayOptions(dataset="mine.jsonl", image="dir:/srv/image", network="host", timeout=5.0,
-                    env_options={"reward": "mine:strict", "dsn": "x"})  # fmt: skip
-    unsafe = {"dataset": "theirs.jsonl", "reward": "mine:strict", "image": "dir:/", "timeout": 1e9,
-              "network": "host", "env_options": {"dsn": "y"}}  # fmt: skip
+    given = ReplayOptions(
+        dataset="mine.jsonl",
+        image="dir:/srv/image",
+        network="host",
+        timeout=5.0,
+        env_options={"reward": "mine:strict", "dsn": "x"},
+    )
+    unsafe = {
+        "dataset": "theirs.jsonl",
+        "reward": "mine:strict",
+        "image": "dir:/",
+        "timeout": 1e9,
+        "network": "host",
+        "env_options": {"dsn": "y"},
+    }
     reject_unsafe_record({**SAFE, **unsafe}, given)

@@ -42,9 +42,12 @@ def owner(tmp_path: Path) -> Iterator[subprocess.Popen[str]]:
     script = tmp_path / "script.py"
     script.write_text(SCRIPT)
     with subprocess.Popen(
-        [sys.executable, str(script)], text=True, start_new_session=True,
-        stdout=subprocess.PIPE, stderr=subprocess.PIPE,
-    ) as process:  # fmt: skip
+        [sys.executable, str(script)],
+        text=True,
+        start_new_session=True,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+    ) as process:
         yield process
         with suppress(ProcessLookupError):
             os.killpg(process.pid, signal.SIGKILL)

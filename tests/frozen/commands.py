@@ -55,8 +55,11 @@ def lists(session: Session) -> Item:
 def machine(session: Session) -> Item:
     """Print what this machine can do: doctor, images, paths."""
     item = Item()
-    for label, words in {"doctor": (), "doctor-sql": ("starter:sql",),
-                         "doctor-ctf": ("starter:ctf",)}.items():  # fmt: skip
+    for label, words in {
+        "doctor": (),
+        "doctor-sql": ("starter:sql",),
+        "doctor-ctf": ("starter:ctf",),
+    }.items():
         data = json.loads(session.run_for(item, label, "doctor", *words, "--json") or "{}")
         item.wording[label] = session.text(compact(data))
         item.exact[f"{label} shape"] = shape(data)
@@ -87,8 +90,11 @@ def check(session: Session, name: str) -> Item:
 def check_more(session: Session) -> Item:
     """Check tasks of a file, print a check's other formats, and estimate a run."""
     item = Item()
-    rows = [{"query": "print 3 squared", "gold": "echo 9"}, {"query": "fail", "gold": "false"},
-            {"query": "chance", "gold": "echo $$RANDOM; head -c9 /dev/urandom | od"}]  # fmt: skip
+    rows = [
+        {"query": "print 3 squared", "gold": "echo 9"},
+        {"query": "fail", "gold": "false"},
+        {"query": "chance", "gold": "echo $$RANDOM; head -c9 /dev/urandom | od"},
+    ]
     (session.work / "mine.json").write_text(json.dumps(rows))
     printed = session.run_for(item, "mine", "check", "mine.json", "--no-keep", "--json")
     (session.work / "then.json").write_text(printed)
@@ -99,10 +105,24 @@ def check_more(session: Session) -> Item:
     session.print_for(item, "csv", "check", "starter:sql", "--format", "csv")
     session.print_for(item, "prompts", "check", "--prompts")
     session.print_for(
-        item, "dry run", "eval", "starter", "--agent", "try-again", "--model", "m", "--base-url",
-        "http://127.0.0.1:9/v1", "--epochs", "3", "--max-turns", "2", "--dry-run",
-        "--model-option", "max_tokens=50",
-    )  # fmt: skip
+        item,
+        "dry run",
+        "eval",
+        "starter",
+        "--agent",
+        "try-again",
+        "--model",
+        "m",
+        "--base-url",
+        "http://127.0.0.1:9/v1",
+        "--epochs",
+        "3",
+        "--max-turns",
+        "2",
+        "--dry-run",
+        "--model-option",
+        "max_tokens=50",
+    )
     return item
 
 
@@ -112,11 +132,15 @@ WRITTEN = {  # label: directory, words
     "new-docker": ("new-docker", ("new", "new-docker", "--dockerfile")),
     "new-plugin": ("new-plugin", ("new", "new-plugin", "--plugin")),
     "package": ("package-bash", ("serve", "bash", "--package", "package-bash")),
-    "harbor-python": ("harbor-python", ("harbor", "starter", "--environment", "python", *_HARBOR,
-                                        "--out", "harbor-python")),
-    "harbor-ctf": ("harbor-ctf", ("harbor", "starter", "--environment", "ctf", *_HARBOR,
-                                  "--out", "harbor-ctf")),
-}  # fmt: skip
+    "harbor-python": (
+        "harbor-python",
+        ("harbor", "starter", "--environment", "python", *_HARBOR, "--out", "harbor-python"),
+    ),
+    "harbor-ctf": (
+        "harbor-ctf",
+        ("harbor", "starter", "--environment", "ctf", *_HARBOR, "--out", "harbor-ctf"),
+    ),
+}
 
 
 def written(session: Session) -> Item:
@@ -138,13 +162,15 @@ def written(session: Session) -> Item:
 
 
 PLAYED = {
-    "bash": ("starter", "ls /srv\nx=1\necho $x\nundo\nundo 2\nscore\nshow\nhelp\n"
-                        "find /srv -name '*.csv' | wc -l\nsubmit\n"),
+    "bash": (
+        "starter",
+        "ls /srv\nx=1\necho $x\nundo\nundo 2\nscore\nshow\nhelp\n"
+        "find /srv -name '*.csv' | wc -l\nsubmit\n",
+    ),
     "sql": ("starter:sql", "SHOW TABLES;\nSELECT 1;\nundo\nscore\nsubmit\n"),
-    "python": ("starter:python",
-               "x = 1\nx + 1\ndef f(a):\n    return a\n\nundo\nscore\nskip\n"),
+    "python": ("starter:python", "x = 1\nx + 1\ndef f(a):\n    return a\n\nundo\nscore\nskip\n"),
     "ctf": ("starter:ctf", "ls\nsubmit flag{no}\n"),
-}  # fmt: skip
+}
 """Name -> dataset, and the lines that a human types for its first task."""
 
 
@@ -168,8 +194,20 @@ def play(session: Session) -> Item:
             item.exact[f"{name} undone"] = len(row["run"].get("undone", []))
             item.exact[f"{name} run keys"] = sorted(KEYS.get(key, key) for key in row["run"])
     ensure_run(session, "bash-script")
-    words = ("play", "starter", "--task", "1", "--agent", "try-again", "--model",
-             "scripted:bash.json", "--max-turns", "3", "--out", "played-agent")  # fmt: skip
+    words = (
+        "play",
+        "starter",
+        "--task",
+        "1",
+        "--agent",
+        "try-again",
+        "--model",
+        "scripted:bash.json",
+        "--max-turns",
+        "3",
+        "--out",
+        "played-agent",
+    )
     text = session.run_for(item, "agent", *words, stdin="\necho mine\n\nquit\n")
     item.wording["agent"] = session.text(text)
     return item
@@ -245,6 +283,12 @@ def api(session: Session) -> Item:
 
 
 ITEMS: dict[str, Callable[[Session], Item]] = {
-    "help": help_texts, "list": lists, "machine": machine, "check-more": check_more,
-    "written": written, "play": play, "errors": errors, "api": api,
-}  # fmt: skip
+    "help": help_texts,
+    "list": lists,
+    "machine": machine,
+    "check-more": check_more,
+    "written": written,
+    "play": play,
+    "errors": errors,
+    "api": api,
+}

@@ -18,8 +18,8 @@ CODE = {
     "sql": ["SHOW TABLES", "SELECT 1+1 AS two, 'a' < 'B', 7/2", "SELECT * FROM nowhere"],
     "python": ["x = [1, 2]\nprint(x)", "def f(n):\n    return n + 1\nf(41)", "1/0"],
     "ctf": ["ls -a; file * | head", "strings -n 6 * | head -5", "submit flag{wrong}"],
-    "code": ["#include <stdio.h>\nint main(void) { puts(\"1\"); return 0; }", "nothing", "x"],
-}  # fmt: skip
+    "code": ['#include <stdio.h>\nint main(void) { puts("1"); return 0; }', "nothing", "x"],
+}
 """The actions for a task of each environment; then the answer submits."""
 FENCES = {"ctf": "bash", "code": "c"}
 Reply = Callable[[dict[str, Any], int], dict[str, Any]]
@@ -70,9 +70,10 @@ def calls(environment: str) -> Reply:
         tool = tools[0] if count < 3 else tools[-1]
         arguments = dict.fromkeys(tool.get("parameters", {}).get("properties", {}), code)
         call = {"name": tool["name"], "arguments": json.dumps(arguments)}
-        return {"content": None, "tool_calls": [
-            {"id": f"call_{count}", "type": "function", "function": call}
-        ]}  # fmt: skip
+        return {
+            "content": None,
+            "tool_calls": [{"id": f"call_{count}", "type": "function", "function": call}],
+        }
 
     return reply
 
@@ -127,8 +128,9 @@ _USAGE = {"prompt_tokens": 7, "completion_tokens": 3, "total_tokens": 10}
 
 def _answers(request: dict[str, Any]) -> int:
     turns = [*request.get("messages", ()), *request.get("input", ())]
-    return sum(turn.get("role") == "assistant" or turn.get("type") == "function_call"
-               for turn in turns)  # fmt: skip
+    return sum(
+        turn.get("role") == "assistant" or turn.get("type") == "function_call" for turn in turns
+    )
 
 
 def _reason(message: dict[str, Any]) -> str:
@@ -136,25 +138,47 @@ def _reason(message: dict[str, Any]) -> str:
 
 
 def _whole(message: dict[str, Any]) -> dict[str, Any]:
-    choice = {"index": 0, "message": {"role": "assistant", **message},
-              "finish_reason": _reason(message)}  # fmt: skip
+    choice = {
+        "index": 0,
+        "message": {"role": "assistant", **message},
+        "finish_reason": _reason(message),
+    }
     return {**_SHARED, "object": "chat.completion", "choices": [choice], "usage": _USAGE}
 
 
 def _response(message: dict[str, Any]) -> dict[str, Any]:
     """Return an answer in the form of OpenAI's Responses API."""
     output = [
-        {"type": "function_call", "id": f"fc_{call['id']}", "call_id": call["id"],
-         "status": "completed", **call["function"]}
+        {
+            "type": "function_call",
+            "id": f"fc_{call['id']}",
+            "call_id": call["id"],
+            "status": "completed",
+            **call["function"],
+        }
         for call in message.get("tool_calls", ())
-    ]  # fmt: skip
+    ]
     if not output:
         parts = [{"type": "output_text", "text": message["content"], "annotations": []}]
-        output = [{"type": "message", "id": "msg_1", "role": "assistant", "status": "completed",
-                   "content": parts}]  # fmt: skip
+        output = [
+            {
+                "type": "message",
+                "id": "msg_1",
+                "role": "assistant",
+                "status": "completed",
+                "content": parts,
+            }
+        ]
     usage = {"input_tokens": 7, "output_tokens": 3, "total_tokens": 10}
-    return {"id": "resp_1", "object": "response", "created_at": 0, "model": "m",
-            "status": "completed", "output": output, "usage": usage}  # fmt: skip
+    return {
+        "id": "resp_1",
+        "object": "response",
+        "created_at": 0,
+        "model": "m",
+        "status": "completed",
+        "output": output,
+        "usage": usage,
+    }
 
 
 def _streamed(message: dict[str, Any]) -> bytes:

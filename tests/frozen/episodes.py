@@ -29,16 +29,26 @@ def essence(row: dict[str, Any]) -> dict[str, Any]:
             if isinstance(value, int | float):
                 usage[key] = usage.get(key, 0) + value
     return {
-        "task": [row.get("task"), row.get("index"), row.get("epoch", 0), row.get("seed"),
-                 row.get("query"), row.get("hardness"), row.get("group")],
+        "task": [
+            row.get("task"),
+            row.get("index"),
+            row.get("epoch", 0),
+            row.get("seed"),
+            row.get("query"),
+            row.get("hardness"),
+            row.get("group"),
+        ],
         "actions": [step.get("action") for step in steps],
         "observations": [step.get("observation") for step in steps],
         "rewards": [step.get("reward") for step in steps],
         "end": [row.get("end"), row.get("error")],
         "usage": {key: value for key, value in sorted(usage.items()) if value},
-        "metadata": {k: v for k, v in sorted((row.get("run") or {}).items())
-                     if k not in DROPPED | TIMES and v not in (None, "", [], {})},
-    }  # fmt: skip
+        "metadata": {
+            k: v
+            for k, v in sorted((row.get("run") or {}).items())
+            if k not in DROPPED | TIMES and v not in (None, "", [], {})
+        },
+    }
 
 
 def recorded_episodes(path: Path) -> Iterator[dict[str, Any]]:

@@ -28,10 +28,15 @@ SOURCES = {
     "human": str(LOGS / "sql" / "ic_sql_multiturn_human_10_turns.json"),
 }
 FORMATS: dict[str, tuple[str, ...]] = {
-    "atif": (), "authors": (), "chat": (), "chat-turns": ("--which", "turns"),
-    "chat-all": ("--which", "all"), "chat-bare": ("--which", "all", "--bare"), "tokens": (),
+    "atif": (),
+    "authors": (),
+    "chat": (),
+    "chat-turns": ("--which", "turns"),
+    "chat-all": ("--which", "all"),
+    "chat-bare": ("--which", "all", "--bare"),
+    "tokens": (),
     "inspect": (),
-}  # fmt: skip
+}
 BUNDLED = ("bash-gold", "bash-script", "bash-gold-original", "python-gold", "ctf-gold", "sql-gold")
 
 
@@ -171,5 +176,7 @@ def _add_bundle(session: Session, item: Item, name: str, file: Path) -> None:
 
 
 ITEMS: dict[str, Callable[[Session], Item]] = {
-    "export": export, "tokens": tokens, "bundle": bundle,
-}  # fmt: skip
+    "export": export,
+    "tokens": tokens,
+    "bundle": bundle,
+}

@@ -110,9 +110,22 @@ def harbor(session: Session) -> Item:
     write_task(tasks / "failing", **{"solution/solve.sh": "#!/bin/bash\nexit 3\n"})
     write_task(tasks / "gpu", **{"task.toml": f"{TOML}gpus = 1\n"})
     _run(
-        session, item, "harbor", "harbor", "run", "--path", str(tasks), "--agent", "oracle",
-        "--environment-import-path", HARBOR, "--jobs-dir", "harbor-jobs", "--yes", "--quiet",
-    )  # fmt: skip
+        session,
+        item,
+        "harbor",
+        "harbor",
+        "run",
+        "--path",
+        str(tasks),
+        "--agent",
+        "oracle",
+        "--environment-import-path",
+        HARBOR,
+        "--jobs-dir",
+        "harbor-jobs",
+        "--yes",
+        "--quiet",
+    )
     for file in sorted(session.work.glob("harbor-jobs/*/*/result.json")):
         result = json.loads(file.read_text())
         name = result["task_name"].rpartition("/")[2]

@@ -26,9 +26,15 @@ def all_items() -> dict[str, Callable[[Session], Item]]:
         **dict(replays.log_items()),
         **{f"run-{name}": partial(item_run, name=name) for name in RUNS},
         **{f"check-{name}": partial(commands.check, name=name) for name in CHECKED},
-        **messages.ITEMS, **frameworks.ITEMS, **sandboxes.ITEMS, **replays.ITEMS, **results.ITEMS,
-        **exports.ITEMS, **commands.ITEMS, **episodes.ITEMS,
-    }  # fmt: skip
+        **messages.ITEMS,
+        **frameworks.ITEMS,
+        **sandboxes.ITEMS,
+        **replays.ITEMS,
+        **results.ITEMS,
+        **exports.ITEMS,
+        **commands.ITEMS,
+        **episodes.ITEMS,
+    }
 
 
 def choose(prefixes: Sequence[str]) -> list[str]:

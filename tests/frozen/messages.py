@@ -70,10 +70,26 @@ def _play(session: Session, item: Item, label: str, reply: Reply, name: str, *wo
     out = f"messages-{label}-{words[1][:7]}".replace(" ", "-").replace(":", "")
     with endpoint(reply) as server:
         done = session.run(
-            "eval", f"starter:{name}", *words, "--model", "m", "--base-url", server.url,
-            "--tasks", "0,7", "--max-turns", "4", "--parallel", "1", "--seed", "2",
-            *OPTIONS, *deterministic, "--out", out,
-        )  # fmt: skip
+            "eval",
+            f"starter:{name}",
+            *words,
+            "--model",
+            "m",
+            "--base-url",
+            server.url,
+            "--tasks",
+            "0,7",
+            "--max-turns",
+            "4",
+            "--parallel",
+            "1",
+            "--seed",
+            "2",
+            *OPTIONS,
+            *deterministic,
+            "--out",
+            out,
+        )
     session.add_status(item, label, done)
     item.exact[f"{label} headers"] = sorted(server.headers)
     for number, (path, body) in enumerate(server.requests):

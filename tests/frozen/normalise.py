@@ -13,9 +13,20 @@ from frozen.renames import KEYS, rename_text
 DROPPED = {"v", "schema_version", "version", "versions"}
 """Keys that no comparison reads."""
 TIMES = {
-    "seconds", "started", "began", "ended", "at", "made", "duration", "wall", "created",
-    "total_seconds", "timestamp", "elapsed", "date",
-}  # fmt: skip
+    "seconds",
+    "started",
+    "began",
+    "ended",
+    "at",
+    "made",
+    "duration",
+    "wall",
+    "created",
+    "total_seconds",
+    "timestamp",
+    "elapsed",
+    "date",
+}
 """Keys of times and durations."""
 
 _TIMESTAMP = re.compile(r"\d{4}-\d\d-\d\d[T ]\d\d:\d\d(:\d\d(\.\d+)?)?(Z|[+-]\d\d:\d\d)?")

@@ -25,15 +25,26 @@ SETTINGS = {"pay": "reward_mode", "reuse": "recycle", "apart": "separate_stderr"
 METHODS = {"facts": "result_metadata"}
 """Public methods of environments."""
 KEYS = {
-    **SETTINGS, "diffs": "record_diffs", "cached_golds": "use_gold_cache",
-    "agent_facts": "agent_metadata", "model_facts": "model_metadata", "boxes": "sandboxes",
+    **SETTINGS,
+    "diffs": "record_diffs",
+    "cached_golds": "use_gold_cache",
+    "agent_facts": "agent_metadata",
+    "model_facts": "model_metadata",
+    "boxes": "sandboxes",
     "gold_cache": "golds",  # the recording of 0.1.0 has another name for it
     "cut": "omitted_bytes",
-    "facts": "metadata", "kept": "cached_tasks", "prints": "fingerprints", "searched": "search",
-    "made": "created", "when": "built_at",
-    "alike": "equivalent", "own": "native",
-    "places": "chunk_of", "pieces": "chunks", "piece-0": "chunk-0",
-}  # fmt: skip
+    "facts": "metadata",
+    "kept": "cached_tasks",
+    "prints": "fingerprints",
+    "searched": "search",
+    "made": "created",
+    "when": "built_at",
+    "alike": "equivalent",
+    "own": "native",
+    "places": "chunk_of",
+    "pieces": "chunks",
+    "piece-0": "chunk-0",
+}
 """Keys of records and of JSON output."""
 VALUES: dict[str, dict[str, str]] = {
     "reward_mode": {"end": "final", "every-turn": "per-turn", "difference": "delta"},

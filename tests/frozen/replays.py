@@ -101,14 +101,28 @@ def _part_of(session: Session, log: Path) -> Path:
 
 
 REPLAYED = (
-    "bash-gold", "bash-script", "bash-clock", "python-script", "ctf-gold", "sql-gold", "sql-script",
-)  # fmt: skip
+    "bash-gold",
+    "bash-script",
+    "bash-clock",
+    "python-script",
+    "ctf-gold",
+    "sql-gold",
+    "sql-script",
+)
 BRANCHES = {
     "edit": ("--edit", "2=ls -a /srv"),
     "from": ("--from", "2", "--agent", "gold"),
-    "model": ("--from", "1", "--agent", "try-again", "--model", "scripted:bash.json",
-              "--max-turns", "4"),
-}  # fmt: skip
+    "model": (
+        "--from",
+        "1",
+        "--agent",
+        "try-again",
+        "--model",
+        "scripted:bash.json",
+        "--max-turns",
+        "4",
+    ),
+}
 
 
 def replay_own(session: Session) -> Item:

@@ -17,9 +17,19 @@ from frozen.runs import add_run, ensure_run
 from frozen.session import LOGS, Item, Session
 
 REPORTED = (
-    "bash-gold", "bash-noop", "bash-script", "bash-gold-original", "sql-gold", "sql-noop",
-    "sql-mysql", "python-gold", "python-noop", "ctf-gold", "code-noop", "bash-clock",
-)  # fmt: skip
+    "bash-gold",
+    "bash-noop",
+    "bash-script",
+    "bash-gold-original",
+    "sql-gold",
+    "sql-noop",
+    "sql-mysql",
+    "python-gold",
+    "python-noop",
+    "ctf-gold",
+    "code-noop",
+    "bash-clock",
+)
 
 
 def report_logs(session: Session) -> Item:
@@ -77,14 +87,18 @@ def plots(session: Session) -> Item:
 
 COMPARED: dict[str, tuple[str, ...]] = {
     "gold-noop": ("runs/bash-gold", "runs/bash-noop"),
-    "profiles": ("runs/bash-gold", "runs/bash-gold-original",
-                 "--even-if", "profile,scoring,reward"),
+    "profiles": (
+        "runs/bash-gold",
+        "runs/bash-gold-original",
+        "--even-if",
+        "profile,scoring,reward",
+    ),
     "refused": ("runs/bash-gold", "runs/bash-gold-original"),
     "sql": ("runs/sql-gold", "runs/sql-noop"),
     "other": ("runs/sql-gold", "runs/bash-gold"),
     "python": ("runs/python-gold", "runs/python-noop"),
     "epochs": ("runs/bash-clock", "runs/bash-gold", "--even-if", "determinism"),
-}  # fmt: skip
+}
 
 
 def compare(session: Session) -> Item:
@@ -237,6 +251,12 @@ def regrade(session: Session) -> Item:
 
 
 ITEMS: dict[str, Callable[[Session], Item]] = {
-    "report-logs": report_logs, "report-runs": report_runs, "plots": plots, "compare": compare,
-    "show": show, "view": view, "merge": merge, "regrade": regrade,
-}  # fmt: skip
+    "report-logs": report_logs,
+    "report-runs": report_runs,
+    "plots": plots,
+    "compare": compare,
+    "show": show,
+    "view": view,
+    "merge": merge,
+    "regrade": regrade,
+}

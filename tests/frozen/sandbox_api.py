@@ -82,8 +82,16 @@ class Calls:
 def plain(value: Any) -> Any:
     """Return a result as JSON, without its duration."""
     if type(value).__name__ == "Result":
-        fields = ("stdout", "stderr", "exit_code", "omitted_bytes", "limit_exceeded", "ok",
-                  "timed_out", "truncated")  # fmt: skip
+        fields = (
+            "stdout",
+            "stderr",
+            "exit_code",
+            "omitted_bytes",
+            "limit_exceeded",
+            "ok",
+            "timed_out",
+            "truncated",
+        )
         return {name: getattr(value, name) for name in fields}
     if type(value).__name__ == "FileEntry":
         kept = {"kind": value.kind, "mode": value.mode, "new": value.new, "target": value.target}
@@ -126,12 +134,14 @@ LIMITED: dict[str, tuple[dict[str, int], Any]] = {
     "disk": ({"disk": 8 << 20}, "head -c 50000000 /dev/zero > /tmp/big"),
     "file size": ({"file_size": 1 << 20}, "head -c 5000000 /dev/zero > /tmp/big"),
     "inodes": ({"inodes": 200}, "cd /tmp; for i in $(seq 400); do : > f$i || exit 4; done"),
-    "open files": ({"open_files": 64},
-                   ["python3", "-c", "f = [open('/dev/null') for _ in range(100)]"]),
+    "open files": (
+        {"open_files": 64},
+        ["python3", "-c", "f = [open('/dev/null') for _ in range(100)]"],
+    ),
     "cut": ({"output": 4096}, "seq 20000; seq 300 >&2"),
     "cut merged": ({"output": 4096}, "seq 20000 2>&1"),
     "none exceeded": ({"output": 4096}, "seq 100"),
-}  # fmt: skip
+}
 """Label -> limits and a command that meets them."""
 CHANGING = """
 cd /work && mkdir -p a/b && printf one > a/b/one && chmod 640 a/b/one && ln -s b a/link
@@ -165,8 +175,9 @@ def commands(calls: Calls) -> None:
         calls.add("read directory", lambda: sandbox.read("/work"))
         calls.add("read too long", lambda: sandbox.read("/work/input", 2))
         calls.add("write", lambda: sandbox.write("/work/deep/er/file", b"\xff\n", 0o600))
-        calls.add("written", lambda: run("stat -c %a deep/er/file; wc -c < deep/er/file",
-                                         cwd="/work"))  # fmt: skip
+        calls.add(
+            "written", lambda: run("stat -c %a deep/er/file; wc -c < deep/er/file", cwd="/work")
+        )
         calls.add("write on a directory", lambda: sandbox.write("/work", ""))
         calls.add("write a relative path", lambda: sandbox.write("x", ""))
         calls.add("upload missing", lambda: sandbox.upload("/nosuch/file", "/work/x"))
@@ -204,8 +215,10 @@ def processes(calls: Calls) -> None:
             parts = []
             while part := process.read(timeout=60):
                 parts.append(part)
-            return [b"".join(p.encode() if isinstance(p, str) else p for p in parts),
-                    process.wait(60)]  # fmt: skip
+            return [
+                b"".join(p.encode() if isinstance(p, str) else p for p in parts),
+                process.wait(60),
+            ]
 
         calls.add("spawn and talk", talk)
         calls.add("spawn and kill", lambda: end(signal.SIGKILL))
@@ -221,8 +234,10 @@ def limits(calls: Calls) -> None:
         with calls.sandbox(f"limit {label}", limits=Limits(**values)) as sandbox:
             if sandbox is not None:
                 merged = "merged" in label
-                calls.add(f"limit {label}", lambda s=sandbox, c=command, m=merged: s.run(
-                    c, merge_stderr=m, timeout=300))  # fmt: skip
+                calls.add(
+                    f"limit {label}",
+                    lambda s=sandbox, c=command, m=merged: s.run(c, merge_stderr=m, timeout=300),
+                )
                 calls.add(f"limit {label}: then", lambda s=sandbox: s.run("echo on"))
     calls.add("wrong limit", lambda: Limits(memory=-1))
     calls.add("wrong image", lambda: calls.open(image="recipe:nosuch"))
@@ -244,8 +259,10 @@ def files(calls: Calls) -> None:
             calls.add("changes when restored", sandbox.changes)
         if fork is not None:
             calls.add("changes of a fork", fork.changes)
-            calls.add("a fork alone", lambda: [fork.run("echo new > /work/changed").ok,
-                                               fork.read("/work/changed")])  # fmt: skip
+            calls.add(
+                "a fork alone",
+                lambda: [fork.run("echo new > /work/changed").ok, fork.read("/work/changed")],
+            )
             fork.close()
         with tempfile.TemporaryDirectory() as folder:
             saved = Path(folder, "saved")

@@ -52,11 +52,17 @@ class Session:
         }
         (work / "state").mkdir(parents=True, exist_ok=True)
         self._environment = {
-            **inherited, "INTERCODE_DATA": str(SHARED / "data"),
-            "INTERCODE_STATE": str(work / "state"), "INTERCODE_SQL_TRANSLATIONS": "",
-            "COLUMNS": "100", "LINES": "40", "NO_COLOR": "1", "LC_ALL": "C.UTF-8",
-            "PYTHONHASHSEED": "0", "TERM": "dumb",
-        }  # fmt: skip
+            **inherited,
+            "INTERCODE_DATA": str(SHARED / "data"),
+            "INTERCODE_STATE": str(work / "state"),
+            "INTERCODE_SQL_TRANSLATIONS": "",
+            "COLUMNS": "100",
+            "LINES": "40",
+            "NO_COLOR": "1",
+            "LC_ALL": "C.UTF-8",
+            "PYTHONHASHSEED": "0",
+            "TERM": "dumb",
+        }
         self.vocabulary = Vocabulary(self.call)
 
     def execute(
@@ -65,10 +71,15 @@ class Session:
         """Run a program in the work directory. ``environment``: further variables."""
         try:
             return subprocess.run(
-                words, cwd=self.work, env={**self._environment, **(environment or {})}, input=stdin,
-                capture_output=True, timeout=COMMAND_LIMIT, encoding="utf-8",
+                words,
+                cwd=self.work,
+                env={**self._environment, **(environment or {})},
+                input=stdin,
+                capture_output=True,
+                timeout=COMMAND_LIMIT,
+                encoding="utf-8",
                 errors="backslashreplace",
-            )  # fmt: skip
+            )
         except subprocess.TimeoutExpired:
             return subprocess.CompletedProcess(list(words), 124, "", "timed out")
 

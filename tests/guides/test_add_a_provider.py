@@ -75,9 +75,14 @@ def test_a_run_is_played_with_its_model(
     monkeypatch.setenv("PARROT_API_KEY", "polly-wants")
     out = tmp_path / "run"
     intercode.evaluate(
-        "starter", agent="single-turn", model="parrot/grey", base_url=address, out=out, limit=1,
+        "starter",
+        agent="single-turn",
+        model="parrot/grey",
+        base_url=address,
+        out=out,
+        limit=1,
         model_options={"volume": 1},
-    )  # fmt: skip
+    )
     (episode,) = logs.load_log(out)
     assert episode.steps[0].action.startswith("echo ") and episode.usage.completion_tokens == 2
     metadata = read_run_metadata(out)

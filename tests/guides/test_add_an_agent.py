@@ -16,8 +16,11 @@ GUIDE = "add-an-agent.md"
 def test_the_agents_of_the_guide_play_and_its_test_passes(tmp_path: Path) -> None:
     written = write_files(GUIDE, tmp_path)
     assert {path.name for path in written} == {
-        "list_agent.py", "replies.py", "review_agent.py", "test_review_agent.py",
-    }  # fmt: skip
+        "list_agent.py",
+        "replies.py",
+        "review_agent.py",
+        "test_review_agent.py",
+    }
     printed = run_commands(GUIDE, tmp_path)
     assert any("review" in text for text in printed)
     assert "1 passed" in "".join(printed)

@@ -46,14 +46,16 @@ def fenced(code: str) -> str:
 SCRIPTS: dict[str, list[Any]] = {
     "single-turn": [fenced(f"submit {ANSWER}")],
     "try-again": [fenced(COUNT), fenced(f"submit {ANSWER}")],
-    "react": [f"Thought 1: count.\nAction 1: execute[{COUNT}]",
-              f"Thought 2: done.\nAction 2: submit[{ANSWER}]"],
+    "react": [
+        f"Thought 1: count.\nAction 1: execute[{COUNT}]",
+        f"Thought 2: done.\nAction 2: submit[{ANSWER}]",
+    ],
     "plan-solve": ["1. Count the letters.\n2. Submit.", fenced(COUNT), fenced(f"submit {ANSWER}")],
     "tool-calling": [
         {"calls": [{"name": "run_command", "arguments": {"command": COUNT}}]},
         {"calls": [{"name": "submit", "arguments": {"number": ANSWER}}]},
     ],
-}  # fmt: skip
+}
 """What a model answers that solves the first task of the guide."""
 
 
@@ -161,9 +163,13 @@ def test_inspect_plays_it(package: Path, tmp_path: Path) -> None:
         text.usage = ModelUsage(input_tokens=1, output_tokens=1, total_tokens=2)
     model = get_model("mockllm/model", custom_outputs=texts, memoize=False)
     [log] = inspect_eval(
-        environment("number", dataset="numbers", agent="try-again"), model=model, limit=1,
-        log_dir=str(tmp_path / "logs"), display="none", max_samples=1,
-    )  # fmt: skip
+        environment("number", dataset="numbers", agent="try-again"),
+        model=model,
+        limit=1,
+        log_dir=str(tmp_path / "logs"),
+        display="none",
+        max_samples=1,
+    )
     assert log.status == "success", log.error
     scores = (log.samples or [])[0].scores or {}
     assert scores["reward"].value == {"reward": 1.0, "success": 1.0}
@@ -190,8 +196,11 @@ def test_harbor_gets_its_tasks(package: Path, tmp_path: Path) -> None:
     out = tmp_path / "out"
     done = subprocess.run(
         [sys.executable, "-m", "intercode", "harbor", "numbers", "--out", str(out)],
-        env=environment_variables(package), capture_output=True, text=True, check=False,
-    )  # fmt: skip
+        env=environment_variables(package),
+        capture_output=True,
+        text=True,
+        check=False,
+    )
     assert done.returncode == 0, done.stderr
     written = out / "numbers-1"
     assert "Write the number to /app/answer.txt." in (written / "instruction.md").read_text()
@@ -233,13 +242,19 @@ def test_a_program_plays_it(package: Path, tmp_path: Path) -> None:
     pages.write_files("run-any-program.md", tmp_path)
     out = tmp_path / "run"
     intercode.evaluate(
-        "numbers", agent="program:python3 /opt/intercode/files/agent.py",
-        agent_options={"files": str(tmp_path / "my_agent")}, out=out, limit=1, parallel=1,
-        model=ScriptedModel([
-            {"calls": [{"name": "run_command", "arguments": {"command": COUNT}}]},
-            {"calls": [{"name": "submit", "arguments": {"answer": ANSWER}}]},
-        ]),
-    )  # fmt: skip
+        "numbers",
+        agent="program:python3 /opt/intercode/files/agent.py",
+        agent_options={"files": str(tmp_path / "my_agent")},
+        out=out,
+        limit=1,
+        parallel=1,
+        model=ScriptedModel(
+            [
+                {"calls": [{"name": "run_command", "arguments": {"command": COUNT}}]},
+                {"calls": [{"name": "submit", "arguments": {"answer": ANSWER}}]},
+            ]
+        ),
+    )
     (episode,) = load(out)
     assert (episode.reward, episode.end) == (1.0, "submitted")
 

@@ -19,8 +19,12 @@ _TILL_REFUSED = "try:\n    while True: {}\nexcept (OSError, MemoryError) as e: p
 def _until_refused(name: str, before: str, again: str, limit: float = LIMIT) -> Case:
     """Return Python code that takes more of a resource until it is refused, and then waits."""
     loop = _TILL_REFUSED.format(again)
-    return _dos(name, python(f"import os\n{before}\n{loop}\nimport time; time.sleep(60)"),
-                late=True, limit=limit)  # fmt: skip
+    return _dos(
+        name,
+        python(f"import os\n{before}\n{loop}\nimport time; time.sleep(60)"),
+        late=True,
+        limit=limit,
+    )
 
 
 _ENDS_FIRST = """

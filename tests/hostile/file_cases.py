@@ -8,8 +8,7 @@ from hostile.cases import Case, Probe, python
 def _file(name: str, action: str, *probes: Probe, **more: object) -> Case:
     """After the action the owner runs the probes, `changes` and `clone`."""
     known: dict[str, object] = {"limit": 5, "late": False, **more}
-    return Case(name, "file", (action,), probes=(*probes, ("changes", ""), ("clone", "")),
-                **known)  # type: ignore[arg-type]  # fmt: skip
+    return Case(name, "file", (action,), probes=(*probes, ("changes", ""), ("clone", "")), **known)  # type: ignore[arg-type]
 
 
 def _read(path: str) -> Probe:

@@ -24,8 +24,15 @@ _ARM = platform.machine() == "aarch64"
 def _call(name: str, x86: int, arm: int, *arguments: list[Any]) -> Case:
     """A system call by number that must be refused with any arguments."""
     code = _CALL.format(number=arm if _ARM else x86, arguments=arguments or ([0] * 6,))
-    return Case(name, "kernel", (python(code),), shows=("REFUSED",),
-                hides=("GOT", "REACHED"), limit=5, late=False)  # fmt: skip
+    return Case(
+        name,
+        "kernel",
+        (python(code),),
+        shows=("REFUSED",),
+        hides=("GOT", "REACHED"),
+        limit=5,
+        late=False,
+    )
 
 
 def _try(name: str, action: str, *shows: str, hides: tuple[str, ...] = ()) -> Case:

@@ -80,11 +80,20 @@ def _drop(home: Path) -> list[str]:
     """Return the prefix of a command line that runs it as an ordinary user."""
     paths = (*SOURCES, _ROOT / "tests", sysconfig.get_paths()["purelib"])
     return [
-        "setpriv", f"--reuid={_ID}", f"--regid={_ID}", "--clear-groups", "env", "-i",
-        "PATH=/usr/bin:/bin", f"HOME={home}", f"INTERCODE_CACHE={home}/cache",
-        f"TMPDIR={home}", "PYTHONDONTWRITEBYTECODE=1", f"PYTHONPATH={':'.join(map(str, paths))}",
+        "setpriv",
+        f"--reuid={_ID}",
+        f"--regid={_ID}",
+        "--clear-groups",
+        "env",
+        "-i",
+        "PATH=/usr/bin:/bin",
+        f"HOME={home}",
+        f"INTERCODE_CACHE={home}/cache",
+        f"TMPDIR={home}",
+        "PYTHONDONTWRITEBYTECODE=1",
+        f"PYTHONPATH={':'.join(map(str, paths))}",
         f"INTERCODE_HOSTILE_LONG={os.environ.get('INTERCODE_HOSTILE_LONG', '')}",
-    ]  # fmt: skip
+    ]
 
 
 def _interpreter(drop: list[str]) -> str:

@@ -70,13 +70,22 @@ class Planted:
         """Return ``text`` with ``@FILE@`` and the like replaced by what was planted."""
         tcp, udp = (server.getsockname()[1] for server in self.servers[:2])
         for word, value in (
-            ("@FILE@", self.file), ("@DIRECTORY@", self.directory), ("@HOMEFILE@", self.home_file),
-            ("@HOME@", self.home), ("@CACHE@", cache_root()), ("@SECRET@", self.secret),
-            ("@TCP@", tcp), ("@UDP@", udp),
-            ("@ABSTRACT@", self.abstract), ("@SOCKET@", self.directory / "socket"),
-            ("@OWNER@", os.getpid()), ("@VICTIM@", self.victim.pid), ("@OTHERMARK@", self.mark),
-            ("@OTHERFILE@", "/tmp/beside"), ("@OTHERSOCKET@", self.mark),
-        ):  # fmt: skip
+            ("@FILE@", self.file),
+            ("@DIRECTORY@", self.directory),
+            ("@HOMEFILE@", self.home_file),
+            ("@HOME@", self.home),
+            ("@CACHE@", cache_root()),
+            ("@SECRET@", self.secret),
+            ("@TCP@", tcp),
+            ("@UDP@", udp),
+            ("@ABSTRACT@", self.abstract),
+            ("@SOCKET@", self.directory / "socket"),
+            ("@OWNER@", os.getpid()),
+            ("@VICTIM@", self.victim.pid),
+            ("@OTHERMARK@", self.mark),
+            ("@OTHERFILE@", "/tmp/beside"),
+            ("@OTHERSOCKET@", self.mark),
+        ):
             text = text.replace(word, str(value))
         return text
 

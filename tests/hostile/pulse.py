@@ -49,9 +49,12 @@ class ClockProcess:
         self._shared = mmap.mmap(fd, 16)
         words = [str(fd), *map(str, (os.getpid(), _BEAT, _STILL))]
         self._process = subprocess.Popen(
-            [sys.executable, "-I", "-S", "-c", _CLOCK, *words], pass_fds=[fd], cwd="/",
-            stdin=subprocess.DEVNULL, start_new_session=True,
-        )  # fmt: skip
+            [sys.executable, "-I", "-S", "-c", _CLOCK, *words],
+            pass_fds=[fd],
+            cwd="/",
+            stdin=subprocess.DEVNULL,
+            start_new_session=True,
+        )
         os.close(fd)
         atexit.register(self._end)
 

@@ -45,9 +45,13 @@ while taken < MOST and take(): taken += 1
 print(taken)
 """
 _ALLOWED = {
-    "inotify instances": 8, "timers": 1024, "terminals": 64,
-    "contexts of asynchronous input and output": 0, "large pipes": 0, "message queues": 32,
-}  # fmt: skip
+    "inotify instances": 8,
+    "timers": 1024,
+    "terminals": 64,
+    "contexts of asynchronous input and output": 0,
+    "large pipes": 0,
+    "message queues": 32,
+}
 
 
 @pytest.mark.namespace_only("the containers of a user share most of these counts")

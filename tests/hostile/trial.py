@@ -107,8 +107,9 @@ class Trial:
             code = self.fill(action)
             result = self.timed(
                 lambda code=code: session.run(code, limit),  # type: ignore[misc]
-                limit, f"{action[:60]!r}",
-            )  # fmt: skip
+                limit,
+                f"{action[:60]!r}",
+            )
             self.printed += result.observation
             assert result.timed_out == (result.exit_code is None) or not result.timed_out, result
         assert result is not None

@@ -206,8 +206,12 @@ def read_state(sandbox: BaseSandbox) -> dict[str, str]:
             entry[4] = [line for line in entry[4] if not varying.match(line)]
         if isinstance(entry, list):
             entry = [
-                [_IDS.sub("", str(line)) for line in part] if isinstance(part, list)
-                else _IDS.sub("", part) if isinstance(part, str) else part for part in entry
-            ]  # fmt: skip
+                [_IDS.sub("", str(line)) for line in part]
+                if isinstance(part, list)
+                else _IDS.sub("", part)
+                if isinstance(part, str)
+                else part
+                for part in entry
+            ]
         state[path] = json.dumps(entry)
     return state

@@ -27,11 +27,14 @@ def make(
     paths.mkdir()
     policy = settings.pop("policy", "no-network")
     return InterCodeEnvironment(
-        environment_dir=folder / task / "environment", environment_name=task,
-        session_id=f"{task}__1", trial_paths=paths,
+        environment_dir=folder / task / "environment",
+        environment_name=task,
+        session_id=f"{task}__1",
+        trial_paths=paths,
         task_env_config=EnvironmentConfig(**config or {}),
-        network_policy=NetworkPolicy(network_mode=policy), **settings,
-    )  # fmt: skip
+        network_policy=NetworkPolicy(network_mode=policy),
+        **settings,
+    )
 
 
 async def refusal_at_start(*args: Any) -> str:
@@ -104,9 +107,11 @@ async def commands(env: Any) -> dict[str, Any]:
         "network": row(await env.exec("cat /proc/net/dev | grep -c :"))[0],
         "bash": row(await env.exec("set -o pipefail; [[ a == a ]] && echo yes"))[0],
         "users": await users(env),
-        "together": [row(r)[0] for r in await asyncio.gather(*(
-            env.exec(f"sleep 0.2; echo {i}") for i in range(4)))],
-    }  # fmt: skip
+        "together": [
+            row(r)[0]
+            for r in await asyncio.gather(*(env.exec(f"sleep 0.2; echo {i}") for i in range(4)))
+        ],
+    }
 
 
 async def users(env: Any) -> list[Any]:
@@ -176,10 +181,11 @@ async def main(folder: Path) -> dict[str, Any]:
     found["service"] = await service(folder)
     found["left out"] = left_out(folder / "ignoring")
     found["refused"] = [
-        await refusal_at_start(folder, {"gpus": 1}), refusal(folder, network="some"),
+        await refusal_at_start(folder, {"gpus": 1}),
+        refusal(folder, network="some"),
         refusal(folder, {"cpus": 1}, cpu_enforcement_policy="limit"),
         refusal(folder, mounts=[{"type": "bind", "source": "/", "target": "/here"}]),
-    ]  # fmt: skip
+    ]
     (folder / "task" / "environment" / "docker-compose.yaml").write_text("services: {}")
     found["refused"] += [await refusal_at_start(folder), preflight(backend="dokcer")]
     found["refused"] += [preflight(back_end="dokcer")]

@@ -124,18 +124,24 @@ def test_inspect_scores_the_sample(tmp_path: Path, monkeypatch: pytest.MonkeyPat
 
     monkeypatch.setattr(SqlEnv, "_execute", fail)
     [log] = inspect_eval(
-        sql(agent="gold"), model="mockllm/model", log_dir=str(tmp_path), display="none", limit=1,
+        sql(agent="gold"),
+        model="mockllm/model",
+        log_dir=str(tmp_path),
+        display="none",
+        limit=1,
         fail_on_error=False,
-    )  # fmt: skip
+    )
     (sample,) = log.samples or ()
     assert sample.error is None and sample.scores
 
 
 def test_a_command_that_does_not_run_is_a_result_where_agents_have_a_whole_sandbox() -> None:
     errors = {
-        UsageError("a NUL byte"): 126, OSError(2, "no"): 127, SandboxKilledError("memory"): 137,
+        UsageError("a NUL byte"): 126,
+        OSError(2, "no"): 127,
+        SandboxKilledError("memory"): 137,
         SandboxError("refused"): 137,
-    }  # fmt: skip
+    }
     assert [status_of_failure(e) for e in errors] == list(errors.values())
     for error in (SandboxLostError("gone"), MissingCapabilityError("no users")):
         with pytest.raises(type(error)):

@@ -25,9 +25,17 @@ WORTH = 1.0 + 1e-9
 FILES = Dataset("files", "bash", (Task("files/0", "Make /a and /b", gold="touch /a /b"),))
 SOLVE = "touch /a /b"
 ACTIONS = (
-    SOLVE, "rm -f /a", "touch /a", "touch /c", "rm -f /c", "true", "", "exit", "echo hello",
+    SOLVE,
+    "rm -f /a",
+    "touch /a",
+    "touch /c",
+    "rm -f /c",
+    "true",
+    "",
+    "exit",
+    "echo hello",
     "submit",
-)  # fmt: skip
+)
 SEEDS = range(4)
 
 

@@ -48,9 +48,12 @@ def programs() -> Path:
 
 def _run(*command: str | Path) -> str:
     done = subprocess.run(
-        command, capture_output=True, text=True, timeout=200,
+        command,
+        capture_output=True,
+        text=True,
+        timeout=200,
         env={**os.environ, "PYTHONPATH": PYTHONPATH, "LITELLM_LOCAL_MODEL_COST_MAP": "True"},
-    )  # fmt: skip
+    )
     assert done.returncode == 0, done.stdout + done.stderr
     return done.stdout
 
@@ -69,10 +72,19 @@ def test_its_command_line_runs_trials(programs: Path, tmp_path: Path) -> None:
     files = {"task.toml": USERS, "solution/solve.sh": SOLVE_AS_NOBODY, "tests/test.sh": TEST_AS_1}
     write_task(tasks / "users", **files)
     _run(
-        programs / "harbor", "run", "--path", tasks, "--agent", "oracle",
-        "--environment-import-path", ENVIRONMENT, "--jobs-dir", tmp_path / "jobs",
-        "--yes", "--quiet",
-    )  # fmt: skip
+        programs / "harbor",
+        "run",
+        "--path",
+        tasks,
+        "--agent",
+        "oracle",
+        "--environment-import-path",
+        ENVIRONMENT,
+        "--jobs-dir",
+        tmp_path / "jobs",
+        "--yes",
+        "--quiet",
+    )
     trials = {}
     for file in tmp_path.glob("jobs/*/*/result.json"):
         result = json.loads(file.read_text())
@@ -108,11 +120,15 @@ def test_its_methods(programs: Path, tmp_path: Path) -> None:
         "network": "1\n",
         "bash": "yes\n",
         "users": [
-            [["65534", "written"], 0], [["0", "written"], 0], [["0", "written"], 0],
-            [["1"], 1], [["4242"], 1], [[], 126],
+            [["65534", "written"], 0],
+            [["0", "written"], 0],
+            [["0", "written"], 0],
+            [["1"], 1],
+            [["4242"], 1],
+            [[], 126],
         ],
         "together": ["0\n", "1\n", "2\n", "3\n"],
-    }  # fmt: skip
+    }
     assert found["service"] == "hi\n"
     assert found["left out"] == [sorted([*LEFT_OUT, *IGNORING])] * 2
     assert not (tmp_path / "after the end").exists()

@@ -50,8 +50,10 @@ def uses_tools() -> Solver:
 def test_injected_tools_work_on_the_default_image(tmp_path: Path) -> None:
     [log] = inspect_eval(
         Task(dataset=[Sample(input="x")], solver=uses_tools(), sandbox="intercode"),
-        model="mockllm/model", log_dir=str(tmp_path), display="none",
-    )  # fmt: skip
+        model="mockllm/model",
+        log_dir=str(tmp_path),
+        display="none",
+    )
     assert log.status == "success", log.error
     [sample] = log.samples or ()
     lines = sample.output.completion.splitlines()
@@ -123,8 +125,9 @@ def test_a_program_in_the_sandbox_uses_the_model_through_the_bridge(tmp_path: Pa
     assert log.status == "success", log.error
     [sample] = log.samples or ()
     assert [(m.role, m.text) for m in sample.messages][-2:] == [
-        ("user", "Print 6 * 7."), ("assistant", "42 it is"),
-    ]  # fmt: skip
+        ("user", "Print 6 * 7."),
+        ("assistant", "42 it is"),
+    ]
     assert sample.output.completion == "42 it is"
     [call] = [event for event in sample.events if event.event == "model"]
     assert call.input[-1].text == "Print 6 * 7."

@@ -70,18 +70,24 @@ def test_variables_that_cannot_be_replaced_are_an_error(
 @pytest.mark.parametrize(
     ("service", "expected"),
     [
-        ("environment: {A: 1, B: true, C: 1.5, D: null, FROM_OUTSIDE: null}",
-         {"env": {"A": "1", "B": "true", "C": "1.5", "FROM_OUTSIDE": "outside"}}),
-        ("environment: [A=b=c, FROM_OUTSIDE, ABSENT, E=]",
-         {"env": {"A": "b=c", "FROM_OUTSIDE": "outside", "E": ""}}),
+        (
+            "environment: {A: 1, B: true, C: 1.5, D: null, FROM_OUTSIDE: null}",
+            {"env": {"A": "1", "B": "true", "C": "1.5", "FROM_OUTSIDE": "outside"}},
+        ),
+        (
+            "environment: [A=b=c, FROM_OUTSIDE, ABSENT, E=]",
+            {"env": {"A": "b=c", "FROM_OUTSIDE": "outside", "E": ""}},
+        ),
         ("env_file: more.env\nenvironment: {B: own}", {"env": {"A": "1 # no", "B": "own"}}),
-        ("env_file: [{path: absent.env, required: false}, more.env]",
-         {"env": {"A": "1 # no", "B": "x y"}}),
+        (
+            "env_file: [{path: absent.env, required: false}, more.env]",
+            {"env": {"A": "1 # no", "B": "x y"}},
+        ),
         ("user: 1000\nmem_limit: 536870912", {"user": "1000", "memory": 512 << 20}),
         ("deploy: {resources: {limits: {memory: 1g, cpus: 2}}}", {"memory": 1 << 30}),
         ("container_name: n\nlabels: [a=b]\nlogging: {driver: none}\nx-own: {a: 1}", {}),
     ],
-)  # fmt: skip
+)
 def test_what_docker_compose_takes_is_taken(
     service: str, expected: dict[str, Any], tmp_path: Path
 ) -> None:

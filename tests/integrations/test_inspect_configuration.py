@@ -44,9 +44,12 @@ def docker_task(directory: str, command: str) -> Task:
 
 def _run(which: Task, where: Path, **settings: str) -> EvalLog:
     [log] = inspect_eval(
-        which, model="mockllm/model", log_dir=str(where / "logs"), display="none",
+        which,
+        model="mockllm/model",
+        log_dir=str(where / "logs"),
+        display="none",
         sandbox=settings.get("sandbox"),  # type: ignore[arg-type]
-    )  # fmt: skip
+    )
     return log
 
 

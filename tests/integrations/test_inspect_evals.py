@@ -116,11 +116,15 @@ def test_mbpp(
     found = [row for row in data if 11 <= row["task_id"] <= 510 and not row["test_setup_code"]]
     rows = [
         {
-            "task_id": row["task_id"], "prompt": row["query"], "code": row["gold"],
-            "test_list": row["tests"][:3], "test_imports": [], "source_file": "",
+            "task_id": row["task_id"],
+            "prompt": row["query"],
+            "code": row["gold"],
+            "test_list": row["tests"][:3],
+            "test_imports": [],
+            "source_file": "",
         }
         for row in found
-    ]  # fmt: skip
+    ]
     module = sys.modules["inspect_evals.mbpp.mbpp"]
     monkeypatch.setattr(module, "load_dataset", lambda *_, **__: NoExamples())
 
@@ -173,9 +177,10 @@ def test_gdm_intercode_ctf(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, data
     offline = [int(t.id.partition("/")[2]) for t in datasets.load("ic-ctf:offline").tasks]
     config = SandboxConfig(image=requirements.image("ctf"), directory="/tmp")  # as its Dockerfile
     challenges = gdm_intercode_ctf(
-        solver=runs_solutions(), sample_ids=offline,
+        solver=runs_solutions(),
+        sample_ids=offline,
         sandbox_config=SandboxEnvironmentSpec("intercode", config),
-    )  # fmt: skip
+    )
     log = run(challenges, tmp_path)
     scores = {sample.id: value for sample, value in zip(log.samples, values(log), strict=True)}
     wrong = {name for name, value in scores.items() if value != "C"}

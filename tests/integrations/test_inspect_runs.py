@@ -37,10 +37,14 @@ def test_whole_datasets_score_as_our_own_runs(
     environment = "ctf" if name == "ic-ctf" else "bash"
     dataset = datasets.load(name, environment)
     [log] = inspect_eval(
-        f"intercode/{environment}", model=knowing(dataset), log_dir=str(tmp_path / "logs"),
-        task_args={"dataset": name, "max_turns": 4, "image": image}, sample_id=list(tasks),
-        max_samples=2, display="none",
-    )  # fmt: skip
+        f"intercode/{environment}",
+        model=knowing(dataset),
+        log_dir=str(tmp_path / "logs"),
+        task_args={"dataset": name, "max_turns": 4, "image": image},
+        sample_id=list(tasks),
+        max_samples=2,
+        display="none",
+    )
     assert log.status == "success", log.error
     theirs = {s.id: (s.scores or {})["reward"].value["reward"] for s in log.samples or ()}  # type: ignore[index,call-overload]
     config = EvalConfig(name, "gold", tasks=tasks, image=image, parallel=2, out=tmp_path / "run")

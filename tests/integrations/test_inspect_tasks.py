@@ -43,7 +43,7 @@ def _model(outputs: Sequence[ModelOutput]) -> Model:
 def _run(task: Task, model: Model, where: Path, **settings: Any) -> EvalLog:
     [log] = inspect_eval(
         task, model=model, log_dir=str(where), display="none", max_samples=1, **settings
-    )  # fmt: skip
+    )
     assert log.status == "success", log.error
     return log
 
@@ -139,7 +139,11 @@ def test_a_limit_of_inspects_ends_an_episode_that_is_scored(tmp_path: Path) -> N
 
 def test_found_by_inspects_registry(tmp_path: Path) -> None:
     [log] = inspect_eval(
-        "intercode/bash", model=_model([]), task_args={"agent": "noop"}, log_dir=str(tmp_path),
-        display="none", limit=1,
-    )  # fmt: skip
+        "intercode/bash",
+        model=_model([]),
+        task_args={"agent": "noop"},
+        log_dir=str(tmp_path),
+        display="none",
+        limit=1,
+    )
     assert log.status == "success" and log.eval.task == "intercode/bash"

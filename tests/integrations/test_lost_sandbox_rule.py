@@ -186,8 +186,12 @@ def test_inspect_gives_the_sample_an_error(tmp_path: Path, monkeypatch: pytest.M
 
     monkeypatch.setattr(PythonEnv, "execute", execute)
     [log] = inspect_eval(
-        python(agent="gold"), model="mockllm/model", log_dir=str(tmp_path), display="none", limit=1,
+        python(agent="gold"),
+        model="mockllm/model",
+        log_dir=str(tmp_path),
+        display="none",
+        limit=1,
         fail_on_error=False,
-    )  # fmt: skip
+    )
     (sample,) = log.samples or ()
     assert sample.error is not None and not sample.scores

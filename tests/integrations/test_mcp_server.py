@@ -51,10 +51,16 @@ from support.snippets import Reader, read_snippets
 from support.sources import PYTHONPATH, write_metadata
 
 TOKEN = "a-secret-of-this-test"
-START = {"jsonrpc": "2.0", "id": 1, "method": "initialize", "params": {
-    "protocolVersion": "2025-06-18", "capabilities": {},
-    "clientInfo": {"name": "test", "version": "1"},
-}}  # fmt: skip
+START = {
+    "jsonrpc": "2.0",
+    "id": 1,
+    "method": "initialize",
+    "params": {
+        "protocolVersion": "2025-06-18",
+        "capabilities": {},
+        "clientInfo": {"name": "test", "version": "1"},
+    },
+}
 
 
 def _session(score_requests: bool = False) -> EnvironmentSession:
@@ -244,9 +250,10 @@ def test_every_body_that_is_no_message_is_answered_with_an_error(
     url: str, body: bytes, code: int, number: int | None
 ) -> None:
     headers = {
-        "Authorization": f"Bearer {TOKEN}", "Content-Type": "application/json",
+        "Authorization": f"Bearer {TOKEN}",
+        "Content-Type": "application/json",
         "Accept": "application/json, text/event-stream",
-    }  # fmt: skip
+    }
     request = urllib.request.Request(url, body, headers)
     with pytest.raises(urllib.error.HTTPError) as refused:
         urllib.request.urlopen(request, timeout=60)
@@ -365,9 +372,20 @@ def test_line_2_of_the_library_passes_the_same_tests(tmp_path: Path) -> None:
     paths = f"{PYTHONPATH}{os.pathsep}{write_metadata(tmp_path)}"
     root = Path(__file__).parents[2]
     done = subprocess.run(
-        [programs / "python", "-m", "pytest", "-q", "-p", "no:cacheprovider", __file__,
-         root / "tests/environments/test_mcp_tools.py"],
-        capture_output=True, text=True, check=False, cwd=root,
+        [
+            programs / "python",
+            "-m",
+            "pytest",
+            "-q",
+            "-p",
+            "no:cacheprovider",
+            __file__,
+            root / "tests/environments/test_mcp_tools.py",
+        ],
+        capture_output=True,
+        text=True,
+        check=False,
+        cwd=root,
         env={**os.environ, "PYTHONPATH": paths},
-    )  # fmt: skip
+    )
     assert done.returncode == 0 and "passed" in done.stdout, done.stdout + done.stderr

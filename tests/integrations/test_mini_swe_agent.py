@@ -41,10 +41,15 @@ def source(tmp_path: Path) -> Path:
 
 @pytest.fixture
 def env(source: Path) -> Iterator[MiniSweAgentEnvironment]:
-    made = get_environment({
-        "environment_class": CLASS, "upload": {WORK: source}, "cwd": WORK,
-        "backend": backend.chosen(), "env": {"PAGER": "cat"},
-    })  # fmt: skip
+    made = get_environment(
+        {
+            "environment_class": CLASS,
+            "upload": {WORK: source},
+            "cwd": WORK,
+            "backend": backend.chosen(),
+            "env": {"PAGER": "cat"},
+        }
+    )
     assert isinstance(made, MiniSweAgentEnvironment)
     yield made
     made.cleanup()
@@ -53,9 +58,13 @@ def env(source: Path) -> Iterator[MiniSweAgentEnvironment]:
 def _agent(env: MiniSweAgentEnvironment, *commands: str, **settings: Any) -> DefaultAgent:
     outputs = [make_output("I will.", [{"command": command}]) for command in commands]
     return DefaultAgent(
-        DeterministicModel(outputs=outputs), env, cost_limit=0,
-        system_template="You use Bash on {{system}}.", instance_template="{{task}}", **settings,
-    )  # fmt: skip
+        DeterministicModel(outputs=outputs),
+        env,
+        cost_limit=0,
+        system_template="You use Bash on {{system}}.",
+        instance_template="{{task}}",
+        **settings,
+    )
 
 
 def test_an_agent_repairs_a_program(
@@ -83,8 +92,10 @@ def test_results_of_commands(env: MiniSweAgentEnvironment) -> None:
         return env.execute({"command": command}, **settings)
 
     assert execute("echo out; echo err >&2; echo $PAGER; pwd; exit 3") == {
-        "output": f"out\nerr\ncat\n{WORK}\n", "returncode": 3, "exception_info": "",
-    }  # fmt: skip
+        "output": f"out\nerr\ncat\n{WORK}\n",
+        "returncode": 3,
+        "exception_info": "",
+    }
     assert execute("pwd", cwd="/usr")["output"] == "/usr\n"
     assert execute("sleep 60 & echo $HOME")["returncode"] == 0
     late = execute("echo begun; sleep 60", timeout=3.0)
@@ -124,14 +135,16 @@ def test_its_command_line(source: Path, tmp_path: Path) -> None:
     commands = ["sh add.sh 20 3 > result; cat result", SUBMIT]
     settings = {
         "environment": {
-            "environment_class": CLASS, "upload": {WORK: str(source)}, "cwd": WORK,
+            "environment_class": CLASS,
+            "upload": {WORK: str(source)},
+            "cwd": WORK,
             "backend": backend.chosen(),
         },
         "model": {
             "model_class": "minisweagent.models.test_models.DeterministicModel",
             "outputs": [make_output("I will.", [{"command": text}]) for text in commands],
         },
-    }  # fmt: skip
+    }
     file, saved = tmp_path / "sandbox.yaml", tmp_path / "trajectory.json"
     file.write_text(json.dumps(settings))  # which is YAML, too
     done = subprocess.run(

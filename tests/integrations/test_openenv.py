@@ -85,8 +85,11 @@ def test_our_agents_play_on_a_server_as_locally(served: tuple[str, str], agent: 
         (s.action, s.observation, s.reward) for s in here.steps
     ]
     assert (there.task, there.query, there.end, there.seed) == (
-        here.task, here.query, here.end, here.seed,
-    )  # fmt: skip
+        here.task,
+        here.query,
+        here.end,
+        here.seed,
+    )
 
 
 def test_sessions_are_independent_and_limited(served: tuple[str, str]) -> None:

@@ -32,9 +32,13 @@ with without_gradio():
 TOKEN = "a-secret-of-this-test"
 OWN = {"host": "127.0.0.1:8000"}
 FOREIGN_ORIGINS = (
-    "http://evil.example", "null", "http://127.0.0.1:3000", "http://localhost:8000", "",
+    "http://evil.example",
+    "null",
+    "http://127.0.0.1:3000",
+    "http://localhost:8000",
+    "",
     "http://127.0.0.1:8000.evil.example",
-)  # fmt: skip
+)
 
 
 def _client(access: Access | None = None) -> TestClient:
@@ -182,9 +186,12 @@ def test_an_address_of_a_network_needs_a_token() -> None:
     done = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=60)
     assert done.returncode == 2 and "INTERCODE_SERVE_TOKEN" in done.stderr, done.stderr
     process = subprocess.Popen(
-        [*command, "--token", TOKEN], env=environment, stderr=subprocess.PIPE, text=True,
+        [*command, "--token", TOKEN],
+        env=environment,
+        stderr=subprocess.PIPE,
+        text=True,
         stdout=subprocess.DEVNULL,
-    )  # fmt: skip
+    )
     assert process.stderr is not None
     try:
         assert "anybody who reaches the port" in process.stderr.readline()

@@ -33,9 +33,12 @@ with without_gradio():
 pytestmark = pytest.mark.sandbox
 ENVIRONMENTS = ("bash", "sql", "python", "ctf", "code")
 GRADED = {
-    "runtime.startup", "runtime.reward_well_formed", "runtime.observation_schema",
-    "runtime.state_contract", "static.manifest",
-}  # fmt: skip
+    "runtime.startup",
+    "runtime.reward_well_formed",
+    "runtime.observation_schema",
+    "runtime.state_contract",
+    "static.manifest",
+}
 
 
 @dataclass

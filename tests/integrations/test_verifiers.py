@@ -80,15 +80,21 @@ def test_verifiers_own_taskset_plays(programs: Path, tmp_path: Path) -> None:
         for name in ENVIRONMENTS:
             server = stack.enter_context(serving("-m", "intercode", "serve", name))
             file = tmp_path / f"{name}.toml"
-            file.write_text(CONFIG.format(
-                folder=tmp_path / name, endpoint=endpoint.url, server=server, resets=resets
-            ))  # fmt: skip
+            file.write_text(
+                CONFIG.format(
+                    folder=tmp_path / name, endpoint=endpoint.url, server=server, resets=resets
+                )
+            )
             commands.append(["vf-eval", "@", str(file)])
         path = f"{programs}{os.pathsep}{os.environ['PATH']}"
         done = subprocess.run(
-            [programs / "python", COMMANDS], input="\n".join(map(json.dumps, commands)),
-            env={**os.environ, "PATH": path}, capture_output=True, text=True, timeout=500,
-        )  # fmt: skip
+            [programs / "python", COMMANDS],
+            input="\n".join(map(json.dumps, commands)),
+            env={**os.environ, "PATH": path},
+            capture_output=True,
+            text=True,
+            timeout=500,
+        )
     assert done.returncode == 0, done.stdout + done.stderr
     for name in ENVIRONMENTS:
         [traces] = tmp_path.glob(f"{name}/*/traces.jsonl")

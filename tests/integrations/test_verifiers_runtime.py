@@ -69,13 +69,20 @@ def checked(tmp_path_factory: pytest.TempPathFactory) -> tuple[dict[str, Any], d
         path = os.pathsep.join([*SOURCES, str(ROOT / "tests"), str(SUPPORT)])
         prime = {"PRIME_INFERENCE_URL": endpoint.url, "PRIME_API_KEY": "none"}
         argv: list[str | Path] = [
-            programs / "python", SUPPORT / "operations.py", folder / "tools",
-            "eval", "@", config,
-        ]  # fmt: skip
+            programs / "python",
+            SUPPORT / "operations.py",
+            folder / "tools",
+            "eval",
+            "@",
+            config,
+        ]
         done = subprocess.run(
-            argv, env={**os.environ, "PYTHONPATH": path, **prime}, capture_output=True, text=True,
+            argv,
+            env={**os.environ, "PYTHONPATH": path, **prime},
+            capture_output=True,
+            text=True,
             timeout=500,
-        )  # fmt: skip
+        )
     assert done.returncode == 0, done.stdout + done.stderr
     [traces] = folder.glob("*/traces.jsonl")
     rows = [json.loads(line)["traces"][0] for line in traces.read_text().splitlines()]

@@ -93,15 +93,20 @@ def _run_all(wheel: Path, commands: list[list[str]], folder: Path) -> None:
         archive.extractall(folder / "installed")
     done = subprocess.run(
         [
-            programs / "python", ROOT / "tests/support/verifiers_taskset/commands.py",
+            programs / "python",
+            ROOT / "tests/support/verifiers_taskset/commands.py",
             "--without-openenv",
         ],
-        input="\n".join(map(json.dumps, commands)), capture_output=True, text=True,
+        input="\n".join(map(json.dumps, commands)),
+        capture_output=True,
+        text=True,
         env={
-            **os.environ, "PATH": f"{programs}{os.pathsep}{os.environ['PATH']}",
+            **os.environ,
+            "PATH": f"{programs}{os.pathsep}{os.environ['PATH']}",
             "PYTHONPATH": os.pathsep.join([*SOURCES, str(write_metadata(folder / "installed"))]),
-        }, timeout=500,
-    )  # fmt: skip
+        },
+        timeout=500,
+    )
     assert done.returncode == 0, done.stdout + done.stderr
 
 
@@ -133,19 +138,36 @@ def test_all_environments_play_and_are_valid(wheel: Path, tmp_path: Path) -> Non
         for number, (environment, dataset, prefix, turns, rollouts) in enumerate(plays):
             player.learn(environment, dataset)
             file = tmp_path / f"{number}.toml"
-            file.write_text(EVALUATION.format(
-                folder=tmp_path / f"eval-{number}", endpoint=endpoint.url, turns=turns,
-                environment=environment, dataset=dataset, prefix=prefix, rollouts=rollouts,
-                branches=1,
-            ))  # fmt: skip
+            file.write_text(
+                EVALUATION.format(
+                    folder=tmp_path / f"eval-{number}",
+                    endpoint=endpoint.url,
+                    turns=turns,
+                    environment=environment,
+                    dataset=dataset,
+                    prefix=prefix,
+                    rollouts=rollouts,
+                    branches=1,
+                )
+            )
             commands.append(["vf-eval", "@", str(file)])
         for environment in ENVIRONMENTS:
-            commands.append([
-                "vf-validate", "intercode-tasks", "--taskset.environment", environment,
-                "--runtime.type", "subprocess", "--rich", "False",
-                "--select.limit", str(VALIDATED),
-                "--output-dir", str(tmp_path / f"validate-{environment}"),
-            ])  # fmt: skip
+            commands.append(
+                [
+                    "vf-validate",
+                    "intercode-tasks",
+                    "--taskset.environment",
+                    environment,
+                    "--runtime.type",
+                    "subprocess",
+                    "--rich",
+                    "False",
+                    "--select.limit",
+                    str(VALIDATED),
+                    "--output-dir",
+                    str(tmp_path / f"validate-{environment}"),
+                ]
+            )
         _run_all(wheel, commands, tmp_path)
     for number, (environment, _, _, _, rollouts) in enumerate(plays):
         rows = _episodes(tmp_path / f"eval-{number}")
@@ -177,10 +199,18 @@ def test_a_live_episode_is_forked_into_continuations(wheel: Path, tmp_path: Path
         commands = []
         for turns in (1, 3):
             file = tmp_path / f"{turns}.toml"
-            file.write_text(EVALUATION.format(
-                folder=tmp_path / f"eval-{turns}", endpoint=endpoint.url, turns=turns,
-                environment="bash", dataset="starter", prefix=[], rollouts=1, branches=2,
-            ))  # fmt: skip
+            file.write_text(
+                EVALUATION.format(
+                    folder=tmp_path / f"eval-{turns}",
+                    endpoint=endpoint.url,
+                    turns=turns,
+                    environment="bash",
+                    dataset="starter",
+                    prefix=[],
+                    rollouts=1,
+                    branches=2,
+                )
+            )
             commands.append(["vf-eval", "@", str(file)])
         _run_all(wheel, commands, tmp_path)
     assert given == {0: 2, 1: 2, 2: 2}  # the first answer once in each evaluation

@@ -127,9 +127,19 @@ def test_chat_completions(served: Served, stream: bool) -> None:
     assert (usage.prompt_tokens, usage.completion_tokens) == (100, 20)
     assert usage.prompt_tokens_details.cached_tokens == 60
     call = message.tool_calls[0]
-    messages.append({"role": "assistant", "content": "I look", "tool_calls": [
-        {"id": call.id, "type": "function",
-         "function": {"name": "run", "arguments": call.function.arguments}}]})  # fmt: skip
+    messages.append(
+        {
+            "role": "assistant",
+            "content": "I look",
+            "tool_calls": [
+                {
+                    "id": call.id,
+                    "type": "function",
+                    "function": {"name": "run", "arguments": call.function.arguments},
+                }
+            ],
+        }
+    )
     messages.append({"role": "tool", "tool_call_id": "call_7", "content": "a b"})
     assert ask()[0].content == "it was a b"
     check_conversation(served)
@@ -139,8 +149,9 @@ def check_conversation(served: Served) -> None:
     """Every protocol gives the model the same conversation."""
     first, second = served.requests
     assert [dict(m) for m in first.messages] == [
-        {"role": "system", "content": "Be brief."}, {"role": "user", "content": "Look."},
-    ]  # fmt: skip
+        {"role": "system", "content": "Be brief."},
+        {"role": "user", "content": "Look."},
+    ]
     assert [tool.name for tool in first.tools] == ["run"]
     assert [dict(m) for m in second.messages[2:]] == [
         dict(answer_with_call(first).message()),
@@ -157,9 +168,12 @@ def test_responses(served: Served, stream: bool, kind: str) -> None:
 
     def ask() -> Any:
         settings: dict[str, Any] = {
-            "model": "x", "instructions": "Be brief.", "input": items, "store": False,
+            "model": "x",
+            "instructions": "Be brief.",
+            "input": items,
+            "store": False,
             "tools": [tool, {"type": "web_search"}],
-        }  # fmt: skip
+        }
         if not stream:
             return client.responses.create(**settings)
         with client.responses.stream(**settings) as events:
@@ -188,9 +202,12 @@ def test_messages(served: Served, stream: bool) -> None:
 
     def ask() -> Any:
         settings: dict[str, Any] = {
-            "model": "x", "max_tokens": 100, "tools": tools, "messages": messages,
+            "model": "x",
+            "max_tokens": 100,
+            "tools": tools,
+            "messages": messages,
             "system": [{"type": "text", "text": "Be brief."}],
-        }  # fmt: skip
+        }
         if not stream:
             return client.messages.create(**settings)
         with client.messages.stream(**settings) as events:
@@ -201,9 +218,15 @@ def test_messages(served: Served, stream: bool) -> None:
     assert (text.text, call.id, call.input) == ("I look", "call_7", {"command": "ls -l"})
     assert message.stop_reason == "tool_use"
     assert (message.usage.input_tokens, message.usage.cache_read_input_tokens) == (40, 60)
-    messages.append({"role": "assistant", "content": [
-        {"type": "thinking", "thinking": "?", "signature": "?"},
-        *(block.model_dump() for block in message.content)]})  # fmt: skip
+    messages.append(
+        {
+            "role": "assistant",
+            "content": [
+                {"type": "thinking", "thinking": "?", "signature": "?"},
+                *(block.model_dump() for block in message.content),
+            ],
+        }
+    )
     result = {"type": "tool_result", "tool_use_id": "call_7", "content": "a b"}
     messages.append({"role": "user", "content": [result]})
     assert ask().content[0].text == "it was a b"

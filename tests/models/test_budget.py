@@ -119,8 +119,9 @@ def test_the_request_may_ask_for_no_more_than_is_left() -> None:
             model.complete(ASK)
         estimated = count_tokens(None, ASK)
     assert [r["max_tokens"] for r in server.requests] == [
-        300 - _ceil(estimated * INITIAL_MARGIN), 300 - 120 - _ceil(100 * 1.05),
-    ]  # fmt: skip
+        300 - _ceil(estimated * INITIAL_MARGIN),
+        300 - 120 - _ceil(100 * 1.05),
+    ]
     assert budget.tokens == 240
 
 

@@ -45,37 +45,64 @@ class Protocol:
 
 
 _REASONING = {
-    "type": "reasoning", "id": "rs_1", "encrypted_content": SIGNATURE,
+    "type": "reasoning",
+    "id": "rs_1",
+    "encrypted_content": SIGNATURE,
     "summary": [{"type": "summary_text", "text": "hm"}],
-}  # fmt: skip
+}
 _RESPONSE = {
-    "id": "resp_1", "object": "response", "status": "completed", "model": "m-1", "error": None,
+    "id": "resp_1",
+    "object": "response",
+    "status": "completed",
+    "model": "m-1",
+    "error": None,
     "incomplete_details": None,
     "output": [
         _REASONING,
-        {"type": "message", "id": "msg_1", "role": "assistant", "status": "completed", "content": [
-            {"type": "output_text", "text": "Let us see.", "annotations": []}
-        ]},
+        {
+            "type": "message",
+            "id": "msg_1",
+            "role": "assistant",
+            "status": "completed",
+            "content": [{"type": "output_text", "text": "Let us see.", "annotations": []}],
+        },
         {"type": "function_call", "id": "fc_1", "call_id": "c1", "name": "run", "arguments": CODE},
     ],
-    "usage": {"input_tokens": 50, "output_tokens": 16, "total_tokens": 66,
-              "input_tokens_details": {"cached_tokens": 30},
-              "output_tokens_details": {"reasoning_tokens": 9}},
-}  # fmt: skip
+    "usage": {
+        "input_tokens": 50,
+        "output_tokens": 16,
+        "total_tokens": 66,
+        "input_tokens_details": {"cached_tokens": 30},
+        "output_tokens_details": {"reasoning_tokens": 9},
+    },
+}
 _USAGE = {
-    "prompt_tokens": 50, "completion_tokens": 16, "total_tokens": 66,
+    "prompt_tokens": 50,
+    "completion_tokens": 16,
+    "total_tokens": 66,
     "prompt_tokens_details": {"cached_tokens": 30},
     "completion_tokens_details": {"reasoning_tokens": 9},
-}  # fmt: skip
+}
 _CALL = {"id": "c1", "type": "function", "function": {"name": "run", "arguments": CODE}}
 _CHAT = {
-    "id": "chatcmpl-1", "object": "chat.completion", "created": 1, "model": "m-1",
-    "choices": [{"index": 0, "finish_reason": "tool_calls", "message": {
-        "role": "assistant", "content": "Let us see.", "reasoning_content": "hm",
-        "tool_calls": [_CALL],
-    }}],
+    "id": "chatcmpl-1",
+    "object": "chat.completion",
+    "created": 1,
+    "model": "m-1",
+    "choices": [
+        {
+            "index": 0,
+            "finish_reason": "tool_calls",
+            "message": {
+                "role": "assistant",
+                "content": "Let us see.",
+                "reasoning_content": "hm",
+                "tool_calls": [_CALL],
+            },
+        }
+    ],
     "usage": _USAGE,
-}  # fmt: skip
+}
 
 
 def _chunk(finish: str | None = None, **delta: Any) -> dict[str, Any]:
@@ -90,25 +117,38 @@ def _piece(text: str, **more: Any) -> list[dict[str, Any]]:
 
 
 _CHUNKS = [
-    _chunk(role="assistant", content=""), _chunk(reasoning_content="h"),
-    _chunk(reasoning_content="m"), _chunk(content="Let us "), _chunk(content="see."),
+    _chunk(role="assistant", content=""),
+    _chunk(reasoning_content="h"),
+    _chunk(reasoning_content="m"),
+    _chunk(content="Let us "),
+    _chunk(content="see."),
     _chunk(tool_calls=_piece("", id="c1", type="function")),
-    _chunk(tool_calls=_piece(CODE[:6])), _chunk(tool_calls=_piece(CODE[6:])),
+    _chunk(tool_calls=_piece(CODE[:6])),
+    _chunk(tool_calls=_piece(CODE[6:])),
     _chunk(finish="tool_calls"),
     {**_chunk(), "choices": [], "usage": _USAGE},
-]  # fmt: skip
-_CLAUDE_USAGE = {"input_tokens": 15, "output_tokens": 16, "cache_read_input_tokens": 30,
-                 "cache_creation_input_tokens": 5,
-                 "output_tokens_details": {"thinking_tokens": 9}}  # fmt: skip
+]
+_CLAUDE_USAGE = {
+    "input_tokens": 15,
+    "output_tokens": 16,
+    "cache_read_input_tokens": 30,
+    "cache_creation_input_tokens": 5,
+    "output_tokens_details": {"thinking_tokens": 9},
+}
 _CLAUDE: dict[str, Any] = {
-    "id": "msg_1", "type": "message", "role": "assistant", "model": "m-1",
-    "stop_reason": "tool_use", "stop_sequence": None, "usage": _CLAUDE_USAGE,
+    "id": "msg_1",
+    "type": "message",
+    "role": "assistant",
+    "model": "m-1",
+    "stop_reason": "tool_use",
+    "stop_sequence": None,
+    "usage": _CLAUDE_USAGE,
     "content": [
         {"type": "thinking", "thinking": "hm", "signature": SIGNATURE},
         {"type": "text", "text": "Let us see."},
         {"type": "tool_use", "id": "c1", "name": "run", "input": {"code": "ls"}},
     ],
-}  # fmt: skip
+}
 
 
 def _block(index: int, start: dict[str, Any], *deltas: dict[str, Any]) -> list[dict[str, Any]]:
@@ -122,24 +162,31 @@ def _block(index: int, start: dict[str, Any], *deltas: dict[str, Any]) -> list[d
 _CLAUDE_EVENTS = [
     {"type": "message_start", "message": {**_CLAUDE, "content": [], "stop_reason": None}},
     *_block(
-        0, {"type": "thinking", "thinking": "", "signature": ""},
+        0,
+        {"type": "thinking", "thinking": "", "signature": ""},
         {"type": "thinking_delta", "thinking": "hm"},
         {"type": "signature_delta", "signature": SIGNATURE},
     ),
     {"type": "ping"},
     *_block(
-        1, {"type": "text", "text": ""}, {"type": "text_delta", "text": "Let us "},
+        1,
+        {"type": "text", "text": ""},
+        {"type": "text_delta", "text": "Let us "},
         {"type": "text_delta", "text": "see."},
     ),
     *_block(
-        2, {"type": "tool_use", "id": "c1", "name": "run", "input": {}},
+        2,
+        {"type": "tool_use", "id": "c1", "name": "run", "input": {}},
         {"type": "input_json_delta", "partial_json": CODE[:6]},
         {"type": "input_json_delta", "partial_json": CODE[6:]},
     ),
-    {"type": "message_delta", "delta": {"stop_reason": "tool_use", "stop_sequence": None},
-     "usage": _CLAUDE_USAGE},
+    {
+        "type": "message_delta",
+        "delta": {"stop_reason": "tool_use", "stop_sequence": None},
+        "usage": _CLAUDE_USAGE,
+    },
     {"type": "message_stop"},
-]  # fmt: skip
+]
 
 
 def _gemini(*parts: Any, **more: Any) -> dict[str, Any]:
@@ -148,37 +195,58 @@ def _gemini(*parts: Any, **more: Any) -> dict[str, Any]:
     return {"candidates": [{**candidate, **finish}], "modelVersion": "m-1", **more}
 
 
-_GEMINI_USAGE = {"promptTokenCount": 50, "candidatesTokenCount": 7, "thoughtsTokenCount": 9,
-                 "cachedContentTokenCount": 30}  # fmt: skip
+_GEMINI_USAGE = {
+    "promptTokenCount": 50,
+    "candidatesTokenCount": 7,
+    "thoughtsTokenCount": 9,
+    "cachedContentTokenCount": 30,
+}
 _THOUGHT = {"text": "hm", "thought": True}
 _GEMINI_CALL = {
-    "functionCall": {"name": "run", "args": {"code": "ls"}}, "thoughtSignature": SIGNATURE
-}  # fmt: skip
+    "functionCall": {"name": "run", "args": {"code": "ls"}},
+    "thoughtSignature": SIGNATURE,
+}
 
 PROTOCOLS = {
     "responses": Protocol(
-        "m", _RESPONSE,
-        [{"type": "response.created", "response": {**_RESPONSE, "output": []}},
-         {"type": "response.output_text.delta", "delta": "Let us see."},
-         {"type": "response.completed", "response": _RESPONSE}],
+        "m",
+        _RESPONSE,
+        [
+            {"type": "response.created", "response": {**_RESPONSE, "output": []}},
+            {"type": "response.output_text.delta", "delta": "Let us see."},
+            {"type": "response.completed", "response": _RESPONSE},
+        ],
         options={"api": "responses"},
     ),
     "chat": Protocol(
-        "m", _CHAT, _CHUNKS, options={"thoughts": "reasoning_content"},
+        "m",
+        _CHAT,
+        _CHUNKS,
+        options={"thoughts": "reasoning_content"},
         signature='"reasoning_content": "hm"',
     ),
     "anthropic": Protocol("anthropic/m", _CLAUDE, _CLAUDE_EVENTS, "anthropic", ""),
     "google": Protocol(
         "google/m",
-        _gemini(_THOUGHT, {"text": "Let us see."}, _GEMINI_CALL, finish="STOP",
-                usageMetadata=_GEMINI_USAGE),
-        [_gemini(_THOUGHT), _gemini({"text": "Let us "}), _gemini({"text": "see."}),
-         _gemini(_GEMINI_CALL),
-         _gemini({"text": ""}, finish="STOP", usageMetadata=_GEMINI_USAGE)],
-        "google.genai", "",
+        _gemini(
+            _THOUGHT,
+            {"text": "Let us see."},
+            _GEMINI_CALL,
+            finish="STOP",
+            usageMetadata=_GEMINI_USAGE,
+        ),
+        [
+            _gemini(_THOUGHT),
+            _gemini({"text": "Let us "}),
+            _gemini({"text": "see."}),
+            _gemini(_GEMINI_CALL),
+            _gemini({"text": ""}, finish="STOP", usageMetadata=_GEMINI_USAGE),
+        ],
+        "google.genai",
+        "",
     ),
     "litellm": Protocol("litellm/openai/m", _CHAT, _CHUNKS, "litellm"),
-}  # fmt: skip
+}
 SLOW = [pytest.mark.slow]  # LiteLLM takes seconds to import
 ALL = [pytest.param(name, marks=SLOW if name == "litellm" else []) for name in PROTOCOLS]
 KEEP_REASONING = [name for name in PROTOCOLS if name != "litellm"]
@@ -222,8 +290,9 @@ def test_tools(name: str) -> None:
     got, (first, second) = _answer(name)
     (call,) = got.calls
     assert (call["function"]["name"], json.loads(call["function"]["arguments"])) == (
-        "run", {"code": "ls"},
-    )  # fmt: skip
+        "run",
+        {"code": "ls"},
+    )
     assert "Runs code." in json.dumps(first) and "a.txt" in json.dumps(second)
 
 
@@ -247,8 +316,10 @@ def test_streaming(name: str) -> None:
         assert model.attempt_timeout == math.inf
         model.close()
     assert (got.text, got.reasoning, got.finish_reason) == (
-        whole.text, whole.reasoning, whole.finish_reason,
-    )  # fmt: skip
+        whole.text,
+        whole.reasoning,
+        whole.finish_reason,
+    )
     assert _calls(got) == _calls(whole) and _tokens(got) == _tokens(whole)
     assert SIGNATURE not in json.dumps(whole.provider) or SIGNATURE in json.dumps(got.provider)
     begun: Any = {"comment": comment}
@@ -271,8 +342,11 @@ def _calls(answer: Completion) -> list[Any]:
 def _tokens(answer: Completion) -> tuple[int | None, ...]:
     usage = answer.usage
     return (
-        usage.prompt_tokens, usage.completion_tokens, usage.cached_tokens, usage.reasoning_tokens,
-    )  # fmt: skip
+        usage.prompt_tokens,
+        usage.completion_tokens,
+        usage.cached_tokens,
+        usage.reasoning_tokens,
+    )
 
 
 @pytest.mark.parametrize("name", ALL)
@@ -314,8 +388,13 @@ def test_the_page_has_a_cell_for_each_test_and_a_test_for_each_cell() -> None:
     columns = re.findall(r"`(test_\w+)`", head)
     assert [name for name, _ in rows] == [*PROTOCOLS, "function"]
     assert [c.removeprefix("test_") for c in columns] == [
-        "text", "tools", "reasoning_retained", "streaming", "cache", "usage",
-    ]  # fmt: skip
+        "text",
+        "tools",
+        "reasoning_retained",
+        "streaming",
+        "cache",
+        "usage",
+    ]
     for name, cells in rows:
         has_test = {column: name in _names(column) for column in columns}
         if name == "function":

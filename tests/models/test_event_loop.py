@@ -91,8 +91,11 @@ def test_a_process_ends_cleanly_without_closing_anything(how: str) -> None:
     with FaultyEndpoint(hang if how == "waiting" else ok()) as server:
         run = subprocess.run(
             [sys.executable, "-W", "always", "-c", PROGRAM, server.base_url, how],
-            capture_output=True, text=True, timeout=60, check=True,
-        )  # fmt: skip
+            capture_output=True,
+            text=True,
+            timeout=60,
+            check=True,
+        )
     assert run.stdout == ("fine\n" if how == "answered" else "")
     assert run.stderr == ""
 

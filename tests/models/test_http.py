@@ -141,10 +141,15 @@ def test_a_connection_is_used_again() -> None:
 
 @pytest.mark.parametrize(
     "message",
-    [b"SSH-2.0-OpenSSH\r\n", b"HTTP/1.1 200\r\nContent-Length: x\r\n\r\n", b"", b"\0" * 99,
-     b"HTTP/1.1 200 OK\r\nX: " + b"y" * (2 << 20)],
+    [
+        b"SSH-2.0-OpenSSH\r\n",
+        b"HTTP/1.1 200\r\nContent-Length: x\r\n\r\n",
+        b"",
+        b"\0" * 99,
+        b"HTTP/1.1 200 OK\r\nX: " + b"y" * (2 << 20),
+    ],
     ids=["another protocol", "no length", "nothing", "zeros", "an endless header"],
-)  # fmt: skip
+)
 def test_an_invalid_http_response_is_an_error(message: bytes) -> None:
     def talk(peer: socket.socket, number: int) -> None:
         request_of(peer)

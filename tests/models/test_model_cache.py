@@ -49,9 +49,15 @@ def test_everything_that_can_change_an_answer_makes_another_request(tmp_path: Pa
     file = tmp_path / "a.sqlite"
     tool = Tool("run", "Runs code.", {"type": "object"})
     changes: list[dict[str, Any]] = [
-        {}, {"temperature": 0.5}, {"seed": 1}, {"max_tokens": 5}, {"stop": "x"},
-        {"extra": {"min_p": 1}}, {"headers": {"X-Version": "2"}}, {"api": "completions"},
-    ]  # fmt: skip
+        {},
+        {"temperature": 0.5},
+        {"seed": 1},
+        {"max_tokens": 5},
+        {"stop": "x"},
+        {"extra": {"min_p": 1}},
+        {"headers": {"X-Version": "2"}},
+        {"api": "completions"},
+    ]
     with FaultyEndpoint(*[ok(str(n)) for n in range(20)]) as server:
         for options in changes * 2:
             with model_at(server, file, **options) as model:
@@ -110,9 +116,15 @@ def test_a_seed_differs_between_samples() -> None:
 def test_every_part_of_an_answer_is_cached(tmp_path: Path) -> None:
     call: Any = {"id": "1", "type": "function", "function": {"name": "run", "arguments": "{}"}}
     whole = Completion(
-        "t\udcff", Usage(1, 2, 3, 4, 5, 0.5, 1.5), "stop", "m", (call,), "hm",
-        {"openai": {"reasoning_details": [1]}}, {"ids": [1], "logprobs": [-0.5]},
-    )  # fmt: skip
+        "t\udcff",
+        Usage(1, 2, 3, 4, 5, 0.5, 1.5),
+        "stop",
+        "m",
+        (call,),
+        "hm",
+        {"openai": {"reasoning_details": [1]}},
+        {"ids": [1], "logprobs": [-0.5]},
+    )
     cache = CompletionCache(tmp_path / "a.sqlite")
     cache.put("k", whole)
     got = cache.get("k")

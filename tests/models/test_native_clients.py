@@ -30,11 +30,20 @@ BLOCKS = [
     {"type": "tool_use", "id": "t1", "name": "run", "input": {"code": "ls"}},
 ]
 CLAUDE = {
-    "id": "msg_1", "type": "message", "role": "assistant", "model": "claude-x-1",
-    "stop_reason": "tool_use", "stop_sequence": None, "content": BLOCKS,
-    "usage": {"input_tokens": 10, "output_tokens": 5, "cache_read_input_tokens": 100,
-              "cache_creation_input_tokens": 20},
-}  # fmt: skip
+    "id": "msg_1",
+    "type": "message",
+    "role": "assistant",
+    "model": "claude-x-1",
+    "stop_reason": "tool_use",
+    "stop_sequence": None,
+    "content": BLOCKS,
+    "usage": {
+        "input_tokens": 10,
+        "output_tokens": 5,
+        "cache_read_input_tokens": 100,
+        "cache_creation_input_tokens": 20,
+    },
+}
 PARTS = [
     {"text": "hm", "thought": True},
     {"text": "Let us see.", "thoughtSignature": "c2lnbmF0dXJl"},
@@ -42,15 +51,20 @@ PARTS = [
 ]
 GEMINI = {
     "candidates": [{"content": {"role": "model", "parts": PARTS}, "finishReason": "STOP"}],
-    "usageMetadata": {"promptTokenCount": 50, "candidatesTokenCount": 7, "thoughtsTokenCount": 9,
-                      "cachedContentTokenCount": 30},
+    "usageMetadata": {
+        "promptTokenCount": 50,
+        "candidatesTokenCount": 7,
+        "thoughtsTokenCount": 9,
+        "cachedContentTokenCount": 30,
+    },
     "modelVersion": "gemini-x-1",
-}  # fmt: skip
+}
 PRICE = {"input": 1.0, "output": 10.0, "cached": 0.1, "written": 2.0}
 NATIVE = [
-    ("anthropic", CLAUDE), ("google", GEMINI),
+    ("anthropic", CLAUDE),
+    ("google", GEMINI),
     pytest.param("litellm", None, marks=pytest.mark.slow),  # takes seconds to import
-]  # fmt: skip
+]
 
 
 def model_at(kind: str, server: FaultyEndpoint, **options: Any) -> Any:
@@ -138,10 +152,17 @@ def test_litellm_takes_the_same_fields_and_gives_the_same_answers() -> None:
 @pytest.mark.parametrize(("kind", "body"), NATIVE)
 @pytest.mark.parametrize(
     "fault",
-    [status(429, {"error": {"message": "slow"}}, Retry_After="0"), status(500), status(529, b"x"),
-     reset, short_body, hang, status(200, b'{"content": [')],
+    [
+        status(429, {"error": {"message": "slow"}}, Retry_After="0"),
+        status(500),
+        status(529, b"x"),
+        reset,
+        short_body,
+        hang,
+        status(200, b'{"content": ['),
+    ],
     ids=["429", "500", "529", "reset", "short", "hang", "truncated"],
-)  # fmt: skip
+)
 def test_passing_faults_are_tried_again(kind: str, body: Any, fault: Any) -> None:
     with (
         FaultyEndpoint(fault, sound(body)) as server,

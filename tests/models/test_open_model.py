@@ -96,8 +96,9 @@ def test_a_script_may_think_and_call_tools(tmp_path: Path) -> None:
     got = model.complete([USER])
     assert (got.text, got.reasoning, got.finish_reason) == ("so", "hm", "tool_calls")
     assert [c["function"] for c in got.calls] == [
-        {"name": "run", "arguments": '{"code": "ls"}'}, {"name": "stop", "arguments": "{"},
-    ]  # fmt: skip
+        {"name": "run", "arguments": '{"code": "ls"}'},
+        {"name": "stop", "arguments": "{"},
+    ]
     assert [c["id"] for c in got.calls] == ["call_0", "call_1"]
     assert model.complete([USER, got.message(), USER]).text == "end"
 

@@ -29,10 +29,16 @@ def test_the_packages_own_table_names_a_source_and_a_date_for_each() -> None:
 
 @pytest.mark.parametrize(
     ("name", "entry"),
-    [("gpt-4o-mini", "gpt-4o-mini"), ("gpt-4o-mini-2024-07-18", "gpt-4o-mini"),
-     ("gpt-4o-2024-08-06", "gpt-4o"), ("gpt-3.5-turbo-0125", "gpt-3.5-turbo"),
-     ("gpt-4o-mini-tts", None), ("gpt-4o-min", None), ("gpt-4", None)],
-)  # fmt: skip
+    [
+        ("gpt-4o-mini", "gpt-4o-mini"),
+        ("gpt-4o-mini-2024-07-18", "gpt-4o-mini"),
+        ("gpt-4o-2024-08-06", "gpt-4o"),
+        ("gpt-3.5-turbo-0125", "gpt-3.5-turbo"),
+        ("gpt-4o-mini-tts", None),
+        ("gpt-4o-min", None),
+        ("gpt-4", None),
+    ],
+)
 def test_a_dated_name_is_the_model_and_a_longer_one_is_another(
     name: str, entry: str | None
 ) -> None:
@@ -83,9 +89,11 @@ def test_a_price_of_genai_prices_costs_what_it_says() -> None:
 
     # prices with and without a higher price for long prompts, and one that changed at a date
     for provider, name in (
-        ("groq", "llama-3.3-70b-versatile"), ("x-ai", "grok-4-fast"),
-        ("openrouter", "openai/gpt-4o"), ("bedrock", "anthropic.claude-sonnet-4-20250514-v1:0"),
-    ):  # fmt: skip
+        ("groq", "llama-3.3-70b-versatile"),
+        ("x-ai", "grok-4-fast"),
+        ("openrouter", "openai/gpt-4o"),
+        ("bedrock", "anthropic.claude-sonnet-4-20250514-v1:0"),
+    ):
         price = find_price(provider, name)
         assert price is not None
         for prompt in (1000, 300_000):

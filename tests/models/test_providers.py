@@ -27,18 +27,34 @@ ASK: list[Message] = [{"role": "user", "content": "hello"}]
 QUICK = RetryPolicy(max_attempts=2, initial_delay=0.001, max_delay=0.01)
 USAGE = {"prompt_tokens": 7, "completion_tokens": 2, "total_tokens": 9}
 RESPONSE = {
-    "id": "resp_1", "object": "response", "status": "completed", "model": "m-1", "error": None,
-    "output": [{"type": "message", "id": "msg_1", "role": "assistant", "status": "completed",
-                "content": [{"type": "output_text", "text": "fine", "annotations": []}]}],
+    "id": "resp_1",
+    "object": "response",
+    "status": "completed",
+    "model": "m-1",
+    "error": None,
+    "output": [
+        {
+            "type": "message",
+            "id": "msg_1",
+            "role": "assistant",
+            "status": "completed",
+            "content": [{"type": "output_text", "text": "fine", "annotations": []}],
+        }
+    ],
     "usage": {"input_tokens": 7, "output_tokens": 2, "total_tokens": 9},
-}  # fmt: skip
+}
 
 
 def chunk(finish: str | None = None, more: Any = None, **delta: Any) -> dict[str, Any]:
     """Return an event of a streamed chat answer."""
     choice = {"index": 0, "delta": delta, "finish_reason": finish}
-    return {"id": "1", "object": "chat.completion.chunk", "model": "m-1", "choices": [choice],
-            **(more or {})}  # fmt: skip
+    return {
+        "id": "1",
+        "object": "chat.completion.chunk",
+        "model": "m-1",
+        "choices": [choice],
+        **(more or {}),
+    }
 
 
 USAGE_LAST = (chunk(finish="stop"), {"choices": [], "model": "m-1", "usage": USAGE})
@@ -214,14 +230,29 @@ def test_a_rate_limit_is_waited_for(name: str, monkeypatch: pytest.MonkeyPatch) 
     ("name", "events"),
     [
         ("openai", ({"type": "error", "code": "server_error", "message": "overloaded now"},)),
-        ("openai", ({"type": "response.failed", "response": {
-            **RESPONSE, "status": "failed",
-            "error": {"code": "server_error", "message": "overloaded now"}}},)),
-        ("openrouter", (chunk(content="fi"), chunk(finish="error", more={
-            "error": {"code": 502, "message": "overloaded now"}}))),
+        (
+            "openai",
+            (
+                {
+                    "type": "response.failed",
+                    "response": {
+                        **RESPONSE,
+                        "status": "failed",
+                        "error": {"code": "server_error", "message": "overloaded now"},
+                    },
+                },
+            ),
+        ),
+        (
+            "openrouter",
+            (
+                chunk(content="fi"),
+                chunk(finish="error", more={"error": {"code": 502, "message": "overloaded now"}}),
+            ),
+        ),
         ("groq", ({"error": {"message": "overloaded now", "type": "internal_server_error"}},)),
     ],
-)  # fmt: skip
+)
 def test_an_error_in_the_middle_of_an_answer_is_tried_again(
     name: str, events: tuple[Any, ...], monkeypatch: pytest.MonkeyPatch
 ) -> None:

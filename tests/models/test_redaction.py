@@ -24,10 +24,13 @@ WORD = "password-0123456789"
 
 def test_what_is_hidden_and_what_is_not() -> None:
     given: dict[str, Any] = {
-        "api_key": KEY, "max_tokens": 5, "return_token_ids": True, "stop_token": "</s>",
+        "api_key": KEY,
+        "max_tokens": 5,
+        "return_token_ids": True,
+        "stop_token": "</s>",
         "headers": {"X-Api-Key": KEY, "Authorization": f"Bearer {KEY}", "X-Team": "blue"},
         "extra": {"auth": {"password": WORD}, "eos_token": "</s>"},
-    }  # fmt: skip
+    }
     hidden = redact(given)
     assert KEY not in str(hidden)
     assert WORD not in str(hidden)

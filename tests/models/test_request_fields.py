@@ -26,17 +26,27 @@ def answer(**message: Any) -> dict[str, Any]:
 
 def test_every_generation_parameter_is_sent_and_recorded() -> None:
     given = {
-        "temperature": 0.7, "top_p": 0.9, "seed": 3, "stop": ["END"], "max_tokens": 50,
-        "reasoning_effort": "low", "frequency_penalty": 0.1, "presence_penalty": 0.2,
-    }  # fmt: skip
+        "temperature": 0.7,
+        "top_p": 0.9,
+        "seed": 3,
+        "stop": ["END"],
+        "max_tokens": 50,
+        "reasoning_effort": "low",
+        "frequency_penalty": 0.1,
+        "presence_penalty": 0.2,
+    }
     options: dict[str, Any] = {**given, "top_logprobs": 2, "token_ids": True}
     extra = {"extra": {"min_p": 0.1, "seed": None}, "headers": {"X-Team": "a"}}
     with FaultyEndpoint(ok()) as server, OpenAIModel("m", server.base_url, **options, **extra) as m:
         m.complete(ASK)
     assert server.requests[0] == {k: v for k, v in given.items() if k != "seed"} | {
-        "model": "m", "messages": ASK, "logprobs": True, "top_logprobs": 2, "min_p": 0.1,
+        "model": "m",
+        "messages": ASK,
+        "logprobs": True,
+        "top_logprobs": 2,
+        "min_p": 0.1,
         "return_token_ids": True,
-    }  # fmt: skip
+    }
     assert server.headers[0]["X-Team"] == "a"
     recorded = m.metadata()["generation"]
     assert {k: recorded[k] for k in given} == given
@@ -84,8 +94,9 @@ def test_tools_are_offered_called_and_answered() -> None:
     assert requested.calls == (CALL,)
     assert server.requests[0]["tools"][0]["function"]["name"] == "run"
     assert server.requests[1]["messages"][2:] == [
-        {"role": "assistant", "content": None, "tool_calls": [CALL]}, tool,
-    ]  # fmt: skip
+        {"role": "assistant", "content": None, "tool_calls": [CALL]},
+        tool,
+    ]
 
 
 @pytest.mark.parametrize("arguments", [{"code": "ls"}, None, '{"code": '])
@@ -99,13 +110,18 @@ def test_arguments_of_any_kind_become_text(arguments: Any) -> None:
     texts = {None: "{}", '{"code": ': '{"code": '}
     wanted = '{"code": "ls"}' if isinstance(arguments, dict) else texts[arguments]
     assert made == {
-        "id": "call_0", "type": "function", "function": {"name": "run", "arguments": wanted},
-    }  # fmt: skip
+        "id": "call_0",
+        "type": "function",
+        "function": {"name": "run", "arguments": wanted},
+    }
 
 
 def test_the_legacy_endpoint_gets_the_conversation_as_a_text() -> None:
-    choice = {"text": " ls", "finish_reason": "stop", "logprobs": {
-        "tokens": [" ls"], "token_logprobs": [-0.5], "top_logprobs": [{" ls": -0.5}]}}  # fmt: skip
+    choice = {
+        "text": " ls",
+        "finish_reason": "stop",
+        "logprobs": {"tokens": [" ls"], "token_logprobs": [-0.5], "top_logprobs": [{" ls": -0.5}]},
+    }
     body = status(200, completion(choices=[choice]))
     with (
         FaultyEndpoint(body) as server,
@@ -148,19 +164,24 @@ def test_ids_and_log_probabilities_are_recorded() -> None:
     with FaultyEndpoint(status(200, body)) as server, OpenAIModel("m", server.base_url) as model:
         got = model.complete(ASK)
     assert got.tokens == {
-        "prompt_ids": [1, 2, 3], "ids": [7, 8], "logprobs": [-0.1, -0.2], "texts": ["a", "c"],
+        "prompt_ids": [1, 2, 3],
+        "ids": [7, 8],
+        "logprobs": [-0.1, -0.2],
+        "texts": ["a", "c"],
         "top": [{"b": -2.0}, {}],
-    }  # fmt: skip
+    }
     assert got.message()["tokens"] == got.tokens
     assert model.request([got.message()], ())["messages"] == [{"role": "assistant", "content": "x"}]
 
 
 def test_thoughts_and_details_of_usage() -> None:
     usage = {
-        "prompt_tokens": 100, "completion_tokens": 20,
+        "prompt_tokens": 100,
+        "completion_tokens": 20,
         "prompt_tokens_details": {"cached_tokens": 64},
-        "completion_tokens_details": {"reasoning_tokens": 15}, "cost": 0.25,
-    }  # fmt: skip
+        "completion_tokens_details": {"reasoning_tokens": 15},
+        "cost": 0.25,
+    }
     details = [{"type": "reasoning.encrypted", "data": "xyz"}]
     body = answer(reasoning="hm", reasoning_details=details) | {"usage": usage}
     with (
@@ -199,11 +220,17 @@ def test_no_key_follows_a_redirect_to_another_host() -> None:
 
 @pytest.mark.parametrize(
     ("option", "words"),
-    [({"temperature": "hot"}, "temperature"), ({"max_tokens": True}, "max_tokens"),
-     ({"concurrency": 0}, "concurrency"), ({"cache_mode": "maybe"}, "read-only"),
-     ({"extra": [1]}, "extra"), ({"max_tokens": 0}, "at least 1"),
-     ({"headers": {"X-A": "a\nb"}}, "X-A"), ({"headers": {"X-A": 3}}, "X-A")],
-)  # fmt: skip
+    [
+        ({"temperature": "hot"}, "temperature"),
+        ({"max_tokens": True}, "max_tokens"),
+        ({"concurrency": 0}, "concurrency"),
+        ({"cache_mode": "maybe"}, "read-only"),
+        ({"extra": [1]}, "extra"),
+        ({"max_tokens": 0}, "at least 1"),
+        ({"headers": {"X-A": "a\nb"}}, "X-A"),
+        ({"headers": {"X-A": 3}}, "X-A"),
+    ],
+)
 def test_a_value_of_the_wrong_form_is_refused(option: dict[str, Any], words: str) -> None:
     with pytest.raises(ConfigError, match=words):
         OpenAIModel("m", "http://localhost/v1", **option)

@@ -17,13 +17,19 @@ ASK: list[Message] = [
 ]
 RUN = Tool("run", "Runs code.", {"type": "object", "properties": {"code": {"type": "string"}}})
 REASONING = {
-    "id": "rs_1", "type": "reasoning", "encrypted_content": "gAAAA",
+    "id": "rs_1",
+    "type": "reasoning",
+    "encrypted_content": "gAAAA",
     "summary": [{"type": "summary_text", "text": "Listing is enough."}],
-}  # fmt: skip
+}
 CALL = {
-    "id": "fc_1", "type": "function_call", "call_id": "c1", "name": "run",
-    "arguments": '{"code": "ls"}', "status": "completed",
-}  # fmt: skip
+    "id": "fc_1",
+    "type": "function_call",
+    "call_id": "c1",
+    "name": "run",
+    "arguments": '{"code": "ls"}',
+    "status": "completed",
+}
 ENCRYPTED = ["reasoning.encrypted_content"]
 
 
@@ -37,15 +43,30 @@ def text_item(text: str, **part: Any) -> dict[str, Any]:
 def response(*items: dict[str, Any], **changes: Any) -> dict[str, Any]:
     """Return the body of a response, which the provider's own library accepts."""
     usage = {
-        "input_tokens": 9, "input_tokens_details": {"cached_tokens": 4, "cache_write_tokens": 0},
-        "output_tokens": 5, "output_tokens_details": {"reasoning_tokens": 3}, "total_tokens": 14,
-    }  # fmt: skip
+        "input_tokens": 9,
+        "input_tokens_details": {"cached_tokens": 4, "cache_write_tokens": 0},
+        "output_tokens": 5,
+        "output_tokens_details": {"reasoning_tokens": 3},
+        "total_tokens": 14,
+    }
     body = {
-        "id": "resp_1", "object": "response", "created_at": 1, "status": "completed",
-        "model": "o-2026", "output": list(items), "error": None, "incomplete_details": None,
-        "instructions": None, "metadata": {}, "parallel_tool_calls": True, "temperature": 1.0,
-        "tool_choice": "auto", "tools": [], "top_p": 1.0, "usage": usage,
-    } | changes  # fmt: skip
+        "id": "resp_1",
+        "object": "response",
+        "created_at": 1,
+        "status": "completed",
+        "model": "o-2026",
+        "output": list(items),
+        "error": None,
+        "incomplete_details": None,
+        "instructions": None,
+        "metadata": {},
+        "parallel_tool_calls": True,
+        "temperature": 1.0,
+        "tool_choice": "auto",
+        "tools": [],
+        "top_p": 1.0,
+        "usage": usage,
+    } | changes
     library = pytest.importorskip("openai.types.responses", reason="the extra litellm brings it")
     library.Response.model_validate(body)
     return body
@@ -76,12 +97,20 @@ def test_reasoning_and_calls_are_sent_back_as_they_came() -> None:
     for request in server.requests:
         require_published_format(request)
     assert server.requests[0] == {
-        "model": "m", "store": False, "include": ENCRYPTED, "input": ASK,
-        "tools": [{
-            "type": "function", "name": "run", "description": "Runs code.", "strict": False,
-            "parameters": dict(RUN.parameters),
-        }],
-    }  # fmt: skip
+        "model": "m",
+        "store": False,
+        "include": ENCRYPTED,
+        "input": ASK,
+        "tools": [
+            {
+                "type": "function",
+                "name": "run",
+                "description": "Runs code.",
+                "strict": False,
+                "parameters": dict(RUN.parameters),
+            }
+        ],
+    }
     output = {"type": "function_call_output", "call_id": "c1", "output": "a b"}
     assert server.requests[1]["input"] == [*ASK, REASONING, CALL, output]
     assert called.calls[0]["function"] == {"name": "run", "arguments": '{"code": "ls"}'}
@@ -94,9 +123,13 @@ def test_reasoning_and_calls_are_sent_back_as_they_came() -> None:
 
 def test_options_are_sent_under_their_names_and_unknown_ones_are_refused() -> None:
     options: dict[str, Any] = {
-        "temperature": 0.5, "top_p": 0.9, "max_tokens": 50, "reasoning_effort": "low",
-        "top_logprobs": 1, "extra": {"service_tier": "flex"},
-    }  # fmt: skip
+        "temperature": 0.5,
+        "top_p": 0.9,
+        "max_tokens": 50,
+        "reasoning_effort": "low",
+        "top_logprobs": 1,
+        "extra": {"service_tier": "flex"},
+    }
     logprob = {"token": "x", "logprob": -0.5, "bytes": [], "top_logprobs": []}
     with (
         FaultyEndpoint(done(text_item("x", logprobs=[logprob]))) as server,
@@ -105,10 +138,17 @@ def test_options_are_sent_under_their_names_and_unknown_ones_are_refused() -> No
         assert model.complete(ASK).tokens == {"logprobs": [-0.5], "texts": ["x"]}
     require_published_format(server.requests[0])
     assert server.requests[0] == {
-        "model": "m", "store": False, "input": ASK, "temperature": 0.5, "top_p": 0.9,
-        "max_output_tokens": 50, "reasoning": {"effort": "low"}, "top_logprobs": 1,
-        "service_tier": "flex", "include": [*ENCRYPTED, "message.output_text.logprobs"],
-    }  # fmt: skip
+        "model": "m",
+        "store": False,
+        "input": ASK,
+        "temperature": 0.5,
+        "top_p": 0.9,
+        "max_output_tokens": 50,
+        "reasoning": {"effort": "low"},
+        "top_logprobs": 1,
+        "service_tier": "flex",
+        "include": [*ENCRYPTED, "message.output_text.logprobs"],
+    }
     with pytest.raises(ConfigError, match=r"no option seed, stop: leave it out, or .* api=chat"):
         OpenAIModel("m", "http://localhost/v1", api="responses", seed=1, stop="x")
 

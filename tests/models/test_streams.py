@@ -25,16 +25,21 @@ def call_piece(arguments: str, **more: Any) -> dict[str, Any]:
 
 CHUNKS = (
     chunk(role="assistant", content=""),
-    chunk(reasoning_content="I will "), chunk(reasoning_content="list."),
-    chunk(content="Liste"), chunk(content=" ü"),
+    chunk(reasoning_content="I will "),
+    chunk(reasoning_content="list."),
+    chunk(content="Liste"),
+    chunk(content=" ü"),
     chunk(tool_calls=[call_piece("", index=0, id="c1", type="function", name="run")]),
     chunk(tool_calls=[call_piece('{"code": ', index=0)]),
-    chunk(tool_calls=[
-        call_piece('"ls"}', index=0), call_piece("{}", index=1, id="c2", name="run"),
-    ]),
+    chunk(
+        tool_calls=[
+            call_piece('"ls"}', index=0),
+            call_piece("{}", index=1, id="c2", name="run"),
+        ]
+    ),
     chunk(finish="tool_calls"),
     {"choices": [], "usage": {"prompt_tokens": 7, "completion_tokens": 2}},
-)  # fmt: skip
+)
 
 
 def answer_of(fault: Fault, **options: Any) -> tuple[Completion, dict[str, Any]]:
@@ -49,8 +54,11 @@ def answer_of(fault: Fault, **options: Any) -> tuple[Completion, dict[str, Any]]
 def test_the_parts_of_a_chat_answer_are_joined() -> None:
     got, request = answer_of(streamed(*CHUNKS))
     assert request == {
-        "model": "m", "messages": ASK, "stream": True, "stream_options": {"include_usage": True},
-    }  # fmt: skip
+        "model": "m",
+        "messages": ASK,
+        "stream": True,
+        "stream_options": {"include_usage": True},
+    }
     assert (got.text, got.reasoning, got.model) == ("Liste ü", "I will list.", "m-2024")
     calls = [(c["id"], c["function"]["name"], c["function"]["arguments"]) for c in got.calls]
     assert calls == [("c1", "run", '{"code": "ls"}'), ("c2", "run", "{}")]
@@ -71,17 +79,31 @@ def test_an_event_ends_only_where_its_format_says(character: str) -> None:
     "pieces",
     [
         [call_piece("{}", index=0, id="a", name="f"), call_piece("{}", index=0, id="b", name="f")],
-        [call_piece('{"x":', index=0, id="a", name="f"), call_piece(" 1}", index=0),
-         call_piece("", index=0, id="b", name="f"), call_piece("{}", index=0)],
+        [
+            call_piece('{"x":', index=0, id="a", name="f"),
+            call_piece(" 1}", index=0),
+            call_piece("", index=0, id="b", name="f"),
+            call_piece("{}", index=0),
+        ],
         [call_piece("{}", index=0, name="f"), call_piece("{}", index=0, name="g")],
-        [call_piece("{}", id="a", name="f"), call_piece('{"y"', id="b", name="g"),
-         call_piece(": 2}")],
-        [call_piece("", index=0, id="a", name="f"), call_piece("{}", index=0, id="a"),
-         call_piece("{", index=1, id="b", name="f"), call_piece("}", index=1, id="b", name="f")],
-        [call_piece("{}", index=0, id="a", name="f"), call_piece("", index=0, id=""),
-         call_piece("{}", index=1, id="b", name="f")],
+        [
+            call_piece("{}", id="a", name="f"),
+            call_piece('{"y"', id="b", name="g"),
+            call_piece(": 2}"),
+        ],
+        [
+            call_piece("", index=0, id="a", name="f"),
+            call_piece("{}", index=0, id="a"),
+            call_piece("{", index=1, id="b", name="f"),
+            call_piece("}", index=1, id="b", name="f"),
+        ],
+        [
+            call_piece("{}", index=0, id="a", name="f"),
+            call_piece("", index=0, id=""),
+            call_piece("{}", index=1, id="b", name="f"),
+        ],
     ],
-)  # fmt: skip
+)
 def test_calls_whose_numbers_are_equal_or_missing_are_not_joined(pieces: list[Any]) -> None:
     chunks = [chunk(tool_calls=[piece]) for piece in pieces]
     for events in (chunks, [chunk(tool_calls=pieces)]):

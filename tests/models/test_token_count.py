@@ -100,9 +100,11 @@ def test_tiktokens_count_is_taken_where_its_table_is_there(
     from intercode.models import token_count
 
     own = tiktoken.Encoding(
-        "own", pat_str=r"\w+|\s+",
-        mergeable_ranks={bytes([n]): n for n in range(256)} | {b"ab": 256}, special_tokens={},
-    )  # fmt: skip
+        "own",
+        pat_str=r"\w+|\s+",
+        mergeable_ranks={bytes([n]): n for n in range(256)} | {b"ab": 256},
+        special_tokens={},
+    )
     table = tmp_path / "table"
     table.write_bytes(base64.b64encode(b"a") + b" 0")
     monkeypatch.setattr(token_count, "_table_path", lambda kind: table)

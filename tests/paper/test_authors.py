@@ -67,8 +67,13 @@ def _own(**changes: Any) -> Trajectory:
         Step("", "Nothing was run.", executed=False, valid=False, message="I think"),
         Step("submit", "a\n", reward=0.5, thought="done"),
     )
-    run = {"environment": "bash", "dataset": "nl2bash", "agent": "react", "model": "p/m",
-           "max_turns": 10}  # fmt: skip
+    run = {
+        "environment": "bash",
+        "dataset": "nl2bash",
+        "agent": "react",
+        "model": "p/m",
+        "max_turns": 10,
+    }
     values = {"group": "fs_2", "run": run, "end": "submitted", **changes}
     return Trajectory("nl2bash/fs_2/7", 7, "q", steps, **values)
 

@@ -22,11 +22,21 @@ from intercode.paper.replay.ctf import AuthorsCtfRules
 from support import requirements
 
 ACTIONS = {
-    "curl https://a.b/c": True, "nc host 99": True, "echo x | nc host 99": True, "wget u": True,
-    "git clone git@a:b": True, "pip3 install x": True, "exec 3<>/dev/tcp/a/1": True,
-    "submit https://x": False, "skip": False, "ls": False, "grep -nc x f": False, "curl": False,
-    "cat netcat.txt": False, "git log": False,
-}  # fmt: skip
+    "curl https://a.b/c": True,
+    "nc host 99": True,
+    "echo x | nc host 99": True,
+    "wget u": True,
+    "git clone git@a:b": True,
+    "pip3 install x": True,
+    "exec 3<>/dev/tcp/a/1": True,
+    "submit https://x": False,
+    "skip": False,
+    "ls": False,
+    "grep -nc x f": False,
+    "curl": False,
+    "cat netcat.txt": False,
+    "git log": False,
+}
 
 
 @pytest.mark.parametrize("action", ACTIONS)
@@ -95,8 +105,9 @@ def test_an_episode_with_missing_files_is_listed(
     turns = {
         "actions": ["cat f", "submit flag{no}", "submit FLAG{X}"],
         "observations": ["flag{x}", "Submitted flag is incorrect. Keep trying!", "flag{x}"],
-        "rewards": [0, 0, 1], "valid_action": [True, True, True],
-    }  # fmt: skip
+        "rewards": [0, 0, 1],
+        "valid_action": [True, True, True],
+    }
     log = tmp_path / "ic_ctf_multiturn_gpt-4_10_turns.json"
     episode = {"environment": "ic_ctf", "dataset": "d", "query": "q", "summary": {"turns_max": 9}}
     both = {str(n): {**episode, "task_id": n, "turn_history": turns} for n in (0, 1)}
@@ -129,5 +140,11 @@ def test_the_authors_log_is_reproduced(
     assert len(printed) == 29
     assert all(win.reproduced for win in printed if win.offline)
     assert {w.task.partition("/")[2] for w in printed if not w.reproduced} == {
-        "7", "35", "41", "54", "65", "66", "87",
-    }  # fmt: skip
+        "7",
+        "35",
+        "41",
+        "54",
+        "65",
+        "66",
+        "87",
+    }

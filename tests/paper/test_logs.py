@@ -85,11 +85,14 @@ def test_react_has_thoughts_and_does_not_count_a_forced_submit(tmp_path: Path) -
     log = _history(
         thoughts=["look", "hm", "out of turns"],
         actions=["execute[SELECT 1]", "no idea", "submit"],
-        observations=["[(1,)]", "Error executing query: Your last `execute` action did not "
-                      "contain sql code", "[(1,)]"],
+        observations=[
+            "[(1,)]",
+            "Error executing query: Your last `execute` action did not contain sql code",
+            "[(1,)]",
+        ],
         rewards=[0, 0, 1.0],
         valid_action=[True, True, True],
-    )  # fmt: skip
+    )
     log["summary"]["turns_taken"] = 2
     (episode,) = load_log(_write(tmp_path / "ic_sql_react_10_turns.json", {"7": log}))
     assert [s.thought for s in episode.steps] == ["look", "hm", "out of turns"]

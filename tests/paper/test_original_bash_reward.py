@@ -43,11 +43,14 @@ def test_the_original_arithmetic(name: str) -> None:
     agent, gold, files, content, answer = ORIGINAL[name]
     score = original(TASK, agent, gold)
     assert score.parts == {
-        "file_diff": files, "file_changes": content, "answer_similarity": answer,
-    }  # fmt: skip
+        "file_diff": files,
+        "file_changes": content,
+        "answer_similarity": answer,
+    }
     assert score.value == pytest.approx(0.01 + files + content + answer, abs=1e-12)
-    assert score.success == (name in ("all equal", "no vocabulary, equal", "same content",
-                                      "modified is not compared"))  # fmt: skip
+    assert score.success == (
+        name in ("all equal", "no vocabulary, equal", "same content", "modified is not compared")
+    )
 
 
 def test_the_details_list_missed_changes() -> None:

@@ -30,7 +30,7 @@ BASH = ["/bin/bash", "-c"]
         ('grep "x" f | wc', ["grep x f | wc"]),
         ('a "b c" "d e"', ["a b", "c d", "e"]),
         ("echo 'a b'", ["echo 'a b'"]),
-        ('echo "\'a b\'"', ["echo a b"]),
+        ("echo \"'a b'\"", ["echo a b"]),
         (r"find . -name \*.c -exec rm {} \;", [r"find . -name \*.c -exec rm {} \;"]),
         (r"echo a\\b", [r"echo a\b"]),
         (r"echo \"a b\"", ['echo "a b"']),
@@ -39,7 +39,7 @@ BASH = ["/bin/bash", "-c"]
         ('awk "{print $1}" f', ["awk {print", "$1} f"]),
         ("a\nb", ["a\nb"]),
     ],
-)  # fmt: skip
+)
 def test_the_argument_vector_of_an_action(action: str, words: list[str]) -> None:
     assert wrap_action(action) == BASH + words
 

@@ -20,18 +20,27 @@ DICT = "{'output': '', 'error': ''}"
 @pytest.mark.parametrize(
     ("recorded", "score", "expected"),
     [
-        ("Failed 1/3 Test Cases. Please try again.", PARTIAL,
-         "Failed 2/3 Test Cases. Please try again."),
-        ("Failed Test Case: assert f(9) == 1\nPlease try again.", PARTIAL,
-         "Failed Test Case: assert f(2) == 2\nPlease try again."),
-        ("Test case did not pass. Please try again.", PARTIAL,
-         "Test case did not pass. Please try again."),
+        (
+            "Failed 1/3 Test Cases. Please try again.",
+            PARTIAL,
+            "Failed 2/3 Test Cases. Please try again.",
+        ),
+        (
+            "Failed Test Case: assert f(9) == 1\nPlease try again.",
+            PARTIAL,
+            "Failed Test Case: assert f(2) == 2\nPlease try again.",
+        ),
+        (
+            "Test case did not pass. Please try again.",
+            PARTIAL,
+            "Test case did not pass. Please try again.",
+        ),
         (DICT, PARTIAL, "Test case did not pass. Please try again."),
         (DICT, Score(1.0, details={"raised": [0]}), "seen"),
         (DICT, Score(0.0, details={"raised": []}), "seen"),
         (DICT, Score(0.0), "seen"),
     ],
-)  # fmt: skip
+)
 def test_the_feedback_of_the_authors_runner(recorded: str, score: Score, expected: str) -> None:
     assert feedback_observation(recorded, "seen", score, TESTS) == expected
 

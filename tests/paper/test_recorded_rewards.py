@@ -97,9 +97,16 @@ def test_ctf_accepts_flags_and_continues(data_dir: Path) -> None:
         observation, info = env.reset(2)
         assert (observation, info[ACTION_EXEC], env.workdir) == ("", True, "/ctf/2")
         assert env.query == row["query"]
-        assert env.step("submit picoCTF{no}") == ("", 0.0, True, {
-            "agent_obs": "picoCTF{no}", "reward": 0.0, ACTION_EXEC: True,
-        })  # fmt: skip
+        assert env.step("submit picoCTF{no}") == (
+            "",
+            0.0,
+            True,
+            {
+                "agent_obs": "picoCTF{no}",
+                "reward": 0.0,
+                ACTION_EXEC: True,
+            },
+        )
         assert env.step("pwd")[0] == "/ctf/2\n"
         assert env.step("submit " + row["gold"].upper())[1] == 1.0
 

@@ -30,10 +30,17 @@ def test_a_recorded_model_reaches_its_recorded_success(
     log = recorded_dir / "bash" / LOG
     with RecordedEndpoint(log) as server:
         config = EvalConfig(
-            "nl2bash:fs_3", "try-again", model="recorded", base_url=server.base_url,
-            profile="original", image=image, network="host", max_turns=10, parallel=4,
+            "nl2bash:fs_3",
+            "try-again",
+            model="recorded",
+            base_url=server.base_url,
+            profile="original",
+            image=image,
+            network="host",
+            max_turns=10,
+            parallel=4,
             out=tmp_path / "run",
-        )  # fmt: skip
+        )
         played = {t.index: t for t in logs.load_log(evaluate(config, quiet=True))}
     options = log_replay.ReplayOptions(profile="original", image=image, network="host", parallel=4)
     (report,) = log_replay.replay_logs([log], options)

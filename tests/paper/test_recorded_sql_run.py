@@ -36,10 +36,17 @@ def test_a_recorded_model_reaches_its_recorded_success(
     recorded = {t.index: t for t in logs.load_log(log)}
     with RecordedEndpoint(log) as server:
         config = EvalConfig(
-            "spider", "try-again", model="recorded", base_url=server.base_url, parallel=2,
-            profile="original", reward="sql-original-iou", max_turns=10, out=tmp_path / "run",
+            "spider",
+            "try-again",
+            model="recorded",
+            base_url=server.base_url,
+            parallel=2,
+            profile="original",
+            reward="sql-original-iou",
+            max_turns=10,
+            out=tmp_path / "run",
             tasks=tuple(str(index) for index in recorded),
-        )  # fmt: skip
+        )
         out = evaluate(config, quiet=True)
     played = {t.index: t for t in logs.load_log(out)}
     assert len(played) == 30 and all(t.error is None for t in played.values())

@@ -45,10 +45,15 @@ def config(log: Path, base_url: str, out: Path, **more: Any) -> EvalConfig:
     episodes = logs.load_log(log)
     agent = str(episodes[0].run["agent"])
     settings = {
-        "model": "recorded", "base_url": base_url, "parallel": 2, "profile": "original",
-        "max_turns": 10 if agent == "react" else None, "out": out,
-        "agent_options": {"feedback": "original"}, "tasks": tuple(str(t.index) for t in episodes),
-    }  # fmt: skip
+        "model": "recorded",
+        "base_url": base_url,
+        "parallel": 2,
+        "profile": "original",
+        "max_turns": 10 if agent == "react" else None,
+        "out": out,
+        "agent_options": {"feedback": "original"},
+        "tasks": tuple(str(t.index) for t in episodes),
+    }
     return EvalConfig(str(episodes[0].run["dataset"]), agent, **{**settings, **more})
 
 

@@ -133,9 +133,12 @@ def test_the_form_of_logged_observations() -> None:
 def _check(paid: float, with_tau: float, without: float, **more: Any) -> StepComparison:
     texts = {"task": "spider/16", "turn": 0, "action": "S", "recorded": "[]", "replayed": "[]"}
     return StepComparison(
-        **{**texts, **more}, recorded_reward=paid, replayed_reward=with_tau, stable=None,
+        **{**texts, **more},
+        recorded_reward=paid,
+        replayed_reward=with_tau,
+        stable=None,
         parts={"iou": without},
-    )  # fmt: skip
+    )
 
 
 @pytest.mark.parametrize(
@@ -158,13 +161,16 @@ def test_the_scorer_is_the_one_that_explains_more(
 def test_steps_that_depend_on_a_leaked_table(data: None) -> None:
     shown, used = "[('citizens',), ('singer',)]", "SELECT * FROM citizens"
     missing = E + "Table 'singer.citizens' doesn't exist"
-    checks = RULES.review_checks(_episode("react"), [
-        _check(0, 0, 0, action="SHOW TABLES", recorded=shown),
-        _check(0, 0, 0, action=used, recorded="[]", replayed=missing),
-        _check(0, 0, 0, action="submit", recorded="[]", replayed=missing),
-        _check(0, 0, 0, action=used, recorded=missing, replayed=missing),
-        _check(0, 0, 0, action="SELECT 'x' FROM song"),
-    ])  # fmt: skip
+    checks = RULES.review_checks(
+        _episode("react"),
+        [
+            _check(0, 0, 0, action="SHOW TABLES", recorded=shown),
+            _check(0, 0, 0, action=used, recorded="[]", replayed=missing),
+            _check(0, 0, 0, action="submit", recorded="[]", replayed=missing),
+            _check(0, 0, 0, action=used, recorded=missing, replayed=missing),
+            _check(0, 0, 0, action="SELECT 'x' FROM song"),
+        ],
+    )
     assert [c.stable for c in checks] == [False, False, False, True, True]
     assert checks[1].cause == LEAKED_TABLE_CAUSE and checks[4].cause == ""
 

@@ -23,8 +23,11 @@ pytestmark = pytest.mark.sandbox
 def test_a_session_that_was_idle_is_a_lost_episode() -> None:
     """A trainer that leaves lost episodes out goes on, with a new session."""
     turns: tuple[Callable[[RemoteEnv], object], ...] = (
-        lambda e: e.step("pwd"), RemoteEnv.submit, RemoteEnv.score, RemoteEnv.snapshot
-    )  # fmt: skip
+        lambda e: e.step("pwd"),
+        RemoteEnv.submit,
+        RemoteEnv.score,
+        RemoteEnv.snapshot,
+    )
     with serving("-m", "intercode", "serve", "bash", "--idle-timeout", "5") as url:
         remotes = [RemoteEnv(url) for _ in turns]
         for remote in remotes:

@@ -33,10 +33,16 @@ def test_an_mcp_session_without_requests_ends() -> None:
 
     server = EnvironmentServer(lambda: intercode.make("sql"))
     app = build_app(server, Access(), idle_timeout=0.05)
-    start = {"jsonrpc": "2.0", "id": 1, "method": "initialize", "params": {
-        "protocolVersion": "2025-06-18", "capabilities": {},
-        "clientInfo": {"name": "test", "version": "1"},
-    }}  # fmt: skip
+    start = {
+        "jsonrpc": "2.0",
+        "id": 1,
+        "method": "initialize",
+        "params": {
+            "protocolVersion": "2025-06-18",
+            "capabilities": {},
+            "clientInfo": {"name": "test", "version": "1"},
+        },
+    }
     headers = {"Accept": "application/json, text/event-stream"}
     with TestClient(app, headers=headers) as client:
         name = client.post("/mcp", json=start).headers["mcp-session-id"]

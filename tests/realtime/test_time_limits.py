@@ -118,10 +118,13 @@ END"""
         assert BashSession(sandbox).run(code, 60.0).output == f"True {NOW}.0\n" * 4
 
 
-@pytest.mark.parametrize("code", [
-    "SELECT SLEEP(1000000)",
-    "WITH RECURSIVE r AS (SELECT 1 AS n UNION SELECT n + 1 FROM r) SELECT COUNT(*) FROM r",
-])  # fmt: skip
+@pytest.mark.parametrize(
+    "code",
+    [
+        "SELECT SLEEP(1000000)",
+        "WITH RECURSIVE r AS (SELECT 1 AS n UNION SELECT n + 1 FROM r) SELECT COUNT(*) FROM r",
+    ],
+)
 def test_the_time_limit_stops_a_statement(code: str, tmp_path: Path) -> None:
     engine = open_engine("embedded")
     session = engine.open(shop_in(tmp_path))

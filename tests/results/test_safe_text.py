@@ -32,11 +32,15 @@ def run(tmp_path: Path) -> Path:
     out = run_in(tmp_path / "run", (1.0,), model=f"m/{LONE}", dataset=f"d{LONE}")
     told = talk()
     steps = [
-        Step(f"{s.action} {LONE}", LONE, reward=s.reward, thought=LONE, messages=tuple(
-            {**m, "content": f"{m.get('content') or ''}{LONE}"} for m in s.messages
-        ))
+        Step(
+            f"{s.action} {LONE}",
+            LONE,
+            reward=s.reward,
+            thought=LONE,
+            messages=tuple({**m, "content": f"{m.get('content') or ''}{LONE}"} for m in s.messages),
+        )
         for s in told.steps
-    ]  # fmt: skip
+    ]
     episode = told.replace(
         steps=tuple(steps), query=LONE, run={}, task=f"t/{LONE}", index=7, id="e7"
     )
@@ -110,8 +114,11 @@ def test_csv_neutralises_text_and_leaves_numbers() -> None:
     rows = list(csv.reader(io.StringIO(render([table], "csv"))))
     name = f"'{evil}"
     assert rows == [
-        ["table", "'@x", "n"], [name, name, "-1.5"], [name, "-", ""], [name, "+1", "-3"],
-    ]  # fmt: skip
+        ["table", "'@x", "n"],
+        [name, name, "-1.5"],
+        [name, "-", ""],
+        [name, "+1", "-3"],
+    ]
     assert json.loads(render([table], "json"))[0]["rows"][0]["@x"] == evil
 
 

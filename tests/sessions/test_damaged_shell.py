@@ -81,11 +81,18 @@ def test_an_invalid_status(shell: BashSession, status: str) -> None:
 @pytest.mark.parametrize(
     ("code", "expected"),
     [
-        ("exec 1>&-", True), ("a;exec ls", True), ("printf -v PATH x", True), ("kill $$", True),
-        ("${x:-exec} ls", True), (". ./f", True), ("find . -exec kill 1 \\;", True),
-        ("find . -exec ls {} +", False), ("find . -type f -printf '%p'", False),
-        ("find\n. f", True), ("ls", False),
+        ("exec 1>&-", True),
+        ("a;exec ls", True),
+        ("printf -v PATH x", True),
+        ("kill $$", True),
+        ("${x:-exec} ls", True),
+        (". ./f", True),
+        ("find . -exec kill 1 \\;", True),
+        ("find . -exec ls {} +", False),
+        ("find . -type f -printf '%p'", False),
+        ("find\n. f", True),
+        ("ls", False),
     ],
-)  # fmt: skip
+)
 def test_actions_that_may_end_the_shell_are_known_by_their_words(code: str, expected: bool) -> None:
     assert may_end_shell(code) == expected

@@ -56,8 +56,14 @@ def test_each_action_has_a_shell_of_its_own_that_knows_what_the_last_one_knew(
     assert out(shell, "set -- p 'q r'") == ""
     assert out(shell, '[ $$ != $me ] && echo "$x ${a[1]} ${m[k]} $2"; f g') == "1 b c v q r\nf g\n"
     assert out(shell, "pwd; alias l; shopt nullglob; set -o | grep pipefail").split() == [
-        "/usr", "alias", "l='true'", "nullglob", "on", "pipefail", "on",
-    ]  # fmt: skip
+        "/usr",
+        "alias",
+        "l='true'",
+        "nullglob",
+        "on",
+        "pipefail",
+        "on",
+    ]
     assert shell.run("(exit 7)", 20).exit_code == 7
     assert shell.cwd == "/usr"
 
@@ -131,8 +137,10 @@ def test_separate_stderr(sandbox: BaseSandbox, kind: Any) -> None:
     session = kind(sandbox, separate_stderr=True)
     result = session.run("echo out; echo err >&2; printf '\\xff' >&2; echo more", 20)
     assert (result.output, result.stderr, result.observation) == (
-        "out\nmore\n", "err\n\\xff", "out\nmore\nerr\n\\xff",
-    )  # fmt: skip
+        "out\nmore\n",
+        "err\n\\xff",
+        "out\nmore\nerr\n\\xff",
+    )
     much = session.run("for i in {1..40000}; do echo $i; echo $i >&2; done", 20)
     assert much.ok and much.output == much.stderr and much.output.endswith("\n40000\n")
     late = session.run("echo a >&2; sleep 60", 3.0)

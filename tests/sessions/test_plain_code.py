@@ -51,9 +51,13 @@ def test_bash_waits_for_no_more_after_code_that_is_taken_for_complete() -> None:
     assert len(complete) > 50
     for code in sorted(complete):
         run = subprocess.run(
-            ["/bin/bash", "-n"], input=f"{code}\n", text=True, capture_output=True, check=False,
+            ["/bin/bash", "-n"],
+            input=f"{code}\n",
+            text=True,
+            capture_output=True,
+            check=False,
             env={"LC_ALL": "C"},
-        )  # fmt: skip
+        )
         waits = ("unexpected EOF", "unexpected end of file", "here-document")
         assert not any(words in run.stderr for words in waits), (code, run.stderr)
 

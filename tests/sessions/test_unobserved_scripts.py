@@ -60,16 +60,35 @@ _SAME_IN_ALL = [
     ["declare -F; alias; jobs; history", "compgen -v __", "echo a", "declare -F; compgen -v __"],
 ]  # fmt: skip
 _SAME_IN_ONE_SHELL = [
-    ["trap 'echo D $BASH_COMMAND' DEBUG", "false", "echo $?", "true", "echo $?", "echo a b",
-     "echo $_"],
+    [
+        "trap 'echo D $BASH_COMMAND' DEBUG",
+        "false",
+        "echo $?",
+        "true",
+        "echo $?",
+        "echo a b",
+        "echo $_",
+    ],
     ["trap 'echo D' DEBUG", "false | true | false", "echo ${PIPESTATUS[@]}"],
     ["set -v", "false", "echo $?", "(exit 9)", "echo $?"],
     ["set -x", "false", "echo $?", "(exit 9)", "echo $?"],
-]  # fmt: skip
+]
 _WORDS = [
-    "a", "b c", "'x y'", '"q $?"', "$HOME", "*.none", "--", "''", "/tmp", "$'n\\tl'", "it\\'s",
-    "${#HOME}", "$(echo sub)", "{1..2}",
-]  # fmt: skip
+    "a",
+    "b c",
+    "'x y'",
+    '"q $?"',
+    "$HOME",
+    "*.none",
+    "--",
+    "''",
+    "/tmp",
+    "$'n\\tl'",
+    "it\\'s",
+    "${#HOME}",
+    "$(echo sub)",
+    "{1..2}",
+]
 _COMMANDS = [
     "echo %s", "true %s", "false %s", "test -n %s", "x=1", "y=$(echo z)", "(exit 7)",
     "[[ a == b ]]", "((0))", "! true %s", "f %s", "cd /tmp", "{ echo %s; }", "sh -c 'exit 3'",
@@ -78,16 +97,30 @@ _COMMANDS = [
     "case a in a) false;; esac",
 ]  # fmt: skip
 _READERS = [
-    'echo "[$_] ${PIPESTATUS[@]} $?"', 'echo "[$_]" $?', 'echo "${PIPESTATUS[*]}" "[$_]"',
-    "echo $? ${PIPESTATUS[@]}", "echo ${_}", 'echo "${PIPESTATUS[0]} [$_]" | cat', "# it's", "  ",
-    "f() { echo \"in f $_\"; return ${1:+5}; }; true defined",
-]  # fmt: skip
+    'echo "[$_] ${PIPESTATUS[@]} $?"',
+    'echo "[$_]" $?',
+    'echo "${PIPESTATUS[*]}" "[$_]"',
+    "echo $? ${PIPESTATUS[@]}",
+    "echo ${_}",
+    'echo "${PIPESTATUS[0]} [$_]" | cat',
+    "# it's",
+    "  ",
+    'f() { echo "in f $_"; return ${1:+5}; }; true defined',
+]
 _STACK_OF_CALLS = [
-    ["f() { caller 0 | cut -d ' ' -f 2; caller 1 >/dev/null; echo $?; }", "f", "g() { f; }; g",
-     "caller >/dev/null; echo $?"],
-    ["f() { echo ${#FUNCNAME[@]} ${#BASH_SOURCE[@]} ${#BASH_LINENO[@]}; }; f", "f", "echo on; f",
-     "echo ${FUNCNAME[@]} ${#BASH_SOURCE[@]}"],
-]  # fmt: skip
+    [
+        "f() { caller 0 | cut -d ' ' -f 2; caller 1 >/dev/null; echo $?; }",
+        "f",
+        "g() { f; }; g",
+        "caller >/dev/null; echo $?",
+    ],
+    [
+        "f() { echo ${#FUNCNAME[@]} ${#BASH_SOURCE[@]} ${#BASH_LINENO[@]}; }; f",
+        "f",
+        "echo on; f",
+        "echo ${FUNCNAME[@]} ${#BASH_SOURCE[@]}",
+    ],
+]
 
 _HISTORY = [
     ["set -o history", "echo a", "false", "history", "echo $?", "history 2", "history -c",
@@ -125,10 +158,15 @@ def run_in_bash(actions: list[str], *arguments: str) -> str:
     signal, however the tests were started. ``arguments``: where it finds the script."""
     script = "".join(f"{action}\n" for action in actions)
     return subprocess.run(
-        ["env", "--default-signal", "/bin/bash", "--norc", "--noprofile", *arguments], input=script,
-        stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, cwd="/",
-        env={"PATH": "/usr/bin:/bin", "HOME": "/root"}, check=False,
-    ).stdout  # fmt: skip
+        ["env", "--default-signal", "/bin/bash", "--norc", "--noprofile", *arguments],
+        input=script,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+        cwd="/",
+        env={"PATH": "/usr/bin:/bin", "HOME": "/root"},
+        check=False,
+    ).stdout
 
 
 def outputs(session: Any, actions: list[str]) -> str:
@@ -233,8 +271,14 @@ def test_actions_read_what_the_last_command_of_the_action_before_left(
 def test_the_last_word_outlives_actions_that_do_not_read_it(sandbox: BaseSandbox) -> None:
     actions = ["true | false", "mkdir -p /tmp/made", "(exit 3)", "  # nothing", "echo $_"]
     assert outputs(BashSession(sandbox), actions) == "/tmp/made\n"
-    actions = ["true one two", "trap 'echo D' DEBUG; echo $_", "trap - DEBUG", "false | true",
-               "(echo ${PIPESTATUS[@]})", "echo ${PIPESTATUS[@]}"]  # fmt: skip
+    actions = [
+        "true one two",
+        "trap 'echo D' DEBUG; echo $_",
+        "trap - DEBUG",
+        "false | true",
+        "(echo ${PIPESTATUS[@]})",
+        "echo ${PIPESTATUS[@]}",
+    ]
     assert outputs(BashSession(sandbox), actions) == run_in_bash(actions)
 
 
@@ -285,20 +329,32 @@ def test_the_stack_of_calls_is_that_of_a_script(
 @pytest.mark.parametrize(
     "code",
     [
-        "return 3", "break", "no-such-program", "echo $LINENO\necho $LINENO",
-        "echo ${BASH_SOURCE[@]}", "echo 'open", "if true; then", ")", "x=$((1/0))",
-        "local x", "caller | wc -l", "echo $0 $#", "echo ${FUNCNAME[@]}", "cat <&62 | wc -l",
+        "return 3",
+        "break",
+        "no-such-program",
+        "echo $LINENO\necho $LINENO",
+        "echo ${BASH_SOURCE[@]}",
+        "echo 'open",
+        "if true; then",
+        ")",
+        "x=$((1/0))",
+        "local x",
+        "caller | wc -l",
+        "echo $0 $#",
+        "echo ${FUNCNAME[@]}",
+        "cat <&62 | wc -l",
         "echo $BASH_COMMAND",
     ],
-)  # fmt: skip
+)
 @pytest.mark.parametrize("kind", _SESSIONS)
 def test_a_long_action_behaves_like_a_short_one(sandbox: BaseSandbox, kind: Any, code: str) -> None:
     session = kind(sandbox)
     pad = ":\n" * 1000 if code[0] not in "'i)" else ""
     short, long = session.run(code, 20), session.run(code + _LONG, 20)
     assert (long.output, long.exit_code) == (
-        re.sub(r"line 2: (?=syntax)", "line 3: ", short.output), short.exit_code
-    ) or "62" in code  # fmt: skip
+        re.sub(r"line 2: (?=syntax)", "line 3: ", short.output),
+        short.exit_code,
+    ) or "62" in code
     assert not pad or session.run(pad + code, 20).exit_code == short.exit_code
 
 

@@ -62,8 +62,11 @@ def containers_of(owner: int, engine: str = "") -> list[str]:
     """Return the containers of a process in an engine, by default the selected one."""
     found = subprocess.run(
         [engine or chosen(), "ps", "--all", "--format={{.ID}} {{.Labels}}"],
-        capture_output=True, text=True, check=True, timeout=60,
-    )  # fmt: skip
+        capture_output=True,
+        text=True,
+        check=True,
+        timeout=60,
+    )
     # the label formats of Docker and Podman
     label = re.compile(rf"\bintercode\.owner[=:]{owner}\.")
     return [line.split()[0] for line in found.stdout.splitlines() if label.search(line)]

@@ -37,9 +37,18 @@ def in_container(options: list[str], code: str) -> subprocess.CompletedProcess[s
     }
     mounts = [f"--volume={source}:{target}:ro" for target, source in shown.items()]
     return _docker(
-        "run", "--rm", "--network=none", *mounts, f"--env=PYTHONPATH={':'.join(shown)}",
-        "--env=PYTHONDONTWRITEBYTECODE=1", *options, IMAGE, "python3", "-c", code,
-    )  # fmt: skip
+        "run",
+        "--rm",
+        "--network=none",
+        *mounts,
+        f"--env=PYTHONPATH={':'.join(shown)}",
+        "--env=PYTHONDONTWRITEBYTECODE=1",
+        *options,
+        IMAGE,
+        "python3",
+        "-c",
+        code,
+    )
 
 
 def _docker(*arguments: str) -> subprocess.CompletedProcess[str]:

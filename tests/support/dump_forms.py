@@ -71,7 +71,7 @@ def _literals(kind: str, rng: random.Random, count: int) -> list[str]:
     makers: dict[str, Any] = {
         "decimal": lambda: f"{rng.randrange(-99999, 99999) / 100:.2f}",
         "float": lambda: str(rng.randrange(-500, 500) / 4),
-        "double": lambda: repr(rng.randrange(-10**6, 10**6) / 8),
+        "double": lambda: repr(rng.randrange(-(10**6), 10**6) / 8),
         "date": lambda: rng.choice(["'0000-00-00'", f"'20{number()}-02-1{rng.randrange(9)}'"]),
         "datetime": lambda: f"'20{number()}-1{rng.randrange(3)}-05 2{rng.randrange(4)}:00:59'",
         "timestamp": lambda: f"'20{number()}-06-05 1{rng.randrange(10)}:30:00'",
@@ -84,7 +84,7 @@ def _literals(kind: str, rng: random.Random, count: int) -> list[str]:
         "blob": lambda: rng.choice(["0x00FF27", "_binary 'a\\0\\'b'", "x'5C'", "''"]),
         "varbinary": lambda: rng.choice(["0xFE", "'ab'", "x'00'"]),
         "binary": lambda: rng.choice(["0xFE01", "'ab'"]),
-    }  # fmt: skip
+    }
     if word.endswith("int"):
         make = lambda: str(rng.randrange(low, high))  # noqa: E731
     else:
@@ -199,9 +199,16 @@ def by_mariadb_dump(dump: Path, names: Sequence[str], options: Sequence[str]) ->
     assert program is not None, "install mariadb-client"
     lease = private_server.lease_server(dump)
     command = [
-        program, "--no-defaults", f"--socket={lease.address.unix_socket}", "--user=root",
-        "--triggers", "--routines", *options, "--databases", *names,
-    ]  # fmt: skip
+        program,
+        "--no-defaults",
+        f"--socket={lease.address.unix_socket}",
+        "--user=root",
+        "--triggers",
+        "--routines",
+        *options,
+        "--databases",
+        *names,
+    ]
     done = subprocess.run(command, capture_output=True, check=False)
     lease.release()
     assert done.returncode == 0, done.stderr.decode()
@@ -239,9 +246,10 @@ def queries(session: SqlSession, count: int, seed: int) -> Iterator[str]:
         shown = session.run(f"DESCRIBE `{name}`", 60).rows or ()
         sample = session.run(f"SELECT * FROM `{name}` LIMIT 50", 60).rows or ()
         columns = [
-            (str(row[0]), n) for n, row in enumerate(shown)
+            (str(row[0]), n)
+            for n, row in enumerate(shown)
             if _comparable(str(row[1])) and len(sample) and isinstance(sample[0], tuple)
-        ]  # fmt: skip
+        ]
         if columns and sample:
             tables.append((name, columns, list(sample)))
     for _ in range(count if tables else 0):
@@ -256,24 +264,44 @@ def queries(session: SqlSession, count: int, seed: int) -> Iterator[str]:
             if isinstance(value, str)
             else f"'{value}'"
         )
-        where = rng.choice([
-            f"`{column}` = {literal}", f"`{column}` >= {literal}", f"`{column}` <> {literal}",
-            f"`{column}` IS NOT NULL", f"`{column}` IN (SELECT `{column}` FROM `{name}`)",
-        ])  # fmt: skip
-        yield rng.choice([
-            f"SELECT `{column}`, `{other}` FROM `{name}` WHERE {where}",
-            f"SELECT COUNT(*), COUNT(DISTINCT `{column}`) FROM `{name}` WHERE {where}",
-            f"SELECT `{column}`, COUNT(*) FROM `{name}` WHERE {where} GROUP BY `{column}`",
-            f"SELECT MIN(`{column}`), MAX(`{column}`) FROM `{name}` WHERE {where}",
-            f"SELECT DISTINCT `{other}` FROM `{name}` WHERE {where}",
-            f"SELECT COUNT(*) FROM `{name}` AS a JOIN `{name}` AS b USING (`{column}`) "
-            f"WHERE a.{where} AND b.`{other}` IS NOT NULL",
-        ])  # fmt: skip
+        where = rng.choice(
+            [
+                f"`{column}` = {literal}",
+                f"`{column}` >= {literal}",
+                f"`{column}` <> {literal}",
+                f"`{column}` IS NOT NULL",
+                f"`{column}` IN (SELECT `{column}` FROM `{name}`)",
+            ]
+        )
+        yield rng.choice(
+            [
+                f"SELECT `{column}`, `{other}` FROM `{name}` WHERE {where}",
+                f"SELECT COUNT(*), COUNT(DISTINCT `{column}`) FROM `{name}` WHERE {where}",
+                f"SELECT `{column}`, COUNT(*) FROM `{name}` WHERE {where} GROUP BY `{column}`",
+                f"SELECT MIN(`{column}`), MAX(`{column}`) FROM `{name}` WHERE {where}",
+                f"SELECT DISTINCT `{other}` FROM `{name}` WHERE {where}",
+                f"SELECT COUNT(*) FROM `{name}` AS a JOIN `{name}` AS b USING (`{column}`) "
+                f"WHERE a.{where} AND b.`{other}` IS NOT NULL",
+            ]
+        )
 
 
 def _comparable(kind: str) -> bool:
-    return kind.startswith(("int", "smallint", "tinyint", "mediumint", "bigint", "decimal",
-                            "varchar", "char", "date", "year", "enum"))  # fmt: skip
+    return kind.startswith(
+        (
+            "int",
+            "smallint",
+            "tinyint",
+            "mediumint",
+            "bigint",
+            "decimal",
+            "varchar",
+            "char",
+            "date",
+            "year",
+            "enum",
+        )
+    )
 
 
 def answers(session: SqlSession, query: str) -> list[str]:

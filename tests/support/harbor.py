@@ -105,13 +105,26 @@ IGNORING = {
 }
 """Files that leave out others in a task with several steps; links are made beside."""
 LEFT_OUT = (
-    "tests/a.log", "tests/cache", "tests/cache/kept", "tests/data/gone", "tests/first.txt",
-    "tests/deep/no-deep", "tests/link-to-a-log", "solution/notes", "steps/one/tests/a.log",
-)  # fmt: skip
+    "tests/a.log",
+    "tests/cache",
+    "tests/cache/kept",
+    "tests/data/gone",
+    "tests/first.txt",
+    "tests/deep/no-deep",
+    "tests/link-to-a-log",
+    "solution/notes",
+    "steps/one/tests/a.log",
+)
 INCLUDED = (
-    "tests/test.sh", "tests/data/kept", "tests/deep/b.log", "tests/deep/cache/kept",
-    "tests/link-to-kept", "solution/solve.sh", "steps/one/tests/b.log", "steps/two/tests/a.log",
-)  # fmt: skip
+    "tests/test.sh",
+    "tests/data/kept",
+    "tests/deep/b.log",
+    "tests/deep/cache/kept",
+    "tests/link-to-kept",
+    "solution/solve.sh",
+    "steps/one/tests/b.log",
+    "steps/two/tests/a.log",
+)
 
 
 def write_ignoring_task(folder: Path) -> Path:

@@ -19,30 +19,59 @@ ATTACKS = (
 )
 UNSEEN = "\x1b[31mred\x1b[0m \u202edetrevni\u202c \x00\x07 zero\u200bwidth \ud800"
 EVERYTHING = "\n".join((*ATTACKS, UNSEEN))
-RUN = {"agent": f"react{ATTACKS[0]}", "model": ATTACKS[1], "dataset": ATTACKS[2],
-       "environment": "bash", "profile": "standard",
-       ATTACKS[3]: {ATTACKS[0]: ATTACKS[1]}}  # fmt: skip
+RUN = {
+    "agent": f"react{ATTACKS[0]}",
+    "model": ATTACKS[1],
+    "dataset": ATTACKS[2],
+    "environment": "bash",
+    "profile": "standard",
+    ATTACKS[3]: {ATTACKS[0]: ATTACKS[1]},
+}
 
 
 def step(text: str) -> Step:
     """Return a turn with a text in every field that can hold one."""
-    said = ({"role": text, "content": text, "reasoning": text, text: text,
-             "tool_calls": [{"function": {"name": text, "arguments": text}}]},
-            {"role": "user", "content": [{"type": "text", "text": text}, {text: 1}]})  # fmt: skip
+    said = (
+        {
+            "role": text,
+            "content": text,
+            "reasoning": text,
+            text: text,
+            "tool_calls": [{"function": {"name": text, "arguments": text}}],
+        },
+        {"role": "user", "content": [{"type": "text", "text": text}, {text: 1}]},
+    )
     return Step(
-        text, text, reward=0.5, parts={text: 0.5}, changes=(text,), thought=text, actor=text,
-        messages=said, context={text: text}, usage=Usage(1, 1, 1),
+        text,
+        text,
+        reward=0.5,
+        parts={text: 0.5},
+        changes=(text,),
+        thought=text,
+        actor=text,
+        messages=said,
+        context={text: text},
+        usage=Usage(1, 1, 1),
         diffs={text: f"{text}\n+{text}\n-{text}"},
-    )  # fmt: skip
+    )
 
 
 def episode() -> Trajectory:
     """Return an episode with one turn for each attack."""
     steps = tuple(step(text) for text in (*ATTACKS, EVERYTHING))
     return Trajectory(
-        EVERYTHING, 0, EVERYTHING, steps, end="error", error=EVERYTHING, group=ATTACKS[0],
-        hardness=ATTACKS[1], run=RUN, id=ATTACKS[3], tags=ATTACKS,
-    )  # fmt: skip
+        EVERYTHING,
+        0,
+        EVERYTHING,
+        steps,
+        end="error",
+        error=EVERYTHING,
+        group=ATTACKS[0],
+        hardness=ATTACKS[1],
+        run=RUN,
+        id=ATTACKS[3],
+        tags=ATTACKS,
+    )
 
 
 def write(directory: Path) -> Path:

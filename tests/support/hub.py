@@ -74,10 +74,13 @@ class _Handler(BaseHTTPRequestHandler):
         if files is None:
             return self._send(404, b"{}", body, {"X-Error-Code": "RevisionNotFound"})
         told = {
-            "id": repo, "sha": self.hub.commit(files), "private": False, "tags": [],
+            "id": repo,
+            "sha": self.hub.commit(files),
+            "private": False,
+            "tags": [],
             "siblings": [{"rfilename": name} for name in files],
             "cardData": self.hub.cards.get(repo),
-        }  # fmt: skip
+        }
         return self._send(200, json.dumps(told).encode(), body)
 
     def _file(self, repo: str, rest: str, body: bool) -> None:

@@ -35,9 +35,12 @@ def task(language: str, gold: str, *tests: tuple[Any, Any], **data: Any) -> Task
 
 SUMS = (("3 4\n", "7\n"), ("1 -2", "-1"), ("0 0\n", "0"))
 ADD = task(
-    "javascript", "function add (a, b) { return a + b }", ([1, 2], 3), (["a", "b"], "ab"),
+    "javascript",
+    "function add (a, b) { return a + b }",
+    ([1, 2], 3),
+    (["a", "b"], "ab"),
     entry="add",
-)  # fmt: skip
+)
 C_SUM = task(
     "c",
     '#include <stdio.h>\nint main(void) {\n    int a, b;\n    scanf("%d %d", &a, &b);\n'

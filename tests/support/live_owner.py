@@ -31,10 +31,15 @@ class LiveOwner:
         paths = f"{PYTHONPATH}:{_ROOT / 'tests'}"
         self.process = subprocess.Popen(
             [sys.executable, "-m", "support.live_owner", str(number)],
-            env={**os.environ, "PYTHONPATH": paths, "TMPDIR": str(self.temporary),
-                 "INTERCODE_CACHE": str(self.cache)},
-            stdout=subprocess.PIPE, text=True,
-        )  # fmt: skip
+            env={
+                **os.environ,
+                "PYTHONPATH": paths,
+                "TMPDIR": str(self.temporary),
+                "INTERCODE_CACHE": str(self.cache),
+            },
+            stdout=subprocess.PIPE,
+            text=True,
+        )
 
     def __enter__(self) -> LiveOwner:
         assert self.hear() == "ready", "it did not start"

@@ -14,8 +14,18 @@ from pathlib import Path
 from typing import Any
 
 TOOLS = (
-    "read", "write", "wait", "end", "flood", "lines", "chatter", "refuse", "odd", "picture", "ask",
-)  # fmt: skip
+    "read",
+    "write",
+    "wait",
+    "end",
+    "flood",
+    "lines",
+    "chatter",
+    "refuse",
+    "odd",
+    "picture",
+    "ask",
+)
 calls = 0
 
 
@@ -70,9 +80,10 @@ def main() -> None:
         method, given = message["method"], message.get("params", {})
         if method == "initialize":
             result = {
-                "protocolVersion": given["protocolVersion"], "capabilities": {"tools": {}},
+                "protocolVersion": given["protocolVersion"],
+                "capabilities": {"tools": {}},
                 "serverInfo": {"name": "test", "version": "1"},
-            }  # fmt: skip
+            }
         elif method == "tools/list":
             half = len(TOOLS) // 2
             page = TOOLS[half:] if given.get("cursor") else TOOLS[:half]

@@ -50,14 +50,24 @@ def run_as_ordinary_user(command: list[str], ids: int = 65536) -> subprocess.Com
         for path in (top, top / "passwd", top / "ranges"):
             path.chmod(0o755)
         env = {
-            "PATH": os.environ["PATH"], "HOME": str(home), "TMPDIR": str(home),
-            "INTERCODE_CACHE": str(home / "cache"), "PYTHONPATH": ":".join(sys.path),
-            "PYTHONDONTWRITEBYTECODE": "1", "BASE": str(base), "CLOSED": closed_directory(base),
-        }  # fmt: skip
+            "PATH": os.environ["PATH"],
+            "HOME": str(home),
+            "TMPDIR": str(home),
+            "INTERCODE_CACHE": str(home / "cache"),
+            "PYTHONPATH": ":".join(sys.path),
+            "PYTHONDONTWRITEBYTECODE": "1",
+            "BASE": str(base),
+            "CLOSED": closed_directory(base),
+        }
         return subprocess.run(
-            ["unshare", "--mount", "sh", "-c", _SCRIPT, "sh", *command], cwd=top, env=env,
-            capture_output=True, text=True, timeout=_SECONDS, check=False,
-        )  # fmt: skip
+            ["unshare", "--mount", "sh", "-c", _SCRIPT, "sh", *command],
+            cwd=top,
+            env=env,
+            capture_output=True,
+            text=True,
+            timeout=_SECONDS,
+            check=False,
+        )
 
 
 def closed_directory(path: Path) -> str:

@@ -66,8 +66,13 @@ def run_command(line: str, directory: Path) -> str:
     programs = {"python": [sys.executable], "intercode": [sys.executable, "-m", "intercode"]}
     words = [*programs.get(words[0], [words[0]]), *words[1:]]
     done = subprocess.run(
-        words, cwd=directory, env={**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)},
-        capture_output=True, text=True, timeout=_SECONDS, check=False,
-    )  # fmt: skip
+        words,
+        cwd=directory,
+        env={**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)},
+        capture_output=True,
+        text=True,
+        timeout=_SECONDS,
+        check=False,
+    )
     assert done.returncode == 0, f"{line}\n{done.stdout}\n{done.stderr}"
     return done.stdout

@@ -30,9 +30,10 @@ class Raylets:
 
         self._temp = {"temp_dir": str(self.home / "ray"), "include_dashboard": False}
         self.cluster: Any = Cluster(
-            initialize_head=True, shutdown_at_exit=False,
+            initialize_head=True,
+            shutdown_at_exit=False,
             head_node_args={"num_cpus": 0, "object_store_memory": _STORE, **self._temp},
-        )  # fmt: skip
+        )
         self.address = str(self.cluster.address)
         self.nodes: list[Any] = []
         head = self.cluster.head_node
@@ -42,9 +43,11 @@ class Raylets:
         """Start another node."""
         cache = self.home / f"cache-{len(self.nodes)}"
         node = self.cluster.add_node(
-            num_cpus=cpus, object_store_memory=_STORE, env_vars={"INTERCODE_CACHE": str(cache)},
+            num_cpus=cpus,
+            object_store_memory=_STORE,
+            env_vars={"INTERCODE_CACHE": str(cache)},
             **self._temp,
-        )  # fmt: skip
+        )
         self.nodes.append(node)
         self._leashes[node] = _leash(node)
         return node

@@ -98,10 +98,13 @@ class Saved:
         """Write the archive that `docker save` writes."""
         files = {f"{sha(data)}.tar": data for data in self.layers}
         config = f"{sha(self.config)}.json"
-        listed = [{
-            "Config": config, "RepoTags": list(names) or None,
-            "Layers": [f"{sha(data)}.tar" for data in self.layers],
-        }]  # fmt: skip
+        listed = [
+            {
+                "Config": config,
+                "RepoTags": list(names) or None,
+                "Layers": [f"{sha(data)}.tar" for data in self.layers],
+            }
+        ]
         files |= {config: self.config, "manifest.json": json.dumps(listed).encode()}
         return write_tar(path, files)
 

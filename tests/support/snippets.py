@@ -108,10 +108,15 @@ def read_snippets(text: str) -> Iterator[Snippet]:
             raise ValueError(f"line {line}: a block of commands needs a language: console or sh")
         given = dict(_COMMENT.findall(found["comments"]))
         snippet = Snippet(
-            line, language, body, found["output"] if language == "python" else None,
-            given.get("setup", ""), tuple(re.findall(r"[\w:]+", given.get("needs", ""))),
-            given.get("run by", ""), given.get("not run", ""),
-        )  # fmt: skip
+            line,
+            language,
+            body,
+            found["output"] if language == "python" else None,
+            given.get("setup", ""),
+            tuple(re.findall(r"[\w:]+", given.get("needs", ""))),
+            given.get("run by", ""),
+            given.get("not run", ""),
+        )
         if language in ("python", *SHELLS) or snippet.file:
             yield snippet
 
@@ -164,11 +169,22 @@ class Reader:
     def _run_shell(self, code: str) -> str:
         path = os.pathsep.join([str(Path(sys.executable).parent), os.environ["PATH"]])
         done = subprocess.run(
-            ["bash", "-euo", "pipefail", "-c", _FUNCTIONS + code], cwd=self.directory,
-            capture_output=True, text=True, timeout=_SECONDS, check=False, stdin=subprocess.DEVNULL,
-            env={**os.environ, "PATH": path, "PYTHONPATH": PYTHONPATH,
-                 "COLUMNS": "200", "PIP_NO_INDEX": "1", "PROJECT": str(self.project)},
-        )  # fmt: skip
+            ["bash", "-euo", "pipefail", "-c", _FUNCTIONS + code],
+            cwd=self.directory,
+            capture_output=True,
+            text=True,
+            timeout=_SECONDS,
+            check=False,
+            stdin=subprocess.DEVNULL,
+            env={
+                **os.environ,
+                "PATH": path,
+                "PYTHONPATH": PYTHONPATH,
+                "COLUMNS": "200",
+                "PIP_NO_INDEX": "1",
+                "PROJECT": str(self.project),
+            },
+        )
         assert done.returncode == 0, f"{code}\n{done.stdout}\n{done.stderr}"
         return done.stdout
 

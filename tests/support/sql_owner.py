@@ -17,8 +17,14 @@ def main() -> None:
     engine = open_engine("mysql", sys.argv[2] if len(sys.argv) > 2 else None)
     session = engine.open(DatabaseSpec("mysql-dump", Path(sys.argv[1]), "shop"))
     print(session.run("INSERT INTO shop VALUES (5, 'mine')", 10.0).output, flush=True)
-    print(session.run("SELECT VARIABLE_VALUE FROM information_schema.GLOBAL_VARIABLES "
-                      "WHERE VARIABLE_NAME = 'pid_file'", 10.0).output, flush=True)  # fmt: skip
+    print(
+        session.run(
+            "SELECT VARIABLE_VALUE FROM information_schema.GLOBAL_VARIABLES "
+            "WHERE VARIABLE_NAME = 'pid_file'",
+            10.0,
+        ).output,
+        flush=True,
+    )
     signal.pause()
 
 

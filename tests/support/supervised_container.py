@@ -121,22 +121,40 @@ class SupervisedContainer:
 
     def _start(self, home: Path) -> None:
         done = _run_engine(
-            self.image.engine, "run", "--detach", "--rm", f"--name={self.name}", "--network=none",
-            "--user=0:0", "--cap-drop=ALL", "--cap-add=CHOWN", "--cap-add=SETUID",
-            "--cap-add=SETGID", "--security-opt=no-new-privileges", "--pids-limit=100",
-            "--memory=256m", f"--volume={home}:/dev/intercode:ro", *self.image.mounts,
-            self.image.name, "/dev/intercode/supervisor", "/dev/intercode/s",
-        )  # fmt: skip
+            self.image.engine,
+            "run",
+            "--detach",
+            "--rm",
+            f"--name={self.name}",
+            "--network=none",
+            "--user=0:0",
+            "--cap-drop=ALL",
+            "--cap-add=CHOWN",
+            "--cap-add=SETUID",
+            "--cap-add=SETGID",
+            "--security-opt=no-new-privileges",
+            "--pids-limit=100",
+            "--memory=256m",
+            f"--volume={home}:/dev/intercode:ro",
+            *self.image.mounts,
+            self.image.name,
+            "/dev/intercode/supervisor",
+            "/dev/intercode/s",
+        )
         assert done.returncode == 0, done.stderr
 
     def _greet(self) -> dict[str, Any]:
         tree = os.open(self.image.tree, os.O_RDONLY | os.O_DIRECTORY)
         message = {
-            "limits": asdict(LIMITS), "env": {}, "deterministic": False, "own_network": True,
+            "limits": asdict(LIMITS),
+            "env": {},
+            "deterministic": False,
+            "own_network": True,
             "lowers": 1,
-            "copies": 0, "uid": sandbox_uid(),
+            "copies": 0,
+            "uid": sandbox_uid(),
             "filter": seccomp.build_filter(os.uname().machine, secrets.randbits(64)).hex(),
-        }  # fmt: skip
+        }
         protocol.send(self.connection, message, [tree])
         os.close(tree)
         return protocol.receive(self.connection)[0]
@@ -167,9 +185,13 @@ class SupervisedContainer:
                 os.fchown(fd, sandbox_uid(), sandbox_uid())
         status, write = os.pipe()
         answer = self.ask(
-            "spawn", [write, *fds.values()], argv=list(argv), cwd="/",
-            env={"PATH": "/usr/bin:/bin", "LC_ALL": "C"}, targets=list(fds),
-        )  # fmt: skip
+            "spawn",
+            [write, *fds.values()],
+            argv=list(argv),
+            cwd="/",
+            env={"PATH": "/usr/bin:/bin", "LC_ALL": "C"},
+            targets=list(fds),
+        )
         os.close(write)
         return answer["pid"], status
 

@@ -24,27 +24,45 @@ def talk(success: bool = True, tokens: bool = True, **changes: Any) -> Trajector
     if tokens:
         first["tokens"] = {"prompt_ids": [1, 2, 3], "ids": [4, 5], "logprobs": [-0.5, -0.25]}
         second["tokens"] = {
-            "prompt_ids": [1, 2, 3, 4, 5, 6], "ids": [7], "logprobs": [-0.125],
-        }  # fmt: skip
+            "prompt_ids": [1, 2, 3, 4, 5, 6],
+            "ids": [7],
+            "logprobs": [-0.125],
+        }
     steps = (
         Step(
-            "ls", "a", reward=None, valid=False, exit_code=1, usage=Usage(100, 20, 1, cost=0.5),
+            "ls",
+            "a",
+            reward=None,
+            valid=False,
+            exit_code=1,
+            usage=Usage(100, 20, 1, cost=0.5),
             messages=(
-                {"role": "system", "content": "You act."}, {"role": "user", "content": "Task: q"},
+                {"role": "system", "content": "You act."},
+                {"role": "user", "content": "Task: q"},
                 first,
             ),
         ),
         Step(
-            "cat a", "hello", reward=float(success), usage=Usage(150, 10, 1, cost=0.25),
+            "cat a",
+            "hello",
+            reward=float(success),
+            usage=Usage(150, 10, 1, cost=0.25),
             parts={"output": 1.0},
             messages=({"role": "tool", "tool_call_id": "c1", "content": "[told] a"}, second),
         ),
-    )  # fmt: skip
+    )
     run = {
-        "environment": "bash", "dataset": "mine.jsonl", "agent": "tool-calling", "model": "p/m",
-        "profile": "standard", "scoring": "bash-2", "max_turns": 10, "version": "0.1.0",
-        "started": "2026-01-31T10:00:00+00:00", "agent_metadata": {"prompt": {"text": PROMPT}},
-    }  # fmt: skip
+        "environment": "bash",
+        "dataset": "mine.jsonl",
+        "agent": "tool-calling",
+        "model": "p/m",
+        "profile": "standard",
+        "scoring": "bash-2",
+        "max_turns": 10,
+        "version": "0.1.0",
+        "started": "2026-01-31T10:00:00+00:00",
+        "agent_metadata": {"prompt": {"text": PROMPT}},
+    }
     values: dict[str, Any] = {"run": run, "end": "solved" if success else "turn_limit", "id": "e1"}
     return Trajectory("mine/1", 0, "q", steps, seconds=2.5, **(values | changes))
 
@@ -57,8 +75,15 @@ def human_episode(step_at: int = 0) -> Trajectory:
     return episode.replace(steps=tuple(steps), id="e2", task="mine/2")
 
 
-META = {"environment": "bash", "dataset": "starter", "dataset_hash": "aa", "profile": "standard",
-        "scoring": "bash-2", "agent": "try-again", "model": "p/m"}  # fmt: skip
+META = {
+    "environment": "bash",
+    "dataset": "starter",
+    "dataset_hash": "aa",
+    "profile": "standard",
+    "scoring": "bash-2",
+    "agent": "try-again",
+    "model": "p/m",
+}
 
 
 def run_in(directory: Path, rewards: tuple[float, ...] = (1.0, 0.0, 1.0), **meta: Any) -> Path:

@@ -52,9 +52,19 @@ def venv_with(folder: Path, *wheels: Path) -> Path:
     subprocess.run(make, check=True, timeout=120)
     python = folder / "bin" / "python"
     install = [
-        sys.executable, "-m", "pip", "--python", str(python), "install", "--quiet", "--no-index",
-        "--no-deps", "--no-compile", "--disable-pip-version-check", *map(str, wheels),
-    ]  # fmt: skip
+        sys.executable,
+        "-m",
+        "pip",
+        "--python",
+        str(python),
+        "install",
+        "--quiet",
+        "--no-index",
+        "--no-deps",
+        "--no-compile",
+        "--disable-pip-version-check",
+        *map(str, wheels),
+    ]
     subprocess.run(install, check=True, timeout=120)
     site = sysconfig.get_path("purelib", vars={"base": str(folder), "platbase": str(folder)})
     ours = [*SOURCES, sysconfig.get_path("purelib")]

@@ -41,15 +41,23 @@ def run_without_namespaces(
     os.chown(home, _UID, _UID)
     base = Path(sys.base_prefix).resolve()
     env = {
-        **os.environ, "HOME": str(home), "INTERCODE_CACHE": str(home / "cache"), "REMEDY": remedy,
-        "BASE": str(base), "CLOSED": closed_directory(base),
+        **os.environ,
+        "HOME": str(home),
+        "INTERCODE_CACHE": str(home / "cache"),
+        "REMEDY": remedy,
+        "BASE": str(base),
+        "CLOSED": closed_directory(base),
         "PYTHONDONTWRITEBYTECODE": "1",
-    }  # fmt: skip
+    }
     process = subprocess.Popen(
         ["unshare", "--user", "--mount", "sh", "-c", _SCRIPT, "sh", *command],
-        stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=env,
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        env=env,
         cwd=home,
-    )  # fmt: skip
+    )
     with process:
         own = os.readlink("/proc/self/ns/user")
         while os.readlink(f"/proc/{process.pid}/ns/user") == own:

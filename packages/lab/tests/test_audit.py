@@ -62,10 +62,14 @@ def test_the_rules_on_sql_tasks(tmp_path: Path) -> None:
     )
     report = audit(dataset)
     assert findings(report) == [
-        ("t/1", "zero-answer"), ("t/2", "empty-answer"), ("t/3", "duplicate-rows"),
-        ("t/5", "tie-at-limit"), ("t/7", "unnamed-value"), ("t/8", "same-query"),
+        ("t/1", "zero-answer"),
+        ("t/2", "empty-answer"),
+        ("t/3", "duplicate-rows"),
+        ("t/5", "tie-at-limit"),
+        ("t/7", "unnamed-value"),
+        ("t/8", "same-query"),
         ("t/9", "gold-fails"),
-    ]  # fmt: skip
+    ]
     assert report.complete and report.golds_run == 10
     assert report_as_json(report)["counts"]["zero-answer"] == 1
 
@@ -105,9 +109,12 @@ def test_the_rules_on_bash_tasks() -> None:
     done: list[tuple[int, int]] = []
     report = audit(dataset, settings={"timeout": 4.0}, progress=lambda *counts: done.append(counts))
     assert findings(report) == [
-        ("t/1", "empty-answer"), ("t/2", "zero-answer"), ("t/3", "zero-answer"),
-        ("t/6", "golds-other-form"), ("t/7", "gold-fails"),
-    ]  # fmt: skip
+        ("t/1", "empty-answer"),
+        ("t/2", "zero-answer"),
+        ("t/3", "zero-answer"),
+        ("t/6", "golds-other-form"),
+        ("t/7", "gold-fails"),
+    ]
     assert "'a.txt', and '1:a.txt'" in report.findings[3].detail
     assert sorted(done) == [(n, 9) for n in range(1, 10)]
 
@@ -119,10 +126,12 @@ def test_tests_that_expect_one_value() -> None:
         return Task(f"t/{n}", f"query {n}", "def f(x): return x", data=data)
 
     tasks = (
-        task(0, "assert f(1) == 2", "assert f(2) == 2"), task(1, "assert f(1)", "assert not f(2)"),
-        task(2, "assert f(1) == 2"), task(3, "assert f([1]) == (1, 2)", "assert f(3) == (1,2)"),
+        task(0, "assert f(1) == 2", "assert f(2) == 2"),
+        task(1, "assert f(1)", "assert not f(2)"),
+        task(2, "assert f(1) == 2"),
+        task(3, "assert f([1]) == (1, 2)", "assert f(3) == (1,2)"),
         task(4, "assert close(f(1), 2)", "assert f(2) == g(3)"),
-    )  # fmt: skip
+    )
     report = audit(Dataset("small", "python", tasks, comparable=False))
     assert findings(report) == [("t/0", "one-answer"), ("t/3", "one-answer")]
     assert report.golds_run == 0

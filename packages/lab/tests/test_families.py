@@ -99,10 +99,13 @@ def test_draws_are_the_same_on_every_machine(environment: str) -> None:
 @pytest.mark.parametrize(
     ("name", "seed"),
     [
-        ("groups-above", 90), ("had-every-kind", 145), ("one-and-the-other", 550),
-        ("one-without-the-other", 270), ("days-between", 49),
+        ("groups-above", 90),
+        ("had-every-kind", 145),
+        ("one-and-the-other", 550),
+        ("one-without-the-other", 270),
+        ("days-between", 49),
     ],
-)  # fmt: skip
+)
 def test_every_gold_of_sql_returns_a_row(name: str, seed: int) -> None:
     task = find_family("sql", name)(seed, 1)
     assert task.database is not None

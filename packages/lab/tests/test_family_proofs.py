@@ -80,9 +80,15 @@ def bad(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Path:
 @pytest.mark.heavy
 @pytest.mark.parametrize(
     "families",
-    ["bash", "ctf", "python", "sql", "code/shortened-runs",
-     pytest.param("code", marks=pytest.mark.slow)],
-)  # fmt: skip
+    [
+        "bash",
+        "ctf",
+        "python",
+        "sql",
+        "code/shortened-runs",
+        pytest.param("code", marks=pytest.mark.slow),
+    ],
+)
 def test_a_task_of_each_family_is_sound(families: str) -> None:
     report = check(datasets.load(f"families:{families}@seed=3"), cache_golds=False)
     assert report.faults == ()
@@ -114,8 +120,9 @@ def test_a_fault_of_many_tasks_is_shown_once() -> None:
     proof = Proof("families/bash/links/1/0", "families/bash/links", 1, *"dw", (), *[0] * 7)
     report = ProofReport("families:bash", (), (proof,), (*faults, (proof.task, "other")))
     assert proof_tables(report)[-1].rows == (
-        ("families/bash/trail/1/0 and 2 more", "same"), (proof.task, "other"),
-    )  # fmt: skip
+        ("families/bash/trail/1/0 and 2 more", "same"),
+        (proof.task, "other"),
+    )
 
 
 @pytest.mark.sandbox

@@ -61,21 +61,32 @@ def read(server: ViewServer, path: str) -> Any:
 def test_the_page_sees_no_reward_until_it_asks(server: ViewServer) -> None:
     items = read(server, "labels")["items"]
     assert [item["task"] for item in items[:3]] == [
-        "starter/files/0", "starter/files/0", "starter/text/1",
-    ]  # fmt: skip
+        "starter/files/0",
+        "starter/files/0",
+        "starter/text/1",
+    ]
     assert len(items) == 13 and all(item["label"] is None for item in items)
     item = read(server, "labels/0")
     assert set(item) == {
-        "task", "query", "environment", "answer", "branched_at", "steps", "label", "reason",
-    }  # fmt: skip
+        "task",
+        "query",
+        "environment",
+        "answer",
+        "branched_at",
+        "steps",
+        "label",
+        "reason",
+    }
     assert len(item["steps"]) == len(RICH) and item["environment"] == "bash"
     hidden = ("reward", "parts", "thought", "message", "messages")
     assert not any(step[name] for step in item["steps"] for name in hidden)
     for path in ("index", "episode/0/1", "search", "version", "gold/0/1", "labels/x"):
         assert read(server, path) is None
     assert read(server, "result/0") == {
-        "reward": 1.0, "parts": {"output": 0.34, "changes": 0.66}, "end": "submitted",
-    }  # fmt: skip
+        "reward": 1.0,
+        "parts": {"output": 0.34, "changes": 0.66},
+        "end": "submitted",
+    }
     with pytest.raises(UsageError, match="no trajectory 13"):
         read(server, "labels/13")
 
@@ -99,12 +110,26 @@ def test_a_label_is_stored_in_the_format_of_validity(server: ViewServer, labels:
     changed = {"label": "incorrect", "reason": "ein Ü", "saw_result": True}
     assert send(server, path, changed, own) == 200
     assert [json.loads(line) for line in labels.read_text("utf-8").splitlines()] == [
-        {"task": "starter/text/1", "query": "Print the number 1.", "actions": ["pwd", "echo 1"],
-         "label": "incorrect", "reason": "ein Ü", "output": "1\nneedle-1", "dataset": "starter",
-         "saw_result": True},
-        {"task": "starter/text/2", "query": "Print the number 2.", "actions": ["pwd", "echo 2"],
-         "label": "ambiguous", "reason": "", "output": "2\nneedle-2", "dataset": "starter"},
-    ]  # fmt: skip
+        {
+            "task": "starter/text/1",
+            "query": "Print the number 1.",
+            "actions": ["pwd", "echo 1"],
+            "label": "incorrect",
+            "reason": "ein Ü",
+            "output": "1\nneedle-1",
+            "dataset": "starter",
+            "saw_result": True,
+        },
+        {
+            "task": "starter/text/2",
+            "query": "Print the number 2.",
+            "actions": ["pwd", "echo 2"],
+            "label": "ambiguous",
+            "reason": "",
+            "output": "2\nneedle-2",
+            "dataset": "starter",
+        },
+    ]
     assert [label.value for label in read_labels([labels])] == ["incorrect", "ambiguous"]
     item = read(server, "labels/2")
     assert (item["label"], item["reason"]) == ("incorrect", "ein Ü")
@@ -112,10 +137,15 @@ def test_a_label_is_stored_in_the_format_of_validity(server: ViewServer, labels:
 
 @pytest.mark.parametrize(
     ("change", "status"),
-    [({"Origin": "http://evil.example"}, 404), ({"Origin": "null"}, 404), ({"Origin": ""}, 404),
-     ({"Host": "evil.example"}, 404), ({"Content-Type": "text/plain"}, 415),
-     ({"Content-Length": "999999"}, 413)],
-)  # fmt: skip
+    [
+        ({"Origin": "http://evil.example"}, 404),
+        ({"Origin": "null"}, 404),
+        ({"Origin": ""}, 404),
+        ({"Host": "evil.example"}, 404),
+        ({"Content-Type": "text/plain"}, 415),
+        ({"Content-Length": "999999"}, 413),
+    ],
+)
 def test_another_page_stores_nothing(
     server: ViewServer, labels: Path, change: dict[str, str], status: int
 ) -> None:
@@ -182,7 +212,8 @@ def test_labels_by_keys_survive_a_reload(
     assert pressed.get_attribute("aria-pressed") == "true"
     stored = read_labels([labels])
     assert [(label.value, label.reason) for label in stored] == [
-        ("correct", "prints 1 e n"), ("incorrect", ""),
-    ]  # fmt: skip
+        ("correct", "prints 1 e n"),
+        ("incorrect", ""),
+    ]
     assert [dict(label.extra) for label in stored] == [{}, {"saw_result": True}]
     assert watched.said == []

@@ -34,8 +34,10 @@ def test_a_file_that_is_absent_in_the_tests_is_of_no_use_to_the_function() -> No
     present = replace(task, id="present", data={**task.data, "absent_in_tests": ()})
     with PythonEnv(Dataset("own", "python", (task, present))) as env:
         for chosen, code, value in (
-            (task, search, 0.0), (present, search, 1.0), (task, honest, 1.0)
-        ):  # fmt: skip
+            (task, search, 0.0),
+            (present, search, 1.0),
+            (task, honest, 1.0),
+        ):
             env.reset(options={"task": chosen.id})
             assert env.step(code)[4]["exit_code"] == 0
             assert env.score().value == value

@@ -96,9 +96,7 @@ def test_columns_that_tell_each_other_vary_together() -> None:
     varied = other_rows(database, NamedValues(), Choices("t"))
     assert {(row[2], row[3]) for row in varied.tables["country"].rows} <= set(regions)
     cities = tuple((n, f"town {n}", n % 6, f"district {n % 6}") for n in range(60))
-    city = replace(
-        _table("city", ("id", "town", "country", "district"), cities), keys=((0,),)
-    )  # fmt: skip
+    city = replace(_table("city", ("id", "town", "country", "district"), cities), keys=((0,),))
     joins = ((("city", 2), ("country", 0)),)
     both = Database("", {"country": table, "city": city})
     assert [unit.owner is not None for unit in shape_of(city, both, joins).units] == [True]
@@ -140,11 +138,14 @@ def test_golds_name_values_and_joins() -> None:
 def test_mutants_lack_one_condition() -> None:
     gold = "SELECT a FROM t WHERE b = 1 AND c = 2"
     assert list(mutants(gold)) == [
-        "SELECT a FROM t", "SELECT a FROM t WHERE b = 1", "SELECT a FROM t WHERE c = 2",
-    ]  # fmt: skip
+        "SELECT a FROM t",
+        "SELECT a FROM t WHERE b = 1",
+        "SELECT a FROM t WHERE c = 2",
+    ]
     assert list(mutants("SELECT a FROM t UNION SELECT a FROM u")) == [
-        "SELECT a FROM t", "SELECT a FROM u",
-    ]  # fmt: skip
+        "SELECT a FROM t",
+        "SELECT a FROM u",
+    ]
     assert list(mutants("SELECT a FROM t")) == []
 
 

@@ -141,8 +141,10 @@ def test_labels_are_graded_by_the_reward_of_the_environment(
     assert f"{tasks[1].id}" in captured.out.partition("Disagreements")[2]
     assert "3 labels: 2 in the rates, 1 could not be graded" in captured.err
     assert [json.loads(line)["reward"] == 1 for line in out.read_text().splitlines()] == [
-        True, False, False,
-    ]  # fmt: skip
+        True,
+        False,
+        False,
+    ]
 
 
 def judged(task: str, value: str, reward: float, progress: object = None) -> GradedLabel:
@@ -152,12 +154,16 @@ def judged(task: str, value: str, reward: float, progress: object = None) -> Gra
 
 def test_rewards_are_compared_with_the_order_of_the_labels() -> None:
     graded = [
-        judged("a", "correct", 1.0), judged("a", "correct", 0.6),
-        judged("a", "incorrect", 0.6, 0.5), judged("a", "incorrect", 0.2, 0.7),
-        judged("a", "ambiguous", 0.9), judged("b", "incorrect", 0.0, 0),
-        judged("b", "incorrect", 0.0, 0), judged("b", "incorrect", 0.1, 0.2),
+        judged("a", "correct", 1.0),
+        judged("a", "correct", 0.6),
+        judged("a", "incorrect", 0.6, 0.5),
+        judged("a", "incorrect", 0.2, 0.7),
+        judged("a", "ambiguous", 0.9),
+        judged("b", "incorrect", 0.0, 0),
+        judged("b", "incorrect", 0.0, 0),
+        judged("b", "incorrect", 0.1, 0.2),
         judged("b", "incorrect", 0.5, "much"),
-    ]  # fmt: skip
+    ]
     rates = {rate.name: (rate.hits, rate.of) for rate in order_rates(graded)}
     assert rates == {RIGHT_ABOVE_WRONG: (3, 4), MORE_ABOVE_LESS: (2, 3), "all": (5, 7)}
     assert order_rates(graded[:1]) == []

@@ -133,9 +133,16 @@ def test_tells_and_faults_of_tasks_are_faults_of_a_proof() -> None:
         {"value": "a", "length": 3},
     ]
     assert {name: rule(candidates) for name, rule in RULES.items()} == {
-        "the first": 0, "the second": 1, "the middle one": 1, "the last but one": 1, "the last": 2,
-        "the shortest": 1, "the longest": 2, "the least": 2, "the greatest": 1,
-    }  # fmt: skip
+        "the first": 0,
+        "the second": 1,
+        "the middle one": 1,
+        "the last but one": 1,
+        "the last": 2,
+        "the shortest": 1,
+        "the longest": 2,
+        "the least": 2,
+        "the greatest": 1,
+    }
 
 
 def test_the_command_proves_worlds(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

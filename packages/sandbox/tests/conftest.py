@@ -15,12 +15,26 @@ from support.sandboxes import layer_of, open_one, open_test_sandbox
 from support.supervised_container import SmallImage, SupervisedContainer, require_engine
 
 NEED_THE_PRODUCT = [
-    "test_changes.py", "test_containers.py", "test_control_groups.py", "test_determinism.py",
-    "test_first_thread_ended.py", "test_hidden_files.py", "test_inherited.py", "test_kills.py",
-    "test_landlock_tier.py", "test_lifecycle.py", "test_limits.py", "test_limits_of_tiers.py",
-    "test_no_tier.py", "test_recycling.py", "test_remote.py", "test_remote_access.py",
-    "test_remote_bounds.py", "test_remote_snapshots.py", "test_threat_model.py",
-]  # fmt: skip
+    "test_changes.py",
+    "test_containers.py",
+    "test_control_groups.py",
+    "test_determinism.py",
+    "test_first_thread_ended.py",
+    "test_hidden_files.py",
+    "test_inherited.py",
+    "test_kills.py",
+    "test_landlock_tier.py",
+    "test_lifecycle.py",
+    "test_limits.py",
+    "test_limits_of_tiers.py",
+    "test_no_tier.py",
+    "test_recycling.py",
+    "test_remote.py",
+    "test_remote_access.py",
+    "test_remote_bounds.py",
+    "test_remote_snapshots.py",
+    "test_threat_model.py",
+]
 """Tests of sandboxes that environments, sessions or commands of the product use."""
 collect_ignore = [] if find_spec("intercode") else NEED_THE_PRODUCT
 

@@ -140,7 +140,7 @@ def test_wrong_uses_are_named(shared: Sandbox) -> None:
         (lambda: shared.restore(closed), "the snapshot is closed"),
         (lambda: Sandbox.load("/etc", backend=backend.chosen()), "/etc cannot be loaded: Is a"),
         (lambda: shared.upload("/no/such", "/x"), "/no/such cannot be uploaded: No such file"),
-    ]:  # fmt: skip
+    ]:
         with pytest.raises(UsageError, match=message):
             call()
     assert shared.run(["ls", Path("/tmp")], cwd=Path("/")).ok  # type: ignore[list-item, arg-type]

@@ -55,14 +55,23 @@ def test_names_of_registries_are_recognized(monkeypatch: pytest.MonkeyPatch) -> 
         "intercode_sandbox.api.sandbox.resolve_image", lambda name, _: found.append(name)
     )
     names = [
-        "host", "dir:/a.b/c", "dockerfile:./a", "recipe:python", "./a.b/c", "docker.io/library/a:1",
-        "localhost:5000/a", "localhost/a", "oci:a.b/c:tag",
-    ]  # fmt: skip
+        "host",
+        "dir:/a.b/c",
+        "dockerfile:./a",
+        "recipe:python",
+        "./a.b/c",
+        "docker.io/library/a:1",
+        "localhost:5000/a",
+        "localhost/a",
+        "oci:a.b/c:tag",
+    ]
     for name in names:
         find_image(name)
     assert [n for n in found if n.startswith("registry:")] == [
-        "registry:docker.io/library/a:1", "registry:localhost:5000/a", "registry:localhost/a",
-    ]  # fmt: skip
+        "registry:docker.io/library/a:1",
+        "registry:localhost:5000/a",
+        "registry:localhost/a",
+    ]
     assert len(found) == len(names)
 
 
@@ -97,13 +106,24 @@ def test_links_inside_of_a_tree_are_copied_and_others_left_out(
     shared: Sandbox, tmp_path: Path
 ) -> None:
     inside = {
-        "d/up": "../f", "d/e/top": "../../", "to-d": "d", "gone": "no/such/file", "self": ".",
-        "through": "to-d/e/../../f", "d/loud": "./e//x",
-    }  # fmt: skip
+        "d/up": "../f",
+        "d/e/top": "../../",
+        "to-d": "d",
+        "gone": "no/such/file",
+        "self": ".",
+        "through": "to-d/e/../../f",
+        "d/loud": "./e//x",
+    }
     outside = {
-        "abs": "/etc/passwd", "back": "/work/links/f", "out": "../x", "d/far": "../../x",
-        "d/e/by-top": "top/../x", "by-out": "out/y", "loop": "loop", "by-self": "d/../self/../x",
-    }  # fmt: skip
+        "abs": "/etc/passwd",
+        "back": "/work/links/f",
+        "out": "../x",
+        "d/far": "../../x",
+        "d/e/by-top": "top/../x",
+        "by-out": "out/y",
+        "loop": "loop",
+        "by-self": "d/../self/../x",
+    }
     made = "mkdir -p d/e; echo 1 > f; echo 2 > d/e/x; " + "; ".join(
         f"ln -s '{target}' '{name}'" for name, target in {**inside, **outside}.items()
     )
@@ -349,9 +369,12 @@ def test_a_saved_file_of_an_attacker_is_refused(
         with pytest.raises(DataError, match=message):
             Sandbox.load(hostile(tmp_path / f"{number}.tar", digest, *entries))
     for metadata, message in [
-        (b"{", "is not JSON"), (b"[" * 60000, "is not JSON"), (b"[]", "is not an object"),
-        (b'{"v": 9}', "format version '9'"), (b" " * 100_000, "has 100000 bytes"),
-    ]:  # fmt: skip
+        (b"{", "is not JSON"),
+        (b"[" * 60000, "is not JSON"),
+        (b"[]", "is not an object"),
+        (b'{"v": 9}', "format version '9'"),
+        (b" " * 100_000, "has 100000 bytes"),
+    ]:
         path = hostile(tmp_path / f"m{len(metadata)}.tar", digest, metadata=metadata)
         with pytest.raises(DataError, match=message):
             Sandbox.load(path)

@@ -135,6 +135,16 @@ def test_an_installation_without_a_compiler_opens_a_sandbox(tmp_path: Path) -> N
     tools.mkdir()
     env = {name: value for name, value in os.environ.items() if name not in ("CC", "PYTHONPATH")}
     python = home / "bin/python"
-    run(sys.executable, "-m", "uv", "pip", "install", "-q", "--python", python, sources(tmp_path),
-        env={**env, "PATH": str(tools)})  # fmt: skip
+    run(
+        sys.executable,
+        "-m",
+        "uv",
+        "pip",
+        "install",
+        "-q",
+        "--python",
+        python,
+        sources(tmp_path),
+        env={**env, "PATH": str(tools)},
+    )
     assert run(python, "-c", OPEN, env=env, cwd=tmp_path) == "2026-01-01\n\n"

@@ -91,7 +91,7 @@ CASES = {
         "echo x > $'a  b'; echo x > $'c\\nd'",
         {"/data/a  b": NEW_FILE, "/data/c\nd": NEW_FILE},
     ),
-}  # fmt: skip
+}
 
 
 @pytest.mark.parametrize(("code", "expected"), CASES.values(), ids=CASES)

@@ -62,10 +62,22 @@ def test_the_tier_works() -> None:
 def test_copying_programs_leaves_space_on_the_disk(tmp_path: Path) -> None:
     mount = 'mount -t tmpfs -o size=100m,mode=700 tmpfs "$1" && shift && exec "$@"'
     done = subprocess.run(
-        ["unshare", "--mount", "sh", "-c", mount, "sh", tmp_path, sys.executable, "-c",
-         ON_A_SMALL_DISK],
-        env={**os.environ, "INTERCODE_CACHE": str(tmp_path)}, capture_output=True, text=True,
-    )  # fmt: skip
+        [
+            "unshare",
+            "--mount",
+            "sh",
+            "-c",
+            mount,
+            "sh",
+            tmp_path,
+            sys.executable,
+            "-c",
+            ON_A_SMALL_DISK,
+        ],
+        env={**os.environ, "INTERCODE_CACHE": str(tmp_path)},
+        capture_output=True,
+        text=True,
+    )
     free, _, message = done.stdout.strip().partition(" ")
     assert message.endswith("/usr: No space left on device"), done
     assert 60 <= int(free) <= 100
@@ -117,8 +129,11 @@ def test_a_shared_file_cannot_be_changed(sandbox: ChrootSandbox) -> None:
     )
     after = program.stat()
     assert (before.st_mode, before.st_size, before.st_mtime_ns, before.st_ino) == (
-        after.st_mode, after.st_size, after.st_mtime_ns, after.st_ino
-    )  # fmt: skip
+        after.st_mode,
+        after.st_size,
+        after.st_mtime_ns,
+        after.st_ino,
+    )
 
 
 def test_the_way_out_of_the_root_is_closed(sandbox: ChrootSandbox) -> None:

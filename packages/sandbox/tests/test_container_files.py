@@ -27,38 +27,74 @@ def test_changes_are_listed_as_rows(container: SupervisedContainer) -> None:
     )
     rows = container.rows()
     assert {path: row[0] for path, row in rows.items()} == {
-        "/data/f1": "file", "/data/f2": "gone", "/data/f3": "file", "/data/f6b": "file",
-        "/data/ff": "fifo", "/data/in": "file", "/data/in/deep": "gone", "/data/in/deep/x": "gone",
-        "/data/link": "gone", "/data/new": "dir", "/data/new/a": "file", "/data/ql": "link",
-    }  # fmt: skip
+        "/data/f1": "file",
+        "/data/f2": "gone",
+        "/data/f3": "file",
+        "/data/f6b": "file",
+        "/data/ff": "fifo",
+        "/data/in": "file",
+        "/data/in/deep": "gone",
+        "/data/in/deep/x": "gone",
+        "/data/link": "gone",
+        "/data/new": "dir",
+        "/data/new/a": "file",
+        "/data/ql": "link",
+    }
     assert rows["/data/f1"][1:3] == [0o644, 3] and rows["/data/ql"][4] == "q"
     assert [path for path, row in rows.items() if row[5]] == [
-        "/data/f6b", "/data/ff", "/data/new", "/data/new/a", "/data/ql",
-    ]  # fmt: skip
+        "/data/f6b",
+        "/data/ff",
+        "/data/new",
+        "/data/new/a",
+        "/data/ql",
+    ]
     assert container.ask("changed_paths")["rows"] == list(rows)
     assert "/data/f4" in container.ask("touched_paths")["rows"]
 
 
 _STEPS = (
-    "echo {n} > {a}", "echo {n} >> {a}", "rm -rf {a}", "mkdir -p {a}", "mv -T {a} {b}",
-    "ln -s {n} {a}", "ln {a} {b}", "chmod {m} {a}", "touch -d @{n} {a}", "truncate -s {n} {a}",
-    "cp -a {a} {b}", "mkfifo {a}", "sed -i s/e/{n}/ {a}",
-)  # fmt: skip
+    "echo {n} > {a}",
+    "echo {n} >> {a}",
+    "rm -rf {a}",
+    "mkdir -p {a}",
+    "mv -T {a} {b}",
+    "ln -s {n} {a}",
+    "ln {a} {b}",
+    "chmod {m} {a}",
+    "touch -d @{n} {a}",
+    "truncate -s {n} {a}",
+    "cp -a {a} {b}",
+    "mkfifo {a}",
+    "sed -i s/e/{n}/ {a}",
+)
 _PATHS = (
-    "f1", "f2", "in", "in/deep", "in/deep/x", "in/deep/y", "new", "new/a", "old", "old/o/p", "link",
-    "closed", "closed/z",
-)  # fmt: skip
+    "f1",
+    "f2",
+    "in",
+    "in/deep",
+    "in/deep/x",
+    "in/deep/y",
+    "new",
+    "new/a",
+    "old",
+    "old/o/p",
+    "link",
+    "closed",
+    "closed/z",
+)
 
 
 def _worked(chance: random.Random) -> str:
     """Return a command that changes some files below /data."""
     steps = [
         chance.choice(_STEPS).format(
-            a=chance.choice(_PATHS), b=chance.choice(_PATHS), n=chance.randrange(1, 5000),
+            a=chance.choice(_PATHS),
+            b=chance.choice(_PATHS),
+            n=chance.randrange(1, 5000),
             m=chance.choice(("500", "700", "744", "755", "555")),
         )
         for _ in range(chance.randrange(1, 8))
-    ]  # fmt: skip
+    ]
     return "cd /data; " + "; ".join(f"{{ {step}; }} 2>/dev/null" for step in steps)
 
 

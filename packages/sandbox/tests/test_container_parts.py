@@ -54,8 +54,12 @@ def test_no_link_of_an_image_leads_to_files_of_this_machine(tmp_path: Path) -> N
     image.mkdir()
     (image / "etc").symlink_to(tmp_path / "host")
     made = container_spec(SandboxSpec(Image("evil", "sha256:0", image)), "docker")
-    held = b"".join(p.read_bytes() for t in made.trees[:2] for p in t.path.rglob("*")
-                    if p.is_file() and not p.is_symlink())  # fmt: skip
+    held = b"".join(
+        p.read_bytes()
+        for t in made.trees[:2]
+        for p in t.path.rglob("*")
+        if p.is_file() and not p.is_symlink()
+    )
     assert b"secret" not in held
 
 
@@ -77,9 +81,15 @@ def test_a_layer_belongs_to_the_user_of_sandboxes(tmp_path: Path) -> None:
     with tarfile.open(fileobj=io.BytesIO(data)) as archive:
         entries = {entry.name: entry for entry in archive}
     assert sorted(entries) == [
-        "d", "d/.wh.gone", "d/file", "d/inner", "d/inner/.wh..wh..opq", "d/inner/link", "d/same",
+        "d",
+        "d/.wh.gone",
+        "d/file",
+        "d/inner",
+        "d/inner/.wh..wh..opq",
+        "d/inner/link",
+        "d/same",
         "pipe",
-    ]  # fmt: skip
+    ]
     assert {(e.uid, e.gid) for e in entries.values()} == {(sandbox_uid(), sandbox_uid())}
     assert (entries["d/file"].size, entries["d/file"].mode) == (7, 0o4751)
     assert entries["d/file"].pax_headers["mtime"] == "1700000000.123456789"

@@ -42,9 +42,13 @@ def script(path: Path, text: str) -> Path:
 
 def start_owner(code: str, *arguments: str, path: str) -> subprocess.Popen[str]:
     return subprocess.Popen(
-        [sys.executable, "-c", code, *arguments], text=True, start_new_session=True,
-        stdin=subprocess.PIPE, stdout=subprocess.PIPE, env={**os.environ, "PATH": path},
-    )  # fmt: skip
+        [sys.executable, "-c", code, *arguments],
+        text=True,
+        start_new_session=True,
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        env={**os.environ, "PATH": path},
+    )
 
 
 def kill_owner(process: subprocess.Popen[str]) -> None:

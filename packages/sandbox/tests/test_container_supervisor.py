@@ -24,8 +24,9 @@ def test_it_sends_the_handshake_of_every_supervisor(container: SupervisedContain
 
 def test_commands_run_as_one_user_named_root(container: SupervisedContainer) -> None:
     assert container.sh("id -u; whoami; mkdir /x && ls -ld /x | cut -d' ' -f3; exit 3") == (
-        f"{sandbox_uid()}\nroot\nroot\n", 3,
-    )  # fmt: skip
+        f"{sandbox_uid()}\nroot\nroot\n",
+        3,
+    )
     assert container.sh("grep -E 'CapPrm|CapEff|NoNewPrivs|Seccomp:' /proc/self/status | cut -f2")[
         0
     ] == ("0000000000000000\n0000000000000000\n1\n2\n")
@@ -42,12 +43,21 @@ def test_commands_inherit_no_descriptor_and_are_killed_first(
 @pytest.mark.parametrize(
     "attempt",
     [
-        "kill -KILL 1; kill -STOP 1; kill -TERM 1; false", "cat /proc/1/environ", "ls /proc/1/fd/",
-        "readlink /proc/1/exe", "cat /proc/1/maps", "echo 900 > /proc/1/oom_score_adj",
-        "prlimit --pid 1 --nofile=4", "renice 19 1", "taskset -p 1 1", "chrt -i -p 0 1",
-        "ionice -c 3 -p 1", "unshare -U true", "mount -t tmpfs x /tmp",
+        "kill -KILL 1; kill -STOP 1; kill -TERM 1; false",
+        "cat /proc/1/environ",
+        "ls /proc/1/fd/",
+        "readlink /proc/1/exe",
+        "cat /proc/1/maps",
+        "echo 900 > /proc/1/oom_score_adj",
+        "prlimit --pid 1 --nofile=4",
+        "renice 19 1",
+        "taskset -p 1 1",
+        "chrt -i -p 0 1",
+        "ionice -c 3 -p 1",
+        "unshare -U true",
+        "mount -t tmpfs x /tmp",
     ],
-)  # fmt: skip
+)
 def test_no_command_reaches_pid_1_or_out(container: SupervisedContainer, attempt: str) -> None:
     assert container.sh(attempt)[1] != 0
     assert container.sh("ps -p 1 -o comm=,args=,stat=")[0].split()[:2] == ["init", "init"]

@@ -50,8 +50,11 @@ def test_a_sandbox_has_a_group_with_its_limits_that_is_empty_afterwards() -> Non
     with shell("namespace/1", memory=100 * MIB, disk=50 * MIB, processes=77) as (sandbox, _):
         found = group_of(sandbox)
         v1 = "memory" in found
-        memory = Path(found["memory"], "memory.limit_in_bytes") if v1 else (
-            Path(found[""], "memory.max"))  # fmt: skip
+        memory = (
+            Path(found["memory"], "memory.limit_in_bytes")
+            if v1
+            else (Path(found[""], "memory.max"))
+        )
         assert int(memory.read_text()) == (100 + 50 + 65) * MIB
         assert Path(found["pids" if v1 else ""], "pids.max").read_text() == "77\n"
     inside = memory.with_name("cgroup.procs")
@@ -212,8 +215,14 @@ def _removed(folder: Path) -> bool:
     return True
 
 
-FILES = ("cgroup.procs", "cgroup.subtree_control", "memory.max", "memory.swap.max", "pids.max",
-         "memory.events")  # fmt: skip
+FILES = (
+    "cgroup.procs",
+    "cgroup.subtree_control",
+    "memory.max",
+    "memory.swap.max",
+    "pids.max",
+    "memory.events",
+)
 
 
 @pytest.fixture

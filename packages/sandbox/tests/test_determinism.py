@@ -40,11 +40,15 @@ def run() -> Iterator[Callable[..., Run]]:
 @pytest.mark.parametrize(
     ("text", "meaning"),
     [
-        ("2026-01-01 00:00:00", (True, NOW)), ("2026-01-01", (True, NOW)),
-        ("2026-01-01T00:00:01", (True, NOW + 1)), ("+3d", (False, 259200)),
-        ("-90m", (False, -5400)), ("+5", (False, 5)), ("real", (False, 0)),
+        ("2026-01-01 00:00:00", (True, NOW)),
+        ("2026-01-01", (True, NOW)),
+        ("2026-01-01T00:00:01", (True, NOW + 1)),
+        ("+3d", (False, 259200)),
+        ("-90m", (False, -5400)),
+        ("+5", (False, 5)),
+        ("real", (False, 0)),
     ],
-)  # fmt: skip
+)
 def test_a_clock_is_a_time_or_an_offset(text: str, meaning: tuple[bool, int]) -> None:
     assert parse_clock(text) == meaning
 
@@ -75,23 +79,33 @@ def test_the_settings_of_an_environment() -> None:
         ("env -i /bin/date +%s", f"{NOW}\n"),
         ("echo $EPOCHSECONDS $EPOCHREALTIME $SECONDS", f"{NOW} {NOW}.000000 0\n"),
         ("printf '%(%F %T)T\\n' -1", "2026-01-01 00:00:00\n"),
-        ("cd /tmp; touch f; stat -c '%X %Y %Z' f; ls -l --full-time f | cut -d' ' -f6,7",
-         f"{NOW} {NOW} {NOW}\n2026-01-01 00:00:00.000000000\n"),
-        ("cd /tmp; touch f; touch -d '4 days ago' g; find . -type f -mmin -1; find . -mtime +2",
-         "./f\n./g\n"),
-        ("cd /tmp; touch -d tomorrow f; date -r f +%F; touch g; [ f -nt g ] && echo newer",
-         "2026-01-02\nnewer\n"),
-        ("cd /tmp; touch -d 2020-02-03 f; cp -p f g; tar c g | tar tv | awk '{print $4}'",
-         "2020-02-03\n"),
+        (
+            "cd /tmp; touch f; stat -c '%X %Y %Z' f; ls -l --full-time f | cut -d' ' -f6,7",
+            f"{NOW} {NOW} {NOW}\n2026-01-01 00:00:00.000000000\n",
+        ),
+        (
+            "cd /tmp; touch f; touch -d '4 days ago' g; find . -type f -mmin -1; find . -mtime +2",
+            "./f\n./g\n",
+        ),
+        (
+            "cd /tmp; touch -d tomorrow f; date -r f +%F; touch g; [ f -nt g ] && echo newer",
+            "2026-01-02\nnewer\n",
+        ),
+        (
+            "cd /tmp; touch -d 2020-02-03 f; cp -p f g; tar c g | tar tv | awk '{print $4}'",
+            "2020-02-03\n",
+        ),
         ("sleep 0.05; timeout 0.1 sleep 9; echo $?", "124\n"),
         ("read -t 0.1 x < <(sleep 600); echo $(($? > 128))", "1\n"),
-        ("hostname; cat /etc/machine-id; date +%Z; locale 2>/dev/null | grep ^LC_ALL",
-         f"intercode\n{'c0de' * 8}\nUTC\nLC_ALL=C.UTF-8\n"),
+        (
+            "hostname; cat /etc/machine-id; date +%Z; locale 2>/dev/null | grep ^LC_ALL",
+            f"intercode\n{'c0de' * 8}\nUTC\nLC_ALL=C.UTF-8\n",
+        ),
         ("stat -c %h /proc; ls -ld /proc | cut -d' ' -f2", "1\n1\n"),
         ("python3 -c 'import os; print(os.stat(\"/proc\").st_nlink)'", "1\n"),
         ("cp /etc/hostname /tmp/h; cmp /etc/hostname /tmp/h && mv /tmp/h /tmp/i; ls /tmp", "i\n"),
     ],
-)  # fmt: skip
+)
 def test_a_fixed_clock_does_not_advance(run: Callable[..., Run], action: str, output: str) -> None:
     assert run()(action) == output
 
@@ -101,8 +115,13 @@ def test_an_offset_clock_advances_and_shifts_file_dates(run: Callable[..., Run])
     act = run(clock="+3d")
     ahead, here = run(clock="+3d")("date +%s"), run(clock="real")("date +%s")
     assert abs(int(ahead) - int(here) - 3 * 86400) <= 60
-    assert act("cd /tmp; touch f; find . -name f -mmin -1; touch -d '5 hours ago' g; "
-               "find . -name g -mmin +299 -mmin -301") == "./f\n./g\n"  # fmt: skip
+    assert (
+        act(
+            "cd /tmp; touch f; find . -name f -mmin -1; touch -d '5 hours ago' g; "
+            "find . -name g -mmin +299 -mmin -301"
+        )
+        == "./f\n./g\n"
+    )
     first, second = act("date +%s%N; date +%s%N").split()
     assert int(first) < int(second)
 
@@ -110,10 +129,13 @@ def test_an_offset_clock_advances_and_shifts_file_dates(run: Callable[..., Run])
 @pytest.mark.sandbox
 def test_random_numbers_depend_on_the_seed_alone(run: Callable[..., Run]) -> None:
     draws = (
-        "mktemp", "mktemp -u", "shuf -i 1-99 | md5sum", "bash -c 'echo $RANDOM'",
+        "mktemp",
+        "mktemp -u",
+        "shuf -i 1-99 | md5sum",
+        "bash -c 'echo $RANDOM'",
         "echo $RANDOM $RANDOM $SRANDOM",
         "python3 -c 'import random; print(random.random(), hash(\"x\"))'",
-    )  # fmt: skip
+    )
     once, again, other = ([act(d) for d in draws] for act in (run(), run(), run(seed=5)))
     assert once == again
     assert all(a != b for a, b in zip(once, other, strict=True))

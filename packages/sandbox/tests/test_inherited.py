@@ -52,16 +52,21 @@ _NOT_ON_EVERY_MACHINE = {"speculation", "merged memory", "allowed priorities"}
 _KEPT_BY_THE_KERNEL = {
     name: f"limit {limit}"
     for name, limit in (
-        ("stack", "STACK"), ("data", "DATA"), ("processor time", "CPU"),
-        ("pending signals", "SIGPENDING"), ("message queues", "MSGQUEUE"),
+        ("stack", "STACK"),
+        ("data", "DATA"),
+        ("processor time", "CPU"),
+        ("pending signals", "SIGPENDING"),
+        ("message queues", "MSGQUEUE"),
         ("locked memory", "MEMLOCK"),
     )
-}  # fmt: skip
+}
 """Hard limits, which only a user with CAP_SYS_RESOURCE raises again."""
 _REFUSED = {
-    "files": "open_files", "processes": "processes", "file size": "file_size",
+    "files": "open_files",
+    "processes": "processes",
+    "file size": "file_size",
     "address space": "address_space",
-}  # fmt: skip
+}
 """Those that a sandbox needs: it is not opened with lower ones than its limits say."""
 _MAY_RAISE = bool(
     int(Path("/proc/self/status").read_text().partition("CapEff:")[2].split()[0], 16) >> 24 & 1

@@ -104,16 +104,25 @@ def test_files_outside_are_closed(sandbox: LandlockSandbox, tmp_path: Path) -> N
     with open_landlock() as other:
         other.write("/tmp/mine", b"secret\n")
         closed = [
-            str(secret), other.shown_path("/tmp/mine"), __file__, "/etc/shadow",
-            f"/proc/{os.getpid()}/environ", f"{root_files.PACKAGE}/__init__.py",
-        ]  # fmt: skip
+            str(secret),
+            other.shown_path("/tmp/mine"),
+            __file__,
+            "/etc/shadow",
+            f"/proc/{os.getpid()}/environ",
+            f"{root_files.PACKAGE}/__init__.py",
+        ]
         for path in closed:
             result = sandbox.run(["cat", path])
             assert "Permission denied" in result.output and "secret\n" not in result.output, path
         for command in (
-            f"echo x >> {secret}", f"truncate -s 0 {secret}", f"rm {secret}", f"mv {secret} .",
-            f"ln {secret} here", f"ls {tmp_path}", f"touch {tmp_path}/new",
-        ):  # fmt: skip
+            f"echo x >> {secret}",
+            f"truncate -s 0 {secret}",
+            f"rm {secret}",
+            f"mv {secret} .",
+            f"ln {secret} here",
+            f"ls {tmp_path}",
+            f"touch {tmp_path}/new",
+        ):
             assert sandbox.run(command, cwd="/tmp").exit_code, command
         assert secret.read_text() == "secret\n" and os.listdir(tmp_path) == ["secret"]
         assert other.read("/tmp/mine") == b"secret\n"

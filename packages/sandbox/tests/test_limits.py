@@ -38,8 +38,9 @@ def test_a_process_over_the_memory_limit_is_killed_and_reported(tier: str) -> No
 def test_many_processes_share_one_limit(tier: str) -> None:
     together = "".join(HOLD.format(60, 4) + " & " for _ in range(6))
     with shell(tier, memory=160 * MIB, disk=16 * MIB) as (_, session):
-        result = session.run(together + "bad=0; for j in $(jobs -p); do wait $j || bad=1; done\n"
-                             "(exit $bad)", 60)  # fmt: skip
+        result = session.run(
+            together + "bad=0; for j in $(jobs -p); do wait $j || bad=1; done\n(exit $bad)", 60
+        )
         assert "[killed: over the memory limit of 160 MiB]" in result.observation
         assert not result.timed_out
         assert session.run("echo on", 5).output == "on\n", "the shell itself was spared"
@@ -111,21 +112,32 @@ def test_a_note_begins_on_a_line_of_its_own() -> None:
         fine = ExecResult("fine", 0)
         assert with_limit_note(sandbox, fine, 1) is fine
     assert [format_size(n) for n in (1 << 30, 3 * MIB // 2, 1000, 0)] == [
-        "1 GiB", "1536 KiB", "1000 bytes", "0 bytes",
-    ]  # fmt: skip
+        "1 GiB",
+        "1536 KiB",
+        "1000 bytes",
+        "0 bytes",
+    ]
 
 
 DISK, INODES = "limit of 16 MiB", "900 files"
 REFUSED = [
     ("processes", {"processes": 24}, "for i in {1..40}; do sleep 2 & done", "24 processes"),
     ("addresses", {"address_space": 1 << 30}, "python3 -c 'bytearray(3 << 30)'", "1 GiB of memory"),
-    ("one file", {"file_size": MIB}, "python3 -c 'open(\"/tmp/x\", \"wb\").write(bytes(9 << 20))'",
-     "1 MiB for one file"),
+    (
+        "one file",
+        {"file_size": MIB},
+        'python3 -c \'open("/tmp/x", "wb").write(bytes(9 << 20))\'',
+        "1 MiB for one file",
+    ),
     ("disk", {"disk": 16 * MIB}, "head -c 40M /dev/zero > /tmp/full; true", DISK),
     ("inodes", {"inodes": 900}, "for i in {1..999}; do : > /tmp/$i || break; done", INODES),
-    ("open files", {"open_files": 64},
-     "python3 -c 'x = [open(\"/dev/null\") for _ in range(99)]'", "64 open files"),
-]  # fmt: skip
+    (
+        "open files",
+        {"open_files": 64},
+        "python3 -c 'x = [open(\"/dev/null\") for _ in range(99)]'",
+        "64 open files",
+    ),
+]
 
 
 @pytest.mark.slow

@@ -28,7 +28,7 @@ EXCEEDING = {
     "open_files": (Limits(open_files=64), "f = [open('/dev/null') for _ in range(99)]"),
     "address_space": (Limits(address_space=1 << 30), "bytearray(2 << 30)"),
     "cpu": (Limits(cpu_seconds=0.3), "while True: pass"),
-}  # fmt: skip
+}
 
 
 @contextmanager

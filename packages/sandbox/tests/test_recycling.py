@@ -55,9 +55,11 @@ def test_a_recycled_sandbox_shows_directories_as_a_new_one(treed: BaseSandbox) -
     show = ["/bin/bash", "-c", "stat -c '%n %b %s %h' / /tmp /root /data /data/*/"]
     first = treed.run(show).output
     for work in (
-        "touch /data/new /tmp/new", "chmod 600 /data/dir/a", "rm -r /data/dir",
+        "touch /data/new /tmp/new",
+        "chmod 600 /data/dir/a",
+        "rm -r /data/dir",
         "touch {/tmp,/data/empty}/some-file-with-a-long-name-{1..400}",
-    ):  # fmt: skip
+    ):
         assert treed.run(["/bin/bash", "-c", work]).ok
         treed.recycle()
         assert treed.run(show).output == first, work

@@ -208,9 +208,15 @@ def test_a_client_that_sends_more_than_its_credit_is_dropped(server: ServerProce
     with BaseSandbox.open("host", server.kind) as sandbox:
         values = _spec(sandbox)
     spawn = {
-        "do": "spawn", "sandbox": 1, "process": 5, "argv": ["sleep", "60"], "cwd": "/",
-        "env": None, "targets": [0], "fds": [["read", 1, 0]],
-    }  # fmt: skip
+        "do": "spawn",
+        "sandbox": 1,
+        "process": 5,
+        "argv": ["sleep", "60"],
+        "cwd": "/",
+        "env": None,
+        "targets": [0],
+        "fds": [["read", 1, 0]],
+    }
     opened = pack_message({"do": "open", "sandbox": 1, "spec": values})
     data = [frame(Kind.DATA, 1, b"x" * 65536)] * (2 * WINDOW // 65536)
 

@@ -103,15 +103,17 @@ def _entry(name: str, **fields: object) -> tarfile.TarInfo:
 def test_a_hostile_archive_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     link = _entry("up", type=tarfile.SYMTYPE, linkname="..")
     holes = {"GNU.sparse.map": "0,1", "GNU.sparse.size": str(8 << 20)}
-    for number, data in enumerate((
-        _archive((_entry("../x"), b"")),
-        _archive((link, b""), (_entry("up/x"), b"")),
-        _archive((link, b""), (_entry("up/.wh.x"), b"")),
-        _archive((_entry(".wh..."), b"")),
-        _archive((_entry("holes", pax_headers=holes), b"x")),
-        _archive((_entry("x"), b"x"), mode="w:gz"),
-        b"no archive",
-    )):  # fmt: skip
+    for number, data in enumerate(
+        (
+            _archive((_entry("../x"), b"")),
+            _archive((link, b""), (_entry("up/x"), b"")),
+            _archive((link, b""), (_entry("up/.wh.x"), b"")),
+            _archive((_entry(".wh..."), b"")),
+            _archive((_entry("holes", pax_headers=holes), b"x")),
+            _archive((_entry("x"), b"x"), mode="w:gz"),
+            b"no archive",
+        )
+    ):
         target = tmp_path / str(number) / "inner"
         target.mkdir(parents=True)
         with pytest.raises(DataError):

@@ -122,9 +122,10 @@ def test_hidden_files_that_appear_make_another_request(tmp_path: Path) -> None:
     (machine / "local").mkdir(parents=True)
     layer.mkdir()
     request = {
-        "layers": [str(layer)], "binds": [[str(machine), "/usr"]],
+        "layers": [str(layer)],
+        "binds": [[str(machine), "/usr"]],
         "anonymous_mounts": [["", "/usr/local/src"], ["/dev/null", "/secret"]],
-    }  # fmt: skip
+    }
     for appeared in (machine / "local/src", layer / "secret"):
         before = identify_files(request)
         assert identify_files(request) == before

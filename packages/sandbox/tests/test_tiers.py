@@ -142,8 +142,16 @@ def test_every_platform_has_texts_to_paste_and_only_tested_ones_claim_it() -> No
     known = {tier.name for tier in TIERS}
     assert all(known & set(remedy.tiers) for remedy in found)
     assert {remedy.platform for remedy in found} == {
-        "docker", "podman", "kubernetes", "notebook", "ci", "slurm", "wsl1", "wsl2", "linux",
-    }  # fmt: skip
+        "docker",
+        "podman",
+        "kubernetes",
+        "notebook",
+        "ci",
+        "slurm",
+        "wsl1",
+        "wsl2",
+        "linux",
+    }
     text = render(found)
     assert text.count("(untested)") == sum(not remedy.tested for remedy in found) > 0
     profile = next(r for r in found if "userns" in r.text and "apparmor_parser" in r.text)

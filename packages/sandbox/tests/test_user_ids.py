@@ -105,9 +105,15 @@ def test_two_launchers_have_different_ids(first: NamespaceSandbox) -> None:
         "spec = SandboxSpec(images.resolve('host'))\n"
         "print([open_sandbox(spec).user_id for _ in range(3)])"
     )
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, check=True, env={
-        **os.environ, "PYTHONPATH": ":".join(sys.path),
-    })  # fmt: skip
+    done = subprocess.run(
+        [sys.executable, "-c", code],
+        capture_output=True,
+        check=True,
+        env={
+            **os.environ,
+            "PYTHONPATH": ":".join(sys.path),
+        },
+    )
     theirs = {int(number) for number in done.stdout.decode().strip("[]\n").split(",")}
     assert len(theirs) == 3 and first.user_id not in theirs
 
@@ -163,9 +169,15 @@ def test_a_process_with_a_user_namespace_ends_with_a_killed_launcher() -> None:
         "print(hold_namespace(theirs), ours.recv(99).decode(), flush=True)\n"
         "os.kill(os.getpid(), 9)"
     )
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, check=False, env={
-        **os.environ, "PYTHONPATH": ":".join(sys.path),
-    })  # fmt: skip
+    done = subprocess.run(
+        [sys.executable, "-c", code],
+        capture_output=True,
+        check=False,
+        env={
+            **os.environ,
+            "PYTHONPATH": ":".join(sys.path),
+        },
+    )
     pid, answer = done.stdout.decode().split()
     assert (done.returncode, answer) == (-9, "created"), done.stderr
     eventually(lambda: not Path(f"/proc/{pid}").exists(), "the process has ended")

@@ -95,17 +95,20 @@ def test_files_are_read_and_written_with_the_rights_of_a_user(sandbox: Sandbox) 
     assert sandbox.read("/shared/new/own", user="nobody") == big
     assert sandbox.read("/shared/open", user=NOBODY) == b"new"
     for path, error in (
-        ("/shared/roots", PermissionError), ("/shared", IsADirectoryError),
-        ("/shared/none", FileNotFoundError), ("/shared/pipe", OSError),
-    ):  # fmt: skip
+        ("/shared/roots", PermissionError),
+        ("/shared", IsADirectoryError),
+        ("/shared/none", FileNotFoundError),
+        ("/shared/pipe", OSError),
+    ):
         with pytest.raises(error, match=path):
             sandbox.read(path, user="nobody")
     with pytest.raises(OSError, match="larger than 2 bytes"):
         sandbox.read("/shared/open", 2, user="nobody")
     for path, error in (
-        ("/shared/roots", PermissionError), ("/own/file", PermissionError),
+        ("/shared/roots", PermissionError),
+        ("/own/file", PermissionError),
         ("/shared", IsADirectoryError),
-    ):  # fmt: skip
+    ):
         with pytest.raises(error, match=path):
             sandbox.write(path, "x", user="nobody")
     assert sandbox.read("/shared/roots") == b"root's"

@@ -91,11 +91,21 @@ CASES = {
         "mkdir old/new", "rm app.conf notes.txt src/*",
     ),
 }  # fmt: skip
-DATASET = Dataset("mine", "bash", tuple(
-    Task(f"mine/{name}", name, gold="\n".join(case.steps), setup=SETUP, cwd="/work",
-         data={"compare": "changes"})
-    for name, case in CASES.items()
-))  # fmt: skip
+DATASET = Dataset(
+    "mine",
+    "bash",
+    tuple(
+        Task(
+            f"mine/{name}",
+            name,
+            gold="\n".join(case.steps),
+            setup=SETUP,
+            cwd="/work",
+            data={"compare": "changes"},
+        )
+        for name, case in CASES.items()
+    ),
+)
 
 
 @pytest.fixture(scope="module")

@@ -29,10 +29,21 @@ def test_white_space_and_quotes_around_the_flag_do_not_count(answer: str) -> Non
 @pytest.mark.parametrize(
     "answer",
     [
-        None, "", "'", "''", FLAG.lower(), FLAG[:-1], FLAG + "}", f"{FLAG} {FLAG}", f"the {FLAG}",
-        f"\"{FLAG}'", f"''{FLAG}''", "\udcff" + FLAG, FLAG[8:-1],
+        None,
+        "",
+        "'",
+        "''",
+        FLAG.lower(),
+        FLAG[:-1],
+        FLAG + "}",
+        f"{FLAG} {FLAG}",
+        f"the {FLAG}",
+        f"\"{FLAG}'",
+        f"''{FLAG}''",
+        "\udcff" + FLAG,
+        FLAG[8:-1],
     ],
-)  # fmt: skip
+)
 def test_anything_else_is_not_a_flag(answer: str | None) -> None:
     assert _score(reward.standard, answer) == 0.0
 

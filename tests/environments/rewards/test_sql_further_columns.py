@@ -40,17 +40,28 @@ def env(tmp_path_factory: pytest.TempPathFactory) -> Iterator[InterCodeEnv]:
     ("task", "answer", "value"),
     [
         ("most", f"{GOLD.replace('c.name FROM', 'c.name, COUNT(*) FROM')} ORDER BY 2 DESC, 1", 1.0),
-        ("most", f"{GOLD.replace('c.name FROM', 'COUNT(*) AS n, c.id, c.name FROM')} "
-                 "ORDER BY n DESC, c.name", 1.0),
-        ("most", f"{GOLD.replace('c.name FROM', 'c.name, SUM(price) FROM')} "
-                 "ORDER BY COUNT(*) DESC, c.name", OTHER_FORM),
-        ("most", f"{GOLD.replace('c.name FROM', 'c.name, COUNT(*) + 1 FROM')} ORDER BY 2 DESC, 1",
-         OTHER_FORM),
+        (
+            "most",
+            f"{GOLD.replace('c.name FROM', 'COUNT(*) AS n, c.id, c.name FROM')} "
+            "ORDER BY n DESC, c.name",
+            1.0,
+        ),
+        (
+            "most",
+            f"{GOLD.replace('c.name FROM', 'c.name, SUM(price) FROM')} "
+            "ORDER BY COUNT(*) DESC, c.name",
+            OTHER_FORM,
+        ),
+        (
+            "most",
+            f"{GOLD.replace('c.name FROM', 'c.name, COUNT(*) + 1 FROM')} ORDER BY 2 DESC, 1",
+            OTHER_FORM,
+        ),
         ("some", f"{GOLD.replace('c.name FROM', 'c.name, COUNT(*) AS n FROM')} HAVING n > 1", 1.0),
         ("bern", "SELECT name, city, id FROM customer WHERE id = 1", 1.0),
         ("bern", "SELECT name, id + 1 FROM customer WHERE id = 1", OTHER_FORM),
     ],
-)  # fmt: skip
+)
 def test_only_what_the_gold_uses_may_stand_beside(
     env: InterCodeEnv, task: str, answer: str, value: float
 ) -> None:
@@ -70,15 +81,17 @@ def test_the_order_of_rows_counts_beside_further_columns(env: InterCodeEnv) -> N
     ("gold", "columns"),
     [
         ("SELECT a FROM t ORDER BY b DESC, COUNT( * ) LIMIT 1", ["b", "COUNT( * )"]),
-        ("SELECT a FROM t WHERE b LIKE 'x' AND t.c NOT IN (1) GROUP BY d HAVING SUM(e) >= 2",
-         ["d", "SUM(e)", "b", "t.c"]),
+        (
+            "SELECT a FROM t WHERE b LIKE 'x' AND t.c NOT IN (1) GROUP BY d HAVING SUM(e) >= 2",
+            ["d", "SUM(e)", "b", "t.c"],
+        ),
         ("SELECT a FROM t WHERE b = 1 UNION SELECT a FROM u", []),
         (GOLDS["distinct"], []),
         ("SELECT a FROM t", []),
         ("SELECT 1", []),
         ("UPDATE t SET a = 1 WHERE b = 2", []),
     ],
-)  # fmt: skip
+)
 def test_expressions_of_a_gold(gold: str, columns: list[str]) -> None:
     found = [
         s.partition("SELECT a, ")[2].partition(" FROM")[0] for s in statements_with_column(gold)

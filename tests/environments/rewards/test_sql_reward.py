@@ -58,11 +58,16 @@ def test_not_equal(a: Any, b: Any) -> None:
 @pytest.mark.parametrize(
     ("a", "b"),
     [
-        (3, "3"), ("A", "a"), (147.35, 147.34615384615384), (Decimal("147.3"), 147.34615384615384),
-        (("Ann Lee",), ("Ann", "Lee")), (("Lee, Ann", 3), ("Ann", "Lee", 3)),
-        ((1, "Ann", 30), ("Ann",)), (("2024-01-02",), (datetime.date(2024, 1, 2),)),
+        (3, "3"),
+        ("A", "a"),
+        (147.35, 147.34615384615384),
+        (Decimal("147.3"), 147.34615384615384),
+        (("Ann Lee",), ("Ann", "Lee")),
+        (("Lee, Ann", 3), ("Ann", "Lee", 3)),
+        ((1, "Ann", 30), ("Ann",)),
+        (("2024-01-02",), (datetime.date(2024, 1, 2),)),
     ],
-)  # fmt: skip
+)
 def test_a_right_row_in_another_form_is_worth_more_than_a_wrong_one(a: Any, b: Any) -> None:
     gold = _state(b)
     assert standard(TASK, _state(a), gold).value == OTHER_FORM
@@ -101,8 +106,10 @@ def test_rows_that_are_there_twice() -> None:
     gold = _state("a", "b", "a", ranks=(0, 1, 2))
     assert standard(TASK, _state("a", "b", "a"), gold).value == 1.0
     assert standard(TASK, _state("a", "b"), gold).parts == {
-        "iou": 2 / 3, "tau": 1.0, "values": 0.8,
-    }  # fmt: skip
+        "iou": 2 / 3,
+        "tau": 1.0,
+        "values": 0.8,
+    }
     assert standard(TASK, _state("a", "a", "b"), gold).value < 1.0
 
 

@@ -162,9 +162,24 @@ def test_the_driver_is_killed_and_another_continues(
 ) -> None:
     out = tmp_path / "run"
     command = [
-        sys.executable, "-m", "intercode", "eval", "starter", "--agent", "gold", "--epochs", "4",
-        "--parallel", "4", "--runner", "ray", "--address", raylets.address, "--out", str(out),
-    ]  # fmt: skip
+        sys.executable,
+        "-m",
+        "intercode",
+        "eval",
+        "starter",
+        "--agent",
+        "gold",
+        "--epochs",
+        "4",
+        "--parallel",
+        "4",
+        "--runner",
+        "ray",
+        "--address",
+        raylets.address,
+        "--out",
+        str(out),
+    ]
     driver = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
     try:
         eventually(lambda: lines(out) > 20 or driver.poll() is not None, "it plays", 120)
@@ -190,9 +205,15 @@ def test_an_image_reaches_a_node_by_its_content(
     root = small_root(tmp_path / "root")
     subprocess.run(["tar", "-C", root, "-cf", image, "."], check=True)
     config = EvalConfig(
-        squares, "gold", limit=2, parallel=2, image=f"tar:{image}", runner="ray",
-        address=raylets.address, out=tmp_path / "run",
-    )  # fmt: skip
+        squares,
+        "gold",
+        limit=2,
+        parallel=2,
+        image=f"tar:{image}",
+        runner="ray",
+        address=raylets.address,
+        out=tmp_path / "run",
+    )
     digest = make_plan(config).metadata["image_digest"].removeprefix("sha256:")
     layers = raylets.cache(raylets.nodes[0]) / "layers"
     assert not list(layers.glob(f"{digest[:32]}-*"))
@@ -226,9 +247,17 @@ def test_limits_and_going_on_are_as_on_one_machine(
     out = tmp_path / "run"
     with FaultyEndpoint(answer) as server:
         local = EvalConfig(
-            squares, "try-again", model="m", base_url=server.base_url, max_turns=2, out=out,
-            model_options={"max_tokens": 100}, parallel=2, record_diffs=True, hashes=True,
-        )  # fmt: skip
+            squares,
+            "try-again",
+            model="m",
+            base_url=server.base_url,
+            max_turns=2,
+            out=out,
+            model_options={"max_tokens": 100},
+            parallel=2,
+            record_diffs=True,
+            hashes=True,
+        )
         far = replace(local, runner="ray", address=raylets.address)
         with pytest.raises(BudgetError, match="run's limit"):
             evaluate(replace(far, max_tokens=900), quiet=True)

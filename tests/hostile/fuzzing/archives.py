@@ -18,9 +18,17 @@ from intercode_sandbox.images import resolve
 from support.saved_images import Entry, Saved, entry, layer, zipped
 
 _KINDS = (
-    tarfile.REGTYPE, tarfile.DIRTYPE, tarfile.SYMTYPE, tarfile.LNKTYPE, tarfile.CHRTYPE,
-    tarfile.BLKTYPE, tarfile.FIFOTYPE, tarfile.CONTTYPE, tarfile.AREGTYPE, b"Z",
-)  # fmt: skip
+    tarfile.REGTYPE,
+    tarfile.DIRTYPE,
+    tarfile.SYMTYPE,
+    tarfile.LNKTYPE,
+    tarfile.CHRTYPE,
+    tarfile.BLKTYPE,
+    tarfile.FIFOTYPE,
+    tarfile.CONTTYPE,
+    tarfile.AREGTYPE,
+    b"Z",
+)
 _PARTS = (
     "a", "b", "etc", "usr", "bin", "..", ".", "", ".wh.a", ".wh..wh..opq", ".wh.", ".wh..", "é",
     "\udcff", "x" * 255, "x" * 256, "\n", "a b", "\\", "manifest.json",
@@ -67,19 +75,31 @@ class Archives:
                 "devminor": st.integers(0, 8),
                 "pax_headers": st.dictionaries(
                     st.sampled_from(
-                        ("path", "linkpath", "size", "mtime", "uid", "SCHILY.xattr.user.a",
-                         "SCHILY.xattr.trusted.overlay.opaque", "GNU.sparse.map",
-                         "GNU.sparse.major", "GNU.sparse.realsize"),
+                        (
+                            "path",
+                            "linkpath",
+                            "size",
+                            "mtime",
+                            "uid",
+                            "SCHILY.xattr.user.a",
+                            "SCHILY.xattr.trusted.overlay.opaque",
+                            "GNU.sparse.map",
+                            "GNU.sparse.major",
+                            "GNU.sparse.realsize",
+                        ),
                     ),
                     st.one_of(st.text(max_size=5), path, _NUMBERS.map(str)),
                     max_size=2,
                 ),
             },
-        )  # fmt: skip
+        )
         entries = st.builds(
             lambda name, kind, content, header: entry(name, kind, content, **header),
-            path, st.sampled_from(_KINDS), st.binary(max_size=20), header,
-        )  # fmt: skip
+            path,
+            st.sampled_from(_KINDS),
+            st.binary(max_size=20),
+            header,
+        )
         damage = st.lists(st.tuples(st.integers(0, 20_000), st.integers(0, 255)), max_size=3)
         return st.builds(
             Archive,

@@ -27,9 +27,13 @@ from intercode_sandbox.supervisor import build, programs
 from intercode_sandbox.supervisor.runtime import protocol
 
 _FLAGS = (
-    "-std=gnu11", "-O1", "-g", "-pthread", "-fsanitize=address,undefined",
+    "-std=gnu11",
+    "-O1",
+    "-g",
+    "-pthread",
+    "-fsanitize=address,undefined",
     "-fno-sanitize-recover=all",
-)  # fmt: skip
+)
 _OPTIONS = """
 const char *__asan_default_options(void) { return "detect_leaks=0:abort_on_error=1"; }
 const char *__ubsan_default_options(void) { return "print_stacktrace=1:abort_on_error=1"; }
@@ -44,9 +48,25 @@ _OPERATIONS = (
     "checkpoint", "restore_checkpoint", "end", "storage_limit", "touched_paths", "nothing", "",
 )  # fmt: skip
 _FIELDS = (
-    "argv", "cwd", "env", "targets", "given_fds", "path", "mode", "digests", "pause", "child",
-    "number", "pid", "mark", "keep", "on", "copies", "budget", "",
-)  # fmt: skip
+    "argv",
+    "cwd",
+    "env",
+    "targets",
+    "given_fds",
+    "path",
+    "mode",
+    "digests",
+    "pause",
+    "child",
+    "number",
+    "pid",
+    "mark",
+    "keep",
+    "on",
+    "copies",
+    "budget",
+    "",
+)
 _TEXTS = (
     "", "/", "/bin/true", "true", "sleep", "9", "/tmp", "/tmp/made", "/tmp/made/below", "..",
     "/proc", "/proc/self/mem", "/dev/null", "/dev/full", "PATH", "a=b", "\0", "\udc80",
@@ -123,9 +143,24 @@ class Messages:
         lengths = st.sampled_from((0, 1, 8, 100, (1 << 32) - 1)).map(struct.Struct("!I").pack)
         texts = st.one_of(
             st.binary(max_size=30),
-            st.sampled_from((b"[" * 40, b"{" * 40, b'{"do', b'"\\u', b'"\\ud800\\u0041"', b"1e999",
-                             b"-", b"[1,", b"{}", b"[]", b"1", b'{"a":1,"a":', b"\0{}")),
-        )  # fmt: skip
+            st.sampled_from(
+                (
+                    b"[" * 40,
+                    b"{" * 40,
+                    b'{"do',
+                    b'"\\u',
+                    b'"\\ud800\\u0041"',
+                    b"1e999",
+                    b"-",
+                    b"[1,",
+                    b"{}",
+                    b"[]",
+                    b"1",
+                    b'{"a":1,"a":',
+                    b"\0{}",
+                )
+            ),
+        )
         framed = texts.map(lambda text: struct.pack("!I", len(text)) + text)
         raw = st.one_of(framed, st.builds(bytes.__add__, lengths, texts))
         whole = st.one_of(request, spawn, values.map(lambda v: {"do": "spawn", "argv": v}))

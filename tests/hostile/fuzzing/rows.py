@@ -31,24 +31,50 @@ _TEXTS = (
     "def f(: ", "f", "f(", "lambda", "__import__('os').system('true')", "{}", "[1", "NaN", "1e999",
 )  # fmt: skip
 _HARBOR = (
-    "task.toml", "instruction.md", "environment/Dockerfile", "environment/words.txt",
-    "tests/test.sh", "tests/more/data.txt", "solution/solve.sh", "environment", "tests", "solution",
-)  # fmt: skip
+    "task.toml",
+    "instruction.md",
+    "environment/Dockerfile",
+    "environment/words.txt",
+    "tests/test.sh",
+    "tests/more/data.txt",
+    "solution/solve.sh",
+    "environment",
+    "tests",
+    "solution",
+)
 _TOML = (
-    "", harbor.TOML, "version = 1", "[agent]\ntimeout_sec = -1", "[agent]\ntimeout_sec = nan",
-    "[environment]\nmemory_mb = 1e999", "[environment]\nenv = 3", "[verifier]\nenv = { A = 1 }",
-    "[environment]\ncpus = 0", "[[environment]]", "a.b.c = 1", "\0", "[environment]\nbuild = 'x'",
-    "[environment]\ndocker_image = '@OUTSIDE@'", "[environment]\ndocker_image = 'dir:@OUTSIDE@'",
-    "[metadata]\ntags = 7", "x = " + "[" * 2000, "version = '1.0'\n[verifier]\ntimeout_sec = 'a'",
-)  # fmt: skip
+    "",
+    harbor.TOML,
+    "version = 1",
+    "[agent]\ntimeout_sec = -1",
+    "[agent]\ntimeout_sec = nan",
+    "[environment]\nmemory_mb = 1e999",
+    "[environment]\nenv = 3",
+    "[verifier]\nenv = { A = 1 }",
+    "[environment]\ncpus = 0",
+    "[[environment]]",
+    "a.b.c = 1",
+    "\0",
+    "[environment]\nbuild = 'x'",
+    "[environment]\ndocker_image = '@OUTSIDE@'",
+    "[environment]\ndocker_image = 'dir:@OUTSIDE@'",
+    "[metadata]\ntags = 7",
+    "x = " + "[" * 2000,
+    "version = '1.0'\n[verifier]\ntimeout_sec = 'a'",
+)
 _SUFFIXES = (".jsonl", ".json", ".csv", ".tsv", *((".parquet",) if find_spec("pyarrow") else ()))
 
 
 def _values() -> st.SearchStrategy[Any]:
     leaves = st.one_of(
-        st.sampled_from(_TEXTS), st.none(), st.booleans(), st.integers(), st.floats(),
-        st.sampled_from((10**400, -(2**63), 2**64)), st.text(max_size=10),
-    )  # fmt: skip
+        st.sampled_from(_TEXTS),
+        st.none(),
+        st.booleans(),
+        st.integers(),
+        st.floats(),
+        st.sampled_from((10**400, -(2**63), 2**64)),
+        st.text(max_size=10),
+    )
     keys = st.one_of(st.sampled_from(_KEYS), st.text(max_size=3))
     return st.recursive(
         leaves,
@@ -165,9 +191,17 @@ class HarborTasks(_Files):
         content = st.one_of(
             st.sampled_from(_TOML),
             st.text(max_size=20),
-            st.sampled_from(("-> @OUTSIDE@", "-> @OUTSIDE@/secret", "-> ../../outside/secret",
-                             "-> instruction.md", "-> .", "-> nowhere")),
-        )  # fmt: skip
+            st.sampled_from(
+                (
+                    "-> @OUTSIDE@",
+                    "-> @OUTSIDE@/secret",
+                    "-> ../../outside/secret",
+                    "-> instruction.md",
+                    "-> .",
+                    "-> nowhere",
+                )
+            ),
+        )
         usual = {
             "task.toml": st.sampled_from(_TOML),
             "instruction.md": st.just("Do it."),

@@ -42,9 +42,21 @@ printf randomblob zeroblob group_concat load_extension readfile writefile
 """
 _FUNCTIONS = tuple(_FUNCTION_NAMES.split())
 _ATOMS = (
-    "1", "-1", "0.5", "NULL", "'a'", "'%0%0%0'", "id", "name", "price", "100000000",
-    "9223372036854775807", "'2024-02-30'", "@x", "*",
-)  # fmt: skip
+    "1",
+    "-1",
+    "0.5",
+    "NULL",
+    "'a'",
+    "'%0%0%0'",
+    "id",
+    "name",
+    "price",
+    "100000000",
+    "9223372036854775807",
+    "'2024-02-30'",
+    "@x",
+    "*",
+)
 
 
 def _edited(text: str, edits: list[tuple[int, int, str]]) -> str:

@@ -26,11 +26,23 @@ from intercode.results.report.result_sets import load_result_sets
 from intercode.results.short_text import shorten_distinct
 
 METADATA = {
-    "environment": "bash", "dataset": "mine", "dataset_hash": "h1", "profile": "standard",
-    "scoring": "bash-1", "reward": "bash-standard", "image": "recipe:x", "image_digest": "sha256:1",
-    "arch": "x86_64", "tier": "namespace", "network": "none", "policy": None, "determinism": None,
-    "agent": "react", "model": "m", "max_turns": 10,
-}  # fmt: skip
+    "environment": "bash",
+    "dataset": "mine",
+    "dataset_hash": "h1",
+    "profile": "standard",
+    "scoring": "bash-1",
+    "reward": "bash-standard",
+    "image": "recipe:x",
+    "image_digest": "sha256:1",
+    "arch": "x86_64",
+    "tier": "namespace",
+    "network": "none",
+    "policy": None,
+    "determinism": None,
+    "agent": "react",
+    "model": "m",
+    "max_turns": 10,
+}
 
 
 def run(
@@ -76,8 +88,10 @@ def test_paired_by_task(tmp_path: Path) -> None:
     assert success.difference.value == pytest.approx(20.0)
     assert success.difference.low is not None and success.difference.low < 0
     assert [(f.task, f.first, f.second, f.flaky) for f in found.flips] == [
-        ("t2", 0.0, 1.0, None), ("t3", 0.0, 1.0, None), ("t4", 1.0, 0.0, None),
-    ]  # fmt: skip
+        ("t2", 0.0, 1.0, None),
+        ("t3", 0.0, 1.0, None),
+        ("t4", 1.0, 0.0, None),
+    ]
     # five tasks cannot show a smaller difference
     assert found.detectable is None or found.detectable > 60
     assert [d.name for d in found.other_differences] == ["agent"]
@@ -91,8 +105,9 @@ def test_epochs_show_which_flips_are_flaky(tmp_path: Path) -> None:
     b = run(tmp_path, "b", {"steady": "---", "luck": "+++", "same": "-++", "none": "---"})
     found = compared(a, b)
     assert [(f.task, round(f.second - f.first, 2), f.flaky) for f in found.flips] == [
-        ("luck", 0.67, True), ("steady", -1.0, False),
-    ]  # fmt: skip
+        ("luck", 0.67, True),
+        ("steady", -1.0, False),
+    ]
     assert found.test.method == "exact sign-flip test"
     assert found.test.p == 1.0  # both signs of 2/3 and 1 give |sum| 1/3 or 5/3; 1/3 was observed
     assert found.figures[0].difference.method == "paired, t over tasks"
@@ -105,8 +120,9 @@ def test_missing_tasks_are_left_out_and_errors_count_as_not_solved(tmp_path: Pat
     assert found.tasks == ("t1", "t2", "broken", "bad")
     assert (found.figures[0].first, found.figures[0].second) == (50.0, 50.0)
     assert [(left.task, left.reason) for left in found.excluded] == [
-        ("only-a", "missing in B"), ("only-b", "missing in A"),
-    ]  # fmt: skip
+        ("only-a", "missing in B"),
+        ("only-b", "missing in A"),
+    ]
     figures = {f.name: f for f in found.figures}
     assert (figures["turns"].first, figures["turns"].difference.clusters) == (1.0, 2)
     assert figures["best reward"].second == 0.5
@@ -150,13 +166,19 @@ def test_a_branch_is_not_a_second_sample(tmp_path: Path) -> None:
 
 
 OTHERS = {
-    "subset": ("dataset", "mine:other"), "hash": ("dataset_hash", "h2"),
-    "profile": ("profile", "original"), "scoring": ("scoring", "bash-2"),
-    "reward": ("reward", "my.module:f"), "image": ("image_digest", "sha256:2"),
-    "arch": ("arch", "aarch64"), "tier": ("tier", "docker"), "network": ("network", "host"),
+    "subset": ("dataset", "mine:other"),
+    "hash": ("dataset_hash", "h2"),
+    "profile": ("profile", "original"),
+    "scoring": ("scoring", "bash-2"),
+    "reward": ("reward", "my.module:f"),
+    "image": ("image_digest", "sha256:2"),
+    "arch": ("arch", "aarch64"),
+    "tier": ("tier", "docker"),
+    "network": ("network", "host"),
     "limits": ("limits", {"memory": 1 << 29}),
-    "policy": ("policy", {"deny": ["rm"]}), "determinism": ("determinism", {"epoch": 1}),
-}  # fmt: skip
+    "policy": ("policy", {"deny": ["rm"]}),
+    "determinism": ("determinism", {"epoch": 1}),
+}
 
 
 def test_every_condition_has_a_case() -> None:

@@ -93,9 +93,12 @@ def check_by_harbor(*documents: dict[str, Any]) -> None:
     """Validate documents by the models of Harbor, which has an interpreter of its own."""
     python = framework_programs("harbor") / "python"
     done = subprocess.run(
-        [python, "-c", VALIDATE], input=json.dumps(documents), capture_output=True, text=True,
+        [python, "-c", VALIDATE],
+        input=json.dumps(documents),
+        capture_output=True,
+        text=True,
         check=False,
-    )  # fmt: skip
+    )
     assert done.returncode == 0, done.stderr
 
 
@@ -113,10 +116,14 @@ def test_a_conversation_with_tools() -> None:
     assert result == {"source_call_id": "c1", "content": "a", "extra": {"told": "[told] a"}}
     assert second["observation"]["results"] == [{"source_call_id": "c2", "content": "hello"}]
     assert first["metrics"] == {
-        "prompt_tokens": 100, "completion_tokens": 20, "cost_usd": 0.5,
-        "prompt_token_ids": [1, 2, 3], "completion_token_ids": [4, 5], "logprobs": [-0.5, -0.25],
+        "prompt_tokens": 100,
+        "completion_tokens": 20,
+        "cost_usd": 0.5,
+        "prompt_token_ids": [1, 2, 3],
+        "completion_token_ids": [4, 5],
+        "logprobs": [-0.5, -0.25],
         "extra": {"requests": 1},
-    }  # fmt: skip
+    }
     totals = found["final_metrics"]
     assert (totals["total_prompt_tokens"], totals["total_cost_usd"]) == (250, 0.75)
     assert found["agent"]["tool_definitions"][1]["function"]["name"] == "submit"
@@ -134,10 +141,13 @@ def test_a_persons_turn_is_the_users() -> None:
 @pytest.mark.paper
 @pytest.mark.parametrize(
     "name",
-    ["bash/ic_bash_react_10_turns_fs_1.json", "ctf/ic_ctf_multiturn_gpt-4_10_turns.json",
-     "python/ic_python_multiturn_gpt-3.5_7_turns.json",
-     "sql/ic_sql_multiturn_human_10_turns.json"],
-)  # fmt: skip
+    [
+        "bash/ic_bash_react_10_turns_fs_1.json",
+        "ctf/ic_ctf_multiturn_gpt-4_10_turns.json",
+        "python/ic_python_multiturn_gpt-3.5_7_turns.json",
+        "sql/ic_sql_multiturn_human_10_turns.json",
+    ],
+)
 def test_every_published_episode_is_a_document(
     recorded_dir: Path, tmp_path: Path, name: str
 ) -> None:

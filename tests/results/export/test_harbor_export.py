@@ -52,8 +52,12 @@ def test_tests_and_flags_are_in_tests_only(tmp_path: Path) -> None:
     write_tasks(some("ctf", 2), tmp_path, base="host")
     for folder in tmp_path.iterdir():
         assert {p.name for p in folder.iterdir()} == {
-            "environment", "instruction.md", "solution", "task.toml", "tests",
-        }  # fmt: skip
+            "environment",
+            "instruction.md",
+            "solution",
+            "task.toml",
+            "tests",
+        }
         (sum_,) = (folder / "tests" / "flags.sha256").read_text().split()
         assert len(sum_) == 64
         assert read_config(folder / "task.toml").internet is False
@@ -172,10 +176,13 @@ ROWS = (
     {"query": "Count the prices.", "gold": "wc -l < prices > sum", "probe": "cat srv/shop/sum"},
     {"query": "Sort.", "gold": "sort -n prices -o prices", "probe": "head -1 /srv/shop/prices"},
     {"query": "Name the shop.", "gold": 'printf %s "$SHOP" > name', "probe": "cat /srv/shop/name"},
-    {"query": "Copy.", "gold": "cp '/srv/one file' two; cp /srv/made three",
-     "probe": "cat /srv/shop/two /srv/shop/three"},
+    {
+        "query": "Copy.",
+        "gold": "cp '/srv/one file' two; cp /srv/made three",
+        "probe": "cat /srv/shop/two /srv/shop/three",
+    },
     {"query": "Go.", "gold": "touch here", "probe": "ls /srv/shop/sub", "cwd": "/srv/shop/sub"},
-)  # fmt: skip
+)
 
 
 def _write_package(folder: Path, image: str) -> None:
@@ -223,8 +230,12 @@ def test_files_of_the_export_do_not_meet_those_of_the_image(tmp_path: Path, name
     (package / ignored).write_text("*\n!files\n!setup.sh\n")
     (package / "task.toml").write_text(f'image = "dockerfile:{name}"\n')
     listing = "cd /srv; cat image task; cd all; ls -A . files; cat files/link; stat -c %a files/run"
-    row = {"query": "List.", "gold": f"({listing}) > /srv/found", "probe": "cat /srv/found",
-           "setup": "echo task > /srv/task"}  # fmt: skip
+    row = {
+        "query": "List.",
+        "gold": f"({listing}) > /srv/found",
+        "probe": "cat /srv/found",
+        "setup": "echo task > /srv/task",
+    }
     (package / "tasks.jsonl").write_text(f"{json.dumps(row)}\n")
     assert main(["harbor", str(package), "--out", str(tmp_path / "out")]) == 0
     (folder,) = (tmp_path / "out").iterdir()
@@ -241,10 +252,14 @@ def test_tasks_whose_ids_give_one_name_have_a_directory_each(tmp_path: Path) -> 
     assert written.records == len(ids)
     found = {f.name: (f / "instruction.md").read_text().split(".")[0] for f in tmp_path.iterdir()}
     assert found == {
-        "a-b": "The task a/b", "a-b-2": "The task a-b", "a_b": "The task a b",
-        "a_b-2": "The task a_b", "a-b-2-2": "The task a-b-2", "-": "The task /",
+        "a-b": "The task a/b",
+        "a-b-2": "The task a-b",
+        "a_b": "The task a b",
+        "a_b-2": "The task a_b",
+        "a-b-2-2": "The task a-b-2",
+        "-": "The task /",
         "--": "The task //",
-    }  # fmt: skip
+    }
 
 
 @pytest.mark.sandbox

@@ -34,8 +34,10 @@ def test_its_library_reads_a_published_log(published: Path, recorded_dir: Path) 
     source = recorded_dir / "bash" / "ic_bash_multiturn_gpt-3.5_10_turns_fs_4.json"
     rows = json.loads(source.read_text())
     assert (found.status, found.eval.task, found.eval.model) == (
-        "success", "intercode/bash", "gpt-3.5",
-    )  # fmt: skip
+        "success",
+        "intercode/bash",
+        "gpt-3.5",
+    )
     means = {s.name: s.metrics["mean"].value for s in found.results.scores}
     assert means["success"] == pytest.approx(13 / 27)
     assert {s.id for s in found.samples} == {f"nl2bash/fs_4/{n}" for n in rows}
@@ -60,8 +62,17 @@ def test_its_command_dumps_it(published: Path) -> None:
 @pytest.mark.paper
 @pytest.mark.slow
 def test_its_viewer_bundles_it(published: Path, tmp_path: Path) -> None:
-    command = [sys.executable, "-m", "inspect_ai._cli.main", "view", "bundle", "--log-dir",
-               str(published.parent), "--output-dir", str(tmp_path / "page")]  # fmt: skip
+    command = [
+        sys.executable,
+        "-m",
+        "inspect_ai._cli.main",
+        "view",
+        "bundle",
+        "--log-dir",
+        str(published.parent),
+        "--output-dir",
+        str(tmp_path / "page"),
+    ]
     subprocess.run(command, capture_output=True, check=True, timeout=120)
     page = tmp_path / "page"
     assert (page / "index.html").is_file() and (page / "logs" / "a.eval").is_file()
@@ -115,8 +126,9 @@ def test_an_error_counts_as_not_solved_in_the_mean_scores_unless_it_was_retried(
     write([retried, talk(), lost], tmp_path / "a.eval")
     results = log.read_eval_log(str(tmp_path / "a.eval")).results
     assert {s.name: s.metrics["mean"].value for s in results.scores} == {
-        "reward": 0.5, "success": 0.5,
-    }  # fmt: skip
+        "reward": 0.5,
+        "success": 0.5,
+    }
     assert (results.total_samples, results.completed_samples) == (3, 1)
 
 
@@ -131,8 +143,10 @@ def test_the_standard_error_is_clustered_by_task_as_by_inspect(tmp_path: Path) -
         )
 
     rewards = [(1.0, 1.0, 1.0), (0.0, 0.0), (0.5,), (1.0, 0.25, 1.0, 1.0)]  # epochs of 4 tasks
-    write([played(t, e, r) for t, of in enumerate(rewards) for e, r in enumerate(of)],
-          tmp_path / "a.eval")  # fmt: skip
+    write(
+        [played(t, e, r) for t, of in enumerate(rewards) for e, r in enumerate(of)],
+        tmp_path / "a.eval",
+    )
     scores = log.read_eval_log(str(tmp_path / "a.eval")).results.scores
     successes = [[float(r == 1) for r in of] for of in rewards]
     for score, values in zip(scores, (rewards, successes), strict=True):

@@ -24,8 +24,9 @@ def _with(tokens: dict[str, Any]) -> Trajectory:
     episode = talk()
     last = episode.steps[1]
     answer = {**last.messages[-1], "tokens": tokens}
-    step = type(last)(last.action, last.observation, reward=1.0,
-                      messages=(*last.messages[:-1], answer))  # fmt: skip
+    step = type(last)(
+        last.action, last.observation, reward=1.0, messages=(*last.messages[:-1], answer)
+    )
     return episode.replace(steps=(episode.steps[0], step))
 
 

@@ -11,10 +11,15 @@ from intercode.core.types import Step, Trajectory
 from intercode.results import report
 
 META = {
-    "environment": "ctf", "dataset": "ic-ctf:inspect", "dataset_hash": "aaaa",
-    "profile": "standard", "scoring": "1", "image": "ctf", "agent": "try-again",
+    "environment": "ctf",
+    "dataset": "ic-ctf:inspect",
+    "dataset_hash": "aaaa",
+    "profile": "standard",
+    "scoring": "1",
+    "image": "ctf",
+    "agent": "try-again",
     "comparable": True,
-}  # fmt: skip
+}
 
 
 def _run(directory: Path, tasks: range, **meta: str) -> Path:

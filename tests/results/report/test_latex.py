@@ -41,8 +41,11 @@ def test_a_table_has_rules_headings_and_figures() -> None:
     ]
     assert lines[12] == r"m & 100.0 & 2.0 & 3.0 & 1.00 \\"
     assert lines[13:] == [
-        r"\bottomrule", r"\end{tabular}", r"\par\footnotesize a note: 5 \%", r"\end{table}",
-    ]  # fmt: skip
+        r"\bottomrule",
+        r"\end{tabular}",
+        r"\par\footnotesize a note: 5 \%",
+        r"\end{table}",
+    ]
 
 
 def test_every_special_character_is_taken_literally() -> None:

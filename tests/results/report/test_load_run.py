@@ -40,8 +40,11 @@ def test_episodes_and_metadata(run: Path) -> None:
     assert loaded.metadata["versions"] == {"x": "1"}
     found = [(t.task, t.epoch, t.end) for t in loaded.episodes]
     assert found == [
-        ("t/0", 0, "submitted"), ("t/0", 1, "submitted"), ("t/1", 0, "solved"), ("t/1", 1, "error"),
-    ]  # fmt: skip
+        ("t/0", 0, "submitted"),
+        ("t/0", 1, "submitted"),
+        ("t/1", 0, "solved"),
+        ("t/1", 1, "error"),
+    ]
 
 
 def test_episodes_are_in_the_order_of_the_dataset(tmp_path: Path) -> None:
@@ -52,8 +55,12 @@ def test_episodes_are_in_the_order_of_the_dataset(tmp_path: Path) -> None:
         trajectories.append_trajectory(tmp_path / trajectories.TRAJECTORIES_FILE, t)
     found = [(t.task, t.epoch, t.parent) for t in intercode.load_run(tmp_path).episodes]
     assert found == [
-        ("b", 0, None), ("b", 0, "1"), ("b", 1, None), ("a", 0, None), ("a", 1, None),
-    ]  # fmt: skip
+        ("b", 0, None),
+        ("b", 0, "1"),
+        ("b", 1, None),
+        ("a", 0, None),
+        ("a", 1, None),
+    ]
 
 
 def test_tables(run: Path) -> None:
@@ -69,8 +76,10 @@ def test_tables(run: Path) -> None:
     assert (first.model_seconds, first.agent, first.dataset) == (2, "react", "starter")
     steps = loaded.steps_to_pandas()
     assert steps[["task", "epoch", "turn"]].values.tolist()[:3] == [
-        ["t/0", 0, 1], ["t/0", 0, 2], ["t/0", 1, 1],
-    ]  # fmt: skip
+        ["t/0", 0, 1],
+        ["t/0", 0, 2],
+        ["t/0", 1, 1],
+    ]
     assert steps.part_output.tolist()[0] == 0.5 and len(steps) == 6
 
 

@@ -24,11 +24,15 @@ def write_run(directory: Path, model: str, rewards: dict[int, list[float | None]
             trajectories.append_trajectory(
                 directory / "trajectories.jsonl",
                 Trajectory(
-                    f"starter/files/{n}", n, "q", (Step("x", "y", reward=reward),), epoch=epoch,
+                    f"starter/files/{n}",
+                    n,
+                    "q",
+                    (Step("x", "y", reward=reward),),
+                    epoch=epoch,
                     end="error" if reward is None else "submitted",
                     error="lost" if reward is None else None,
                 ),
-            )  # fmt: skip
+            )
 
 
 def matrix(runs: Path) -> Table:

@@ -55,10 +55,25 @@ def test_a_run_gets_the_papers_table_and_its_own(tmp_path: Path) -> None:
     assert paper.rows == (("m", LABEL, 0.0, 100.0, 0.0, 0.0, 25.0, 100.0, 100.0, 0.0, 0.0, 50.0),)
     assert any("1 of 60 tasks of fs_1" in n for n in paper.notes)
     assert own.columns[3:] == (
-        "success", "low", "high", "first turn", "turns", "error %", "tasks", "failed"
-    )  # fmt: skip
-    assert own.rows[0][3:] == (50.0, approx(15.0, abs=0.1), approx(85.0, abs=0.1), 25.0, 1.5, 0.0,
-                               4, 0)  # fmt: skip
+        "success",
+        "low",
+        "high",
+        "first turn",
+        "turns",
+        "error %",
+        "tasks",
+        "failed",
+    )
+    assert own.rows[0][3:] == (
+        50.0,
+        approx(15.0, abs=0.1),
+        approx(85.0, abs=0.1),
+        25.0,
+        1.5,
+        0.0,
+        4,
+        0,
+    )
     groups = tables["nl2bash/groups"]
     assert groups.columns[3:] == ("fs_1", "fs_2", "fs_3", "fs_4")
     assert groups.rows[0][3:] == (100.0, 100.0, 0.0, 0.0)
@@ -102,9 +117,15 @@ def test_the_verified_subset_leads(tmp_path: Path) -> None:
     starter = _run(tmp_path / "c", ALL, dataset="starter", agent="gold")
     names = [t.name for t in report.build([full, verified, starter])]
     expected = [
-        "nl2bash:verified", "nl2bash:verified/groups", "nl2bash-success", "strategies",
-        "nl2bash", "nl2bash/groups", "starter", "starter/groups",
-    ]  # fmt: skip
+        "nl2bash:verified",
+        "nl2bash:verified/groups",
+        "nl2bash-success",
+        "strategies",
+        "nl2bash",
+        "nl2bash/groups",
+        "starter",
+        "starter/groups",
+    ]
     assert names == expected
 
 

@@ -24,21 +24,35 @@ def runs(tmp_path_factory: pytest.TempPathFactory) -> Path:
     root = tmp_path_factory.mktemp("runs")
     for number in range(25):
         meta = {
-            "environment": "bash", "dataset": "nl2bash:verified", "dataset_hash": "a" * 12,
-            "profile": "standard", "scoring": "bash-2", "image": "nl2bash", "arch": "x86_64",
-            "image_digest": "sha256:0123456789abcdef", "tier": "namespace/1", "agent": "try-again",
-            "model": f"provider/model-{number // 5}-large", "comparable": True,
+            "environment": "bash",
+            "dataset": "nl2bash:verified",
+            "dataset_hash": "a" * 12,
+            "profile": "standard",
+            "scoring": "bash-2",
+            "image": "nl2bash",
+            "arch": "x86_64",
+            "image_digest": "sha256:0123456789abcdef",
+            "tier": "namespace/1",
+            "agent": "try-again",
+            "model": f"provider/model-{number // 5}-large",
+            "comparable": True,
             "generation": {"temperature": number % 5 / 4},
-        }  # fmt: skip
+        }
         directory = root / f"run-{number}"
         trajectories.write_run_metadata(directory, meta)
         for n in range(12):
             step = Step("x", "y", reward=float((n + number) % 3 == 0), usage=USAGE)
             failed = number == 7 and n == 3
             episode = Trajectory(
-                f"nl2bash/{n}", n, "q", () if failed else (step,), epoch=n % 2, group=f"fs_{n % 4}",
-                end="error" if failed else "submitted", error="lost" if failed else None,
-            )  # fmt: skip
+                f"nl2bash/{n}",
+                n,
+                "q",
+                () if failed else (step,),
+                epoch=n % 2,
+                group=f"fs_{n % 4}",
+                end="error" if failed else "submitted",
+                error="lost" if failed else None,
+            )
             trajectories.append_trajectory(directory / "trajectories.jsonl", episode)
     return root
 

@@ -91,9 +91,11 @@ def test_ctf_is_a_shell_and_a_program_as_action_is_not_read() -> None:
 
 def test_commands_of_a_text() -> None:
     assert parse_commands("a 'b c' | d>e; f $(g h)") == [
-        ShellCommand(("a", "b c")), ShellCommand(("d",), ("e",)), ShellCommand(("g", "h")),
+        ShellCommand(("a", "b c")),
+        ShellCommand(("d",), ("e",)),
+        ShellCommand(("g", "h")),
         ShellCommand(("f", "$(g h)")),
-    ]  # fmt: skip
+    ]
     assert parse_commands("x=1 y=2 cmd 2>&1 >log &") == [ShellCommand(("cmd",), ("log",))]
     assert parse_commands("'open") is None
     assert parse_commands("# nothing") == []
@@ -179,9 +181,9 @@ ERRORS = [
     ("sql", f"{SQL}Expression #1 is not in GROUP BY clause", "GROUP BY (1055, 1140)"),
     ("sql", f"{SQL}something new", "other"),
     ("python", f"{TRACED}ZeroDivisionError: division by zero", "ZeroDivisionError"),
-    ("python", "  File \"<a>\", line 1\nSyntaxError: invalid syntax", "SyntaxError"),
+    ("python", '  File "<a>", line 1\nSyntaxError: invalid syntax', "SyntaxError"),
     ("python", "{'output': '', 'error': \"Error: name 'x' is not defined\"}", "NameError"),
-]  # fmt: skip
+]
 
 
 @pytest.mark.parametrize(("where", "shown", "name"), ERRORS)
@@ -208,8 +210,9 @@ def test_error_classes_are_counted_by_turn_and_episode() -> None:
     wrong = Step("lss", "x: command not found", valid=False)
     found = count_error_classes([episode(wrong, wrong, TALK), episode(wrong, task="b")])
     assert [(e.name, e.turns, e.episodes) for e in found] == [
-        ("command not found", 3, 2), ("no code", 1, 1),
-    ]  # fmt: skip
+        ("command not found", 3, 2),
+        ("no code", 1, 1),
+    ]
 
 
 @pytest.mark.paper
@@ -229,8 +232,11 @@ def test_published_strategies_differ_in_how_they_begin(
 @pytest.mark.paper
 def test_most_errors_of_the_published_logs_have_a_class(recorded_dir: Path) -> None:
     for name in ("bash", "sql", "ctf"):
-        found = [e for path in sorted((recorded_dir / name).glob("*.json"))
-                 for e in count_error_classes(load_log(path))]  # fmt: skip
+        found = [
+            e
+            for path in sorted((recorded_dir / name).glob("*.json"))
+            for e in count_error_classes(load_log(path))
+        ]
         total = sum(e.turns for e in found)
         assert sum(e.turns for e in found if e.name == "other") <= 0.08 * total, name
 
@@ -239,14 +245,16 @@ def test_a_wrong_flag_is_no_refusal_of_a_policy() -> None:
     steps = (
         Step("cat flag", "no", refused=True, valid=False),
         Step("submit picoCTF{no}", "Wrong flag.", refused=True),
-        Step("ls", ""), Step("submit picoCTF{yes}", "", reward=1.0),
-    )  # fmt: skip
+        Step("ls", ""),
+        Step("submit picoCTF{yes}", "", reward=1.0),
+    )
     episode = Trajectory("ctf/1", 0, "q", steps, end="submitted", run={"environment": "ctf"})
     figures = {f.name: f.estimate for f in behaviour_figures([episode])}
     for name in ("refused turns", "turns with a wrong answer"):
         estimate = figures[name]
         assert estimate is not None and estimate.value == 25.0
     assert {e.name: e.turns for e in count_error_classes([episode])} == {
-        "refused": 1, "wrong answer": 1,
-    }  # fmt: skip
+        "refused": 1,
+        "wrong answer": 1,
+    }
     assert index_episode(0, episode).values[FIELDS.index("refused")] == 1

@@ -92,8 +92,9 @@ def test_errors_never_raise_a_figure_of_success() -> None:
     for solved in ("++--", "+-+-+", "++++", "----"):
         plays = epochs("a", solved) + epochs("b", solved)
         for n in range(len(plays)):
-            killed = [t.replace(end="error", error="x") if k <= n else t
-                      for k, t in enumerate(plays)]  # fmt: skip
+            killed = [
+                t.replace(end="error", error="x") if k <= n else t for k, t in enumerate(plays)
+            ]
             pairs = [(figures.success(killed), figures.success(plays))]
             for k in (1, 2, 4):
                 pairs += [(figures.pass_at(killed, k), figures.pass_at(plays, k))]
@@ -198,10 +199,13 @@ def test_splits_by_hardness_group_and_tag() -> None:
     ]
     found = [(by, name, [t.task for t in some]) for by, name, some in figures.subsets(plays)]
     assert found == [
-        ("hardness", "easy", ["b"]), ("hardness", "hard", ["a"]),
-        ("group", "g1", ["b"]), ("group", "g2", ["a"]),
-        ("tag", "join", ["a", "b"]), ("tag", "order", ["a"]),
-    ]  # fmt: skip
+        ("hardness", "easy", ["b"]),
+        ("hardness", "hard", ["a"]),
+        ("group", "g1", ["b"]),
+        ("group", "g2", ["a"]),
+        ("tag", "join", ["a", "b"]),
+        ("tag", "order", ["a"]),
+    ]
 
 
 # ------------------------------------------------------------- published logs
@@ -288,8 +292,9 @@ def test_tags_are_recorded_in_a_run(tmp_path: Path) -> None:
     plays = load_log(tmp_path)
     assert [t.tags for t in plays] == [("join", "null"), ()]
     assert [(name, len(some)) for by, name, some in figures.subsets(plays) if by == "tag"] == [
-        ("join", 1), ("null", 1),
-    ]  # fmt: skip
+        ("join", 1),
+        ("null", 1),
+    ]
 
 
 def test_answers_from_the_cache_are_no_figures() -> None:

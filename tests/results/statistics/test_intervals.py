@@ -113,13 +113,20 @@ def test_bootstrap_against_scipy() -> None:
     draw = random.Random(3)
     for case in range(12):
         n = draw.randrange(10, 80)
-        values = [draw.choice((0.0, 0.25, 0.5, 1.0)) if case % 2 else draw.expovariate(1)
-                  for _ in range(n)]  # fmt: skip
+        values = [
+            draw.choice((0.0, 0.25, 0.5, 1.0)) if case % 2 else draw.expovariate(1)
+            for _ in range(n)
+        ]
         found = bootstrap_interval(values, resamples=4000, seed=case, expanded=False)
         theirs = stats.bootstrap(
-            (np.array(values),), np.mean, n_resamples=4000, method="percentile",
-            rng=np.random.default_rng(case), vectorized=True, axis=-1,
-        ).confidence_interval  # fmt: skip
+            (np.array(values),),
+            np.mean,
+            n_resamples=4000,
+            method="percentile",
+            rng=np.random.default_rng(case),
+            vectorized=True,
+            axis=-1,
+        ).confidence_interval
         # A 2.5 % quantile of 4000 draws of a normal has a standard error of 0.042 spreads.
         near = 5 * 2**0.5 * 0.042 * np.std(values) / n**0.5
         assert found == pytest.approx((theirs.low, theirs.high), abs=near)
@@ -198,8 +205,10 @@ def test_coverage(tasks: int, chance: float, epochs: int, rho: float) -> None:
     held = naive = 0
     rounds = 800
     for _ in range(rounds):
-        each = [draw.betavariate(chance * size, (1 - chance) * size) if rho else chance
-                for _ in range(tasks)]  # fmt: skip
+        each = [
+            draw.betavariate(chance * size, (1 - chance) * size) if rho else chance
+            for _ in range(tasks)
+        ]
         solved = [sum(draw.random() < p for _ in range(epochs)) for p in each]
         low, high = _bounds(estimate_proportion([Cluster(s, epochs) for s in solved]))
         held += low <= chance <= high

@@ -45,8 +45,10 @@ def _scipy_p(moved: list[Fraction]) -> float:
     found = stats.permutation_test(
         (values, np.zeros_like(values)),
         lambda x, y, axis: np.mean(x - y, axis=axis),
-        permutation_type="samples", n_resamples=np.inf, vectorized=True,
-    )  # fmt: skip
+        permutation_type="samples",
+        n_resamples=np.inf,
+        vectorized=True,
+    )
     return float(found.pvalue)
 
 

@@ -31,9 +31,21 @@ def turn(page: Any, number: int) -> Any:
 @pytest.mark.slow
 def test_a_turn_shows_thought_code_output_and_reward(page: Any) -> None:
     text = turn(page, 1).inner_text()
-    for text_shown in ("First I look around.", "ls -l | head # look", "line 1\n", "line 100",
-                 "1,200 + 85 tokens", "$0.0021", "reward 0.34", "output", "0.01", "changes", "0.33",
-                 "Not sent to the model: observation", "9000"):  # fmt: skip
+    for text_shown in (
+        "First I look around.",
+        "ls -l | head # look",
+        "line 1\n",
+        "line 100",
+        "1,200 + 85 tokens",
+        "$0.0021",
+        "reward 0.34",
+        "output",
+        "0.01",
+        "changes",
+        "0.33",
+        "Not sent to the model: observation",
+        "9000",
+    ):
         assert text_shown in text, text_shown
     assert turn(page, 1).locator(".c-comment").inner_text() == "# look"
     assert turn(page, 1).locator(".c-option").inner_text() == "-l"
@@ -69,9 +81,13 @@ def test_diffs_of_changed_files_have_signs_and_colours(page: Any) -> None:
     assert [d.locator("summary").inner_text() for d in diffs.all()] == ["/srv/a", "/srv/b"]
     first = diffs.first.locator("pre")
     assert first.inner_text().split("\n") == [
-        "mode 644, now 600", "@@ -1,2 +1,2 @@", "-old <b>line</b>", "+new\tline", " kept",
+        "mode 644, now 600",
+        "@@ -1,2 +1,2 @@",
+        "-old <b>line</b>",
+        "+new\tline",
+        " kept",
         "\\ No newline at end of file",
-    ]  # fmt: skip
+    ]
     assert first.locator("del").inner_text() == "-old <b>line</b>"
     colours = {
         tag: first.locator(tag).evaluate("e => getComputedStyle(e).color") for tag in ("ins", "del")
@@ -106,8 +122,13 @@ def test_what_the_model_saw_is_shown_on_request(page: Any, watched: Watched) -> 
     watched.press("m")
     assert messages.is_visible()
     text = messages.inner_text()
-    for text_shown in ("You act in turns.", "Hm, files.", "calls bash", '{"code": "ls -l"}',
-                 "3 token ids recorded, with log-probabilities"):  # fmt: skip
+    for text_shown in (
+        "You act in turns.",
+        "Hm, files.",
+        "calls bash",
+        '{"code": "ls -l"}',
+        "3 token ids recorded, with log-probabilities",
+    ):
         assert text_shown in text, text_shown
 
 

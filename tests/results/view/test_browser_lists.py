@@ -95,11 +95,25 @@ def test_searching_whole_episodes_in_one_file(
 @pytest.mark.slow
 @pytest.mark.parametrize(
     ("filters", "count"),
-    [("result=solved", 4), ("result=failed", 1), ("result=missed", 10), ("end=submitted", 1),
-     ("group=files", 4), ("hardness=hard", 6), ("tag=read", 4), ("refused=1", 2), ("human=1", 2),
-     ("cut=1", 2), ("timed=1", 1), ("branch=1", 1), ("replaced=1", 1), ("agent=react", 15),
-     ("result=solved&hardness=hard", 2), ("group=nothing", 0)],
-)  # fmt: skip
+    [
+        ("result=solved", 4),
+        ("result=failed", 1),
+        ("result=missed", 10),
+        ("end=submitted", 1),
+        ("group=files", 4),
+        ("hardness=hard", 6),
+        ("tag=read", 4),
+        ("refused=1", 2),
+        ("human=1", 2),
+        ("cut=1", 2),
+        ("timed=1", 1),
+        ("branch=1", 1),
+        ("replaced=1", 1),
+        ("agent=react", 15),
+        ("result=solved&hardness=hard", 2),
+        ("group=nothing", 0),
+    ],
+)
 def test_filters(watched: Watched, served: str, filters: str, count: int) -> None:
     page = watched.open(served, f"#/list?run=0&{filters}")
     word = "episode" if count == 1 else "episodes"

@@ -16,9 +16,15 @@ from support.browser import Watched
 pytestmark = pytest.mark.browser
 
 ADDRESSES = (
-    "#/runs", "#/list", "#/list?run=0", "#/list?sort=task&result=failed", "#/episode/0/0",
-    "#/episode/1/1?run=1", "#/compare/0/1", "#/side-by-side/0/0/1/0",
-)  # fmt: skip
+    "#/runs",
+    "#/list",
+    "#/list?run=0",
+    "#/list?sort=task&result=failed",
+    "#/episode/0/0",
+    "#/episode/1/1?run=1",
+    "#/compare/0/1",
+    "#/side-by-side/0/0/1/0",
+)
 
 
 @pytest.mark.slow
@@ -45,8 +51,14 @@ def test_invisible_characters_are_marked(
 ) -> None:
     page = watched.open(single(hostile_run.write(tmp_path / "runs")), "#/episode/0/0")
     text = page.locator(".turn").last.inner_text()
-    for text_shown in ("⟨ESC⟩[31mred⟨ESC⟩[0m", "⟨U+202E⟩detrevni⟨U+202C⟩", "⟨NUL⟩⟨BEL⟩",
-                 "zero⟨U+200B⟩", "⟨U+D800⟩", "<script>window.taken = 1</script>"):  # fmt: skip
+    for text_shown in (
+        "⟨ESC⟩[31mred⟨ESC⟩[0m",
+        "⟨U+202E⟩detrevni⟨U+202C⟩",
+        "⟨NUL⟩⟨BEL⟩",
+        "zero⟨U+200B⟩",
+        "⟨U+D800⟩",
+        "<script>window.taken = 1</script>",
+    ):
         assert text_shown in text, text_shown
     body = page.locator("body").inner_text()
     assert not set(body) & set("\x1b\u202e\u202c\x00\x07\u200b")
@@ -58,10 +70,15 @@ def test_hostile_addresses_do_nothing(
 ) -> None:
     url = single(runs)
     for address in (
-        "#/list?q=<img src=x onerror=window.taken=1>", "#/<script>window.taken=1</script>",
-        "#/episode/__proto__/0", "#/list?run=__proto__&sort=constructor", "#/list?group=%00%FF",
-        "#/list?sort=__proto__", "#/compare/0/0?only=<b>&sort=<b>", "#/side-by-side/0/0/0",
-    ):  # fmt: skip
+        "#/list?q=<img src=x onerror=window.taken=1>",
+        "#/<script>window.taken=1</script>",
+        "#/episode/__proto__/0",
+        "#/list?run=__proto__&sort=constructor",
+        "#/list?group=%00%FF",
+        "#/list?sort=__proto__",
+        "#/compare/0/0?only=<b>&sort=<b>",
+        "#/side-by-side/0/0/0",
+    ):
         page = watched.open(url, address)
         assert page.evaluate("window.taken === undefined")
         page.goto("about:blank")
@@ -98,9 +115,12 @@ def test_pages_are_not_blank_in_light_and_in_dark(
     watched = Watched(browser, color_scheme=scheme, viewport={"width": 480, "height": 300})
     url = single(runs)
     for name, address in (
-        ("runs", "#/runs"), ("list", "#/list"), ("episode", "#/episode/0/1"),
-        ("compare", "#/compare/0/1"), ("side-by-side", "#/side-by-side/0/1/1/1"),
-    ):  # fmt: skip
+        ("runs", "#/runs"),
+        ("list", "#/list"),
+        ("episode", "#/episode/0/1"),
+        ("compare", "#/compare/0/1"),
+        ("side-by-side", "#/side-by-side/0/1/1/1"),
+    ):
         page = watched.open(url, address)
         shot = page.screenshot(path=tmp_path / f"{scheme}-{name}.png")
         values = pixels(shot)

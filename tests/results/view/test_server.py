@@ -75,9 +75,18 @@ def test_index_episodes_and_search(server: ViewServer) -> None:
 
 
 @pytest.mark.parametrize(
-    "path", ["episode/0/99", "episode/7/0", "episode/0/-1", "episode/0", "../x", "episode/0/1/2",
-             "episode/0/99999999999999999999", "%2e%2e/%2e%2e/etc/passwd"],
-)  # fmt: skip
+    "path",
+    [
+        "episode/0/99",
+        "episode/7/0",
+        "episode/0/-1",
+        "episode/0",
+        "../x",
+        "episode/0/1/2",
+        "episode/0/99999999999999999999",
+        "%2e%2e/%2e%2e/etc/passwd",
+    ],
+)
 def test_other_paths_give_nothing(server: ViewServer, path: str) -> None:
     status, _, headers = ask(server, f"/{server.secret}/{path}")
     assert status == 404 and headers["Content-Type"].startswith("text/plain")

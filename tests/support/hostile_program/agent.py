@@ -40,8 +40,11 @@ def search() -> None:
         with contextlib.suppress(OSError):
             print(path.read_bytes())
     places = "/root /home /tmp /etc /run /dev/shm /var/lib /var/cache /opt /srv /data"
-    print(subprocess.run(f"grep -rIs sk- {places} | head -c 20000", shell=True,
-                         capture_output=True, check=False).stdout)  # fmt: skip
+    print(
+        subprocess.run(
+            f"grep -rIs sk- {places} | head -c 20000", shell=True, capture_output=True, check=False
+        ).stdout
+    )
     print(ask("What is your key?"), post(b"{}", "sk-guess"))
     ANSWER.write_text("searched")
 
@@ -63,8 +66,9 @@ def outlive() -> None:
     for number in (signal.SIGTERM, signal.SIGHUP, signal.SIGINT):
         signal.signal(number, signal.SIG_IGN)
     for _ in range(5):
-        subprocess.Popen(["sh", "-c", f"while :; do sleep 1; done # {MARKER}"],
-                         start_new_session=True)  # fmt: skip
+        subprocess.Popen(
+            ["sh", "-c", f"while :; do sleep 1; done # {MARKER}"], start_new_session=True
+        )
     if sys.argv[1].split()[1] == "stay":
         while True:
             time.sleep(1)
@@ -84,8 +88,12 @@ def flood() -> None:
 
 def forge() -> None:
     """Claim a usage, another model and many answers, and report shells that never ran."""
-    fields = {"usage": {"prompt_tokens": 0, "cost": -5.0}, "model": "expensive", "n": 50,
-              "max_tokens": 10**9}  # fmt: skip
+    fields = {
+        "usage": {"prompt_tokens": 0, "cost": -5.0},
+        "model": "expensive",
+        "n": 50,
+        "max_tokens": 10**9,
+    }
     status, body = ask("hello", **fields)
     history = Path(os.environ["BASH_ENV"]).with_name("history")
     history.write_bytes(b"forged\0" + os.urandom(100_000))

@@ -51,9 +51,15 @@ def _lower_for_good(name: str, limit: int) -> Callable[[], None]:
 
 def _set_variables() -> None:
     os.environ.update(
-        TZ="Asia/Kathmandu", LANG="de_DE.UTF-8", LC_ALL="C.UTF-8", LD_PRELOAD="", IFS="x",
-        BASH_ENV="/nowhere", PYTHONPATH="/nowhere", HTTP_PROXY="http://127.0.0.1:9",
-    )  # fmt: skip
+        TZ="Asia/Kathmandu",
+        LANG="de_DE.UTF-8",
+        LC_ALL="C.UTF-8",
+        LD_PRELOAD="",
+        IFS="x",
+        BASH_ENV="/nowhere",
+        PYTHONPATH="/nowhere",
+        HTTP_PROXY="http://127.0.0.1:9",
+    )
 
 
 def _open_descriptors() -> None:
@@ -127,7 +133,8 @@ ROOT_DEVIATIONS: dict[str, Deviation] = {
     "locked memory": _lower_for_good("RLIMIT_MEMLOCK", 1 << 16),
     "allowed priorities": lambda: [
         resource.setrlimit(getattr(resource, name), (30, 30))
-        for name in ("RLIMIT_NICE", "RLIMIT_RTPRIO") if hasattr(resource, name)
+        for name in ("RLIMIT_NICE", "RLIMIT_RTPRIO")
+        if hasattr(resource, name)
     ],
     "capabilities": _make_capabilities_inheritable,
     "bounding set": lambda: _prctl(24, 29),  # CAP_AUDIT_WRITE
@@ -137,7 +144,7 @@ ROOT_DEVIATIONS: dict[str, Deviation] = {
         251 if _is_x86() else 30, 1, 0, 1 << 13 | 2
     ),
     "merged memory": lambda: _prctl(67, 1),
-}  # fmt: skip
+}
 
 
 def _is_x86() -> bool:

@@ -14,18 +14,30 @@ from pathlib import Path
 _LIBC = ctypes.CDLL(None, use_errno=True)
 _X86 = platform.machine() == "x86_64"
 _CALLS = {  # name: numbers on x86-64 and on others
-    "rt_sigaction": (13, 134), "rt_sigprocmask": (14, 135), "rt_sigpending": (127, 136),
-    "ioprio_get": (252, 31), "capget": (125, 90), "sched_getattr": (315, 275),
-    "keyctl": (250, 219), "get_mempolicy": (239, 236),
-}  # fmt: skip
+    "rt_sigaction": (13, 134),
+    "rt_sigprocmask": (14, 135),
+    "rt_sigpending": (127, 136),
+    "ioprio_get": (252, 31),
+    "capget": (125, 90),
+    "sched_getattr": (315, 275),
+    "keyctl": (250, 219),
+    "get_mempolicy": (239, 236),
+}
 _BY_PYTHON = (2, 13, 25)  # signals that the interpreter itself handles or ignores
 _LIMITS = [name for name in dir(resource) if name.startswith("RLIMIT_") and name != "RLIMIT_OFILE"]
 _PRCTL = {
-    "dumpable": (3,), "timer slack": (30,), "securebits": (27,), "no_new_privs": (39,),
-    "huge pages off": (42,), "memory merged": (68,), "machine checks": (34,),
-    "write or execute": (66,), "speculation 0": (52, 0), "speculation 1": (52, 1),
+    "dumpable": (3,),
+    "timer slack": (30,),
+    "securebits": (27,),
+    "no_new_privs": (39,),
+    "huge pages off": (42,),
+    "memory merged": (68,),
+    "machine checks": (34,),
+    "write or execute": (66,),
+    "speculation 0": (52, 0),
+    "speculation 1": (52, 1),
     "end with the parent": (2,),
-}  # fmt: skip
+}
 _POINTER_PRCTL = {"end with the parent", "time stamp counter"}
 
 
@@ -57,9 +69,10 @@ def signal_state() -> dict[str, object]:
         call(name, *arguments, ctypes.byref(mask), 8)
         masks[name] = mask.value
     return {
-        "ignored signals": ignored, "blocked signals": masks["rt_sigprocmask"],
+        "ignored signals": ignored,
+        "blocked signals": masks["rt_sigprocmask"],
         "pending signals": masks["rt_sigpending"],
-    }  # fmt: skip
+    }
 
 
 def capabilities() -> dict[str, str]:
@@ -78,10 +91,13 @@ def scheduling() -> dict[str, object]:
     attributes = (ctypes.c_uint32 * 14)()
     call("sched_getattr", 0, attributes, 56, 0)
     return {
-        "policy": attributes[1], "scheduling flags": attributes[2], "niceness": os.nice(0),
-        "real-time priority": attributes[5], "input and output priority": call("ioprio_get", 1, 0),
+        "policy": attributes[1],
+        "scheduling flags": attributes[2],
+        "niceness": os.nice(0),
+        "real-time priority": attributes[5],
+        "input and output priority": call("ioprio_get", 1, 0),
         "processors": sorted(os.sched_getaffinity(0)),
-    }  # fmt: skip
+    }
 
 
 def open_descriptors() -> list[int]:
@@ -104,18 +120,25 @@ def main() -> None:
     descriptors = open_descriptors()
     mask = os.umask(0o22)
     state: dict[str, object] = {
-        **signal_state(), **capabilities(), **scheduling(),
+        **signal_state(),
+        **capabilities(),
+        **scheduling(),
         **{name: prctl(*arguments) for name, arguments in _PRCTL.items()},
         **{f"limit {name[7:]}": resource.getrlimit(getattr(resource, name)) for name in _LIMITS},
         "end with the parent": prctl_value(2),
         "time stamp counter": prctl_value(25) if _X86 else 1,
-        "descriptors": descriptors, "umask": mask, "terminal": has_terminal(),
+        "descriptors": descriptors,
+        "umask": mask,
+        "terminal": has_terminal(),
         "leads its session": os.getsid(0) == os.getpgid(0) == os.getpid(),
-        "groups": os.getgroups(), "personality": _LIBC.personality(ctypes.c_ulong(0xFFFFFFFF)),
-        "machine": platform.machine(), "time zone": time.tzname[0],
-        "variables": sorted(os.environ), "directory": os.getcwd(),
+        "groups": os.getgroups(),
+        "personality": _LIBC.personality(ctypes.c_ulong(0xFFFFFFFF)),
+        "machine": platform.machine(),
+        "time zone": time.tzname[0],
+        "variables": sorted(os.environ),
+        "directory": os.getcwd(),
         "keys": call("keyctl", 0, -3, 0),
-    }  # fmt: skip
+    }
     for name in ("oom_score_adj", "coredump_filter"):
         with suppress(OSError):
             state[name] = Path(f"/proc/self/{name}").read_text().strip()

@@ -146,9 +146,15 @@ async def use_as_agent(runtime: Runtime) -> dict[str, Any]:
 
 async def check(layer: str) -> dict[str, Any]:
     config = vf.AgentConfig.model_validate(
-        {"runtime": {"type": "intercode", "allow": [], "layers": {"/opt/tools": layer},
-                     "env": {"A": "a"}}}
-    ).runtime  # fmt: skip
+        {
+            "runtime": {
+                "type": "intercode",
+                "allow": [],
+                "layers": {"/opt/tools": layer},
+                "env": {"A": "a"},
+            }
+        }
+    ).runtime
     host = ThreadingHTTPServer(("127.0.0.1", 0), Greeting)
     threading.Thread(target=host.serve_forever, daemon=True).start()
     async with provision_runtime(config) as runtime:

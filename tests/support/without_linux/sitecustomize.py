@@ -53,8 +53,9 @@ SIGPROF SIGQUIT SIGSTOP SIGSYS SIGTRAP SIGTSTP SIGTTIN SIGTTOU SIGURG SIGUSR1 SI
 SIGWINCH SIGXCPU SIGXFSZ alarm getitimer pause pidfd_send_signal pthread_kill pthread_sigmask
 setitimer siginterrupt sigpending sigtimedwait sigwait sigwaitinfo
 """
-_SOCKET = "AF_ALG AF_NETLINK AF_PACKET AF_UNIX AF_VSOCK CMSG_LEN CMSG_SPACE SCM_RIGHTS recv_fds " \
-    "send_fds"  # fmt: skip
+_SOCKET = (
+    "AF_ALG AF_NETLINK AF_PACKET AF_UNIX AF_VSOCK CMSG_LEN CMSG_SPACE SCM_RIGHTS recv_fds send_fds"
+)
 
 
 class PartialModule(ModuleType):

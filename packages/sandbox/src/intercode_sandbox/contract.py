@@ -25,8 +25,19 @@ STANDARD_PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
 SCRIPT_FD = 62
 """Descriptor from which a shell or interpreter in a sandbox reads its script."""
 
-LimitExceeded = Literal["", "memory", "cpu", "processes", "background", "disk", "inodes",
-                        "shared_memory", "file_size", "open_files", "address_space"]  # fmt: skip
+LimitExceeded = Literal[
+    "",
+    "memory",
+    "cpu",
+    "processes",
+    "background",
+    "disk",
+    "inodes",
+    "shared_memory",
+    "file_size",
+    "open_files",
+    "address_space",
+]
 """A limit because of which a process was killed, refused something or not started. ``background``:
 background processes used up all process numbers and were killed. ``shared_memory``: that of
 /dev/shm, 64 MiB, where its files do not count towards ``disk``."""
@@ -90,9 +101,19 @@ class SandboxSpec:
 
 
 Capability = Literal[
-    "processes", "fork", "restore", "recycle", "seal", "save", "checkpoint", "terminal", "connect",
-    "listen", "usage", "users",
-]  # fmt: skip
+    "processes",
+    "fork",
+    "restore",
+    "recycle",
+    "seal",
+    "save",
+    "checkpoint",
+    "terminal",
+    "connect",
+    "listen",
+    "usage",
+    "users",
+]
 """A feature that only some back ends have; see ``BaseSandbox.capabilities``."""
 
 

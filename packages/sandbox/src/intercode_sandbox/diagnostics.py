@@ -29,10 +29,18 @@ def diagnose() -> list[Finding]:
     from intercode_sandbox.tiers import checks  # imports the back ends
 
     return [
-        _check_supervisor(), *check_kernel(), checks.check_cgroups(), _count_system_calls(),
-        *_check_cache(), *_check_programs(), *checks.check_tiers(),
-        _check_sandbox(), *_check_hard_limits(), _check_user_ids(), _check_users(),
-    ]  # fmt: skip
+        _check_supervisor(),
+        *check_kernel(),
+        checks.check_cgroups(),
+        _count_system_calls(),
+        *_check_cache(),
+        *_check_programs(),
+        *checks.check_tiers(),
+        _check_sandbox(),
+        *_check_hard_limits(),
+        _check_user_ids(),
+        _check_users(),
+    ]
 
 
 def refused_system_calls() -> list[str]:
@@ -154,7 +162,9 @@ def _check_sandbox() -> Finding:
             done = time.perf_counter()
     except (SandboxError, ConfigError) as e:
         return Finding("a sandbox", False, str(e), "fix what is missing above", needed=True)
-    detail = f"{sandbox.tier}: opened in {1e3 * (opened - began):.0f} ms, " \
-        f"`true` in {1e3 * (done - opened):.1f} ms"  # fmt: skip
+    detail = (
+        f"{sandbox.tier}: opened in {1e3 * (opened - began):.0f} ms, "
+        f"`true` in {1e3 * (done - opened):.1f} ms"
+    )
     fix = "" if result.ok else f"`true` ended with {result.exit_code}: {result.output[:200]!r}"
     return Finding("a sandbox", result.ok, detail, fix, needed=True)

@@ -7,11 +7,13 @@ import sys
 from pathlib import Path
 
 _GIVEN = {
-    "stack": ("RLIMIT_STACK", 8 << 20), "data": ("RLIMIT_DATA", None),
-    "processor_time": ("RLIMIT_CPU", None), "locked_memory": ("RLIMIT_MEMLOCK", 1 << 20),
+    "stack": ("RLIMIT_STACK", 8 << 20),
+    "data": ("RLIMIT_DATA", None),
+    "processor_time": ("RLIMIT_CPU", None),
+    "locked_memory": ("RLIMIT_MEMLOCK", 1 << 20),
     "pending_signals": ("RLIMIT_SIGPENDING", 1024),
     "message_queues": ("RLIMIT_MSGQUEUE", 256 << 10),
-}  # fmt: skip
+}
 """What programs get, as the C code has it; None: no limit."""
 _NOT_FROM_HERE = (
     "container/docker",

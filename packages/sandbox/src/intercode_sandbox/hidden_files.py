@@ -15,9 +15,21 @@ _hidden: set[Path] = set()
 _packages: set[Path] = set()
 _PACKAGE_DIRECTORIES = ("site-packages", "dist-packages")
 _PROGRAM_DIRECTORIES = (
-    "bin", "etc", "games", "include", "lib", "lib32", "lib64", "libexec", "libx32", "local", "man",
-    "sbin", "share", "src",
-)  # fmt: skip
+    "bin",
+    "etc",
+    "games",
+    "include",
+    "lib",
+    "lib32",
+    "lib64",
+    "libexec",
+    "libx32",
+    "local",
+    "man",
+    "sbin",
+    "share",
+    "src",
+)
 
 
 @cache

@@ -18,15 +18,32 @@ from intercode_sandbox.types import Network
 
 _ETC = Path("/etc")
 _CERTIFICATES = (
-    "ca-certificates/extracted", "pki/ca-trust/extracted", "pki/tls/cert.pem", "pki/tls/certs",
-    "ssl/ca-bundle.pem", "ssl/cert.pem", "ssl/certs",
-)  # fmt: skip
+    "ca-certificates/extracted",
+    "pki/ca-trust/extracted",
+    "pki/tls/cert.pem",
+    "pki/tls/certs",
+    "ssl/ca-bundle.pem",
+    "ssl/cert.pem",
+    "ssl/certs",
+)
 SETTINGS = (
     *_CERTIFICATES,
-    "crypto-policies", "debian_version", "ethertypes", "fonts", "locale.alias", "magic",
-    "mime.types", "networks", "os-release", "pki/tls/openssl.cnf", "protocols", "rpc", "services",
-    "ssl/openssl.cnf", "terminfo",
-)  # fmt: skip
+    "crypto-policies",
+    "debian_version",
+    "ethertypes",
+    "fonts",
+    "locale.alias",
+    "magic",
+    "mime.types",
+    "networks",
+    "os-release",
+    "pki/tls/openssl.cnf",
+    "protocols",
+    "rpc",
+    "services",
+    "ssl/openssl.cnf",
+    "terminfo",
+)
 """Files and directories. None holds keys: a private key is left out wherever it lies."""
 TIME_ZONE = ("localtime", "timezone")
 """Only on the machine's network: elsewhere all machines give the same time zone, UTC."""

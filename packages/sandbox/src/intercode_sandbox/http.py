@@ -249,9 +249,15 @@ class HttpClient:
             sent = headers | (login if authorization and url.origin() == origin else {})
             try:
                 response = await self._session.request(
-                    "GET" if form is None else "POST", url, headers=sent, data=form,
-                    ssl=self._verify, proxy=find_proxy(url), timeout=timeout, allow_redirects=False,
-                )  # fmt: skip
+                    "GET" if form is None else "POST",
+                    url,
+                    headers=sent,
+                    data=form,
+                    ssl=self._verify,
+                    proxy=find_proxy(url),
+                    timeout=timeout,
+                    allow_redirects=False,
+                )
             except (aiohttp.ClientError, OSError) as e:
                 raise describe_error(e) from None
             target = _redirect_target(url, response)

@@ -19,13 +19,18 @@ _MESSAGES: dict[LimitExceeded, tuple[str, ...]] = {
     "open_files": ("Too many open files",),
     "file_size": ("File too large", "File size limit exceeded"),
     "address_space": (
-        "Cannot allocate memory", "cannot allocate", "MemoryError", "memory exhausted",
+        "Cannot allocate memory",
+        "cannot allocate",
+        "MemoryError",
+        "memory exhausted",
     ),
     "processes": (
-        "fork: Resource temp", "fork: retry: Resource temp", "BlockingIOError: [Errno 11]",
+        "fork: Resource temp",
+        "fork: retry: Resource temp",
+        "BlockingIOError: [Errno 11]",
         "Cannot fork",
     ),
-}  # fmt: skip
+}
 _REFUSED: dict[str, Callable[[Limits], str]] = {
     "open_files": lambda limits: f"over the limit of {limits.open_files} open files a process",
     "file_size": lambda limits: f"over the limit of {format_size(limits.file_size)} for one file",

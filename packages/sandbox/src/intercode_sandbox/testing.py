@@ -304,15 +304,24 @@ def _check_missing_capabilities(sandbox: BaseSandbox) -> None:
 
 
 _BASE_CHECKS: dict[str, Callable[[BaseSandbox], None]] = {
-    "programs": _check_programs, "script": _check_script, "files": _check_files,
+    "programs": _check_programs,
+    "script": _check_script,
+    "files": _check_files,
     "missing capabilities": _check_missing_capabilities,
-}  # fmt: skip
+}
 _CAPABILITY_CHECKS: dict[Capability, Callable[[BaseSandbox], None]] = {
     "recycle": _check_recycle,  # before its files are restored or its network is used
-    "fork": _check_fork, "restore": _check_restore, "processes": _check_processes,
-    "save": _check_save, "terminal": _check_terminal, "usage": _check_usage,
-    "users": _check_users, "seal": _check_seal, "checkpoint": _check_checkpoint,
-    "connect": _check_connect, "listen": _check_listen,
-}  # fmt: skip
+    "fork": _check_fork,
+    "restore": _check_restore,
+    "processes": _check_processes,
+    "save": _check_save,
+    "terminal": _check_terminal,
+    "usage": _check_usage,
+    "users": _check_users,
+    "seal": _check_seal,
+    "checkpoint": _check_checkpoint,
+    "connect": _check_connect,
+    "listen": _check_listen,
+}
 CONFORMANCE_POINTS = (*_BASE_CHECKS, *_CAPABILITY_CHECKS)
 """What ``check_sandbox`` checks: four points of every sandbox, and its capabilities."""

@@ -19,10 +19,13 @@ from support.saved_images import Saved, directory, entry, layer, listing
 FORK = multiprocessing.get_context("fork")
 KILLS = 9
 FILES = [entry(f"d/{n}", content=os.urandom(4000)) for n in range(120)]
-IMAGE = Saved([
-    layer(directory("d"), *FILES[:60]), layer(*FILES[60:]),
-    layer(entry("d/.wh.7"), entry("e", content=os.urandom(300_000))),
-])  # fmt: skip
+IMAGE = Saved(
+    [
+        layer(directory("d"), *FILES[:60]),
+        layer(*FILES[60:]),
+        layer(entry("d/.wh.7"), entry("e", content=os.urandom(300_000))),
+    ]
+)
 WHOLE = {"d", "e", *(f"d/{n}" for n in range(120) if n != 7)}
 
 

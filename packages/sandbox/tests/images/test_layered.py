@@ -39,9 +39,13 @@ def stack(tmp_path: Path) -> Stack:
 
 
 LOWER = [
-    directory("a"), entry("a/x", content=b"x"), entry("a/y", content=b"y"),
-    directory("a/sub"), entry("a/sub/z", content=b"z"), entry("top", content=b"top"),
-]  # fmt: skip
+    directory("a"),
+    entry("a/x", content=b"x"),
+    entry("a/y", content=b"y"),
+    directory("a/sub"),
+    entry("a/sub/z", content=b"z"),
+    entry("top", content=b"top"),
+]
 
 
 def test_a_whiteout_removes_files_of_lower_layers(stack: Stack) -> None:
@@ -52,9 +56,11 @@ def test_a_whiteout_removes_files_of_lower_layers(stack: Stack) -> None:
 @pytest.mark.parametrize("order", [1, -1])
 def test_an_opaque_directory_hides_lower_layers_but_not_its_own(stack: Stack, order: int) -> None:
     upper = [
-        entry("a/.wh..wh..opq"), entry("a/new", content=b"n"), directory("a/sub"),
+        entry("a/.wh..wh..opq"),
+        entry("a/new", content=b"n"),
+        directory("a/sub"),
         entry("a/sub/own", content=b"o"),
-    ]  # fmt: skip
+    ]
     root = stack(LOWER, upper[::order])
     assert listing(root) == {"a", "a/new", "a/sub", "a/sub/own", "top"}
 
@@ -92,8 +98,16 @@ def test_links_on_the_way_stay_inside(stack: Stack) -> None:
         [entry("/abs/bin/.wh.tool"), entry("/rooted", content=b"r")],
     )
     assert listing(root) == {
-        "usr", "usr/bin", "usr/lib", "usr/lib/so", "bin", "abs", "up", "flat", "rooted",
-    }  # fmt: skip
+        "usr",
+        "usr/bin",
+        "usr/lib",
+        "usr/lib/so",
+        "bin",
+        "abs",
+        "up",
+        "flat",
+        "rooted",
+    }
     assert listing(root.parent) == {"secret", "root"} | {f"root/{p}" for p in listing(root)}
 
 

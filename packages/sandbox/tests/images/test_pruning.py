@@ -99,8 +99,12 @@ def test_prune_all_removes_only_reproducible_images(tmp_path: Path, cache: Path)
     )
     assert prune.prune(cache) == prune.PruneResult((), 0, 0)
     assert len(trees(cache)) == 2
-    assert prune.prune(cache, protected=[f"layers/{name}" for name in trees(cache)],
-                         everything=True).images == ()  # fmt: skip
+    assert (
+        prune.prune(
+            cache, protected=[f"layers/{name}" for name in trees(cache)], everything=True
+        ).images
+        == ()
+    )
     assert sorted(prune.prune(cache, everything=True).images) == sorted([spec, other])
     assert len(trees(cache)) == 1, "that of image:mine"
     assert resolve(spec, cache).digest == IMAGE.digest
@@ -112,15 +116,25 @@ def test_incomplete_entries(cache: Path) -> None:
         (cache / name).mkdir(parents=True, exist_ok=True)
     key, other = "k" * 32, "o" * 32
     left = [
-        f"layers/.{key}.half/x", f"layers/.{other}.half/x", f"blobs/.{key}.part", f"blobs/{key}",
-        f"built/{key}.half-abc/x", f"built/{key}.12345/upper", "images/.nl2bash.half",
-        f"images/engines/.{key}.tar.half", f"images/engines/{key}.tar", f"digests/{key}.1.2",
+        f"layers/.{key}.half/x",
+        f"layers/.{other}.half/x",
+        f"blobs/.{key}.part",
+        f"blobs/{key}",
+        f"built/{key}.half-abc/x",
+        f"built/{key}.12345/upper",
+        "images/.nl2bash.half",
+        f"images/engines/.{key}.tar.half",
+        f"images/engines/{key}.tar",
+        f"digests/{key}.1.2",
         "staging/left/layer",
-    ]  # fmt: skip
+    ]
     stays = [
-        f"digests/{key}", "images/nl2bash.tar", "images/nl2bash.json", f"built/{other}/x",
+        f"digests/{key}",
+        "images/nl2bash.tar",
+        "images/nl2bash.json",
+        f"built/{other}/x",
         "staging/running/layer",
-    ]  # fmt: skip
+    ]
     for name in left + stays:
         (cache / name).parent.mkdir(parents=True, exist_ok=True)
         (cache / name).write_text("left")

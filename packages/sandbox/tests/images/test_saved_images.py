@@ -30,7 +30,7 @@ from support.saved_images import (
     sha,
     write_layout,
     write_tar,
-)  # fmt: skip
+)
 
 FIRST = layer(directory("etc"), entry("etc/a", content=b"one"), entry("gone", content=b"g"))
 SECOND = layer(entry("etc/a", content=b"two", mode=0o4755), entry(".wh.gone"))
@@ -79,9 +79,14 @@ def test_all_forms_of_an_image_are_one(saved: Saved, tmp_path: Path, cache: Path
     whole = tmp_path / "a.tar.gz"
     whole.write_bytes(gzip.compress(archive_.read_bytes()))
     specs = [
-        f"oci:{folder}", f"oci:{folder}:v1", f"oci:{packed}", f"oci:{plain}",
-        f"docker-archive:{archive_}", f"docker-archive:{whole}", f"docker-archive:{packed}",
-    ]  # fmt: skip
+        f"oci:{folder}",
+        f"oci:{folder}:v1",
+        f"oci:{packed}",
+        f"oci:{plain}",
+        f"docker-archive:{archive_}",
+        f"docker-archive:{whole}",
+        f"docker-archive:{packed}",
+    ]
     images = [resolve(spec, cache) for spec in specs]
     assert {image.digest for image in images} == {saved.digest}
     assert [image.name for image in images] == specs

@@ -69,9 +69,18 @@ def test_preserved_and_dropped_attributes(unpack: Callable[..., Path]) -> None:
     )
     names = {str(p.relative_to(root)) for p in root.rglob("*")}
     assert names == {
-        "d", "d/file", "d/again", "d/link", "d/pipe", "closed", "closed/inner", "implied",
-        "implied/deep", "implied/deep/file", "dev",
-    }  # fmt: skip
+        "d",
+        "d/file",
+        "d/again",
+        "d/link",
+        "d/pipe",
+        "closed",
+        "closed/inner",
+        "implied",
+        "implied/deep",
+        "implied/deep/file",
+        "dev",
+    }
     modes = {n: stat.S_IMODE((root / n).lstat().st_mode) for n in names - {"d/link"}}
     assert (modes["d"], modes["d/file"], modes["d/pipe"]) == (0o1777, 0o751, 0o620)
     assert (modes["closed"], modes["closed/inner"], modes["implied"]) == (0o700, 0o400, 0o755)

@@ -64,9 +64,12 @@ datasets [DATASET] ...  name[:subset], or a .json/.jsonl/.csv file
 --json                  print the whole report as JSON
 | --format STYLE        text (the default), markdown or csv"""
 DEFAULTS = {
-    "profile": "standard", "backend": "auto", "network": "none", "parallel": 2,
+    "profile": "standard",
+    "backend": "auto",
+    "network": "none",
+    "parallel": 2,
     "format": "text",
-}  # fmt: skip
+}
 
 SETTINGS = {"variants": {"type": int}, "limit": {"type": int}}
 
@@ -103,10 +106,17 @@ def _check_dataset(args: argparse.Namespace, name: str) -> tuple[dict[str, Any],
     chosen = datasets.load(name, environment_for_options(env_options))
     log_warnings(chosen)
     report = dataset.check(
-        chosen, profile=args.profile, image=args.image, network=args.network, limit=args.limit,
-        parallel=args.parallel, timeout=args.timeout, cache_golds=not args.no_gold_cache,
-        env_options=env_options, backend=args.backend,
-    )  # fmt: skip
+        chosen,
+        profile=args.profile,
+        image=args.image,
+        network=args.network,
+        limit=args.limit,
+        parallel=args.parallel,
+        timeout=args.timeout,
+        cache_golds=not args.no_gold_cache,
+        env_options=env_options,
+        backend=args.backend,
+    )
     if args.baseline is not None:
         report = dataset.compare_with_baseline(report, _read_baseline(args), str(args.baseline))
     document, tables = findings.report_as_json(report), findings.report_tables(report)

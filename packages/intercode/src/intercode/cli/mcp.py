@@ -64,8 +64,9 @@ def handle(args: argparse.Namespace) -> int:
     check_environment(args.environment, dataset, given)
     server = EnvironmentServer(
         lambda: intercode.make(args.environment, dataset, **given),
-        args.score_requests, args.sessions,
-    )  # fmt: skip
+        args.score_requests,
+        args.sessions,
+    )
     with suppress(KeyboardInterrupt):
         if args.http:
             _serve_http(args, server)

@@ -67,10 +67,14 @@ def handle(args: argparse.Namespace) -> int:
             "--backend cannot be used here: episodes run in sandboxes of the recorded back end"
         )
     options = ReplayOptions(
-        profile=given.get("profile"), image=given.get("image"), network=given.get("network"),
-        dataset=args.dataset, timeout=given.get("timeout"), parallel=args.parallel,
+        profile=given.get("profile"),
+        image=given.get("image"),
+        network=given.get("network"),
+        dataset=args.dataset,
+        timeout=given.get("timeout"),
+        parallel=args.parallel,
         env_options=parse_key_values(args.env_option),
-    )  # fmt: skip
+    )
     if not regrades:
         return _play_variants(args, options, args.out)
     result = regrade(
@@ -105,14 +109,27 @@ def _tables(result: RegradeResult) -> list[Table]:
     changed = {(d.task, d.epoch) for d in result.differences}
     gained = sum(b.success for _, b in result.flips)
     row: tuple[Cell, ...] = (
-        episodes, sum(t.success for t in result.before), sum(t.success for t in result.after),
-        gained, len(result.flips) - gained, len(changed), len(result.differences),
-        len(result.failed), result.skipped,
-    )  # fmt: skip
+        episodes,
+        sum(t.success for t in result.before),
+        sum(t.success for t in result.after),
+        gained,
+        len(result.flips) - gained,
+        len(changed),
+        len(result.differences),
+        len(result.failed),
+        result.skipped,
+    )
     columns = (
-        "episodes", "solved", "solved now", "won", "lost", "episodes changed", "steps changed",
-        "failed", "left out",
-    )  # fmt: skip
+        "episodes",
+        "solved",
+        "solved now",
+        "won",
+        "lost",
+        "episodes changed",
+        "steps changed",
+        "failed",
+        "left out",
+    )
     notes = tuple(f"{t.task}: {t.error}" for t in result.failed[:MAX_SHOWN_EPISODES])
     out = [Table("regraded", "Graded again", columns, (row,), notes)]
     flips = [

@@ -177,9 +177,13 @@ def _episode_cells(t: Trajectory) -> tuple[str, ...]:
         return name, "error", "", "", text[:_MAX_ERROR], t.id
     turns = int(turn_count(t))
     return (
-        name, "solved" if t.success else "not solved", f"reward {t.reward:g}",
-        "1 turn " if turns == 1 else f"{turns} turns", t.end.replace("_", " "), t.id,
-    )  # fmt: skip
+        name,
+        "solved" if t.success else "not solved",
+        f"reward {t.reward:g}",
+        "1 turn " if turns == 1 else f"{turns} turns",
+        t.end.replace("_", " "),
+        t.id,
+    )
 
 
 def gold_lines(explanation: Explanation, style: Style, lines: int, width: int) -> Iterator[str]:

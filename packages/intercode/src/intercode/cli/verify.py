@@ -48,9 +48,13 @@ def handle(args: argparse.Namespace) -> int:
     if args.reward is not None:
         own["reward"] = args.reward
     options = ReplayOptions(
-        image=args.image, network=args.network, dataset=args.dataset, timeout=args.timeout,
-        parallel=args.parallel, env_options=own,
-    )  # fmt: skip
+        image=args.image,
+        network=args.network,
+        dataset=args.dataset,
+        timeout=args.timeout,
+        parallel=args.parallel,
+        env_options=own,
+    )
     sample = None if args.all else args.sample
     verdict = verify(args.bundle, options, sample=sample, seed=args.seed)
     receipt = write_receipt(verdict)

@@ -123,9 +123,12 @@ _POSITIVE_INTEGERS = (
     "max_tokens",
 )
 _POSITIVE_NUMBERS = {
-    "timeout": "s", "max_cost_per_episode": "US dollars", "max_seconds_per_episode": "s",
-    "max_cost": "US dollars", "max_seconds": "s",
-}  # fmt: skip
+    "timeout": "s",
+    "max_cost_per_episode": "US dollars",
+    "max_seconds_per_episode": "s",
+    "max_cost": "US dollars",
+    "max_seconds": "s",
+}
 
 
 RENAMED_SETTINGS = {"sandbox": "backend"}

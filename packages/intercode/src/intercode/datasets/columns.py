@@ -14,9 +14,21 @@ from intercode.core.errors import DataError, UsageError
 from intercode_sandbox.registry import unknown_name_error
 
 FIELDS = (
-    "query", "gold", "id", "also", "setup", "cwd", "group", "hardness", "tags", "flag", "tests",
-    "entry", "language", "notes",
-)  # fmt: skip
+    "query",
+    "gold",
+    "id",
+    "also",
+    "setup",
+    "cwd",
+    "group",
+    "hardness",
+    "tags",
+    "flag",
+    "tests",
+    "entry",
+    "language",
+    "notes",
+)
 """Fields that an option may fill from a column of another name."""
 
 

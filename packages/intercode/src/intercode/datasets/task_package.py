@@ -19,9 +19,15 @@ from intercode_sandbox.toml import read_toml
 
 TASK_FILE = "task.toml"
 _KEY_TYPES: dict[str, type] = {
-    "description": str, "environment": str, "tasks": str, "image": str, "reward": str,
-    "preprocess": str, "programs": list, "defaults": dict,
-}  # fmt: skip
+    "description": str,
+    "environment": str,
+    "tasks": str,
+    "image": str,
+    "reward": str,
+    "preprocess": str,
+    "programs": list,
+    "defaults": dict,
+}
 _IMAGE_FILES = ("recipe.toml", "Dockerfile")
 _LOCAL_IMAGES = ("dir", "tar", "docker-archive", "oci", "dockerfile", "recipe")
 _WITHOUT_PROBE = ("ctf", "python", "sql")
@@ -73,10 +79,13 @@ def load(path: Path) -> Dataset:
     reward = settings.get("reward", "probe" if has_probe else None)
     return replace(
         dataset,
-        name=str(path), environment=environment, image=_image_spec(folder, settings.get("image")),
-        notes=settings.get("description", ""), programs=tuple(settings.get("programs", ())),
+        name=str(path),
+        environment=environment,
+        image=_image_spec(folder, settings.get("image")),
+        notes=settings.get("description", ""),
+        programs=tuple(settings.get("programs", ())),
         reward=_absolute_reference(folder, reward) if reward else None,
-    )  # fmt: skip
+    )
 
 
 def _read_settings(folder: Path) -> Mapping[str, Any]:

@@ -21,8 +21,11 @@ MILLION = 1_000_000
 
 _DATE_SUFFIX = re.compile(r"(?:[-@](?:20\d{2}-?\d{2}-?\d{2}|\d{4}|latest|\d{3}))+$")
 _LIBRARY_KEYS = {
-    "input": "input", "output": "output", "cached": "cache_read", "written": "cache_write",
-}  # fmt: skip
+    "input": "input",
+    "output": "output",
+    "cached": "cache_read",
+    "written": "cache_write",
+}
 """The names of genai-prices for the fields of Price."""
 
 

@@ -97,9 +97,14 @@ def _required_rows() -> Iterator[RequiredRow]:
     yield from _schema_given_rows()
     refined = ("success %", "turns", "error %")
     yield RequiredRow(
-        "strategies", "sql, plan-solve-refine, gpt-3.5", refined,
-        "ic_sql_plan_solve_refine_3_turns.json", "spider", "plan-solve-refine", "gpt-3.5",
-    )  # fmt: skip
+        "strategies",
+        "sql, plan-solve-refine, gpt-3.5",
+        refined,
+        "ic_sql_plan_solve_refine_3_turns.json",
+        "spider",
+        "plan-solve-refine",
+        "gpt-3.5",
+    )
     for environment, model, dataset, agent, turns in (
         ("sql", "human", "spider", "human", 10),
         ("ctf", "gpt-4", "ic-ctf", "try-again", 10),
@@ -112,7 +117,7 @@ def _required_rows() -> Iterator[RequiredRow]:
         bound = {10: 10, 25: 15}[turns] if environment == "ctf" else None
         yield RequiredRow(
             "logs", log, ("tasks", "solved"), log, dataset, agent, model, max_turns=bound
-        )  # fmt: skip
+        )
 
 
 def _success_rows(split: PaperBenchmark) -> Iterator[RequiredRow]:
@@ -128,9 +133,15 @@ def _success_rows(split: PaperBenchmark) -> Iterator[RequiredRow]:
             ("Try", again, "try-again"),
         ):
             yield RequiredRow(
-                _TITLES[split.dataset], f"{model}, {side}", (*names, "all"), log,
-                split.dataset, agent, model, names,
-            )  # fmt: skip
+                _TITLES[split.dataset],
+                f"{model}, {side}",
+                (*names, "all"),
+                log,
+                split.dataset,
+                agent,
+                model,
+                names,
+            )
 
 
 def _strategy_rows(split: PaperBenchmark) -> Iterator[RequiredRow]:
@@ -141,19 +152,30 @@ def _strategy_rows(split: PaperBenchmark) -> Iterator[RequiredRow]:
         ("plan-solve", "plan_solve"),
     ):
         yield RequiredRow(
-            "strategies", f"{environment}, {agent}, gpt-3.5", ("success %", "turns", "error %"),
-            _log_name(split, log), split.dataset, agent, "gpt-3.5", tuple(split.sizes),
-        )  # fmt: skip
+            "strategies",
+            f"{environment}, {agent}, gpt-3.5",
+            ("success %", "turns", "error %"),
+            _log_name(split, log),
+            split.dataset,
+            agent,
+            "gpt-3.5",
+            tuple(split.sizes),
+        )
 
 
 def _schema_given_rows() -> Iterator[RequiredRow]:
     split = PAPER_BENCHMARKS[1]
     for model in SCHEMA_GIVEN_MODELS:
         yield RequiredRow(
-            "SQL, schema given", f"{model}, Try", (*split.sizes, "all"),
-            f"ic_sql_multiturn_{model}_10_turns_handicap.json", "spider", "try-again",
-            model + SCHEMA_GIVEN, tuple(split.sizes),
-        )  # fmt: skip
+            "SQL, schema given",
+            f"{model}, Try",
+            (*split.sizes, "all"),
+            f"ic_sql_multiturn_{model}_10_turns_handicap.json",
+            "spider",
+            "try-again",
+            model + SCHEMA_GIVEN,
+            tuple(split.sizes),
+        )
 
 
 def _log_name(split: PaperBenchmark, name: str) -> str:

@@ -57,9 +57,7 @@ class TextComparison:
     def to_json(self) -> dict[str, Any]:
         """Return the comparison as JSON types, with its texts shortened."""
         given, expected = self.shortened()
-        return {
-            "what": self.what, "given": given, "expected": expected, "is_equal": self.is_equal
-        }  # fmt: skip
+        return {"what": self.what, "given": given, "expected": expected, "is_equal": self.is_equal}
 
 
 def _some_lines(lines: list[str], first: int) -> str:

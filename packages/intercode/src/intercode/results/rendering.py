@@ -36,13 +36,15 @@ def render(tables: Sequence[Table], style: str = "text") -> str:
 
 def _render_text_table(table: Table) -> str:
     shown = table.for_reading()
-    cell_widths = [max((len(row[i]) for row in shown.rows), default=0)
-                   for i in range(len(shown.columns))]  # fmt: skip
+    cell_widths = [
+        max((len(row[i]) for row in shown.rows), default=0) for i in range(len(shown.columns))
+    ]
     names = [
         textwrap.wrap(name, max(w, *map(len, name.split())), break_on_hyphens=False)
-        if name.split() else [name]
+        if name.split()
+        else [name]
         for name, w in zip(shown.columns, cell_widths, strict=True)
-    ]  # fmt: skip
+    ]
     height = max(map(len, names))
     heads = [["" for _ in range(height - len(words))] + words for words in names]
     widths = [max(w, *map(len, words)) for w, words in zip(cell_widths, names, strict=True)]

@@ -132,16 +132,27 @@ def _episode_row(t: Trajectory) -> dict[str, Any]:
     usage = asdict(known_usage(t))
     usage["model_seconds"] = usage.pop("seconds")
     return {
-        **_episode_key(t), "index": t.index, "group": t.group, "hardness": t.hardness,
-        "success": is_solved(t), "reward": best_reward(t),
-        "turns": int(turn_count(t)), "end": t.end, "error": t.error,
+        **_episode_key(t),
+        "index": t.index,
+        "group": t.group,
+        "hardness": t.hardness,
+        "success": is_solved(t),
+        "reward": best_reward(t),
+        "turns": int(turn_count(t)),
+        "end": t.end,
+        "error": t.error,
         "invalid": sum(step.valid is False for step in t.steps),
         "refused": sum(map(is_refused_action, t.steps)),
-        "seconds": t.seconds, **usage, "attempts": t.run.get("attempts", 1), "seed": t.seed,
+        "seconds": t.seconds,
+        **usage,
+        "attempts": t.run.get("attempts", 1),
+        "seed": t.seed,
         "restarts": len(t.restarts),
-        "parent": t.parent, "branched_at": t.branched_at, "query": t.query,
+        "parent": t.parent,
+        "branched_at": t.branched_at,
+        "query": t.query,
         **{name: t.run.get(name) for name in _REPEATED_METADATA},
-    }  # fmt: skip
+    }
 
 
 def _step_row(step: Step) -> dict[str, Any]:

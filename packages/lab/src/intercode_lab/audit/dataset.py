@@ -25,8 +25,10 @@ from intercode_lab.audit.findings import AuditReport
 from intercode_lab.variants.tasks import check_variants
 
 _RULE_KINDS = {
-    "empty-table": "empty-answer", "vacuous": "empty-answer", "tie-at-limit": "tie-at-limit",
-}  # fmt: skip
+    "empty-table": "empty-answer",
+    "vacuous": "empty-answer",
+    "tie-at-limit": "tie-at-limit",
+}
 """The kind here of what an audit rule of ``check`` finds; its other findings are left out."""
 
 

@@ -43,9 +43,12 @@ datasets DATASET ...    name[:subset], or a .json/.jsonl/.csv file
 --json                  print the whole report as JSON
 | --format STYLE        text (the default), markdown or csv"""
 DEFAULTS = {
-    "profile": "standard", "backend": "auto", "network": "none", "parallel": 2,
+    "profile": "standard",
+    "backend": "auto",
+    "network": "none",
+    "parallel": 2,
     "format": "text",
-}  # fmt: skip
+}
 SETTINGS = {"variants": {"type": int}}
 _SETTINGS = ("profile", "image", "network", "backend", "timeout")
 

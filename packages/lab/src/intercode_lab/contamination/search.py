@@ -201,9 +201,13 @@ def find_contamination(
             _compare(source, "all", kind, collected.texts[kind], index, faults) for kind in KINDS
         ]
     return ContaminationReport(
-        draws, worlds, tuple(compared), tuple(_compare_splits(collected, faults)), unavailable,
+        draws,
+        worlds,
+        tuple(compared),
+        tuple(_compare_splits(collected, faults)),
+        unavailable,
         tuple(faults),
-    )  # fmt: skip
+    )
 
 
 def world_digest(task: Task) -> str:

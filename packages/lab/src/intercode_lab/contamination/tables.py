@@ -29,25 +29,33 @@ def contamination_tables(report: ContaminationReport) -> list[Table]:
                 (w.environment, w.train, w.test, w.tasks, w.repeated, w.shared_files, w.queries)
                 for w in report.worlds
             ),
-            ("train, test: families; same world: tasks with the initial state of another one "
-             "(any family, any seed)", f"same files: of {MIN_FILE_BYTES} bytes or more, in both "
-             "splits; queries: different ones"),
+            (
+                "train, test: families; same world: tasks with the initial state of another one "
+                "(any family, any seed)",
+                f"same files: of {MIN_FILE_BYTES} bytes or more, in both "
+                "splits; queries: different ones",
+            ),
         ),
         Table(
-            "datasets", "Drawn tasks compared with every other dataset",
+            "datasets",
+            "Drawn tasks compared with every other dataset",
             ("dataset", "texts", *_columns("task")),
             tuple(_dataset_rows(report.datasets)),
-            (f"similarity: 1 is the same text; near: {NEAR_SIMILARITY} or more; copies: "
-             f"{COPY_SIMILARITY} or more", *(f"not compared with {name}: {why}" for name, why in
-             report.unavailable.items())),
+            (
+                f"similarity: 1 is the same text; near: {NEAR_SIMILARITY} or more; copies: "
+                f"{COPY_SIMILARITY} or more",
+                *(f"not compared with {name}: {why}" for name, why in report.unavailable.items()),
+            ),
             digits=_DIGITS,
         ),
         Table(
-            "split", "Held-out families compared with all families of the split train",
-            ("family", *_columns("most like")), tuple(_family_rows(report.splits)),
+            "split",
+            "Held-out families compared with all families of the split train",
+            ("family", *_columns("most like")),
+            tuple(_family_rows(report.splits)),
             digits=_DIGITS,
         ),
-    ]  # fmt: skip
+    ]
     if report.faults:
         title = f"{len(report.faults)} faults"
         tables.append(Table("faults", title, ("task", "what"), report.faults[:_MAX_FAULTS]))

@@ -8,9 +8,23 @@ from typing import TypeVar
 
 T = TypeVar("T")
 WORDS = (
-    "alder", "brook", "cedar", "delta", "ember", "fjord", "grove", "harbor", "inlet", "jetty",
-    "knoll", "larch", "meadow", "north", "orchard", "pebble",
-)  # fmt: skip
+    "alder",
+    "brook",
+    "cedar",
+    "delta",
+    "ember",
+    "fjord",
+    "grove",
+    "harbor",
+    "inlet",
+    "jetty",
+    "knoll",
+    "larch",
+    "meadow",
+    "north",
+    "orchard",
+    "pebble",
+)
 """Words of new names and texts."""
 
 

@@ -122,10 +122,14 @@ class Family:
             raise UsageError(f"{self.id} returned a {type(task).__name__}, not a Task")
         data = task.data if "turns" in task.data else {**task.data, "turns": [task.solution]}
         return replace(
-            task, id=f"{self.id}/{difficulty}/{seed}", data=data, group=self.group,
-            hardness=f"difficulty {difficulty}", tags=(*task.tags, self.name),
+            task,
+            id=f"{self.id}/{difficulty}/{seed}",
+            data=data,
+            group=self.group,
+            hardness=f"difficulty {difficulty}",
+            tags=(*task.tags, self.name),
             vary=partial(_vary, self.source or self.environment, self.name, seed, difficulty),
-        )  # fmt: skip
+        )
 
     def endless(self, difficulty: int) -> Task:
         """Return the task of seed 0, which every episode replaces by one of the episode's seed."""

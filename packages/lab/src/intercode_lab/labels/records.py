@@ -54,9 +54,12 @@ class Label:
     def as_json(self) -> dict[str, Any]:
         """Return the label as a line of a file has it."""
         row: dict[str, Any] = {
-            "task": self.task, "query": self.query, "actions": list(self.actions),
-            "label": self.value, "reason": self.reason,
-        }  # fmt: skip
+            "task": self.task,
+            "query": self.query,
+            "actions": list(self.actions),
+            "label": self.value,
+            "reason": self.reason,
+        }
         if self.output is not None:
             row["output"] = self.output
         if self.weight != 1.0:
@@ -67,8 +70,15 @@ class Label:
 
 
 _FIELDS = (
-    "task", "query", "actions", "label", "reason", "output", "weight", "dataset",
-)  # fmt: skip
+    "task",
+    "query",
+    "actions",
+    "label",
+    "reason",
+    "output",
+    "weight",
+    "dataset",
+)
 
 
 def read_labels(paths: Iterable[Path]) -> list[Label]:
@@ -127,7 +137,15 @@ def _read_line(path: Path, number: int, text: str) -> Label:
     if output is not None and not isinstance(output, str):
         raise fault(f"output is {output!r:.60}; it must be a text or null")
     return Label(
-        row["task"], row["query"], tuple(actions), row["label"], row.get("reason", ""), output,
-        float(weight), row.get("dataset", ""),
-        {k: v for k, v in row.items() if k not in _FIELDS}, str(path), number,
-    )  # fmt: skip
+        row["task"],
+        row["query"],
+        tuple(actions),
+        row["label"],
+        row.get("reason", ""),
+        output,
+        float(weight),
+        row.get("dataset", ""),
+        {k: v for k, v in row.items() if k not in _FIELDS},
+        str(path),
+        number,
+    )

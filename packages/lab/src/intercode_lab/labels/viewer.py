@@ -87,11 +87,16 @@ class Labelling:
         extra = {"saw_result": True} if given.get("saw_result") is True else {}
         self._labels.store(
             Label(
-                episode.task, episode.query, _actions(episode), given["label"], reason.strip(),
+                episode.task,
+                episode.query,
+                _actions(episode),
+                given["label"],
+                reason.strip(),
                 None if is_submission(last) else last.observation,
-                dataset=str(run.get("dataset") or ""), extra=extra,
+                dataset=str(run.get("dataset") or ""),
+                extra=extra,
             )
-        )  # fmt: skip
+        )
 
     def _trajectory(self, number: int) -> Trajectory:
         if not 0 <= number < len(self._items):
@@ -121,9 +126,17 @@ def _final_answer(episode: Trajectory) -> str:
 def _without_result(step: Step) -> Step:
     """Return a step without its score, and without what its agent thought and was told."""
     blind = Step(
-        step.action, step.observation, step.executed, step.valid, step.exit_code, step.timed_out,
-        changes=step.changes, diffs=step.diffs, actor=step.actor, refused=step.refused,
-    )  # fmt: skip
+        step.action,
+        step.observation,
+        step.executed,
+        step.valid,
+        step.exit_code,
+        step.timed_out,
+        changes=step.changes,
+        diffs=step.diffs,
+        actor=step.actor,
+        refused=step.refused,
+    )
     if is_submission(step):  # its observation may be the verdict
         return replace(blind, observation="", valid=True, refused=False, exit_code=0)
     return blind

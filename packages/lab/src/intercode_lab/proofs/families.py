@@ -253,10 +253,20 @@ def _proof(check: FamilyTaskCheck, seconds: float) -> Proof:
     size += task.database.path.stat().st_size if task.database else 0
     size += len(repr(task.data.get("tests", "")))
     return Proof(
-        task.id, check.family.id, check.difficulty, task_digest(task), world_digest(task), faults,
-        check.blind_tries, check.blind_solved, len(task.data["turns"]), len(files), size,
-        len((task.solution or "").split()), round(seconds, 4),
-    )  # fmt: skip
+        task.id,
+        check.family.id,
+        check.difficulty,
+        task_digest(task),
+        world_digest(task),
+        faults,
+        check.blind_tries,
+        check.blind_solved,
+        len(task.data["turns"]),
+        len(files),
+        size,
+        len((task.solution or "").split()),
+        round(seconds, 4),
+    )
 
 
 def _alike_worlds(proofs: Sequence[Proof]) -> Iterator[tuple[str, str]]:

@@ -95,25 +95,33 @@ def proof_tables(report: ProofReport) -> list[Table]:
     note = f"{sum(seconds):.0f} s of proofs, {fmean(seconds):.3f} s each (with --parallel at once)"
     tables = [
         Table(
-            "families", f"{report.spec}: {total} of {len(report.proofs)} drawn tasks are sound",
-            ("family", "group", "split", "tasks", "sound", "seconds"), tuple(families), (note,),
+            "families",
+            f"{report.spec}: {total} of {len(report.proofs)} drawn tasks are sound",
+            ("family", "group", "split", "tasks", "sound", "seconds"),
+            tuple(families),
+            (note,),
             digits=(("seconds", 2),),
         ),
         Table(
-            "difficulty", "Means at the difficulties 1, 3 and 5", ("family", *_SIZES),
-            tuple(sizes), ("turns: of a player who looks first; words: of the gold",),
+            "difficulty",
+            "Means at the difficulties 1, 3 and 5",
+            ("family", *_SIZES),
+            tuple(sizes),
+            ("turns: of a player who looks first; words: of the gold",),
         ),
-    ]  # fmt: skip
+    ]
     if blind:
         shares = ("share", "high", "bound")
         tables.append(
             Table(
-                "blind", "Golds of other hidden choices, played without looking",
-                ("family", "solved", "tries", "tasks", *shares, "verdict"), tuple(blind),
+                "blind",
+                "Golds of other hidden choices, played without looking",
+                ("family", "solved", "tries", "tasks", *shares, "verdict"),
+                tuple(blind),
                 ("high: the upper end of the interval at 95 %, with tasks as independent units",),
                 digits=tuple((name, 3) for name in shares),
             )
-        )  # fmt: skip
+        )
     if faults := [*report.all_faults, *family_faults(report)]:
         tables.append(Table("faults", "Faults", ("task", "what"), tuple(_group_faults(faults))))
     return tables
@@ -132,6 +140,9 @@ def report_as_json(report: ProofReport) -> dict[str, Any]:
     """Return the report as JSON types."""
     faults = [*report.all_faults, *family_faults(report)]
     return {
-        "spec": report.spec, "tasks": len(report.proofs), "sound": not faults,
-        "faults": [list(fault) for fault in faults], "proofs": to_jsonable(report.proofs),
-    }  # fmt: skip
+        "spec": report.spec,
+        "tasks": len(report.proofs),
+        "sound": not faults,
+        "faults": [list(fault) for fault in faults],
+        "proofs": to_jsonable(report.proofs),
+    }

@@ -61,9 +61,13 @@ class WorldProof:
 
 
 def prove(
-    spec: str, count: int, out: Path, *, parallel: int = 2,
+    spec: str,
+    count: int,
+    out: Path,
+    *,
+    parallel: int = 2,
     progress: Callable[[WorldProof], None] = lambda _: None,
-) -> list[WorldProof]:  # fmt: skip
+) -> list[WorldProof]:
     """Prove ``count`` worlds of each kind that a specification selects, the difficulties in turn,
     and write the proofs to a file. Raises UsageError for a count or ``parallel`` below 1."""
     selection = selection_of(spec)
@@ -123,10 +127,20 @@ def prove_task(env: SandboxedEnv, index: int, kind: WorldKind, seed: int) -> Wor
     shallow |= {name: _guesses(rule, task) for name, rule in RULES.items() if task.data["choices"]}
     reset = median(play.resets)
     return WorldProof(
-        task.id, kind.id, difficulty, task_digest(task), tuple(faults), shallow, play.turns,
-        len(task.data["goals"]), task.data["discoveries"], task.data["traps"],
-        len(task.initial_files), round(reset, 4), round(time.monotonic() - started, 3),
-    )  # fmt: skip
+        task.id,
+        kind.id,
+        difficulty,
+        task_digest(task),
+        tuple(faults),
+        shallow,
+        play.turns,
+        len(task.data["goals"]),
+        task.data["discoveries"],
+        task.data["traps"],
+        len(task.initial_files),
+        round(reset, 4),
+        round(time.monotonic() - started, 3),
+    )
 
 
 class _Play:
@@ -293,15 +307,19 @@ def world_tables(spec: str, proofs: Sequence[WorldProof]) -> list[Table]:
     columns = ("kind", "difficulty", "tasks", "sound", "turns", "goals", "discoveries", "traps")
     tables = [
         Table(
-            "worlds", f"{spec}: {total} of {len(proofs)} drawn worlds are sound",
-            (*columns, "files", "reset ms"), tuple(rows),
+            "worlds",
+            f"{spec}: {total} of {len(proofs)} drawn worlds are sound",
+            (*columns, "files", "reset ms"),
+            tuple(rows),
             ("turns: of the reference player; reset ms: the median",),
         ),
         Table(
-            "tells", "Worlds that players solve who look at little, and rules that guess",
-            ("kind", "who", "solved", "tasks"), tuple(_shallow_counts(proofs)),
+            "tells",
+            "Worlds that players solve who look at little, and rules that guess",
+            ("kind", "who", "solved", "tasks"),
+            tuple(_shallow_counts(proofs)),
         ),
-    ]  # fmt: skip
+    ]
     if faults:
         tables.append(Table("faults", "Faults", ("task", "what"), tuple(faults)))
     return tables

@@ -69,11 +69,13 @@ def _rates(pairs: Mapping[str, Sequence[tuple[str, bool]]]) -> list[OrderRate]:
         kinds["all"] = [pair for found in kinds.values() for pair in found]
     return [
         OrderRate(
-            name, sum(hit for _, hit in found), len(found),
+            name,
+            sum(hit for _, hit in found),
+            len(found),
             estimate_proportion(clusters_by_task(found)),
         )
         for name, found in kinds.items()
-    ]  # fmt: skip
+    ]
 
 
 def order_table(rates: Sequence[OrderRate]) -> Table:
@@ -84,7 +86,11 @@ def order_table(rates: Sequence[OrderRate]) -> Table:
         interval = (None,) * 3 if scaled is None else (scaled.value, scaled.low, scaled.high)
         rows.append((rate.name, rate.hits, rate.of, *interval))
     return Table(
-        "order", "Rewards in the order of the labels",
-        ("pairs of a task", "in order", "of", "percent", "low", "high"), tuple(rows),
-        ("equal rewards are not in order",), (), (("percent", "low", "high"),),
-    )  # fmt: skip
+        "order",
+        "Rewards in the order of the labels",
+        ("pairs of a task", "in order", "of", "percent", "low", "high"),
+        tuple(rows),
+        ("equal rewards are not in order",),
+        (),
+        (("percent", "low", "high"),),
+    )

@@ -82,15 +82,25 @@ def grade_rows(graded: Iterable[GradedLabel]) -> list[dict[str, Any]]:
     """Return all graded labels as JSON objects, for a file."""
     return [
         {
-            "task": g.label.task, "dataset": g.dataset, "verified": g.verified,
-            "label": g.label.value, "reason": g.label.reason, "weight": g.label.weight,
-            "reward": g.reward, "parts": dict(g.parts), "counted": g.counted,
-            "agrees": g.agrees if g.counted else None, "actions": list(g.label.actions),
-            "output": g.output, "output_differs": g.output_differs, "fault": g.fault or None,
-            "file": g.label.file, "line": g.label.line,
+            "task": g.label.task,
+            "dataset": g.dataset,
+            "verified": g.verified,
+            "label": g.label.value,
+            "reason": g.label.reason,
+            "weight": g.label.weight,
+            "reward": g.reward,
+            "parts": dict(g.parts),
+            "counted": g.counted,
+            "agrees": g.agrees if g.counted else None,
+            "actions": list(g.label.actions),
+            "output": g.output,
+            "output_differs": g.output_differs,
+            "fault": g.fault or None,
+            "file": g.label.file,
+            "line": g.label.line,
         }
         for g in graded
-    ]  # fmt: skip
+    ]
 
 
 def agreement_tables(pairs: Sequence[tuple[Label, Label]]) -> list[Table]:

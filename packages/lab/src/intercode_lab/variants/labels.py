@@ -122,11 +122,16 @@ def label_tables(held: Sequence[HeldLabel]) -> list[Table]:
     intervals = (("percent", "low", "high"),)
     tables = [Table("holding", "Labels in variants", columns, rows, notes, (), intervals)]
     errors = tuple(
-        (h.graded.label.task, "yes" if h.graded.verified else "no", "yes" if h.lucky else "no",
-         f"{len(h.held)} of {len(h.variants.seeds)}", show_action(h.graded.label.actions[-1]))
+        (
+            h.graded.label.task,
+            "yes" if h.graded.verified else "no",
+            "yes" if h.lucky else "no",
+            f"{len(h.held)} of {len(h.variants.seeds)}",
+            show_action(h.graded.label.actions[-1]),
+        )
         for h in played
         if h.holds == h.lucky
-    )  # fmt: skip
+    )
     if errors:
         heads = ("task", "verified", "by luck", "holds in", "last action")
         tables.append(

@@ -19,12 +19,25 @@ def holding_tables(report: HoldingReport) -> list[Table]:
     value, low, high = value_and_bounds(estimate.scaled(100.0) if estimate else None)
     played = [e for e in report.episodes if e.played]
     row: tuple[Cell, ...] = (
-        report.solved, report.unsolved, len(report.episodes) - len(played), len(played),
-        sum(e.holds for e in played), value, low, high,
-    )  # fmt: skip
+        report.solved,
+        report.unsolved,
+        len(report.episodes) - len(played),
+        len(played),
+        sum(e.holds for e in played),
+        value,
+        low,
+        high,
+    )
     columns = (
-        "solved", "not solved now", "without variants", "played", "hold", "percent", "low", "high"
-    )  # fmt: skip
+        "solved",
+        "not solved now",
+        "without variants",
+        "played",
+        "hold",
+        "percent",
+        "low",
+        "high",
+    )
     alike = sum(t.alike for t in report.tasks if t.seeds)
     notes = (
         f"{report.dataset}: a solution holds if its actions solve all variants of its task, "
@@ -55,10 +68,11 @@ def variant_tables(tasks: Sequence[TaskVariants], count: int) -> list[Table]:
     full = [t for t in tasks if len(t.seeds) == count]
     some = [t for t in tasks if 0 < len(t.seeds) < count]
     rows = (
-        (f"{count} sound variants", len(full)), ("fewer", len(some)),
+        (f"{count} sound variants", len(full)),
+        ("fewer", len(some)),
         ("none", sum(not t.seeds for t in tasks)),
         ("variants in which the gold does the same", sum(t.alike for t in full + some)),
-    )  # fmt: skip
+    )
     tables = [Table("variants", "Variants", ("tasks with", "tasks"), rows)]
     replaced = tuple((t.task, r.seed, r.reason) for t in tasks if t.seeds for r in t.replaced)
     if replaced:

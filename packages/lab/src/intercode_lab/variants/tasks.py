@@ -165,15 +165,21 @@ def find_variants(
             break
     if not candidates:
         return TaskVariants(
-            task.id, index, replaced=tuple(replaced),
+            task.id,
+            index,
+            replaced=tuple(replaced),
             reason=f"no variant is sound: {replaced[0].reason}",
-        )  # fmt: skip
+        )
     left = [c for c in candidates if c not in chosen]
     replaced += [ReplacedSeed(c.seed, _SAME_RESULT if c.alike else _FINDS_LESS) for c in left]
     return TaskVariants(
-        task.id, index, tuple(sorted(c.seed for c in chosen)), alike,
-        tuple(sorted(replaced, key=lambda r: r.seed)), missed,
-    )  # fmt: skip
+        task.id,
+        index,
+        tuple(sorted(c.seed for c in chosen)),
+        alike,
+        tuple(sorted(replaced, key=lambda r: r.seed)),
+        missed,
+    )
 
 
 @dataclass(frozen=True, slots=True)

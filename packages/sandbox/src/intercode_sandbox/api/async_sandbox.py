@@ -54,9 +54,14 @@ class AsyncSandbox:
         users: bool = False,
     ) -> None:
         self._make: Callable[[], Sandbox] = lambda: Sandbox(
-            image, network=network, limits=limits, env=env, files=files, backend=backend,
+            image,
+            network=network,
+            limits=limits,
+            env=env,
+            files=files,
+            backend=backend,
             users=users,
-        )  # fmt: skip
+        )
         self._sandbox: Sandbox | None = None
 
     @classmethod
@@ -100,9 +105,14 @@ class AsyncSandbox:
 
         def start() -> Execution:
             made = make_command(
-                sandbox.base, command, stdin=stdin, cwd=cwd, env=env, user=user,
+                sandbox.base,
+                command,
+                stdin=stdin,
+                cwd=cwd,
+                env=env,
+                user=user,
                 merge_stderr=merge_stderr,
-            )  # fmt: skip
+            )
             return Execution(sandbox.base, sandbox.live, made, on_output)
 
         execution = await obtain(start, _abandon, "commands")
@@ -134,8 +144,9 @@ class AsyncSandbox:
             lambda: self.sandbox.spawn(
                 command, cwd=cwd, env=env, user=user, merge_stderr=merge_stderr, terminal=terminal
             ),
-            SandboxProcess.close, "commands",
-        )  # fmt: skip
+            SandboxProcess.close,
+            "commands",
+        )
         return AsyncSandboxProcess(process)
 
     # ----------------------------------------------------------------------- files

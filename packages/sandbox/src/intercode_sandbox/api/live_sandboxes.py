@@ -49,10 +49,13 @@ def record_live(base: BaseSandbox) -> Path | None:
     owner = os.getpid()
     supervisor: int = getattr(base, "supervisor_pid", 0)
     values = {
-        "pid": supervisor, "pid_ticks": _start_ticks(supervisor),
-        "owner_ticks": _start_ticks(owner), "image": base.spec.image.name, "tier": base.tier,
+        "pid": supervisor,
+        "pid_ticks": _start_ticks(supervisor),
+        "owner_ticks": _start_ticks(owner),
+        "image": base.spec.image.name,
+        "tier": base.tier,
         "opened": time.time(),
-    }  # fmt: skip
+    }
     with suppress(OSError):  # a cache that this process may only read, or a full disk
         directory = _directory()
         path = directory / f"{owner}-{next(_numbers)}"

@@ -56,9 +56,14 @@ class SandboxPool:
         self._size = size
         self._files, self._recycle, self._backend = files or {}, recycle, backend
         first = Sandbox(
-            image, network=network, limits=limits, env=env, files=files, backend=backend,
+            image,
+            network=network,
+            limits=limits,
+            env=env,
+            files=files,
+            backend=backend,
             users=users,
-        )  # fmt: skip
+        )
         self._spec = first.base.spec  # the image is built or fetched now
         self._lock = threading.Lock()
         self._taken: WeakSet[Sandbox] = WeakSet()

@@ -76,9 +76,12 @@ class Sandbox:
         users: bool = False,
     ) -> None:
         spec = SandboxSpec(
-            find_image(image, backend), network=network, limits=limits or Limits(), env=env or {},
+            find_image(image, backend),
+            network=network,
+            limits=limits or Limits(),
+            env=env or {},
             users=users,
-        )  # fmt: skip
+        )
         self._attach(open_sandbox(spec, backend))
         try:
             self.write_files(files or {})

@@ -135,10 +135,11 @@ def load(
             layer = _member(path, archive, FILES_NAME)
             with staged_upper_layer() as files:
                 limits = replace(
-                    UnpackLimits.for_directory(files), entries=inodes,
+                    UnpackLimits.for_directory(files),
+                    entries=inodes,
                     entries_reason="the sandbox may have no more; load it with a larger limit, as "
                     f"in limits=Limits(inodes={2 * inodes})",
-                )  # fmt: skip
+                )
                 if has_more_entries(layer, inodes):
                     limits.refuse_entries(str(path))
                 layer.seek(0)

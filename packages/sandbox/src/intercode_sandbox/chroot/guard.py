@@ -132,9 +132,14 @@ def start_guard(spec: SandboxSpec, layout: RootLayout) -> GuardedRoot:
 def _start_program(connection: socket.socket) -> subprocess.Popen[bytes]:
     return subprocess.Popen(
         [programs.find_program(build.SUPERVISOR), "chroot", str(connection.fileno())],
-        pass_fds=[connection.fileno()], env={}, cwd="/", stdin=subprocess.DEVNULL,
-        stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, start_new_session=True,
-    )  # fmt: skip
+        pass_fds=[connection.fileno()],
+        env={},
+        cwd="/",
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.DEVNULL,
+        start_new_session=True,
+    )
 
 
 def _prepare(
@@ -169,10 +174,14 @@ def _setup_message(spec: SandboxSpec, layout: RootLayout, user: int) -> dict[str
     key = secrets.randbits(64)
     code = seccomp.build_filter(platform.machine(), key, families)
     return {
-        "user": user, "shared": layout.shared, "hidden": layout.hidden,
-        "limits": asdict(spec.limits), "filter": code.hex(), "key": str(key),
+        "user": user,
+        "shared": layout.shared,
+        "hidden": layout.hidden,
+        "limits": asdict(spec.limits),
+        "filter": code.hex(),
+        "key": str(key),
         "deterministic": spec.determinism is not None,
-    }  # fmt: skip
+    }
 
 
 def _address_families(spec: SandboxSpec) -> Sequence[int]:

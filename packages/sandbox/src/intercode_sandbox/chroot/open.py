@@ -15,9 +15,16 @@ from intercode_sandbox.tiers.trial import TRIAL_LIMITS
 from intercode_sandbox.types import Image
 
 _CAPABILITIES = {
-    "CHOWN": 0, "DAC_OVERRIDE": 1, "FOWNER": 3, "KILL": 5, "SETGID": 6, "SETUID": 7,
-    "SETPCAP": 8, "SYS_CHROOT": 18, "MKNOD": 27,
-}  # fmt: skip
+    "CHOWN": 0,
+    "DAC_OVERRIDE": 1,
+    "FOWNER": 3,
+    "KILL": 5,
+    "SETGID": 6,
+    "SETUID": 7,
+    "SETPCAP": 8,
+    "SYS_CHROOT": 18,
+    "MKNOD": 27,
+}
 """The needed capabilities, which engines give to root of a container by default."""
 
 

@@ -75,8 +75,15 @@ def _build_layout(spec: SandboxSpec, anonymous_mounts: list[list[str]]) -> RootL
         else:
             hidden.append(target)
     shared = [(*pair, _content_name(*pair, hidden)) for pair in pairs]
-    inputs = [digests, list(map(str, trees)), shared, hidden, spec.network, spec.hostname,
-              asdict(spec.limits)]  # fmt: skip
+    inputs = [
+        digests,
+        list(map(str, trees)),
+        shared,
+        hidden,
+        spec.network,
+        spec.hostname,
+        asdict(spec.limits),
+    ]
     key = hashlib.sha256(json.dumps(inputs).encode()).hexdigest()[:24]
     return RootLayout(tuple(trees), tuple(shared), tuple(hidden), _environment(spec, trees), key)
 

@@ -58,9 +58,14 @@ def _build(args: argparse.Namespace) -> str:
     if is_packaged_recipe(spec):
         return str(build_recipe(spec.removeprefix("recipe:"), args.mirror, log, force=args.force))
     image = resolve_or_build(
-        spec, log, aliases=chosen[0], args=chosen[1], target=args.target, mirrors=args.mirror,
+        spec,
+        log,
+        aliases=chosen[0],
+        args=chosen[1],
+        target=args.target,
+        mirrors=args.mirror,
         force=args.force,
-    )  # fmt: skip
+    )
     special = any(chosen) or args.target or args.mirror
     return f"built:{image.digest.removeprefix('sha256:')[:16]}" if special else spec
 

@@ -85,27 +85,39 @@ def _image_rows(cache: Path) -> Iterator[dict[str, Any]]:
         seen.add(record.name)
         root = cache / "layers" / record.tree
         yield {
-            "name": record.name, "digest": record.digest, "created": record.unpacked_at,
-            "size": prune.disk_usage(root), "path": str(root), "note": "",
-            "tree": record.tree, "source": record.source, "env": dict(record.env),
+            "name": record.name,
+            "digest": record.digest,
+            "created": record.unpacked_at,
+            "size": prune.disk_usage(root),
+            "path": str(root),
+            "note": "",
+            "tree": record.tree,
+            "source": record.source,
+            "env": dict(record.env),
             "cwd": record.cwd,
-        }  # fmt: skip
+        }
     for built in built_images():
         if built.spec not in seen:
             seen.add(built.spec)
             yield {
-                **asdict(built), "name": built.spec, "created": built.built_at, "note": "",
+                **asdict(built),
+                "name": built.spec,
+                "created": built.built_at,
+                "note": "",
                 "path": str(built.path),
-            }  # fmt: skip
+            }
     for name in packaged.recipe_names():
         if f"recipe:{name}" not in seen:
             path = packaged.built_path(name, cache)
             is_built = path.is_file()
             yield {
-                "name": f"recipe:{name}", "digest": "", "created": 0.0, "path": str(path),
+                "name": f"recipe:{name}",
+                "digest": "",
+                "created": 0.0,
+                "path": str(path),
                 "size": prune.disk_usage(path) if is_built else 0,
                 "note": "built, not unpacked yet" if is_built else "not built",
-            }  # fmt: skip
+            }
 
 
 def orphaned_images() -> list[BuiltImage]:

@@ -15,9 +15,16 @@ from intercode_sandbox.errors import InterCodeError, UsageError
 USAGE, FAILED, INTERRUPTED = 2, 1, 130
 """Exit statuses: wrong usage; a failure of this package or the machine; Ctrl-C."""
 _OF_A_PATH = {
-    errno.EACCES, errno.EEXIST, errno.EISDIR, errno.ELOOP, errno.ENAMETOOLONG, errno.ENOENT,
-    errno.ENOTDIR, errno.EPERM, errno.EROFS,
-}  # fmt: skip
+    errno.EACCES,
+    errno.EEXIST,
+    errno.EISDIR,
+    errno.ELOOP,
+    errno.ENAMETOOLONG,
+    errno.ENOENT,
+    errno.ENOTDIR,
+    errno.EPERM,
+    errno.EROFS,
+}
 """Errors of a path that the user can mend by naming another."""
 
 

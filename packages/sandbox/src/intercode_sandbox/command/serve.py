@@ -79,12 +79,15 @@ def serve_sandboxes(args: argparse.Namespace, before: str, after: str = "") -> i
             "another --backend; `intercode-sandbox doctor` lists those that work here"
         )
     given = {
-        "sandboxes": args.max_sandboxes, "cpu_seconds": args.max_cpu_seconds,
-        "idle": args.idle_timeout, "lifetime": args.max_lifetime, "network": args.allow_network,
+        "sandboxes": args.max_sandboxes,
+        "cpu_seconds": args.max_cpu_seconds,
+        "idle": args.idle_timeout,
+        "lifetime": args.max_lifetime,
+        "network": args.allow_network,
         "memory": args.max_memory and args.max_memory * _GIB,
         "disk": args.max_disk and args.max_disk * _GIB,
         "uploads": args.max_uploads and args.max_uploads * _GIB,
-    }  # fmt: skip
+    }
     bounds = Bounds(**{name: value for name, value in given.items() if value is not None})
     tokens = _tokens(args)
     accesses = [Access(token, tuple(args.allow_origin)) for token in tokens]
@@ -92,8 +95,10 @@ def serve_sandboxes(args: argparse.Namespace, before: str, after: str = "") -> i
         host, port = listener.getsockname()[:2]
         check_exposure(host, tokens[0])
         server = SandboxServer(accesses, bounds, backend)
-        print(f"serving sandboxes of the tier {tier} at http://{host_and_port(host, port)}; "
-              "Ctrl-C ends it")  # fmt: skip
+        print(
+            f"serving sandboxes of the tier {tier} at http://{host_and_port(host, port)}; "
+            "Ctrl-C ends it"
+        )
         address = _client_address(host, port)
         variable = "" if tokens[0] is None else "INTERCODE_REMOTE_TOKEN=TOKEN "
         command = f"{variable}{before} --backend remote:{address} {after}".rstrip()

@@ -69,9 +69,12 @@ class ContainerEngine:
         command = [self.program, *words]
         try:
             done = subprocess.run(
-                command, stdin=stdin or subprocess.DEVNULL, capture_output=True, timeout=seconds,
+                command,
+                stdin=stdin or subprocess.DEVNULL,
+                capture_output=True,
+                timeout=seconds,
                 check=False,
-            )  # fmt: skip
+            )
         except (OSError, subprocess.TimeoutExpired) as e:
             raise SandboxUnavailableError(f"`{self.name} {words[0]}` does not answer: {e}") from e
         if done.returncode:

@@ -110,14 +110,21 @@ def _write_archive(out: IO[bytes], name: str, layers: Sequence[_Layer]) -> None:
     """Write an archive in the format of `docker save`. A layer that the engine has is left
     empty."""
     trees = [str(layer.tree.path) for layer in layers]
-    config = json.dumps({
-        "architecture": _MACHINES.get(platform.machine(), platform.machine()), "os": "linux",
-        "config": {
-            "Labels": {IMAGE_LABEL: name, TREES_LABEL: json.dumps(trees)}, "WorkingDir": "/",
-        },
-        "rootfs": {"type": "layers", "diff_ids": [f"sha256:{layer.digest}" for layer in layers]},
-        "history": [{"created_by": "intercode"} for _ in layers],
-    }).encode()  # fmt: skip
+    config = json.dumps(
+        {
+            "architecture": _MACHINES.get(platform.machine(), platform.machine()),
+            "os": "linux",
+            "config": {
+                "Labels": {IMAGE_LABEL: name, TREES_LABEL: json.dumps(trees)},
+                "WorkingDir": "/",
+            },
+            "rootfs": {
+                "type": "layers",
+                "diff_ids": [f"sha256:{layer.digest}" for layer in layers],
+            },
+            "history": [{"created_by": "intercode"} for _ in layers],
+        }
+    ).encode()
     about = f"{hashlib.sha256(config).hexdigest()}.json"
     parts = [f"{layer.digest}/layer.tar" for layer in layers]
     manifest = json.dumps([{"Config": about, "RepoTags": [name], "Layers": parts}]).encode()

@@ -34,9 +34,12 @@ def start_watcher(program: str, directory: Path) -> subprocess.Popen[bytes]:
     ``directory``: the container's own, which has its name."""
     return subprocess.Popen(
         [sys.executable, "-I", "-S", __file__, str(os.getpid()), program, str(directory)],
-        stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
-        start_new_session=True, cwd="/",
-    )  # fmt: skip
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.DEVNULL,
+        start_new_session=True,
+        cwd="/",
+    )
 
 
 def remove_container(program: str, container: str, seconds: float = 0.0) -> None:
@@ -74,9 +77,12 @@ def _run(*command: str) -> bytes:
     end in time."""
     try:
         done = subprocess.run(
-            command, stdin=subprocess.DEVNULL, capture_output=True, timeout=_COMMAND_SECONDS,
+            command,
+            stdin=subprocess.DEVNULL,
+            capture_output=True,
+            timeout=_COMMAND_SECONDS,
             check=False,
-        )  # fmt: skip
+        )
     except (OSError, subprocess.TimeoutExpired):
         return b""
     return done.stdout

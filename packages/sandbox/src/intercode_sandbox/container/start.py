@@ -90,9 +90,13 @@ def _start_once(
             # cwd=own, because Podman's monitor writes files to its working directory. A session of
             # its own, because a client killed with the owner's group leaves an unfinished container
             process = subprocess.Popen(
-                command, cwd=own, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL,
-                stderr=subprocess.PIPE, start_new_session=True,
-            )  # fmt: skip
+                command,
+                cwd=own,
+                stdin=subprocess.DEVNULL,
+                stdout=subprocess.DEVNULL,
+                stderr=subprocess.PIPE,
+                start_new_session=True,
+            )
         except OSError:
             _end_watcher(watcher)
             raise
@@ -158,15 +162,28 @@ def _run_command(
     limits = spec.limits
     memory = str(limits.memory + SHARED_MEMORY_SIZE)
     words = [
-        engine.program, "run", "--detach", "--rm", "--pull=never", f"--name={name}",
-        f"--label={orphans.OWNER_LABEL}={orphans.current_owner()}", "--user=0:0",
-        "--cap-drop=ALL", *_SETUP_CAPABILITIES,
-        "--security-opt=no-new-privileges", f"--network={spec.network}", "--ipc=private",
-        f"--pids-limit={max(limits.processes, 3)}", f"--memory={memory}",
-        f"--memory-swap={memory}", f"--shm-size={SHARED_MEMORY_SIZE}",
+        engine.program,
+        "run",
+        "--detach",
+        "--rm",
+        "--pull=never",
+        f"--name={name}",
+        f"--label={orphans.OWNER_LABEL}={orphans.current_owner()}",
+        "--user=0:0",
+        "--cap-drop=ALL",
+        *_SETUP_CAPABILITIES,
+        "--security-opt=no-new-privileges",
+        f"--network={spec.network}",
+        "--ipc=private",
+        f"--pids-limit={max(limits.processes, 3)}",
+        f"--memory={memory}",
+        f"--memory-swap={memory}",
+        f"--shm-size={SHARED_MEMORY_SIZE}",
         f"--hostname={spec.hostname}",
-        "--log-driver=none", "--workdir=/", f"--entrypoint={SUPERVISOR_DIRECTORY}/{_PROGRAM}",
-    ]  # fmt: skip
+        "--log-driver=none",
+        "--workdir=/",
+        f"--entrypoint={SUPERVISOR_DIRECTORY}/{_PROGRAM}",
+    ]
     if spec.determinism is not None:  # the engine's own filter forbids personality(2)
         words.append("--security-opt=seccomp=unconfined")
     if Path("/sys/fs/selinux/enforce").exists():
@@ -273,12 +290,17 @@ def _send_setup(
     namespace, so the kernel counts its processes separately."""
     code = seccomp.build_filter(platform.machine(), secrets.randbits(64))
     message: dict[str, Any] = {
-        "limits": asdict(spec.limits), "env": layout.env,
+        "limits": asdict(spec.limits),
+        "env": layout.env,
         "deterministic": spec.determinism is not None,
-        "lowers": len(layout.trees), "copies": 0, "paths": [], "filter": code.hex(),
-        "own_network": spec.network == "none", "uid": sandbox_uid(),
+        "lowers": len(layout.trees),
+        "copies": 0,
+        "paths": [],
+        "filter": code.hex(),
+        "own_network": spec.network == "none",
+        "uid": sandbox_uid(),
         "own_user_namespace": own_users,
-    }  # fmt: skip
+    }
     lowers: list[int] = []
     try:
         try:

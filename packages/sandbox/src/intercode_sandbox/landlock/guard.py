@@ -83,17 +83,25 @@ def start_guard(spec: SandboxSpec) -> GuardedDirectory:
             opened += [os.open(tree, _DIRECTORY) for tree in trees]
             guard = subprocess.Popen(
                 [programs.find_program(build.SUPERVISOR), "landlock", str(theirs.fileno())],
-                pass_fds=[theirs.fileno()], env={}, cwd="/", stdin=subprocess.DEVNULL,
-                stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, start_new_session=True,
-            )  # fmt: skip
+                pass_fds=[theirs.fileno()],
+                env={},
+                cwd="/",
+                stdin=subprocess.DEVNULL,
+                stdout=subprocess.DEVNULL,
+                stderr=subprocess.DEVNULL,
+                start_new_session=True,
+            )
         key = secrets.randbits(64)
         families = _NETWORK_FAMILIES if spec.network == "host" else ()
         message = {
-            "home": home.name, "limits": asdict(spec.limits), "key": str(key),
-            "own_network": spec.network == "none", "filter": _filter(key, families).hex(),
+            "home": home.name,
+            "limits": asdict(spec.limits),
+            "key": str(key),
+            "own_network": spec.network == "none",
+            "filter": _filter(key, families).hex(),
             "process_limit": _processes_of_user() + 4 * spec.limits.processes,
             **layout.command_rules(spec),
-        }  # fmt: skip
+        }
         protocol.send(ours, message, opened)
     except BaseException as e:
         ours.close()

@@ -24,16 +24,36 @@ SCRIPT = "/dev/bash"
 """A link to the descriptor from which a shell reads its script."""
 _PROGRAM_DIRECTORIES = ("bin", "sbin", "lib", "lib32", "lib64", "libx32", "usr")
 _SETTINGS = (
-    "alternatives", "bash.bashrc", "ca-certificates.conf", "gitconfig", "group", "host.conf",
-    "hosts", "inputrc", "ld.so.cache", "ld.so.conf", "ld.so.conf.d", "nsswitch.conf", "passwd",
-    "profile", "resolv.conf",
-)  # fmt: skip
+    "alternatives",
+    "bash.bashrc",
+    "ca-certificates.conf",
+    "gitconfig",
+    "group",
+    "host.conf",
+    "hosts",
+    "inputrc",
+    "ld.so.cache",
+    "ld.so.conf",
+    "ld.so.conf.d",
+    "nsswitch.conf",
+    "passwd",
+    "profile",
+    "resolv.conf",
+)
 """What programs read in /etc, besides what they see in every tier. Much of the rest is none of a
 sandbox's business."""
 _MACHINE_FACTS = (
-    "cpuinfo", "filesystems", "loadavg", "meminfo", "stat", "uptime", "version",
-    "sys/kernel/pid_max", "sys/kernel/random/uuid", "sys/vm/overcommit_memory",
-)  # fmt: skip
+    "cpuinfo",
+    "filesystems",
+    "loadavg",
+    "meminfo",
+    "stat",
+    "uptime",
+    "version",
+    "sys/kernel/pid_max",
+    "sys/kernel/random/uuid",
+    "sys/vm/overcommit_memory",
+)
 """What commands may read in /proc: nothing about a process."""
 _DEVICES = ("full", "null", "random", "urandom", "zero")
 _SYSTEM_DIRECTORIES = frozenset(
@@ -60,7 +80,7 @@ def require_possible(spec: SandboxSpec) -> None:
         "the appearance of a Docker container": spec.appearance != "plain",
         "a clock and random numbers of its own": spec.determinism is not None,
         "a writable layer in a directory": spec.upper is not None,
-    }  # fmt: skip
+    }
     for what, is_wanted in wanted.items():
         if is_wanted:
             raise SandboxUnavailableError(

@@ -22,8 +22,10 @@ from intercode_sandbox.supervisor.root_files import python_home
 from intercode_sandbox.supervisor.runtime import cgroups, protocol
 from intercode_sandbox.supervisor.runtime.start import copy_to_memory
 
-_BOOTSTRAP = "import os,sys;a=os.read(0,9999).decode().split('\\0');sys.path.insert(0,a[0]);" \
-    "from runtime.launcher import main;main(int(a[1]))"  # fmt: skip
+_BOOTSTRAP = (
+    "import os,sys;a=os.read(0,9999).decode().split('\\0');sys.path.insert(0,a[0]);"
+    "from runtime.launcher import main;main(int(a[1]))"
+)
 _START_SECONDS = 30.0
 _MAX_DESCRIPTORS = 1 << 16
 _END_SECONDS, _POLL_SECONDS = 1.0, 0.01  # time for the launcher to notice that a supervisor ended

@@ -273,9 +273,12 @@ class NamespaceSandbox(SupervisedSandbox):
             on_disk = any(layer.is_on_disk for layer in self.sealed_layers)
             with self._paused():
                 return type(self)(
-                    spec, copies, () if flatten else self.sealed_layers,
-                    own_user=self.spec.upper is None and not on_disk, with_owners=with_owners,
-                )  # fmt: skip
+                    spec,
+                    copies,
+                    () if flatten else self.sealed_layers,
+                    own_user=self.spec.upper is None and not on_disk,
+                    with_owners=with_owners,
+                )
         finally:
             protocol.close_all([fd for fd, _ in copies])
 

@@ -59,9 +59,12 @@ class Bounds:
         more than is allowed: with less, results would be others."""
         limits = spec.limits
         bounds = {
-            "memory": self.memory, "disk": self.disk, "processes": _MAX_PROCESSES,
-            "inodes": _MAX_INODES, "open_files": _MAX_OPEN_FILES,
-        }  # fmt: skip
+            "memory": self.memory,
+            "disk": self.disk,
+            "processes": _MAX_PROCESSES,
+            "inodes": _MAX_INODES,
+            "open_files": _MAX_OPEN_FILES,
+        }
         for name, most in bounds.items():
             if getattr(limits, name) > most:
                 option = f" (--max-{name})" if name in ("memory", "disk") else ""

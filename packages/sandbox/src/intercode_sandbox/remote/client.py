@@ -222,10 +222,18 @@ class RemoteSandbox(BaseSandbox):
             process.pid = self._parse(
                 number_value,
                 self._request(
-                    "spawn", contents, before=prepare, process=number, argv=list(argv), cwd=cwd,
-                    env=None if env is None else dict(env), targets=list(given), fds=rows, **more,
+                    "spawn",
+                    contents,
+                    before=prepare,
+                    process=number,
+                    argv=list(argv),
+                    cwd=cwd,
+                    env=None if env is None else dict(env),
+                    targets=list(given),
+                    fds=rows,
+                    **more,
                 )[0].get("value"),
-            )  # fmt: skip
+            )
         except BaseException:
             self.connection.forget_exit(number)
             self.connection.drop_channels([channel for channel, _ in copies])

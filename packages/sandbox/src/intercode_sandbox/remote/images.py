@@ -37,10 +37,13 @@ def resolve_image(name: str, url: str) -> RemoteImage:
     answer, _ = connect(url).request("image", name=name, seconds=BUILD_SECONDS)
     try:
         return RemoteImage(
-            name=name, digest=text_value(answer.get("digest"))[:_MAX_DIGEST],
-            env=string_values(answer.get("env")), cwd=text_value(answer.get("cwd")), url=url,
+            name=name,
+            digest=text_value(answer.get("digest"))[:_MAX_DIGEST],
+            env=string_values(answer.get("env")),
+            cwd=text_value(answer.get("cwd")),
+            url=url,
             entrypoint=tuple(map(text_value, list_value(answer.get("entrypoint", [])))),
-        )  # fmt: skip
+        )
     except ProtocolError as e:
         raise SandboxError(f"{url} sent an invalid description of the image {name}: {e}") from e
 

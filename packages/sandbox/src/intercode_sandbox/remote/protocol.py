@@ -140,10 +140,14 @@ def message_frames(part: Kind, last: Kind, number: int, message: bytes) -> Itera
 
 # ------------------------------------------------------------------------- values
 _ERRORS: dict[str, type[InterCodeError]] = {
-    "killed": SandboxKilledError, "lost": SandboxLostError, "changes": TooManyChangesError,
-    "capability": MissingCapabilityError, "unavailable": SandboxUnavailableError,
-    "sandbox": SandboxError, "usage": UsageError,
-}  # fmt: skip
+    "killed": SandboxKilledError,
+    "lost": SandboxLostError,
+    "changes": TooManyChangesError,
+    "capability": MissingCapabilityError,
+    "unavailable": SandboxUnavailableError,
+    "sandbox": SandboxError,
+    "usage": UsageError,
+}
 
 
 def error_values(error: BaseException) -> dict[str, Any]:
@@ -227,10 +231,15 @@ def parse_spec(values: Mapping[str, Any], image: Image, layers: tuple[Layer, ...
     if not hostname or len(hostname) > 64 or not hostname.replace("-", "").isalnum():
         raise ProtocolError("an invalid host name")
     return SandboxSpec(
-        image, layers, network=values["network"], limits=parse_limits(values.get("limits")),
-        hostname=hostname, env=env, appearance=values["appearance"],
+        image,
+        layers,
+        network=values["network"],
+        limits=parse_limits(values.get("limits")),
+        hostname=hostname,
+        env=env,
+        appearance=values["appearance"],
         determinism=None if determinism is None else determinism_from_settings(determinism),
-    )  # fmt: skip
+    )
 
 
 def text_value(value: Any) -> str:

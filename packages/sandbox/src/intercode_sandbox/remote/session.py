@@ -190,9 +190,11 @@ class ClientSession:
                 return _raise(e)
             return self._spawn(served, arguments, fds, group, source)
         special = {
-            "fork": self._fork, "close": self._close_sandbox, "capture": self._capture,
+            "fork": self._fork,
+            "close": self._close_sandbox,
+            "capture": self._capture,
             "open_script": self._open_script,
-        }  # fmt: skip
+        }
         if operation in special:
             return special[operation](served, arguments)
         return self._perform(served, operation, arguments, body)

@@ -201,9 +201,17 @@ def _java_settings() -> list[str]:
 
 def _add_host_programs(files: RootFiles, binds: list[list[str]]) -> None:
     for name, mode in (
-        ("/usr", 0o755), ("/root", 0o700), ("/home", 0o755), ("/tmp", 0o1777), ("/run", 0o755),
-        ("/var", 0o755), ("/var/tmp", 0o1777), ("/opt", 0o755), ("/mnt", 0o755), ("/srv", 0o755),
-    ):  # fmt: skip
+        ("/usr", 0o755),
+        ("/root", 0o700),
+        ("/home", 0o755),
+        ("/tmp", 0o1777),
+        ("/run", 0o755),
+        ("/var", 0o755),
+        ("/var/tmp", 0o1777),
+        ("/opt", 0o755),
+        ("/mnt", 0o755),
+        ("/srv", 0o755),
+    ):
         files[name] = [mode, None]
     files["/etc/passwd"] = [0o644, _PASSWD]
     files["/etc/group"] = [0o644, _GROUP]

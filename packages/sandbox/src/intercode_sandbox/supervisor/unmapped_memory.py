@@ -18,9 +18,12 @@ from typing import Literal
 
 _TCP, _UDP = socket.IPPROTO_TCP, socket.IPPROTO_UDP
 _DIAGNOSED = (
-    (socket.AF_UNIX, 0), (socket.AF_INET, _TCP), (socket.AF_INET6, _TCP),
-    (socket.AF_INET, _UDP), (socket.AF_INET6, _UDP),
-)  # fmt: skip
+    (socket.AF_UNIX, 0),
+    (socket.AF_INET, _TCP),
+    (socket.AF_INET6, _TCP),
+    (socket.AF_INET, _UDP),
+    (socket.AF_INET6, _UDP),
+)
 # of linux/sock_diag.h, unix_diag.h and inet_diag.h
 _BY_FAMILY, _DUMP_REQUEST, _DONE, _ERROR = 20, 0x301, 3, 2
 _UNIX_QUEUE, _UNIX_MEMORY, _UNIX_SHOWN, _INET_MEMORY = 4, 5, 0x30, 7

@@ -201,9 +201,13 @@ def _read_process(name: str) -> _Process | None:
     if not pages and int(fields[17]) > 1:
         pages = _pages_of_threads(name)
     return _Process(
-        int(name), int(fields[1]), int(fields[11]) + int(fields[12]),
-        int(fields[13]) + int(fields[14]), int(fields[19]), pages * _PAGE,
-    )  # fmt: skip
+        int(name),
+        int(fields[1]),
+        int(fields[11]) + int(fields[12]),
+        int(fields[13]) + int(fields[14]),
+        int(fields[19]),
+        pages * _PAGE,
+    )
 
 
 def _pages_of_threads(name: str) -> int:

@@ -18,8 +18,10 @@ from intercode_sandbox.tiers.finding import Finding
 from intercode_sandbox.tiers.platforms import detect_confinement
 from intercode_sandbox.tiers.remedies import container_options_hint, user_namespace_fix
 
-_BOOTSTRAP = "import sys;sys.path.insert(0,sys.argv[1]);from runtime.kernel_check import main;" \
-    "main(int(sys.argv[2]),sys.argv[3])"  # fmt: skip
+_BOOTSTRAP = (
+    "import sys;sys.path.insert(0,sys.argv[1]);from runtime.kernel_check import main;"
+    "main(int(sys.argv[2]),sys.argv[3])"
+)
 _SECONDS = 30.0
 _FEATURES = {
     "user": "user namespaces",
@@ -74,11 +76,15 @@ def _fix(key: str, errors: dict[str, str]) -> str:
     if key not in ("user", "seccomp", "landlock") and errors["user"]:
         return "see user namespaces"
     if key == "xattr":
-        return f"kernel 6.6 or newer (this is {platform.release()}); with this one, a directory " \
-            "that was removed and made again may show old files"  # fmt: skip
+        return (
+            f"kernel 6.6 or newer (this is {platform.release()}); with this one, a directory "
+            "that was removed and made again may show old files"
+        )
     if key == "landlock":
-        return "a kernel with CONFIG_SECURITY_LANDLOCK, 6.12 or newer to be of use, and " \
-            "`landlock` in its parameter lsm="  # fmt: skip
+        return (
+            "a kernel with CONFIG_SECURITY_LANDLOCK, 6.12 or newer to be of use, and "
+            "`landlock` in its parameter lsm="
+        )
     needs = {
         "user": user_namespace_fix() or "a kernel with CONFIG_USER_NS",
         "overlay": f"kernel 5.11 or newer (this is {platform.release()})",

@@ -34,7 +34,7 @@ _VARIABLES: dict[Platform, tuple[str, ...]] = {
     ),
     "ci": ("GITHUB_ACTIONS", "GITLAB_CI", "JENKINS_URL", "BUILDKITE", "CIRCLECI", "TF_BUILD"),
     "slurm": ("SLURM_JOB_ID",),
-}  # fmt: skip
+}
 """Variables of the environment that a platform sets."""
 
 _FILES: dict[Platform, str] = {

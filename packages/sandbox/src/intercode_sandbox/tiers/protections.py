@@ -11,9 +11,15 @@ from dataclasses import dataclass
 from intercode_sandbox.tiers.tier_table import TIERS
 
 ASPECTS = (
-    "files", "processes", "network", "memory", "processor", "disk", "kernel surface",
+    "files",
+    "processes",
+    "network",
+    "memory",
+    "processor",
+    "disk",
+    "kernel surface",
     "gold answers",
-)  # fmt: skip
+)
 """What a sandbox protects."""
 
 REMEDY = "intercode-sandbox doctor --threat-model"

@@ -78,13 +78,22 @@ def container_remedies(
         context = "".join(f"  {_KUBERNETES[name]}\n" for name in confined)
         pod = "hostUsers: false  # of the pod\n" if "systempaths" in confined else ""
         return [
-            Remedy(platform, root, "in the container of the pod",
-                   "securityContext:\n  runAsUser: 0\n  # no capabilities: {drop: [ALL]}; with "
-                   "CRI-O, capabilities: {add: [MKNOD, SYS_CHROOT]}\n",
-                   short="securityContext: {runAsUser: 0}"),
-            Remedy(platform, second, "in the pod", f"{pod}securityContext:  # of the container\n"
-                   f"{context}", short=_pod_hint(confined)),
-        ]  # fmt: skip
+            Remedy(
+                platform,
+                root,
+                "in the container of the pod",
+                "securityContext:\n  runAsUser: 0\n  # no capabilities: {drop: [ALL]}; with "
+                "CRI-O, capabilities: {add: [MKNOD, SYS_CHROOT]}\n",
+                short="securityContext: {runAsUser: 0}",
+            ),
+            Remedy(
+                platform,
+                second,
+                "in the pod",
+                f"{pod}securityContext:  # of the container\n{context}",
+                short=_pod_hint(confined),
+            ),
+        ]
     tested = "apparmor" not in confined
     if platform == "podman":
         options = " ".join(_PODMAN[name] for name in confined)
@@ -99,9 +108,14 @@ def container_remedies(
     return [
         Remedy(platform, root, "start the container with", "docker run --user 0", tested=True),
         Remedy(platform, second, "start the container with", f"docker run {options}", tested),
-        Remedy(platform, _BOTH, "start the container (control groups of version 1) with",
-               f"docker run {options} {groups}", tested),
-    ]  # fmt: skip
+        Remedy(
+            platform,
+            _BOTH,
+            "start the container (control groups of version 1) with",
+            f"docker run {options} {groups}",
+            tested,
+        ),
+    ]
 
 
 def _pod_hint(confined: Sequence[str]) -> str:
@@ -144,11 +158,16 @@ def setting_remedies(names: Iterable[str], supervisor: str = _PROGRAM) -> list[R
     """
     wanted = set(names)
     remedies = [
-        Remedy("linux", _BOTH, "as root", f"sysctl -w {name}={allows}",
-               tested=name == "user.max_user_namespaces")
+        Remedy(
+            "linux",
+            _BOTH,
+            "as root",
+            f"sysctl -w {name}={allows}",
+            tested=name == "user.max_user_namespaces",
+        )
         for name, _, allows in _SYSCTLS
         if name in wanted
-    ]  # fmt: skip
+    ]
     if _APPARMOR in wanted:
         profile = (
             "cat > /etc/apparmor.d/intercode <<'END'\n"

@@ -30,26 +30,35 @@ class Tier:
 
 TIERS = (
     Tier(
-        "namespace/1", "namespace", "intercode_sandbox.namespace.open:check_cgroup_tier",
+        "namespace/1",
+        "namespace",
+        "intercode_sandbox.namespace.open:check_cgroup_tier",
         note="namespaces, and a control group for each sandbox",
     ),
     Tier(
-        "namespace/2", "namespace", "intercode_sandbox.namespace.open:check_watchdog_tier",
+        "namespace/2",
+        "namespace",
+        "intercode_sandbox.namespace.open:check_watchdog_tier",
         note="namespaces, limits per process, and a watchdog, which does not see shared memory of "
         "processes that have ended, or what lasts less than 0.1 s",
     ),
     Tier("container/docker", "docker", "intercode_sandbox.container.open:check_docker"),
     Tier("container/podman", "podman", "intercode_sandbox.container.open:check_podman"),
     Tier(
-        "chroot", "chroot", "intercode_sandbox.chroot.open:check",
+        "chroot",
+        "chroot",
+        "intercode_sandbox.chroot.open:check",
         note="a root directory and user ids for each sandbox, limits per process, and a watchdog",
     ),
     Tier(
-        "landlock", "landlock", "intercode_sandbox.landlock.open:check", automatic=False,
+        "landlock",
+        "landlock",
+        "intercode_sandbox.landlock.open:check",
+        automatic=False,
         note="against accidents and curiosity, not against an attacker: `--backend landlock` takes "
         "it, `auto` never does",
     ),
-)  # fmt: skip
+)
 """Every tier, the strongest first."""
 
 

@@ -38,12 +38,18 @@ def test_names_in_full(name: str, full: str) -> None:
 @pytest.mark.parametrize(
     ("text", "suite"),
     [
-        ("bookworm", "bookworm"), ("debian:bookworm-slim", "bookworm"), ("debian:12", "bookworm"),
-        ("debian:12.5-slim", "bookworm"), ("docker.io/library/debian:13", "trixie"),
-        ("12", None), ("ubuntu:24.04", None), ("debian", None), ("debian:latest", None),
+        ("bookworm", "bookworm"),
+        ("debian:bookworm-slim", "bookworm"),
+        ("debian:12", "bookworm"),
+        ("debian:12.5-slim", "bookworm"),
+        ("docker.io/library/debian:13", "trixie"),
+        ("12", None),
+        ("ubuntu:24.04", None),
+        ("debian", None),
+        ("debian:latest", None),
         ("registry.example/debian:12", None),
     ],
-)  # fmt: skip
+)
 def test_releases_of_debian(text: str, suite: str | None) -> None:
     assert parse_release(text) == suite
 
@@ -105,9 +111,16 @@ def test_paths_are_of_the_context_or_the_users(tmp_path: Path) -> None:
         assert bases.resolve_base(name) is HERE
     assert requested == [*fine[:-1], out]
     for name in (
-        out, "dir:/", "tar:out.tar", f"dir:{context}/../out", f"dir:{context}/link", "tar:~/x.tar",
-        f"docker-archive:{context}/link:tag", f"recipe:{tmp_path}/r.toml", f"dockerfile:{tmp_path}",
-    ):  # fmt: skip
+        out,
+        "dir:/",
+        "tar:out.tar",
+        f"dir:{context}/../out",
+        f"dir:{context}/link",
+        "tar:~/x.tar",
+        f"docker-archive:{context}/link:tag",
+        f"recipe:{tmp_path}/r.toml",
+        f"dockerfile:{tmp_path}",
+    ):
         with pytest.raises(UsageError, match=r"is outside of .*context; if you trust it, say"):
             bases.resolve_base(name)
 

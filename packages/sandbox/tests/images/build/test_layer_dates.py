@@ -33,8 +33,12 @@ def test_setup_dates_move_and_chosen_dates_stay(layer: Layer, tmp_path: Path) ->
     newest = now // HOUR * HOUR - SETUP_AGE
     dates = {n: (copy.root / n).lstat().st_mtime for n in ("a/new", "a/also", "old", "link", "a")}
     assert dates == {
-        "a/new": newest, "a/also": newest - 10, "old": LONG_AGO, "link": newest, "a": newest,
-    }  # fmt: skip
+        "a/new": newest,
+        "a/also": newest - 10,
+        "old": LONG_AGO,
+        "link": newest,
+        "a": newest,
+    }
     assert (copy.root / "a/new").read_text() == "a/new"
     assert (layer.root / "a/new").stat().st_mtime == 2_000_000_000, "the layer itself stays"
 

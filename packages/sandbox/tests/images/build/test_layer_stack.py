@@ -36,8 +36,18 @@ def stack(tmp_path: Path) -> LayerStack:
 
 def test_what_is_seen(stack: LayerStack) -> None:
     assert [name for name, _, _ in stack.walk()] == [
-        "", "a", "abs", "dir", "dir/three", "dir/two", "hidden", "hidden/new", "lib", "loop", "up",
-    ]  # fmt: skip
+        "",
+        "a",
+        "abs",
+        "dir",
+        "dir/three",
+        "dir/two",
+        "hidden",
+        "hidden/new",
+        "lib",
+        "loop",
+        "up",
+    ]
     assert [name for name, _, _ in stack.walk("dir")] == ["dir", "dir/three", "dir/two"]
     assert [name for name, _, _ in stack.walk("", depth=0)] == [""]
     found = stack.find("a")

@@ -56,6 +56,8 @@ def test_the_repository_sees_only_what_the_authors_do(script: LayerSpec) -> None
         sandbox.run(["bash", "-c", "echo y >> '/shop/till/a list.txt'; rm /shop/old.txt"])
         status = sandbox.run(["git", "status", "--short"]).output
         assert sorted(status.splitlines()) == [
-            ' D shop/old.txt', ' M "shop/till/a list.txt"', "?? shop/new"
-        ]  # fmt: skip
+            " D shop/old.txt",
+            ' M "shop/till/a list.txt"',
+            "?? shop/new",
+        ]
         assert sandbox.run(["ls", "-A", "/shop"]).output.split() == ["dir", "link", "new", "till"]

@@ -147,11 +147,13 @@ def test_redirects_do_not_get_the_login(tmp_path: Path, monkeypatch: pytest.Monk
 def test_bearer_tokens(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """A token is requested without a login, with one, and with an identity token, and reused."""
     monkeypatch.setenv("REGISTRY_AUTH_FILE", str(tmp_path / "auth.json"))
-    for number, (entry_, sent) in enumerate([
-        ({}, ("", "")),
-        ({"auth": "bWU6c2VjcmV0"}, ("", "Basic bWU6c2VjcmV0")),
-        ({"identitytoken": "long-lived"}, ("refresh_token=long-lived", "")),
-    ]):  # fmt: skip
+    for number, (entry_, sent) in enumerate(
+        [
+            ({}, ("", "")),
+            ({"auth": "bWU6c2VjcmV0"}, ("", "Basic bWU6c2VjcmV0")),
+            ({"identitytoken": "long-lived"}, ("refresh_token=long-lived", "")),
+        ]
+    ):
         with serving(token=b'{"token": "of-today"}') as (host, faults):
             (tmp_path / "auth.json").write_text(json.dumps({"auths": {host: entry_}}))
             cache = tmp_path / str(number)

@@ -22,8 +22,10 @@ from support.saved_images import Saved, described, entry, layer, listing
 INDEX = "application/vnd.oci.image.index.v1+json"
 SECRET = "$2b$05$abcdefghijklmnopqrstuuOQiyCxlgf/oeuTqixKmWdcYUh4Hjl0a"
 """The bcrypt hash of `secret`."""
-IMAGE = Saved([layer(entry("a", content=b"1")), layer(entry(".wh.a"), entry("b", content=b"2"))],
-              start={"Env": ["X=1"], "WorkingDir": "/b"})  # fmt: skip
+IMAGE = Saved(
+    [layer(entry("a", content=b"1")), layer(entry(".wh.a"), entry("b", content=b"2"))],
+    start={"Env": ["X=1"], "WorkingDir": "/b"},
+)
 OTHER = Saved([IMAGE.layers[0], layer(entry("c", content=b"3"))])
 
 
@@ -45,8 +47,11 @@ def test_by_tag_and_by_digest(host: str, tmp_path: Path) -> None:
     assert (image.digest, image.cwd, image.env) == (IMAGE.digest, "/b", {"X": "1"})
     assert image.root is not None and listing(image.root) == {"b"}
     assert [line.split(" of ")[0] for line in lines] == [
-        "fetching layer 1", "fetching layer 2", "unpacking layer 1", "unpacking layer 2",
-    ]  # fmt: skip
+        "fetching layer 1",
+        "fetching layer 2",
+        "unpacking layer 1",
+        "unpacking layer 2",
+    ]
     assert resolve(f"registry:{host}/some/name@{digest}", tmp_path).root == image.root
     record = records.find_record(tmp_path, f"registry:{host}/some/name:v1")
     assert record is not None and record.source == f"{host}/some/name@{digest}"
@@ -73,10 +78,13 @@ def test_the_image_for_this_machine(host: str, tmp_path: Path) -> None:
     for saved, machine in ((other_platform, "s390x"), (IMAGE, documents.architecture())):
         digest = push(base, saved, machine)
         data, _ = send("GET", f"{base}/manifests/{digest}", accept=MANIFEST)
-        entries.append({
-            **described(data), "mediaType": MANIFEST,
-            "platform": {"os": "linux", "architecture": machine},
-        })  # fmt: skip
+        entries.append(
+            {
+                **described(data),
+                "mediaType": MANIFEST,
+                "platform": {"os": "linux", "architecture": machine},
+            }
+        )
     index = json.dumps({"schemaVersion": 2, "mediaType": INDEX, "manifests": entries}).encode()
     put_manifest(base, index, "all", INDEX)
     assert resolve(f"registry:{host}/many:all", tmp_path).digest == IMAGE.digest

@@ -36,17 +36,44 @@ def test_references() -> None:
 def test_hosts_of_registries() -> None:
     for host in ("localhost", "docker.io", "a-b.example:5000", "build:80", "127.0.0.1", "[::1]:80"):
         assert is_registry_host(host), host
-    for part in ("", ".", "..", "library", ".hidden", "a..b", "a.b.", "-a.b", "a_b.c", "recipe:py",
-                 "dir:", "a.b:", "[x]", "docker.io/library"):  # fmt: skip
+    for part in (
+        "",
+        ".",
+        "..",
+        "library",
+        ".hidden",
+        "a..b",
+        "a.b.",
+        "-a.b",
+        "a_b.c",
+        "recipe:py",
+        "dir:",
+        "a.b:",
+        "[x]",
+        "docker.io/library",
+    ):
         assert not is_registry_host(part), part
 
 
 @pytest.mark.parametrize(
     "text",
-    ["debian", "debian:12", "me/tool", "host.example/", "host.example/Upper", "host.example/../x",
-     "host.example/x:", "host.example/x@sha256:12", "host.example/x:a/b", "host.example:x/y",
-     "user@host.example/x", "http://host.example/x", "host.example/x?y", "host.example/x y"],
-)  # fmt: skip
+    [
+        "debian",
+        "debian:12",
+        "me/tool",
+        "host.example/",
+        "host.example/Upper",
+        "host.example/../x",
+        "host.example/x:",
+        "host.example/x@sha256:12",
+        "host.example/x:a/b",
+        "host.example:x/y",
+        "user@host.example/x",
+        "http://host.example/x",
+        "host.example/x?y",
+        "host.example/x y",
+    ],
+)
 def test_invalid_references(text: str) -> None:
     if text == "host.example/x:":
         assert reference.parse_reference(text).tag == "latest"
@@ -119,8 +146,9 @@ def test_helper_programs(file: Path, tmp_path: Path) -> None:
     )
     program.chmod(0o755)
     helpers = {f"{letter}.example": "mine" for letter in "abcd"} | {"e.example": "../evil"}
-    file.write_text(json.dumps({"credHelpers": helpers, "credsStore": "mine",
-                                "auths": {"a.second": {}}}))  # fmt: skip
+    file.write_text(
+        json.dumps({"credHelpers": helpers, "credsStore": "mine", "auths": {"a.second": {}}})
+    )
     assert (
         credentials.find_credentials("a.example")
         == credentials.Credentials("u", "s")

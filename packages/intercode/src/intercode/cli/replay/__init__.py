@@ -74,9 +74,14 @@ def handle(args: argparse.Namespace) -> int:
     from intercode.results import report
 
     options = log_replay.ReplayOptions(
-        profile=args.profile, image=args.image, network=args.network, dataset=args.dataset,
-        timeout=args.timeout, parallel=args.parallel, env_options=parse_key_values(args.env_option),
-    )  # fmt: skip
+        profile=args.profile,
+        image=args.image,
+        network=args.network,
+        dataset=args.dataset,
+        timeout=args.timeout,
+        parallel=args.parallel,
+        env_options=parse_key_values(args.env_option),
+    )
     if branch.is_requested(args):
         return branch.handle(args, options)
     if args.episode is not None:
@@ -166,12 +171,20 @@ def _table(reports: Sequence[ReplayReport]) -> Table:
         "replay",
         "Executed steps that equal their record (%; rewards to 0.01)",
         (
-            "file", "episodes", "steps", "observations", "rewards",
-            "stable steps", "stable obs.", "stable rewards", "success", "replayed",
+            "file",
+            "episodes",
+            "steps",
+            "observations",
+            "rewards",
+            "stable steps",
+            "stable obs.",
+            "stable rewards",
+            "success",
+            "replayed",
         ),
         tuple(rows),
         tuple(note for r in reports for note in r.notes),
-    )  # fmt: skip
+    )
 
 
 def _row(name: str, reports: Sequence[ReplayReport]) -> tuple[Any, ...]:
@@ -180,11 +193,17 @@ def _row(name: str, reports: Sequence[ReplayReport]) -> tuple[Any, ...]:
     whole = ReplayReport(name, steps=[s for r in reports for s in r.steps])
     every, stable = whole.shares(), whole.shares(stable_only=True)
     return (
-        name, sum(r.episodes for r in reports), every["steps"],
-        _percent(every["observations"]), _percent(every["rewards"]),
-        stable["steps"] or None, _percent(stable["observations"]), _percent(stable["rewards"]),
-        sum(r.recorded_success for r in reports), sum(r.replayed_success for r in reports),
-    )  # fmt: skip
+        name,
+        sum(r.episodes for r in reports),
+        every["steps"],
+        _percent(every["observations"]),
+        _percent(every["rewards"]),
+        stable["steps"] or None,
+        _percent(stable["observations"]),
+        _percent(stable["rewards"]),
+        sum(r.recorded_success for r in reports),
+        sum(r.replayed_success for r in reports),
+    )
 
 
 def _percent(share: float | None) -> float | None:

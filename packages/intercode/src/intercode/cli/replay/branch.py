@@ -47,9 +47,15 @@ def handle(args: argparse.Namespace, options: ReplayOptions) -> int:
     from intercode.evaluation.replay.branching import BranchOptions, branch
 
     request = BranchOptions(
-        args.episode, dict(args.edit), args.after, args.agent, parse_key_values(args.agent_option),
-        args.model, args.base_url, args.max_turns,
-    )  # fmt: skip
+        args.episode,
+        dict(args.edit),
+        args.after,
+        args.agent,
+        parse_key_values(args.agent_option),
+        args.model,
+        args.base_url,
+        args.max_turns,
+    )
     result = branch(args.files, request, options, args.out)
     for check in result.prefix:
         if not check.same:

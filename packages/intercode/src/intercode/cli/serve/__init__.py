@@ -72,9 +72,14 @@ def _write(args: argparse.Namespace, given: dict[str, Any]) -> int:
 
     home = args.package
     names = write_package(
-        home, args.environment, args.dataset, given, args.sessions, args.idle_timeout,
+        home,
+        args.environment,
+        args.dataset,
+        given,
+        args.sessions,
+        args.idle_timeout,
         args.allow_exploitable,
-    )  # fmt: skip
+    )
     print(f"{home}: {', '.join(names)}")
     print(f"check it:  openenv validate {home} --skip-build")
     print(f"serve it:  uvicorn --app-dir {home} server.app:app")
@@ -99,10 +104,15 @@ def _serve(args: argparse.Namespace, given: dict[str, Any]) -> int:
         check_exposure(host, token)
         check_environment(args.environment, dataset, given)
         served = build_app(
-            lambda: intercode.make(args.environment, dataset, **given), args.environment,
-            args.sessions, args.idle_timeout, args.score_requests, access, args.allow_exploitable,
+            lambda: intercode.make(args.environment, dataset, **given),
+            args.environment,
+            args.sessions,
+            args.idle_timeout,
+            args.score_requests,
+            access,
+            args.allow_exploitable,
             args.snapshots,
-        )  # fmt: skip
+        )
         at = host_and_port(host, port)
         with suppress(KeyboardInterrupt):
             print(f"serving {args.environment} at http://{at}; Ctrl-C ends it", flush=True)

@@ -71,10 +71,12 @@ def _tasks(name: str, assets: Path) -> list[Task]:
     return [
         replace(
             _to_task(row, f"{NAME}/{name}/{n}", path, f"row {n}"),
-            group=name, files=layers, setup=setup,
+            group=name,
+            files=layers,
+            setup=setup,
         )
         for n, row in enumerate(files.read_json_rows(path))
-    ]  # fmt: skip
+    ]
 
 
 def load(subset: str | None = None) -> Dataset:

@@ -21,9 +21,24 @@ SOLUTION_DIRECTORY = "solution"
 EXECUTABLE = ("ltdis.sh",)
 """Files that are executable in the authors' repository; a download loses that bit."""
 PROGRAMS = (
-    "python3", "gcc", "objdump", "strings", "file", "unzip", "tar", "gzip", "openssl", "git", "gdb",
-    "pdftotext", "convert", "mmls", "nc", "curl", "wget",
-)  # fmt: skip
+    "python3",
+    "gcc",
+    "objdump",
+    "strings",
+    "file",
+    "unzip",
+    "tar",
+    "gzip",
+    "openssl",
+    "git",
+    "gdb",
+    "pdftotext",
+    "convert",
+    "mmls",
+    "nc",
+    "curl",
+    "wget",
+)
 
 NETWORK_TASKS = frozenset({
     7, 9, 16, 20, 28, 29, 35, 39, 41, 42, 43, 54, 57, 62, 66, 73, 87, 88, 89, 95,
@@ -37,9 +52,11 @@ LOST_BACKSLASH = {15: ("/", "\\/")}
 IMAGE_TASKS = frozenset({55, 56})
 """Tasks in which the flag has to be read from an image."""
 _TASK_TAGS = {
-    "network": NETWORK_TASKS, "network-setup": NETWORK_SETUP_TASKS,
-    "lost-sign": frozenset(LOST_BACKSLASH), "picture": IMAGE_TASKS,
-}  # fmt: skip
+    "network": NETWORK_TASKS,
+    "network-setup": NETWORK_SETUP_TASKS,
+    "lost-sign": frozenset(LOST_BACKSLASH),
+    "picture": IMAGE_TASKS,
+}
 
 _EXCLUDED = {
     "all": frozenset[int](),
@@ -81,9 +98,12 @@ def _task(row: Any, number: int, path: Path) -> Task:
         raise DataError(f"{path}, row {number}: expected an object with the texts query and gold")
     where = f"/ctf/{number}"
     layer = LayerSpec(
-        "dir", path.parent / "task_assets" / str(number), destination=where,
-        exclude=(SOLUTION_DIRECTORY,), executable=EXECUTABLE,
-    )  # fmt: skip
+        "dir",
+        path.parent / "task_assets" / str(number),
+        destination=where,
+        exclude=(SOLUTION_DIRECTORY,),
+        executable=EXECUTABLE,
+    )
     flag, query, setup = row["gold"], row["query"], row.get("setup")
     data = {key: row[key] for key in ("source", "hint") if key in row}
     if setup is not None and number in NETWORK_SETUP_TASKS:
@@ -97,10 +117,17 @@ def _task(row: Any, number: int, path: Path) -> Task:
         data["solution"] = f"QUERY={shlex.quote(query)}\n{load_solutions()[number]}"
     kinds = tuple(row.get("tags", ()))
     return Task(
-        f"ic-ctf/{number}", query, f"submit {flag}", files=(layer,), setup=setup, cwd=where,
-        group=next(iter(kinds), None), data=data, flag=flag,
+        f"ic-ctf/{number}",
+        query,
+        f"submit {flag}",
+        files=(layer,),
+        setup=setup,
+        cwd=where,
+        group=next(iter(kinds), None),
+        data=data,
+        flag=flag,
         tags=kinds + tuple(mark for mark, tasks in _TASK_TAGS.items() if number in tasks),
-    )  # fmt: skip
+    )
 
 
 @cache

@@ -33,9 +33,13 @@ SANITIZED = "sanitized"
 ORIGINAL = "original"
 VERIFIED = "verified"
 SUBSETS = (
-    *SPLITS, *(f"{version}{part}" for version in (SANITIZED, ORIGINAL, VERIFIED)
-               for part in ("", *(f"-{split}" for split in SPLITS))),
-)  # fmt: skip
+    *SPLITS,
+    *(
+        f"{version}{part}"
+        for version in (SANITIZED, ORIGINAL, VERIFIED)
+        for part in ("", *(f"-{split}" for split in SPLITS))
+    ),
+)
 _FILE = "python/mbpp/ic_mbpp.json"
 _TEXT_KEYS = ("query", "gold", "test_setup_code")
 _SANITIZED_NAME = "mbpp-sanitized"
@@ -89,9 +93,12 @@ def _in_authors_layout(row: Any) -> Any:
     imports = row.get("test_imports", [])
     lines = "\n".join(map(str, imports)) if isinstance(imports, list) else imports
     return {
-        "task_id": row.get("task_id"), "query": row.get("prompt"), "gold": row.get("code"),
-        "tests": row.get("test_list", []), "test_setup_code": lines,
-    }  # fmt: skip
+        "task_id": row.get("task_id"),
+        "query": row.get("prompt"),
+        "gold": row.get("code"),
+        "tests": row.get("test_list", []),
+        "test_setup_code": lines,
+    }
 
 
 def _task(row: Any, version: str, where: str) -> Task:

@@ -103,9 +103,12 @@ def _set_up(sandbox: BaseSandbox, folder: Path, step: str, cwd: str, user: User 
         if _SETUP_SCRIPT not in files:
             return
         result = sandbox.run(
-            ["/bin/bash", f"{top}/{_SETUP_SCRIPT}"], cwd=cwd, timeout=SETUP_SECONDS,
-            env=_variables(sandbox, user), user=user,
-        )  # fmt: skip
+            ["/bin/bash", f"{top}/{_SETUP_SCRIPT}"],
+            cwd=cwd,
+            timeout=SETUP_SECONDS,
+            env=_variables(sandbox, user),
+            user=user,
+        )
     except OSError as e:
         raise TaskSetupError(f"step {step!r} cannot be prepared: {e}") from e
     if not result.ok:

@@ -175,9 +175,14 @@ class InterCodeEnvironment(BaseEnvironment):
         megabytes, storage = self._effective_memory_mb, self._effective_storage_mb
         disk = min(storage << 20, MAX_DISK) if storage else MAX_DISK
         limits = Limits(
-            disk=disk, file_size=disk, memory=megabytes << 20 if megabytes else _MEMORY,
-            address_space=64 << 30, processes=1024, inodes=500_000, output=32 << 20,
-        )  # fmt: skip
+            disk=disk,
+            file_size=disk,
+            memory=megabytes << 20 if megabytes else _MEMORY,
+            address_space=64 << 30,
+            processes=1024,
+            inodes=500_000,
+            output=32 << 20,
+        )
         network = self._network_if_public if self._network_is_public else "none"
         if self._network_is_public and network == "none":
             self.logger.debug("the task may use a network and has none; --ek network=host")
@@ -214,11 +219,15 @@ class InterCodeEnvironment(BaseEnvironment):
             if name is not None:
                 await self._give_directories(name)
             result = await self._opened.run(
-                [self._shell, "-c", command], user=name,
-                cwd=cwd or self._directory, env=self._merge_env(env), timeout=timeout_sec,
+                [self._shell, "-c", command],
+                user=name,
+                cwd=cwd or self._directory,
+                env=self._merge_env(env),
+                timeout=timeout_sec,
                 on_output=(lambda text, stream: pieces.put_nowait((text, stream)))
-                if emit else None,
-            )  # fmt: skip
+                if emit
+                else None,
+            )
         except (OSError, UsageError) as e:
             return ExecResult(stdout="", stderr=str(e), return_code=_CANNOT_START)
         except InfrastructureError as e:

@@ -92,9 +92,12 @@ def run_verifier(
     printed = result.output[-_MAX_OUTPUT:] if result else ""
     runs = tuple(TestResult(name, value >= 1.0, repr(value)) for name, value in rewards.items())
     return State(
-        "\n".join(filter(None, (reason, printed))), files, tests=runs, failed=bool(reason),
+        "\n".join(filter(None, (reason, printed))),
+        files,
+        tests=runs,
+        failed=bool(reason),
         exit_code=result.exit_code if result and not result.timed_out else None,
-    )  # fmt: skip
+    )
 
 
 def _environment(env: Mapping[str, str], files: Mapping[str, FileEntry]) -> dict[str, str]:

@@ -22,9 +22,18 @@ _VARIABLE = re.compile(
 _LINE = re.compile(r"\s*(?:export\s+)?([A-Za-z_][\w.-]*)\s*(?:=(.*))?")
 _TOP_WITHOUT_EFFECT = {"version", "name", "configs", "secrets"}
 _WITHOUT_EFFECT = {
-    "container_name", "labels", "annotations", "logging", "stop_signal", "oom_score_adj", "attach",
-    "cpu_shares", "cpu_count", "cpu_percent", "profiles",
-}  # fmt: skip
+    "container_name",
+    "labels",
+    "annotations",
+    "logging",
+    "stop_signal",
+    "oom_score_adj",
+    "attach",
+    "cpu_shares",
+    "cpu_count",
+    "cpu_percent",
+    "profiles",
+}
 """Keys of a service that change nothing for the programs in it."""
 _TEXTS = ("user", "mem_limit", "hostname", "working_dir", "image")
 

@@ -162,12 +162,15 @@ def _read_compose(config: ComposeConfig, directory: Path) -> SandboxConfig:
         image = f"dockerfile:{path}"
     pairs = env.items() if isinstance(env, Mapping) else (e.partition("=")[::2] for e in env)
     settings: dict[str, Any] = {
-        "image": image, "user": service.user, "directory": service.working_dir,
+        "image": image,
+        "user": service.user,
+        "directory": service.working_dir,
         "command": (*_words(service.entrypoint), *_words(service.command)),
-        "env": {name: value or "" for name, value in pairs}, "hostname": service.hostname,
+        "env": {name: value or "" for name, value in pairs},
+        "hostname": service.hostname,
         "network": service.network_mode,
         "memory": parse_size(memory) if memory else None,
-    }  # fmt: skip
+    }
     return SandboxConfig(**{key: value for key, value in settings.items() if value})
 
 

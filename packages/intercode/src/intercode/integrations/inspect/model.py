@@ -67,11 +67,12 @@ def to_inspect_message(message: Message) -> ChatMessage:
         return ChatMessageTool(content=text, tool_call_id=message.get("tool_call_id"))
     calls = [
         InspectToolCall(
-            id=call["id"], function=call["function"]["name"],
+            id=call["id"],
+            function=call["function"]["name"],
             arguments=_parse_arguments(call["function"]["arguments"]),
         )
         for call in message.get("tool_calls", ())
-    ]  # fmt: skip
+    ]
     return ChatMessageAssistant(content=text, tool_calls=calls or None)
 
 
@@ -93,11 +94,12 @@ def from_inspect_output(output: ModelOutput) -> Completion:
     usage = output.usage
     calls = [
         ToolCall(
-            id=call.id, type="function",
+            id=call.id,
+            type="function",
             function={"name": call.function, "arguments": json.dumps(call.arguments)},
         )
         for call in output.message.tool_calls or ()
-    ]  # fmt: skip
+    ]
     usage_counts = Usage(usage.input_tokens, usage.output_tokens) if usage else Usage()
     return Completion(
         output.completion, usage_counts, output.stop_reason, output.model, calls=tuple(calls)

@@ -155,9 +155,14 @@ class InterCodeSandbox(SandboxEnvironment):
         for text in (*cmd, *(env or {}), *(env or {}).values(), user or ""):
             _refuse_null_byte(text)
         run = partial(
-            self.sandbox.run, cmd, stdin=input or b"", cwd=self._path(cwd or ""), env=env,
-            user=user or self._user, timeout=timeout,
-        )  # fmt: skip
+            self.sandbox.run,
+            cmd,
+            stdin=input or b"",
+            cwd=self._path(cwd or ""),
+            env=env,
+            user=user or self._user,
+            timeout=timeout,
+        )
         try:
             result = await run_sync(run)
         except MissingCapabilityError as e:

@@ -134,9 +134,12 @@ def strategy(agent: str = "try-again", max_turns: int | None = None, **options: 
         env = _sample_env()
         model = InspectModel() if accepts_parameter(agent, "model") else None
         player = open_agent(
-            agent, options, model=model, max_turns=max_turns,
+            agent,
+            options,
+            model=model,
+            max_turns=max_turns,
             golds={env.task.id: env.task.solution_actions},
-        )  # fmt: skip
+        )
 
         def work() -> Trajectory:
             player.start(env.brief)

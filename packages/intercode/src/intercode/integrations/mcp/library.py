@@ -112,9 +112,12 @@ def _second_line(
 
     made: Any = Server
     return made(
-        "intercode", version=__version__, lifespan=lifespan,
-        on_list_tools=list_tools, on_call_tool=call_tool,
-    )  # fmt: skip
+        "intercode",
+        version=__version__,
+        lifespan=lifespan,
+        on_list_tools=list_tools,
+        on_call_tool=call_tool,
+    )
 
 
 def tool_result(

@@ -112,23 +112,32 @@ def _tools(score_requests: bool) -> list[types.Tool]:
     end = "" if score_requests else " Asking ends the episode."
     stay = "" if score_requests else " Snapshots end with their episode."
     return [
-        _tool("reset", "Begin an episode: get a task to solve. Ends the one before.",
-              {"task": {"type": ["integer", "string"]}, "seed": whole}),
-        _tool("step", "Run code in the environment of the episode and get what it prints. The code "
-              "`submit`, or `submit ANSWER`, hands in and ends the episode.", {"action": text},
-              ["action"]),
+        _tool(
+            "reset",
+            "Begin an episode: get a task to solve. Ends the one before.",
+            {"task": {"type": ["integer", "string"]}, "seed": whole},
+        ),
+        _tool(
+            "step",
+            "Run code in the environment of the episode and get what it prints. The code "
+            "`submit`, or `submit ANSWER`, hands in and ends the episode.",
+            {"action": text},
+            ["action"],
+        ),
         _tool("score", f"Get the reward that the present state would earn. Pays nothing.{end}", {}),
         _tool("snapshot", f"Save the state of the episode.{stay}", {}),
         _tool("restore", "Continue from a saved state.", {"snapshot": text}, ["snapshot"]),
-    ]  # fmt: skip
+    ]
 
 
 def _tool(
     name: str, description: str, properties: dict[str, Any], required: list[str] | None = None
 ) -> types.Tool:
     schema: dict[str, Any] = {
-        "type": "object", "properties": properties, "required": required or [],
-    }  # fmt: skip
+        "type": "object",
+        "properties": properties,
+        "required": required or [],
+    }
     schema["additionalProperties"] = False
     return library.tool(name, description, schema)
 

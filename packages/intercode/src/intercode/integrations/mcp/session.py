@@ -51,9 +51,12 @@ class EnvironmentSession:
         self._is_live = True
         brief = self._env.brief
         info = {
-            "environment": brief.environment, "max_turns": brief.max_turns, "notes": brief.notes,
-            "expects_answer": brief.expects_answer, "only_changes": brief.only_changes,
-        }  # fmt: skip
+            "environment": brief.environment,
+            "max_turns": brief.max_turns,
+            "notes": brief.notes,
+            "expects_answer": brief.expects_answer,
+            "only_changes": brief.only_changes,
+        }
         return EnvironmentToolResult(full_query(brief), {"observation": query, "info": info})
 
     def step(self, action: str) -> EnvironmentToolResult:
@@ -66,10 +69,12 @@ class EnvironmentSession:
         self._is_live = not result.done
         info = {name: value for name, value in result.info.items() if name != "task"}
         values = {
-            "observation": result.observation, "reward": result.reward,
-            "terminated": result.terminated, "truncated": result.truncated,
+            "observation": result.observation,
+            "reward": result.reward,
+            "terminated": result.terminated,
+            "truncated": result.truncated,
             "info": to_jsonable(info),
-        }  # fmt: skip
+        }
         return EnvironmentToolResult(_step_text(result), values)
 
     def score(self) -> EnvironmentToolResult:
@@ -81,9 +86,12 @@ class EnvironmentSession:
             self._end()
         info = {"score": score.value, "parts": dict(score.parts)}
         values = {
-            "observation": "", "reward": 0.0, "terminated": not self._is_live, "truncated": False,
+            "observation": "",
+            "reward": 0.0,
+            "terminated": not self._is_live,
+            "truncated": False,
             "info": info,
-        }  # fmt: skip
+        }
         end = "" if self._is_live else ", and the episode has ended"
         return EnvironmentToolResult(f"The score is {score.value:g}{end}.", values)
 

@@ -72,9 +72,12 @@ class MiniSweAgentEnvironment:
         config = self.config
         forwarded = {name: os.environ[name] for name in config.forward_env if name in os.environ}
         self.sandbox = Sandbox(
-            config.image, network=config.network, limits=config.limits,
-            env={**forwarded, **config.env}, backend=config.backend,
-        )  # fmt: skip
+            config.image,
+            network=config.network,
+            limits=config.limits,
+            env={**forwarded, **config.env},
+            backend=config.backend,
+        )
         close_when_collected(self, self.sandbox.close)
         try:
             self.sandbox.write_files(config.upload)

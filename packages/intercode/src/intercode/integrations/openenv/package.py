@@ -45,9 +45,10 @@ def write_package(
             "one of a plugin (`intercode new --plugin`)"
         )
     values = _template_values(environment, dataset, settings) | {
-        "sessions": str(sessions), "idle_timeout": repr(idle_timeout),
+        "sessions": str(sessions),
+        "idle_timeout": repr(idle_timeout),
         "allow_exploitable": repr(allow_exploitable),
-    }  # fmt: skip
+    }
     return write_templates(
         directory, read_templates("intercode.integrations.openenv", "template"), values
     )
@@ -58,16 +59,21 @@ def _template_values(environment: str, dataset: str, settings: Mapping[str, Any]
     selected = pick_dataset(dataset, environment)
     stem = "intercode_" + re.sub(r"\W+", "_", environment.lower()).strip("_")
     return {
-        "module": f"{stem}_env", "dist": f"{stem}_env".replace("_", "-"),
+        "module": f"{stem}_env",
+        "dist": f"{stem}_env".replace("_", "-"),
         "class": "".join(part.capitalize() for part in stem.split("_")),
-        "title": f"InterCode: {environment}, {selected.name}", "version": intercode.__version__,
-        "environment": environment, "dataset": dataset, "split": selected.name,
+        "title": f"InterCode: {environment}, {selected.name}",
+        "version": intercode.__version__,
+        "environment": environment,
+        "dataset": dataset,
+        "split": selected.name,
         "tasks": str(len(selected.tasks)),
-        "settings": repr(dict(settings)), "seconds": str(EPISODE_TIMEOUT),
+        "settings": repr(dict(settings)),
+        "seconds": str(EPISODE_TIMEOUT),
         "lowest": "-1.0" if settings.get("reward_mode") == "delta" else "0.0",
         "validation_action": describe_environment(environment).example_action or "submit",
         "install": _installation(selected),
-    }  # fmt: skip
+    }
 
 
 def _installation(dataset: Dataset) -> str:

@@ -25,11 +25,23 @@ from intercode_sandbox.contract import BaseSandbox
 
 _MAX_REPORT = 64 << 20  # bytes
 _MAX_OUTPUT = 4000  # characters of what pytest printed
-_STARTUP_FILES = frozenset({
-    "conftest.py", "pytest.ini", ".pytest.ini", "pytest.toml", ".pytest.toml", "tox.ini",
-    "setup.cfg", "pyproject.toml", "sitecustomize.py", "usercustomize.py", ".coveragerc",
-    ".gitattributes", ".gitmodules",
-})  # fmt: skip
+_STARTUP_FILES = frozenset(
+    {
+        "conftest.py",
+        "pytest.ini",
+        ".pytest.ini",
+        "pytest.toml",
+        ".pytest.toml",
+        "tox.ini",
+        "setup.cfg",
+        "pyproject.toml",
+        "sitecustomize.py",
+        "usercustomize.py",
+        ".coveragerc",
+        ".gitattributes",
+        ".gitmodules",
+    }
+)
 """Names of files that Python, pytest or git read by themselves."""
 _STARTUP_SUFFIXES = (".pth", ".pyc", ".pyo", ".egg-link")
 _TEST_DIRECTORIES = frozenset({"test", "tests", "testing"})
@@ -81,12 +93,14 @@ def grade_patch(fresh: BaseSandbox, task: Task, patch: str | None, timeout: floa
     return State(
         "\n".join(filter(None, (reason, printed))),
         {f"{DIRECTORY}/{path}": FileEntry("file") for path in paths},
-        exit_code=exit_code, answer=patch, failed=bool(reason),
+        exit_code=exit_code,
+        answer=patch,
+        failed=bool(reason),
         tests=tuple(
             TestResult(test, results.get(report_key(test), False), error=_state(results, test))
             for test in tests
         ),
-    )  # fmt: skip
+    )
 
 
 def is_protected(path: str, test_paths: Iterable[str]) -> bool:

@@ -187,9 +187,14 @@ def _task(row: Any, where: str, image_of: _ImageFunction) -> Task:
     if not data["fail_to_pass"]:
         raise DataError(f"{where}: FAIL_TO_PASS is empty; a task needs at least one test")
     return Task(
-        instance, text("problem_statement"), _gold_action(patch), cwd=DIRECTORY, group=repo,
-        hardness=str(row["difficulty"]) if row.get("difficulty") else None, data=data,
-    )  # fmt: skip
+        instance,
+        text("problem_statement"),
+        _gold_action(patch),
+        cwd=DIRECTORY,
+        group=repo,
+        hardness=str(row["difficulty"]) if row.get("difficulty") else None,
+        data=data,
+    )
 
 
 def _text(row: Mapping[str, Any], where: str, name: str) -> str:

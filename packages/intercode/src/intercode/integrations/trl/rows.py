@@ -36,10 +36,12 @@ def dataset_rows(
     return [
         {
             "prompt": [{"role": "user", "content": instruction}],
-            "task": task.id, "seed": seed, "environment": environment,
+            "task": task.id,
+            "seed": seed,
+            "environment": environment,
         }
         for task, seed in chosen
-    ]  # fmt: skip
+    ]
 
 
 def _check_seeds(seeds: object) -> None:

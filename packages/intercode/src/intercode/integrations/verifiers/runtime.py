@@ -111,9 +111,12 @@ class InterCodeRuntime(Runtime):
         with _naming_sandbox_errors():
             try:
                 result = await self._opened.run(
-                    argv, cwd=self.config.workdir, env=self._environment(env), user=self.user,
+                    argv,
+                    cwd=self.config.workdir,
+                    env=self._environment(env),
+                    user=self.user,
                     timeout=None,
-                )  # fmt: skip
+                )
             except OSError as e:
                 return ProgramResult(_CANNOT_START, "", f"{argv[0]}: {e}")
             except (UsageError, InfrastructureError) as e:
@@ -243,9 +246,14 @@ def make_spec(config: InterCodeConfig) -> SandboxSpec:
     UsageError for an image or a directory that does not exist."""
     disk = int((config.disk or _DISK) * _GIGABYTE)
     limits = Limits(
-        memory=int((config.memory or _MEMORY) * _GIGABYTE), disk=disk, file_size=disk,
-        address_space=64 << 30, processes=1024, inodes=500_000, output=32 << 20,
-    )  # fmt: skip
+        memory=int((config.memory or _MEMORY) * _GIGABYTE),
+        disk=disk,
+        file_size=disk,
+        address_space=64 << 30,
+        processes=1024,
+        inodes=500_000,
+        output=32 << 20,
+    )
     image = BaseImageResolver(resolve_or_build).resolve_base(config.image, "runtime.image")
     layers = tuple(_layer(shown, path) for shown, path in config.layers.items())
     return SandboxSpec(image, layers, limits=limits, env=config.env)

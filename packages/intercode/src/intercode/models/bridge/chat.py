@@ -67,9 +67,13 @@ def response(completion: Completion, _request: BridgeRequest, name: str) -> dict
         message["tool_calls"] = list(completion.calls)
     choice = {"index": 0, "message": message, "finish_reason": finish_reason(completion)}
     return {
-        "id": f"chatcmpl-{name}", "object": "chat.completion", "created": 0,
-        "model": completion.model, "choices": [choice], "usage": _usage(completion.usage),
-    }  # fmt: skip
+        "id": f"chatcmpl-{name}",
+        "object": "chat.completion",
+        "created": 0,
+        "model": completion.model,
+        "choices": [choice],
+        "usage": _usage(completion.usage),
+    }
 
 
 def events(completion: Completion, request: BridgeRequest, name: str) -> Iterator[Event]:
@@ -103,7 +107,9 @@ def finish_reason(completion: Completion) -> str:
 def _usage(usage: Usage) -> dict[str, Any]:
     prompt, answer = usage.prompt_tokens or 0, usage.completion_tokens or 0
     return {
-        "prompt_tokens": prompt, "completion_tokens": answer, "total_tokens": prompt + answer,
+        "prompt_tokens": prompt,
+        "completion_tokens": answer,
+        "total_tokens": prompt + answer,
         "prompt_tokens_details": {"cached_tokens": usage.cached_tokens or 0},
         "completion_tokens_details": {"reasoning_tokens": usage.reasoning_tokens or 0},
-    }  # fmt: skip
+    }

@@ -81,8 +81,12 @@ def response(completion: Completion, _request: BridgeRequest, name: str) -> dict
     blocks += map(_call_block, completion.calls)
     usage = completion.usage
     return {
-        "id": f"msg_{name}", "type": "message", "role": "assistant", "model": completion.model,
-        "content": blocks, "stop_sequence": None,
+        "id": f"msg_{name}",
+        "type": "message",
+        "role": "assistant",
+        "model": completion.model,
+        "content": blocks,
+        "stop_sequence": None,
         "stop_reason": _STOPS.get(chat.finish_reason(completion), "end_turn"),
         "usage": {
             "input_tokens": (usage.prompt_tokens or 0) - (usage.cached_tokens or 0),
@@ -90,7 +94,7 @@ def response(completion: Completion, _request: BridgeRequest, name: str) -> dict
             "cache_creation_input_tokens": 0,
             "output_tokens": usage.completion_tokens or 0,
         },
-    }  # fmt: skip
+    }
 
 
 def _call_block(call: ToolCall) -> dict[str, Any]:

@@ -94,14 +94,24 @@ def response(completion: Completion, request: BridgeRequest, name: str) -> dict[
     """Return the answer to a request; ``name`` is unique to it."""
     cut = chat.finish_reason(completion) == "length"
     return {
-        "id": f"resp_{name}", "object": "response", "created_at": 0, "model": completion.model,
+        "id": f"resp_{name}",
+        "object": "response",
+        "created_at": 0,
+        "model": completion.model,
         "status": "incomplete" if cut else "completed",
         "incomplete_details": {"reason": "max_output_tokens"} if cut else None,
-        "error": None, "output": _output(completion, request, name), "tools": [],
-        "tool_choice": "auto", "parallel_tool_calls": True, "store": False, "metadata": {},
-        "instructions": None, "temperature": None, "top_p": None,
+        "error": None,
+        "output": _output(completion, request, name),
+        "tools": [],
+        "tool_choice": "auto",
+        "parallel_tool_calls": True,
+        "store": False,
+        "metadata": {},
+        "instructions": None,
+        "temperature": None,
+        "top_p": None,
         "usage": _usage(completion.usage),
-    }  # fmt: skip
+    }
 
 
 def _output(completion: Completion, request: BridgeRequest, name: str) -> list[dict[str, Any]]:
@@ -172,7 +182,9 @@ error = chat.error
 def _usage(usage: Usage) -> dict[str, Any]:
     prompt, answer = usage.prompt_tokens or 0, usage.completion_tokens or 0
     return {
-        "input_tokens": prompt, "output_tokens": answer, "total_tokens": prompt + answer,
+        "input_tokens": prompt,
+        "output_tokens": answer,
+        "total_tokens": prompt + answer,
         "input_tokens_details": {"cached_tokens": usage.cached_tokens or 0},
         "output_tokens_details": {"reasoning_tokens": usage.reasoning_tokens or 0},
-    }  # fmt: skip
+    }

@@ -196,9 +196,10 @@ class Bridge:
         """Raise RequestRefusedError if the program has used up its time for such requests."""
         if self._unpaid_seconds > MAX_UNPAID_SECONDS:
             raise RequestRefusedError(
-                "this program has sent too many requests that ask for no answer of the model", 429,
+                "this program has sent too many requests that ask for no answer of the model",
+                429,
                 "rate_limit_error",
-            )  # fmt: skip
+            )
 
     def count_refusal(self) -> None:
         """Count a refused request, and wake the owner after too many."""
@@ -273,8 +274,9 @@ class _Handler(BaseHTTPRequestHandler):
         if not self.server.is_allowed(self.headers.get("x-api-key") or bearer):
             raise RequestRefusedError(
                 "not the key of this episode: take OPENAI_API_KEY or ANTHROPIC_API_KEY",
-                401, "authentication_error",
-            )  # fmt: skip
+                401,
+                "authentication_error",
+            )
 
     def _read_body(self) -> bytes:
         length = self.headers.get("Content-Length", "")

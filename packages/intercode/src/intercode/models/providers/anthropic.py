@@ -42,10 +42,14 @@ class AnthropicModel(LibraryModel):
         **options: Any,
     ) -> None:
         super().__init__(
-            name, base_url, api_key, options,
-            provider=PROVIDER, default_address="https://api.anthropic.com",
+            name,
+            base_url,
+            api_key,
+            options,
+            provider=PROVIDER,
+            default_address="https://api.anthropic.com",
             address_variables=("ANTHROPIC_BASE_URL",),
-        )  # fmt: skip
+        )
         if isinstance(thinking, int):
             thinking = {"type": "enabled", "budget_tokens": thinking}
         self.thinking, self.prompt_cache = thinking, prompt_cache

@@ -85,10 +85,15 @@ def request_fields(generation: GenerationOptions, api: str) -> dict[str, Any]:
     fields: dict[str, Any] = {
         name: getattr(generation, name)
         for name in (
-            "temperature", "top_p", "seed", "stop", "reasoning_effort", "frequency_penalty",
+            "temperature",
+            "top_p",
+            "seed",
+            "stop",
+            "reasoning_effort",
+            "frequency_penalty",
             "presence_penalty",
         )
-    }  # fmt: skip
+    }
     fields["max_tokens"] = generation.max_answer_tokens
     top = generation.top_logprobs
     if api == "chat":

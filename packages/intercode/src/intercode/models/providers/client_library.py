@@ -177,8 +177,10 @@ def raise_for_error(model: Endpoint, error: Exception) -> NoReturn:
 
 def _is_network_error(kind: type) -> bool:
     return kind.__module__.split(".")[0] in NETWORK_PACKAGES or kind.__name__ in (
-        "APIConnectionError", "APIResponseValidationError", "UnknownApiResponseError",
-    )  # fmt: skip
+        "APIConnectionError",
+        "APIResponseValidationError",
+        "UnknownApiResponseError",
+    )
 
 
 def parse_arguments(call: ToolCall) -> dict[str, Any]:

@@ -68,10 +68,13 @@ class FunctionModel(Model):
             calls = tuple(reply.get("tool_calls") or ())
             if calls or reply.get("content") is not None:
                 return Completion(
-                    reply.get("content") or "", Usage(requests=1),
-                    "tool_calls" if calls else "stop", self.name, calls=calls,
+                    reply.get("content") or "",
+                    Usage(requests=1),
+                    "tool_calls" if calls else "stop",
+                    self.name,
+                    calls=calls,
                     reasoning=str(reply.get("reasoning") or ""),
-                )  # fmt: skip
+                )
         raise UsageError(
             f"the model function {self.name} returned {_shown(reply)}; it has to return a text, a "
             "message such as {'role': 'assistant', 'content': 'ls'}, or a Completion"

@@ -21,10 +21,14 @@ PROVIDER = "google"
 _VERTEX_VARIABLES = ("GOOGLE_GENAI_USE_VERTEXAI", "GOOGLE_GENAI_USE_ENTERPRISE")
 """Variables with which the client library asks Vertex AI."""
 GENERATION_FIELDS = {
-    "temperature": "temperature", "top_p": "top_p", "seed": "seed",
-    "frequency_penalty": "frequency_penalty", "presence_penalty": "presence_penalty",
-    "logprobs": "response_logprobs", "top_logprobs": "logprobs",
-}  # fmt: skip
+    "temperature": "temperature",
+    "top_p": "top_p",
+    "seed": "seed",
+    "frequency_penalty": "frequency_penalty",
+    "presence_penalty": "presence_penalty",
+    "logprobs": "response_logprobs",
+    "top_logprobs": "logprobs",
+}
 """Our generation parameters and Google's names of them."""
 
 
@@ -49,9 +53,14 @@ class GoogleModel(LibraryModel):
     ) -> None:
         address, variable = _default_address()
         super().__init__(
-            name, base_url, api_key, options,
-            provider=PROVIDER, default_address=address, address_variables=(variable,),
-        )  # fmt: skip
+            name,
+            base_url,
+            api_key,
+            options,
+            provider=PROVIDER,
+            default_address=address,
+            address_variables=(variable,),
+        )
         if isinstance(thinking, int):
             thinking = {"thinking_budget": thinking, "include_thoughts": True}
         self.thinking = thinking

@@ -31,9 +31,13 @@ _FURTHER_VARIABLES = {
 _AWS = ("AWS_REGION_NAME", "AWS_REGION", "AWS_DEFAULT_REGION")
 _VERTEX = ("VERTEXAI_LOCATION", "VERTEX_LOCATION")
 _REGION_VARIABLES = {
-    "bedrock": _AWS, "bedrock_converse": _AWS, "sagemaker": _AWS, "sagemaker_chat": _AWS,
-    "vertex_ai": _VERTEX, "vertex_ai_beta": _VERTEX,
-}  # fmt: skip
+    "bedrock": _AWS,
+    "bedrock_converse": _AWS,
+    "sagemaker": _AWS,
+    "sagemaker_chat": _AWS,
+    "vertex_ai": _VERTEX,
+    "vertex_ai_beta": _VERTEX,
+}
 """Variables from which a provider without an address of its own has the region of its servers. The
 first that is set counts."""
 
@@ -57,10 +61,14 @@ class LiteLLMModel(LibraryModel):
         os.environ.setdefault("LITELLM_LOCAL_MODEL_COST_MAP", "True")  # read at import
         provider, _, short = name.partition("/")
         super().__init__(
-            name, base_url, api_key, options,
-            provider=provider if short else "", default_address=_default_address(provider),
+            name,
+            base_url,
+            api_key,
+            options,
+            provider=provider if short else "",
+            default_address=_default_address(provider),
             address_variables=_address_variables(name),
-        )  # fmt: skip
+        )
         self._library.suppress_debug_info = True
         conduct = self.request_options
         self.price = find_price(self.provider, short or name, conduct.prices, conduct.price)
@@ -78,9 +86,14 @@ class LiteLLMModel(LibraryModel):
         if self.stream:
             request = {**request, "stream": True, "stream_options": {"include_usage": True}}
         answer = client.acompletion(
-            **request, api_key=self._key, api_base=self._base_url, timeout=seconds,
-            num_retries=0, max_retries=0, extra_headers=dict(self.generation.headers) or None,
-        )  # fmt: skip
+            **request,
+            api_key=self._key,
+            api_base=self._base_url,
+            timeout=seconds,
+            num_retries=0,
+            max_retries=0,
+            extra_headers=dict(self.generation.headers) or None,
+        )
         try:
             if self.stream:
                 stream = await self.without_silence(answer)

@@ -110,9 +110,13 @@ class OpenAIModel(Endpoint):
         self._credentials = user
         secrets = [s for s in (self._key, user[1] if user else None) if s]
         super().__init__(
-            name, recorded_address(self.url), generation, conduct,
-            provider=provider, secrets=secrets,
-        )  # fmt: skip
+            name,
+            recorded_address(self.url),
+            generation,
+            conduct,
+            provider=provider,
+            secrets=secrets,
+        )
         self.api, self.thoughts = api, thoughts
         self.template = validate_template(template)
         limit = LIMIT_FIELDS[generation.max_completion_tokens is not None]

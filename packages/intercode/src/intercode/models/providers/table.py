@@ -71,15 +71,17 @@ PROVIDERS = {
     "ollama": Provider("http://localhost:11434/v1"),
     "llamacpp": Provider("http://localhost:8080/v1"),
     "anthropic": Provider(
-        key_variable="ANTHROPIC_API_KEY", telemetry="anthropic",
+        key_variable="ANTHROPIC_API_KEY",
+        telemetry="anthropic",
         model="intercode.models.providers.anthropic:AnthropicModel",
     ),
     "google": Provider(
-        key_variable="GEMINI_API_KEY", telemetry="gcp.gemini",
+        key_variable="GEMINI_API_KEY",
+        telemetry="gcp.gemini",
         model="intercode.models.providers.google:GoogleModel",
     ),
     "litellm": Provider(model="intercode.models.providers.litellm:LiteLLMModel"),
-}  # fmt: skip
+}
 """The providers of this package, by name. Those with a class of their own need the extra of that
 name, with the client library; LiteLLM reads its providers' own variables."""
 

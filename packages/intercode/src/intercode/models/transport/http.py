@@ -93,9 +93,13 @@ class HttpConnections:
     ) -> HttpResponse:
         clock = asyncio.get_running_loop().time
         async with self._session.post(
-            url, data=body, headers={"Content-Length": str(length)}, ssl=self._verify,
-            proxy=self._proxy, allow_redirects=False,
-        ) as response:  # fmt: skip
+            url,
+            data=body,
+            headers={"Content-Length": str(length)},
+            ssl=self._verify,
+            proxy=self._proxy,
+            allow_redirects=False,
+        ) as response:
             parts, size = [], 0
             is_stream = response.content_type == EVENT_STREAM
             async for part in response.content.iter_any():

@@ -13,9 +13,24 @@ from intercode_sandbox.contract import BaseSandbox
 from intercode_sandbox.images.build.capture import captured_layer, layer_key
 
 _IGNORED_NAMES = (
-    "bin", "boot", "dev", "etc", "home", "lib", "media", "opt", "proc", "root", "run", "sbin",
-    "srv", "sys", "usr", "var", ".dockerenv",
-)  # fmt: skip
+    "bin",
+    "boot",
+    "dev",
+    "etc",
+    "home",
+    "lib",
+    "media",
+    "opt",
+    "proc",
+    "root",
+    "run",
+    "sbin",
+    "srv",
+    "sys",
+    "usr",
+    "var",
+    ".dockerenv",
+)
 IGNORE_FILE = "\n".join(_IGNORED_NAMES) + "\n"
 _STATUS = "git status --short;"
 _CHECKED_CODES = ("A", "??", "C")

@@ -22,6 +22,16 @@ from intercode.paper.envs.data import IntercodeDataLoader
 from intercode.paper.envs.environments import BashEnv, CTFEnv, PythonEnv, SqlEnv, SWEEnv
 
 __all__ = [
-    "ACTION_EXEC", "AGENT_OBS", "CORRUPT_GOLD", "EVAL_OBS", "REWARD", "BashEnv", "CTFEnv",
-    "IntercodeDataLoader", "IntercodeEnv", "PythonEnv", "SWEEnv", "SqlEnv",
-]  # fmt: skip
+    "ACTION_EXEC",
+    "AGENT_OBS",
+    "CORRUPT_GOLD",
+    "EVAL_OBS",
+    "REWARD",
+    "BashEnv",
+    "CTFEnv",
+    "IntercodeDataLoader",
+    "IntercodeEnv",
+    "PythonEnv",
+    "SWEEnv",
+    "SqlEnv",
+]

@@ -52,9 +52,19 @@ CONDITIONS: Mapping[str, tuple[str, ...]] = {
 counts."""
 
 REPORTED_METADATA = (
-    "agent", "model", "max_turns", "timeout", "schema_given", "agent_options", "model_options",
-    "generation", "prompts", "env_options", "seed", "version",
-)  # fmt: skip
+    "agent",
+    "model",
+    "max_turns",
+    "timeout",
+    "schema_given",
+    "agent_options",
+    "model_options",
+    "generation",
+    "prompts",
+    "env_options",
+    "seed",
+    "version",
+)
 """Metadata that may differ; differences are reported."""
 
 NOT_RECORDED = "not recorded"

@@ -91,10 +91,18 @@ def _errors_caveat(side: Side) -> str:
 
 def _sides_table(sides: Sequence[Side]) -> Table:
     rows = tuple(
-        (s.letter, s.result_set.dataset, s.result_set.agent, s.result_set.model, len(s.tasks),
-         len(s.samples), count_failed(s.samples), str(s.path))
+        (
+            s.letter,
+            s.result_set.dataset,
+            s.result_set.agent,
+            s.result_set.model,
+            len(s.tasks),
+            len(s.samples),
+            count_failed(s.samples),
+            str(s.path),
+        )
         for s in sides
-    )  # fmt: skip
+    )
     columns = ("side", "dataset", "agent", "model", "tasks", "episodes", "failed", "path")
     return Table("sides", "What is compared", columns, rows)
 
@@ -160,29 +168,44 @@ def _format_p(value: float) -> str:
 def _side_json(side: Side) -> dict[str, Any]:
     results = side.result_set
     return {
-        "side": side.letter, "path": str(side.path), "environment": results.environment,
-        "dataset": results.dataset, "agent": results.agent, "model": results.model,
-        "conditions": results.conditions, "tasks": len(side.tasks), "epochs": side.epochs,
-        "episodes": len(side.samples), "failed": count_failed(side.samples),
+        "side": side.letter,
+        "path": str(side.path),
+        "environment": results.environment,
+        "dataset": results.dataset,
+        "agent": results.agent,
+        "model": results.model,
+        "conditions": results.conditions,
+        "tasks": len(side.tasks),
+        "epochs": side.epochs,
+        "episodes": len(side.samples),
+        "failed": count_failed(side.samples),
         **(
             {"success": success_rate(side.samples), "upper_bound": upper_bound(side.samples)}
             if _has_errors(side)
             else {}
         ),
-    }  # fmt: skip
+    }
 
 
 def _comparison_json(comparison: Comparison) -> dict[str, Any]:
     return {
-        "first": comparison.first.letter, "second": comparison.second.letter,
+        "first": comparison.first.letter,
+        "second": comparison.second.letter,
         "tasks": len(comparison.tasks),
-        "p": comparison.test.p, "test": comparison.test.method, "p_adjusted": comparison.adjusted_p,
+        "p": comparison.test.p,
+        "test": comparison.test.method,
+        "p_adjusted": comparison.adjusted_p,
         "detectable": comparison.detectable,
         "figures": [
             {
-                "figure": m.name, "unit": m.unit, "first": m.first, "second": m.second,
-                "difference": m.difference.value, "low": m.difference.low,
-                "high": m.difference.high, "tasks": m.difference.clusters,
+                "figure": m.name,
+                "unit": m.unit,
+                "first": m.first,
+                "second": m.second,
+                "difference": m.difference.value,
+                "low": m.difference.low,
+                "high": m.difference.high,
+                "tasks": m.difference.clusters,
                 "interval": m.difference.method,
             }
             for m in comparison.figures
@@ -194,4 +217,4 @@ def _comparison_json(comparison: Comparison) -> dict[str, Any]:
         "left_out": list(map(asdict, comparison.excluded)),
         "let_pass": list(map(asdict, comparison.allowed_mismatches)),
         "also_different": list(map(asdict, comparison.other_differences)),
-    }  # fmt: skip
+    }

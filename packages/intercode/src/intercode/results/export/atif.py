@@ -66,15 +66,17 @@ def to_document(episode: Trajectory) -> dict[str, Any]:
         "error": episode.error,
         "parent": episode.parent,
     }
-    return _without_none({
-        "schema_version": SCHEMA,
-        "session_id": str(run.get("file") or run.get("dataset") or "intercode"),
-        "trajectory_id": episode.id or f"{episode.task}#{episode.epoch}",
-        "agent": _without_none(agent),
-        "steps": steps,
-        "final_metrics": _final_metrics(episode, len(steps)),
-        "extra": _without_none(extra),
-    })  # fmt: skip
+    return _without_none(
+        {
+            "schema_version": SCHEMA,
+            "session_id": str(run.get("file") or run.get("dataset") or "intercode"),
+            "trajectory_id": episode.id or f"{episode.task}#{episode.epoch}",
+            "agent": _without_none(agent),
+            "steps": steps,
+            "final_metrics": _final_metrics(episode, len(steps)),
+            "extra": _without_none(extra),
+        }
+    )
 
 
 def _steps(episode: Trajectory) -> Iterator[dict[str, Any]]:
@@ -106,13 +108,20 @@ def _agent_step(turn: Turn, tool: str, call_id: str, sent_observation: str) -> d
         "source": "agent" if step.actor == "agent" else "user",
         "message": str(answer.get("content") or step.message or ""),
         "observation": {"results": [_observation_result(step, None, sent_observation)]},
-        "extra": _without_none({
-            "actor": step.actor, "reward": step.reward, "parts": to_jsonable(step.parts) or None,
-            "valid": step.valid, "exit_code": step.exit_code, "executed": step.executed,
-            "timed_out": step.timed_out, "refused": step.refused or None,
-            "context": to_jsonable(step.context) or None,
-        }),
-    }  # fmt: skip
+        "extra": _without_none(
+            {
+                "actor": step.actor,
+                "reward": step.reward,
+                "parts": to_jsonable(step.parts) or None,
+                "valid": step.valid,
+                "exit_code": step.exit_code,
+                "executed": step.executed,
+                "timed_out": step.timed_out,
+                "refused": step.refused or None,
+                "context": to_jsonable(step.context) or None,
+            }
+        ),
+    }
     if step.actor != "agent":
         agent_step["message"] = step.action
         agent_step["observation"] = {"results": [{"content": step.observation}]}
@@ -161,24 +170,32 @@ def _observation_result(step: Step, call_id: str | None, sent_observation: str) 
 def _metrics(usage: Usage, tokens: Any) -> dict[str, Any]:
     recorded = tokens if isinstance(tokens, Mapping) else {}
     extra = {"requests": usage.requests or None, "reasoning_tokens": usage.reasoning_tokens}
-    return _without_none({
-        "prompt_tokens": usage.prompt_tokens, "completion_tokens": usage.completion_tokens,
-        "cached_tokens": usage.cached_tokens, "cost_usd": usage.cost,
-        "prompt_token_ids": recorded.get("prompt_ids"), "completion_token_ids": recorded.get("ids"),
-        "logprobs": recorded.get("logprobs"), "extra": _without_none(extra) or None,
-    })  # fmt: skip
+    return _without_none(
+        {
+            "prompt_tokens": usage.prompt_tokens,
+            "completion_tokens": usage.completion_tokens,
+            "cached_tokens": usage.cached_tokens,
+            "cost_usd": usage.cost,
+            "prompt_token_ids": recorded.get("prompt_ids"),
+            "completion_token_ids": recorded.get("ids"),
+            "logprobs": recorded.get("logprobs"),
+            "extra": _without_none(extra) or None,
+        }
+    )
 
 
 def _final_metrics(episode: Trajectory, steps: int) -> dict[str, Any]:
     usage = episode.usage
-    return _without_none({
-        "total_prompt_tokens": usage.prompt_tokens,
-        "total_completion_tokens": usage.completion_tokens,
-        "total_cached_tokens": usage.cached_tokens,
-        "total_cost_usd": usage.cost,
-        "total_steps": steps,
-        "extra": _without_none({"turns": episode.turns, "seconds": episode.seconds}),
-    })  # fmt: skip
+    return _without_none(
+        {
+            "total_prompt_tokens": usage.prompt_tokens,
+            "total_completion_tokens": usage.completion_tokens,
+            "total_cached_tokens": usage.cached_tokens,
+            "total_cost_usd": usage.cost,
+            "total_steps": steps,
+            "extra": _without_none({"turns": episode.turns, "seconds": episode.seconds}),
+        }
+    )
 
 
 def _without_none(values: Mapping[str, Any]) -> dict[str, Any]:

@@ -100,27 +100,38 @@ def _events(
             answer = _to_message(turn.answer, model)
             if recorded:
                 yield {
-                    "event": "model", "timestamp": began, "model": model, "input": list(earlier),
-                    "tools": [], "tool_choice": "none", "config": {},
+                    "event": "model",
+                    "timestamp": began,
+                    "model": model,
+                    "input": list(earlier),
+                    "tools": [],
+                    "tool_choice": "none",
+                    "config": {},
                     "output": _output(answer, model),
-                }  # fmt: skip
+                }
             earlier.append(answer)
         if turn.step.executed:
             yield {"timestamp": began, **_tool_event(turn.step, number, code_tool_name(episode))}
         if turn.step.reward is not None:
             yield {
-                "event": "score", "timestamp": began, "scorer": "reward",
+                "event": "score",
+                "timestamp": began,
+                "scorer": "reward",
                 "score": _to_score(turn.step.reward, turn.step),
                 "intermediate": number < len(all_turns),
-            }  # fmt: skip
+            }
 
 
 def _tool_event(step: Step, number: int, tool: str) -> Json:
     event: Json = {
-        "event": "tool", "id": f"call_{number}", "function": tool,
-        "arguments": {"code": step.action}, "result": step.observation,
-        "failed": step.valid is False, "agent": step.actor,
-    }  # fmt: skip
+        "event": "tool",
+        "id": f"call_{number}",
+        "function": tool,
+        "arguments": {"code": step.action},
+        "result": step.observation,
+        "failed": step.valid is False,
+        "agent": step.actor,
+    }
     if step.timed_out:
         event["error"] = {"type": "timeout", "message": "stopped at the time limit"}
     return event
@@ -206,13 +217,17 @@ def _to_log(episodes: Sequence[Trajectory]) -> EvalLog:
         scores=_scores(drop_retried_failures(roots)),
     )
     stats = EvalStats(
-        started_at=began.isoformat(), completed_at=ended.isoformat(),
+        started_at=began.isoformat(),
+        completed_at=ended.isoformat(),
         model_usage={name: ModelUsage(**spent) for name, spent in _usage(usage, model).items()},
-    )  # fmt: skip
+    )
     return EvalLog(
-        status="success", eval=_eval_spec(roots, model, began), results=results, stats=stats,
+        status="success",
+        eval=_eval_spec(roots, model, began),
+        results=results,
+        stats=stats,
         samples=list(_samples(roots, model, began.isoformat())),
-    )  # fmt: skip
+    )
 
 
 def _samples(episodes: Sequence[Trajectory], model: str, began: str) -> Iterator[EvalSample]:
@@ -236,18 +251,23 @@ def _eval_spec(episodes: Sequence[Trajectory], model: str, began: datetime.datet
     key = hashlib.sha256("\n".join(t.id or t.task for t in episodes).encode()).hexdigest()[:22]
     named = {"dataset": name, "profile": str(run.get("profile") or "unknown")}
     return EvalSpec(
-        eval_id=key, run_id=key, task_id=key, created=began.isoformat(),
-        task=f"intercode/{run.get('environment') or 'unknown'}", task_args=named,
+        eval_id=key,
+        run_id=key,
+        task_id=key,
+        created=began.isoformat(),
+        task=f"intercode/{run.get('environment') or 'unknown'}",
+        task_args=named,
         task_version=str(run.get("scoring") or 0),
         solver=str(run.get("agent") or "unknown"),
         dataset=EvalDataset(name=name, samples=len(ids), sample_ids=list(ids)),
-        model=model, model_base_url=run.get("endpoint"),
+        model=model,
+        model_base_url=run.get("endpoint"),
         config=EvalConfig(
             epochs=max(t.epoch for t in episodes) + 1, turn_limit=run.get("max_turns")
         ),
         packages={"intercode-gym": str(run.get("version") or intercode.__version__)},
         metadata=to_jsonable({k: v for k, v in run.items() if v is not None}),
-    )  # fmt: skip
+    )
 
 
 def _scores(episodes: Sequence[Trajectory]) -> list[EvalScore]:
@@ -265,10 +285,13 @@ def _scores(episodes: Sequence[Trajectory]) -> list[EvalScore]:
         metrics = {"mean": fmean(values), "stderr": math.sqrt(variance or 0.0)}
         out.append(
             EvalScore(
-                name=name, scorer=name, scored_samples=len(values), unscored_samples=0,
+                name=name,
+                scorer=name,
+                scored_samples=len(values),
+                unscored_samples=0,
                 metrics={k: EvalMetric(name=k, value=v) for k, v in metrics.items()},
             )
-        )  # fmt: skip
+        )
     return out
 
 
@@ -278,10 +301,13 @@ def _usage(usage: Usage, model: str) -> dict[str, dict[str, Any]]:
     if prompt is None or completion is None:
         return {}
     spent = {
-        "input_tokens": prompt, "output_tokens": completion, "total_tokens": prompt + completion,
-        "input_tokens_cache_read": usage.cached_tokens, "reasoning_tokens": usage.reasoning_tokens,
+        "input_tokens": prompt,
+        "output_tokens": completion,
+        "total_tokens": prompt + completion,
+        "input_tokens_cache_read": usage.cached_tokens,
+        "reasoning_tokens": usage.reasoning_tokens,
         "total_cost": usage.cost,
-    }  # fmt: skip
+    }
     return {model: spent}
 
 

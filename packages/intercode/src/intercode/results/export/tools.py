@@ -40,10 +40,12 @@ def _tool_texts(episode: Trajectory, description: EnvironmentDescription) -> tup
     only_changes = any(CHANGES_NOTE in str(m.get("content")) for m in prompts)
     values = {
         "environment": recorded_environment(episode.run),
-        "language": language.title, "fence": language.tags[0],
+        "language": language.title,
+        "fence": language.tags[0],
         "judged": CHANGES_NOTE if only_changes else description.judged,
-        "turns": episode.run.get("max_turns") or "any number of", "query": episode.query,
-    }  # fmt: skip
+        "turns": episode.run.get("max_turns") or "any number of",
+        "query": episode.query,
+    }
     recorded = Prompt(text, _TOOL_SECTIONS)
     run, submit = (recorded.fill(section, values) for section in _TOOL_SECTIONS)
     return run, submit

@@ -32,10 +32,17 @@ PLOT_FORMATS = ("svg", "png")
 COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#000000", "#7F7F7F")
 MARKERS = "osD^vPX*<>"
 _STYLE: Any = {
-    "svg.hashsalt": "intercode", "svg.fonttype": "none", "font.family": "DejaVu Sans",
-    "font.size": 10, "axes.spines.top": False, "axes.spines.right": False, "axes.grid": True,
-    "grid.alpha": 0.3, "axes.axisbelow": True, "figure.facecolor": "white",
-}  # fmt: skip
+    "svg.hashsalt": "intercode",
+    "svg.fonttype": "none",
+    "font.family": "DejaVu Sans",
+    "font.size": 10,
+    "axes.spines.top": False,
+    "axes.spines.right": False,
+    "axes.grid": True,
+    "grid.alpha": 0.3,
+    "axes.axisbelow": True,
+    "figure.facecolor": "white",
+}
 _METADATA = {"svg": {"Date": None}, "png": {"Software": None}}
 
 
@@ -147,9 +154,13 @@ def _plot_cost(title: str, rows: Sequence[ResultSet]) -> Figure | None:
 
 
 def _plot_points(
-    axes: Axes, at: Sequence[float], parts: Sequence[Sequence[Trajectory]], n: int, label: str,
+    axes: Axes,
+    at: Sequence[float],
+    parts: Sequence[Sequence[Trajectory]],
+    n: int,
+    label: str,
     across: Estimate | None = None,
-) -> None:  # fmt: skip
+) -> None:
     """Plot one point for each part's success, with its interval, and horizontally that of
     ``across``."""
     points = [(x, e) for x, part in zip(at, parts, strict=True) if (e := figures.success(part))]
@@ -160,9 +171,15 @@ def _plot_points(
     lower = [max(0.0, value - low) for value, low, _ in spans]
     upper = [max(0.0, high - value) for value, _, high in spans]
     axes.errorbar(
-        [x for x, _ in points], [e.value for _, e in points], yerr=[lower, upper], xerr=sideways,
-        fmt=MARKERS[n % len(MARKERS)], color=_colour(n), capsize=3, label=label,
-    )  # fmt: skip
+        [x for x, _ in points],
+        [e.value for _, e in points],
+        yerr=[lower, upper],
+        xerr=sideways,
+        fmt=MARKERS[n % len(MARKERS)],
+        color=_colour(n),
+        capsize=3,
+        label=label,
+    )
 
 
 def _new_axes(title: str, across: str, up: str) -> tuple[Figure, Axes]:
@@ -181,9 +198,13 @@ def _new_axes(title: str, across: str, up: str) -> tuple[Figure, Axes]:
 
 def _with_legend(figure: Figure, axes: Axes) -> Figure:
     axes.legend(
-        loc="upper left", bbox_to_anchor=(1.01, 1.0), frameon=False,
-        title="with 95 % intervals", fontsize=9, title_fontsize=8,
-    )  # fmt: skip
+        loc="upper left",
+        bbox_to_anchor=(1.01, 1.0),
+        frameon=False,
+        title="with 95 % intervals",
+        fontsize=9,
+        title_fontsize=8,
+    )
     return figure
 
 

@@ -102,10 +102,16 @@ def _dataset_tables(name: str, result_sets: Sequence[ResultSet]) -> list[Table]:
     notes += _unprotected_note(result_sets)
     notes += mixed_conditions_warning(result_sets) + different_tasks_warning(result_sets)
     table = Table(
-        name, f"{name}: success, % [95 % interval]", columns,
+        name,
+        f"{name}: success, % [95 % interval]",
+        columns,
         tuple(tuple(row[column] for column in columns) for row in rows),
-        tuple(notes), DIGITS, (SUCCESS,), SHARED_COLUMNS, LESS_IMPORTANT,
-    )  # fmt: skip
+        tuple(notes),
+        DIGITS,
+        (SUCCESS,),
+        SHARED_COLUMNS,
+        LESS_IMPORTANT,
+    )
     return [table, *_group_tables(name, result_sets)]
 
 
@@ -138,8 +144,9 @@ def _figures_of(result_set: ResultSet) -> dict[str, Cell]:
 
 def _scores_every_turn(episodes: Sequence[Trajectory]) -> bool:
     """Return whether an episode went on after its first turn had been scored."""
-    return any(len(t.steps) > 1 and t.steps[0].executed and t.steps[0].reward is not None
-               for t in episodes)  # fmt: skip
+    return any(
+        len(t.steps) > 1 and t.steps[0].executed and t.steps[0].reward is not None for t in episodes
+    )
 
 
 def _tokens(episode: Trajectory) -> float | None:

@@ -32,9 +32,13 @@ def statistics_tables(result_sets: Sequence[ResultSet]) -> list[Table]:
     ``by-turn/…``, ``by-restart/…``, ``behaviour/…`` or ``errors/…`` with dataset, agent and
     model."""
     kinds = (
-        _figures_table, _subsets_table, _by_turn_table, _by_restart_table, _behaviour_table,
+        _figures_table,
+        _subsets_table,
+        _by_turn_table,
+        _by_restart_table,
+        _behaviour_table,
         _errors_table,
-    )  # fmt: skip
+    )
     tables = [kind(result_set) for result_set in result_sets for kind in kinds]
     return [table for table in tables if table.rows]
 

@@ -32,9 +32,22 @@ def _replace_non_finite(value: Any) -> Any:
 
 
 SCRIPTS = (
-    "dom.js", "code.js", "data.js", "table.js", "filters.js", "runs.js", "list.js", "episode.js",
-    "turns.js", "compare.js", "side_by_side.js", "matrix.js", "label.js", "app.js", "live.js",
-)  # fmt: skip
+    "dom.js",
+    "code.js",
+    "data.js",
+    "table.js",
+    "filters.js",
+    "runs.js",
+    "list.js",
+    "episode.js",
+    "turns.js",
+    "compare.js",
+    "side_by_side.js",
+    "matrix.js",
+    "label.js",
+    "app.js",
+    "live.js",
+)
 """The scripts, in the order in which they run, as one script."""
 
 CONNECT_SELF = "connect-src 'self'"

@@ -124,9 +124,11 @@ class ViewServer:
         Raises InterCodeError if the content cannot be read."""
         if path == "":
             config = {
-                "mode": "served", "version": __version__, "gold": self._explain is not None,
+                "mode": "served",
+                "version": __version__,
+                "gold": self._explain is not None,
                 "label": self.labelling is not None,
-            }  # fmt: skip
+            }
             return "text/html; charset=utf-8", (
                 page_head(config, CONNECT_SELF) + page_tail()
             ).encode()

@@ -15,9 +15,14 @@ _RESERVED = re.compile(
 )
 _REFUSED = {"select", "function", "coproc"}
 _CLOSERS = {
-    "if": "fi", "for": "done", "while": "done", "until": "done", "{": "}", "case": "esac",
+    "if": "fi",
+    "for": "done",
+    "while": "done",
+    "until": "done",
+    "{": "}",
+    "case": "esac",
     "[[": "]]",
-}  # fmt: skip
+}
 _ENDS = {"fi", "done", "}", "esac"}
 _CONTINUES = {"then", "elif", "else", "do", "if", "while", "until", "{", "!", "time"}
 

@@ -140,10 +140,13 @@ def _make_report(text: str, rest: str, end: str) -> ActionReport | None:
     directory = (fields[4].removesuffix("/") if end else fields[4]) or "/"
     is_there = None if end else rest[-1:] == "1" and directory.startswith("/")
     return ActionReport(
-        int(fields[1]), frozenset(fields[2].split(":")), directory, is_there,
+        int(fields[1]),
+        frozenset(fields[2].split(":")),
+        directory,
+        is_there,
         tuple(map(int, _STATUS.findall(fields[3]))),
         quote_in_line(rest.partition(end)[0] if end else rest[:-1]),
-    )  # fmt: skip
+    )
 
 
 def unreported_status(record: bytes) -> int | None:

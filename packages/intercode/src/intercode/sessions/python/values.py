@@ -130,5 +130,9 @@ _LEAF_DECODERS: dict[str, Any] = {
     "!": lambda kind, message: ExceptionInfo(str(kind), str(message)),
 }
 _CONTAINER_TYPES: dict[str, Any] = {
-    "l": list, "t": tuple, "s": set, "z": frozenset, "r": _range,
-}  # fmt: skip
+    "l": list,
+    "t": tuple,
+    "s": set,
+    "z": frozenset,
+    "r": _range,
+}

@@ -18,7 +18,16 @@ from intercode_lab.families.bash import (
 from intercode_lab.families.family import families_in
 
 FAMILIES = families_in(
-    finding, permissions, texts, logs, tables, archives, links, duplicates, configs, encodings,
+    finding,
+    permissions,
+    texts,
+    logs,
+    tables,
+    archives,
+    links,
+    duplicates,
+    configs,
+    encodings,
     exploration,
-)  # fmt: skip
+)
 """Every family, in the order of the modules."""

@@ -103,6 +103,8 @@ def compressed_lines(draw: Draw) -> Task:
         ),
         f"zcat -f {folder}/* | grep -cw {word}",
         tree,
-        also=(f"for f in {folder}/*; do case $f in *.gz) gzip -dc $f;; *) cat $f;; esac; done "
-              f"| grep -w {word} | wc -l",),
-    )  # fmt: skip
+        also=(
+            f"for f in {folder}/*; do case $f in *.gz) gzip -dc $f;; *) cat $f;; esac; done "
+            f"| grep -w {word} | wc -l",
+        ),
+    )

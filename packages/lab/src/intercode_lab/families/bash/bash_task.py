@@ -44,9 +44,15 @@ def bash_task(
     if compare:
         data["compare"] = compare
     return Task(
-        "", query, gold, tuple(also), files=(folder_layer(),), cwd=FOLDER,
-        data=data, initial_files=tree.entries,
-    )  # fmt: skip
+        "",
+        query,
+        gold,
+        tuple(also),
+        files=(folder_layer(),),
+        cwd=FOLDER,
+        data=data,
+        initial_files=tree.entries,
+    )
 
 
 @cache

@@ -14,8 +14,10 @@ _OPTIONS = ("port", "limit", "retries", "timeout", "workers", "level", "quota", 
 def set_option(draw: Draw) -> Task:
     """Set an option in one section of a configuration."""
     section, option, value = (
-        draw.query.one(WORDS), draw.query.one(_OPTIONS), draw.query.between(1000, 9999),
-    )  # fmt: skip
+        draw.query.one(WORDS),
+        draw.query.one(_OPTIONS),
+        draw.query.between(1000, 9999),
+    )
     others = [word for word in WORDS if word != section]
     sections = draw.world.shuffled(
         [section, *draw.world.some(others, draw.by_difficulty(1, 2, 4, 8, 16))]
@@ -45,9 +47,11 @@ def set_option(draw: Draw) -> Task:
         f"sed -i '/^\\[{section}\\]/,/^\\[/ s/^{option} = .*/{option} = {value}/' service.ini",
         tree,
         compare="changes",
-        also=(f"awk -v s='[{section}]' '/^\\[/ {{ on = $0 == s }} on && $1 == \"{option}\" "
-              f"{{ $3 = {value} }} 1' service.ini > x && cat x > service.ini && rm x",),
-    )  # fmt: skip
+        also=(
+            f"awk -v s='[{section}]' '/^\\[/ {{ on = $0 == s }} on && $1 == \"{option}\" "
+            f"{{ $3 = {value} }} 1' service.ini > x && cat x > service.ini && rm x",
+        ),
+    )
 
 
 @family("bash", held_out=True)
@@ -80,6 +84,7 @@ def effective_setting(draw: Draw) -> Task:
         ),
         f"cat base.conf conf.d/*.conf | grep '^{option}=' | tail -n 1 | cut -d= -f2",
         tree,
-        also=(f"awk -F= '$1 == \"{option}\" {{ v = $2 }} END {{ print v }}' "
-              "base.conf conf.d/*.conf",),
-    )  # fmt: skip
+        also=(
+            f"awk -F= '$1 == \"{option}\" {{ v = $2 }} END {{ print v }}' base.conf conf.d/*.conf",
+        ),
+    )

@@ -42,9 +42,11 @@ def remove_duplicates(draw: Draw) -> Task:
         "| awk 'seen[$1]++ { print $2 }' | xargs rm",
         tree,
         compare="changes",
-        also=(f"for f in $(find {folder} -type f | LC_ALL=C sort); do s=$(md5sum < $f); "
-              "case \"$all\" in *\"$s\"*) rm $f;; *) all=\"$all $s\";; esac; done",),
-    )  # fmt: skip
+        also=(
+            f"for f in $(find {folder} -type f | LC_ALL=C sort); do s=$(md5sum < $f); "
+            'case "$all" in *"$s"*) rm $f;; *) all="$all $s";; esac; done',
+        ),
+    )
 
 
 @family("bash")
@@ -73,6 +75,8 @@ def wrong_checksums(draw: Draw) -> Task:
         ),
         f"(cd {folder}; {program}sum -c CHECKSUMS 2> /dev/null | grep ': FAILED' | cut -d: -f1)",
         tree,
-        also=(f"cd {folder}; while read -r sum name; do set -- $({program}sum $name); "
-              "[ $sum = $1 ] || echo $name; done < CHECKSUMS; cd ..",),
-    )  # fmt: skip
+        also=(
+            f"cd {folder}; while read -r sum name; do set -- $({program}sum $name); "
+            "[ $sum = $1 ] || echo $name; done < CHECKSUMS; cd ..",
+        ),
+    )

@@ -11,8 +11,10 @@ from intercode_lab.families.file_tree import FileTree
 
 _ACCENTED = ("café", "naïve", "Zürich", "señor", "déjà", "smörgås", "façade", "über", "Ångström")
 _ENCODINGS = {
-    "base64": base64.b64encode, "base32": base64.b32encode, "base16": base64.b16encode,
-}  # fmt: skip
+    "base64": base64.b64encode,
+    "base32": base64.b32encode,
+    "base16": base64.b16encode,
+}
 
 
 @family("bash")
@@ -39,9 +41,11 @@ def line_ends(draw: Draw) -> Task:
         f"find {folder} -name '*{extension}' -exec sed -i 's/\\r$//' {{}} +",
         tree,
         compare="changes",
-        also=(f"for f in $(find {folder} -name '*{extension}'); do tr -d '\\r' < $f > x; "
-              "cat x > $f; rm x; done",),
-    )  # fmt: skip
+        also=(
+            f"for f in $(find {folder} -name '*{extension}'); do tr -d '\\r' < $f > x; "
+            "cat x > $f; rm x; done",
+        ),
+    )
 
 
 @family("bash")
@@ -71,9 +75,11 @@ def to_utf8(draw: Draw) -> Task:
         "cat /tmp/x > $f; rm /tmp/x; done",
         tree,
         compare="changes",
-        also=(f"find {folder} -name '*.txt' | while read -r f; do "
-              "c=$(iconv -f latin1 -t utf8 $f); printf '%s\\n' \"$c\" > $f; done",),
-    )  # fmt: skip
+        also=(
+            f"find {folder} -name '*.txt' | while read -r f; do "
+            "c=$(iconv -f latin1 -t utf8 $f); printf '%s\\n' \"$c\" > $f; done",
+        ),
+    )
 
 
 @family("bash")

@@ -82,9 +82,11 @@ def newest_release(draw: Draw) -> Task:
         f'ln -sfn "{folder}/$(ls {folder} | sort -V | tail -n 1)" {link}',
         tree,
         compare="changes",
-        also=(f'rm {link}; ln -s "{folder}/$(ls {folder} | sort -t. -n -k1,1 -k2,2 -k3,3 -k4,4 '
-              f'| tail -n 1)" {link}',),
-    )  # fmt: skip
+        also=(
+            f'rm {link}; ln -s "{folder}/$(ls {folder} | sort -t. -n -k1,1 -k2,2 -k3,3 -k4,4 '
+            f'| tail -n 1)" {link}',
+        ),
+    )
 
 
 @family("bash", held_out=True)

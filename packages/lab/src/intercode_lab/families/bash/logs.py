@@ -48,12 +48,14 @@ def errors_by_service(draw: Draw) -> Task:
             f"the third the service: for each service with at least one {level} message, print a "
             "line with its name, a space and how many it has.",
         ),
-        f"cat {folder}/*.log | awk '$2 == \"{level}\" {{ n[$3]++ }} "
+        f'cat {folder}/*.log | awk \'$2 == "{level}" {{ n[$3]++ }} '
         "END { for (s in n) print s, n[s] }'",
         tree,
-        also=(f"grep -h ' {level} ' {folder}/*.log | cut -d' ' -f3 | sort | uniq -c "
-              "| awk '{ print $2, $1 }'",),
-    )  # fmt: skip
+        also=(
+            f"grep -h ' {level} ' {folder}/*.log | cut -d' ' -f3 | sort | uniq -c "
+            "| awk '{ print $2, $1 }'",
+        ),
+    )
 
 
 @family("bash")
@@ -82,9 +84,11 @@ def slowest_request(draw: Draw) -> Task:
         f"cat {folder}/*.log | awk -F'[ =]' '$3 == \"{service}\" {{ print $NF, $1 }}' "
         "| sort -rn | head -n 1 | cut -d' ' -f2",
         tree,
-        also=(f"awk -F'[ =]' '$3 == \"{service}\" && $NF > m {{ m = $NF; t = $1 }} "
-              f"END {{ print t }}' {folder}/*.log",),
-    )  # fmt: skip
+        also=(
+            f"awk -F'[ =]' '$3 == \"{service}\" && $NF > m {{ m = $NF; t = $1 }} "
+            f"END {{ print t }}' {folder}/*.log",
+        ),
+    )
 
 
 @family("bash")

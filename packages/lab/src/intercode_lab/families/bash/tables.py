@@ -29,9 +29,11 @@ def best_group(draw: Draw) -> Task:
         city, amount = draw.world.one(cities), draw.world.between(5, 500)
         totals[city] += amount
         cells = {
-            "city": city, "amount": amount, "article": draw.world.one(WORDS),
+            "city": city,
+            "amount": amount,
+            "article": draw.world.one(WORDS),
             "day": f"2024-03-{draw.world.between(10, 28)}",
-        }  # fmt: skip
+        }
         rows.append([cells[name] for name in columns])
     first, second = sorted(totals.values())[-2:][::-1]
     if first == second:
@@ -53,9 +55,11 @@ def best_group(draw: Draw) -> Task:
         f"awk -F, 'NR > 1 {{ {total} }} END {{ for (c in n) if (n[c] > m) "
         "{ m = n[c]; b = c } print b }' sales.csv",
         tree,
-        also=(f"tail -n +2 sales.csv | awk -F, '{{ {total} }} END {{ for (c in n) print n[c], c }}'"
-              " | sort -rn | head -n 1 | cut -d' ' -f2",),
-    )  # fmt: skip
+        also=(
+            f"tail -n +2 sales.csv | awk -F, '{{ {total} }} END {{ for (c in n) print n[c], c }}'"
+            " | sort -rn | head -n 1 | cut -d' ' -f2",
+        ),
+    )
 
 
 @family("bash", held_out=True)
@@ -88,13 +92,15 @@ def joined_total(draw: Draw) -> Task:
             f"orders.csv has the customer's number. Add up the amounts of all orders from {city}, "
             "and print the sum.",
         ),
-        f"awk -F, 'NR == FNR {{ if ($3 == \"{city}\") c[$1]; next }} $2 in c {{ n += $3 }} "
+        f'awk -F, \'NR == FNR {{ if ($3 == "{city}") c[$1]; next }} $2 in c {{ n += $3 }} '
         "END { print n }' customers.csv orders.csv",
         tree,
-        also=(f"LC_ALL=C join -t, -1 2 -2 1 <(LC_ALL=C sort -t, -k2,2 orders.csv) "
-              f"<(grep ',{city}$' customers.csv | LC_ALL=C sort -t, -k1,1) "
-              "| awk -F, '{ n += $3 } END { print n }'",),
-    )  # fmt: skip
+        also=(
+            f"LC_ALL=C join -t, -1 2 -2 1 <(LC_ALL=C sort -t, -k2,2 orders.csv) "
+            f"<(grep ',{city}$' customers.csv | LC_ALL=C sort -t, -k1,1) "
+            "| awk -F, '{ n += $3 } END { print n }'",
+        ),
+    )
 
 
 @family("bash")
@@ -124,13 +130,15 @@ def json_records(draw: Draw) -> Task:
             f"size. Find all objects whose kind is {kind} and whose size is greater than {limit}, "
             "and print the id of each on a line.",
         ),
-        f"grep -h '\"kind\":\"{kind}\"' records/*.jsonl "
+        f'grep -h \'"kind":"{kind}"\' records/*.jsonl '
         f"| awk -F'[:,]' '$6 > {limit} {{ print $2 }}'",
         tree,
-        also=(f"cat records/*.jsonl | sed -n 's/.*\"id\":\\([0-9]*\\),\"kind\":\"{kind}\","
-              "\"size\":\\([0-9]*\\),.*/\\1 \\2/p' "
-              f"| while read -r i s; do [ $s -gt {limit} ] && echo $i; done; true",),
-    )  # fmt: skip
+        also=(
+            f'cat records/*.jsonl | sed -n \'s/.*"id":\\([0-9]*\\),"kind":"{kind}",'
+            '"size":\\([0-9]*\\),.*/\\1 \\2/p\' '
+            f"| while read -r i s; do [ $s -gt {limit} ] && echo $i; done; true",
+        ),
+    )
 
 
 @family("bash")
@@ -176,7 +184,7 @@ def timetable(draw: Draw) -> Task:
         ),
         f"awk '{match} m($1, {minute}) && m($2, {hour}) && m($3, {day}) {{ print $4 }}' timetable",
         tree,
-    )  # fmt: skip
+    )
 
 
 def _field(draw: Draw, value: int, low: int, high: int, hit: bool) -> str:

@@ -74,9 +74,11 @@ def replace_word(draw: Draw) -> Task:
         f"find {folder} -name '*{extension}' -exec sed -i 's/\\b{word}\\b/{new}/g' {{}} +",
         tree,
         compare="changes",
-        also=(f"grep -rlw --include='*{extension}' {word} {folder} | xargs sed -i "
-              f"'s/\\<{word}\\>/{new}/g'",),
-    )  # fmt: skip
+        also=(
+            f"grep -rlw --include='*{extension}' {word} {folder} | xargs sed -i "
+            f"'s/\\<{word}\\>/{new}/g'",
+        ),
+    )
 
 
 @family("bash")
@@ -111,6 +113,8 @@ def most_frequent_word(draw: Draw) -> Task:
         f"cat {files} | tr -s ' ' '\\n' | sort | uniq -c | sort -rn | head -n 1 "
         "| awk '{ print $2, $1 }'",
         tree,
-        also=(f"awk '{{ for (i = 1; i <= NF; i++) n[$i]++ }} END {{ for (w in n) if (n[w] > m) "
-              f"{{ m = n[w]; b = w }} print b, m }}' {files}",),
-    )  # fmt: skip
+        also=(
+            f"awk '{{ for (i = 1; i <= NF; i++) n[$i]++ }} END {{ for (w in n) if (n[w] > m) "
+            f"{{ m = n[w]; b = w }} print b, m }}' {files}",
+        ),
+    )

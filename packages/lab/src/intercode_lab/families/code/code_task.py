@@ -52,11 +52,22 @@ def code_task(
         query += f"\n\nFor the input\n\n{first['input']}\nit prints\n\n{first['output']}"
     before = [string.Template(turns[language]).substitute(values)] if turns else []
     return Task(
-        "", query, gold, files=(_folder_layer(),), cwd=FOLDER, tags=(language,),
-        data={"phrasing": phrasing, "turns": [*before, gold], "language": language, "tests": tests,
-              "example": inputs[0], **({"absent_in_tests": absent} if absent else {})},
+        "",
+        query,
+        gold,
+        files=(_folder_layer(),),
+        cwd=FOLDER,
+        tags=(language,),
+        data={
+            "phrasing": phrasing,
+            "turns": [*before, gold],
+            "language": language,
+            "tests": tests,
+            "example": inputs[0],
+            **({"absent_in_tests": absent} if absent else {}),
+        },
         initial_files=tree.entries if tree else (),
-    )  # fmt: skip
+    )
 
 
 @cache

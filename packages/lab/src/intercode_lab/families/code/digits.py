@@ -122,7 +122,8 @@ def weighted_digits(draw: Draw) -> Task:
         ),
         _DIGITS,
         {
-            "period": period, "term": term,
+            "period": period,
+            "term": term,
             "start": start if level < 4 else f"line > 0 ? check : {start}",
             "check": remainder if level < 5 else f"({modulus} - {remainder}) % {modulus}",
         },
@@ -130,7 +131,7 @@ def weighted_digits(draw: Draw) -> Task:
         example_and_tests(
             draw, lambda c: "".join(numbers(c, 1, 0, 10 ** c.between(1, size)) for _ in range(4))
         ),
-    )  # fmt: skip
+    )
 
 
 _BASES = {
@@ -247,14 +248,17 @@ def strange_digits(draw: Draw) -> Task:
         ),
         _BASES,
         {
-            "digits": digits, "least": least, "group": group, "mark": mark,
+            "digits": digits,
+            "least": least,
+            "group": group,
+            "mark": mark,
             "base": base if level < 3 else f"place % 2 == 0 ? {base} : {second}",
             "digit": "digit" if level < 4 else "value < 0 ? base - 1 - digit : digit",
             "value": "n" if level < 5 else "value + n",
         },
         solve,
         example_and_tests(draw, lambda c: "0 " + numbers(c, 4, -most, most)),
-    )  # fmt: skip
+    )
 
 
 def _digits(n: int, bases: tuple[int, int], least: int) -> list[int]:

@@ -114,9 +114,10 @@ def rule_in_file(draw: Draw) -> Task:
 
     def solve(text: str) -> str:
         chosen = [
-            n for n in map(int, text.split())
+            n
+            for n in map(int, text.split())
             if (n % divisor == 0) == (sign == "==") or (level > 2 and n > most)
-        ]  # fmt: skip
+        ]
         if level > 1:
             chosen = [n - less if n > edge else n for n in chosen]
         results = [n * factor + plus for n in chosen]
@@ -227,7 +228,10 @@ def codes_in_file(draw: Draw) -> Task:
         {
             "names": ", ".join(f'"{name}"' for name in names),
             "codes": ", ".join(f'"{code}"' for code in codes.values()),
-            "count": count, "last": count - 1, "file": file, "index": index,
+            "count": count,
+            "last": count - 1,
+            "file": file,
+            "index": index,
             "known": "i >= 0" if level < 3 else f"i >= 0 && seen[i] <= {most}",
             "number": "line" if level < 2 else "known ? seen[i] : missed",
         },
@@ -236,7 +240,7 @@ def codes_in_file(draw: Draw) -> Task:
         turns=_SHOW_FILE,
         tree=tree,
         absent=[file],
-    )  # fmt: skip
+    )
 
 
 def _code_rules(names: list[str], level: int, most: int) -> str:

@@ -131,7 +131,10 @@ def best_window(draw: Draw) -> Task:
         ),
         _WINDOWS,
         {
-            "width": width, "step": step, "short": short, "factor": factor,
+            "width": width,
+            "step": step,
+            "short": short,
+            "factor": factor,
             "begins": f"i + {width} <= count" if level < 5 else f"i < count && count >= {width}",
             "at": "i + j" if level < 5 else "(i + j) % count",
             "term": "value" if level < 3 else "value < 0 ? 2 * value : value",
@@ -139,7 +142,7 @@ def best_window(draw: Draw) -> Task:
         },
         solve,
         [*inputs, numbers(draw.world, width - 1, 0, 9)],
-    )  # fmt: skip
+    )
 
 
 _COUNTS = {

@@ -108,13 +108,14 @@ def totals_by_name(draw: Draw) -> Task:
         ),
         _TOTALS,
         {
-            "counts": f"n {sign} {limit}" + (" && n > last" if level > 4 else ""), "mark": mark,
+            "counts": f"n {sign} {limit}" + (" && n > last" if level > 4 else ""),
+            "mark": mark,
             "total": f"total + {'(count % 2 == 0 ? 1 : -1) * ' if level > 2 else ''}{added}",
             "least": least,
         },
         solve,
         example_and_tests(draw, lambda c: _records(c, level)),
-    )  # fmt: skip
+    )
 
 
 def _records(choices: Choices, level: int) -> str:
@@ -262,14 +263,15 @@ def store_commands(draw: Draw) -> Task:
         ),
         _STORES,
         {
-            "put": put, "full": full,
+            "put": put,
+            "full": full,
             "refuses": refuses if level < 2 else f"{refuses} || n % {divisor} == 0",
             "shown": "item" if level < 3 else f"item + {factor} * size",
             "from_front": front,
         },
         solve,
         example_and_tests(draw, lambda c: _commands(c, level, put, take)),
-    )  # fmt: skip
+    )
 
 
 def _commands(choices: Choices, level: int, put: str, take: str) -> str:

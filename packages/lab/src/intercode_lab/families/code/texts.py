@@ -146,12 +146,14 @@ def shifted_words(draw: Draw) -> Task:
         ),
         _SHIFTS,
         {
-            "chosen": chosen, "move": move, "end": end,
+            "chosen": chosen,
+            "move": move,
+            "end": end,
             "at": "i" if level < 4 else "chosen ? size - 1 - i : i",
         },
         solve,
         example_and_tests(draw, lambda c: _lines(c, size, c.between(3, 8))),
-    )  # fmt: skip
+    )
 
 
 _RUNS = {
@@ -244,12 +246,13 @@ def shortened_runs(draw: Draw) -> Task:
         ),
         _RUNS,
         {
-            "shortens": _condition(level, least, letters[0], limit), "mark": mark,
+            "shortens": _condition(level, least, letters[0], limit),
+            "mark": mark,
             "number": f"count + {plus}" + (f" + {step} * done" if level > 2 else ""),
         },
         solve,
         example_and_tests(draw, lambda c: _runs(c, letters, 5 + 2 * level)),
-    )  # fmt: skip
+    )
 
 
 def _condition(level: int, least: int, letter: str, limit: int) -> str:

@@ -33,9 +33,15 @@ def ctf_task(
     phrasing, query = draw.phrase(queries)
     layer = LayerSpec("dir", cached_entries("families/ctf", empty_directory(FOLDER)))
     return Task(
-        "", query, gold, files=(layer,), cwd=FOLDER, flag=flag,
-        data={"phrasing": phrasing, "turns": list(turns or (gold,))}, initial_files=tree.entries,
-    )  # fmt: skip
+        "",
+        query,
+        gold,
+        files=(layer,),
+        cwd=FOLDER,
+        flag=flag,
+        data={"phrasing": phrasing, "turns": list(turns or (gold,))},
+        initial_files=tree.entries,
+    )
 
 
 def python(code: str) -> str:

@@ -110,8 +110,10 @@ def stolen_by_dns(draw: Draw) -> Task:
             number, piece = queue.pop()
             rows.append(f"{clock} {thief} TXT {number}.{piece}.sync.example.net\n")
         elif draw.world.chance(50):
-            rows.append(f"{clock} 10.0.{draw.world.between(10, 20)}.7 TXT {draw.world.index(99)}."
-                        f"{draw.world.name(size)}.sync.example.net\n")  # fmt: skip
+            rows.append(
+                f"{clock} 10.0.{draw.world.between(10, 20)}.7 TXT {draw.world.index(99)}."
+                f"{draw.world.name(size)}.sync.example.net\n"
+            )
         else:
             rows.append(f"{clock} {thief} A {draw.world.one(WORDS)}.example.org\n")
     tree = FileTree()

@@ -124,12 +124,16 @@ def rule_in_file(draw: Draw) -> Task:
     sign = h.one("*+#=!-/_:~")
     rule, code = h.one(
         (
-            (f"take only words that contain the letter {letter}, small or capital",
-             f"'{letter}' in w.lower()"),
-            (f"take only words that do not contain the letter {letter}, small or capital",
-             f"'{letter}' not in w.lower()"),
+            (
+                f"take only words that contain the letter {letter}, small or capital",
+                f"'{letter}' in w.lower()",
+            ),
+            (
+                f"take only words that do not contain the letter {letter}, small or capital",
+                f"'{letter}' not in w.lower()",
+            ),
         )
-    )  # fmt: skip
+    )
     lines = [
         rule,
         f"of each of them keep all but the first {position} letters",

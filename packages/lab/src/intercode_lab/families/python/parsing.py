@@ -117,10 +117,14 @@ def invented_operators(draw: Draw) -> Task:
     """Evaluate expressions with operators that the query defines."""
     q, name = draw.query, function_name(draw)
     known = [
-        ("a + b", "the sum"), ("a * b", "the product"), ("a - b", "the left minus the right"),
-        ("max(a, b)", "the larger one"), ("min(a, b)", "the smaller one"),
-        ("abs(a - b)", "the distance"), ("a * 2 + b", "twice the left plus the right"),
-    ]  # fmt: skip
+        ("a + b", "the sum"),
+        ("a * b", "the product"),
+        ("a - b", "the left minus the right"),
+        ("max(a, b)", "the larger one"),
+        ("min(a, b)", "the smaller one"),
+        ("abs(a - b)", "the distance"),
+        ("a * 2 + b", "twice the left plus the right"),
+    ]
     operators = q.some(known, draw.difficulty + 1)
     signs = q.some("@#$&?!^", len(operators))
     meaning = "; ".join(

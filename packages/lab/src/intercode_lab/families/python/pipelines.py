@@ -32,19 +32,27 @@ def steps_on_numbers(draw: Draw) -> Task:
     plus = q.between(1, 99)
     steps = [
         (f"leave out the multiples of {divisor}", f"[n for n in numbers if n % {divisor}]"),
-        (f"multiply every number by {factor} and add {plus}",
-         f"[n * {factor} + {plus} for n in numbers]"),
+        (
+            f"multiply every number by {factor} and add {plus}",
+            f"[n * {factor} + {plus} for n in numbers]",
+        ),
         (f"drop the first {first}", f"numbers[{first}:]"),
         ("turn the order around", "numbers[::-1]"),
         ("leave out repetitions, of which the first stays", "list(dict.fromkeys(numbers))"),
         (f"replace what is below {low} by {low}", f"[max(n, {low}) for n in numbers]"),
-        ("replace each number by the sum of it and all before it",
-         "[sum(numbers[: i + 1]) for i in range(len(numbers))]"),
-        ("replace the list by the differences of neighbours, the later minus the earlier one",
-         "[b - a for a, b in zip(numbers, numbers[1:])]"),
-        ("sort by the last decimal digit of the absolute value, equal ones as they stand",
-         "sorted(numbers, key=lambda n: abs(n) % 10)"),
-    ]  # fmt: skip
+        (
+            "replace each number by the sum of it and all before it",
+            "[sum(numbers[: i + 1]) for i in range(len(numbers))]",
+        ),
+        (
+            "replace the list by the differences of neighbours, the later minus the earlier one",
+            "[b - a for a, b in zip(numbers, numbers[1:])]",
+        ),
+        (
+            "sort by the last decimal digit of the absolute value, equal ones as they stand",
+            "sorted(numbers, key=lambda n: abs(n) % 10)",
+        ),
+    ]
     chosen = q.some(steps, draw.difficulty + 1)
     text = _in_turn([step for step, _ in chosen])
     return python_task(
@@ -72,16 +80,19 @@ def steps_on_texts(draw: Draw) -> Task:
     steps = [
         ("reverse the order of the words", "' '.join(text.split()[::-1])"),
         ("spell every word backwards", "' '.join(w[::-1] for w in text.split())"),
-        (f"leave out all words of fewer than {least} characters",
-         f"' '.join(w for w in text.split() if len(w) >= {least})"),
+        (
+            f"leave out all words of fewer than {least} characters",
+            f"' '.join(w for w in text.split() if len(w) >= {least})",
+        ),
         (f"replace each small {letter} by {other}", f"text.replace('{letter}', '{other}')"),
         ("swap capital and small letters", "text.swapcase()"),
         (f"put a {mark} before every word", f"' '.join('{mark}' + w for w in text.split())"),
-        ("leave out every second word, beginning with the second",
-         "' '.join(text.split()[::2])"),
-        ("sort the words by their length, equally long ones as they stand",
-         "' '.join(sorted(text.split(), key=len))"),
-    ]  # fmt: skip
+        ("leave out every second word, beginning with the second", "' '.join(text.split()[::2])"),
+        (
+            "sort the words by their length, equally long ones as they stand",
+            "' '.join(sorted(text.split(), key=len))",
+        ),
+    ]
     chosen = q.some(steps, draw.difficulty + 1)
     text = _in_turn([step for step, _ in chosen])
     return python_task(

@@ -61,11 +61,23 @@ def python_task(
         for arguments in inputs
     )
     return Task(
-        "", query, gold, tuple(also), files=(_folder_layer(),), cwd=FOLDER,
-        data={"phrasing": phrasing, "turns": [*turns, gold], "entry": name, "tests": tests,
-              "setup": "", "mode": "assert", **({"absent_in_tests": absent} if absent else {})},
+        "",
+        query,
+        gold,
+        tuple(also),
+        files=(_folder_layer(),),
+        cwd=FOLDER,
+        data={
+            "phrasing": phrasing,
+            "turns": [*turns, gold],
+            "entry": name,
+            "tests": tests,
+            "setup": "",
+            "mode": "assert",
+            **({"absent_in_tests": absent} if absent else {}),
+        },
         initial_files=tree.entries if tree else (),
-    )  # fmt: skip
+    )
 
 
 @cache

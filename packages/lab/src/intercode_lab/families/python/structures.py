@@ -17,12 +17,16 @@ def command_list(draw: Draw) -> Task:
         ("adds the number at the end", "items.append(n)"),
         ("adds the number at the front", "items.insert(0, n)"),
         ("removes so many from the front (all, if there are fewer)", "del items[:n]"),
-        ("removes so many from the end (all, if there are fewer)",
-         "items[:] = items[: max(0, len(items) - n)]"),
+        (
+            "removes so many from the end (all, if there are fewer)",
+            "items[:] = items[: max(0, len(items) - n)]",
+        ),
         ("adds the number to every item", "items[:] = [i + n for i in items]"),
-        ("moves the first item to the end, so many times",
-         "items[:] = items[n % len(items) :] + items[: n % len(items)] if items else []"),
-    ]  # fmt: skip
+        (
+            "moves the first item to the end, so many times",
+            "items[:] = items[n % len(items) :] + items[: n % len(items)] if items else []",
+        ),
+    ]
     chosen = [known[q.index(2)], *q.some(known[2:], min(draw.difficulty, 4))]
     words = q.some(WORDS, len(chosen))
     meaning = "; ".join(f"'{w}' {text}" for w, (text, _) in zip(words, chosen, strict=True))

@@ -156,10 +156,13 @@ def several_archives(draw: Draw) -> Task:
         ]
         data.further.append(
             create_table(
-                table, [list(row) for row in rows], f"`{s.site_id}` int NOT NULL",
-                f"`{s.amount}` decimal(10,2) NOT NULL", id_column=s.id,
+                table,
+                [list(row) for row in rows],
+                f"`{s.site_id}` int NOT NULL",
+                f"`{s.amount}` decimal(10,2) NOT NULL",
+                id_column=s.id,
             )
-        )  # fmt: skip
+        )
     union = " UNION ALL ".join(
         f"SELECT {s.site_id} AS site, {s.amount} AS v FROM {t}" for t in tables
     )

@@ -142,14 +142,24 @@ class Schema:
         return {
             self.site: (self.id, self.name, self.city, self.opened),
             self.member: (
-                self.id, self.name, self.site_id, self.level, self.joined, self.email,
+                self.id,
+                self.name,
+                self.site_id,
+                self.level,
+                self.joined,
+                self.email,
             ),
             self.item: (self.id, self.name, self.kind, self.price),
             self.event: (
-                self.id, self.member_id, self.item_id, self.day, self.quantity, self.amount,
+                self.id,
+                self.member_id,
+                self.item_id,
+                self.day,
+                self.quantity,
+                self.amount,
                 self.note,
             ),
-        }  # fmt: skip
+        }
 
     @property
     def description(self) -> str:
@@ -179,12 +189,19 @@ def draw_schema(draw: Draw, names: Choices | None = None) -> Schema:
         table.format(noun) for noun, _ in (words.site, words.member, words.item, words.event)
     )
     return Schema(
-        words, cities, site, member, item, event, **columns,
-        site_id=reference.format(words.site[0]), member_id=reference.format(words.member[0]),
+        words,
+        cities,
+        site,
+        member,
+        item,
+        event,
+        **columns,
+        site_id=reference.format(words.site[0]),
+        member_id=reference.format(words.member[0]),
         item_id=reference.format(words.item[0]),
         quantity=names.one((words.quantity, f"n_{words.quantity}", f"{words.quantity}_count")),
         amount=names.one((words.amount, f"{words.amount}_eur", f"sum_{words.amount}")),
-    )  # fmt: skip
+    )
 
 
 @dataclass
@@ -245,18 +262,28 @@ def draw_data(draw: Draw, schema: Schema) -> Data:
     for number, word in enumerate(site_names, 1):
         city = schema.cities[number - 1] if number <= len(schema.cities) else None
         data.sites.append(
-            [number, f"{word.title()} {words.site[0].title()}",
-             city or world.one(schema.cities), draw_day(world, -3000, 0)]
-        )  # fmt: skip
+            [
+                number,
+                f"{word.title()} {words.site[0].title()}",
+                city or world.one(schema.cities),
+                draw_day(world, -3000, 0),
+            ]
+        )
     members = draw.by_difficulty(10, 18, 30, 45, 60)
     full_names = [f"{first} {last}" for first in FIRST_NAMES for last in LAST_NAMES]
     for number, full_name in enumerate(world.some(full_names, members), 1):
         address = f"{full_name.lower().replace(' ', '.')}@{world.one(('post', 'mail'))}.example"
         site = number if number <= len(site_names) else world.between(1, len(site_names))
         data.members.append(
-            [number, full_name, site, world.one(words.levels), draw_day(world),
-             address if world.chance(70) else None]
-        )  # fmt: skip
+            [
+                number,
+                full_name,
+                site,
+                world.one(words.levels),
+                draw_day(world),
+                address if world.chance(70) else None,
+            ]
+        )
     items = draw.by_difficulty(10, 14, 18, 24, 32)
     titles = [f"{a} {b}".capitalize() for a in ITEM_WORDS for b in ITEM_WORDS if a != b]
     prices = world.some(range(300, 9900, 5), items)
@@ -271,9 +298,16 @@ def draw_data(draw: Draw, schema: Schema) -> Data:
         discount = world.one((100, 100, 95, 90, 80))
         amount = round(float(item[3] or 0) * quantity * discount / 100, 2)
         data.events.append(
-            [number, member, item[0], draw_day(world), quantity, amount,
-             world.one(NOTES) if world.chance(40) else None]
-        )  # fmt: skip
+            [
+                number,
+                member,
+                item[0],
+                draw_day(world),
+                quantity,
+                amount,
+                world.one(NOTES) if world.chance(40) else None,
+            ]
+        )
     return data
 
 

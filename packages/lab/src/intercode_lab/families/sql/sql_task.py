@@ -41,9 +41,13 @@ def sql_task(
     names = f"\n\nTables: {data.schema.description}." if turns is None else ""
     more = {"compare": "database"} if changes else {}
     return Task(
-        "", query + names, gold, tuple(also), database=database_of(data),
+        "",
+        query + names,
+        gold,
+        tuple(also),
+        database=database_of(data),
         data={"phrasing": phrasing, "turns": [*(turns or ()), gold], **more},
-    )  # fmt: skip
+    )
 
 
 def draw_data_with_answer(draw: Draw, s: Schema, gold: str) -> Data:
@@ -110,8 +114,11 @@ def event_conditions(
         (f"{by}whose {w.site[0]} is not in {city}", f"l.{s.city} <> '{city}'"),
     ]
     known = [
-        *(c for c in (narrow if count == 1 else wide)[0 if dates else 1 :]
-          if c[1].partition(" = ")[0] not in varied),
+        *(
+            c
+            for c in (narrow if count == 1 else wide)[0 if dates else 1 :]
+            if c[1].partition(" = ")[0] not in varied
+        ),
         (f"with {w.quantity} of at least {least}", f"e.{s.quantity} >= {least}"),
         (f"{by}whose {_noun(s.level)} is not '{level}'", f"p.{s.level} <> '{level}'"),
         choices.one(
@@ -120,7 +127,7 @@ def event_conditions(
                 (f"with a {_noun(s.note)}", f"e.{s.note} IS NOT NULL"),
             ]
         ),
-    ]  # fmt: skip
+    ]
     chosen = choices.some(known, count)
     texts = [text for text, _ in chosen if not text.startswith(by)]
     if about := [text.removeprefix(by) for text, _ in chosen if text.startswith(by)]:

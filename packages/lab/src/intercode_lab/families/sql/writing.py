@@ -80,10 +80,12 @@ def add_people(draw: Draw) -> Task:
     people = [
         (f"{first} {last}-{other}", draw_day(draw.query), draw.query.one(w.levels))
         for first, last, other in zip(
-            draw.query.some(FIRST_NAMES, count), draw.query.some(LAST_NAMES, count),
-            draw.query.some(LAST_NAMES, count), strict=True,
+            draw.query.some(FIRST_NAMES, count),
+            draw.query.some(LAST_NAMES, count),
+            draw.query.some(LAST_NAMES, count),
+            strict=True,
         )
-    ]  # fmt: skip
+    ]
     columns = f"{s.name}, {s.site_id}, {s.level}, {s.joined}"
     words, order = draw.query.one((("earliest", s.opened), ("latest", f"{s.opened} DESC")))
     place = f"(SELECT {s.id} FROM {s.site} ORDER BY {order}, {s.id} LIMIT 1)"

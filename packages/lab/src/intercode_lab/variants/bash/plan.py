@@ -282,8 +282,14 @@ class VariantPlan:
 
 # Changes texts and makes new ones that are like the texts of a task.
 _COMMENT = {
-    "c": "//", "h": "//", "java": "//", "js": "//", "php": "//", "sh": "#", "py": "#",
-}  # fmt: skip
+    "c": "//",
+    "h": "//",
+    "java": "//",
+    "js": "//",
+    "php": "//",
+    "sh": "#",
+    "py": "#",
+}
 """How a comment begins, by the extension of source files, of which only comments are changed."""
 _FIXED = frozenset(("json", "html", "sql", "xml"))
 """Extensions of files whose syntax a new line would break."""

@@ -149,9 +149,15 @@ def _table_of_dump(statement: str) -> FilledTable:
         for key in known.foreign_keys
     )
     return FilledTable(
-        known.name, statement, names, tuple(c.declared for c in known.columns), keys,
-        bool(known.primary), foreign, (),
-    )  # fmt: skip
+        known.name,
+        statement,
+        names,
+        tuple(c.declared for c in known.columns),
+        keys,
+        bool(known.primary),
+        foreign,
+        (),
+    )
 
 
 def _whole_rows(
@@ -222,11 +228,12 @@ def _table_of_sqlite(connection: sqlite3.Connection, name: str, definition: str)
         links.setdefault(row[0], []).append(row)
     foreign = tuple(
         ForeignKeyColumns(
-            _positions(names, [row[3] for row in rows]), rows[0][2].lower(),
+            _positions(names, [row[3] for row in rows]),
+            rows[0][2].lower(),
             tuple(row[4] for row in rows if row[4] is not None),
         )
         for rows in links.values()
-    )  # fmt: skip
+    )
     rows = connection.execute(f"SELECT * FROM {quoted}").fetchall()
     types = tuple(row[2] for row in info)
     unique = tuple(dict.fromkeys(keys))

@@ -168,9 +168,10 @@ class TableRows:
         used = self._used[at]
         if kind == "number":
             new = next(
-                v for n in range(1, len(used) + 2)
+                v
+                for n in range(1, len(used) + 2)
                 if _fold(v := self._numbers[at].beyond(n)) not in used
-            )  # fmt: skip
+            )
         else:
             longest = longest_text(self._shape.table.types[at])
             new = new_text(str(value), lambda text: _fold(text) in used, self._choices, longest)
@@ -256,13 +257,15 @@ class TableRows:
     def _draw_other(self, draw: Skewed[tuple[Any, ...]], row: Row, link: Link) -> tuple[Any, ...]:
         """Draw a row of the parent; not that of another link if no row had the same in both."""
         others = [
-            other.columns for other in self._shape.links
-            if other is not link and other.parent == link.parent
+            other.columns
+            for other in self._shape.links
+            if other is not link
+            and other.parent == link.parent
             and all(
                 any(r[a] != r[b] for a, b in zip(link.columns, other.columns, strict=True))
                 for r in self._old
             )
-        ]  # fmt: skip
+        ]
         for _ in range(8):
             key = draw.one()
             if all(key != tuple(row[at] for at in columns) for columns in others):
@@ -425,9 +428,10 @@ class TableRows:
             kept = []
             for row in self.rows:
                 movable = [
-                    at for at in key
+                    at
+                    for at in key
                     if at in self._numbers and self._is_free(at) and row[at] is not None
-                ]  # fmt: skip
+                ]
                 values = tuple(_fold(row[at]) for at in key)
                 for step in range(1, 50):
                     if values not in seen or not movable:

@@ -67,9 +67,10 @@ def shape_of(table: FilledTable, database: Database, joins: Sequence[tuple[Place
     alone |= {key[0] for key in table.keys if len(key) == 1}
     keys = {at for key in table.keys[: int(table.primary)] for at in key if len(key) == 1}
     identity = tuple(
-        at for at in columns
+        at
+        for at in columns
         if at not in linked and (at in keys or (kinds[at] == "text" and _names_rows(table, at)))
-    )  # fmt: skip
+    )
     free = [at for at in columns if at not in linked and at not in identity]
     groups = [{at} for at in free]
     few = [at for at in free if kinds[at] == "text" or not is_varied(_filled(table, at))]

@@ -24,9 +24,12 @@ _MAX_EXTENDED_HEADER = 1 << 20
 _ARCHIVE_ERRNOS = (errno.ENAMETOOLONG, errno.ENOENT, errno.EINVAL, errno.ELOOP, errno.ENOTDIR)
 """Kernel errors for invalid names or links in an archive, which become a DataError."""
 _EXTENDED_TYPES = (
-    tarfile.XHDTYPE, tarfile.XGLTYPE, tarfile.SOLARIS_XHDTYPE, tarfile.GNUTYPE_LONGNAME,
+    tarfile.XHDTYPE,
+    tarfile.XGLTYPE,
+    tarfile.SOLARIS_XHDTYPE,
+    tarfile.GNUTYPE_LONGNAME,
     tarfile.GNUTYPE_LONGLINK,
-)  # fmt: skip
+)
 
 
 _WITH_CONTENT = (tarfile.REGTYPE, tarfile.AREGTYPE, tarfile.CONTTYPE)

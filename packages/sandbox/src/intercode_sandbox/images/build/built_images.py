@@ -80,10 +80,18 @@ def record_image(
     record_path = _record_path(spec, digest)
     if not record_path.is_file():
         record = BuiltImage(
-            spec, digest, base.image.name, base.image.digest,
-            tuple(layer.root.name for layer in base.layers), dict(env), cwd, tuple(notes),
-            sum(_disk_usage(layer.root) for layer in base.layers), time.time(), entrypoint,
-        )  # fmt: skip
+            spec,
+            digest,
+            base.image.name,
+            base.image.digest,
+            tuple(layer.root.name for layer in base.layers),
+            dict(env),
+            cwd,
+            tuple(notes),
+            sum(_disk_usage(layer.root) for layer in base.layers),
+            time.time(),
+            entrypoint,
+        )
         _write_text(record_path, json.dumps(asdict(record), indent=1) + "\n")
     layers = (*base.image.layers, *base.layers)
     return Image(spec, digest, base.image.root, dict(env), cwd, layers, entrypoint=entrypoint)
@@ -132,9 +140,14 @@ def load_built_image(digest: str, resolve: Callable[[str], Image]) -> Image:
             raise UsageError(f"built:{digest} is incomplete: build {record.spec} again")
         layers = tuple(Layer(tree, f"built:{tree.name}") for tree in trees)
         return Image(
-            record.spec, record.digest, base.root, record.env, record.cwd,
-            (*base.layers, *layers), entrypoint=record.entrypoint,
-        )  # fmt: skip
+            record.spec,
+            record.digest,
+            base.root,
+            record.env,
+            record.cwd,
+            (*base.layers, *layers),
+            entrypoint=record.entrypoint,
+        )
     raise UsageError(
         f"built:{digest}: no such image was built here; see `intercode-sandbox image list`"
     )

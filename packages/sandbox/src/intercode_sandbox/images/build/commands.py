@@ -21,9 +21,13 @@ from intercode_sandbox.supervisor import subordinate_ids
 from intercode_sandbox.types import ExecResult, Image, Network
 
 _LIMITS = Limits(
-    disk=64 << 30, inodes=4_000_000, processes=4096, file_size=64 << 30, address_space=256 << 30,
+    disk=64 << 30,
+    inodes=4_000_000,
+    processes=4096,
+    file_size=64 << 30,
+    address_space=256 << 30,
     memory=8 << 30,
-)  # fmt: skip
+)
 _PROXIES = ("http_proxy", "https_proxy", "ftp_proxy", "no_proxy", "all_proxy")
 _APT, _APT_LIST = "intercode-apt.conf", "intercode-apt.list"
 _ERROR_CHARACTERS = 1000
@@ -117,9 +121,15 @@ def _run_with_many_uids(
         files[_APT] = settings
         env["APT_CONFIG"] = f"/dev/shm/{_APT}"
     return multi_uid.run_multi_uid(
-        insert_programs(base.stack.trees), home, command.argv, env=env, cwd=command.cwd,
-        files=files, timeout=command.timeout, progress=progress,
-    )  # fmt: skip
+        insert_programs(base.stack.trees),
+        home,
+        command.argv,
+        env=env,
+        cwd=command.cwd,
+        files=files,
+        timeout=command.timeout,
+        progress=progress,
+    )
 
 
 def apt_sources_list(base: BuildBase, mirrors: Sequence[str] = ()) -> str:

@@ -67,9 +67,11 @@ def build_with_engine(
 
 
 def export_engine_image(
-    name: str, progress: Progress | None = None, engine: EngineName | None = None,
+    name: str,
+    progress: Progress | None = None,
+    engine: EngineName | None = None,
     cache: Path | None = None,
-) -> Path | None:  # fmt: skip
+) -> Path | None:
     """Return the image that Docker or Podman has under ``name``, as an archive in the cache; None
     if no engine that answers has it. Nothing is pulled. Raises SandboxError if saving fails.
     """

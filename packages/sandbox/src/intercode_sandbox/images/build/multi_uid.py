@@ -46,11 +46,17 @@ def run_multi_uid(
     stage = cache_root() / "stage"
     stage.mkdir(exist_ok=True)
     request = {
-        "layers": [str(tree) for tree in lowers], "upper": str(home), "stage": str(stage),
-        "argv": list(argv), "env": dict(env), "cwd": cwd,
+        "layers": [str(tree) for tree in lowers],
+        "upper": str(home),
+        "stage": str(stage),
+        "argv": list(argv),
+        "env": dict(env),
+        "cwd": cwd,
         "files": {"resolv.conf": _read_text("/etc/resolv.conf"), **files},
-        "limits": _LIMITS, "appearance": "docker", "targets": [1, 2],
-    }  # fmt: skip
+        "limits": _LIMITS,
+        "appearance": "docker",
+        "targets": [1, 2],
+    }
     local_socket, remote_socket = socket.socketpair()
     with local_socket, _start_process(remote_socket, timeout) as (process, output):
         protocol.send(local_socket, request)

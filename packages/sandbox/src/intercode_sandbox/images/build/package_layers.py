@@ -66,9 +66,14 @@ def _install(
     target.mkdir(parents=True)
     command = _pip_command(version) if registry == "pypi" else _npm_command()
     done = subprocess.run(
-        [*command, str(target), *names], stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
-        stderr=subprocess.STDOUT, text=True, errors="replace", timeout=_INSTALL_SECONDS,
-    )  # fmt: skip
+        [*command, str(target), *names],
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+        errors="replace",
+        timeout=_INSTALL_SECONDS,
+    )
     if done.returncode:
         last = "\n".join(done.stdout.strip().splitlines()[-5:])
         raise UsageError(f"{' '.join(names)} cannot be installed from {registry}:\n{last}")
@@ -82,9 +87,19 @@ def _pip_command(version: str) -> list[str]:
             "run `python -m ensurepip`"
         )
     return [
-        sys.executable, "-P", "-m", "pip", "install", "--quiet", "--disable-pip-version-check",
-        "--only-binary=:all:", "--no-compile", "--python-version", version, "--target",
-    ]  # fmt: skip
+        sys.executable,
+        "-P",
+        "-m",
+        "pip",
+        "install",
+        "--quiet",
+        "--disable-pip-version-check",
+        "--only-binary=:all:",
+        "--no-compile",
+        "--python-version",
+        version,
+        "--target",
+    ]
 
 
 def _npm_command() -> list[str]:

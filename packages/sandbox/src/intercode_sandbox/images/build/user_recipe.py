@@ -26,9 +26,17 @@ from intercode_sandbox.toml import read_toml
 from intercode_sandbox.types import Image, Network
 
 _KEY_TYPES: dict[str, tuple[type, ...]] = {
-    "description": (str,), "base": (str,), "date": (str,), "packages": (list,), "files": (dict,),
-    "setup": (str,), "env": (dict,), "workdir": (str,), "network": (str,), "timeout": (int, float),
-}  # fmt: skip
+    "description": (str,),
+    "base": (str,),
+    "date": (str,),
+    "packages": (list,),
+    "files": (dict,),
+    "setup": (str,),
+    "env": (dict,),
+    "workdir": (str,),
+    "network": (str,),
+    "timeout": (int, float),
+}
 
 
 _RELATIVE_HINT = "paths on the right in [files] are relative to the recipe's directory"
@@ -161,9 +169,13 @@ def _run_setup(
     progress(f"setup: {recipe.setup if recipe.setup.count(chr(10)) < 1 else 'a script'}")
     argv = interpreter(script)
     command = BuildCommand(
-        "setup", [*argv, "/dev/shm/setup"], env, network=recipe.network, timeout=recipe.timeout,
+        "setup",
+        [*argv, "/dev/shm/setup"],
+        env,
+        network=recipe.network,
+        timeout=recipe.timeout,
         files={"setup": script},
-    )  # fmt: skip
+    )
     identity = repr((argv, script, sorted(env.items()), recipe.network))
     name = steps.step_key("setup", base.cache_key, identity)
 

@@ -39,9 +39,15 @@ def save_record(cache: Path, image: Image, source: str = "") -> Image:
         return image
     known = find_record(cache, image.name)
     new = ImageRecord(
-        image.name, image.digest, image.root.name, dict(image.env), image.cwd, time.time(),
-        source or image.name, image.entrypoint,
-    )  # fmt: skip
+        image.name,
+        image.digest,
+        image.root.name,
+        dict(image.env),
+        image.cwd,
+        time.time(),
+        source or image.name,
+        image.entrypoint,
+    )
     if known is None or replace(known, unpacked_at=new.unpacked_at) != new:
         path = _record_path(cache, image.name)
         try:

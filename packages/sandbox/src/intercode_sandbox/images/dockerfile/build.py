@@ -48,9 +48,16 @@ def build_dockerfile(
     declared = {*outer, *_PROXIES, *(name.upper() for name in _PROXIES)}
     stage_names = tuple(stage.name for stage in found if not stage.name.isdigit())
     work = BuildContext(
-        LayerStack([context]), ignored, bases, script.escape, given, outer, done, progress,
+        LayerStack([context]),
+        ignored,
+        bases,
+        script.escape,
+        given,
+        outer,
+        done,
+        progress,
         stage_names,
-    )  # fmt: skip
+    )
     for stage in stages.required_stages(found, target):
         built = _build_stage(stage, work, generation, file)
         done[stage.name] = done[str(stage.number)] = built
@@ -109,6 +116,8 @@ def _start_from_image(work: BuildContext, name: str, generation: str) -> StageSt
     """Return the initial state of a stage FROM an image."""
     image = work.bases.resolve_base(name)
     return StageState(
-        BuildBase(image, generation=generation), dict(image.env), image.cwd,
+        BuildBase(image, generation=generation),
+        dict(image.env),
+        image.cwd,
         entrypoint=image.entrypoint,
-    )  # fmt: skip
+    )

@@ -136,9 +136,11 @@ def collect_entries(
         ):
             tree = images.resolve_layer(LayerSpec("tar", Path(source_entry[0]))).root
             entries += _tree_entries(
-                CopySource(LayerStack([tree]), name, keeps_programs=True), "",
-                target.rstrip("/"), chmod,
-            )  # fmt: skip
+                CopySource(LayerStack([tree]), name, keeps_programs=True),
+                "",
+                target.rstrip("/"),
+                chmod,
+            )
         else:
             at = f"{target.rstrip('/')}/{name.rpartition('/')[2]}" if folder else target
             entries.append(_copy_entry(source, at, *source_entry, chmod))

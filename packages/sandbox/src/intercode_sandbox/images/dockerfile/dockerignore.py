@@ -29,8 +29,9 @@ class IgnoreRules:
     def for_dockerfile(cls, dockerfile: Path, context: Path) -> IgnoreRules:
         """Return the rules of NAME.dockerignore next to the Dockerfile, else of .dockerignore."""
         for path in (
-            dockerfile.with_name(f"{dockerfile.name}.dockerignore"), context / ".dockerignore"
-        ):  # fmt: skip
+            dockerfile.with_name(f"{dockerfile.name}.dockerignore"),
+            context / ".dockerignore",
+        ):
             if path.is_file():
                 return cls(split_lines(path.read_text("utf-8", "surrogateescape")))
         return cls(())

@@ -92,10 +92,15 @@ class BuildContext:
     def handler(self, found: Instruction) -> Callable[[StageState, Instruction], StageState]:
         """Return the method that applies an instruction."""
         special: dict[str, Callable[[StageState, Instruction], StageState]] = {
-            "RUN": self._run, "COPY": self._copy, "ADD": self._copy, "ENV": self._env,
-            "ARG": self._arg, "WORKDIR": self._workdir, "SHELL": self._shell,
+            "RUN": self._run,
+            "COPY": self._copy,
+            "ADD": self._copy,
+            "ENV": self._env,
+            "ARG": self._arg,
+            "WORKDIR": self._workdir,
+            "SHELL": self._shell,
             "ENTRYPOINT": self._entrypoint,
-        }  # fmt: skip
+        }
         return special.get(found.name, self._record_note)
 
     def _record_note(self, built: StageState, found: Instruction) -> StageState:
@@ -140,9 +145,15 @@ class BuildContext:
         network = _network_flag(found)
         argv, files = _run_command(built, found)
         command = BuildCommand(
-            f"RUN {found.text}", argv, {**built.args, **built.env}, built.cwd, network,
-            multi_uid=True, files=files, mirrors=self.bases.mirrors,
-        )  # fmt: skip
+            f"RUN {found.text}",
+            argv,
+            {**built.args, **built.env},
+            built.cwd,
+            network,
+            multi_uid=True,
+            files=files,
+            mirrors=self.bases.mirrors,
+        )
         identity = repr((argv, files, sorted(command.env.items()), built.cwd, network))
         name = steps.step_key("run", built.base.cache_key, identity)
         fill = partial(_run_step, command, built.base, self.progress)
@@ -175,7 +186,7 @@ class BuildContext:
         if patterns:
             entries += collect_entries(
                 source, patterns, to, built.base, chmod=chmod, unpack_archives=unpacked
-            )  # fmt: skip
+            )
         return built.with_layer(copy_layer(built.base, entries))
 
     def _copy_flags(

@@ -11,9 +11,25 @@ from intercode_sandbox.lines import split_lines
 from intercode_sandbox.registry import unknown_name_error
 
 INSTRUCTIONS = (
-    "ADD", "ARG", "CMD", "COPY", "ENTRYPOINT", "ENV", "EXPOSE", "FROM", "HEALTHCHECK", "LABEL",
-    "MAINTAINER", "ONBUILD", "RUN", "SHELL", "STOPSIGNAL", "USER", "VOLUME", "WORKDIR",
-)  # fmt: skip
+    "ADD",
+    "ARG",
+    "CMD",
+    "COPY",
+    "ENTRYPOINT",
+    "ENV",
+    "EXPOSE",
+    "FROM",
+    "HEALTHCHECK",
+    "LABEL",
+    "MAINTAINER",
+    "ONBUILD",
+    "RUN",
+    "SHELL",
+    "STOPSIGNAL",
+    "USER",
+    "VOLUME",
+    "WORKDIR",
+)
 _WITH_DOCUMENTS = ("RUN", "COPY", "ADD")
 _DIRECTIVE = re.compile(r"#\s*(\w+)\s*=\s*(\S+)\s*$")
 _FLAG = re.compile(r"--([a-z-]+)(?:=(\S+))?(?:\s+|$)")

@@ -18,8 +18,12 @@ MAX_DOCUMENT_SIZE = 8 << 20
 
 _DIGEST = re.compile(r"sha256:[0-9a-f]{64}")
 _GO_ARCHITECTURES = {
-    "x86_64": "amd64", "aarch64": "arm64", "arm64": "arm64", "i686": "386", "armv7l": "arm",
-}  # fmt: skip
+    "x86_64": "amd64",
+    "aarch64": "arm64",
+    "arm64": "arm64",
+    "i686": "386",
+    "armv7l": "arm",
+}
 """The kernel's names of architectures, and the names in images, which are those of Go."""
 
 

@@ -14,8 +14,12 @@ from intercode_sandbox.images.recipes import mmdebstrap, packaged
 from intercode_sandbox.types import Image
 
 RELEASES = {
-    "10": "buster", "11": "bullseye", "12": "bookworm", "13": "trixie", "14": "forky",
-}  # fmt: skip
+    "10": "buster",
+    "11": "bullseye",
+    "12": "bookworm",
+    "13": "trixie",
+    "14": "forky",
+}
 """Releases of Debian by number."""
 RELEASE_NAMES = (*RELEASES.values(), "sid")
 """Names of releases."""

@@ -74,9 +74,13 @@ def parse_recipe(name: str, text: str, lock_text: str = "") -> Recipe:
     except tomllib.TOMLDecodeError as e:
         raise ConfigError(f"recipe {name!r} is not valid TOML: {e}") from e
     kinds = {
-        "suite": str, "packages": list, "date": str, "description": str, "digests": dict,
+        "suite": str,
+        "packages": list,
+        "date": str,
+        "description": str,
+        "digests": dict,
         "links": dict,
-    }  # fmt: skip
+    }
     for key, value in table.items():
         if key not in kinds:
             raise unknown_name_error(f"key in recipe {name}", key, list(kinds))

@@ -112,9 +112,13 @@ def _run_helper(helper: str, key: str, path: Path) -> Credentials | None:
         )
     try:
         done = subprocess.run(
-            [program, "get"], input=key, capture_output=True, text=True, timeout=_HELPER_TIMEOUT,
+            [program, "get"],
+            input=key,
+            capture_output=True,
+            text=True,
+            timeout=_HELPER_TIMEOUT,
             check=False,
-        )  # fmt: skip
+        )
     except subprocess.TimeoutExpired as e:
         raise ConfigError(f"{program} did not answer for {key} within {_HELPER_TIMEOUT} s") from e
     if done.returncode:

@@ -60,8 +60,10 @@ def _enter_namespaces(flags: int) -> None:
     uid, gid = os.geteuid(), os.getegid()
     sys_.unshare(flags)
     for name, line in (
-        ("setgroups", "deny"), ("uid_map", f"0 {uid} 1"), ("gid_map", f"0 {gid} 1"),
-    ):  # fmt: skip
+        ("setgroups", "deny"),
+        ("uid_map", f"0 {uid} 1"),
+        ("gid_map", f"0 {gid} 1"),
+    ):
         with open(f"/proc/self/{name}", "w") as f:
             f.write(line)
 

@@ -65,10 +65,12 @@ def main(fd: int) -> None:
     protocol.send(
         owner,
         {
-            "ok": True, "cgroups": directories, "cgroups_error": why,
+            "ok": True,
+            "cgroups": directories,
+            "cgroups_error": why,
             "user_ids_error": rights.user_ids_error,
         },
-    )  # fmt: skip
+    )
     try:
         launcher.serve()
     except (EOFError, ConnectionError):
@@ -99,9 +101,13 @@ class _Launcher:
     """Starts supervisors, and collects ended ones if their groups have to be removed."""
 
     def __init__(
-        self, owner: socket.socket, groups: CgroupAllocator | None, rights: Rights,
-        program: int, has_users: bool,
-    ) -> None:  # fmt: skip
+        self,
+        owner: socket.socket,
+        groups: CgroupAllocator | None,
+        rights: Rights,
+        program: int,
+        has_users: bool,
+    ) -> None:
         self._has_users = has_users
         self._owner, self._groups = owner, groups
         self._rights, self._ids = rights, rights.user_ids
@@ -369,9 +375,13 @@ class _Launcher:
             self._ids.release(user)
 
     def _start_process(
-        self, ours: socket.socket, theirs: socket.socket, user: int,
-        request: dict[str, Any] | None, fds: Sequence[int],
-    ) -> int:  # fmt: skip
+        self,
+        ours: socket.socket,
+        theirs: socket.socket,
+        user: int,
+        request: dict[str, Any] | None,
+        fds: Sequence[int],
+    ) -> int:
         """Start the process of a supervisor and send it the first message. Return its pid."""
         pid = 0
         if request is None:

@@ -18,8 +18,12 @@ if TYPE_CHECKING:
 STAGE = f"{OWN}/stage"
 """Where sandboxes with a user id of their own are mounted."""
 _KEPT_CAPABILITIES = (
-    sys_.CAP_DAC_OVERRIDE, sys_.CAP_KILL, sys_.CAP_SETGID, sys_.CAP_SETUID, sys_.CAP_SYS_ADMIN,
-)  # fmt: skip
+    sys_.CAP_DAC_OVERRIDE,
+    sys_.CAP_KILL,
+    sys_.CAP_SETGID,
+    sys_.CAP_SETUID,
+    sys_.CAP_SYS_ADMIN,
+)
 """What user ids for sandboxes take: to open layers and control groups, to end supervisors, to
 become other users, and to show files to them."""
 

@@ -35,25 +35,54 @@ _NEW_NAMESPACES = 0x7E020080  # every CLONE_NEW* flag
 _AUDIT = {"x86_64": 0xC000003E, "aarch64": 0xC00000B7}
 _CHANGE_OWNER = ("chown", "fchown", "lchown", "fchownat")
 _PROCESS_ARGUMENT = {
-    "prlimit64": _ARG0, "sched_setaffinity": _ARG0, "sched_setparam": _ARG0,
-    "sched_setscheduler": _ARG0, "sched_setattr": _ARG0, "setpriority": _ARG1, "ioprio_set": _ARG1,
-}  # fmt: skip
+    "prlimit64": _ARG0,
+    "sched_setaffinity": _ARG0,
+    "sched_setparam": _ARG0,
+    "sched_setscheduler": _ARG0,
+    "sched_setattr": _ARG0,
+    "setpriority": _ARG1,
+    "ioprio_set": _ARG1,
+}
 """Calls that change limits or priority of a process, and which argument is its number."""
 _PRIORITY_OF_PROCESS = {"setpriority": 0, "ioprio_set": 1}
 """Calls whose first argument says whether the second is a process, and the value for that."""
 _KEYED_CALLS = (
-    "mount", "umount2", "pivot_root", "unshare", "mount_setattr", "open_tree", "move_mount",
+    "mount",
+    "umount2",
+    "pivot_root",
+    "unshare",
+    "mount_setattr",
+    "open_tree",
+    "move_mount",
     "ptrace",
-)  # fmt: skip
+)
 _OWN_IDS = ("getuid", "geteuid", "getgid", "getegid")
 _CHANGE_IDS = (
-    "setuid", "setgid", "setreuid", "setregid", "setresuid", "setresgid", "setgroups", "setfsuid",
+    "setuid",
+    "setgid",
+    "setreuid",
+    "setregid",
+    "setresuid",
+    "setresgid",
+    "setgroups",
+    "setfsuid",
     "setfsgid",
-)  # fmt: skip
+)
 _SHARED_IPC = (
-    "shmget", "shmat", "shmctl", "semget", "semop", "semtimedop", "semctl", "msgget", "msgsnd",
-    "msgrcv", "msgctl", "mq_open", "mq_unlink",
-)  # fmt: skip
+    "shmget",
+    "shmat",
+    "shmctl",
+    "semget",
+    "semop",
+    "semtimedop",
+    "semctl",
+    "msgget",
+    "msgsnd",
+    "msgrcv",
+    "msgctl",
+    "mq_open",
+    "mq_unlink",
+)
 _UNIX = 1
 _TYPE_MASK, _CONNECTED_TYPES = 0xF, (1, 5)  # SOCK_STREAM and SOCK_SEQPACKET
 _SET_PIPE_SIZE, _MAX_PIPE_SIZE = 1031, 1 << 16
@@ -131,9 +160,12 @@ def _socketpair_rules(reaches_paths: bool) -> list[bytes]:
     count = len(_CONNECTED_TYPES)
     types = [_op(_JEQ, kind, count - i, 0) for i, kind in enumerate(_CONNECTED_TYPES)]
     return [
-        _op(_LOAD, _ARG1), _op(_AND, _TYPE_MASK), *types, _refuse(errno.EPROTONOSUPPORT),
+        _op(_LOAD, _ARG1),
+        _op(_AND, _TYPE_MASK),
+        *types,
+        _refuse(errno.EPROTONOSUPPORT),
         *_socket_rules((_UNIX,)),
-    ]  # fmt: skip
+    ]
 
 
 def _own_priority_rules(name: str) -> list[bytes]:
@@ -149,27 +181,36 @@ def _pipe_size_rules() -> list[bytes]:
     """Refuse pipes of more than their default size, because all sandboxes of a user share the
     kernel's budget for the buffers of pipes."""
     return [
-        _op(_LOAD, _ARG1), _op(_JEQ, _SET_PIPE_SIZE, 0, 2),
-        _op(_LOAD, _ARG2), _op(_JGE, _MAX_PIPE_SIZE + 1, 1, 0),
-        _op(_RET, _ALLOW), _refuse(errno.EPERM),
-    ]  # fmt: skip
+        _op(_LOAD, _ARG1),
+        _op(_JEQ, _SET_PIPE_SIZE, 0, 2),
+        _op(_LOAD, _ARG2),
+        _op(_JGE, _MAX_PIPE_SIZE + 1, 1, 0),
+        _op(_RET, _ALLOW),
+        _refuse(errno.EPERM),
+    ]
 
 
 def _clone_rules() -> list[bytes]:
     """Refuse new namespaces."""
     return [
-        _op(_LOAD, _ARG0), _op(_JSET, _NEW_NAMESPACES, 0, 1), _refuse(errno.EPERM),
+        _op(_LOAD, _ARG0),
+        _op(_JSET, _NEW_NAMESPACES, 0, 1),
+        _refuse(errno.EPERM),
         _op(_RET, _ALLOW),
-    ]  # fmt: skip
+    ]
 
 
 def _require_key(key: int, code: int = errno.EPERM) -> list[bytes]:
     """Allow a call whose sixth argument is the key, and refuse others with an error number."""
     low, high = key & 0xFFFFFFFF, key >> 32
     return [
-        _op(_LOAD, _KEY_LOW), _op(_JEQ, low, 0, 3), _op(_LOAD, _KEY_HIGH), _op(_JEQ, high, 0, 1),
-        _op(_RET, _ALLOW), _refuse(code),
-    ]  # fmt: skip
+        _op(_LOAD, _KEY_LOW),
+        _op(_JEQ, low, 0, 3),
+        _op(_LOAD, _KEY_HIGH),
+        _op(_JEQ, high, 0, 1),
+        _op(_RET, _ALLOW),
+        _refuse(code),
+    ]
 
 
 def _rules(key: int, has_users: bool) -> dict[str, list[bytes]]:

@@ -91,14 +91,14 @@ def copy_to_memory(program: int) -> int:
 
 
 def first_message(
-    setup: dict[str, str], kind: Kind, request: dict[str, Any] | None,
+    setup: dict[str, str],
+    kind: Kind,
+    request: dict[str, Any] | None,
     fds: Sequence[int],
-) -> dict[str, Any]:  # fmt: skip
+) -> dict[str, Any]:
     """Return the first message to a supervisor: what to prepare, and the request if
     ``fds`` could not be sent with one. ``setup``: the directories of the stage and of the device
     nodes."""
     own_network, plain, _ = kind
-    message = {
-        **setup, "own_network": own_network, "plain": plain, "key": str(sys_.KEY)
-    }  # fmt: skip
+    message = {**setup, "own_network": own_network, "plain": plain, "key": str(sys_.KEY)}
     return message if request is None else {**message, "request": request, "inherited": len(fds)}

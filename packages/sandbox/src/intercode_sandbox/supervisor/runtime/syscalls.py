@@ -63,9 +63,12 @@ def unshare(flags: int) -> None:
 
 def mount(source: str, target: str, kind: str = "", flags: int = 0, options: str = "") -> None:
     result = _libc.mount(
-        source.encode(), target.encode(), kind.encode() or None, ctypes.c_ulong(flags),
+        source.encode(),
+        target.encode(),
+        kind.encode() or None,
+        ctypes.c_ulong(flags),
         options.encode() or None,
-    )  # fmt: skip
+    )
     _check(result, f"mount {kind or 'bind'} on {target}")
 
 
@@ -84,16 +87,26 @@ def map_owners(mount: int, namespace: int) -> None:
     yet."""
     changes = struct.pack("QQQQ", _IDMAP, 0, 0, namespace)
     _call(
-        _MOUNT_SETATTR, "mount_setattr", mount, b"", _AT_EMPTY_PATH,
-        ctypes.create_string_buffer(changes, len(changes)), len(changes),
-    )  # fmt: skip
+        _MOUNT_SETATTR,
+        "mount_setattr",
+        mount,
+        b"",
+        _AT_EMPTY_PATH,
+        ctypes.create_string_buffer(changes, len(changes)),
+        len(changes),
+    )
 
 
 def attach_mount(mount: int, target: str) -> None:
     _call(
-        _MOVE_MOUNT, f"move_mount {target}", mount, b"", _AT_FDCWD, target.encode(),
+        _MOVE_MOUNT,
+        f"move_mount {target}",
+        mount,
+        b"",
+        _AT_FDCWD,
+        target.encode(),
         _FROM_DESCRIPTOR,
-    )  # fmt: skip
+    )
 
 
 def get_descriptor(pidfd: int, number: int) -> int:

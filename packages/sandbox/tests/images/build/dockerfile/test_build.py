@@ -84,9 +84,24 @@ CMD ["bash"]
     assert (image.cwd, image.env) == ("/work", {"GREETING": "hello world", "OTHER": "a b"})
     code = "git log --format=%s; git status --short; ./run.sh; cat said more/l; ls . sub"
     assert shown(image, code).splitlines() == [
-        "start", '?? "one file"', "?? said", "hello world", "a b in /work", "x",
-        ".:", "l", "more", "one file", "run.sh", "said", "sub", "x", "", "sub:", "y",
-    ]  # fmt: skip
+        "start",
+        '?? "one file"',
+        "?? said",
+        "hello world",
+        "a b in /work",
+        "x",
+        ".:",
+        "l",
+        "more",
+        "one file",
+        "run.sh",
+        "said",
+        "sub",
+        "x",
+        "",
+        "sub:",
+        "y",
+    ]
     code = "stat -c %A,%U run.sh more/l l; cat /opt/packed/sub/y; readlink /opt/packed/l"
     assert shown(image, code) == "-rwxr-x---,root\n-rw-r--r--,root\nlrwxrwxrwx,root\ny\nx\n"
     record = next(r for r in built_images.built_images() if r.digest == image.digest)
@@ -142,9 +157,12 @@ ENTRYPOINT []
         for name in ("none", "listed", "same", "text", "empty")
     }
     assert {name: image.entrypoint for name, image in images.items()} == {
-        "none": (), "listed": ("/entry", "$A"), "same": ("/entry", "$A"),
-        "text": ("/bin/bash", "-c", 'exec /entry "$A"'), "empty": (),
-    }  # fmt: skip
+        "none": (),
+        "listed": ("/entry", "$A"),
+        "same": ("/entry", "$A"),
+        "text": ("/bin/bash", "-c", 'exec /entry "$A"'),
+        "empty": (),
+    }
     assert images["listed"].digest == images["same"].digest != images["text"].digest
     assert images["empty"].digest == build(context, "FROM host\nENV A=1\n").digest
     digest = images["text"].digest.removeprefix("sha256:")
@@ -188,8 +206,14 @@ def test_copies_go_through_links_and_leave_directories_as_they_are(context: Path
     for layer in image.layers:
         for path in layer.root.rglob("*"):
             seen[str(path.relative_to(layer.root))] = path.lstat().st_mode & 0o7777
-    assert seen == {"usr": 0o755, "usr/bin": 0o755, "usr/bin/tool": 0o644, "tmp": 0o1777,
-                    "tmp/x": 0o644, "in": 0o644}  # fmt: skip
+    assert seen == {
+        "usr": 0o755,
+        "usr/bin": 0o755,
+        "usr/bin/tool": 0o644,
+        "tmp": 0o1777,
+        "tmp/x": 0o644,
+        "in": 0o644,
+    }
 
 
 @pytest.mark.parametrize(
@@ -260,8 +284,12 @@ def test_no_path_leads_to_files_of_this_machine(context: Path) -> None:
 @pytest.mark.rootfs
 def test_a_line_without_an_end_is_reported_in_pieces(context: Path) -> None:
     base, heard = requirements.image("nl2bash"), list[str]()
-    build(context, f"FROM {base}\nRUN head -c 3000000 /dev/zero | tr '\\0' x\n",
-          progress=heard.append, force=True)  # fmt: skip
+    build(
+        context,
+        f"FROM {base}\nRUN head -c 3000000 /dev/zero | tr '\\0' x\n",
+        progress=heard.append,
+        force=True,
+    )
     assert sum(map(len, heard)) > 3_000_000 and max(map(len, heard)) <= 1 << 16
 
 

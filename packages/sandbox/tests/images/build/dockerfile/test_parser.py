@@ -42,8 +42,14 @@ CMD ["a", "b"]
 def test_lines() -> None:
     script = parse_dockerfile(TEXT)
     assert [(i.name, i.line) for i in script.instructions] == [
-        ("ARG", 3), ("FROM", 5), ("RUN", 6), ("COPY", 10), ("RUN", 11), ("RUN", 15), ("CMD", 20)
-    ]  # fmt: skip
+        ("ARG", 3),
+        ("FROM", 5),
+        ("RUN", 6),
+        ("COPY", 10),
+        ("RUN", 11),
+        ("RUN", 15),
+        ("CMD", 20),
+    ]
     argument, _, run, copy, sort, cat, cmd = script.instructions
     assert argument.text.split() == ["TAG=1", "OTHER=2"]
     assert run.text.split("&&")[1].strip() == "echo 'b # no comment'"
@@ -74,8 +80,9 @@ def test_faults_name_the_line(text: str, why: str) -> None:
 
 def test_variables_and_quotes() -> None:
     values = {"a": "1", "empty": "", "path": "/x y"}
-    assert expand("$a-${a}-\\$a-${none}-${none:-d$a}-${empty-d}-${empty:+x}", values) == \
-        "1-1-$a--d1--"  # fmt: skip
+    assert (
+        expand("$a-${a}-\\$a-${none}-${none:-d$a}-${empty-d}-${empty:+x}", values) == "1-1-$a--d1--"
+    )
     assert split_words("$path 'a $a' \"b $a\" c\\ d ''", values) == [
         "/x y",
         "a $a",

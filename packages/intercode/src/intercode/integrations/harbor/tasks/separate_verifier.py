@@ -105,12 +105,15 @@ def read_separate_verifier(
     if baseline is None:
         baseline = "public" if settings.get("allow_internet", True) else "no-network"
     return SeparateVerifier(
-        image, directory, str(settings.get("workdir") or ""), read_env(path, settings, where),
+        image,
+        directory,
+        str(settings.get("workdir") or ""),
+        read_env(path, settings, where),
         read_size(path, settings, "memory", DEFAULT_MEMORY),
         read_size(path, settings, "storage", DEFAULT_STORAGE),
         next(filter(None, network), baseline) == "public",
         _artifacts(path, table, *([step] if step is not None else [])),
-    )  # fmt: skip
+    )
 
 
 def _mode(path: Path, verifier: Table) -> str | None:

@@ -88,9 +88,14 @@ def load(spec: str) -> Dataset:
     if faults:
         notes += f"; left out are {'; '.join(faults)}"
     return Dataset(
-        spec, "harbor", tuple(tasks), image="", comparable=False, notes=notes,
+        spec,
+        "harbor",
+        tuple(tasks),
+        image="",
+        comparable=False,
+        notes=notes,
         warnings=_warnings(tasks),
-    )  # fmt: skip
+    )
 
 
 def _warnings(tasks: Sequence[Task]) -> tuple[str, ...]:
@@ -144,9 +149,15 @@ def read_task(folder: Path, name: str) -> Task:
     if config.steps:
         data |= {"notes": _STEPS_NOTE.format(len(steps)), "actions": actions}
     return Task(
-        name, query, f"\n{SUBMIT_ACTION}\n".join(actions[::2]) or None, cwd=config.workdir or "/",
-        group=config.category, hardness=config.difficulty, tags=config.tags, data=data,
-    )  # fmt: skip
+        name,
+        query,
+        f"\n{SUBMIT_ACTION}\n".join(actions[::2]) or None,
+        cwd=config.workdir or "/",
+        group=config.category,
+        hardness=config.difficulty,
+        tags=config.tags,
+        data=data,
+    )
 
 
 def read_instruction(folder: Path, step: str) -> str:

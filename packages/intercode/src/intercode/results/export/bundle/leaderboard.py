@@ -22,9 +22,21 @@ from intercode_sandbox.valid_text import replace_surrogates
 
 PAGE = "index.html"
 TABLE_CONDITIONS = (
-    "environment", "dataset", "dataset_hash", "profile", "scoring", "reward", "image",
-    "image_digest", "arch", "tier", "network", "limits", "policy", "comparable",
-)  # fmt: skip
+    "environment",
+    "dataset",
+    "dataset_hash",
+    "profile",
+    "scoring",
+    "reward",
+    "image",
+    "image_digest",
+    "arch",
+    "tier",
+    "network",
+    "limits",
+    "policy",
+    "comparable",
+)
 """Metadata that the rows of one table have in common; the tasks are compared as well."""
 _CAPTION_METADATA = ("profile", "scoring", "image", "image_digest", "arch", "tier", "network")
 _COLUMNS = (

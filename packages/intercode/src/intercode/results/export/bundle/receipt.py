@@ -56,9 +56,19 @@ def read_receipt(bundle: Path, sha256: str) -> Receipt | None:
 
 
 def _parse_receipt(values: Any) -> Receipt:
-    kinds: Mapping[str, type] = {"bundle": str, "first": str, "version": str, "at": str,
-                                 "equal": bool, "episodes": int, "of": int, "steps": int,
-                                 "differing": int, "seed": int, "notes": list}  # fmt: skip
+    kinds: Mapping[str, type] = {
+        "bundle": str,
+        "first": str,
+        "version": str,
+        "at": str,
+        "equal": bool,
+        "episodes": int,
+        "of": int,
+        "steps": int,
+        "differing": int,
+        "seed": int,
+        "notes": list,
+    }
     if not isinstance(values, dict) or values.keys() != {f.name for f in fields(Receipt)}:
         raise ValueError("not its keys")
     for name, kind in kinds.items():

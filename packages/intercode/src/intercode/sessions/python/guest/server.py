@@ -85,10 +85,15 @@ class Server:
         self.output = posix.fstat(1)[1:3]
         posix.dup2(1, BACKUP_FD, False)
         posix.set_inheritable(CONTROL_FD, False)
-        self.handlers: dict[str, Any] = {"run": self.run, "fork": self.fork, "load": self.load,
-                                         "chdir": self.chdir, "leave_removed": self.leave_removed,
-                                         "after_restore": self.after_restore,
-                                         "ping": lambda fds: str(self.pid)}  # fmt: skip
+        self.handlers: dict[str, Any] = {
+            "run": self.run,
+            "fork": self.fork,
+            "load": self.load,
+            "chdir": self.chdir,
+            "leave_removed": self.leave_removed,
+            "after_restore": self.after_restore,
+            "ping": lambda fds: str(self.pid),
+        }
         sys.dont_write_bytecode = True
         sys.meta_path.append(LazySiteFinder())
         self.displayhook = sys.displayhook

@@ -228,6 +228,10 @@ def install(server: Any) -> dict[str, Any]:
     global SERVER
     SERVER = server
     return {
-        "values": evaluate_all, "clean": evaluate_clean, "alias": alias, "call": call,
-        "program": run_program, "state_text": namespace_text,
-    }  # fmt: skip
+        "values": evaluate_all,
+        "clean": evaluate_clean,
+        "alias": alias,
+        "call": call,
+        "program": run_program,
+        "state_text": namespace_text,
+    }
