@@ -19,6 +19,8 @@ SUITE = (
     "tests/results/report",
     "tests/results/compare",
     "tests/results/view",
+    "tests/paper/test_paper.py",
+    "tests/paper/test_missing_cells.py",
     "tests/cli/test_compare_command.py",
     "tests/environments/test_sql_env.py",
     "tests/environments/test_policy_parts.py",

@@ -57,3 +57,17 @@ class Watched:
         """Press keys, one after another."""
         for key in keys:
             self.page.keyboard.press(key)
+
+
+@pytest.fixture(scope="module")
+def browser() -> Iterator[Any]:
+    """A browser that all tests of a module share."""
+    yield from opened()
+
+
+@pytest.fixture
+def watched(browser: Any) -> Iterator[Watched]:
+    """A page of the browser, which keeps what the console says."""
+    watched = Watched(browser)
+    yield watched
+    watched.page.close()

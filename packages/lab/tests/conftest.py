@@ -1,4 +1,4 @@
 """A browser for the pages of labels."""
 
-from support.fixtures import browser as browser
-from support.fixtures import watched as watched
+from support.browser import browser as browser
+from support.browser import watched as watched

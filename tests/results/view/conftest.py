@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 
 from intercode.results.view import Library, ViewServer, write_page
-from support.fixtures import browser as browser
-from support.fixtures import watched as watched
+from support.browser import browser as browser
+from support.browser import watched as watched
 from support.view_runs import write_run
 
 
