@@ -203,8 +203,9 @@ till are a group of their own in the reply. Only the last request that an action
 
 
 def _choice(name: str, rule: Rule) -> HiddenChoice:
-    key = max(VALUES[name], key=lambda k: len(VALUES[name][k]))
-    texts = [str(value) for value in VALUES[name][key]]
+    values = VALUES[name]
+    key = max(values, key=lambda k: len(values[k]))
+    texts = [str(value) for value in values[key]]
     candidates = [{"value": text, "length": len(text)} for text in texts]
     return HiddenChoice(candidates, texts.index(str(rule[key])))
 
@@ -219,9 +220,10 @@ def _digest(tree: FileTree) -> str:
 
 
 _PROBE = """
-import decimal, hashlib, json, os
+import decimal, hashlib, json, os, re
 os.chdir(%r)
 found = {}
+ROW = re.compile(r"0?(\\d{1,2}) +(\\d{4}) +([+-]?\\d{1,9}([.]\\d{1,6})?)")
 
 def read(name, function):
     try:
@@ -236,9 +238,9 @@ def totals(path):
     found = {}
     for line in text(path).splitlines():
         if line.strip():
-            day, card, total = line.split()
-            cents = decimal.Decimal(total) * 100
-            key = f"{int(day)} {int(card)}"
+            match = ROW.fullmatch(line.strip())
+            key = match[1] + " " + match[2]
+            cents = decimal.Decimal(match[3]) * 100
             if key in found:
                 raise ValueError("two totals for " + key)
             found[key] = int(cents) if cents == cents.to_integral_value() else str(cents)

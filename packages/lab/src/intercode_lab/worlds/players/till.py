@@ -31,7 +31,7 @@ _ORDER = (
     "cap", "scarce", "points", "pair",
 )  # fmt: skip
 _ROUNDED = ("staff", "bulk", "evening", "nth", "returns")
-_MOST_LINES, _ROUNDS, _KEPT, _ORDERS = 30, 3, 24, 4
+_MOST_LINES, _ROUNDS, _KEPT, _ORDERS = 30, 3, 16, 4
 
 
 def play(_request: str, run: Run, *, skip: Sequence[str] = (), asks: bool = True) -> None:
@@ -41,24 +41,24 @@ def play(_request: str, run: Run, *, skip: Sequence[str] = (), asks: bool = True
     listed = [row.split() for row in run("cat docs/prices.txt").splitlines()]
     prices = {item: _cents(price) for item, price in listed}
     texts = files_in(run("tail -n +1 history/*"))
-    history = {
+    history: dict[str, Seen] = {
         path[8:10]: (_lines(text), read_totals(texts[path.replace("lines", "totals")]))
         for path, text in texts.items()
         if path.endswith("-lines.txt")
     }
-    pending = {name: _lines(t) for name, t in files_in(run("tail -n +1 pending/*")).items()}
-    fit = _Fit(prices, list(history.values()), [n for n in _ORDER if n not in skip])
+    pending = {path: _lines(t) for path, t in files_in(run("tail -n +1 pending/*")).items()}
+    fit = _Fit(prices, list(history.values()), [n for n in _ORDER if n not in skip], asks)
     designed = {name: list(_segments(name)) for name in fit.names}
     replies = _ask(run, [s for segments in designed.values() for s in segments])
     for name, segments in designed.items():
         fit.shown[name] = [replies.pop(0) for _ in segments]
     fit.fit()
     for number in range(_ROUNDS if asks else 0):
-        segments = fit.open_questions(number, pending.values())
-        if not segments:
+        asked = fit.open_questions(number, pending.values())
+        if not asked:
             break
-        for name, reply in zip(segments, _ask(run, list(segments.values())), strict=True):
-            fit.shown[name.partition(" ")[0]].append(reply)
+        for name, reply in zip(asked, _ask(run, list(asked.values())), strict=True):
+            fit.shown[name].append(reply)
         fit.fit()
     wrong = []
     for name, (lines, printed) in history.items():
@@ -66,11 +66,11 @@ def play(_request: str, run: Run, *, skip: Sequence[str] = (), asks: bool = True
         wrong += [f"{name}:{day}:{card}" for (day, card), n in printed.items()
                   if right[day, card] != n]  # fmt: skip
     commands = []
-    for path, rows in pending.items():
-        text = write_totals(totals(fit.rules, prices, rows))
+    for path, own in pending.items():
+        text = write_totals(totals(fit.rules, prices, own))
         commands.append(f"cat > {path.replace('pending', 'answers')} <<'END'\n{text}END")
-    for n in range(0, len(commands), 3):
-        run("\n".join(commands[n : n + 3]))
+    for n in range(0, len(commands), 4):
+        run("\n".join(commands[n : n + 4]))
     if wrong and len(wrong) < 20:
         run("cat > altered.txt <<'END'\n" + "\n".join(wrong) + "\nEND")
 
@@ -139,7 +139,7 @@ def _segments(name: str) -> Iterable[list[Line]]:
     elif name == "points":
         yield [_line(1 + n, noon, 1111, ITEMS[n % 3], 3 + 6 * (n % 2)) for n in range(10)]
     elif name == "pair":
-        for order, count in product((ITEMS, ITEMS[::-1]), range(2, 7)):
+        for order, count in product((ITEMS, ITEMS[::-1]), (3, 6)):
             yield [_line(2, 400 + 40 * n, 1111, item, 1) for n, item in enumerate(order[:count])]
 
 
@@ -148,9 +148,11 @@ class _Fit:
     ``rules``: the best so far. ``best``: all forms of each rule that agree as well."""
 
     def __init__(
-        self, prices: Mapping[str, int], history: Sequence[Seen], names: Sequence[str]
-    ) -> None:
+        self, prices: Mapping[str, int], history: Sequence[Seen], names: Sequence[str],
+        thorough: bool,
+    ) -> None:  # fmt: skip
         self.names, self._prices, self._history = names, prices, history
+        self._thorough = thorough
         self.shown: dict[str, list[Seen]] = {}
         self.rules: dict[str, Rule] = {"rounding": {"how": "down"}}
         self.best: dict[str, list[dict[str, Rule]]] = {}
@@ -164,7 +166,7 @@ class _Fit:
             self._fit_together(shown)
             if not self._missed(self.rules, shown):
                 return
-        for n in range(_ORDERS):
+        for n in range(_ORDERS if self._thorough else 1):
             again = Choices("order", n).shuffled(self.names)
             self._fit_alone([*again, *again] if n else self.names)
             self._fit_together(shown)
