@@ -85,6 +85,8 @@ def _lines(text: str) -> list[Line]:
 
 def _ask(run: Run, segments: Sequence[Sequence[Line]]) -> list[Seen]:
     """Return what the test till says to lines, each group of them from a fresh till on."""
+    if not segments:
+        return []
     requests: list[list[Sequence[Line]]] = [[]]
     for segment in segments:
         if sum(map(len, requests[-1])) + len(segment) > _MOST_LINES:
