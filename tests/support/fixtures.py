@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from typing import TYPE_CHECKING
 
 import pytest
 
-from intercode_sandbox.contract import BaseSandbox
-from support.sandboxes import open_test_sandbox
+if TYPE_CHECKING:
+    from intercode_sandbox.contract import BaseSandbox
 
 
 @pytest.fixture
 def sandbox() -> Iterator[BaseSandbox]:
     """A sandbox of the test's own."""
+    from support.sandboxes import open_test_sandbox  # absent where the system has no sandboxes
+
     with open_test_sandbox() as opened:
         yield opened
