@@ -20,7 +20,6 @@ from intercode_sql.embedded.catalog.types import (
     integer_digits,
     merge_types,
 )
-from intercode_sql.embedded.compile.arithmetic import ExpressionCompiler
 from intercode_sql.embedded.compile.conversions import (
     as_bytes,
     as_integer,
@@ -32,7 +31,7 @@ from intercode_sql.embedded.compile.conversions import (
     sort_expression,
     time_order,
 )
-from intercode_sql.embedded.compile.scope import Expression, Scope
+from intercode_sql.embedded.compile.scope import Expression, Scope, compile_expression, compiles
 from intercode_sql.embedded.functions import registry as functions
 
 _OF_NO_ROWS = {"BIT_AND": -1, "BIT_OR": 0, "BIT_XOR": 0}
@@ -41,16 +40,16 @@ _COUNT_TYPE = replace(INT, nullable=False)
 
 
 def aggregate_call(
-    name: str, args: list[exp.Expr], scope: Scope, make: ExpressionCompiler, window: bool = False
+    name: str, args: list[exp.Expr], scope: Scope, window: bool = False
 ) -> Expression:
     """Compile a call of an aggregate. Raises StatementError 1111 if none is allowed there. Over a
     ``window``, its arguments can be aggregates."""
     distinct = bool(args) and isinstance(args[0], exp.Distinct)
     inner = list(args[0].expressions) if distinct else args
     if window:
-        arguments = [make(n, scope) for n in inner if not isinstance(n, exp.Star)]
+        arguments = [compile_expression(n, scope) for n in inner if not isinstance(n, exp.Star)]
     else:
-        arguments = _arguments(inner, scope, make)
+        arguments = _arguments(inner, scope)
     if name == "COUNT":
         return _count(arguments, distinct, bool(inner) and isinstance(inner[0], exp.Star))
     if len(arguments) != 1 or (inner and isinstance(inner[0], exp.Star)):
@@ -86,13 +85,13 @@ def aggregate_call(
     raise unsupported(f"the aggregate {name}")
 
 
-def _arguments(nodes: list[exp.Expr], scope: Scope, make: ExpressionCompiler) -> list[Expression]:
+def _arguments(nodes: list[exp.Expr], scope: Scope) -> list[Expression]:
     if scope.clause in ("where", "on", "group") or scope.inside_aggregate:
         raise mysql_error(1111)
     scope.aggregated = True
     scope.inside_aggregate = True
     try:
-        return [make(n, scope) for n in nodes if not isinstance(n, exp.Star)]
+        return [compile_expression(n, scope) for n in nodes if not isinstance(n, exp.Star)]
     finally:
         scope.inside_aggregate = False
 
@@ -137,7 +136,8 @@ def _sum_or_average_type(name: str, kind: Type) -> Type:
     return replace(DOUBLE, scale=min(30, kind.scale + SCALE_STEP * (name == "AVG")))
 
 
-def group_concat(node: exp.GroupConcat, scope: Scope, make: ExpressionCompiler) -> Expression:
+@compiles(exp.GroupConcat)
+def group_concat(node: exp.GroupConcat, scope: Scope) -> Expression:
     """Compile GROUP_CONCAT with its DISTINCT, ORDER BY and SEPARATOR. The result is cut at 1024
     bytes, as in MySQL."""
     inner = node.this
@@ -147,7 +147,7 @@ def group_concat(node: exp.GroupConcat, scope: Scope, make: ExpressionCompiler) 
     parts = list(inner.expressions) if distinct else [inner]
     if len(parts) == 1 and isinstance(parts[0], exp.Concat):
         parts = list(parts[0].expressions)
-    values = _arguments(parts, scope, make)
+    values = _arguments(parts, scope)
     if distinct or order is not None:  # MySQL's table for it holds a BIT as a number
         values = [_digits_of_bits(m) for m in values]
     texts = [as_text(m) for m in values]
@@ -155,7 +155,7 @@ def group_concat(node: exp.GroupConcat, scope: Scope, make: ExpressionCompiler) 
     separator_text = separator.this if separator is not None else ","
     keys, directions = [], ""
     for item in order.expressions if order is not None else ():
-        (key,) = _arguments([_at_position(item.this, parts)], scope, make)
+        (key,) = _arguments([_at_position(item.this, parts)], scope)
         fold = key.type.kind == "string" and key.type.collation != "bin" and not key.type.ranked
         folded = f"mysql_key({key.sql}, '{key.type.collation}')"
         keys.append(folded if fold else enum_index(key) if key.type.ranked else key.sql)
@@ -184,7 +184,8 @@ def _at_position(node: exp.Expr, parts: list[exp.Expr]) -> exp.Expr:
 _NATIVE_AGGREGATES = frozenset({"COUNT", "SUM", "AVG", "MIN", "MAX"})
 
 
-def window_call(node: exp.Window, scope: Scope, make: ExpressionCompiler) -> Expression:
+@compiles(exp.Window)
+def window_call(node: exp.Window, scope: Scope) -> Expression:
     """Compile ``function OVER (...)`` or ``OVER name``. Raises StatementError 3593 if none is
     allowed there."""
     call = node.this
@@ -200,25 +201,23 @@ def window_call(node: exp.Window, scope: Scope, make: ExpressionCompiler) -> Exp
             isinstance(e, exp.Distinct) for e in call.expressions
         ):
             raise unsupported(f"{name} of this kind as a window function")
-        compiled = aggregate_call(name, call.expressions, scope, make, window=True)
+        compiled = aggregate_call(name, call.expressions, scope, window=True)
         sql, kind = compiled.sql, compiled.type
         outer, _, inside = sql.partition("(")
         if outer in ("ROUND", "mysql_ordered_time"):
             inner, _, last = inside[:-1].rpartition(", ")
-            over = _over_clause(node, scope, make)
+            over = _over_clause(node, scope)
             sql = f"{outer}({inner} OVER ({over}), {last})"  # a moving sum can be a minus zero
             return Expression(f"({sql} + 0.0)" if outer == "ROUND" else sql, kind)
     elif name in WINDOW_FUNCTIONS:
-        sql, kind = _window_function(name, call, scope, make)
+        sql, kind = _window_function(name, call, scope)
     else:
         raise unsupported(f"the window function {name or call.sql('mysql')}")
-    return Expression(f"{sql} OVER ({_over_clause(node, scope, make)})", kind)
+    return Expression(f"{sql} OVER ({_over_clause(node, scope)})", kind)
 
 
-def _window_function(
-    name: str, call: exp.Anonymous, scope: Scope, make: ExpressionCompiler
-) -> tuple[str, Type]:
-    args = [make(e, scope) for e in call.expressions]
+def _window_function(name: str, call: exp.Anonymous, scope: Scope) -> tuple[str, Type]:
+    args = [compile_expression(e, scope) for e in call.expressions]
     if name in ("PERCENT_RANK", "CUME_DIST"):
         return f"{name}()", DOUBLE
     if name in ("ROW_NUMBER", "RANK", "DENSE_RANK"):
@@ -234,22 +233,24 @@ def _window_function(
     return f"{name}({', '.join(a.sql for a in args)})", kind
 
 
-def _over_clause(node: exp.Window, scope: Scope, make: ExpressionCompiler) -> str:
+def _over_clause(node: exp.Window, scope: Scope) -> str:
     alias = node.args.get("alias")
     if alias is not None and not node.args.get("partition_by") and not node.args.get("order"):
         definition = scope.windows.get(alias.name.lower())
         if definition is None:
             raise mysql_error(3579, alias.name)
-        return _over_clause(definition, scope, make) if isinstance(definition, exp.Window) else ""
+        return _over_clause(definition, scope) if isinstance(definition, exp.Window) else ""
     parts = []
     if node.args.get("partition_by"):
-        keys = [make(e, scope) for e in node.args["partition_by"]]
+        keys = [compile_expression(e, scope) for e in node.args["partition_by"]]
         parts.append(
             "PARTITION BY " + ", ".join(k.sql + collate_clause(False, k.type) for k in keys)
         )
     order = node.args.get("order")
     if order is not None:
-        pairs = [(make(o.this, scope), bool(o.args.get("desc"))) for o in order.expressions]
+        pairs = [
+            (compile_expression(o.this, scope), bool(o.args.get("desc"))) for o in order.expressions
+        ]
         terms = (sort_expression(k) + " DESC" * descending for k, descending in pairs)
         parts.append("ORDER BY " + ", ".join(terms))
     spec = node.args.get("spec")

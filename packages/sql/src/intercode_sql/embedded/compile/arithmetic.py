@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import replace
 
 from sqlglot import exp
@@ -29,28 +28,31 @@ from intercode_sql.embedded.compile.conversions import (
     quote_text,
 )
 from intercode_sql.embedded.compile.item_text import item_text
-from intercode_sql.embedded.compile.scope import Expression, Scope
+from intercode_sql.embedded.compile.scope import (
+    Expression,
+    Scope,
+    compile_expression,
+    compile_scalar,
+    compiles,
+)
 from intercode_sql.embedded.compile.strict_values import divisor, moved_date, whole_number
 
-ExpressionCompiler = Callable[[exp.Expr, Scope], Expression]
 _BIT_OPERATORS: dict[type[exp.Expr], str] = {
     exp.BitwiseAnd: "&", exp.BitwiseOr: "|", exp.BitwiseLeftShift: "<<",
          exp.BitwiseRightShift: ">>"}  # fmt: skip
 
 
-def binary_operation(node: exp.Binary, scope: Scope, make: ExpressionCompiler) -> Expression | None:
-    """Compile ``+ - * / DIV % & | ^ << >>`` and dates with an interval. Return None for other
-    operators."""
+@compiles(
+    exp.Add, exp.Sub, exp.Mul, exp.Div, exp.IntDiv, exp.Mod, exp.BitwiseXor, *_BIT_OPERATORS
+)  # fmt: skip
+def binary_operation(node: exp.Binary, scope: Scope) -> Expression:
+    """Compile ``+ - * / DIV % & | ^ << >>`` and dates with an interval."""
     kind = type(node)
     if kind in (exp.Add, exp.Sub) and any(
         isinstance(e, exp.Interval) for e in (node.this, node.expression)
     ):
-        return _interval_operation(node, scope, make)
-    if kind not in (exp.Add, exp.Sub, exp.Mul, exp.Div, exp.IntDiv, exp.Mod, exp.BitwiseXor) and (
-        kind not in _BIT_OPERATORS
-    ):
-        return None
-    left, right = make(node.this, scope), make(node.expression, scope)
+        return _interval_operation(node, scope)
+    left, right = compile_expression(node.this, scope), compile_expression(node.expression, scope)
     if left.columns or right.columns:
         raise mysql_error(1241, 1)
     if kind in _BIT_OPERATORS or kind is exp.BitwiseXor:
@@ -99,8 +101,9 @@ def _bit_operation(kind: type[exp.Expr], left: Expression, right: Expression) ->
     return Expression(sql, replace(BITS, nullable=_either_nullable(left, right)))
 
 
-def invert_bits(ex: Expression) -> Expression:
-    """Compile ``~``."""
+@compiles(exp.BitwiseNot)
+def _inversion(node: exp.BitwiseNot, scope: Scope) -> Expression:
+    ex = compile_scalar(node.this, scope)
     return Expression(f"(~{as_integer(ex).sql})", replace(BITS, nullable=ex.type.nullable))
 
 
@@ -222,9 +225,9 @@ def modulo(a: Expression, b: Expression) -> Expression:
     return Expression(sql, kind)
 
 
-def negate(ex: Expression) -> Expression:
-    """Compile the negation of a value."""
-    number = as_number(ex)
+@compiles(exp.Neg)
+def _negation(node: exp.Neg, scope: Scope) -> Expression:
+    number = as_number(compile_scalar(node.this, scope))
     literal = -number.literal if isinstance(number.literal, (int, float)) else None
     sign = "0 - " if number.type.kind == "decimal" else "-"  # a decimal has no minus zero
     sql = f"({sign}{number.sql})"
@@ -239,22 +242,26 @@ def concatenate(parts: list[Expression]) -> Expression:
     return Expression(f"CAST({sql} AS BLOB)" if kind.binary else sql, kind)
 
 
-def _interval_operation(node: exp.Binary, scope: Scope, make: ExpressionCompiler) -> Expression:
+def _interval_operation(node: exp.Binary, scope: Scope) -> Expression:
     sign = -1 if isinstance(node, exp.Sub) else 1
     interval, other = node.expression, node.this
     if isinstance(node.this, exp.Interval):
         interval, other = node.this, node.expression
-    return add_interval(make(other, scope), interval, sign, scope, make)
+    return add_interval(compile_expression(other, scope), interval, sign, scope)
 
 
 def add_interval(
-    base: Expression, interval: exp.Interval, sign: int, scope: Scope, make: ExpressionCompiler
+    base: Expression,
+    interval: exp.Interval,
+    sign: int,
+    scope: Scope,
+    given: Expression | None = None,
 ) -> Expression:
-    """Compile a date plus or minus an INTERVAL."""
+    """Compile a date plus or minus an INTERVAL. ``given`` is its size if that is compiled."""
     if not interval.args.get("unit"):
         raise mysql_error(1064, "", 1)
     unit = interval.args["unit"].name.upper()
-    amount = make(interval.this, scope)
+    amount = compile_expression(interval.this, scope) if given is None else given
     if isinstance(amount.literal, bytes) and "_" not in unit:
         amount = as_number(amount)
     clock = any(w in unit for w in ("HOUR", "MINUTE", "SECOND"))

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import replace
-from typing import Any
 
 from sqlglot import exp
 
@@ -13,7 +11,6 @@ from intercode_sql.dialect.keywords import AGGREGATE_FUNCTIONS, FUNCTION_NAMES, 
 from intercode_sql.dialect.parser import FUNCTION_MARK, mysql_text
 from intercode_sql.embedded.catalog.types import BYTES, INT, Type, concatenation_type
 from intercode_sql.embedded.compile import aggregates, special_functions
-from intercode_sql.embedded.compile.arithmetic import ExpressionCompiler
 from intercode_sql.embedded.compile.conversions import (
     as_bytes,
     as_characters,
@@ -29,7 +26,7 @@ from intercode_sql.embedded.compile.conversions import (
     value_constant,
 )
 from intercode_sql.embedded.compile.item_text import item_text
-from intercode_sql.embedded.compile.scope import Expression, Scope
+from intercode_sql.embedded.compile.scope import Expression, Scope, compile_expression, compiles
 from intercode_sql.embedded.compile.special_functions import (
     current_time,
     floor_ceiling,
@@ -45,7 +42,8 @@ _UNSUPPORTED_FORMS = word_set("""
 """sqlglot's names of functions that MySQL has and this engine lacks. All others are not MySQL's."""
 
 
-def function_call(node: exp.Anonymous, scope: Scope, make: ExpressionCompiler) -> Expression:
+@compiles(exp.Anonymous)
+def function_call(node: exp.Anonymous, scope: Scope) -> Expression:
     """Compile a call by name.
 
     Raises StatementError 1305 for an unknown function, 1582 for a wrong number of arguments, and an
@@ -56,18 +54,21 @@ def function_call(node: exp.Anonymous, scope: Scope, make: ExpressionCompiler) -
     if any(isinstance(e, (exp.Select, exp.SetOperation)) for e in node.expressions):
         raise mysql_error(1064, "", 1)  # a subquery without brackets of its own
     if name == "ROW":
-        return make(exp.Tuple(expressions=node.expressions), scope)
+        return compile_expression(exp.Tuple(expressions=node.expressions), scope)
     if not marked.startswith(FUNCTION_MARK):
         if name in FUNCTION_NAMES:
             raise unsupported(f"the function {name} here")
         raise mysql_error(1305, f"{scope.context.database}.{marked}")
     if name in AGGREGATE_FUNCTIONS:
-        return aggregates.aggregate_call(name, node.expressions, scope, make)
+        return aggregates.aggregate_call(name, node.expressions, scope)
     if name in special_functions.SPECIAL_FUNCTIONS:
-        return special_functions.SPECIAL_FUNCTIONS[name](name, node.expressions, scope, make)
+        return special_functions.SPECIAL_FUNCTIONS[name](name, node.expressions, scope)
     if name not in SCALARS:
         raise unsupported(f"the function {name}")
-    args = [_on_this_day(make(e, scope), name, i, scope) for i, e in enumerate(node.expressions)]
+    args = [
+        _on_this_day(compile_expression(e, scope), name, i, scope)
+        for i, e in enumerate(node.expressions)
+    ]
     if name in _OF_DOCUMENTS and args:
         _require_document(name, args[0].type)
     return simple_call(name, args, item_text(node, scope) if SCALARS[name].quoted else "")
@@ -185,14 +186,8 @@ def _as_argument(value: Expression, parameter: Argument) -> Expression:
     return as_number(value)
 
 
-def special_form(node: exp.Func, scope: Scope, make: ExpressionCompiler) -> Expression:
-    """Compile a call with syntax of its own: TRIM, SUBSTRING, EXTRACT, GROUP_CONCAT, CURRENT_DATE,
-    …"""
-    if isinstance(node, exp.GroupConcat):
-        return aggregates.group_concat(node, scope, make)
-    handler = FORMS.get(type(node))
-    if handler is not None:
-        return handler(node, scope, make)
+@compiles(exp.Func)
+def _unknown_call(node: exp.Func, scope: Scope) -> Expression:
     if isinstance(node, (exp.Binary, exp.Predicate)):
         raise unsupported(f"the expression {mysql_text(node)[:80]}")
     name = node.sql_name()
@@ -202,60 +197,46 @@ def special_form(node: exp.Func, scope: Scope, make: ExpressionCompiler) -> Expr
 
 
 # ---------------------------------------------------------------- calls with syntax of their own
-FormCompiler = Callable[[Any, Scope, ExpressionCompiler], Expression]
-
-FORMS: dict[type[exp.Expr], FormCompiler] = {}
-"""Compilers of calls with syntax of their own, by the type of their tree."""
-
-
-def form(*types: type[exp.Expr]) -> Callable[[FormCompiler], FormCompiler]:
-    """Register a function that compiles calls whose trees are of these types."""
-
-    def register(function: FormCompiler) -> FormCompiler:
-        for kind in types:
-            FORMS[kind] = function
-        return function
-
-    return register
-
-
-@form(exp.Trim)
-def _trim(node: exp.Trim, scope: Scope, make: ExpressionCompiler) -> Expression:
+@compiles(exp.Trim)
+def _trim(node: exp.Trim, scope: Scope) -> Expression:
     what = node.expression
-    chars = make(what, scope) if what is not None else text_constant(" ")
-    (this, chars), kind = as_texts([make(node.this, scope), chars])
+    chars = compile_expression(what, scope) if what is not None else text_constant(" ")
+    (this, chars), kind = as_texts([compile_expression(node.this, scope), chars])
     kind = kind if kind.binary else this.type
     side = (node.args.get("position") or "BOTH").upper()
     kind = replace(kind, plain=min(kind.plain, 2 if what is None else 0), fixed=False)
     return Expression(f"mysql_trim({this.sql}, {chars.sql}, '{side}')", kind.as_nullable())
 
 
-@form(exp.Substring)
-def _substring(node: exp.Substring, scope: Scope, make: ExpressionCompiler) -> Expression:
-    parts = [as_text(make(node.this, scope))]
+@compiles(exp.Substring)
+def _substring(node: exp.Substring, scope: Scope) -> Expression:
+    parts = [as_text(compile_expression(node.this, scope))]
     for name in ("start", "length"):
         if node.args.get(name) is not None:
-            parts.append(as_integer(make(node.args[name], scope)))
+            parts.append(as_integer(compile_expression(node.args[name], scope)))
     kind = replace(parts[0].type, plain=0, precision=0, fixed=False)
     return Expression(f"mysql_substring({', '.join(p.sql for p in parts)})", kind.as_nullable())
 
 
-@form(exp.StrPosition)
-def _position(node: exp.StrPosition, scope: Scope, make: ExpressionCompiler) -> Expression:
-    a, b = as_text(make(node.args["substr"], scope)), as_text(make(node.this, scope))
+@compiles(exp.StrPosition)
+def _position(node: exp.StrPosition, scope: Scope) -> Expression:
+    a, b = (
+        as_text(compile_expression(node.args["substr"], scope)),
+        as_text(compile_expression(node.this, scope)),
+    )
     return simple_call("LOCATE", [a, b])
 
 
-@form(exp.Extract)
-def _extract(node: exp.Extract, scope: Scope, make: ExpressionCompiler) -> Expression:
+@compiles(exp.Extract)
+def _extract(node: exp.Extract, scope: Scope) -> Expression:
     context = node.this.name.upper()
-    this = make(node.expression, scope)
+    this = compile_expression(node.expression, scope)
     this = this if unit_has_time(context) else time_of_this_day(this, scope)
     text = as_clock_text(this) if unit_has_time(context) else as_moment_text(this)
     return Expression(f"mysql_extract('{context}', {text.sql})", INT)
 
 
-@form(
+@compiles(
     exp.CurrentDate,
     exp.CurrentTime,
     exp.CurrentTimestamp,
@@ -265,31 +246,31 @@ def _extract(node: exp.Extract, scope: Scope, make: ExpressionCompiler) -> Expre
     exp.Localtime,
     exp.Localtimestamp,
 )
-def _current_time(node: exp.Func, scope: Scope, make: ExpressionCompiler) -> Expression:
-    names: dict[Any, str] = {
+def _current_time(node: exp.Func, scope: Scope) -> Expression:
+    names: dict[type[exp.Expr], str] = {
         exp.CurrentDate: "CURDATE", exp.CurrentTime: "CURTIME", exp.UtcDate: "CURDATE",
         exp.UtcTime: "CURTIME",
     }  # fmt: skip
-    return current_time(names.get(type(node), "NOW"), [], scope, make)
+    return current_time(names.get(type(node), "NOW"), [], scope)
 
 
-@form(exp.CurrentUser)
-def _user(node: exp.CurrentUser, scope: Scope, make: ExpressionCompiler) -> Expression:
-    return session_function("USER", [], scope, make)
+@compiles(exp.CurrentUser)
+def _user(node: exp.CurrentUser, scope: Scope) -> Expression:
+    return session_function("USER", [], scope)
 
 
-@form(exp.Chr)
-def _chr(node: exp.Chr, scope: Scope, make: ExpressionCompiler) -> Expression:
-    parts = [as_integer(make(e, scope)).sql for e in node.expressions]
+@compiles(exp.Chr)
+def _chr(node: exp.Chr, scope: Scope) -> Expression:
+    parts = [as_integer(compile_expression(e, scope)).sql for e in node.expressions]
     return Expression(f"mysql_char({', '.join(parts)})", BYTES)
 
 
-@form(exp.Floor, exp.Ceil)
-def _floor(node: exp.Func, scope: Scope, make: ExpressionCompiler) -> Expression:
+@compiles(exp.Floor, exp.Ceil)
+def _floor(node: exp.Func, scope: Scope) -> Expression:
     name = "FLOOR" if isinstance(node, exp.Floor) else "CEIL"
-    return floor_ceiling(name, [node.this], scope, make)
+    return floor_ceiling(name, [node.this], scope)
 
 
-@form(exp.JSONExtract, exp.JSONExtractScalar)
-def _json_operator(node: exp.JSONExtract, scope: Scope, make: ExpressionCompiler) -> Expression:
+@compiles(exp.JSONExtract, exp.JSONExtractScalar)
+def _json_operator(node: exp.JSONExtract, scope: Scope) -> Expression:
     raise unsupported("the operators -> and ->> (JSON_EXTRACT is there)")

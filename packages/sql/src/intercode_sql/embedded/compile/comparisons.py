@@ -19,7 +19,6 @@ from intercode_sql.embedded.catalog.types import (
     concatenation_type,
 )
 from intercode_sql.embedded.catalog.values import is_number, leading_number
-from intercode_sql.embedded.compile.arithmetic import ExpressionCompiler
 from intercode_sql.embedded.compile.conversions import (
     as_bytes,
     as_compared_number,
@@ -30,7 +29,7 @@ from intercode_sql.embedded.compile.conversions import (
     time_order,
     value_constant,
 )
-from intercode_sql.embedded.compile.scope import Expression, Scope
+from intercode_sql.embedded.compile.scope import Expression, Scope, compile_scalar, compiles
 
 _ORDERING_OPERATORS = frozenset({"<", "<=", ">", ">="})
 
@@ -202,13 +201,16 @@ def _compare_rows(op: str, left: Expression, right: Expression) -> Expression:
 
 
 # ---------------------------------------------------------------- LIKE and REGEXP
-def compile_like(node: exp.Like | exp.Escape, scope: Scope, make: ExpressionCompiler) -> Expression:
+@compiles(exp.Like, exp.Escape)
+def _like(node: exp.Like | exp.Escape, scope: Scope) -> Expression:
     """Compile LIKE. SQLite's own LIKE is used if NOCASE is equivalent to the collation."""
     escape = "" if "NO_BACKSLASH_ESCAPES" in scope.context.modes else "\\"
     like = node
     if isinstance(node, exp.Escape):
         like, escape = node.this, node.expression.this
-    texts, kind = as_texts([make(like.this, scope), make(like.expression, scope)])
+    texts, kind = as_texts(
+        [compile_scalar(like.this, scope), compile_scalar(like.expression, scope)]
+    )
     left, right = texts
     clause = EXACT_EQUALITY if kind.binary else collate_clause(False, left.type, right.type)
     negate = "NOT " * bool(like.args.get("negate"))
@@ -227,9 +229,13 @@ def compile_like(node: exp.Like | exp.Escape, scope: Scope, make: ExpressionComp
     return Expression(f"({negate}{sql})", BOOL)
 
 
-def compile_regexp(node: exp.RegexpLike, scope: Scope, make: ExpressionCompiler) -> Expression:
+@compiles(exp.RegexpLike)
+def _regexp(node: exp.RegexpLike, scope: Scope) -> Expression:
     """Compile REGEXP and RLIKE."""
-    left, right = as_text(make(node.this, scope)), as_text(make(node.expression, scope))
+    left, right = (
+        as_text(compile_scalar(node.this, scope)),
+        as_text(compile_scalar(node.expression, scope)),
+    )
     binary = left.type.binary or right.type.binary
     exact = int(binary or collate_clause(False, left.type, right.type) == EXACT_EQUALITY)
     sql = f"mysql_regexp({left.sql}, {right.sql}, {exact})"

@@ -28,7 +28,7 @@ from intercode_sql.embedded.catalog.types import (
     decimal,
 )
 from intercode_sql.embedded.catalog.values import is_number, leading_number
-from intercode_sql.embedded.compile.scope import Expression, Scope
+from intercode_sql.embedded.compile.scope import Expression, Scope, compile_scalar
 from intercode_sql.embedded.compile.strict_values import (
     cast_to_decimal,
     checks_conversions,
@@ -190,6 +190,11 @@ def truth_sql(ex: Expression) -> str:
         zero = "0000-00-00" if ex.type.kind == "date" else "0000-00-00 00:00:00"
         return f"({ex.sql} <> '{zero}')"
     return as_number(ex).sql if not ex.type.number else ex.sql
+
+
+def compile_condition(node: exp.Expr, scope: Scope) -> str:
+    """Compile an expression whose truth is needed."""
+    return truth_sql(compile_scalar(node, scope))
 
 
 def sort_expression(ex: Expression) -> str:

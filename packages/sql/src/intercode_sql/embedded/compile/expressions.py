@@ -3,23 +3,21 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
 from dataclasses import replace
-from typing import Any
 
 from sqlglot import exp
 
 from intercode_sql.dialect.errors import mysql_error, unsupported
-from intercode_sql.dialect.parser import mysql_text
 from intercode_sql.embedded.catalog.collations import collate_clause
 from intercode_sql.embedded.catalog.column_types import collation_family
 from intercode_sql.embedded.catalog.types import BOOL, BYTES, INT, merge_types
-from intercode_sql.embedded.compile import aggregates, calls, comparisons, subqueries
+from intercode_sql.embedded.compile import (  # noqa: F401  # registers their compilers
+    aggregates,
+    calls,
+    subqueries,
+)
 from intercode_sql.embedded.compile.arithmetic import (
-    binary_operation,
     concatenate,
-    invert_bits,
-    negate,
 )
 from intercode_sql.embedded.compile.comparisons import (
     align_three,
@@ -36,6 +34,7 @@ from intercode_sql.embedded.compile.conversions import (
     bytes_constant,
     chosen_sql,
     compile_cast,
+    compile_condition,
     number_constant,
     on_this_day,
     text_constant,
@@ -43,12 +42,17 @@ from intercode_sql.embedded.compile.conversions import (
     truth_sql,
     value_constant,
 )
-from intercode_sql.embedded.compile.scope import Expression, Scope
+from intercode_sql.embedded.compile.scope import (
+    Expression,
+    Scope,
+    compile_expression,
+    compile_scalar,
+    compiles,
+)
 
 _CAN_FAIL = re.compile(r"mysql_(?:in_range|whole_\w+|divisor|moved_date|parsed_date)\(")
 _VOLATILE = re.compile(r"mysql_(?:rand|sleep)\(")
 _MAX_REPEATED = 4000  # characters of conditions that are written twice
-Handler = Callable[[Any, Scope], Expression]
 _COMPARISONS = {
     exp.EQ: "=", exp.NEQ: "<>", exp.LT: "<", exp.LTE: "<=", exp.GT: ">", exp.GTE: ">=",
     exp.NullSafeEQ: "IS",
@@ -56,49 +60,19 @@ _COMPARISONS = {
 _MIRRORED = {"=": "=", "<>": "<>", "<": ">", "<=": ">=", ">": "<", ">=": "<="}
 
 
-def compile_expression(node: exp.Expr, scope: Scope) -> Expression:
-    """Compile an expression. Raises StatementError as MySQL does, or for an unsupported
-    expression."""
-    handler = _HANDLERS.get(type(node))
-    if handler is not None:
-        return handler(node, scope)
-    if isinstance(node, exp.Binary) and type(node) in _COMPARISONS:
-        return _comparison(node, scope)
-    if (
-        isinstance(node, exp.Binary)
-        and (found := binary_operation(node, scope, compile_expression)) is not None
-    ):
-        return found
-    if isinstance(node, exp.Func):
-        return calls.special_form(node, scope, compile_expression)
-    raise unsupported(f"the expression {mysql_text(node)[:80]}")
-
-
-def compile_condition(node: exp.Expr, scope: Scope) -> str:
-    """Compile an expression whose truth is needed."""
-    compiled = compile_scalar(node, scope)
-    return truth_sql(compiled)
-
-
-def compile_scalar(node: exp.Expr, scope: Scope) -> Expression:
-    """Compile an expression that must be one value. Raises StatementError 1241 for a row."""
-    compiled = compile_expression(node, scope)
-    if compiled.columns:
-        raise mysql_error(1241, 1)
-    return compiled
-
-
+@compiles(*_COMPARISONS)
 def _comparison(node: exp.Binary, scope: Scope) -> Expression:
     op = next(o for k, o in _COMPARISONS.items() if isinstance(node, k))
     for one, other, sign in ((node.this, node.expression, op), (node.expression, node.this, op)):
         if isinstance(one, (exp.All, exp.Any)):
             way = sign if one is node.expression else _MIRRORED[sign]
-            return subqueries.quantified_comparison(way, other, one, scope, compile_expression)
+            return subqueries.quantified_comparison(way, other, one, scope)
     sides = [compile_expression(node.this, scope), compile_expression(node.expression, scope)]
     left, right = on_this_day(sides, scope)
     return compare(op, year_constant(left, right), year_constant(right, left))
 
 
+@compiles(exp.And, exp.Or)
 def _logical(node: exp.Connector, scope: Scope) -> Expression:
     """Compile AND and OR of any length, without recursion along the chain."""
     kind, word = type(node), "AND" if isinstance(node, exp.And) else "OR"
@@ -146,19 +120,23 @@ def join_in_order(conditions: list[str], word: str) -> str:
     return joined
 
 
+@compiles(exp.Xor)
 def _xor(node: exp.Xor, scope: Scope) -> Expression:
     a, b = compile_condition(node.this, scope), compile_condition(node.expression, scope)
     return Expression(f"((NOT {a}) <> (NOT {b}))", BOOL)
 
 
+@compiles(exp.Not)
 def _not(node: exp.Not, scope: Scope) -> Expression:
     return Expression(f"(NOT {compile_condition(node.this, scope)})", BOOL)
 
 
+@compiles(exp.Paren)
 def _parenthesized(node: exp.Paren, scope: Scope) -> Expression:
     return compile_expression(node.this, scope)
 
 
+@compiles(exp.Tuple)
 def _tuple(node: exp.Tuple, scope: Scope) -> Expression:
     parts = tuple(compile_scalar(e, scope) for e in node.expressions)
     if len(parts) == 1:
@@ -166,10 +144,12 @@ def _tuple(node: exp.Tuple, scope: Scope) -> Expression:
     return Expression(f"({', '.join(p.sql for p in parts)})", INT, columns=parts)
 
 
+@compiles(exp.Literal)
 def _literal(node: exp.Literal, scope: Scope) -> Expression:
     return text_constant(node.this) if node.is_string else number_constant(node.this)
 
 
+@compiles(exp.Column)
 def _column(node: exp.Column, scope: Scope) -> Expression:
     if isinstance(node.this, exp.Star):
         raise unsupported("a star inside an expression")
@@ -179,6 +159,7 @@ def _column(node: exp.Column, scope: Scope) -> Expression:
     return found
 
 
+@compiles(exp.Is)
 def _is(node: exp.Is, scope: Scope) -> Expression:
     left = compile_scalar(node.this, scope)
     right = node.expression
@@ -195,6 +176,7 @@ def _is(node: exp.Is, scope: Scope) -> Expression:
     return Expression(f"({left.sql} IS NULL)", kind)
 
 
+@compiles(exp.Between)
 def _between(node: exp.Between, scope: Scope) -> Expression:
     parts = [compile_scalar(p, scope) for p in (node.this, node.args["low"], node.args["high"])]
     if parts[0].type.moment:
@@ -205,6 +187,7 @@ def _between(node: exp.Between, scope: Scope) -> Expression:
     return Expression(f"({a.sql} AND {b.sql})", BOOL)
 
 
+@compiles(exp.In)
 def _in(node: exp.In, scope: Scope) -> Expression:
     if node.args.get("field") is not None:
         raise unsupported("IN without brackets")
@@ -237,14 +220,7 @@ def _in(node: exp.In, scope: Scope) -> Expression:
     )
 
 
-def _like(node: exp.Like | exp.Escape, scope: Scope) -> Expression:
-    return comparisons.compile_like(node, scope, compile_scalar)
-
-
-def _regexp(node: exp.RegexpLike, scope: Scope) -> Expression:
-    return comparisons.compile_regexp(node, scope, compile_scalar)
-
-
+@compiles(exp.Case)
 def _case(node: exp.Case, scope: Scope) -> Expression:
     branches = node.args["ifs"]
     if node.this is None:
@@ -267,14 +243,7 @@ def _case(node: exp.Case, scope: Scope) -> Expression:
     return Expression(f"({sql})", kind, aggregate=any(a.aggregate for _, a in arms))
 
 
-def _negation(node: exp.Neg, scope: Scope) -> Expression:
-    return negate(compile_scalar(node.this, scope))
-
-
-def _inversion(node: exp.BitwiseNot, scope: Scope) -> Expression:
-    return invert_bits(compile_scalar(node.this, scope))
-
-
+@compiles(exp.Collate)
 def _collate(node: exp.Collate, scope: Scope) -> Expression:
     text = as_text(compile_scalar(node.this, scope))
     name = node.expression.name.lower()
@@ -287,6 +256,7 @@ def _collate(node: exp.Collate, scope: Scope) -> Expression:
     return Expression(text.sql, kind)
 
 
+@compiles(exp.Concat)
 def _concatenation(node: exp.Concat, scope: Scope) -> Expression:
     """Compile adjacent string literals."""
     parts = [compile_scalar(e, scope) for e in node.expressions]
@@ -295,11 +265,13 @@ def _concatenation(node: exp.Concat, scope: Scope) -> Expression:
     return concatenate(parts)
 
 
+@compiles(exp.Parameter)
 def _variable(node: exp.Parameter, scope: Scope) -> Expression:
     scope.context.volatile = True
     return value_constant(scope.context.variables.get(node.this.name.lower()))
 
 
+@compiles(exp.SessionParameter)
 def _setting(node: exp.SessionParameter, scope: Scope) -> Expression:
     scope.context.volatile = True
     name = node.this.name.lower()
@@ -308,6 +280,7 @@ def _setting(node: exp.SessionParameter, scope: Scope) -> Expression:
     return value_constant(scope.context.settings[name])
 
 
+@compiles(exp.HexString)
 def _hex_literal(node: exp.HexString, scope: Scope) -> Expression:
     digits = node.this
     digits = digits if len(digits) % 2 == 0 else "0" + digits
@@ -315,26 +288,12 @@ def _hex_literal(node: exp.HexString, scope: Scope) -> Expression:
     return Expression(f"X'{digits}'", kind, literal=bytes.fromhex(digits))
 
 
+@compiles(exp.Boolean)
 def _boolean(node: exp.Boolean, scope: Scope) -> Expression:
     return Expression(str(int(node.this)), replace(BOOL, nullable=False), literal=int(node.this))
 
 
-def _function_call(node: exp.Anonymous, scope: Scope) -> Expression:
-    return calls.function_call(node, scope, compile_expression)
-
-
-def _window(node: exp.Window, scope: Scope) -> Expression:
-    return aggregates.window_call(node, scope, compile_expression)
-
-
-def _subquery(node: exp.Subquery | exp.Select | exp.Union, scope: Scope) -> Expression:
-    return subqueries.scalar_subquery(node, scope)
-
-
-def _exists(node: exp.Exists, scope: Scope) -> Expression:
-    return subqueries.exists_subquery(node, scope)
-
-
+@compiles(exp.Introducer, exp.National)
 def _introduced_string(node: exp.Introducer | exp.National, scope: Scope) -> Expression:
     inner = node.expression if isinstance(node, exp.Introducer) else node.this
     charset = node.name.lstrip("_").lower() if isinstance(node, exp.Introducer) else "utf8mb3"
@@ -344,6 +303,7 @@ def _introduced_string(node: exp.Introducer | exp.National, scope: Scope) -> Exp
     return bytes_constant(text.encode(), charset) if charset == "binary" else text_constant(text)
 
 
+@compiles(exp.Cast)
 def _cast(node: exp.Cast, scope: Scope) -> Expression:
     value = compile_scalar(node.this, scope)
     if node.args["to"].this.name in MOMENTS_OF_DAYS:
@@ -351,23 +311,13 @@ def _cast(node: exp.Cast, scope: Scope) -> Expression:
     return compile_cast(value, node)
 
 
+@compiles(exp.BitString)
 def _bit_literal(node: exp.BitString, scope: Scope) -> Expression:
     size = -(-len(node.this) // 8)
     digits = f"{int(node.this, 2):0{2 * size}x}" if size else ""
     return _hex_literal(exp.HexString(this=digits), scope)
 
 
-_HANDLERS: dict[type[exp.Expr], Handler] = {
-    exp.And: _logical, exp.Or: _logical, exp.Xor: _xor, exp.Not: _not, exp.Paren: _parenthesized,
-    exp.Tuple: _tuple, exp.Literal: _literal, exp.Column: _column, exp.Is: _is,
-    exp.Between: _between, exp.In: _in, exp.Like: _like, exp.Escape: _like,
-    exp.RegexpLike: _regexp, exp.Case: _case, exp.Neg: _negation, exp.BitwiseNot: _inversion,
-    exp.Collate: _collate,
-    exp.Concat: _concatenation, exp.Parameter: _variable, exp.SessionParameter: _setting,
-    exp.HexString: _hex_literal, exp.BitString: _bit_literal, exp.Boolean: _boolean,
-    exp.Anonymous: _function_call, exp.Window: _window, exp.Subquery: _subquery,
-    exp.Select: _subquery, exp.Union: _subquery, exp.Except: _subquery,
-    exp.Intersect: _subquery, exp.Exists: _exists,
-    exp.Introducer: _introduced_string, exp.National: _introduced_string, exp.Cast: _cast,
-    exp.Null: lambda node, scope: NULL_EXPRESSION,
-}  # fmt: skip
+@compiles(exp.Null)
+def _null(node: exp.Null, scope: Scope) -> Expression:
+    return NULL_EXPRESSION

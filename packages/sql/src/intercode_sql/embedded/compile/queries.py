@@ -10,19 +10,20 @@ from sqlglot import exp
 from intercode_sql.dialect.errors import mysql_error, unsupported
 from intercode_sql.embedded.catalog.collations import collate_clause
 from intercode_sql.embedded.catalog.types import BYTES, Type, merge_types
+from intercode_sql.embedded.compile import expressions  # noqa: F401  # registers its compilers
 from intercode_sql.embedded.compile.conversions import (
     convert_to,
     on_this_day,
     require_rounded,
     sort_expression,
 )
-from intercode_sql.embedded.compile.expressions import compile_scalar
 from intercode_sql.embedded.compile.scope import (
     CompileContext,
     CompiledQuery,
     Expression,
     Scope,
     Source,
+    compile_scalar,
 )
 from intercode_sql.embedded.compile.select import compile_select, limit_clause
 

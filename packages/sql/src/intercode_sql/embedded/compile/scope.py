@@ -9,6 +9,7 @@ from typing import Any
 from sqlglot import exp
 
 from intercode_sql.dialect.errors import mysql_error, unsupported
+from intercode_sql.dialect.parser import mysql_text
 from intercode_sql.embedded.catalog.catalog import Catalog, Table
 from intercode_sql.embedded.catalog.types import Type
 
@@ -265,3 +266,40 @@ class SelectParts:
     order: list[tuple[Expression, bool]] = field(default_factory=list)
     distinct: bool = False
     limit: str = ""
+
+
+# ---------------------------------------------------------------- expressions by their kind
+Compiler = Callable[[Any, Scope], Expression]
+
+COMPILERS: dict[type[exp.Expr], Compiler] = {}
+"""Functions that compile expressions, by the type of their tree. That of ``exp.Func`` is for all
+calls that have none."""
+
+
+def compiles(*kinds: type[exp.Expr]) -> Callable[[Compiler], Compiler]:
+    """Register a function that compiles the trees of these types."""
+
+    def register(function: Compiler) -> Compiler:
+        COMPILERS.update(dict.fromkeys(kinds, function))
+        return function
+
+    return register
+
+
+def compile_expression(node: exp.Expr, scope: Scope) -> Expression:
+    """Compile an expression. Raises StatementError as MySQL does, or for an unsupported
+    expression."""
+    found = COMPILERS.get(type(node))
+    if found is None and isinstance(node, exp.Func):
+        found = COMPILERS[exp.Func]
+    if found is None:
+        raise unsupported(f"the expression {mysql_text(node)[:80]}")
+    return found(node, scope)
+
+
+def compile_scalar(node: exp.Expr, scope: Scope) -> Expression:
+    """Compile an expression that must be one value. Raises StatementError 1241 for a row."""
+    compiled = compile_expression(node, scope)
+    if compiled.columns:
+        raise mysql_error(1241, 1)
+    return compiled

@@ -10,8 +10,12 @@ from intercode_sql.dialect.errors import StatementError, mysql_error, unsupporte
 from intercode_sql.dialect.parser import FUNCTION_MARK, mysql_text
 from intercode_sql.embedded.catalog.collations import collate_clause
 from intercode_sql.embedded.compile import row_order
-from intercode_sql.embedded.compile.conversions import as_column, grouped_sql, sort_expression
-from intercode_sql.embedded.compile.expressions import compile_condition, compile_scalar
+from intercode_sql.embedded.compile.conversions import (
+    as_column,
+    compile_condition,
+    grouped_sql,
+    sort_expression,
+)
 from intercode_sql.embedded.compile.scope import (
     CLAUSE_NAMES,
     CompiledQuery,
@@ -19,6 +23,7 @@ from intercode_sql.embedded.compile.scope import (
     JoinedSources,
     Scope,
     SelectParts,
+    compile_scalar,
 )
 from intercode_sql.embedded.compile.sources import from_clause
 
@@ -46,7 +51,7 @@ def compile_select(node: exp.Select, parent: Scope, ordered: bool) -> CompiledQu
 def _compile_from(node: exp.Select, scope: Scope) -> JoinedSources | None:
     """Compile FROM. Errors in the select list take precedence over errors in ON."""
     try:
-        return from_clause(node, scope, compile_condition)
+        return from_clause(node, scope)
     except StatementError as e:
         if e.number in (1052, 1054) and scope.sources:
             scope.clause, scope.visible = "select", None

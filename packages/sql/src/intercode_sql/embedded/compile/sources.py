@@ -11,6 +11,7 @@ from intercode_sql.dialect.parser import mysql_text, parse
 from intercode_sql.embedded.catalog import information_schema
 from intercode_sql.embedded.catalog.catalog import Table, quote_table
 from intercode_sql.embedded.compile.comparisons import compare
+from intercode_sql.embedded.compile.conversions import compile_condition
 from intercode_sql.embedded.compile.scope import (
     CompileContext,
     CompiledQuery,
@@ -22,10 +23,8 @@ from intercode_sql.embedded.compile.scope import (
 )
 from intercode_sql.literals import SQLITE_LITERALS, quoted_name
 
-Condition = Callable[[exp.Expr, Scope], str]
 
-
-def from_clause(node: exp.Select, scope: Scope, condition: Condition) -> JoinedSources | None:
+def from_clause(node: exp.Select, scope: Scope) -> JoinedSources | None:
     """Compile FROM, or return None if there is none.
 
     Raises StatementError 1046, 1049, 1066, 1146, 1248 and those of the conditions.
@@ -37,7 +36,7 @@ def from_clause(node: exp.Select, scope: Scope, condition: Condition) -> JoinedS
     entries += [(join.this, join) for join in node.args.get("joins") or ()]
     groups: list[tuple[list[Source], exp.Join | None, JoinedSources]] = []
     for entry, join in entries:  # all tables are opened before the conditions are compiled
-        groups.append(([], join, _from_entry(entry, scope, condition)))
+        groups.append(([], join, _from_entry(entry, scope)))
     _check_unique_names(scope)
     joined: JoinedSources | None = None
     group: JoinedSources | None = None
@@ -48,7 +47,7 @@ def from_clause(node: exp.Select, scope: Scope, condition: Condition) -> JoinedS
             joined = group if joined is None else _cross_join(joined, group)
             group = one
         else:
-            group = _join(group, one, join, scope, condition)
+            group = _join(group, one, join, scope)
     if group is None:
         return joined
     return group if joined is None else _cross_join(joined, group)
@@ -69,7 +68,7 @@ def _check_unique_names(scope: Scope) -> None:
         seen.add(key)
 
 
-def _from_entry(node: exp.Expr, scope: Scope, condition: Condition) -> JoinedSources:
+def _from_entry(node: exp.Expr, scope: Scope) -> JoinedSources:
     """Compile one entry: a table, a subquery, or joins in brackets."""
     if isinstance(node, exp.Table):
         inner = node.this
@@ -80,7 +79,7 @@ def _from_entry(node: exp.Expr, scope: Scope, condition: Condition) -> JoinedSou
         if node.args.get("joins"):
             bare = node.copy()
             bare.set("joins", None)
-            return _nested_joins(bare, node.args["joins"], scope, condition)
+            return _nested_joins(bare, node.args["joins"], scope)
         source = table_source(node, scope)
     elif isinstance(node, exp.Subquery):
         within: exp.Expr = node.this
@@ -88,7 +87,7 @@ def _from_entry(node: exp.Expr, scope: Scope, condition: Condition) -> JoinedSou
             joins = [*(within.args.get("joins") or ()), *(node.args.get("joins") or ())]
             first = within.copy()
             first.set("joins", None)
-            return _nested_joins(first, joins, scope, condition)
+            return _nested_joins(first, joins, scope)
         source = _derived_table_source(node, scope)
     else:
         raise unsupported(f"{mysql_text(node)[:60]} in FROM")
@@ -96,12 +95,10 @@ def _from_entry(node: exp.Expr, scope: Scope, condition: Condition) -> JoinedSou
     return _single_source(source)
 
 
-def _nested_joins(
-    first: exp.Expr, joins: list[exp.Join], scope: Scope, condition: Condition
-) -> JoinedSources:
-    joined = _from_entry(first, scope, condition)
+def _nested_joins(first: exp.Expr, joins: list[exp.Join], scope: Scope) -> JoinedSources:
+    joined = _from_entry(first, scope)
     for join in joins:
-        joined = _join(joined, _from_entry(join.this, scope, condition), join, scope, condition)
+        joined = _join(joined, _from_entry(join.this, scope), join, scope)
     return JoinedSources(
         f"({_joined_sql(joined)})", joined.sources, joined.list_columns, joined.outer
     )
@@ -131,7 +128,6 @@ def _join(
     right: JoinedSources,
     join: exp.Join | None,
     scope: Scope,
-    condition: Condition,
 ) -> JoinedSources:
     args = join.args if join is not None else {}
     side = (args.get("side") or "").upper()
@@ -143,7 +139,7 @@ def _join(
     scope.visible = left.sources + right.sources
     before, scope.clause = scope.clause, "on"
     try:
-        on = condition(args["on"], scope) if args.get("on") is not None else ""
+        on = compile_condition(args["on"], scope) if args.get("on") is not None else ""
         shown: JoinedColumns | None = None
         if names:
             on, shown = _using_columns(left, right, names, side, scope)

@@ -28,7 +28,6 @@ from intercode_sql.embedded.catalog.types import (
     merge_types,
 )
 from intercode_sql.embedded.compile.arithmetic import (
-    ExpressionCompiler,
     add_interval,
     concatenate,
     modulo,
@@ -51,12 +50,12 @@ from intercode_sql.embedded.compile.conversions import (
     truth_sql,
     value_constant,
 )
-from intercode_sql.embedded.compile.scope import Expression, Scope
+from intercode_sql.embedded.compile.scope import Expression, Scope, compile_expression
 from intercode_sql.embedded.compile.strict_values import parsed_date
 from intercode_sql.embedded.functions.registry import SCALARS
 
 Args = list[exp.Expr]
-SpecialFunction = Callable[[str, Args, Scope, ExpressionCompiler], Expression]
+SpecialFunction = Callable[[str, Args, Scope], Expression]
 
 SPECIAL_FUNCTIONS: dict[str, SpecialFunction] = {}
 """Functions that are compiled by code of their own, by their names in upper case."""
@@ -76,9 +75,9 @@ def special(*names: str) -> Callable[[SpecialFunction], SpecialFunction]:
 
 
 def _compile_arguments(
-    name: str, args: Args, scope: Scope, make: ExpressionCompiler, low: int, high: int
+    name: str, args: Args, scope: Scope, low: int, high: int
 ) -> list[Expression]:
-    out = [make(a, scope) for a in args]  # errors of inner calls come first
+    out = [compile_expression(a, scope) for a in args]  # errors of inner calls come first
     if not low <= len(args) <= high:
         raise argument_count_error(name)
     if any(o.columns for o in out):
@@ -87,8 +86,8 @@ def _compile_arguments(
 
 
 @special("IF")
-def _if(name: str, args: Args, scope: Scope, make: ExpressionCompiler) -> Expression:
-    test, *values = _compile_arguments(name, args, scope, make, 3, 3)
+def _if(name: str, args: Args, scope: Scope) -> Expression:
+    test, *values = _compile_arguments(name, args, scope, 3, 3)
     yes, no = on_this_day(values, scope)
     kind = merge_types(yes.type, no.type)
     a, b = convert_to(yes, kind), convert_to(no, kind)
@@ -96,9 +95,9 @@ def _if(name: str, args: Args, scope: Scope, make: ExpressionCompiler) -> Expres
 
 
 @special("IFNULL", "COALESCE")
-def _coalesce(name: str, args: Args, scope: Scope, make: ExpressionCompiler) -> Expression:
+def _coalesce(name: str, args: Args, scope: Scope) -> Expression:
     arguments = _compile_arguments(
-        name, args, scope, make, 2 if name == "IFNULL" else 1, 2 if name == "IFNULL" else 99
+        name, args, scope, 2 if name == "IFNULL" else 1, 2 if name == "IFNULL" else 99
     )
     arguments = on_this_day(arguments, scope)
     kind = merge_types(*(m.type for m in arguments))
@@ -112,21 +111,21 @@ def _coalesce(name: str, args: Args, scope: Scope, make: ExpressionCompiler) -> 
 
 
 @special("NULLIF")
-def _nullif(name: str, args: Args, scope: Scope, make: ExpressionCompiler) -> Expression:
-    a, b = _compile_arguments(name, args, scope, make, 2, 2)
+def _nullif(name: str, args: Args, scope: Scope) -> Expression:
+    a, b = _compile_arguments(name, args, scope, 2, 2)
     same = compare("=", *on_this_day([a, b], scope)).sql
     return Expression(f"(CASE WHEN {same} THEN NULL ELSE {a.sql} END)", a.type.as_nullable())
 
 
 @special("ISNULL")
-def _isnull(name: str, args: Args, scope: Scope, make: ExpressionCompiler) -> Expression:
-    (a,) = _compile_arguments(name, args, scope, make, 1, 1)
+def _isnull(name: str, args: Args, scope: Scope) -> Expression:
+    (a,) = _compile_arguments(name, args, scope, 1, 1)
     return Expression(f"({a.sql} IS NULL)", replace(BOOL, nullable=False))
 
 
 @special("GREATEST", "LEAST")
-def _greatest_least(name: str, args: Args, scope: Scope, make: ExpressionCompiler) -> Expression:
-    arguments = on_this_day(_compile_arguments(name, args, scope, make, 2, 99), scope)
+def _greatest_least(name: str, args: Args, scope: Scope) -> Expression:
+    arguments = on_this_day(_compile_arguments(name, args, scope, 2, 99), scope)
     kind = merge_types(*(m.type for m in arguments))
     word = "MAX" if name == "GREATEST" else "MIN"
     values = [convert_to(m, kind) for m in arguments]
@@ -144,13 +143,13 @@ def _greatest_least(name: str, args: Args, scope: Scope, make: ExpressionCompile
 
 
 @special("CONCAT")
-def _concat(name: str, args: Args, scope: Scope, make: ExpressionCompiler) -> Expression:
-    return concatenate(_compile_arguments(name, args, scope, make, 1, 999))
+def _concat(name: str, args: Args, scope: Scope) -> Expression:
+    return concatenate(_compile_arguments(name, args, scope, 1, 999))
 
 
 @special("ROUND", "TRUNCATE")
-def _round(name: str, args: Args, scope: Scope, make: ExpressionCompiler) -> Expression:
-    arguments = [as_number(m) for m in _compile_arguments(name, args, scope, make, 1, 2)]
+def _round(name: str, args: Args, scope: Scope) -> Expression:
+    arguments = [as_number(m) for m in _compile_arguments(name, args, scope, 1, 2)]
     number = arguments[0]
     if name == "TRUNCATE" and len(arguments) == 1:
         raise argument_count_error(name)
@@ -170,9 +169,9 @@ def _round(name: str, args: Args, scope: Scope, make: ExpressionCompiler) -> Exp
 
 
 @special("FLOOR", "CEIL", "CEILING")
-def floor_ceiling(name: str, args: Args, scope: Scope, make: ExpressionCompiler) -> Expression:
+def floor_ceiling(name: str, args: Args, scope: Scope) -> Expression:
     """FLOOR and CEILING."""
-    (a,) = _compile_arguments(name, args, scope, make, 1, 1)
+    (a,) = _compile_arguments(name, args, scope, 1, 1)
     number = as_number(a)
     word = "floor" if name == "FLOOR" else "ceiling"
     if number.type.kind in ("int", "year"):
@@ -187,28 +186,28 @@ def floor_ceiling(name: str, args: Args, scope: Scope, make: ExpressionCompiler)
 
 
 @special("DATE_LITERAL", "TIME_LITERAL", "TIMESTAMP_LITERAL")
-def _moment_literal(name: str, args: Args, scope: Scope, make: ExpressionCompiler) -> Expression:
+def _moment_literal(name: str, args: Args, scope: Scope) -> Expression:
     """Compile ``DATE '...'``. Raises StatementError 1525 for a text that is not one."""
     kind = {"DATE": "date", "TIME": "time"}.get(name.partition("_")[0], "datetime")
-    found = as_temporal(make(args[0], scope), kind)
+    found = as_temporal(compile_expression(args[0], scope), kind)
     return replace(found, type=replace(found.type, nullable=False))
 
 
 @special("ABS")
-def _abs(name: str, args: Args, scope: Scope, make: ExpressionCompiler) -> Expression:
-    (a,) = _compile_arguments(name, args, scope, make, 1, 1)
+def _abs(name: str, args: Args, scope: Scope) -> Expression:
+    (a,) = _compile_arguments(name, args, scope, 1, 1)
     number = as_number(a)
     return Expression(f"ABS({number.sql})", number.type)
 
 
 @special("MOD")
-def _mod(name: str, args: Args, scope: Scope, make: ExpressionCompiler) -> Expression:
-    a, b = _compile_arguments(name, args, scope, make, 2, 2)
+def _mod(name: str, args: Args, scope: Scope) -> Expression:
+    a, b = _compile_arguments(name, args, scope, 2, 2)
     return modulo(as_number(a), as_number(b))
 
 
 @special("NOW", "CURDATE", "CURTIME", "SYSDATE", "UTC_DATE", "UTC_TIME", "UTC_TIMESTAMP")
-def current_time(name: str, args: Args, scope: Scope, make: ExpressionCompiler) -> Expression:
+def current_time(name: str, args: Args, scope: Scope) -> Expression:
     """Compile the date or the time at which the statement began."""
     scope.context.volatile = True
     moment = scope.context.now
@@ -220,7 +219,7 @@ def current_time(name: str, args: Args, scope: Scope, make: ExpressionCompiler) 
 
 
 @special("DATE_ADD", "DATE_SUB", "ADDDATE", "SUBDATE")
-def _date_add(name: str, args: Args, scope: Scope, make: ExpressionCompiler) -> Expression:
+def _date_add(name: str, args: Args, scope: Scope) -> Expression:
     if len(args) != 2:
         raise argument_count_error(name)
     interval = args[1]
@@ -231,25 +230,25 @@ def _date_add(name: str, args: Args, scope: Scope, make: ExpressionCompiler) -> 
             raise mysql_error(1064, "", 1)
         interval = exp.Interval(this=interval, unit=exp.Var(this="DAY"))
     sign = -1 if name in ("DATE_SUB", "SUBDATE") else 1
-    return add_interval(make(args[0], scope), interval, sign, scope, make)
+    return add_interval(compile_expression(args[0], scope), interval, sign, scope)
 
 
 @special("TIMESTAMPDIFF", "TIMESTAMPADD")
-def _timestampdiff(name: str, args: Args, scope: Scope, make: ExpressionCompiler) -> Expression:
+def _timestampdiff(name: str, args: Args, scope: Scope) -> Expression:
     if len(args) != 3:
         raise argument_count_error(name)
     context = args[0].name.upper().removeprefix("SQL_TSI_")
     if name == "TIMESTAMPADD":
-        size = make(args[1], scope)
+        size = compile_expression(args[1], scope)
         unit = exp.Interval(this=exp.Null(), unit=exp.Var(this=context))
-        return add_interval(make(args[2], scope), unit, 1, scope, lambda *_: size)
-    a, b = (as_moment_text(make(x, scope)) for x in args[1:])
+        return add_interval(compile_expression(args[2], scope), unit, 1, scope, size)
+    a, b = (as_moment_text(compile_expression(x, scope)) for x in args[1:])
     return Expression(f"mysql_timestampdiff('{context}', {a.sql}, {b.sql})", INT)
 
 
 @special("ADDTIME", "SUBTIME")
-def _addtime(name: str, args: Args, scope: Scope, make: ExpressionCompiler) -> Expression:
-    a, b = _compile_arguments(name, args, scope, make, 2, 2)
+def _addtime(name: str, args: Args, scope: Scope) -> Expression:
+    a, b = _compile_arguments(name, args, scope, 2, 2)
     kinds = {"date": DATETIME, "datetime": DATETIME, "time": TIME}
     kind = replace(kinds.get(a.type.kind, replace(ASCII_STRING, dated=True)), scale=6)
     first = as_clock_text(a) if a.type.moment else as_text(a)
@@ -257,9 +256,9 @@ def _addtime(name: str, args: Args, scope: Scope, make: ExpressionCompiler) -> E
 
 
 @special("TIMEDIFF")
-def _timediff(name: str, args: Args, scope: Scope, make: ExpressionCompiler) -> Expression:
+def _timediff(name: str, args: Args, scope: Scope) -> Expression:
     """Compile the difference of two times, or of two dates. Others have none."""
-    values = _compile_arguments(name, args, scope, make, 2, 2)
+    values = _compile_arguments(name, args, scope, 2, 2)
     dates = [v.type.kind == "date" for v in values]
     if any(dates) and not all(dates):
         return Expression("NULL", TIME)
@@ -268,10 +267,10 @@ def _timediff(name: str, args: Args, scope: Scope, make: ExpressionCompiler) -> 
 
 
 @special("FIELD")
-def _field(name: str, args: Args, scope: Scope, make: ExpressionCompiler) -> Expression:
+def _field(name: str, args: Args, scope: Scope) -> Expression:
     """Compile the position of a value among others. Values of different kinds are compared as
     doubles."""
-    values = _compile_arguments(name, args, scope, make, 2, 999)
+    values = _compile_arguments(name, args, scope, 2, 999)
     if all(v.type.kind in ("string", "bytes", "json", "null") or v.type.moment for v in values):
         texts, kind = as_texts(values)
         texts = [as_bytes(t) for t in texts] if kind.binary else texts
@@ -282,8 +281,8 @@ def _field(name: str, args: Args, scope: Scope, make: ExpressionCompiler) -> Exp
 
 
 @special("JSON_QUOTE")
-def _json_quote(name: str, args: Args, scope: Scope, make: ExpressionCompiler) -> Expression:
-    (a,) = _compile_arguments(name, args, scope, make, 1, 1)
+def _json_quote(name: str, args: Args, scope: Scope) -> Expression:
+    (a,) = _compile_arguments(name, args, scope, 1, 1)
     if a.type.number or a.type.moment:
         raise mysql_error(3064, 1, name.lower())
     if a.type.binary:
@@ -292,8 +291,8 @@ def _json_quote(name: str, args: Args, scope: Scope, make: ExpressionCompiler) -
 
 
 @special("UNIX_TIMESTAMP")
-def _unix_timestamp(name: str, args: Args, scope: Scope, make: ExpressionCompiler) -> Expression:
-    arguments = _compile_arguments(name, args, scope, make, 0, 1)
+def _unix_timestamp(name: str, args: Args, scope: Scope) -> Expression:
+    arguments = _compile_arguments(name, args, scope, 0, 1)
     if not arguments:
         scope.context.volatile = True
         return Expression(f"mysql_unix_timestamp({quote_text(scope.context.now)})", INT)
@@ -301,8 +300,8 @@ def _unix_timestamp(name: str, args: Args, scope: Scope, make: ExpressionCompile
 
 
 @special("STR_TO_DATE")
-def _str_to_date(name: str, args: Args, scope: Scope, make: ExpressionCompiler) -> Expression:
-    a, b = _compile_arguments(name, args, scope, make, 2, 2)
+def _str_to_date(name: str, args: Args, scope: Scope) -> Expression:
+    a, b = _compile_arguments(name, args, scope, 2, 2)
     form = b.literal if isinstance(b.literal, str) else "%Y %H"
     clock = any(f"%{c}" in form for c in "HhIiklpRrSsTf")
     day = any(f"%{c}" in form for c in "abcdDeMmUuYyj")
@@ -316,7 +315,7 @@ def _str_to_date(name: str, args: Args, scope: Scope, make: ExpressionCompiler) 
     "DATABASE", "SCHEMA", "USER", "SESSION_USER", "SYSTEM_USER", "VERSION", "CONNECTION_ID",
     "LAST_INSERT_ID", "ROW_COUNT", "FOUND_ROWS",
 )  # fmt: skip
-def session_function(name: str, args: Args, scope: Scope, make: ExpressionCompiler) -> Expression:
+def session_function(name: str, args: Args, scope: Scope) -> Expression:
     """Compile a function that returns a value of the session."""
     if args and name != "LAST_INSERT_ID":
         raise argument_count_error(name)
@@ -328,13 +327,13 @@ def session_function(name: str, args: Args, scope: Scope, make: ExpressionCompil
 
 
 @special("ANY_VALUE")
-def _any_value(name: str, args: Args, scope: Scope, make: ExpressionCompiler) -> Expression:
-    (a,) = _compile_arguments(name, args, scope, make, 1, 1)
+def _any_value(name: str, args: Args, scope: Scope) -> Expression:
+    (a,) = _compile_arguments(name, args, scope, 1, 1)
     return a
 
 
 @special("RAND")
-def _rand(name: str, args: Args, scope: Scope, make: ExpressionCompiler) -> Expression:
+def _rand(name: str, args: Args, scope: Scope) -> Expression:
     scope.context.volatile = True
     if args and not isinstance(args[0], exp.Literal):
         raise unsupported("RAND with a seed that is not a constant")
@@ -343,17 +342,17 @@ def _rand(name: str, args: Args, scope: Scope, make: ExpressionCompiler) -> Expr
 
 
 @special("SLEEP")
-def _sleep(name: str, args: Args, scope: Scope, make: ExpressionCompiler) -> Expression:
+def _sleep(name: str, args: Args, scope: Scope) -> Expression:
     scope.context.volatile = True
-    (a,) = _compile_arguments(name, args, scope, make, 1, 1)
+    (a,) = _compile_arguments(name, args, scope, 1, 1)
     return Expression(f"mysql_sleep({as_number(a).sql})", INT)
 
 
 @special("VALUES")
-def _values(name: str, args: Args, scope: Scope, make: ExpressionCompiler) -> Expression:
+def _values(name: str, args: Args, scope: Scope) -> Expression:
     raise unsupported("VALUES() outside ON DUPLICATE KEY UPDATE")
 
 
 @special("LOAD_FILE", "GET_LOCK", "RELEASE_LOCK", "BENCHMARK")
-def _denied_function(name: str, args: Args, scope: Scope, make: ExpressionCompiler) -> Expression:
+def _denied_function(name: str, args: Args, scope: Scope) -> Expression:
     raise access_denied(f"{name}()", "it accesses more than the database")

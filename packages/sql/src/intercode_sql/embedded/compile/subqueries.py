@@ -9,10 +9,15 @@ from sqlglot import exp
 from intercode_sql.dialect.errors import mysql_error, unsupported
 from intercode_sql.embedded.catalog.collations import collate_clause
 from intercode_sql.embedded.catalog.types import BOOL, INT, Type
-from intercode_sql.embedded.compile.arithmetic import ExpressionCompiler
 from intercode_sql.embedded.compile.comparisons import align_types, compare, year_constant
 from intercode_sql.embedded.compile.conversions import as_text, on_this_day
-from intercode_sql.embedded.compile.scope import CompiledQuery, Expression, Scope
+from intercode_sql.embedded.compile.scope import (
+    CompiledQuery,
+    Expression,
+    Scope,
+    compile_expression,
+    compiles,
+)
 
 
 def _compile_subquery(node: exp.Expr, scope: Scope, ordered: bool = False) -> CompiledQuery:
@@ -26,6 +31,7 @@ def _compile_subquery(node: exp.Expr, scope: Scope, ordered: bool = False) -> Co
         scope.inside_aggregate = before
 
 
+@compiles(exp.Subquery, exp.Select, exp.Union, exp.Except, exp.Intersect)
 def scalar_subquery(node: exp.Expr, scope: Scope) -> Expression:
     """Compile a subquery as a value or a row. More than one row is MySQL's error 1242."""
     query = _compile_subquery(node, scope, ordered=True)
@@ -55,6 +61,7 @@ def _row_subquery(query: CompiledQuery, scope: Scope) -> Expression:
     return Expression("", INT, columns=tuple(parts))
 
 
+@compiles(exp.Exists)
 def exists_subquery(node: exp.Exists, scope: Scope) -> Expression:
     """Compile EXISTS."""
     query = _compile_subquery(node.this, scope)
@@ -95,7 +102,7 @@ def in_subquery(left: Expression, node: exp.Expr, scope: Scope) -> Expression:
 
 
 def quantified_comparison(
-    op: str, left: exp.Expr, node: exp.All | exp.Any, scope: Scope, make: ExpressionCompiler
+    op: str, left: exp.Expr, node: exp.All | exp.Any, scope: Scope
 ) -> Expression:
     """Compile ``left op ALL|ANY (subquery)``, with MySQL's rule for NULL."""
     inner = node.this
@@ -106,7 +113,7 @@ def quantified_comparison(
     if inner.args.get("limit") is not None:
         raise mysql_error(1235, "LIMIT & IN/ALL/ANY/SOME subquery")
     before, scope.aggregated = scope.aggregated, False
-    value = make(left, scope)
+    value = compile_expression(left, scope)
     aggregate, scope.aggregated = value.aggregate or scope.aggregated, before or scope.aggregated
     query = _compile_subquery(inner, scope)
     if len(query.types) != 1 or value.columns:

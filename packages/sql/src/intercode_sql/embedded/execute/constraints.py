@@ -14,9 +14,9 @@ from intercode_sql.dialect.parser import FUNCTION_MARK, parse
 from intercode_sql.embedded.catalog.catalog import Column, Table, quote_table
 from intercode_sql.embedded.catalog.collations import collate_clause
 from intercode_sql.embedded.catalog.values import result_converter, to_stored
-from intercode_sql.embedded.compile.expressions import compile_condition, compile_scalar
+from intercode_sql.embedded.compile.conversions import compile_condition
 from intercode_sql.embedded.compile.queries import root_scope
-from intercode_sql.embedded.compile.scope import Scope, Source
+from intercode_sql.embedded.compile.scope import Scope, Source, compile_scalar
 from intercode_sql.embedded.compile.sources import base_table_source
 from intercode_sql.embedded.execute.context import SessionContext
 from intercode_sql.literals import quoted_name

@@ -17,13 +17,13 @@ from intercode_sql.embedded.catalog.values import default_value, result_converte
 from intercode_sql.embedded.compile.conversions import (
     as_number,
     as_text,
+    compile_condition,
     require_rounded,
     sort_expression,
     time_of_this_day,
 )
-from intercode_sql.embedded.compile.expressions import compile_condition, compile_scalar
 from intercode_sql.embedded.compile.queries import root_scope
-from intercode_sql.embedded.compile.scope import Scope, Source
+from intercode_sql.embedded.compile.scope import Scope, Source, compile_scalar
 from intercode_sql.embedded.compile.select import limit_clause
 from intercode_sql.embedded.compile.sources import (
     base_table_source,
@@ -251,7 +251,7 @@ class JoinedTargets:
         query = exp.Select().from_(joined_tables.copy())
         for table in rest:
             query.append("joins", exp.Join(this=table.copy()))
-        joined = from_clause(query, self._scope, compile_condition)
+        joined = from_clause(query, self._scope)
         assert joined is not None
         self._from = joined.text or joined.sources[0].placeholder
         self._scope.clause = "where"
