@@ -41,7 +41,10 @@ VALUES: dict[str, list[tuple[str, object]]] = {
         ("ROUND(-0.001, 2)", D("0.00")), ("(-1 % 0.5) + 0", D("0.0")),
         ("FORMAT(12.5e0, 0)", "12"), ("FORMAT(12.5, 0)", "13"),
         ("PERIOD_ADD(200001, -30000)", 35791344105), ("0 AND bi * ub * ub", 0),
-        ("1 OR bi * ub * ub", 1),
+        ("1 OR bi * ub * ub", 1), ("TRUNCATE(-1e20, 3)", -9.999999999999998e19),
+        ("TRUNCATE(-0.5e0, 0)", 0.0), ("TRUNCATE(2.3e0, 1)", 2.3),
+        ("TRUNCATE(x * 0 + 1.7e100, 3)", 1.7e100),
+        ("u % 2 + 5", 6), ("CAST(u % 2 AS SIGNED) - 5", -4),
     ],
     "bytes": [
         ("i + CAST(0x3141 AS BINARY)", 6.0), ("i & CAST(0x3141 AS BINARY)", 1),
@@ -99,6 +102,8 @@ def test_a_moving_sum_is_no_minus_zero(session: SqlSession) -> None:
 
 
 ERRORS = {
+    "SELECT (u % 2) - 5 FROM t": 1690, "SELECT (ub MOD '9') DIV -0.5e0 FROM t": 1690,
+    "SELECT MOD(u, 2) * -1 FROM t WHERE id = 1": 1690,
     "SELECT 1 FROM (SELECT 1), q": 1248, "SELECT nocol FROM (SELECT 1)": 1248,
     "SELECT * FROM nosuch JOIN (SELECT 1 UNION SELECT 2)": 1248,
     "SELECT 1 WHERE EXISTS (SELECT * FROM ((SELECT 1)))": 1248,
@@ -167,7 +172,8 @@ STORED = [
     ("st = ' 7'", "st", "red,green,blue"), ("st = '+7'", "st", "red,green,blue"),
     ("e = ' 2'", "e", "mid"), ("e = '2 '", "e", "mid"), ("tx = i / 2", "tx", "2.500000000"),
     ("tx = (i - i) / 7", "tx", "0"), ("y = da", "y", 2001), ("y = dt", "y", 2001),
-    ("i = TIME'-01:00:00'", "i", -10000), ("bn = 2.5e-3", "bn", b"0\0\0"),
+    ("i = 2.5e0", "i", 2), ("i = 2.5", "i", 3), ("i = '2.5e0'", "i", 3), ("i = -3.5e0", "i", -4),
+    ("i = x * 25", "i", 2), ("i = TIME'-01:00:00'", "i", -10000), ("bn = 2.5e-3", "bn", b"0\0\0"),
 ]  # fmt: skip
 
 
@@ -227,3 +233,12 @@ def test_a_condition_of_a_write_is_computed_once(session: SqlSession) -> None:
     assert (
         joined == "((k = 1 AND b) AND CASE WHEN NOT (k = 1 AND b) THEN 0 ELSE mysql_divisor(c) END)"
     )
+
+
+def test_a_double_is_rounded_to_even_in_a_column_of_integers(session: SqlSession) -> None:
+    code = "INSERT INTO s (k, i) VALUES (70, 2.5e0), (71, 2.5), (72, '2.5e0'), (73, -2.5e0)"
+    assert session.run(code, 60.0).ok
+    code = "INSERT INTO s (k, i) SELECT 80 + id, x FROM t WHERE id IN (6, 7)"
+    assert session.run(code, 60.0).ok
+    found = session.run("SELECT i FROM s WHERE k >= 70 ORDER BY k", 60.0).rows
+    assert found == ((2,), (3,), (3,), (-2,), (12,), (0,))

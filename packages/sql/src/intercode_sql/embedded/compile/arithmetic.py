@@ -215,14 +215,15 @@ def modulo(a: Expression, b: Expression) -> Expression:
     """Compile ``a % b``, which has the sign of a; NULL for a division by zero."""
     a, b = _operand(a), _operand(b)
     if a.type.kind == "int" and b.type.kind == "int":
-        return Expression(f"({a.sql} % {divisor(a.sql, b.sql)})", INT)
+        sql = f"({a.sql} % {divisor(a.sql, b.sql)})"
+        return Expression(sql, replace(INT, unsigned=a.type.unsigned))
     exact = int(is_exact(a.type, b.type))
     sql = f"mysql_mod({a.sql}, {divisor(a.sql, b.sql)}, {exact})"
     kind = _sum_type(a.type, b.type)
     timed = "mysql_temporal_number(" in b.sql
     if kind.kind == "decimal" and (timed or not kind.scale):  # only a fraction has a minus zero
         sql = f"({sql} + 0.0)"
-    return Expression(sql, kind)
+    return Expression(sql, replace(kind, unsigned=a.type.unsigned))
 
 
 @compiles(exp.Neg)

@@ -259,7 +259,7 @@ def _insert_value(node: exp.Expr, column: Column, session: SessionContext) -> An
         return int(node.this or "0", 16 if isinstance(node, exp.HexString) else 2)
     kind = column.type
     exact = column.values or kind.bits or kind.kind == "year"
-    exact = exact or (kind.moment and "e" in str(node.this))
+    exact = exact or ((kind.moment or kind.number) and "e" in str(node.this).lower())
     if isinstance(node, exp.Literal) and not node.is_string and exact:
         return float(node.this) if "e" in node.this.lower() else Decimal(node.this)
     if isinstance(node, exp.Literal) and (node.is_string or not column.type.text):

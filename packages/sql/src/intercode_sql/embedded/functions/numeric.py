@@ -45,11 +45,16 @@ def round_number(value: float, digits: int, exact: int) -> float:
         return value if digits >= 0 else int(quantized(Decimal(value), digits, ROUND_HALF_UP))
     if exact:
         return float(quantized(to_decimal(value), digits, ROUND_HALF_UP)) + 0.0
+    return _scaled(value, digits, round)
+
+
+def _scaled(value: float, digits: int, to_whole: Callable[[float], int]) -> float:
+    """Return a double whose digits behind a place are made whole, as C computes it."""
     power = 10.0 ** abs(digits)
     scaled = value / power if digits < 0 else value * power
     if not math.isfinite(scaled):
         return value
-    whole = float(round(scaled))
+    whole = float(to_whole(scaled))
     return whole * power if digits < 0 else whole / power
 
 
@@ -107,6 +112,8 @@ def truncate(value: float, digits: int, exact: int) -> float:
     digits = max(-30, min(30, int(digits)))
     if isinstance(value, int):
         return value if digits >= 0 else int(quantized(Decimal(value), digits, ROUND_DOWN))
+    if not exact:
+        return _scaled(value, digits, math.trunc)
     return float(quantized(to_decimal(value), digits, ROUND_DOWN)) + 0.0
 
 
