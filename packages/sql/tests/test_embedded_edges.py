@@ -82,6 +82,12 @@ VALUES: dict[str, list[tuple[str, object]]] = {
         ("_utf8mb4 0x31 + 1", 2.0), ("_binary 0x41 + 1", 1.0), ("_binary 'a' = 'A'", 0),
         ("_binary 'ab'", b"ab"), ("CONCAT(_binary 'A', 'é')", b"A\xc3\xa9"), ("_latin1 'a'", "a"),
     ],
+    "spaces at the end in a binary collation": [
+        ("STRCMP(vb, CONCAT(vb, ' '))", 0), ("STRCMP(CONCAT(vb, CHAR(9)), vb)", -1),
+        ("STRCMP(x'41', x'4120')", -1), ("FIELD(CONCAT(vb, ' '), 'Ann')", 1),
+        ("FIND_IN_SET(CONCAT(vb, ' '), 'Ann')", 0), ("FIND_IN_SET(CONCAT(v, ' '), 'ann,b')", 0),
+        ("FIND_IN_SET(v, 'b,ann')", 2), ("REGEXP_LIKE(x'41', 'a')", 0),
+    ],
     "a bit beside a text": [
         ("CASE id WHEN 2 THEN IF(id, b1, 'x') ELSE l END", b"Ann"), ("IFNULL(b1, v)", b"\x01"),
     ],

@@ -83,29 +83,26 @@ class _UcaWeights(dict[int, str]):
         return upper if len(upper) == 1 else char
 
 
-_WEIGHTS: dict[Collation, dict[int, str]] = {
+_WEIGHTS: dict[str, dict[int, str]] = {
     "general": _GeneralWeights(), "uca": _UcaWeights(), "swedish": _SwedishWeights(),
 }  # fmt: skip
 
 
-def weights(text: str, collation: Collation) -> str:
+def weights(text: str, collation: str) -> str:
     """Return a string's weights. Spaces at the end count in every collation."""
-    return text if collation == "bin" else text.translate(_WEIGHTS[collation])
+    found = _WEIGHTS.get(collation)
+    return text if found is None else text.translate(found)
 
 
-def collation_key(text: str, collation: Collation) -> str:
-    """Return a key that is equal for strings which the collation considers equal.
+def collation_key(text: str, collation: str) -> str:
+    """Return a key by which strings are compared in a collation, or in ``bytes`` byte strings.
 
-    In ``general`` and ``swedish`` strings are compared as if they had equal lengths, filled up with
+    But for ``uca`` and ``bytes``, strings are compared as if they had equal lengths, filled up with
     spaces, so that the end of one is behind a control character.
     """
-    if collation in ("uca", "bin"):
+    if collation in ("uca", "bytes"):
         return weights(text, collation)
     return weights(text.rstrip(" "), collation) + " "
-
-
-def _order_key(text: str, collation: Collation) -> str:
-    return text.rstrip(" ") + " " if collation == "bin" else collation_key(text, collation)
 
 
 def nocase_level(text: str, collation: Collation) -> int:
@@ -141,7 +138,7 @@ class _KeyCache(dict[str, str]):
         self._collation = collation
 
     def __missing__(self, text: str) -> str:
-        found = _order_key(text, self._collation)
+        found = collation_key(text, self._collation)
         if len(text) < 200:
             if len(self) >= _MAX_CACHED_KEYS:
                 self.clear()

@@ -142,8 +142,8 @@ def simple_call(name: str, args: list[Expression], text: str = "") -> Expression
     if function.quoted:
         parts.append(quote_text(text))
     if function.collated:
-        texts = [m.type for m in arguments if m.type.text]
-        parts.insert(0, f"'{concatenation_type(*texts).collation}'")
+        kind = concatenation_type(*(m.type for m in arguments if m.type.text))
+        parts.insert(0, "'bytes'" if kind.binary else f"'{kind.collation}'")
     sql = f"{function.sqlite_name}({', '.join(parts)})"
     if result.binary and function.returns is ARGUMENT_TEXT:
         sql = f"CAST({sql} AS BLOB)"

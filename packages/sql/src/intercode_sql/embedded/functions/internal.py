@@ -35,7 +35,7 @@ def collation_key(value: Any, collation: str) -> Any:
     """Return a key that is equal for strings which the collation considers equal."""
     if not isinstance(value, str):
         return value
-    return collations.collation_key(value, collation)  # type: ignore[arg-type]
+    return collations.collation_key(value, collation)
 
 
 @internal("bit_bytes")

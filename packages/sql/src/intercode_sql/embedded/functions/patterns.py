@@ -10,6 +10,7 @@ from intercode_sql.embedded.catalog.collations import weights
 from intercode_sql.embedded.catalog.types import BOOL, INT, Collation
 from intercode_sql.embedded.functions.registry import ARGUMENT_TEXT, TEXT, internal, scalar
 
+_EXACT = ("bin", "bytes")
 MAX_REGEX_STEPS = 20_000_000
 """Limit of the estimated steps of a regular expression on one string."""
 _CHARACTER_CLASSES = {
@@ -24,7 +25,7 @@ def like(text: str, pattern: str, escape: str, collation: str) -> int:
     """LIKE: ``%`` is any string, ``_`` any character. The time is linear for a fixed number of
     ``%``."""
     pieces = _split_pattern(pattern, escape, collation)
-    subject = weights(text, collation)  # type: ignore[arg-type]
+    subject = weights(text, collation)
     at = 0
     for number, (piece, free) in enumerate(pieces):
         last = number == len(pieces) - 1
@@ -69,7 +70,7 @@ def _split_pattern(
             piece, free = [], True
         else:
             any_one = char == "_" and not escaped
-            folded = weights(char, collation)  # type: ignore[arg-type]
+            folded = weights(char, collation)
             piece += [None] if any_one else list(folded)
             escaped = False
     out.append((tuple(piece), free))
@@ -147,12 +148,12 @@ def regexp(text: str, pattern: str, exact: int = 0) -> int:
 
 @scalar("REGEXP_LIKE", args=[TEXT, TEXT], returns=BOOL, collated=True)
 def regexp_like(collation: Collation, text: str, pattern: str) -> int:
-    return int(_search(text, pattern, collation == "bin") is not None)
+    return int(_search(text, pattern, collation in _EXACT) is not None)
 
 
 @scalar("REGEXP_REPLACE", args=[TEXT, TEXT, TEXT], returns=ARGUMENT_TEXT, collated=True)
 def regexp_replace(collation: Collation, text: str, pattern: str, new: str) -> str:
-    exact = collation == "bin"
+    exact = collation in _EXACT
     if not pattern or _search(text, pattern, exact) is None:
         return text
     return compile_pattern(pattern, exact)[0].sub(re.sub(r"\$(\d)", r"\\\1", new), text)
@@ -160,11 +161,11 @@ def regexp_replace(collation: Collation, text: str, pattern: str, new: str) -> s
 
 @scalar("REGEXP_SUBSTR", args=[TEXT, TEXT], returns=ARGUMENT_TEXT, collated=True)
 def regexp_substr(collation: Collation, text: str, pattern: str) -> str | None:
-    found = _search(text, pattern, collation == "bin")
+    found = _search(text, pattern, collation in _EXACT)
     return found.group() if found else None
 
 
 @scalar("REGEXP_INSTR", args=[TEXT, TEXT], returns=INT, collated=True)
 def regexp_instr(collation: Collation, text: str, pattern: str) -> int:
-    found = _search(text, pattern, collation == "bin")
+    found = _search(text, pattern, collation in _EXACT)
     return found.start() + 1 if found else 0

@@ -238,8 +238,8 @@ def strcmp(collation: Collation, a: str, b: str) -> int:
 
 @scalar("FIND_IN_SET", args=[TEXT, TEXT], returns=INT, collated=True)
 def find_in_set(collation: Collation, word: str, words: str) -> int:
-    parts = [collation_key(p, collation) for p in words.split(",")] if words else []
-    key = collation_key(word, collation)
+    parts = [weights(p, collation) for p in words.split(",")] if words else []
+    key = weights(word, collation)  # spaces at the end count
     return parts.index(key) + 1 if key in parts and "," not in word else 0
 
 
