@@ -22,7 +22,7 @@ from intercode_sql.embedded.load.loader import DumpLoader
 from intercode_sql.errors import SqlDataError
 from intercode_sql.host import cache_root
 
-BUILDER_VERSION = "8"
+BUILDER_VERSION = "9"
 """Version of the databases built from a dump. Raise it when they change."""
 
 
