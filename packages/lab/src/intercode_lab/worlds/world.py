@@ -14,7 +14,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from intercode.core.types import Mailbox, Score, State, Task
+from intercode.core.types import Score, State, Task
 from intercode_lab.families.bash.bash_task import folder_layer
 from intercode_lab.families.family import Draw, Family
 from intercode_lab.families.file_tree import FOLDER, FileTree
@@ -59,7 +59,7 @@ class World:
     ``goals``, ``damage``: the readings of each. ``probe``: a Python program that prints readings.
     ``solutions``: scripts that reach right end states which differ. ``harms``: a script that causes
     each damage. ``choices``: what the search for tells tries to guess. ``discoveries``, ``traps``:
-    how many there are, for reports. ``mailbox``: a service that the player can ask.
+    how many there are, for reports.
     """
 
     phrasing: int
@@ -73,7 +73,6 @@ class World:
     choices: Sequence[HiddenChoice] = ()
     discoveries: int = 1
     traps: int = 0
-    mailbox: Mailbox | None = None
 
     def task(self) -> Task:
         """Return the task of this world, without an id."""
@@ -88,7 +87,6 @@ class World:
             "", self.request, self.solutions[0], files=(folder_layer(),), cwd=FOLDER,
             data=json.loads(json.dumps(data)), initial_files=self.tree.entries,
             probe=f"python3 - <<'PROBE'\n{_READ_FILE}{self.probe}\nPROBE\n", probe_paths=(FOLDER,),
-            mailbox=self.mailbox,
         )  # fmt: skip
 
 

@@ -46,20 +46,6 @@ class TreeEntry:
 
 
 @dataclass(frozen=True, slots=True)
-class Mailbox:
-    """A service outside of the sandbox, which an agent reaches through two files.
-
-    After each action, a regular file at ``request`` that is not empty is handed to ``answer``,
-    emptied, and the answer written to ``reply``. ``answer`` is a function of the request alone, so
-    that snapshots and replays need nothing of it. It gets text of an agent and must not raise.
-    """
-
-    request: str
-    reply: str
-    answer: Callable[[str], str]
-
-
-@dataclass(frozen=True, slots=True)
 class Task:
     """A query with its gold.
 
@@ -78,7 +64,6 @@ class Task:
 
     ``probe``: a script that prints facts of a state for the reward (see
     docs/new-tasks.md). ``probe_paths``: the paths that the probe gets to see (empty: all).
-    ``mailbox``: a service that answers between actions.
     """
 
     id: str
@@ -99,7 +84,6 @@ class Task:
     vary: Callable[[Task, int], Task] | None = None
     probe: str | None = None
     probe_paths: tuple[str, ...] = ()
-    mailbox: Mailbox | None = None
 
     @property
     def golds(self) -> tuple[str, ...]:

@@ -18,7 +18,6 @@ from intercode.environments.base.diffs.file_diffs import FileDiffs
 from intercode.environments.base.diffs.initial_files import changes_of_agent, write_initial_files
 from intercode.environments.base.env import InterCodeEnv
 from intercode.environments.base.layers import task_layer
-from intercode.environments.base.mailbox import answer_request
 from intercode.environments.base.options import choose_task, pick_limits, with_limits
 from intercode.environments.base.profiles import SandboxProfile
 from intercode.environments.base.snapshots import storage
@@ -311,10 +310,7 @@ class SandboxedEnv(InterCodeEnv):
         # the workspace is another one if an episode has begun or was restored
         if self.record_diffs and (self._file_diffs is None or self._file_diffs[0] is not workspace):
             self._file_diffs = workspace, FileDiffs(workspace.sandbox)
-        result = workspace.run(action, self.timeout)
-        if self.task.mailbox is not None:
-            answer_request(workspace.sandbox, self.task.mailbox)
-        return result
+        return workspace.run(action, self.timeout)
 
     def changed_paths(self) -> list[str]:
         if not self.task.initial_files:

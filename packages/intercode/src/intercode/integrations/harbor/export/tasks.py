@@ -96,8 +96,6 @@ def task_files(
     expressed in this form."""
     if "folder" in task.data:
         return read_tree(Path(task.data["folder"]))
-    if task.mailbox is not None:
-        raise UsageError("a task with a service that answers between actions cannot be written")
     if task.probe is not None:
         parts = _probe_files(task, expected, _enter(dataset, task, base))
     elif (function := describe_environment(dataset.environment).harbor_files) is not None:
