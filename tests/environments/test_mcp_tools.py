@@ -247,5 +247,8 @@ def test_a_workspace_that_is_used_again_has_the_servers_of_its_own_episode() -> 
     with intercode.make("python", mcp=OUTSIDE) as env:
         env.reset(options={"task": 0})
         before = env.brief.tools
+        earlier = env.episode
         env.reset(options={"task": 0})  # takes the workspace of the first, in which nothing ran
+        assert env.brief.tools == before
+        earlier.close()
         assert env.brief.tools == before

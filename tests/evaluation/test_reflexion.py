@@ -17,14 +17,14 @@ from intercode.cli import main
 from intercode.core import logs, trajectories
 from intercode.core.config import EvalConfig
 from intercode.core.errors import BudgetError, DataError, UsageError
-from intercode.core.types import AgentOutput, Trajectory, Usage
+from intercode.core.types import AgentOutput, Brief, Step, Trajectory, Usage
 from intercode.evaluation.evaluate.estimate import estimate
 from intercode.evaluation.evaluate.plan import make_plan
 from intercode.evaluation.replay.branching import BranchOptions, branch
 from intercode.evaluation.replay.log_replay import ReplayOptions, replay_logs
 from intercode.evaluation.replay.regrade import regrade
 from intercode.evaluation.replay.verify import verify
-from intercode.evaluation.rollout import rollout
+from intercode.evaluation.rollout import rollout, rollout_branches
 from intercode.models.base import Completion, Message
 from intercode.models.providers.function import FunctionModel
 from intercode.results.export import chat
@@ -169,6 +169,21 @@ def test_a_replay_verifies_each_attempt(tmp_path: Path) -> None:
     assert [s.turn for s in report.native_mismatches] == [2]
 
 
+def test_a_reward_of_a_turn_without_code_is_compared(tmp_path: Path) -> None:
+    out = tmp_path / "run"
+    episode = play(out, solves=False)
+    assert episode.reward < 1
+    restarts = tuple(n + 1 for n in episode.restarts)
+    honest = Step.without_code(AgentOutput(None))
+    rewrite(out, episode.replace(steps=(honest, *episode.steps), restarts=restarts))
+    assert replay_logs([out], ReplayOptions())[0].native_mismatches == []
+    claimed = replace(honest, reward=1.0)
+    rewrite(out, episode.replace(steps=(claimed, *episode.steps), restarts=restarts))
+    (report,) = replay_logs([out], ReplayOptions())
+    assert [s.turn for s in report.native_mismatches] == [0]
+    assert not verify(write_bundle(out, tmp_path / "run.tar.gz").path, ReplayOptions()).equal
+
+
 def rewrite(out: Path, episode: Trajectory) -> None:
     (out / trajectories.TRAJECTORIES_FILE).unlink()
     trajectories.append_trajectory(out / trajectories.TRAJECTORIES_FILE, episode)
@@ -196,6 +211,32 @@ def test_a_run_with_restarts_is_resumed_played_again_and_regraded(tmp_path: Path
     result = regrade(out, ReplayOptions(), tmp_path / "graded")
     assert (result.differences, result.after[0].restarts) == ((), (2,))
     assert [s.reward for s in result.after[0].steps] == [s.reward for s in episode.steps]
+
+
+def test_regrade_plays_the_attempts_after_one_that_ends_early(tmp_path: Path) -> None:
+    out = tmp_path / "run"
+    episode = play(out)
+    submitted = replace(episode.steps[1], action="submit")
+    steps = (submitted, episode.steps[0], *episode.steps[2:])
+    rewrite(out, episode.replace(steps=steps))
+    (after,) = regrade(out, ReplayOptions(), tmp_path / "graded").after
+    assert ([s.action for s in after.steps], after.restarts) == (["submit", GOLD, "submit"], (1,))
+    assert after.reward == 1
+
+
+def test_a_branch_is_told_what_was_done_since_the_restart() -> None:
+    notes: list[str] = []
+
+    class Reads(Watching):
+        def start(self, brief: Brief) -> None:
+            notes.append(brief.notes)
+
+    with intercode.make("bash") as env:
+        env.reset(options={"task": 0})
+        steps = (Step("echo first", "first\n"), Step("echo second", "second\n"))
+        parent = Trajectory(env.task.id, 0, env.task.query, steps, restarts=(1,), id="parent")
+        list(rollout_branches(env, parent, [Reads()], max_turns=3))
+    assert "echo second" in notes[0] and "echo first" not in notes[0]
 
 
 @pytest.mark.parametrize(
@@ -273,7 +314,9 @@ def test_an_estimate_counts_the_attempts(tmp_path: Path) -> None:
 def test_restarts_are_read_as_written() -> None:
     agent = open_agent("reflexion", {"max_restarts": 1}, model=model())
     assert agent.metadata()["max_restarts"] == 1
-    row = trajectories.trajectory_to_row(Trajectory("t", 0, "q", (), restarts=(1,)))
+    steps = (Step("ls", ""), Step("ls", ""))
+    row = trajectories.trajectory_to_row(Trajectory("t", 0, "q", steps, restarts=(1,)))
     assert trajectories.trajectory_from_row(row).restarts == (1,)
-    with pytest.raises(DataError):
-        trajectories.trajectory_from_row({**row, "restarts": 5})
+    for wrong in (5, ["a"], [1.0], [True], [[1]], [0], [-1], [3], [2, 1], [1, 1]):
+        with pytest.raises(DataError, match="'restarts' has to"):
+            trajectories.trajectory_from_row({**row, "restarts": wrong})

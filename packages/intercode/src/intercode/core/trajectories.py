@@ -266,7 +266,20 @@ def trajectory_from_row(row: object) -> Trajectory:
         if not isinstance(listed := values.get(name, []), list):
             raise DataError(f"{name!r} has to be a list")
         values[name] = tuple(listed)
+    _check_restarts(values["restarts"], len(steps))
     return _build_record(Trajectory, values)
+
+
+def _check_restarts(restarts: Sequence[object], steps: int) -> None:
+    """Raise DataError unless these are growing numbers of steps."""
+    before = 0
+    for n in restarts:
+        if type(n) is not int or not before < n <= steps:
+            raise DataError(
+                f"'restarts' has to list growing numbers from 1 to {steps}, the number of steps, "
+                f"not {list(restarts)!r:.80}"
+            )
+        before = n
 
 
 def _step_from_row(row: object) -> Step:

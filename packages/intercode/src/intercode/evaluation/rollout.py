@@ -75,14 +75,15 @@ def rollout_branches(
     Yields a Trajectory for each, with ``parent`` as its parent. The branches are played one after
     another in ``env``, on demand. A branch that has not submitted can itself be branched before the
     next one, so that a tree needs one snapshot per level and one sandbox. The notes of an agent's
-    brief list the steps of ``parent``. ``score_final`` False: do not score a final state that was
-    not scored for its agent.
+    brief list the steps of ``parent`` since its last restart. ``score_final`` False: do not score
+    a final state that was not scored for its agent.
     """
     with env.snapshot() as snapshot:
         for number, agent in enumerate(agents):
             if number:
                 env.restore(snapshot)
-            agent.start(brief_with_history(env.brief, parent.steps))
+            begin = max(parent.restarts, default=0)
+            agent.start(brief_with_history(env.brief, parent.steps[begin:]))
             ended = play(
                 agent, env, parent.steps, max_turns=max_turns, score_final=score_final,
                 restarts=parent.restarts,

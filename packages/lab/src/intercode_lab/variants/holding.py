@@ -202,8 +202,8 @@ def _play_in_variants(
 
 
 def _solves(env: InterCodeEnv, episode: Trajectory, seed: int) -> bool:
-    steps = play_again(env, episode.replace(seed=seed))
-    return any(map(solves, steps))
+    played = play_again(env, episode.replace(seed=seed))
+    return any(map(solves, played.values()))
 
 
 def task_rows(episodes: Iterable[HeldEpisode]) -> list[tuple[str, int, int]]:

@@ -453,7 +453,8 @@ class Episode:
     def close(self) -> None:
         """End the episode and free its workspace. May be called again."""
         self.running = False
-        self.env.tools.close()
+        if self.env._current is self:  # else they are those of a later episode
+            self.env.tools.close()
         workspace, self.workspace = self.workspace, None
         if workspace is not None:
             self.env._close_workspace(workspace)

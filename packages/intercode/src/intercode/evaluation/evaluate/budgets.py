@@ -184,7 +184,8 @@ class TimeLimitedAgent(Agent):
         return next_output(self._agent, feedback)
 
     def restart(self, feedback: Feedback) -> bool:
-        """Return whether the agent begins the task again."""
+        """Return whether the agent begins the task again, or raise BudgetError."""
+        self._check()
         return self._agent.restart(feedback)
 
 

@@ -179,8 +179,8 @@ def repeat_step(env: InterCodeEnv, episode: Trajectory, turn: int) -> Step:
     """Execute again a step that this package recorded. Where its agent began the task again, so
     does this.
 
-    The step is scored if the record has a reward. A turn without code is only scored, and only if
-    it is the last before a restart or the end.
+    The step is scored if the record has a reward. A turn without code is only scored,
+    unless it is one that records 0 without a look at the state.
     """
     step = episode.steps[turn]
     if turn in episode.restarts:
@@ -196,6 +196,8 @@ def repeat_step(env: InterCodeEnv, episode: Trajectory, turn: int) -> Step:
 
 
 def is_compared(episode: Trajectory, turn: int) -> bool:
-    """Return whether the repetition of a step tells something: of a turn without code only if it is
-    the last before a restart or the end."""
-    return episode.steps[turn].executed or turn + 1 in (*episode.restarts, episode.turns)
+    """Return whether the repetition of a step tells something: of a turn without code if it claims
+    a reward, or is the last before a restart or the end."""
+    step = episode.steps[turn]
+    is_last = turn + 1 in (*episode.restarts, episode.turns)
+    return step.executed or bool(step.reward) or is_last

@@ -179,40 +179,43 @@ def _regrade_episode(
     """Execute and score an episode again. Returns it with the steps that differ."""
     rules = replay_rules_for(old)
     with envs.borrow(old) as env:
-        steps = play_again(env, old)
+        played = play_again(env, old)
         failure = env.episode.action_error
     if failure is not None and old.end != "action_error":
         error = f"{failure.type}: {failure.message}"
         run = {**old.run, "traceback": portable_traceback(failure.traceback)}
         return old.replace(steps=(), end="error", error=error, seconds=None, run=run), []
     differences = [
-        StepDifference(old.task, old.epoch, n, a.reward, b.reward, text)
-        for n, (raw, b) in enumerate(zip(old.steps, steps, strict=False), start=1)
-        for a in [rules.executed_step(old, raw)]
+        StepDifference(old.task, old.epoch, n + 1, a.reward, b.reward, text)
+        for n, b in played.items()
+        for a in [rules.executed_step(old, old.steps[n])]
         if (text := _observation_differs(rules, old, a, b)) or a.reward != b.reward
     ]
     differences += [
-        StepDifference(old.task, old.epoch, n, old.steps[n - 1].reward, None, False, ended=True)
-        for n in range(len(steps) + 1, len(old.steps) + 1)
+        StepDifference(old.task, old.epoch, n + 1, step.reward, None, False, ended=True)
+        for n, step in enumerate(old.steps)
+        if n not in played
     ]
-    regraded = old.replace(steps=tuple(steps), seconds=None, started=None)
+    restarts = tuple(sum(k < n for k in played) for n in old.restarts)
+    steps = tuple(played.values())
+    regraded = old.replace(steps=steps, restarts=restarts, seconds=None, started=None)
     return regraded.replace(end=_end_reason(old, regraded)), differences
 
 
-def play_again(env: InterCodeEnv, old: Trajectory) -> list[Step]:
-    """Execute the steps of a recorded episode again, until the episode is over. Returns the new
-    steps, and leaves the environment in the state that they reached."""
-    rules, steps, over = replay_rules_for(old), list[Step](), False
+def play_again(env: InterCodeEnv, old: Trajectory) -> dict[int, Step]:
+    """Execute the steps of a recorded episode again, those of each attempt until it is over.
+    Returns the new steps by their position in the record, and leaves the environment in the state
+    that they reached."""
+    rules, played, over = replay_rules_for(old), dict[int, Step](), False
     reset_to_task(env, old)
     for number, recorded in enumerate(old.steps):
         if number in old.restarts:
             reset_to_task(env, old)
         elif over:
-            break
+            continue
         last = number + 1 in (*old.restarts, old.turns)
-        new, over = _regrade_step(env, rules, old, recorded, last)
-        steps.append(new)
-    return steps
+        played[number], over = _regrade_step(env, rules, old, recorded, last)
+    return played
 
 
 def _observation_differs(rules: ReplayRules, old: Trajectory, recorded: Step, now: Step) -> bool:
