@@ -14,13 +14,14 @@ import sys
 import tempfile
 import termios
 import time
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
 from intercode import Sandbox
 from intercode.cli import main
-from intercode.core.errors import SandboxLostError
+from intercode.core.errors import SandboxError, SandboxLostError
 from intercode_sandbox import TerminalServer
 from intercode_sandbox.namespace.launcher import Launcher
 from support.sandboxes import eventually
@@ -170,13 +171,29 @@ def test_terminals_attach_to_a_live_sandbox_until_it_ends() -> None:
     os.close(terminal)
 
 
-def test_directories_of_killed_processes_are_removed(
+def test_a_directory_with_a_long_name_for_temporary_files_is_named(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
+    (long := tmp_path / ("x" * 100)).mkdir()
+    monkeypatch.setattr(tempfile, "tempdir", str(long))
+    with Sandbox("host") as sandbox, pytest.raises(SandboxError, match="set TMPDIR to"):
+        TerminalServer(sandbox)
+
+
+@pytest.fixture
+def short_path() -> Iterator[Path]:
+    """A directory whose name leaves room for that of a socket."""
+    with tempfile.TemporaryDirectory(prefix="t") as name:
+        yield Path(name)
+
+
+def test_directories_of_killed_processes_are_removed(
+    short_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(tempfile, "tempdir", str(short_path))
 
     def make(name: str, age: float, listens: bool = False) -> socket.socket:
-        directory = tmp_path / f"intercode-terminal-{name}"
+        directory = short_path / f"intercode-terminal-{name}"
         directory.mkdir()
         listener = socket.socket(socket.AF_UNIX)
         listener.bind(str(directory / "socket"))
@@ -190,15 +207,15 @@ def test_directories_of_killed_processes_are_removed(
     make("left", 3600)
     make("starts", 1)
     live = make("live", 3600, listens=True)
-    (tmp_path / "intercode-terminal-empty").mkdir()
-    os.utime(tmp_path / "intercode-terminal-empty", (1e9, 1e9))
-    (tmp_path / "kept" / "a").mkdir(parents=True)
-    (tmp_path / "intercode-terminal-link").symlink_to(tmp_path / "kept")
+    (short_path / "intercode-terminal-empty").mkdir()
+    os.utime(short_path / "intercode-terminal-empty", (1e9, 1e9))
+    (short_path / "kept" / "a").mkdir(parents=True)
+    (short_path / "intercode-terminal-link").symlink_to(short_path / "kept")
     with Sandbox("host") as sandbox, TerminalServer(sandbox) as server:
-        left = set(os.listdir(tmp_path)) - {Path(server.path).parent.name}
+        left = set(os.listdir(short_path)) - {Path(server.path).parent.name}
     live.close()
     names = {f"intercode-terminal-{name}" for name in ("starts", "live", "link")}
-    assert left == {"kept", *names} and os.listdir(tmp_path / "kept") == ["a"]
+    assert left == {"kept", *names} and os.listdir(short_path / "kept") == ["a"]
 
 
 def test_live_sandboxes_are_listed_and_can_be_ended(capfd: pytest.CaptureFixture[str]) -> None:

@@ -27,6 +27,7 @@ from intercode_sandbox.errors import InterCodeError, MissingCapabilityError, San
 
 SHELL = "if command -v bash >/dev/null; then exec bash -i; fi; exec /bin/sh -i"
 """The command of a shell for a person."""
+MAX_SOCKET_PATH = 107  # bytes; sockaddr_un of Linux
 SIZE = struct.Struct("!HH")
 """What a client sends first: the rows and columns of its terminal."""
 
@@ -39,7 +40,8 @@ class TerminalServer:
 
     ``cwd`` and ``user`` are those of the shells, as in ``Sandbox.spawn``. Close it, or use it in a
     ``with`` statement, when no more shells are wanted; shells end with the sandbox. Raises
-    MissingCapabilityError without ``terminal``.
+    MissingCapabilityError without ``terminal``, SandboxError if the directory of temporary files
+    has too long a name.
     """
 
     def __init__(
@@ -55,8 +57,13 @@ class TerminalServer:
         try:
             self._listener.bind(self.path)
             self._listener.listen()
-        except OSError:
+        except OSError as e:
             self.close()
+            if len(os.fsencode(self.path)) > MAX_SOCKET_PATH:
+                raise SandboxError(
+                    f"{self.path} is too long for the name of a socket ({MAX_SOCKET_PATH} bytes): "
+                    "set TMPDIR to a directory with a shorter name"
+                ) from e
             raise
         threading.Thread(target=self._accept, name="intercode-terminal", daemon=True).start()
 
