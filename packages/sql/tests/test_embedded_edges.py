@@ -248,3 +248,22 @@ def test_a_double_is_rounded_to_even_in_a_column_of_integers(session: SqlSession
     assert session.run(code, 60.0).ok
     found = session.run("SELECT i FROM s WHERE k >= 70 ORDER BY k", 60.0).rows
     assert found == ((2,), (3,), (3,), (-2,), (12,), (0,))
+
+
+@pytest.mark.parametrize("code", [
+    "INSERT INTO s (k, i) VALUES (1, {})", "REPLACE INTO s (k, i) SELECT 1, {}",
+    "SELECT 1 -{}", "SELECT * FROM s WHERE i < {} LIMIT 1", "UPDATE s SET i = {}", "DO {}",
+    "DELETE FROM s WHERE i IN (1, -{})", "CREATE TABLE z (x double DEFAULT {})", "SET @a = {}",
+    "INSERT INTO s (k) VALUES (1) ON DUPLICATE KEY UPDATE i = {}", "SELECT i + {} FROM s",
+    "CREATE VIEW w AS SELECT {} AS a", "ALTER TABLE s ADD z double DEFAULT {}",
+])  # fmt: skip
+def test_numbers_that_no_double_holds(session: SqlSession, code: str) -> None:
+    for number in ("1e400", "1.8E+308", ".1e310", f"1{'0' * 309}e0"):
+        result = session.run(code.format(number), 60.0)
+        assert result.info.error == 1367
+        message = f"Illegal double '{number[:192]}' value found during parsing"
+        assert result.output.endswith(message)
+    quoted = "SELECT '1e400', 0x1e400, `1e400` FROM (SELECT 1e-400 AS `1e400`) q -- 1e400"
+    assert session.run(quoted, 60.0).rows == (("1e400", b"\x01\xe4\x00", 0.0),)
+    text = "SELECT '-1e400' + 0, '1e400' * 1"
+    assert session.run(text, 60.0).rows == ((-1.7976931348623157e308, 1.7976931348623157e308),)

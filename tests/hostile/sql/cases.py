@@ -335,6 +335,7 @@ _DUCKDB_CASES: dict[str, dict[str, tuple[str, ...] | str]] = {
             "SELECT {'a': path} FROM duckdb_databases()", "SELECT * FROM duckdb_extensions()",
             "SELECT path::BLOB FROM duckdb_databases()", "SELECT * FROM duckdb_settings()",
             "CREATE TABLE t AS FROM duckdb_databases()", "FROM t",
+            "SELECT MAP {path: 1} FROM duckdb_databases() WHERE path IS NOT NULL",
         ),
     },
     "others": {

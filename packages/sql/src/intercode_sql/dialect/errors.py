@@ -86,6 +86,7 @@ ERROR_MESSAGES: dict[int, tuple[str, str]] = {
     1364: ("HY000", "Field '{}' doesn't have a default value"),
     1365: ("22012", "Division by 0"),
     1366: ("HY000", "Incorrect {} value: '{}' for column '{}' at row {}"),
+    1367: ("22007", "Illegal {} '{}' value found during parsing"),
     1406: ("22001", "Data too long for column '{}' at row {}"),
     1411: ("HY000", "Incorrect {} value: '{}' for function {}"),
     1441: ("22008", "Datetime function: {} field overflow"),

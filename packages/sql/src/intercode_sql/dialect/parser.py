@@ -8,6 +8,8 @@ dialects. So MySQL's grammar (``query_syntax.py``) reads a statement before. Fun
 from __future__ import annotations
 
 import logging
+import math
+import re
 import threading
 from collections.abc import Sequence
 from functools import lru_cache
@@ -24,7 +26,7 @@ from intercode_sql.dialect.keywords import (
     word_set,
 )
 from intercode_sql.dialect.query_syntax import check_syntax
-from intercode_sql.dialect.tokens import first_token
+from intercode_sql.dialect.tokens import first_token, tokenize
 
 FUNCTION_MARK = "f__"
 """Prefix of the names of called functions, so that no dialect interprets them."""
@@ -36,6 +38,7 @@ MAX_PARSED_TOKENS = 200_000
 other, and so takes twice as long for each such construct inside another."""
 
 DIALECT = MySQL()
+_EXPONENT = re.compile(r"[\d.]e\+?\d", re.I)
 _STATEMENT_KEYWORDS = word_set("""
     SELECT WITH INSERT UPDATE DELETE REPLACE CREATE ALTER DROP TRUNCATE SHOW DESCRIBE DESC
     EXPLAIN USE SET START BEGIN COMMIT ROLLBACK SAVEPOINT RELEASE LOCK UNLOCK CALL DO HANDLER LOAD
@@ -110,6 +113,16 @@ def require_single_statement(text: str) -> str:
                 if after.token_type != _END:
                     raise syntax_error(text, after.start)
     return text
+
+
+def require_finite_numbers(text: str) -> None:
+    """Raise StatementError 1367 at a number with an exponent that no double can hold."""
+    if not _EXPONENT.search(text):
+        return
+    for token in tokenize(text):
+        number = token.text if token.kind == "number" else ""
+        if "e" in number.lower() and number[1:2] not in ("x", "X") and float(number) == math.inf:
+            raise mysql_error(1367, "double", number[:192])
 
 
 @lru_cache(maxsize=2048)

@@ -248,7 +248,7 @@ class DuckdbSession(LocalSession):
 
     def _without_folder(self, value: Any) -> Any:
         """Return a value without the directory of this machine, which DuckDB shows with the path of
-        its file."""
+        its file. What a statement computes from the path, such as its reverse, stays."""
         assert self._file is not None
         folder = f"{self._file.folder}/"
         if isinstance(value, str):
@@ -256,7 +256,7 @@ class DuckdbSession(LocalSession):
         if isinstance(value, bytes):
             return value.replace(folder.encode(), b"")
         if isinstance(value, dict):
-            return {key: self._without_folder(part) for key, part in value.items()}
+            return dict(self._without_folder(pair) for pair in value.items())
         if isinstance(value, (list, tuple)):
             return type(value)(map(self._without_folder, value))
         return value

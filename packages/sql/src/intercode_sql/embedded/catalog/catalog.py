@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field, replace
 from typing import Any
 
+from intercode_sql.dialect.errors import unsupported
 from intercode_sql.embedded.catalog.types import Type, type_from_json
 from intercode_sql.literals import quoted_name
 
@@ -126,6 +127,15 @@ class Table:
     @property
     def primary(self) -> tuple[str, ...]:
         return next((i.columns for i in self.indexes if i.primary), ())
+
+    @property
+    def rowid_name(self) -> str:
+        """SQLite's name of the rowid that no column has. Raises StatementError if there is none."""
+        columns = {column.name.lower() for column in self.columns}
+        for name in ("rowid", "_rowid_", "oid"):
+            if name not in columns:
+                return name
+        raise unsupported(f"the table {self.name}, with columns named rowid, _rowid_ and oid")
 
     @property
     def rowid_key(self) -> str | None:

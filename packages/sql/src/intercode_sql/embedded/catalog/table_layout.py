@@ -35,13 +35,15 @@ def store_in_key_order(connection: sqlite3.Connection, table: Table, schema: str
         f"{quoted_name(c.name)}{collations.collate_clause(True, c.type)}"
         for c in _named_columns(table, table.primary)
     )
-    by = f"{order}, _rowid_" if order else "_rowid_"
+    by = f"{order}, {table.rowid_name}" if order else table.rowid_name
     target = schema + quoted_name(table.name)
     connection.execute(f"INSERT INTO {target} ({names}) SELECT {names} FROM {raw} ORDER BY {by}")
     connection.execute(f"DROP TABLE {raw}")
     for statement in create_index_sql(table, schema):
         connection.execute(statement)
-    rows, last = connection.execute(f"SELECT COUNT(*), MAX(_rowid_) FROM {target}").fetchone()
+    rows, last = connection.execute(
+        f"SELECT COUNT(*), MAX({table.rowid_name}) FROM {target}"
+    ).fetchone()
     table = replace(table, auto_increment=_next_number(connection, table, target))
     return replace(
         _with_index_statistics(connection, table, target, rows), rows=rows, last=last or 0

@@ -48,9 +48,10 @@ def is_number(text: str) -> bool:
 
 
 def leading_number(text: str) -> float:
-    """Return the number that a string begins with, as MySQL's arithmetic reads it, or 0."""
+    """Return the number that a string begins with, as MySQL's arithmetic reads it, or 0. One that
+    is too large is the largest double."""
     found = _NUMBER.match(text)
-    return float(found[1]) if found else 0.0
+    return max(-MAX_DOUBLE, min(float(found[1]), MAX_DOUBLE)) if found else 0.0
 
 
 def double_text(value: float) -> str:

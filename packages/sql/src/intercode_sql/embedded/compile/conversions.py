@@ -27,7 +27,7 @@ from intercode_sql.embedded.catalog.types import (
     concatenation_type,
     decimal,
 )
-from intercode_sql.embedded.catalog.values import is_number, leading_number
+from intercode_sql.embedded.catalog.values import MAX_DOUBLE, is_number, leading_number
 from intercode_sql.embedded.compile.scope import Expression, Scope, compile_scalar
 from intercode_sql.embedded.compile.strict_values import (
     cast_to_decimal,
@@ -77,6 +77,8 @@ def number_constant(text: str) -> Expression:
     if "." in low:
         whole, _, part = low.partition(".")
         digits = len(whole.lstrip("0")) + len(part)
+        if float(low) > MAX_DOUBLE:
+            raise unsupported(f"a decimal of {digits} digits")
         if len((whole + part).lstrip("0")) > 15:
             return Expression(repr(float(low)), replace(decimal(digits, len(part)), nullable=False))
         kind = replace(decimal(digits, len(part)), nullable=False)

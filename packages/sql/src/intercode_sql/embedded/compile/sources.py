@@ -241,9 +241,8 @@ def base_table_source(table: Table, database: str, alias: str, scope: Scope) -> 
     scope.context.databases.add(database)
     columns = [(c.name, c.type, f"{sql_alias}.{quoted_name(c.name)}") for c in table.columns]
     text = quote_table(database, table.name)
-    return Source(
-        alias, sql_alias, database, columns, text, [f"{sql_alias}._rowid_"], table, table.rows
-    )
+    order = [f"{sql_alias}.{table.rowid_name}"]
+    return Source(alias, sql_alias, database, columns, text, order, table, table.rows)
 
 
 def _view_source(table: Table, database: str, alias: str, scope: Scope) -> Source:

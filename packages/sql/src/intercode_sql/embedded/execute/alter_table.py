@@ -58,7 +58,9 @@ def migrate_rows(
     names = [c.name for c in before.columns]
     column_list = ", ".join(quoted_name(n) for n in names)
     source = quote_table(database, stored_name or before.name)
-    rows = connection.execute(f"SELECT {column_list} FROM {source} ORDER BY _rowid_").fetchall()
+    rows = connection.execute(
+        f"SELECT {column_list} FROM {source} ORDER BY {before.rowid_name}"
+    ).fetchall()
     out = []
     for row_number, row in enumerate(rows, 1):
         old = dict(zip(names, row, strict=True))

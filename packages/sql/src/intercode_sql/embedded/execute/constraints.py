@@ -64,7 +64,7 @@ def apply_constraints(
         _compute_column(name, _expression(text), rowids, table, database, scope, connection)
     for name, text in table.checks if rowids is not None else ():
         condition = compile_condition(exp.Not(this=exp.Paren(this=_expression(text))), scope)
-        for place in _where_clauses(rowids, source):
+        for place in _where_clauses(rowids, table, source):
             query = f"SELECT 1 FROM {source.sql()}{place} AND ({condition}) LIMIT 1"
             if connection.execute(query).fetchone():
                 raise mysql_error(3819, name)
@@ -90,14 +90,14 @@ def _expression(text: str) -> exp.Expr:
     return found.this if isinstance(found, exp.Alias) else found
 
 
-def _where_clauses(rowids: Sequence[int] | None, source: Source) -> Iterator[str]:
+def _where_clauses(rowids: Sequence[int] | None, table: Table, source: Source) -> Iterator[str]:
     """Yield the WHERE clauses that select these rows."""
     if rowids is None:
         yield " WHERE 1"
         return
     for start in range(0, len(rowids), _ROWS_AT_ONCE):
         listed = ", ".join(map(str, rowids[start : start + _ROWS_AT_ONCE]))
-        yield f" WHERE {source.alias}._rowid_ IN ({listed})"
+        yield f" WHERE {source.alias}.{table.rowid_name} IN ({listed})"
 
 
 def _compute_column(
@@ -116,12 +116,12 @@ def _compute_column(
     compiled = compile_scalar(expression, scope)
     read = result_converter(compiled.type)
     target = quote_table(database, table.name)
-    for place in _where_clauses(rowids, source):
+    for place in _where_clauses(rowids, table, source):
         rows = connection.execute(
-            f"SELECT {source.alias}._rowid_, {compiled.sql} FROM {source.sql()}{place}"
+            f"SELECT {source.alias}.{table.rowid_name}, {compiled.sql} FROM {source.sql()}{place}"
         ).fetchall()
         connection.executemany(
-            f"UPDATE {target} SET {quoted_name(column.name)} = ? WHERE _rowid_ = ?",
+            f"UPDATE {target} SET {quoted_name(column.name)} = ? WHERE {table.rowid_name} = ?",
             [
                 (to_stored(v if v is None or read is None else read(v), column, n), rowid)
                 for n, (rowid, v) in enumerate(rows, 1)
@@ -145,7 +145,9 @@ def rows_with_same_key(
             f"{quoted_name(c.name)} = ?{collate_clause(False, c.type)}" for c in columns
         )
         target = quote_table(database, table.name)
-        for (rowid,) in connection.execute(f"SELECT _rowid_ FROM {target} WHERE {tests}", values):
+        for (rowid,) in connection.execute(
+            f"SELECT {table.rowid_name} FROM {target} WHERE {tests}", values
+        ):
             if rowid not in found:
                 found.append(rowid)
     return found

@@ -12,7 +12,7 @@ from sqlglot import exp
 
 from intercode_sql.dialect.errors import access_denied, mysql_error, unsupported
 from intercode_sql.dialect.keywords import word_set
-from intercode_sql.dialect.parser import parse, sqlglot_tokens
+from intercode_sql.dialect.parser import parse, require_finite_numbers, sqlglot_tokens
 from intercode_sql.dialect.token_reader import TokenReader
 from intercode_sql.dialect.tokens import definition_kind, first_token, tokenize
 from intercode_sql.dialect.write_forms import parsed_form
@@ -58,6 +58,7 @@ def parse_statement(code: str, session: SessionContext) -> exp.Expr | None:
         raise unsupported(f"the statement {word}: it maintains a server's files")
     if word in _UNSUPPORTED_STATEMENTS:
         raise unsupported(f"the statement {word}")
+    require_finite_numbers(code)
     if word in _TRANSACTION_STATEMENTS or word in _TEXT_STATEMENTS:
         return None
     if (word, kind) in ddl.TEXT_STATEMENTS:

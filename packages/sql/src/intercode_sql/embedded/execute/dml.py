@@ -209,7 +209,7 @@ def _update_row(
     target = quote_table(database, table.name)
     try:
         connection.execute(
-            f"UPDATE {target} SET {sets} WHERE _rowid_ = ?", [*changed.values(), rowid]
+            f"UPDATE {target} SET {sets} WHERE {table.rowid_name} = ?", [*changed.values(), rowid]
         )
     except sqlite3.IntegrityError as e:
         raise duplicate_key_error(row, table, e) from e
@@ -256,7 +256,7 @@ def _write_deletes(
                 if mode.ignore and e.number in IGNORED_ERRORS:
                     continue
                 raise
-            connection.execute(f"DELETE FROM {target} WHERE _rowid_ = ?", [rowid])
+            connection.execute(f"DELETE FROM {target} WHERE {table.rowid_name} = ?", [rowid])
             deleted += 1
     if deleted:
         left = max(0, table.rows - deleted)

@@ -36,7 +36,7 @@ def _matching_rows(
     column_list = ", ".join(quoted_name(c.name) for c in table.columns)
     source = quote_table(database, table.name)
     return connection.execute(
-        f"SELECT _rowid_, {column_list} FROM {source} WHERE {tests}", list(values)
+        f"SELECT {table.rowid_name}, {column_list} FROM {source} WHERE {tests}", list(values)
     ).fetchall()
 
 
@@ -116,7 +116,9 @@ def apply_on_update(
                 inner, written, child, database, session, connection, updated
             )
             sets = ", ".join(f"{quoted_name(c)} = ?" for c in columns)
-            connection.execute(f"UPDATE {target} SET {sets} WHERE _rowid_ = ?", [*values, row[0]])
+            connection.execute(
+                f"UPDATE {target} SET {sets} WHERE {child.rowid_name} = ?", [*values, row[0]]
+            )
             changed_tables.add(child.name)
     return changed_tables
 
@@ -149,10 +151,12 @@ def apply_on_delete(
                 changed_tables |= apply_on_delete(
                     inner, child, database, session, connection, depth + 1
                 )
-                connection.execute(f"DELETE FROM {target} WHERE _rowid_ = ?", [row[0]])
+                connection.execute(f"DELETE FROM {target} WHERE {child.rowid_name} = ?", [row[0]])
             elif key.on_delete == "SET NULL":
                 sets = ", ".join(f"{quoted_name(c)} = NULL" for c in key.columns)
-                connection.execute(f"UPDATE {target} SET {sets} WHERE _rowid_ = ?", [row[0]])
+                connection.execute(
+                    f"UPDATE {target} SET {sets} WHERE {child.rowid_name} = ?", [row[0]]
+                )
             else:
                 raise mysql_error(1451, _constraint_text(key, database, child.name))
             changed_tables.add(child.name)

@@ -133,7 +133,7 @@ def _write_new_rows(
                 and mode.ignore
                 and violates_check(rowid, table, database, session, connection)
             ):
-                connection.execute(f"DELETE FROM {target} WHERE _rowid_ = ?", [rowid])
+                connection.execute(f"DELETE FROM {target} WHERE {table.rowid_name} = ?", [rowid])
                 inserted = 0
             if inserted:
                 counter.written(row)
@@ -146,7 +146,7 @@ def _write_new_rows(
             stored_rows += [row] * inserted
             rowids += [rowid] * inserted
         apply_constraints(rowids, table, database, session, connection)
-        (last,) = connection.execute(f"SELECT MAX(_rowid_) FROM {target}").fetchone()
+        (last,) = connection.execute(f"SELECT MAX({table.rowid_name}) FROM {target}").fetchone()
         rows_now = table.rows + written
         table = replace(table, auto_increment=counter.next, rows=rows_now, last=last or 0)
     session.set_session_values(ROW_COUNT=changed)
@@ -160,7 +160,9 @@ def _stored_row(rowid: int, table: Table, database: str, connection: sqlite3.Con
     names = [c.name for c in table.columns]
     columns = ", ".join(map(quoted_name, names))
     source = quote_table(database, table.name)
-    found = connection.execute(f"SELECT {columns} FROM {source} WHERE _rowid_ = ?", [rowid])
+    found = connection.execute(
+        f"SELECT {columns} FROM {source} WHERE {table.rowid_name} = ?", [rowid]
+    )
     return dict(zip(names, found.fetchone(), strict=True))
 
 

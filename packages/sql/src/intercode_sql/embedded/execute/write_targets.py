@@ -88,15 +88,17 @@ def select_target_rows(
     where = tree.args.get("where")
     tests = f" WHERE {compile_condition(where.this, scope)}" if where is not None else ""
     if rowid is not None:
-        tests = f" WHERE {source.alias}._rowid_ = {rowid}"
+        tests = f" WHERE {source.alias}.{table.rowid_name} = {rowid}"
     scope.clause = "order"
     order = tree.args.get("order")
-    keys = [f"{source.alias}._rowid_"]
+    keys = [f"{source.alias}.{table.rowid_name}"]
     for item in reversed(order.expressions if order is not None else ()):
         compiled = compile_scalar(item.this, scope)
         keys.insert(0, sort_expression(compiled) + " DESC" * bool(item.args.get("desc")))
     own_columns = [f"{source.alias}.{quoted_name(c.name)}" for c in table.columns]
-    select_list = ", ".join([f"{source.alias}._rowid_", *own_columns, *(sql for sql, _ in makers)])
+    select_list = ", ".join(
+        [f"{source.alias}.{table.rowid_name}", *own_columns, *(sql for sql, _ in makers)]
+    )
     session.connection.attach(context.databases)
     rows = session.connection.sqlite.execute(
         f"SELECT {select_list} FROM {source.sql()}{tests} "
@@ -297,14 +299,16 @@ class JoinedTargets:
         self._scope.clause = "select"
         makers = _value_makers(values, columns, self._scope)
         shown = [
-            f"{source.alias}._rowid_",
+            f"{source.alias}.{table.rowid_name}",
             *(f"{source.alias}.{quoted_name(c.name)}" for c in table.columns),
             *(sql for sql, _ in makers),
         ]  # fmt: skip
         text = self._from
         for one in self._scope.sources:
             text = text.replace(one.placeholder, one.sql())
-        keys = [f"{s.alias}._rowid_" for s in self._scope.sources if s.table is not None]
+        keys = [
+            f"{s.alias}.{s.table.rowid_name}" for s in self._scope.sources if s.table is not None
+        ]
         self._session.connection.attach(self._context.databases)
         found = self._session.connection.sqlite.execute(
             f"SELECT {', '.join(shown)} FROM {text}{self._where} ORDER BY {', '.join(keys)}"

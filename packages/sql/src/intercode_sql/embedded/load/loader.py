@@ -14,7 +14,7 @@ from typing import Any
 
 from intercode_sql.dialect.errors import StatementError
 from intercode_sql.dialect.keywords import word_set
-from intercode_sql.dialect.parser import parse
+from intercode_sql.dialect.parser import parse, require_finite_numbers
 from intercode_sql.dialect.token_reader import TokenReader
 from intercode_sql.dialect.tokens import first_token
 from intercode_sql.dump.literals import DumpInsert, parse_insert
@@ -82,6 +82,7 @@ class DumpLoader(DefinitionLoader):
         elif word == "USE":
             self.use(TokenReader(code, reserved=False))
         elif word in ("CREATE", "ALTER", "DROP"):
+            require_finite_numbers(code)
             self.define(word, code)
         elif word == "TRUNCATE":
             self.truncate(TokenReader(code, reserved=False))
