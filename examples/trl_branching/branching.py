@@ -90,13 +90,9 @@ def train(model: Any, tokenizer: Any = None, **config: Any) -> None:
 
     tasks = [{"prompt": task.id} for task in intercode.datasets.load("starter", "bash").tasks]
     GRPOTrainer(
-        model=model,
-        processing_class=tokenizer,
-        rollout_func=rollout,
-        reward_funcs=reward,
-        train_dataset=Dataset.from_list(tasks),
-        args=GRPOConfig(report_to="none", **config),
-    ).train()
+        model=model, processing_class=tokenizer, rollout_func=rollout, reward_funcs=reward,
+        train_dataset=Dataset.from_list(tasks), args=GRPOConfig(report_to="none", **config),
+    ).train()  # fmt: skip
 
 
 if __name__ == "__main__":

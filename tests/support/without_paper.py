@@ -34,7 +34,8 @@ def copy_without_paper(folder: Path) -> dict[str, str]:
     for path in (*metadata.glob("*/entry_points.txt"), *folder.glob("packages/*/pyproject.toml")):
         path.write_text(_ENTRY_POINT.sub("", path.read_text("utf-8")), "utf-8")
     searched = [metadata, *folder.glob("packages/*/src")]
-    kept = {name: value for name, value in os.environ.items() if not name.startswith("PYTEST_")}
+    left_out_names = re.compile("PYTEST_.*|INTERCODE_REQUIRE")  # the copy lacks what it deletes
+    kept = {k: v for k, v in os.environ.items() if not left_out_names.fullmatch(k)}
     return {
         **kept,
         "PYTHONPATH": os.pathsep.join(map(str, searched)),
