@@ -224,7 +224,7 @@ def test_regrade_plays_the_attempts_after_one_that_ends_early(tmp_path: Path) ->
     assert after.reward == 1
 
 
-def test_a_branch_is_told_what_was_done_since_the_restart() -> None:
+def test_the_notes_of_a_branch_begin_at_the_restart() -> None:
     notes: list[str] = []
 
     class Reads(Watching):
