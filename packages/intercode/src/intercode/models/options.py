@@ -95,6 +95,12 @@ def shallow_asdict(values: Any) -> dict[str, Any]:
     return {f.name: getattr(values, f.name) for f in fields(values)}
 
 
+OPTION_NAMES = tuple(
+    frozenset(f.name for f in fields(kind)) for kind in (GenerationOptions, RequestOptions)
+)
+"""The names of the generation options and of the request options, which every model has."""
+
+
 def split_options(
     options: Mapping[str, Any], own: Sequence[str] = ()
 ) -> tuple[GenerationOptions, RequestOptions, dict[str, Any]]:
@@ -103,7 +109,7 @@ def split_options(
     The value ``"none"`` means None, because TOML has no null. Raises UnknownNameError for an
     unknown option and ConfigError for a value of the wrong type.
     """
-    names = {f.name for f in fields(GenerationOptions)}, {f.name for f in fields(RequestOptions)}
+    names = OPTION_NAMES
     parts: tuple[dict[str, Any], ...] = ({}, {}, {})
     for name, value in options.items():
         value = None if value == "none" else value

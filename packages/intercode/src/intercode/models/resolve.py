@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping
+from itertools import chain
 from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
@@ -11,7 +12,7 @@ from urllib.parse import urlsplit
 from intercode.core.errors import ConfigError
 from intercode.models.base import Model
 from intercode.models.endpoint import Endpoint
-from intercode.models.options import split_options
+from intercode.models.options import OPTION_NAMES, split_options
 from intercode.models.providers.function import as_model
 from intercode.models.providers.scripted import read_script
 from intercode.models.providers.table import PROVIDERS, Provider, find_provider, provider_names
@@ -73,7 +74,8 @@ def open_model(
 
 def check_option_names(options: Mapping[str, Any]) -> None:
     """Raise UnknownNameError for an option that no model has."""
-    providers = filter(None, map(find_provider, provider_names() if options else ()))
+    needed = not options.keys() <= {"api_key", *chain(*OPTION_NAMES)}  # their classes take time
+    providers = filter(None, map(find_provider, provider_names() if needed else ()))
     own = dict.fromkeys(["api_key", *(name for p in providers for name in p.options)])
     split_options({k: v for k, v in options.items() if k not in own}, list(own))
 
