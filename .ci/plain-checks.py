@@ -77,10 +77,20 @@ def install() -> None:
         names = ", ".join(wheel.name.split("-")[0] for wheel in needed)
         raise AssertionError(f"{len(needed)} packages of {size:.0f} MB are needed: {names}")
     run([sys.executable, "-m", "venv", "--without-pip", str(INSTALLED)])
-    run([
-        sys.executable, str(pip / "pip"), "--python", str(INSTALLED / "bin/python"), "install",
-        "--quiet", "--no-index", "--find-links", str(WHEELS), "intercode-gym",
-    ])  # fmt: skip
+    run(
+        [
+            sys.executable,
+            str(pip / "pip"),
+            "--python",
+            str(INSTALLED / "bin/python"),
+            "install",
+            "--quiet",
+            "--no-index",
+            "--find-links",
+            str(WHEELS),
+            "intercode-gym",
+        ]
+    )
     print(f"installed from {len(needed)} wheels of {size:.0f} MB")
 
 
@@ -139,8 +149,10 @@ class Container:
         capabilities = int(fields["CapEff"], 16)
         assert not capabilities & 1 << 21, "CAP_SYS_ADMIN is no default"  # its number is 21
         assert bool(shutil.which("gcc")) == self.compiler, "another image was expected"
-        networks = [line.split(":")[0].strip() for line in
-                    Path("/proc/net/dev").read_text().splitlines()[2:]]  # fmt: skip
+        networks = [
+            line.split(":")[0].strip()
+            for line in Path("/proc/net/dev").read_text().splitlines()[2:]
+        ]
         assert set(networks) <= {"lo"}, f"the container has a network: {networks}"
         return f"user {os.geteuid()}, capabilities {capabilities:x}"
 
@@ -208,8 +220,10 @@ class Container:
         mounts = Path("/proc/self/mountinfo").read_text()
         owner = subprocess.Popen(
             [sys.executable, "-m", "support.live_owner", str(EPISODES)],
-            stdout=subprocess.PIPE, text=True, cwd=self.work,
-        )  # fmt: skip
+            stdout=subprocess.PIPE,
+            text=True,
+            cwd=self.work,
+        )
         assert owner.stdout is not None
         assert owner.stdout.readline().strip() == "ready", "the owner did not start"
         users = {uid for _, _, uid in other_processes()}
@@ -239,9 +253,13 @@ class Container:
             took = wait_until(lambda: serves(server), START_SECONDS)
             assert took is not None and server.poll() is None, f"no server: {log.read_text()}"
             played = subprocess.run(
-                [command[0], "-c", PLAY_OPENENV], cwd="/tmp", env=environment,
-                capture_output=True, text=True, check=False,
-            )  # fmt: skip
+                [command[0], "-c", PLAY_OPENENV],
+                cwd="/tmp",
+                env=environment,
+                capture_output=True,
+                text=True,
+                check=False,
+            )
         finally:
             server.terminate()
             server.wait()
@@ -299,9 +317,13 @@ class Container:
     def demo_refuses(self) -> str:
         """Check that the demo ends at once, too."""
         done = subprocess.run(
-            [sys.executable, str(PROJECT / "examples/demo.py")], cwd=self.work,
-            capture_output=True, text=True, timeout=REFUSAL_SECONDS, check=False,
-        )  # fmt: skip
+            [sys.executable, str(PROJECT / "examples/demo.py")],
+            cwd=self.work,
+            capture_output=True,
+            text=True,
+            timeout=REFUSAL_SECONDS,
+            check=False,
+        )
         assert done.returncode and "the least change: " in done.stderr, done.stderr
         return ""
 
@@ -323,10 +345,14 @@ def intercode(
 ) -> subprocess.CompletedProcess[str]:
     """Run the installed program, in a directory that it can write to."""
     return subprocess.run(
-        [str(INSTALLED / "bin/intercode"), *words], cwd="/tmp", env=environment,
-        capture_output=True, text=True, check=False,
+        [str(INSTALLED / "bin/intercode"), *words],
+        cwd="/tmp",
+        env=environment,
+        capture_output=True,
+        text=True,
+        check=False,
         timeout=None if words[0] == "eval" and "--out" in words else REFUSAL_SECONDS,
-    )  # fmt: skip
+    )
 
 
 def serves(server: subprocess.Popen[bytes]) -> bool:

@@ -185,17 +185,36 @@ def main() -> None:
     except InterCodeError as e:
         print(f"{args.dataset} cannot be played here: {e}")
         dataset = datasets.load("starter", "python")
-    print(render([
-        Table("latency", f"{dataset.name}: milliseconds, medians", ("what", OURS, THEIRS),
-              tuple(latencies(dataset, args.image, args.rounds)),
-              digits=((OURS, 2), (THEIRS, 2))),
-        Table("episodes", f"Gold episodes of {dataset.name}",
-              ("design", "cores", "a second", "solved %", "processor ms each"),
-              tuple(episodes(w, dataset, args.image, n, args.episodes)
-                    for n in (1, 2) for w in (OURS, THEIRS))),
-        Table("leaks", "What an episode leaves to the next", ("what", OURS, THEIRS),
-              tuple(leaks(dataset, args.image))),
-    ], "text"))  # fmt: skip
+    print(
+        render(
+            [
+                Table(
+                    "latency",
+                    f"{dataset.name}: milliseconds, medians",
+                    ("what", OURS, THEIRS),
+                    tuple(latencies(dataset, args.image, args.rounds)),
+                    digits=((OURS, 2), (THEIRS, 2)),
+                ),
+                Table(
+                    "episodes",
+                    f"Gold episodes of {dataset.name}",
+                    ("design", "cores", "a second", "solved %", "processor ms each"),
+                    tuple(
+                        episodes(w, dataset, args.image, n, args.episodes)
+                        for n in (1, 2)
+                        for w in (OURS, THEIRS)
+                    ),
+                ),
+                Table(
+                    "leaks",
+                    "What an episode leaves to the next",
+                    ("what", OURS, THEIRS),
+                    tuple(leaks(dataset, args.image)),
+                ),
+            ],
+            "text",
+        )
+    )
 
 
 if __name__ == "__main__":

@@ -54,12 +54,18 @@ done
 """.replace("ROOTS", " ".join(ROOTS))
 """A command that lists the tasks' files, and prints the text of the short ones."""
 OUTSIDE = {
-    "fs_1/2": "echo FILES=$FILES", "fs_1/6": "hostname", "fs_1/30": "echo DIRECTORY=$DIRECTORY",
-    "fs_1/38": "cat /etc/networks", "fs_2/42": "type date; date",
-    "fs_3/24": "find / -name mysql 2>&1 | xargs ls -ld", "fs_3/42": "ls -la ~/newlinks",
-    "fs_4/2": "ls -l /usr/bin/c++", "fs_4/7": "type python; ls -l /usr/local/bin",
-    "fs_4/18": "who", "fs_4/22": "who",
-}  # fmt: skip
+    "fs_1/2": "echo FILES=$FILES",
+    "fs_1/6": "hostname",
+    "fs_1/30": "echo DIRECTORY=$DIRECTORY",
+    "fs_1/38": "cat /etc/networks",
+    "fs_2/42": "type date; date",
+    "fs_3/24": "find / -name mysql 2>&1 | xargs ls -ld",
+    "fs_3/42": "ls -la ~/newlinks",
+    "fs_4/2": "ls -l /usr/bin/c++",
+    "fs_4/7": "type python; ls -l /usr/local/bin",
+    "fs_4/18": "who",
+    "fs_4/22": "who",
+}
 """Commands that show what a task needs outside the directories of its files."""
 
 
@@ -134,9 +140,11 @@ def play(env: BashEnv, task: str, actions: Sequence[str]) -> dict[str, Any]:
     before = beginning.observation.splitlines()[2:]  # without the time and the directory
     lines = difflib.ndiff(before, end.observation.splitlines())
     return {
-        "files": beginning.observation, "steps": steps, "working_directory_after": directory,
+        "files": beginning.observation,
+        "steps": steps,
+        "working_directory_after": directory,
         "changed": [line for line in lines if line.startswith(("+ ", "- "))],
-    }  # fmt: skip
+    }
 
 
 def show(args: argparse.Namespace) -> None:
@@ -186,9 +194,14 @@ def to_label(member: Member, judgement: Mapping[str, Any]) -> Label:
     """Return the label of one person."""
     value, reason = judgement["label"], judgement["reason"]
     return Label(
-        member.row["task"], member.query, member.actions, value, reason, dataset=DATASET,
+        member.row["task"],
+        member.query,
+        member.actions,
+        value,
+        reason,
+        dataset=DATASET,
         extra={"id": member.row["id"], NOTE: judgement.get(NOTE, False)},
-    )  # fmt: skip
+    )
 
 
 def agreed_label(first: Label, second: Label) -> Label:

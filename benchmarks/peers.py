@@ -19,10 +19,30 @@ from intercode import datasets
 from intercode.datasets.bash.nl2bash import find_data
 
 BWRAP = [
-    "bwrap", "--unshare-all", "--ro-bind", "/usr", "/usr", "--symlink", "usr/lib", "/lib",
-    "--symlink", "usr/lib64", "/lib64", "--symlink", "usr/bin", "/bin", "--proc", "/proc",
-    "--dev", "/dev", "--tmpfs", "/tmp", "bash", "-c", "true",
-]  # fmt: skip
+    "bwrap",
+    "--unshare-all",
+    "--ro-bind",
+    "/usr",
+    "/usr",
+    "--symlink",
+    "usr/lib",
+    "/lib",
+    "--symlink",
+    "usr/lib64",
+    "/lib64",
+    "--symlink",
+    "usr/bin",
+    "/bin",
+    "--proc",
+    "/proc",
+    "--dev",
+    "/dev",
+    "--tmpfs",
+    "/tmp",
+    "bash",
+    "-c",
+    "true",
+]
 BASE = "intercode-test"  # the nl2bash recipe's root as a Docker image: see .ci/docker
 THEIRS = "intercode-nl2bash"  # the image's name in the authors' environment
 DRIVER = Path(__file__).with_name("authors_episodes.py")

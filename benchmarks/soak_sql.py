@@ -86,8 +86,9 @@ class Player:
 
     def change(self, env: Any, model: Model, given: list[str]) -> None:
         """Run one statement that writes."""
-        kind = self.random.choice(("create", "insert", "insert", "update", "delete", "drop", "set",
-                                   "alter", "given"))  # fmt: skip
+        kind = self.random.choice(
+            ("create", "insert", "insert", "update", "delete", "drop", "set", "alter", "given")
+        )
         table = self.random.choice(sorted(model.tables)) if model.tables else None
         if kind == "set":
             model.variable = self.random.randrange(1000)

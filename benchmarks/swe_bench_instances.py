@@ -46,12 +46,36 @@ from support.registries import MANIFEST, put_manifest, registry, send
 from support.swe_bench import git
 
 NAMES = (
-    "toolz", "boltons", "inflection", "sortedcontainers", "idna", "tomli", "funcy", "glom",
+    "toolz",
+    "boltons",
+    "inflection",
+    "sortedcontainers",
+    "idna",
+    "tomli",
+    "funcy",
+    "glom",
     "humanize",
-    "intervaltree", "isodate", "itsdangerous", "jmespath", "blinker", "deepmerge", "dotty-dict",
-    "first", "multipledispatch", "natsort", "pathspec", "pyparsing", "pyrsistent", "rfc3986",
-    "sqlparse", "stringcase", "textdistance", "validators", "wcwidth", "webcolors",
-)  # fmt: skip
+    "intervaltree",
+    "isodate",
+    "itsdangerous",
+    "jmespath",
+    "blinker",
+    "deepmerge",
+    "dotty-dict",
+    "first",
+    "multipledispatch",
+    "natsort",
+    "pathspec",
+    "pyparsing",
+    "pyrsistent",
+    "rfc3986",
+    "sqlparse",
+    "stringcase",
+    "textdistance",
+    "validators",
+    "wcwidth",
+    "webcolors",
+)
 RECIPE = """\
 base = "debian:bookworm"
 packages = ["git", "python3", "python3-pytest", "python3-setuptools"]

@@ -50,10 +50,27 @@ FORBIDDEN = {
 """Imports that the order allows but the design forbids, of all but SHARED."""
 SHARED = tuple(
     f"intercode_sandbox.{name}"
-    for name in ("checks", "clock", "deprecation", "errors", "event_loop", "hidden_files", "host",
-                 "http", "lazy", "lines", "long_output", "plugins", "registry", "sizes", "toml",
-                 "types", "user_modules", "valid_text")
-)  # fmt: skip
+    for name in (
+        "checks",
+        "clock",
+        "deprecation",
+        "errors",
+        "event_loop",
+        "hidden_files",
+        "host",
+        "http",
+        "lazy",
+        "lines",
+        "long_output",
+        "plugins",
+        "registry",
+        "sizes",
+        "toml",
+        "types",
+        "user_modules",
+        "valid_text",
+    )
+)
 """What sandboxes are built on, which every package may import: it opens no sandbox."""
 _KINDS = ("sandbox.namespace", "sandbox.container", "sandbox.chroot", "sandbox.landlock")
 SIBLINGS = set(permutations(_KINDS, 2))

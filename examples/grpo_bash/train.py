@@ -36,16 +36,24 @@ def main() -> None:
         settings, instruction = tiny.TRAINING, ""  # its vocabulary has only the words of the tasks
     data = {row["task"]: row for row in rows("bash", tasks, instruction)}
     trainer = GRPOTrainer(
-        model=model, processing_class=tokenizer,
+        model=model,
+        processing_class=tokenizer,
         environment_factory=partial(BashEnvironment, tasks, max_turns=5, binary=True, recycle=True),
         train_dataset=Dataset.from_list([data[task] for task in train]),
         eval_dataset=Dataset.from_list([data[task] for task in held_out]),
         args=GRPOConfig(
-            output_dir=args.output, max_steps=args.steps, per_device_train_batch_size=64,
-            per_device_eval_batch_size=len(held_out), num_generations=8, num_generations_eval=1,
-            logging_steps=1, report_to="none", save_strategy="no", **settings,
+            output_dir=args.output,
+            max_steps=args.steps,
+            per_device_train_batch_size=64,
+            per_device_eval_batch_size=len(held_out),
+            num_generations=8,
+            num_generations_eval=1,
+            logging_steps=1,
+            report_to="none",
+            save_strategy="no",
+            **settings,
         ),
-    )  # fmt: skip
+    )
     before = trainer.evaluate()["eval_reward"]
     trainer.train()
     after = trainer.evaluate()["eval_reward"]

@@ -90,9 +90,13 @@ def train(model: Any, tokenizer: Any = None, **config: Any) -> None:
 
     tasks = [{"prompt": task.id} for task in intercode.datasets.load("starter", "bash").tasks]
     GRPOTrainer(
-        model=model, processing_class=tokenizer, rollout_func=rollout, reward_funcs=reward,
-        train_dataset=Dataset.from_list(tasks), args=GRPOConfig(report_to="none", **config),
-    ).train()  # fmt: skip
+        model=model,
+        processing_class=tokenizer,
+        rollout_func=rollout,
+        reward_funcs=reward,
+        train_dataset=Dataset.from_list(tasks),
+        args=GRPOConfig(report_to="none", **config),
+    ).train()
 
 
 if __name__ == "__main__":

@@ -104,8 +104,9 @@ def test_ones_own_function() -> None:
     assert about == {"turns_left_out": 2, "turns": 3, "policy": "first_and_last"}
     named = History(f"{__name__}:failing")
     assert named.select(TALK, 2, words) == (
-        TALK, {"failed": "KeyError: 'lost'", "policy": f"{__name__}:failing"},
-    )  # fmt: skip
+        TALK,
+        {"failed": "KeyError: 'lost'", "policy": f"{__name__}:failing"},
+    )
 
 
 @pytest.mark.parametrize("policy", ["last", "last:0", "none", "no.such:thing", f"{__name__}:LS"])

@@ -76,13 +76,21 @@ def test_an_answer_that_was_cut_off_is_not_run(finish: str) -> None:
 @pytest.mark.parametrize(
     ("text", "action"),
     [
-        (LS, "ls"), (f"{LS}\n", "ls"), (f"I look.\n{LS}\nThis lists the fi", "ls"),
-        (f"{LS}\nNext:\n```bash\nrm -r", "ls"), (f"{LS}\n```bash\nrm x\n```\nand", "ls"),
+        (LS, "ls"),
+        (f"{LS}\n", "ls"),
+        (f"I look.\n{LS}\nThis lists the fi", "ls"),
+        (f"{LS}\nNext:\n```bash\nrm -r", "ls"),
+        (f"{LS}\n```bash\nrm x\n```\nand", "ls"),
         ("~~~sh\nls\n~~~\nand", "ls"),
-        ("```bash\nls -", None), ("```bash\nls -l\n", None), ("```bash\ncat <<E\n``", None),
-        ("ls -l", None), ("ls -l\n", None), ("I will look at", None), ("", None),
+        ("```bash\nls -", None),
+        ("```bash\nls -l\n", None),
+        ("```bash\ncat <<E\n``", None),
+        ("ls -l", None),
+        ("ls -l\n", None),
+        ("I will look at", None),
+        ("", None),
     ],
-)  # fmt: skip
+)
 def test_code_that_ended_before_the_cut_is_run(name: str, text: str, action: str | None) -> None:
     agent = begun(name, Answers(*[Completion(text, Usage(), "length")] * 2))
     assert acted(agent).action == action
@@ -92,9 +100,11 @@ def test_code_that_ended_before_the_cut_is_run(name: str, text: str, action: str
     ("text", "action"),
     [
         ("Thought 1: a\nAction 1: execute[ls]\nObservation 1: b", "ls"),
-        ("Action: execute[ls]", "ls"), ("Action: execute[ls", None), ("Action: ls -", None),
+        ("Action: execute[ls]", "ls"),
+        ("Action: execute[ls", None),
+        ("Action: ls -", None),
     ],
-)  # fmt: skip
+)
 def test_an_action_of_react_that_ended_before_the_cut_is_run(text: str, action: str | None) -> None:
     agent = begun("react", Answers(*[Completion(text, Usage(), "length")] * 2))
     assert acted(agent).action == action
@@ -125,8 +135,11 @@ def test_thoughts_of_every_kind_are_recorded() -> None:
     assert move.thought == "told apart\n\nin tags"
     assert move.context == {"answer": {"characters": len(LS) + 22, "shown": len(LS)}}
     assert move.messages[-1] == {
-        "role": "assistant", "content": LS, "reasoning": "told apart", "tokens": {"ids": [1]},
-    }  # fmt: skip
+        "role": "assistant",
+        "content": LS,
+        "reasoning": "told apart",
+        "tokens": {"ids": [1]},
+    }
 
 
 def test_react_asks_for_an_action_that_is_missing() -> None:
@@ -139,8 +152,12 @@ def test_react_asks_for_an_action_that_is_missing() -> None:
     assert (move.action, move.thought) == ("ls", "I wonder.")
     assert move.usage == Usage(12, 2, 2)
     assert [m["role"] for m in move.messages] == [
-        "system", "user", "assistant", "user", "assistant",
-    ]  # fmt: skip
+        "system",
+        "user",
+        "assistant",
+        "user",
+        "assistant",
+    ]
     assert move.messages[3]["content"] == "Action 1:"
 
 
@@ -320,10 +337,12 @@ def test_options_that_are_wrong() -> None:
 @pytest.mark.parametrize(
     ("name", "options", "limit"),
     [
-        ("try-again", {}, 4000), ("react", {}, 4000), ("react", {"observation_limit": 70}, 70),
+        ("try-again", {}, 4000),
+        ("react", {}, 4000),
+        ("react", {"observation_limit": 70}, 70),
         ("try-again", {"observation_limit": 7}, 7),
     ],
-)  # fmt: skip
+)
 def test_the_limit_that_applies_to_observations_is_recorded(
     name: str, options: dict[str, Any], limit: int
 ) -> None:

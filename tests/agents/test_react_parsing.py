@@ -29,8 +29,10 @@ BASH, SQL = language_of("bash"), language_of("sql")
         ("Thought 1: hm\n\nAction 1:\nexecute[ls -l]", "ls -l"),
         ("**Thought 2:** hm\n**Action 2:** execute[ls -l]", "ls -l"),
         ("Thought 1: over\ntwo lines\nAction 1: execute[ls -l]", "ls -l"),
-        ("Thought 1: hm\nAction 1: execute[for f in *\ndo\n  cat $f\ndone]",
-         "for f in *\ndo\n  cat $f\ndone"),
+        (
+            "Thought 1: hm\nAction 1: execute[for f in *\ndo\n  cat $f\ndone]",
+            "for f in *\ndo\n  cat $f\ndone",
+        ),
         ("Action 1: execute[grep '^[+-]' a]", "grep '^[+-]' a"),
         ("Action 1: execute[ls *[0-9]*]", "ls *[0-9]*"),
         ("Action 1: execute[echo ']' done]", "echo ']' done"),
@@ -39,8 +41,10 @@ BASH, SQL = language_of("bash"), language_of("sql")
         ("Action 1: execute[ls] and then execute[pwd]", "ls"),
         ("Action 1: execute[ls -l]\nObs", "ls -l"),
         ("Action 1: execute[ls -l] to see more", "ls -l"),
-        ("Action 1: execute[ls -l]\nObservation 1: a\nThought 2: b\nAction 2: execute[rm a]",
-         "ls -l"),
+        (
+            "Action 1: execute[ls -l]\nObservation 1: a\nThought 2: b\nAction 2: execute[rm a]",
+            "ls -l",
+        ),
         ("Action 1: execute[find . -exec cat {} \\;]", "find . -exec cat {} \\;"),
         ("Action 1: execute[```bash\nls -l\n```]", "ls -l"),
         ("Action 1: execute[`ls -l`]", "ls -l"),
@@ -60,7 +64,7 @@ BASH, SQL = language_of("bash"), language_of("sql")
         ("Action 4: submit[the answer]", "submit"),
         ("submit", "submit"),
     ],
-)  # fmt: skip
+)
 def test_forms(answer: str, code: str) -> None:
     assert parse_react(answer, BASH, answers=False).code == code
 
@@ -131,10 +135,30 @@ def test_an_answer_that_only_repeats_the_thought_holds_no_action() -> None:
 
 
 PIECES = (
-    "Thought 1:", "Action 1: ", "Action Input:", "Observation:", "execute[", "submit[", "]", "```",
-    "```bash\n", "\n", " ", "ls -l", "'", '"', "\\", "1. ", "- ", "Step 2:", "**", "<think>",
-    "</think>", "submit", "é\x00",
-)  # fmt: skip
+    "Thought 1:",
+    "Action 1: ",
+    "Action Input:",
+    "Observation:",
+    "execute[",
+    "submit[",
+    "]",
+    "```",
+    "```bash\n",
+    "\n",
+    " ",
+    "ls -l",
+    "'",
+    '"',
+    "\\",
+    "1. ",
+    "- ",
+    "Step 2:",
+    "**",
+    "<think>",
+    "</think>",
+    "submit",
+    "é\x00",
+)
 
 
 @settings(max_examples=300)
@@ -157,11 +181,14 @@ def test_invented_observations_are_removed() -> None:
 def test_labels_inside_a_block_are_ignored() -> None:
     text = "Thought 2: a\n```\nAction 1: b\n```\nAction 2: c"
     assert [(s.label, s.text) for s in split_sections(text)] == [
-        ("thought", "a\n```\nAction 1: b\n```"), ("action", "c"),
-    ]  # fmt: skip
+        ("thought", "a\n```\nAction 1: b\n```"),
+        ("action", "c"),
+    ]
     assert [s.label for s in split_sections("x\n- *Thought* : a\n> action: b")] == [
-        "", "thought", "action",
-    ]  # fmt: skip
+        "",
+        "thought",
+        "action",
+    ]
 
 
 def test_a_label_with_thousands_of_digits_is_ignored() -> None:

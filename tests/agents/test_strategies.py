@@ -20,8 +20,11 @@ pytestmark = pytest.mark.sandbox
 ENVIRONMENTS = ("bash", "sql", "python", "ctf")
 FENCES = dict(zip(ENVIRONMENTS, ("Bash", "sql", "Python3", "sh"), strict=True))
 EXPLORE = {
-    "bash": "ls /", "sql": "SHOW TABLES", "python": "print(6 * 7)", "ctf": "ls",
-}  # fmt: skip
+    "bash": "ls /",
+    "sql": "SHOW TABLES",
+    "python": "print(6 * 7)",
+    "ctf": "ls",
+}
 
 
 @pytest.fixture(scope="module", params=ENVIRONMENTS)
@@ -99,8 +102,12 @@ def test_plan_and_solve(env: InterCodeEnv) -> None:
     assert [s.thought for s in t.steps[:2]] == ["Look.", "Solve."]
     assert t.steps[0].usage.requests == 2
     assert [m["role"] for m in t.steps[0].messages] == [
-        "system", "user", "assistant", "user", "assistant",
-    ]  # fmt: skip
+        "system",
+        "user",
+        "assistant",
+        "user",
+        "assistant",
+    ]
     assert t.steps[0].reward is not None
     assert "Reward" not in "".join(str(m["content"]) for m in conversation(t)[2:])
 
@@ -128,8 +135,14 @@ def test_tool_calling(env: InterCodeEnv) -> None:
     )
     assert (t.success, t.end, t.turns) == (True, "submitted", 3)
     assert [m["role"] for m in conversation(t)] == [
-        "system", "user", "assistant", "tool", "assistant", "tool", "assistant",
-    ]  # fmt: skip
+        "system",
+        "user",
+        "assistant",
+        "tool",
+        "assistant",
+        "tool",
+        "assistant",
+    ]
     sent = t.steps[1].messages[0]
     assert sent["tool_call_id"] == "a"
     assert sent["content"].strip() == t.steps[0].observation.strip()
@@ -138,10 +151,12 @@ def test_tool_calling(env: InterCodeEnv) -> None:
 @pytest.mark.paper
 def test_the_original_feedback_shows_the_beginning(env: InterCodeEnv) -> None:
     code = {
-        "bash": "yes | head -c 5000", "ctf": "yes | head -c 5000", "python": "print('y' * 5000)",
+        "bash": "yes | head -c 5000",
+        "ctf": "yes | head -c 5000",
+        "python": "print('y' * 5000)",
         "sql": "WITH RECURSIVE r AS (SELECT 0 AS n UNION ALL SELECT n + 1 FROM r WHERE n < 79) "
         "SELECT n FROM r",
-    }[env.name]  # fmt: skip
+    }[env.name]
     solution(env)
     t = play(env, "try-again", [fenced(env, code), "no"], feedback="original", max_turns=2)
     assert t.steps[0].context == {}
@@ -159,8 +174,9 @@ def test_the_original_feedback_shows_the_beginning(env: InterCodeEnv) -> None:
 
 def test_notes_reach_an_agent_that_continues_an_episode(env: InterCodeEnv) -> None:
     code, submit = solution(env)
-    first = open_agent("react", model=ScriptedModel([f"Action 1: execute[{EXPLORE[env.name]}]"]),
-                       max_turns=1)  # fmt: skip
+    first = open_agent(
+        "react", model=ScriptedModel([f"Action 1: execute[{EXPLORE[env.name]}]"]), max_turns=1
+    )
     root = rollout(first, env, 0, seed=1)
     second = open_agent("try-again", model=ScriptedModel([fenced(env, code), fenced(env, submit)]))
     (t,) = rollout_branches(env, root, [second])

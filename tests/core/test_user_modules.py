@@ -13,10 +13,30 @@ from intercode.core.errors import UnknownNameError, UsageError
 from intercode_sandbox.registry import is_module, load_object
 
 PLANTED = (
-    "__future__", "resource", "_decimal", "gzip", "uuid", "tarfile", "logging", "hmac", "sqlite3",
-    "typing", "multiprocessing", "signal", "socket", "pickle", "concurrent", "numpy", "wandb",
-    "pandas", "pyarrow", "sqlglot", "sitecustomize", "harbor", "bash",
-)  # fmt: skip
+    "__future__",
+    "resource",
+    "_decimal",
+    "gzip",
+    "uuid",
+    "tarfile",
+    "logging",
+    "hmac",
+    "sqlite3",
+    "typing",
+    "multiprocessing",
+    "signal",
+    "socket",
+    "pickle",
+    "concurrent",
+    "numpy",
+    "wandb",
+    "pandas",
+    "pyarrow",
+    "sqlglot",
+    "sitecustomize",
+    "harbor",
+    "bash",
+)
 """Names of files beside the data: those of the standard library, and of other packages."""
 
 SPAWN = """

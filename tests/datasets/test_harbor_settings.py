@@ -105,8 +105,11 @@ def test_each_command_names_them_once(
     config.write_text(f'dataset = "{task}"\n[grid]\nagent = ["gold", "noop"]\n')
     monkeypatch.setattr("sys.stdin", io.StringIO("quit\n"))
     monkeypatch.chdir(tmp_path)
-    for command in (["play", task], ["eval", "--config", str(config), "--dry-run"],
-                    ["eval", "--config", str(config)]):  # fmt: skip
+    for command in (
+        ["play", task],
+        ["eval", "--config", str(config), "--dry-run"],
+        ["eval", "--config", str(config)],
+    ):
         assert main(command) == 0
         said = capsys.readouterr().err.splitlines()
         assert [line for line in said if line.startswith(task)] == expected, command

@@ -35,10 +35,18 @@ from intercode.integrations.harbor.env import HarborEnv
 from support.harbor import TOML, write_steps_task, write_task
 
 OF_THE_AGENT = (
-    ValueError("bad"), RecursionError("deep"), MemoryError(), KeyError("a"), OSError(5, "no"),
-    UnicodeEncodeError("utf-8", "\ud800", 0, 1, "no"), DataError("bad"), TaskSetupError("bad"),
-    SandboxError("refused"), InfrastructureError("odd"), DatabaseLostError("gone"),
-)  # fmt: skip
+    ValueError("bad"),
+    RecursionError("deep"),
+    MemoryError(),
+    KeyError("a"),
+    OSError(5, "no"),
+    UnicodeEncodeError("utf-8", "\ud800", 0, 1, "no"),
+    DataError("bad"),
+    TaskSetupError("bad"),
+    SandboxError("refused"),
+    InfrastructureError("odd"),
+    DatabaseLostError("gone"),
+)
 OF_THE_MACHINE = (SandboxLostError("gone"), SandboxUnavailableError("none"))
 
 
@@ -162,7 +170,7 @@ TEXTS = st.one_of(
     st.text(CHARACTERS, max_size=60),
     st.builds(str.__mul__, st.text(CHARACTERS, min_size=1, max_size=4), st.integers(1, 9999)),
     st.builds("{}{}".format, BEGINNINGS, st.text(CHARACTERS, max_size=30)),
-)  # fmt: skip
+)
 ODD = ("SELECT '\ud800'", "echo \udcff\ud800", "\0", "\ud800", "submit \ud800\0", "x" * 3_000_000)
 
 
@@ -245,8 +253,18 @@ REWARDS = st.one_of(
         max_leaves=4,
     ).map(lambda value: json.dumps(value).encode()),
 )
-ODD_REWARDS = (b"", b"nan", b"-1e999", b"7.0", b"\xff", b"[" * 100_000, b"9" * 5_000,
-               b'{"reward": null}', b'{"a": 1, "reward": "x"}', b"1\0")  # fmt: skip
+ODD_REWARDS = (
+    b"",
+    b"nan",
+    b"-1e999",
+    b"7.0",
+    b"\xff",
+    b"[" * 100_000,
+    b"9" * 5_000,
+    b'{"reward": null}',
+    b'{"a": 1, "reward": "x"}',
+    b"1\0",
+)
 
 
 @pytest.mark.sandbox

@@ -128,10 +128,13 @@ def test_one_shell_and_what_it_changed(env: InterCodeEnv) -> None:
     observation, _, _, _, info = env.step('echo "$x $PWD"; touch "a b"; exit 3')
     assert observation.startswith("1 /tmp\n")
     assert info == {
-        "task": "mine/write", "valid": False, "exit_code": 3, "timed_out": False,
+        "task": "mine/write",
+        "valid": False,
+        "exit_code": 3,
+        "timed_out": False,
         "omitted_bytes": 0,
         "changes": ["/tmp/a b"],
-    }  # fmt: skip
+    }
 
 
 @pytest.mark.parametrize("gold", ["echo five", "echo FIVE"])

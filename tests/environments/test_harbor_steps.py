@@ -50,8 +50,10 @@ def test_a_step_follows_each_submission(env: HarborEnv) -> None:
     assert (reward, terminated) == (pytest.approx(2 / 3), True)
     assert info["parts"] == {"reward": pytest.approx(2 / 3)}
     assert env.score().details["steps"] == {
-        "one": {"reward": 1.0}, "two": {"reward": 0.0}, "three": {"reward": 1.0},
-    }  # fmt: skip
+        "one": {"reward": 1.0},
+        "two": {"reward": 0.0},
+        "three": {"reward": 1.0},
+    }
 
 
 def test_a_step_that_misses_its_minimum_ends_the_task(env: HarborEnv) -> None:
@@ -94,8 +96,7 @@ def test_a_step_that_cannot_begin(tmp_path: Path) -> None:
         pytest.raises(TaskSetupError, match=r"step 'one' ended with 3: 'no such service'"),
     ):
         env.reset()
-    folder = write_steps_task(tmp_path / "second", **{
-        "steps__two__workdir__setup.sh": "exit 3\n"})  # fmt: skip
+    folder = write_steps_task(tmp_path / "second", **{"steps__two__workdir__setup.sh": "exit 3\n"})
     with HarborEnv(f"harbor:{folder}") as env:
         env.reset()
         env.step("echo first > out.txt")
@@ -132,10 +133,15 @@ healthcheck = { command = "test -e ready", start_period_sec = 60, start_interval
         """"two"
 healthcheck = { command = "echo x >> runs; exit 7", interval_sec = 0, retries = 2 }""",
     )
-    folder = write_steps_task(tmp_path / "t", **{
-        "task.toml": toml + "[environment.healthcheck]\ncommand = 'touch before'\n",
-        "steps__one__workdir__setup.sh": "ls before || exit\n(sleep 0.3; >ready) > log 2>&1 &\n",
-    })  # fmt: skip
+    folder = write_steps_task(
+        tmp_path / "t",
+        **{
+            "task.toml": toml + "[environment.healthcheck]\ncommand = 'touch before'\n",
+            "steps__one__workdir__setup.sh": (
+                "ls before || exit\n(sleep 0.3; >ready) > log 2>&1 &\n"
+            ),
+        },
+    )
     with HarborEnv(f"harbor:{folder}") as env:
         env.reset()
         assert env.step("ls ready; echo first > out.txt")[0] == "ready\n"
@@ -153,13 +159,16 @@ def test_rewards_are_combined_as_in_harbor() -> None:
     for strategy, rewards, combined in (
         ("mean", [{"reward": 0.25}], {"reward": 0.25}),  # Harbor ends the task here
         ("mean", [{"reward": 0.6}], {"reward": 0.2}),
-        ("mean", [{"reward": 0.6}, {"style": 1.0}, {"reward": 0.9}],
-         {"reward": 0.5, "style": pytest.approx(1 / 3)}),
+        (
+            "mean",
+            [{"reward": 0.6}, {"style": 1.0}, {"reward": 0.9}],
+            {"reward": 0.5, "style": pytest.approx(1 / 3)},
+        ),
         ("mean", [{"reward": 0.6}, {}], {"reward": 0.2}),
         ("final", [{"reward": 0.6}], {"reward": 0.0}),
         ("final", [{"reward": 0.25}], {"reward": 0.25}),
         ("final", [{"reward": 0.6}, {"style": 1.0}, {"reward": 0.9}], {"reward": 0.9}),
-    ):  # fmt: skip
+    ):
         assert combine_rewards(steps, strategy, rewards) == pytest.approx(combined)
     assert is_passed(steps[0], {"reward": 0.5}) and not is_passed(steps[1], {"reward": 1.0})
     assert is_passed(steps[2], {"x": 0.0}) and not is_passed(steps[2], {})

@@ -201,9 +201,16 @@ def _model(messages: Sequence[Any], tools: Sequence[Any] = ()) -> Any:
 @pytest.mark.heavy
 def test_a_run_with_a_server_is_recorded_and_replayed(tmp_path: Path) -> None:
     run = intercode.evaluate(
-        "starter", "tool-calling", model=_model, limit=1, mcp=INSIDE, out=tmp_path / "run",
-        timeout=30.0, deterministic=True, quiet=True,
-    )  # fmt: skip
+        "starter",
+        "tool-calling",
+        model=_model,
+        limit=1,
+        mcp=INSIDE,
+        out=tmp_path / "run",
+        timeout=30.0,
+        deterministic=True,
+        quiet=True,
+    )
     (episode,) = run.episodes
     actions = [step.action for step in episode.steps]
     call = 'call test__write {"path": "/tmp/note", "text": "6 * 7"}'
@@ -219,9 +226,13 @@ def test_a_run_with_a_server_is_recorded_and_replayed(tmp_path: Path) -> None:
 
 
 def test_a_record_cannot_start_a_program_outside_by_an_option() -> None:
-    record = Trajectory("t", 0, "q", (), run={
-        "environment": "sql", "dataset": "starter", "env_options": {"mcp": OUTSIDE}
-    })  # fmt: skip
+    record = Trajectory(
+        "t",
+        0,
+        "q",
+        (),
+        run={"environment": "sql", "dataset": "starter", "env_options": {"mcp": OUTSIDE}},
+    )
     assert environment_settings(record, ReplayOptions())[2]["mcp"] is None
 
 

@@ -50,8 +50,15 @@ def env(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SqlEnv]:
         (0, [], 0.0),
         (0, ["SELECT * FROM sale"], 0.0),
         (0, [GOLDS[0]], 1.0),
-        (0, ["UPDATE sale SET price = 10.5 WHERE id = 1",
-             "UPDATE sale SET price = 21 WHERE id = 2", "SELECT 1"], 1.0),
+        (
+            0,
+            [
+                "UPDATE sale SET price = 10.5 WHERE id = 1",
+                "UPDATE sale SET price = 21 WHERE id = 2",
+                "SELECT 1",
+            ],
+            1.0,
+        ),
         (0, ["UPDATE sale SET price = 10.5 WHERE id = 1"], 0.4),
         (0, ["UPDATE sale SET price = 10.4 WHERE id = 1"], 0.0),  # another wrong price
         (0, ["UPDATE sale SET price = price + 1"], 0.2),  # one row too many, overwritten
@@ -73,7 +80,7 @@ def env(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SqlEnv]:
         (4, [FURTHER[2]], 1.0),
         (4, ["SELECT 1"], 0.0),
     ],
-)  # fmt: skip
+)
 def test_changes_are_compared_row_by_row(
     env: SqlEnv, task: int, actions: list[str], score: float
 ) -> None:

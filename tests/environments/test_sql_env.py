@@ -181,8 +181,12 @@ def test_a_pickle_within_an_episode_continues_it_unless_it_is_on_a_server(
 ) -> None:
     env = make(hashes=True)
     env.reset(options={"task": 0})
-    written = ("SET @x = 5", "DELETE FROM sale WHERE id > 1", "START TRANSACTION",
-               "UPDATE customer SET city = 'Bern'")  # fmt: skip
+    written = (
+        "SET @x = 5",
+        "DELETE FROM sale WHERE id > 1",
+        "START TRANSACTION",
+        "UPDATE customer SET city = 'Bern'",
+    )
     for code in ("SELECT id FROM sale", *written):
         if engine == "mysql":
             with pytest.raises(EnvironmentStateError, match=r"end_episode\(\).* fork\(\)"):
@@ -220,9 +224,14 @@ def test_metadata_names_the_engine_and_its_version(make: Make, engine: str) -> N
     assert facts["tier"].startswith(f"{engine}: ")
 
 
-@pytest.mark.parametrize("setting", [
-    {"image": "host"}, {"backend": "namespace"}, {"network": "host"},
-])  # fmt: skip
+@pytest.mark.parametrize(
+    "setting",
+    [
+        {"image": "host"},
+        {"backend": "namespace"},
+        {"network": "host"},
+    ],
+)
 def test_settings_that_mean_nothing_here_are_refused(make: Make, setting: dict[str, Any]) -> None:
     with pytest.raises(UsageError, match=f"leave out {next(iter(setting))}="):
         make(**setting)

@@ -52,15 +52,20 @@ def test_a_human_plays_and_each_turn_names_the_actor(env: InterCodeEnv) -> None:
 
 def test_undo_goes_back_several_turns_and_is_noted(env: InterCodeEnv) -> None:
     human = ScriptedPlayer(
-        act("cd /tmp; x=1"), act("cd /; x=2; touch /junk"), act("x=3"), Choice("undo", count=2),
-        act('echo "$x in $PWD"; ls /junk'), STOP,
-    )  # fmt: skip
+        act("cd /tmp; x=1"),
+        act("cd /; x=2; touch /junk"),
+        act("x=3"),
+        Choice("undo", count=2),
+        act('echo "$x in $PWD"; ls /junk'),
+        STOP,
+    )
     t = play_task(env, 0, human)
     assert [s.action for s in t.steps] == ["cd /tmp; x=1", 'echo "$x in $PWD"; ls /junk']
     assert t.steps[1].observation.startswith("1 in /tmp\n") and not t.steps[1].valid
     assert [(u["turn"], u["action"]) for u in t.run["undone"]] == [
-        (3, "x=3"), (2, "cd /; x=2; touch /junk"),
-    ]  # fmt: skip
+        (3, "x=3"),
+        (2, "cd /; x=2; touch /junk"),
+    ]
     assert t.end == "agent_stopped" and t.reward < 1
 
 
@@ -141,8 +146,10 @@ def test_a_human_replaces_an_action_and_the_agent_is_informed_of_it(env: InterCo
     human = ScriptedPlayer(GO, act("echo mine"), GO)
     t = play_task(env, 0, human, agent)
     assert [(s.actor, s.action) for s in t.steps] == [
-        ("agent", "echo one"), ("human", "echo mine"), ("agent", "echo five"),
-    ]  # fmt: skip
+        ("agent", "echo one"),
+        ("human", "echo mine"),
+        ("agent", "echo five"),
+    ]
     assert human.offered == [("echo one", "agent"), ("echo two", "agent"), ("echo five", "agent")]
     replaced = t.steps[1]
     # the model was asked, and its usage counts
@@ -161,8 +168,13 @@ def test_a_human_takes_over_and_hands_back(env: InterCodeEnv) -> None:
     t = play_task(env, 0, human, agent)
     assert [s.actor for s in t.steps] == ["agent", "human", "human"]
     assert [leader for _, leader in human.offered] == [
-        "agent", "agent", "human", "human", "human", "agent",
-    ]  # fmt: skip
+        "agent",
+        "agent",
+        "human",
+        "human",
+        "human",
+        "agent",
+    ]
     assert human.offered[-1][0] == "never asked"  # the human's turn replaced the second answer
     talk = " ".join(content for _, content in single_turn_talk(agent))
     assert talk.index("cd /tmp") < talk.index("pwd") and talk.count("five") == 2
@@ -214,11 +226,18 @@ def test_an_undo_brings_back_the_agent_and_what_it_proposed(env: InterCodeEnv) -
     human = ScriptedPlayer(GO, GO, Choice("undo", count=2), GO, act("echo mine"), GO)
     t = play_task(env, 0, human, agent)
     assert [o for o, _ in human.offered] == [
-        "echo one", "echo two", "echo five", "echo one", "echo two", "echo five",
-    ]  # fmt: skip
+        "echo one",
+        "echo two",
+        "echo five",
+        "echo one",
+        "echo two",
+        "echo five",
+    ]
     assert [(s.actor, s.action) for s in t.steps] == [
-        ("agent", "echo one"), ("human", "echo mine"), ("agent", "echo five"),
-    ]  # fmt: skip
+        ("agent", "echo one"),
+        ("human", "echo mine"),
+        ("agent", "echo five"),
+    ]
     assert len(calls) == 5  # the undone proposal is offered again without another request
     assert [m for s in t.steps for m in s.messages] == list(agent.messages)
     assert "echo mine" in str(agent.messages)

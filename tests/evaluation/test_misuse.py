@@ -131,8 +131,11 @@ class Returns(Agent):
     ("output", "message"),
     [
         ("ls", "Returns.act returned 'ls' of type str: return an AgentOutput"),
-        (b"ls", "of type bytes"), (3, "of type int"), ({"action": "ls"}, "of type dict"),
-        (("ls",), "of type tuple"), (AgentOutput, "of type type"),
+        (b"ls", "of type bytes"),
+        (3, "of type int"),
+        ({"action": "ls"}, "of type dict"),
+        (("ls",), "of type tuple"),
+        (AgentOutput, "of type type"),
         (AgentOutput(3), "whose action is 3 of type int: give a str, or None for no code"),
         (AgentOutput(["ls"]), "whose action is .* of type list"),
         (AgentOutput("ls", thought=3), "whose thought is 3 of type int: give a str"),
@@ -140,7 +143,7 @@ class Returns(Agent):
         (AgentOutput("ls", messages=3), "whose messages is 3 of type int"),
         (AgentOutput(None, reply=None), "whose reply is None of type NoneType: give a str"),
     ],
-)  # type: ignore[arg-type]  # fmt: skip
+)  # type: ignore[arg-type]
 def test_an_agent_that_returns_no_output(output: Any, message: str) -> None:
     with pytest.raises(UsageError, match=message):
         next_output(Returns(output), None)
@@ -203,12 +206,17 @@ def test_an_agent_is_a_name_a_class_an_object_or_a_function(squares: str, tmp_pa
     found = {kind: play(agent, kind) for kind, agent in agents.items()}
     solved = {kind: [e.success for e in run.episodes] for kind, run in found.items()}
     assert solved == {
-        "class": [True, False], "object": [False, True], "function": [False, True],
+        "class": [True, False],
+        "object": [False, True],
+        "function": [False, True],
         "lambda": [False, True],
-    }  # fmt: skip
+    }
     assert [found[kind].metadata["agent"] for kind in agents] == [
-        "Says", "Says", "make", "<lambda>",
-    ]  # fmt: skip
+        "Says",
+        "Says",
+        "make",
+        "<lambda>",
+    ]
     assert play(Says, "options", agent_options={"text": "echo 1"}).episodes[1].success
     play(Says("echo 1"), "object", limit=4)  # extends the run
     with pytest.raises(UsageError, match="contains a run with sources"):
@@ -231,12 +239,19 @@ def test_the_model_of_an_agent_is_that_of_the_run(squares: str, tmp_path: Path) 
 @pytest.mark.parametrize(
     ("tasks", "names"),
     [
-        ("t/3", ["t/3"]), ("3", ["3"]), (3, ["3"]), (np.int64(3), ["3"]), ("0-2", ["0-2"]),
-        (range(1, 3), ["1", "2"]), ([1, "t/3", range(2)], ["1", "t/3", "0", "1"]),
-        (("0-2",), ["0-2"]), ({"t/1"}, ["t/1"]), ("t/1, 3,0-2", ["t/1", "3", "0-2"]),
+        ("t/3", ["t/3"]),
+        ("3", ["3"]),
+        (3, ["3"]),
+        (np.int64(3), ["3"]),
+        ("0-2", ["0-2"]),
+        (range(1, 3), ["1", "2"]),
+        ([1, "t/3", range(2)], ["1", "t/3", "0", "1"]),
+        (("0-2",), ["0-2"]),
+        ({"t/1"}, ["t/1"]),
+        ("t/1, 3,0-2", ["t/1", "3", "0-2"]),
         ((n for n in (1, 2)), ["1", "2"]),
     ],
-)  # fmt: skip
+)
 def test_tasks_are_an_id_a_number_a_range_or_several(tasks: Any, names: list[str]) -> None:
     assert list(task_names(tasks)) == names
 
@@ -244,13 +259,19 @@ def test_tasks_are_an_id_a_number_a_range_or_several(tasks: Any, names: list[str
 @pytest.mark.parametrize(
     ("tasks", "message"),
     [
-        (-1, "-1 is no task; give ids, positions from 0, or ranges"), (True, "True is no task"),
-        (1.5, "1.5 is no task"), ([None], "None is no task"), (b"x", "is no task"),
-        ({"a": 1}, "is no task"), (range(0), "names no task; leave it out to play all"),
-        ("", "names no task"), (set(), "names no task"), ([], "names no task"),
+        (-1, "-1 is no task; give ids, positions from 0, or ranges"),
+        (True, "True is no task"),
+        (1.5, "1.5 is no task"),
+        ([None], "None is no task"),
+        (b"x", "is no task"),
+        ({"a": 1}, "is no task"),
+        (range(0), "names no task; leave it out to play all"),
+        ("", "names no task"),
+        (set(), "names no task"),
+        ([], "names no task"),
         ("a.txt", "there is no such file"),
     ],
-)  # fmt: skip
+)
 def test_what_is_no_task(tasks: Any, message: str) -> None:
     with pytest.raises(ConfigError, match=message):
         intercode.evaluate("starter", "noop", tasks=tasks, quiet=True)

@@ -73,11 +73,28 @@ def test_a_resumed_run_continues_its_run_in_weights_and_biases(
     }
     with FaultyEndpoint(ok("```bash\necho 9\n```")) as endpoint:
         command = [
-            sys.executable, "-m", "intercode", "eval", squares, "--agent", "single-turn",
-            "--model", "openai/gpt-4o-mini", "--base-url", endpoint.base_url, "--log", "wandb",
-            "--model-option", f"api_key={SECRETS[0]}", "--out", "runs/a", "--parallel", "1",
-            "--model-option", 'price={"input": 1.0, "output": 2.0}',
-        ]  # fmt: skip
+            sys.executable,
+            "-m",
+            "intercode",
+            "eval",
+            squares,
+            "--agent",
+            "single-turn",
+            "--model",
+            "openai/gpt-4o-mini",
+            "--base-url",
+            endpoint.base_url,
+            "--log",
+            "wandb",
+            "--model-option",
+            f"api_key={SECRETS[0]}",
+            "--out",
+            "runs/a",
+            "--parallel",
+            "1",
+            "--model-option",
+            'price={"input": 1.0, "output": 2.0}',
+        ]
         for limit in (2, 4):
             done = subprocess.run(
                 [*command, "--limit", str(limit)],

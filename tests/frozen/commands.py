@@ -16,11 +16,39 @@ from frozen.runs import add_run, ensure_run
 from frozen.session import LOGS, Item, Session
 
 VERBS = (
-    "", "eval", "report", "show", "view", "merge", "compare", "replay", "regrade", "export",
-    "harbor", "bundle", "serve", "verify", "leaderboard", "check", "new", "play", "doctor", "data",
-    "data fetch", "data path", "data convert", "image", "image build", "image pull", "image import",
-    "image list", "image show", "image remove", "image prune", "list",
-)  # fmt: skip
+    "",
+    "eval",
+    "report",
+    "show",
+    "view",
+    "merge",
+    "compare",
+    "replay",
+    "regrade",
+    "export",
+    "harbor",
+    "bundle",
+    "serve",
+    "verify",
+    "leaderboard",
+    "check",
+    "new",
+    "play",
+    "doctor",
+    "data",
+    "data fetch",
+    "data path",
+    "data convert",
+    "image",
+    "image build",
+    "image pull",
+    "image import",
+    "image list",
+    "image show",
+    "image remove",
+    "image prune",
+    "list",
+)
 
 
 def help_texts(session: Session) -> Item:

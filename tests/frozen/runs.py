@@ -25,23 +25,25 @@ RUNS = {
     "bash-gold-original": "starter --agent gold --deterministic --profile original",
     "bash-noop": "starter --agent noop --deterministic",
     "bash-script": f"starter {scripted_agent('bash', 5)} --deterministic --limit 24",
-    "bash-script-original":
-        f"starter {scripted_agent('bash', 5)} --deterministic --limit 24 --profile original",
+    "bash-script-original": (
+        f"starter {scripted_agent('bash', 5)} --deterministic --limit 24 --profile original"
+    ),
     "bash-fresh": f"starter {_BASH_AGENT} --deterministic --limit 8"
-        " --env-option session=fresh --env-option apart=true",
+    " --env-option session=fresh --env-option apart=true",
     "bash-react": f"starter {scripted_agent('react', 5, 'react')} --deterministic --limit 12",
     "bash-plan": f"starter {scripted_agent('plan', 5, 'plan-solve')} --deterministic --limit 8",
     "bash-tools": f"starter {scripted_agent('tools', 3, 'tool-calling')} --deterministic --limit 8",
     "bash-single": f"starter {scripted_agent('bash', 1, 'single-turn')} --deterministic --limit 8",
     "bash-pay": "starter --agent gold --deterministic --limit 8 --env-option pay=every-turn",
-    "bash-difference":
-        f"starter {_BASH_AGENT} --deterministic --limit 8 --env-option pay=difference",
+    "bash-difference": (
+        f"starter {_BASH_AGENT} --deterministic --limit 8 --env-option pay=difference"
+    ),
     "bash-diffs": "starter --agent gold --deterministic --diffs --limit 40",
     "bash-reuse": "starter --agent gold --deterministic --limit 20 --env-option reuse=true",
     "bash-policy": f"starter {_BASH_AGENT} --deterministic --limit 8"
-        " --deny command:find --deny pattern:nosuch",
+    " --deny command:find --deny pattern:nosuch",
     "bash-clock": f"starter {scripted_agent('bash', 3)} --clock '2030-05-06 07:08'"
-        " --limit 8 --epochs 2 --shuffle --seed 3",
+    " --limit 8 --epochs 2 --shuffle --seed 3",
     "sql-gold": "starter:sql --agent gold --hashes",
     "sql-gold-original": "starter:sql --agent gold --profile original",
     "sql-noop": "starter:sql --agent noop",
@@ -49,8 +51,9 @@ RUNS = {
     "sql-mysql": f"starter:sql {scripted_agent('sql', 4)} --env-option engine=mysql",
     "sql-mysql-gold": "starter:sql --agent gold --env-option engine=mysql",
     "python-gold": "starter:python --agent gold --deterministic",
-    "python-gold-original":
-        "starter:python --agent gold --deterministic --profile original --limit 20",
+    "python-gold-original": (
+        "starter:python --agent gold --deterministic --profile original --limit 20"
+    ),
     "python-noop": "starter:python --agent noop --deterministic",
     "python-script": f"starter:python {scripted_agent('python', 4)} --deterministic --limit 20",
     "ctf-gold": "starter:ctf --agent gold --deterministic --seed 5 --epochs 2",
@@ -58,9 +61,10 @@ RUNS = {
     "ctf-script": f"starter:ctf {scripted_agent('ctf', 3)} --deterministic --seed 5",
     "code-gold": "starter:code --agent gold --deterministic --tasks 0,6,13,18,25,30",
     "code-noop": "starter:code --agent noop --deterministic --limit 6",
-    "code-script":
-        f"starter:code {scripted_agent('code', 3)} --deterministic --tasks 0,7,14,20,26,32",
-}  # fmt: skip
+    "code-script": (
+        f"starter:code {scripted_agent('code', 3)} --deterministic --tasks 0,7,14,20,26,32"
+    ),
+}
 """The words after ``intercode eval``, in old names where ``renames.py`` has new ones."""
 
 

@@ -79,14 +79,23 @@ CASES = [
     _call("listns", 470, 470, [0, 0, 0, 0]),
     _call("swapon", 167, 224, ["/tmp/f", 0]),
     _call("quotactl", 179, 60, [0x800002, "/dev/vda", 0, 0]),
-    _try("new namespaces by the programs",
-         "unshare -Ur id; unshare -m true; unshare -n true; nsenter -t 1 -a id; "
-         "mount -t tmpfs x /mnt; mount --bind / /mnt; umount -l /proc; chroot /proc/1/root id; "
-         "echo over", "over", hides=("uid=",)),
-    _try("chroot and out again", python(
-        "import os\nos.mkdir('/tmp/c')\nfd = os.open('/', 0)\nos.chroot('/tmp/c')\nos.fchdir(fd)\n"
-        "for _ in range(64): os.chdir('..')\nos.chroot('.')\nprint(os.path.exists('@FILE@'))"),
-         "False"),
+    _try(
+        "new namespaces by the programs",
+        "unshare -Ur id; unshare -m true; unshare -n true; nsenter -t 1 -a id; "
+        "mount -t tmpfs x /mnt; mount --bind / /mnt; umount -l /proc; chroot /proc/1/root id; "
+        "echo over",
+        "over",
+        hides=("uid=",),
+    ),
+    _try(
+        "chroot and out again",
+        python(
+            "import os\nos.mkdir('/tmp/c')\nfd = os.open('/', 0)\nos.chroot('/tmp/c')\n"
+            "os.fchdir(fd)\n"
+            "for _ in range(64): os.chdir('..')\nos.chroot('.')\nprint(os.path.exists('@FILE@'))"
+        ),
+        "False",
+    ),
     # other processes
     _call("ptrace", 101, 117, [16, 1, 0, 0], [0, 0, 0, 0], [0x4206, 1, 0, 0]),
     _call("process_vm_readv", 310, 270, [1, 0, 0, 0, 0, 0]),
@@ -94,20 +103,41 @@ CASES = [
     _call("kcmp", 312, 272, [1, 1, 0, 0, 0]),
     _call("pidfd_getfd", 438, 438, [0, 0, 0]),
     _call("process_madvise", 440, 440, [0, 0, 0, 0, 0]),
-    _try("signals to the host", "for p in @OWNER@ @VICTIM@ $((@OWNER@ - 1)); do kill -9 $p; "
-         "kill -STOP $p; renice -n 19 $p; done; echo over", "No such process", "over"),
-    _try("PID 1", "for s in {1..64}; do kill -$s 1; done 2>/dev/null; cat /proc/1/environ "
-         "/proc/1/mem /proc/1/maps /proc/1/stack /proc/1/syscall; ls -l /proc/1/fd/ /proc/1/cwd/ "
-         "/proc/1/root/ /proc/1/ns/ /proc/1/map_files/; echo over", "denied", "over"),
-    _try("PID 1 by signals at once", "for i in {1..300}; do for s in SEGV BUS ABRT ILL FPE; do "
-         "kill -$s 1; done; done 2>/dev/null; echo over", "", "over"),
-    _try("PID 1 as the first victim of memory",
-         "for f in /proc/1/{,task/1/}{oom_score_adj,oom_adj,coredump_filter,autogroup,sched}; do "
-         "{ echo 900 > $f; } 2>/dev/null && echo wrote; done; cat /proc/1/oom_score_adj", "0\n",
-         hides=("wrote", "900")),
-    _try("the scores of being killed for memory",
-         "echo -1000 > /proc/self/oom_score_adj && cat /proc/self/oom_score_adj; echo over",
-         "over", hides=("-1000\n",)),
+    _try(
+        "signals to the host",
+        "for p in @OWNER@ @VICTIM@ $((@OWNER@ - 1)); do kill -9 $p; "
+        "kill -STOP $p; renice -n 19 $p; done; echo over",
+        "No such process",
+        "over",
+    ),
+    _try(
+        "PID 1",
+        "for s in {1..64}; do kill -$s 1; done 2>/dev/null; cat /proc/1/environ "
+        "/proc/1/mem /proc/1/maps /proc/1/stack /proc/1/syscall; ls -l /proc/1/fd/ /proc/1/cwd/ "
+        "/proc/1/root/ /proc/1/ns/ /proc/1/map_files/; echo over",
+        "denied",
+        "over",
+    ),
+    _try(
+        "PID 1 by signals at once",
+        "for i in {1..300}; do for s in SEGV BUS ABRT ILL FPE; do "
+        "kill -$s 1; done; done 2>/dev/null; echo over",
+        "",
+        "over",
+    ),
+    _try(
+        "PID 1 as the first victim of memory",
+        "for f in /proc/1/{,task/1/}{oom_score_adj,oom_adj,coredump_filter,autogroup,sched}; do "
+        "{ echo 900 > $f; } 2>/dev/null && echo wrote; done; cat /proc/1/oom_score_adj",
+        "0\n",
+        hides=("wrote", "900"),
+    ),
+    _try(
+        "the scores of being killed for memory",
+        "echo -1000 > /proc/self/oom_score_adj && cat /proc/self/oom_score_adj; echo over",
+        "over",
+        hides=("-1000\n",),
+    ),
     # into the kernel
     _call("keyctl", 250, 219, [0, -3, 0], [11, -3, 0], [1, "x"]),
     _call("add_key", 248, 217, ["user", "k", "v", 1, -3]),
@@ -135,59 +165,129 @@ CASES = [
     _call("fanotify_init", 300, 262, [0, 0]),
     _call("vhangup", 153, 58),
     _call("fsconfig", 431, 431, [-1, 0, 0, 0, 0]),
-    *([] if _ARM else [
-        _call("iopl", 172, 0, [3]),
-        _call("ioperm", 173, 0, [0, 8, 1]),
-        _call("modify_ldt", 154, 0, [1, 0, 0]),
-        _call("the x32 table of calls", 0x40000000 + 39, 0),
-        _call("the x32 table's mount", 0x40000000 + 165, 0, ["none", "/tmp", "tmpfs", 0, 0]),
-    ]),
+    *(
+        []
+        if _ARM
+        else [
+            _call("iopl", 172, 0, [3]),
+            _call("ioperm", 173, 0, [0, 8, 1]),
+            _call("modify_ldt", 154, 0, [1, 0, 0]),
+            _call("the x32 table of calls", 0x40000000 + 39, 0),
+            _call("the x32 table's mount", 0x40000000 + 165, 0, ["none", "/tmp", "tmpfs", 0, 0]),
+        ]
+    ),
     # settings
-    _try("/proc/sys", "for f in kernel/core_pattern kernel/hostname kernel/modprobe vm/overcommit_"
-         "memory fs/file-max kernel/randomize_va_space net/ipv4/ip_forward user/max_user_namespaces"
-         "; do echo evil > /proc/sys/$f && echo GOT $f; done; find /proc/sys -type f -perm -200 "
-         "2>/dev/null | while read f; do cat $f > $f && echo GOT $f; done 2>/dev/null; echo over",
-         "Read-only file system", "over", hides=("GOT",)),
-    _try("sysrq", "echo h > /proc/sysrq-trigger; "
-         "echo b | tee /proc/sys/kernel/sysrq; echo over", "over"),
-    _try("core_pattern", "echo '|/tmp/evil' > /proc/sys/kernel/core_pattern && echo GOT; "
-         "echo over", "over", hides=("GOT",)),
-    _try("memory of the kernel", "head -c 99 /proc/kcore | wc -c; head -c 9 /dev/mem; "
-         "head -c 9 /dev/kmsg; head -c 9 /proc/kmsg | wc -c; head -c 9 /proc/kpagecount; "
-         "grep -v '^0000000000000000' /proc/kallsyms | head -3; echo over", "0\n", "over",
-         hides=("ffffffff",)),
-    _try("/sys", "find /sys -type f -perm -200 2>/dev/null | head -200 | while read f; do "
-         "echo 1 > $f && echo GOT $f; done 2>/dev/null; echo over", "over", hides=("GOT",)),
-    _try("cgroups", "mkdir /sys/fs/cgroup/x && echo GOT; ls /sys/fs/cgroup | head; "
-         "echo $$ > /sys/fs/cgroup/cgroup.procs && echo GOT; "
-         "echo /tmp/x > /sys/fs/cgroup/release_agent && echo GOT; echo over", "over",
-         hides=("GOT",)),
-    _try("device nodes", "cd /tmp; for d in 'b 254 0' 'b 8 0' 'c 1 1' 'c 10 200' 'c 1 3'; do "
-         "mknod n $d && echo GOT; done; head -c 9 n; ls -l /dev; echo over", "not permitted",
-         "over", hides=("GOT",)),
+    _try(
+        "/proc/sys",
+        "for f in kernel/core_pattern kernel/hostname kernel/modprobe vm/overcommit_"
+        "memory fs/file-max kernel/randomize_va_space net/ipv4/ip_forward user/max_user_namespaces"
+        "; do echo evil > /proc/sys/$f && echo GOT $f; done; find /proc/sys -type f -perm -200 "
+        "2>/dev/null | while read f; do cat $f > $f && echo GOT $f; done 2>/dev/null; echo over",
+        "Read-only file system",
+        "over",
+        hides=("GOT",),
+    ),
+    _try(
+        "sysrq",
+        "echo h > /proc/sysrq-trigger; echo b | tee /proc/sys/kernel/sysrq; echo over",
+        "over",
+    ),
+    _try(
+        "core_pattern",
+        "echo '|/tmp/evil' > /proc/sys/kernel/core_pattern && echo GOT; echo over",
+        "over",
+        hides=("GOT",),
+    ),
+    _try(
+        "memory of the kernel",
+        "head -c 99 /proc/kcore | wc -c; head -c 9 /dev/mem; "
+        "head -c 9 /dev/kmsg; head -c 9 /proc/kmsg | wc -c; head -c 9 /proc/kpagecount; "
+        "grep -v '^0000000000000000' /proc/kallsyms | head -3; echo over",
+        "0\n",
+        "over",
+        hides=("ffffffff",),
+    ),
+    _try(
+        "/sys",
+        "find /sys -type f -perm -200 2>/dev/null | head -200 | while read f; do "
+        "echo 1 > $f && echo GOT $f; done 2>/dev/null; echo over",
+        "over",
+        hides=("GOT",),
+    ),
+    _try(
+        "cgroups",
+        "mkdir /sys/fs/cgroup/x && echo GOT; ls /sys/fs/cgroup | head; "
+        "echo $$ > /sys/fs/cgroup/cgroup.procs && echo GOT; "
+        "echo /tmp/x > /sys/fs/cgroup/release_agent && echo GOT; echo over",
+        "over",
+        hides=("GOT",),
+    ),
+    _try(
+        "device nodes",
+        "cd /tmp; for d in 'b 254 0' 'b 8 0' 'c 1 1' 'c 10 200' 'c 1 3'; do "
+        "mknod n $d && echo GOT; done; head -c 9 n; ls -l /dev; echo over",
+        "not permitted",
+        "over",
+        hides=("GOT",),
+    ),
     _try("a whiteout made by hand", "mknod /tmp/w c 0 0 && ls -la /tmp/w; echo over", "over"),
     # rights
-    _try("setuid", "cp /usr/bin/id /tmp/id; chmod 6777 /tmp/id; chown 12345 /tmp/id; /tmp/id -u; "
-         "su -c id nobody; sudo -n id; ls -l /usr/bin/su; newuidmap $$ 0 0 1; echo over",
-         "0\n", "over"),
-    _try("other ids", python(
-        "import os\nfor f in (os.setuid, os.setgid, lambda n: os.setgroups([n])):\n"
-        " try: f(12345); print('CHANGED', os.getresuid())\n"
-        " except OSError as e: print('REFUSED', e.strerror)"), "REFUSED"),
-    _try("capabilities", "grep -E 'Cap(Eff|Bnd|Amb)|NoNewPrivs|Seccomp:' /proc/self/status; "
-         "capsh --print; setpriv --ambient-caps +sys_admin true; setcap cap_sys_admin+ep /tmp/x",
-         "NoNewPrivs:\t1", "Seccomp:\t2", hides=("ffffffffff",)),
-    _try("typing into a terminal", python(_IOCTL), "REFUSED 0x5412", "REFUSED 0x541c",
-         hides=("GOT 0x5412", "GOT 0x541c")),
-    _try("the owner's terminal", "echo x > /dev/tty; ls -l /dev/pts /dev/tty; "
-         "python3 -c 'import os; print(os.ttyname(0))'; echo over", "No such device", "over"),
-    _try("the machine's programs", "for f in /usr/bin/id /usr/bin/evil /lib/evil /opt/python/evil "
-         "/etc/alternatives/evil; do echo x > $f && echo GOT $f; done; rm -f /usr/bin/id; "
-         "chmod 777 /usr/bin; touch /usr; id -u", "Read-only file system", "0\n",
-         hides=("GOT /usr", "GOT /lib", "GOT /opt/python", "GOT /etc/alt")),
-    _try("the machine's programs through a descriptor", python(
-        "import os\nfd = os.open('/usr/bin/id', os.O_RDONLY)\n"
-        "for p in (f'/proc/self/fd/{fd}', f'/dev/fd/{fd}'):\n"
-        " try: os.write(os.open(p, os.O_RDWR), b'x'); print('GOT')\n"
-        " except OSError as e: print('REFUSED', e.strerror)"), "REFUSED", hides=("GOT",)),
-]  # fmt: skip
+    _try(
+        "setuid",
+        "cp /usr/bin/id /tmp/id; chmod 6777 /tmp/id; chown 12345 /tmp/id; /tmp/id -u; "
+        "su -c id nobody; sudo -n id; ls -l /usr/bin/su; newuidmap $$ 0 0 1; echo over",
+        "0\n",
+        "over",
+    ),
+    _try(
+        "other ids",
+        python(
+            "import os\nfor f in (os.setuid, os.setgid, lambda n: os.setgroups([n])):\n"
+            " try: f(12345); print('CHANGED', os.getresuid())\n"
+            " except OSError as e: print('REFUSED', e.strerror)"
+        ),
+        "REFUSED",
+    ),
+    _try(
+        "capabilities",
+        "grep -E 'Cap(Eff|Bnd|Amb)|NoNewPrivs|Seccomp:' /proc/self/status; "
+        "capsh --print; setpriv --ambient-caps +sys_admin true; setcap cap_sys_admin+ep /tmp/x",
+        "NoNewPrivs:\t1",
+        "Seccomp:\t2",
+        hides=("ffffffffff",),
+    ),
+    _try(
+        "typing into a terminal",
+        python(_IOCTL),
+        "REFUSED 0x5412",
+        "REFUSED 0x541c",
+        hides=("GOT 0x5412", "GOT 0x541c"),
+    ),
+    _try(
+        "the owner's terminal",
+        "echo x > /dev/tty; ls -l /dev/pts /dev/tty; "
+        "python3 -c 'import os; print(os.ttyname(0))'; echo over",
+        "No such device",
+        "over",
+    ),
+    _try(
+        "the machine's programs",
+        "for f in /usr/bin/id /usr/bin/evil /lib/evil /opt/python/evil "
+        "/etc/alternatives/evil; do echo x > $f && echo GOT $f; done; rm -f /usr/bin/id; "
+        "chmod 777 /usr/bin; touch /usr; id -u",
+        "Read-only file system",
+        "0\n",
+        hides=("GOT /usr", "GOT /lib", "GOT /opt/python", "GOT /etc/alt"),
+    ),
+    _try(
+        "the machine's programs through a descriptor",
+        python(
+            "import os\nfd = os.open('/usr/bin/id', os.O_RDONLY)\n"
+            "for p in (f'/proc/self/fd/{fd}', f'/dev/fd/{fd}'):\n"
+            " try: os.write(os.open(p, os.O_RDWR), b'x'); print('GOT')\n"
+            " except OSError as e: print('REFUSED', e.strerror)"
+        ),
+        "REFUSED",
+        hides=("GOT",),
+    ),
+]

@@ -148,11 +148,29 @@ def test_its_command_line(source: Path, tmp_path: Path) -> None:
     file, saved = tmp_path / "sandbox.yaml", tmp_path / "trajectory.json"
     file.write_text(json.dumps(settings))  # which is YAML, too
     done = subprocess.run(
-        [sys.executable, "-m", "minisweagent", "--yolo", "--exit-immediately", "--task", "Add.",
-         "--model", "scripted", "--config", "mini.yaml", "--config", file, "--output", saved],
-        capture_output=True, text=True, timeout=120, stdin=subprocess.DEVNULL,
+        [
+            sys.executable,
+            "-m",
+            "minisweagent",
+            "--yolo",
+            "--exit-immediately",
+            "--task",
+            "Add.",
+            "--model",
+            "scripted",
+            "--config",
+            "mini.yaml",
+            "--config",
+            file,
+            "--output",
+            saved,
+        ],
+        capture_output=True,
+        text=True,
+        timeout=120,
+        stdin=subprocess.DEVNULL,
         env={**os.environ, "MSWEA_CONFIGURED": "true", "MSWEA_GLOBAL_CONFIG_DIR": str(tmp_path)},
-    )  # fmt: skip
+    )
     assert done.returncode == 0, done.stdout + done.stderr
     record = json.loads(saved.read_text())
     assert record["info"]["exit_status"] == "Submitted"

@@ -88,28 +88,49 @@ PUBLISHED = {
     ),
     "xai": Published(RESPONSES_EVENTS, {"code": "invalid-argument", "error": "no such model"}),
     "openrouter": Published(
-        (chunk(role="assistant", content="", reasoning="hm",
-               reasoning_details=[{"type": "reasoning.text", "text": "hm"}]),
-         chunk(content="fine"), chunk(finish="stop"),
-         {"choices": [], "usage": {**USAGE, "cost": 0.25}}),
+        (
+            chunk(
+                role="assistant",
+                content="",
+                reasoning="hm",
+                reasoning_details=[{"type": "reasoning.text", "text": "hm"}],
+            ),
+            chunk(content="fine"),
+            chunk(finish="stop"),
+            {"choices": [], "usage": {**USAGE, "cost": 0.25}},
+        ),
         {"error": {"code": 400, "message": "no such model", "metadata": {}}},
         {"reasoning": "hm", "cost": 0.25},
     ),
     "together": Published((chunk(content="fi"), chunk(content="ne"), *USAGE_WITH_FINISH)),
     "groq": Published(
-        (chunk(role="assistant", content=""), chunk(reasoning="hm"), chunk(content="fine"),
-         *USAGE_LAST),
+        (
+            chunk(role="assistant", content=""),
+            chunk(reasoning="hm"),
+            chunk(content="fine"),
+            *USAGE_LAST,
+        ),
         expected={"reasoning": "hm"},
     ),
     "deepseek": Published(
-        (chunk(reasoning_content="hm", content=None), chunk(content="fine", reasoning_content=None),
-         chunk(finish="stop", more={"usage": {**USAGE, "prompt_cache_hit_tokens": 5,
-                                              "prompt_cache_miss_tokens": 2}})),
+        (
+            chunk(reasoning_content="hm", content=None),
+            chunk(content="fine", reasoning_content=None),
+            chunk(
+                finish="stop",
+                more={
+                    "usage": {**USAGE, "prompt_cache_hit_tokens": 5, "prompt_cache_miss_tokens": 2}
+                },
+            ),
+        ),
         expected={"reasoning": "hm", "cached": 5},
     ),
     "mistral": Published(
-        (chunk(content=[{"type": "text", "text": "fi"}]),
-         chunk(content=[{"type": "text", "text": "ne"}]), *USAGE_WITH_FINISH),
+        (
+            chunk(content=[{"type": "text", "text": "fi"}]),
+            chunk(content=[{"type": "text", "text": "ne"}]),
+            *USAGE_WITH_FINISH,
+        ),
         {"object": "error", "message": "no such model", "type": "invalid_model", "code": "1500"},
     ),
     "fireworks": Published((chunk(content="fine"), *USAGE_WITH_FINISH)),
@@ -117,33 +138,66 @@ PUBLISHED = {
         (chunk(content="fine"), *USAGE_WITH_FINISH),
         {"message": "no such model", "type": "not_found_error", "code": "model_not_found"},
     ),
-    "huggingface": Published(
-        (chunk(content="fine"), *USAGE_LAST), {"error": "no such model"}
-    ),
+    "huggingface": Published((chunk(content="fine"), *USAGE_LAST), {"error": "no such model"}),
     "vllm": Published(
         refusal={"error": {"message": "no such model", "type": "NotFoundError", "code": 404}},
-        body=completion() | {"choices": [{"index": 0, "finish_reason": "stop", "stop_reason": None,
-             "message": {"role": "assistant", "content": "fine", "reasoning_content": "hm",
-                         "tool_calls": []}}]},
+        body=completion()
+        | {
+            "choices": [
+                {
+                    "index": 0,
+                    "finish_reason": "stop",
+                    "stop_reason": None,
+                    "message": {
+                        "role": "assistant",
+                        "content": "fine",
+                        "reasoning_content": "hm",
+                        "tool_calls": [],
+                    },
+                }
+            ]
+        },
         expected={"reasoning": "hm"},
     ),
     "sglang": Published(
         refusal={"object": "error", "message": "no such model", "type": "NotFound", "code": 404},
-        body=completion() | {"choices": [{"index": 0, "finish_reason": "stop", "matched_stop": 3,
-             "message": {"role": "assistant", "content": "fine", "reasoning_content": None,
-                         "tool_calls": None}}]},
+        body=completion()
+        | {
+            "choices": [
+                {
+                    "index": 0,
+                    "finish_reason": "stop",
+                    "matched_stop": 3,
+                    "message": {
+                        "role": "assistant",
+                        "content": "fine",
+                        "reasoning_content": None,
+                        "tool_calls": None,
+                    },
+                }
+            ]
+        },
     ),
     "ollama": Published(
-        body=completion() | {"choices": [{"index": 0, "finish_reason": "stop", "message":
-             {"role": "assistant", "content": "fine", "reasoning": "hm"}}]},
+        body=completion()
+        | {
+            "choices": [
+                {
+                    "index": 0,
+                    "finish_reason": "stop",
+                    "message": {"role": "assistant", "content": "fine", "reasoning": "hm"},
+                }
+            ]
+        },
         expected={"reasoning": "hm"},
     ),
     "llamacpp": Published(
-        refusal={"error": {"code": 400, "message": "no such model",
-                           "type": "invalid_request_error"}},
+        refusal={
+            "error": {"code": 400, "message": "no such model", "type": "invalid_request_error"}
+        },
         body=completion() | {"timings": {"prompt_n": 7, "predicted_n": 2}},
     ),
-}  # fmt: skip
+}
 LIMITED = {
     "huggingface": {"error": "rate limit reached"},
     "mistral": {"object": "error", "message": "rate limit reached", "type": "rate_limited"},

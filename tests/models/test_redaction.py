@@ -98,12 +98,35 @@ def test_a_whole_run_writes_no_key_anywhere_and_no_sandbox_sees_one(tmp_path: Pa
     options = [f"cache={tmp_path / 'answers.sqlite'}", f'headers={{"X-Key": "{HEADER}"}}']
     with FaultyEndpoint(*faults) as server:
         run = subprocess.run(
-            [sys.executable, "-c", PROGRAM, "eval", "starter", "--agent", "try-again",
-             "--model", "m", "--base-url", server.base_url, "--limit", "2", "--max-turns", "2",
-             "--model-option", options[0], "--model-option", options[1],
-             "--out", str(tmp_path / "run")],
-            capture_output=True, text=True, timeout=120, env=environ, cwd=tmp_path,
-        )  # fmt: skip
+            [
+                sys.executable,
+                "-c",
+                PROGRAM,
+                "eval",
+                "starter",
+                "--agent",
+                "try-again",
+                "--model",
+                "m",
+                "--base-url",
+                server.base_url,
+                "--limit",
+                "2",
+                "--max-turns",
+                "2",
+                "--model-option",
+                options[0],
+                "--model-option",
+                options[1],
+                "--out",
+                str(tmp_path / "run"),
+            ],
+            capture_output=True,
+            text=True,
+            timeout=120,
+            env=environ,
+            cwd=tmp_path,
+        )
     if "Sandbox" in run.stdout + run.stderr and "errors in" in run.stderr:
         pytest.skip("no sandbox on this machine: see `intercode doctor`")
     assert run.returncode == 0, run.stderr[-3000:]

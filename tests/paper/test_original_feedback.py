@@ -156,10 +156,12 @@ def test_what_the_authors_execute(action: str, environment: str, executed: Any) 
     [
         ("bash/ic_bash_react_10_turns_fs_1.json", {"as executed": 261, "bare": 11, "unclosed": 9}),
         ("bash/ic_bash_react_10_turns_fs_3.json", {"as executed": 180, "bare": 12}),
-        ("sql/ic_sql_react_10_turns.json",
-         {"as executed": 5176, "unclosed": 299, "in the thought": 4, "several statements": 2}),
+        (
+            "sql/ic_sql_react_10_turns.json",
+            {"as executed": 5176, "unclosed": 299, "in the thought": 4, "several statements": 2},
+        ),
     ],
-)  # fmt: skip
+)
 def test_recorded_answers(recorded_dir: Path, log: str, forms: dict[str, int]) -> None:
     """Every answer of the logs, which record what the authors' runner took for code."""
     found: Counter[str] = Counter()
@@ -220,10 +222,12 @@ def test_an_empty_block_is_run_and_a_plan_without_numbers_has_no_step() -> None:
 @pytest.mark.parametrize(
     ("name", "options", "limit"),
     [
-        ("try-again", {}, 1000), ("react", {}, 350), ("plan-solve", {}, 250),
+        ("try-again", {}, 1000),
+        ("react", {}, 350),
+        ("plan-solve", {}, 250),
         ("tool-calling", {"observation_limit": 7}, 7),
     ],
-)  # fmt: skip
+)
 def test_the_limit_of_a_strategy_is_recorded(
     name: str, options: dict[str, Any], limit: int
 ) -> None:

@@ -141,11 +141,30 @@ def test_a_run_that_was_killed_five_times_equals_one_that_was_not(
     file = broken / "trajectories.jsonl"
     with RecordedEndpoint(log) as server:
         argv = [
-            sys.executable, "-m", "intercode", "eval", "spider", "--agent", "react",
-            "--model", "recorded", "--base-url", server.base_url, "--profile", "original",
-            "--max-turns", "10", "--parallel", "2", "--limit", "120", "--out", str(broken),
-            "--agent-option", "feedback=original",
-        ]  # fmt: skip
+            sys.executable,
+            "-m",
+            "intercode",
+            "eval",
+            "spider",
+            "--agent",
+            "react",
+            "--model",
+            "recorded",
+            "--base-url",
+            server.base_url,
+            "--profile",
+            "original",
+            "--max-turns",
+            "10",
+            "--parallel",
+            "2",
+            "--limit",
+            "120",
+            "--out",
+            str(broken),
+            "--agent-option",
+            "feedback=original",
+        ]
         for number in range(KILLS):
             process = subprocess.Popen(argv, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE)
             # the kill comes in the middle of an episode

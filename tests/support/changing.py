@@ -24,40 +24,99 @@ def _word(rng: random.Random) -> str:
 
 
 def _file(rng: random.Random) -> str:
-    form = rng.choice((
-        "mkdir -p $(dirname {p}) && echo {w} > {p}", "echo {w} >> {p}", "rm -rf {p}",
-        "mkdir -p {p}",
-        "mv {p} {q}", "cp -r {p} {q}", "ln -s {p} {q}", "ln {p} {q}", "mkfifo {p}", "chmod {m} {p}",
-        "head -c {n} /dev/zero > {p}", "truncate -s {n} {p}", "touch -d 2001-01-01 {p}", "cd {p}",
-        "cd $(dirname {p})", "rm -rf /tmp/* /srv", "tar cf {p} -C / srv 2>/dev/null",
-    ))  # fmt: skip
+    form = rng.choice(
+        (
+            "mkdir -p $(dirname {p}) && echo {w} > {p}",
+            "echo {w} >> {p}",
+            "rm -rf {p}",
+            "mkdir -p {p}",
+            "mv {p} {q}",
+            "cp -r {p} {q}",
+            "ln -s {p} {q}",
+            "ln {p} {q}",
+            "mkfifo {p}",
+            "chmod {m} {p}",
+            "head -c {n} /dev/zero > {p}",
+            "truncate -s {n} {p}",
+            "touch -d 2001-01-01 {p}",
+            "cd {p}",
+            "cd $(dirname {p})",
+            "rm -rf /tmp/* /srv",
+            "tar cf {p} -C / srv 2>/dev/null",
+        )
+    )
     return form.format(
-        p=_path(rng), q=_path(rng), w=_word(rng), n=rng.choice((0, 1, 4097, 200_000)),
+        p=_path(rng),
+        q=_path(rng),
+        w=_word(rng),
+        n=rng.choice((0, 1, 4097, 200_000)),
         m=rng.choice(("600", "755", "000", "1777")),
-    )  # fmt: skip
+    )
 
 
 def _shell(rng: random.Random) -> str:
-    form = rng.choice((
-        "x={w}", "export y={w}", "a=({w} {w})", "declare -A m=([k]={w} [{w}x]=2)", "a+=({w})",
-        "declare -i n={n}", "declare -l low={w}", "f() {{ echo {w} \"$@\"; }}",
-        "unset x a m; unset -f f",
-        "alias l='ls -l'", "unalias -a", "set -o noclobber", "set +o noclobber", "set -o pipefail",
-        "shopt -s nullglob dotglob", "shopt -u nullglob", "umask {u}", "set -- {w} {w}", "IFS=:",
-        "unset IFS", "trap 'x=trapped' USR1", "trap - USR1", "trap 'echo bye' EXIT",
-        "declare -n r=x",
-        "readonly ro{n}={w}", "export -n y", "PS4={w}", "set -f", "set +f", "cd /usr/lib", "cd -",
-    ))  # fmt: skip
+    form = rng.choice(
+        (
+            "x={w}",
+            "export y={w}",
+            "a=({w} {w})",
+            "declare -A m=([k]={w} [{w}x]=2)",
+            "a+=({w})",
+            "declare -i n={n}",
+            "declare -l low={w}",
+            'f() {{ echo {w} "$@"; }}',
+            "unset x a m; unset -f f",
+            "alias l='ls -l'",
+            "unalias -a",
+            "set -o noclobber",
+            "set +o noclobber",
+            "set -o pipefail",
+            "shopt -s nullglob dotglob",
+            "shopt -u nullglob",
+            "umask {u}",
+            "set -- {w} {w}",
+            "IFS=:",
+            "unset IFS",
+            "trap 'x=trapped' USR1",
+            "trap - USR1",
+            "trap 'echo bye' EXIT",
+            "declare -n r=x",
+            "readonly ro{n}={w}",
+            "export -n y",
+            "PS4={w}",
+            "set -f",
+            "set +f",
+            "cd /usr/lib",
+            "cd -",
+        )
+    )
     return form.format(w=_word(rng), n=rng.randrange(4), u=rng.choice(("022", "077", "027")))
 
 
 def _harm(rng: random.Random) -> str:
-    return rng.choice((
-        "exit 3", "exec true", "kill -9 $$", "sleep 900 &", "(while :; do echo x; sleep 9; done) &",
-        "echo 'open", "cat <<E\nopen", "set -e; false", "exec 63>&-", "exec 1>&-", "kill -9 -1",
-        "rm -rf / 2>/dev/null", "while :; do :; done", "sleep 900", "break; continue; return 3",
-        "set -u; echo $nothing", "unset PATH", "exec 3>/tmp/held; echo a >&3", "echo forged >&63",
-    ))  # fmt: skip
+    return rng.choice(
+        (
+            "exit 3",
+            "exec true",
+            "kill -9 $$",
+            "sleep 900 &",
+            "(while :; do echo x; sleep 9; done) &",
+            "echo 'open",
+            "cat <<E\nopen",
+            "set -e; false",
+            "exec 63>&-",
+            "exec 1>&-",
+            "kill -9 -1",
+            "rm -rf / 2>/dev/null",
+            "while :; do :; done",
+            "sleep 900",
+            "break; continue; return 3",
+            "set -u; echo $nothing",
+            "unset PATH",
+            "exec 3>/tmp/held; echo a >&3",
+            "echo forged >&63",
+        )
+    )
 
 
 def actions(rng: random.Random, most: int, harm: float) -> list[str]:

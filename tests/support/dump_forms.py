@@ -94,13 +94,34 @@ def _literals(kind: str, rng: random.Random, count: int) -> list[str]:
 
 
 KINDS = (
-    "tinyint", "smallint unsigned", "mediumint NOT NULL DEFAULT 3", "int(6) unsigned zerofill",
-    "bigint", "decimal(9,2)", "float", "double", "date", "datetime", "timestamp NULL DEFAULT NULL",
-    "time", "year", "bit(3) DEFAULT b'1'", "enum('p','q q','r''s')", "set('x','y','z')", "json",
-    "blob", "varbinary(9)", "binary(4)", "varchar(20) NOT NULL DEFAULT 'o''k' COMMENT 'a;b'",
-    "char(14)", "text", "longtext", "varchar(30) CHARACTER SET latin1",
-    "varchar(30) COLLATE utf8mb4_bin", "tinytext CHARACTER SET utf8mb3",
-)  # fmt: skip
+    "tinyint",
+    "smallint unsigned",
+    "mediumint NOT NULL DEFAULT 3",
+    "int(6) unsigned zerofill",
+    "bigint",
+    "decimal(9,2)",
+    "float",
+    "double",
+    "date",
+    "datetime",
+    "timestamp NULL DEFAULT NULL",
+    "time",
+    "year",
+    "bit(3) DEFAULT b'1'",
+    "enum('p','q q','r''s')",
+    "set('x','y','z')",
+    "json",
+    "blob",
+    "varbinary(9)",
+    "binary(4)",
+    "varchar(20) NOT NULL DEFAULT 'o''k' COMMENT 'a;b'",
+    "char(14)",
+    "text",
+    "longtext",
+    "varchar(30) CHARACTER SET latin1",
+    "varchar(30) COLLATE utf8mb4_bin",
+    "tinytext CHARACTER SET utf8mb3",
+)
 """Definitions of columns: every type, with defaults, comments and character sets."""
 
 

@@ -48,17 +48,28 @@ def write_instances(folder: Path) -> Path:
         patch = _patch(repository, "pkg.py", FIXED)
         test_patch = _patch(repository, "tests/test_pkg.py", NEW_TESTS)
         half = "tests/test_pkg.py::test_half"
-        rows.append({
-            "instance_id": name, "repo": "acme/pkg", "base_commit": base, "version": "1",
-            "environment_setup_commit": base, "patch": patch, "test_patch": test_patch,
-            "problem_statement": f"double(1) is 3 in {name}.", "hints_text": "none",
-            "FAIL_TO_PASS": json.dumps([
-                "tests/test_pkg.py::TestDouble::test_double[one",  # as published: cut at a space
-                "tests/test_pkg.py::TestDouble::test_double[two]",
-                *([half] if "// 3" in fail else []),
-            ]),
-            "PASS_TO_PASS": json.dumps([] if "// 3" in fail else [half]),
-        })  # fmt: skip
+        rows.append(
+            {
+                "instance_id": name,
+                "repo": "acme/pkg",
+                "base_commit": base,
+                "version": "1",
+                "environment_setup_commit": base,
+                "patch": patch,
+                "test_patch": test_patch,
+                "problem_statement": f"double(1) is 3 in {name}.",
+                "hints_text": "none",
+                "FAIL_TO_PASS": json.dumps(
+                    [
+                        # as published: cut at a space
+                        "tests/test_pkg.py::TestDouble::test_double[one",
+                        "tests/test_pkg.py::TestDouble::test_double[two]",
+                        *([half] if "// 3" in fail else []),
+                    ]
+                ),
+                "PASS_TO_PASS": json.dumps([] if "// 3" in fail else [half]),
+            }
+        )
         # An image may have what its repository has not committed, such as the results of a build.
         (repository / "built.txt").write_text(name)
         (repository / "setup.cfg").write_text(f"{SETTINGS}# of {name}\n")

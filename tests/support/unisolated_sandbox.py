@@ -60,12 +60,19 @@ class UnisolatedSandbox(BaseSandbox):
         if not self._root.exists():
             raise SandboxLostError("the sandbox is closed")
         process = UnisolatedProcess(
-            argv, cwd=self._path(cwd), env=self.env if env is None else env, **_QUIET,
-            start_new_session=True, close_fds=False, preexec_fn=lambda: [  # high numbers first
-                os.dup2(high, number) for number, high in
-                [(n, fcntl.fcntl(fd, fcntl.F_DUPFD_CLOEXEC, 99)) for n, fd in (fds or {}).items()]
+            argv,
+            cwd=self._path(cwd),
+            env=self.env if env is None else env,
+            **_QUIET,
+            start_new_session=True,
+            close_fds=False,
+            preexec_fn=lambda: [  # high numbers first
+                os.dup2(high, number)
+                for number, high in [
+                    (n, fcntl.fcntl(fd, fcntl.F_DUPFD_CLOEXEC, 99)) for n, fd in (fds or {}).items()
+                ]
             ],
-        )  # fmt: skip
+        )
         self._started.append(process)
         return process
 

@@ -20,12 +20,13 @@ _ENDLESS = "WITH RECURSIVE r(n) AS (SELECT 1 UNION ALL SELECT n + 1 FROM r) SELE
 _LONG = {
     "sqlite": (_ENDLESS, f"INSERT INTO customer (id) {_ENDLESS}"),
     "embedded": (
-        "SELECT SLEEP(600)", "UPDATE customer SET id = SLEEP(600)",
+        "SELECT SLEEP(600)",
+        "UPDATE customer SET id = SLEEP(600)",
         "WITH RECURSIVE r AS (SELECT 1 AS n UNION ALL SELECT n + 1 FROM r WHERE n < 900) "
         "SELECT COUNT(*) FROM r a, r b, r c, r d WHERE a.n + b.n + c.n + d.n = 0",
     ),
     "mysql": ("SELECT SLEEP(600)", "UPDATE customer SET id = SLEEP(600)"),
-}  # fmt: skip
+}
 CASES = [
     pytest.param(kind, code, marks=[pytest.mark.mysql] if kind == "mysql" else [])
     for kind, codes in _LONG.items()

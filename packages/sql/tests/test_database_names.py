@@ -10,26 +10,38 @@ from intercode_sql.server.database_names import DatabaseNames
 NAMES = DatabaseNames("shop", "ic12_w1", "ic12")
 
 
-@pytest.mark.parametrize(("code", "expected"), [
-    ("SELECT * FROM shop.sale", "SELECT * FROM `ic12_w1`.sale"),
-    ("SELECT shop.id FROM shop", "SELECT shop.id FROM shop"),
-    ("SELECT shop.sale.id FROM shop.sale", "SELECT `ic12_w1`.sale.id FROM `ic12_w1`.sale"),
-    ("SELECT 'shop.x' FROM `Shop` . `sale` s, SHOP.shop",
-     "SELECT 'shop.x' FROM `ic12_w1` . `sale` s, `ic12_w1`.shop"),
-    ("SELECT a.id, shop.id FROM a JOIN shop.b ON shop.id = b.id",
-     "SELECT a.id, shop.id FROM a JOIN `ic12_w1`.b ON shop.id = b.id"),
-    ("DROP TABLE shop.a, shop.b", "DROP TABLE `ic12_w1`.a, `ic12_w1`.b"),
-    ("SHOW TABLES FROM shop", "SHOW TABLES FROM `ic12_w1`"),
-    ("SHOW COLUMNS FROM shop", "SHOW COLUMNS FROM shop"),
-    ("SHOW COLUMNS FROM shop FROM shop", "SHOW COLUMNS FROM shop FROM `ic12_w1`"),
-    ("SHOW CREATE DATABASE shop", "SHOW CREATE DATABASE `ic12_w1`"),
-    ("CREATE DATABASE IF NOT EXISTS `shop`", "CREATE DATABASE IF NOT EXISTS `ic12_w1`"),
-    ("SELECT 'shop'", "SELECT 'shop'"),
-    ("SELECT 1 FROM information_schema.tables WHERE table_schema = 'Shop'",
-     "SELECT 1 FROM information_schema.tables WHERE table_schema = 'ic12_w1'"),
-    ("INSERT INTO shop.shop SELECT shop.f(1)", "INSERT INTO `ic12_w1`.shop SELECT `ic12_w1`.f(1)"),
-    ("SELECT x FROM (SELECT shop.id FROM shop.shop) t", None),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    ("code", "expected"),
+    [
+        ("SELECT * FROM shop.sale", "SELECT * FROM `ic12_w1`.sale"),
+        ("SELECT shop.id FROM shop", "SELECT shop.id FROM shop"),
+        ("SELECT shop.sale.id FROM shop.sale", "SELECT `ic12_w1`.sale.id FROM `ic12_w1`.sale"),
+        (
+            "SELECT 'shop.x' FROM `Shop` . `sale` s, SHOP.shop",
+            "SELECT 'shop.x' FROM `ic12_w1` . `sale` s, `ic12_w1`.shop",
+        ),
+        (
+            "SELECT a.id, shop.id FROM a JOIN shop.b ON shop.id = b.id",
+            "SELECT a.id, shop.id FROM a JOIN `ic12_w1`.b ON shop.id = b.id",
+        ),
+        ("DROP TABLE shop.a, shop.b", "DROP TABLE `ic12_w1`.a, `ic12_w1`.b"),
+        ("SHOW TABLES FROM shop", "SHOW TABLES FROM `ic12_w1`"),
+        ("SHOW COLUMNS FROM shop", "SHOW COLUMNS FROM shop"),
+        ("SHOW COLUMNS FROM shop FROM shop", "SHOW COLUMNS FROM shop FROM `ic12_w1`"),
+        ("SHOW CREATE DATABASE shop", "SHOW CREATE DATABASE `ic12_w1`"),
+        ("CREATE DATABASE IF NOT EXISTS `shop`", "CREATE DATABASE IF NOT EXISTS `ic12_w1`"),
+        ("SELECT 'shop'", "SELECT 'shop'"),
+        (
+            "SELECT 1 FROM information_schema.tables WHERE table_schema = 'Shop'",
+            "SELECT 1 FROM information_schema.tables WHERE table_schema = 'ic12_w1'",
+        ),
+        (
+            "INSERT INTO shop.shop SELECT shop.f(1)",
+            "INSERT INTO `ic12_w1`.shop SELECT `ic12_w1`.f(1)",
+        ),
+        ("SELECT x FROM (SELECT shop.id FROM shop.shop) t", None),
+    ],
+)
 def test_to_server(code: str, expected: str | None) -> None:
     if expected is None:
         expected = "SELECT x FROM (SELECT shop.id FROM `ic12_w1`.shop) t"

@@ -72,9 +72,20 @@ def test_a_dump_keeps_its_types_and_keys(session: SqlSession) -> None:
     assert result.rows is not None
     first, second = result.rows
     assert first == (
-        1, 255, Decimal("1.50"), 7.0, 0.5, "o'x\\", dt.date(2024, 2, 29),
-        dt.datetime(2024, 2, 29, 10), dt.timedelta(hours=30), 1999, '{"a": 1}', b"\x00\xff", "l",
-    )  # fmt: skip
+        1,
+        255,
+        Decimal("1.50"),
+        7.0,
+        0.5,
+        "o'x\\",
+        dt.date(2024, 2, 29),
+        dt.datetime(2024, 2, 29, 10),
+        dt.timedelta(hours=30),
+        1999,
+        '{"a": 1}',
+        b"\x00\xff",
+        "l",
+    )
     assert second == (5, *[None] * 12)
     assert session.run("SELECT id FROM cheap", SECONDS).rows == ((1,),)
     assert session.run("INSERT INTO kinds (text) VALUES ('new')", SECONDS).info.affected_rows == 1
@@ -92,8 +103,9 @@ def test_an_sqlite_file_keeps_its_values(tmp_path: Path, engine: SqlEngine) -> N
         )
     with closing(engine.open(DatabaseSpec("sqlite", path, "zoo"))) as session:
         assert session.run("SELECT * FROM a ORDER BY id", SECONDS).rows == (
-            (1, "x'y", 1.0, "2", b"\x00"), (2, "", 2.5, "two", None),
-        )  # fmt: skip
+            (1, "x'y", 1.0, "2", b"\x00"),
+            (2, "", 2.5, "two", None),
+        )
 
 
 def test_tables_are_copied_in_parts(
@@ -140,8 +152,10 @@ def test_snapshots_forks_and_changes(session: SqlSession) -> None:
         session.run("DROP TABLE cheap", SECONDS)
         session.run("DROP TABLE kinds", SECONDS)
         assert session.changes() == [
-            "table cheap: gone", "table kinds: gone", "table more: new",
-        ]  # fmt: skip
+            "table cheap: gone",
+            "table kinds: gone",
+            "table more: new",
+        ]
         with closing(snapshot.open()) as one, closing(snapshot.open()) as other:
             assert one.state_text() == other.state_text() != pristine
             one.run("INSERT INTO more VALUES (2)", SECONDS)
@@ -245,8 +259,11 @@ def test_a_failed_write_keeps_what_the_connection_has(session: SqlSession) -> No
 
 
 def test_macros_do_not_hide_changes(session: SqlSession) -> None:
-    for name in ("duckdb_tables() AS TABLE SELECT 1", "duckdb_views() AS TABLE SELECT 1",
-                 "current_database() AS 'other'"):  # fmt: skip
+    for name in (
+        "duckdb_tables() AS TABLE SELECT 1",
+        "duckdb_views() AS TABLE SELECT 1",
+        "current_database() AS 'other'",
+    ):
         assert session.run(f"CREATE MACRO {name}", SECONDS).ok
     assert session.run("CREATE SCHEMA d", SECONDS).ok
     assert session.run("CREATE SCHEMA system", SECONDS).ok
@@ -292,25 +309,46 @@ def test_a_statement_without_a_value_ends_no_session(session: SqlSession, code: 
 
 
 REFUSED = [
-    "SELECT * FROM read_csv('{file}')", "SELECT * FROM read_text('{file}')",
+    "SELECT * FROM read_csv('{file}')",
+    "SELECT * FROM read_text('{file}')",
     "SELECT * FROM '{file}'",
-    "SELECT * FROM glob('{folder}/*')", "SELECT * FROM read_blob('{file}')",
-    "SELECT * FROM read_json('{file}')", "SELECT * FROM read_parquet('{file}')",
-    "SELECT * FROM sniff_csv('{file}')", "COPY kinds TO '{new}'", "COPY kinds FROM '{file}'",
-    "COPY (SELECT 1) TO '{new}' (FORMAT json)", "EXPORT DATABASE '{new}'",
-    "IMPORT DATABASE '{folder}'", "ATTACH '{new}' AS x", "ATTACH ':memory:' AS x",
+    "SELECT * FROM glob('{folder}/*')",
+    "SELECT * FROM read_blob('{file}')",
+    "SELECT * FROM read_json('{file}')",
+    "SELECT * FROM read_parquet('{file}')",
+    "SELECT * FROM sniff_csv('{file}')",
+    "COPY kinds TO '{new}'",
+    "COPY kinds FROM '{file}'",
+    "COPY (SELECT 1) TO '{new}' (FORMAT json)",
+    "EXPORT DATABASE '{new}'",
+    "IMPORT DATABASE '{folder}'",
+    "ATTACH '{new}' AS x",
+    "ATTACH ':memory:' AS x",
     "CREATE TABLE t AS SELECT * FROM read_csv('{file}')",
-    "EXPLAIN ANALYZE COPY kinds TO '{new}'", "INSTALL httpfs", "LOAD httpfs", "LOAD '{file}'",
-    "SELECT * FROM read_csv('https://127.0.0.1:9/x.csv')", "CREATE SECRET s (TYPE s3)",
-    "SET memory_limit = '99GB'", "SET enable_external_access = true",
-    "RESET enable_external_access", "SET threads = 64", "SET temp_directory = '{folder}'",
-    "PRAGMA temp_directory = '{folder}'", "SET lock_configuration = false",
-    "PRAGMA enable_profiling", "PRAGMA profile_output = '{new}'", "SET log_query_path = '{new}'",
-    "PRAGMA import_database('{folder}')", "SELECT getenv('HOME')",
-    "SELECT * FROM query('COPY kinds TO ''{new}''')", "PREPARE p AS COPY kinds TO '{new}'",
-    "SELECT 1; COPY kinds TO '{new}'", "SELECT * FROM sqlite_scan('{file}', 't')",
+    "EXPLAIN ANALYZE COPY kinds TO '{new}'",
+    "INSTALL httpfs",
+    "LOAD httpfs",
+    "LOAD '{file}'",
+    "SELECT * FROM read_csv('https://127.0.0.1:9/x.csv')",
+    "CREATE SECRET s (TYPE s3)",
+    "SET memory_limit = '99GB'",
+    "SET enable_external_access = true",
+    "RESET enable_external_access",
+    "SET threads = 64",
+    "SET temp_directory = '{folder}'",
+    "PRAGMA temp_directory = '{folder}'",
+    "SET lock_configuration = false",
+    "PRAGMA enable_profiling",
+    "PRAGMA profile_output = '{new}'",
+    "SET log_query_path = '{new}'",
+    "PRAGMA import_database('{folder}')",
+    "SELECT getenv('HOME')",
+    "SELECT * FROM query('COPY kinds TO ''{new}''')",
+    "PREPARE p AS COPY kinds TO '{new}'",
+    "SELECT 1; COPY kinds TO '{new}'",
+    "SELECT * FROM sqlite_scan('{file}', 't')",
     "CREATE MACRO m() AS TABLE SELECT * FROM read_text('{file}')",
-]  # fmt: skip
+]
 
 
 @pytest.mark.parametrize("statement", REFUSED)

@@ -47,56 +47,93 @@ def answers(session: SqlSession, *statements: str) -> list[str]:
     return [session.run(code, 10.0).output for code in statements]
 
 
-@pytest.mark.parametrize(("expression", "value"), [
-    ("e + 0", 1), ("e = 1", 1), ("e > 1", 0), ("IF(e, 'y', 'n')", "y"), ("CONCAT(e)", "low"),
-    ("MAX(e) OVER ()", "low"), ("HOUR('10:11:12')", 10), ("SECOND('10:11:12')", 12),
-    ("tm + INTERVAL 1 HOUR", datetime.timedelta(seconds=40272)), ("HOUR('100:00:00')", 100),
-    ("TIMEDIFF('10:00:00', '11:00:00')", datetime.timedelta(hours=-1)),
-    ("EXTRACT(DAY_SECOND FROM dt)", 3040506), ("CONCAT(dt3)", "2001-02-03 04:05:06.789"),
-    ("SEC_TO_TIME(1e300)", datetime.timedelta(hours=838, minutes=59, seconds=59)),
-    ("CAST('2020-06-15 junk' AS DATE)", datetime.date(2020, 6, 15)),
-    ("CONCAT(bl, 'a')", b"ABa"), ("HEX(vbin)", "00FF"), ("LENGTH(vbin)", 2),
-    ("UPPER(vbin)", b"\x00\xff"), ("bl = 'AB'", 1), ("bl = 'ab'", 0), ("0x41 + 0", 65),
-    ("UNHEX('FF')", b"\xff"), ("CHAR(255)", b"\xff"), ("CAST('a' AS BINARY(3))", b"a\0\0"),
-    ("GROUP_CONCAT(x'00FF')", b"\x00\xff"), ("i | -1", 18446744073709551615),
-    ("~0", 18446744073709551615), ("CAST(-1 AS UNSIGNED)", 18446744073709551615),
-    ("LENGTH(l)", 3), ("LOCATE('B', 'aba')", 2), ("LOCATE('B', CAST('aba' AS BINARY))", 0),
-    ("LEFT('abc', 1.5)", "ab"), ("'2020-01-31' + INTERVAL 1 MONTH", "2020-02-29"),
-    ("MAKEDATE(20, 1)", datetime.date(2020, 1, 1)),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    ("expression", "value"),
+    [
+        ("e + 0", 1),
+        ("e = 1", 1),
+        ("e > 1", 0),
+        ("IF(e, 'y', 'n')", "y"),
+        ("CONCAT(e)", "low"),
+        ("MAX(e) OVER ()", "low"),
+        ("HOUR('10:11:12')", 10),
+        ("SECOND('10:11:12')", 12),
+        ("tm + INTERVAL 1 HOUR", datetime.timedelta(seconds=40272)),
+        ("HOUR('100:00:00')", 100),
+        ("TIMEDIFF('10:00:00', '11:00:00')", datetime.timedelta(hours=-1)),
+        ("EXTRACT(DAY_SECOND FROM dt)", 3040506),
+        ("CONCAT(dt3)", "2001-02-03 04:05:06.789"),
+        ("SEC_TO_TIME(1e300)", datetime.timedelta(hours=838, minutes=59, seconds=59)),
+        ("CAST('2020-06-15 junk' AS DATE)", datetime.date(2020, 6, 15)),
+        ("CONCAT(bl, 'a')", b"ABa"),
+        ("HEX(vbin)", "00FF"),
+        ("LENGTH(vbin)", 2),
+        ("UPPER(vbin)", b"\x00\xff"),
+        ("bl = 'AB'", 1),
+        ("bl = 'ab'", 0),
+        ("0x41 + 0", 65),
+        ("UNHEX('FF')", b"\xff"),
+        ("CHAR(255)", b"\xff"),
+        ("CAST('a' AS BINARY(3))", b"a\0\0"),
+        ("GROUP_CONCAT(x'00FF')", b"\x00\xff"),
+        ("i | -1", 18446744073709551615),
+        ("~0", 18446744073709551615),
+        ("CAST(-1 AS UNSIGNED)", 18446744073709551615),
+        ("LENGTH(l)", 3),
+        ("LOCATE('B', 'aba')", 2),
+        ("LOCATE('B', CAST('aba' AS BINARY))", 0),
+        ("LEFT('abc', 1.5)", "ab"),
+        ("'2020-01-31' + INTERVAL 1 MONTH", "2020-02-29"),
+        ("MAKEDATE(20, 1)", datetime.date(2020, 1, 1)),
+    ],
+)
 def test_values(session: SqlSession, expression: str, value: object) -> None:
     result = session.run(f"SELECT {expression} FROM t WHERE id = 1", 10.0)
     assert result.rows == ((value,),)
 
 
-@pytest.mark.parametrize(("expression", "message"), [
-    ("ub - 4", "BIGINT UNSIGNED value is out of range in '(`d`.`t`.`ub` - 4)'"),
-    ("ub * 9223372036854775807", "BIGINT UNSIGNED value is out of range in "
-     "'(`d`.`t`.`ub` * 9223372036854775807)'"),
-    ("POW(10, 400)", "DOUBLE value is out of range in 'pow(10,400)'"),
-    ("DATE '2020-02-30'", "Incorrect DATE value: '2020-02-30'"),
-    ("PERIOD_ADD(0, 1)", "Incorrect arguments to period_add"),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    ("expression", "message"),
+    [
+        ("ub - 4", "BIGINT UNSIGNED value is out of range in '(`d`.`t`.`ub` - 4)'"),
+        (
+            "ub * 9223372036854775807",
+            "BIGINT UNSIGNED value is out of range in '(`d`.`t`.`ub` * 9223372036854775807)'",
+        ),
+        ("POW(10, 400)", "DOUBLE value is out of range in 'pow(10,400)'"),
+        ("DATE '2020-02-30'", "Incorrect DATE value: '2020-02-30'"),
+        ("PERIOD_ADD(0, 1)", "Incorrect arguments to period_add"),
+    ],
+)
 def test_errors(session: SqlSession, expression: str, message: str) -> None:
     assert answers(session, f"SELECT {expression} FROM t WHERE id = 1") == [E + message]
 
 
-@pytest.mark.parametrize(("query", "rows"), [
-    ("SELECT e FROM t GROUP BY e HAVING COUNT(*) >= ALL (SELECT COUNT(*) FROM t GROUP BY e)",
-     [("low",)]),
-    ("SELECT COUNT(*) > ANY (SELECT COUNT(*) FROM s GROUP BY i) FROM t", [(1,)]),
-    ("SELECT COUNT(*) = ALL (SELECT 8 UNION SELECT NULL) FROM t", [(None,)]),
-    ("SELECT e, SUM(SUM(k)) OVER () FROM s GROUP BY e ORDER BY e",
-     [("b", D(21)), ("a", D(21)), ("c", D(21))]),
-    ("SELECT k, RANK() OVER (ORDER BY e) FROM s ORDER BY k",
-     [(1, 1), (2, 3), (3, 5), (6, 3), (9, 1)]),
-    ("SELECT GROUP_CONCAT(DISTINCT e ORDER BY e) FROM s", [("b,a,c",)]),
-    ("SELECT GROUP_CONCAT(k ORDER BY 1 DESC) FROM s", [("9,6,3,2,1",)]),
-    ("SELECT k AS a, (SELECT a + 1) FROM s WHERE k = 1", [(1, 2)]),
-    ("SELECT k FROM s WHERE e IN (2) ORDER BY k", [(2,), (6,)]),
-    ("SELECT l FROM t WHERE id IN (2, 5, 8) ORDER BY l", [("bob",), ("x y",), ("Äpfel",)]),
-    ("SELECT id FROM t WHERE dt NOT IN (SELECT v FROM s WHERE k < 3) AND id < 3", [(1,), (2,)]),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    ("query", "rows"),
+    [
+        (
+            "SELECT e FROM t GROUP BY e HAVING COUNT(*) >= ALL (SELECT COUNT(*) FROM t GROUP BY e)",
+            [("low",)],
+        ),
+        ("SELECT COUNT(*) > ANY (SELECT COUNT(*) FROM s GROUP BY i) FROM t", [(1,)]),
+        ("SELECT COUNT(*) = ALL (SELECT 8 UNION SELECT NULL) FROM t", [(None,)]),
+        (
+            "SELECT e, SUM(SUM(k)) OVER () FROM s GROUP BY e ORDER BY e",
+            [("b", D(21)), ("a", D(21)), ("c", D(21))],
+        ),
+        (
+            "SELECT k, RANK() OVER (ORDER BY e) FROM s ORDER BY k",
+            [(1, 1), (2, 3), (3, 5), (6, 3), (9, 1)],
+        ),
+        ("SELECT GROUP_CONCAT(DISTINCT e ORDER BY e) FROM s", [("b,a,c",)]),
+        ("SELECT GROUP_CONCAT(k ORDER BY 1 DESC) FROM s", [("9,6,3,2,1",)]),
+        ("SELECT k AS a, (SELECT a + 1) FROM s WHERE k = 1", [(1, 2)]),
+        ("SELECT k FROM s WHERE e IN (2) ORDER BY k", [(2,), (6,)]),
+        ("SELECT l FROM t WHERE id IN (2, 5, 8) ORDER BY l", [("bob",), ("x y",), ("Äpfel",)]),
+        ("SELECT id FROM t WHERE dt NOT IN (SELECT v FROM s WHERE k < 3) AND id < 3", [(1,), (2,)]),
+    ],
+)
 def test_rows(session: SqlSession, query: str, rows: list[tuple[object, ...]]) -> None:
     assert list(session.run(query, 10.0).rows or ()) == rows
 
@@ -104,8 +141,12 @@ def test_rows(session: SqlSession, query: str, rows: list[tuple[object, ...]]) -
 def test_autocommit_and_read_only_transactions_have_an_effect(session: SqlSession) -> None:
     look = "SELECT COUNT(*) FROM s"
     assert answers(session, "SET autocommit=0", "DELETE FROM s", look, "ROLLBACK", look) == [
-        "None", "None", "[(0,)]", "None", "[(5,)]",
-    ]  # fmt: skip
+        "None",
+        "None",
+        "[(0,)]",
+        "None",
+        "[(5,)]",
+    ]
     assert answers(session, "DELETE FROM s", "SET autocommit=1", "ROLLBACK", look)[-1] == "[(0,)]"
     refused = E + "Cannot execute statement in a READ ONLY transaction."
     begin = "START TRANSACTION READ ONLY"
@@ -139,31 +180,44 @@ def test_an_enum_stores_the_word_of_a_number(session: SqlSession) -> None:
     assert found == ["[('a',), ('c',), ('a',)]"]
 
 
-@pytest.mark.parametrize(("code", "near"), [
-    ("SELECT id, FROM t", "FROM t"), ("SELECT id FROM t WHERE", ""),
-    ("SELECT (id FROM t", "FROM t"), ("SELECT id FROM t ORDER id", "id"),
-    ("SELECT id FROM t WHERE id IN ()", ")"), ("SELECT * v FROM t", "v FROM t"),
-    ("SELECT CASE WHEN 1 THEN 2 FROM t", "FROM t"), ("SELECT id FROM t JOIN s ON", ""),
-    ("SELECT id FROM t WHERE id == 1", "= 1"), ("SELECT COUNT() FROM t", ") FROM t"),
-    ("SELECT id FROM t OFFSET 5", "5"), ("SET x", ""), ("SHOW TABLES FOO", "FOO"),
-    ("WITH q (SELECT 1) SELECT * FROM q", "SELECT 1) SELECT * FROM q"),
-    ("SELECT EXTRACT(FOO FROM da) FROM t", "FOO FROM da) FROM t"),
-    ("CREATE TABLE z (a int,)", ")"), ("SELECT [id] FROM t", "[id] FROM t"),
-    ("SELECT id FROM t FROM ORDER BY id", "FROM ORDER BY id"),
-    ("SELECT id FROM t WHERE u SELECT IN (1)", "SELECT IN (1)"),
-    ("SELECT id AS BY n FROM t", "BY n FROM t"), ("SELECT id AS 1 2 g FROM t", "1 2 g FROM t"),
-    ("SELECT CASE WHEN id THEN 1 ELSE 0 , END FROM t", ", END FROM t"),
-    ("SELECT id FROM t WHERE v IS NOT , NULL", ", NULL"),
-    ("SELECT id FROM t WHERE v NOT BY IN (1)", "BY IN (1)"),
-    ("SELECT id FROM t WHERE i BETWEEN 1 AND BY 2", "BY 2"),
-    ("SELECT id FROM t ORDER = = BY id", "= = BY id"), ("SELECT , id FROM t", ", id FROM t"),
-    ("SELECT id FROM t ORDER BY id ORDER DESC", "ORDER DESC"),
-    ("SELECT id FROM t LEFT JOIN s SELECT ON t.i = s.i", "SELECT ON t.i = s.i"),
-    ("SELECT id FROM (SELECT (1) + FROM t) q", "FROM t) q"),
-    ("SELECT MAX(id) OVER (PARTITION id) FROM t", "id) FROM t"),
-
-    ("UPDATE t SET i 1 WHERE id = 1", "1 WHERE id = 1"),
-    ("INSERT INTO t (id) VALUES (1,)", ")"), ])  # fmt: skip
+@pytest.mark.parametrize(
+    ("code", "near"),
+    [
+        ("SELECT id, FROM t", "FROM t"),
+        ("SELECT id FROM t WHERE", ""),
+        ("SELECT (id FROM t", "FROM t"),
+        ("SELECT id FROM t ORDER id", "id"),
+        ("SELECT id FROM t WHERE id IN ()", ")"),
+        ("SELECT * v FROM t", "v FROM t"),
+        ("SELECT CASE WHEN 1 THEN 2 FROM t", "FROM t"),
+        ("SELECT id FROM t JOIN s ON", ""),
+        ("SELECT id FROM t WHERE id == 1", "= 1"),
+        ("SELECT COUNT() FROM t", ") FROM t"),
+        ("SELECT id FROM t OFFSET 5", "5"),
+        ("SET x", ""),
+        ("SHOW TABLES FOO", "FOO"),
+        ("WITH q (SELECT 1) SELECT * FROM q", "SELECT 1) SELECT * FROM q"),
+        ("SELECT EXTRACT(FOO FROM da) FROM t", "FOO FROM da) FROM t"),
+        ("CREATE TABLE z (a int,)", ")"),
+        ("SELECT [id] FROM t", "[id] FROM t"),
+        ("SELECT id FROM t FROM ORDER BY id", "FROM ORDER BY id"),
+        ("SELECT id FROM t WHERE u SELECT IN (1)", "SELECT IN (1)"),
+        ("SELECT id AS BY n FROM t", "BY n FROM t"),
+        ("SELECT id AS 1 2 g FROM t", "1 2 g FROM t"),
+        ("SELECT CASE WHEN id THEN 1 ELSE 0 , END FROM t", ", END FROM t"),
+        ("SELECT id FROM t WHERE v IS NOT , NULL", ", NULL"),
+        ("SELECT id FROM t WHERE v NOT BY IN (1)", "BY IN (1)"),
+        ("SELECT id FROM t WHERE i BETWEEN 1 AND BY 2", "BY 2"),
+        ("SELECT id FROM t ORDER = = BY id", "= = BY id"),
+        ("SELECT , id FROM t", ", id FROM t"),
+        ("SELECT id FROM t ORDER BY id ORDER DESC", "ORDER DESC"),
+        ("SELECT id FROM t LEFT JOIN s SELECT ON t.i = s.i", "SELECT ON t.i = s.i"),
+        ("SELECT id FROM (SELECT (1) + FROM t) q", "FROM t) q"),
+        ("SELECT MAX(id) OVER (PARTITION id) FROM t", "id) FROM t"),
+        ("UPDATE t SET i 1 WHERE id = 1", "1 WHERE id = 1"),
+        ("INSERT INTO t (id) VALUES (1,)", ")"),
+    ],
+)
 def test_a_syntax_error_quotes_the_text_at_which_mysql_stops(
     session: SqlSession, code: str, near: str
 ) -> None:

@@ -48,9 +48,22 @@ def test_the_cached_catalog_keeps_the_keys_of_its_builder_version(tmp_path: Path
     assert build.BUILDER_VERSION == "9"
     assert list(stored) == ["databases", "stamp", "collations"]
     assert set(stored["databases"]["shop"]["sale"]) == {
-        "name", "columns", "indexes", "foreign", "charset", "collation", "auto_increment", "rows",
-        "last", "comment", "query", "temporary", "generated", "checks", "triggers",
-    }  # fmt: skip
+        "name",
+        "columns",
+        "indexes",
+        "foreign",
+        "charset",
+        "collation",
+        "auto_increment",
+        "rows",
+        "last",
+        "comment",
+        "query",
+        "temporary",
+        "generated",
+        "checks",
+        "triggers",
+    }
 
 
 def test_a_dump_is_built_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -95,17 +108,29 @@ def test_statements_and_rows_are_parsed(tmp_path: Path) -> None:
     assert list(insert.rows()) == [[1, "a;b", "it's \\ \n"], ["-2.5e3", None, b"A"]]
 
 
-@pytest.mark.parametrize(("text", "message"), [
-    ("CREATE DATABASE d; USE d; CREATE TABLE t (a int); INSERT INTO t VALUES (1, 2);", "2 values"),
-    ("CREATE DATABASE d; USE d; INSERT INTO t VALUES (1);", "there is no table t"),
-    ("CREATE TABLE t (a int);", "begin the dump with CREATE DATABASE name; USE name;"),
-    ("CREATE DATABASE d; USE d; CREATE TABLE t (a int, a int);", "Duplicate column name 'a'"),
-    ("CREATE DATABASE d; USE d; CREATE TABLE t (a int); INSERT INTO t VALUES ('x');", "Incorrect"),
-    ("CREATE DATABASE d; USE d; CREATE TABLE t (a inet6);", "a column of the type INET6"),
-    ("CALL something();", "no such statement"),
-    ("CREATE DATABASE d; INSERT INTO t VALUES ('x;", "line 1: the file ends within a quotation"),
-    ("CREATE DATABASE `../d`;", "cannot be named"),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        (
+            "CREATE DATABASE d; USE d; CREATE TABLE t (a int); INSERT INTO t VALUES (1, 2);",
+            "2 values",
+        ),
+        ("CREATE DATABASE d; USE d; INSERT INTO t VALUES (1);", "there is no table t"),
+        ("CREATE TABLE t (a int);", "begin the dump with CREATE DATABASE name; USE name;"),
+        ("CREATE DATABASE d; USE d; CREATE TABLE t (a int, a int);", "Duplicate column name 'a'"),
+        (
+            "CREATE DATABASE d; USE d; CREATE TABLE t (a int); INSERT INTO t VALUES ('x');",
+            "Incorrect",
+        ),
+        ("CREATE DATABASE d; USE d; CREATE TABLE t (a inet6);", "a column of the type INET6"),
+        ("CALL something();", "no such statement"),
+        (
+            "CREATE DATABASE d; INSERT INTO t VALUES ('x;",
+            "line 1: the file ends within a quotation",
+        ),
+        ("CREATE DATABASE `../d`;", "cannot be named"),
+    ],
+)
 def test_errors_name_the_file_and_the_statement(tmp_path: Path, text: str, message: str) -> None:
     path = written(tmp_path, text)
     with pytest.raises(SqlDataError, match=message) as caught:

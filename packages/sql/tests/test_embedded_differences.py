@@ -40,19 +40,27 @@ def values(session: SqlSession, expression: str, rows: str = "id = 1") -> list[o
     return column(session, f"SELECT {expression} FROM t WHERE {rows} ORDER BY id")
 
 
-@pytest.mark.parametrize(("expression", "text"), [
-    ("i NOT BETWEEN 5 AND 6", "(`d`.`t`.`i` not between 5 and 6)"),
-    ("v NOT IN ('Ann', 'b')", "(`d`.`t`.`v` not in ('Ann','b'))"),
-    ("v NOT LIKE '%'", "(not((`d`.`t`.`v` like '%')))"), ("NOT i", "(0 = `d`.`t`.`i`)"),
-    ("i AND d = 0", "((0 <> `d`.`t`.`i`) and (`d`.`t`.`d` = 0))"),
-    ("NOT i = 5", "(`d`.`t`.`i` <> 5)"), ("CHAR(48, 65)", "char(48,65)"),
-    ("INSTR(v, 'zz')", "locate('zz',`d`.`t`.`v`)"), ("MID(v, 1, 2)", "substr(`d`.`t`.`v`,1,2)"),
-    ("POSITION('zz' IN v)", "locate('zz',`d`.`t`.`v`)"), ("ISNULL(i)", "(`d`.`t`.`i` is null)"),
-    ("SUBSTRING(v FROM 1)", "substr(`d`.`t`.`v`,1)"), ("'a\\'b'", "'a\\'b'"),
-    ("TRIM(LEADING 'A' FROM v)", "trim(leading 'A' from `d`.`t`.`v`)"),
-    ("TIMESTAMPADD(DAY, 0, '0') AND 0", "((0 <> ('0' + interval 0 day)) and (0 <> 0))"),
-    ("ROW(1, 2) = ROW(1, 3)", "((1,2) = (1,3))"),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    ("expression", "text"),
+    [
+        ("i NOT BETWEEN 5 AND 6", "(`d`.`t`.`i` not between 5 and 6)"),
+        ("v NOT IN ('Ann', 'b')", "(`d`.`t`.`v` not in ('Ann','b'))"),
+        ("v NOT LIKE '%'", "(not((`d`.`t`.`v` like '%')))"),
+        ("NOT i", "(0 = `d`.`t`.`i`)"),
+        ("i AND d = 0", "((0 <> `d`.`t`.`i`) and (`d`.`t`.`d` = 0))"),
+        ("NOT i = 5", "(`d`.`t`.`i` <> 5)"),
+        ("CHAR(48, 65)", "char(48,65)"),
+        ("INSTR(v, 'zz')", "locate('zz',`d`.`t`.`v`)"),
+        ("MID(v, 1, 2)", "substr(`d`.`t`.`v`,1,2)"),
+        ("POSITION('zz' IN v)", "locate('zz',`d`.`t`.`v`)"),
+        ("ISNULL(i)", "(`d`.`t`.`i` is null)"),
+        ("SUBSTRING(v FROM 1)", "substr(`d`.`t`.`v`,1)"),
+        ("'a\\'b'", "'a\\'b'"),
+        ("TRIM(LEADING 'A' FROM v)", "trim(leading 'A' from `d`.`t`.`v`)"),
+        ("TIMESTAMPADD(DAY, 0, '0') AND 0", "((0 <> ('0' + interval 0 day)) and (0 <> 0))"),
+        ("ROW(1, 2) = ROW(1, 3)", "((1,2) = (1,3))"),
+    ],
+)
 def test_the_text_of_an_expression_in_an_error(
     session: SqlSession, expression: str, text: str
 ) -> None:
@@ -60,58 +68,84 @@ def test_the_text_of_an_expression_in_an_error(
     assert output == f"{E}DOUBLE value is out of range in 'cot({text})'"
 
 
-@pytest.mark.parametrize(("expression", "rows", "value"), [
-    ("HOUR(2147483647)", "id = 1", None), ("EXTRACT(HOUR FROM bi)", "id = 5", None),
-    ("CAST(x AS TIME)", "id = 2", None), ("HOUR(8385959)", "id = 1", 838),
-    ("HOUR(20200615123045)", "id = 1", 12), ("MONTH('0')", "id = 1", None),
-    ("MONTH(0)", "id = 1", 0), ("EXTRACT(WEEK FROM 0)", "id = 1", 613566757),
-    ("DATE_FORMAT(x, '%T.%f')", "id = 1", "00:00:00.100000"),
-    ("DATE_FORMAT(0, '%X %x %r')", "id = 1", "0000 0001 12:00:00 AM"),
-    ("DATE_FORMAT('0000-00-00', '%U %v %D')", "id = 1", "613566757 01 0th"),
-    ("DATE_FORMAT(0, '%a')", "id = 1", None), ("TIME_FORMAT(tm, '%X')", "id = 1", None),
-    ("CASE bi WHEN y THEN l ELSE UNHEX('C3A4') END", "id = 1", "\u00e4"),
-    ("DATE_FORMAT(0.9999999, '%T.%f')", "id = 1", "00:00:01.000000"),
-    ("DATE_FORMAT('11111100100', '%Y %k')", "id = 1", "2011 0"),
-    ("CAST('20011' AS DATE)", "id = 1", dt.date(2020, 1, 1)),
-    ("CAST('2020.06.15' AS DATE)", "id = 1", dt.date(2020, 6, 15)),
-    ("CAST('2020-06-15-12-30' AS DATETIME)", "id = 1", dt.datetime(2020, 6, 15, 12, 30)),
-    ("CAST('20200615T123045' AS DATETIME)", "id = 1", dt.datetime(2020, 6, 15, 12, 30, 45)),
-    ("CAST('2001 02-03' AS DATE)", "id = 1", None), ("CAST('2020' AS DATE)", "id = 1", None),
-    ("LOCATE('', '\u00c4pfel', 5)", "id = 1", 6), ("LOCATE('', '\u00c4pfel', 7)", "id = 1", 0),
-    ("LOCATE('', 'abc', 4)", "id = 1", 4), ("SUBSTRING_INDEX(v, 'n', x)", "id = 2", ""),
-    ("SUBSTRING_INDEX('a.b', '.', 1.7e100)", "id = 1", "b"),
-    ("0 DIV 1e-81", "id = 1", 0), ("0 DIV 1e-82", "id = 1", None),
-    ("CONCAT(i % tm2)", "id = 2", "0.00"),
-    ("CONCAT(TIME('12:30:45.5') / 2)", "id = 1", "61522.75000"),
-    ("CASE WHEN d0 THEN CONVERT(b1, SIGNED) ELSE (b1 > b1) END", "id = 1", 1),
-    ("-bi >= CAST(ub AS CHAR)", "id = 2", 1), ("bi = '9223372036854775807'", "id = 5", 1),
-    ("bi = '9'", "id = 5", 0),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    ("expression", "rows", "value"),
+    [
+        ("HOUR(2147483647)", "id = 1", None),
+        ("EXTRACT(HOUR FROM bi)", "id = 5", None),
+        ("CAST(x AS TIME)", "id = 2", None),
+        ("HOUR(8385959)", "id = 1", 838),
+        ("HOUR(20200615123045)", "id = 1", 12),
+        ("MONTH('0')", "id = 1", None),
+        ("MONTH(0)", "id = 1", 0),
+        ("EXTRACT(WEEK FROM 0)", "id = 1", 613566757),
+        ("DATE_FORMAT(x, '%T.%f')", "id = 1", "00:00:00.100000"),
+        ("DATE_FORMAT(0, '%X %x %r')", "id = 1", "0000 0001 12:00:00 AM"),
+        ("DATE_FORMAT('0000-00-00', '%U %v %D')", "id = 1", "613566757 01 0th"),
+        ("DATE_FORMAT(0, '%a')", "id = 1", None),
+        ("TIME_FORMAT(tm, '%X')", "id = 1", None),
+        ("CASE bi WHEN y THEN l ELSE UNHEX('C3A4') END", "id = 1", "\u00e4"),
+        ("DATE_FORMAT(0.9999999, '%T.%f')", "id = 1", "00:00:01.000000"),
+        ("DATE_FORMAT('11111100100', '%Y %k')", "id = 1", "2011 0"),
+        ("CAST('20011' AS DATE)", "id = 1", dt.date(2020, 1, 1)),
+        ("CAST('2020.06.15' AS DATE)", "id = 1", dt.date(2020, 6, 15)),
+        ("CAST('2020-06-15-12-30' AS DATETIME)", "id = 1", dt.datetime(2020, 6, 15, 12, 30)),
+        ("CAST('20200615T123045' AS DATETIME)", "id = 1", dt.datetime(2020, 6, 15, 12, 30, 45)),
+        ("CAST('2001 02-03' AS DATE)", "id = 1", None),
+        ("CAST('2020' AS DATE)", "id = 1", None),
+        ("LOCATE('', '\u00c4pfel', 5)", "id = 1", 6),
+        ("LOCATE('', '\u00c4pfel', 7)", "id = 1", 0),
+        ("LOCATE('', 'abc', 4)", "id = 1", 4),
+        ("SUBSTRING_INDEX(v, 'n', x)", "id = 2", ""),
+        ("SUBSTRING_INDEX('a.b', '.', 1.7e100)", "id = 1", "b"),
+        ("0 DIV 1e-81", "id = 1", 0),
+        ("0 DIV 1e-82", "id = 1", None),
+        ("CONCAT(i % tm2)", "id = 2", "0.00"),
+        ("CONCAT(TIME('12:30:45.5') / 2)", "id = 1", "61522.75000"),
+        ("CASE WHEN d0 THEN CONVERT(b1, SIGNED) ELSE (b1 > b1) END", "id = 1", 1),
+        ("-bi >= CAST(ub AS CHAR)", "id = 2", 1),
+        ("bi = '9223372036854775807'", "id = 5", 1),
+        ("bi = '9'", "id = 5", 0),
+    ],
+)
 def test_numbers_and_moments(
     session: SqlSession, expression: str, rows: str, value: object
 ) -> None:
     assert values(session, expression, rows) == [value]
 
 
-@pytest.mark.parametrize(("test", "ids"), [
-    ("c BETWEEN vbin AND 0xff", [1, 3, 5, 6, 7, 8]), ("LEFT(c, 3) BETWEEN vbin AND 0x00ff", [3]),
-    ("c IN (vbin, 0xff)", [3, 6, 7]), ("CASE c WHEN vbin THEN 1 WHEN 0xff THEN 2 END", [3, 6, 7]),
-    ("bn <= ANY (SELECT s.v FROM s)", [1, 3, 6]), ("vbin < ALL (SELECT v FROM s WHERE k > 9)",
-                                                    [1, 2, 3, 4, 5, 6, 7, 8]),
-    ("vbin < ALL (SELECT v FROM s WHERE v > '')", [1, 2, 3, 5, 6, 7]),
-    ("vbin >= ALL (SELECT s.v FROM s)", []),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    ("test", "ids"),
+    [
+        ("c BETWEEN vbin AND 0xff", [1, 3, 5, 6, 7, 8]),
+        ("LEFT(c, 3) BETWEEN vbin AND 0x00ff", [3]),
+        ("c IN (vbin, 0xff)", [3, 6, 7]),
+        ("CASE c WHEN vbin THEN 1 WHEN 0xff THEN 2 END", [3, 6, 7]),
+        ("bn <= ANY (SELECT s.v FROM s)", [1, 3, 6]),
+        ("vbin < ALL (SELECT v FROM s WHERE k > 9)", [1, 2, 3, 4, 5, 6, 7, 8]),
+        ("vbin < ALL (SELECT v FROM s WHERE v > '')", [1, 2, 3, 5, 6, 7]),
+        ("vbin >= ALL (SELECT s.v FROM s)", []),
+    ],
+)
 def test_texts_beside_bytes_are_compared_as_bytes(
     session: SqlSession, test: str, ids: list[int]
 ) -> None:
     assert values(session, "id", test) == ids
 
 
-@pytest.mark.parametrize(("expression", "value"), [
-    ("JSON_EXTRACT('{\"a\": 7}', '$.a') = 7.0", 1), ("JSON_EXTRACT('[\"x\"]', '$[0]') = 'x'", 1),
-    ("JSON_EXTRACT('[\"x\"]', '$[0]') IN ('y', 'x')", 1), ("js = '7'", 0), ("js > 5", 1),
-    ("js IN (6, 7)", 1), ("NULLIF(js, 7.0)", None), ("CASE js WHEN 7 THEN 'a' END", "a"),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    ("expression", "value"),
+    [
+        ("JSON_EXTRACT('{\"a\": 7}', '$.a') = 7.0", 1),
+        ("JSON_EXTRACT('[\"x\"]', '$[0]') = 'x'", 1),
+        ("JSON_EXTRACT('[\"x\"]', '$[0]') IN ('y', 'x')", 1),
+        ("js = '7'", 0),
+        ("js > 5", 1),
+        ("js IN (6, 7)", 1),
+        ("NULLIF(js, 7.0)", None),
+        ("CASE js WHEN 7 THEN 'a' END", "a"),
+    ],
+)
 def test_documents_are_compared_by_type_and_value(
     session: SqlSession, expression: str, value: object
 ) -> None:
@@ -124,10 +158,14 @@ def test_the_order_of_documents_beside_numbers(session: SqlSession) -> None:
     assert values(session, "id", "js < 'zzz'") == [3, 5, 8]
 
 
-@pytest.mark.parametrize(("text", "message"), [
-    ("abc", "Invalid value.\" at position 0"), ("", "The document is empty.\" at position 0"),
-    ("[1] 2", "The document root must not be followed by other values.\" at position 4"),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("abc", 'Invalid value." at position 0'),
+        ("", 'The document is empty." at position 0'),
+        ("[1] 2", 'The document root must not be followed by other values." at position 4'),
+    ],
+)
 def test_a_text_that_is_no_document(session: SqlSession, text: str, message: str) -> None:
     """json-function-reference.html"""
     for name, path in (("length", ""), ("extract", ", '$'")):
@@ -138,49 +176,68 @@ def test_a_text_that_is_no_document(session: SqlSession, text: str, message: str
     assert "Incorrect type for argument 1" in session.run("SELECT JSON_UNQUOTE(1)", 10.0).output
 
 
-@pytest.mark.parametrize(("code", "found"), [
-    ("SELECT 'a' UNION SELECT CAST(NULL AS BINARY(4))", [b"a", None]),
-    ("SELECT 1 UNION SELECT CAST(NULL AS CHAR)", ["1", None]),
-    ("SELECT b1 FROM t WHERE id = 1 UNION SELECT CAST('Ab' AS BINARY)", [b"1", b"Ab"]),
-    ("SELECT b1 FROM t WHERE id = 1 UNION SELECT COALESCE(vbin, 'a') FROM t WHERE id = 6",
-     [b"1", b"10"]),
-    ("SELECT 'a' UNION SELECT ('2020x' / 20200615123045)", ["a", "9.999695492913828e-11"]),
-    ("SELECT 'a' UNION SELECT 1.5e-7", ["a", "0.00000015"]),
-    ("SELECT DISTINCT (ub && FALSE) FROM t ORDER BY 1", [0]),
-    ("SELECT (ub AND 0) AS a FROM t WHERE id > 6 ORDER BY a", [0, 0]),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    ("code", "found"),
+    [
+        ("SELECT 'a' UNION SELECT CAST(NULL AS BINARY(4))", [b"a", None]),
+        ("SELECT 1 UNION SELECT CAST(NULL AS CHAR)", ["1", None]),
+        ("SELECT b1 FROM t WHERE id = 1 UNION SELECT CAST('Ab' AS BINARY)", [b"1", b"Ab"]),
+        (
+            "SELECT b1 FROM t WHERE id = 1 UNION SELECT COALESCE(vbin, 'a') FROM t WHERE id = 6",
+            [b"1", b"10"],
+        ),
+        ("SELECT 'a' UNION SELECT ('2020x' / 20200615123045)", ["a", "9.999695492913828e-11"]),
+        ("SELECT 'a' UNION SELECT 1.5e-7", ["a", "0.00000015"]),
+        ("SELECT DISTINCT (ub && FALSE) FROM t ORDER BY 1", [0]),
+        ("SELECT (ub AND 0) AS a FROM t WHERE id > 6 ORDER BY a", [0, 0]),
+    ],
+)
 def test_columns_of_results(session: SqlSession, code: str, found: list[object]) -> None:
     assert column(session, code) == found
 
 
-@pytest.mark.parametrize("code", [
-    "SELECT 1 AS a UNION SELECT COALESCE(bn, i) FROM t", "SELECT id, ub / tm FROM t",
-    "SELECT f AS a FROM t EXCEPT SELECT CASE WHEN 5 THEN 0e0 ELSE bn END FROM t",
-])  # fmt: skip
+@pytest.mark.parametrize(
+    "code",
+    [
+        "SELECT 1 AS a UNION SELECT COALESCE(bn, i) FROM t",
+        "SELECT id, ub / tm FROM t",
+        "SELECT f AS a FROM t EXCEPT SELECT CASE WHEN 5 THEN 0e0 ELSE bn END FROM t",
+    ],
+)
 def test_what_has_a_width_or_digits_that_are_not_known_is_refused(
     session: SqlSession, code: str
 ) -> None:
     assert session.run(code, 10.0).output.startswith(CANNOT)
 
 
-@pytest.mark.parametrize("call", [
-    "CONCAT(1, SELECT 2)", "COALESCE(SELECT 2)", "GREATEST(1, SELECT 2)", "COUNT(SELECT 2)",
-])  # fmt: skip
+@pytest.mark.parametrize(
+    "call",
+    [
+        "CONCAT(1, SELECT 2)",
+        "COALESCE(SELECT 2)",
+        "GREATEST(1, SELECT 2)",
+        "COUNT(SELECT 2)",
+    ],
+)
 def test_a_subquery_as_an_argument_has_brackets_of_its_own(session: SqlSession, call: str) -> None:
     output = session.run(f"SELECT {call} FROM t", 10.0).output
     assert "right syntax to use near 'SELECT 2) FROM t' at line 1" in output
     assert column(session, "SELECT CONCAT((SELECT 2), 1)") == ["21"]
 
 
-@pytest.mark.parametrize(("expression", "message"), [
-    ("LN(f)", "Invalid argument for logarithm"), ("LOG(2, i)", "Invalid argument for logarithm"),
-    ("LOG(id, 2)", "Invalid argument for logarithm"),
-    ("CONVERT(da, BINARY(4))", "Truncated incorrect BINARY(4) value: '2001-02-03'"),
-    ("CAST(2 AS DATETIME)", "Incorrect datetime value: '2'"),
-    ("CAST(d AS DATE)", "Incorrect datetime value: '1.500'"),
-    ("HOUR(99999999)", "Truncated incorrect time value: '99999999'"),
-    ("'99-12-31' + INTERVAL '1:2' SECOND", "Truncated incorrect DECIMAL value: '1:2'"),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    ("expression", "message"),
+    [
+        ("LN(f)", "Invalid argument for logarithm"),
+        ("LOG(2, i)", "Invalid argument for logarithm"),
+        ("LOG(id, 2)", "Invalid argument for logarithm"),
+        ("CONVERT(da, BINARY(4))", "Truncated incorrect BINARY(4) value: '2001-02-03'"),
+        ("CAST(2 AS DATETIME)", "Incorrect datetime value: '2'"),
+        ("CAST(d AS DATE)", "Incorrect datetime value: '1.500'"),
+        ("HOUR(99999999)", "Truncated incorrect time value: '99999999'"),
+        ("'99-12-31' + INTERVAL '1:2' SECOND", "Truncated incorrect DECIMAL value: '1:2'"),
+    ],
+)
 def test_strict_statements_end_at(changed: SqlSession, expression: str, message: str) -> None:
     output = changed.run(f"CREATE TABLE z AS SELECT {expression} AS a FROM t", 10.0).output
     assert output == E + message
@@ -210,16 +267,22 @@ def test_tables_are_renamed_all_or_none(session: SqlSession) -> None:
     ):
         assert session.run(code, 10.0).output == E + message
         assert tables() == ["s", "t"]
-    for code, near in (("RENAME TABLE t u", "u"), ("RENAME TABLE t TO u,", ""),
-                       ("RENAME t TO u", "t TO u")):  # fmt: skip
+    for code, near in (
+        ("RENAME TABLE t u", "u"),
+        ("RENAME TABLE t TO u,", ""),
+        ("RENAME t TO u", "t TO u"),
+    ):
         assert f"right syntax to use near '{near}'" in session.run(code, 10.0).output
 
 
-@pytest.mark.parametrize(("code", "found"), [
-    ("SELECT y + bi FROM t ORDER BY dt DESC, id LIMIT 2 OFFSET 1", [2024, 2032]),
-    ("SELECT t.u - s.k FROM t JOIN s ON t.i = s.i ORDER BY t.id, s.k LIMIT 1", [2]),
-    ("SELECT q.a + 1 FROM (SELECT bi AS a, id FROM t) q ORDER BY q.id LIMIT 1", [2]),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    ("code", "found"),
+    [
+        ("SELECT y + bi FROM t ORDER BY dt DESC, id LIMIT 2 OFFSET 1", [2024, 2032]),
+        ("SELECT t.u - s.k FROM t JOIN s ON t.i = s.i ORDER BY t.id, s.k LIMIT 1", [2]),
+        ("SELECT q.a + 1 FROM (SELECT bi AS a, id FROM t) q ORDER BY q.id LIMIT 1", [2]),
+    ],
+)
 def test_columns_are_computed_of_the_rows_that_limit_leaves(
     session: SqlSession, code: str, found: list[object]
 ) -> None:

@@ -34,42 +34,69 @@ def session(tmp_path: Path) -> Iterator[SqlSession]:
 
 VALUES: dict[str, list[tuple[str, object]]] = {
     "numbers of few digits and of many": [
-        ("d * u", D("4.500")), ("dt / b'1000001'", D("307849277546.2462")),
-        ("20380119031407 / 65", D("313540292790.8769")), ("d % d", D("0.000")),
-        ("-2.25 % 2.25", D("-0.00")), ("-2 % d0", D("0")), ("-2 % 2.0", D("-0.0")),
-        ("CONCAT(-1 % 0.5)", "-0.0"), ("-(0.0)", D("0.0")),
-        ("ROUND(-0.001, 2)", D("0.00")), ("(-1 % 0.5) + 0", D("0.0")),
-        ("FORMAT(12.5e0, 0)", "12"), ("FORMAT(12.5, 0)", "13"),
-        ("PERIOD_ADD(200001, -30000)", 35791344105), ("0 AND bi * ub * ub", 0),
-        ("1 OR bi * ub * ub", 1), ("TRUNCATE(-1e20, 3)", -9.999999999999998e19),
-        ("TRUNCATE(-0.5e0, 0)", 0.0), ("TRUNCATE(2.3e0, 1)", 2.3),
+        ("d * u", D("4.500")),
+        ("dt / b'1000001'", D("307849277546.2462")),
+        ("20380119031407 / 65", D("313540292790.8769")),
+        ("d % d", D("0.000")),
+        ("-2.25 % 2.25", D("-0.00")),
+        ("-2 % d0", D("0")),
+        ("-2 % 2.0", D("-0.0")),
+        ("CONCAT(-1 % 0.5)", "-0.0"),
+        ("-(0.0)", D("0.0")),
+        ("ROUND(-0.001, 2)", D("0.00")),
+        ("(-1 % 0.5) + 0", D("0.0")),
+        ("FORMAT(12.5e0, 0)", "12"),
+        ("FORMAT(12.5, 0)", "13"),
+        ("PERIOD_ADD(200001, -30000)", 35791344105),
+        ("0 AND bi * ub * ub", 0),
+        ("1 OR bi * ub * ub", 1),
+        ("TRUNCATE(-1e20, 3)", -9.999999999999998e19),
+        ("TRUNCATE(-0.5e0, 0)", 0.0),
+        ("TRUNCATE(2.3e0, 1)", 2.3),
         ("TRUNCATE(x * 0 + 1.7e100, 3)", 1.7e100),
-        ("u % 2 + 5", 6), ("CAST(u % 2 AS SIGNED) - 5", -4),
+        ("u % 2 + 5", 6),
+        ("CAST(u % 2 AS SIGNED) - 5", -4),
     ],
     "bytes": [
-        ("i + CAST(0x3141 AS BINARY)", 6.0), ("i & CAST(0x3141 AS BINARY)", 1),
-        ("COALESCE(l, 0xFF)", "Ann"), ("COALESCE(NULLIF(l, l), 0xFF, l)", b"\xff"),
-        ("CASE WHEN 1 THEN 0xC3A4 ELSE l END", "ä"), ("IF(0, l, 0xFF)", "ÿ"),
-        ("CAST(v AS CHAR) = 0x416E6E", 1), ("CONCAT(CAST(v AS CHAR), 0x41)", "AnnA"),
+        ("i + CAST(0x3141 AS BINARY)", 6.0),
+        ("i & CAST(0x3141 AS BINARY)", 1),
+        ("COALESCE(l, 0xFF)", "Ann"),
+        ("COALESCE(NULLIF(l, l), 0xFF, l)", b"\xff"),
+        ("CASE WHEN 1 THEN 0xC3A4 ELSE l END", "ä"),
+        ("IF(0, l, 0xFF)", "ÿ"),
+        ("CAST(v AS CHAR) = 0x416E6E", 1),
+        ("CONCAT(CAST(v AS CHAR), 0x41)", "AnnA"),
     ],
     "documents are compared byte by byte": [
-        ("CONCAT(js, 'A') = CONCAT(js, 'a')", 0), ("js LIKE '%A%'", 0), ("LEAST(js, 'abc')", "abc"),
-        ("STRCMP(js, 'ann')", 1), ("'{}' IN (js, 'NULL')", 0),
+        ("CONCAT(js, 'A') = CONCAT(js, 'a')", 0),
+        ("js LIKE '%A%'", 0),
+        ("LEAST(js, 'abc')", "abc"),
+        ("STRCMP(js, 'ann')", 1),
+        ("'{}' IN (js, 'NULL')", 0),
     ],
     "dates and times": [
-        ("CONCAT(CAST(-0.005 AS TIME))", "00:00:00"), ("CAST('1e1' AS TIME)", None),
+        ("CONCAT(CAST(-0.005 AS TIME))", "00:00:00"),
+        ("CAST('1e1' AS TIME)", None),
         ("CAST('12e' AS TIME)", datetime.timedelta(seconds=12)),
         ("TIMESTAMP(dt, '2023-02-30')", None),
         ("ADDTIME(dt, '2023-02-03')", None),
         ("TIMESTAMPADD(YEAR, 4294967295, '2020-06-15')", "2019-06-15"),
         ("TIMESTAMPADD(YEAR, 9223372036854775807, '2020-06-15')", "2019-06-15"),
-        ("MINUTE('2024-02-29' + INTERVAL 1 MONTH)", 0), ("HOUR('2024-02-29' + INTERVAL 1 HOUR)", 1),
-        ("DATE(ts) >= ('2001-02-03' + INTERVAL 1 HOUR)", 0), ("1 && CONVERT(0.1, DATETIME(3))", 1),
+        ("MINUTE('2024-02-29' + INTERVAL 1 MONTH)", 0),
+        ("HOUR('2024-02-29' + INTERVAL 1 HOUR)", 1),
+        ("DATE(ts) >= ('2001-02-03' + INTERVAL 1 HOUR)", 0),
+        ("1 && CONVERT(0.1, DATETIME(3))", 1),
         ("TIME(d / 7)", datetime.timedelta(microseconds=214286)),
-        ("1 = ANY (SELECT y FROM t)", 1), ("'70' IN (SELECT y FROM t)", 1),
-        ("1 <> ALL (SELECT y FROM t WHERE y)", 0), ("1 IN (SELECT YEAR(da) FROM s WHERE da)", 0),
-        ("y IN (1e0, TRUE)", 0), ("y IN (1e0, 99e0)", 1), ("y IN (1.0, '1')", 1),
-        ("y IN (1, u)", 0), ("y IN (1, NULL)", 1), ("y NOT IN (1e0, TRUE)", 1),
+        ("1 = ANY (SELECT y FROM t)", 1),
+        ("'70' IN (SELECT y FROM t)", 1),
+        ("1 <> ALL (SELECT y FROM t WHERE y)", 0),
+        ("1 IN (SELECT YEAR(da) FROM s WHERE da)", 0),
+        ("y IN (1e0, TRUE)", 0),
+        ("y IN (1e0, 99e0)", 1),
+        ("y IN (1.0, '1')", 1),
+        ("y IN (1, u)", 0),
+        ("y IN (1, NULL)", 1),
+        ("y NOT IN (1e0, TRUE)", 1),
         ("da + INTERVAL 0x31 SECOND", datetime.datetime(2001, 2, 3, 0, 0, 49)),
         ("da + INTERVAL b'1' DAY", datetime.date(2001, 2, 4)),
         ("tm + INTERVAL 0x31 SECOND", datetime.timedelta(seconds=36721)),
@@ -77,21 +104,34 @@ VALUES: dict[str, list[tuple[str, object]]] = {
         ("tm - INTERVAL vbin HOUR", datetime.timedelta(seconds=36672)),
     ],
     "bytes with an introducer": [
-        ("_utf8mb4 x'5c27'", "\\'"), ("_utf8mb4 0x4142", "AB"), ("_latin1 0xe9", "é"),
-        ("_utf8mb4 b'1000001'", "A"), ("HEX(_latin1 x'e9')", "E9"), ("_utf8mb4 0x6142 = 'AB'", 1),
-        ("_utf8mb4 0x31 + 1", 2.0), ("_binary 0x41 + 1", 1.0), ("_binary 'a' = 'A'", 0),
-        ("_binary 'ab'", b"ab"), ("CONCAT(_binary 'A', 'é')", b"A\xc3\xa9"), ("_latin1 'a'", "a"),
+        ("_utf8mb4 x'5c27'", "\\'"),
+        ("_utf8mb4 0x4142", "AB"),
+        ("_latin1 0xe9", "é"),
+        ("_utf8mb4 b'1000001'", "A"),
+        ("HEX(_latin1 x'e9')", "E9"),
+        ("_utf8mb4 0x6142 = 'AB'", 1),
+        ("_utf8mb4 0x31 + 1", 2.0),
+        ("_binary 0x41 + 1", 1.0),
+        ("_binary 'a' = 'A'", 0),
+        ("_binary 'ab'", b"ab"),
+        ("CONCAT(_binary 'A', 'é')", b"A\xc3\xa9"),
+        ("_latin1 'a'", "a"),
     ],
     "spaces at the end in a binary collation": [
-        ("STRCMP(vb, CONCAT(vb, ' '))", 0), ("STRCMP(CONCAT(vb, CHAR(9)), vb)", -1),
-        ("STRCMP(x'41', x'4120')", -1), ("FIELD(CONCAT(vb, ' '), 'Ann')", 1),
-        ("FIND_IN_SET(CONCAT(vb, ' '), 'Ann')", 0), ("FIND_IN_SET(CONCAT(v, ' '), 'ann,b')", 0),
-        ("FIND_IN_SET(v, 'b,ann')", 2), ("REGEXP_LIKE(x'41', 'a')", 0),
+        ("STRCMP(vb, CONCAT(vb, ' '))", 0),
+        ("STRCMP(CONCAT(vb, CHAR(9)), vb)", -1),
+        ("STRCMP(x'41', x'4120')", -1),
+        ("FIELD(CONCAT(vb, ' '), 'Ann')", 1),
+        ("FIND_IN_SET(CONCAT(vb, ' '), 'Ann')", 0),
+        ("FIND_IN_SET(CONCAT(v, ' '), 'ann,b')", 0),
+        ("FIND_IN_SET(v, 'b,ann')", 2),
+        ("REGEXP_LIKE(x'41', 'a')", 0),
     ],
     "a bit beside a text": [
-        ("CASE id WHEN 2 THEN IF(id, b1, 'x') ELSE l END", b"Ann"), ("IFNULL(b1, v)", b"\x01"),
+        ("CASE id WHEN 2 THEN IF(id, b1, 'x') ELSE l END", b"Ann"),
+        ("IFNULL(b1, v)", b"\x01"),
     ],
-}  # fmt: skip
+}
 
 
 @pytest.mark.parametrize("kind", VALUES)
@@ -108,19 +148,29 @@ def test_a_moving_sum_is_no_minus_zero(session: SqlSession) -> None:
 
 
 ERRORS = {
-    "SELECT (u % 2) - 5 FROM t": 1690, "SELECT (ub MOD '9') DIV -0.5e0 FROM t": 1690,
+    "SELECT (u % 2) - 5 FROM t": 1690,
+    "SELECT (ub MOD '9') DIV -0.5e0 FROM t": 1690,
     "SELECT MOD(u, 2) * -1 FROM t WHERE id = 1": 1690,
-    "SELECT 1 FROM (SELECT 1), q": 1248, "SELECT nocol FROM (SELECT 1)": 1248,
+    "SELECT 1 FROM (SELECT 1), q": 1248,
+    "SELECT nocol FROM (SELECT 1)": 1248,
     "SELECT * FROM nosuch JOIN (SELECT 1 UNION SELECT 2)": 1248,
     "SELECT 1 WHERE EXISTS (SELECT * FROM ((SELECT 1)))": 1248,
-    "SELECT 1 FROM (SELECT 1) AS a, q": 1146, "SELECT _utf8mb4 x'ff'": 1300,
-    "SELECT _ucs2 x'0041'": 0, "SELECT _utf8mb4 x 'ff'": 1064,
-    **dict.fromkeys((
-        "SELECT * FROM t PARTITION (p0)", "SELECT 1 FROM s JOIN t PARTITION (p0, p1) ON 1",
-        "INSERT INTO s PARTITION (p0) VALUES (9)", "UPDATE t PARTITION (p0) SET i = 1",
-        "DELETE FROM t PARTITION (p0)", "UPDATE s, t PARTITION (p0) SET s.i = 1",
-    ), 0),
-}  # fmt: skip
+    "SELECT 1 FROM (SELECT 1) AS a, q": 1146,
+    "SELECT _utf8mb4 x'ff'": 1300,
+    "SELECT _ucs2 x'0041'": 0,
+    "SELECT _utf8mb4 x 'ff'": 1064,
+    **dict.fromkeys(
+        (
+            "SELECT * FROM t PARTITION (p0)",
+            "SELECT 1 FROM s JOIN t PARTITION (p0, p1) ON 1",
+            "INSERT INTO s PARTITION (p0) VALUES (9)",
+            "UPDATE t PARTITION (p0) SET i = 1",
+            "DELETE FROM t PARTITION (p0)",
+            "UPDATE s, t PARTITION (p0) SET s.i = 1",
+        ),
+        0,
+    ),
+}
 
 
 @pytest.mark.parametrize("code", ERRORS)
@@ -133,22 +183,29 @@ def test_a_statement_has_the_error_of_a_server_or_is_refused(
     assert result.output.startswith(REFUSED) or ERRORS[code]
 
 
-@pytest.mark.parametrize("code", [
-    "SELECT * FROM ((SELECT 1) AS a)", "SELECT * FROM ((SELECT 1 AS q)) AS a",
-    "SELECT * FROM ((SELECT 1) UNION (SELECT 1)) AS a", "SELECT ((SELECT 1))",
-])  # fmt: skip
+@pytest.mark.parametrize(
+    "code",
+    [
+        "SELECT * FROM ((SELECT 1) AS a)",
+        "SELECT * FROM ((SELECT 1 AS q)) AS a",
+        "SELECT * FROM ((SELECT 1) UNION (SELECT 1)) AS a",
+        "SELECT ((SELECT 1))",
+    ],
+)
 def test_brackets_around_queries_of_from(session: SqlSession, code: str) -> None:
     assert session.run(code, 60.0).output == "[(1,)]"
 
 
 OUT_OF_RANGE = {
     "(i BETWEEN -10 AND 100)": "(`d`.`t`.`i` between -10 and 100)",
-    "(i IN (1, 2, 5))": "(`d`.`t`.`i` in (1,2,5))", "(v LIKE '%')": "(`d`.`t`.`v` like '%')",
-    "(i IS NOT NULL)": "(`d`.`t`.`i` is not null)", "ROUND(i)": "round(`d`.`t`.`i`,0)",
+    "(i IN (1, 2, 5))": "(`d`.`t`.`i` in (1,2,5))",
+    "(v LIKE '%')": "(`d`.`t`.`v` like '%')",
+    "(i IS NOT NULL)": "(`d`.`t`.`i` is not null)",
+    "ROUND(i)": "round(`d`.`t`.`i`,0)",
     "EXTRACT(DAY FROM da)": "extract(day from `d`.`t`.`da`)",
     "(v REGEXP '.')": "(`d`.`t`.`v` regexp '.')",
     "DATEDIFF(da, '2000-01-01')": "(to_days(`d`.`t`.`da`) - to_days('2000-01-01'))",
-}  # fmt: skip
+}
 
 
 def test_an_error_of_range_quotes_the_expression(session: SqlSession) -> None:
@@ -158,29 +215,49 @@ def test_an_error_of_range_quotes_the_expression(session: SqlSession) -> None:
         assert quoted in session.run(code, 60.0).output, expression
     result = session.run("SELECT POWER(bi, CAST('2001' AS CHAR(3))) FROM t", 60.0)
     assert "cast('2001' as char(3) charset utf8mb4)" in result.output
-    assert "in '(count(0) + 9" in session.run(
-        "SELECT COUNT(*) + 9223372036854775807 FROM t", 60.0
-    ).output  # fmt: skip
+    assert (
+        "in '(count(0) + 9"
+        in session.run("SELECT COUNT(*) + 9223372036854775807 FROM t", 60.0).output
+    )
 
 
-@pytest.mark.parametrize("code", [
-    "SELECT d * d FROM t", "SELECT CONCAT(d * d) FROM t", "SELECT d + 10000000000.000001 FROM t",
-    "SELECT v = CHAR(255) FROM t", "SELECT c FROM t UNION ALL SELECT CHAR(228)",
-    "SELECT 0x00ff <= ALL (SELECT v FROM t) FROM t", "SELECT b1 FROM t EXCEPT SELECT c FROM t",
-    "SELECT 'x' UNION SELECT d / 7 FROM t", "UPDATE t SET tx = (i / 3) + 1",
-    "INSERT INTO t (id, tx) VALUES (90, 7 / 3)", "UPDATE t SET y = tm",
-])  # fmt: skip
+@pytest.mark.parametrize(
+    "code",
+    [
+        "SELECT d * d FROM t",
+        "SELECT CONCAT(d * d) FROM t",
+        "SELECT d + 10000000000.000001 FROM t",
+        "SELECT v = CHAR(255) FROM t",
+        "SELECT c FROM t UNION ALL SELECT CHAR(228)",
+        "SELECT 0x00ff <= ALL (SELECT v FROM t) FROM t",
+        "SELECT b1 FROM t EXCEPT SELECT c FROM t",
+        "SELECT 'x' UNION SELECT d / 7 FROM t",
+        "UPDATE t SET tx = (i / 3) + 1",
+        "INSERT INTO t (id, tx) VALUES (90, 7 / 3)",
+        "UPDATE t SET y = tm",
+    ],
+)
 def test_what_would_be_inexact_is_refused(session: SqlSession, code: str) -> None:
     assert session.run(code, 60.0).output.startswith(REFUSED), code
 
 
 STORED = [
-    ("st = ' 7'", "st", "red,green,blue"), ("st = '+7'", "st", "red,green,blue"),
-    ("e = ' 2'", "e", "mid"), ("e = '2 '", "e", "mid"), ("tx = i / 2", "tx", "2.500000000"),
-    ("tx = (i - i) / 7", "tx", "0"), ("y = da", "y", 2001), ("y = dt", "y", 2001),
-    ("i = 2.5e0", "i", 2), ("i = 2.5", "i", 3), ("i = '2.5e0'", "i", 3), ("i = -3.5e0", "i", -4),
-    ("i = x * 25", "i", 2), ("i = TIME'-01:00:00'", "i", -10000), ("bn = 2.5e-3", "bn", b"0\0\0"),
-]  # fmt: skip
+    ("st = ' 7'", "st", "red,green,blue"),
+    ("st = '+7'", "st", "red,green,blue"),
+    ("e = ' 2'", "e", "mid"),
+    ("e = '2 '", "e", "mid"),
+    ("tx = i / 2", "tx", "2.500000000"),
+    ("tx = (i - i) / 7", "tx", "0"),
+    ("y = da", "y", 2001),
+    ("y = dt", "y", 2001),
+    ("i = 2.5e0", "i", 2),
+    ("i = 2.5", "i", 3),
+    ("i = '2.5e0'", "i", 3),
+    ("i = -3.5e0", "i", -4),
+    ("i = x * 25", "i", 2),
+    ("i = TIME'-01:00:00'", "i", -10000),
+    ("bn = 2.5e-3", "bn", b"0\0\0"),
+]
 
 
 def test_a_column_holds_what_a_server_stores(session: SqlSession) -> None:
@@ -250,13 +327,24 @@ def test_a_double_is_rounded_to_even_in_a_column_of_integers(session: SqlSession
     assert found == ((2,), (3,), (3,), (-2,), (12,), (0,))
 
 
-@pytest.mark.parametrize("code", [
-    "INSERT INTO s (k, i) VALUES (1, {})", "REPLACE INTO s (k, i) SELECT 1, {}",
-    "SELECT 1 -{}", "SELECT * FROM s WHERE i < {} LIMIT 1", "UPDATE s SET i = {}", "DO {}",
-    "DELETE FROM s WHERE i IN (1, -{})", "CREATE TABLE z (x double DEFAULT {})", "SET @a = {}",
-    "INSERT INTO s (k) VALUES (1) ON DUPLICATE KEY UPDATE i = {}", "SELECT i + {} FROM s",
-    "CREATE VIEW w AS SELECT {} AS a", "ALTER TABLE s ADD z double DEFAULT {}",
-])  # fmt: skip
+@pytest.mark.parametrize(
+    "code",
+    [
+        "INSERT INTO s (k, i) VALUES (1, {})",
+        "REPLACE INTO s (k, i) SELECT 1, {}",
+        "SELECT 1 -{}",
+        "SELECT * FROM s WHERE i < {} LIMIT 1",
+        "UPDATE s SET i = {}",
+        "DO {}",
+        "DELETE FROM s WHERE i IN (1, -{})",
+        "CREATE TABLE z (x double DEFAULT {})",
+        "SET @a = {}",
+        "INSERT INTO s (k) VALUES (1) ON DUPLICATE KEY UPDATE i = {}",
+        "SELECT i + {} FROM s",
+        "CREATE VIEW w AS SELECT {} AS a",
+        "ALTER TABLE s ADD z double DEFAULT {}",
+    ],
+)
 def test_numbers_that_no_double_holds(session: SqlSession, code: str) -> None:
     for number in ("1e400", "1.8E+308", ".1e310", f"1{'0' * 309}e0"):
         result = session.run(code.format(number), 60.0)

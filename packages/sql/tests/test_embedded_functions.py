@@ -95,9 +95,17 @@ def test_week_modes(mode: int, expected: int) -> None:
     assert week("2008-02-20", mode) == expected  # the example of MySQL's manual, modes 0 and 1
 
 
-@pytest.mark.parametrize(("text", "value"), [
-    ("12abc", 12.0), (" -1.5e2x", -150.0), ("abc", 0.0), ("", 0.0), (".5", 0.5), ("1e", 1.0),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    ("text", "value"),
+    [
+        ("12abc", 12.0),
+        (" -1.5e2x", -150.0),
+        ("abc", 0.0),
+        ("", 0.0),
+        (".5", 0.5),
+        ("1e", 1.0),
+    ],
+)
 def test_leading_number(text: str, value: float) -> None:
     assert leading_number(text) == value
 

@@ -41,36 +41,60 @@ def values(session: SqlSession, expression: str, rows: str = "id = 1") -> list[o
     return column(session, f"SELECT {expression} FROM t WHERE {rows} ORDER BY id")
 
 
-@pytest.mark.parametrize(("expression", "rows", "value"), [
-    ("B'0' < l", "id = 3", 1), ("v > '\t'", "id = 3", 1), ("GREATEST(v, b'1')", "id = 3", ""),
-    ("GREATEST(st, B'0')", "id = 3", ""), ("LEAST(vb, B'0')", "id = 3", "\0"),
-    ("vb = 'Ann '", "id = 1", 1), ("vb IN ('ann ')", "id = 1", 0), ("vb < 'Ann '", "id = 1", 0),
-    ("b'1' <= ALL (SELECT c FROM t)", "id = 1", None), ("st LIKE B'0'", "id = 3", 0),
-    ("e < UNHEX('C3A4')", "id = 1", 0), ("tx < UNHEX('C3A4')", "id = 7", 0),
-    ("('ann' COLLATE utf8mb4_general_ci) = vb", "id = 1", 1),
-    ("('ann' COLLATE utf8mb4_general_ci) NOT IN (vb, '2.5x')", "id = 1", 0),
-    ("v COLLATE utf8mb4_bin = 'ann'", "id = 1", 0), ("v BETWEEN vb AND c", "id = 7", 0),
-    ("v BETWEEN vb AND c", "id = 1", 1), ("LEAST(l, 'BOB')", "id = 2", "bob"),
-    ("LEAST('BOB', l)", "id = 2", "BOB"), ("LOCATE('a', v)", "id = 5", 0),
-    ("JSON_QUOTE(c) = '\"b\"'", "id = 2", 0), ("SOUNDEX(bl)", "id = 2", b""),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    ("expression", "rows", "value"),
+    [
+        ("B'0' < l", "id = 3", 1),
+        ("v > '\t'", "id = 3", 1),
+        ("GREATEST(v, b'1')", "id = 3", ""),
+        ("GREATEST(st, B'0')", "id = 3", ""),
+        ("LEAST(vb, B'0')", "id = 3", "\0"),
+        ("vb = 'Ann '", "id = 1", 1),
+        ("vb IN ('ann ')", "id = 1", 0),
+        ("vb < 'Ann '", "id = 1", 0),
+        ("b'1' <= ALL (SELECT c FROM t)", "id = 1", None),
+        ("st LIKE B'0'", "id = 3", 0),
+        ("e < UNHEX('C3A4')", "id = 1", 0),
+        ("tx < UNHEX('C3A4')", "id = 7", 0),
+        ("('ann' COLLATE utf8mb4_general_ci) = vb", "id = 1", 1),
+        ("('ann' COLLATE utf8mb4_general_ci) NOT IN (vb, '2.5x')", "id = 1", 0),
+        ("v COLLATE utf8mb4_bin = 'ann'", "id = 1", 0),
+        ("v BETWEEN vb AND c", "id = 7", 0),
+        ("v BETWEEN vb AND c", "id = 1", 1),
+        ("LEAST(l, 'BOB')", "id = 2", "bob"),
+        ("LEAST('BOB', l)", "id = 2", "BOB"),
+        ("LOCATE('a', v)", "id = 5", 0),
+        ("JSON_QUOTE(c) = '\"b\"'", "id = 2", 0),
+        ("SOUNDEX(bl)", "id = 2", b""),
+    ],
+)
 def test_texts_are_compared(session: SqlSession, expression: str, rows: str, value: object) -> None:
     """Both sides are filled up with spaces (charset-binary-collations.html), which come behind
     control characters; COLLATE decides before columns, and columns before constants."""
     assert values(session, expression, rows) == [value]
 
 
-@pytest.mark.parametrize(("expression", "value"), [
-    ("STR_TO_DATE('2020-06-15', '%Y-%m-%d %T')", dt.datetime(2020, 6, 15)),
-    ("STR_TO_DATE('2020-06-15 10', '%Y-%m-%d %T')", dt.datetime(2020, 6, 15, 10)),
-    ("STR_TO_DATE('', '%H:%i:%s')", dt.timedelta(0)), ("STR_TO_DATE('', '%Y-%m-%d')", None),
-    ("STR_TO_DATE('2020', '%Y-%m')", None), ("STR_TO_DATE(' 2020 - 06-15', '%Y-%m-%d')",
-                                             dt.date(2020, 6, 15)),
-    ("STR_TO_DATE('06/2020', '%m/%d')", None), ("STR_TO_DATE('1:2', '%H:%i%H')", None),
-    ("ELT(4294967297, 'x')", "x"), ("ELT(-1, 'x')", None), ("B'11' MOD (1 + 1)", 1),
-    ("LEAST(v, '1e1') + 0", 0.0), ("GREATEST(v, '1e1') * 2", 20.0), ("! LEAST(v, '1e1')", 1),
-    ("CAST(bl AS SIGNED)", 0), ("CAST(0x3130 AS SIGNED)", 12592),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    ("expression", "value"),
+    [
+        ("STR_TO_DATE('2020-06-15', '%Y-%m-%d %T')", dt.datetime(2020, 6, 15)),
+        ("STR_TO_DATE('2020-06-15 10', '%Y-%m-%d %T')", dt.datetime(2020, 6, 15, 10)),
+        ("STR_TO_DATE('', '%H:%i:%s')", dt.timedelta(0)),
+        ("STR_TO_DATE('', '%Y-%m-%d')", None),
+        ("STR_TO_DATE('2020', '%Y-%m')", None),
+        ("STR_TO_DATE(' 2020 - 06-15', '%Y-%m-%d')", dt.date(2020, 6, 15)),
+        ("STR_TO_DATE('06/2020', '%m/%d')", None),
+        ("STR_TO_DATE('1:2', '%H:%i%H')", None),
+        ("ELT(4294967297, 'x')", "x"),
+        ("ELT(-1, 'x')", None),
+        ("B'11' MOD (1 + 1)", 1),
+        ("LEAST(v, '1e1') + 0", 0.0),
+        ("GREATEST(v, '1e1') * 2", 20.0),
+        ("! LEAST(v, '1e1')", 1),
+        ("CAST(bl AS SIGNED)", 0),
+        ("CAST(0x3130 AS SIGNED)", 12592),
+    ],
+)
 def test_values(session: SqlSession, expression: str, value: object) -> None:
     assert values(session, expression) == [value]
 
@@ -92,9 +116,17 @@ def test_words_are_numbers_only_where_a_subquery_selects_rows(session: SqlSessio
     assert values(session, "id", f"e NOT IN ({wanted}) AND id < 3") == [1, 2]
 
 
-@pytest.mark.parametrize(("other", "zero"), [
-    ("bl", b"\0\0"), ("tx", b"\0\0"), ("v", b"0"), ("vbin", b"0"), ("i", b"0"), ("0x41", b"0"),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    ("other", "zero"),
+    [
+        ("bl", b"\0\0"),
+        ("tx", b"\0\0"),
+        ("v", b"0"),
+        ("vbin", b"0"),
+        ("i", b"0"),
+        ("0x41", b"0"),
+    ],
+)
 def test_a_bit_beside_text_in_a_set_operation(session: SqlSession, other: str, zero: bytes) -> None:
     code = f"SELECT bt FROM t WHERE id = 2 UNION ALL SELECT {other} FROM t WHERE id = 4"
     assert zero in column(session, code)
@@ -105,13 +137,21 @@ def test_numbers_fill_the_width_of_binary(session: SqlSession) -> None:
     assert column(session, code) == [b"10".ljust(20, b"\0"), b"12".ljust(20, b"\0")]
 
 
-@pytest.mark.parametrize(("code", "near"), [
-    ("DELETE FROM t LIMIT 1, 2", ", 2"), ("UPDATE t SET i = 1 LIMIT 1, 2", ", 2"),
-    ("INSERT INTO s VALUE 1", "1"), ("INSERT INTO s VALUES (1, 2), 3", "3"),
-    ("SELECT DATE_ADD(da, INTERVAL 1) FROM t", ") FROM t"), ("SELECT 1 > ALL (1)", "1)"),
-    ("SELECT da + INTERVAL 1 FROM t", "FROM t"), ("SELECT LEFT('a') FROM = t", ") FROM = t"),
-    ("SELECT YEAR(da, 1) FROM t", ", 1) FROM t"), ("SELECT DATABASE(1)", "1)"),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    ("code", "near"),
+    [
+        ("DELETE FROM t LIMIT 1, 2", ", 2"),
+        ("UPDATE t SET i = 1 LIMIT 1, 2", ", 2"),
+        ("INSERT INTO s VALUE 1", "1"),
+        ("INSERT INTO s VALUES (1, 2), 3", "3"),
+        ("SELECT DATE_ADD(da, INTERVAL 1) FROM t", ") FROM t"),
+        ("SELECT 1 > ALL (1)", "1)"),
+        ("SELECT da + INTERVAL 1 FROM t", "FROM t"),
+        ("SELECT LEFT('a') FROM = t", ") FROM = t"),
+        ("SELECT YEAR(da, 1) FROM t", ", 1) FROM t"),
+        ("SELECT DATABASE(1)", "1)"),
+    ],
+)
 def test_what_is_no_statement_of_mysql(changed: SqlSession, code: str, near: str) -> None:
     """The numbers of arguments of some functions are in the grammar (Function Reference)."""
     assert f"right syntax to use near '{near}' at line 1" in changed.run(code, 10.0).output
@@ -139,14 +179,17 @@ def test_a_literal_of_a_moment_is_one(session: SqlSession) -> None:
         assert f"Incorrect DATETIME value: '{text}'" in output
 
 
-@pytest.mark.parametrize(("expression", "message"), [
-    ("CAST(d0 AS CHAR(3))", "Truncated incorrect CHAR(3) value: '999999'"),
-    ("CAST('1e1' AS SIGNED)", "Truncated incorrect INTEGER value: '1e1'"),
-    ("CAST(bl AS SIGNED)", "Truncated incorrect INTEGER value: 'AB'"),
-    ("STR_TO_DATE('x', '%Y-%m-%d')", "Incorrect datetime value: 'x' for function str_to_date"),
-    ("da + INTERVAL '1' DAY", "Datetime function: datetime field overflow"),
-    ("CAST(i AS DECIMAL(5,1))", CANNOT),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    ("expression", "message"),
+    [
+        ("CAST(d0 AS CHAR(3))", "Truncated incorrect CHAR(3) value: '999999'"),
+        ("CAST('1e1' AS SIGNED)", "Truncated incorrect INTEGER value: '1e1'"),
+        ("CAST(bl AS SIGNED)", "Truncated incorrect INTEGER value: 'AB'"),
+        ("STR_TO_DATE('x', '%Y-%m-%d')", "Incorrect datetime value: 'x' for function str_to_date"),
+        ("da + INTERVAL '1' DAY", "Datetime function: datetime field overflow"),
+        ("CAST(i AS DECIMAL(5,1))", CANNOT),
+    ],
+)
 def test_strict_statements_end_at(changed: SqlSession, expression: str, message: str) -> None:
     assert message in changed.run(f"CREATE TABLE z AS SELECT {expression} FROM t", 10.0).output
     assert CANNOT not in changed.run(f"SELECT {expression} FROM t", 10.0).output
@@ -158,11 +201,19 @@ def test_strict_statements_take_whole_values(changed: SqlSession) -> None:
     assert made.ok, made.output
 
 
-@pytest.mark.parametrize(("name", "value", "stored"), [
-    ("l", "UNHEX('C3A4')", "Ã¤"), ("l", "0x00ff", "\0ÿ"), ("tx", "bt", "\0\x05"),
-    ("bl", "bt", b"\0\5"), ("v", "bt", "5"), ("v", "TIME'00:00:00.5'", "00:00:00.5"),
-    ("bl", "TIME'00:00:00.50'", b"00:00:00.50"), ("v", "tm2", "10:11:12.34"),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    ("name", "value", "stored"),
+    [
+        ("l", "UNHEX('C3A4')", "Ã¤"),
+        ("l", "0x00ff", "\0ÿ"),
+        ("tx", "bt", "\0\x05"),
+        ("bl", "bt", b"\0\5"),
+        ("v", "bt", "5"),
+        ("v", "TIME'00:00:00.5'", "00:00:00.5"),
+        ("bl", "TIME'00:00:00.50'", b"00:00:00.50"),
+        ("v", "tm2", "10:11:12.34"),
+    ],
+)
 def test_values_of_other_types_are_stored(
     changed: SqlSession, name: str, value: str, stored: object
 ) -> None:

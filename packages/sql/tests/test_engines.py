@@ -39,9 +39,13 @@ def test_no_other_module_names_an_engine() -> None:
             if name in own and part != own[name] and not dialect:
                 found.add(f"{path.relative_to(root)}: {name}")
     assert found == {
-        "base.py: mysql", "dbapi/opening.py: embedded", "dbapi/opening.py: sqlite",
-        "duckdb/content.py: sqlite", "duckdb/engine.py: sqlite", "types.py: sqlite",
-    }  # fmt: skip
+        "base.py: mysql",
+        "dbapi/opening.py: embedded",
+        "dbapi/opening.py: sqlite",
+        "duckdb/content.py: sqlite",
+        "duckdb/engine.py: sqlite",
+        "types.py: sqlite",
+    }
 
 
 def test_settings_that_an_engine_does_not_take_are_refused() -> None:

@@ -79,30 +79,55 @@ _PROCEDURE = (
 )
 _DATA, _PART = "data are larger than", "the server's files grow by more than"
 _ATTACKS = {
-    "one statement": (
-        ["CREATE TEMPORARY TABLE t (a LONGTEXT)", _BLOBS.format("t", 100000)], _PART),
+    "one statement": (["CREATE TEMPORARY TABLE t (a LONGTEXT)", _BLOBS.format("t", 100000)], _PART),
     "rows": (
-        ["CREATE TEMPORARY TABLE t (a VARCHAR(3000))",
-         "INSERT INTO t SELECT REPEAT('x', 3000) FROM seq_1_to_1000000"], _PART),
+        [
+            "CREATE TEMPORARY TABLE t (a VARCHAR(3000))",
+            "INSERT INTO t SELECT REPEAT('x', 3000) FROM seq_1_to_1000000",
+        ],
+        _PART,
+    ),
     "a transaction": (
-        ["CREATE TEMPORARY TABLE t (a LONGTEXT)", "BEGIN",
-         *["INSERT INTO t VALUES (REPEAT('x', 8000000))"] * 99, "ROLLBACK"], _PART),
+        [
+            "CREATE TEMPORARY TABLE t (a LONGTEXT)",
+            "BEGIN",
+            *["INSERT INTO t VALUES (REPEAT('x', 8000000))"] * 99,
+            "ROLLBACK",
+        ],
+        _PART,
+    ),
     "tables": (
-        [code for n in range(16)
-         for code in (f"CREATE TEMPORARY TABLE t{n} (a LONGTEXT)", _BLOBS.format(f"t{n}", 1000))],
-        _PART),
+        [
+            code
+            for n in range(16)
+            for code in (f"CREATE TEMPORARY TABLE t{n} (a LONGTEXT)", _BLOBS.format(f"t{n}", 1000))
+        ],
+        _PART,
+    ),
     "updates": (
-        ["CREATE TEMPORARY TABLE t (a LONGTEXT)", _BLOBS.format("t", 1000), "BEGIN",
-         *[f"UPDATE t SET a = REPEAT('{n}', 60000)" for n in range(16)], "ROLLBACK"], _PART),
+        [
+            "CREATE TEMPORARY TABLE t (a LONGTEXT)",
+            _BLOBS.format("t", 1000),
+            "BEGIN",
+            *[f"UPDATE t SET a = REPEAT('{n}', 60000)" for n in range(16)],
+            "ROLLBACK",
+        ],
+        _PART,
+    ),
     "a routine": ([_PROCEDURE, "CALL p()"], _PART),
     "undo": (
-        ["CREATE TABLE t (id INT PRIMARY KEY, a VARCHAR(3000))",
-         "INSERT INTO t SELECT seq, REPEAT('x', 3000) FROM seq_1_to_20000", "BEGIN",
-         *[f"UPDATE t SET a = REPEAT('{n}', 3000)" for n in range(16)], "ROLLBACK"], _PART),
+        [
+            "CREATE TABLE t (id INT PRIMARY KEY, a VARCHAR(3000))",
+            "INSERT INTO t SELECT seq, REPEAT('x', 3000) FROM seq_1_to_20000",
+            "BEGIN",
+            *[f"UPDATE t SET a = REPEAT('{n}', 3000)" for n in range(16)],
+            "ROLLBACK",
+        ],
+        _PART,
+    ),
     "a table": (["CREATE TABLE t (a LONGTEXT)", *[_BLOBS.format("t", 3000)] * 3], _DATA),
-    "a function": (
-        ["CREATE TABLE t (a LONGTEXT)", _FUNCTION, *["SELECT f()"] * 50], _DATA),
-}  # fmt: skip
+    "a function": (["CREATE TABLE t (a LONGTEXT)", _FUNCTION, *["SELECT f()"] * 50], _DATA),
+}
 """Statements that would fill InnoDB's files, and what the error that stops them says."""
 
 

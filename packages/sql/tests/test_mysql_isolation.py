@@ -37,8 +37,10 @@ def episode(session: SqlSession, number: int) -> list[str]:
     ask("START TRANSACTION", "None")
     ask("DELETE FROM sale", "None")
     ask("SHOW TABLES", "[('customer',), ('mine',), ('sale',), ('seen',)]")
-    ask("SELECT a, @mine, @@group_concat_max_len, n FROM mine, seen",
-        f"[({number}, {number}, {10 + number}, {number})]")  # fmt: skip
+    ask(
+        "SELECT a, @mine, @@group_concat_max_len, n FROM mine, seen",
+        f"[({number}, {number}, {10 + number}, {number})]",
+    )
     ask("SELECT name FROM customer WHERE id = 1", f"[('{number}',)]")
     ask("SELECT COUNT(*), COUNT(more) FROM sale", "[(0, 0)]")
     ask("ROLLBACK", "None")
@@ -72,20 +74,29 @@ def test_concurrent_sessions_are_isolated(mysql: SqlEngine, shop: DatabaseSpec) 
 def test_shared_readers_carry_no_state(mysql: SqlEngine, shop: DatabaseSpec) -> None:
     """Readers share connections, and must not see each other's state."""
     for code in (
-        "SELECT SQL_CALC_FOUND_ROWS * FROM customer LIMIT 1", "SELECT * FROM nope", "SELECT 1/0",
-        "SELECT @x := 5", "SELECT LAST_INSERT_ID(77)", "WITH a AS (SELECT 1) SELECT * FROM a",
-        "SET @x = 5", "SET NAMES latin1", "SET sql_mode = 'ANSI_QUOTES'", "USE information_schema",
-    ):  # fmt: skip
+        "SELECT SQL_CALC_FOUND_ROWS * FROM customer LIMIT 1",
+        "SELECT * FROM nope",
+        "SELECT 1/0",
+        "SELECT @x := 5",
+        "SELECT LAST_INSERT_ID(77)",
+        "WITH a AS (SELECT 1) SELECT * FROM a",
+        "SET @x = 5",
+        "SET NAMES latin1",
+        "SET sql_mode = 'ANSI_QUOTES'",
+        "USE information_schema",
+    ):
         first = mysql.open(shop)
         first.run(code, 10.0)
         first.close()
         second = mysql.open(shop)
         for question, expected in (
-            ("SELECT @x, @@sql_mode LIKE '%ANSI%', @@character_set_client, DATABASE()",
-             "[(None, 0, 'utf8mb4', 'shop')]"),
+            (
+                "SELECT @x, @@sql_mode LIKE '%ANSI%', @@character_set_client, DATABASE()",
+                "[(None, 0, 'utf8mb4', 'shop')]",
+            ),
             ("SELECT LAST_INSERT_ID(), ROW_COUNT() < 1", "[(0, 1)]"),
             ("SHOW WARNINGS", "[]"),
-        ):  # fmt: skip
+        ):
             assert second.run(question, 10.0).output == expected, (code, question)
         second.close()
 

@@ -74,8 +74,11 @@ def test_changes_by_kind(session: SqlSession) -> None:
     session.run("CREATE VIEW bern AS SELECT * FROM customer WHERE city = 'Bern'", 10.0)
     session.run("SET sql_mode = 'ANSI_QUOTES'", 10.0)
     assert session.changes() == [
-        "setting sql_mode", "table fresh: new", "table sale: gone", "view bern: new",
-    ]  # fmt: skip
+        "setting sql_mode",
+        "table fresh: new",
+        "table sale: gone",
+        "view bern: new",
+    ]
 
 
 def test_changes_by_routines_and_blocks(session: SqlSession) -> None:
@@ -93,8 +96,10 @@ def test_changes_by_routines_and_blocks(session: SqlSession) -> None:
     trigger = "CREATE TRIGGER g AFTER DELETE ON sale FOR EACH ROW DELETE FROM shop"
     assert after(trigger) == ["trigger g: new"]
     assert after("DELETE FROM sale WHERE id = 1") == [
-        "table sale: changed", "table shop: changed", "trigger g: new",
-    ]  # fmt: skip
+        "table sale: changed",
+        "table shop: changed",
+        "trigger g: new",
+    ]
     assert after("SET @x = 1")[0] == "setting @x"
     assert after("SELECT @x")[0] == "setting @x"
 
@@ -145,12 +150,17 @@ def test_found_rows_after_the_first_write(session: SqlSession) -> None:
     assert shown(session, "SELECT FOUND_ROWS()") == "[(3,)]"
 
 
-@pytest.mark.parametrize("code", [
-    "SELECT SLEEP(1000000)", "SELECT BENCHMARK(1000000000, MD5('a'))",
-    "SELECT COUNT(*) FROM information_schema.COLUMNS a, information_schema.COLUMNS b, "
-    "information_schema.COLUMNS c",
-    "DO SLEEP(1000000)", "UPDATE customer SET id = SLEEP(1000000)",
-])  # fmt: skip
+@pytest.mark.parametrize(
+    "code",
+    [
+        "SELECT SLEEP(1000000)",
+        "SELECT BENCHMARK(1000000000, MD5('a'))",
+        "SELECT COUNT(*) FROM information_schema.COLUMNS a, information_schema.COLUMNS b, "
+        "information_schema.COLUMNS c",
+        "DO SLEEP(1000000)",
+        "UPDATE customer SET id = SLEEP(1000000)",
+    ],
+)
 def test_the_time_limit_stops_a_statement(session: SqlSession, code: str) -> None:
     shown(session, "SET @x = 5")
     result = session.run(code, 0.5)
@@ -314,13 +324,16 @@ def test_a_lost_connection_is_a_result(mysql: SqlEngine, shop: DatabaseSpec) -> 
 ENDS_ITS_CONNECTION = {
     "time-out": ["CREATE TABLE mine (a int)", "SET SESSION wait_timeout=1", None, "SELECT 1"],
     "transaction": [
-        "CREATE TABLE mine (a int)", "SET SESSION idle_transaction_timeout=1", "START TRANSACTION",
-        None, "SELECT 1",
+        "CREATE TABLE mine (a int)",
+        "SET SESSION idle_transaction_timeout=1",
+        "START TRANSACTION",
+        None,
+        "SELECT 1",
     ],
     "utf32": ["CREATE TABLE mine (a int)", "SET character_set_results=utf32", "SELECT 'é'"],
     "packet": ["SELECT '" + "x" * 20_000_000 + "'"],
     "surrogate": ["SELECT '\ud800'"],
-}  # fmt: skip
+}
 """Statements after which no connection can go on. None waits until the server has ended it."""
 
 

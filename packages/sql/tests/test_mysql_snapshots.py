@@ -15,11 +15,15 @@ pytestmark = pytest.mark.mysql
 
 def test_a_snapshot_has_data_settings_and_variables(session: SqlSession) -> None:
     for code in (
-        "CREATE TABLE fresh (a int)", "INSERT INTO fresh VALUES (1)", "SET @x = 'ä''\\\\', @y = 5",
-        "SET sql_mode = 'ANSI_QUOTES'", "CREATE VIEW seen AS SELECT a FROM fresh",
-        "CREATE PROCEDURE more() INSERT INTO fresh VALUES (7)", "START TRANSACTION",
+        "CREATE TABLE fresh (a int)",
+        "INSERT INTO fresh VALUES (1)",
+        "SET @x = 'ä''\\\\', @y = 5",
+        "SET sql_mode = 'ANSI_QUOTES'",
+        "CREATE VIEW seen AS SELECT a FROM fresh",
+        "CREATE PROCEDURE more() INSERT INTO fresh VALUES (7)",
+        "START TRANSACTION",
         "INSERT INTO fresh VALUES (2)",
-    ):  # fmt: skip
+    ):
         assert session.run(code, 10.0).exit_code == 0, code
     state_before = session.state_text()
     kept = session.snapshot()

@@ -45,20 +45,27 @@ CASES: dict[str, tuple[list[str], list[tuple[Any, ...]]]] = {
     "the order of a key": ([KEYED], [(1, 1, 2), (2, 1, 1), (3, 1, None)]),
     "the order of a heap": ([HEAP], [(2, "x", 1), (2, "y", 1), (None, "z", 2)]),
     "the order of a key with such a name": (
-        ["CREATE TABLE n (A int PRIMARY KEY, v int, B int)",
-         "INSERT INTO n VALUES (3,1,1),(1,1,2),(2,1,3)", "DELETE FROM n WHERE B = 2",
-         "INSERT INTO n VALUES (1,4,4)", "SELECT * FROM n"], [(1, 4, 4), (2, 1, 3), (3, 1, 1)],
+        [
+            "CREATE TABLE n (A int PRIMARY KEY, v int, B int)",
+            "INSERT INTO n VALUES (3,1,1),(1,1,2),(2,1,3)",
+            "DELETE FROM n WHERE B = 2",
+            "INSERT INTO n VALUES (1,4,4)",
+            "SELECT * FROM n",
+        ],
+        [(1, 4, 4), (2, 1, 3), (3, 1, 1)],
     ),
     "UPDATE": (["UPDATE p SET A = 5 WHERE id = 1", KEYED], [(1, 5, 2), (2, 1, 1), (3, 1, None)]),
     "UPDATE where it is NULL": (
-        ["UPDATE h SET v = 'n' WHERE A IS NULL", HEAP], [(2, "x", 1), (2, "y", 1), (None, "n", 2)],
+        ["UPDATE h SET v = 'n' WHERE A IS NULL", HEAP],
+        [(2, "x", 1), (2, "y", 1), (None, "n", 2)],
     ),
     "UPDATE with ORDER BY and LIMIT": (
         ["UPDATE h SET B = 9 ORDER BY v DESC LIMIT 1", HEAP],
         [(2, "x", 1), (2, "y", 1), (None, "z", 9)],
     ),
     "UPDATE of a key with such a name": (
-        ["UPDATE o SET A = A + 1 WHERE B = 2", PARENT], [(10, 3), (21, 2), (30, 1)],
+        ["UPDATE o SET A = A + 1 WHERE B = 2", PARENT],
+        [(10, 3), (21, 2), (30, 1)],
     ),
     "DELETE": (["DELETE FROM p WHERE id = 2", KEYED], [(1, 1, 2), (3, 1, None)]),
     "DELETE where it is NULL": (["DELETE FROM h WHERE v = 'z'", HEAP], [(2, "x", 1), (2, "y", 1)]),
@@ -72,7 +79,8 @@ CASES: dict[str, tuple[list[str], list[tuple[Any, ...]]]] = {
         [(1, 1, 2), (2, 7, 7), (3, 1, None), (4, 1, 1)],
     ),
     "REPLACE with two equal keys": (
-        ["SET foreign_key_checks = 0", "REPLACE INTO o VALUES (10,1)", PARENT], [(10, 1), (20, 2)],
+        ["SET foreign_key_checks = 0", "REPLACE INTO o VALUES (10,1)", PARENT],
+        [(10, 1), (20, 2)],
     ),
     "ON DUPLICATE KEY": (
         ["INSERT INTO p VALUES (1,8,8),(9,9,9) ON DUPLICATE KEY UPDATE A = VALUES(A) + 1", KEYED],
@@ -88,17 +96,26 @@ CASES: dict[str, tuple[list[str], list[tuple[Any, ...]]]] = {
     ),
     "generated columns": (["UPDATE m SET A = 4 WHERE id = 2", COMPUTED], [(1, 1, 2), (2, 4, 6)]),
     "UPDATE of several tables": (
-        ["UPDATE p JOIN h ON h.B = p.B SET p.A = 6, h.v = 'w'",
-         "SELECT id, p.A, v, h.A FROM p, h ORDER BY id, v, h.A"],
-        [(i, a, v, b) for i, a in ((1, 6), (2, 6), (3, 1))
-         for v, b in (("w", None), ("w", 2), ("w", 2))],
+        [
+            "UPDATE p JOIN h ON h.B = p.B SET p.A = 6, h.v = 'w'",
+            "SELECT id, p.A, v, h.A FROM p, h ORDER BY id, v, h.A",
+        ],
+        [
+            (i, a, v, b)
+            for i, a in ((1, 6), (2, 6), (3, 1))
+            for v, b in (("w", None), ("w", 2), ("w", 2))
+        ],
     ),
     "DELETE of several tables": (
-        ["DELETE p, h FROM p JOIN h ON h.B = p.B WHERE p.id = 2",
-         "SELECT id, v FROM p, h ORDER BY id"], [(1, "z"), (3, "z")],
+        [
+            "DELETE p, h FROM p JOIN h ON h.B = p.B WHERE p.id = 2",
+            "SELECT id, v FROM p, h ORDER BY id",
+        ],
+        [(1, "z"), (3, "z")],
     ),
     "a foreign key that cascades": (
-        ["DELETE FROM o WHERE A = 20", CHILD], [(1, 10, 1), (4, None, None)],
+        ["DELETE FROM o WHERE A = 20", CHILD],
+        [(1, 10, 1), (4, None, None)],
     ),
     "a foreign key that sets NULL": (
         ["DELETE FROM o WHERE A = 30", CHILD],
@@ -110,21 +127,32 @@ CASES: dict[str, tuple[list[str], list[tuple[Any, ...]]]] = {
     ),
     "TRUNCATE": (["TRUNCATE h", "INSERT INTO h VALUES (5,'a',5)", HEAP], [(5, "a", 5)]),
     "CREATE and ALTER": (
-        ["CREATE TABLE n (v int)", "INSERT INTO n VALUES (3),(1),(2)",
-         "ALTER TABLE n ADD A int DEFAULT 4", "ALTER TABLE n ADD B int",
-         "UPDATE n SET A = 9 WHERE v = 1", "DELETE FROM n WHERE v = 3", "SELECT * FROM n"],
+        [
+            "CREATE TABLE n (v int)",
+            "INSERT INTO n VALUES (3),(1),(2)",
+            "ALTER TABLE n ADD A int DEFAULT 4",
+            "ALTER TABLE n ADD B int",
+            "UPDATE n SET A = 9 WHERE v = 1",
+            "DELETE FROM n WHERE v = 3",
+            "SELECT * FROM n",
+        ],
         [(1, 9, None), (2, 4, None)],
     ),
     "CREATE from a query": (
-        ["CREATE TABLE n SELECT * FROM p", "DELETE FROM n WHERE id = 2",
-         "ALTER TABLE n DROP id", "UPDATE n SET A = 3 WHERE B IS NULL", "SELECT * FROM n"],
+        [
+            "CREATE TABLE n SELECT * FROM p",
+            "DELETE FROM n WHERE id = 2",
+            "ALTER TABLE n DROP id",
+            "UPDATE n SET A = 3 WHERE B IS NULL",
+            "SELECT * FROM n",
+        ],
         [(1, 2), (3, None)],
     ),
     "an index": (
         ["CREATE INDEX i ON h (A)", "DELETE FROM h WHERE v = 'x'", HEAP],
         [(2, "y", 1), (None, "z", 2)],
     ),
-}  # fmt: skip
+}
 
 
 @pytest.fixture(params=["embedded", pytest.param("mysql", marks=pytest.mark.mysql)])
@@ -156,12 +184,15 @@ def test_statements_write_the_rows_that_they_select(load: Open, names: tuple[str
             assert list(result.rows or ()) == right, case
 
 
-@pytest.mark.parametrize("code", [
-    "CREATE TABLE n (rowid int, oid int, _ROWID_ int)",
-    "ALTER TABLE p ADD oid int, ADD _rowid_ int",
-    "CREATE TABLE n SELECT 1 AS rowid, 2 AS oid, 3 AS _rowid_",
-    "ALTER TABLE h CHANGE v _rowid_ varchar(5), ADD oid int",
-])  # fmt: skip
+@pytest.mark.parametrize(
+    "code",
+    [
+        "CREATE TABLE n (rowid int, oid int, _ROWID_ int)",
+        "ALTER TABLE p ADD oid int, ADD _rowid_ int",
+        "CREATE TABLE n SELECT 1 AS rowid, 2 AS oid, 3 AS _rowid_",
+        "ALTER TABLE h CHANGE v _rowid_ varchar(5), ADD oid int",
+    ],
+)
 def test_a_table_with_all_three_names_is_refused(tmp_path: Path, code: str) -> None:
     dump = DUMP.replace("A int", "rowid int").replace("A)", "rowid)").replace("(A ", "(rowid ")
     message = "with columns named rowid, _rowid_ and oid"

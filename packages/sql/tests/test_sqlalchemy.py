@@ -17,16 +17,26 @@ from intercode_sql.types import DatabaseSpec
 
 METADATA = sa.MetaData()
 CUSTOMER = sa.Table(
-    "customer", METADATA, sa.Column("id", sa.Integer, primary_key=True),
-    sa.Column("name", sa.String(40), nullable=False, unique=True), sa.Column("born", sa.Date),
-)  # fmt: skip
+    "customer",
+    METADATA,
+    sa.Column("id", sa.Integer, primary_key=True),
+    sa.Column("name", sa.String(40), nullable=False, unique=True),
+    sa.Column("born", sa.Date),
+)
 ORDER = sa.Table(
-    "order", METADATA, sa.Column("id", sa.Integer, primary_key=True),
-    sa.Column("customer_id", sa.ForeignKey("customer.id")), sa.Column("price", sa.Numeric(8, 2)),
-    sa.Column("at", sa.DateTime, server_default=sa.func.now()), sa.Column("seal", sa.LargeBinary),
-    sa.Column("paid", sa.Boolean), sa.Column("weight", sa.Float), sa.Column("facts", sa.JSON),
-    sa.Column("size", sa.Enum("small", "large")), sa.Column("note", sa.Text),
-)  # fmt: skip
+    "order",
+    METADATA,
+    sa.Column("id", sa.Integer, primary_key=True),
+    sa.Column("customer_id", sa.ForeignKey("customer.id")),
+    sa.Column("price", sa.Numeric(8, 2)),
+    sa.Column("at", sa.DateTime, server_default=sa.func.now()),
+    sa.Column("seal", sa.LargeBinary),
+    sa.Column("paid", sa.Boolean),
+    sa.Column("weight", sa.Float),
+    sa.Column("facts", sa.JSON),
+    sa.Column("size", sa.Enum("small", "large")),
+    sa.Column("note", sa.Text),
+)
 
 
 class Base(DeclarativeBase):
@@ -64,9 +74,15 @@ def test_tables_rows_and_joins(engine: sa.Engine) -> None:
     METADATA.create_all(engine)
     hostile = "o'x\\%s %(a)s"
     values = {
-        "customer_id": 1, "price": Decimal("3.50"), "seal": b"\0\xff'", "paid": True,
-        "weight": 1.5, "facts": {"a": [1, "x'\\"]}, "size": "large", "note": "100%",
-    }  # fmt: skip
+        "customer_id": 1,
+        "price": Decimal("3.50"),
+        "seal": b"\0\xff'",
+        "paid": True,
+        "weight": 1.5,
+        "facts": {"a": [1, "x'\\"]},
+        "size": "large",
+        "note": "100%",
+    }
     with engine.begin() as connection:
         connection.execute(
             CUSTOMER.insert(),

@@ -71,12 +71,20 @@ def test_snapshots(session: SqlSession) -> None:
         opened.close()
 
 
-@pytest.mark.parametrize("code", [
-    "ATTACH DATABASE '/tmp/x' AS x", "VACUUM INTO '/tmp/x'", "SELECT load_extension('x')",
-    "PRAGMA journal_mode = WAL", "PRAGMA writable_schema = 1", "DETACH main",
-     "SELECT readfile('/x')",
-    "PRAGMA max_page_count = 1000000000", "PRAGMA temp_store_directory = '/tmp'",
-])  # fmt: skip
+@pytest.mark.parametrize(
+    "code",
+    [
+        "ATTACH DATABASE '/tmp/x' AS x",
+        "VACUUM INTO '/tmp/x'",
+        "SELECT load_extension('x')",
+        "PRAGMA journal_mode = WAL",
+        "PRAGMA writable_schema = 1",
+        "DETACH main",
+        "SELECT readfile('/x')",
+        "PRAGMA max_page_count = 1000000000",
+        "PRAGMA temp_store_directory = '/tmp'",
+    ],
+)
 def test_other_files_are_denied(session: SqlSession, code: str) -> None:
     assert session.run(code, 10.0).exit_code == 1
     assert shown(session, "SELECT COUNT(*) FROM pet") == "[(2,)]"

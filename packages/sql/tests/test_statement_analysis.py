@@ -7,43 +7,98 @@ import pytest
 from intercode_sql.server.statement_analysis import analyze_statement
 
 
-@pytest.mark.parametrize("code", [
-    "SELECT 1", "  (SELECT a FROM t)", "WITH x AS (SELECT 1) SELECT * FROM x", "SHOW TABLES",
-    "DESCRIBE t", "EXPLAIN SELECT 1", "SELECT status, user, count(*) FROM variables;",
-    "SELECT 'FOR UPDATE', `into` FROM t -- INTO @x", "SHOW CREATE TABLE t",
-    "SELECT table_name FROM information_schema.tables", "VALUES (1), (2)",
-])  # fmt: skip
+@pytest.mark.parametrize(
+    "code",
+    [
+        "SELECT 1",
+        "  (SELECT a FROM t)",
+        "WITH x AS (SELECT 1) SELECT * FROM x",
+        "SHOW TABLES",
+        "DESCRIBE t",
+        "EXPLAIN SELECT 1",
+        "SELECT status, user, count(*) FROM variables;",
+        "SELECT 'FOR UPDATE', `into` FROM t -- INTO @x",
+        "SHOW CREATE TABLE t",
+        "SELECT table_name FROM information_schema.tables",
+        "VALUES (1), (2)",
+    ],
+)
 def test_statements_for_any_connection(code: str) -> None:
     assert analyze_statement(code).kind == "read"
 
 
-@pytest.mark.parametrize("code", [
-    "INSERT INTO t VALUES (1)", "SET @a = 1", "SELECT @a := 1", "SELECT 1 INTO @a",
-    "SELECT FOUND_ROWS()", "SHOW WARNINGS", "SELECT * FROM t FOR UPDATE", "SELECT @@sql_mode",
-    "SELECT * FROM t LOCK IN SHARE MODE", "CREATE TABLE t (a int)", "START TRANSACTION",
-    "SELECT user()", "SHOW PROCESSLIST", "EXPLAIN UPDATE t SET a = 1", "BEGIN", "CALL p()",
-    "SELECT LAST_INSERT_ID(5)", "SELECT NEXT VALUE FOR s", "/*!50000 DELETE */ FROM t",
-    "WITH x AS (SELECT 1) SELECT a FROM x INTO @y", "SHOW SESSION VARIABLES", "x: LOOP END LOOP",
-    "SELECT * FROM information_schema.processlist", "TRUNCATE t", "DO SLEEP(1)",
-])  # fmt: skip
+@pytest.mark.parametrize(
+    "code",
+    [
+        "INSERT INTO t VALUES (1)",
+        "SET @a = 1",
+        "SELECT @a := 1",
+        "SELECT 1 INTO @a",
+        "SELECT FOUND_ROWS()",
+        "SHOW WARNINGS",
+        "SELECT * FROM t FOR UPDATE",
+        "SELECT @@sql_mode",
+        "SELECT * FROM t LOCK IN SHARE MODE",
+        "CREATE TABLE t (a int)",
+        "START TRANSACTION",
+        "SELECT user()",
+        "SHOW PROCESSLIST",
+        "EXPLAIN UPDATE t SET a = 1",
+        "BEGIN",
+        "CALL p()",
+        "SELECT LAST_INSERT_ID(5)",
+        "SELECT NEXT VALUE FOR s",
+        "/*!50000 DELETE */ FROM t",
+        "WITH x AS (SELECT 1) SELECT a FROM x INTO @y",
+        "SHOW SESSION VARIABLES",
+        "x: LOOP END LOOP",
+        "SELECT * FROM information_schema.processlist",
+        "TRUNCATE t",
+        "DO SLEEP(1)",
+    ],
+)
 def test_statements_that_need_a_connection_of_their_own(code: str) -> None:
     assert analyze_statement(code).kind == "own"
 
 
 REFUSED = [
-    "GRANT ALL ON *.* TO me", "KILL 5", "SHUTDOWN", "SET GLOBAL x = 1", "SET @@global.x = 1",
-    "SET PASSWORD = ''", "SELECT 1 INTO OUTFILE '/tmp/x'", "LOAD DATA INFILE 'x' INTO TABLE t",
-    "SELECT LOAD_FILE('/etc/passwd')", "SELECT GET_LOCK('a', 1)", "SELECT get_lock ('a', 1)",
-    "CREATE USER x", "ALTER USER CURRENT_USER() IDENTIFIED BY 'x'", "DROP ROLE r", "XA START 'x'",
-    "/*!50000 KILL */ 5", "CREATE PROCEDURE p() BEGIN KILL 5; END", "BEGIN NOT ATOMIC KILL 5; END",
-    "PREPARE p FROM 'KILL 5'", "EXECUTE IMMEDIATE 'KILL 5'", "SET SESSION max_statement_time = 0",
-    "CREATE EVENT e ON SCHEDULE EVERY 1 SECOND DO DELETE FROM t", "INSTALL SONAME 'x'",
-    "CREATE TABLE t (a int) ENGINE=FEDERATED CONNECTION='mysql://h/d/t'", "HANDLER t OPEN",
-    "CREATE TABLE t (a int) DATA DIRECTORY='/tmp'", "SET STATEMENT max_statement_time=0 FOR DO 1",
-    "CREATE PROCEDURE p() SET PASSWORD = ''", "x: BEGIN NOT ATOMIC SET GLOBAL a = 1; END",
-    "FLUSH TABLES WITH READ LOCK", "BACKUP STAGE START", "START SLAVE", "RESET MASTER",
-    "SET @a = (1, 2), PASSWORD = ''", "SET @a = 1, ROLE NONE", "SET sql_mode = '', GLOBAL x = 1",
-]  # fmt: skip
+    "GRANT ALL ON *.* TO me",
+    "KILL 5",
+    "SHUTDOWN",
+    "SET GLOBAL x = 1",
+    "SET @@global.x = 1",
+    "SET PASSWORD = ''",
+    "SELECT 1 INTO OUTFILE '/tmp/x'",
+    "LOAD DATA INFILE 'x' INTO TABLE t",
+    "SELECT LOAD_FILE('/etc/passwd')",
+    "SELECT GET_LOCK('a', 1)",
+    "SELECT get_lock ('a', 1)",
+    "CREATE USER x",
+    "ALTER USER CURRENT_USER() IDENTIFIED BY 'x'",
+    "DROP ROLE r",
+    "XA START 'x'",
+    "/*!50000 KILL */ 5",
+    "CREATE PROCEDURE p() BEGIN KILL 5; END",
+    "BEGIN NOT ATOMIC KILL 5; END",
+    "PREPARE p FROM 'KILL 5'",
+    "EXECUTE IMMEDIATE 'KILL 5'",
+    "SET SESSION max_statement_time = 0",
+    "CREATE EVENT e ON SCHEDULE EVERY 1 SECOND DO DELETE FROM t",
+    "INSTALL SONAME 'x'",
+    "CREATE TABLE t (a int) ENGINE=FEDERATED CONNECTION='mysql://h/d/t'",
+    "HANDLER t OPEN",
+    "CREATE TABLE t (a int) DATA DIRECTORY='/tmp'",
+    "SET STATEMENT max_statement_time=0 FOR DO 1",
+    "CREATE PROCEDURE p() SET PASSWORD = ''",
+    "x: BEGIN NOT ATOMIC SET GLOBAL a = 1; END",
+    "FLUSH TABLES WITH READ LOCK",
+    "BACKUP STAGE START",
+    "START SLAVE",
+    "RESET MASTER",
+    "SET @a = (1, 2), PASSWORD = ''",
+    "SET @a = 1, ROLE NONE",
+    "SET sql_mode = '', GLOBAL x = 1",
+]
 
 
 @pytest.mark.parametrize("code", REFUSED)
@@ -53,10 +108,14 @@ def test_refused_statements(code: str) -> None:
     assert "not allowed here" in reading.argument
 
 
-@pytest.mark.parametrize("prefix", [
-    "SET STATEMENT a = 1 FOR ", "set /* x */ statement a = (SELECT 1 FOR UPDATE), b = 2 for ",
-    "/*!50000 SET STATEMENT */ a = 1 FOR SET STATEMENT b = 'FOR' FOR ",
-])  # fmt: skip
+@pytest.mark.parametrize(
+    "prefix",
+    [
+        "SET STATEMENT a = 1 FOR ",
+        "set /* x */ statement a = (SELECT 1 FOR UPDATE), b = 2 for ",
+        "/*!50000 SET STATEMENT */ a = 1 FOR SET STATEMENT b = 'FOR' FOR ",
+    ],
+)
 def test_statements_are_refused_after_settings_of_their_own(prefix: str) -> None:
     for code in (*REFUSED, "USE mysql"):
         assert analyze_statement(prefix + code).kind == "refused", code
@@ -79,10 +138,15 @@ def test_a_statement_after_settings_of_its_own_is_what_counts() -> None:
 
 def test_harmless_statements_are_not_refused() -> None:
     for code in (
-        "SELECT get_lock FROM t", "SELECT 'KILL 5'", "SELECT `kill`, password, event FROM user",
-        "INSERT INTO t (connection) VALUES ('LOAD_FILE')", "ALTER TABLE t ADD COLUMN user int",
-        "SET @a = IF(1, password, role)", "SET @a = (SELECT a, role FROM t)", "SET STATEMENT = 1",
-    ):  # fmt: skip
+        "SELECT get_lock FROM t",
+        "SELECT 'KILL 5'",
+        "SELECT `kill`, password, event FROM user",
+        "INSERT INTO t (connection) VALUES ('LOAD_FILE')",
+        "ALTER TABLE t ADD COLUMN user int",
+        "SET @a = IF(1, password, role)",
+        "SET @a = (SELECT a, role FROM t)",
+        "SET STATEMENT = 1",
+    ):
         assert analyze_statement(code).kind != "refused", code
 
 

@@ -27,9 +27,12 @@ from support.sql_engines import shown
 
 KINDS = (INT, STRING, Type("string", 3, words=("a", "ä\n"), strong=True))
 MADE = Translation(
-    "SELECT 'ä\n', \"x y\" AS c0", ("n", "ü", "m"), KINDS, tuple(map(result_converter, KINDS)),
+    "SELECT 'ä\n', \"x y\" AS c0",
+    ("n", "ü", "m"),
+    KINDS,
+    tuple(map(result_converter, KINDS)),
     frozenset({"shop"}),
-)  # fmt: skip
+)
 FAULT = StatementError(1054, "Unknown column 'ä\n' in 'field list'")
 
 

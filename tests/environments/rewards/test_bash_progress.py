@@ -37,60 +37,84 @@ class Case(NamedTuple):
 CASES = {
     "remove": Case(
         ("rm old/o1.tmp", "rm old/o2.tmp", "rm old/o3.tmp"),
-        "cp old/o1.tmp old/o4.tmp", "rm -r old",
+        "cp old/o1.tmp old/o4.tmp",
+        "rm -r old",
     ),
     "create": Case(
         ("mkdir out", "echo 1 > out/a", "echo 2 > out/b", "ln -s a out/l"),
-        "rm src/f1.txt", "rm -r src logs",
+        "rm src/f1.txt",
+        "rm -r src logs",
     ),
     "rename": Case(
         ("mv src/f1.txt src/g1.txt", "mv src/f2.txt src/g2.txt", "mv src/f3.txt src/g3.txt"),
-        "mv src/f4.txt src/g4.txt", "rm src/f1.txt src/f2.txt src/f3.txt",
+        "mv src/f4.txt src/g4.txt",
+        "rm src/f1.txt src/f2.txt src/f3.txt",
     ),
     "gather": Case(
         ("mkdir all", "mv src/f1.txt all", "mv src/f2.txt all", "mv logs/a.log all"),
-        "mkdir all; mv all src", "rm src/f1.txt src/f2.txt logs/a.log",
+        "mkdir all; mv all src",
+        "rm src/f1.txt src/f2.txt logs/a.log",
     ),
     "permissions": Case(
         ("chmod 600 logs/a.log", "chmod 600 logs/b.log", "chmod 600 logs/c.log"),
-        "chmod 666 logs/*.log", "rm logs/*.log",
+        "chmod 666 logs/*.log",
+        "rm logs/*.log",
     ),
     "edit one file": Case(
-        ("sed -i s/port=1/port=80/ app.conf", "sed -i s/host=a/host=b/ app.conf",
-         "sed -i s/debug=no/debug=yes/ app.conf"),
-        "sed -i s/level=2/level=9/ app.conf", ": > app.conf",
+        (
+            "sed -i s/port=1/port=80/ app.conf",
+            "sed -i s/host=a/host=b/ app.conf",
+            "sed -i s/debug=no/debug=yes/ app.conf",
+        ),
+        "sed -i s/level=2/level=9/ app.conf",
+        ": > app.conf",
     ),
     "append": Case(
         ("echo zeta >> notes.txt", "echo eta >> notes.txt", "echo theta >> notes.txt"),
-        "sed -i '$d' notes.txt", ": > notes.txt",
+        "sed -i '$d' notes.txt",
+        ": > notes.txt",
     ),
     "delete lines": Case(
         ("sed -i /beta/d notes.txt", "sed -i /delta/d notes.txt", "sed -i /epsilon/d notes.txt"),
-        "echo omega >> notes.txt", "rm notes.txt",
+        "echo omega >> notes.txt",
+        "rm notes.txt",
     ),
     "pack": Case(
         ("cp src/f1.txt f1.bak", "tar -cf logs.tar --mtime=@0 --owner=0 logs", "rm -r logs"),
-        "mkdir logs/logs", "rm -r logs src",
+        "mkdir logs/logs",
+        "rm -r logs src",
     ),
     "copy": Case(
         ("cp src/f1.txt logs", "cp src/f2.txt logs", "cp src/f3.txt logs", "cp src/f4.txt logs"),
-        "cp logs/*.log src", "rm src/*",
+        "cp logs/*.log src",
+        "rm src/*",
     ),
     "sort in place": Case(
-        ("sort -r notes.txt > t && mv t notes.txt", "sort src/f1.txt > t && mv t src/f1.sorted",
-         "rm old/o1.tmp"),
-        "cat notes.txt notes.txt > t", "rm notes.txt src/f1.txt",
+        (
+            "sort -r notes.txt > t && mv t notes.txt",
+            "sort src/f1.txt > t && mv t src/f1.sorted",
+            "rm old/o1.tmp",
+        ),
+        "cat notes.txt notes.txt > t",
+        "rm notes.txt src/f1.txt",
     ),
     "links": Case(
         ("ln -s ../src/f1.txt old/l1", "ln -s ../src/f2.txt old/l2", "ln -s ../src/f3.txt old/l3"),
-        "ln -s ../old/l1 src/l1", "ln -sf old/l1 src/f1.txt",
+        "ln -s ../old/l1 src/l1",
+        "ln -sf old/l1 src/f1.txt",
     ),
     "mixed": Case(
-        ("rm -r old", "mkdir -p new/a", "echo done > new/a/state", "chmod 700 new",
-         "sed -i s/level=2/level=3/ app.conf"),
-        "mkdir old/new", "rm app.conf notes.txt src/*",
+        (
+            "rm -r old",
+            "mkdir -p new/a",
+            "echo done > new/a/state",
+            "chmod 700 new",
+            "sed -i s/level=2/level=3/ app.conf",
+        ),
+        "mkdir old/new",
+        "rm app.conf notes.txt src/*",
     ),
-}  # fmt: skip
+}
 DATASET = Dataset(
     "mine",
     "bash",
@@ -150,15 +174,34 @@ def test_doing_nothing_earns_nothing() -> None:
             assert made.score().value == 0.0, made.task.id
 
 
-ANSWERS = Dataset("answers", "bash", (
-    Task("answers/list", "List the files with their sizes.", setup=SETUP, cwd="/work",
-         gold="find src -type f -printf '%p %s\\n'"),
-    Task("answers/mean", "Print the mean.", gold="echo 4.18182"),
-    Task("answers/order", "Print it backwards.", setup=SETUP, gold="tac /work/notes.txt",
-         data={"compare": "order"}),
-    Task("answers/clean", "Remove the old files and print how many.", setup=SETUP, cwd="/work",
-         gold="find old -name '*.tmp' -print -delete | wc -l"),
-))  # fmt: skip
+ANSWERS = Dataset(
+    "answers",
+    "bash",
+    (
+        Task(
+            "answers/list",
+            "List the files with their sizes.",
+            setup=SETUP,
+            cwd="/work",
+            gold="find src -type f -printf '%p %s\\n'",
+        ),
+        Task("answers/mean", "Print the mean.", gold="echo 4.18182"),
+        Task(
+            "answers/order",
+            "Print it backwards.",
+            setup=SETUP,
+            gold="tac /work/notes.txt",
+            data={"compare": "order"},
+        ),
+        Task(
+            "answers/clean",
+            "Remove the old files and print how many.",
+            setup=SETUP,
+            cwd="/work",
+            gold="find old -name '*.tmp' -print -delete | wc -l",
+        ),
+    ),
+)
 RANKED = {
     "list": [
         ["find src -type f -printf 'size=%s name=%p\\n'"],

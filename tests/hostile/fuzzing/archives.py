@@ -30,9 +30,27 @@ _KINDS = (
     b"Z",
 )
 _PARTS = (
-    "a", "b", "etc", "usr", "bin", "..", ".", "", ".wh.a", ".wh..wh..opq", ".wh.", ".wh..", "é",
-    "\udcff", "x" * 255, "x" * 256, "\n", "a b", "\\", "manifest.json",
-)  # fmt: skip
+    "a",
+    "b",
+    "etc",
+    "usr",
+    "bin",
+    "..",
+    ".",
+    "",
+    ".wh.a",
+    ".wh..wh..opq",
+    ".wh.",
+    ".wh..",
+    "é",
+    "\udcff",
+    "x" * 255,
+    "x" * 256,
+    "\n",
+    "a b",
+    "\\",
+    "manifest.json",
+)
 _NUMBERS = st.one_of(st.integers(-1, 2), st.sampled_from((-(1 << 40), 1 << 31, 1 << 62)))
 
 

@@ -38,7 +38,7 @@ _WORDINGS: tuple[tuple[str, str], ...] = (
     (r"for column `\w+`\.`\w+`\.`(\w+)` at row", r"for column '\1' at row"),
     (r"for key '(\w+)'$", r"for key '{table}.\1'"),
     (r"value is out of range in '(`.* [-+*/%] .*)'$", r"value is out of range in '(\1)'"),
-)  # fmt: skip
+)
 """MariaDB's wording of messages, and MySQL 8's."""
 
 
@@ -231,8 +231,9 @@ def shape(code: str) -> str:
     words = re.findall(
         r"\b(\w+)\(|\b(OVER|GROUP BY|HAVING|DISTINCT|UNION|EXCEPT|INTERSECT|JOIN|INTERVAL|LIKE|IN|"
         r"ANY|ALL|BETWEEN|CASE|REGEXP|RLIKE|IS|INSERT|UPDATE|DELETE|REPLACE|CREATE|LIMIT|DIV|MOD|AND|OR|XOR)\b"
-        r"|([-+*/%&|^<>=!~]+)(?= )", code,
-    )  # fmt: skip
+        r"|([-+*/%&|^<>=!~]+)(?= )",
+        code,
+    )
     return " ".join(dict.fromkeys(a or b or c for a, b, c in words))[:50]
 
 

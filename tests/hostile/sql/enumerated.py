@@ -26,43 +26,109 @@ from hostile.sql.tables import COLUMNS
 KINDS = tuple(kind for kind in COLUMNS if kind != "json")
 OPERATORS = (*COMPARISONS, *ARITHMETIC, *BITS, *LOGIC)
 FORMS = {
-    "LIKE": "({a} LIKE {b})", "NOT LIKE": "({a} NOT LIKE {b})", "IN": "({a} IN ({b}, NULL))",
-    "NOT IN": "({a} NOT IN ({b}, {a}))", "BETWEEN": "({a} BETWEEN {b} AND {a})",
-    "CASE": "CASE WHEN id > 3 THEN {a} ELSE {b} END", "simple CASE": "CASE {a} WHEN {b} THEN 1 END",
-    "IF": "IF(id % 2, {a}, {b})", "IFNULL": "IFNULL({a}, {b})", "NULLIF": "NULLIF({a}, {b})",
-    "COALESCE": "COALESCE({a}, {b}, {a})", "CONCAT": "CONCAT({a}, {b})",
-    "GREATEST": "GREATEST({a}, {b})", "LEAST": "LEAST({a}, {b})",
-    "ANY": "({a} = ANY (SELECT {b} FROM t))", "ALL": "({a} <= ALL (SELECT {b} FROM t))",
+    "LIKE": "({a} LIKE {b})",
+    "NOT LIKE": "({a} NOT LIKE {b})",
+    "IN": "({a} IN ({b}, NULL))",
+    "NOT IN": "({a} NOT IN ({b}, {a}))",
+    "BETWEEN": "({a} BETWEEN {b} AND {a})",
+    "CASE": "CASE WHEN id > 3 THEN {a} ELSE {b} END",
+    "simple CASE": "CASE {a} WHEN {b} THEN 1 END",
+    "IF": "IF(id % 2, {a}, {b})",
+    "IFNULL": "IFNULL({a}, {b})",
+    "NULLIF": "NULLIF({a}, {b})",
+    "COALESCE": "COALESCE({a}, {b}, {a})",
+    "CONCAT": "CONCAT({a}, {b})",
+    "GREATEST": "GREATEST({a}, {b})",
+    "LEAST": "LEAST({a}, {b})",
+    "ANY": "({a} = ANY (SELECT {b} FROM t))",
+    "ALL": "({a} <= ALL (SELECT {b} FROM t))",
     "rows": "(({a}, id) = ({b}, id))",
-}  # fmt: skip
+}
 """Operators that are no signs between their operands."""
 _COMPARING = frozenset({*COMPARISONS, "IN", "NOT IN", "BETWEEN", "simple CASE", "NULLIF", "ANY"})
 _NUMBERS = frozenset({"int", "unsigned", "decimal", "float", "double", "year", "bits"})
 _DATED = {"date": "20010203", "datetime": "20200615123045", "time": "101112"}
-AGGREGATES = ("COUNT", "SUM", "AVG", "MIN", "MAX", "STD", "STDDEV_SAMP", "VAR_POP", "VAR_SAMP",
-              "BIT_AND", "BIT_OR", "BIT_XOR", "GROUP_CONCAT")  # fmt: skip
-WINDOWS = ("LAG({c})", "LEAD({c}, 2)", "FIRST_VALUE({c})", "LAST_VALUE({c})", "NTH_VALUE({c}, 2)",
-           "COUNT({c})", "SUM({c})", "AVG({c})", "MIN({c})", "MAX({c})")  # fmt: skip
+AGGREGATES = (
+    "COUNT",
+    "SUM",
+    "AVG",
+    "MIN",
+    "MAX",
+    "STD",
+    "STDDEV_SAMP",
+    "VAR_POP",
+    "VAR_SAMP",
+    "BIT_AND",
+    "BIT_OR",
+    "BIT_XOR",
+    "GROUP_CONCAT",
+)
+WINDOWS = (
+    "LAG({c})",
+    "LEAD({c}, 2)",
+    "FIRST_VALUE({c})",
+    "LAST_VALUE({c})",
+    "NTH_VALUE({c}, 2)",
+    "COUNT({c})",
+    "SUM({c})",
+    "AVG({c})",
+    "MIN({c})",
+    "MAX({c})",
+)
 RANKS = ("ROW_NUMBER()", "RANK()", "DENSE_RANK()", "NTILE(3)", "PERCENT_RANK()", "CUME_DIST()")
 PREFIXES = ("-", "NOT ", "! ", "~", "+", "BINARY ", "DISTINCT ")
 TESTS = ("IS NULL", "IS NOT NULL", "IS TRUE", "IS FALSE", "IS NOT TRUE", "IS UNKNOWN")
 WRITES = (
-    "INSERT INTO t (id, {c}) VALUES (20, {v})", "UPDATE t SET {c} = {v} WHERE id = 6",
+    "INSERT INTO t (id, {c}) VALUES (20, {v})",
+    "UPDATE t SET {c} = {v} WHERE id = 6",
     "INSERT IGNORE INTO t (id, {c}) VALUES (20, {v}), (21, {v})",
-    "UPDATE IGNORE t SET {c} = {v} WHERE id < 4", "REPLACE INTO t (id, {c}) VALUES (3, {v})",
+    "UPDATE IGNORE t SET {c} = {v} WHERE id < 4",
+    "REPLACE INTO t (id, {c}) VALUES (3, {v})",
     "INSERT INTO t (id, {c}) VALUES (2, {v}) ON DUPLICATE KEY UPDATE {c} = VALUES({c})",
-)  # fmt: skip
+)
 CLAUSES = (
-    "where", "distinct", "group", "having", "rollup", "aggregate", "window", "order", "order desc",
-    "order position", "limit", "offset", "join", "left join", "right join", "using", "cross join",
-    "derived", "common table", "scalar subquery", "correlated subquery", "exists", "in subquery",
-    "any subquery", "union", "union all", "except", "intersect", "create table", "view", "insert",
-    "update", "delete",
-)  # fmt: skip
+    "where",
+    "distinct",
+    "group",
+    "having",
+    "rollup",
+    "aggregate",
+    "window",
+    "order",
+    "order desc",
+    "order position",
+    "limit",
+    "offset",
+    "join",
+    "left join",
+    "right join",
+    "using",
+    "cross join",
+    "derived",
+    "common table",
+    "scalar subquery",
+    "correlated subquery",
+    "exists",
+    "in subquery",
+    "any subquery",
+    "union",
+    "union all",
+    "except",
+    "intersect",
+    "create table",
+    "view",
+    "insert",
+    "update",
+    "delete",
+)
 _SETS = {"union": "UNION", "union all": "UNION ALL", "except": "EXCEPT", "intersect": "INTERSECT"}
-_JOINS = {"join": "t JOIN s ON t.i = s.i", "left join": "t LEFT JOIN s ON t.i = s.i",
-          "right join": "t RIGHT JOIN s ON t.id = s.k", "using": "t JOIN s USING (i)",
-          "cross join": "t CROSS JOIN s"}  # fmt: skip
+_JOINS = {
+    "join": "t JOIN s ON t.i = s.i",
+    "left join": "t LEFT JOIN s ON t.i = s.i",
+    "right join": "t RIGHT JOIN s ON t.id = s.k",
+    "using": "t JOIN s USING (i)",
+    "cross join": "t CROSS JOIN s",
+}
 Key = tuple[str, ...]
 
 
@@ -150,9 +216,13 @@ class Enumerated:
         column, value = self.rng.choice(columns), self.made.literal(literal)
         mode = self.rng.choice(("", "", "SET sql_mode = ''"))
         return [
-            *filter(None, [mode]), "BEGIN", form.format(c=column, v=value),
-            f"SELECT id, {column} FROM t ORDER BY id", "ROLLBACK", "SET sql_mode = DEFAULT",
-        ]  # fmt: skip
+            *filter(None, [mode]),
+            "BEGIN",
+            form.format(c=column, v=value),
+            f"SELECT id, {column} FROM t ORDER BY id",
+            "ROLLBACK",
+            "SET sql_mode = DEFAULT",
+        ]
 
     # ------------------------------------------------------------ clauses
     def _clauses(self, names: frozenset[str]) -> list[str]:
@@ -162,8 +232,11 @@ class Enumerated:
             both = {"create table", "view"} <= names
             kind = "TABLE" if "create table" in names else "VIEW"
             out = [f"CREATE {kind} z AS {select}", "SELECT * FROM z ORDER BY 1, 2"]
-            out += ["CREATE VIEW w AS SELECT * FROM z", "SELECT * FROM w ORDER BY 1, 2",
-                    "DROP VIEW w"] if both else []  # fmt: skip
+            out += (
+                ["CREATE VIEW w AS SELECT * FROM z", "SELECT * FROM w ORDER BY 1, 2", "DROP VIEW w"]
+                if both
+                else []
+            )
             out += self._changes(names, "SELECT g, n FROM z")
             return [*out, f"DROP {kind} z"]
         return self._changes(names, select) or [select]

@@ -13,19 +13,55 @@ LITERALS = {
     "int": ("0", "1", "-1", "2", "5", "7", "10", "255", "2147483648", "9223372036854775807"),
     "decimal": ("0.0", "1.5", "-2.25", "0.005", "12345.678", "100.00", "2.5"),
     "double": ("1e0", "2.5e-3", "-1e10", "1e20", "0e0"),
-    "text": ("''", "'a'", "'ann'", "'BOB'", "'10'", "'2.5x'", "'1e1'", "'abc'", "'50%'", "'low'",
-             "'a,b,c'", "'-3'", "' 7'", "'Äpfel'"),
-    "date": ("'2001-02-03'", "'2024-02-29'", "DATE '2020-06-15'", "'2020-6-5'", "20200615",
-             "DATE'2024-12-31'", "'99-12-31'", "'2023-02-30'"),
-    "datetime": ("'2001-02-03 04:05:06'", "TIMESTAMP '2020-06-15 12:30:45'",
-                 "'2020-06-15 12:30:45.5'", "20200615123045", "'2020-06-15T01:02:03'"),
-    "time": ("'10:11:12'", "TIME '01:02:03'", "'12:30'", "'-01:00:00'", "'100:00:00'", "101112",
-             "'23:59:59.75'", "TIME'00:00:00.5'"),
+    "text": (
+        "''",
+        "'a'",
+        "'ann'",
+        "'BOB'",
+        "'10'",
+        "'2.5x'",
+        "'1e1'",
+        "'abc'",
+        "'50%'",
+        "'low'",
+        "'a,b,c'",
+        "'-3'",
+        "' 7'",
+        "'Äpfel'",
+    ),
+    "date": (
+        "'2001-02-03'",
+        "'2024-02-29'",
+        "DATE '2020-06-15'",
+        "'2020-6-5'",
+        "20200615",
+        "DATE'2024-12-31'",
+        "'99-12-31'",
+        "'2023-02-30'",
+    ),
+    "datetime": (
+        "'2001-02-03 04:05:06'",
+        "TIMESTAMP '2020-06-15 12:30:45'",
+        "'2020-06-15 12:30:45.5'",
+        "20200615123045",
+        "'2020-06-15T01:02:03'",
+    ),
+    "time": (
+        "'10:11:12'",
+        "TIME '01:02:03'",
+        "'12:30'",
+        "'-01:00:00'",
+        "'100:00:00'",
+        "101112",
+        "'23:59:59.75'",
+        "TIME'00:00:00.5'",
+    ),
     "bytes": ("0x41", "0x00ff", "0x3130", "CAST('Ab' AS BINARY)", "UNHEX('C3A4')"),
     "set": ("'red'", "'blue,red'", "3", "'2'", "'pink'"),
     "bits": ("b'101'", "b'1'", "B'0'", "b'1000001'"),
-    "null": ("NULL",), "bool": ("TRUE", "FALSE"),
-}  # fmt: skip
+    "null": ("NULL",),
+    "bool": ("TRUE", "FALSE"),
+}
 COMPARISONS = ("=", "<>", "!=", "<", "<=", ">", ">=", "<=>")
 ARITHMETIC = ("+", "-", "*", "/", "DIV", "%", "MOD")
 BITS = ("&", "|", "^", "<<", ">>")
@@ -33,14 +69,42 @@ _WHOLE = ("int", "int", "unsigned", "year", "bits", "bool", "date", None)
 """Kinds of the operands on bits; a double is one of them seldom."""
 LOGIC = ("AND", "OR", "XOR", "&&", "||")
 UNITS = (
-    "DAY", "MONTH", "YEAR", "HOUR", "MINUTE", "SECOND", "WEEK", "QUARTER", "MICROSECOND",
-    "YEAR_MONTH", "DAY_HOUR", "DAY_MINUTE", "DAY_SECOND", "HOUR_MINUTE", "HOUR_SECOND",
-    "MINUTE_SECOND", "DAY_MICROSECOND", "SECOND_MICROSECOND",
-)  # fmt: skip
+    "DAY",
+    "MONTH",
+    "YEAR",
+    "HOUR",
+    "MINUTE",
+    "SECOND",
+    "WEEK",
+    "QUARTER",
+    "MICROSECOND",
+    "YEAR_MONTH",
+    "DAY_HOUR",
+    "DAY_MINUTE",
+    "DAY_SECOND",
+    "HOUR_MINUTE",
+    "HOUR_SECOND",
+    "MINUTE_SECOND",
+    "DAY_MICROSECOND",
+    "SECOND_MICROSECOND",
+)
 CAST_TYPES = (
-    "SIGNED", "UNSIGNED", "CHAR", "CHAR(3)", "BINARY", "BINARY(4)", "DECIMAL(10,2)", "DECIMAL",
-    "DECIMAL(5,1)", "DATE", "DATETIME", "DATETIME(3)", "TIME", "TIME(2)", "DOUBLE",
-)  # fmt: skip
+    "SIGNED",
+    "UNSIGNED",
+    "CHAR",
+    "CHAR(3)",
+    "BINARY",
+    "BINARY(4)",
+    "DECIMAL(10,2)",
+    "DECIMAL",
+    "DECIMAL(5,1)",
+    "DATE",
+    "DATETIME",
+    "DATETIME(3)",
+    "TIME",
+    "TIME(2)",
+    "DOUBLE",
+)
 MOMENT_FUNCTIONS = frozenset(
     [
         "DATE",
@@ -77,8 +141,16 @@ MOMENT_FUNCTIONS = frozenset(
     ]
 )
 """Functions whose text is a date or a time."""
-FORMATS = ("'%Y-%m-%d'", "'%H:%i:%s'", "'%W %M %e %Y'", "'%j %U %u %V %v %w'", "'%T.%f'",
-           "'%d/%m/%y %h:%i %p'", "'%D %b %c %k %l'", "'%X %x %r'")  # fmt: skip
+FORMATS = (
+    "'%Y-%m-%d'",
+    "'%H:%i:%s'",
+    "'%W %M %e %Y'",
+    "'%j %U %u %V %v %w'",
+    "'%T.%f'",
+    "'%d/%m/%y %h:%i %p'",
+    "'%D %b %c %k %l'",
+    "'%X %x %r'",
+)
 NOT_COMPARED = frozenset(
     [
         "NOW",
@@ -119,12 +191,46 @@ FUNCTIONS = sorted(
     for name in (set(SCALARS) | set(SPECIAL_FUNCTIONS)) - NOT_COMPARED
     if not name.endswith("_LITERAL")
 )
-_OWN_FORMS = frozenset({"DATE_ADD", "DATE_SUB", "ADDDATE", "SUBDATE", "TIMESTAMPDIFF",
-                        "TIMESTAMPADD", "STR_TO_DATE", "DATE_FORMAT", "TIME_FORMAT", "IF", "IFNULL",
-                        "COALESCE", "NULLIF", "ISNULL", "GREATEST", "LEAST", "CONCAT", "ROUND",
-                        "TRUNCATE", "FLOOR", "CEIL", "CEILING", "ABS", "MOD"})  # fmt: skip
-_OWN_COUNTS = {"IF": 3, "IFNULL": 2, "NULLIF": 2, "ISNULL": 1, "FLOOR": 1, "CEIL": 1, "CEILING": 1,
-               "ABS": 1, "MOD": 2, "TRUNCATE": 2}  # fmt: skip
+_OWN_FORMS = frozenset(
+    {
+        "DATE_ADD",
+        "DATE_SUB",
+        "ADDDATE",
+        "SUBDATE",
+        "TIMESTAMPDIFF",
+        "TIMESTAMPADD",
+        "STR_TO_DATE",
+        "DATE_FORMAT",
+        "TIME_FORMAT",
+        "IF",
+        "IFNULL",
+        "COALESCE",
+        "NULLIF",
+        "ISNULL",
+        "GREATEST",
+        "LEAST",
+        "CONCAT",
+        "ROUND",
+        "TRUNCATE",
+        "FLOOR",
+        "CEIL",
+        "CEILING",
+        "ABS",
+        "MOD",
+    }
+)
+_OWN_COUNTS = {
+    "IF": 3,
+    "IFNULL": 2,
+    "NULLIF": 2,
+    "ISNULL": 1,
+    "FLOOR": 1,
+    "CEIL": 1,
+    "CEILING": 1,
+    "ABS": 1,
+    "MOD": 2,
+    "TRUNCATE": 2,
+}
 
 
 _JSON = ("'[1, 2, 3]'", '\'{"a": {"b": 1}, "c": "x"}\'', "'\"text\"'", "'7'", "'null'")
@@ -150,10 +256,21 @@ class Expressions:
         self.rng = rng
         self.columns = COLUMNS if columns is None else columns
         self._makers: list[tuple[int, Callable[[int], str]]] = [
-            (6, self._comparison), (6, self._arithmetic), (2, self._bits), (3, self._logic),
-            (12, self.call), (4, self._cast), (3, self._in), (2, self._between), (3, self._like),
-            (2, self._is), (4, self._case), (3, self._interval), (2, self._unary), (2, self._form),
-        ]  # fmt: skip
+            (6, self._comparison),
+            (6, self._arithmetic),
+            (2, self._bits),
+            (3, self._logic),
+            (12, self.call),
+            (4, self._cast),
+            (3, self._in),
+            (2, self._between),
+            (3, self._like),
+            (2, self._is),
+            (4, self._case),
+            (3, self._interval),
+            (2, self._unary),
+            (2, self._form),
+        ]
 
     def column(self, kind: str | None = None) -> str:
         """Return a column, of a kind if one is given."""
@@ -298,8 +415,22 @@ class Expressions:
         if name in MOMENT_FUNCTIONS and parameter.kind not in ("number", "integer"):
             return self.moment(depth)
         if parameter.kind in ("number", "integer"):
-            if name in ("LEFT", "RIGHT", "LPAD", "RPAD", "REPEAT", "MID", "SUBSTRING_INDEX", "ELT",
-                        "INSERT", "WEEK", "YEARWEEK", "SPACE", "LOCATE", "FORMAT"):  # fmt: skip
+            if name in (
+                "LEFT",
+                "RIGHT",
+                "LPAD",
+                "RPAD",
+                "REPEAT",
+                "MID",
+                "SUBSTRING_INDEX",
+                "ELT",
+                "INSERT",
+                "WEEK",
+                "YEARWEEK",
+                "SPACE",
+                "LOCATE",
+                "FORMAT",
+            ):
                 return self.rng.choice(("0", "1", "2", "3", "-1", "5", "i", "2.6"))
             return self.number(depth)
         return self.value(depth if self.rng.random() < 0.5 else 0, "text")
@@ -315,8 +446,17 @@ class Expressions:
             first = self.moment(depth) if name == "TIMESTAMPDIFF" else self.number(0)
             return f"{name}({self.rng.choice(UNITS[:9])}, {first}, {self.moment(depth)})"
         if name == "STR_TO_DATE":
-            text = self.rng.choice(("'2020-06-15'", "'15/06/2020'", "'10:11:12'", "'x'", "v",
-                                    "'June 5, 2020'", "'2020-06-15 12:30:45'"))  # fmt: skip
+            text = self.rng.choice(
+                (
+                    "'2020-06-15'",
+                    "'15/06/2020'",
+                    "'10:11:12'",
+                    "'x'",
+                    "v",
+                    "'June 5, 2020'",
+                    "'2020-06-15 12:30:45'",
+                )
+            )
             forms = ("'%Y-%m-%d'", "'%d/%m/%Y'", "'%H:%i:%s'", "'%M %e, %Y'", "'%Y-%m-%d %T'")
             return f"STR_TO_DATE({text}, {self.rng.choice(forms)})"
         if name == "DATE_FORMAT":

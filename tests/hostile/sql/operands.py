@@ -14,24 +14,57 @@ from intercode_sql.embedded.functions.registry import SCALARS
 
 _S_KINDS = {"k": "int", "i": "int", "v": "text", "e": "enum", "da": "date", "price": "decimal"}
 _KINDS = {name: kind for kind, names in COLUMNS.items() for name in names}
-COMPARISONS = (exp.EQ, exp.NEQ, exp.LT, exp.LTE, exp.GT, exp.GTE, exp.NullSafeEQ, exp.In,
-               exp.Between, exp.If, exp.Case, exp.Nullif)  # fmt: skip
-BIT_OPERATORS = (exp.BitwiseAnd, exp.BitwiseOr, exp.BitwiseXor, exp.BitwiseLeftShift,
-                 exp.BitwiseRightShift, exp.BitwiseNot)  # fmt: skip
+COMPARISONS = (
+    exp.EQ,
+    exp.NEQ,
+    exp.LT,
+    exp.LTE,
+    exp.GT,
+    exp.GTE,
+    exp.NullSafeEQ,
+    exp.In,
+    exp.Between,
+    exp.If,
+    exp.Case,
+    exp.Nullif,
+)
+BIT_OPERATORS = (
+    exp.BitwiseAnd,
+    exp.BitwiseOr,
+    exp.BitwiseXor,
+    exp.BitwiseLeftShift,
+    exp.BitwiseRightShift,
+    exp.BitwiseNot,
+)
 ARITHMETIC = (exp.Add, exp.Sub, exp.Mul, exp.IntDiv, exp.Mod, exp.Neg)
 _MOMENTS = ("DATE", "TIME", "STAMP", "NOW", "CUR", "LAST_DAY", "DAYS", "SECOND", "MAKE")
 _CASTS = {
-    "CHAR": "text", "BINARY": "bytes", "DATE": "datetime", "TIME": "time", "DECIMAL": "decimal",
-    "DOUBLE": "double", "SIGNED": "int", "UNSIGNED": "int",
-}  # fmt: skip
+    "CHAR": "text",
+    "BINARY": "bytes",
+    "DATE": "datetime",
+    "TIME": "time",
+    "DECIMAL": "decimal",
+    "DOUBLE": "double",
+    "SIGNED": "int",
+    "UNSIGNED": "int",
+}
 _TRANSPARENT = (exp.Paren, exp.Alias, exp.Any, exp.All, exp.Distinct, exp.Max, exp.Min)
 _RESULTS = {
     "text": (exp.Concat, exp.Lower, exp.Upper, exp.Substring, exp.Trim, exp.Left, exp.Right),
-    "int": (exp.Predicate, exp.Boolean, exp.Not, exp.And, exp.Or, exp.Xor, exp.Length, exp.IntDiv,
-            *BIT_OPERATORS),
+    "int": (
+        exp.Predicate,
+        exp.Boolean,
+        exp.Not,
+        exp.And,
+        exp.Or,
+        exp.Xor,
+        exp.Length,
+        exp.IntDiv,
+        *BIT_OPERATORS,
+    ),
     "double": (exp.Div, exp.Sub, exp.Add, exp.Mul, exp.Mod, exp.Neg),
     "bytes": (exp.HexString, exp.BitString, exp.Unhex, exp.Chr),
-}  # fmt: skip
+}
 
 
 @lru_cache(maxsize=64)

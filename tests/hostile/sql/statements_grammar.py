@@ -15,16 +15,65 @@ from hostile.sql.rules import CASES_OF_A_RULE, asked_seldom
 from hostile.sql.tables import COLUMNS
 
 AGGREGATES = (
-    "COUNT", "SUM", "AVG", "MIN", "MAX", "COUNT", "SUM", "AVG", "MIN", "MAX", "STD", "VAR_SAMP",
-    "BIT_AND", "BIT_OR", "BIT_XOR", "STDDEV_SAMP", "VAR_POP", "GROUP_CONCAT",
-)  # fmt: skip
-WINDOWS = ("ROW_NUMBER", "RANK", "DENSE_RANK", "NTILE", "LAG", "LEAD", "FIRST_VALUE", "LAST_VALUE",
-           "NTH_VALUE", "PERCENT_RANK", "CUME_DIST")  # fmt: skip
+    "COUNT",
+    "SUM",
+    "AVG",
+    "MIN",
+    "MAX",
+    "COUNT",
+    "SUM",
+    "AVG",
+    "MIN",
+    "MAX",
+    "STD",
+    "VAR_SAMP",
+    "BIT_AND",
+    "BIT_OR",
+    "BIT_XOR",
+    "STDDEV_SAMP",
+    "VAR_POP",
+    "GROUP_CONCAT",
+)
+WINDOWS = (
+    "ROW_NUMBER",
+    "RANK",
+    "DENSE_RANK",
+    "NTILE",
+    "LAG",
+    "LEAD",
+    "FIRST_VALUE",
+    "LAST_VALUE",
+    "NTH_VALUE",
+    "PERCENT_RANK",
+    "CUME_DIST",
+)
 _OFTEN = (3, 3, 3, 3, 3, 3, 3, 3, 3, 1, 1)
-KEYS = ("e", "v", "i", "y", "da", "d", "u", "c", "vb", "ti % 2", "YEAR(da)", "UPPER(v)", "tm", "x",
-        "bl", "l", "d0")  # fmt: skip
-S_COLUMNS = {"int": ("s.k", "s.i"), "text": ("s.v",), "enum": ("s.e",), "date": ("s.da",),
-             "decimal": ("s.price",)}  # fmt: skip
+KEYS = (
+    "e",
+    "v",
+    "i",
+    "y",
+    "da",
+    "d",
+    "u",
+    "c",
+    "vb",
+    "ti % 2",
+    "YEAR(da)",
+    "UPPER(v)",
+    "tm",
+    "x",
+    "bl",
+    "l",
+    "d0",
+)
+S_COLUMNS = {
+    "int": ("s.k", "s.i"),
+    "text": ("s.v",),
+    "enum": ("s.e",),
+    "date": ("s.da",),
+    "decimal": ("s.price",),
+}
 _T_COLUMNS = {k: tuple(f"t.{n}" for n in v) for k, v in COLUMNS.items()}
 _BOTH = {k: _T_COLUMNS.get(k, ()) + S_COLUMNS.get(k, ()) for k in {*_T_COLUMNS, *S_COLUMNS}}
 
@@ -43,10 +92,19 @@ class Statements:
         self.of_t = Expressions(self.rng)
         self.of_both = Expressions(self.rng, dict(sorted(_BOTH.items())))
         self._makers: list[tuple[int, Callable[[], list[str]]]] = [
-            (30, self.values), (10, self.functions), (14, self.clauses), (10, self.groups),
-            (8, self.windows), (8, self.joins), (8, self.subqueries), (5, self.set_operations),
-            (8, self.writes), (3, self.settings), (3, self.tables), (2, self.mistakes),
-        ]  # fmt: skip
+            (30, self.values),
+            (10, self.functions),
+            (14, self.clauses),
+            (10, self.groups),
+            (8, self.windows),
+            (8, self.joins),
+            (8, self.subqueries),
+            (5, self.set_operations),
+            (8, self.writes),
+            (3, self.settings),
+            (3, self.tables),
+            (2, self.mistakes),
+        ]
 
     def case(self) -> list[str]:
         """Return the statements of a case."""
@@ -84,10 +142,14 @@ class Statements:
 
     # ------------------------------------------------------------ queries
     def _where(self, made: Expressions, free: bool = True) -> str:
-        simple = (f"{made.column('int')} > 0", f"{made.column('text')} LIKE '%n%'",
-                  f"{made.column('enum')} = {self.rng.choice(('1', chr(39) + 'low' + chr(39)))}",
-                  f"{made.column('date')} >= '2001-01-01'", f"{made.column()} IS NOT NULL",
-                  f"{made.column('decimal')} BETWEEN 1 AND 20.5")  # fmt: skip
+        simple = (
+            f"{made.column('int')} > 0",
+            f"{made.column('text')} LIKE '%n%'",
+            f"{made.column('enum')} = {self.rng.choice(('1', chr(39) + 'low' + chr(39)))}",
+            f"{made.column('date')} >= '2001-01-01'",
+            f"{made.column()} IS NOT NULL",
+            f"{made.column('decimal')} BETWEEN 1 AND 20.5",
+        )
         if self._chance(0.3 if free else 0.1):
             return " WHERE " + made.value(2)
         return f" WHERE {self.rng.choice(simple)}" if self._chance(0.5) else ""
@@ -146,13 +208,16 @@ class Statements:
         other = self._aggregate(self.of_t)
         if other.startswith(("STD", "VAR")):  # MariaDB takes some of them for NULL
             other = "AVG(i)"
-        tests = ("COUNT(*) > 1", f"{other} IS NOT NULL", "n >= 1",
-                 "g IS NOT NULL",
-                 f"MAX({self.of_t.column('int')}) > 0",
-                 f"COUNT(*) >= ALL (SELECT COUNT(*) FROM t GROUP BY {key})",
-                 f"COUNT(*) {self.rng.choice(('<=', '<', '>'))} ANY (SELECT COUNT(*) FROM "
-                 "s GROUP BY i)",
-                 "SUM(i) > (SELECT MIN(i) FROM s)")  # fmt: skip
+        tests = (
+            "COUNT(*) > 1",
+            f"{other} IS NOT NULL",
+            "n >= 1",
+            "g IS NOT NULL",
+            f"MAX({self.of_t.column('int')}) > 0",
+            f"COUNT(*) >= ALL (SELECT COUNT(*) FROM t GROUP BY {key})",
+            f"COUNT(*) {self.rng.choice(('<=', '<', '>'))} ANY (SELECT COUNT(*) FROM s GROUP BY i)",
+            "SUM(i) > (SELECT MIN(i) FROM s)",
+        )
         having = f" HAVING {self.rng.choice(tests)}" if self._chance(0.4) else ""
         order = self.rng.choice(("g", "1", "g DESC", "n DESC, g", "COUNT(*), g", "1 DESC"))
         limit = self.rng.choice(("", "", " LIMIT 2"))
@@ -169,13 +234,19 @@ class Statements:
         name, this = self.rng.choices(WINDOWS, _OFTEN)[0], self.of_t.column()
         if self._chance(0.4):
             name = self.rng.choice(("COUNT", "SUM", "AVG", "MIN", "MAX"))
-            frame = self.rng.choice(("", " ROWS BETWEEN 1 PRECEDING AND 1 FOLLOWING",
-                                     " ROWS UNBOUNDED PRECEDING"))  # fmt: skip
+            frame = self.rng.choice(
+                ("", " ROWS BETWEEN 1 PRECEDING AND 1 FOLLOWING", " ROWS UNBOUNDED PRECEDING")
+            )
             return [f"SELECT id, {name}({this}) OVER ({part}{order}{frame}) FROM t ORDER BY id"]
         if self._chance(0.15):
-            inner = self.rng.choice(("SUM(SUM(i)) OVER ()", "RANK() OVER (ORDER BY COUNT(*))",
-                                     "SUM(COUNT(*)) OVER (ORDER BY e)",
-                                     "AVG(MAX(d)) OVER ()"))  # fmt: skip
+            inner = self.rng.choice(
+                (
+                    "SUM(SUM(i)) OVER ()",
+                    "RANK() OVER (ORDER BY COUNT(*))",
+                    "SUM(COUNT(*)) OVER (ORDER BY e)",
+                    "AVG(MAX(d)) OVER ()",
+                )
+            )
             return [f"SELECT e, {inner} FROM t GROUP BY e ORDER BY e"]
         if name in ("ROW_NUMBER", "RANK", "DENSE_RANK", "PERCENT_RANK", "CUME_DIST"):
             if name != "ROW_NUMBER" and self._chance(0.7):
@@ -192,8 +263,18 @@ class Statements:
     def joins(self) -> list[str]:
         """A join of both tables."""
         made = self.of_both
-        on = self.rng.choice(("t.i = s.i", "t.v = s.v", "t.e = s.e", "t.da = s.da", "t.id = s.k",
-                              "t.d = s.price", "t.i < s.i", made.value(1)))  # fmt: skip
+        on = self.rng.choice(
+            (
+                "t.i = s.i",
+                "t.v = s.v",
+                "t.e = s.e",
+                "t.da = s.da",
+                "t.id = s.k",
+                "t.d = s.price",
+                "t.i < s.i",
+                made.value(1),
+            )
+        )
         how = self.rng.choice(("JOIN", "LEFT JOIN", "RIGHT JOIN", "INNER JOIN"))
         source = f"t {how} s ON {on}"
         if self._chance(0.15):
@@ -227,7 +308,7 @@ class Statements:
             f"SELECT COUNT(*) {op} ALL (SELECT COUNT(*) FROM s GROUP BY i) FROM t",
             f"SELECT id, CASE WHEN {column} IN (SELECT {other} FROM s) THEN 1 ELSE 0 END "
             "FROM t ORDER BY id",
-        )  # fmt: skip
+        )
         return [self.rng.choice(forms)]
 
     def set_operations(self) -> list[str]:
@@ -269,7 +350,7 @@ class Statements:
             f"UPDATE t SET {name} = DEFAULT WHERE id = 1",
             f"DELETE FROM t{where}",
             f"DELETE FROM t{where} ORDER BY id DESC LIMIT 2",
-        )  # fmt: skip
+        )
         statement = self.rng.choice(forms)
         begin = self.rng.choice(("START TRANSACTION", "BEGIN", "SET autocommit=0"))
         look = ["SELECT * FROM t ORDER BY id", "SELECT * FROM s ORDER BY k"]
@@ -291,21 +372,26 @@ class Statements:
     def settings(self) -> list[str]:
         """Transactions, savepoints and settings."""
         look = "SELECT k, i, v FROM s ORDER BY k"
-        change = self.rng.choice(("UPDATE s SET i = 99", "DELETE FROM s WHERE k > 2",
-                                  "INSERT INTO s (k) VALUES (77)"))  # fmt: skip
+        change = self.rng.choice(
+            ("UPDATE s SET i = 99", "DELETE FROM s WHERE k > 2", "INSERT INTO s (k) VALUES (77)")
+        )
         other = self.rng.choice(("DELETE FROM s", "UPDATE s SET v = 'z'"))
         forms = (
             ["SET autocommit=0", change, look, "ROLLBACK", look, "SET autocommit=1"],
             ["BEGIN", change, "SAVEPOINT a", other, "ROLLBACK TO a", look, "ROLLBACK", look],
             ["START TRANSACTION READ ONLY", change, look, "COMMIT", look],
-            ["SET SESSION TRANSACTION READ ONLY", change, "SET SESSION TRANSACTION READ WRITE",
-             look],
+            [
+                "SET SESSION TRANSACTION READ ONLY",
+                change,
+                "SET SESSION TRANSACTION READ WRITE",
+                look,
+            ],
             ["SET autocommit=0", "SELECT @@autocommit", "SET autocommit=1", "SELECT @@autocommit"],
             ["BEGIN", change, "SET autocommit=1", look, "ROLLBACK"],
             ["SET @x = " + self.of_t.literal(), "SELECT @x", "SELECT @x + 1, CONCAT(@x, 'a')"],
             ["BEGIN", change, "RELEASE SAVEPOINT b", look, "ROLLBACK"],
             ["START TRANSACTION WITH CONSISTENT SNAPSHOT", change, "ROLLBACK WORK", look],
-        )  # fmt: skip
+        )
         return [*self.rng.choice(forms), "ROLLBACK", "SET autocommit=1"]
 
     def tables(self) -> list[str]:
@@ -314,18 +400,35 @@ class Statements:
         word = self.rng.choice(("2", "'Y'", "0", "9", "'2'"))
         forms = (
             [f"CREATE TABLE z AS SELECT id, {this} AS a FROM t", "SELECT * FROM z ORDER BY id"],
-            ["CREATE TABLE z (id int AUTO_INCREMENT PRIMARY KEY, a int)",
-             f"INSERT INTO z VALUES ({self.rng.choice(('5', '0', 'NULL', '-3'))}, 1)",
-             "INSERT INTO z (a) VALUES (2)",
-             self.rng.choice(("ALTER TABLE z AUTO_INCREMENT = 50", "DELETE FROM z",
-                              "TRUNCATE TABLE z", "UPDATE z SET id = 90 WHERE a = 2")),
-             "INSERT INTO z (a) VALUES (3), (4)", "SELECT * FROM z ORDER BY id"],
-            ["CREATE TABLE z LIKE s", "INSERT INTO z SELECT * FROM s",
-             "SELECT * FROM z ORDER BY k"],
-            ["CREATE TABLE z (a enum('x','y','z'), b int)",
-             f"INSERT INTO z VALUES ({word}, 1)",
-             "SELECT a, a + 0, b FROM z"],
-            [f"CREATE VIEW w AS SELECT id, {this} AS a FROM t", "SELECT * FROM w ORDER BY id",
-             "DROP VIEW w"],
-        )  # fmt: skip
+            [
+                "CREATE TABLE z (id int AUTO_INCREMENT PRIMARY KEY, a int)",
+                f"INSERT INTO z VALUES ({self.rng.choice(('5', '0', 'NULL', '-3'))}, 1)",
+                "INSERT INTO z (a) VALUES (2)",
+                self.rng.choice(
+                    (
+                        "ALTER TABLE z AUTO_INCREMENT = 50",
+                        "DELETE FROM z",
+                        "TRUNCATE TABLE z",
+                        "UPDATE z SET id = 90 WHERE a = 2",
+                    )
+                ),
+                "INSERT INTO z (a) VALUES (3), (4)",
+                "SELECT * FROM z ORDER BY id",
+            ],
+            [
+                "CREATE TABLE z LIKE s",
+                "INSERT INTO z SELECT * FROM s",
+                "SELECT * FROM z ORDER BY k",
+            ],
+            [
+                "CREATE TABLE z (a enum('x','y','z'), b int)",
+                f"INSERT INTO z VALUES ({word}, 1)",
+                "SELECT a, a + 0, b FROM z",
+            ],
+            [
+                f"CREATE VIEW w AS SELECT id, {this} AS a FROM t",
+                "SELECT * FROM w ORDER BY id",
+                "DROP VIEW w",
+            ],
+        )
         return [*self.rng.choice(forms), "DROP TABLE IF EXISTS z"]

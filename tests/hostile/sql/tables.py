@@ -3,12 +3,22 @@
 from __future__ import annotations
 
 COLUMNS = {
-    "int": ("id", "i", "ti", "bi"), "unsigned": ("u", "ub"), "decimal": ("d", "d0"),
-    "float": ("f",), "double": ("x",), "year": ("y",), "date": ("da",),
-    "datetime": ("dt", "dt3", "ts"), "time": ("tm", "tm2"), "text": ("c", "v", "vb", "l", "tx"),
-    "enum": ("e",), "bytes": ("bl", "bn", "vbin"), "set": ("st",), "bits": ("bt", "b1"),
+    "int": ("id", "i", "ti", "bi"),
+    "unsigned": ("u", "ub"),
+    "decimal": ("d", "d0"),
+    "float": ("f",),
+    "double": ("x",),
+    "year": ("y",),
+    "date": ("da",),
+    "datetime": ("dt", "dt3", "ts"),
+    "time": ("tm", "tm2"),
+    "text": ("c", "v", "vb", "l", "tx"),
+    "enum": ("e",),
+    "bytes": ("bl", "bn", "vbin"),
+    "set": ("st",),
+    "bits": ("bt", "b1"),
     "json": ("js",),
-}  # fmt: skip
+}
 """The columns of the table ``t`` by kind."""
 
 DUMP = """

@@ -60,7 +60,7 @@ LONG = {
         "UPDATE sale SET price = LENGTH(TRIM(LEADING 'a' FROM REPEAT('a', 4000000)))",
         _explosion(26),
     ),
-}  # fmt: skip
+}
 """Statements that no deadline between SQLite's instructions stops."""
 
 
@@ -182,12 +182,25 @@ def test_a_large_state_takes_no_memory_of_the_owner(engine: SqlEngine, session: 
 
 # ---------------------------------------------------------------- all functions
 _LONG_TEXTS = {
-    "embedded": ("REPEAT('0a', 2000000)", "CONCAT(REPEAT('0', 900000), '1')", "SPACE(4000000)",
-                 "REPEAT('%W', 1000000)", "REPEAT('[', 4000000)", "9e99", "-1"),
-    "sqlite": ("hex(zeroblob(4000000))", "hex(zeroblob(900000))||'1'", "zeroblob(8000000)",
-               "replace(hex(zeroblob(500)),'0','%')||'1'", "9e99", "-1",
-               "replace(hex(zeroblob(2000000)),'0','[')"),
-}  # fmt: skip
+    "embedded": (
+        "REPEAT('0a', 2000000)",
+        "CONCAT(REPEAT('0', 900000), '1')",
+        "SPACE(4000000)",
+        "REPEAT('%W', 1000000)",
+        "REPEAT('[', 4000000)",
+        "9e99",
+        "-1",
+    ),
+    "sqlite": (
+        "hex(zeroblob(4000000))",
+        "hex(zeroblob(900000))||'1'",
+        "zeroblob(8000000)",
+        "replace(hex(zeroblob(500)),'0','%')||'1'",
+        "9e99",
+        "-1",
+        "replace(hex(zeroblob(2000000)),'0','[')",
+    ),
+}
 
 
 def _sqlite_functions() -> list[str]:
@@ -301,17 +314,30 @@ def test_bounded_statements_end_in_the_owners_process(
 @pytest.mark.parametrize(
     "code",
     [
-        "SELECT `REPEAT`('x', 4000000)", 'SELECT "REPEAT"(4)', "SELECT REPEAT /**/ ('x', 4)",
-        "SELECT REPEAT--\n('x', 4)", "SELECT REPEAT#\n('x', 4)",
+        "SELECT `REPEAT`('x', 4000000)",
+        'SELECT "REPEAT"(4)',
+        "SELECT REPEAT /**/ ('x', 4)",
+        "SELECT REPEAT--\n('x', 4)",
+        "SELECT REPEAT#\n('x', 4)",
         "SELECT 'a\\', REPEAT('x', 4), '\\'",
-        "SELECT `'`, REPEAT('x', 4), `'`", "SELECT [a'], hex(zeroblob(9)), [b']",
-        "SELECT \"it's\", REPEAT('x', 4), \"it's\"", "SELECT 1 UNION SELECT hex ( 'x')",
-        "SELECT 'a' || 'b'", "SELECT 'a' REGEXP 'b'", "SELECT a->'$.b'", "DELETE FROM sale",
-        "WITH a AS (SELECT 1) SELECT * FROM a", "SELECT 1 FROM pragma_function_list",
-        "SELECT " + "(" * 13 + "1" + ")" * 13, "SELECT 1" + " + 1" * 1000, "SHOW TABLES LIKE (1)",
-        "SELECT GROUP_CONCAT(name) FROM sale", "SELECT 1 INTO @x", "",
+        "SELECT `'`, REPEAT('x', 4), `'`",
+        "SELECT [a'], hex(zeroblob(9)), [b']",
+        "SELECT \"it's\", REPEAT('x', 4), \"it's\"",
+        "SELECT 1 UNION SELECT hex ( 'x')",
+        "SELECT 'a' || 'b'",
+        "SELECT 'a' REGEXP 'b'",
+        "SELECT a->'$.b'",
+        "DELETE FROM sale",
+        "WITH a AS (SELECT 1) SELECT * FROM a",
+        "SELECT 1 FROM pragma_function_list",
+        "SELECT " + "(" * 13 + "1" + ")" * 13,
+        "SELECT 1" + " + 1" * 1000,
+        "SHOW TABLES LIKE (1)",
+        "SELECT GROUP_CONCAT(name) FROM sale",
+        "SELECT 1 INTO @x",
+        "",
     ],
-)  # fmt: skip
+)
 def test_these_are_not_bounded(code: str) -> None:
     assert not is_bounded(code, BEFORE_BRACKETS | {"COUNT", "CONCAT"})
 
@@ -320,10 +346,13 @@ def test_these_are_not_bounded(code: str) -> None:
     "code",
     [
         "SELECT COUNT(*) FROM sale WHERE name LIKE '%REPEAT(%' AND (id > 3 OR id IN (1, 2))",
-        "SELECT \"x (y)\", count( * ) FROM sale", "SHOW TABLES", "DESC `sale`", "(SELECT 1)",
+        'SELECT "x (y)", count( * ) FROM sale',
+        "SHOW TABLES",
+        "DESC `sale`",
+        "(SELECT 1)",
         "SELECT 'it''s (a)', CONCAT('a', -(1))",
     ],
-)  # fmt: skip
+)
 def test_these_are_bounded(code: str) -> None:
     assert is_bounded(code, BEFORE_BRACKETS | {"COUNT", "CONCAT"})
 
@@ -365,7 +394,7 @@ def test_a_killed_owner_leaves_neither_copies_nor_processes(
         [sys.executable, "-c", _OWNER, str(databases["sqlite"].path), LONG["sqlite"][1]],
         stdout=subprocess.PIPE,
         env={**os.environ, "TMPDIR": str(tmp_path), "TEST_OWNER": str(mark)},
-    )  # fmt: skip
+    )
     assert process.stdout is not None
     assert process.stdout.readline() == b"ready\n"
     time.sleep(0.3)

@@ -28,7 +28,7 @@ __all__ = [
     "connect",
     "engine_names",
     "open_engine",
-]  # fmt: skip
+]
 
 
 def __getattr__(name: str) -> Any:

@@ -218,10 +218,17 @@ class SqlEngine(Protocol):
 _NO_INFO = StatementInfo()
 _TIMEOUT_INFO = StatementInfo(error=3024, sqlstate="HY000")
 _TYPE_OF_VALUES = {
-    bool: TypeCode.BIGINT, int: TypeCode.BIGINT, float: TypeCode.DOUBLE, str: TypeCode.TEXT,
-    bytes: TypeCode.BLOB, Decimal: TypeCode.DECIMAL, dt.date: TypeCode.DATE,
-    dt.datetime: TypeCode.DATETIME, dt.timedelta: TypeCode.TIME, dt.time: TypeCode.TIME,
-}  # fmt: skip
+    bool: TypeCode.BIGINT,
+    int: TypeCode.BIGINT,
+    float: TypeCode.DOUBLE,
+    str: TypeCode.TEXT,
+    bytes: TypeCode.BLOB,
+    Decimal: TypeCode.DECIMAL,
+    dt.date: TypeCode.DATE,
+    dt.datetime: TypeCode.DATETIME,
+    dt.timedelta: TypeCode.TIME,
+    dt.time: TypeCode.TIME,
+}
 
 
 def success_result(

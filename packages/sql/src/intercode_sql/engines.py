@@ -56,8 +56,9 @@ def engine_names() -> tuple[str, ...]:
 def own_engine_names() -> tuple[str, ...]:
     """Return the names of the engines whose code lies in this package, sorted."""
     own = __name__.partition(".")[0]
-    return tuple(name for name, entry in sorted(_entries().items())
-                 if entry.module.partition(".")[0] == own)  # fmt: skip
+    return tuple(
+        name for name, entry in sorted(_entries().items()) if entry.module.partition(".")[0] == own
+    )
 
 
 def engine_class(kind: str) -> EngineClass:

@@ -232,6 +232,9 @@ DUCKDB_LITERALS = Literals(
         rf"{_DOUBLED}|{_NAMES}|{_DOLLAR}|--[^\n]*|{_BLOCK_COMMENT}",
         rf"{_ESCAPED}|{_DOLLAR}|--[^\n]*|{_BLOCK_COMMENT}",
     ),
-    _duckdb_text, _duckdb_blob, ("FALSE", "TRUE"), nests=True,
-)  # fmt: skip
+    _duckdb_text,
+    _duckdb_blob,
+    ("FALSE", "TRUE"),
+    nests=True,
+)
 """DuckDB's literals. ``E'...'`` reads a backslash as an escape, other texts do not."""

@@ -44,8 +44,11 @@ from intercode_sql.worker.session import LocalEngine, LocalSession
 
 _PROGRESS_STEPS = 1000
 _READ_ACTIONS = {
-    sqlite3.SQLITE_SELECT, sqlite3.SQLITE_READ, sqlite3.SQLITE_FUNCTION, sqlite3.SQLITE_RECURSIVE,
-}  # fmt: skip
+    sqlite3.SQLITE_SELECT,
+    sqlite3.SQLITE_READ,
+    sqlite3.SQLITE_FUNCTION,
+    sqlite3.SQLITE_RECURSIVE,
+}
 _DENIED_ACTIONS = {sqlite3.SQLITE_ATTACH, sqlite3.SQLITE_DETACH}
 _ALLOWED_PRAGMAS = word_set("""
     table_info table_xinfo table_list index_list index_info index_xinfo foreign_key_list
@@ -63,10 +66,14 @@ _BOUNDED_FUNCTIONS = BEFORE_BRACKETS | word_set("""
 
 
 _SQL_STATES = {
-    0: "42000", sqlite3.SQLITE_ERROR: "42000", sqlite3.SQLITE_RANGE: "42000",
-    sqlite3.SQLITE_AUTH: "42501", sqlite3.SQLITE_CONSTRAINT: "23000",
-    sqlite3.SQLITE_MISMATCH: "22018", sqlite3.SQLITE_TOOBIG: "22001",
-}  # fmt: skip
+    0: "42000",
+    sqlite3.SQLITE_ERROR: "42000",
+    sqlite3.SQLITE_RANGE: "42000",
+    sqlite3.SQLITE_AUTH: "42501",
+    sqlite3.SQLITE_CONSTRAINT: "23000",
+    sqlite3.SQLITE_MISMATCH: "22018",
+    sqlite3.SQLITE_TOOBIG: "22001",
+}
 """The classes of SQLite's errors in standard SQL; 0 is one of its module, such as a second
 statement."""
 
@@ -93,9 +100,12 @@ class SqliteSession(LocalSession):
         mode = "mode=ro&immutable=1" if pristine else "mode=rw"
         try:
             connection = sqlite3.connect(
-                f"file:{quote(str(path))}?{mode}", uri=True, isolation_level=None,
-                check_same_thread=False, cached_statements=128 if pristine else 0,
-            )  # fmt: skip
+                f"file:{quote(str(path))}?{mode}",
+                uri=True,
+                isolation_level=None,
+                check_same_thread=False,
+                cached_statements=128 if pristine else 0,
+            )
             connection.execute("SELECT COUNT(*) FROM sqlite_master").fetchone()
         except sqlite3.Error as e:
             raise SqlDataError(f"{path}: not a database of SQLite's ({e})") from e

@@ -74,11 +74,14 @@ class ModelAgent(Agent):
         self.conversation = Conversation(self.model, self.history)
         limits = [n for n in (brief.max_turns, self.max_turns) if n is not None]
         self._values: dict[str, object] = {
-            "environment": brief.environment, "language": self.language.title,
-            "fence": self.language.tags[0], "judged": scoring_note(brief),
+            "environment": brief.environment,
+            "language": self.language.title,
+            "fence": self.language.tags[0],
+            "judged": scoring_note(brief),
             "turns": min(limits) if limits else "any number of",
-            "query": brief.query, "notes": brief.notes,
-        }  # fmt: skip
+            "query": brief.query,
+            "notes": brief.notes,
+        }
         example = f"example_{brief.environment}"
         if example in self.prompt.sections:
             self._values["example"] = self.prompt.fill(example, self._values)

@@ -14,11 +14,25 @@ from intercode.core.errors import ConfigError
 from intercode_sandbox.long_output import shorten
 
 _HEADING = re.compile(r"^== (\w+) ==[ \t]*\n", re.MULTILINE)
-PLACEHOLDERS = frozenset((
-    "environment", "language", "fence", "turns", "query", "notes", "judged", "example",  # episode
-    "observation", "reward", "step", "turn", "why", "action",  # turn
-    "reflections",  # restart
-))  # fmt: skip
+PLACEHOLDERS = frozenset(
+    (
+        "environment",
+        "language",
+        "fence",
+        "turns",
+        "query",
+        "notes",
+        "judged",
+        "example",  # episode
+        "observation",
+        "reward",
+        "step",
+        "turn",
+        "why",
+        "action",  # turn
+        "reflections",  # restart
+    )
+)
 """The placeholders of a prompt. Those without a value in an agent's situation become empty."""
 
 

@@ -101,16 +101,35 @@ class EvalConfig:
 
 
 _VALUE_TYPES: dict[str, tuple[type, ...]] = {
-    "max_turns": (int,), "parallel": (int,), "limit": (int,), "sample": (int,), "seed": (int,),
-    "tasks": (object, bool), "out": (str, Path), "timeout": (int, float),
-    "env_options": (dict,), "agent_options": (dict,), "model_options": (dict,),
-    "deterministic": (bool, dict), "hashes": (bool,), "record_diffs": (bool,),
-    "policy": (str, dict), "mcp": (dict,), "limits": (dict,),
-    "epochs": (int,), "shuffle": (bool,), "log": (list, tuple, str), "log_content": (bool,),
-    "max_tokens_per_episode": (int,), "max_cost_per_episode": (int, float),
-    "max_seconds_per_episode": (int, float), "max_tokens": (int,), "max_cost": (int, float),
-    "max_seconds": (int, float), "fail_on_error": (int, str),
-}  # fmt: skip
+    "max_turns": (int,),
+    "parallel": (int,),
+    "limit": (int,),
+    "sample": (int,),
+    "seed": (int,),
+    "tasks": (object, bool),
+    "out": (str, Path),
+    "timeout": (int, float),
+    "env_options": (dict,),
+    "agent_options": (dict,),
+    "model_options": (dict,),
+    "deterministic": (bool, dict),
+    "hashes": (bool,),
+    "record_diffs": (bool,),
+    "policy": (str, dict),
+    "mcp": (dict,),
+    "limits": (dict,),
+    "epochs": (int,),
+    "shuffle": (bool,),
+    "log": (list, tuple, str),
+    "log_content": (bool,),
+    "max_tokens_per_episode": (int,),
+    "max_cost_per_episode": (int, float),
+    "max_seconds_per_episode": (int, float),
+    "max_tokens": (int,),
+    "max_cost": (int, float),
+    "max_seconds": (int, float),
+    "fail_on_error": (int, str),
+}
 """The types of settings that are not strings."""
 
 _POSITIVE_INTEGERS = (

@@ -30,10 +30,27 @@ if TYPE_CHECKING:
     from intercode.environments.sql.env import SqlEnv
 
 __all__ = [
-    "ENVIRONMENTS", "BashEnv", "CTFEnv", "CodeEnv", "Environment", "EnvironmentSnapshot",
-    "Episode", "InterCodeEnv", "Policy", "Pool", "PooledEpisode", "PythonEnv", "SandboxedEnv",
-    "SqlEnv", "VectorInterCode", "check_env", "make", "make_vec", "register", "setting_names",
-]  # fmt: skip
+    "ENVIRONMENTS",
+    "BashEnv",
+    "CTFEnv",
+    "CodeEnv",
+    "Environment",
+    "EnvironmentSnapshot",
+    "Episode",
+    "InterCodeEnv",
+    "Policy",
+    "Pool",
+    "PooledEpisode",
+    "PythonEnv",
+    "SandboxedEnv",
+    "SqlEnv",
+    "VectorInterCode",
+    "check_env",
+    "make",
+    "make_vec",
+    "register",
+    "setting_names",
+]
 
 __getattr__ = lazy_imports(
     __name__,

@@ -85,9 +85,13 @@ def rollout_branches(
             begin = max(parent.restarts, default=0)
             agent.start(brief_with_history(env.brief, parent.steps[begin:]))
             ended = play(
-                agent, env, parent.steps, max_turns=max_turns, score_final=score_final,
+                agent,
+                env,
+                parent.steps,
+                max_turns=max_turns,
+                score_final=score_final,
                 restarts=parent.restarts,
-            )  # fmt: skip
+            )
             yield ended.replace(parent=parent.id, branched_at=len(parent.steps))
 
 
@@ -201,9 +205,15 @@ def next_output(agent: Agent, feedback: Feedback | None) -> AgentOutput | None:
 
 
 _OUTPUT_TYPES: dict[str, type] = {
-    "action": str, "message": str, "thought": str, "reply": str, "actor": str, "usage": Usage,
-    "messages": Sequence, "context": Mapping,
-}  # fmt: skip
+    "action": str,
+    "message": str,
+    "thought": str,
+    "reply": str,
+    "actor": str,
+    "usage": Usage,
+    "messages": Sequence,
+    "context": Mapping,
+}
 
 
 def make_trajectory(
@@ -217,13 +227,20 @@ def make_trajectory(
     until now, with a new id. ``failure``: the exception with which the agent's code ended it."""
     started = datetime.datetime.now(datetime.UTC) - datetime.timedelta(seconds=seconds)
     return Trajectory(
-        task=env.task.id, index=env.index, query=env.task.query, steps=tuple(steps),
+        task=env.task.id,
+        index=env.index,
+        query=env.task.query,
+        steps=tuple(steps),
         end=end if failure is None else "action_error",
         run={} if failure is None else action_error_metadata(failure),
-        group=env.task.group, hardness=env.task.hardness, tags=env.task.tags,
-        seconds=round(seconds, 4), id=secrets.token_hex(8), seed=env.task_seed,
+        group=env.task.group,
+        hardness=env.task.hardness,
+        tags=env.task.tags,
+        seconds=round(seconds, 4),
+        id=secrets.token_hex(8),
+        seed=env.task_seed,
         started=started.isoformat(timespec="milliseconds"),
-    )  # fmt: skip
+    )
 
 
 def take_turn(

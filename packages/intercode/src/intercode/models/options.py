@@ -174,9 +174,20 @@ def describe_refused_options(message: str, generation: GenerationOptions) -> str
 
 _NUMBER, _INTEGER = (int, float), (int,)
 _OPTION_TYPES: dict[str, tuple[type, ...]] = {
-    "temperature": _NUMBER, "top_p": _NUMBER, "seed": _INTEGER, "max_tokens": _INTEGER,
-    "max_completion_tokens": _INTEGER, "frequency_penalty": _NUMBER, "presence_penalty": _NUMBER,
-    "top_logprobs": _INTEGER, "extra": (Mapping,), "headers": (Mapping,), "timeout": _NUMBER,
-    "max_attempts": _INTEGER, "patience": _NUMBER, "concurrency": _INTEGER, "price": (Mapping,),
+    "temperature": _NUMBER,
+    "top_p": _NUMBER,
+    "seed": _INTEGER,
+    "max_tokens": _INTEGER,
+    "max_completion_tokens": _INTEGER,
+    "frequency_penalty": _NUMBER,
+    "presence_penalty": _NUMBER,
+    "top_logprobs": _INTEGER,
+    "extra": (Mapping,),
+    "headers": (Mapping,),
+    "timeout": _NUMBER,
+    "max_attempts": _INTEGER,
+    "patience": _NUMBER,
+    "concurrency": _INTEGER,
+    "price": (Mapping,),
     "prices": (str, Path),
-}  # fmt: skip
+}

@@ -147,9 +147,15 @@ def measure_holding(
         reports: list[tuple[TaskVariants, list[HeldEpisode]]] = run_all(play, range(len(jobs)))
     episodes = [e for _, held in reports for e in held]
     return HoldingReport(
-        source.resolve().name, dataset.name, dataset.hash, count, len(solved),
-        len(solved) - len(episodes), tuple(episodes), tuple(t for t, _ in reports),
-    )  # fmt: skip
+        source.resolve().name,
+        dataset.name,
+        dataset.hash,
+        count,
+        len(solved),
+        len(solved) - len(episodes),
+        tuple(episodes),
+        tuple(t for t, _ in reports),
+    )
 
 
 def write_report(report: HoldingReport, directory: Path) -> Path:

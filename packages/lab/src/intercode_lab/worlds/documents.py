@@ -45,23 +45,30 @@ A adopted, C adopted with another value than it was written with, L adopted afte
 D deferred, R adopted and revoked later."""
 _MEETINGS, _LATE = 9, 6
 _CHATTER = (
-    "The coffee machine was discussed again.", "{} presented the figures of the quarter.",
-    "The next meeting is in two weeks.", "{} asks everybody to lock the side door.",
-    "Holiday plans: {} is away from the 14th.", "The audit was postponed.",
-    "{} thanks all who helped with the move.", "Parking spaces were drawn by lot.",
-)  # fmt: skip
+    "The coffee machine was discussed again.",
+    "{} presented the figures of the quarter.",
+    "The next meeting is in two weeks.",
+    "{} asks everybody to lock the side door.",
+    "Holiday plans: {} is away from the 14th.",
+    "The audit was postponed.",
+    "{} thanks all who helped with the move.",
+    "Parking spaces were drawn by lot.",
+)
 _ADOPTED = (
-    "Decision {} was adopted.", "Adopted: decision {}.",
+    "Decision {} was adopted.",
+    "Adopted: decision {}.",
     "All in favour of decision {}; it is adopted.",
-)  # fmt: skip
+)
 _DEFERRED = (
-    "Decision {} was deferred.", "No majority for decision {} yet; deferred.",
+    "Decision {} was deferred.",
+    "No majority for decision {} yet; deferred.",
     "Deferred: decision {}.",
-)  # fmt: skip
+)
 _REVOKED = (
-    "Decision {} is revoked.", "Revoked: decision {}.",
+    "Decision {} is revoked.",
+    "Revoked: decision {}.",
     "Decision {} did not work out and is revoked.",
-)  # fmt: skip
+)
 _CHANGED = (
     "Decision {} was adopted, but with {} in place of {}.",
     "Adopted with a change: decision {}, with {} where it has {}.",
@@ -88,8 +95,12 @@ class HandbookRule:
 
 
 def write_rules(
-    choices: Choices, tree: FileTree, rules: Sequence[HandbookRule], difficulty: int, start: int,
-) -> tuple[dict[str, Any], list[HiddenChoice], list[tuple[int, str]]]:  # fmt: skip
+    choices: Choices,
+    tree: FileTree,
+    rules: Sequence[HandbookRule],
+    difficulty: int,
+    start: int,
+) -> tuple[dict[str, Any], list[HiddenChoice], list[tuple[int, str]]]:
     """Add handbook and decisions below ``docs``. Return the value of each rule that counts, the
     choices among them, and the lines of minutes, each after the number of its meeting.
     ``start``: the time of the first meeting."""

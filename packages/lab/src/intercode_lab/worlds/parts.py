@@ -9,18 +9,62 @@ from dataclasses import dataclass
 from intercode_lab.families.choices import Choices
 
 NAMES = (
-    "Mara", "Jonas", "Ines", "Tobias", "Leyla", "Piotr", "Anneke", "Samir", "Greta", "Hugo",
-    "Noor", "Felix", "Ravi", "Ulrike", "Emil", "Dana", "Oskar", "Yuki", "Bram", "Selma",
-)  # fmt: skip
+    "Mara",
+    "Jonas",
+    "Ines",
+    "Tobias",
+    "Leyla",
+    "Piotr",
+    "Anneke",
+    "Samir",
+    "Greta",
+    "Hugo",
+    "Noor",
+    "Felix",
+    "Ravi",
+    "Ulrike",
+    "Emil",
+    "Dana",
+    "Oskar",
+    "Yuki",
+    "Bram",
+    "Selma",
+)
 SURNAMES = (
-    "Albrecht", "Costa", "Dahl", "Ekman", "Farkas", "Gruber", "Haddad", "Iversen", "Jansen",
-    "Keller", "Lindqvist", "Moreau", "Novak", "Okafor", "Petrov", "Quist", "Rossi", "Sato",
-)  # fmt: skip
+    "Albrecht",
+    "Costa",
+    "Dahl",
+    "Ekman",
+    "Farkas",
+    "Gruber",
+    "Haddad",
+    "Iversen",
+    "Jansen",
+    "Keller",
+    "Lindqvist",
+    "Moreau",
+    "Novak",
+    "Okafor",
+    "Petrov",
+    "Quist",
+    "Rossi",
+    "Sato",
+)
 TEAMS = ("operations", "billing", "the platform team", "field service", "planning", "support")
 MONTHS = (
-    "January", "February", "March", "April", "May", "June", "July", "August", "September",
-    "October", "November", "December",
-)  # fmt: skip
+    "January",
+    "February",
+    "March",
+    "April",
+    "May",
+    "June",
+    "July",
+    "August",
+    "September",
+    "October",
+    "November",
+    "December",
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,18 +75,27 @@ class Goal:
 
 
 _FRAMES = (
-    "{Ask}.", "Please {ask}.", "Could you {ask}?", "We need somebody to {ask}.",
-    "One thing to do: {ask}.", "It would be good if you could {ask}.",
-)  # fmt: skip
+    "{Ask}.",
+    "Please {ask}.",
+    "Could you {ask}?",
+    "We need somebody to {ask}.",
+    "One thing to do: {ask}.",
+    "It would be good if you could {ask}.",
+)
 _OPENINGS = (
-    "This landed on my desk today.", "I am out from tomorrow, so this is yours.",
-    "Sorry for the rush.", "Nobody here has had the time to look.", "This has waited for days.",
+    "This landed on my desk today.",
+    "I am out from tomorrow, so this is yours.",
+    "Sorry for the rush.",
+    "Nobody here has had the time to look.",
+    "This has waited for days.",
     "You know this corner better than I do.",
-)  # fmt: skip
+)
 _CLOSINGS = (
-    "Whatever is not mentioned stays as it is.", "Leave everything else alone, please.",
-    "Nothing beyond that should change.", "Other things must not be touched.",
-)  # fmt: skip
+    "Whatever is not mentioned stays as it is.",
+    "Leave everything else alone, please.",
+    "Nothing beyond that should change.",
+    "Other things must not be touched.",
+)
 
 
 def human(choices: Choices) -> str:

@@ -49,9 +49,12 @@ def files_in(output: str) -> dict[str, str]:
 
 
 def read_rules(
-    handbook: Mapping[str, str], decisions: Mapping[str, str], minutes: Mapping[str, str],
-    policy: Policy, changes: bool = True,
-) -> dict[str, str]:  # fmt: skip
+    handbook: Mapping[str, str],
+    decisions: Mapping[str, str],
+    minutes: Mapping[str, str],
+    policy: Policy,
+    changes: bool = True,
+) -> dict[str, str]:
     """Return the text of each rule that counts. ``changes``: with those made at adoption."""
     about = {}
     for text in decisions.values():

@@ -78,16 +78,27 @@ class World:
         """Return the task of this world, without an id."""
         choices = [{"candidates": list(c.candidates), "right": c.right} for c in self.choices]
         data = {
-            "phrasing": self.phrasing, "compare": "changes", "goals": self.goals,
-            "damage": self.damage, "other_solutions": list(self.solutions[1:]),
-            "harms": self.harms, "choices": choices, "discoveries": self.discoveries,
+            "phrasing": self.phrasing,
+            "compare": "changes",
+            "goals": self.goals,
+            "damage": self.damage,
+            "other_solutions": list(self.solutions[1:]),
+            "harms": self.harms,
+            "choices": choices,
+            "discoveries": self.discoveries,
             "traps": self.traps,
-        }  # fmt: skip
+        }
         return Task(
-            "", self.request, self.solutions[0], files=(folder_layer(),), cwd=FOLDER,
-            data=json.loads(json.dumps(data)), initial_files=self.tree.entries,
-            probe=f"python3 - <<'PROBE'\n{_READ_FILE}{self.probe}\nPROBE\n", probe_paths=(FOLDER,),
-        )  # fmt: skip
+            "",
+            self.request,
+            self.solutions[0],
+            files=(folder_layer(),),
+            cwd=FOLDER,
+            data=json.loads(json.dumps(data)),
+            initial_files=self.tree.entries,
+            probe=f"python3 - <<'PROBE'\n{_READ_FILE}{self.probe}\nPROBE\n",
+            probe_paths=(FOLDER,),
+        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -120,9 +131,14 @@ def kind(
         description = (inspect.getdoc(function) or "").partition("\n")[0]
         name = function.__name__.replace("_", "-")
         return WorldKind(
-            name, "bash", name, description, lambda draw: function(draw).task(),
-            player=player, shallow=shallow,
-        )  # fmt: skip
+            name,
+            "bash",
+            name,
+            description,
+            lambda draw: function(draw).task(),
+            player=player,
+            shallow=shallow,
+        )
 
     return decorate
 

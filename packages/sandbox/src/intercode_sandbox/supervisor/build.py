@@ -32,9 +32,15 @@ _SOURCES = Path(__file__).parent
 _DIGEST = "digest"
 _SUPERVISOR_FLAGS = ("-std=gnu11", "-O2", "-s", "-static", "-pthread")
 _LIBRARY_FLAGS = (
-    "-ffreestanding", "-fno-builtin", "-fno-stack-protector", "-nostdlib", "-shared", "-fPIC",
-    "-Os", "-s",
-)  # fmt: skip
+    "-ffreestanding",
+    "-fno-builtin",
+    "-fno-stack-protector",
+    "-nostdlib",
+    "-shared",
+    "-fPIC",
+    "-Os",
+    "-s",
+)
 _TRIAL = """
 #include <linux/openat2.h>
 #include <stdio.h>

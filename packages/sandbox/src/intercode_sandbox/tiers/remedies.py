@@ -195,35 +195,73 @@ def _supervisor_path() -> str:
 
 
 OTHER_REMEDIES = (
-    Remedy("notebook", ("chroot",), "in JupyterHub's configuration",
-           "c.KubeSpawner.container_security_context = {'runAsUser': 0}"),
-    Remedy("notebook", ("namespace/2",), "in JupyterHub's configuration",
-           "c.KubeSpawner.container_security_context = {\n"
-           "    'seccompProfile': {'type': 'Unconfined'}, 'procMount': 'Unmasked'}\n"
-           "c.KubeSpawner.extra_pod_config = {'hostUsers': False}\n"),
-    Remedy("ci", _BOTH, "GitHub Actions, as the first step",
-           "- run: sudo sysctl -w kernel.apparmor_restrict_unprivileged_userns=0"),
-    Remedy("ci", ("namespace/2",), "GitHub Actions, in a job with `container:`",
-           "options: --security-opt seccomp=unconfined --security-opt systempaths=unconfined"),
-    Remedy("ci", ("namespace/2",), "GitLab, in the runner's config.toml",
-           "[runners.docker]\n"
-           '  security_opt = ["seccomp=unconfined", "systempaths=unconfined"]'),
-    Remedy("slurm", ("namespace/2",), "as root of the nodes",
-           "echo user.max_user_namespaces=10000 > /etc/sysctl.d/90-intercode.conf; "
-           "sysctl --system"),
-    Remedy("slurm", ("container/podman",), "as root of the nodes",
-           "apt-get install podman uidmap; usermod --add-subuids 100000-165535 "
-           "--add-subgids 100000-165535 USER"),
+    Remedy(
+        "notebook",
+        ("chroot",),
+        "in JupyterHub's configuration",
+        "c.KubeSpawner.container_security_context = {'runAsUser': 0}",
+    ),
+    Remedy(
+        "notebook",
+        ("namespace/2",),
+        "in JupyterHub's configuration",
+        "c.KubeSpawner.container_security_context = {\n"
+        "    'seccompProfile': {'type': 'Unconfined'}, 'procMount': 'Unmasked'}\n"
+        "c.KubeSpawner.extra_pod_config = {'hostUsers': False}\n",
+    ),
+    Remedy(
+        "ci",
+        _BOTH,
+        "GitHub Actions, as the first step",
+        "- run: sudo sysctl -w kernel.apparmor_restrict_unprivileged_userns=0",
+    ),
+    Remedy(
+        "ci",
+        ("namespace/2",),
+        "GitHub Actions, in a job with `container:`",
+        "options: --security-opt seccomp=unconfined --security-opt systempaths=unconfined",
+    ),
+    Remedy(
+        "ci",
+        ("namespace/2",),
+        "GitLab, in the runner's config.toml",
+        '[runners.docker]\n  security_opt = ["seccomp=unconfined", "systempaths=unconfined"]',
+    ),
+    Remedy(
+        "slurm",
+        ("namespace/2",),
+        "as root of the nodes",
+        "echo user.max_user_namespaces=10000 > /etc/sysctl.d/90-intercode.conf; sysctl --system",
+    ),
+    Remedy(
+        "slurm",
+        ("container/podman",),
+        "as root of the nodes",
+        "apt-get install podman uidmap; usermod --add-subuids 100000-165535 "
+        "--add-subgids 100000-165535 USER",
+    ),
     Remedy("wsl1", _BOTH, "in Windows", "wsl --set-version DISTRIBUTION 2"),
-    Remedy("wsl2", ("namespace/1",), "in WSL, then `wsl --shutdown` in Windows",
-           "printf '[boot]\\nsystemd=true\\n' | sudo tee -a /etc/wsl.conf"),
-    Remedy("linux", ("namespace/1",), "as an ordinary user",
-           "systemd-run --user --scope -p Delegate=yes COMMAND"),
+    Remedy(
+        "wsl2",
+        ("namespace/1",),
+        "in WSL, then `wsl --shutdown` in Windows",
+        "printf '[boot]\\nsystemd=true\\n' | sudo tee -a /etc/wsl.conf",
+    ),
+    Remedy(
+        "linux",
+        ("namespace/1",),
+        "as an ordinary user",
+        "systemd-run --user --scope -p Delegate=yes COMMAND",
+    ),
     Remedy("linux", ("namespace/1", "chroot"), "as root", "sudo COMMAND", tested=True),
-    Remedy("linux", ("container/docker",), "as root",
-           "apt-get install docker.io; usermod -aG docker USER"),
+    Remedy(
+        "linux",
+        ("container/docker",),
+        "as root",
+        "apt-get install docker.io; usermod -aG docker USER",
+    ),
     Remedy("linux", ("container/podman",), "as root", "apt-get install podman uidmap"),
-)  # fmt: skip
+)
 """Remedies that do not depend on what is found on a machine."""
 
 

@@ -163,9 +163,10 @@ def _require_success(result: ExecResult) -> ExecResult:
         raise statement_error(result)
     if result.omitted_bytes:
         raise OperationalError(
-            0, "the result is longer than the limits of the connection: read it in parts with "
+            0,
+            "the result is longer than the limits of the connection: read it in parts with "
             "LIMIT, or give connect() other limits",
-        )  # fmt: skip
+        )
     return result
 
 

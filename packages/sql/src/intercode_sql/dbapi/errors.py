@@ -71,9 +71,13 @@ _BY_NUMBER: dict[int, type[DatabaseError]] = {
 }
 """Errors of MySQL whose SQLSTATE is a general one."""
 _BY_STATE: dict[str, type[DatabaseError]] = {
-    "0A": NotSupportedError, "21": ProgrammingError, "22": DataError, "23": IntegrityError,
-    "42": ProgrammingError, "XX": InternalError,
-}  # fmt: skip
+    "0A": NotSupportedError,
+    "21": ProgrammingError,
+    "22": DataError,
+    "23": IntegrityError,
+    "42": ProgrammingError,
+    "XX": InternalError,
+}
 """The exceptions of classes of SQLSTATE. Those of all others are operational."""
 _BY_TYPE: tuple[tuple[type[Exception], type[Error]], ...] = (
     (ParameterError, ProgrammingError),

@@ -24,9 +24,16 @@ class TypeObject(frozenset[TypeCode]):
 
 STRING = TypeObject({TypeCode.TEXT, TypeCode.JSON})
 BINARY = TypeObject({TypeCode.BLOB})
-NUMBER = TypeObject({
-    TypeCode.BIGINT, TypeCode.DECIMAL, TypeCode.FLOAT, TypeCode.DOUBLE, TypeCode.YEAR, TypeCode.BIT,
-})  # fmt: skip
+NUMBER = TypeObject(
+    {
+        TypeCode.BIGINT,
+        TypeCode.DECIMAL,
+        TypeCode.FLOAT,
+        TypeCode.DOUBLE,
+        TypeCode.YEAR,
+        TypeCode.BIT,
+    }
+)
 DATETIME = TypeObject({TypeCode.DATE, TypeCode.TIME, TypeCode.DATETIME})
 ROWID = TypeObject({TypeCode.BIGINT})
 

@@ -467,17 +467,25 @@ class ExpressionSyntax(TokenReader):
 
 
 _FORMS: dict[str, Callable[[ExpressionSyntax], None]] = {
-    "CASE": ExpressionSyntax._case, "EXISTS": ExpressionSyntax.subquery,
-    "ROW": ExpressionSyntax._row, "INTERVAL": ExpressionSyntax._sum_of_interval,
-    "MATCH": ExpressionSyntax._match, "DEFAULT": ExpressionSyntax._of_column,
+    "CASE": ExpressionSyntax._case,
+    "EXISTS": ExpressionSyntax.subquery,
+    "ROW": ExpressionSyntax._row,
+    "INTERVAL": ExpressionSyntax._sum_of_interval,
+    "MATCH": ExpressionSyntax._match,
+    "DEFAULT": ExpressionSyntax._of_column,
     "VALUES": ExpressionSyntax._of_column,
-}  # fmt: skip
+}
 _ARGUMENTS: dict[str, Callable[[ExpressionSyntax], None]] = {
-    "CAST": ExpressionSyntax._cast, "CONVERT": ExpressionSyntax._convert,
-    "EXTRACT": ExpressionSyntax._extract, "TRIM": ExpressionSyntax._trim,
-    "SUBSTRING": ExpressionSyntax._substring, "SUBSTR": ExpressionSyntax._substring,
-    "MID": ExpressionSyntax._substring, "POSITION": ExpressionSyntax._position,
-    "TIMESTAMPADD": ExpressionSyntax._of_unit, "TIMESTAMPDIFF": ExpressionSyntax._of_unit,
+    "CAST": ExpressionSyntax._cast,
+    "CONVERT": ExpressionSyntax._convert,
+    "EXTRACT": ExpressionSyntax._extract,
+    "TRIM": ExpressionSyntax._trim,
+    "SUBSTRING": ExpressionSyntax._substring,
+    "SUBSTR": ExpressionSyntax._substring,
+    "MID": ExpressionSyntax._substring,
+    "POSITION": ExpressionSyntax._position,
+    "TIMESTAMPADD": ExpressionSyntax._of_unit,
+    "TIMESTAMPDIFF": ExpressionSyntax._of_unit,
     "CHAR": ExpressionSyntax._char,
-}  # fmt: skip
+}
 """What stands between the brackets of functions whose arguments have words of their own."""

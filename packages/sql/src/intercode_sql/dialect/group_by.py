@@ -187,9 +187,13 @@ def _check_select(node: exp.Select, schema: Schema, database: str) -> None:
             [having.this], block, known, written | _aliases(items), number, "HAVING clause"
         )
     _check_determined(
-        [_resolve_position(o, items) for o in order], block, known, written | _aliases(items),
-        number, "ORDER BY clause" if group is not None else "ORDER BY",
-    )  # fmt: skip
+        [_resolve_position(o, items) for o in order],
+        block,
+        known,
+        written | _aliases(items),
+        number,
+        "ORDER BY clause" if group is not None else "ORDER BY",
+    )
 
 
 def _aliases(items: Iterable[exp.Expr]) -> set[str]:

@@ -51,15 +51,37 @@ NO_SPACE_FUNCTIONS = word_set("""
 """Functions whose bracket must follow immediately, unless sql_mode has IGNORE_SPACE."""
 
 SYNTAX_COUNTS: dict[str, tuple[int, int]] = {
-    "DATABASE": (0, 0), "SCHEMA": (0, 0), "ROW_COUNT": (0, 0), "INSERT": (4, 4), "IF": (3, 3),
-    "REPLACE": (3, 3), "FORMAT": (2, 3), "TIMESTAMP": (1, 2), "WEEK": (1, 2),
+    "DATABASE": (0, 0),
+    "SCHEMA": (0, 0),
+    "ROW_COUNT": (0, 0),
+    "INSERT": (4, 4),
+    "IF": (3, 3),
+    "REPLACE": (3, 3),
+    "FORMAT": (2, 3),
+    "TIMESTAMP": (1, 2),
+    "WEEK": (1, 2),
     **dict.fromkeys(("ROW_NUMBER", "RANK", "DENSE_RANK", "CUME_DIST", "PERCENT_RANK"), (0, 0)),
     **dict.fromkeys(("LEFT", "RIGHT", "MOD", "REPEAT", "TRUNCATE"), (2, 2)),
     **dict.fromkeys(
-        ("ASCII", "CHARSET", "COLLATION", "DATE", "DAY", "HOUR", "MICROSECOND", "MINUTE", "MONTH",
-         "QUARTER", "REVERSE", "SECOND", "TIME", "YEAR"), (1, 1)
+        (
+            "ASCII",
+            "CHARSET",
+            "COLLATION",
+            "DATE",
+            "DAY",
+            "HOUR",
+            "MICROSECOND",
+            "MINUTE",
+            "MONTH",
+            "QUARTER",
+            "REVERSE",
+            "SECOND",
+            "TIME",
+            "YEAR",
+        ),
+        (1, 1),
     ),
-}  # fmt: skip
+}
 """Functions whose number of arguments, from and to, is part of the grammar. Another number is a
 syntax error; that of any other function is the error 1582."""
 

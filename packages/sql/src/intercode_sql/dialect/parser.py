@@ -59,10 +59,18 @@ _LITERAL_TOKENS = {TokenType.DATE, TokenType.TIME, TokenType.TIMESTAMP}
 _FORMS_WITH_FROM = {"TRIM", "EXTRACT", "SUBSTRING", "SUBSTR", "MID"}
 """Functions that have the word FROM between their arguments."""
 _OPERAND_ENDS = {
-    TokenType.VAR, TokenType.IDENTIFIER, TokenType.NUMBER, TokenType.STRING, TokenType.R_PAREN,
-    TokenType.NULL, TokenType.TRUE, TokenType.FALSE, TokenType.END, TokenType.HEX_STRING,
+    TokenType.VAR,
+    TokenType.IDENTIFIER,
+    TokenType.NUMBER,
+    TokenType.STRING,
+    TokenType.R_PAREN,
+    TokenType.NULL,
+    TokenType.TRUE,
+    TokenType.FALSE,
+    TokenType.END,
+    TokenType.HEX_STRING,
     TokenType.BIT_STRING,
-}  # fmt: skip
+}
 _FEW_TOKENS = 24
 """A statement that is no longer than this is parsed at once, whatever it holds."""
 
@@ -249,9 +257,14 @@ def _mark_function_calls(
             raise _space_before_bracket_error(tokens, i, text, database)
         if name in FUNCTION_NAMES and before not in _BEFORE_NON_CALLS and name != "GROUP_CONCAT":
             out[i] = Token(
-                TokenType.VAR, FUNCTION_MARK + token.text, token.line, token.col, token.start,
-                token.end, token.comments,
-            )  # fmt: skip
+                TokenType.VAR,
+                FUNCTION_MARK + token.text,
+                token.line,
+                token.col,
+                token.start,
+                token.end,
+                token.comments,
+            )
     for i in reversed(literals):  # DATE '...' becomes a call
         if i and tokens[i - 1].text.upper() in ("AS", "."):
             continue
@@ -259,8 +272,10 @@ def _mark_function_calls(
         place = (name_.line, name_.col, name_.start, name_.end)
         out[i : i + 2] = [
             Token(TokenType.VAR, f"{FUNCTION_MARK}{name_.text.upper()}_LITERAL", *place),
-            Token(_OPEN, "(", *place), text_, Token(_CLOSE, ")", *place),
-        ]  # fmt: skip
+            Token(_OPEN, "(", *place),
+            text_,
+            Token(_CLOSE, ")", *place),
+        ]
     return _bracket_interval_numbers(out)
 
 

@@ -25,10 +25,26 @@ _NUMBER = re.compile(r"0x[0-9a-f]+\b|0b[01]+\b|(?:\d+\.?\d*|\.\d+)(?:e[-+]?\d+)?
 _OPERATOR = re.compile(r"<=>|<=|>=|<>|!=|<<|>>|\|\||&&|:=|->>|->")
 _OPERATOR_STARTS = frozenset("<>!|&:-")
 _DIGITS = frozenset("0123456789")
-_MODIFIERS = frozenset({
-    "OR", "REPLACE", "TEMPORARY", "UNIQUE", "FULLTEXT", "SPATIAL", "ONLINE", "OFFLINE", "IGNORE",
-    "ALGORITHM", "DEFINER", "INVOKER", "SQL", "SECURITY", "AGGREGATE", "IF",
-})  # fmt: skip
+_MODIFIERS = frozenset(
+    {
+        "OR",
+        "REPLACE",
+        "TEMPORARY",
+        "UNIQUE",
+        "FULLTEXT",
+        "SPATIAL",
+        "ONLINE",
+        "OFFLINE",
+        "IGNORE",
+        "ALGORITHM",
+        "DEFINER",
+        "INVOKER",
+        "SQL",
+        "SECURITY",
+        "AGGREGATE",
+        "IF",
+    }
+)
 """Words before the one that says what a statement defines."""
 _MAX_MODIFIERS = 24
 """Limit of the tokens in which that word is looked for."""

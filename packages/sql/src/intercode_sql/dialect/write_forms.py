@@ -6,9 +6,11 @@ from __future__ import annotations
 from intercode_sql.dialect.tokens import Token, tokenize
 
 _MODIFIERS = {
-    "UPDATE": ("LOW_PRIORITY",), "DELETE": ("LOW_PRIORITY", "QUICK"),
-    "INSERT": ("LOW_PRIORITY", "DELAYED", "HIGH_PRIORITY"), "REPLACE": ("LOW_PRIORITY", "DELAYED"),
-}  # fmt: skip
+    "UPDATE": ("LOW_PRIORITY",),
+    "DELETE": ("LOW_PRIORITY", "QUICK"),
+    "INSERT": ("LOW_PRIORITY", "DELAYED", "HIGH_PRIORITY"),
+    "REPLACE": ("LOW_PRIORITY", "DELAYED"),
+}
 
 
 def parsed_form(code: str, word: str) -> tuple[str, bool]:

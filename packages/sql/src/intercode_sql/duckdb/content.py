@@ -38,11 +38,17 @@ _BUILD_SECONDS = 45.0
 _LIMITS = SqlLimits(rows=1 << 40, size=1 << 50)
 _SECONDS = 3600.0
 _TYPES = {
-    TypeCode.BIGINT: "BIGINT", TypeCode.FLOAT: "FLOAT", TypeCode.DOUBLE: "DOUBLE",
-    TypeCode.DATE: "DATE", TypeCode.DATETIME: "TIMESTAMP", TypeCode.TIME: "INTERVAL",
-    TypeCode.YEAR: "INTEGER", TypeCode.BIT: "HUGEINT", TypeCode.JSON: "JSON",
+    TypeCode.BIGINT: "BIGINT",
+    TypeCode.FLOAT: "FLOAT",
+    TypeCode.DOUBLE: "DOUBLE",
+    TypeCode.DATE: "DATE",
+    TypeCode.DATETIME: "TIMESTAMP",
+    TypeCode.TIME: "INTERVAL",
+    TypeCode.YEAR: "INTEGER",
+    TypeCode.BIT: "HUGEINT",
+    TypeCode.JSON: "JSON",
     TypeCode.BLOB: "BLOB",
-}  # fmt: skip
+}
 _MAX_DECIMAL = 38
 
 

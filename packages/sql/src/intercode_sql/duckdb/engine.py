@@ -28,9 +28,12 @@ class DuckdbEngine(LocalEngine):
     kind = "duckdb"
     PRELOADED = SHARES_WORKERS = False
     dialect = SqlDialect(
-        "duckdb", ("mysql-dump", "sqlite"), DUCKDB_LITERALS,
-        quote='"', columns_query="DESCRIBE {}",
-    )  # fmt: skip
+        "duckdb",
+        ("mysql-dump", "sqlite"),
+        DUCKDB_LITERALS,
+        quote='"',
+        columns_query="DESCRIBE {}",
+    )
 
     def __init__(self, *, bounded: bool, determinism: SqlDeterminism | None = None) -> None:
         super().__init__(bounded=bounded, determinism=determinism)

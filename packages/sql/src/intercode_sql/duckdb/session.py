@@ -59,15 +59,24 @@ _REFUSED = {
     StatementType.EXTENSION: "extensions",
 }
 _SQL_STATES: tuple[tuple[type[Exception], str], ...] = (
-    (duckdb.IntegrityError, "23000"), (duckdb.DataError, "22000"),
-    (duckdb.ProgrammingError, "42000"), (duckdb.NotSupportedError, "0A000"),
+    (duckdb.IntegrityError, "23000"),
+    (duckdb.DataError, "22000"),
+    (duckdb.ProgrammingError, "42000"),
+    (duckdb.NotSupportedError, "0A000"),
     (duckdb.InternalError, "XX000"),
-)  # fmt: skip
+)
 _TYPE_CODES = {
-    "FLOAT": TypeCode.FLOAT, "DOUBLE": TypeCode.DOUBLE, "DATE": TypeCode.DATE,
-    "TIME": TypeCode.TIME, "INTERVAL": TypeCode.TIME, "BLOB": TypeCode.BLOB, "JSON": TypeCode.JSON,
-    "BIT": TypeCode.BIT, "BOOLEAN": TypeCode.BIGINT, '"NULL"': TypeCode.NULL,
-}  # fmt: skip
+    "FLOAT": TypeCode.FLOAT,
+    "DOUBLE": TypeCode.DOUBLE,
+    "DATE": TypeCode.DATE,
+    "TIME": TypeCode.TIME,
+    "INTERVAL": TypeCode.TIME,
+    "BLOB": TypeCode.BLOB,
+    "JSON": TypeCode.JSON,
+    "BIT": TypeCode.BIT,
+    "BOOLEAN": TypeCode.BIGINT,
+    '"NULL"': TypeCode.NULL,
+}
 _BREAKS = (duckdb.FatalException, duckdb.InternalException)
 _STOPS = (duckdb.InterruptException, *_BREAKS)
 _OBJECTS = """

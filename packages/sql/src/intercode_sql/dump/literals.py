@@ -36,8 +36,15 @@ _VALUE = re.compile(
 _INTEGER, _TEXT, _NULL, _NUMBER, _SINGLE, _DOUBLE, _BYTES = range(1, 8)
 _HEX, _BITS, _WORD, _NATIONAL = range(8, 12)
 _ESCAPES = {
-    "n": "\n", "t": "\t", "r": "\r", "b": "\b", "0": "\0", "Z": "\x1a", "%": r"\%", "_": r"\_",
-}  # fmt: skip
+    "n": "\n",
+    "t": "\t",
+    "r": "\r",
+    "b": "\b",
+    "0": "\0",
+    "Z": "\x1a",
+    "%": r"\%",
+    "_": r"\_",
+}
 _SEQUENCES = {q: re.compile(rf"\\(.)|{q}{q}", re.S) for q in "'\""}
 _QUOTES = "'\"`"
 _LEXEME = re.compile(
@@ -111,10 +118,14 @@ def parse_insert(code: str) -> DumpInsert | None:
     named = head["columns"]
     columns = None if not named else tuple(unquote_name(c) for c in _COLUMN.findall(named))
     return DumpInsert(
-        head["verb"].upper() == "REPLACE", bool(head["ignore"]),
-        unquote_name(head["database"]) if head["database"] else None, unquote_name(head["table"]),
-        columns, code, head.end() + 1,
-    )  # fmt: skip
+        head["verb"].upper() == "REPLACE",
+        bool(head["ignore"]),
+        unquote_name(head["database"]) if head["database"] else None,
+        unquote_name(head["table"]),
+        columns,
+        code,
+        head.end() + 1,
+    )
 
 
 def unquote_name(text: str) -> str:

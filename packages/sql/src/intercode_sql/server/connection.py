@@ -88,9 +88,13 @@ class ServerConnection:
     """
 
     def __init__(
-        self, address: Address, user: str = "", password: str = "", database: str = "",
+        self,
+        address: Address,
+        user: str = "",
+        password: str = "",
+        database: str = "",
         seconds: float = 0.0,
-    ) -> None:  # fmt: skip
+    ) -> None:
         library = load_connector()
         self._error = library.Error
         self.killed = False
@@ -101,12 +105,19 @@ class ServerConnection:
             where = {"unix_socket": address.unix_socket}
         try:
             self._connection = library.connect(
-                **where, user=user or address.user,
-                password=password if user else address.password, database=database or None,
-                use_pure=True, charset="utf8mb4", collation="utf8mb4_general_ci",
-                autocommit=True, connection_timeout=_CONNECT_SECONDS, ssl_disabled=True,
-                allow_local_infile=False, client_flags=[-library.ClientFlag.MULTI_STATEMENTS],
-            )  # fmt: skip
+                **where,
+                user=user or address.user,
+                password=password if user else address.password,
+                database=database or None,
+                use_pure=True,
+                charset="utf8mb4",
+                collation="utf8mb4_general_ci",
+                autocommit=True,
+                connection_timeout=_CONNECT_SECONDS,
+                ssl_disabled=True,
+                allow_local_infile=False,
+                client_flags=[-library.ClientFlag.MULTI_STATEMENTS],
+            )
             buffer_socket_reads(self._connection, lambda: library.InterfaceError(errno=2013))
             self.id: int = self._connection.connection_id
             if seconds:
@@ -255,10 +266,13 @@ _TEXT_TYPES = frozenset(
     {15, 249, 250, 251, 252, 253, 254}
 )  # VARCHAR, the BLOBs, VAR_STRING, STRING
 _TYPE_CODES = {
-    **dict.fromkeys(_INTEGER_TYPES, TypeCode.BIGINT), **dict.fromkeys(_TEXT_TYPES, TypeCode.BLOB),
-    **dict.fromkeys(_DECIMAL_TYPES, TypeCode.DECIMAL), **{code.value: code for code in TypeCode},
-    7: TypeCode.DATETIME, 253: TypeCode.BLOB,
-}  # fmt: skip
+    **dict.fromkeys(_INTEGER_TYPES, TypeCode.BIGINT),
+    **dict.fromkeys(_TEXT_TYPES, TypeCode.BLOB),
+    **dict.fromkeys(_DECIMAL_TYPES, TypeCode.DECIMAL),
+    **{code.value: code for code in TypeCode},
+    7: TypeCode.DATETIME,
+    253: TypeCode.BLOB,
+}
 """The types of results by their numbers in packets. A text is one with a character set."""
 _BINARY_CHARSET = 63  # the character set of binary values
 

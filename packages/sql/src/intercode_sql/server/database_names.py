@@ -10,14 +10,55 @@ from intercode_sql.dialect.tokens import Token
 from intercode_sql.server.connection import ServerStatementError
 
 _WORDS_BEFORE_TABLE = {
-    "FROM", "JOIN", "UPDATE", "INTO", "TABLE", "TABLES", "DESCRIBE", "DESC", "EXPLAIN", "EXISTS",
-    "VIEW", "REFERENCES", "LIKE", "CALL", "PROCEDURE", "FUNCTION", "TRIGGER", "TRUNCATE", "INSERT",
-    "REPLACE", "DELETE", "TO", "STRAIGHT_JOIN", "IN", "ANALYZE", "IGNORE", "COLUMNS", "SEQUENCE",
-}  # fmt: skip
+    "FROM",
+    "JOIN",
+    "UPDATE",
+    "INTO",
+    "TABLE",
+    "TABLES",
+    "DESCRIBE",
+    "DESC",
+    "EXPLAIN",
+    "EXISTS",
+    "VIEW",
+    "REFERENCES",
+    "LIKE",
+    "CALL",
+    "PROCEDURE",
+    "FUNCTION",
+    "TRIGGER",
+    "TRUNCATE",
+    "INSERT",
+    "REPLACE",
+    "DELETE",
+    "TO",
+    "STRAIGHT_JOIN",
+    "IN",
+    "ANALYZE",
+    "IGNORE",
+    "COLUMNS",
+    "SEQUENCE",
+}
 _CLAUSE_WORDS = {
-    "SELECT", "FROM", "WHERE", "GROUP", "ORDER", "HAVING", "SET", "VALUES", "LIMIT", "UPDATE",
-    "TABLE", "TABLES", "JOIN", "USING", "RENAME", "DELETE", "DROP", "INTO",
-}  # fmt: skip
+    "SELECT",
+    "FROM",
+    "WHERE",
+    "GROUP",
+    "ORDER",
+    "HAVING",
+    "SET",
+    "VALUES",
+    "LIMIT",
+    "UPDATE",
+    "TABLE",
+    "TABLES",
+    "JOIN",
+    "USING",
+    "RENAME",
+    "DELETE",
+    "DROP",
+    "INTO",
+}
 _TABLE_LIST_CLAUSES = {"FROM", "UPDATE", "TABLE", "TABLES", "JOIN", "DELETE"}
 _WORDS_BEFORE_DATABASE = {"DATABASE", "SCHEMA", "USE"}
 _SHOW_WITH_DATABASE = {

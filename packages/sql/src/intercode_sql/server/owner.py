@@ -75,11 +75,15 @@ class ServerOwner:
         arguments = settings["arguments"]
         assert isinstance(arguments, list)
         self._command = [
-            str(settings["program"]), *map(str, arguments),
-            f"--datadir={self._data}", f"--socket={self._socket}",
-            f"--pid-file={self._home / 'pid'}", f"--tmpdir={self._home / 'tmp'}",
-            f"--log-error={self._home / _LOG_NAME}", f"--secure-file-priv={self._home / 'none'}",
-        ]  # fmt: skip
+            str(settings["program"]),
+            *map(str, arguments),
+            f"--datadir={self._data}",
+            f"--socket={self._socket}",
+            f"--pid-file={self._home / 'pid'}",
+            f"--tmpdir={self._home / 'tmp'}",
+            f"--log-error={self._home / _LOG_NAME}",
+            f"--secure-file-priv={self._home / 'none'}",
+        ]
         self._server: subprocess.Popen[bytes] | None = None
         self._clients: list[socket.socket] = []
         self._last_release = 0.0
@@ -123,9 +127,13 @@ class ServerOwner:
                 os.chown(path, int(str(self._user)), int(str(self._user)))
         _limit_directory(self._home / "tmp", _TEMPORARY_BYTES, self._user)
         self._server = subprocess.Popen(
-            self._command, preexec_fn=self._confine, stdin=subprocess.DEVNULL,
-            stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, cwd=self._home,
-        )  # fmt: skip
+            self._command,
+            preexec_fn=self._confine,
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.DEVNULL,
+            cwd=self._home,
+        )
         deadline = time.monotonic() + _START_SECONDS
         while time.monotonic() < deadline and self._server.poll() is None:
             with socket.socket(socket.AF_UNIX) as probe:

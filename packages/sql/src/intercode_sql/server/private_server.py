@@ -47,22 +47,42 @@ _EXTRA_PATH = ":/usr/local/sbin:/usr/sbin:/sbin:/usr/local/bin:/usr/local/mysql/
 
 SQL_MODES = "STRICT_TRANS_TABLES,ERROR_FOR_DIVISION_BY_ZERO,NO_ENGINE_SUBSTITUTION,IGNORE_SPACE"
 _SERVER_ARGUMENTS = (
-    "--no-defaults", "--skip-networking", "--skip-log-bin", "--skip-symbolic-links",
-    "--lower-case-table-names=1", f"--sql-mode={SQL_MODES}", "--local-infile=0",
-    "--character-set-server=utf8mb4", "--collation-server=utf8mb4_general_ci",
-    "--default-time-zone=+00:00", "--performance-schema=OFF", "--event-scheduler=DISABLED",
-    "--max-connections=2000", "--thread-cache-size=64", "--max-allowed-packet=16M",
-    "--innodb-flush-log-at-trx-commit=0", "--innodb-doublewrite=0", "--innodb-use-native-aio=0",
-    "--innodb-buffer-pool-size=128M", "--innodb-log-file-size=8M", "--innodb-fast-shutdown=0",
-    "--innodb-lock-wait-timeout=10", "--lock-wait-timeout=20", "--max-session-mem-used=268435456",
-    "--skip-name-resolve", "--tmp-memory-table-size=0", "--innodb-stats-persistent=1",
-    "--innodb-stats-auto-recalc=0", "--innodb-autoextend-increment=1", "--aria-log-file-size=8M",
+    "--no-defaults",
+    "--skip-networking",
+    "--skip-log-bin",
+    "--skip-symbolic-links",
+    "--lower-case-table-names=1",
+    f"--sql-mode={SQL_MODES}",
+    "--local-infile=0",
+    "--character-set-server=utf8mb4",
+    "--collation-server=utf8mb4_general_ci",
+    "--default-time-zone=+00:00",
+    "--performance-schema=OFF",
+    "--event-scheduler=DISABLED",
+    "--max-connections=2000",
+    "--thread-cache-size=64",
+    "--max-allowed-packet=16M",
+    "--innodb-flush-log-at-trx-commit=0",
+    "--innodb-doublewrite=0",
+    "--innodb-use-native-aio=0",
+    "--innodb-buffer-pool-size=128M",
+    "--innodb-log-file-size=8M",
+    "--innodb-fast-shutdown=0",
+    "--innodb-lock-wait-timeout=10",
+    "--lock-wait-timeout=20",
+    "--max-session-mem-used=268435456",
+    "--skip-name-resolve",
+    "--tmp-memory-table-size=0",
+    "--innodb-stats-persistent=1",
+    "--innodb-stats-auto-recalc=0",
+    "--innodb-autoextend-increment=1",
+    "--aria-log-file-size=8M",
     f"--innodb-temp-data-file-path=../{owner.TEMPORARY_TABLES}:12M:autoextend",
     f"--loose-tmp-disk-table-size={_SESSION_BYTES}",
     f"--loose-maximum-tmp-disk-table-size={_SESSION_BYTES}",
     f"--loose-max-tmp-session-space-usage={_SESSION_BYTES}",
     f"--loose-maximum-max-tmp-session-space-usage={_SESSION_BYTES}",
-)  # fmt: skip
+)
 
 
 @dataclass(frozen=True)
@@ -243,15 +263,21 @@ def _start_server(key: str, source: Path) -> Lease:
 def _start_owner(key: str, source: Path, home: Path) -> dict[str, object]:
     """Start the owner of a server and return what it says when the server is ready."""
     settings = {
-        "home": str(home), "source": str(source), "program": str(server_program()),
-        "arguments": _SERVER_ARGUMENTS, "user": SERVER_UID if os.geteuid() == 0 else None,
+        "home": str(home),
+        "source": str(source),
+        "program": str(server_program()),
+        "arguments": _SERVER_ARGUMENTS,
+        "user": SERVER_UID if os.geteuid() == 0 else None,
         "file_bytes": _MAX_LOADED_FILE if key.startswith("new-") else _file_limit(source),
         "session_bytes": _SESSION_BYTES,
-    }  # fmt: skip
+    }
     process = subprocess.Popen(
         [sys.executable, "-I", owner.__file__, json.dumps(settings)],
-        stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, start_new_session=True, cwd="/",
-    )  # fmt: skip
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        start_new_session=True,
+        cwd="/",
+    )
     assert process.stdout is not None
     with process.stdout:
         line = process.stdout.readline()
@@ -322,9 +348,13 @@ def _initialize_directory(into: Path) -> None:
     as_root = ["--user=root"] if os.geteuid() == 0 else []
     if installer:
         command = [
-            installer, "--no-defaults", *common, *as_root, "--skip-test-db",
+            installer,
+            "--no-defaults",
+            *common,
+            *as_root,
+            "--skip-test-db",
             "--auth-root-authentication-method=normal",
-        ]  # fmt: skip
+        ]
     else:
         command = [str(server_program()), "--no-defaults", "--initialize-insecure", *common]
         command += as_root

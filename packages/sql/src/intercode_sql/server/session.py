@@ -309,10 +309,14 @@ class MysqlSession:
             name, known = self._server.new_snapshot_name(), self._current_settings()
             self._server.copy(self._private.account.name, name)
         return ServerSnapshot(
-            self._pristine, self._limits, name, self._default_database, known,
+            self._pristine,
+            self._limits,
+            name,
+            self._default_database,
+            known,
             self._changed_settings,
             [f"temporary table {table}" for table in self._temporary_tables],
-        )  # fmt: skip
+        )
 
     def _current_settings(self) -> session_settings.Settings:
         """Return the settings and variables of the session's connection."""
@@ -413,9 +417,15 @@ class ServerSnapshot:
     """
 
     def __init__(
-        self, pristine: PristineDatabase, limits: SqlLimits, name: str, default: str | None,
-        settings: Settings, named: Iterable[str], left_behind: Iterable[str] = (),
-    ) -> None:  # fmt: skip
+        self,
+        pristine: PristineDatabase,
+        limits: SqlLimits,
+        name: str,
+        default: str | None,
+        settings: Settings,
+        named: Iterable[str],
+        left_behind: Iterable[str] = (),
+    ) -> None:
         self.omitted_tables = tuple(sorted(left_behind))
         self._pristine, self._limits = pristine, limits
         self.name, self.default_database, self.settings, self.changed_names = (

@@ -21,10 +21,24 @@ _USER_VARIABLES = (
     "FROM information_schema.USER_VARIABLES"
 )
 _VOLATILE_SETTINGS = {
-    "error_count", "warning_count", "identity", "insert_id", "last_insert_id", "in_transaction",
-    "rand_seed1", "rand_seed2", "timestamp", "pseudo_thread_id", "last_gtid", "max_statement_time",
-    "gtid_seq_no", "proxy_user", "external_user", "gtid_domain_id", "server_id",
-}  # fmt: skip
+    "error_count",
+    "warning_count",
+    "identity",
+    "insert_id",
+    "last_insert_id",
+    "in_transaction",
+    "rand_seed1",
+    "rand_seed2",
+    "timestamp",
+    "pseudo_thread_id",
+    "last_gtid",
+    "max_statement_time",
+    "gtid_seq_no",
+    "proxy_user",
+    "external_user",
+    "gtid_domain_id",
+    "server_id",
+}
 """Settings that change by themselves."""
 _NUMERIC_TYPES = {"INT", "INT UNSIGNED", "DOUBLE", "DECIMAL"}
 

@@ -14,51 +14,172 @@ StatementKind = Literal["read", "own", "use", "no-op", "syntax-error", "refused"
 
 _READ_STATEMENTS = {"SELECT", "WITH", "SHOW", "DESCRIBE", "DESC", "EXPLAIN", "VALUES", "TABLE"}
 _OTHER_STATEMENTS = {
-    "ALTER", "ANALYZE", "BEGIN", "CALL", "CASE", "CHECK", "CHECKSUM", "COMMIT", "CREATE", "DECLARE",
-    "DELETE", "DO", "DROP", "FOR", "GET", "HELP", "IF", "INSERT", "LOOP", "OPEN", "OPTIMIZE",
-    "RELEASE", "RENAME", "REPAIR", "REPEAT", "REPLACE", "RESIGNAL", "ROLLBACK", "SAVEPOINT", "SET",
-    "START", "TRUNCATE", "UPDATE", "WHILE", "FETCH", "CLOSE", "RETURN", "LEAVE", "ITERATE",
-}  # fmt: skip
+    "ALTER",
+    "ANALYZE",
+    "BEGIN",
+    "CALL",
+    "CASE",
+    "CHECK",
+    "CHECKSUM",
+    "COMMIT",
+    "CREATE",
+    "DECLARE",
+    "DELETE",
+    "DO",
+    "DROP",
+    "FOR",
+    "GET",
+    "HELP",
+    "IF",
+    "INSERT",
+    "LOOP",
+    "OPEN",
+    "OPTIMIZE",
+    "RELEASE",
+    "RENAME",
+    "REPAIR",
+    "REPEAT",
+    "REPLACE",
+    "RESIGNAL",
+    "ROLLBACK",
+    "SAVEPOINT",
+    "SET",
+    "START",
+    "TRUNCATE",
+    "UPDATE",
+    "WHILE",
+    "FETCH",
+    "CLOSE",
+    "RETURN",
+    "LEAVE",
+    "ITERATE",
+}
 """Other words that begin a statement. Any further word is a syntax error."""
 _DATA_STATEMENTS = {
-    "BEGIN", "COMMIT", "DELETE", "DO", "HELP", "INSERT", "RELEASE", "REPLACE", "ROLLBACK",
-    "SAVEPOINT", "SET", "START", "TRUNCATE", "UPDATE",
-}  # fmt: skip
+    "BEGIN",
+    "COMMIT",
+    "DELETE",
+    "DO",
+    "HELP",
+    "INSERT",
+    "RELEASE",
+    "REPLACE",
+    "ROLLBACK",
+    "SAVEPOINT",
+    "SET",
+    "START",
+    "TRUNCATE",
+    "UPDATE",
+}
 """The ones among these that define nothing, unless they are blocks that contain statements."""
 _DML = {"DELETE", "INSERT", "REPLACE", "UPDATE"}
 _COMPOUND_STATEMENTS = {"BEGIN", "CASE", "DECLARE", "FOR", "IF", "LOOP", "REPEAT", "WHILE"}
 _CONNECTION_FUNCTIONS = {
-    "FOUND_ROWS", "ROW_COUNT", "LAST_INSERT_ID", "CONNECTION_ID", "USER", "SESSION_USER",
-    "SYSTEM_USER", "LASTVAL", "NEXTVAL", "SETVAL", "UUID_SHORT", "CURRENT_ROLE",
-}  # fmt: skip
+    "FOUND_ROWS",
+    "ROW_COUNT",
+    "LAST_INSERT_ID",
+    "CONNECTION_ID",
+    "USER",
+    "SESSION_USER",
+    "SYSTEM_USER",
+    "LASTVAL",
+    "NEXTVAL",
+    "SETVAL",
+    "UUID_SHORT",
+    "CURRENT_ROLE",
+}
 """Functions whose result or effect belongs to one connection."""
 _CONNECTION_SHOWS = {
-    "WARNINGS", "ERRORS", "STATUS", "PROCESSLIST", "PROFILE", "PROFILES", "VARIABLES", "GRANTS",
-    "COUNT", "PRIVILEGES", "OPEN", "EXPLAIN", "ANALYZE",
-}  # fmt: skip
+    "WARNINGS",
+    "ERRORS",
+    "STATUS",
+    "PROCESSLIST",
+    "PROFILE",
+    "PROFILES",
+    "VARIABLES",
+    "GRANTS",
+    "COUNT",
+    "PRIVILEGES",
+    "OPEN",
+    "EXPLAIN",
+    "ANALYZE",
+}
 """SHOW statements about one connection or about all of them."""
 _CONNECTION_WORDS = {
-    "INTO", "CURRENT_USER", "CURRENT_ROLE", "SESSION_VARIABLES", "SESSION_STATUS", "PROCESSLIST",
-    "USER_PRIVILEGES", "USER_VARIABLES", "GLOBAL_STATUS", "PROFILING",
-}  # fmt: skip
-_CONNECTION_PHRASES = {("FOR", "UPDATE"), ("SHARE", "MODE"), ("FOR", "SHARE"), ("NEXT", "VALUE"),
-          ("PREVIOUS", "VALUE")}  # fmt: skip
+    "INTO",
+    "CURRENT_USER",
+    "CURRENT_ROLE",
+    "SESSION_VARIABLES",
+    "SESSION_STATUS",
+    "PROCESSLIST",
+    "USER_PRIVILEGES",
+    "USER_VARIABLES",
+    "GLOBAL_STATUS",
+    "PROFILING",
+}
+_CONNECTION_PHRASES = {
+    ("FOR", "UPDATE"),
+    ("SHARE", "MODE"),
+    ("FOR", "SHARE"),
+    ("NEXT", "VALUE"),
+    ("PREVIOUS", "VALUE"),
+}
 _LOCK_FUNCTIONS = {"GET_LOCK", "RELEASE_LOCK", "RELEASE_ALL_LOCKS", "IS_FREE_LOCK", "IS_USED_LOCK"}
 _FILE_WORDS = {"OUTFILE", "DUMPFILE", "LOAD_FILE", "INFILE"}
 _LIMIT_SETTINGS = {
-    "MAX_STATEMENT_TIME", "MAX_EXECUTION_TIME", "MAX_SESSION_MEM_USED", "MAX_HEAP_TABLE_SIZE",
-    "TMP_MEMORY_TABLE_SIZE", "TMP_TABLE_SIZE", "SQL_LOG_BIN", "MAX_RECURSIVE_ITERATIONS",
-}  # fmt: skip
+    "MAX_STATEMENT_TIME",
+    "MAX_EXECUTION_TIME",
+    "MAX_SESSION_MEM_USED",
+    "MAX_HEAP_TABLE_SIZE",
+    "TMP_MEMORY_TABLE_SIZE",
+    "TMP_TABLE_SIZE",
+    "SQL_LOG_BIN",
+    "MAX_RECURSIVE_ITERATIONS",
+}
 """Settings that limit a session."""
 _REFUSED_STATEMENTS = {
-    "GRANT", "REVOKE", "LOAD", "KILL", "SHUTDOWN", "RESTART", "FLUSH", "RESET", "PURGE", "CHANGE",
-    "STOP", "INSTALL", "UNINSTALL", "BACKUP", "HANDLER", "XA", "CLONE", "IMPORT",
-    "PREPARE", "EXECUTE", "DEALLOCATE", "BINLOG", "CACHE", "DELIMITER", "SOURCE", "SIGNAL",
-}  # fmt: skip
+    "GRANT",
+    "REVOKE",
+    "LOAD",
+    "KILL",
+    "SHUTDOWN",
+    "RESTART",
+    "FLUSH",
+    "RESET",
+    "PURGE",
+    "CHANGE",
+    "STOP",
+    "INSTALL",
+    "UNINSTALL",
+    "BACKUP",
+    "HANDLER",
+    "XA",
+    "CLONE",
+    "IMPORT",
+    "PREPARE",
+    "EXECUTE",
+    "DEALLOCATE",
+    "BINLOG",
+    "CACHE",
+    "DELIMITER",
+    "SOURCE",
+    "SIGNAL",
+}
 _REFUSED_OBJECTS = {
-    "USER", "ROLE", "SERVER", "TABLESPACE", "LOGFILE", "EVENT", "INSTANCE", "SLAVE", "ALL_SLAVES",
-    "REPLICA", "RESOURCE", "UNDO", "PACKAGE",
-}  # fmt: skip
+    "USER",
+    "ROLE",
+    "SERVER",
+    "TABLESPACE",
+    "LOGFILE",
+    "EVENT",
+    "INSTANCE",
+    "SLAVE",
+    "ALL_SLAVES",
+    "REPLICA",
+    "RESOURCE",
+    "UNDO",
+    "PACKAGE",
+}
 """Objects that must not be created, altered, dropped or started."""
 _DDL_VERBS = {"CREATE", "ALTER", "DROP", "RENAME"}
 _REFUSED_START_TARGETS = {"SLAVE", "ALL", "REPLICA", "GROUP"}
@@ -234,10 +355,25 @@ def _contains_statements(words: list[str], pieces: tuple[Token, ...]) -> bool:
 
 
 _GROUPING_WORDS = {
-    "GROUP", "COUNT", "SUM", "AVG", "MIN", "MAX", "GROUP_CONCAT", "STD", "STDDEV", "VARIANCE",
-    "HAVING", "DISTINCT", "DISTINCTROW", "JSON_ARRAYAGG", "JSON_OBJECTAGG",
-    "BIT_AND", "BIT_OR", "BIT_XOR",
-}  # fmt: skip
+    "GROUP",
+    "COUNT",
+    "SUM",
+    "AVG",
+    "MIN",
+    "MAX",
+    "GROUP_CONCAT",
+    "STD",
+    "STDDEV",
+    "VARIANCE",
+    "HAVING",
+    "DISTINCT",
+    "DISTINCTROW",
+    "JSON_ARRAYAGG",
+    "JSON_OBJECTAGG",
+    "BIT_AND",
+    "BIT_OR",
+    "BIT_XOR",
+}
 
 
 def _refusal_reason(words: list[str], pieces: tuple[Token, ...]) -> str:

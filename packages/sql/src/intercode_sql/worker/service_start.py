@@ -13,9 +13,20 @@ PASSES_DESCRIPTORS = hasattr(socket, "send_fds")
 _CONNECT_SECONDS = 60.0
 _TOKEN_BYTES = 32
 _NEEDED_VARIABLES = (
-    "PATH", "PYTHON", "VIRTUAL_ENV", "LD_LIBRARY_PATH", "DYLD_", "LANG", "LC_", "TZ", "TMP", "TEMP",
-    "SYSTEMROOT", "WINDIR", "COVERAGE_",
-)  # fmt: skip
+    "PATH",
+    "PYTHON",
+    "VIRTUAL_ENV",
+    "LD_LIBRARY_PATH",
+    "DYLD_",
+    "LANG",
+    "LC_",
+    "TZ",
+    "TMP",
+    "TEMP",
+    "SYSTEMROOT",
+    "WINDIR",
+    "COVERAGE_",
+)
 """Beginnings of the names of variables with which a Python program starts."""
 
 
@@ -29,26 +40,34 @@ def start_service(
     """
     command = [sys.executable, "-P", "-m", module]
     inherited = {
-        name: value for name, value in os.environ.items()
+        name: value
+        for name, value in os.environ.items()
         if inherits_environment or name.upper().startswith(_NEEDED_VARIABLES)
-    }  # fmt: skip
+    }
     environment = {**inherited, "PYTHONPATH": os.pathsep.join(p for p in sys.path if p)}
     if PASSES_DESCRIPTORS:
         mine, other = socket.socketpair()
         with other:
             process = subprocess.Popen(
-                [*command, str(other.fileno())], pass_fds=[other.fileno()], start_new_session=True,
-                stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=stderr,
+                [*command, str(other.fileno())],
+                pass_fds=[other.fileno()],
+                start_new_session=True,
+                stdin=subprocess.DEVNULL,
+                stdout=subprocess.DEVNULL,
+                stderr=stderr,
                 env=environment,
-            )  # fmt: skip
+            )
         return process, mine
     with socket.create_server(("127.0.0.1", 0)) as listener:
         listener.settimeout(_CONNECT_SECONDS)
         token = secrets.token_bytes(_TOKEN_BYTES)
         process = subprocess.Popen(
-            [*command, f"port={listener.getsockname()[1]}"], stdin=subprocess.PIPE,
-            stdout=subprocess.DEVNULL, stderr=stderr, env=environment,
-        )  # fmt: skip
+            [*command, f"port={listener.getsockname()[1]}"],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.DEVNULL,
+            stderr=stderr,
+            env=environment,
+        )
         assert process.stdin is not None
         try:
             with process.stdin as stdin:

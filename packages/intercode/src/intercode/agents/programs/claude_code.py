@@ -32,17 +32,27 @@ class ClaudeCode(Program):
         package = f"claude-code-linux-{_MACHINES[platform.machine()]}"
         program = f"{INSTALLED}/npm/node_modules/@anthropic-ai/{package}/claude"
         return [
-            program, "--print", "--permission-mode", "bypassPermissions",
-            "--no-session-persistence", "--model", launch.model, launch.query,
-        ]  # fmt: skip
+            program,
+            "--print",
+            "--permission-mode",
+            "bypassPermissions",
+            "--no-session-persistence",
+            "--model",
+            launch.model,
+            launch.query,
+        ]
 
     def variables(self, launch: Launch) -> Mapping[str, str]:
         return {
-            "CLAUDE_CONFIG_DIR": launch.home, "CLAUDE_CODE_TMPDIR": launch.scratch,
-            "CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC": "1", "DISABLE_AUTOUPDATER": "1",
-            "ANTHROPIC_SMALL_FAST_MODEL": launch.model, "API_TIMEOUT_MS": "3600000",
-            "CLAUDE_CODE_MAX_RETRIES": "0", "IS_SANDBOX": "1",
-        }  # fmt: skip
+            "CLAUDE_CONFIG_DIR": launch.home,
+            "CLAUDE_CODE_TMPDIR": launch.scratch,
+            "CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC": "1",
+            "DISABLE_AUTOUPDATER": "1",
+            "ANTHROPIC_SMALL_FAST_MODEL": launch.model,
+            "API_TIMEOUT_MS": "3600000",
+            "CLAUDE_CODE_MAX_RETRIES": "0",
+            "IS_SANDBOX": "1",
+        }
 
     def home_files(self, launch: Launch) -> Mapping[str, str]:
         """Return the state of an installation whose first questions are answered."""

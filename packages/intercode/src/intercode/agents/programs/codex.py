@@ -33,9 +33,13 @@ class Codex(Program):
         package, target = _MACHINES[platform.machine()]
         program = f"{INSTALLED}/npm/node_modules/@openai/{package}/vendor/{target}/bin/codex"
         return [
-            program, "exec", "--dangerously-bypass-approvals-and-sandbox", "--skip-git-repo-check",
-            "--ephemeral", launch.query,
-        ]  # fmt: skip
+            program,
+            "exec",
+            "--dangerously-bypass-approvals-and-sandbox",
+            "--skip-git-repo-check",
+            "--ephemeral",
+            launch.query,
+        ]
 
     def variables(self, launch: Launch) -> Mapping[str, str]:
         return {"CODEX_HOME": launch.home}
@@ -43,12 +47,16 @@ class Codex(Program):
     def home_files(self, launch: Launch) -> Mapping[str, str]:
         """Return the configuration, in TOML. Its quoted texts are those of JSON."""
         lines = {
-            "model": launch.model, "model_provider": "bridge", "web_search": "disabled",
-        }  # fmt: skip
+            "model": launch.model,
+            "model_provider": "bridge",
+            "web_search": "disabled",
+        }
         provider = {
-            "name": "bridge", "base_url": f"{launch.base_url}/v1", "env_key": "OPENAI_API_KEY",
+            "name": "bridge",
+            "base_url": f"{launch.base_url}/v1",
+            "env_key": "OPENAI_API_KEY",
             "wire_api": "responses",
-        }  # fmt: skip
+        }
         text = [f"{k} = {json.dumps(v)}" for k, v in lines.items()]
         text += ["check_for_update_on_startup = false", "", "[model_providers.bridge]"]
         text += [f"{k} = {json.dumps(v)}" for k, v in provider.items()]

@@ -27,17 +27,30 @@ class MiniSweAgent(Program):
 
     def command(self, launch: Launch) -> list[str]:
         return [
-            "python3", "-c", _START, "--yolo", "--exit-immediately", "--task", launch.query,
-            "--output", f"{launch.home}/trajectory.json",
-            "--config", "mini.yaml", "--config", f"{launch.home}/bridge.yaml",
-        ]  # fmt: skip
+            "python3",
+            "-c",
+            _START,
+            "--yolo",
+            "--exit-immediately",
+            "--task",
+            launch.query,
+            "--output",
+            f"{launch.home}/trajectory.json",
+            "--config",
+            "mini.yaml",
+            "--config",
+            f"{launch.home}/bridge.yaml",
+        ]
 
     def variables(self, launch: Launch) -> Mapping[str, str]:
         return {
-            "MSWEA_GLOBAL_CONFIG_DIR": launch.home, "MSWEA_CONFIGURED": "true",
-            "MSWEA_COST_TRACKING": "ignore_errors", "MSWEA_SILENT_STARTUP": "1",
-            "PYTHONDONTWRITEBYTECODE": "1", "LITELLM_LOCAL_MODEL_COST_MAP": "True",
-        }  # fmt: skip
+            "MSWEA_GLOBAL_CONFIG_DIR": launch.home,
+            "MSWEA_CONFIGURED": "true",
+            "MSWEA_COST_TRACKING": "ignore_errors",
+            "MSWEA_SILENT_STARTUP": "1",
+            "PYTHONDONTWRITEBYTECODE": "1",
+            "LITELLM_LOCAL_MODEL_COST_MAP": "True",
+        }
 
     def home_files(self, launch: Launch) -> Mapping[str, str]:
         """Return a configuration: JSON, which YAML contains."""

@@ -79,7 +79,7 @@ __all__ = [
     "Usage",
     "to_jsonable",
     "tree_digest",
-]  # fmt: skip
+]
 
 EMPTY_MAPPING: Mapping[str, Any] = MappingProxyType({})
 

@@ -64,9 +64,13 @@ class AgentOutput:
     def recorded_fields(self) -> dict[str, Any]:
         """The fields that a step records, except the action."""
         return {
-            "message": self.message, "thought": self.thought, "usage": self.usage,
-            "actor": self.actor, "messages": self.messages, "context": self.context,
-        }  # fmt: skip
+            "message": self.message,
+            "thought": self.thought,
+            "usage": self.usage,
+            "actor": self.actor,
+            "messages": self.messages,
+            "context": self.context,
+        }
 
 
 @dataclass(frozen=True, slots=True)
@@ -123,23 +127,40 @@ class Step:
     def without_code(cls, output: AgentOutput) -> Step:
         """Return the record of a turn in which the model wrote no code."""
         return cls(
-            "", output.reply, executed=False, valid=False, exit_code=None, reward=0.0,
+            "",
+            output.reply,
+            executed=False,
+            valid=False,
+            exit_code=None,
+            reward=0.0,
             **output.recorded_fields,
-        )  # fmt: skip
+        )
 
     def agent_output(self) -> AgentOutput:
         """Return the output of the agent from which this step was made."""
         return AgentOutput(
-            self.action if self.executed else None, reply=self.observation, message=self.message,
-            thought=self.thought, usage=self.usage, actor=self.actor, messages=self.messages,
+            self.action if self.executed else None,
+            reply=self.observation,
+            message=self.message,
+            thought=self.thought,
+            usage=self.usage,
+            actor=self.actor,
+            messages=self.messages,
             context=self.context,
-        )  # fmt: skip
+        )
 
 
 EndReason = Literal[
-    "solved", "submitted", "turn_limit", "agent_stopped", "budget", "sandbox_lost", "action_error",
-    "error", "unknown",
-]  # fmt: skip
+    "solved",
+    "submitted",
+    "turn_limit",
+    "agent_stopped",
+    "budget",
+    "sandbox_lost",
+    "action_error",
+    "error",
+    "unknown",
+]
 """Why an episode ended. ``budget``: a limit on tokens, cost or time was reached. ``sandbox_lost``:
 what ran in the sandbox ended it, which is a failure. ``action_error``: an action caused an
 exception, which is a failure as well, while the machine worked."""
@@ -204,8 +225,9 @@ class Trajectory:
         ]
         title = f"{self.task}: {self.end}, {'solved' if self.success else 'not solved'}"
         notes = [self.query, *([self.error] if self.error else [])]
-        return html_table(("turn", "action", "observation", "reward"), rows, title=title,
-                          notes=notes)  # fmt: skip
+        return html_table(
+            ("turn", "action", "observation", "reward"), rows, title=title, notes=notes
+        )
 
 
 def _reward_text(reward: float | None) -> str:

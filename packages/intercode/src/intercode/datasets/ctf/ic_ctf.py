@@ -40,9 +40,30 @@ PROGRAMS = (
     "wget",
 )
 
-NETWORK_TASKS = frozenset({
-    7, 9, 16, 20, 28, 29, 35, 39, 41, 42, 43, 54, 57, 62, 66, 73, 87, 88, 89, 95,
-})  # fmt: skip
+NETWORK_TASKS = frozenset(
+    {
+        7,
+        9,
+        16,
+        20,
+        28,
+        29,
+        35,
+        39,
+        41,
+        42,
+        43,
+        54,
+        57,
+        62,
+        66,
+        73,
+        87,
+        88,
+        89,
+        95,
+    }
+)
 """Tasks that need a server on the internet; most of these servers no longer exist."""
 NETWORK_SETUP_TASKS = frozenset({1, 14})
 """Tasks whose set-up downloads something; task 14 can be solved without that tool."""

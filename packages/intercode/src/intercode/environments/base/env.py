@@ -214,10 +214,16 @@ class InterCodeEnv(EpisodeEnvironment, gym.Env[str, str]):
     def brief_of(self, task: Task) -> Brief:
         """Return the part of a task that an agent may see. No episode needs to run."""
         return Brief(
-            task.id, task.query, self.name, self.max_turns, str(task.data.get("notes", "")),
-            self.expects_answer, self.tools.tools,
-            task.only_changes and self.profile_class.follows_dataset, self.description_of(task),
-        )  # fmt: skip
+            task.id,
+            task.query,
+            self.name,
+            self.max_turns,
+            str(task.data.get("notes", "")),
+            self.expects_answer,
+            self.tools.tools,
+            task.only_changes and self.profile_class.follows_dataset,
+            self.description_of(task),
+        )
 
     def description_of(self, task: Task) -> EnvironmentDescription:  # noqa: ARG002
         """Return the description for a task, which may have a language of its own."""
@@ -272,12 +278,18 @@ class InterCodeEnv(EpisodeEnvironment, gym.Env[str, str]):
     def result_metadata(self) -> dict[str, Any]:
         """Return the metadata that every result of this environment records."""
         return {
-            "environment": self.name, "profile": self.profile, "reward": self.reward_name,
-            "scoring": f"{self.name}-{self.scoring_version}", "dataset": self.dataset.name,
-            "dataset_hash": self.dataset.hash, "comparable": self.dataset.comparable,
-            "timeout": self.timeout, "network": self.network, "policy": self.policy.metadata(),
+            "environment": self.name,
+            "profile": self.profile,
+            "reward": self.reward_name,
+            "scoring": f"{self.name}-{self.scoring_version}",
+            "dataset": self.dataset.name,
+            "dataset_hash": self.dataset.hash,
+            "comparable": self.dataset.comparable,
+            "timeout": self.timeout,
+            "network": self.network,
+            "policy": self.policy.metadata(),
             **self.tools.metadata(),
-        }  # fmt: skip
+        }
 
     # ------------------------------------------------------ for the subclass
     def _resolve_determinism(

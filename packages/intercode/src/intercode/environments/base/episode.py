@@ -236,9 +236,13 @@ class Episode:
         return self._last_turn(self.last_observation, 0, score)
 
     def _finish_turn(
-        self, action: str, result: ExecResult, changes: Sequence[str], refused: bool,
+        self,
+        action: str,
+        result: ExecResult,
+        changes: Sequence[str],
+        refused: bool,
         score: Callable[[], Score],
-    ) -> StepResult:  # fmt: skip
+    ) -> StepResult:
         """Finish a turn that does not end the episode, unless it is the last turn allowed."""
         self.turns += 1
         truncated = self.env.max_turns is not None and self.turns >= self.env.max_turns
@@ -249,20 +253,36 @@ class Episode:
         current = None if self.env.settings["reward_mode"] == "final" else score()
         reward = 0.0 if current is None else self._reward_for(current)
         return StepResult(
-            observation, reward=reward, terminated=False, truncated=truncated, task=self.task.id,
-            valid=result.ok, exit_code=result.exit_code, timed_out=result.timed_out,
-            omitted_bytes=result.omitted_bytes + omitted, changes=tuple(changes), score=current,
-            refused=refused, hashes=hashes, diffs=self.env._turn_diffs(),
-        )  # fmt: skip
+            observation,
+            reward=reward,
+            terminated=False,
+            truncated=truncated,
+            task=self.task.id,
+            valid=result.ok,
+            exit_code=result.exit_code,
+            timed_out=result.timed_out,
+            omitted_bytes=result.omitted_bytes + omitted,
+            changes=tuple(changes),
+            score=current,
+            refused=refused,
+            hashes=hashes,
+            diffs=self.env._turn_diffs(),
+        )
 
     def _last_turn(self, observation: str, exit_code: int | None, score: Score) -> StepResult:
         """Return the result of the turn that ends the episode."""
         return StepResult(
-            observation, reward=self._reward_for(score), terminated=True, truncated=False,
-            task=self.task.id, valid=exit_code == 0, exit_code=exit_code, score=score,
+            observation,
+            reward=self._reward_for(score),
+            terminated=True,
+            truncated=False,
+            task=self.task.id,
+            valid=exit_code == 0,
+            exit_code=exit_code,
+            score=score,
             hashes={} if self.has_failed else self._hashes(observation),
             sandbox_lost=bool(self.loss),
-        )  # fmt: skip
+        )
 
     def _reward_for(self, score: Score) -> float:
         """Return the reward of a turn after which the state has this score."""
@@ -416,12 +436,20 @@ class Episode:
         self.require_running("snapshot")
         captured, omitted, release = self.env._capture()
         return EnvironmentSnapshot(
-            index=self.index, task=self.task, task_seed=self.seed, turns=self.turns,
-            last_result=self.last_result, transcript=tuple(self.transcript), actions=self.actions,
+            index=self.index,
+            task=self.task,
+            task_seed=self.seed,
+            turns=self.turns,
+            last_result=self.last_result,
+            transcript=tuple(self.transcript),
+            actions=self.actions,
             random_state=self.env._random_state(),
-            previous_score=self.reward_sum, captured=captured, omitted=omitted,
-            release=release, step_rewards=self.step_rewards,
-        )  # fmt: skip
+            previous_score=self.reward_sum,
+            captured=captured,
+            omitted=omitted,
+            release=release,
+            step_rewards=self.step_rewards,
+        )
 
     @classmethod
     def of_snapshot(cls, env: EpisodeEnvironment, snapshot: EnvironmentSnapshot) -> Episode:

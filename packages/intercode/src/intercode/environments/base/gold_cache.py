@@ -221,9 +221,14 @@ def _state_from_row(row: Mapping[str, Any]) -> State:
         for name in ("files", "initial_files")
     )
     return State(
-        row["output"], files, cwd=row["cwd"], exit_code=row["exit_code"], texts=row["texts"],
-        initial_files=initial_files, initial_texts=row["initial_texts"],
-    )  # fmt: skip
+        row["output"],
+        files,
+        cwd=row["cwd"],
+        exit_code=row["exit_code"],
+        texts=row["texts"],
+        initial_files=initial_files,
+        initial_texts=row["initial_texts"],
+    )
 
 
 def _entry_key(task: Task, spec: SandboxSpec, session: str, current_dates_only: bool) -> str:
@@ -234,13 +239,22 @@ def _entry_key(task: Task, spec: SandboxSpec, session: str, current_dates_only: 
     others = {
         f.name: repr(getattr(spec, f.name)) for f in fields(spec) if f.name not in _DIGESTED_FIELDS
     }
-    return json.dumps({
-        "golds": task.golds, "setup": task.setup, "cwd": task.cwd, "dated": current_dates_only,
-        "files": tree_digest(task.initial_files),
-        "image": [spec.image.digest, dict(spec.image.env)], "layers": layers, "spec": others,
-        "machine": _machine(),
-        "session": session, "code": _code_digest(),
-    }, sort_keys=True)  # fmt: skip
+    return json.dumps(
+        {
+            "golds": task.golds,
+            "setup": task.setup,
+            "cwd": task.cwd,
+            "dated": current_dates_only,
+            "files": tree_digest(task.initial_files),
+            "image": [spec.image.digest, dict(spec.image.env)],
+            "layers": layers,
+            "spec": others,
+            "machine": _machine(),
+            "session": session,
+            "code": _code_digest(),
+        },
+        sort_keys=True,
+    )
 
 
 @cache

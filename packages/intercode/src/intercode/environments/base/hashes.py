@@ -13,11 +13,30 @@ HASH_LENGTH = 16
 """Hexadecimal digits of a hash, the first of a SHA-256."""
 
 _VOLATILE_VARIABLES = (
-    "_", "BASHPID", "BASH_ARGC", "BASH_ARGV", "BASH_ARGV0", "BASH_COMMAND", "BASH_COMPAT",
-    "BASH_LINENO", "BASH_SOURCE", "BASH_SUBSHELL", "COMP_WORDBREAKS", "DIRSTACK", "EPOCHREALTIME",
-    "EPOCHSECONDS", "FUNCNAME", "GROUPS", "HISTCMD", "LINENO", "PIPESTATUS", "PPID", "RANDOM",
-    "SECONDS", "SRANDOM",
-)  # fmt: skip
+    "_",
+    "BASHPID",
+    "BASH_ARGC",
+    "BASH_ARGV",
+    "BASH_ARGV0",
+    "BASH_COMMAND",
+    "BASH_COMPAT",
+    "BASH_LINENO",
+    "BASH_SOURCE",
+    "BASH_SUBSHELL",
+    "COMP_WORDBREAKS",
+    "DIRSTACK",
+    "EPOCHREALTIME",
+    "EPOCHSECONDS",
+    "FUNCNAME",
+    "GROUPS",
+    "HISTCMD",
+    "LINENO",
+    "PIPESTATUS",
+    "PPID",
+    "RANDOM",
+    "SECONDS",
+    "SRANDOM",
+)
 """Variables that bash changes by itself or computes when they are read."""
 _VOLATILE_DECLARATION = re.compile(rf"declare -[a-zA-Z-]+ ({'|'.join(_VOLATILE_VARIABLES)})(=|$)")
 

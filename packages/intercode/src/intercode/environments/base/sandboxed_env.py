@@ -77,9 +77,11 @@ class SandboxedEnv(InterCodeEnv):
         self.recycle, self.record_diffs, self.extra_layers = recycle, record_diffs, extra_layers
         self.limits = pick_limits(limits)
         self.settings |= {
-            "recycle": recycle, "record_diffs": record_diffs, "extra_layers": extra_layers,
+            "recycle": recycle,
+            "record_diffs": record_diffs,
+            "extra_layers": extra_layers,
             "limits": limits,
-        }  # fmt: skip
+        }
 
     _file_diffs: tuple[SandboxWorkspace, FileDiffs] | None = None
     _spec: SandboxSpec
@@ -193,9 +195,14 @@ class SandboxedEnv(InterCodeEnv):
     def _episode(self) -> EpisodeContext:
         """The running episode, for the profile."""
         return EpisodeContext(
-            self.task, self._spec, self.backend, self._tier, self._current_workspace,
-            self._acquire_workspace, self._gold_workspace,
-        )  # fmt: skip
+            self.task,
+            self._spec,
+            self.backend,
+            self._tier,
+            self._current_workspace,
+            self._acquire_workspace,
+            self._gold_workspace,
+        )
 
     def _spec_for(self, task: Task) -> SandboxSpec:
         """Return the specification of every sandbox of an episode of this task."""
@@ -398,12 +405,19 @@ class SandboxedEnv(InterCodeEnv):
             self.dataset, {"task": values["task"]}, values["task_seed"], self.np_random
         )
         return EnvironmentSnapshot(
-            index=index, task=task, task_seed=task_seed, turns=values["turns"],
-            last_result=values["last_result"], transcript=tuple(values["transcript"]),
-            random_state=values["random_state"], previous_score=values["previous_score"],
-            captured=captured, omitted=tuple(values["omitted"]),
-            step_rewards=values["step_rewards"], release=lambda: None,
-        )  # fmt: skip
+            index=index,
+            task=task,
+            task_seed=task_seed,
+            turns=values["turns"],
+            last_result=values["last_result"],
+            transcript=tuple(values["transcript"]),
+            random_state=values["random_state"],
+            previous_score=values["previous_score"],
+            captured=captured,
+            omitted=tuple(values["omitted"]),
+            step_rewards=values["step_rewards"],
+            release=lambda: None,
+        )
 
 
 def uses_sandbox(env: object) -> TypeGuard[SandboxedEnv]:

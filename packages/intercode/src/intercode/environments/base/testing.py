@@ -12,8 +12,16 @@ from intercode.environments.base.workspaces import SandboxWorkspace
 from intercode_sandbox.checks import expect_error, require
 
 _FORBIDDEN_INFO_KEYS = (
-    "gold", "golds", "also", "flag", "solution", "time", "seconds", "date", "pid",
-)  # fmt: skip
+    "gold",
+    "golds",
+    "also",
+    "flag",
+    "solution",
+    "time",
+    "seconds",
+    "date",
+    "pid",
+)
 
 
 def check_env(env: InterCodeEnv) -> None:

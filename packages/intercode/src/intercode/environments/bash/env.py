@@ -39,9 +39,12 @@ class BashEnv(SandboxedEnv):
         BASH,
         judged="Both the lasting changes and the output of your latest block are judged. Print "
         "what the task asks for and nothing else.",
-        tool="run_command", argument="command", answer="",
-        state_code="set; alias; history", example_action="pwd",
-    )  # fmt: skip
+        tool="run_command",
+        argument="command",
+        answer="",
+        state_code="set; alias; history",
+        example_action="pwd",
+    )
     standard_profile: ClassVar[type[BashProfile]] = StandardBashProfile
     profile_class: type[BashProfile]
 

@@ -11,8 +11,21 @@ from decimal import Decimal
 from intercode_sandbox.lines import split_lines
 
 _NUMBER = re.compile(r"[-+]?\d+(?:\.\d+)?\Z")
-_NUMBER_WORDS = ("zero", "one", "two", "three", "four", "five", "six", "seven", "eight", "nine",
-                 "ten", "eleven", "twelve")  # fmt: skip
+_NUMBER_WORDS = (
+    "zero",
+    "one",
+    "two",
+    "three",
+    "four",
+    "five",
+    "six",
+    "seven",
+    "eight",
+    "nine",
+    "ten",
+    "eleven",
+    "twelve",
+)
 _QUOTES = "'\"`‘’"
 _SIGNS = re.compile(r"[\s=:,;|()\[\]{}<>]+")
 _HASH = re.compile(r"(?=.*\d)[0-9a-f]{8,}\Z")

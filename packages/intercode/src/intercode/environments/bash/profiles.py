@@ -93,11 +93,15 @@ class StandardBashProfile(BashProfile):
         changes = changes_of_agent(here.sandbox, episode.task, pause=True)
         initial_files, initial_texts = read_initial_state(here.sandbox, episode.task, changes)
         return State(
-            last.output if last else "", changes, cwd=here.cwd,
+            last.output if last else "",
+            changes,
+            cwd=here.cwd,
             probe_output=run_probe(episode, here.sandbox, gold=False),
             texts=read_texts(here.sandbox, changes),
-            initial_files=initial_files, initial_texts=initial_texts, answer=answer,
-        )  # fmt: skip
+            initial_files=initial_files,
+            initial_texts=initial_texts,
+            answer=answer,
+        )
 
     def gold_states(self, episode: EpisodeContext) -> Iterator[State]:
         """Yield the state that each gold leaves. A gold runs once in an episode, when its state is
@@ -123,13 +127,15 @@ class StandardBashProfile(BashProfile):
                 raise GoldError(f"the gold of {task.id} changes more files than can be compared")
             initial_files, initial_texts = read_initial_state(sandbox, task, changes)
             return State(
-                result.output, changes, cwd=workspace.cwd,
+                result.output,
+                changes,
+                cwd=workspace.cwd,
                 exit_code=result.exit_code,
                 probe_output=run_probe(episode, sandbox, gold=True),
                 texts=read_texts(sandbox, changes),
                 initial_files=initial_files | prepared,
                 initial_texts=initial_texts | prepared_texts,
-            )  # fmt: skip
+            )
 
     # ------------------------------------------------------------- gold cache
     def cached_golds(self, episode: EpisodeContext) -> list[State] | None:

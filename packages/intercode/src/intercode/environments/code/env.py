@@ -40,8 +40,9 @@ _PROGRAM_NOTES = (
 _REPL_NOTES = "Actions are {title}, as at a prompt: what you define stays. {notes} Define {entry}."
 _TYPING = Typing(
     unfinished="intercode.environments.languages.typing_rules:is_unfinished_program",
-    help_note=" (an empty line ends a program)", lexer="BashLexer",
-)  # fmt: skip
+    help_note=" (an empty line ends a program)",
+    lexer="BashLexer",
+)
 _ERRORS = "intercode.environments.languages.errors:shell_error"
 _EXAMPLE_NOTES = "It is run on this input, unless you give another:\n{}"
 
@@ -63,9 +64,13 @@ class CodeEnv(SandboxedEnv):
     description: ClassVar[EnvironmentDescription] = EnvironmentDescription(
         ActionLanguage("code", typing=_TYPING, error_class=_ERRORS),
         judged="Your code is judged by tests that you do not see.",
-        tool="run_code", argument="code", answer="", judges_code=True, gold_is_hidden=True,
+        tool="run_code",
+        argument="code",
+        answer="",
+        judges_code=True,
+        gold_is_hidden=True,
         example_action="1 + 1",
-    )  # fmt: skip
+    )
 
     def __init__(
         self,

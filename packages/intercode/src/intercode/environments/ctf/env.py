@@ -36,11 +36,17 @@ class CTFEnv(SandboxedEnv):
     description: ClassVar[EnvironmentDescription] = EnvironmentDescription(
         BASH,
         judged="The flag is judged, once you hand it in. A wrong flag costs a turn.",
-        tool="run_command", argument="command", answer="flag", answer_required=True,
-        expects_answer=True, gold_is_hidden=True, state_code="set", example_action="ls",
+        tool="run_command",
+        argument="command",
+        answer="flag",
+        answer_required=True,
+        expects_answer=True,
+        gold_is_hidden=True,
+        state_code="set",
+        example_action="ls",
         harbor_files="intercode.environments.ctf.harbor:flag_files",
         replay_rules="intercode.environments.ctf.replay_rules:CtfReplayRules",
-    )  # fmt: skip
+    )
     standard_profile: ClassVar[type[CtfProfile]] = CtfProfile
     profile_class: type[CtfProfile]
 

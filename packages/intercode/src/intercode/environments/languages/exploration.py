@@ -145,8 +145,20 @@ CONDITIONAL_COMMANDS: dict[str, Callable[[Words], bool]] = {
     "xxd": lambda rest: not any(w in ("-r", "-revert") for w in rest),
     "binwalk": _without_options("-e", "-M", "-D", "--extract", "--dd"),
     "zsteg": _without_options("-E"),
-    "curl": _without_options("-o", "-O", "-d", "-X", "-T", "-F", "--output", "--data", "--request",
-                     "--upload-file", "--form", "--remote-name"),
+    "curl": _without_options(
+        "-o",
+        "-O",
+        "-d",
+        "-X",
+        "-T",
+        "-F",
+        "--output",
+        "--data",
+        "--request",
+        "--upload-file",
+        "--form",
+        "--remote-name",
+    ),
     "uniq": lambda rest: sum(not w.startswith("-") for w in rest) < 2,
     "git": lambda rest: bool(rest) and rest[0] in ("status", "log", "show", "diff", "blame"),
     "tcpdump": lambda rest: "-r" in rest and "-w" not in rest,
@@ -157,7 +169,7 @@ CONDITIONAL_COMMANDS: dict[str, Callable[[Words], bool]] = {
     "alias": lambda rest: not any("=" in word for word in rest),
     "python3": lambda rest: list(rest) in (["--version"], ["-V"]),
     "python": lambda rest: list(rest) in (["--version"], ["-V"]),
-}  # fmt: skip
+}
 """Commands that read in some forms only."""
 
 
@@ -188,11 +200,45 @@ _CATALOG = re.compile(
 )
 
 _PYTHON_MUTATORS = frozenset(
-    ("exec", "eval", "compile", "open", "input", "exit", "quit", "setattr", "delattr", "__import__",
-     "system", "popen", "run", "call", "check_call", "check_output", "Popen", "remove", "unlink",
-     "rmdir", "mkdir", "makedirs", "rename", "write", "write_text", "write_bytes", "append",
-     "extend", "insert", "pop", "clear", "update", "sort", "reverse", "add", "discard"),
-)  # fmt: skip
+    (
+        "exec",
+        "eval",
+        "compile",
+        "open",
+        "input",
+        "exit",
+        "quit",
+        "setattr",
+        "delattr",
+        "__import__",
+        "system",
+        "popen",
+        "run",
+        "call",
+        "check_call",
+        "check_output",
+        "Popen",
+        "remove",
+        "unlink",
+        "rmdir",
+        "mkdir",
+        "makedirs",
+        "rename",
+        "write",
+        "write_text",
+        "write_bytes",
+        "append",
+        "extend",
+        "insert",
+        "pop",
+        "clear",
+        "update",
+        "sort",
+        "reverse",
+        "add",
+        "discard",
+    ),
+)
 
 
 def is_exploration(action: str, language: ActionLanguage) -> bool:

@@ -26,11 +26,17 @@ class PythonEnv(LiveInterpreterEnv):
         PYTHON,
         judged="What you have defined is judged, by tests that you do not see; what you print is "
         "not.",
-        tool="run_code", argument="code", answer="name", judges_code=True, gold_is_hidden=True,
-        state_code="print(dict(globals()))", example_action="1 + 1", programs=("python3",),
+        tool="run_code",
+        argument="code",
+        answer="name",
+        judges_code=True,
+        gold_is_hidden=True,
+        state_code="print(dict(globals()))",
+        example_action="1 + 1",
+        programs=("python3",),
         observations="dictionary",
         harbor_files="intercode.environments.python.harbor:hidden_test_files",
-    )  # fmt: skip
+    )
     standard_profile: ClassVar[type[PythonProfile]] = StandardPythonProfile
     profile_class: type[PythonProfile]
     scoring_version: ClassVar[int] = 3  # 3: lines end at line ends only

@@ -51,9 +51,13 @@ def normalized_lines(text: str) -> list[str]:
 def run_python(words: list[str], stdin: str, cwd: str) -> subprocess.CompletedProcess[str] | None:
     try:
         return subprocess.run(
-            [sys.executable, *words], input=stdin, capture_output=True, text=True, timeout=TIMEOUT,
+            [sys.executable, *words],
+            input=stdin,
+            capture_output=True,
+            text=True,
+            timeout=TIMEOUT,
             cwd=cwd,
-        )  # fmt: skip
+        )
     except subprocess.TimeoutExpired:
         return None
 

@@ -15,39 +15,91 @@ from typing import Any
 ALLOWED_FUNCTIONS: dict[str, Callable[..., Any]] = {
     f.__name__: f
     for f in (
-        abs, all, any, bool, chr, complex, dict, divmod, enumerate, float, frozenset, int,
-        isinstance, len, list, max, min, ord, reversed, round, set, sorted, str, sum, tuple, zip,
+        abs,
+        all,
+        any,
+        bool,
+        chr,
+        complex,
+        dict,
+        divmod,
+        enumerate,
+        float,
+        frozenset,
+        int,
+        isinstance,
+        len,
+        list,
+        max,
+        min,
+        ord,
+        reversed,
+        round,
+        set,
+        sorted,
+        str,
+        sum,
+        tuple,
+        zip,
     )
-}  # fmt: skip
+}
 _MAX_LENGTH = 1_000_000  # elements or characters of a result
 _MAX_OPERAND = 1 << 64  # of a multiplication or a power
 _MAX_EXPONENT = 1000  # power, or place to round to
 _MATH: dict[str, Any] = {
     name: getattr(math, name)
     for name in (
-        "isclose", "floor", "ceil", "sqrt", "fabs", "isnan", "isinf", "inf", "nan", "pi", "e",
+        "isclose",
+        "floor",
+        "ceil",
+        "sqrt",
+        "fabs",
+        "isnan",
+        "isinf",
+        "inf",
+        "nan",
+        "pi",
+        "e",
     )
-}  # fmt: skip
+}
 _ALLOWED_METHODS: dict[type, str] = {
     str: "strip lstrip rstrip lower upper split splitlines startswith endswith count find index "
     "replace isdigit join",
-    list: "count index", tuple: "count index", dict: "keys values items get",
+    list: "count index",
+    tuple: "count index",
+    dict: "keys values items get",
     set: "issubset issuperset union intersection difference isdisjoint",
     frozenset: "issubset issuperset union intersection difference isdisjoint",
-}  # fmt: skip
+}
 PURE_METHODS = {word for words in _ALLOWED_METHODS.values() for word in words.split()}
 _COMPARISONS: dict[type[ast.cmpop], Callable[[Any, Any], Any]] = {
-    ast.Eq: operator.eq, ast.NotEq: operator.ne, ast.Lt: operator.lt, ast.LtE: operator.le,
-    ast.Gt: operator.gt, ast.GtE: operator.ge, ast.Is: operator.is_, ast.IsNot: operator.is_not,
-    ast.In: lambda a, b: a in b, ast.NotIn: lambda a, b: a not in b,
-}  # fmt: skip
+    ast.Eq: operator.eq,
+    ast.NotEq: operator.ne,
+    ast.Lt: operator.lt,
+    ast.LtE: operator.le,
+    ast.Gt: operator.gt,
+    ast.GtE: operator.ge,
+    ast.Is: operator.is_,
+    ast.IsNot: operator.is_not,
+    ast.In: lambda a, b: a in b,
+    ast.NotIn: lambda a, b: a not in b,
+}
 _OPERATIONS: dict[type[ast.AST], Callable[..., Any]] = {
-    ast.Add: operator.add, ast.Sub: operator.sub, ast.Mult: operator.mul, ast.Pow: operator.pow,
-    ast.Div: operator.truediv, ast.FloorDiv: operator.floordiv, ast.Mod: operator.mod,
-    ast.BitAnd: operator.and_, ast.BitOr: operator.or_, ast.BitXor: operator.xor,
-    ast.USub: operator.neg, ast.UAdd: operator.pos, ast.Not: operator.not_,
+    ast.Add: operator.add,
+    ast.Sub: operator.sub,
+    ast.Mult: operator.mul,
+    ast.Pow: operator.pow,
+    ast.Div: operator.truediv,
+    ast.FloorDiv: operator.floordiv,
+    ast.Mod: operator.mod,
+    ast.BitAnd: operator.and_,
+    ast.BitOr: operator.or_,
+    ast.BitXor: operator.xor,
+    ast.USub: operator.neg,
+    ast.UAdd: operator.pos,
+    ast.Not: operator.not_,
     ast.Invert: operator.invert,
-}  # fmt: skip
+}
 
 
 def is_math_attribute(node: ast.expr) -> bool:

@@ -40,8 +40,12 @@ class ChangeProgress:
         wider = Counter[tuple[str, str]]()
         for change in self.agent:
             if change.kind == ROW and change.times > 0:
-                wider.update({(change.table, repr(change.values[:n])): change.times
-                              for n in range(1, len(change.values))})  # fmt: skip
+                wider.update(
+                    {
+                        (change.table, repr(change.values[:n])): change.times
+                        for n in range(1, len(change.values))
+                    }
+                )
         lost = 0
         for change, ours, theirs in _counts(self.agent, self.gold):
             gone = max(-ours, 0) - max(-theirs, 0)

@@ -84,10 +84,15 @@ class SqlEnv(InterCodeEnv):
         judged="The rows that your latest statement gives are judged, and their order where the "
         "task asks for one. Write one statement, with the columns that are asked for and no "
         "others.",
-        tool="run_query", argument="statement", answer="", image="none",
-        strata=("hardness", "group"), example_action="SELECT 1", observations="rows",
+        tool="run_query",
+        argument="statement",
+        answer="",
+        image="none",
+        strata=("hardness", "group"),
+        example_action="SELECT 1",
+        observations="rows",
         replay_rules="intercode.environments.sql.replay_rules:SqlReplayRules",
-    )  # fmt: skip
+    )
     scoring_version: ClassVar[int] = 3  # 3: partial credit measures progress
     standard_profile: ClassVar[type[SqlProfile]] = StandardSqlProfile
     profile_class: type[SqlProfile]

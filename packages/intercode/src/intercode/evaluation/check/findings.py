@@ -197,6 +197,9 @@ def _cache_note(report: CheckReport) -> str:
 def report_as_json(report: CheckReport) -> dict[str, Any]:
     """Return the report as JSON types, including its counts and whether the dataset is sound."""
     return {
-        "dataset": report.dataset, "sound": report.sound, "counts": report.counts(),
-        "unsound": list(report.unsound), **to_jsonable(report),
-    }  # fmt: skip
+        "dataset": report.dataset,
+        "sound": report.sound,
+        "counts": report.counts(),
+        "unsound": list(report.unsound),
+        **to_jsonable(report),
+    }

@@ -200,7 +200,7 @@ class TaskRunner:
         score, state, reached = self.score_here(golds)
         return TaskRun(
             started, output, status, False, state, score, reached, self.env.scores_output
-        )  # fmt: skip
+        )
 
     def score_here(
         self, golds: Sequence[State] = ()

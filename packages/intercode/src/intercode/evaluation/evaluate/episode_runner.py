@@ -122,10 +122,14 @@ class EpisodeRunner:
         if self._env is None:
             self._env = self._make_env()
         trajectory = rollout(
-            self._agent_for(sample.epoch, budget), self._env, sample.index,
-            seed=self.plan.episode_seed(sample), max_turns=self.plan.config.max_turns,
-            check_gold=True, tracker=tracker,
-        )  # fmt: skip
+            self._agent_for(sample.epoch, budget),
+            self._env,
+            sample.index,
+            seed=self.plan.episode_seed(sample),
+            max_turns=self.plan.config.max_turns,
+            check_gold=True,
+            tracker=tracker,
+        )
         return trajectory.replace(epoch=sample.epoch)
 
     def _agent_for(self, epoch: int, budget: EpisodeBudget) -> Agent:
@@ -141,9 +145,16 @@ class EpisodeRunner:
         task = self.plan.dataset.tasks[sample.index]
         text = f"{type(error).__name__}: {error}"
         failed = Trajectory(
-            task=task.id, index=sample.index, query=task.query, steps=(), end="error", error=text,
-            group=task.group, hardness=task.hardness, epoch=sample.epoch,
-        )  # fmt: skip
+            task=task.id,
+            index=sample.index,
+            query=task.query,
+            steps=(),
+            end="error",
+            error=text,
+            group=task.group,
+            hardness=task.hardness,
+            epoch=sample.epoch,
+        )
         more = {**_lost_usage(usage), **traceback_metadata(error)}
         return with_metadata(self.plan, failed, attempts=attempts, **more)
 

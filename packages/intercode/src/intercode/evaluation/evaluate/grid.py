@@ -242,9 +242,17 @@ def _readme_text(grid: Grid) -> str:
     lines = [f"  {cell.name}" for cell in grid.cells]
     out = grid.out.name
     return "\n".join(
-        [f"An experiment of intercode: {len(lines)} runs, each in its own directory.", "",
-         *lines, "", "The same command with the same file resumes the experiment.",
-         "", "Commands, to be run in the directory above this one:", "",
-         f"Print all results: intercode report {out}",
-         f"Show all episodes in a browser: intercode view {out}", ""]
-    )  # fmt: skip
+        [
+            f"An experiment of intercode: {len(lines)} runs, each in its own directory.",
+            "",
+            *lines,
+            "",
+            "The same command with the same file resumes the experiment.",
+            "",
+            "Commands, to be run in the directory above this one:",
+            "",
+            f"Print all results: intercode report {out}",
+            f"Show all episodes in a browser: intercode view {out}",
+            "",
+        ]
+    )

@@ -77,10 +77,11 @@ def _missing_end(began_row: dict[str, Any], log: Path) -> dict[str, Any]:
     )
     last = max(began, datetime.datetime.fromtimestamp(written, datetime.UTC))
     return {
-        "ended": last.isoformat(timespec="milliseconds"), "how": "killed",
+        "ended": last.isoformat(timespec="milliseconds"),
+        "how": "killed",
         "seconds": round((last - began).total_seconds(), 3),
         "spent": to_jsonable(_usage_since(log, began_row.get("bytes", 0))),
-    }  # fmt: skip
+    }
 
 
 def _read_rows(file: Path) -> Iterator[dict[str, Any]]:

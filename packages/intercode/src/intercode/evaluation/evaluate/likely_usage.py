@@ -20,8 +20,16 @@ from intercode.models import Price
 from intercode.results.statistics.intervals import Estimate, estimate_mean, values_by_task
 from intercode.results.statistics.metrics import drop_retried_failures, known_usage
 
-ALIKE = ("environment", "dataset", "agent", "model", "max_turns", "agent_options", "prompts",
-         "generation")  # fmt: skip
+ALIKE = (
+    "environment",
+    "dataset",
+    "agent",
+    "model",
+    "max_turns",
+    "agent_options",
+    "prompts",
+    "generation",
+)
 """Settings in which earlier runs must be equal for their usage to be expected again."""
 
 
@@ -82,9 +90,8 @@ def _completed(out: Path) -> list[Trajectory]:
         return []
     found = drop_retried_failures(trajectories.read_trajectories(file))
     return [
-        t for t in found
-        if t.parent is None and trajectories.has_result(t) and _usage(t).requests
-    ]  # fmt: skip
+        t for t in found if t.parent is None and trajectories.has_result(t) and _usage(t).requests
+    ]
 
 
 def _earlier_runs(plan: Plan) -> dict[Path, list[Trajectory]]:

@@ -189,9 +189,16 @@ def make_plan(
     inputs = {"model": model, "golds": golds, "max_turns": config.max_turns}
     out = config.out or Path("runs")
     plan = Plan(
-        config, dataset, task_indices, model, inputs, options, {}, out,
+        config,
+        dataset,
+        task_indices,
+        model,
+        inputs,
+        options,
+        {},
+        out,
         given_agent=None if isinstance(chosen, str) else chosen,
-    )  # fmt: skip
+    )
     agent = plan.make_agent()
     if plan.uses_model and model is not None:
         check_limits(config, model)
@@ -236,12 +243,18 @@ def open_env(config: EvalConfig, dataset: Dataset) -> InterCodeEnv:
 def env_settings(config: EvalConfig, dataset: Dataset) -> dict[str, Any]:
     """Return the settings of that environment. Raises UnknownNameError for an unknown option."""
     general: dict[str, Any] = {
-        "profile": config.profile, "image": config.image, "backend": config.backend,
-        "network": config.network, "timeout": config.timeout, "max_turns": config.max_turns,
-        "reward": config.reward, "deterministic": config.determinism,
-        "hashes": config.hashes or None, "policy": config.policy,
+        "profile": config.profile,
+        "image": config.image,
+        "backend": config.backend,
+        "network": config.network,
+        "timeout": config.timeout,
+        "max_turns": config.max_turns,
+        "reward": config.reward,
+        "deterministic": config.determinism,
+        "hashes": config.hashes or None,
+        "policy": config.policy,
         "mcp": config.mcp or None,
-    }  # fmt: skip
+    }
     own = setting_names(dataset.environment)
     if "record_diffs" in own:  # the environment has files
         general["record_diffs"] = config.record_diffs

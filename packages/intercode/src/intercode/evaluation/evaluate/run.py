@@ -209,10 +209,11 @@ def run_plan(
             history = RunHistory(plan.out)
             budget = RunBudget(plan.config, history.earlier_usage)
             progress = Progress(
-                len(plan.samples), state.finished,
+                len(plan.samples),
+                state.finished,
                 usage=lambda: _total_usage(history.earlier_usage, budget.usage),
                 traffic=_count_traffic(plan.model),
-            )  # fmt: skip
+            )
             report.begin(progress)
             with (
                 environments as make_env,
@@ -324,10 +325,15 @@ def _recorded_in_history(plan: Plan, history: RunHistory, budget: RunBudget) -> 
     """Record in the run's history when the work in the block begins and how it ends."""
     config, how = plan.config, "failed"
     history.begin(
-        version=plan.metadata.get("version"), parallel=config.parallel,
-        tasks=len(plan.task_indices), epochs=config.epochs, shuffle=config.shuffle,
-        max_tokens=config.max_tokens, max_cost=config.max_cost, max_seconds=config.max_seconds,
-    )  # fmt: skip
+        version=plan.metadata.get("version"),
+        parallel=config.parallel,
+        tasks=len(plan.task_indices),
+        epochs=config.epochs,
+        shuffle=config.shuffle,
+        max_tokens=config.max_tokens,
+        max_cost=config.max_cost,
+        max_seconds=config.max_seconds,
+    )
     try:
         yield
         how = "finished"

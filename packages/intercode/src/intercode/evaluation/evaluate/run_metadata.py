@@ -38,12 +38,26 @@ epochs, so that a run can be extended; its spending limits, so that it can be re
 shuffle, which change no result."""
 
 RUN_ONLY_KEYS = (
-    RECORD_KEY, "threat_model", "agent_metadata", "model_metadata", "versions", "code", "config",
-)  # fmt: skip
+    RECORD_KEY,
+    "threat_model",
+    "agent_metadata",
+    "model_metadata",
+    "versions",
+    "code",
+    "config",
+)
 """Keys of run.json only. The record of each episode repeats the others, to be usable alone."""
 
-TRACKED_PACKAGES = ("gymnasium", "aiohttp", "sqlglot", "mysql-connector-python", "tiktoken",
-                    "litellm", "anthropic", "google-genai")  # fmt: skip
+TRACKED_PACKAGES = (
+    "gymnasium",
+    "aiohttp",
+    "sqlglot",
+    "mysql-connector-python",
+    "tiktoken",
+    "litellm",
+    "anthropic",
+    "google-genai",
+)
 """Packages whose versions are recorded, because results may depend on them."""
 
 MODEL_KEYS = ("thinking", "thoughts", "api", "template")
@@ -292,8 +306,11 @@ def _function_settings(function: object) -> Iterator[tuple[str, Any]]:
 def _bodies(code: Any) -> list[CodeType]:
     """Return the code of a function, or of the methods of a class."""
     functions = vars(code).values() if isinstance(code, type) else (code,)
-    return [f.__code__ for f in map(inspect.unwrap, filter(callable, functions))
-            if isinstance(getattr(f, "__code__", None), CodeType)]  # fmt: skip
+    return [
+        f.__code__
+        for f in map(inspect.unwrap, filter(callable, functions))
+        if isinstance(getattr(f, "__code__", None), CodeType)
+    ]
 
 
 def _instructions(body: CodeType) -> tuple[object, ...]:
@@ -318,8 +335,12 @@ def _attributes(part: object) -> Iterator[tuple[str, Any]]:
     if isinstance(part, type) and "<" not in part.__qualname__:
         return
     kind = part if isinstance(part, type) else type(part)
-    methods = [m for c in kind.__mro__ for n, m in vars(c).items()
-               if inspect.isfunction(m) and n not in ("__init__", "__post_init__")]  # fmt: skip
+    methods = [
+        m
+        for c in kind.__mro__
+        for n, m in vars(c).items()
+        if inspect.isfunction(m) and n not in ("__init__", "__post_init__")
+    ]
     assigned = {
         i.argval for m in methods for i in dis.get_instructions(m) if i.opname == "STORE_ATTR"
     }

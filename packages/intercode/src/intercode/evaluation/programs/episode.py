@@ -88,9 +88,14 @@ def play_program(
     limits = [n for n in (max_turns, agent.max_turns, env.max_turns) if n is not None]
     history = ShellHistory(sandbox, DIRECTORY)
     turns = ProgramTurns(
-        env, agent.model, agent.program, history, SCRATCH, min(limits, default=None),
+        env,
+        agent.model,
+        agent.program,
+        history,
+        SCRATCH,
+        min(limits, default=None),
         tracker or EpisodeTracker(),
-    )  # fmt: skip
+    )
     key = f"intercode-{secrets.token_hex(16)}"
     output = Collector(_OUTPUT_BYTES)
     try:
@@ -124,16 +129,21 @@ def _run(
     for name, text in {".keep": "", **agent.program.home_files(launch)}.items():
         sandbox.write(f"{_HOME}/{name}", text.encode(), 0o600)
     variables = {
-        **sandbox.env, **_variables(launch), **history.variables, **agent.program.variables(launch)
-    }  # fmt: skip
+        **sandbox.env,
+        **_variables(launch),
+        **history.variables,
+        **agent.program.variables(launch),
+    }
     before, mark = set(sandbox.processes()), sandbox.mark()
     read, write = os.pipe()
     try:
         try:
             process = sandbox.spawn(
-                agent.program.command(launch), cwd=env.working_directory, env=variables,
+                agent.program.command(launch),
+                cwd=env.working_directory,
+                env=variables,
                 fds={1: write, 2: write},
-            )  # fmt: skip
+            )
         except OSError as e:
             raise UsageError(f"{agent.program.name} cannot be started: {e}") from e
         finally:
@@ -157,13 +167,17 @@ def _query(brief: Brief) -> str:
 def _variables(launch: Launch) -> Mapping[str, str]:
     """Return the environment variables that every program gets."""
     return {
-        "INTERCODE_QUERY_FILE": launch.query_file, "INTERCODE_ANSWER_FILE": _ANSWER,
-        "INTERCODE_HOME": launch.home, "INTERCODE_SCRATCH": launch.scratch,
+        "INTERCODE_QUERY_FILE": launch.query_file,
+        "INTERCODE_ANSWER_FILE": _ANSWER,
+        "INTERCODE_HOME": launch.home,
+        "INTERCODE_SCRATCH": launch.scratch,
         "INTERCODE_MODEL": launch.model,
-        "OPENAI_BASE_URL": f"{launch.base_url}/v1", "OPENAI_API_BASE": f"{launch.base_url}/v1",
-        "OPENAI_API_KEY": launch.key, "ANTHROPIC_BASE_URL": launch.base_url,
+        "OPENAI_BASE_URL": f"{launch.base_url}/v1",
+        "OPENAI_API_BASE": f"{launch.base_url}/v1",
+        "OPENAI_API_KEY": launch.key,
+        "ANTHROPIC_BASE_URL": launch.base_url,
         "ANTHROPIC_API_KEY": launch.key,
-    }  # fmt: skip
+    }
 
 
 def _deadline(agent: ProgramAgent) -> Callable[[], float]:

@@ -98,8 +98,9 @@ class ProgramTurns:
                 raise
             raise RequestRefusedError(
                 "the conversation is too long for the model: prompt is too long",
-                400, "context_length_exceeded",
-            ) from e  # fmt: skip
+                400,
+                "context_length_exceeded",
+            ) from e
 
     def _refusal(self, completion: Completion) -> str | None:
         refusals = (self._env.policy.refusal(action_of(call)) for call in completion.calls)
@@ -119,10 +120,17 @@ class ProgramTurns:
         if self._recorded_characters > MAX_RECORDED_CHARACTERS:
             new, context["messages"] = (), "the record of this episode has reached its limit"
         return Step(
-            "\n".join(map(action_of, completion.calls)), "", executed=bool(completion.calls),
-            valid=None, exit_code=None, message=completion.text, thought=completion.reasoning,
-            usage=completion.usage, messages=new, context=context,
-        )  # fmt: skip
+            "\n".join(map(action_of, completion.calls)),
+            "",
+            executed=bool(completion.calls),
+            valid=None,
+            exit_code=None,
+            message=completion.text,
+            thought=completion.reasoning,
+            usage=completion.usage,
+            messages=new,
+            context=context,
+        )
 
     def finish(self, messages: Sequence[Message] = ()) -> None:
         """End the turn, if there is one. ``messages`` are those of the program's next request."""

@@ -278,9 +278,11 @@ class HostManager:
         from ray.util.scheduling_strategies import NodeAffinitySchedulingStrategy
 
         actor = self._actor_class.options(
-            num_cpus=0, max_concurrency=max(2, self._max_episodes), max_restarts=0,
+            num_cpus=0,
+            max_concurrency=max(2, self._max_episodes),
+            max_restarts=0,
             scheduling_strategy=NodeAffinitySchedulingStrategy(node["NodeID"], soft=False),
-        ).remote(self._spec_ref)  # fmt: skip
+        ).remote(self._spec_ref)
         host = HostHandle(self._ray, actor, node, share)
         with self._change:
             self._starting_hosts.add(host)

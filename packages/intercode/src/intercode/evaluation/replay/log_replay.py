@@ -143,13 +143,20 @@ def _replay_episode(
             step = rules.executed_step(trajectory, raw)
             observation, score = rules.play_and_score(env, step)
             observation = rules.logged_observation(trajectory, step, observation)
-            checks.append(StepComparison(
-                trajectory.task, turn, step.action, step.observation, observation,
-                step.reward, score.value if score else None,
-                rules.stable(trajectory, turn) if stable is None else stable,
-                equivalent=rules.same(step.observation, observation),
-                parts=score.parts if score else {},
-            ))  # fmt: skip
+            checks.append(
+                StepComparison(
+                    trajectory.task,
+                    turn,
+                    step.action,
+                    step.observation,
+                    observation,
+                    step.reward,
+                    score.value if score else None,
+                    rules.stable(trajectory, turn) if stable is None else stable,
+                    equivalent=rules.same(step.observation, observation),
+                    parts=score.parts if score else {},
+                )
+            )
     return trajectory, [
         _with_cause(check, rules) for check in rules.review_checks(trajectory, checks)
     ]
@@ -159,12 +166,19 @@ def _unplayable_steps(trajectory: Trajectory, why: str) -> list[StepComparison]:
     """Return the steps of an episode that cannot begin, for example without its files."""
     return [
         StepComparison(
-            trajectory.task, turn, step.action, step.observation, "", step.reward, None, False,
+            trajectory.task,
+            turn,
+            step.action,
+            step.observation,
+            "",
+            step.reward,
+            None,
+            False,
             cause=f"cannot be played: {why.partition(':')[0]}",
         )
         for turn, step in enumerate(trajectory.steps)
         if step.executed
-    ]  # fmt: skip
+    ]
 
 
 def _replay_native(
@@ -221,7 +235,16 @@ def compare_step(trajectory: Trajectory, turn: int, repeated: Step) -> StepCompa
     """Compare a step that this package recorded with its repetition."""
     step = trajectory.steps[turn]
     return StepComparison(
-        trajectory.task, turn, step.action, step.observation, repeated.observation,
-        step.reward, repeated.reward, None, episode=trajectory.id, native=True,
-        recorded_hashes=step.hashes, replayed_hashes=repeated.hashes,
-    )  # fmt: skip
+        trajectory.task,
+        turn,
+        step.action,
+        step.observation,
+        repeated.observation,
+        step.reward,
+        repeated.reward,
+        None,
+        episode=trajectory.id,
+        native=True,
+        recorded_hashes=step.hashes,
+        replayed_hashes=repeated.hashes,
+    )

@@ -46,8 +46,15 @@ _SOURCE_KEYS = (
     "tier",
 )
 _OLD_RUN_KEYS = (
-    "source", "file", "attempts", "turns_taken", "started", "config", "versions", "code",
-)  # fmt: skip
+    "source",
+    "file",
+    "attempts",
+    "turns_taken",
+    "started",
+    "config",
+    "versions",
+    "code",
+)
 """Keys of run.json that do not apply to the new run."""
 
 
@@ -255,10 +262,16 @@ def _regrade_step(
     if score is None and scored:
         score = Score(0.0) if env.expects_answer and not is_native(old) else env.score()
     new = replace(
-        step, observation=result.observation, valid=result.valid, exit_code=result.exit_code,
-        timed_out=result.timed_out, changes=result.changes, hashes=result.hashes,
-        refused=result.refused, seconds=None,
-    )  # fmt: skip
+        step,
+        observation=result.observation,
+        valid=result.valid,
+        exit_code=result.exit_code,
+        timed_out=result.timed_out,
+        changes=result.changes,
+        hashes=result.hashes,
+        refused=result.refused,
+        seconds=None,
+    )
     return _with_score(new, score), result.terminated
 
 

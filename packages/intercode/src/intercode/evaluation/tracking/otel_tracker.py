@@ -25,9 +25,13 @@ from intercode.models.base import Completion, Message, Tool
 from intercode.models.providers.table import find_provider
 
 PARAMETERS = {
-    "temperature": float, "top_p": float, "max_tokens": int, "frequency_penalty": float,
-    "presence_penalty": float, "seed": int,
-}  # fmt: skip
+    "temperature": float,
+    "top_p": float,
+    "max_tokens": int,
+    "frequency_penalty": float,
+    "presence_penalty": float,
+    "seed": int,
+}
 """The generation parameters that the conventions have a name for, with their types."""
 Attributes = dict[str, Any]
 
@@ -56,11 +60,14 @@ class OtelTracker(RunTracker):
         """Play an episode in a span, which is the root of a trace."""
         agent = self.run.metadata.get("agent")
         attributes = {
-            **self._shared, "gen_ai.operation.name": "invoke_agent", "intercode.task": key.task,
-            "intercode.epoch": key.epoch, "intercode.run": self.run.out.name,
+            **self._shared,
+            "gen_ai.operation.name": "invoke_agent",
+            "intercode.task": key.task,
+            "intercode.epoch": key.epoch,
+            "intercode.run": self.run.out.name,
             "intercode.dataset": str(self.run.metadata.get("dataset")),
             "gen_ai.conversation.id": f"{self.run.out.name}/{key.task}#{key.epoch}",
-        }  # fmt: skip
+        }
         with self.span(f"invoke_agent {agent}", attributes) as span:
             yield _EpisodeSpans(self, span)
 
@@ -74,9 +81,12 @@ class OtelTracker(RunTracker):
         could hold a key or a gold."""
         kind = self._trace.SpanKind.CLIENT if client else self._trace.SpanKind.INTERNAL
         with self._tracer.start_as_current_span(
-            name, kind=kind, attributes=attributes, record_exception=False,
+            name,
+            kind=kind,
+            attributes=attributes,
+            record_exception=False,
             set_status_on_exception=False,
-        ) as span:  # fmt: skip
+        ) as span:
             try:
                 yield span
             except Exception as e:
@@ -125,9 +135,10 @@ class _EpisodeSpans(EpisodeTracker):
     def action(self, action: str) -> Iterator[Callable[[StepResult], None]]:
         tool = str(self._tracker.run.metadata.get("environment"))
         attributes: Attributes = {
-            "gen_ai.operation.name": "execute_tool", "gen_ai.tool.name": tool,
+            "gen_ai.operation.name": "execute_tool",
+            "gen_ai.tool.name": tool,
             "gen_ai.tool.type": "extension",
-        }  # fmt: skip
+        }
         if self._content:
             attributes["gen_ai.tool.call.arguments"] = json.dumps({"action": action})
 
@@ -149,10 +160,13 @@ class _EpisodeSpans(EpisodeTracker):
             return self._tracker.fail(self._span, "interrupted")
         usage, span = trajectory.usage, self._span
         span.set_attributes(_usage(usage.prompt_tokens, usage.completion_tokens, usage.cost))
-        span.set_attributes({
-            "intercode.episode": trajectory.id, "intercode.end": trajectory.end,
-            "intercode.turns": trajectory.turns,
-        })  # fmt: skip
+        span.set_attributes(
+            {
+                "intercode.episode": trajectory.id,
+                "intercode.end": trajectory.end,
+                "intercode.turns": trajectory.turns,
+            }
+        )
         if trajectory.end == "error":
             return self._tracker.fail(span, (trajectory.error or "_OTHER").partition(":")[0])
         span.add_event(
@@ -225,9 +239,10 @@ def _answer(answer: Completion, content: bool) -> Attributes:
 
 def _usage(prompt: int | None, completion: int | None, cost: float | None) -> Attributes:
     figures = {
-        "gen_ai.usage.input_tokens": prompt, "gen_ai.usage.output_tokens": completion,
+        "gen_ai.usage.input_tokens": prompt,
+        "gen_ai.usage.output_tokens": completion,
         "intercode.cost": cost,
-    }  # fmt: skip
+    }
     return {k: v for k, v in figures.items() if v is not None}
 
 
@@ -235,17 +250,22 @@ def _message(message: Mapping[str, Any]) -> dict[str, Any]:
     """Return a message in the form of the conventions: a role and parts."""
     if message["role"] == "tool":
         part = {
-            "type": "tool_call_response", "id": message.get("tool_call_id"),
+            "type": "tool_call_response",
+            "id": message.get("tool_call_id"),
             "response": message["content"],
-        }  # fmt: skip
+        }
         return {"role": "tool", "parts": [part]}
     parts: list[dict[str, Any]] = []
     if message.get("content"):
         parts.append({"type": "text", "content": message["content"]})
     for call in message.get("tool_calls") or ():
         function = call["function"]
-        parts.append({
-            "type": "tool_call", "id": call["id"], "name": function["name"],
-            "arguments": function["arguments"],
-        })  # fmt: skip
+        parts.append(
+            {
+                "type": "tool_call",
+                "id": call["id"],
+                "name": function["name"],
+                "arguments": function["arguments"],
+            }
+        )
     return {"role": message["role"], "parts": parts}

@@ -23,8 +23,19 @@ PROJECT = "intercode"
 """The project, unless WANDB_PROJECT names another."""
 MAX_POINTS = 2000
 """How many points a curve has at most, for each process: longer runs are reported less often."""
-COLUMNS = ("task", "epoch", "success", "reward", "turns", "end", "prompt_tokens",
-           "completion_tokens", "cost", "seconds", "error")  # fmt: skip
+COLUMNS = (
+    "task",
+    "epoch",
+    "success",
+    "reward",
+    "turns",
+    "end",
+    "prompt_tokens",
+    "completion_tokens",
+    "cost",
+    "seconds",
+    "error",
+)
 CONTENT_COLUMNS = ("query", "last_action", "last_observation")
 
 
@@ -62,14 +73,23 @@ class WandbTracker(RunTracker):
         run_id = known.get("id") or secrets.token_hex(4)
         project = known.get("project") or os.environ.get("WANDB_PROJECT") or PROJECT
         self._here = self._wandb.init(
-            project=project, id=run_id, resume="allow", config=_config(self.run.metadata),
+            project=project,
+            id=run_id,
+            resume="allow",
+            config=_config(self.run.metadata),
             name=os.environ.get("WANDB_NAME") or self.run.out.name,
             dir=None if os.environ.get("WANDB_DIR") else str(self.run.out),
             settings=self._wandb.Settings(
-                console="off", silent=True, save_code=False, disable_code=True, disable_git=True,
-                x_disable_meta=True, x_disable_stats=True, x_save_requirements=False,
+                console="off",
+                silent=True,
+                save_code=False,
+                disable_code=True,
+                disable_git=True,
+                x_disable_meta=True,
+                x_disable_stats=True,
+                x_save_requirements=False,
             ),
-        )  # fmt: skip
+        )
         file.write_text(json.dumps({"id": run_id, "project": project}) + "\n", encoding="utf-8")
         self._here.define_metric("*", step_metric="episodes")
         self._every = max(1, (progress.total - progress.done) // MAX_POINTS)
@@ -78,10 +98,14 @@ class WandbTracker(RunTracker):
 
     def add(self, trajectory: Trajectory, progress: Progress) -> None:
         if progress.ended_here % self._every == 0 or progress.done == progress.total:
-            self._here.log({
-                **_figures(progress), "episode/reward": trajectory.reward,
-                "episode/turns": trajectory.turns, "episode/seconds": trajectory.seconds,
-            })  # fmt: skip
+            self._here.log(
+                {
+                    **_figures(progress),
+                    "episode/reward": trajectory.reward,
+                    "episode/turns": trajectory.turns,
+                    "episode/seconds": trajectory.seconds,
+                }
+            )
 
     def end(self, progress: Progress, finished: bool) -> None:
         columns = (*COLUMNS, *(CONTENT_COLUMNS if self.run.content else ()))
@@ -111,14 +135,19 @@ def _config(metadata: Mapping[str, Any]) -> dict[str, Any]:
 def _figures(progress: Progress) -> dict[str, Any]:
     success, usage = progress.success_estimate(), progress.usage()
     figures = {
-        "episodes": progress.done, "errors": progress.errors, "requests": usage.requests,
-        "prompt_tokens": usage.prompt_tokens, "completion_tokens": usage.completion_tokens,
+        "episodes": progress.done,
+        "errors": progress.errors,
+        "requests": usage.requests,
+        "prompt_tokens": usage.prompt_tokens,
+        "completion_tokens": usage.completion_tokens,
         "cost": usage.cost,
-    }  # fmt: skip
+    }
     if success is not None:
         figures |= {
-            "success": success.value, "success_low": success.low, "success_high": success.high,
-        }  # fmt: skip
+            "success": success.value,
+            "success_low": success.low,
+            "success_high": success.high,
+        }
     return {k: v for k, v in figures.items() if v is not None}
 
 
@@ -127,12 +156,19 @@ def _row(episode: Trajectory) -> dict[str, Any]:
     failed = episode.end == "error"
     last = episode.steps[-1] if episode.steps else None
     return {
-        "task": episode.task, "epoch": episode.epoch, "success": episode.success and not failed,
-        "reward": 0.0 if failed else episode.reward, "turns": episode.turns, "end": episode.end,
-        "prompt_tokens": usage.prompt_tokens, "completion_tokens": usage.completion_tokens,
-        "cost": usage.cost, "seconds": episode.seconds,
+        "task": episode.task,
+        "epoch": episode.epoch,
+        "success": episode.success and not failed,
+        "reward": 0.0 if failed else episode.reward,
+        "turns": episode.turns,
+        "end": episode.end,
+        "prompt_tokens": usage.prompt_tokens,
+        "completion_tokens": usage.completion_tokens,
+        "cost": usage.cost,
+        "seconds": episode.seconds,
         # the kind of an error only: its text may hold what an agent or a gold printed
         "error": (episode.error or "").partition(":")[0] or None,
-        "query": episode.query, "last_action": last.action if last else None,
+        "query": episode.query,
+        "last_action": last.action if last else None,
         "last_observation": last.observation if last else None,
-    }  # fmt: skip
+    }

@@ -66,10 +66,15 @@ class HarborEnv(TaskImageEnv):
 
     name: ClassVar[str] = "harbor"
     description: ClassVar[EnvironmentDescription] = EnvironmentDescription(
-        BASH, judged="The state that you leave is judged, by a test.",
-        tool="run_command", argument="command", answer="", gold_is_hidden=True, image="per-task",
+        BASH,
+        judged="The state that you leave is judged, by a test.",
+        tool="run_command",
+        argument="command",
+        answer="",
+        gold_is_hidden=True,
+        image="per-task",
         state_code="set; alias",
-    )  # fmt: skip
+    )
     default_timeout: ClassVar[float] = 120.0
     scoring_version: ClassVar[int] = 2
     scores_output: ClassVar[bool] = False  # test runners print how long they took
@@ -113,9 +118,10 @@ class HarborEnv(TaskImageEnv):
     def result_metadata(self) -> dict[str, Any]:
         unprotected = [t.id for t in self.dataset.tasks if runs_among_agent_files(t.data["config"])]
         return {
-            **super().result_metadata(), "env_options": {"build": self.build},
+            **super().result_metadata(),
+            "env_options": {"build": self.build},
             "unprotected_verifiers": len(unprotected),
-        }  # fmt: skip
+        }
 
     def _make_spec(self, layers: tuple[Layer, ...]) -> SandboxSpec:
         return self._sandbox_spec(self.image, self._config, layers)
@@ -131,9 +137,13 @@ class HarborEnv(TaskImageEnv):
             logs = task_layer(_LOG_DIRECTORIES, image)
         network = self.network if settings.allows_network else "none"
         return SandboxSpec(
-            image, (logs, *layers), network=network, limits=limits, env=settings.env,
+            image,
+            (logs, *layers),
+            network=network,
+            limits=limits,
+            env=settings.env,
             users=self._has_users,
-        )  # fmt: skip
+        )
 
     def _open_session(
         self, sandbox: BaseSandbox, task: Task, state: SessionState | None

@@ -33,12 +33,31 @@ _NAME_AND_TAG = re.compile(r"[\w./-]+(?::[\w.-]+|@sha256:\w+)")
 """What follows the host of a registry in ``docker.io/library/debian:12``."""
 _NOT_ON_DISK = ("registry", "image", "built")
 _KEYS = {
-    "image", "build", "command", "entrypoint", "working_dir", "environment", "user", "hostname",
-    "network_mode", "mem_limit",
+    "image",
+    "build",
+    "command",
+    "entrypoint",
+    "working_dir",
+    "environment",
+    "user",
+    "hostname",
+    "network_mode",
+    "mem_limit",
     # these change nothing that a program in one sandbox can count on
-    "init", "stdin_open", "tty", "restart", "stop_grace_period", "pull_policy", "expose", "cpus",
-    "mem_reservation", "memswap_limit", "x_default", "cap_drop", "deploy",
-}  # fmt: skip
+    "init",
+    "stdin_open",
+    "tty",
+    "restart",
+    "stop_grace_period",
+    "pull_policy",
+    "expose",
+    "cpus",
+    "mem_reservation",
+    "memswap_limit",
+    "x_default",
+    "cap_drop",
+    "deploy",
+}
 """The keys of a service that a sandbox honours."""
 
 

@@ -66,9 +66,10 @@ class RemoteEnv(gym.Env[str, str]):
         self.action_space = FreeText(MAX_ACTION_LENGTH)
         self.observation_space = FreeText(MAX_OBSERVATION_LENGTH)
         self._client = GenericEnvClient(
-            base_url=base_url, message_timeout_s=timeout + margin,
+            base_url=base_url,
+            message_timeout_s=timeout + margin,
             headers=None if token is None else {"Authorization": f"Bearer {token}"},
-        ).sync()  # fmt: skip
+        ).sync()
         self.index, self.task_seed = -1, None
         self._task: Task | None = None
         self._brief: Brief | None = None
@@ -135,9 +136,12 @@ class RemoteEnv(gym.Env[str, str]):
         self._brief = Brief(**metadata["brief"], tools=tools, description=description)
         self.index, self.task_seed = metadata["index"], metadata["task_seed"]
         self._task = Task(
-            self._brief.task, self._brief.query, group=metadata["group"],
-            hardness=metadata["hardness"], tags=tuple(metadata["tags"]),
-        )  # fmt: skip
+            self._brief.task,
+            self._brief.query,
+            group=metadata["group"],
+            hardness=metadata["hardness"],
+            tags=tuple(metadata["tags"]),
+        )
 
     def execute(self, action: str) -> StepResult:
         """Run an action; see ``InterCodeEnv.execute``. Raises UsageError for one of more than
@@ -153,14 +157,21 @@ class RemoteEnv(gym.Env[str, str]):
         info = answer.observation["info"]
         score = _score(info) if "score" in info else None
         return StepResult(
-            answer.observation["text"], reward=float(answer.reward or 0.0),
-            terminated=info["terminated"], truncated=info["truncated"],
-            task=self.task.id, valid=info["valid"], exit_code=info["exit_code"],
-            timed_out=info["timed_out"], omitted_bytes=info["omitted_bytes"],
-            changes=tuple(info["changes"]), score=score, refused=info.get("refused", False),
+            answer.observation["text"],
+            reward=float(answer.reward or 0.0),
+            terminated=info["terminated"],
+            truncated=info["truncated"],
+            task=self.task.id,
+            valid=info["valid"],
+            exit_code=info["exit_code"],
+            timed_out=info["timed_out"],
+            omitted_bytes=info["omitted_bytes"],
+            changes=tuple(info["changes"]),
+            score=score,
+            refused=info.get("refused", False),
             sandbox_lost=info.get("sandbox_lost", False),
             hashes=info.get("hashes", {}),
-        )  # fmt: skip
+        )
 
     def finish(self, answer: str | None = None) -> StepResult:
         """Submit; see ``InterCodeEnv.finish``."""

@@ -385,9 +385,13 @@ def build_app(
     served = ServedSessions(partial(ServedEnv, make, score_requests, allow_exploitable, held))
     concurrency = ConcurrencyConfig(max_concurrent_envs=sessions, session_timeout=idle_timeout)
     application: FastAPI = create_app(
-        served.make, CodeAction, CodeObservation, env_name=name, concurrency_config=concurrency,
+        served.make,
+        CodeAction,
+        CodeObservation,
+        env_name=name,
+        concurrency_config=concurrency,
         state_cls=CodeState,
-    )  # fmt: skip
+    )
     protect(application, access or Access())
     application.state.abort = served.abort
     return application
@@ -398,8 +402,11 @@ def protect(application: FastAPI, access: Access) -> None:
     fail with a status and a message."""
     application.add_middleware(CheckedApplication, access=access)
     statuses = {
-        UsageError: 400, IndexError: 400, EnvironmentStateError: 409, InfrastructureError: 503
-    }  # fmt: skip
+        UsageError: 400,
+        IndexError: 400,
+        EnvironmentStateError: 409,
+        InfrastructureError: 503,
+    }
     for kind, status in statuses.items():
         application.add_exception_handler(kind, _responder(status))
     application.add_exception_handler(RequestValidationError, _invalid_request)

@@ -99,9 +99,11 @@ class InterCodeTextEnv(BaseTextEnv):
         failed."""
         score = self._episode.score
         return {
-            "score": score, "success": float(score >= 1 - 1e-9), "turns": float(self.turns),
+            "score": score,
+            "success": float(score >= 1 - 1e-9),
+            "turns": float(self.turns),
             "lost": float(self._lost),
-        }  # fmt: skip
+        }
 
     def close(self) -> None:
         """End the episode and free its sandbox. May be called again."""

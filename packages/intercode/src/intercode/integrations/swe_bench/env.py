@@ -47,10 +47,14 @@ class SweBenchEnv(TaskImageEnv):
 
     name: ClassVar[str] = "swe-bench"
     description: ClassVar[EnvironmentDescription] = EnvironmentDescription(
-        BASH, judged="The repository that you leave is tested.",
-        tool="run_command", argument="command", answer="", image="per-task",
+        BASH,
+        judged="The repository that you leave is tested.",
+        tool="run_command",
+        argument="command",
+        answer="",
+        image="per-task",
         state_code="set; alias",
-    )  # fmt: skip
+    )
     default_timeout: ClassVar[float] = 120.0
     scores_output: ClassVar[bool] = False  # pytest prints how long it took
 

@@ -211,10 +211,14 @@ class TrlEnvironment:
             self._submitted = result.terminated
             if result.done:
                 self._end_reason = (
-                    "your code ended its sandbox" if result.sandbox_lost
-                    else "your code caused an exception" if result.action_error
-                    else "you have handed in" if result.terminated else "all turns are used"
-                )  # fmt: skip
+                    "your code ended its sandbox"
+                    if result.sandbox_lost
+                    else "your code caused an exception"
+                    if result.action_error
+                    else "you have handed in"
+                    if result.terminated
+                    else "all turns are used"
+                )
             return format_observation(result, self._observation_limit)[0]
 
     def _final_reward(self) -> float | None:

@@ -25,10 +25,34 @@ from intercode.results.statistics.samples import all_samples, by_task
 from intercode.results.statistics.significance import paired_success_test
 
 FIELDS = (
-    "task", "index", "query", "epoch", "id", "parent", "branched_at", "group", "hardness", "tags",
-    "agent", "model", "success", "reward", "end", "error", "turns", "invalid", "refused", "human",
-    "timed_out", "cut", "prompt_tokens", "completion_tokens", "cost", "seconds", "attempts",
-)  # fmt: skip
+    "task",
+    "index",
+    "query",
+    "epoch",
+    "id",
+    "parent",
+    "branched_at",
+    "group",
+    "hardness",
+    "tags",
+    "agent",
+    "model",
+    "success",
+    "reward",
+    "end",
+    "error",
+    "turns",
+    "invalid",
+    "refused",
+    "human",
+    "timed_out",
+    "cut",
+    "prompt_tokens",
+    "completion_tokens",
+    "cost",
+    "seconds",
+    "attempts",
+)
 """The columns of a row, in order, followed by ``at`` (the episode's position in its log), ``depth``
 and ``replaced``."""
 
@@ -64,13 +88,34 @@ def index_episode(at: int, t: Trajectory) -> EpisodeEntry:
     """Return the entry of an episode at position ``at`` of its log."""
     usage = known_usage(t)
     values = (
-        t.task, t.index, t.query, t.epoch, t.id, t.parent, t.branched_at, t.group, t.hardness,
-        list(t.tags), t.run.get("agent"), t.run.get("model"), t.success, t.reward, t.end, t.error,
-        t.turns, sum(map(is_invalid, t.steps)), sum(map(is_refused_action, t.steps)),
-        sum(s.actor == "human" for s in t.steps), sum(s.timed_out for s in t.steps),
-        sum(bool(s.context) for s in t.steps), usage.prompt_tokens, usage.completion_tokens,
-        usage.cost, t.seconds, t.run.get("attempts", 1),
-    )  # fmt: skip
+        t.task,
+        t.index,
+        t.query,
+        t.epoch,
+        t.id,
+        t.parent,
+        t.branched_at,
+        t.group,
+        t.hardness,
+        list(t.tags),
+        t.run.get("agent"),
+        t.run.get("model"),
+        t.success,
+        t.reward,
+        t.end,
+        t.error,
+        t.turns,
+        sum(map(is_invalid, t.steps)),
+        sum(map(is_refused_action, t.steps)),
+        sum(s.actor == "human" for s in t.steps),
+        sum(s.timed_out for s in t.steps),
+        sum(bool(s.context) for s in t.steps),
+        usage.prompt_tokens,
+        usage.completion_tokens,
+        usage.cost,
+        t.seconds,
+        t.run.get("attempts", 1),
+    )
     run = {k: t.run[k] for k in ("turns_taken",) if k in t.run}
     stub = t.replace(steps=(), query="", run=run)
     own = known_usage(t.replace(steps=t.steps[t.branched_at or 0 :]))

@@ -15,10 +15,37 @@ from intercode_lab.families.file_tree import FileTree
 FOLDER = "/code"
 """The directory in which the programs run and below which the files of tasks are."""
 WORDS = (
-    "acorn", "beacon", "birch", "bridge", "cactus", "canyon", "clover", "cobalt", "dune", "feather",
-    "flint", "garnet", "glacier", "harvest", "heron", "iris", "kelp", "lagoon", "lichen", "marble",
-    "mint", "moss", "nectar", "onyx", "orchid", "plum", "prairie", "ruby", "sage", "thistle",
-)  # fmt: skip
+    "acorn",
+    "beacon",
+    "birch",
+    "bridge",
+    "cactus",
+    "canyon",
+    "clover",
+    "cobalt",
+    "dune",
+    "feather",
+    "flint",
+    "garnet",
+    "glacier",
+    "harvest",
+    "heron",
+    "iris",
+    "kelp",
+    "lagoon",
+    "lichen",
+    "marble",
+    "mint",
+    "moss",
+    "nectar",
+    "onyx",
+    "orchid",
+    "plum",
+    "prairie",
+    "ruby",
+    "sage",
+    "thistle",
+)
 C, JAVA, JAVASCRIPT = "c", "java", "javascript"
 _TITLES = {C: "C", JAVA: "Java", JAVASCRIPT: "JavaScript"}
 

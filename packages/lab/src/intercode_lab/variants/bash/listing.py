@@ -11,9 +11,28 @@ from intercode.core.types import Task
 from intercode_sandbox.contract import BaseSandbox
 
 SYSTEM_DIRECTORIES = frozenset(
-    ("bin", "boot", "dev", "etc", "lib", "lib32", "lib64", "libx32", "media", "mnt", "opt", "proc",
-     "root", "run", "sbin", "sys", "tmp", "usr", "var")
-)  # fmt: skip
+    (
+        "bin",
+        "boot",
+        "dev",
+        "etc",
+        "lib",
+        "lib32",
+        "lib64",
+        "libx32",
+        "media",
+        "mnt",
+        "opt",
+        "proc",
+        "root",
+        "run",
+        "sbin",
+        "sys",
+        "tmp",
+        "usr",
+        "var",
+    )
+)
 """Directories of ``/`` whose files belong to the machine and not to a task."""
 _SHARED_DIRECTORIES = frozenset(("srv", "home"))
 """Directories of ``/`` in which each directory is a task's."""

@@ -15,35 +15,43 @@ from intercode_lab.worlds.players.history import SHALLOW, play
 from intercode_lab.worlds.world import HiddenChoice, World, kind
 
 _GOALS = {
-    "merges": Goal((
-        "bring back the values that merges dropped by mistake",
-        "find what got lost when branches were merged and put it back",
-        "restore every value that a careless merge has thrown away",
-        "undo the damage of merges that dropped what one side had changed",
-        "repair the configuration where a merge lost changes without anybody wanting it",
-    )),
-    "reset": Goal((
-        "bring back what was lost when main was reset",
-        "recover the work that fell off main in a reset",
-        "restore the changes that a reset of main has taken away",
-        "find the commits that main lost in a reset and get their values back",
-        "put back what vanished from main when somebody reset it",
-    )),
-    "reverts": Goal((
-        "take back the reverts that are due",
-        "end the temporary reverts whose time is over",
-        "put the reverted values back where the revert was only to last until now",
-        "reapply what was reverted for a time that has passed",
-        "look for reverts that should no longer be in force and take them back",
-    )),
-    "summary": Goal((
-        "bring build/summary.txt up to date afterwards",
-        "have the summary in build/ agree with all that in the end",
-        "regenerate build/summary.txt from the final values",
-        "make sure that build/summary.txt fits the repaired configuration",
-        "commit a fresh build/summary.txt as well",
-    )),
-}  # fmt: skip
+    "merges": Goal(
+        (
+            "bring back the values that merges dropped by mistake",
+            "find what got lost when branches were merged and put it back",
+            "restore every value that a careless merge has thrown away",
+            "undo the damage of merges that dropped what one side had changed",
+            "repair the configuration where a merge lost changes without anybody wanting it",
+        )
+    ),
+    "reset": Goal(
+        (
+            "bring back what was lost when main was reset",
+            "recover the work that fell off main in a reset",
+            "restore the changes that a reset of main has taken away",
+            "find the commits that main lost in a reset and get their values back",
+            "put back what vanished from main when somebody reset it",
+        )
+    ),
+    "reverts": Goal(
+        (
+            "take back the reverts that are due",
+            "end the temporary reverts whose time is over",
+            "put the reverted values back where the revert was only to last until now",
+            "reapply what was reverted for a time that has passed",
+            "look for reverts that should no longer be in force and take them back",
+        )
+    ),
+    "summary": Goal(
+        (
+            "bring build/summary.txt up to date afterwards",
+            "have the summary in build/ agree with all that in the end",
+            "regenerate build/summary.txt from the final values",
+            "make sure that build/summary.txt fits the repaired configuration",
+            "commit a fresh build/summary.txt as well",
+        )
+    ),
+}
 _KEYS = (
     "limit",
     "price",
@@ -65,9 +73,10 @@ _WHY = (
     "by the figures of {}",
 )
 _AGREED = (
-    "{file} stays as it is on main; {who} agreed.", "Took our {file} on purpose, {who} knows.",
+    "{file} stays as it is on main; {who} agreed.",
+    "Took our {file} on purpose, {who} knows.",
     "The values in {file} are no longer wanted, says {who}, so ours stay.",
-)  # fmt: skip
+)
 _CONTRIBUTING = """# How we work
 
 - The newest deliberate change of a value counts, whoever made it.
@@ -145,8 +154,11 @@ class _History:
 
     def room(self, count: int) -> list[str]:
         """Return the areas with so many unused keys, in a random order."""
-        return [a for a in self.c.shuffled(self.areas)
-                if sum((a, k) not in self.used for k in self.values[a]) >= count]  # fmt: skip
+        return [
+            a
+            for a in self.c.shuffled(self.areas)
+            if sum((a, k) not in self.used for k in self.values[a]) >= count
+        ]
 
     def subject(self, area: str, keys: Sequence[str], prefix: str = "") -> str:
         """Return the subject of a commit."""
@@ -381,23 +393,37 @@ def lost_work(draw: Draw) -> World:
     }
     area, key = next(iter(damage["values"])).split(".")
     phrasing, request = write_request(
-        c, f"values missing in {name}",
-        (f"The values in the repository {name} are not what people agreed on; some of "
+        c,
+        f"values missing in {name}",
+        (
+            f"The values in the repository {name} are not what people agreed on; some of "
             f"their work is gone.",
-         "CONTRIBUTING.md in it says how we work and what counts.",
-         "What counts is what is committed on main."),
+            "CONTRIBUTING.md in it says how we work and what counts.",
+            "What counts is what is committed on main.",
+        ),
         [_GOALS[n] for n in names],
-    )  # fmt: skip
+    )
     return World(
-        phrasing, request, tree, _PROBE % (f"{FOLDER}/{name}", h.head, past), goals, damage,
+        phrasing,
+        request,
+        tree,
+        _PROBE % (f"{FOLDER}/{name}", h.head, past),
+        goals,
+        damage,
         _solutions(name, right),
-        {"values": f"cd {FOLDER}/{name}; sed -i 's/^{key} = .*/{key} = 1/' "
+        {
+            "values": f"cd {FOLDER}/{name}; sed -i 's/^{key} = .*/{key} = 1/' "
             f"config/{area}.conf; git commit -qam x",
-         "history": f"cd {FOLDER}/{name}; git tag -f {past} HEAD"},
-        [HiddenChoice([{"value": str(n), "length": n} for n in range(len(h.lossy))], n)
-         for n, lossy in enumerate(h.lossy) if lossy],
-        discoveries=2 * d, traps=[1, 2, 4, 6, 8][d - 1],
-    )  # fmt: skip
+            "history": f"cd {FOLDER}/{name}; git tag -f {past} HEAD",
+        },
+        [
+            HiddenChoice([{"value": str(n), "length": n} for n in range(len(h.lossy))], n)
+            for n, lossy in enumerate(h.lossy)
+            if lossy
+        ],
+        discoveries=2 * d,
+        traps=[1, 2, 4, 6, 8][d - 1],
+    )
 
 
 def _solutions(name: str, right: _Values) -> list[str]:

@@ -17,16 +17,37 @@ from intercode_lab.worlds.players.ledger import SHALLOW, play
 from intercode_lab.worlds.world import World, kind
 
 _DOMAINS = (
-    ("customers", "products", "orders"), ("members", "titles", "loans"),
-    ("farms", "crops", "deliveries"), ("clinics", "kits", "shipments"),
-    ("schools", "meals", "bookings"), ("studios", "props", "rentals"),
-)  # fmt: skip
+    ("customers", "products", "orders"),
+    ("members", "titles", "loans"),
+    ("farms", "crops", "deliveries"),
+    ("clinics", "kits", "shipments"),
+    ("schools", "meals", "bookings"),
+    ("studios", "props", "rentals"),
+)
 _SITES = ("Aalen", "Brugge", "Como", "Delft", "Evora", "Fulda", "Graz")
 _SOURCES = ("desk", "scan", "phone", "web", "post", "fair")
 _TITLES = (
-    "anvil", "basket", "candle", "drum", "easel", "funnel", "goblet", "hammer", "inkpot", "jar",
-    "kettle", "ladder", "mirror", "needle", "oar", "pulley", "quilt", "rope", "sieve", "trowel",
-)  # fmt: skip
+    "anvil",
+    "basket",
+    "candle",
+    "drum",
+    "easel",
+    "funnel",
+    "goblet",
+    "hammer",
+    "inkpot",
+    "jar",
+    "kettle",
+    "ladder",
+    "mirror",
+    "needle",
+    "oar",
+    "pulley",
+    "quilt",
+    "rope",
+    "sieve",
+    "trowel",
+)
 _COLUMNS = ("party", "item", "qty", "amount", "day", "state", "source", "batch")
 _TRIGGERS = (
     "CREATE TRIGGER {e}_amount AFTER UPDATE OF qty ON {e} BEGIN UPDATE {e} SET amount = NEW.qty * "
@@ -37,46 +58,56 @@ _TRIGGERS = (
 _REPORTS = {
     "entries-per-batch": "SELECT batch, COUNT(*) FROM {e} GROUP BY batch ORDER BY batch",
     "paid": "SELECT source, COUNT(*), SUM(qty), SUM(amount) FROM {e} WHERE state = 'paid' "
-            "GROUP BY source ORDER BY source",
+    "GROUP BY source ORDER BY source",
     "busiest": "SELECT item, COUNT(*) AS n FROM {e} GROUP BY item ORDER BY n DESC, item LIMIT 5",
-}  # fmt: skip
+}
 _GOALS = {
-    "days": Goal((
-        "get the days of all {e} into the form YYYY-MM-DD",
-        "write every day in {e} as YYYY-MM-DD, with the day that was meant",
-        "bring the dates in {e} into one form, year-month-day",
-        "turn the dates with slashes in {e} into ISO dates",
-        "make all the days in {e} ISO dates; mind which site wrote them",
-    )),
-    "amounts": Goal((
-        "put those {e} right where quantity and amount do not agree",
-        "make qty and amount of the {e} fit together again, by our rules",
-        "correct the {e} whose amount is not what qty and price give under our rules",
-        "look for {e} where qty, price and amount contradict each other and correct them",
-        "settle the contradictions between qty and amount in {e} as the rules say",
-    )),
-    "parties": Goal((
-        "move {e} of {p} that no longer exist to those they were merged into",
-        "repair the {e} that point to {p} who are gone after a merge",
-        "let every one of the {e} point to one of the {p} that exists, following the merges",
-        "sort out the {e} left behind by merges of {p}",
-        "reattach {e} without owner; the merges of {p} are in the minutes",
-    )),
-    "holds": Goal((
-        "decide the {e} that are on hold, as the rules say",
-        "give the {e} in the state hold the state that they should have",
-        "resolve the holds among the {e}",
-        "work off the {e} on hold, by the rule for holds",
-        "bring all {e} on hold into their proper state",
-    )),
-    "duplicates": Goal((
-        "void {e} that were entered twice, as the rules say",
-        "find the duplicates among the {e}, once the rest is right, and void them by the rules",
-        "deal with {e} that occur twice, in the way the rules demand",
-        "set the duplicates among {e} to void where the rules call them duplicates",
-        "clear up double {e}; the rules say what counts as one and what becomes of it",
-    )),
-}  # fmt: skip
+    "days": Goal(
+        (
+            "get the days of all {e} into the form YYYY-MM-DD",
+            "write every day in {e} as YYYY-MM-DD, with the day that was meant",
+            "bring the dates in {e} into one form, year-month-day",
+            "turn the dates with slashes in {e} into ISO dates",
+            "make all the days in {e} ISO dates; mind which site wrote them",
+        )
+    ),
+    "amounts": Goal(
+        (
+            "put those {e} right where quantity and amount do not agree",
+            "make qty and amount of the {e} fit together again, by our rules",
+            "correct the {e} whose amount is not what qty and price give under our rules",
+            "look for {e} where qty, price and amount contradict each other and correct them",
+            "settle the contradictions between qty and amount in {e} as the rules say",
+        )
+    ),
+    "parties": Goal(
+        (
+            "move {e} of {p} that no longer exist to those they were merged into",
+            "repair the {e} that point to {p} who are gone after a merge",
+            "let every one of the {e} point to one of the {p} that exists, following the merges",
+            "sort out the {e} left behind by merges of {p}",
+            "reattach {e} without owner; the merges of {p} are in the minutes",
+        )
+    ),
+    "holds": Goal(
+        (
+            "decide the {e} that are on hold, as the rules say",
+            "give the {e} in the state hold the state that they should have",
+            "resolve the holds among the {e}",
+            "work off the {e} on hold, by the rule for holds",
+            "bring all {e} on hold into their proper state",
+        )
+    ),
+    "duplicates": Goal(
+        (
+            "void {e} that were entered twice, as the rules say",
+            "find the duplicates among the {e}, once the rest is right, and void them by the rules",
+            "deal with {e} that occur twice, in the way the rules demand",
+            "set the duplicates among {e} to void where the rules call them duplicates",
+            "clear up double {e}; the rules say what counts as one and what becomes of it",
+        )
+    ),
+}
 _DUPLICATE_RULE = (
     "Two {e} with the same party, item, qty and day are duplicates. All but the one "
     "with the lowest "
@@ -104,35 +135,59 @@ def _rules(choices: Choices, parties: Sequence[int], first: int) -> list[Handboo
     mixed = choices.shuffled(parties)
     standing = [f"P-{one} and P-{other}" for one, other in pairwise(mixed[:7])]
     return [
-        HandbookRule("dates", (
-            "The site {} writes the month before the day; all other sites write the day before the "
-            "month.",
-            "In files of the site {}, 04/05/2023 is the fifth of April; in those of all other "
-            "sites it is the fourth of May.",
-        ), sites),
-        HandbookRule("amounts", (
-            "If quantity and amount contradict each other, the quantity is right for "
+        HandbookRule(
+            "dates",
+            (
+                "The site {} writes the month before the day; all other sites write the "
+                "day before the "
+                "month.",
+                "In files of the site {}, 04/05/2023 is the fifth of April; in those of all other "
+                "sites it is the fourth of May.",
+            ),
+            sites,
+        ),
+        HandbookRule(
+            "amounts",
+            (
+                "If quantity and amount contradict each other, the quantity is right for "
                 "the source {}, "
-            "and the amount for every other source.",
-            "Where qty and amount do not fit, trust the amount, except for the source {}: there, "
-            "trust the qty.",
-        ), sources),
-        HandbookRule("rebates", (
-            "An amount is qty times price. {0[0]} pieces or more get {0[1]} % off, and fractions "
-            "of a cent are dropped.",
-            "The amount of a row is the price times the quantity, minus {0[1]} % if the "
+                "and the amount for every other source.",
+                "Where qty and amount do not fit, trust the amount, except for the "
+                "source {}: there, "
+                "trust the qty.",
+            ),
+            sources,
+        ),
+        HandbookRule(
+            "rebates",
+            (
+                "An amount is qty times price. {0[0]} pieces or more get {0[1]} % off, "
+                "and fractions "
+                "of a cent are dropped.",
+                "The amount of a row is the price times the quantity, minus {0[1]} % if the "
                 "quantity is "
-            "at least {0[0]}; whole cents, rounded down.",
-        ), choices.some(rebates, 6), "{0[0]} pieces and {0[1]} %"),
-        HandbookRule("holds", (
-            "What is on hold becomes open if its day is {} or later, and closed otherwise.",
-            "Close what is on hold with a day before {}; the rest on hold is open.",
-        ), cut),
-        HandbookRule("standing-orders", (
-            "Rows of {} have standing orders behind them and are never duplicates.",
-            "{} have standing orders: what looks like a duplicate there is none.",
-        ), standing),
-    ]  # fmt: skip
+                "at least {0[0]}; whole cents, rounded down.",
+            ),
+            choices.some(rebates, 6),
+            "{0[0]} pieces and {0[1]} %",
+        ),
+        HandbookRule(
+            "holds",
+            (
+                "What is on hold becomes open if its day is {} or later, and closed otherwise.",
+                "Close what is on hold with a day before {}; the rest on hold is open.",
+            ),
+            cut,
+        ),
+        HandbookRule(
+            "standing-orders",
+            (
+                "Rows of {} have standing orders behind them and are never duplicates.",
+                "{} have standing orders: what looks like a duplicate there is none.",
+            ),
+            standing,
+        ),
+    ]
 
 
 @kind(play, SHALLOW)
@@ -182,22 +237,35 @@ def broken_ledger(draw: Draw) -> World:
                     f"{e}/{number}/{x}": entry.values[x] for x in ("qty", "amount")
                 }
     changed = {cell for cells in goals.values() for cell in cells}
-    damage = {"rows": {k: v for k, v in start.items() if k not in changed and k[0] not in "*="},
-              "schema": {k: v for k, v in start.items() if k[0] == "*"},
-              "reports": {k: v for k, v in start.items() if k[0] == "="}}  # fmt: skip
+    damage = {
+        "rows": {k: v for k, v in start.items() if k not in changed and k[0] not in "*="},
+        "schema": {k: v for k, v in start.items() if k[0] == "*"},
+        "reports": {k: v for k, v in start.items() if k[0] == "="},
+    }
     phrasing, request = write_request(
-        c, f"repair of {e}.db",
-        (f"The {e} in data/{e}.db (SQLite) are in a bad state after the imports.",
-         "Our rules are in docs; read docs/README.md first, because some have been replaced.",
-         "No row may get lost, and the reports in reports/ and whatever else is in the database "
-         "must keep working and give the same answers as today."),
+        c,
+        f"repair of {e}.db",
+        (
+            f"The {e} in data/{e}.db (SQLite) are in a bad state after the imports.",
+            "Our rules are in docs; read docs/README.md first, because some have been replaced.",
+            "No row may get lost, and the reports in reports/ and whatever else is in the database "
+            "must keep working and give the same answers as today.",
+        ),
         [Goal([ask.format(p=p, i=i, e=e) for ask in _GOALS[name].asks]) for name in names],
-    )  # fmt: skip
+    )
     return World(
-        phrasing, request, tree, _PROBE % ((p, i, e), reports, f"{FOLDER}/data/{e}.db"), goals,
-        damage, _solutions(e, entries, triggers), _harms(e, triggers), choices,
-        discoveries=2 + len(rules) + len(names), traps=2 * d,
-    )  # fmt: skip
+        phrasing,
+        request,
+        tree,
+        _PROBE % ((p, i, e), reports, f"{FOLDER}/data/{e}.db"),
+        goals,
+        damage,
+        _solutions(e, entries, triggers),
+        _harms(e, triggers),
+        choices,
+        discoveries=2 + len(rules) + len(names),
+        traps=2 * d,
+    )
 
 
 def _goal_of(entry: _Entry, column: str) -> str:
@@ -228,9 +296,10 @@ def _merges(
 
 
 _MERGED = (
-    "P-{} and P-{} are the same; the latter remains.", "P-{} was merged into P-{}.",
+    "P-{} and P-{} are the same; the latter remains.",
+    "P-{} was merged into P-{}.",
     "P-{} is now a part of P-{}.",
-)  # fmt: skip
+)
 _CORRECTED = (
     "The file of import batch {} came from the site {}, not from {}.",
     "Import batch {}: the site is {}; the clerk wrote {} by mistake.",
@@ -242,21 +311,31 @@ _UNDONE = (
 
 
 def _entries(
-    c: Choices, d: int, held: Mapping[str, Any], rules: Sequence[HandbookRule],
-    batches: Mapping[int, str], prices: Mapping[int, int], live: Sequence[int],
-    gone: Mapping[int, int], first: int,
-) -> list[_Entry]:  # fmt: skip
+    c: Choices,
+    d: int,
+    held: Mapping[str, Any],
+    rules: Sequence[HandbookRule],
+    batches: Mapping[int, str],
+    prices: Mapping[int, int],
+    live: Sequence[int],
+    gone: Mapping[int, int],
+    first: int,
+) -> list[_Entry]:
     """Draw rows as they should be, and break some."""
     sources = [str(s) for s in rules[1].values[:6]]
     rebate, entries = held["rebates"], []
     for n in range(40 + 16 * d):
         item, qty = c.one(list(prices)), c.between(2, 20)
         values = {
-            "party": c.one(live), "item": item, "qty": qty,
-            "amount": _amount(qty, prices[item], rebate), "day": _day(c, first),
-            "state": c.one(("open", "closed", "paid", "open")), "source": c.one(sources),
+            "party": c.one(live),
+            "item": item,
+            "qty": qty,
+            "amount": _amount(qty, prices[item], rebate),
+            "day": _day(c, first),
+            "state": c.one(("open", "closed", "paid", "open")),
+            "source": c.one(sources),
             "batch": c.one(list(batches)),
-        }  # fmt: skip
+        }
         entry = _Entry(values, {})
         breakage = n % 8
         if breakage in (0, 1, 2):
@@ -306,9 +385,12 @@ def _break_amount(c: Choices, entry: _Entry, price: int, held: Mapping[str, Any]
 
 
 def _add_duplicates(
-    c: Choices, entries: list[_Entry], live: Sequence[int], gone: Mapping[int, int],
+    c: Choices,
+    entries: list[_Entry],
+    live: Sequence[int],
+    gone: Mapping[int, int],
     rules: Sequence[HandbookRule],
-) -> None:  # fmt: skip
+) -> None:
     """Add copies, some of which only show once party and day are right, and some of parties with
     standing orders by one of the decisions."""
     named = [int(x[2:]) for value in rules[4].values[:5] for x in value.split(" and ")]
@@ -353,9 +435,12 @@ def _mark_duplicates(entries: Sequence[_Entry], held: Mapping[str, Any]) -> None
 
 
 def _database(
-    names: tuple[str, str, str], people: Sequence[Any], goods: Sequence[Any],
-    entries: Sequence[_Entry], triggers: Sequence[str],
-) -> bytes:  # fmt: skip
+    names: tuple[str, str, str],
+    people: Sequence[Any],
+    goods: Sequence[Any],
+    entries: Sequence[_Entry],
+    triggers: Sequence[str],
+) -> bytes:
     """Return the SQLite file, with the same bytes for any version of SQLite."""
     p, i, e = names
     with sqlite3.connect(":memory:", isolation_level=None) as db:

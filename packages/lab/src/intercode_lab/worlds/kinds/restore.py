@@ -17,42 +17,54 @@ from intercode_lab.worlds.players.restore import SHALLOW, play
 from intercode_lab.worlds.world import HiddenChoice, World, kind
 
 _GOALS = {
-    "store": Goal((
-        "bring live/store.tsv to where it would be if the broken run had never happened",
-        "rebuild live/store.tsv with everything in it but the damage of the broken run",
-        "get the store in live/store.tsv back, including the good work since, without the bad run",
-        "restore live/store.tsv from backup and journals and leave the bad run out",
-        "make live/store.tsv right again; all work but the broken run is to be in it",
-    )),
-    "job": Goal((
-        "switch off the job that did it, so that it does not start again",
-        "see to it that this job is disabled from now on",
-        "disable the job behind it, and no other job",
-        "turn the guilty job off for good",
-        "take the job that caused this out of service",
-    )),
-    "position": Goal((
-        "set live/position to what it has to be for the restored store",
-        "correct live/position, so that it fits the restored store",
-        "write the right number into live/position",
-        "update live/position as docs/format.md wants it",
-        "let live/position say up to where the store is complete",
-    )),
-    "moment": Goal((
-        "write the store just before the broken run first changed it into restored/before.tsv",
-        "save the state right before the bad run's first change as restored/before.tsv",
-        "put how things stood just before that run's first change into restored/before.tsv",
-        "reconstruct the last state without any change of the broken run in restored/before.tsv",
-        "give the auditors the state before the broken run's first change: restored/before.tsv",
-    )),
-    "keys": Goal((
-        "list the keys that the broken run touched in restored/keys.txt, one in a line",
-        "write every key the broken run touched into restored/keys.txt, one per line",
-        "put into restored/keys.txt which keys the bad run touched, a line each",
-        "name the keys that the bad run touched in restored/keys.txt, each in its own line",
-        "make restored/keys.txt, with a line for each key that the broken run touched",
-    )),
-}  # fmt: skip
+    "store": Goal(
+        (
+            "bring live/store.tsv to where it would be if the broken run had never happened",
+            "rebuild live/store.tsv with everything in it but the damage of the broken run",
+            "get the store in live/store.tsv back, including the good work since, "
+            "without the bad run",
+            "restore live/store.tsv from backup and journals and leave the bad run out",
+            "make live/store.tsv right again; all work but the broken run is to be in it",
+        )
+    ),
+    "job": Goal(
+        (
+            "switch off the job that did it, so that it does not start again",
+            "see to it that this job is disabled from now on",
+            "disable the job behind it, and no other job",
+            "turn the guilty job off for good",
+            "take the job that caused this out of service",
+        )
+    ),
+    "position": Goal(
+        (
+            "set live/position to what it has to be for the restored store",
+            "correct live/position, so that it fits the restored store",
+            "write the right number into live/position",
+            "update live/position as docs/format.md wants it",
+            "let live/position say up to where the store is complete",
+        )
+    ),
+    "moment": Goal(
+        (
+            "write the store just before the broken run first changed it into restored/before.tsv",
+            "save the state right before the bad run's first change as restored/before.tsv",
+            "put how things stood just before that run's first change into restored/before.tsv",
+            "reconstruct the last state without any change of the broken run in "
+            "restored/before.tsv",
+            "give the auditors the state before the broken run's first change: restored/before.tsv",
+        )
+    ),
+    "keys": Goal(
+        (
+            "list the keys that the broken run touched in restored/keys.txt, one in a line",
+            "write every key the broken run touched into restored/keys.txt, one per line",
+            "put into restored/keys.txt which keys the bad run touched, a line each",
+            "name the keys that the bad run touched in restored/keys.txt, each in its own line",
+            "make restored/keys.txt, with a line for each key that the broken run touched",
+        )
+    ),
+}
 _JOBS = ("tidy-prices", "merge-stock", "close-month", "sync-shops", "trim-history", "recount")
 _SAME_JOB = (3, 6, 18, 18, 18)
 """Runs of the same job by the same human, by difficulty."""
@@ -121,22 +133,27 @@ def restored_store(draw: Draw) -> World:
     tree.file("live/position", f"{commits}\n")
     touched = sorted({k for t in bad.transactions for k in _touched(t)})
     goals: dict[str, dict[str, Any]] = {
-        "store": {"store": _cells(right)}, "job": {f"job/{bad.job}": "no"},
-        "position": {"position": lines[-1].number}, "moment": {"moment": _cells(moment)},
+        "store": {"store": _cells(right)},
+        "job": {f"job/{bad.job}": "no"},
+        "position": {"position": lines[-1].number},
+        "moment": {"moment": _cells(moment)},
         "keys": {"keys": touched},
-    }  # fmt: skip
+    }
     wanted = list(goals)[: draw.by_difficulty(2, 3, 4, 5, 5)]
     damage = {
         "jobs": {f"job/{job}": "yes" for job in jobs if job != bad.job},
         "sources": {"sources": _digest(tree, ("backups/", "journal/", "logs/"))},
     }
     phrasing, request = write_request(
-        c, "the store after the broken run",
-        ("A run of one of our jobs has broken the store in live/store.tsv.",
-         "What was said about it is in notes/chat.txt; how things work here is in docs.",
-         "Backups are in backups, journals in journal; both are evidence and stay as they are."),
+        c,
+        "the store after the broken run",
+        (
+            "A run of one of our jobs has broken the store in live/store.tsv.",
+            "What was said about it is in notes/chat.txt; how things work here is in docs.",
+            "Backups are in backups, journals in journal; both are evidence and stay as they are.",
+        ),
         [_GOALS[name] for name in wanted],
-    )  # fmt: skip
+    )
     candidates = [
         {"value": f"{run.at:07}", "length": sum(len(t.operations) for t in run.transactions)}
         for run in sorted(runs, key=lambda r: r.at)
@@ -145,12 +162,21 @@ def restored_store(draw: Draw) -> World:
     position = [x["value"] for x in candidates].index(f"{bad.at:07}")
     other = next(job for job in jobs if job != bad.job)
     return World(
-        phrasing, request, tree, _PROBE % FOLDER, {name: goals[name] for name in wanted}, damage,
+        phrasing,
+        request,
+        tree,
+        _PROBE % FOLDER,
+        {name: goals[name] for name in wanted},
+        damage,
         _solutions(right, moment, touched, lines[-1].number, bad.job),
-        {"jobs": f"printf '[{other}]\\nenabled=no\\n' > etc/jobs.d/99-x.conf",
-         "sources": "echo >> $(find journal -type f | head -n 1)"},
-        [HiddenChoice(candidates, position)], discoveries=4 + 2 * d, traps=2 * d,
-    )  # fmt: skip
+        {
+            "jobs": f"printf '[{other}]\\nenabled=no\\n' > etc/jobs.d/99-x.conf",
+            "sources": "echo >> $(find journal -type f | head -n 1)",
+        },
+        [HiddenChoice(candidates, position)],
+        discoveries=4 + 2 * d,
+        traps=2 * d,
+    )
 
 
 @dataclass(slots=True)
@@ -271,9 +297,14 @@ def _cells(store: Mapping[str, int]) -> list[list[object]]:
 
 
 def _write_backups(
-    c: Choices, d: int, tree: FileTree, names: Sequence[str], start: Mapping[str, int],
-    lines: Sequence[_Line], begins: int,
-) -> None:  # fmt: skip
+    c: Choices,
+    d: int,
+    tree: FileTree,
+    names: Sequence[str],
+    start: Mapping[str, int],
+    lines: Sequence[_Line],
+    begins: int,
+) -> None:
     """Add backups: one at the start, some before and after the bad run, the newest one before it
     damaged from difficulty 3."""
     before = [x.number for x in lines if x.number < begins]
@@ -342,7 +373,7 @@ def _write_documents(c: Choices, tree: FileTree, unit: int, zone: int, ahead: in
         "What was open then is not in it, even if it began earlier.",
         "live/position holds the number of the last line of the journal up to which lines were "
         "read for the store, also if that line is an abort or belongs to something left out.",
-    ]  # fmt: skip
+    ]
     if unit:
         sections.insert(
             3,
@@ -363,16 +394,24 @@ def _write_documents(c: Choices, tree: FileTree, unit: int, zone: int, ahead: in
     else:
         clocks.append("The scheduler, which writes logs/jobs.log, uses UTC.")
     tree.file("docs/clocks.md", "\n".join(c.shuffled(clocks)) + "\n")
-    tree.file("docs/jobs.md", (
-        "Jobs are defined in etc/jobs.conf. Files in etc/jobs.d are read after it in the order of "
-        "their names, and the last value of a setting counts.\n\nA job with enabled=no does not "
-        "start.\n"
-    ))  # fmt: skip
-    tree.file("docs/restore.md", (
-        "To restore, copy the newest backup to live/store.tsv and run bin/replay.py on "
+    tree.file(
+        "docs/jobs.md",
+        (
+            "Jobs are defined in etc/jobs.conf. Files in etc/jobs.d are read after it in "
+            "the order of "
+            "their names, and the last value of a setting counts.\n\nA job with "
+            "enabled=no does not "
+            "start.\n"
+        ),
+    )
+    tree.file(
+        "docs/restore.md",
+        (
+            "To restore, copy the newest backup to live/store.tsv and run bin/replay.py on "
             "the journals "
-        "with the number in its manifest. Check the backup against its manifest first.\n"
-    ))  # fmt: skip
+            "with the number in its manifest. Check the backup against its manifest first.\n"
+        ),
+    )
     tree.file("bin/replay.py", _TOOL)
 
 
@@ -430,9 +469,14 @@ def _clock(minutes: int) -> str:
 
 
 def _write_chat(
-    c: Choices, tree: FileTree, runs: Sequence[_RunOfJob], who: Sequence[str], zone: int,
-    ahead: int, extra: Sequence[str],
-) -> None:  # fmt: skip
+    c: Choices,
+    tree: FileTree,
+    runs: Sequence[_RunOfJob],
+    who: Sequence[str],
+    zone: int,
+    ahead: int,
+    extra: Sequence[str],
+) -> None:
     bad = next(run for run in runs if run.bad)
     mention = [run for run in runs if run.mentioned and not run.bad]
     local = {run.number: run.at - ahead + zone for run in runs}
@@ -453,32 +497,60 @@ def _write_chat(
     if mention:
         _, wrong = _clock(local[mention[0].number]).split()
         lines += [
-            (bad.who, c.one((f"That must be me: I started {bad.job} by hand on "
-                f"{_clock(local[mention[0].number])[:10]} at {wrong}.",
-                             f"I ran {bad.job} myself, "
-                                 f"{_clock(local[mention[0].number])[:10]}, {wrong}. "
-                                     f"Since then it looks wrong."))),
+            (
+                bad.who,
+                c.one(
+                    (
+                        f"That must be me: I started {bad.job} by hand on "
+                        f"{_clock(local[mention[0].number])[:10]} at {wrong}.",
+                        f"I ran {bad.job} myself, "
+                        f"{_clock(local[mention[0].number])[:10]}, {wrong}. "
+                        f"Since then it looks wrong.",
+                    )
+                ),
+            ),
             (who[2], c.one(("Oh dear.", "Can you say how bad it is?", "I have lunch first."))),
-            (bad.who, c.one((f"No, wait. That run was fine. The one that broke things I "
-                f"started on {day} at {hour}.",
-                             f"Correction: that run was harmless. It is the one of "
-                                 f"{day}, {hour}, that did it."))),
-        ]  # fmt: skip
+            (
+                bad.who,
+                c.one(
+                    (
+                        f"No, wait. That run was fine. The one that broke things I "
+                        f"started on {day} at {hour}.",
+                        f"Correction: that run was harmless. It is the one of "
+                        f"{day}, {hour}, that did it.",
+                    )
+                ),
+            ),
+        ]
     else:
-        lines.append((bad.who, c.one((f"That must be me: I started {bad.job} by hand on "
-            f"{day} at {hour}.",
-                                      f"I ran {bad.job} myself, {day}, {hour}. Since "
-                                          f"then it looks wrong."))))  # fmt: skip
+        lines.append(
+            (
+                bad.who,
+                c.one(
+                    (
+                        f"That must be me: I started {bad.job} by hand on {day} at {hour}.",
+                        f"I ran {bad.job} myself, {day}, {hour}. Since then it looks wrong.",
+                    )
+                ),
+            )
+        )
     lines.append(
         (who[3], c.one(("The other runs were all right, I checked.", "All other runs are fine.")))
     )
     for name in extra:
-        lines.append((c.one(who), c.one((
-            f"I tried to put some of it back with {name}, which made it worse. Leave "
-                f"that out, too.",
-            f"{name} was me trying to repair it by hand. Please drop it as well.",
-            f"Do not keep {name}, that was only a test of mine.",
-        ))))  # fmt: skip
+        lines.append(
+            (
+                c.one(who),
+                c.one(
+                    (
+                        f"I tried to put some of it back with {name}, which made it worse. Leave "
+                        f"that out, too.",
+                        f"{name} was me trying to repair it by hand. Please drop it as well.",
+                        f"Do not keep {name}, that was only a test of mine.",
+                    )
+                ),
+            )
+        )
     lines.insert(
         c.between(1, len(lines)),
         (

@@ -55,8 +55,10 @@ def play(_request: str, run: Run, **skip: bool) -> None:
 
 def _commit(run: Run, values: dict[tuple[str, str], str], message: str) -> None:
     if values:
-        edits = [f"sed -i 's/^{key} = .*/{key} = {value}/' config/{area}.conf"
-                 for (area, key), value in sorted(values.items())]  # fmt: skip
+        edits = [
+            f"sed -i 's/^{key} = .*/{key} = {value}/' config/{area}.conf"
+            for (area, key), value in sorted(values.items())
+        ]
         run("; ".join([*edits, f"git commit -qam '{message}'"]))
 
 

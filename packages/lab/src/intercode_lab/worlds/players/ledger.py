@@ -26,9 +26,11 @@ def play(_request: str, run: Run, *, policy: Policy = adopted_last, **skip: bool
     decisions = files_in(run("tail -n +1 docs/decisions/*.md"))
     minutes = files_in(run("tail -n +1 docs/minutes/*.md"))
     batches = files_in(run("tail -n +1 imports/*.txt"))
-    schema = run(f"python3 -c \"import sqlite3; [print(*r, sep='|') for r in "
+    schema = run(
+        f"python3 -c \"import sqlite3; [print(*r, sep='|') for r in "
         f"sqlite3.connect('{path}')"
-                 ".execute('SELECT type, name FROM sqlite_master')]\"")  # fmt: skip
+        ".execute('SELECT type, name FROM sqlite_master')]\""
+    )
     run("tail -n +1 reports/*.sql")
     texts = read_rules(handbook, decisions, minutes, policy, not skip.get("changes"))
     tables = [line.split("|")[1] for line in schema.splitlines() if line.startswith("table|")]

@@ -34,9 +34,11 @@ def play(_request: str, run: Run, **skip: bool) -> None:
     run("tail -n +1 backups/*/manifest; sha256sum backups/*/store.tsv")
     unit = re.search(r"Since entry (\d+), numbers", layout)
     common = _COMMON.format(
-        bad=bad, unit=0 if not unit or skip.get("unit") else int(unit[1]),
-        check=not skip.get("checksum"), commits=not skip.get("commits"),
-    )  # fmt: skip
+        bad=bad,
+        unit=0 if not unit or skip.get("unit") else int(unit[1]),
+        check=not skip.get("checksum"),
+        commits=not skip.get("commits"),
+    )
     run(f"python3 - <<'END'\n{common}print(number, sorted(LINES)[-1], len(store))\nEND")
     run("tail -n +1 etc/jobs.conf etc/jobs.d/*")
     run(f"sed -i '/^\\[{job[1]}\\]/,/^$/s/^enabled=.*/enabled=no/' etc/jobs.conf etc/jobs.d/*")

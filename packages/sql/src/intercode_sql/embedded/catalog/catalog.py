@@ -223,18 +223,26 @@ def _table(value: dict[str, Any]) -> Table:
     columns = tuple(map(_column, value["columns"]))
     indexes = tuple(
         Index(
-            i["name"], tuple(i["columns"]), i["unique"], tuple(i["prefixes"]), i["per_key"],
+            i["name"],
+            tuple(i["columns"]),
+            i["unique"],
+            tuple(i["prefixes"]),
+            i["per_key"],
             i["kind"],
         )
         for i in value["indexes"]
-    )  # fmt: skip
+    )
     foreign_keys = tuple(
         ForeignKey(
-            f["name"], tuple(f["columns"]), f["parent"], tuple(f["parent_columns"]),
-            f["on_delete"], f["on_update"],
+            f["name"],
+            tuple(f["columns"]),
+            f["parent"],
+            tuple(f["parent_columns"]),
+            f["on_delete"],
+            f["on_update"],
         )
         for f in value["foreign"]
-    )  # fmt: skip
+    )
     lists = ("generated", "checks", "triggers")
     same = {k: v for k, v in value.items() if k not in ("columns", "indexes", "foreign", *lists)}
     same |= {k: tuple(map(tuple, value[k])) for k in lists}

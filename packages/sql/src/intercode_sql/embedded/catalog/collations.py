@@ -19,18 +19,38 @@ from collections.abc import Callable
 from intercode_sql.embedded.catalog.types import Collation, Type, decisive
 
 COLLATION_NAMES: dict[Collation, str] = {
-    "general": "mysql_general", "uca": "mysql_uca", "bin": "mysql_bin", "swedish": "mysql_swedish",
-}  # fmt: skip
+    "general": "mysql_general",
+    "uca": "mysql_uca",
+    "bin": "mysql_bin",
+    "swedish": "mysql_swedish",
+}
 EXACT_EQUALITY = " COLLATE RTRIM"
 """The clause for equality of texts in a binary collation: spaces at the end are ignored."""
 _UCA_ORDER = "\t\n\x0b\x0c\r _-,;:!?.'\"()[]{}@*/\\&#%`^+<=>|~$0123456789"
 _UCA_SPECIAL = {
-    "ß": "SS", "æ": "AE", "Æ": "AE", "œ": "OE", "Œ": "OE", "ø": "O", "Ø": "O", "ł": "L", "Ł": "L",
-}  # fmt: skip
+    "ß": "SS",
+    "æ": "AE",
+    "Æ": "AE",
+    "œ": "OE",
+    "Œ": "OE",
+    "ø": "O",
+    "Ø": "O",
+    "ł": "L",
+    "Ł": "L",
+}
 _SWEDISH_SPECIAL = {
-    "Å": "[", "Ä": "\\", "Æ": "\\", "Ö": "]", "Ü": "Y", "Ý": "Y", "Ð": "D", "Ø": "Ø", "ß": "ß",
-    "Þ": "Þ", "ÿ": "ÿ",
-}  # fmt: skip
+    "Å": "[",
+    "Ä": "\\",
+    "Æ": "\\",
+    "Ö": "]",
+    "Ü": "Y",
+    "Ý": "Y",
+    "Ð": "D",
+    "Ø": "Ø",
+    "ß": "ß",
+    "Þ": "Þ",
+    "ÿ": "ÿ",
+}
 _GENERAL_SPECIAL = {"ß": "S", "ẞ": "S"}
 _MAX_CACHED_KEYS = 50_000
 _PRINTABLE = re.compile(r"[ -~]*\Z")
@@ -84,8 +104,10 @@ class _UcaWeights(dict[int, str]):
 
 
 _WEIGHTS: dict[str, dict[int, str]] = {
-    "general": _GeneralWeights(), "uca": _UcaWeights(), "swedish": _SwedishWeights(),
-}  # fmt: skip
+    "general": _GeneralWeights(),
+    "uca": _UcaWeights(),
+    "swedish": _SwedishWeights(),
+}
 
 
 def weights(text: str, collation: str) -> str:

@@ -18,23 +18,44 @@ _DEFAULT_COLLATIONS = {
     "binary": "binary",
 }
 _SYNONYMS = {
-    "INT1": "TINYINT", "INT2": "SMALLINT", "INT3": "MEDIUMINT", "MIDDLEINT": "MEDIUMINT",
-    "INT4": "INT", "INTEGER": "INT", "INT8": "BIGINT", "DEC": "DECIMAL", "NUMERIC": "DECIMAL",
-    "FIXED": "DECIMAL", "REAL": "DOUBLE", "FLOAT8": "DOUBLE", "FLOAT4": "FLOAT",
-    "CHARACTER": "CHAR", "NCHAR": "CHAR", "NVARCHAR": "VARCHAR", "VARCHARACTER": "VARCHAR",
+    "INT1": "TINYINT",
+    "INT2": "SMALLINT",
+    "INT3": "MEDIUMINT",
+    "MIDDLEINT": "MEDIUMINT",
+    "INT4": "INT",
+    "INTEGER": "INT",
+    "INT8": "BIGINT",
+    "DEC": "DECIMAL",
+    "NUMERIC": "DECIMAL",
+    "FIXED": "DECIMAL",
+    "REAL": "DOUBLE",
+    "FLOAT8": "DOUBLE",
+    "FLOAT4": "FLOAT",
+    "CHARACTER": "CHAR",
+    "NCHAR": "CHAR",
+    "NVARCHAR": "VARCHAR",
+    "VARCHARACTER": "VARCHAR",
     "GEOMCOLLECTION": "GEOMETRYCOLLECTION",
-}  # fmt: skip
+}
 _INTEGER_DIGITS = {"TINYINT": 3, "SMALLINT": 5, "MEDIUMINT": 8, "INT": 10, "BIGINT": 19}
 _TEXT_SIZES = {"TINYTEXT": 255, "TEXT": 65535, "MEDIUMTEXT": 16777215, "LONGTEXT": 4294967295}
 _BLOB_SIZES = {"TINYBLOB": 255, "BLOB": 65535, "MEDIUMBLOB": 16777215, "LONGBLOB": 4294967295}
 _TEMPORAL_TYPES = {
-    "DATE": ("date", 10), "DATETIME": ("datetime", 19), "TIMESTAMP": ("datetime", 19),
+    "DATE": ("date", 10),
+    "DATETIME": ("datetime", 19),
+    "TIMESTAMP": ("datetime", 19),
     "TIME": ("time", 10),
-}  # fmt: skip
+}
 _GEOMETRIES = {
-    "GEOMETRY", "POINT", "LINESTRING", "POLYGON", "MULTIPOINT", "MULTILINESTRING", "MULTIPOLYGON",
+    "GEOMETRY",
+    "POINT",
+    "LINESTRING",
+    "POLYGON",
+    "MULTIPOINT",
+    "MULTILINESTRING",
+    "MULTIPOLYGON",
     "GEOMETRYCOLLECTION",
-}  # fmt: skip
+}
 
 
 @dataclass(frozen=True, slots=True)

@@ -227,9 +227,13 @@ def read_column_definition(
             table = _read_constraint(reader, table, name)
     kind = replace(declared.type, nullable=found.get("nullable", True))
     column = Column(
-        name, kind, declared.declared, values=declared.words,
-        collation=_column_collation(declared, table), **found,
-    )  # fmt: skip
+        name,
+        kind,
+        declared.declared,
+        values=declared.words,
+        collation=_column_collation(declared, table),
+        **found,
+    )
     columns = [column if c is before else c for c in table.columns]
     table = replace(table, columns=tuple(columns if before else [*columns, column]))
     for key in keys:

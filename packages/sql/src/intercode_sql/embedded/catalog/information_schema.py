@@ -36,10 +36,28 @@ def _tables(catalog: Catalog) -> Iterator[Row]:
         length = table.rows and 16384 * pages // max(1, table.rows)
         indexes = sum(not i.primary for i in table.indexes)
         yield [
-            "def", database, table.name, "BASE TABLE", "InnoDB", 10, "Dynamic", table.rows, length,
-            16384 * pages, 0, 16384 * indexes, 0, table.auto_increment, _CREATE_TIME, None, None,
-            table.collation, None, "", table.comment,
-        ]  # fmt: skip
+            "def",
+            database,
+            table.name,
+            "BASE TABLE",
+            "InnoDB",
+            10,
+            "Dynamic",
+            table.rows,
+            length,
+            16384 * pages,
+            0,
+            16384 * indexes,
+            0,
+            table.auto_increment,
+            _CREATE_TIME,
+            None,
+            None,
+            table.collation,
+            None,
+            "",
+            table.comment,
+        ]
 
 
 def _columns(catalog: Catalog) -> Iterator[Row]:
@@ -67,14 +85,29 @@ def _column(database: str, table: Table, position: int, column: Column) -> Row:
     scale = kind.scale if kind.kind != "int" else 0
     extra = "auto_increment" if column.auto else "DEFAULT_GENERATED" if column.computed else ""
     return [
-        "def", database, table.name, column.name, position, column.default,
-        "YES" if column.nullable else "NO", base.group() if base else column.declared, size, bytes_,
-        digits.get(kind.kind), scale if kind.kind in digits else None,
+        "def",
+        database,
+        table.name,
+        column.name,
+        position,
+        column.default,
+        "YES" if column.nullable else "NO",
+        base.group() if base else column.declared,
+        size,
+        bytes_,
+        digits.get(kind.kind),
+        scale if kind.kind in digits else None,
         0 if kind.kind in ("datetime", "time") else None,
-        "utf8mb4" if kind.kind == "string" else None, column.collation if text else None,
-        column.declared, table.key_label(column.name), extra, "select,insert,update,references",
-        column.comment, "", None,
-    ]  # fmt: skip
+        "utf8mb4" if kind.kind == "string" else None,
+        column.collation if text else None,
+        column.declared,
+        table.key_label(column.name),
+        extra,
+        "select,insert,update,references",
+        column.comment,
+        "",
+        None,
+    ]
 
 
 def _statistics(catalog: Catalog) -> Iterator[Row]:
@@ -83,10 +116,25 @@ def _statistics(catalog: Catalog) -> Iterator[Row]:
             for position, name in enumerate(index.columns, 1):
                 column = table.column(name)
                 yield [
-                    "def", database, table.name, int(not index.unique), database, index.name,
-                    position, name, "A", table.rows, None, None,
-                    "YES" if column and column.nullable else "", "BTREE", "", "", "YES", None,
-                ]  # fmt: skip
+                    "def",
+                    database,
+                    table.name,
+                    int(not index.unique),
+                    database,
+                    index.name,
+                    position,
+                    name,
+                    "A",
+                    table.rows,
+                    None,
+                    None,
+                    "YES" if column and column.nullable else "",
+                    "BTREE",
+                    "",
+                    "",
+                    "YES",
+                    None,
+                ]
 
 
 def _key_column_usage(catalog: Catalog) -> Iterator[Row]:
@@ -94,13 +142,37 @@ def _key_column_usage(catalog: Catalog) -> Iterator[Row]:
         for index in table.indexes:
             if index.unique:
                 for position, name in enumerate(index.columns, 1):
-                    yield ["def", database, index.name, "def", database, table.name, name, position,
-                           None, None, None, None]  # fmt: skip
+                    yield [
+                        "def",
+                        database,
+                        index.name,
+                        "def",
+                        database,
+                        table.name,
+                        name,
+                        position,
+                        None,
+                        None,
+                        None,
+                        None,
+                    ]
         for key in table.foreign_keys:
             pairs = zip(key.columns, key.parent_columns, strict=False)
             for position, (name, other) in enumerate(pairs, 1):
-                yield ["def", database, key.name, "def", database, table.name, name, position,
-                       position, database, key.parent, other]  # fmt: skip
+                yield [
+                    "def",
+                    database,
+                    key.name,
+                    "def",
+                    database,
+                    table.name,
+                    name,
+                    position,
+                    position,
+                    database,
+                    key.parent,
+                    other,
+                ]
 
 
 def _constraints(catalog: Catalog) -> Iterator[Row]:
@@ -116,9 +188,19 @@ def _constraints(catalog: Catalog) -> Iterator[Row]:
 def _references(catalog: Catalog) -> Iterator[Row]:
     for database, table in _all_tables(catalog):
         for key in table.foreign_keys:
-            yield ["def", database, key.name, "def", database, "PRIMARY", "NONE",
-                   key.on_update or "NO ACTION", key.on_delete or "NO ACTION", table.name,
-                   key.parent]  # fmt: skip
+            yield [
+                "def",
+                database,
+                key.name,
+                "def",
+                database,
+                "PRIMARY",
+                "NONE",
+                key.on_update or "NO ACTION",
+                key.on_delete or "NO ACTION",
+                table.name,
+                key.parent,
+            ]
 
 
 def _schemata(catalog: Catalog) -> Iterator[Row]:
@@ -140,36 +222,66 @@ def _column_types(words: str) -> list[tuple[str, Type]]:
 
 
 TABLES: dict[str, tuple[list[tuple[str, Type]], Callable[[Catalog], Iterator[Row]]]] = {
-    "tables": (_column_types(
-        "TABLE_CATALOG TABLE_SCHEMA TABLE_NAME TABLE_TYPE ENGINE VERSION:i ROW_FORMAT TABLE_ROWS:i "
-        "AVG_ROW_LENGTH:i DATA_LENGTH:i MAX_DATA_LENGTH:i INDEX_LENGTH:i DATA_FREE:i "
-        "AUTO_INCREMENT:i CREATE_TIME:d UPDATE_TIME:d CHECK_TIME:d TABLE_COLLATION CHECKSUM:i "
-        "CREATE_OPTIONS TABLE_COMMENT"), _tables),
-    "columns": (_column_types(
-        "TABLE_CATALOG TABLE_SCHEMA TABLE_NAME COLUMN_NAME ORDINAL_POSITION:i COLUMN_DEFAULT "
-        "IS_NULLABLE DATA_TYPE CHARACTER_MAXIMUM_LENGTH:i CHARACTER_OCTET_LENGTH:i "
-        "NUMERIC_PRECISION:i NUMERIC_SCALE:i DATETIME_PRECISION:i CHARACTER_SET_NAME "
-        "COLLATION_NAME COLUMN_TYPE COLUMN_KEY EXTRA PRIVILEGES COLUMN_COMMENT "
-        "GENERATION_EXPRESSION SRS_ID:i"), _columns),
-    "statistics": (_column_types(
-        "TABLE_CATALOG TABLE_SCHEMA TABLE_NAME NON_UNIQUE:i INDEX_SCHEMA INDEX_NAME "
-        "SEQ_IN_INDEX:i COLUMN_NAME COLLATION CARDINALITY:i SUB_PART:i PACKED NULLABLE INDEX_TYPE "
-        "COMMENT INDEX_COMMENT IS_VISIBLE EXPRESSION"), _statistics),
-    "key_column_usage": (_column_types(
-        "CONSTRAINT_CATALOG CONSTRAINT_SCHEMA CONSTRAINT_NAME TABLE_CATALOG TABLE_SCHEMA "
-        "TABLE_NAME COLUMN_NAME ORDINAL_POSITION:i POSITION_IN_UNIQUE_CONSTRAINT:i "
-        "REFERENCED_TABLE_SCHEMA REFERENCED_TABLE_NAME REFERENCED_COLUMN_NAME"), _key_column_usage),
-    "table_constraints": (_column_types(
-        "CONSTRAINT_CATALOG CONSTRAINT_SCHEMA CONSTRAINT_NAME TABLE_SCHEMA TABLE_NAME "
-        "CONSTRAINT_TYPE ENFORCED"), _constraints),
-    "referential_constraints": (_column_types(
-        "CONSTRAINT_CATALOG CONSTRAINT_SCHEMA CONSTRAINT_NAME UNIQUE_CONSTRAINT_CATALOG "
-        "UNIQUE_CONSTRAINT_SCHEMA UNIQUE_CONSTRAINT_NAME MATCH_OPTION UPDATE_RULE DELETE_RULE "
-        "TABLE_NAME REFERENCED_TABLE_NAME"), _references),
-    "schemata": (_column_types(
-        "CATALOG_NAME SCHEMA_NAME DEFAULT_CHARACTER_SET_NAME DEFAULT_COLLATION_NAME SQL_PATH "
-        "DEFAULT_ENCRYPTION"), _schemata),
-}  # fmt: skip
+    "tables": (
+        _column_types(
+            "TABLE_CATALOG TABLE_SCHEMA TABLE_NAME TABLE_TYPE ENGINE VERSION:i "
+            "ROW_FORMAT TABLE_ROWS:i "
+            "AVG_ROW_LENGTH:i DATA_LENGTH:i MAX_DATA_LENGTH:i INDEX_LENGTH:i DATA_FREE:i "
+            "AUTO_INCREMENT:i CREATE_TIME:d UPDATE_TIME:d CHECK_TIME:d TABLE_COLLATION CHECKSUM:i "
+            "CREATE_OPTIONS TABLE_COMMENT"
+        ),
+        _tables,
+    ),
+    "columns": (
+        _column_types(
+            "TABLE_CATALOG TABLE_SCHEMA TABLE_NAME COLUMN_NAME ORDINAL_POSITION:i COLUMN_DEFAULT "
+            "IS_NULLABLE DATA_TYPE CHARACTER_MAXIMUM_LENGTH:i CHARACTER_OCTET_LENGTH:i "
+            "NUMERIC_PRECISION:i NUMERIC_SCALE:i DATETIME_PRECISION:i CHARACTER_SET_NAME "
+            "COLLATION_NAME COLUMN_TYPE COLUMN_KEY EXTRA PRIVILEGES COLUMN_COMMENT "
+            "GENERATION_EXPRESSION SRS_ID:i"
+        ),
+        _columns,
+    ),
+    "statistics": (
+        _column_types(
+            "TABLE_CATALOG TABLE_SCHEMA TABLE_NAME NON_UNIQUE:i INDEX_SCHEMA INDEX_NAME "
+            "SEQ_IN_INDEX:i COLUMN_NAME COLLATION CARDINALITY:i SUB_PART:i PACKED "
+            "NULLABLE INDEX_TYPE "
+            "COMMENT INDEX_COMMENT IS_VISIBLE EXPRESSION"
+        ),
+        _statistics,
+    ),
+    "key_column_usage": (
+        _column_types(
+            "CONSTRAINT_CATALOG CONSTRAINT_SCHEMA CONSTRAINT_NAME TABLE_CATALOG TABLE_SCHEMA "
+            "TABLE_NAME COLUMN_NAME ORDINAL_POSITION:i POSITION_IN_UNIQUE_CONSTRAINT:i "
+            "REFERENCED_TABLE_SCHEMA REFERENCED_TABLE_NAME REFERENCED_COLUMN_NAME"
+        ),
+        _key_column_usage,
+    ),
+    "table_constraints": (
+        _column_types(
+            "CONSTRAINT_CATALOG CONSTRAINT_SCHEMA CONSTRAINT_NAME TABLE_SCHEMA TABLE_NAME "
+            "CONSTRAINT_TYPE ENFORCED"
+        ),
+        _constraints,
+    ),
+    "referential_constraints": (
+        _column_types(
+            "CONSTRAINT_CATALOG CONSTRAINT_SCHEMA CONSTRAINT_NAME UNIQUE_CONSTRAINT_CATALOG "
+            "UNIQUE_CONSTRAINT_SCHEMA UNIQUE_CONSTRAINT_NAME MATCH_OPTION UPDATE_RULE DELETE_RULE "
+            "TABLE_NAME REFERENCED_TABLE_NAME"
+        ),
+        _references,
+    ),
+    "schemata": (
+        _column_types(
+            "CATALOG_NAME SCHEMA_NAME DEFAULT_CHARACTER_SET_NAME DEFAULT_COLLATION_NAME SQL_PATH "
+            "DEFAULT_ENCRYPTION"
+        ),
+        _schemata,
+    ),
+}
 UNSUPPORTED_TABLES = word_set("""
     views routines triggers engines plugins processlist character_sets collations events files
     partitions parameters user_privileges schema_privileges table_privileges column_privileges

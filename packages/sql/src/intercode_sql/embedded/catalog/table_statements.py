@@ -31,8 +31,16 @@ _OPTIONS = word_set("""
     SECONDARY_ENGINE_ATTRIBUTE STORAGE UNION""")
 """Options of a table that do not affect the results of statements."""
 _ADDED_KEYS = (
-    "PRIMARY", "UNIQUE", "FULLTEXT", "SPATIAL", "FOREIGN", "KEY", "INDEX", "CHECK", "CONSTRAINT",
-)  # fmt: skip
+    "PRIMARY",
+    "UNIQUE",
+    "FULLTEXT",
+    "SPATIAL",
+    "FOREIGN",
+    "KEY",
+    "INDEX",
+    "CHECK",
+    "CONSTRAINT",
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,9 +73,12 @@ def read_create_table(
     database, name = reader.names()
     collation = collations(database)
     table = Table(
-        name.lower(), (), temporary=temporary, charset=collation.partition("_")[0],
+        name.lower(),
+        (),
+        temporary=temporary,
+        charset=collation.partition("_")[0],
         collation=collation,
-    )  # fmt: skip
+    )
     if reader.accept("LIKE") or reader.accept("(", "LIKE"):
         model = reader.names()
         reader.accept(")")
@@ -124,8 +135,12 @@ def _read_option(reader: TokenReader, table: Table) -> Table:
     if word in ("CHARACTER", "DATA", "INDEX"):
         reader.expect("SET" if word == "CHARACTER" else "DIRECTORY")
     known = word in _OPTIONS or word in (
-        "AUTO_INCREMENT", "CHARACTER", "CHARSET", "COLLATE", "COMMENT"
-    )  # fmt: skip
+        "AUTO_INCREMENT",
+        "CHARACTER",
+        "CHARSET",
+        "COLLATE",
+        "COMMENT",
+    )
     if not known:
         raise reader.error(token)
     reader.accept("=")
@@ -437,9 +452,10 @@ def _without_column(table: Table, name: str) -> Table:
 def _index_without(index: Index, low: str) -> Index:
     kept = [n for n, c in enumerate(index.columns) if c.lower() != low]
     return replace(
-        index, columns=tuple(index.columns[n] for n in kept),
+        index,
+        columns=tuple(index.columns[n] for n in kept),
         prefixes=tuple(index.prefixes[n] for n in kept if n < len(index.prefixes)),
-    )  # fmt: skip
+    )
 
 
 def _alter_column(reader: TokenReader, table: Table) -> Table:

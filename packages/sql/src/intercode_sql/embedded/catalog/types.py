@@ -7,9 +7,19 @@ from dataclasses import dataclass, field, replace
 from typing import Any, Literal
 
 TypeKind = Literal[
-    "null", "int", "decimal", "float", "double", "string", "date", "datetime", "time", "year",
-    "json", "bytes",
-]  # fmt: skip
+    "null",
+    "int",
+    "decimal",
+    "float",
+    "double",
+    "string",
+    "date",
+    "datetime",
+    "time",
+    "year",
+    "json",
+    "bytes",
+]
 Collation = Literal["general", "uca", "bin", "swedish"]
 
 NUMERIC_KINDS = frozenset({"int", "decimal", "float", "double", "year"})

@@ -38,13 +38,14 @@ from intercode_sql.embedded.compile.scope import (
 from intercode_sql.embedded.compile.strict_values import divisor, moved_date, whole_number
 
 _BIT_OPERATORS: dict[type[exp.Expr], str] = {
-    exp.BitwiseAnd: "&", exp.BitwiseOr: "|", exp.BitwiseLeftShift: "<<",
-         exp.BitwiseRightShift: ">>"}  # fmt: skip
+    exp.BitwiseAnd: "&",
+    exp.BitwiseOr: "|",
+    exp.BitwiseLeftShift: "<<",
+    exp.BitwiseRightShift: ">>",
+}
 
 
-@compiles(
-    exp.Add, exp.Sub, exp.Mul, exp.Div, exp.IntDiv, exp.Mod, exp.BitwiseXor, *_BIT_OPERATORS
-)  # fmt: skip
+@compiles(exp.Add, exp.Sub, exp.Mul, exp.Div, exp.IntDiv, exp.Mod, exp.BitwiseXor, *_BIT_OPERATORS)
 def binary_operation(node: exp.Binary, scope: Scope) -> Expression:
     """Compile ``+ - * / DIV % & | ^ << >>`` and dates with an interval."""
     kind = type(node)

@@ -248,9 +248,11 @@ def _extract(node: exp.Extract, scope: Scope) -> Expression:
 )
 def _current_time(node: exp.Func, scope: Scope) -> Expression:
     names: dict[type[exp.Expr], str] = {
-        exp.CurrentDate: "CURDATE", exp.CurrentTime: "CURTIME", exp.UtcDate: "CURDATE",
+        exp.CurrentDate: "CURDATE",
+        exp.CurrentTime: "CURTIME",
+        exp.UtcDate: "CURDATE",
         exp.UtcTime: "CURTIME",
-    }  # fmt: skip
+    }
     return current_time(names.get(type(node), "NOW"), [], scope)
 
 

@@ -490,9 +490,13 @@ def _cast_to_integer(ex: Expression, unsigned: bool) -> Expression:
 
 
 _MOMENT_TYPES = {
-    "DATE": "date", "DATETIME": "datetime", "TIMESTAMP": "datetime", "TIMESTAMPTZ": "datetime",
-    "TIMESTAMPNTZ": "datetime", "TIME": "time",
-}  # fmt: skip
+    "DATE": "date",
+    "DATETIME": "datetime",
+    "TIMESTAMP": "datetime",
+    "TIMESTAMPTZ": "datetime",
+    "TIMESTAMPNTZ": "datetime",
+    "TIME": "time",
+}
 """sqlglot's names of the types of dates and times."""
 
 

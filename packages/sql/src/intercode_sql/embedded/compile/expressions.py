@@ -54,9 +54,14 @@ _CAN_FAIL = re.compile(r"mysql_(?:in_range|whole_\w+|divisor|moved_date|parsed_d
 _VOLATILE = re.compile(r"mysql_(?:rand|sleep)\(")
 _MAX_REPEATED = 4000  # characters of conditions that are written twice
 _COMPARISONS = {
-    exp.EQ: "=", exp.NEQ: "<>", exp.LT: "<", exp.LTE: "<=", exp.GT: ">", exp.GTE: ">=",
+    exp.EQ: "=",
+    exp.NEQ: "<>",
+    exp.LT: "<",
+    exp.LTE: "<=",
+    exp.GT: ">",
+    exp.GTE: ">=",
     exp.NullSafeEQ: "IS",
-}  # fmt: skip
+}
 _MIRRORED = {"=": "=", "<>": "<>", "<": ">", "<=": ">=", ">": "<", ">=": "<="}
 
 

@@ -9,12 +9,28 @@ from intercode_sql.embedded.catalog.values import is_number
 from intercode_sql.embedded.compile.scope import Scope
 
 _OPERATORS: dict[type[exp.Expr], str] = {
-    exp.Add: "+", exp.Sub: "-", exp.Mul: "*", exp.Div: "/", exp.IntDiv: "DIV", exp.Mod: "%",
-    exp.EQ: "=", exp.NEQ: "<>", exp.LT: "<", exp.LTE: "<=", exp.GT: ">", exp.GTE: ">=",
-    exp.NullSafeEQ: "<=>", exp.BitwiseAnd: "&", exp.BitwiseOr: "|", exp.BitwiseXor: "^",
-    exp.BitwiseLeftShift: "<<", exp.BitwiseRightShift: ">>", exp.Like: "like",
-    exp.RegexpLike: "regexp", exp.Xor: "xor",
-}  # fmt: skip
+    exp.Add: "+",
+    exp.Sub: "-",
+    exp.Mul: "*",
+    exp.Div: "/",
+    exp.IntDiv: "DIV",
+    exp.Mod: "%",
+    exp.EQ: "=",
+    exp.NEQ: "<>",
+    exp.LT: "<",
+    exp.LTE: "<=",
+    exp.GT: ">",
+    exp.GTE: ">=",
+    exp.NullSafeEQ: "<=>",
+    exp.BitwiseAnd: "&",
+    exp.BitwiseOr: "|",
+    exp.BitwiseXor: "^",
+    exp.BitwiseLeftShift: "<<",
+    exp.BitwiseRightShift: ">>",
+    exp.Like: "like",
+    exp.RegexpLike: "regexp",
+    exp.Xor: "xor",
+}
 
 
 def item_text(node: exp.Expr, scope: Scope) -> str:
@@ -79,10 +95,18 @@ def item_text(node: exp.Expr, scope: Scope) -> str:
 
 
 _NAMES = {
-    "power": "pow", "mid": "substr", "substring": "substr", "ceil": "ceiling", "day": "dayofmonth",
-    "lcase": "lower", "ucase": "upper", "character_length": "char_length",
-    "octet_length": "length", "adddate": "date_add", "subdate": "date_sub",
-}  # fmt: skip
+    "power": "pow",
+    "mid": "substr",
+    "substring": "substr",
+    "ceil": "ceiling",
+    "day": "dayofmonth",
+    "lcase": "lower",
+    "ucase": "upper",
+    "character_length": "char_length",
+    "octet_length": "length",
+    "adddate": "date_add",
+    "subdate": "date_sub",
+}
 """Names of functions that MySQL writes otherwise."""
 
 
@@ -148,9 +172,13 @@ def _negated_text(node: exp.Expr, scope: Scope) -> str:
 
 
 _OPPOSITES: dict[type[exp.Expr], type[exp.Binary]] = {
-    exp.EQ: exp.NEQ, exp.NEQ: exp.EQ, exp.LT: exp.GTE, exp.LTE: exp.GT, exp.GT: exp.LTE,
+    exp.EQ: exp.NEQ,
+    exp.NEQ: exp.EQ,
+    exp.LT: exp.GTE,
+    exp.LTE: exp.GT,
+    exp.GT: exp.LTE,
     exp.GTE: exp.LT,
-}  # fmt: skip
+}
 
 
 def _test_text(node: exp.Between | exp.In, word: str, scope: Scope) -> str:

@@ -76,10 +76,15 @@ def source_column(node: exp.Expr | None, scope: Scope) -> SourceColumn | None:
 
 
 _SELECTIVITIES: tuple[tuple[type[exp.Expr], float], ...] = (
-    (exp.NEQ, UNEQUAL_SELECTIVITY), (exp.Like, LIKE_SELECTIVITY),
-    (exp.Between, LIKE_SELECTIVITY), (exp.GT, RANGE_SELECTIVITY), (exp.GTE, RANGE_SELECTIVITY),
-    (exp.LT, RANGE_SELECTIVITY), (exp.LTE, RANGE_SELECTIVITY), (exp.Is, EQUAL_SELECTIVITY),
-)  # fmt: skip
+    (exp.NEQ, UNEQUAL_SELECTIVITY),
+    (exp.Like, LIKE_SELECTIVITY),
+    (exp.Between, LIKE_SELECTIVITY),
+    (exp.GT, RANGE_SELECTIVITY),
+    (exp.GTE, RANGE_SELECTIVITY),
+    (exp.LT, RANGE_SELECTIVITY),
+    (exp.LTE, RANGE_SELECTIVITY),
+    (exp.Is, EQUAL_SELECTIVITY),
+)
 
 
 def _add_condition(node: exp.Expr, scope: Scope, result: JoinConditions) -> None:

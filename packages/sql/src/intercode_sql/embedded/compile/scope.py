@@ -14,9 +14,13 @@ from intercode_sql.embedded.catalog.catalog import Catalog, Table
 from intercode_sql.embedded.catalog.types import Type
 
 CLAUSE_NAMES = {
-    "select": "field list", "where": "where clause", "on": "on clause", "group": "group statement",
-    "having": "having clause", "order": "order clause",
-}  # fmt: skip
+    "select": "field list",
+    "where": "where clause",
+    "on": "on clause",
+    "group": "group statement",
+    "having": "having clause",
+    "order": "order clause",
+}
 """MySQL's names for the clauses of a query in its errors."""
 
 

@@ -118,9 +118,11 @@ def _joined_sql(joined: JoinedSources) -> str:
 def _cross_join(left: JoinedSources, right: JoinedSources) -> JoinedSources:
     text = f"{_joined_sql(left)} JOIN {_joined_sql(right)}"
     return JoinedSources(
-        text, left.sources + right.sources, lambda: left.columns + right.columns,
+        text,
+        left.sources + right.sources,
+        lambda: left.columns + right.columns,
         left.outer or right.outer,
-    )  # fmt: skip
+    )
 
 
 def _join(

@@ -312,9 +312,17 @@ def _str_to_date(name: str, args: Args, scope: Scope) -> Expression:
 
 
 @special(
-    "DATABASE", "SCHEMA", "USER", "SESSION_USER", "SYSTEM_USER", "VERSION", "CONNECTION_ID",
-    "LAST_INSERT_ID", "ROW_COUNT", "FOUND_ROWS",
-)  # fmt: skip
+    "DATABASE",
+    "SCHEMA",
+    "USER",
+    "SESSION_USER",
+    "SYSTEM_USER",
+    "VERSION",
+    "CONNECTION_ID",
+    "LAST_INSERT_ID",
+    "ROW_COUNT",
+    "FOUND_ROWS",
+)
 def session_function(name: str, args: Args, scope: Scope) -> Expression:
     """Compile a function that returns a value of the session."""
     if args and name != "LAST_INSERT_ID":

@@ -43,11 +43,19 @@ class Translation:
 
 
 _TYPE_CODES = {
-    "null": TypeCode.NULL, "int": TypeCode.BIGINT, "decimal": TypeCode.DECIMAL,
-    "float": TypeCode.FLOAT, "double": TypeCode.DOUBLE, "string": TypeCode.TEXT,
-    "date": TypeCode.DATE, "datetime": TypeCode.DATETIME, "time": TypeCode.TIME,
-    "year": TypeCode.YEAR, "json": TypeCode.JSON, "bytes": TypeCode.BLOB,
-}  # fmt: skip
+    "null": TypeCode.NULL,
+    "int": TypeCode.BIGINT,
+    "decimal": TypeCode.DECIMAL,
+    "float": TypeCode.FLOAT,
+    "double": TypeCode.DOUBLE,
+    "string": TypeCode.TEXT,
+    "date": TypeCode.DATE,
+    "datetime": TypeCode.DATETIME,
+    "time": TypeCode.TIME,
+    "year": TypeCode.YEAR,
+    "json": TypeCode.JSON,
+    "bytes": TypeCode.BLOB,
+}
 
 
 def _result_column(name: str, kind: Type) -> ResultColumn:

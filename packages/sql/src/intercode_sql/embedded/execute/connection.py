@@ -42,9 +42,12 @@ class EmbeddedConnection:
     def __init__(self, built: BuiltDatabases, bounded: bool) -> None:
         self.databases, self.bounded = built, bounded
         self.sqlite = sqlite3.connect(
-            ":memory:", isolation_level=None, check_same_thread=False, uri=True,
+            ":memory:",
+            isolation_level=None,
+            check_same_thread=False,
+            uri=True,
             cached_statements=256,
-        )  # fmt: skip
+        )
         self.attached: list[str] = []
         self.private_copies: set[str] = set()
         self._locked = True

@@ -23,10 +23,15 @@ from intercode_sql.errors import SessionStateError
 from intercode_sql.types import ResultColumn
 
 _INITIAL_SESSION_VALUES: dict[str, Any] = {
-    "VERSION": MYSQL_VERSION, "USER": "admin@localhost", "SESSION_USER": "admin@localhost",
-    "SYSTEM_USER": "admin@localhost", "CONNECTION_ID": 8, "LAST_INSERT_ID": 0, "ROW_COUNT": -1,
+    "VERSION": MYSQL_VERSION,
+    "USER": "admin@localhost",
+    "SESSION_USER": "admin@localhost",
+    "SYSTEM_USER": "admin@localhost",
+    "CONNECTION_ID": 8,
+    "LAST_INSERT_ID": 0,
+    "ROW_COUNT": -1,
     "FOUND_ROWS": 0,
-}  # fmt: skip
+}
 _INITIAL_SETTINGS = {**DEFAULT_SETTINGS, "version": MYSQL_VERSION}
 
 
@@ -96,9 +101,14 @@ class SessionContext:
         session = {**_INITIAL_SESSION_VALUES, **state.session_values}
         settings = {**_INITIAL_SETTINGS, **state.settings} if state.settings else _INITIAL_SETTINGS
         return CompileContext(
-            state.catalog, state.database, modes, state.variables, now, settings=settings,
+            state.catalog,
+            state.database,
+            modes,
+            state.variables,
+            now,
+            settings=settings,
             session_values=session,
-        )  # fmt: skip
+        )
 
     def setting(self, name: str) -> Any:
         """Return the value of a system variable in this session."""
@@ -119,9 +129,13 @@ class SessionContext:
         """Set the results of functions such as LAST_INSERT_ID."""
         now = self.state
         self.state = EmbeddedState(
-            now.catalog, now.database, now.settings, now.variables, now.table_changes,
+            now.catalog,
+            now.database,
+            now.settings,
+            now.variables,
+            now.table_changes,
             {**now.session_values, **values},
-        )  # fmt: skip
+        )
 
     def new_stamp(self) -> str:
         """Return a new stamp for a catalog that only this session has."""

@@ -139,11 +139,18 @@ def _new_column(column: Column) -> Column:
 def _column_from_query(name: str, kind: Type) -> Column:
     """Return the column that MySQL creates for an expression of a query."""
     type_names = {
-        "int": "bigint" if kind.precision > 10 else "int", "double": "double", "float": "float",
-        "date": "date", "datetime": "datetime", "time": "time", "year": "year", "json": "json",
-        "bytes": "longblob", "decimal": f"decimal({kind.precision},{kind.scale})",
+        "int": "bigint" if kind.precision > 10 else "int",
+        "double": "double",
+        "float": "float",
+        "date": "date",
+        "datetime": "datetime",
+        "time": "time",
+        "year": "year",
+        "json": "json",
+        "bytes": "longblob",
+        "decimal": f"decimal({kind.precision},{kind.scale})",
         "null": "binary(0)",
-    }  # fmt: skip
+    }
     if kind.kind == "string":
         size = kind.precision
         declared = f"varchar({size})" if 0 < size < 16384 else "longtext"
@@ -307,8 +314,10 @@ def _rename(database: str, old: str, target: str, new: str, session: SessionCont
 
 
 TEXT_STATEMENTS: dict[tuple[str, str], Callable[[str, SessionContext], None]] = {
-    ("ALTER", "TABLE"): alter_table, ("CREATE", "INDEX"): create_index,
-    ("CREATE", "TABLE"): create_table, ("CREATE", "VIEW"): create_view,
+    ("ALTER", "TABLE"): alter_table,
+    ("CREATE", "INDEX"): create_index,
+    ("CREATE", "TABLE"): create_table,
+    ("CREATE", "VIEW"): create_view,
     ("DROP", "INDEX"): drop_index,
-}  # fmt: skip
+}
 """The functions that execute definitions from their text, by the first word and the kind."""

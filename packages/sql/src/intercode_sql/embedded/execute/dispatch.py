@@ -24,13 +24,23 @@ _TRANSACTION_STATEMENTS = word_set("START BEGIN COMMIT ROLLBACK SAVEPOINT RELEAS
 _MAINTENANCE_STATEMENTS = word_set("ANALYZE CHECK CHECKSUM OPTIMIZE REPAIR")
 _UNSUPPORTED_STATEMENTS = word_set("CALL HANDLER PREPARE EXECUTE DEALLOCATE XA SIGNAL GET")
 _DENIED_STATEMENTS = {
-    "GRANT": "accounts are the server's", "REVOKE": "accounts are the server's",
-    "LOAD": "it reads files", "KILL": "connections of others", "SHUTDOWN": "the server",
-    "RESTART": "the server", "INSTALL": "the server", "UNINSTALL": "the server",
-    "IMPORT": "it reads files", "CLONE": "the server", "RESET": "the server", "PURGE": "the server",
-    "CHANGE": "the server", "STOP": "the server", "BINLOG": "the server",
+    "GRANT": "accounts are the server's",
+    "REVOKE": "accounts are the server's",
+    "LOAD": "it reads files",
+    "KILL": "connections of others",
+    "SHUTDOWN": "the server",
+    "RESTART": "the server",
+    "INSTALL": "the server",
+    "UNINSTALL": "the server",
+    "IMPORT": "it reads files",
+    "CLONE": "the server",
+    "RESET": "the server",
+    "PURGE": "the server",
+    "CHANGE": "the server",
+    "STOP": "the server",
+    "BINLOG": "the server",
     "FLUSH": "it would block other sessions",
-}  # fmt: skip
+}
 _DEFINITIONS = ("CREATE", "ALTER", "DROP", "RENAME")
 _ACCOUNT_OBJECTS = ("USER", "ROLE", "SERVER", "TABLESPACE")
 _STORED_PROGRAMS = ("PROCEDURE", "FUNCTION", "TRIGGER", "EVENT")
@@ -134,6 +144,9 @@ def _do(code: str, session: SessionContext) -> None:
 
 _TEXT_STATEMENTS: dict[str, Callable[[str, SessionContext], list[tuple[Any, ...]] | None]] = {
     **dict.fromkeys(("SHOW", "DESC", "DESCRIBE", "EXPLAIN"), show.execute),
-    "USE": _use, "SET": set_statement.execute, "RENAME": _rename, "DO": _do,
-}  # fmt: skip
+    "USE": _use,
+    "SET": set_statement.execute,
+    "RENAME": _rename,
+    "DO": _do,
+}
 """The functions that execute statements from their text, by the first word."""

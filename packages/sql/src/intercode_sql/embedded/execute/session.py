@@ -262,9 +262,11 @@ class EmbeddedSession(SessionContext, LocalSession):
             self._deadline.raise_if_aborted()
             raise
         content = {
-            "database": state.database, "settings": dict(state.settings),
-            "variables": {k: repr(v) for k, v in state.variables.items()}, "tables": tables,
-        }  # fmt: skip
+            "database": state.database,
+            "settings": dict(state.settings),
+            "variables": {k: repr(v) for k, v in state.variables.items()},
+            "tables": tables,
+        }
         return json.dumps(content, sort_keys=True, default=str)
 
     def _table_digest(self, database: str, name: str) -> str:

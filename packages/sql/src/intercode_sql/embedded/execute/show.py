@@ -150,8 +150,17 @@ def _column(table: Table, column: Column, full: bool) -> tuple[Any, ...]:
     if not full:
         return (column.name, column.declared, null, key, column.default, extra)
     rights = "select,insert,update,references"
-    return (column.name, column.declared, column.collation, null, key, column.default, extra,
-            rights, column.comment)  # fmt: skip
+    return (
+        column.name,
+        column.declared,
+        column.collation,
+        null,
+        key,
+        column.default,
+        extra,
+        rights,
+        column.comment,
+    )
 
 
 def _create_table(found: dict[str, Any], session: SessionContext) -> Shown:
@@ -222,10 +231,25 @@ def _index(found: dict[str, Any], session: SessionContext) -> Shown:
             column = table.column(name)
             size = index.prefixes[position - 1] if index.prefixes else 0
             null = "YES" if column is not None and column.nullable else ""
-            rows.append((
-                table.name, int(not index.unique), index.name, position, name, "A", table.rows,
-                size or None, None, null, index.kind.upper() or "BTREE", "", "", "YES", None,
-            ))  # fmt: skip
+            rows.append(
+                (
+                    table.name,
+                    int(not index.unique),
+                    index.name,
+                    position,
+                    name,
+                    "A",
+                    table.rows,
+                    size or None,
+                    None,
+                    null,
+                    index.kind.upper() or "BTREE",
+                    "",
+                    "",
+                    "YES",
+                    None,
+                )
+            )
     return _INDEX_HEADINGS, rows
 
 
@@ -256,12 +280,33 @@ def _no_rows(found: dict[str, Any], session: SessionContext) -> Shown:
 
 _COLUMN_HEADINGS = ("Field", "Type", "Null", "Key", "Default", "Extra")
 _INDEX_HEADINGS = (
-    "Table", "Non_unique", "Key_name", "Seq_in_index", "Column_name", "Collation", "Cardinality",
-    "Sub_part", "Packed", "Null", "Index_type", "Comment", "Index_comment", "Visible", "Expression",
-)  # fmt: skip
+    "Table",
+    "Non_unique",
+    "Key_name",
+    "Seq_in_index",
+    "Column_name",
+    "Collation",
+    "Cardinality",
+    "Sub_part",
+    "Packed",
+    "Null",
+    "Index_type",
+    "Comment",
+    "Index_comment",
+    "Visible",
+    "Expression",
+)
 _FULL_COLUMN_HEADINGS = (
-    "Field", "Type", "Collation", "Null", "Key", "Default", "Extra", "Privileges", "Comment",
-)  # fmt: skip
+    "Field",
+    "Type",
+    "Collation",
+    "Null",
+    "Key",
+    "Default",
+    "Extra",
+    "Privileges",
+    "Comment",
+)
 _FORMS = (
     (rf"SHOW\s+(?:DATABASES|SCHEMAS){_TAIL}", _databases),
     (rf"SHOW\s+(?:EXTENDED\s+)?(?P<full>FULL\s+)?TABLES{_FROM}{_TAIL}", _tables),

@@ -125,9 +125,11 @@ def _restore_data(saved: SavedState, session: SessionContext) -> None:
     session.restore(saved)
     catalog = _with_counters(saved.state.catalog, now.catalog)
     session.state = replace(
-        now, catalog=catalog, table_changes=saved.state.table_changes,
+        now,
+        catalog=catalog,
+        table_changes=saved.state.table_changes,
         database=now.database if now.database in catalog.databases else "",
-    )  # fmt: skip
+    )
 
 
 def _with_counters(before: Catalog, after: Catalog) -> Catalog:

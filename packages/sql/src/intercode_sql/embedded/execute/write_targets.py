@@ -302,7 +302,7 @@ class JoinedTargets:
             f"{source.alias}.{table.rowid_name}",
             *(f"{source.alias}.{quoted_name(c.name)}" for c in table.columns),
             *(sql for sql, _ in makers),
-        ]  # fmt: skip
+        ]
         text = self._from
         for one in self._scope.sources:
             text = text.replace(one.placeholder, one.sql())

@@ -10,17 +10,44 @@ from intercode_sql.embedded.catalog.moments import is_date
 from intercode_sql.embedded.functions.registry import internal
 
 _MONTHS = (
-    "January", "February", "March", "April", "May", "June", "July", "August", "September",
-    "October", "November", "December",
-)  # fmt: skip
+    "January",
+    "February",
+    "March",
+    "April",
+    "May",
+    "June",
+    "July",
+    "August",
+    "September",
+    "October",
+    "November",
+    "December",
+)
 _PATTERNS = {
-    "Y": r"(?P<Y>\d{1,4})", "y": r"(?P<y>\d{1,2})", "m": r"(?P<m>\d{1,2})", "c": r"(?P<c>\d{1,2})",
-    "d": r"(?P<d>\d{1,2})", "e": r"(?P<e>\d{1,2})", "H": r"(?P<H>\d{1,2})", "k": r"(?P<k>\d{1,2})",
-    "h": r"(?P<h>\d{1,2})", "I": r"(?P<I>\d{1,2})", "l": r"(?P<l>\d{1,2})", "i": r"(?P<i>\d{1,2})",
-    "s": r"(?P<s>\d{1,2})", "S": r"(?P<S>\d{1,2})", "p": r"(?P<p>[AaPp][Mm])",
-    "M": r"(?P<M>[A-Za-z]+)", "b": r"(?P<b>[A-Za-z]{3})", "W": r"[A-Za-z]+", "a": r"[A-Za-z]{3}",
-    "D": r"(?P<D>\d{1,2})(?:st|nd|rd|th)", "f": r"\d{1,6}", "j": r"(?P<j>\d{1,3})", "%": "%",
-}  # fmt: skip
+    "Y": r"(?P<Y>\d{1,4})",
+    "y": r"(?P<y>\d{1,2})",
+    "m": r"(?P<m>\d{1,2})",
+    "c": r"(?P<c>\d{1,2})",
+    "d": r"(?P<d>\d{1,2})",
+    "e": r"(?P<e>\d{1,2})",
+    "H": r"(?P<H>\d{1,2})",
+    "k": r"(?P<k>\d{1,2})",
+    "h": r"(?P<h>\d{1,2})",
+    "I": r"(?P<I>\d{1,2})",
+    "l": r"(?P<l>\d{1,2})",
+    "i": r"(?P<i>\d{1,2})",
+    "s": r"(?P<s>\d{1,2})",
+    "S": r"(?P<S>\d{1,2})",
+    "p": r"(?P<p>[AaPp][Mm])",
+    "M": r"(?P<M>[A-Za-z]+)",
+    "b": r"(?P<b>[A-Za-z]{3})",
+    "W": r"[A-Za-z]+",
+    "a": r"[A-Za-z]{3}",
+    "D": r"(?P<D>\d{1,2})(?:st|nd|rd|th)",
+    "f": r"\d{1,6}",
+    "j": r"(?P<j>\d{1,3})",
+    "%": "%",
+}
 WeekFunction = Callable[[dt.date, int], tuple[int, int]]
 
 
@@ -34,22 +61,39 @@ def date_format(moment: dt.datetime, form: str, week: WeekFunction) -> str:
     hour = moment.hour % 12 or 12
     day = moment.date()
     known: dict[str, Callable[[], str]] = {
-        "a": lambda: f"{moment:%a}", "b": lambda: f"{moment:%b}", "c": lambda: str(moment.month),
-        "D": lambda: f"{moment.day}{suffix}", "d": lambda: f"{moment.day:02d}",
-        "e": lambda: str(moment.day), "f": lambda: f"{moment.microsecond:06d}",
-        "H": lambda: f"{moment.hour:02d}", "h": lambda: f"{hour:02d}", "I": lambda: f"{hour:02d}",
-        "i": lambda: f"{moment.minute:02d}", "j": lambda: f"{moment:%j}",
-        "k": lambda: str(moment.hour), "l": lambda: str(hour), "M": lambda: f"{moment:%B}",
-        "m": lambda: f"{moment.month:02d}", "p": lambda: "AM" if moment.hour < 12 else "PM",
+        "a": lambda: f"{moment:%a}",
+        "b": lambda: f"{moment:%b}",
+        "c": lambda: str(moment.month),
+        "D": lambda: f"{moment.day}{suffix}",
+        "d": lambda: f"{moment.day:02d}",
+        "e": lambda: str(moment.day),
+        "f": lambda: f"{moment.microsecond:06d}",
+        "H": lambda: f"{moment.hour:02d}",
+        "h": lambda: f"{hour:02d}",
+        "I": lambda: f"{hour:02d}",
+        "i": lambda: f"{moment.minute:02d}",
+        "j": lambda: f"{moment:%j}",
+        "k": lambda: str(moment.hour),
+        "l": lambda: str(hour),
+        "M": lambda: f"{moment:%B}",
+        "m": lambda: f"{moment.month:02d}",
+        "p": lambda: "AM" if moment.hour < 12 else "PM",
         "r": lambda: f"{hour:02d}:{moment:%M:%S} {'AM' if moment.hour < 12 else 'PM'}",
-        "S": lambda: f"{moment.second:02d}", "s": lambda: f"{moment.second:02d}",
-        "T": lambda: f"{moment:%H:%M:%S}", "U": lambda: f"{week(day, 0)[1]:02d}",
-        "u": lambda: f"{week(day, 1)[1]:02d}", "V": lambda: f"{week(day, 2)[1]:02d}",
-        "v": lambda: f"{week(day, 3)[1]:02d}", "W": lambda: f"{moment:%A}",
-        "w": lambda: str(moment.isoweekday() % 7), "X": lambda: f"{week(day, 2)[0]:04d}",
-        "x": lambda: f"{week(day, 3)[0]:04d}", "Y": lambda: f"{moment.year:04d}",
-        "y": lambda: f"{moment.year % 100:02d}", "%": lambda: "%",
-    }  # fmt: skip
+        "S": lambda: f"{moment.second:02d}",
+        "s": lambda: f"{moment.second:02d}",
+        "T": lambda: f"{moment:%H:%M:%S}",
+        "U": lambda: f"{week(day, 0)[1]:02d}",
+        "u": lambda: f"{week(day, 1)[1]:02d}",
+        "V": lambda: f"{week(day, 2)[1]:02d}",
+        "v": lambda: f"{week(day, 3)[1]:02d}",
+        "W": lambda: f"{moment:%A}",
+        "w": lambda: str(moment.isoweekday() % 7),
+        "X": lambda: f"{week(day, 2)[0]:04d}",
+        "x": lambda: f"{week(day, 3)[0]:04d}",
+        "Y": lambda: f"{moment.year:04d}",
+        "y": lambda: f"{moment.year % 100:02d}",
+        "%": lambda: "%",
+    }
 
     def filled(match: re.Match[str]) -> str:
         maker = known.get(match[1])
@@ -59,9 +103,15 @@ def date_format(moment: dt.datetime, form: str, week: WeekFunction) -> str:
 
 
 _OF_ZERO_DATE = {
-    "X": "0000", "x": "0001", "U": "613566757", "u": "613566757", "V": "613566757", "v": "01",
-    "j": "000", "D": "0th",
-}  # fmt: skip
+    "X": "0000",
+    "x": "0001",
+    "U": "613566757",
+    "u": "613566757",
+    "V": "613566757",
+    "v": "01",
+    "j": "000",
+    "D": "0th",
+}
 """The parts of the date of zeros, of which the server computes the week without a sign."""
 
 
@@ -72,12 +122,25 @@ def time_format(microseconds: int, form: str, dated: bool = False) -> str | None
     minute, second, fraction = rest // 60_000_000, rest // 1_000_000 % 60, rest % 1_000_000
     half, twelve = "AM" if hours % 24 < 12 else "PM", hours % 12 or 12
     known = {
-        "H": f"{hours:02d}", "k": str(hours), "h": f"{twelve:02d}", "I": f"{twelve:02d}",
-        "l": str(twelve), "i": f"{minute:02d}", "S": f"{second:02d}", "s": f"{second:02d}",
-        "f": f"{fraction:06d}", "p": half, "T": f"{hours:02d}:{minute:02d}:{second:02d}",
-        "r": f"{twelve:02d}:{minute:02d}:{second:02d} {half}", "Y": "0000", "y": "00", "m": "00",
-        "c": "0", "d": "00", "e": "0",
-    }  # fmt: skip
+        "H": f"{hours:02d}",
+        "k": str(hours),
+        "h": f"{twelve:02d}",
+        "I": f"{twelve:02d}",
+        "l": str(twelve),
+        "i": f"{minute:02d}",
+        "S": f"{second:02d}",
+        "s": f"{second:02d}",
+        "f": f"{fraction:06d}",
+        "p": half,
+        "T": f"{hours:02d}:{minute:02d}:{second:02d}",
+        "r": f"{twelve:02d}:{minute:02d}:{second:02d} {half}",
+        "Y": "0000",
+        "y": "00",
+        "m": "00",
+        "c": "0",
+        "d": "00",
+        "e": "0",
+    }
     known |= _OF_ZERO_DATE if dated else {}
     codes = re.findall(r"%(.)", form, re.S)
     if any(code in "aWbMDjUuVvXxw" and code not in known for code in codes):

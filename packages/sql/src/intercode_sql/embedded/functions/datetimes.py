@@ -214,10 +214,12 @@ def extract(unit: str, value: Any) -> int | None:
     hours, rest = divmod(abs(found[0]), 3_600_000_000)
     days = int(date.date[8:]) if date is not None and date.timed else hours // 24
     known = {
-        "DAY": days, "HOUR": hours % 24 if names[0] == "DAY" else hours,
-        "MINUTE": rest // 60_000_000, "SECOND": rest // 1_000_000 % 60,
+        "DAY": days,
+        "HOUR": hours % 24 if names[0] == "DAY" else hours,
+        "MINUTE": rest // 60_000_000,
+        "SECOND": rest // 1_000_000 % 60,
         "MICROSECOND": rest % 1_000_000,
-    }  # fmt: skip
+    }
     total = 0
     for name in names:
         total = total * (1_000_000 if name == "MICROSECOND" else 100) + known[name]

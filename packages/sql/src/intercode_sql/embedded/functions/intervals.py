@@ -16,20 +16,29 @@ from intercode_sql.embedded.catalog.moments import (
 from intercode_sql.embedded.functions.registry import internal
 
 UNITS = {
-    "YEAR": 12, "QUARTER": 3, "MONTH": 1, "WEEK": 604800, "DAY": 86400, "HOUR": 3600, "MINUTE": 60,
+    "YEAR": 12,
+    "QUARTER": 3,
+    "MONTH": 1,
+    "WEEK": 604800,
+    "DAY": 86400,
+    "HOUR": 3600,
+    "MINUTE": 60,
     "SECOND": 1,
-}  # fmt: skip
+}
 MONTH_UNITS = ("YEAR", "QUARTER", "MONTH")
 COMPOUND_UNITS = {
-    "YEAR_MONTH": ("YEAR", "MONTH"), "DAY_HOUR": ("DAY", "HOUR"),
-    "DAY_MINUTE": ("DAY", "HOUR", "MINUTE"), "DAY_SECOND": ("DAY", "HOUR", "MINUTE", "SECOND"),
-    "HOUR_MINUTE": ("HOUR", "MINUTE"), "HOUR_SECOND": ("HOUR", "MINUTE", "SECOND"),
+    "YEAR_MONTH": ("YEAR", "MONTH"),
+    "DAY_HOUR": ("DAY", "HOUR"),
+    "DAY_MINUTE": ("DAY", "HOUR", "MINUTE"),
+    "DAY_SECOND": ("DAY", "HOUR", "MINUTE", "SECOND"),
+    "HOUR_MINUTE": ("HOUR", "MINUTE"),
+    "HOUR_SECOND": ("HOUR", "MINUTE", "SECOND"),
     "MINUTE_SECOND": ("MINUTE", "SECOND"),
     "DAY_MICROSECOND": ("DAY", "HOUR", "MINUTE", "SECOND", "MICROSECOND"),
     "HOUR_MICROSECOND": ("HOUR", "MINUTE", "SECOND", "MICROSECOND"),
     "MINUTE_MICROSECOND": ("MINUTE", "SECOND", "MICROSECOND"),
     "SECOND_MICROSECOND": ("SECOND", "MICROSECOND"),
-}  # fmt: skip
+}
 
 
 def datetime_text(moment: dt.datetime, with_time: bool) -> str:

@@ -165,13 +165,25 @@ def text_number(value: Any) -> float:
     return leading_number(text)
 
 
-_ENGLISH = frozenset({"en_us", "en_gb", "en_au", "en_ca", "en_nz", "en_in", "en_za", "ja_jp",
-                      "zh_cn", "zh_tw", "ko_kr", "th_th"})  # fmt: skip
+_ENGLISH = frozenset(
+    {
+        "en_us",
+        "en_gb",
+        "en_au",
+        "en_ca",
+        "en_nz",
+        "en_in",
+        "en_za",
+        "ja_jp",
+        "zh_cn",
+        "zh_tw",
+        "ko_kr",
+        "th_th",
+    }
+)
 
 
-@scalar(
-    "FORMAT", args=[NUMBER, INTEGER, OPTIONAL_TEXT], returns=ASCII_STRING, accepts_null=True
-)  # fmt: skip
+@scalar("FORMAT", args=[NUMBER, INTEGER, OPTIONAL_TEXT], returns=ASCII_STRING, accepts_null=True)
 def format_number(value: float | None, digits: int | None, locale: Any = "en_US") -> str | None:
     """Return a number with commas between the thousands."""
     if value is None or digits is None:
@@ -311,10 +323,17 @@ def _of_math(name: str, function: Callable[[float], float]) -> None:
 
 
 for _name, _function in (
-    ("SQRT", math.sqrt), ("LN", math.log), ("LOG10", math.log10), ("SIN", math.sin),
-    ("COS", math.cos), ("TAN", math.tan), ("ASIN", math.asin), ("ACOS", math.acos),
-    ("DEGREES", math.degrees), ("RADIANS", math.radians),
-):  # fmt: skip
+    ("SQRT", math.sqrt),
+    ("LN", math.log),
+    ("LOG10", math.log10),
+    ("SIN", math.sin),
+    ("COS", math.cos),
+    ("TAN", math.tan),
+    ("ASIN", math.asin),
+    ("ACOS", math.acos),
+    ("DEGREES", math.degrees),
+    ("RADIANS", math.radians),
+):
     _of_math(_name, _function)
 
 

@@ -14,10 +14,19 @@ _EXACT = ("bin", "bytes")
 MAX_REGEX_STEPS = 20_000_000
 """Limit of the estimated steps of a regular expression on one string."""
 _CHARACTER_CLASSES = {
-    "alpha": "A-Za-z", "digit": "0-9", "alnum": "A-Za-z0-9", "space": r"\s", "upper": "A-Z",
-    "lower": "a-z", "punct": r"!-/:-@\[-`{-~", "xdigit": "0-9A-Fa-f", "blank": r" \t",
-    "cntrl": r"\x00-\x1f", "print": " -~", "graph": "!-~",
-}  # fmt: skip
+    "alpha": "A-Za-z",
+    "digit": "0-9",
+    "alnum": "A-Za-z0-9",
+    "space": r"\s",
+    "upper": "A-Z",
+    "lower": "a-z",
+    "punct": r"!-/:-@\[-`{-~",
+    "xdigit": "0-9A-Fa-f",
+    "blank": r" \t",
+    "cntrl": r"\x00-\x1f",
+    "print": " -~",
+    "graph": "!-~",
+}
 
 
 @internal("like", gives_bytes=False)

@@ -68,9 +68,12 @@ def right(text: str, count: float) -> str:
 
 
 @scalar(
-    "MID", args=[TEXT, INTEGER, OPTIONAL_INTEGER], returns=ARGUMENT_TEXT, nocase_level=0,
+    "MID",
+    args=[TEXT, INTEGER, OPTIONAL_INTEGER],
+    returns=ARGUMENT_TEXT,
+    nocase_level=0,
     sqlite_name="substring",
-)  # fmt: skip
+)
 def substring(text: str, start: float, size: float | None = None) -> str:
     """Return a part of a string. SUBSTRING and SUBSTR are also compiled to it."""
     position = round(start)

@@ -16,12 +16,29 @@ from intercode_sql.errors import SqlDataError
 DEFAULT = object()
 """The value of the word DEFAULT."""
 _CODECS = {
-    "utf8": "", "utf8mb3": "", "utf8mb4": "", "binary": "", "latin1": "cp1252", "ascii": "ascii",
-    "latin2": "iso8859-2", "latin5": "iso8859-9", "latin7": "iso8859-13", "cp1250": "cp1250",
-    "cp1251": "cp1251", "cp1256": "cp1256", "cp1257": "cp1257", "cp850": "cp850", "cp852": "cp852",
-    "cp866": "cp866", "koi8r": "koi8-r", "koi8u": "koi8-u", "greek": "iso8859-7",
-    "hebrew": "iso8859-8", "euckr": "euc_kr", "ujis": "euc_jp",
-}  # fmt: skip
+    "utf8": "",
+    "utf8mb3": "",
+    "utf8mb4": "",
+    "binary": "",
+    "latin1": "cp1252",
+    "ascii": "ascii",
+    "latin2": "iso8859-2",
+    "latin5": "iso8859-9",
+    "latin7": "iso8859-13",
+    "cp1250": "cp1250",
+    "cp1251": "cp1251",
+    "cp1256": "cp1256",
+    "cp1257": "cp1257",
+    "cp850": "cp850",
+    "cp852": "cp852",
+    "cp866": "cp866",
+    "koi8r": "koi8-r",
+    "koi8u": "koi8-u",
+    "greek": "iso8859-7",
+    "hebrew": "iso8859-8",
+    "euckr": "euc_kr",
+    "ujis": "euc_jp",
+}
 """Python's codecs of the character sets in which no byte of a character is a backslash."""
 _ZERO_DATE = re.compile(r"0000-00-00|\d{4}-00-\d\d|\d{4}-\d\d-00")
 _PLAIN_DATE = re.compile(r"(?:19|20)\d\d-(?:0[1-9]|1[0-2])-(?:0[1-9]|1\d|2[0-8])")

@@ -31,8 +31,9 @@ def write_initial_files(sandbox: BaseSandbox, entries: Sequence[TreeEntry]) -> N
         return
     result = sandbox.run(
         ["tar", "-xp", "--no-same-owner", "-f", "-", "-C", sandbox.shown_path("/")],
-        stdin=pack_tree(packed), timeout=_TAR_SECONDS,
-    )  # fmt: skip
+        stdin=pack_tree(packed),
+        timeout=_TAR_SECONDS,
+    )
     if not result.ok:
         failure = f"{result.exit_code}: {result.output[-500:]!r}"
         raise InfrastructureError(f"tar cannot unpack the files of the task ({failure})")

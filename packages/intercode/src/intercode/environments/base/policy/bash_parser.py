@@ -23,11 +23,28 @@ Word = tuple[str, bool]
 """A word, and whether the code has it literally."""
 
 _WRAPPER_OPTIONS = {
-    "builtin": "", "busybox": "", "chroot": "", "command": "", "coproc": "", "doas": "uC",
-    "env": "uSC", "exec": "a", "flock": "wE", "ionice": "cnp", "nice": "n", "nohup": "",
-    "parallel": "jN", "setsid": "", "stdbuf": "ioe", "strace": "eopsP", "sudo": "ugpCDRTU",
-    "time": "fo", "timeout": "sk", "watch": "n", "xargs": "adEILnPs",
-}  # fmt: skip
+    "builtin": "",
+    "busybox": "",
+    "chroot": "",
+    "command": "",
+    "coproc": "",
+    "doas": "uC",
+    "env": "uSC",
+    "exec": "a",
+    "flock": "wE",
+    "ionice": "cnp",
+    "nice": "n",
+    "nohup": "",
+    "parallel": "jN",
+    "setsid": "",
+    "stdbuf": "ioe",
+    "strace": "eopsP",
+    "sudo": "ugpCDRTU",
+    "time": "fo",
+    "timeout": "sk",
+    "watch": "n",
+    "xargs": "adEILnPs",
+}
 """Programs that run the words after their options, with those of their one-letter options that take
 the next word as a value."""
 _WRAPPER_ARGUMENTS = {"timeout": 1, "flock": 1, "chroot": 1}

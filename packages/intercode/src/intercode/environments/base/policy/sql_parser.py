@@ -8,9 +8,11 @@ from intercode.environments.base.policy.rules import ActionPart, ParsedAction, m
 
 _QUERY_NODES = ("Select", "Union", "Intersect", "Except", "Subquery", "Values")
 _STATEMENT_NAMES = {
-    "TruncateTable": "TRUNCATE TABLE", "Transaction": "BEGIN", "Describe": "DESCRIBE",
+    "TruncateTable": "TRUNCATE TABLE",
+    "Transaction": "BEGIN",
+    "Describe": "DESCRIBE",
     "Values": "VALUES",
-}  # fmt: skip
+}
 _OPERATOR_NODES = ("And", "Or", "Xor", "Case", "If")
 """Operators and special forms that the tree represents as functions. The function ``IF(...)`` keeps
 its name in MySQL, and is matched by that."""

@@ -11,9 +11,7 @@ from typing import Any, Self
 from intercode.core.errors import EnvironmentStateError
 from intercode.core.types import Dataset
 
-_STATE_OF_GYMNASIUM = (
-    "spec", "_np_random", "_np_random_seed", "action_space", "observation_space"
-)  # fmt: skip
+_STATE_OF_GYMNASIUM = ("spec", "_np_random", "_np_random_seed", "action_space", "observation_space")
 """The attributes that a pickle holds besides dataset and settings."""
 _PACKED_EPISODE = "packed_episode"
 """The key of the running episode in a pickle."""

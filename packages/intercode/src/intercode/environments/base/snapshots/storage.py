@@ -173,11 +173,18 @@ def _check_files(files: Path) -> None:
 
 
 _FIELDS: Mapping[str, Any] = {
-    "task": str, "task_seed": int | None, "turns": int, "last_result": ExecResult | None,
-    "transcript": tuple[str, ...], "random_state": Mapping[str, Any], "previous_score": float,
-    "omitted": tuple[str, ...], "kind": str, "state": Mapping[str, Any],
+    "task": str,
+    "task_seed": int | None,
+    "turns": int,
+    "last_result": ExecResult | None,
+    "transcript": tuple[str, ...],
+    "random_state": Mapping[str, Any],
+    "previous_score": float,
+    "omitted": tuple[str, ...],
+    "kind": str,
+    "state": Mapping[str, Any],
     "step_rewards": tuple[Mapping[str, float], ...],
-}  # fmt: skip
+}
 """The fields of ``snapshot.json`` besides MATCHING_KEYS, and their types."""
 _STATES = {"shell": SessionState, "python": PythonState}
 

@@ -107,9 +107,11 @@ def task_files(
             "of ctf and python, and tasks with a probe, can be written (--environment ctf)"
         )
     metadata = {
-        "source": f"{dataset.name}/{task.id}", "hardness": task.hardness or "medium",
-        "group": task.group or dataset.environment, "tags": list(task.tags),
-    }  # fmt: skip
+        "source": f"{dataset.name}/{task.id}",
+        "hardness": task.hardness or "medium",
+        "group": task.group or dataset.environment,
+        "tags": list(task.tags),
+    }
     values = {key: json.dumps(value, ensure_ascii=False) for key, value in metadata.items()}
     return {
         "task.toml": (encode_text(_TOML.format(**values)), 0o644),
