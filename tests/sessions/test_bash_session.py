@@ -159,7 +159,6 @@ def test_a_closed_output_loses_only_its_own_text(shell: BashSession) -> None:
 @pytest.mark.parametrize(
     "code",
     [
-        "builtin() { :; }",
         "set -n",
         "exec cat /dev/zero >/dev/null",
     ],

@@ -110,6 +110,23 @@ _SAME_IN_ALL = [
     ],
     ["set -x", "echo a", "set +x", "echo b"],
     ["set -ex; echo a; set +ex", "set -o xtrace", "f() { echo in; }; f", "set +o xtrace", "echo b"],
+    ["shopt -s expand_aliases; alias '{'='echo brace' for='echo F'", "echo a", "cd /usr", "pwd"],
+    [
+        "shopt -s expand_aliases; alias builtin='echo B' }='echo b' do=x [[=y",
+        "echo a; pwd",
+        "echo b",
+    ],
+    [
+        "shopt -s expand_aliases; alias e='echo '",
+        "e a",
+        "e 'b",
+        "unalias e",
+        "shopt -u expand_aliases",
+    ],
+    ["set -o posix; alias q='echo q'", "q", "q x", "set +o posix", "echo b"],
+    ["enable -n builtin printf . trap :", "echo a", "x=1; cd /usr", "echo $x $PWD", "printf b"],
+    ["builtin() { :; }; x=5; cd /usr", "pwd; echo $x", "unset -f builtin; echo b", "set -u", "pwd"],
+    ['builtin() { command builtin "$@"; }', "exit() { echo no; }", "exit", "(exit 3) || echo $?"],
     ["declare -F; alias; jobs; history", "compgen -v __", "echo a", "declare -F; compgen -v __"],
 ]
 _SAME_IN_ONE_SHELL = [
@@ -432,6 +449,8 @@ def test_the_last_word_outlives_actions_that_do_not_read_it(sandbox: BaseSandbox
         ("echo a\nls ;; x\necho no", 2, "a\n"),
         ("echo a; return 4; echo no", 4, "a\n"),
         ('echo a\necho "open $(', 2, "a\n"),
+        ("trap ': D' DEBUG\necho 'open", 2, ""),
+        ("shopt -s expand_aliases; alias {=x\necho 'open", 2, ""),
         ("echo a\ncat <<E\nbody", 0, "a\nbody\n"),
         ("echo a; set -e; (exit 3)", None, "a\n"),
     ],

@@ -51,17 +51,24 @@ RESTORE_SCRIPT = (
     "exec 60>&1 61>&2 >/dev/null 2>&1\n"
     f"IFS=; builtin mapfile -u {STATE_FD} __state; exec {STATE_FD}<&-\n"
     'builtin eval "builtin unset -v __state; ${__state[*]}"\n'
+    "\\builtin shopt -u expand_aliases\n"
     "[[ ${PWD-} == /* && $PWD -ef . ]] || builtin cd . || builtin :\n"
     "exec >&60 2>&61 60>&- 61>&-\n"
 )
 """Restores the state from a file, which bash reads in blocks. It reads its script byte by byte.
 The last but one line corrects ``$PWD`` if the directory of the state was deleted."""
-LINES_AFTER_STATE = 3
+LINES_AFTER_STATE = 4
 """Lines that follow that in which options are restored, with the one of the first report."""
 ACCEPTANCE_SCRIPT = (
     '{{ {source}builtin printf "%s %s\\0" {word} "$?" >&{report}; builtin : __status; }} 2>&-\n'
 )
 
+_OWN_BUILTINS = (
+    "POSIXLY_CORRECT=1; \\unset -f unset builtin enable; \\unset -v POSIXLY_CORRECT; "
+    "\\enable builtin trap printf unset declare alias shopt umask set eval;"
+)
+"""What a fork of the shell runs first if the agent may have disabled builtins, or replaced them by
+functions. In POSIX mode bash prefers its own ``unset``."""
 _DUMP = (
     "builtin trap -p DEBUG >&{report}; builtin printf '%s\\n' {token} >&{report}; "
     "builtin trap -p >&{report}; builtin trap - DEBUG; {{ builtin printf '%s\\n' {token} "
@@ -83,13 +90,17 @@ _WHERE = "[[ ${{PWD-}} -ef . ]] || {program} -p -c 'builtin printf %s\\\\n \"$PW
 directory was deleted. Another shell finds it."""
 _STATUSES, _LAST = "${PIPESTATUS[*]/#/,}", f"${{_:0:{MAX_LAST}}}"
 _REPORT = (
-    'for _ in "{token} $? $SHELLOPTS {statuses} ${{PWD-}}{token}{last}";'
+    'for _ in "{token} {options} {statuses} ${{PWD-}}{token}{last}";'
     "do ! [[ ${{PWD-}} -ef . ]];builtin printf '%s\\0' \"$_$?\">&{report};done"
 )
 """Reports the exit status, the options, the statuses of the last pipeline, ``PWD`` and ``$_``. The
 last character is 1 if ``$PWD`` is the directory of the shell. Negated, the test ends no shell with
 errexit."""
-_FORGET = "builtin unset -v __last __statuses;builtin trap - RETURN"
+_FORGET = "builtin unset -v __last __statuses __options;builtin trap - RETURN"
+_ALIASES_OFF = '\n__options="$? $SHELLOPTS::$BASHOPTS"; \\builtin shopt -u expand_aliases\n'
+"""The line before a report that aliases could change: bash expands those of reserved words, too,
+but none where a word is quoted. The empty line before it is for bash's parser, which an open quote
+in the action leaves confused for one line."""
 RETAINED_TEXT = f"__last={_LAST} __statuses={_STATUSES}"
 RETAIN_SCRIPT = f"builtin trap -- '{RETAINED_TEXT}' RETURN\n"
 """Keeps what the next command that sources a file would change, for the report after it."""
@@ -98,6 +109,7 @@ UNLESS_REPORTED = f'||builtin printf "$?\\0">&{REPORT_FD}'
 _UNREPORTED = re.compile(b"([0-9]{1,3})\0")
 _REPORT_FORM = re.compile(r" ([0-9]{1,3}) (\S*) ((?:.?,[0-9]+)*) (.*)", re.DOTALL)
 """Before each status after the first is what ``IFS`` begins with."""
+_EXPANDS_ALIASES = re.compile(r"\b(expand_aliases|posix)\b")  # in SHELLOPTS and BASHOPTS
 _STATUS = re.compile(",([0-9]+)")
 _QUIET_PREFIX = re.compile("([^\n]*: /dev/null/)?")
 _NOTHING = '{{ for _ in; do :; done <"/dev/null/{words}" || for _ in; do :; done; }} 2>&{to}\n'
@@ -110,7 +122,8 @@ class ActionReport(NamedTuple):
 
     ``is_there``: the kernel has the shell in that directory; None if this was not looked up.
     ``statuses``: those of the last pipeline; ``last``: ``$_``, as a word of a script. Both are
-    empty if they were not looked up.
+    empty if they were not looked up. ``has_aliases``: the report has turned aliases off, which the
+    action left on; None if it left them as they were.
     """
 
     status: int
@@ -119,6 +132,7 @@ class ActionReport(NamedTuple):
     is_there: bool | None
     statuses: tuple[int, ...] = ()
     last: str = ""
+    has_aliases: bool | None = None
 
 
 def parse_report(record: str, token: str) -> ActionReport | None:
@@ -139,13 +153,15 @@ def _make_report(text: str, rest: str, end: str) -> ActionReport | None:
         return None
     directory = (fields[4].removesuffix("/") if end else fields[4]) or "/"
     is_there = None if end else rest[-1:] == "1" and directory.startswith("/")
+    options, retained, _ = fields[2].partition("::")
     return ActionReport(
         int(fields[1]),
-        frozenset(fields[2].split(":")),
+        frozenset(options.split(":")),
         directory,
         is_there,
         tuple(map(int, _STATUS.findall(fields[3]))),
         quote_in_line(rest.partition(end)[0] if end else rest[:-1]),
+        bool(_EXPANDS_ALIASES.search(fields[2])) if retained else None,
     )
 
 
@@ -178,16 +194,22 @@ def loop_over_nothing(commands: str) -> str:
     return f"{{ for _ in $( {{ {commands} }} >/dev/null 2>&1 ); do :; done; }} 2>&-\n"
 
 
-def dump_script(token: str, quiet: bool) -> str:
-    """Return a script that writes the state of the shell; see ``parse_dump``.
+def dump_script(token: str, quiet: bool, altered: bool = False) -> str:
+    """Return a script that writes the state of the shell; see ``parse_dump``. ``altered``: the
+    agent may have disabled or replaced builtins.
 
     The first line is for bash's parser: an unterminated quote in an action leaves it confused for
     one line.
     """
     commands = _DUMP.format(token=token, report=REPORT_FD)
     if quiet:
-        return loop_over_nothing(commands)
+        return loop_over_nothing(f"{_OWN_BUILTINS} {commands}" if altered else commands)
     return f"{{ builtin :; }}\n{{ {commands} builtin : __status; }} >&- 2>&-\n"
+
+
+def with_aliases(script: str) -> str:
+    """Return a script that also turns aliases on, after bash has read all of it."""
+    return f"{{ builtin shopt -s expand_aliases\n{script}}} 2>&-\n"
 
 
 def parse_dump(output: str, token: str, options: frozenset[str] | None) -> tuple[str, str] | None:
@@ -216,15 +238,14 @@ def parse_dump(output: str, token: str, options: frozenset[str] | None) -> tuple
 
 def report_script(token: str, quiet: bool, retained: bool) -> str:
     """Return a script that reports the exit status, the options and the directory.
-    ``retained``: and what ``RETAIN_SCRIPT`` retained."""
+    ``retained``: and what ``RETAIN_SCRIPT`` retained, and it turns aliases off."""
     if quiet:
         words = f"{token} $? $SHELLOPTS {_STATUSES} ${{PWD-}}/{token}{_LAST}{token}"
         return _NOTHING.format(words=words, to=REPORT_FD)
-    statuses, last, end = ("", "", "builtin : __status")
-    if retained:
-        statuses, last, end = ("${__statuses-}", "${__last-}", _FORGET)
-    report = _format_report(token, statuses, last)
-    return f"{{ {report};{end};}} 2>&-\n"
+    if not retained:
+        return f"{{ {_format_report(token, '', '')};builtin : __status;}} 2>&-\n"
+    report = _format_report(token, "${__statuses-}", "${__last-}", "$__options")
+    return f"{_ALIASES_OFF}{{ {report};{_FORGET};}} 2>&-\n"
 
 
 def report_after_code(token: str, quiet: bool) -> str:
@@ -239,8 +260,10 @@ def report_in_code(token: str) -> str:
     return _REPORT_IN_CODE.replace("TOKEN", token)
 
 
-def _format_report(token: str, statuses: str, last: str) -> str:
-    return _REPORT.format(token=token, statuses=statuses, last=last, report=REPORT_FD)
+def _format_report(token: str, statuses: str, last: str, options: str = "$? $SHELLOPTS") -> str:
+    return _REPORT.format(
+        token=token, statuses=statuses, last=last, options=options, report=REPORT_FD
+    )
 
 
 _REPORT_IN_CODE = _format_report("TOKEN", _STATUSES, _LAST) + "\n"
@@ -252,12 +275,14 @@ def directory_script(program: str) -> str:
     return loop_over_nothing(_WHERE.format(program=program, report=REPORT_FD))
 
 
-def parse_script(code: str) -> str:
+def parse_script(code: str, altered: bool, aliases: bool) -> str:
     """Return a quiet script that parses some code as the shell would, and writes what bash has to
-    say about it to the report descriptor."""
-    text = quote_in_line(f"builtin set -n\n{code}\n")
+    say about it to the report descriptor. ``altered``: see ``dump_script``; ``aliases``: the shell
+    will expand them."""
+    options = "builtin shopt -s expand_aliases; " if aliases else ""
+    text = quote_in_line(f"{options}builtin set -n\n{code}\n")
     commands = f"builtin set +x; builtin trap - DEBUG; builtin eval {text} 2>&{REPORT_FD};"
-    return loop_over_nothing(commands)
+    return loop_over_nothing(f"{_OWN_BUILTINS} {commands}" if altered else commands)
 
 
 def quiet_assignment(name: str, value: int) -> str:

@@ -52,7 +52,14 @@ _OBSERVES = re.compile(
 """Words of code that may set or list traps, trace commands, or show the stack of calls, itself or
 in a file that it reads."""
 _OBSERVING_OPTIONS = {"verbose", "functrace", "xtrace"}
-_ALIASES = "shopt -s expand_aliases"
+_ALTERS = re.compile(
+    r"(^|[;&|({]|\bbuiltin)\s*enable\s+-\w*[ndf]|\bbuiltin\s*\(\s*\)|\bfunction\s+builtin\b"
+    r"|\b(readonly|declare|typeset|export)\b[^;&|\n]*\s_\b",
+    re.MULTILINE,
+)
+"""Code that may disable or replace builtins, or make ``$_`` a variable that refuses words."""
+_TURNS_ALIASES_ON = re.compile("expand_aliases|posix", re.IGNORECASE)
+_ALIASES, _NO_ALIASES = "shopt -s expand_aliases\n", "shopt -u expand_aliases\n"
 _DIRECTORY_MARK = "/@sandbox@"
 """Stands for ``BaseSandbox.host_directory`` in a state, which another sandbox may restore."""
 
@@ -113,14 +120,16 @@ class Shell:
         self._history = HistoryList()
         self._program_word = shlex.quote(program)
         directory, _, name = sandbox.script_path.rpartition("/")
-        self._source_command = f"builtin . {shlex.quote(sandbox.script_path)}"
+        self._source_command = f"\\builtin . {shlex.quote(sandbox.script_path)}"
         self._code = CodePipe() if sandbox.shares_files else None
         text = state.replace(_DIRECTORY_MARK, sandbox.host_directory or _DIRECTORY_MARK)
         text, self._waiting_trap = scripts.split_debug_trap(text)
+        text = text.replace(_ALIASES, _NO_ALIASES)
         self.is_quiet = self._is_observed = bool(self._waiting_trap) or scripts.observes_shell(text)
         self._has_debug_trap = bool(self._waiting_trap)
         self.is_armed = True
-        self._may_have_aliases = _ALIASES in text
+        self._has_aliases = self._are_aliases_off = _ALIASES in state
+        self._is_altered = False
         self._last_command = LastCommand(program, sandbox.script_path, text)
         os.set_blocking(self.script, False)
         fds = {1: out_w, 2: err_w, SCRIPT_FD: script_r, scripts.REPORT_FD: remote.fileno()}
@@ -197,9 +206,11 @@ class Shell:
         else:
             self._own_texts.append(_encode(before))
             if self.is_quiet:
-                text = before + self._quiet_command(code, deadline)
-                text = self._with_report(text, quiet=True)
-            elif not is_complete(code):
+                command = self._quiet_command(code, deadline)
+                # an open quote in an eval leaves bash's parser confused for one line
+                after = "" if command == f"{code}\n" else "\n"
+                text = self._with_report(before + command + after, quiet=True)
+            elif not is_complete(code) and not self._may_expand_aliases(code):
                 text = self._with_report(before + self._source(code), quiet=False)
             elif self._takes_report(code):
                 self._token, own_lines = secrets.token_hex(8), 0
@@ -249,22 +260,26 @@ class Shell:
         if self._reads_to_end(code, deadline - time.monotonic()):
             return f"{code}\n"
         if not self.is_armed:  # a sourced file would hide the DEBUG trap
-            return f"builtin eval {shlex.quote(code)}\n"
+            return f"{'' if self._is_altered else 'builtin '}\\eval {shlex.quote(code)}\n"
         return self._source(code)
 
     def _takes_report(self, code: str) -> bool:
         """Return whether the report can follow complete code in its file, which bash reads in
         blocks. With errexit, the test whether it was reached would keep the shell from ending."""
-        self._may_have_aliases |= "expand_aliases" in code
         return not (
-            self._may_have_aliases
+            self._may_expand_aliases(code)
             or "errexit" in self._options
             or "posix" in self._options
             or may_end_shell(code)
         )
 
+    def _may_expand_aliases(self, code: str) -> bool:
+        return self._has_aliases or bool(_TURNS_ALIASES_ON.search(code))
+
     def _prepare(self, code: str) -> tuple[str, bool]:
         """Return the script before an action, and whether it and the report have to be quiet."""
+        self._is_altered = self._is_altered or bool(_ALTERS.search(code))
+        self._is_observed = self._is_observed or self._is_altered
         is_observed = self._is_observed or bool(_OBSERVES.search(code))
         quiet = is_observed or not self._options.isdisjoint(_OBSERVING_OPTIONS)
         script = ""
@@ -283,6 +298,8 @@ class Shell:
         if self._status < 2 or "?" in code or not quiet:
             has_pipefail = "pipefail" in self._options
             script += self._last_command.script(code, self._status, quiet, has_pipefail)
+        if self._are_aliases_off:
+            script, self._are_aliases_off = scripts.with_aliases(script), False
         return script, quiet
 
     def _source(self, code: str, end: str = "") -> str:
@@ -302,7 +319,10 @@ class Shell:
         whatever it does. A fork of the shell parses it."""
         if code[-1:] == "\\":
             return False
-        status, script = self._status, scripts.parse_script(code)
+        status, script = (
+            self._status,
+            scripts.parse_script(code, self._is_altered, self._has_aliases),
+        )
         text = self._with_report(script, quiet=not self._history.removes_lines(self.is_quiet))
         self._own_texts.append(_encode(script))
         record = self._exchange(_encode(text), Collector(1 << 12), timeout)
@@ -373,7 +393,7 @@ class Shell:
         writes to its report channel.
         """
         token = secrets.token_hex(8)
-        script = scripts.dump_script(token, self.is_quiet)
+        script = scripts.dump_script(token, self.is_quiet, self._is_altered)
         if self._history.removes_lines(self.is_quiet):
             script = self._history.own_line(script)
         record = self._exchange(_encode(script), Collector(1 << 12), timeout)
@@ -388,7 +408,10 @@ class Shell:
             self._waiting_trap = trap
         trap = trap or self._waiting_trap
         self._has_debug_trap = bool(trap)
-        self._is_observed = bool(trap) or scripts.observes_shell(text)
+        self._is_observed = self._is_altered or bool(trap) or scripts.observes_shell(text)
+        if self._are_aliases_off:
+            text = text.replace(_NO_ALIASES, _ALIASES)
+        self._has_aliases = self._has_aliases or _ALIASES in text
         text, directory = text + trap, self._sandbox.host_directory
         return text.replace(directory, _DIRECTORY_MARK) if directory else text
 
@@ -422,7 +445,7 @@ class Shell:
 
     def _strip_trace(self, data: bytes) -> bytes:
         first, end, rest = data.partition(b"\n")
-        if "xtrace" in self._options and first.endswith(self._source_command.encode()):
+        if "xtrace" in self._options and first.endswith(self._source_command[1:].encode()):
             data = rest if end else b""
         if self._is_verbose or "verbose" in self._options:
             for text in filter(None, self._own_texts):
@@ -494,6 +517,8 @@ class Shell:
         if report is None:
             raise ShellEndedError
         self._status, self._options = report.status, report.options
+        if report.has_aliases is not None:
+            self._has_aliases, self._are_aliases_off = report.has_aliases, report.has_aliases
         self._last_report = report
         directory = report.directory if report.is_there else self._find_directory(report.directory)
         if directory.startswith("/"):
