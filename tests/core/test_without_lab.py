@@ -84,7 +84,6 @@ def test_commands_work_without_the_lab(folder: Path) -> None:
 
 REFUSED = {
     "the dataset 'families'": "eval families --agent gold",
-    "the scheme of datasets 'families'": "check families:bash@seed=0..1",
     "the option 'check.draw'": "check families:bash --draw 2",
     "the option 'check.contamination'": "check --contamination",
     "the option 'run.variants'": "eval starter --agent gold --variants 2 --out other",

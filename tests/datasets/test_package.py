@@ -224,7 +224,9 @@ def test_a_loader_in_a_module_without_a_package(
 
 def test_a_path_that_is_not_a_dataset(tmp_path: Path) -> None:
     for spec in (str(tmp_path), f"{tmp_path}:subset"):
-        with pytest.raises(UsageError, match=r"of a directory with a task\.toml, or file\.py:fun"):
+        with pytest.raises(
+            UsageError, match=r"a directory with a task\.toml, such as \./my-task; module:fun"
+        ):
             datasets.load(spec)
     for spec in ("./nodir", "./nodir:subset", "./nodir@1234567", str(tmp_path / "nodir")):
         with pytest.raises(UsageError, match=r"^no such file or directory: \S*/nodir$"):

@@ -12,10 +12,10 @@ import intercode
 from intercode.cli import main
 from intercode.core.errors import DataError, UsageError
 from intercode.core.trajectories import TRAJECTORIES_FILE, read_trajectories
+from intercode.datasets import load
 from intercode.evaluation import check_env
 from intercode.evaluation.check.dataset import check
 from intercode.integrations.harbor.env import HarborEnv
-from intercode.integrations.harbor.tasks.task_directory import load
 from intercode.integrations.harbor.verifier import parse_rewards
 from support.harbor import DOCKERFILE, SOLVE, TEST, write_task
 

@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 
 from intercode.core.errors import DataError, TaskSetupError
+from intercode.datasets import load
 from intercode.integrations.harbor.env import HarborEnv
-from intercode.integrations.harbor.tasks.task_directory import load
 from intercode_sandbox.backends import has_users
 from support.harbor import DOCKERFILE, SOLVE, write_steps_task, write_task
 from support.users import has_set_user_id

@@ -14,8 +14,8 @@ from intercode.core.types import Dataset, Task
 
 _TASKS = Dataset("mine", "bash", (Task("mine/one", "Print one.", gold="echo one"),))
 _WRONG = [
-    ("dataset", 5, "a path, or a Dataset"),
-    ("dataset", [{"query": "a", "gold": "b"}], "a path, or a Dataset"),
+    ("dataset", 5, "a dataset is a Dataset, rows with"),
+    ("dataset", [{"query": "a"}], "rows, row 0: no 'gold'"),
     ("backend", True, "a back end is a text"),
     ("backend", [], "a back end is a text"),
     ("image", 5, "an image is a text"),
@@ -42,10 +42,32 @@ def test_a_setting_of_a_wrong_type_is_named(name: str, value: Any, message: str)
     assert "\n" not in str(caught.value)
 
 
-@pytest.mark.parametrize("value", [None, 5, b"starter", ["starter"], {}, _TASKS])
-def test_load_names_a_value_that_is_no_text(value: Any) -> None:
-    with pytest.raises(UsageError, match="load takes a name or a path"):
+@pytest.mark.parametrize("value", [None, 5, b"starter", ["starter"], {}, [{}, 1]])
+def test_load_names_a_value_that_is_no_dataset(value: Any) -> None:
+    with pytest.raises(UsageError, match=r"a Dataset, rows .* such as nl2bash:fs_1 or .*; not "):
         datasets.load(value)
+
+
+class Frame:
+    """Has the rows of a DataFrame of pandas, in which an empty cell is not a number."""
+
+    def to_dict(self, orient: str) -> list[dict[str, Any]]:
+        assert orient == "records"
+        return [
+            {"query": "q", "gold": "ls", "group": "a"},
+            {"query": "r", "gold": "pwd", "group": float("nan")},
+        ]
+
+
+def test_load_takes_a_dataset_rows_and_a_frame() -> None:
+    assert datasets.load(_TASKS) is _TASKS
+    rows = [{"query": "q", "gold": "ls", "group": "a"}, {"query": "r", "gold": "pwd"}]
+    for loaded in (datasets.load(rows), datasets.load(iter(rows)), datasets.load(Frame())):  # type: ignore[arg-type]
+        assert [(t.id, t.gold, t.group) for t in loaded.tasks] == [
+            ("rows/0", "ls", "a"),
+            ("rows/1", "pwd", None),
+        ]
+        assert (loaded.name, loaded.environment) == ("rows", "bash")
 
 
 def test_load_takes_a_path(tmp_path: Path) -> None:

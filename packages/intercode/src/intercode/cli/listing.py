@@ -17,6 +17,7 @@ from typing import Any
 
 from intercode.core.errors import InterCodeError
 from intercode.core.packages import GYM
+from intercode.datasets import is_playable_name
 from intercode_sandbox.registry import Registry, unknown_name_error
 
 _REGISTRIES = {
@@ -170,7 +171,8 @@ def _entries(kind: str) -> Iterator[ListedName]:
         try:
             own = package == GYM and DESCRIPTIONS.get(kind, {}).get(name)
             description = own or _description(registry.load(name))
-            tasks, remedy = _task_counts(name) if kind == "datasets" else (None, "")
+            counted = kind == "datasets" and is_playable_name(name)
+            tasks, remedy = _task_counts(name) if counted else (None, "")
         except InterCodeError as e:
             _warn(str(e))
             continue
@@ -184,7 +186,7 @@ def _task_counts(name: str) -> tuple[dict[str, int], str]:
     from intercode.environments import ENVIRONMENTS
 
     counts: dict[str, int] = {}
-    of_every = name in (datasets.STARTER, datasets.FAMILIES)
+    of_every = name in ("starter", "families")
     for environment in ENVIRONMENTS if of_every else ("bash",):
         try:
             dataset = datasets.load(name, environment)

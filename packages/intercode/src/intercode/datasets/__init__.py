@@ -5,10 +5,13 @@ from __future__ import annotations
 import os
 import re
 import sys
+from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from functools import partial
+from inspect import Parameter, signature
 from pathlib import Path
 from types import ModuleType
+from typing import Any
 
 from intercode.core.errors import UnknownNameError, UsageError
 from intercode.core.packages import GYM, LAB
@@ -25,6 +28,8 @@ datasets = Registry(
         "apps": "intercode.datasets.python.apps:load",
         "bird": "intercode.datasets.sql.bird:load",
         "families": LAB,
+        "harbor": GYM,
+        "hub": "intercode.datasets.hub:load",
         "intercode-alfa": "intercode.datasets.bash.intercode_alfa:load",
         "mbpp": "intercode.datasets.python.mbpp:load",
         "ic-ctf": "intercode.datasets.ctf.ic_ctf:load",
@@ -33,17 +38,26 @@ datasets = Registry(
         "starter": "intercode.datasets.starter.suites:load",
         "swe-bench": GYM,
         "wikisql": "intercode.datasets.sql.wikisql:load",
+        "worlds": LAB,
     },
     group="intercode.datasets",
     owner=GYM,
 )
-"""Loaders by name. A loader takes the name of a subset, or nothing, and returns a Dataset."""
+"""Loaders by name. A loader takes the name of a subset, or nothing, and returns a Dataset. If its
+first parameter is called ``address``, it takes all that follows the name and a colon. One with the
+parameter ``environment`` gets it for a name without a subset or an address."""
 
-__all__ = ["datasets", "is_dataset_file", "load"]
+__all__ = ["datasets", "is_dataset_file", "is_playable_name", "load"]
 
-STARTER, FAMILIES = "starter", "families"
+_FORMS = {
+    "a registered name with a subset or an address": "nl2bash:fs_1 or harbor:/path/of/tasks",
+    f"a {', '.join(files.SUFFIXES)} file": "tasks.jsonl",
+    f"a directory with a {task_package.TASK_FILE}": "./my-task",
+    "module:function or file.py:function": "my_benchmark.tasks:load",
+}
+"""The forms of specifications, each with an example."""
+_LISTED_FORMS = "; ".join(f"{form}, such as {example}" for form, example in _FORMS.items())
 _SPEC = re.compile(r"(?P<name>[^:@]+)(?::(?P<subset>[^@]+))?(?:@(?P<revision>.+))?")
-_PATHS = f"a {', '.join(files.SUFFIXES)} file, of a directory with a {task_package.TASK_FILE}"
 
 
 def is_dataset_file(spec: str) -> bool:
@@ -51,51 +65,58 @@ def is_dataset_file(spec: str) -> bool:
     return spec.partition("?")[0].lower().endswith(files.SUFFIXES)
 
 
-_SCHEMES = Registry(
-    "scheme of datasets",
-    {
-        "families": LAB,
-        "hub": "intercode.datasets.hub:load",
-        "harbor": GYM,
-        "swe-bench": GYM,
-    },
-    group="intercode.dataset_schemes",
-    owner=GYM,
-)
-"""Loaders by the word before the colon. A loader takes the whole specification."""
+def is_playable_name(name: str) -> bool:
+    """Return whether a registered name alone is a specification: its loader needs no address."""
+    address = _parameters(datasets.load(name)).get("address")
+    return address is None or address.default is not Parameter.empty
 
 
-def load(spec: str | os.PathLike[str], environment: str = "bash") -> Dataset:
-    """Return the dataset that ``spec`` names. A specification is one of:
+def load(
+    dataset: str | os.PathLike[str] | Dataset | Iterable[Mapping[str, Any]],
+    environment: str = "bash",
+) -> Dataset:
+    """Return the dataset that ``dataset`` is, or names. It is one of:
 
-    - ``name[:subset][@revision]``: a registered dataset. A revision is the start of the pinned
-      commit of its data or of its hash: seven digits or more.
+    - ``name[:subset][@revision]``: a registered dataset, such as ``nl2bash:fs_1``. A revision is
+      the start of the pinned commit of its data or of its hash: seven digits or more.
+    - ``name:address``: a registered loader of many datasets, such as ``hub:OWNER/NAME``,
+      ``harbor:/path``, ``swe-bench:PATH`` and ``families:bash@seed=0..99``.
     - the path of a .json, .jsonl, .csv, .tsv or .parquet file (see ``files.load``).
       ``?query=question`` renames columns, ``?preprocess=file.py:function`` changes rows.
-    - ``families:ENVIRONMENT``: drawn tasks (see ``families.selection``).
-    - ``hub:OWNER/NAME``: a dataset of the Hugging Face hub (see ``hub.load``).
-    - ``harbor:/path``: Harbor's task directories (see ``harbor.task_directory.load``).
-    - ``swe-bench:verified`` or ``swe-bench:PATH``: rows of SWE-bench (see ``swe_bench.rows.load``).
-    - any of them and ``@salt=random`` or ``@salt=SALT``, if it draws tasks from the seeds of
-      episodes (see ``salt.salted``).
-    - the directory of a task package (see ``task_package.load``), or a loader of your own:
-      ``package.module:function``, or ``module:function`` if no dataset has the module's name.
+    - the directory of a task package (see ``task_package.load``).
+    - ``package.module:function``, or ``module:function`` if no dataset has the module's name: a
+      loader of your own.
+    - a Dataset, a DataFrame, or mappings as the rows of a file.
 
-    ``environment`` is the subset of ``starter`` and ``families`` if ``spec`` names none, and the
-    environment of rows with tests. Raises UnknownNameError for an unknown name or subset,
-    UsageError for missing data or another revision, DataError for a broken file.
+    ``@salt=random`` or ``@salt=SALT`` may follow what draws tasks from the seeds of episodes (see
+    ``salt.salted``). ``environment`` is that of rows with tests, and selects the tasks of
+    ``starter`` and ``families``. Raises UnknownNameError for an unknown name or subset, UsageError
+    for another form, missing data or another revision, DataError for broken rows.
     """
-    spec = os.fspath(spec) if isinstance(spec, os.PathLike) else spec
-    if not isinstance(spec, str):
-        raise UsageError(f"load takes a name or a path, such as 'starter', not {spec!r:.80}")
+    if isinstance(dataset, Dataset):
+        return dataset
+    if isinstance(dataset, str | os.PathLike):
+        return _load_spec(os.fspath(dataset), environment)
+    if hasattr(dataset, "to_dict"):  # a DataFrame: its empty cells are not equal to themselves
+        records = dataset.to_dict("records")
+        dataset = [{k: v for k, v in row.items() if v == v} for row in records]
+    rows = list(dataset) if isinstance(dataset, Iterable) else []
+    if not rows or not all(isinstance(row, Mapping) for row in rows):
+        raise UsageError(
+            f"a dataset is a Dataset, rows with a query and a gold, or {_LISTED_FORMS}; not "
+            f"{dataset!r:.80}"
+        )
+    located = ((f"row {n}", Path("rows"), row) for n, row in enumerate(rows))
+    return files.build_dataset(located, "rows", "rows", None, environment)
+
+
+def _load_spec(spec: str, environment: str) -> Dataset:
     unsalted, mark, given = spec.rpartition(salt.MARK)
     if mark:
-        return salt.salted(load(unsalted, environment), given)
-    if spec == FAMILIES:
-        return _checked(datasets.load(FAMILIES)(environment), spec)
-    scheme, colon, _ = spec.partition(":")
-    if colon and _is_scheme(scheme):
-        return _checked(_SCHEMES.load(scheme)(spec), spec)
+        return salt.salted(_load_spec(unsalted, environment), given)
+    name, colon, address = spec.partition(":")
+    if name in datasets and _takes_address(loader := datasets.load(name)):
+        return _call(loader, address if colon else None, environment, spec)
     if is_dataset_file(spec):
         path, columns, options = parse_options(spec, ("preprocess",))
         hook = preprocess.load_hook(options["preprocess"]) if "preprocess" in options else None
@@ -104,9 +125,7 @@ def load(spec: str | os.PathLike[str], environment: str = "bash") -> Dataset:
         return task_package.load(Path(spec))
     match = _SPEC.fullmatch(spec)
     if match is None:
-        raise UsageError(
-            f"{spec!r} is not a dataset; write name[:subset][@revision] or a file's path"
-        )
+        raise UsageError(f"{spec!r} is not a dataset: write {_LISTED_FORMS}")
     name, subset, revision = match.group("name", "subset", "revision")
     if (name.startswith(".") or "/" in name) and not (subset and name.endswith(".py")):
         raise _path_error(spec, name)
@@ -116,29 +135,39 @@ def load(spec: str | os.PathLike[str], environment: str = "bash") -> Dataset:
         try:
             loader = datasets.load(name)
         except UnknownNameError as e:
-            raise UnknownNameError(f"{e}; or the path of {_PATHS}, or module:function") from e
-    subset = environment if spec == STARTER else subset
+            raise UnknownNameError(f"{e}; or write {_LISTED_FORMS}") from e
     if isinstance(loader, ModuleType):  # an installed task package
         if subset:
             raise UsageError(f"{spec!r}: the task package {name!r} has no subsets")
         loader = partial(task_package.load, Path(str(loader.__file__)).parent)
     elif file := getattr(sys.modules.get(loader.__module__), "__file__", None):
         hide_from_host_image(Path(file))
-    dataset = _checked(loader(subset) if subset else loader(), spec)
+    dataset = _call(loader, subset, environment, spec)
     if revision:
         _check_revision(name, revision, dataset)
     return replace(dataset, name=spec)
 
 
-def _is_scheme(word: str) -> bool:
-    """Return whether a word before a colon names a scheme, and not a dataset of this package."""
-    if datasets.is_built_in(word):
-        return _SCHEMES.is_built_in(word)
-    return word in _SCHEMES
+def _parameters(loader: Any) -> Mapping[str, Parameter]:
+    return signature(loader).parameters if callable(loader) else {}
 
 
-def _checked(dataset: object, spec: str) -> Dataset:
-    """Return what a loader returned. Raises UsageError unless it is a dataset."""
+def _takes_address(loader: Any) -> bool:
+    return next(iter(_parameters(loader)), "") == "address"
+
+
+def _call(loader: Any, part: str | None, environment: str, spec: str) -> Dataset:
+    """Return what a loader returns for a subset or an address, or for neither.
+
+    Raises UsageError if that is no dataset, or if the loader needs an address.
+    """
+    given: dict[str, Any] = {}
+    if not part:
+        parameters = _parameters(loader)
+        if "address" in parameters and not is_playable_name(spec.partition(":")[0]):
+            raise UsageError(f"{spec!r} needs an address after the name and a colon")
+        given = {"environment": environment} if "environment" in parameters else {}
+    dataset = loader(part) if part else loader(**given)
     if not isinstance(dataset, Dataset):
         raise UsageError(
             f"the loader of {spec!r} returned a {type(dataset).__name__}, not a Dataset"
@@ -150,7 +179,7 @@ def _path_error(spec: str, path: str) -> UsageError:
     """Return the error for a specification with a path that is not that of a dataset."""
     if not os.path.exists(path):
         return UsageError(f"no such file or directory: {path}")
-    return UsageError(f"{spec!r} is not a dataset: name the path of {_PATHS}, or file.py:function")
+    return UsageError(f"{spec!r} is not a dataset: write {_LISTED_FORMS}")
 
 
 def _check_revision(name: str, revision: str, dataset: Dataset) -> None:

@@ -21,7 +21,6 @@ from intercode.datasets import files, preprocess
 from intercode.datasets.columns import parse_options
 from intercode_sandbox.registry import unknown_name_error
 
-SCHEME = "hub:"
 _REPOSITORY = re.compile(r"(?P<repo>[\w.-]+/[\w.-]+)(?:@(?P<revision>[\w./-]+))?")
 _OPTIONS = ("config", "split", "environment", "image", "preprocess")
 _LOCAL_FILE_COLUMNS = ("files", "database", "probe")
@@ -40,8 +39,10 @@ _HTTP_LIBRARIES = ("httpx", "httpx2")
 Splits = dict[str, list[str]]
 
 
-def load(spec: str) -> Dataset:
-    """Return the rows of one split as tasks (see ``files.load``).
+def load(address: str) -> Dataset:
+    """The Hugging Face hub has datasets in files of rows: hub:OWNER/NAME.
+
+    Returns the rows of one split as tasks (see ``files.load``).
 
     The options ``config`` and ``split`` are required if the dataset has several.
     ``query=question`` fills a field from a column of another name. ``preprocess`` names a function
@@ -52,10 +53,12 @@ def load(spec: str) -> Dataset:
     accessible, DataError for rows that are not tasks, InfrastructureError if the hub does not
     answer.
     """
-    address, columns, options = parse_options(spec, _OPTIONS)
-    match = _REPOSITORY.fullmatch(address.removeprefix(SCHEME))
+    name, columns, options = parse_options(address, _OPTIONS)
+    match = _REPOSITORY.fullmatch(name)
     if match is None:
-        raise UsageError(f"{spec!r} is not of the form {SCHEME}OWNER/NAME[@REVISION][?name=value]")
+        raise UsageError(
+            f"'hub:{address}' is not of the form hub:OWNER/NAME[@REVISION][?name=value]"
+        )
     repo, revision = match.group("repo", "revision")
     commit, paths = _download(repo, revision, options.get("config"), options.get("split"))
     hook = preprocess.load_hook(options["preprocess"]) if "preprocess" in options else None
@@ -64,7 +67,7 @@ def load(spec: str) -> Dataset:
         for path in paths
         for w, row in files.read_rows(path)
     )
-    name = f"{SCHEME}{repo}@{commit}{spec[len(address) :]}"
+    name = f"hub:{repo}@{commit}{address[len(name) :]}"
     rows = preprocess.prepare_rows(given, hook)
     dataset = files.build_dataset(rows, name, repo.rpartition("/")[2], columns)
     return replace(
@@ -94,7 +97,7 @@ def _download(
         from huggingface_hub import HfApi, hf_hub_download
     except ImportError as e:
         raise UsageError(
-            f"{SCHEME}{repo} needs huggingface_hub: pip install 'intercode-gym[hub]'"
+            f"hub:{repo} needs huggingface_hub: pip install 'intercode-gym[hub]'"
         ) from e
     with _translate_errors(repo, revision):
         info = HfApi().dataset_info(repo, revision=revision)

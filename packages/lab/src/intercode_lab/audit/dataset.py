@@ -51,9 +51,7 @@ def audit(
     UnknownNameError and UsageError for a dataset, an image or a path that does not exist. A gold
     or a sandbox that fails is a finding.
     """
-    chosen = dataset
-    if isinstance(chosen, str):
-        chosen = datasets.load(chosen, environment_for_options(env_options))
+    chosen = datasets.load(dataset, environment_for_options(env_options))
     if parallel < 1:
         raise UsageError(f"parallel is {parallel}; it must be at least 1")
     episodes = read_episodes(chosen, runs) if runs else []

@@ -36,9 +36,10 @@ def check_contamination(args: argparse.Namespace) -> tuple[dict[str, Any], bool]
 
 def prove_families(args: argparse.Namespace, spec: str) -> tuple[dict[str, Any], bool]:
     """Prove drawn tasks of the families that a specification selects; see ``OPTIONS``."""
+    from intercode import datasets
     from intercode.results.export.base import text_as_file_name
     from intercode.results.rendering import render
-    from intercode_lab import families, worlds
+    from intercode_lab import worlds
     from intercode_lab.proofs import families as family_proofs
     from intercode_lab.proofs import tables as family_tables
     from intercode_sandbox.host.paths import cache_root
@@ -50,7 +51,7 @@ def prove_families(args: argparse.Namespace, spec: str) -> tuple[dict[str, Any],
         faults = "; ".join(proof.faults) or "sound"
         print(f"{done}/{wanted} {proof.task} {proof.seconds:.2f} s: {faults}", file=sys.stderr)
 
-    log_warnings(families.load(spec))
+    log_warnings(datasets.load(spec))
     out = args.out or cache_root() / "proofs" / f"{text_as_file_name(spec)}.jsonl"
     report = family_proofs.prove(
         spec, args.draw, out, settings=_settings(args), parallel=args.parallel, progress=show

@@ -15,7 +15,6 @@ from dataclasses import dataclass, field
 from functools import cache
 from pathlib import Path
 
-from intercode import datasets
 from intercode.core.errors import UsageError
 from intercode.core.types import Task, tree_digest
 from intercode.datasets.endless import FIRST_EPISODE_SEED
@@ -26,6 +25,7 @@ from intercode_lab.families.selection import FamilySelection, select_families
 # Finds the text that is most like another one, by shingles: sequences of a few words.
 SHINGLE_WORDS = 3
 """Words of a shingle. A sign such as ``|`` is a word."""
+_DRAWN = ("families", "worlds")
 _WORD = re.compile(r"\w+|[^\w\s]")
 
 
@@ -195,7 +195,7 @@ def find_contamination(
     worlds = tuple(_draw(selection, draws, collected, faults) for selection in selections)
     unavailable: dict[str, str] = {}
     compared: list[SourceComparison] = []
-    for source, texts in task_texts(data, unavailable, without=(datasets.FAMILIES,)):
+    for source, texts in task_texts(data, unavailable, without=_DRAWN):
         index = TextIndex((source, text) for text in texts)
         compared += [
             _compare(source, "all", kind, collected.texts[kind], index, faults) for kind in KINDS
@@ -224,7 +224,7 @@ def digest(parts: Sequence[object]) -> str:
 @cache
 def dataset_index() -> TextIndex:
     """Return the queries and golds of every dataset that is installed and not drawn."""
-    found = task_texts(None, {}, without=(datasets.FAMILIES,))
+    found = task_texts(None, {}, without=_DRAWN)
     return TextIndex((source, text) for source, texts in found for text in texts)
 
 

@@ -4,18 +4,22 @@ from __future__ import annotations
 
 from intercode.core.types import Dataset
 from intercode_lab.families.family import FAMILIES
-from intercode_lab.families.selection import SCHEME, select_families
+from intercode_lab.families.selection import select_families
 
-__all__ = ["SCHEME", "load", "load_environment"]
+__all__ = ["load"]
 
 
-def load(spec: str = "bash") -> Dataset:
-    """Return the dataset of a specification (see ``selection``), with or without ``families:``.
+def load(address: str = "", environment: str = "bash") -> Dataset:
+    """Task families draw tasks without end from seeds, in five difficulties.
 
-    Raises as ``select_families``.
+    ``address``: what follows ``families:`` (see ``selection``); empty for the families of
+    ``environment``. Raises UnknownNameError for an environment without families, also if it is the
+    name of a module; else as ``select_families``.
     """
-    selection = select_families(spec)
-    tasks, name = selection.tasks(), f"{SCHEME}{spec.removeprefix(SCHEME)}"
+    if not address and environment not in FAMILIES:
+        FAMILIES.load(environment)  # raises
+    selection = select_families(address or environment)
+    tasks, name = selection.tasks(), f"families:{address or environment}"
     used = {family.source or family.environment for family in selection.families}
     warnings = [
         f"{plugin.origin} also adds families {plugin.name!r}, which are not used: rename its entry "
@@ -33,14 +37,3 @@ def load(spec: str = "bash") -> Dataset:
         warnings=tuple(warnings),
         fixed_example=f"{name.partition('@')[0]}@seed=0..99" if endless else "",
     )
-
-
-def load_environment(environment: str = "bash") -> Dataset:
-    """Task families draw tasks without end from seeds, in five difficulties.
-
-    These are the families of one environment. Raises UnknownNameError for one without families,
-    also if it is the name of a module.
-    """
-    if environment not in FAMILIES:
-        FAMILIES.load(environment)  # raises
-    return load(environment)

@@ -24,7 +24,6 @@ from intercode.datasets.endless import FIRST_EPISODE_SEED
 from intercode_lab.families.family import DIFFICULTIES, Family, load_families
 from intercode_sandbox.registry import unknown_name_error
 
-SCHEME = "families:"
 SPLITS = ("train", "test")
 _SPEC = re.compile(
     r"(?:families:)?(?P<source>.+?\.py|[\w.-]+)(?:/(?P<name>[\w-]+))?"

@@ -12,14 +12,14 @@ SCHEME = "worlds:"
 _KINDS = "intercode_lab.worlds.kinds"
 
 
-def load(spec: str = "bash") -> Dataset:
-    """Return the dataset of a specification such as ``worlds:bash/KIND[difficulty=5]@seed=0..9``.
+def load(address: str = "bash") -> Dataset:
+    """Worlds have several goals, documents and traps, and are drawn from seeds.
 
-    It has the form of one of families. Raises UsageError for another environment than Bash; else
-    as ``select_families``.
+    ``address`` has the form of one of families: ``bash/KIND[difficulty=5]@seed=0..9``.
+    Raises UsageError for another environment than Bash; else as ``select_families``.
     """
-    selection = selection_of(spec)
-    tasks, name = selection.tasks(), f"{SCHEME}{spec.removeprefix(SCHEME)}"
+    selection = selection_of(address)
+    tasks, name = selection.tasks(), f"{SCHEME}{address}"
     endless = any(task.instantiate for task in tasks)
     return Dataset(
         name,

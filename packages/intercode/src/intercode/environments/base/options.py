@@ -45,15 +45,11 @@ def pick_dataset(dataset: str | Dataset, *names: str) -> Dataset:
     of the user's are taken as they are.
     """
     environment = next(filter(ENVIRONMENTS.is_listed, names), names[0])
-    loaded = datasets.load(dataset, environment) if isinstance(dataset, str) else dataset
-    if not isinstance(loaded, Dataset):
-        raise UsageError(
-            "dataset is a name, a path, or a Dataset(name, environment, tasks), not "
-            f"{dataset!r:.80}"
-        )
+    loaded = datasets.load(dataset, environment)
     if not loaded.tasks:
         raise UsageError(f"the dataset {loaded.name!r} holds no task")
-    named = isinstance(dataset, str) and re.split("[:@]", dataset)[0] in datasets.datasets
+    name = re.split("[:@]", dataset)[0] if isinstance(dataset, str) else ""
+    named = name in datasets.datasets and datasets.is_playable_name(name)
     foreign = loaded.environment not in names
     if named and foreign and {loaded.environment, names[0]} <= set(ENVIRONMENTS):
         raise UsageError(

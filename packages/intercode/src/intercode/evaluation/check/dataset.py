@@ -76,9 +76,7 @@ def check(
     UnknownNameError and UsageError for a dataset or an image that does not exist. A sandbox that
     fails is a finding.
     """
-    chosen = dataset
-    if isinstance(chosen, str):
-        chosen = datasets.load(chosen, environment_for_options(env_options))
+    chosen = datasets.load(dataset, environment_for_options(env_options))
     if parallel < 1:
         raise UsageError(f"parallel is {parallel}; it must be at least 1")
     if limit is not None and limit < 1:

@@ -85,8 +85,8 @@ def task_texts(
     specs = [
         spec
         for name in datasets.datasets
-        if name not in without
-        for spec in ([f"{name}:{e}" for e in ENVIRONMENTS] if name == datasets.STARTER else [name])
+        if name not in without and datasets.is_playable_name(name)
+        for spec in ([f"{name}:{e}" for e in ENVIRONMENTS] if name == "starter" else [name])
     ]
     for spec in specs:
         try:

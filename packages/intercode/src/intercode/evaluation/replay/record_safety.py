@@ -8,7 +8,7 @@ from typing import Any
 
 from intercode.core.errors import UsageError
 from intercode.core.languages import LANGUAGES
-from intercode.datasets import datasets, is_dataset_file
+from intercode.datasets import datasets, is_dataset_file, is_playable_name
 from intercode.environments import ENVIRONMENTS
 from intercode.environments.base.rewards import REWARDS
 from intercode.evaluation.replay.recorded_environments import ReplayOptions
@@ -116,4 +116,4 @@ def _is_packaged_recipe(image: str) -> bool:
 
 def _is_builtin_dataset(spec: str) -> bool:
     name = re.split("[:@]", spec, maxsplit=1)[0]
-    return name in datasets and not is_dataset_file(spec)
+    return name in datasets and is_playable_name(name) and not is_dataset_file(spec)

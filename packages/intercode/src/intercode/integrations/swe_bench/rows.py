@@ -23,7 +23,6 @@ from intercode.datasets.data_files import find_data_file
 from intercode_sandbox.registry import unknown_name_error
 from intercode_sandbox.toml import read_toml
 
-SCHEME = "swe-bench:"
 DIRECTORY = "/testbed"
 """The path of the repository in the published images."""
 TESTBED_PROGRAMS = "/opt/miniconda3/envs/testbed/bin"
@@ -50,10 +49,10 @@ _NOTES = (
 )
 
 
-def load(spec: str = "verified") -> Dataset:
+def load(address: str = "verified") -> Dataset:
     """Return the tasks of a published subset or of a file of rows, in the order of the rows.
 
-    ``spec`` may begin with the scheme, and have options after a question mark. ``image=TEMPLATE``
+    ``address`` may have options after a question mark. ``image=TEMPLATE``
     is the image of each task, with ``{instance}`` for its id; ``images=FILE`` is a JSON or TOML
     file that maps ids to images. Without them, a row may name its image in a column ``image``,
     ``image_name`` or ``docker_image``; others have the published one. ``skip=unplayable`` leaves
@@ -63,10 +62,9 @@ def load(spec: str = "verified") -> Dataset:
     Raises UnknownNameError for an unknown subset, UsageError for missing files, and DataError for
     rows that cannot be played.
     """
-    spec = spec.removeprefix(SCHEME)
-    path_text, _, options = parse_options(spec, _OPTIONS, fields=())
+    path_text, _, options = parse_options(address, _OPTIONS, fields=())
     if (skip := options.get("skip", UNPLAYABLE)) != UNPLAYABLE:
-        raise UsageError(f"{SCHEME}{spec}: skip is {skip!r}; it can be {UNPLAYABLE} only")
+        raise UsageError(f"swe-bench:{address}: skip is {skip!r}; it can be {UNPLAYABLE} only")
     path = _rows_file(path_text)
     image_of = _image_function(options)
     tasks, faults = [], []
@@ -81,7 +79,7 @@ def load(spec: str = "verified") -> Dataset:
     notes = "rows in SWE-bench's layout; each task has an image of its own"
     if faults:
         notes += f"; {len(faults)} rows are left out: {'; '.join(faults)}"
-    name = f"{SCHEME}{spec}"
+    name = f"swe-bench:{address}"
     return Dataset(name, "swe-bench", tuple(tasks), image="", comparable=False, notes=notes)
 
 

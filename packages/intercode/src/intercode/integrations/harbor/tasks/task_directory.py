@@ -32,7 +32,6 @@ from intercode.integrations.harbor.tasks.task_toml import Config, read_config
 from intercode_sandbox.lines import split_lines
 from intercode_sandbox.valid_text import decode_text
 
-SCHEME = "harbor:"
 SOLUTION, TESTS = "/solution", "/tests"
 """The paths of the directories ``solution`` and ``tests`` in a sandbox, as Harbor defines them."""
 UNPLAYABLE = "unplayable"
@@ -52,17 +51,20 @@ _MAX_SOLUTION_LENGTH = 120_000  # characters of the action that runs a solution
 Files = dict[str, tuple[bytes, int]]
 
 
-def load(spec: str) -> Dataset:
-    """Return the task in a directory, or the tasks in its subdirectories, ordered by name.
+def load(address: str) -> Dataset:
+    """Task directories in Harbor's format bring images and verifiers of their own: harbor:PATH.
+
+    Returns the task in a directory, or the tasks in its subdirectories, ordered by name.
 
     Raises UsageError for a path without tasks. Raises DataError for a task that is broken or
     needs a feature that InterCode does not support: several containers, GPUs. With
     ``?skip=unplayable``, such tasks are left out and named in the dataset's notes.
     """
-    path, _, options = parse_options(spec, ("skip",), fields=())
+    spec = f"harbor:{address}"
+    path, _, options = parse_options(address, ("skip",), fields=())
     if options.get("skip", UNPLAYABLE) != UNPLAYABLE:
         raise UsageError(f"{spec!r}: the only option is ?skip={UNPLAYABLE}")
-    root = Path(path.removeprefix(SCHEME)).expanduser().absolute()
+    root = Path(path).expanduser().absolute()
     is_single = (root / "task.toml").is_file()
     if is_single:
         folders = [root]
