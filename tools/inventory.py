@@ -43,6 +43,7 @@ TABLE = ROOT / "tests" / "frozen" / "inventory.tsv"
 SOURCES = sorted(ROOT.glob("packages/*/src"))
 NO_PROMISES = re.compile(r"results|benchmarks|audit|learning|hostile-suite|comparison|glossary")
 """Pages of figures and findings, whose tables and headings promise nothing."""
+SETTINGS_MODULE = "intercode.environments.base.settings"
 Row = tuple[str, str]
 Definition = ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef
 
@@ -155,7 +156,9 @@ def described_parts(
 ) -> Iterator[Row]:
     """Yield the parameters of a function, or the members of a class and their parameters."""
     if isinstance(node, ast.ClassDef):
-        for member, inner in members(module, node, public - {node}).items():
+        found = members(module, node, public - {node})
+        yield from (("parameter", f"{name} {s}") for s in settings(module, found))
+        for member, inner in found.items():
             if member == "__init__":
                 yield from (("parameter", f"{name} {p}") for p in parameters(inner))
             elif not member.startswith("_"):
@@ -187,6 +190,18 @@ def members(
                 names = target.elts if isinstance(target, ast.Tuple) else [target]
                 found |= {t.id: part for t in names if isinstance(t, ast.Name)}
     return found
+
+
+def settings(module: str, found: dict[str, ast.AST]) -> Iterator[str]:
+    """Yield the settings that the ``settings_class`` among the members of a class declares."""
+    declared = found.get("settings_class")
+    if isinstance(declared, ast.AnnAssign) and isinstance(declared.value, ast.Name):
+        for base in (module, SETTINGS_MODULE):  # the second if the member is inherited
+            _, node = find(base, declared.value.id)
+            if isinstance(node, ast.ClassDef):
+                body = (part.target for part in node.body if isinstance(part, ast.AnnAssign))
+                yield from (target.id for target in body if isinstance(target, ast.Name))
+                return
 
 
 def assigned(init: ast.FunctionDef) -> Iterator[str]:
@@ -225,8 +240,9 @@ def registries() -> Iterator[Row]:
                     if ast.literal_eval(kind) in ("environment", "agent"):
                         home, _, name = value.partition(":")
                         _, found = find(home, name)
-                        init = members(home, found).get("__init__") if found else None  # type: ignore[arg-type]
-                        yield from (("entry", f"{key} {p}") for p in parameters(init))
+                        inside = members(home, found) if found else {}  # type: ignore[arg-type]
+                        given = (*parameters(inside.get("__init__")), *settings(home, inside))
+                        yield from (("entry", f"{key} {p}") for p in given)
 
 
 def named_entries(kind: ast.expr, entries: ast.expr) -> Iterator[tuple[str, str]]:

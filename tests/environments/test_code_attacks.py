@@ -144,9 +144,8 @@ def env() -> Iterator[CodeEnv]:
         yield made
 
 
-def paid(env: CodeEnv, task: str, *actions: str, seconds: float = 20.0) -> float:
-    """Return the reward of actions. ``seconds``: limit of each test."""
-    env.test_timeout = seconds
+def paid(env: CodeEnv, task: str, *actions: str) -> float:
+    """Return the reward of actions."""
     env.reset(options={"task": task})
     for action in actions:
         env.step(action)
@@ -157,8 +156,8 @@ def paid(env: CodeEnv, task: str, *actions: str, seconds: float = 20.0) -> float
 @pytest.mark.parametrize("name", PROGRAMS)
 def test_a_cheating_program_scores_nothing(name: str) -> None:
     needs("gcc")
-    with CodeEnv(Dataset("attack", "code", (CODES,)), timeout=4.0) as env:
-        assert paid(env, CODES.id, PROGRAMS[name], seconds=0.7) == 0.0
+    with CodeEnv(Dataset("attack", "code", (CODES,)), timeout=4.0, test_timeout=0.7) as env:
+        assert paid(env, CODES.id, PROGRAMS[name]) == 0.0
 
 
 @pytest.mark.slow
@@ -166,8 +165,8 @@ def test_a_cheating_program_scores_nothing(name: str) -> None:
 def test_a_cheating_function_scores_nothing(name: str) -> None:
     """Some attacks contain one of the three codes."""
     needs("node")
-    with CodeEnv(Dataset("attack", "code", (NAMES,)), timeout=4.0) as env:
-        reward = paid(env, NAMES.id, FUNCTIONS[name], seconds=0.7)
+    with CodeEnv(Dataset("attack", "code", (NAMES,)), timeout=4.0, test_timeout=0.7) as env:
+        reward = paid(env, NAMES.id, FUNCTIONS[name])
         assert reward <= 1 / 3 * ("7f3a91" in FUNCTIONS[name])
 
 
@@ -234,10 +233,12 @@ def test_no_process_survives_grading(env: CodeEnv) -> None:
 
 
 @pytest.mark.slow
-def test_an_attack_does_not_affect_the_next_task(env: CodeEnv) -> None:
-    for name in ("kills all others", "removes itself"):
-        assert paid(env, CODES.id, PROGRAMS[name], seconds=2.0) == 0.0
-        assert paid(env, C_SUM.id, str(C_SUM.gold)) == 1.0
-    for name in ("listens to what we ask", "breaks what all have", "stops the interpreter"):
-        assert paid(env, NAMES.id, FUNCTIONS[name], seconds=2.0) < 1.0
-        assert paid(env, ADD.id, str(ADD.gold)) == 1.0
+def test_an_attack_does_not_affect_the_next_task() -> None:
+    needs("gcc", "node")
+    with CodeEnv(ALL, timeout=20.0, test_timeout=2.0) as env:
+        for name in ("kills all others", "removes itself"):
+            assert paid(env, CODES.id, PROGRAMS[name]) == 0.0
+            assert paid(env, C_SUM.id, str(C_SUM.gold)) == 1.0
+        for name in ("listens to what we ask", "breaks what all have", "stops the interpreter"):
+            assert paid(env, NAMES.id, FUNCTIONS[name]) < 1.0
+            assert paid(env, ADD.id, str(ADD.gold)) == 1.0

@@ -144,12 +144,13 @@ def test_a_record_cannot_choose_files_code_or_the_network(
 
 
 def test_what_code_and_harbor_write_down_is_allowed() -> None:
-    for settings in (
-        {"language": None, "test_timeout": None},
-        {"language": "javascript", "test_timeout": 2.0},
-        {"build": False},
+    for environment, settings in (
+        ("code", {"language": None, "test_timeout": None}),
+        ("code", {"language": "javascript", "test_timeout": 2.0}),
+        ("harbor", {"build": False}),
     ):
-        reject_unsafe_record({**SAFE, "env_options": settings}, ReplayOptions())
+        own = {"environment": environment, "env_options": settings}
+        reject_unsafe_record({**SAFE, **own}, ReplayOptions())
     limits = {"memory": 2 << 30, "cpu_seconds": 3.0}
     reject_unsafe_record({**SAFE, "limits": limits}, ReplayOptions())
 

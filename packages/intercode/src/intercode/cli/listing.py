@@ -10,7 +10,7 @@ import re
 import sys
 import textwrap
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field, fields
 from pathlib import Path
 from types import ModuleType
 from typing import Any
@@ -108,7 +108,8 @@ class ListedName:
     """A name that a command takes.
 
     ``package`` is the package that provides it. For datasets, ``tasks`` counts the tasks of each
-    environment, and ``remedy`` says how to install data that is missing.
+    environment, and ``remedy`` says how to install data that is missing. For environments,
+    ``settings`` has the descriptions of those that it has for itself, by name and default.
     """
 
     name: str
@@ -116,13 +117,14 @@ class ListedName:
     package: str
     tasks: dict[str, int] | None = None
     remedy: str = ""
+    settings: dict[str, str] = field(default_factory=dict)
 
     def as_json(self) -> dict[str, Any]:
         """Return the entry as JSON types."""
         row: dict[str, Any] = {"description": self.description, "package": self.package}
         if self.tasks is not None:
             row |= {"installed": not self.remedy, "tasks": sum(self.tasks.values()) or None}
-        return row
+        return row | ({"settings": self.settings} if self.settings else {})
 
     def lines(self) -> list[str]:
         """Return the entry as text."""
@@ -130,6 +132,9 @@ class ListedName:
         lines = textwrap.wrap(f"{self.description}{source}", _WIDTH - 19) or [""]
         if self.tasks is not None:
             lines += textwrap.wrap(self._data_text(), _WIDTH - 19)
+        for name, meaning in self.settings.items():
+            text = f"--env-option {name}: {meaning}"
+            lines += textwrap.wrap(text, _WIDTH - 19, subsequent_indent="  ")
         names = [f"  {self.name:<16}", *[""] * len(lines)]
         return [f"{name:<18} {line}".rstrip() for name, line in zip(names, lines, strict=False)]
 
@@ -173,10 +178,23 @@ def _entries(kind: str) -> Iterator[ListedName]:
             description = own or _description(registry.load(name))
             counted = kind == "datasets" and is_playable_name(name)
             tasks, remedy = _task_counts(name) if counted else (None, "")
+            settings = _settings(registry.load(name)) if kind == "environments" else {}
         except InterCodeError as e:
             _warn(str(e))
             continue
-        yield ListedName(name, description, package, tasks, remedy)
+        yield ListedName(name, description, package, tasks, remedy, settings)
+
+
+def _settings(environment: type) -> dict[str, str]:
+    """Return the descriptions of an environment's own settings, by name and default."""
+    from intercode.environments.base.settings import SandboxSettings
+
+    shared = {f.name for f in fields(SandboxSettings)}
+    declared = fields(environment.settings_class)  # type: ignore[attr-defined]
+    own = [f for f in declared if f.name not in shared and "description" in f.metadata]
+    return {
+        f"{f.name}={json.dumps(f.default, default=str)}": f.metadata["description"] for f in own
+    }
 
 
 def _task_counts(name: str) -> tuple[dict[str, int], str]:

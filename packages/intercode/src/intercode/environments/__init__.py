@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import fields
 from typing import TYPE_CHECKING, Any
 
 import gymnasium as gym
@@ -20,6 +21,7 @@ if TYPE_CHECKING:
     from intercode.environments.base.pool.episode import PooledEpisode
     from intercode.environments.base.pool.pool import Pool
     from intercode.environments.base.sandboxed_env import SandboxedEnv
+    from intercode.environments.base.settings import EnvironmentSettings, SandboxSettings, setting
     from intercode.environments.base.snapshots.snapshot import EnvironmentSnapshot
     from intercode.environments.base.testing import check_env
     from intercode.environments.base.vector import VectorInterCode, make_vec
@@ -35,6 +37,7 @@ __all__ = [
     "CTFEnv",
     "CodeEnv",
     "Environment",
+    "EnvironmentSettings",
     "EnvironmentSnapshot",
     "Episode",
     "InterCodeEnv",
@@ -42,6 +45,7 @@ __all__ = [
     "Pool",
     "PooledEpisode",
     "PythonEnv",
+    "SandboxSettings",
     "SandboxedEnv",
     "SqlEnv",
     "VectorInterCode",
@@ -49,6 +53,7 @@ __all__ = [
     "make",
     "make_vec",
     "register",
+    "setting",
     "setting_names",
 ]
 
@@ -59,6 +64,7 @@ __getattr__ = lazy_imports(
         "CTFEnv": ".ctf.env",
         "CodeEnv": ".code.env",
         "Environment": ".base.contract",
+        "EnvironmentSettings": ".base.settings",
         "EnvironmentSnapshot": ".base.snapshots.snapshot",
         "Episode": ".base.episode",
         "InterCodeEnv": ".base.env",
@@ -66,11 +72,13 @@ __getattr__ = lazy_imports(
         "Pool": ".base.pool.pool",
         "PooledEpisode": ".base.pool.episode",
         "PythonEnv": ".python.env",
+        "SandboxSettings": ".base.settings",
         "SandboxedEnv": ".base.sandboxed_env",
         "SqlEnv": ".sql.env",
         "VectorInterCode": ".base.vector",
         "check_env": ".base.testing",
         "make_vec": ".base.vector",
+        "setting": ".base.settings",
     },
 )
 
@@ -126,8 +134,7 @@ def make(environment: str, dataset: Any = "starter", **settings: Any) -> Any:
 
 def setting_names(environment: str) -> set[str]:
     """Return the names of the settings of an environment. Raises UnknownNameError."""
-    kind = ENVIRONMENTS.load(environment)
-    return {n for c in kind.__mro__ for n in getattr(c.__init__, "__kwdefaults__", None) or ()}
+    return {f.name for f in fields(ENVIRONMENTS.load(environment).settings_class)}
 
 
 def register() -> None:

@@ -76,7 +76,7 @@ class TextEpisode:
         reward = reply.reward
         if self.done and scored is None:  # at the turn limit
             scored = self.env.score()
-            if self.env.settings["reward_mode"] == "final":  # the other modes have paid it
+            if self.env.settings.reward_mode == "final":  # the other modes have paid it
                 reward = scored.value
         if scored is None:
             return reply

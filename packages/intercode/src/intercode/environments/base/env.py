@@ -10,14 +10,12 @@ import gymnasium as gym
 from intercode.core.errors import (
     SandboxKilledError,
     SandboxLostError,
-    UsageError,
 )
 from intercode.core.types import (
     ActionLanguage,
     Brief,
     Dataset,
     EnvironmentDescription,
-    Network,
     Score,
     StepResult,
     Task,
@@ -28,7 +26,6 @@ from intercode.environments.base.episode import (
     EpisodeEnvironment,
 )
 from intercode.environments.base.options import (
-    check_settings,
     checked_seed,
     choose_task,
     default_reward,
@@ -36,17 +33,16 @@ from intercode.environments.base.options import (
     pick_dataset,
     pick_reward,
 )
-from intercode.environments.base.policy import PolicyGuard, PolicySource
-from intercode.environments.base.profiles import STANDARD, Profile, find_profile
-from intercode.environments.base.reward_mode import RewardMode
-from intercode.environments.base.rewards import RewardFunction, open_episode_reward
+from intercode.environments.base.policy import PolicyGuard
+from intercode.environments.base.profiles import Profile, find_profile
+from intercode.environments.base.rewards import open_episode_reward
+from intercode.environments.base.settings import EnvironmentSettings
 from intercode.environments.base.snapshots.snapshot import EnvironmentSnapshot, check_snapshot
 from intercode.environments.base.spaces import FreeText
 from intercode.environments.base.tools.servers import EpisodeTools
 
 if TYPE_CHECKING:
     from intercode_sandbox.contract import BaseSandbox
-    from intercode_sandbox.determinism import Determinism
 
 MAX_ACTION_LENGTH = 1 << 17
 
@@ -54,25 +50,16 @@ MAX_ACTION_LENGTH = 1 << 17
 class InterCodeEnv(EpisodeEnvironment, gym.Env[str, str]):
     """An environment whose actions are code and whose observations are execution feedback.
 
-    ``dataset``: ``name[:subset]``, a file, or a Dataset. ``profile``: ``standard``, or another one
-    that the environment has. ``image``, ``backend``, ``network``: where code runs (``image`` None:
-    the dataset's). ``timeout``: seconds for each action (None: ``default_timeout``). ``max_turns``:
-    an episode is truncated after that many actions (None: never). ``reward``: a name,
-    ``package.module:function`` or a function (task, agent, gold) -> Score; ``variants`` pays a
-    solution as far as it holds in variants of its task (page Variants). ``reward_mode``: ``final``
-    pays the score at the end, ``per-turn`` what a turn adds to the best score before, ``delta`` the
-    change of the score. ``deterministic``: True, or fields of Determinism: the same actions give
-    the same observations. ``hashes``: ``info`` has hashes of observation and state (None: if
-    deterministic). ``policy``: rules over actions (page Action policies), as a TOML file or its
-    content; no security boundary. ``mcp``: commands of MCP servers by name, for further tools (page
-    MCP).
+    ``dataset``: ``name[:subset]``, a file, or a Dataset. ``settings``: the fields of
+    ``settings_class``.
 
     A subclass opens workspaces and reads the states that are compared: five methods.
     """
 
     metadata: ClassVar[dict[str, Any]] = {"render_modes": ["ansi"], "render_fps": 4}  # type: ignore[misc]
     name: ClassVar[str]
-    default_timeout: ClassVar[float] = 10.0
+    settings_class: ClassVar[type[EnvironmentSettings]] = EnvironmentSettings
+    """Declares the settings that the environment is made with."""
     scoring_version: ClassVar[int] = 1
     """Increased by every change after which the same episode is scored differently."""
     description: ClassVar[EnvironmentDescription] = EnvironmentDescription(ActionLanguage("code"))
@@ -89,41 +76,25 @@ class InterCodeEnv(EpisodeEnvironment, gym.Env[str, str]):
         once and act as root: ``several steps``, for example. Empty if nothing does."""
         return ""
 
-    def __init__(
-        self,
-        dataset: str | Dataset = "starter",
-        *,
-        profile: str = STANDARD,
-        image: str | None = None,
-        backend: str = "auto",
-        network: Network = "none",
-        timeout: float | None = None,
-        max_turns: int | None = None,
-        reward: str | RewardFunction | None = None,
-        reward_mode: RewardMode = "final",
-        render_mode: str | None = None,
-        deterministic: bool | Mapping[str, Any] | Determinism = False,
-        hashes: bool | None = None,
-        policy: PolicySource | None = None,
-        mcp: Mapping[str, str] | None = None,
-    ) -> None:
-        timeout = self.default_timeout if timeout is None else timeout
-        arguments = locals()
-        self.settings = {k: v for k, v in arguments.items() if k not in ("self", "dataset")}
-        self.profile_class = find_profile(type(self), profile)
-        check_settings(network, render_mode, timeout, max_turns, reward_mode)
-        self.determinism = self._resolve_determinism(deterministic)
-        self.hashes = self.determinism is not None if hashes is None else hashes
-        self.policy = PolicyGuard(policy, self.name, self.description.language)
-        self.tools = EpisodeTools(mcp, lambda: (self._tool_sandbox, self.working_directory))
+    def __init__(self, dataset: str | Dataset = "starter", **settings: Any) -> None:
+        self.settings = given = self.settings_class(**settings)
+        self.profile_class = find_profile(type(self), given.profile)
+        self.determinism = given.determinism()
+        self.hashes = self.determinism is not None if given.hashes is None else given.hashes
+        self.policy = PolicyGuard(given.policy, self.name, self.description.language)
+        self.tools = EpisodeTools(given.mcp, lambda: (self._tool_sandbox, self.working_directory))
         self.dataset = pick_dataset(dataset, *names_along_bases(type(self)))
-        self.profile, self.backend, self.network = profile, backend, network
-        self.image_name = image or self.dataset.image
-        self.timeout, self.max_turns, self.render_mode = timeout, max_turns, render_mode
-        follows, default = self.profile_class.follows_dataset, default_reward(type(self), profile)
-        chosen = pick_reward(reward, self.dataset, follows, default)
-        self.reward_name, self.reward_function = chosen
-        self.episode_reward = open_episode_reward(self.dataset, self.settings)
+        self.profile, self.backend, self.network = given.profile, given.backend, given.network
+        self.image_name = given.image or self.dataset.image
+        self.timeout, self.max_turns = given.timeout, given.max_turns
+        self.render_mode = given.render_mode
+        self.reward_name, self.reward_function = pick_reward(
+            given.reward,
+            self.dataset,
+            self.profile_class.follows_dataset,
+            default_reward(type(self), self.profile),
+        )
+        self.episode_reward = open_episode_reward(given.reward, self.dataset, vars(given))
         self.action_space = FreeText(MAX_ACTION_LENGTH)
         self.observation_space = FreeText(MAX_OBSERVATION_LENGTH)
 
@@ -289,17 +260,10 @@ class InterCodeEnv(EpisodeEnvironment, gym.Env[str, str]):
             "network": self.network,
             "policy": self.policy.metadata(),
             **self.tools.metadata(),
+            **self.settings.recorded(),
         }
 
     # ------------------------------------------------------ for the subclass
-    def _resolve_determinism(
-        self, setting: bool | Mapping[str, Any] | Determinism
-    ) -> Determinism | None:
-        """Return the settings for ``deterministic``. Environments with a sandbox override this."""
-        if setting is not False:
-            raise UsageError(f"the environment {self.name!r} runs no sandbox: omit deterministic")
-        return None
-
     @property
     def _tool_sandbox(self) -> BaseSandbox | None:
         """The sandbox in which MCP servers run, if the environment has one."""

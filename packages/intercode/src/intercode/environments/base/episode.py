@@ -250,7 +250,7 @@ class Episode:
         observation, omitted = shorten(result.observation, _MAX_KEPT)
         self.transcript += [f"$ {action}", observation]
         hashes = self._hashes(observation)
-        current = None if self.env.settings["reward_mode"] == "final" else score()
+        current = None if self.env.settings.reward_mode == "final" else score()
         reward = 0.0 if current is None else self._reward_for(current)
         return StepResult(
             observation,
@@ -286,7 +286,7 @@ class Episode:
 
     def _reward_for(self, score: Score) -> float:
         """Return the reward of a turn after which the state has this score."""
-        mode, before = self.env.settings["reward_mode"], self.reward_sum
+        mode, before = self.env.settings.reward_mode, self.reward_sum
         if mode == "final":
             return score.value
         self.reward_sum = sum_of_rewards(mode, score, before)

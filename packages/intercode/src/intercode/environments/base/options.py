@@ -6,7 +6,6 @@ import difflib
 import operator
 import re
 from collections.abc import Iterable, Mapping
-from dataclasses import fields, replace
 from typing import Any
 
 from numpy.random import Generator
@@ -17,7 +16,6 @@ from intercode.core.types import Dataset, Task
 from intercode.datasets.endless import FIRST_EPISODE_SEED
 from intercode.environments import ENVIRONMENTS
 from intercode.environments.base.profiles import STANDARD, has_exploits
-from intercode.environments.base.reward_mode import REWARD_MODES
 from intercode.environments.base.rewards import (
     REWARDS,
     RewardFunction,
@@ -26,9 +24,7 @@ from intercode.environments.base.rewards import (
     reward_name_of,
 )
 from intercode_sandbox import registry
-from intercode_sandbox.contract import Limits
 from intercode_sandbox.registry import unknown_name_error
-from intercode_sandbox.validation import check_limits, check_network, check_timeout, read_limits
 
 
 def names_along_bases(environment: type) -> list[str]:
@@ -229,48 +225,3 @@ def checked_seed(seed: object) -> int | None:
     if isinstance(seed, bool) or not hasattr(seed, "__index__") or operator.index(seed) < 0:
         raise UsageError(f"a seed is a whole number of at least 0, or None, not {seed!r:.80}")
     return operator.index(seed)
-
-
-def check_settings(
-    network: str, render_mode: str | None, timeout: float, max_turns: int | None, reward_mode: str
-) -> None:
-    """Raise UnknownNameError for a setting that is not one of its choices, UsageError for a limit
-    with which no action could run."""
-    check_network(network)
-    if render_mode not in (None, "ansi"):
-        raise unknown_name_error("render mode", str(render_mode), ["ansi"])
-    if reward_mode not in REWARD_MODES:
-        raise unknown_name_error("reward mode", reward_mode, list(REWARD_MODES))
-    check_timeout(timeout)
-    if timeout is not None and timeout < _LEAST_TIMEOUT:
-        raise UsageError(
-            f"timeout = {timeout!r} s is too short for every action: give at least {_LEAST_TIMEOUT}"
-        )
-    if max_turns is not None and not (type(max_turns) is int and max_turns > 0):
-        raise UsageError(
-            f"max_turns is a number of at least 1, or None for no limit, not {max_turns!r}"
-        )
-
-
-_LEAST_TIMEOUT = 0.1  # seconds
-_LIMITS = tuple(field.name for field in fields(Limits) if field.name != "cgroups")
-
-
-def pick_limits(setting: Mapping[str, Any] | Limits | None) -> dict[str, int | float]:
-    """Return the limits of sandboxes that a setting names, sorted. Raises UsageError."""
-    if setting is None:
-        return {}
-    if isinstance(setting, Limits):
-        setting = {name: getattr(setting, name) for name in _LIMITS}
-    if isinstance(setting, Mapping):
-        setting = {name: value for name, value in setting.items() if value is not None}
-    values = read_limits(setting, _LIMITS)
-    with_limits(Limits(), values)
-    return dict(sorted(values.items()))
-
-
-def with_limits(limits: Limits, values: Mapping[str, Any]) -> Limits:
-    """Return the limits with some other values. Raises UsageError for one out of its range."""
-    changed = replace(limits, **values)
-    check_limits(changed)
-    return changed

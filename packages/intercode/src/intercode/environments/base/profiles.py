@@ -6,12 +6,13 @@ Every environment has the profile ``standard``. Plug-ins add further ones to it.
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from typing import Any, ClassVar
 
 from intercode.core.errors import UsageError
 from intercode.core.packages import GYM
 from intercode.core.types import ExecResult, Image, Layer, Network, State, Task
+from intercode.environments.base.settings import EnvironmentSettings
 from intercode.environments.base.workspaces import EpisodeContext
 from intercode.sessions.base import Session
 from intercode_sandbox import SandboxSpec
@@ -37,7 +38,7 @@ class Profile:
     runs_golds_separately: ClassVar[bool] = True
     follows_dataset: ClassVar[bool] = True
 
-    def __init__(self, settings: Mapping[str, Any]) -> None:
+    def __init__(self, settings: EnvironmentSettings) -> None:
         """Read what the profile needs of an environment's settings."""
 
     def require_gold(self, task: Task) -> None:

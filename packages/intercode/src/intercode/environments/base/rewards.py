@@ -164,11 +164,12 @@ def share_of_passed_tests(_task: Task, agent: State, _gold: State) -> Score:
     return Score(value, {"tests": value}, {"tests": len(passed), "failed": failed})
 
 
-def open_episode_reward(dataset: Dataset, settings: Mapping[str, Any]) -> EpisodeReward | None:
-    """Return the reward of episodes that an environment's settings name, None for a reward of
-    states."""
-    name = settings["reward"]
-    if not names_episode_reward(name):
+def open_episode_reward(
+    name: str | RewardFunction | None, dataset: Dataset, settings: Mapping[str, Any]
+) -> EpisodeReward | None:
+    """Return the reward of episodes that the setting ``reward`` names, None for a reward of
+    states. ``settings``: those of the environment."""
+    if not isinstance(name, str) or not names_episode_reward(name):
         return None
     reward: EpisodeReward = EPISODE_REWARDS.load(name)(dataset, settings)
     return reward

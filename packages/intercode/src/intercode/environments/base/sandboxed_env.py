@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import hashlib
 from abc import abstractmethod
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import replace
 from functools import cached_property, partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Self, TypeGuard, cast
+from typing import Any, ClassVar, Self, TypeGuard, cast
 
 from intercode.core.errors import TaskImageError, UsageError
 from intercode.core.types import Dataset, ExecResult, Image, Layer, State, Task, to_jsonable
@@ -18,8 +18,9 @@ from intercode.environments.base.diffs.file_diffs import FileDiffs
 from intercode.environments.base.diffs.initial_files import changes_of_agent, write_initial_files
 from intercode.environments.base.env import InterCodeEnv
 from intercode.environments.base.layers import task_layer
-from intercode.environments.base.options import choose_task, pick_limits, with_limits
+from intercode.environments.base.options import choose_task
 from intercode.environments.base.profiles import SandboxProfile
+from intercode.environments.base.settings import SandboxSettings, with_limits
 from intercode.environments.base.snapshots import storage
 from intercode.environments.base.snapshots.snapshot import EnvironmentSnapshot
 from intercode.environments.base.snapshots.storage import pack_snapshot, unpack_snapshot
@@ -36,53 +37,22 @@ from intercode_sandbox import (
     SandboxSnapshot,
     SandboxSpec,
     architecture_of,
-    resolve_determinism,
     resolve_image,
     tier_of,
 )
-from intercode_sandbox.contract import BaseSandbox, Limits
+from intercode_sandbox.contract import BaseSandbox
 from intercode_sandbox.hard_limits import lowered_hard_limits
 from intercode_sandbox.images.build.base_images import BaseImageResolver
 from intercode_sandbox.images.build.on_demand import resolve_or_build
 from intercode_sandbox.images.cache.staging import staging_directory
 from intercode_sandbox.images.recipes.packaged import is_pinned
 
-if TYPE_CHECKING:
-    from intercode_sandbox.determinism import Determinism
-
 
 class SandboxedEnv(InterCodeEnv):
-    """An environment that runs code in a workspace: a sandbox with a session.
+    """An environment that runs code in a workspace: a sandbox with a session."""
 
-    ``recycle``: sandboxes are reset in place between episodes, which takes a fifth of the processor
-    time of new ones; their namespaces are kept (see docs/training.md). ``record_diffs``:
-    ``file_diffs`` returns how each turn changed its files. ``extra_layers``: returns layers over an
-    image, below those of the tasks, such as the program of an agent. ``limits``: those of the
-    sandboxes that are not the environment's own, such as ``{"memory": "2g", "processes": 64}``, by
-    the names of ``intercode_sandbox.Limits``, which sets them all. The other settings are those of
-    InterCodeEnv.
-    """
-
-    def __init__(
-        self,
-        dataset: str | Dataset = "starter",
-        *,
-        recycle: bool = False,
-        record_diffs: bool = False,
-        extra_layers: Callable[[Image], tuple[Layer, ...]] | None = None,
-        limits: Mapping[str, Any] | Limits | None = None,
-        **settings: Any,
-    ) -> None:
-        super().__init__(dataset, **settings)
-        self.recycle, self.record_diffs, self.extra_layers = recycle, record_diffs, extra_layers
-        self.limits = pick_limits(limits)
-        self.settings |= {
-            "recycle": recycle,
-            "record_diffs": record_diffs,
-            "extra_layers": extra_layers,
-            "limits": limits,
-        }
-
+    settings_class: ClassVar[type[SandboxSettings]] = SandboxSettings
+    settings: SandboxSettings
     _file_diffs: tuple[SandboxWorkspace, FileDiffs] | None = None
     _spec: SandboxSpec
 
@@ -111,7 +81,7 @@ class SandboxedEnv(InterCodeEnv):
             "tier": self._tier,
             "determinism": to_jsonable(self.determinism),
             "sandboxes": "recycled" if self._recycles else "new",
-            **({"limits": self.limits} if self.limits else {}),
+            **({"limits": self.settings.limits} if self.settings.limits else {}),
             **({"hard_limits": kept} if (kept := lowered_hard_limits(self._tier)) else {}),
         }
 
@@ -134,12 +104,7 @@ class SandboxedEnv(InterCodeEnv):
         """Whether sandboxes are recycled. Those without mounts of their own always are, unless
         deterministic."""
         always = self._tier.startswith(("container/", "chroot"))
-        return self.determinism is None if always else self.recycle
-
-    def _resolve_determinism(
-        self, setting: bool | Mapping[str, Any] | Determinism
-    ) -> Determinism | None:
-        return resolve_determinism(setting)
+        return self.determinism is None if always else self.settings.recycle
 
     # ------------------------------------------------------ for the subclass
     @cached_property
@@ -208,11 +173,11 @@ class SandboxedEnv(InterCodeEnv):
         """Return the specification of every sandbox of an episode of this task."""
         determinism = self.determinism
         now = determinism.fixed_time if determinism else None
-        extra = self.extra_layers(self.image) if self.extra_layers else ()
+        extra = self.settings.extra_layers(self.image) if self.settings.extra_layers else ()
         files = (task_layer(s, self.image, now) for s in task.files)
         spec = self._make_spec((*extra, *files))
-        if self.limits:
-            spec = replace(spec, limits=with_limits(spec.limits, self.limits))
+        if self.settings.limits:
+            spec = replace(spec, limits=with_limits(spec.limits, self.settings.limits))
         return self._with_determinism(spec)
 
     def _with_determinism(self, spec: SandboxSpec) -> SandboxSpec:
@@ -260,7 +225,7 @@ class SandboxedEnv(InterCodeEnv):
     @property
     def _recycles_golds(self) -> bool:
         own_mounts = self._tier.startswith("namespace/")
-        return own_mounts and self.determinism is None and not self.recycle
+        return own_mounts and self.determinism is None and not self.settings.recycle
 
     def _recycle_workspace(self, workspace: SandboxWorkspace, task: Task) -> SandboxWorkspace:
         with closed_on_error(workspace):
@@ -269,9 +234,9 @@ class SandboxedEnv(InterCodeEnv):
             return SandboxWorkspace(workspace.sandbox, session)
 
     def _create_workspace(self, spec: SandboxSpec, task: Task) -> SandboxWorkspace:
-        with closed_on_error(acquire_sandbox(spec, self.backend, self.recycle)) as sandbox:
+        with closed_on_error(acquire_sandbox(spec, self.backend, self.settings.recycle)) as sandbox:
             session = self._open_session(sandbox, self._with_image_cwd(task), None)
-            return SandboxWorkspace(sandbox, session, self.recycle)
+            return SandboxWorkspace(sandbox, session, self.settings.recycle)
 
     def _with_image_cwd(self, task: Task) -> Task:
         """Return the task with the working directory of the image, if it names none itself."""
@@ -315,7 +280,8 @@ class SandboxedEnv(InterCodeEnv):
     def _execute(self, action: str) -> ExecResult:
         workspace = self._current_workspace
         # the workspace is another one if an episode has begun or was restored
-        if self.record_diffs and (self._file_diffs is None or self._file_diffs[0] is not workspace):
+        known = self._file_diffs is not None and self._file_diffs[0] is workspace
+        if self.settings.record_diffs and not known:
             self._file_diffs = workspace, FileDiffs(workspace.sandbox)
         return workspace.run(action, self.timeout)
 

@@ -6,32 +6,23 @@ from collections.abc import Iterable, Sequence
 from typing import Any, ClassVar
 
 from intercode.core.errors import GoldError
-from intercode.core.types import Dataset, EnvironmentDescription, State, Task
+from intercode.core.types import EnvironmentDescription, State, Task
 from intercode.environments.base import gold_cache
 from intercode.environments.base.sandboxed_env import SandboxedEnv
 from intercode.environments.bash.profiles import (
-    SHELL_KINDS,
     BashProfile,
-    ShellKind,
+    BashSettings,
     StandardBashProfile,
     gold_failure,
 )
 from intercode.environments.languages import BASH
-from intercode_sandbox.registry import unknown_name_error
-from intercode_sandbox.validation import check_flag
 
 
 class BashEnv(SandboxedEnv):
-    """Answer a request in Bash; the reward compares the printed output and the file system.
+    """Answer a request in Bash; the reward compares the printed output and the file system."""
 
-    ``session`` is a setting of the ``standard`` profile. ``persistent``: one shell for the whole
-    episode. ``fresh``: a new shell per action, in the directory of the last one. ``fresh-carried``:
-    a new shell per action that also has the variables, functions and options of the last one.
-
-    ``separate_stderr``: the observation shows stderr after stdout instead of merged into it, and
-    the reward ignores it. ``use_gold_cache``: golds whose results `check` has found to be stable do
-    not run again (``standard`` only). The other settings are InterCodeEnv's.
-    """
+    settings_class: ClassVar[type[BashSettings]] = BashSettings
+    settings: BashSettings
 
     name: ClassVar[str] = "bash"
     scoring_version: ClassVar[int] = 4  # 4: lines end at line ends only
@@ -47,28 +38,7 @@ class BashEnv(SandboxedEnv):
     )
     standard_profile: ClassVar[type[BashProfile]] = StandardBashProfile
     profile_class: type[BashProfile]
-
-    def __init__(
-        self,
-        dataset: str | Dataset = "starter",
-        *,
-        session: ShellKind = "persistent",
-        separate_stderr: bool = False,
-        use_gold_cache: bool = True,
-        **settings: Any,
-    ) -> None:
-        super().__init__(dataset, **settings)
-        if session not in SHELL_KINDS:
-            raise unknown_name_error("session", session, list(SHELL_KINDS))
-        check_flag("separate_stderr", separate_stderr)
-        check_flag("use_gold_cache", use_gold_cache)
-        self.session, self.separate_stderr = session, separate_stderr
-        self.settings |= {
-            "session": session,
-            "separate_stderr": separate_stderr,
-            "use_gold_cache": use_gold_cache,
-        }
-        self._profile_impl: BashProfile = self.profile_class(self.settings)
+    _profile_impl: BashProfile
 
     def _require_gold(self, task: Task) -> None:
         if not task.golds:
@@ -89,11 +59,7 @@ class BashEnv(SandboxedEnv):
 
     def result_metadata(self) -> dict[str, Any]:
         golds = "cached" if self.use_gold_cache else "run"
-        default = self.session == "persistent" and not self.separate_stderr
-        options = (
-            {} if default else {"session": self.session, "separate_stderr": self.separate_stderr}
-        )
-        return {**super().result_metadata(), "env_options": options, "golds": golds}
+        return {**super().result_metadata(), "golds": golds}
 
     @property
     def use_gold_cache(self) -> bool:

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 from typing import Any, Literal
 
 from intercode.core.errors import GoldError
@@ -13,6 +14,7 @@ from intercode.environments.base.diffs.initial_files import changes_of_agent
 from intercode.environments.base.probe import run_probe
 from intercode.environments.base.profiles import SandboxProfile
 from intercode.environments.base.progress.initial_state import read_initial_state, read_texts
+from intercode.environments.base.settings import SandboxSettings, is_flag, setting
 from intercode.environments.base.workspaces import EpisodeContext
 from intercode.sessions.base import Session, SessionState
 from intercode.sessions.bash.fresh import FreshShellSession
@@ -20,10 +22,49 @@ from intercode.sessions.bash.persistent import BashSession
 from intercode_sandbox import SandboxSpec
 from intercode_sandbox.contract import BaseSandbox
 from intercode_sandbox.lines import split_lines
+from intercode_sandbox.registry import unknown_name_error
+from intercode_sandbox.validation import check_flag
 
 GOLD_SECONDS = 120.0
 ShellKind = Literal["persistent", "fresh", "fresh-carried"]
 SHELL_KINDS = ("persistent", "fresh", "fresh-carried")
+
+
+@dataclass(frozen=True, kw_only=True)
+class BashSettings(SandboxSettings):
+    """The settings of Bash. The profile ``standard`` alone has other sessions than the first."""
+
+    session: ShellKind = setting(
+        "persistent",
+        "persistent: one shell for the whole episode; fresh: a new shell per action, in the "
+        "directory of the last one; fresh-carried: a new shell per action that also has the "
+        "variables, functions and options of the last one",
+        recorded=True,
+        from_record=lambda value: isinstance(value, str),
+    )
+    separate_stderr: bool = setting(
+        False,
+        "the observation shows stderr after stdout instead of merged into it, and the reward "
+        "ignores it",
+        recorded=True,
+        from_record=is_flag,
+    )
+    use_gold_cache: bool = setting(
+        True,
+        "golds whose results `check` has found to be stable do not run again",
+        from_record=is_flag,
+    )
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if self.session not in SHELL_KINDS:
+            raise unknown_name_error("session", self.session, list(SHELL_KINDS))
+        check_flag("separate_stderr", self.separate_stderr)
+        check_flag("use_gold_cache", self.use_gold_cache)
+
+    def recorded(self) -> dict[str, Any]:
+        is_default = self.session == "persistent" and not self.separate_stderr
+        return {"env_options": {}} if is_default else super().recorded()
 
 
 class BashProfile(SandboxProfile):
@@ -46,10 +87,10 @@ class StandardBashProfile(BashProfile):
     """One shell per episode, or as ``session`` says (see BashEnv). Changes are read from the
     overlay. A gold runs at most once, in a fresh sandbox."""
 
-    def __init__(self, settings: Mapping[str, Any]) -> None:
-        self._shell: ShellKind = settings["session"]
-        self._separate_stderr = bool(settings["separate_stderr"])
-        self.uses_gold_cache = settings["use_gold_cache"]
+    def __init__(self, settings: BashSettings) -> None:
+        self._shell: ShellKind = settings.session
+        self._separate_stderr = settings.separate_stderr
+        self.uses_gold_cache = settings.use_gold_cache
         self._golds: list[State] | None = None
         self._spec: SandboxSpec | None = None  # the last one, as most episodes have an equal one
 

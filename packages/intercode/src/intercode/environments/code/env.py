@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import Any, ClassVar
 
 from intercode.core.errors import GoldError
-from intercode.core.languages import PROGRAM_DIRECTORY, Language, load_language
+from intercode.core.languages import LANGUAGES, PROGRAM_DIRECTORY, Language, load_language
 from intercode.core.types import (
     ActionLanguage,
     Brief,
-    Dataset,
     EnvironmentDescription,
     ExecResult,
     Layer,
@@ -21,6 +20,7 @@ from intercode.core.types import (
     Typing,
 )
 from intercode.environments.base.sandboxed_env import SandboxedEnv
+from intercode.environments.base.settings import SandboxSettings, is_recorded_timeout, setting
 from intercode.environments.base.snapshots.storage import StoredSnapshot
 from intercode.environments.base.workspaces import SandboxWorkspace, closed_on_error
 from intercode.environments.code.grading import grade_code, hidden_tests
@@ -47,6 +47,28 @@ _ERRORS = "intercode.environments.languages.errors:shell_error"
 _EXAMPLE_NOTES = "It is run on this input, unless you give another:\n{}"
 
 
+@dataclass(frozen=True, kw_only=True)
+class CodeSettings(SandboxSettings):
+    """The settings of Code."""
+
+    language: str | None = setting(
+        None,
+        "the language of tasks that name none",
+        recorded=True,
+        from_record=lambda v: v is None or (isinstance(v, str) and v in LANGUAGES),
+    )
+    test_timeout: float = setting(
+        None,
+        "seconds per test; none: as for an action",
+        recorded=True,
+        from_record=is_recorded_timeout,
+    )
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        self._set(test_timeout=self.test_timeout or self.timeout)
+
+
 class CodeEnv(SandboxedEnv):
     """Write a program or a function in the language of the task; the reward is the share of hidden
     tests that pass.
@@ -55,10 +77,10 @@ class CodeEnv(SandboxedEnv):
     (``data["entry"]``), actions run in one interpreter. Otherwise each action is a whole program
     that reads ``data["example"]``, and the last one is tested. Tests run in a fresh sandbox that
     gets the code and nothing else; see grading.py.
-
-    ``language``: for tasks that name none. ``test_timeout``: seconds per test (None: as for an
-    action). The other settings are InterCodeEnv's.
     """
+
+    settings_class: ClassVar[type[CodeSettings]] = CodeSettings
+    settings: CodeSettings
 
     name: ClassVar[str] = "code"
     description: ClassVar[EnvironmentDescription] = EnvironmentDescription(
@@ -72,18 +94,7 @@ class CodeEnv(SandboxedEnv):
         example_action="1 + 1",
     )
 
-    def __init__(
-        self,
-        dataset: str | Dataset = "starter",
-        *,
-        language: str | None = None,
-        test_timeout: float | None = None,
-        **settings: Any,
-    ) -> None:
-        super().__init__(dataset, **settings)
-        self.language, self.test_timeout = language, test_timeout or self.timeout
-        self.settings |= {"language": language, "test_timeout": test_timeout}
-        self._test_results: tuple[tuple[object, ...], tuple[TestResult, ...]] | None = None
+    _test_results: tuple[tuple[object, ...], tuple[TestResult, ...]] | None = None
 
     def brief_of(self, task: Task) -> Brief:
         brief, language, data = super().brief_of(task), self._language(task), task.data
@@ -101,13 +112,9 @@ class CodeEnv(SandboxedEnv):
         language = replace(self.description.language, name=name, title=found.title, tags=tags)
         return replace(self.description, language=language)
 
-    def result_metadata(self) -> dict[str, Any]:
-        options = {"language": self.language, "test_timeout": self.test_timeout}
-        return {**super().result_metadata(), "env_options": options}
-
     def _language_name(self, task: Task) -> str:
         """Return the name of a task's language."""
-        name = task.data.get("language") or self.language
+        name = task.data.get("language") or self.settings.language
         if not name:
             raise GoldError(f"{task.id} names no language: give one with `language`")
         return str(name)
@@ -147,9 +154,9 @@ class CodeEnv(SandboxedEnv):
 
     def _agent_state(self, last: ExecResult | None, answer: str | None) -> State:
         session = self._current_workspace.session
-        key = (self.task.id, code := _submitted_code(session), self.test_timeout)
+        key = (self.task.id, code := _submitted_code(session))
         if self._test_results is None or self._test_results[0] != key:
-            limits = self.test_timeout, _RERUN_TIMEOUT_FACTOR * self.timeout
+            limits = self.settings.test_timeout, _RERUN_TIMEOUT_FACTOR * self.timeout
             self._test_results = (
                 key,
                 grade_code(self._episode, code, *limits),

@@ -28,8 +28,7 @@ class CTFEnv(SandboxedEnv):
     ``submit`` without a flag ends the episode.
 
     The flag is compared outside the sandbox, which contains only the files of this task. The files
-    of a starter task are generated from the seed of ``reset``. The settings are those of
-    InterCodeEnv.
+    of a starter task are generated from the seed of ``reset``.
     """
 
     name: ClassVar[str] = "ctf"

@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
-from typing import Any, ClassVar
+from typing import ClassVar
 
-from intercode.core.types import Dataset, EnvironmentDescription
+from intercode.core.types import EnvironmentDescription
 from intercode.environments.languages import PYTHON
 from intercode.environments.python.interpreter_snapshots import LiveInterpreterEnv
-from intercode.environments.python.profiles import PythonProfile, StandardPythonProfile
+from intercode.environments.python.profiles import (
+    PythonProfile,
+    PythonSettings,
+    StandardPythonProfile,
+)
 
 
 class PythonEnv(LiveInterpreterEnv):
@@ -16,10 +20,9 @@ class PythonEnv(LiveInterpreterEnv):
     In the ``standard`` profile an action runs as at a prompt. ``submit`` runs the tests in a fresh
     sandbox on the code that was written; ``submit NAME`` does so for a function with another name
     than the tests call. Neither tests nor gold are ever in the agent's sandbox.
-
-    ``interpreter``: the program in the image, Python 3.7 or later. ``test_timeout``: seconds per
-    test (None: as for an action). The other settings are InterCodeEnv's.
     """
+
+    settings_class: ClassVar[type[PythonSettings]] = PythonSettings
 
     name: ClassVar[str] = "python"
     description: ClassVar[EnvironmentDescription] = EnvironmentDescription(
@@ -40,20 +43,3 @@ class PythonEnv(LiveInterpreterEnv):
     standard_profile: ClassVar[type[PythonProfile]] = StandardPythonProfile
     profile_class: type[PythonProfile]
     scoring_version: ClassVar[int] = 3  # 3: lines end at line ends only
-
-    def __init__(
-        self,
-        dataset: str | Dataset = "starter",
-        *,
-        interpreter: str = "python3",
-        test_timeout: float | None = None,
-        **settings: Any,
-    ) -> None:
-        super().__init__(dataset, **settings)
-        self.interpreter, self.test_timeout = interpreter, test_timeout or self.timeout
-        self.settings |= {"interpreter": interpreter, "test_timeout": test_timeout}
-        self._profile_impl: PythonProfile = self.profile_class(self.settings)
-
-    def result_metadata(self) -> dict[str, Any]:
-        options = {"interpreter": self.interpreter, "test_timeout": self.test_timeout}
-        return {**super().result_metadata(), "env_options": options}

@@ -23,6 +23,7 @@ from intercode.environments.base.workspaces import (
     close_session,
     closed_on_error,
 )
+from intercode.environments.python.profiles import PythonSettings
 from intercode.sessions.python.interpreter import (
     Interpreter,
     InterpreterEndedError,
@@ -188,11 +189,10 @@ def rerun_actions(
 class LiveInterpreterEnv(SandboxedEnv):
     """An environment whose snapshots hold the live interpreter.
 
-    An unused workspace is used for the next episode. ``interpreter`` is the program in
-    the image.
+    An unused workspace is used for the next episode.
     """
 
-    interpreter: str
+    settings: PythonSettings
     _shared_sandbox: SharedSandbox | None = None  # set once a snapshot was taken or restored
     _unused: tuple[Any, SandboxWorkspace] | None = None
 
@@ -242,11 +242,13 @@ class LiveInterpreterEnv(SandboxedEnv):
                 rerun_actions(workspace, captured.state, files, self.timeout)
             return workspace
         self._spec = captured.spec
-        self._shared_sandbox = resume_in_same_sandbox(captured, self.interpreter)
+        self._shared_sandbox = resume_in_same_sandbox(captured, self.settings.interpreter)
         if self._shared_sandbox is not None:
             return self._shared_sandbox.workspace
         with closed_on_error(self._acquire_workspace()) as workspace:
-            return resume_in_new_sandbox(workspace, captured, self.interpreter, self.timeout)
+            return resume_in_new_sandbox(
+                workspace, captured, self.settings.interpreter, self.timeout
+            )
 
 
 def _is_unused(workspace: Workspace) -> TypeGuard[SandboxWorkspace]:

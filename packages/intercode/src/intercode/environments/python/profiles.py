@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import re
 from abc import abstractmethod
-from collections.abc import Mapping
-from typing import Any
+from dataclasses import dataclass
 
 from intercode.core.types import ExecResult, State, Task, TestResult
 from intercode.environments.base.profiles import SandboxProfile
+from intercode.environments.base.settings import SandboxSettings, is_recorded_timeout, setting
 from intercode.environments.base.workspaces import EpisodeContext
 from intercode.environments.python.grading import Grader
 from intercode.sessions.python.session import PythonSession, PythonState
@@ -16,11 +17,33 @@ from intercode_sandbox.contract import BaseSandbox
 _RERUN_TIMEOUT_FACTOR = 2  # how many times as long an action may take when it is run again
 
 
+@dataclass(frozen=True, kw_only=True)
+class PythonSettings(SandboxSettings):
+    """The settings of Python."""
+
+    interpreter: str = setting(
+        "python3",
+        "the program in the image, Python 3.7 or later",
+        recorded=True,
+        from_record=lambda v: isinstance(v, str) and bool(re.fullmatch(r"python3(\.\d+)?", v)),
+    )
+    test_timeout: float = setting(
+        None,
+        "seconds per test; none: as for an action",
+        recorded=True,
+        from_record=is_recorded_timeout,
+    )
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        self._set(test_timeout=self.test_timeout or self.timeout)
+
+
 class PythonProfile(SandboxProfile):
     """A profile of Python. ``program``: the interpreter in the image."""
 
-    def __init__(self, settings: Mapping[str, Any]) -> None:
-        self.program: str = settings["interpreter"]
+    def __init__(self, settings: PythonSettings) -> None:
+        self.program = settings.interpreter
 
     @abstractmethod
     def open_session(
@@ -36,10 +59,9 @@ class StandardPythonProfile(PythonProfile):
     tests, the agent's actions run again in the fresh sandbox.
     """
 
-    def __init__(self, settings: Mapping[str, Any]) -> None:
+    def __init__(self, settings: PythonSettings) -> None:
         super().__init__(settings)
-        seconds = settings["timeout"]
-        self._limits = (settings["test_timeout"] or seconds, _RERUN_TIMEOUT_FACTOR * seconds)
+        self._limits = settings.test_timeout, _RERUN_TIMEOUT_FACTOR * settings.timeout
         self._test_results: tuple[tuple[object, ...], tuple[TestResult, ...]] | None = None
 
     def open_session(

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import platform
-from collections.abc import Callable, Mapping
-from dataclasses import replace
+from collections.abc import Callable
+from dataclasses import dataclass, replace
 from functools import cached_property, partial
 from typing import TYPE_CHECKING, Any, ClassVar, cast
 
@@ -20,6 +20,7 @@ from intercode.core.types import (
     to_jsonable,
 )
 from intercode.environments.base.env import InterCodeEnv
+from intercode.environments.base.settings import EnvironmentSettings, setting
 from intercode.environments.base.snapshots.snapshot import EnvironmentSnapshot
 from intercode.environments.languages import SQL
 from intercode.environments.sql.database_changes import compared_result, is_write
@@ -29,14 +30,14 @@ from intercode_sandbox.determinism import parse_clock, resolve_determinism
 from intercode_sandbox.host.paths import cache_root
 from intercode_sandbox.images.cache.in_use import DATABASE_FOLDERS, mark_in_use
 from intercode_sql import EngineKind, SqlDeterminism, SqlLimits
+from intercode_sql.engines import own_engine_names
 
 if TYPE_CHECKING:
     from intercode_sandbox.determinism import Determinism
 
 _TEST_SECONDS = 10.0
-_SANDBOX_SETTINGS = {"image": None, "backend": "auto", "network": "none"}
-"""Settings of sandboxes with the only value that SQL accepts: it runs on an engine without a
-sandbox."""
+_SANDBOX_SETTINGS = ("image", "backend", "network")
+"""Settings of sandboxes. SQL, which runs on an engine, accepts their default only."""
 
 
 def _database(task: Task) -> DatabaseSpec:
@@ -49,13 +50,6 @@ def _keep() -> None:
     """Release nothing: a packed snapshot holds its data."""
 
 
-def _reject_sandbox_settings(settings: dict[str, Any]) -> None:
-    for name, default in _SANDBOX_SETTINGS.items():
-        if settings.get(name, default) != default:
-            setting = f"{name}={settings[name]!r}"
-            raise UsageError(f"SQL runs on an engine and in no sandbox: leave out {setting}")
-
-
 def _sql_determinism(settings: Determinism | None) -> SqlDeterminism | None:
     if settings is None:
         return None
@@ -63,20 +57,48 @@ def _sql_determinism(settings: Determinism | None) -> SqlDeterminism | None:
     return SqlDeterminism(*parse_clock(settings.clock), seed)
 
 
+@dataclass(frozen=True, kw_only=True)
+class SqlSettings(EnvironmentSettings):
+    """The settings of SQL. Those of images, sandboxes and networks are refused."""
+
+    engine: EngineKind = setting(
+        "embedded",
+        "embedded answers as MySQL does and needs no installation, mysql is a server (a private "
+        "one, or the one at dsn), sqlite is plain SQLite, duckdb is DuckDB with its own dialect",
+        recorded=True,
+        from_record=lambda value: isinstance(value, str) and value in own_engine_names(),
+    )
+    dsn: str | None = setting(None, "the address of a server of MySQL; none: a private one")
+    limits: SqlLimits = setting(None, "SqlLimits(...): bounds of what a statement may cost")
+
+    def __post_init__(self) -> None:
+        for name in _SANDBOX_SETTINGS:
+            if (value := getattr(self, name)) != getattr(type(self), name):
+                given = f"{name}={value!r}"
+                raise UsageError(f"SQL runs on an engine and in no sandbox: leave out {given}")
+        super().__post_init__()
+        if not isinstance(self.limits, SqlLimits | None):
+            raise UsageError(
+                "the environment 'sql' runs no sandbox: limits is SqlLimits(...), not "
+                f"{self.limits!r}"
+            )
+        self._set(limits=self.limits or SqlLimits())
+
+    def determinism(self) -> Determinism | None:
+        return resolve_determinism(self.deterministic)
+
+
 class SqlEnv(InterCodeEnv):
     """Answer a question with SQL; the reward compares the rows of the last result with the gold's,
     or what both changed in the database if the task asks for a change.
 
     An action is one statement. The observation is what the authors show of its result (see
-    sql/base.py). ``engine``: ``embedded`` answers as MySQL does and needs no installation,
-    ``mysql`` is a server (a private one, or the one at ``dsn``), ``sqlite`` is plain SQLite,
-    ``duckdb`` is DuckDB with its own dialect.
-    ``limits`` bound what a statement may cost.
-
-    No episode sees the statements of another. The gold runs on the initial data. ``deterministic``
-    fixes the time and RAND() of statements; only ``embedded`` has it. The
-    other settings are InterCodeEnv's; those of images, sandboxes and networks are refused.
+    sql/base.py). No episode sees the statements of another. The gold runs on the initial data.
+    ``deterministic`` fixes the time and RAND() of statements; only the engine ``embedded`` has it.
     """
+
+    settings_class: ClassVar[type[SqlSettings]] = SqlSettings
+    settings: SqlSettings
 
     name: ClassVar[str] = "sql"
     description: ClassVar[EnvironmentDescription] = EnvironmentDescription(
@@ -97,24 +119,10 @@ class SqlEnv(InterCodeEnv):
     standard_profile: ClassVar[type[SqlProfile]] = StandardSqlProfile
     profile_class: type[SqlProfile]
 
-    def __init__(
-        self,
-        dataset: str | Dataset = "starter",
-        *,
-        engine: EngineKind = "embedded",
-        dsn: str | None = None,
-        limits: SqlLimits | None = None,
-        **settings: Any,
-    ) -> None:
-        _reject_sandbox_settings(settings)
+    def __init__(self, dataset: str | Dataset = "starter", **settings: Any) -> None:
         super().__init__(dataset, **settings)
-        self._engine = open_engine(engine, dsn, _sql_determinism(self.determinism))
-        if not isinstance(limits, SqlLimits | None):
-            raise UsageError(
-                f"the environment 'sql' runs no sandbox: limits is SqlLimits(...), not {limits!r}"
-            )
-        self.limits = limits or SqlLimits()
-        self.settings |= {"engine": engine, "dsn": dsn, "limits": limits}
+        determinism = _sql_determinism(self.determinism)
+        self._engine = open_engine(self.settings.engine, self.settings.dsn, determinism)
         self._profile_impl = self.profile_class(self.settings)
 
     def brief_of(self, task: Task) -> Brief:
@@ -134,17 +142,11 @@ class SqlEnv(InterCodeEnv):
         }
         return {
             **super().result_metadata(),
-            "env_options": {"engine": engine["kind"]},
             "engine": engine,
             "tier": f"{engine['kind']}: {engine['version']}",
             "arch": platform.machine(),
             "determinism": to_jsonable(self.determinism),
         }
-
-    def _resolve_determinism(
-        self, setting: bool | Mapping[str, Any] | Determinism
-    ) -> Determinism | None:
-        return resolve_determinism(setting)
 
     @cached_property
     def _engine_version(self) -> str:
@@ -162,7 +164,7 @@ class SqlEnv(InterCodeEnv):
         cache = cache_root()
         for folder in DATABASE_FOLDERS:
             mark_in_use(cache, folder)
-        return self._engine.open(_database(task), self.limits)
+        return self._engine.open(_database(task), self.settings.limits)
 
     def _workspace_around(self, session: EngineSession, task: Task) -> SqlWorkspace:
         return SqlWorkspace(session, partial(self._open_session, task), self._profile_impl)
@@ -205,7 +207,9 @@ class SqlEnv(InterCodeEnv):
             return replace(snapshot, captured=snapshot.captured.pack(), release=_keep)
 
     def _unpack_episode(self, packed: EnvironmentSnapshot) -> None:
-        captured = self._engine.unpack(_database(packed.task), self.limits, packed.captured)
+        captured = self._engine.unpack(
+            _database(packed.task), self.settings.limits, packed.captured
+        )
         self.restore(replace(packed, captured=captured), consume=True)
 
     def _restore_workspace(self, captured: Any, consume: bool) -> SqlWorkspace:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import itertools
 import random
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields, replace
 from pathlib import Path
 from typing import Any
 
@@ -242,32 +242,20 @@ def open_env(config: EvalConfig, dataset: Dataset) -> InterCodeEnv:
 
 def env_settings(config: EvalConfig, dataset: Dataset) -> dict[str, Any]:
     """Return the settings of that environment. Raises UnknownNameError for an unknown option."""
-    general: dict[str, Any] = {
-        "profile": config.profile,
-        "image": config.image,
-        "backend": config.backend,
-        "network": config.network,
-        "timeout": config.timeout,
-        "max_turns": config.max_turns,
-        "reward": config.reward,
-        "deterministic": config.determinism,
-        "hashes": config.hashes or None,
-        "policy": config.policy,
-        "mcp": config.mcp or None,
-    }
     own = setting_names(dataset.environment)
-    if "record_diffs" in own:  # the environment has files
-        general["record_diffs"] = config.record_diffs
+    general = {f.name: getattr(config, f.name) for f in fields(config) if f.name in own}
+    general |= {"deterministic": config.determinism, "hashes": config.hashes or None}
     program = program_of(config.agent, config.agent_options)
     if "extra_layers" in own:  # the environment has sandboxes
         general["extra_layers"] = None if program is None else Installation.of(program)
-        general["limits"] = config.limits or None
     elif program is not None:
         raise UsageError(
             f"{program.name} runs in a sandbox, and the environment {dataset.environment} has none"
         )
     elif config.limits:
         raise UsageError(f"limits are those of sandboxes, and {dataset.environment} has none")
+    else:
+        general.pop("limits", None)  # they have another meaning
     for name in config.env_options:
         if name not in own - set(general):
             raise unknown_name_error("environment option", name, sorted(own - set(general)))

@@ -3,35 +3,21 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
+from dataclasses import fields
 from typing import Any
 
 from intercode.core.errors import UsageError
-from intercode.core.languages import LANGUAGES
 from intercode.datasets import datasets, is_dataset_file, is_playable_name
 from intercode.environments import ENVIRONMENTS
 from intercode.environments.base.rewards import REWARDS
+from intercode.environments.base.settings import MAX_RECORDED_TIMEOUT
 from intercode.evaluation.replay.recorded_environments import ReplayOptions
 from intercode_sandbox.contract import Limits
 from intercode_sandbox.images.recipes import packaged
-from intercode_sql.engines import own_engine_names
 
-MAX_TIMEOUT = 600.0
-"""The longest timeout of an action, in seconds, that a record may choose."""
 MOST_OF_DEFAULT = 4
 """How many times the default limits of a sandbox a record may choose."""
-_ALLOWED_SETTINGS: Mapping[str, Callable[[Any], bool]] = {
-    "session": lambda v: isinstance(v, str),
-    "separate_stderr": lambda v: isinstance(v, bool),
-    "use_gold_cache": lambda v: isinstance(v, bool),
-    "recycle": lambda v: isinstance(v, bool),
-    "engine": lambda v: isinstance(v, str) and v in own_engine_names(),
-    "language": lambda v: v is None or (isinstance(v, str) and v in LANGUAGES),
-    "build": lambda v: v is False,
-    "interpreter": lambda v: isinstance(v, str) and bool(re.fullmatch(r"python3(\.\d+)?", v)),
-    "test_timeout": lambda v: v is None or (isinstance(v, int | float) and 0 < v <= MAX_TIMEOUT),
-}
-"""Environment settings that a record may choose, each with a test of its value."""
 
 
 def reject_unsafe_record(metadata: Mapping[str, Any], options: ReplayOptions) -> None:
@@ -77,7 +63,7 @@ def _are_small(limits: object) -> bool:
     defaults = Limits()
     return isinstance(limits, Mapping) and all(
         isinstance(value, int | float)
-        and value <= MOST_OF_DEFAULT * (getattr(defaults, str(name), 0) or MAX_TIMEOUT)
+        and value <= MOST_OF_DEFAULT * (getattr(defaults, str(name), 0) or MAX_RECORDED_TIMEOUT)
         for name, value in limits.items()
     )
 
@@ -86,10 +72,11 @@ def _reject_settings(metadata: Mapping[str, Any], options: ReplayOptions) -> Non
     settings = metadata.get("env_options") or {}
     if not isinstance(settings, Mapping):
         raise UsageError(f"the record's env_options are {settings!r:.80}, not settings")
+    declared = fields(ENVIRONMENTS.load(metadata["environment"]).settings_class)
+    tests = {f.name: f.metadata.get("from_record") for f in declared}
     for name, value in settings.items():
-        if name not in options.env_options and not _ALLOWED_SETTINGS.get(name, lambda _: False)(
-            value
-        ):
+        test = tests.get(name)
+        if name not in options.env_options and (test is None or not test(value)):
             raise UsageError(
                 f"the record sets {name}={value!r:.80}, which a record may not: "
                 f"give --env-option {name}=... yourself"
@@ -101,7 +88,7 @@ def _reject_settings(metadata: Mapping[str, Any], options: ReplayOptions) -> Non
             "give --env-option limits=... yourself"
         )
     timeout = metadata.get("timeout")
-    allowed = isinstance(timeout, int | float) and 0 < timeout <= MAX_TIMEOUT
+    allowed = isinstance(timeout, int | float) and 0 < timeout <= MAX_RECORDED_TIMEOUT
     if timeout is not None and not allowed and options.timeout is None:
         raise UsageError(
             f"the record gives an action {timeout!r:.80} seconds: give --timeout yourself"

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from contextlib import ExitStack, suppress
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
 from typing import Any, ClassVar
@@ -23,6 +23,7 @@ from intercode.core.types import (
 )
 from intercode.environments.base.layers import task_layer
 from intercode.environments.base.sandboxed_env import TaskImageEnv
+from intercode.environments.base.settings import SandboxSettings, setting
 from intercode.environments.base.workspaces import SandboxWorkspace, closed_on_error
 from intercode.environments.languages import BASH
 from intercode.integrations.harbor.artifacts import copy_artifacts, run_collect_commands
@@ -52,6 +53,19 @@ _ADDRESS_SPACE = 64 << 30  # bytes: Go, Java and Node reserve far more than they
 _LOG_DIRECTORIES = LayerSpec("script", Path(__file__).with_name("create_log_directories.sh"))
 
 
+@dataclass(frozen=True, kw_only=True)
+class HarborSettings(SandboxSettings):
+    """The settings of Harbor."""
+
+    timeout: float = setting(120.0, "seconds for each action")
+    build: bool = setting(
+        False,
+        "a Dockerfile takes precedence over the image that task.toml names",
+        recorded=True,
+        from_record=lambda value: value is False,
+    )
+
+
 class HarborEnv(TaskImageEnv):
     """Do what the task's ``instruction.md`` says, in a shell that lives as long as the episode.
 
@@ -61,8 +75,10 @@ class HarborEnv(TaskImageEnv):
     sandbox, adds the tests and runs ``tests/test.sh``. The agent cannot read the tests, and none of
     its processes runs during them. A verifier that was killed or left processes gives no reward.
     Of a task with several steps, ``submit`` ends a step, and the episode after the last one.
-    The other settings are those of InterCodeEnv.
     """
+
+    settings_class: ClassVar[type[HarborSettings]] = HarborSettings
+    settings: HarborSettings
 
     name: ClassVar[str] = "harbor"
     description: ClassVar[EnvironmentDescription] = EnvironmentDescription(
@@ -75,21 +91,12 @@ class HarborEnv(TaskImageEnv):
         image="per-task",
         state_code="set; alias",
     )
-    default_timeout: ClassVar[float] = 120.0
     scoring_version: ClassVar[int] = 2
     scores_output: ClassVar[bool] = False  # test runners print how long they took
 
-    def __init__(
-        self,
-        dataset: str | Dataset,
-        *,
-        build: bool = False,
-        **settings: Any,
-    ) -> None:
+    def __init__(self, dataset: str | Dataset, **settings: Any) -> None:
         super().__init__(dataset, **settings)
-        self.build = build
         self._rewards: Rewards = {}
-        self.settings |= {"build": build}
         for task in self.dataset.tasks:
             if not isinstance(task.data.get("config"), Config):
                 raise DataError(
@@ -98,7 +105,7 @@ class HarborEnv(TaskImageEnv):
 
     # ---------------------------------------------------------------- the task
     def _task_image_name(self, task: Task) -> str:
-        return str((self.build and task.data["dockerfile"]) or task.data["image"])
+        return str((self.settings.build and task.data["dockerfile"]) or task.data["image"])
 
     def _task_image_key(self, task: Task) -> str:
         return str(task.data["setup"])
@@ -119,7 +126,6 @@ class HarborEnv(TaskImageEnv):
         unprotected = [t.id for t in self.dataset.tasks if runs_among_agent_files(t.data["config"])]
         return {
             **super().result_metadata(),
-            "env_options": {"build": self.build},
             "unprotected_verifiers": len(unprotected),
         }
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, ClassVar
 
@@ -17,6 +18,7 @@ from intercode.core.types import (
     Task,
 )
 from intercode.environments.base.sandboxed_env import TaskImageEnv
+from intercode.environments.base.settings import SandboxSettings, is_recorded_timeout, setting
 from intercode.environments.languages import BASH
 from intercode.integrations.swe_bench.grading import grade_patch, read_patch
 from intercode.integrations.swe_bench.rows import DIRECTORY, TESTBED_PROGRAMS
@@ -33,6 +35,16 @@ _DEFAULT_PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
 _LIMITS = Limits(disk=4 << 30, file_size=4 << 30, memory=4 << 30, address_space=64 << 30)
 
 
+@dataclass(frozen=True, kw_only=True)
+class SweBenchSettings(SandboxSettings):
+    """The settings of SWE-bench."""
+
+    timeout: float = setting(120.0, "seconds for each action")
+    test_timeout: float = setting(
+        1800.0, "seconds for the tests", recorded=True, from_record=is_recorded_timeout
+    )
+
+
 class SweBenchEnv(TaskImageEnv):
     """Solve the problem of an issue in the repository that the image of the task has in /testbed.
 
@@ -41,9 +53,11 @@ class SweBenchEnv(TaskImageEnv):
 
     The answer is the difference of the repository from its start, without files that git ignores.
     ``score`` applies it in a fresh sandbox, adds the tests of the task there, and runs them; see
-    grading.py. ``test_timeout``: seconds for the tests. The setting ``image`` replaces the image of
-    every task. The other settings are those of InterCodeEnv.
+    grading.py. The setting ``image`` replaces the image of every task.
     """
+
+    settings_class: ClassVar[type[SweBenchSettings]] = SweBenchSettings
+    settings: SweBenchSettings
 
     name: ClassVar[str] = "swe-bench"
     description: ClassVar[EnvironmentDescription] = EnvironmentDescription(
@@ -55,29 +69,16 @@ class SweBenchEnv(TaskImageEnv):
         image="per-task",
         state_code="set; alias",
     )
-    default_timeout: ClassVar[float] = 120.0
     scores_output: ClassVar[bool] = False  # pytest prints how long it took
 
-    def __init__(
-        self,
-        dataset: str | Dataset,
-        *,
-        test_timeout: float = 1800.0,
-        **settings: Any,
-    ) -> None:
+    def __init__(self, dataset: str | Dataset, **settings: Any) -> None:
         super().__init__(dataset, **settings)
-        self.test_timeout = test_timeout
-        self.settings |= {"test_timeout": test_timeout}
         self._graded: tuple[str | None, State] | None = None
         for task in self.dataset.tasks:
             if "fail_to_pass" not in task.data:
                 raise DataError(
                     f"{task.id} is not a row of SWE-bench: load its file as swe-bench:FILE"
                 )
-
-    def result_metadata(self) -> dict[str, Any]:
-        options = {"test_timeout": self.test_timeout}
-        return super().result_metadata() | {"env_options": options}
 
     def _task_image_name(self, task: Task) -> str:
         return str(task.data["image"])
@@ -105,7 +106,7 @@ class SweBenchEnv(TaskImageEnv):
                 patch = read_patch(copy, fresh, self.task)
             if self._graded is not None and self._graded[0] == patch:
                 return self._graded[1]
-            state = grade_patch(fresh, self.task, patch, self.test_timeout)
+            state = grade_patch(fresh, self.task, patch, self.settings.test_timeout)
         self._graded = patch, state
         return state
 

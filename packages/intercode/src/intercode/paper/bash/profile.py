@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import replace
-from typing import Any, ClassVar
+from typing import ClassVar
 
 from intercode.core.errors import TooManyChangesError, UsageError
 from intercode.core.types import TRUNCATED_CHANGES, ExecResult, Image, Layer, Network, State, Task
 from intercode.environments.base.workspaces import EpisodeContext
-from intercode.environments.bash.profiles import GOLD_SECONDS, BashProfile
+from intercode.environments.bash.profiles import GOLD_SECONDS, BashProfile, BashSettings
 from intercode.paper import PROFILE
 from intercode.paper.bash import git_status
 from intercode.paper.bash.session import OriginalBashSession
@@ -30,8 +29,8 @@ class OriginalBashProfile(BashProfile):
     runs_golds_separately: ClassVar[bool] = False
     follows_dataset: ClassVar[bool] = False
 
-    def __init__(self, settings: Mapping[str, Any]) -> None:
-        if settings["session"] != "persistent" or settings["separate_stderr"]:
+    def __init__(self, settings: BashSettings) -> None:
+        if settings.session != "persistent" or settings.separate_stderr:
             raise UsageError(
                 "the original profile has its own session: leave out session and separate_stderr"
             )

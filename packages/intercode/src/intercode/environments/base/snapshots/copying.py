@@ -10,6 +10,7 @@ from typing import Any, Self
 
 from intercode.core.errors import EnvironmentStateError
 from intercode.core.types import Dataset
+from intercode.environments.base.settings import EnvironmentSettings
 
 _STATE_OF_GYMNASIUM = ("spec", "_np_random", "_np_random_seed", "action_space", "observation_space")
 """The attributes that a pickle holds besides dataset and settings."""
@@ -21,13 +22,13 @@ class Copyable:
     """The part of an environment that makes others like it."""
 
     dataset: Dataset
-    settings: dict[str, Any]
+    settings: EnvironmentSettings
     _current: Any = None
     """The episode, if there was one."""
 
     def new_like(self) -> Self:
         """Return an environment with the same dataset and settings, before its first ``reset``."""
-        return type(self)(self.dataset, **self.settings)  # type: ignore[call-arg]
+        return type(self)(self.dataset, **vars(self.settings))  # type: ignore[call-arg]
 
     def __reduce__(self) -> tuple[Any, ...]:
         """Pickle dataset, settings, random state and the snapshot of a running episode.
@@ -37,7 +38,7 @@ class Copyable:
         state = {name: v for name, v in vars(self).items() if name in _STATE_OF_GYMNASIUM}
         if self._current is not None and self._current.running:
             state[_PACKED_EPISODE] = self._pack_episode()
-        return partial(type(self), **self.settings), (self.dataset,), state
+        return partial(type(self), **vars(self.settings)), (self.dataset,), state
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         packed = state.pop(_PACKED_EPISODE, None)

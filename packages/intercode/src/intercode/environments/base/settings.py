@@ -1,0 +1,179 @@
+"""The settings of environments. Each is declared once, with its default and a description."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, fields, replace
+from typing import TYPE_CHECKING, Any
+
+from intercode.core.errors import UsageError
+from intercode.core.types import Image, Layer, Network
+from intercode.environments.base.reward_mode import REWARD_MODES, RewardMode
+from intercode_sandbox.contract import Limits
+from intercode_sandbox.determinism import resolve_determinism
+from intercode_sandbox.registry import unknown_name_error
+from intercode_sandbox.validation import check_limits, check_network, check_timeout, read_limits
+
+if TYPE_CHECKING:
+    from intercode.environments.base.policy import PolicySource
+    from intercode.environments.base.rewards import RewardFunction
+    from intercode_sandbox.determinism import Determinism
+
+MAX_RECORDED_TIMEOUT = 600.0
+"""The longest timeout, in seconds, that a record of others may choose."""
+_LEAST_TIMEOUT = 0.1  # seconds
+_LIMITS = tuple(f.name for f in fields(Limits) if f.name != "cgroups")
+
+
+def setting(
+    default: Any,
+    description: str,
+    *,
+    recorded: bool = False,
+    from_record: Callable[[Any], bool] | None = None,
+) -> Any:
+    """Declare a setting, a field of a class of settings.
+
+    ``recorded``: results record it among the ``env_options``. ``from_record`` tests whether a
+    record of others may choose a value; None: it may choose none.
+    """
+    metadata = {"description": description, "recorded": recorded, "from_record": from_record}
+    return field(default=default, metadata=metadata)
+
+
+def is_flag(value: object) -> bool:
+    """Return whether a value is True or False."""
+    return isinstance(value, bool)
+
+
+def is_recorded_timeout(value: object) -> bool:
+    """Return whether a value is None or a timeout that a record of others may choose."""
+    return value is None or (isinstance(value, int | float) and 0 < value <= MAX_RECORDED_TIMEOUT)
+
+
+@dataclass(frozen=True, kw_only=True)
+class EnvironmentSettings:
+    """The settings that every environment has."""
+
+    profile: str = setting("standard", "standard, or another profile of the environment")
+    image: str | None = setting(None, "the root file system; none: that of the dataset")
+    backend: str = setting("auto", "the back end of sandboxes")
+    network: Network = setting("none", "none, or host: the machine's own network")
+    timeout: float = setting(10.0, "seconds for each action")
+    max_turns: int | None = setting(
+        None, "an episode is truncated after that many actions; none: never"
+    )
+    reward: str | RewardFunction | None = setting(
+        None,
+        "a name, package.module:function or a function (task, agent, gold) -> Score; variants pays "
+        "a solution as far as it holds in variants of its task (page Variants)",
+    )
+    reward_mode: RewardMode = setting(
+        "final",
+        "final pays the score at the end, per-turn what a turn adds to the best score before, "
+        "delta the change of the score",
+    )
+    render_mode: str | None = setting(None, "ansi: render returns the transcript")
+    deterministic: bool | Mapping[str, Any] | Determinism = setting(
+        False,
+        "true, or fields of Determinism: the same actions give the same observations",
+    )
+    hashes: bool | None = setting(
+        None, "info has hashes of observation and state; none: if deterministic"
+    )
+    policy: PolicySource | None = setting(
+        None,
+        "rules over actions (page Action policies), as a TOML file or its content; no security "
+        "boundary",
+    )
+    mcp: Mapping[str, str] | None = setting(
+        None, "commands of MCP servers by name, for further tools (page MCP)"
+    )
+
+    def __post_init__(self) -> None:
+        """Raise UnknownNameError for a setting that is not one of its choices, UsageError for a
+        limit with which no action could run."""
+        if self.timeout is None:
+            self._set(timeout=type(self).timeout)
+        check_network(self.network)
+        if self.render_mode not in (None, "ansi"):
+            raise unknown_name_error("render mode", str(self.render_mode), ["ansi"])
+        if self.reward_mode not in REWARD_MODES:
+            raise unknown_name_error("reward mode", self.reward_mode, list(REWARD_MODES))
+        check_timeout(self.timeout)
+        if self.timeout < _LEAST_TIMEOUT:
+            raise UsageError(
+                f"timeout = {self.timeout!r} s is too short for every action: give at least "
+                f"{_LEAST_TIMEOUT}"
+            )
+        turns = self.max_turns
+        if turns is not None and not (type(turns) is int and turns > 0):
+            raise UsageError(
+                f"max_turns is a number of at least 1, or None for no limit, not {turns!r}"
+            )
+
+    def _set(self, **values: Any) -> None:
+        """Replace values that stand for others, before anybody reads them."""
+        vars(self).update(values)
+
+    def determinism(self) -> Determinism | None:
+        """Return what ``deterministic`` stands for. Raises UsageError for an environment that
+        cannot be deterministic."""
+        if self.deterministic is not False:
+            raise UsageError("this environment runs no sandbox: omit deterministic")
+        return None
+
+    def recorded(self) -> dict[str, Any]:
+        """Return what results record of the environment's own settings, the ``env_options``."""
+        own = {f.name: getattr(self, f.name) for f in fields(self) if f.metadata.get("recorded")}
+        return {"env_options": own} if own else {}
+
+
+@dataclass(frozen=True, kw_only=True)
+class SandboxSettings(EnvironmentSettings):
+    """The settings of environments that run code in a sandbox."""
+
+    recycle: bool = setting(
+        False,
+        "sandboxes are reset in place between episodes, which takes a fifth of the processor time "
+        "of new ones; their namespaces are kept (page Training)",
+        from_record=is_flag,
+    )
+    record_diffs: bool = setting(False, "results have the changes that each turn made to files")
+    extra_layers: Callable[[Image], tuple[Layer, ...]] | None = setting(
+        None,
+        "returns layers over an image, below those of the tasks, such as the program of an agent",
+    )
+    limits: Mapping[str, Any] = setting(
+        None,
+        "limits of the sandboxes that are not the environment's own, such as "
+        '{"memory": "2g", "processes": 64}, by the names of intercode_sandbox.Limits, which sets '
+        "them all",
+    )
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        self._set(limits=pick_limits(self.limits))
+
+    def determinism(self) -> Determinism | None:
+        return resolve_determinism(self.deterministic)
+
+
+def pick_limits(given: Mapping[str, Any] | Limits | None) -> dict[str, int | float]:
+    """Return the limits of sandboxes that a setting names, sorted. Raises UsageError."""
+    if given is None:
+        return {}
+    if isinstance(given, Limits):
+        given = {name: getattr(given, name) for name in _LIMITS}
+    if isinstance(given, Mapping):
+        given = {name: value for name, value in given.items() if value is not None}
+    values = read_limits(given, _LIMITS)
+    with_limits(Limits(), values)
+    return dict(sorted(values.items()))
+
+
+def with_limits(limits: Limits, values: Mapping[str, Any]) -> Limits:
+    """Return the limits with some other values. Raises UsageError for one out of its range."""
+    changed = replace(limits, **values)
+    check_limits(changed)
+    return changed
