@@ -279,3 +279,58 @@ def test_usage_is_measured(shared: Sandbox) -> None:
         during = shared.usage()
     assert during.disk >= before.disk + (1 << 20) and during.files > before.files
     assert during.processes > before.processes and during.memory > before.memory
+
+
+def test_the_bytes_of_a_stream_are_beside_its_text(shared: Sandbox) -> None:
+    result = shared.run(r"printf 'a\377\n\0'; printf '\200' >&2")
+    assert (result.stdout, result.stderr) == ("a\\xff\n\0", "\\x80")
+    assert (result.stdout_bytes, result.stderr_bytes) == (b"a\xff\n\0", b"\x80")
+
+
+def test_a_text_without_a_shell_is_a_result() -> None:
+    with open_one() as sandbox:
+        sandbox.run("rm /bin || rm /bin/sh")  # a link in most images
+        pieces: list[tuple[str, str]] = []
+        result = sandbox.run("echo hi", on_output=lambda *piece: pieces.append(piece))
+        assert (result.exit_code, result.ok, result.stdout) == (127, False, "")
+        assert result.stderr == result.output == "/bin/sh: No such file or directory\n"
+        assert pieces == [(result.stderr, "stderr")]
+        assert sandbox.run("echo hi", merge_stderr=True).stdout == result.stderr
+        with pytest.raises(FileNotFoundError, match="/none"):
+            sandbox.run("echo hi", cwd="/none")
+        with pytest.raises(FileNotFoundError):
+            sandbox.run(["/bin/sh"])
+
+
+def test_processes_are_listed_and_killed() -> None:
+    with open_one() as sandbox:
+        assert sandbox.run("sleep 600 & sleep 601 & echo").ok
+        found = sandbox.processes()
+        assert list(found.values()) == ["sleep", "sleep"]
+        [first, second] = found
+        sandbox.kill(first, 15)
+        eventually(lambda: list(sandbox.processes()) == [second], "the first has ended")
+        sandbox.kill(second)
+        eventually(lambda: not sandbox.processes(), "the second has ended")
+        sandbox.kill(second)  # it has ended
+        for pid in (0, 1, -1, "2"):
+            with pytest.raises(UsageError, match="number of a process"):
+                sandbox.kill(pid)  # type: ignore[arg-type]
+
+
+def test_a_program_reaches_a_service_of_its_owner(shared: Sandbox) -> None:
+    if "listen" not in shared.capabilities:
+        with pytest.raises(MissingCapabilityError, match="listen"):
+            shared.listen()
+        return
+    with (
+        shared.listen() as listener,
+        shared.spawn(
+            ["bash", "-c", f"exec 3<>/dev/tcp/127.0.0.1/{listener.getsockname()[1]}; cat <&3"]
+        ) as process,
+    ):
+        connection, _ = listener.accept()
+        with connection:
+            connection.sendall(b"from the owner")
+        assert process.wait() == 0
+        assert process.read() == b"from the owner"

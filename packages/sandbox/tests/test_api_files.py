@@ -400,3 +400,47 @@ def test_an_image_is_built_from_a_dockerfile(tmp_path: Path) -> None:
             sandbox.run("pwd; echo $NAME; cat greeting made").output == "/srv\nvalue\nhello\nran\n"
         )
         assert not sandbox.changes()
+
+
+def test_files_are_described_listed_and_removed_without_a_shell() -> None:
+    with open_one() as sandbox:
+        sandbox.write("/work/é\n", "four", 0o640)
+        sandbox.run("cd /work; mkdir -m 0 closed; ln -s 'é\n' link; ln -s none broken; mkfifo pipe")
+        found = sandbox.list_files("/work/../work/")
+        assert {name: info.kind for name, info in found.items()} == {
+            "broken": "link",
+            "closed": "dir",
+            "link": "link",
+            "pipe": "fifo",
+            "é\n": "file",
+        }
+        info = sandbox.stat("/work/link")
+        assert (info.kind, info.mode, info.size) == ("file", 0o640, 4)
+        assert info == found["é\n"]
+        assert sandbox.stat("/work/link", follow=False).target == "é\n"
+        assert sandbox.exists("/work/link") and not sandbox.exists("/work/broken")
+        assert not sandbox.exists("/work/link/below")
+        assert sandbox.list_files("/work/closed") == {}
+        assert sandbox.stat("/work/closed").mode == 0  # not changed by having been listed
+        for path, error in (("/none", FileNotFoundError), ("/work/pipe", NotADirectoryError)):
+            with pytest.raises(error, match=path):
+                sandbox.list_files(path)
+        with pytest.raises(IsADirectoryError, match="recursive=True"):
+            sandbox.remove("/work/closed")
+        with pytest.raises(FileNotFoundError, match="/work/none"):
+            sandbox.remove("/work/none")
+        sandbox.remove("/work/link")
+        sandbox.remove("/work/é\n")
+        sandbox.remove("/work", recursive=True)
+        assert not sandbox.exists("/work")
+        with pytest.raises(UsageError, match="absolute"):
+            sandbox.exists("work")
+
+
+def test_a_directory_that_changes_meanwhile_is_listed(shared: Sandbox) -> None:
+    change = "while :; do for i in 1 2 3 4; do : > c$i; rm c$i; ln -s /etc c$i; rm c$i; done; done"
+    with shared.spawn(change, cwd="/tmp") as process:
+        for _ in range(200):
+            for name, info in shared.list_files("/tmp").items():
+                assert info.kind in ("file", "link") or not name.startswith("c")
+        assert process.wait(0) is None

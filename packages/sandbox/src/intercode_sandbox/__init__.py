@@ -47,6 +47,7 @@ if TYPE_CHECKING:
     from intercode_sandbox.streams import Process
     from intercode_sandbox.testing import check_sandbox
     from intercode_sandbox.tiers.choice import strongest_backend
+    from intercode_sandbox.types import FileInfo
 
 __all__ = [
     "SANDBOXES",
@@ -55,6 +56,7 @@ __all__ = [
     "BaseSandbox",
     "Capability",
     "Determinism",
+    "FileInfo",
     "ForwardedPort",
     "Limits",
     "Process",
@@ -86,6 +88,7 @@ __getattr__ = lazy_imports(
         "BaseSandbox": ".contract",
         "Capability": ".contract",
         "Determinism": ".determinism",
+        "FileInfo": ".types",
         "ForwardedPort": ".api.forwarding",
         "Limits": ".contract",
         "Process": ".streams",

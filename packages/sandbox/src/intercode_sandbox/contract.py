@@ -17,7 +17,7 @@ from intercode_sandbox.errors import MissingCapabilityError, UsageError
 from intercode_sandbox.long_output import Collector
 from intercode_sandbox.resource_usage import ResourceUsage
 from intercode_sandbox.streams import Process, communicate, decode, memory_file
-from intercode_sandbox.types import ExecResult, FileEntry, Image, Layer, Network
+from intercode_sandbox.types import ExecResult, FileEntry, FileInfo, Image, Layer, Network
 from intercode_sandbox.users import User
 from intercode_sandbox.validation import check_limits, check_network, check_variables
 
@@ -101,6 +101,7 @@ class SandboxSpec:
 
 
 Capability = Literal[
+    "listing",
     "processes",
     "fork",
     "restore",
@@ -192,7 +193,8 @@ class BaseSandbox(ABC):
 
         ``processes`` also stands for ``descendants``, ``signal`` and ``kill_since``, ``fork`` for
         ``snapshot``, ``checkpoint`` for ``spawn_checkpoint``. ``terminal`` is
-        ``spawn_on_terminal``, and ``users`` is ``spawn_as``.
+        ``spawn_on_terminal``, ``users`` is ``spawn_as``, and ``listing`` is ``file_info`` and
+        ``list_directory``.
         """
         return frozenset()
 
@@ -323,6 +325,16 @@ class BaseSandbox(ABC):
     @abstractmethod
     def write(self, path: str, data: bytes, mode: int = 0o644) -> None:
         """Write a regular file and make its parent directories."""
+
+    def file_info(self, path: str, follow: bool = True) -> FileInfo:
+        """Return what a path is. ``follow``: of a symbolic link, what it leads to. Raises OSError,
+        also for a path in /proc."""
+        raise self._missing_capability("listing", "look at a file without a program")
+
+    def list_directory(self, path: str) -> dict[str, FileInfo]:
+        """Return the names in a directory, sorted by their bytes, with what each of them is. Links
+        are not followed. Raises OSError as ``file_info`` does."""
+        raise self._missing_capability("listing", "list a directory without a program")
 
     @abstractmethod
     def changes(self, digests: bool = True, pause: bool = False) -> dict[str, FileEntry]:

@@ -15,6 +15,7 @@ from tempfile import TemporaryDirectory
 from intercode_sandbox.checks import expect_error, require
 from intercode_sandbox.contract import SCRIPT_FD, BaseSandbox, Capability, Checkpoint, CopiedFiles
 from intercode_sandbox.errors import InfrastructureError, MissingCapabilityError
+from intercode_sandbox.types import FileInfo
 from intercode_sandbox.users import User, find_user
 
 _TIMEOUT = 60.0  # seconds; the commands take milliseconds on an idle machine
@@ -98,6 +99,29 @@ def _check_files(sandbox: BaseSandbox) -> None:
     require(
         not sandbox.changes(), f"created and removed files are listed: {sorted(sandbox.changes())}"
     )
+
+
+def _check_listing(sandbox: BaseSandbox) -> None:
+    sandbox.write("/tmp/listed/file", b"four", mode=0o600)
+    shown = sandbox.shown_path("/tmp/listed")
+    sandbox.run(f"cd {shown} && mkdir d && ln -s file l && mkfifo p && touch -d @7 file")
+    found = sandbox.list_directory("/tmp/listed")
+    require(list(found) == ["d", "file", "l", "p"], f"list_directory() gives {list(found)}")
+    kinds = [info.kind for info in found.values()]
+    require(kinds == ["dir", "file", "link", "fifo"], f"the kinds are {kinds}")
+    require(found["file"] == FileInfo("file", 0o600, 4, 7.0), f"a file is {found['file']}")
+    require(found["l"].target == "file", f"a link leads to {found['l'].target!r}")
+    require(
+        sandbox.file_info("/tmp/listed/l") == found["file"], "file_info() does not follow a link"
+    )
+    require(
+        sandbox.file_info("/tmp/listed/l", follow=False) == found["l"],
+        "file_info(follow=False) follows a link",
+    )
+    missing, file = "/tmp/listed/none", "/tmp/listed/file"
+    expect_error(FileNotFoundError, lambda: sandbox.file_info(missing), "a path without a file")
+    expect_error(NotADirectoryError, lambda: sandbox.list_directory(file), "listing a file")
+    sandbox.run(f"rm -r {shown}", timeout=_TIMEOUT)
 
 
 def _check_fork(sandbox: BaseSandbox) -> None:
@@ -285,6 +309,7 @@ def _check_users(sandbox: BaseSandbox) -> None:
 
 def _check_missing_capabilities(sandbox: BaseSandbox) -> None:
     calls: dict[Capability, Callable[[], object]] = {
+        "listing": lambda: sandbox.list_directory("/"),
         "processes": lambda: sandbox.kill_since(0),
         "fork": sandbox.snapshot,
         "restore": lambda: sandbox.restore(CopiedFiles(sandbox)),
@@ -310,6 +335,7 @@ _BASE_CHECKS: dict[str, Callable[[BaseSandbox], None]] = {
     "missing capabilities": _check_missing_capabilities,
 }
 _CAPABILITY_CHECKS: dict[Capability, Callable[[BaseSandbox], None]] = {
+    "listing": _check_listing,
     "recycle": _check_recycle,  # before its files are restored or its network is used
     "fork": _check_fork,
     "restore": _check_restore,

@@ -70,6 +70,21 @@ class FileEntry:
 
 
 @dataclass(frozen=True, slots=True)
+class FileInfo:
+    """What a path of a sandbox is.
+
+    ``size``: in bytes; of a symbolic link, that of its target's path. ``modified``: when the
+    content changed last, in seconds since 1970. ``target``: the path in a symbolic link.
+    """
+
+    kind: Literal["file", "dir", "link", "fifo", "socket", "device"]
+    mode: int
+    size: int
+    modified: float
+    target: str = ""
+
+
+@dataclass(frozen=True, slots=True)
 class LayerSpec:
     """The source from which a layer of files is built.
 

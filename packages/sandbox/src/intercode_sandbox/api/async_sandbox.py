@@ -8,6 +8,8 @@ millisecond and run in a bounded executor, because they can take longer.
 from __future__ import annotations
 
 import asyncio
+import signal
+import socket
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
@@ -15,7 +17,13 @@ from typing import Any, Self
 
 from intercode_sandbox.api import snapshots, transfer
 from intercode_sandbox.api.async_process import AsyncSandboxProcess
-from intercode_sandbox.api.execution import KILL_SECONDS, Execution, OutputCallback, make_command
+from intercode_sandbox.api.execution import (
+    KILL_SECONDS,
+    Execution,
+    OutputCallback,
+    begin,
+    make_command,
+)
 from intercode_sandbox.api.forwarding import ForwardedPort
 from intercode_sandbox.api.process import SandboxProcess, TerminalSize
 from intercode_sandbox.api.request_threads import finish_in_executor, in_executor, obtain
@@ -25,7 +33,7 @@ from intercode_sandbox.contract import Limits
 from intercode_sandbox.deprecation import renamed_arguments
 from intercode_sandbox.errors import SandboxError
 from intercode_sandbox.resource_usage import ResourceUsage
-from intercode_sandbox.types import FileEntry, Network
+from intercode_sandbox.types import FileEntry, FileInfo, Network
 from intercode_sandbox.validation import check_timeout
 
 
@@ -103,7 +111,7 @@ class AsyncSandbox:
 
         check_timeout(timeout)
 
-        def start() -> Execution:
+        def start() -> Execution | Result:
             made = make_command(
                 sandbox.base,
                 command,
@@ -113,9 +121,11 @@ class AsyncSandbox:
                 user=user,
                 merge_stderr=merge_stderr,
             )
-            return Execution(sandbox.base, sandbox.live, made, on_output)
+            return begin(sandbox.base, sandbox.live, made, on_output)
 
         execution = await obtain(start, _abandon, "commands")
+        if isinstance(execution, Result):
+            return execution
         try:
             ended = await _wait(execution, timeout)
             if not ended:
@@ -166,6 +176,24 @@ class AsyncSandbox:
         """Write several files or trees; see ``Sandbox.write_files``."""
         await in_executor(lambda: self.sandbox.write_files(files))
 
+    async def stat(self, path: str, *, follow: bool = True) -> FileInfo:
+        """Return what a path is; see ``Sandbox.stat``."""
+        return await in_executor(lambda: self.sandbox.stat(path, follow=follow))
+
+    async def exists(self, path: str) -> bool:
+        """Return whether there is something at a path; see ``Sandbox.exists``."""
+        return await in_executor(lambda: self.sandbox.exists(path))
+
+    async def list_files(self, path: str) -> dict[str, FileInfo]:
+        """Return what is in a directory; see ``Sandbox.list_files``."""
+        return await in_executor(lambda: self.sandbox.list_files(path))
+
+    async def remove(
+        self, path: str, *, recursive: bool = False, user: str | int | None = None
+    ) -> None:
+        """Remove a file or directory; see ``Sandbox.remove``."""
+        await in_executor(lambda: self.sandbox.remove(path, recursive=recursive, user=user))
+
     async def upload(self, local: str | Path, path: str) -> None:
         """Copy a file or directory into the sandbox; see ``Sandbox.upload``."""
         await in_executor(lambda: self.sandbox.upload(local, path))
@@ -187,6 +215,18 @@ class AsyncSandbox:
         return await obtain(
             lambda: self.sandbox.forward(target, host=host, port=port), ForwardedPort.close
         )
+
+    async def listen(self, port: int = 0) -> socket.socket:
+        """Return a socket that listens in the sandbox; see ``Sandbox.listen``."""
+        return await obtain(lambda: self.sandbox.listen(port), socket.socket.close)
+
+    async def processes(self) -> dict[int, str]:
+        """Return the names of the live processes; see ``Sandbox.processes``."""
+        return await in_executor(lambda: self.sandbox.processes())
+
+    async def kill(self, pid: int, number: int = signal.SIGKILL) -> None:
+        """Send a signal to a process; see ``Sandbox.kill``."""
+        await in_executor(lambda: self.sandbox.kill(pid, number))
 
     async def usage(self) -> ResourceUsage:
         """Return what the sandbox uses now; see ``Sandbox.usage``."""
@@ -236,8 +276,10 @@ class AsyncSandbox:
         await self.close()
 
 
-def _abandon(execution: Execution) -> None:
+def _abandon(execution: Execution | Result) -> None:
     """Kill a command whose caller is gone."""
+    if isinstance(execution, Result):
+        return
     with suppress(SandboxError):
         execution.kill()
     execution.close()

@@ -13,7 +13,7 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
-from typing import IO, Literal
+from typing import IO, Any, Literal
 
 from intercode_sandbox.api.results import Result
 from intercode_sandbox.contract import BaseSandbox, LimitExceeded
@@ -35,6 +35,7 @@ Stream = Literal["stdout", "stderr"]
 OutputCallback = Callable[[str, Stream], object]
 """Receives output while a command runs: a piece of text, and the stream that it came from."""
 
+_SHELL = "/bin/sh"
 CHUNK = 1 << 16
 _LAST_CHUNKS = 32  # of output that is read after the end, if background processes write without end
 KILL_SECONDS = 1.0
@@ -43,7 +44,8 @@ KILL_SECONDS = 1.0
 
 @dataclass(frozen=True, slots=True)
 class Command:
-    """A command and its settings, as ``Sandbox.run`` documents them."""
+    """A command and its settings, as ``Sandbox.run`` documents them. ``is_script``: it is a text
+    for /bin/sh."""
 
     argv: Sequence[str]
     cwd: str
@@ -51,6 +53,7 @@ class Command:
     stdin: bytes | IO[bytes] = b""
     merge_stderr: bool = False
     user: User | None = None
+    is_script: bool = False
 
     def start(self, base: BaseSandbox, fds: Mapping[int, int]) -> Process:
         """Start the command with these descriptors. Raises OSError."""
@@ -72,7 +75,8 @@ def make_command(
     found = find_user(base, user)
     if not isinstance(command, Sequence) or isinstance(command, bytes | bytearray):
         raise UsageError(f"a command is a text, or a list of a program and texts, not {command!r}")
-    arguments = ["/bin/sh", "-c", command] if isinstance(command, str) else command
+    is_script = isinstance(command, str)
+    arguments = [_SHELL, "-c", command] if isinstance(command, str) else command
     argv = [os.fspath(a) if isinstance(a, os.PathLike) else a for a in arguments]
     if not argv:
         raise UsageError("an empty list is no command: give a program and its arguments")
@@ -87,7 +91,7 @@ def make_command(
     if not isinstance(data, bytes) and not hasattr(data, "fileno"):
         raise UsageError(f"stdin is a text, bytes or an open file, not {stdin!r}")
     variables = {**base.env, **(found.env if found else {}), **(env or {})}
-    return Command(argv, directory, variables, data, merge_stderr, found)
+    return Command(argv, directory, variables, data, merge_stderr, found, is_script)
 
 
 class LiveProcesses:
@@ -232,6 +236,8 @@ class Execution:
             time.monotonic() - self._begin,
             out.dropped + err.dropped,
             exceeded,
+            out.bytes(),
+            err.bytes(),
         )
 
     def _reported_limit(self, code: int | None, output: str) -> LimitExceeded:
@@ -254,6 +260,30 @@ class Execution:
         os.close(fd)
 
 
+def begin(
+    base: BaseSandbox,
+    live: LiveProcesses,
+    command: Command,
+    on_output: OutputCallback | None = None,
+) -> Execution | Result:
+    """Start a command, and return it. If it is a text and the sandbox has no shell any more, return
+    what a shell reports of a missing program. Raises OSError for any other cause."""
+    try:
+        return Execution(base, live, command, on_output)
+    except OSError as e:
+        if not command.is_script or not str(e.strerror).startswith(f"{_SHELL}:"):
+            raise
+        message = f"{e.strerror}\n"
+        status = 127 if isinstance(e, FileNotFoundError) else 126
+        name: Stream = "stdout" if command.merge_stderr else "stderr"
+        if on_output is not None:
+            on_output(message, name)
+        texts: dict[str, Any] = {name: message, f"{name}_bytes": message.encode()}
+        return Result(
+            **{"stdout": "", "stderr": "", **texts}, output=message, exit_code=status, duration=0.0
+        )
+
+
 def run_command(
     base: BaseSandbox,
     live: LiveProcesses,
@@ -262,7 +292,9 @@ def run_command(
     on_output: OutputCallback | None = None,
 ) -> Result:
     """Run a command to its end, or until ``timeout`` seconds have passed (None: no limit)."""
-    execution = Execution(base, live, command, on_output)
+    execution = begin(base, live, command, on_output)
+    if isinstance(execution, Result):
+        return execution
     try:
         ended = _wait(execution, timeout)
         if not ended:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from intercode_sandbox.contract import LimitExceeded
 
@@ -13,7 +13,8 @@ class Result:
 
     ``stdout``, ``stderr``: the text of each stream. ``output``: both, in the order in which they
     arrived; pieces that were written at nearly the same time may have changed places, unless the
-    command ran with ``merge_stderr``. Bytes that are not UTF-8 are shown as ``\\xNN``.
+    command ran with ``merge_stderr``. Bytes that are not UTF-8 are shown as ``\\xNN``;
+    ``stdout_bytes`` and ``stderr_bytes`` are what was written.
     ``exit_code``: the exit status; negative, the number of the signal that ended the command; None
     at the time limit. ``duration``: wall time in seconds. ``omitted_bytes``: bytes left out of the
     middle of the streams, because one exceeded ``Limits.output``. ``limit_exceeded``: the limit
@@ -31,6 +32,8 @@ class Result:
     duration: float
     omitted_bytes: int = 0
     limit_exceeded: LimitExceeded = ""
+    stdout_bytes: bytes = field(default=b"", repr=False)
+    stderr_bytes: bytes = field(default=b"", repr=False)
 
     @property
     def ok(self) -> bool:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import signal
+import socket
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
@@ -20,7 +22,7 @@ from intercode_sandbox.errors import SandboxError, SandboxLostError, UsageError
 from intercode_sandbox.images.registry_hosts import is_registry_host
 from intercode_sandbox.resource_usage import ResourceUsage
 from intercode_sandbox.streams import encode
-from intercode_sandbox.types import FileEntry, Image, Network
+from intercode_sandbox.types import FileEntry, FileInfo, Image, Network
 from intercode_sandbox.validation import check_timeout
 
 Files = Mapping[str, str | bytes | Path]
@@ -176,8 +178,9 @@ class Sandbox:
         if it raises, the command is killed.
 
         Several threads may run commands in one sandbox. A command that fails is a result like any
-        other. Raises OSError if the program or ``cwd`` cannot be used, UsageError for an
-        unknown user, MissingCapabilityError for one without ``users``.
+        other, also a text if /bin/sh is gone (status 127). Raises OSError if the program or ``cwd``
+        cannot be used, UsageError for an unknown user, MissingCapabilityError for one without
+        ``users``.
         """
         check_timeout(timeout)
         made = make_command(
@@ -238,6 +241,32 @@ class Sandbox:
     def write_files(self, files: Files) -> None:
         """Write several files or trees; see ``Files``."""
         transfer.write_files(self.base, self.live, files)
+
+    def stat(self, path: str, *, follow: bool = True) -> FileInfo:
+        """Return what a path is: kind, mode, size, time. ``follow``: of a symbolic link, what it
+        leads to. Raises FileNotFoundError, or OSError for a path that cannot be reached and one in
+        /proc, MissingCapabilityError without ``listing``."""
+        return transfer.describe(self.base, path, follow)
+
+    def exists(self, path: str) -> bool:
+        """Return whether there is something at a path; a link that leads nowhere is nothing.
+        Raises as ``stat`` does."""
+        try:
+            self.stat(path)
+        except (FileNotFoundError, NotADirectoryError):
+            return False
+        return True
+
+    def list_files(self, path: str) -> dict[str, FileInfo]:
+        """Return the names in a directory, sorted, with what each of them is; links are not
+        followed. Needs no program of the image. Raises NotADirectoryError, or as ``stat`` does."""
+        return transfer.list_files(self.base, path)
+
+    def remove(self, path: str, *, recursive: bool = False, user: str | int | None = None) -> None:
+        """Remove a file, a link, or with ``recursive`` a directory and all in it, by ``rm`` of the
+        image. ``user``: with the rights of a user; see ``run``. Raises FileNotFoundError,
+        IsADirectoryError without ``recursive``, or OSError if something cannot be removed."""
+        transfer.remove(self.base, self.live, path, recursive, user)
 
     def upload(self, local: str | Path, path: str) -> None:
         """Copy a file or directory of this machine to ``path``.
@@ -360,6 +389,29 @@ class Sandbox:
         forwarded.on_close = self._parts.discard
         self._parts.add(forwarded)
         return forwarded
+
+    def listen(self, port: int = 0) -> socket.socket:
+        """Return a socket that listens at a port of the sandbox's loopback device (0: a free one).
+
+        Programs in the sandbox connect to it and this process accepts, so they reach one service of
+        yours without a network. Close it yourself. Raises OSError if the port is taken,
+        MissingCapabilityError without ``listen``.
+        """
+        return self.base.listen(port)
+
+    def processes(self) -> dict[int, str]:
+        """Return the names of the live processes by their numbers in the sandbox, except those that
+        ``run`` and ``spawn`` have started themselves. Raises MissingCapabilityError without
+        ``processes``."""
+        names = (entry.rpartition(" (") for entry in self.base.processes())
+        return {int(number[:-1]): name for name, _, number in names}
+
+    def kill(self, pid: int, number: int = signal.SIGKILL) -> None:
+        """Send a signal to a process by its number in the sandbox. One that has ended is ignored.
+        Raises MissingCapabilityError without ``processes``."""
+        if type(pid) is not int or pid < 2:
+            raise UsageError(f"pid is the number of a process, from 2, not {pid!r}")
+        self.base.signal(pid, number)
 
     def usage(self) -> ResourceUsage:
         """Return what the sandbox uses now: processor time in seconds, memory and disk in bytes.

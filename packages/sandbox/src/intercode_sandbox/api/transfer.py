@@ -23,11 +23,13 @@ from typing import IO
 
 from intercode_sandbox.api.execution import CHUNK, Command, LiveProcesses, make_command, run_command
 from intercode_sandbox.api.process import SandboxProcess
+from intercode_sandbox.api.results import Result
 from intercode_sandbox.contract import BaseSandbox
 from intercode_sandbox.errors import DataError, SandboxError, UsageError
 from intercode_sandbox.images.archives.tar import StrictTarInfo, mtime_ns
 from intercode_sandbox.images.archives.tree_writer import MODE_MASK, TreeWriter
 from intercode_sandbox.streams import Process, encode
+from intercode_sandbox.types import FileInfo
 from intercode_sandbox.validation import absolute_path
 
 DEFAULT_LIMIT = 1 << 30
@@ -117,6 +119,41 @@ def _naming(path: str, limit: str) -> Iterator[None]:
         if e.errno == errno.EFBIG:
             e.strerror = f"larger than {limit}"
         raise
+
+
+def describe(base: BaseSandbox, path: str, follow: bool) -> FileInfo:
+    """Return what a path is; see ``Sandbox.stat``."""
+    path = absolute_path(path)
+    with _naming(path, "a sandbox can describe"):
+        return base.file_info(path, follow)
+
+
+def list_files(base: BaseSandbox, path: str) -> dict[str, FileInfo]:
+    """Return what is in a directory; see ``Sandbox.list_files``."""
+    path = absolute_path(path)
+    with _naming(path, "a sandbox can list"):
+        return base.list_directory(path)
+
+
+def remove(
+    base: BaseSandbox, live: LiveProcesses, path: str, recursive: bool, user: str | int | None
+) -> None:
+    """Remove a file or directory; see ``Sandbox.remove``."""
+    path = absolute_path(path)
+    if describe(base, path, follow=False).kind == "dir" and not recursive:
+        raise IsADirectoryError(errno.EISDIR, "a directory: give recursive=True", path)
+    shown = base.shown_path(path)
+
+    def run(*argv: str) -> Result:
+        command = make_command(base, [*argv, "--", shown], cwd="/", user=user)
+        return run_command(base, live, command, TRANSFER_SECONDS)
+
+    result = run("rm", "-rf" if recursive else "-f")
+    if not result.ok and recursive:  # in some tiers root may not enter a closed directory
+        run("chmod", "-R", "u+rwX")
+        result = run("rm", "-rf")
+    if not result.ok:
+        raise OSError(errno.EACCES, result.stderr.strip()[:_MESSAGE_BYTES] or "not removed", path)
 
 
 # ---------------------------------------------------------------------- uploads

@@ -33,16 +33,19 @@ from intercode_sandbox.remote.protocol import (
     number_value,
     parse_entry,
     parse_error,
+    parse_info,
     parse_rows,
     printable,
     string_values,
     text_value,
 )
 from intercode_sandbox.remote.relay import Group
-from intercode_sandbox.types import TRUNCATED_CHANGES, FileEntry
+from intercode_sandbox.types import TRUNCATED_CHANGES, FileEntry, FileInfo
 
 _MARK_SECONDS = 0.02  # at least the accuracy with which a sandbox knows when a process started
-_TRAVELLING = frozenset({"processes", "fork", "restore", "recycle", "save", "checkpoint"})
+_TRAVELLING = frozenset(
+    {"listing", "processes", "fork", "restore", "recycle", "save", "checkpoint"}
+)
 """The capabilities that work over a connection. Instead of sealing, the server copies files."""
 _COPY_SECONDS = 600.0  # for an answer after files or the memory of a process were copied
 _TEXT_SIZE = 1 << 20  # bytes of an answer with names of processes
@@ -309,6 +312,24 @@ class RemoteSandbox(BaseSandbox):
         if len(data) > MAX_BODY:
             raise OSError(27, f"a remote file can be written with up to {MAX_BODY} bytes")
         self._request("write", data, path=path, mode=mode)
+
+    def file_info(self, path: str, follow: bool = True) -> FileInfo:
+        if "listing" not in self.capabilities:
+            super().file_info(path, follow)
+        _refuse_nul(path)
+        info: FileInfo = self._value(parse_info, "file_info", path=path, follow=follow)
+        return info
+
+    def list_directory(self, path: str) -> dict[str, FileInfo]:
+        if "listing" not in self.capabilities:
+            super().list_directory(path)
+        _refuse_nul(path)
+        _, body = self._request("list_directory", path=path, limit=MAX_BODY)
+        rows = self._parse(parse_rows, body)
+        return {
+            self._parse(text_value, row[0] if row else None): self._parse(parse_info, row[1:])
+            for row in rows
+        }
 
     def changes(self, digests: bool = True, pause: bool = False) -> dict[str, FileEntry]:
         rows = self._rows("changes", digests=digests, pause=pause)

@@ -30,7 +30,7 @@ from intercode_sandbox.errors import (
     UsageError,
 )
 from intercode_sandbox.host.paths import cache_root
-from intercode_sandbox.types import FileEntry, Image, Layer, Network
+from intercode_sandbox.types import FileEntry, FileInfo, Image, Layer, Network
 from intercode_sandbox.validation import check_limits
 
 VERSION = 1
@@ -288,3 +288,20 @@ def parse_entry(values: Any) -> FileEntry:
     ):
         raise ProtocolError("an invalid entry in a list of changes")
     return FileEntry(*values)
+
+
+def info_values(info: FileInfo) -> list[Any]:
+    """Return what a path is as values for JSON."""
+    return [info.kind, info.mode, info.size, info.modified, info.target]
+
+
+def parse_info(values: Any) -> FileInfo:
+    """Return what a path is. Raises ProtocolError."""
+    types = (str, int, int, float, str)
+    if (
+        not isinstance(values, list)
+        or [type(v) for v in values] != list(types)
+        or values[0] not in _KINDS
+    ):
+        raise ProtocolError("an invalid description of a file")
+    return FileInfo(*values)

@@ -30,6 +30,7 @@ from intercode_sandbox.remote.files import ReceivedFiles, saved_files, unpack_fi
 from intercode_sandbox.remote.protocol import (
     MAX_BODY,
     entry_values,
+    info_values,
     list_value,
     number_value,
     pack_rows,
@@ -232,6 +233,14 @@ class ServedSandbox:
         mode = number_value(arguments.get("mode"), 0o7777)
         self.sandbox.write(text_value(arguments.get("path")), body, mode)
 
+    def _file_info(self, arguments: Arguments, _: bytes) -> list[Any]:
+        path, follow = text_value(arguments.get("path")), bool(arguments.get("follow"))
+        return info_values(self.sandbox.file_info(path, follow))
+
+    def _list_directory(self, arguments: Arguments, _: bytes) -> bytes:
+        found = self.sandbox.list_directory(text_value(arguments.get("path")))
+        return pack_rows([[name, *info_values(info)] for name, info in found.items()])
+
     def _changes(self, arguments: Arguments, _: bytes) -> bytes:
         changes = self.sandbox.changes(bool(arguments.get("digests")), bool(arguments.get("pause")))
         return pack_rows([[path, *entry_values(entry)] for path, entry in changes.items()])
@@ -317,6 +326,8 @@ class ServedSandbox:
 _OPERATIONS: dict[str, Any] = {
     "read": ServedSandbox._read,
     "write": ServedSandbox._write,
+    "file_info": ServedSandbox._file_info,
+    "list_directory": ServedSandbox._list_directory,
     "changes": ServedSandbox._changes,
     "changed_paths": ServedSandbox._changed_paths,
     "storage_exhausted": ServedSandbox._storage_exhausted,

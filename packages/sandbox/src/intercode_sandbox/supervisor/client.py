@@ -44,7 +44,7 @@ from intercode_sandbox.supervisor.process_table import (
 )
 from intercode_sandbox.supervisor.unmapped_memory import SocketMemory
 from intercode_sandbox.supervisor.watchdog import Watch, Watchdog, measure_processes
-from intercode_sandbox.types import TRUNCATED_CHANGES, FileEntry
+from intercode_sandbox.types import TRUNCATED_CHANGES, FileEntry, FileInfo
 from intercode_sandbox.users import User
 
 _TICKS = os.sysconf("SC_CLK_TCK")
@@ -148,7 +148,7 @@ class SupervisedSandbox(BaseSandbox):
 
     @property
     def capabilities(self) -> frozenset[Capability]:
-        return frozenset({"processes", "fork", "restore", "recycle", "save", "usage"})
+        return frozenset({"listing", "processes", "fork", "restore", "recycle", "save", "usage"})
 
     @property
     def is_lost(self) -> bool:
@@ -386,6 +386,14 @@ class SupervisedSandbox(BaseSandbox):
         with memory_file(data) as source:
             self.connection.request("write", [source.fileno()], path=path, mode=mode)
 
+    def file_info(self, path: str, follow: bool = True) -> FileInfo:
+        answer, _ = self.connection.request("file", path=path, follow=follow)
+        return _file_info(answer["file"])
+
+    def list_directory(self, path: str) -> dict[str, FileInfo]:
+        answer, _ = self.connection.request("files", seconds=READ_SECONDS, path=path)
+        return {name: _file_info(row) for name, row in answer["files"].items()}
+
     def checkpoint(self, pid: int, given_fds: Sequence[int]) -> Checkpoint:
         if "checkpoint" not in self.capabilities:
             return super().checkpoint(pid, given_fds)
@@ -448,6 +456,11 @@ def _find_descendants(members: list[HostProcess], ancestors: list[HostProcess]) 
         parents = {m.pid for m in children}
         result += [m.inner_pid for m in children]
     return result
+
+
+def _file_info(row: list[Any]) -> FileInfo:
+    kind, mode, size, modified, target = row
+    return FileInfo(kind, mode, size, modified / 1e9, target)
 
 
 def _sort_paths(paths: list[str]) -> list[str]:

@@ -177,6 +177,8 @@ int remove_all(int parent, const char *name);  /* common/remove.c */
 bool is_opaque(int fd);
 int write_changes(struct text *out, const struct layout *layout, bool digests, bool paths_only);
 int open_regular(int root, const char *path);
+int describe_file(int root, const char *path, bool follow, struct text *out);
+int list_directory(int root, const char *path, struct text *out);
 int write_file(int root, const char *path, int source, mode_t mode);
 void visit_directories(int fd, int depth);
 

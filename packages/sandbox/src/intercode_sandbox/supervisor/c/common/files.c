@@ -19,19 +19,78 @@ static int close_and_fail(int fd, int code) {
     return -1;
 }
 
-/* Open a regular file for reading. Files of /proc are refused, because this process can read more
-   from them than the sandbox can. */
-int open_regular(int root, const char *path) {
-    struct stat info, proc;
-    int fd = open_in_root(root, path, O_RDONLY | O_NONBLOCK | O_NOCTTY, 0);
+/* Open a path of the sandbox. Files of /proc are refused, because this process can read more from
+   them than the sandbox can. */
+static int open_outside_proc(int root, const char *path, int flags, struct stat *info) {
+    struct stat proc;
+    int fd = open_in_root(root, path, flags, 0);
     if (fd < 0) return -1;
-    if (fstat(fd, &info)) return close_and_fail(fd, errno);
+    if (fstat(fd, info)) return close_and_fail(fd, errno);
     if (!sandbox.in_chroot && !sandbox.in_domain) {  /* there /proc is an empty directory, or absent */
         if (fstatat(root, "proc", &proc, 0)) return close_and_fail(fd, errno);
-        if (info.st_dev == proc.st_dev) return close_and_fail(fd, EACCES);
+        if (info->st_dev == proc.st_dev) return close_and_fail(fd, EACCES);
     }
+    return fd;
+}
+
+/* Open a regular file for reading. */
+int open_regular(int root, const char *path) {
+    struct stat info;
+    int fd = open_outside_proc(root, path, O_RDONLY | O_NONBLOCK | O_NOCTTY, &info);
+    if (fd < 0) return -1;
     if (!S_ISREG(info.st_mode)) return close_and_fail(fd, S_ISDIR(info.st_mode) ? EISDIR : EINVAL);
     return fd;
+}
+
+static const char *kind_of(mode_t mode) {
+    return S_ISREG(mode) ? "file" : S_ISDIR(mode) ? "dir" : S_ISLNK(mode) ? "link"
+        : S_ISFIFO(mode) ? "fifo" : S_ISSOCK(mode) ? "socket" : "device";
+}
+
+/* Append kind, mode, size, time of the last change of the content in nanoseconds, and target. */
+static void append_file(struct text *out, const struct stat *info, int fd, const char *name) {
+    char target[PATH_MAX + 1];
+    ssize_t length = S_ISLNK(info->st_mode) ? readlinkat(fd, name, target, PATH_MAX) : 0;
+    target[length < 0 ? 0 : length] = 0;
+    append_format(out, "[\"%s\",%u,%lld,%lld,", kind_of(info->st_mode), info->st_mode & 07777,
+                  (long long)info->st_size,
+                  info->st_mtim.tv_sec * 1000000000LL + info->st_mtim.tv_nsec);
+    append_json_string(out, target);
+    append(out, "]", 1);
+}
+
+/* Append what a path is. `follow`: of a link, what it leads to. */
+int describe_file(int root, const char *path, bool follow, struct text *out) {
+    struct stat info;
+    int fd = open_outside_proc(root, path, O_PATH | (follow ? 0 : O_NOFOLLOW), &info);
+    if (fd < 0) return -1;
+    append_format(out, ", \"file\": ");
+    append_file(out, &info, fd, "");
+    close(fd);
+    return 0;
+}
+
+/* Append the names in a directory with what each of them is, in the order of their bytes. */
+int list_directory(int root, const char *path, struct text *out) {
+    struct stat info;
+    struct names names;
+    int fd = open_outside_proc(root, path, DIRECTORY, &info);
+    if (fd < 0) return -1;
+    if (list_names(fd, &names)) return close_and_fail(fd, errno);
+    int code = 0;
+    append_format(out, ", \"files\": {");
+    for (size_t i = 0, count = 0; i < names.count && !code; i++) {
+        if (fstatat(fd, names.name[i], &info, AT_SYMLINK_NOFOLLOW)) continue;  /* it is gone */
+        if (count++) append(out, ",", 1);
+        append_json_string(out, names.name[i]);
+        append(out, ":", 1);
+        append_file(out, &info, fd, names.name[i]);
+        if (out->length > MAX_LISTING) code = EFBIG;
+    }
+    append(out, "}", 1);
+    free_names(&names);
+    close_and_fail(fd, code);
+    return code ? -1 : 0;
 }
 
 /* Normalize a path: absolute, without empty parts, `.` and `..`. Links are not resolved. */

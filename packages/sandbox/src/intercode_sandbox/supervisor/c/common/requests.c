@@ -143,22 +143,28 @@ static const char *request_path(const struct message *m) {
     return whole ? path->text : NULL;
 }
 
-static int write_or_open_file(const struct message *m, const char *path, bool writes,
-                              int *result_fd) {
-    if (writes)
+enum file_access { OPEN_FILE, WRITE_FILE, DESCRIBE_FILE, LIST_FILES };
+
+static int access_file(const struct message *m, const char *path, enum file_access access,
+                       struct text *out, int *result_fd) {
+    if (access == WRITE_FILE)
         return write_file(sandbox.root, path, m->fds[0], (mode_t)json_number(m->body, "mode"));
+    if (access == DESCRIBE_FILE)
+        return describe_file(sandbox.root, path, json_bool(m->body, "follow"), out);
+    if (access == LIST_FILES) return list_directory(sandbox.root, path, out);
     return (*result_fd = open_regular(sandbox.root, path)) < 0 ? -1 : 0;
 }
 
-/* Read or write a file with any mode. The supervisor of a container has only the rights of the
-   files' owner, so it changes their modes during the access. */
-static int do_file(const struct message *m, bool writes, int *result_fd) {
+/* Access a file with any mode. The supervisor of a container has only the rights of the files'
+   owner, so it changes their modes meanwhile. */
+static int do_file(const struct message *m, enum file_access access, struct text *out,
+                   int *result_fd) {
     const char *path = request_path(m);
-    if (!path || (writes && !m->count)) return errno = EINVAL, -1;
-    int result = write_or_open_file(m, path, writes, result_fd);
+    if (!path || (access == WRITE_FILE && !m->count)) return errno = EINVAL, -1;
+    int result = access_file(m, path, access, out, result_fd);
     if (!result || errno != EACCES || !sandbox.in_container) return result;
-    grant_path_access(sandbox.root, path, writes);
-    result = write_or_open_file(m, path, writes, result_fd);
+    grant_path_access(sandbox.root, path, access == WRITE_FILE);
+    result = access_file(m, path, access, out, result_fd);
     restore_modes();
     return result;
 }
@@ -182,8 +188,10 @@ static int dispatch(const struct message *m, struct text *out, int *result_fd) {
     if (!strcmp(operation, "changed_paths")) return do_changes(m, out, true);
     if (!strcmp(operation, "kill")) return do_kill(m);
     if (!strcmp(operation, "size")) return do_size(out);
-    if (!strcmp(operation, "open")) return do_file(m, false, result_fd);
-    if (!strcmp(operation, "write")) return do_file(m, true, result_fd);
+    if (!strcmp(operation, "open")) return do_file(m, OPEN_FILE, out, result_fd);
+    if (!strcmp(operation, "write")) return do_file(m, WRITE_FILE, out, result_fd);
+    if (!strcmp(operation, "file")) return do_file(m, DESCRIBE_FILE, out, result_fd);
+    if (!strcmp(operation, "files")) return do_file(m, LIST_FILES, out, result_fd);
     if (!strcmp(operation, "end_all")) return end_all_processes();
     if (!strcmp(operation, "recycle")) return do_recycle(m);
     if (!strcmp(operation, "replace_files")) return do_replace_files(m);
