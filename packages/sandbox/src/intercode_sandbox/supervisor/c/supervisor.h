@@ -254,7 +254,7 @@ struct page_run { uint64_t from, length; };
 int create_checkpoint(pid_t pid, int inner_pid, const struct json *given_fds);  /* a descriptor */
 int restore_checkpoint(pid_t pid, int inner_pid, int checkpoint, const struct json *given_fds);
 
-/* ---- common/children.c, common/requests.c, common/state.c ---- */
+/* ---- common/children.c, requests.c, common/state.c ---- */
 struct child { pid_t pid, inner_pid; int pidfd, status; };
 
 struct supervisor {

@@ -10,7 +10,7 @@
 #ifndef CHROOT_H
 #define CHROOT_H
 
-#include "container/container.h"
+#include "scanned/scanned.h"
 
 /* ---- tree.c ---- */
 int build_tree(int root, int retained, const struct json *spec, const int *layers, size_t count,

@@ -6,7 +6,7 @@
    instead of mounting a new root, and it finds changes by scanning the files. */
 
 #define _GNU_SOURCE
-#include "container/container.h"
+#include "scanned/scanned.h"
 
 #include <errno.h>
 #include <fcntl.h>

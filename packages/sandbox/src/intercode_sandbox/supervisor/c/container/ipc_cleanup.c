@@ -2,7 +2,7 @@
    memory, semaphores and queues, POSIX queues, and the content of /dev/shm. */
 
 #define _GNU_SOURCE
-#include "container/container.h"
+#include "scanned/scanned.h"
 
 #include <errno.h>
 #include <fcntl.h>

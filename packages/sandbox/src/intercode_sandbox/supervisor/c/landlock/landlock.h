@@ -10,7 +10,7 @@
 #ifndef LANDLOCK_H
 #define LANDLOCK_H
 
-#include "container/container.h"
+#include "scanned/scanned.h"
 
 /* ---- rules.c ---- */
 int build_command_rules(const struct json *spec, int tree);

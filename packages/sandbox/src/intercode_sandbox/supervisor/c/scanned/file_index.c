@@ -9,7 +9,7 @@
    are indexed at the start. */
 
 #define _GNU_SOURCE
-#include "container/container.h"
+#include "scanned/scanned.h"
 
 #include <errno.h>
 #include <fcntl.h>

@@ -3,7 +3,7 @@
    space is gone than the container may still use. Space that other users fill is not counted. */
 
 #define _GNU_SOURCE
-#include "container/container.h"
+#include "scanned/scanned.h"
 
 #include <errno.h>
 #include <stdlib.h>

@@ -2,7 +2,7 @@
    mode. The result equals that of namespace/overlay_changes.c. */
 
 #define _GNU_SOURCE
-#include "container/container.h"
+#include "scanned/scanned.h"
 
 #include <errno.h>
 #include <fcntl.h>

@@ -3,7 +3,7 @@
    overwritten, so that a process with an open descriptor keeps the deleted file. */
 
 #define _GNU_SOURCE
-#include "container/container.h"
+#include "scanned/scanned.h"
 
 #include <errno.h>
 #include <fcntl.h>

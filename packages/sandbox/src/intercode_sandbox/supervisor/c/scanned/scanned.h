@@ -1,15 +1,15 @@
-/* Declarations for the supervisor of a container. It cannot mount anything, so it records the files
-   at the start. */
+/* Declarations for supervisors that cannot mount anything: those of containers, below a changed root
+   directory, and with Landlock. They record the files at the start, and scan and restore them. */
 
-#ifndef CONTAINER_H
-#define CONTAINER_H
+#ifndef SCANNED_H
+#define SCANNED_H
 
 #include "supervisor.h"
 
 /* descriptors that the supervisor may have beyond the limit of a command */
 #define EXTRA_DESCRIPTORS (1 << 20)
 
-/* ---- container.c ---- */
+/* ---- container/container.c ---- */
 int watch_children(void);
 int install_filter(const char *digits);
 
@@ -115,7 +115,7 @@ int write_script(const struct message *m, int *result_fd);
 void remove_script(void);
 bool is_outside_listing(const char *path);
 
-/* ---- rollback.c, ipc_cleanup.c ---- */
+/* ---- rollback.c, container/ipc_cleanup.c ---- */
 int roll_back(bool recycles);
 int copy_paths(int source, const struct json *paths);
 int clear_ipc(void);
@@ -134,7 +134,7 @@ void start_disk_checks(void);
 /* ---- requests.c ---- */
 #define NOT_HANDLED 1
 
-int handle_container_request(const char *operation, const struct message *m, struct text *out,
+int handle_scanned_request(const char *operation, const struct message *m, struct text *out,
                              int *result_fd);
 void set_command_file_limit(bool only);
 void record_priority(void);

@@ -1,7 +1,7 @@
 /* Scans a container for differences from the index of its files at the start. */
 
 #define _GNU_SOURCE
-#include "container/container.h"
+#include "scanned/scanned.h"
 
 #include <errno.h>
 #include <fcntl.h>

@@ -2,7 +2,7 @@
    The supervisor runs as that owner, so it can change a mode and restore it afterwards. */
 
 #define _GNU_SOURCE
-#include "container/container.h"
+#include "scanned/scanned.h"
 
 #include <errno.h>
 #include <fcntl.h>

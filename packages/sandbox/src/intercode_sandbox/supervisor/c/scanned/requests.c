@@ -1,7 +1,7 @@
-/* Requests that only the supervisor of a container handles, or handles differently. */
+/* Requests that only supervisors that cannot mount handle, or handle differently. */
 
 #define _GNU_SOURCE
-#include "container/container.h"
+#include "scanned/scanned.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -50,7 +50,7 @@ static void make_root_accessible(void) {
         fchmod(sandbox.root, (info.st_mode | 0700) & 07777);
 }
 
-int handle_container_request(const char *operation, const struct message *m, struct text *out,
+int handle_scanned_request(const char *operation, const struct message *m, struct text *out,
                              int *result_fd) {
     static const char *const refused[] = {"checkpoint", "restore_checkpoint", "seal"};
     make_root_accessible();

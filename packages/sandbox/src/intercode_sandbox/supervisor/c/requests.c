@@ -1,7 +1,7 @@
-/* Handles the requests that are the same for namespaces and containers. */
+/* Receives the requests of the owner, and handles those that are the same in all tiers. */
 
 #define _GNU_SOURCE
-#include "container/container.h"
+#include "scanned/scanned.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -178,7 +178,7 @@ static int do_connect(const struct message *m, int *result_fd) {
 static int dispatch(const struct message *m, struct text *out, int *result_fd) {
     const char *operation = json_text(m->body, "do");
     if (sandbox.in_container) {
-        int result = handle_container_request(operation, m, out, result_fd);
+        int result = handle_scanned_request(operation, m, out, result_fd);
         if (result != NOT_HANDLED) return result;
     }
     if (!strcmp(operation, "spawn")) return do_spawn(m, 1, out);

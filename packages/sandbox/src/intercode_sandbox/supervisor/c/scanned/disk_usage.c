@@ -2,7 +2,7 @@
    deleted files that are still open or mapped. */
 
 #define _GNU_SOURCE
-#include "container/container.h"
+#include "scanned/scanned.h"
 
 #include <ctype.h>
 #include <errno.h>
