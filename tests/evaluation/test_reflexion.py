@@ -129,6 +129,7 @@ def test_each_attempt_has_all_turns(tmp_path: Path) -> None:
 def test_the_attempts_are_limited_by_the_agent_and_by_its_option(tmp_path: Path) -> None:
     never = play(tmp_path / "a", solves=False)
     assert (never.restarts, never.turns, never.success) == ((2, 4), 6, False)
+    assert trajectories.read_run_metadata(tmp_path / "a")["agent_metadata"]["max_restarts"] == 2
     none = play(tmp_path / "b", solves=False, agent_options={"max_restarts": 0})
     assert (none.restarts, none.turns) == ((), 2)
     assert "restarts" not in json.loads((tmp_path / "b" / "trajectories.jsonl").read_text())

@@ -104,5 +104,11 @@ def test_file_systems_and_samples_get_files_of_their_own(tmp_path: Path) -> None
         "epoch-2/ic_bash_react_10_turns_fs_2.json",
     }
     assert written.records == 3 and "1 episodes that failed" in written.omitted[0]
+    again = tmp_path / "again.jsonl"
+    trajectories.append_trajectory(again, _own(restarts=(1, 2)))
+    written = export(again, "authors", tmp_path / "last")
+    (row,) = _rows(written.files[0]).values()
+    assert row["turn_history"]["actions"] == ["submit"] and row["summary"]["turns_taken"] == 1
+    assert "2 attempts" in written.omitted[0]
     with pytest.raises(UsageError, match="several files"):
         export(log, "authors", tmp_path / "one.json")

@@ -123,6 +123,7 @@ def test_wrong_uses_are_named(shared: Sandbox) -> None:
         (lambda: shared.run("true", cwd="tmp"), "cwd is absolute, unlike 'tmp'"),
         (lambda: shared.run(b"true"), "a command is a text, or a list .* not b'true'"),  # type: ignore[arg-type]
         (lambda: shared.run("true", stdin=None), "stdin is a text, bytes or an .* not None"),  # type: ignore[arg-type]
+        (lambda: shared.run("true", timeout=10**400), "timeout is too large: give None for no"),
         (lambda: shared.run("true", timeout=0), "timeout has to be more than 0 seconds.* not 0"),
         (lambda: shared.run("true", timeout="5"), "timeout has to be more than 0 .* not '5'"),  # type: ignore[arg-type]
         (lambda: shared.run("true", env={"A=": "1"}), "variable 'A=' .* without '='"),

@@ -7,6 +7,7 @@ import io
 import json
 import tarfile
 from collections.abc import Callable
+from contextlib import nullcontext
 from pathlib import Path
 from typing import Any
 
@@ -126,6 +127,28 @@ def test_an_episode_under_other_conditions_than_the_run_is_refused(bundle: Path)
     _forge(bundle, change)
     with pytest.raises(DataError, match=r"its profile is not that of run\.json"):
         read_bundle(bundle)
+
+
+@pytest.mark.parametrize(
+    ("settings", "restarts", "message"),
+    [
+        ({"max_turns": 1}, [], r"2 turns are more than max_turns = 1 of run\.json"),
+        ({"max_turns": 1}, [1], "1 restarts are more than max_restarts = 0"),
+        ({"max_turns": 1, "agent_metadata": {"max_restarts": 1}}, [1], None),
+        ({"max_turns": 2, "agent": "replay"}, [1], None),
+    ],
+)
+def test_turns_and_restarts_that_the_settings_do_not_allow_are_refused(
+    tmp_path: Path, settings: dict[str, Any], restarts: list[int], message: str | None
+) -> None:
+    run = run_in(tmp_path / "run")
+    metadata = json.loads((run / "run.json").read_text()) | settings
+    (run / "run.json").write_text(json.dumps(metadata))
+    row = json.loads((run / "trajectories.jsonl").read_text().splitlines()[0])
+    row |= {"steps": row["steps"][:1] * 2, "restarts": restarts, "run": row["run"] | settings}
+    (run / "trajectories.jsonl").write_text(json.dumps(row) + "\n")
+    with pytest.raises(DataError, match=message) if message else nullcontext():
+        write_bundle(run, tmp_path / "b.tar.gz")
 
 
 def test_nesting_that_breaks_parsers_is_refused(bundle: Path) -> None:

@@ -74,6 +74,11 @@ def test_a_run_gets_the_papers_table_and_its_own(tmp_path: Path) -> None:
         4,
         0,
     )
+    solved = Trajectory("t", 0, "q", (Step("x", "y", reward=1.0),), end="solved")
+    trajectories.write_run_metadata(tmp_path / "one", META)
+    trajectories.append_trajectory(tmp_path / "one" / "trajectories.jsonl", solved)
+    at_once = _build(tmp_path / "one")["nl2bash"]
+    assert at_once.rows[0][at_once.columns.index("first turn")] == 100.0
     groups = tables["nl2bash/groups"]
     assert groups.columns[3:] == ("fs_1", "fs_2", "fs_3", "fs_4")
     assert groups.rows[0][3:] == (100.0, 100.0, 0.0, 0.0)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import sys
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import is_dataclass
 from typing import Any, get_args
@@ -66,8 +67,13 @@ def check_variables(variables: object) -> None:
 
 
 def check_timeout(timeout: object) -> None:
-    """Raise UsageError for a time limit that is neither None nor a positive number of seconds."""
-    if timeout is not None and not (isinstance(timeout, int | float) and timeout > 0):
+    """Raise UsageError for a time limit that is neither None nor a positive number of seconds that
+    a float holds."""
+    if timeout is None:
+        return
+    if isinstance(timeout, int) and timeout > sys.float_info.max:
+        raise UsageError("timeout is too large: give None for no limit")
+    if not (isinstance(timeout, int | float) and timeout > 0):
         raise UsageError(
             f"timeout has to be more than 0 seconds, or None for no limit, not {timeout!r}"
         )

@@ -234,6 +234,8 @@ def without_version(values: Mapping[str, Any]) -> dict[str, Any]:
     """
     rest = dict(values)
     version = rest.pop("v", None)
+    if "v" not in values:
+        raise DataError("no 'v', the schema version: this is no episode or run of this package")
     if type(version) is not int or version != SCHEMA_VERSION:
         raise DataError(
             f"schema version {version!r}, but this release reads only {SCHEMA_VERSION}: "

@@ -2,7 +2,7 @@
 
 There is one file for each group of a dataset (Bash's file systems), strategy and model, named as
 theirs, since only the name identifies the model. Their logs also hold the gold and the grader's
-view of an episode; these are not written.
+view of an episode; these are not written, and of attempts at a task only the last one is.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ def export(episodes: Sequence[Trajectory], out: Path) -> ExportResult:
 
     Raises UsageError if one file was requested and the episodes need several.
     """
-    completed = [t for t in episodes if t.parent is None and not is_failed(t)]
+    completed = [_last_attempt(t) for t in episodes if t.parent is None and not is_failed(t)]
     if not completed:
         raise UsageError("no episode was completed, so there is nothing to write")
     single = out.suffix == ".json"
@@ -58,7 +58,14 @@ def export(episodes: Sequence[Trajectory], out: Path) -> ExportResult:
         written.append(path)
     omitted = len(episodes) - len(completed)
     notes = (f"{omitted} episodes that failed, or branched off from others",) if omitted else ()
+    if attempts := sum(len(t.restarts) for t in episodes):
+        notes += (f"{attempts} attempts after which the task was begun again are left out",)
     return ExportResult(tuple(written), len(completed), notes)
+
+
+def _last_attempt(episode: Trajectory) -> Trajectory:
+    begin = max(episode.restarts, default=0)
+    return episode.replace(steps=episode.steps[begin:], restarts=())
 
 
 def to_log(episodes: Sequence[Trajectory]) -> dict[str, Any]:

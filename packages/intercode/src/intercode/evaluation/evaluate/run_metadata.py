@@ -126,6 +126,8 @@ def run_metadata(
 def _checked_metadata(agent: Agent) -> dict[str, Any]:
     """Return what a run records of an agent. Raises UsageError if JSON cannot hold it."""
     values: Any = agent.metadata()
+    if agent.max_restarts:
+        values = {"max_restarts": agent.max_restarts, **values}
     try:
         json.dumps(to_jsonable(values), allow_nan=False)
         if isinstance(values, Mapping):

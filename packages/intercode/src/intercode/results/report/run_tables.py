@@ -143,9 +143,12 @@ def _figures_of(result_set: ResultSet) -> dict[str, Cell]:
 
 
 def _scores_every_turn(episodes: Sequence[Trajectory]) -> bool:
-    """Return whether an episode went on after its first turn had been scored."""
+    """Return whether an episode ended because a turn was scored, or went on after its first one
+    was."""
     return any(
-        len(t.steps) > 1 and t.steps[0].executed and t.steps[0].reward is not None for t in episodes
+        t.end == "solved"
+        or (len(t.steps) > 1 and t.steps[0].executed and t.steps[0].reward is not None)
+        for t in episodes
     )
 
 

@@ -9,6 +9,7 @@ import math
 import platform
 from collections.abc import Mapping
 from dataclasses import dataclass
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -200,6 +201,7 @@ def _episodes(
         try:
             episode = trajectory_from_row(row)
             validate_types(episode)
+            _check_turns(episode, metadata)
         except (DataError, TypeError, ValueError, AttributeError) as e:
             raise DataError(f"{where}: {str(e)!a}") from e
         for key in IDENTITY_KEYS:
@@ -236,6 +238,24 @@ def validate_types(episode: Trajectory) -> None:
     _require_types(episode, _EPISODE_TYPES)
     for step in episode.steps:
         _validate_step(step)
+
+
+def _check_turns(episode: Trajectory, metadata: Mapping[str, Any]) -> None:
+    """Raise DataError if the settings of the run do not allow so many turns or restarts. A branch
+    counts the turns of the episode from which it branched off."""
+    if episode.parent is not None:
+        return
+    attempts = pairwise((0, *episode.restarts, len(episode.steps)))
+    turns, limit = max(end - begin for begin, end in attempts), metadata.get("max_turns")
+    if limit is not None and turns > limit:
+        raise DataError(f"{turns} turns are more than max_turns = {limit!r} of {RUN_FILE}")
+    agent = metadata.get("agent_metadata")
+    allowed = agent.get("max_restarts", 0) if isinstance(agent, Mapping) else 0
+    if metadata.get("agent") != "replay" and len(episode.restarts) > allowed:
+        raise DataError(
+            f"{len(episode.restarts)} restarts are more than max_restarts = {allowed!r} of "
+            f"{RUN_FILE}"
+        )
 
 
 def _validate_step(step: Step) -> None:
