@@ -16,10 +16,10 @@ pytestmark = pytest.mark.sandbox
 
 LATER = "from_a_later_commit"
 SEARCH = f"""
-find / -xdev -name objects -type d -not -path '/proc/*' -exec test -d '{{}}/../refs' ';' -print |
-while read -r objects; do
-    git --git-dir="$objects/.." cat-file --batch-all-objects --batch --buffer | grep -a {LATER}
-done
+find / -xdev -name objects -type d -not -path '/proc/*' -exec test -d '{{}}/../refs' ';' \
+    -exec sh -c '[ -f "$1/../HEAD" ] || echo ref: refs/heads/x > "$1/../HEAD"
+    git --git-dir="$1/.." cat-file --batch-all-objects --batch --buffer 2>&1' sh '{{}}' ';' |
+    grep -a {LATER}
 grep -rla {LATER} /testbed /srv
 """
 """Prints what an agent can find of a later commit: in objects, packed or not, and in files."""
@@ -155,16 +155,38 @@ def _odd_names(testbed: Path, srv: Path) -> None:
     """Repositories whose names need quoting, and one without references."""
     base = git(testbed, "rev-parse", "HEAD").strip()
     _commit_later(testbed)
-    for name in ("a b", "q'uo\"te", "-n"):
+    for name in ("a b", "q'uo\"te", "-n", "two\nlines", "end\n"):
         git(srv, "clone", "-q", "--mirror", "--no-local", str(testbed), str(srv / name))
     (srv / "-n/packed-refs").unlink()
+    (srv / "end\n/objects").rename(srv / "lone\nobjects")
+    (srv / "end\n/objects/info").mkdir(parents=True)
+    (srv / "end\n/objects/info/alternates").write_text('"/srv/lone\\nobjects"\n')
     git(testbed, "reset", "-q", "--hard", base)
     (testbed / ".git/FETCH_HEAD").write_text(f"{base}\t\t{LATER}\n")
+
+
+def _without_head(testbed: Path, srv: Path) -> None:
+    base = git(testbed, "rev-parse", "HEAD").strip()
+    _commit_later(testbed)
+    git(srv, "clone", "-q", "--mirror", "--no-local", str(testbed), str(srv / "broken"))
+    (srv / "broken/HEAD").unlink()
+    git(testbed, "reset", "-q", "--hard", base)
+
+
+def _partial_clone(testbed: Path, srv: Path) -> None:
+    """A clone with the files of the later commit only."""
+    base = git(testbed, "rev-parse", "HEAD").strip()
+    _commit_later(testbed)
+    git(testbed, "config", "uploadpack.allowFilter", "true")
+    git(srv, "clone", "-q", "--filter=blob:none", f"file://{testbed}", "partial")
+    git(testbed, "reset", "-q", "--hard", base)
 
 
 @pytest.mark.parametrize(
     "hide",
     [
+        _without_head,
+        _partial_clone,
         _submodule,
         _lone_objects,
         _odd_names,

@@ -57,7 +57,9 @@ def export(episodes: Sequence[Trajectory], out: Path) -> ExportResult:
         path.write_text(text + "\n", encoding="utf-8")
         written.append(path)
     omitted = len(episodes) - len(completed)
-    notes = (f"{omitted} episodes that failed, or branched off from others",) if omitted else ()
+    notes: tuple[str, ...] = ()
+    if omitted:
+        notes = (f"{omitted} episodes that failed, or branched off from others",)
     if attempts := sum(len(t.restarts) for t in episodes):
         notes += (f"{attempts} attempts after which the task was begun again are left out",)
     return ExportResult(tuple(written), len(completed), notes)

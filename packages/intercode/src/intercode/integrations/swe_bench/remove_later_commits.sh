@@ -21,6 +21,15 @@ g() {
         -c core.logAllRefUpdates=false -c core.commitGraph=false -c submodule.recurse=false \
         -c filter.lfs.process= -c filter.lfs.smudge= -c filter.lfs.required=false "$@"
 }
+# A path as a line of a list, and the path of a line, with a dot after it.
+line_of() { printf '%s' "$1" | tr '\n' '\001' && echo; }
+path_of() { printf '%s' "$1" | tr '\001' '\n' && echo .; }
+real_path() { cd "$1" && pwd -P | tr '\n' '\001' | sed 's/.$//' && echo; }
+for_each_repository() {
+    while IFS= read -r line; do
+        folder=$(path_of "$line") && folder=${folder%.} && "$1"
+    done < "$work/repositories"
+}
 commit() { g --git-dir="$1" rev-parse -q --verify "$2^{commit}" 2> /dev/null; }
 is_in() { [ -n "$3" ] && g --git-dir="$1" merge-base --is-ancestor "$2" "$3" 2> /dev/null; }
 
@@ -80,7 +89,12 @@ set_back() {
         [ ! -f "$tree/.git" ] || rm -rf "$tree"
         rm -rf "$1"
     elif [ -n "$tree" ] && [ -d "$tree" ]; then
-        g --git-dir="$1" --work-tree="$tree" reset -q --hard "$known"
+        if ! g --git-dir="$1" --work-tree="$tree" reset -q --hard "$known" 2> /dev/null; then
+            # a partial clone without the files of that commit
+            (cd "$tree" && g --git-dir="$1" --work-tree=. ls-files -z | xargs -0 -r rm -f --)
+            g --git-dir="$1" update-ref HEAD "$known"
+            rm -f "$1/index"
+        fi
     else
         g --git-dir="$1" update-ref HEAD "$known"
         set_index "$1"
@@ -149,31 +163,37 @@ if [ -n "$own" ]; then
     own=$(cd "$own" && pwd -P)
     [ -z "$(commit "$own" "${base:-HEAD-}")" ] && start=$(commit "$own" HEAD)
 fi
-find / \( -path /proc -o -path /sys -o -path /dev \) -prune -o -name objects -print 2> /dev/null |
-    while IFS= read -r objects; do
-        folder=${objects%/objects}
-        [ -d "$objects" ] && [ -d "$folder/refs" ] && [ -f "$folder/HEAD" ] || continue
-        folder=$(cd "$folder" && pwd -P)
-        g --git-dir="$folder" rev-parse --git-dir > /dev/null 2>&1 || continue
+find / \( -path /proc -o -path /sys -o -path /dev \) -prune -o -name objects \
+    -exec sh -c 'printf %s "$1" | tr "\n" "\001"; echo' sh {} \; 2> /dev/null |
+    while IFS= read -r line; do
+        objects=$(path_of "${line%/objects}") objects=${objects%.}/objects folder=${objects%/objects}
+        [ -d "$objects" ] || continue
+        folder=$(path_of "$(real_path "$folder")") folder=${folder%.}
         case $folder in
         "$testbed"/*) # a repository that is a file of the task's commit
             g -C "$testbed" cat-file -e "HEAD:${folder#"$testbed"/}/HEAD" 2> /dev/null && continue
             ;;
         esac
-        echo "$folder"
+        if [ -d "$folder/refs" ] && [ -f "$folder/HEAD" ] &&
+            g --git-dir="$folder" rev-parse --git-dir > /dev/null 2>&1; then
+            line_of "$folder"
+        elif [ -d "$objects/pack" ] && [ -d "$objects/info" ]; then # of a broken repository
+            line_of "$folder/objects" >> "$work/lenders"
+        fi
     done > "$work/found"
 common=
 if [ -n "$own" ]; then # first, as the others are compared with it
     common=$(cd "$own" && cd "$(g --git-dir="$own" rev-parse --git-common-dir)" && pwd -P)
-    echo "$common" > "$work/repositories"
+    line_of "$common" > "$work/repositories"
 fi
-grep -vxF "${common:-/}" "$work/found" >> "$work/repositories"
+grep -vxF "$(line_of "${common:-/}")" "$work/found" >> "$work/repositories"
 
 shared=
-while IFS= read -r folder; do
+note_shared() {
     if [ -L "$folder/objects" ] || [ -f "$folder/objects/info/alternates" ]; then shared=1; fi
-done < "$work/repositories"
-while IFS= read -r folder; do
+}
+for_each_repository note_shared
+pack_needed() {
     if ! { remove_references "$folder" && pack "$folder"; }; then
         if [ "$folder" = "$common" ]; then
             echo "git cannot remove the later commits of $folder"
@@ -183,15 +203,22 @@ while IFS= read -r folder; do
         mkdir "$folder/kept-objects"
     fi
     if [ "$folder" = "$common" ]; then start=$(commit "$own" HEAD); fi
-done < "$work/repositories"
-while IFS= read -r folder; do
+}
+for_each_repository pack_needed
+note_lenders() {
     find "$folder/objects/" -name 'tmp_*' -type f -exec rm -f {} +
     if [ -f "$folder/objects/info/alternates" ]; then
         (
             cd "$folder/objects" || exit
             while IFS= read -r lender; do
-                lender=$(cd "$lender" 2> /dev/null && pwd -P) || continue
-                grep -qxF "${lender%/objects}" "$work/repositories" || echo "$lender"
+                case $lender in
+                '"'*) # quoted as in C
+                    lender=$(printf '%b.' "$(printf '%s' "$lender" | sed 's/^"//; s/"$//; s/\\"/"/g')")
+                    lender=${lender%.}
+                    ;;
+                esac
+                lender=$(real_path "$lender" 2> /dev/null) && [ -n "$lender" ] || continue
+                grep -qxF "${lender%/objects}" "$work/repositories" || printf '%s\n' "$lender"
             done < info/alternates
         ) >> "$work/lenders"
     fi
@@ -200,14 +227,18 @@ while IFS= read -r folder; do
             [ ! -f "$pack" ] || : > "${pack%.pack}.promisor"
         done
     fi
-done < "$work/repositories"
+}
+for_each_repository note_lenders
 if [ -f "$work/lenders" ]; then
-    while IFS= read -r lender; do find "$lender" -type f -exec rm -f {} +; done < "$work/lenders"
+    while IFS= read -r line; do
+        lender=$(path_of "$line") && find "${lender%.}" -type f -exec rm -f {} +
+    done < "$work/lenders"
 fi
-while IFS= read -r folder; do
+empty_objects() {
     [ ! -d "$folder/kept-objects" ] || find "$folder/objects/" -mindepth 1 -delete
-done < "$work/repositories"
-while IFS= read -r folder; do
+}
+for_each_repository empty_objects
+finish() {
     if [ -d "$folder/kept-objects" ]; then
         mkdir -p "$folder/objects/pack" "$folder/objects/info"
         find "$folder/kept-objects" -type f -exec mv {} "$folder/objects/pack/" \;
@@ -216,5 +247,6 @@ while IFS= read -r folder; do
     for admin in "$folder"/worktrees/*; do
         [ ! -d "$admin" ] || remove_records "$admin"
     done
-done < "$work/repositories"
+}
+for_each_repository finish
 exit 0
