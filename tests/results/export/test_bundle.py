@@ -135,7 +135,7 @@ def test_an_episode_under_other_conditions_than_the_run_is_refused(bundle: Path)
         ({"max_turns": 1}, [], r"2 turns are more than max_turns = 1 of run\.json"),
         ({"max_turns": 1}, [1], "1 restarts are more than max_restarts = 0"),
         ({"max_turns": 1, "agent_metadata": {"max_restarts": 1}}, [1], None),
-        ({"max_turns": 2, "agent": "replay"}, [1], None),
+        ({"max_turns": 2, "agent_metadata": {"max_restarts": None}}, [1], None),
     ],
 )
 def test_turns_and_restarts_that_the_settings_do_not_allow_are_refused(

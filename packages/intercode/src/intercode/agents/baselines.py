@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable, Mapping, Sequence
+from typing import Any
 
 from intercode.agents.base import Agent, Feedback
 from intercode.core.errors import GoldError, UsageError
@@ -69,6 +70,9 @@ class ReplayAgent(Agent):
         self.actions = actions
         self.wants_score = wants_score
         self._remaining: list[str | Restart | None] = []
+
+    def metadata(self) -> dict[str, Any]:
+        return {"max_restarts": None}  # as many as the record has
 
     def start(self, brief: Brief) -> None:
         """Begin an episode. Raises UsageError for a task that was not recorded."""

@@ -251,7 +251,7 @@ def _check_turns(episode: Trajectory, metadata: Mapping[str, Any]) -> None:
         raise DataError(f"{turns} turns are more than max_turns = {limit!r} of {RUN_FILE}")
     agent = metadata.get("agent_metadata")
     allowed = agent.get("max_restarts", 0) if isinstance(agent, Mapping) else 0
-    if metadata.get("agent") != "replay" and len(episode.restarts) > allowed:
+    if allowed is not None and len(episode.restarts) > allowed:
         raise DataError(
             f"{len(episode.restarts)} restarts are more than max_restarts = {allowed!r} of "
             f"{RUN_FILE}"
