@@ -87,7 +87,7 @@ def test_tasks_with_different_setups_share_a_prewarmed_workspace() -> None:
     tasks = tuple(Task(f"d/{i}", "q", "true", setup=f"variable={i}") for i in range(2))
     with intercode.make("bash", dataset=Dataset("d", "bash", tasks)) as env:
         env.reset(options={"task": 0})
-        prewarmed = env._prewarmer._prewarmed.result()
+        prewarmed = env._workspaces.prewarmer._prewarmed.result()
         env.reset(options={"task": 1})
         assert env.episode.workspace is prewarmed
         assert env.step("echo $variable")[0] == "1\n"
@@ -96,7 +96,7 @@ def test_tasks_with_different_setups_share_a_prewarmed_workspace() -> None:
 def test_a_dropped_environment_leaves_no_prewarmed_sandbox() -> None:
     env = intercode.make("bash")
     env.reset()  # takes a workspace, and prewarms the next one
-    prewarmed = env._prewarmer._prewarmed
+    prewarmed = env._workspaces.prewarmer._prewarmed
     pid = prewarmed.result().sandbox.supervisor_pid
     assert traces.started(pid)
     del env, prewarmed
@@ -115,7 +115,7 @@ def test_golds_run_in_a_recycled_sandbox_and_agents_in_new_ones() -> None:
             assert env.step("ls /tmp; echo 1 > /tmp/f; cat /tmp/f; ps -e | wc -l")[0] != ""
             env.step(task.gold)
             assert env.score().value == 1
-            golds.append(env._gold_prewarmer._prewarmed.result())
+            golds.append(env._workspaces.gold_prewarmer._prewarmed.result())
             assert not golds[-1].sandbox.changes() and not golds[-1].sandbox.processes()
         pids = {gold.sandbox.supervisor_pid for gold in golds}
         assert len(agents) == 3 and len(pids) == 1 and not agents & pids

@@ -181,8 +181,8 @@ def test_episodes_leave_no_descriptor_open() -> None:
                     env.step("import os; os._exit(1)")
                     env.restore(moment)
                 env.score()
-            assert env._prewarmer._prewarmed is not None
-            env._prewarmer._prewarmed.result(60)  # the next sandbox
+            assert env._workspaces.prewarmer._prewarmed is not None
+            env._workspaces.prewarmer._prewarmed.result(60)  # the next sandbox
             counts.append(len(os.listdir("/proc/self/fd")))
         most = counts[0] + 2
         eventually(lambda: len(os.listdir("/proc/self/fd")) <= most, f"as at first: {counts}")

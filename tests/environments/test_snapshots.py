@@ -151,8 +151,8 @@ def test_many_files_are_sealed_and_the_episode_continues(env: InterCodeEnv) -> N
 
 def _settled(env: InterCodeEnv) -> int:
     """Return the number of sandboxes once a workspace and two sandboxes are prewarmed."""
-    assert isinstance(env, SandboxedEnv) and env._prewarmer._prewarmed is not None
-    env._prewarmer._prewarmed.result(60)
+    assert isinstance(env, SandboxedEnv) and env._workspaces.prewarmer._prewarmed is not None
+    env._workspaces.prewarmer._prewarmed.result(60)
     counts = [our_sandboxes()]
     while len(counts) < 6 or len({*counts[-6:]}) > 1:
         time.sleep(0.2)

@@ -24,6 +24,7 @@ from intercode.core.types import (
 )
 from intercode.environments.base.action_error import describe_action_error, machine_error
 from intercode.environments.base.contract import Workspace
+from intercode.environments.base.diffs.file_diffs import TurnDiffs
 from intercode.environments.base.hashes import observation_hash
 from intercode.environments.base.options import checked_action
 from intercode.environments.base.policy import PolicyGuard
@@ -62,6 +63,11 @@ class EpisodeEnvironment(Copyable):
     known_golds: Sequence[State] = ()
     """What the golds reached in an earlier episode: ``score`` then does not run them."""
     _current: Episode | None = None
+
+    @property
+    def diffs(self) -> TurnDiffs | None:
+        """What turns change in files, of an environment that has some."""
+        return None
 
     @property
     def episode(self) -> Episode:
@@ -131,10 +137,6 @@ class EpisodeEnvironment(Copyable):
     def _execute(self, action: str) -> ExecResult:
         """Run one action."""
         return self._current_workspace.run(action, self.timeout)
-
-    def _turn_diffs(self) -> dict[str, str]:
-        """Return how the last turn changed each path. Empty unless that is recorded."""
-        return {}
 
     @abstractmethod
     def _random_state(self) -> Mapping[str, Any]:
@@ -216,8 +218,12 @@ class Episode:
         refusal = None if calls_tool else env.policy.refusal(action)
         if calls_tool:
             result = env.tools.call(words[-1], env.timeout)
+        elif refusal:
+            result = ExecResult(refusal, None)
         else:
-            result = ExecResult(refusal, None) if refusal else env._execute(action)
+            if env.diffs is not None:
+                env.diffs.watch(self.workspace)
+            result = env._execute(action)
         changes = env.changed_paths()
         if not refusal:
             self.last_result = result
@@ -266,7 +272,7 @@ class Episode:
             score=current,
             refused=refused,
             hashes=hashes,
-            diffs=self.env._turn_diffs(),
+            diffs=self.env.diffs.next_turn(self.workspace) if self.env.diffs else {},
         )
 
     def _last_turn(self, observation: str, exit_code: int | None, score: Score) -> StepResult:

@@ -7,14 +7,14 @@ from abc import abstractmethod
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import replace
-from functools import cached_property, partial
+from functools import cached_property
 from pathlib import Path
 from typing import Any, ClassVar, Self, TypeGuard, cast
 
 from intercode.core.errors import TaskImageError, UsageError
 from intercode.core.types import Dataset, ExecResult, Image, Layer, State, Task, to_jsonable
 from intercode.environments.base.absolute_paths import require_relative_paths
-from intercode.environments.base.diffs.file_diffs import FileDiffs
+from intercode.environments.base.diffs.file_diffs import TurnDiffs
 from intercode.environments.base.diffs.initial_files import changes_of_agent, write_initial_files
 from intercode.environments.base.env import InterCodeEnv
 from intercode.environments.base.layers import task_layer
@@ -26,11 +26,11 @@ from intercode.environments.base.snapshots.snapshot import EnvironmentSnapshot
 from intercode.environments.base.snapshots.storage import pack_snapshot, unpack_snapshot
 from intercode.environments.base.workspaces import (
     EpisodeContext,
-    Prewarmer,
     SandboxWorkspace,
+    WorkspaceRequest,
+    Workspaces,
     acquire_sandbox,
     closed_on_error,
-    recycle_with_session,
 )
 from intercode.sessions.base import Session
 from intercode_sandbox import (
@@ -38,7 +38,6 @@ from intercode_sandbox import (
     SandboxSpec,
     architecture_of,
     resolve_image,
-    tier_of,
 )
 from intercode_sandbox.contract import BaseSandbox
 from intercode_sandbox.hard_limits import lowered_hard_limits
@@ -53,7 +52,6 @@ class SandboxedEnv(InterCodeEnv):
 
     settings_class: ClassVar[type[SandboxSettings]] = SandboxSettings
     settings: SandboxSettings
-    _file_diffs: tuple[SandboxWorkspace, FileDiffs] | None = None
     _spec: SandboxSpec
 
     @cached_property
@@ -62,27 +60,24 @@ class SandboxedEnv(InterCodeEnv):
         return resolve_image(self.image_name, self.backend)
 
     @cached_property
-    def _prewarmer(self) -> Prewarmer:
-        return Prewarmer()
+    def _workspaces(self) -> Workspaces:
+        deterministic = self.determinism is not None
+        return Workspaces(self.backend, self.settings.recycle, deterministic)
 
     @cached_property
-    def _gold_prewarmer(self) -> Prewarmer:
-        return Prewarmer(expects_third=True)
-
-    @cached_property
-    def _tier(self) -> str:
-        return tier_of(self.backend)
+    def diffs(self) -> TurnDiffs:
+        return TurnDiffs(self.settings.record_diffs)
 
     def result_metadata(self) -> dict[str, Any]:
         return {
             **super().result_metadata(),
             **self._image_metadata(),
             "arch": architecture_of(self.backend),
-            "tier": self._tier,
+            "tier": (tier := self._workspaces.tier),
             "determinism": to_jsonable(self.determinism),
-            "sandboxes": "recycled" if self._recycles else "new",
+            "sandboxes": "recycled" if self._workspaces.recycles else "new",
             **({"limits": self.settings.limits} if self.settings.limits else {}),
-            **({"hard_limits": kept} if (kept := lowered_hard_limits(self._tier)) else {}),
+            **({"hard_limits": kept} if (kept := lowered_hard_limits(tier)) else {}),
         }
 
     def _image_metadata(self) -> dict[str, Any]:
@@ -98,13 +93,6 @@ class SandboxedEnv(InterCodeEnv):
         if "image" in vars(self):  # resolving its name again takes a part of each fork
             new.image = self.image
         return new
-
-    @property
-    def _recycles(self) -> bool:
-        """Whether sandboxes are recycled. Those without mounts of their own always are, unless
-        deterministic."""
-        always = self._tier.startswith(("container/", "chroot"))
-        return self.determinism is None if always else self.settings.recycle
 
     # ------------------------------------------------------ for the subclass
     @cached_property
@@ -163,7 +151,7 @@ class SandboxedEnv(InterCodeEnv):
             self.task,
             self._spec,
             self.backend,
-            self._tier,
+            self._workspaces.tier,
             self._current_workspace,
             self._acquire_workspace,
             self._gold_workspace,
@@ -191,11 +179,18 @@ class SandboxedEnv(InterCodeEnv):
         """The key under which this episode finds a prewarmed workspace."""
         return self._spec, self.task.cwd
 
+    @property
+    def _request(self) -> WorkspaceRequest:
+        """What the workspaces of the current episode have to be, before they are initialized."""
+        task = self._with_image_cwd(self.task)
+        return WorkspaceRequest(
+            self._prewarm_key, self._spec, lambda sandbox: self._open_session(sandbox, task, None)
+        )
+
     def _acquire_workspace(self) -> SandboxWorkspace:
         """Return a pristine workspace."""
-        task, make = self.task, partial(self._create_workspace, self._spec, self.task)
-        with closed_on_error(self._prewarmer.acquire(self._prewarm_key, make)) as workspace:
-            self._initialize(workspace, task)
+        with closed_on_error(self._workspaces.open(self._request)) as workspace:
+            self._initialize(workspace, self.task)
             return workspace
 
     def _initialize(self, workspace: SandboxWorkspace, task: Task) -> None:
@@ -206,37 +201,10 @@ class SandboxedEnv(InterCodeEnv):
 
     @contextmanager
     def _gold_workspace(self) -> Iterator[SandboxWorkspace]:
-        """Open a pristine workspace for a gold. Where sandboxes are new for each agent, those of
-        golds are recycled, as they cost less, and no agent gets into them."""
-        key, task, prewarmer = self._prewarm_key, self.task, self._gold_prewarmer
-        workspace = prewarmer.take_prewarmed(key)
-        if workspace is None:
-            make = partial(self._create_workspace, self._spec, task)
-            workspace = self._prewarmer.acquire(key, make)
-        with closed_on_error(workspace):
-            self._initialize(workspace, task)
+        """Open a pristine workspace for a gold."""
+        with self._workspaces.open_for_gold(self._request) as workspace:
+            self._initialize(workspace, self.task)
             yield workspace
-        if self._recycles_golds and prewarmer.expects_again(key):
-            recycle = partial(self._recycle_workspace, workspace, task)
-            if prewarmer.prepare(key, recycle, workspace.close):
-                return
-        workspace.close()
-
-    @property
-    def _recycles_golds(self) -> bool:
-        own_mounts = self._tier.startswith("namespace/")
-        return own_mounts and self.determinism is None and not self.settings.recycle
-
-    def _recycle_workspace(self, workspace: SandboxWorkspace, task: Task) -> SandboxWorkspace:
-        with closed_on_error(workspace):
-            recycle_with_session(workspace.sandbox, workspace.session)
-            session = self._open_session(workspace.sandbox, self._with_image_cwd(task), None)
-            return SandboxWorkspace(workspace.sandbox, session)
-
-    def _create_workspace(self, spec: SandboxSpec, task: Task) -> SandboxWorkspace:
-        with closed_on_error(acquire_sandbox(spec, self.backend, self.settings.recycle)) as sandbox:
-            session = self._open_session(sandbox, self._with_image_cwd(task), None)
-            return SandboxWorkspace(sandbox, session, self.settings.recycle)
 
     def _with_image_cwd(self, task: Task) -> Task:
         """Return the task with the working directory of the image, if it names none itself."""
@@ -245,8 +213,7 @@ class SandboxedEnv(InterCodeEnv):
 
     def close(self) -> None:
         super().close()
-        self._prewarmer.close()
-        self._gold_prewarmer.close()
+        self._workspaces.close()
 
     @property
     def _tool_sandbox(self) -> BaseSandbox:
@@ -277,23 +244,10 @@ class SandboxedEnv(InterCodeEnv):
         with acquire_sandbox(self._spec, self.backend, recycle=False) as sandbox:
             sandbox.changed_paths()
 
-    def _execute(self, action: str) -> ExecResult:
-        workspace = self._current_workspace
-        # the workspace is another one if an episode has begun or was restored
-        known = self._file_diffs is not None and self._file_diffs[0] is workspace
-        if self.settings.record_diffs and not known:
-            self._file_diffs = workspace, FileDiffs(workspace.sandbox)
-        return workspace.run(action, self.timeout)
-
     def changed_paths(self) -> list[str]:
         if not self.task.initial_files:
             return super().changed_paths()
         return list(changes_of_agent(self._current_workspace.sandbox, self.task))
-
-    def _turn_diffs(self) -> dict[str, str]:
-        if self._file_diffs is None or self._file_diffs[0] is not self.episode.workspace:
-            return {}
-        return self._file_diffs[1].next_turn()
 
     @property
     def _current_workspace(self) -> SandboxWorkspace:

@@ -16,7 +16,7 @@ from collections.abc import Callable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import AbstractContextManager, contextmanager, suppress
 from dataclasses import dataclass
-from functools import partial
+from functools import cached_property, partial
 from typing import Any, TypeVar
 from weakref import WeakSet
 
@@ -176,6 +176,75 @@ def _recycle_key(spec: SandboxSpec, tier: str) -> _RecycleKey:
     The tiers of namespaces differ only in limits, which the specification holds.
     """
     return spec, "namespace" if tier.startswith("namespace/") else tier
+
+
+@dataclass(frozen=True, slots=True)
+class WorkspaceRequest:
+    """What a workspace has to be. ``key``: two requests with an equal one can have the same
+    workspace. ``open_session``: opens the session in a sandbox with this specification."""
+
+    key: Any
+    spec: SandboxSpec
+    open_session: Callable[[BaseSandbox], Session]
+
+
+class Workspaces:
+    """Opens the workspaces of one environment: prewarmed, recycled or new ones.
+
+    ``recycle``: sandboxes of agents are recycled, unless ``deterministic``. Where they are new for
+    each agent, those of golds are recycled, as they cost less, and no agent gets into them.
+    """
+
+    def __init__(self, backend: str, recycle: bool, deterministic: bool) -> None:
+        self.backend, self._recycle, self._deterministic = backend, recycle, deterministic
+        self.prewarmer, self.gold_prewarmer = Prewarmer(), Prewarmer(expects_third=True)
+
+    @cached_property
+    def tier(self) -> str:
+        """The isolation tier of the sandboxes."""
+        return tier_of(self.backend)
+
+    @property
+    def recycles(self) -> bool:
+        """Whether sandboxes are recycled. Those without mounts of their own always are, unless
+        deterministic."""
+        always = self.tier.startswith(("container/", "chroot"))
+        return not self._deterministic if always else self._recycle
+
+    def open(self, request: WorkspaceRequest) -> SandboxWorkspace:
+        """Open a pristine workspace. The caller closes it."""
+        return self.prewarmer.acquire(request.key, partial(self._create, request))
+
+    @contextmanager
+    def open_for_gold(self, request: WorkspaceRequest) -> Iterator[SandboxWorkspace]:
+        """Open a pristine workspace for code of the dataset only."""
+        prewarmer, key = self.gold_prewarmer, request.key
+        workspace = prewarmer.take_prewarmed(key) or self.open(request)
+        with closed_on_error(workspace):
+            yield workspace
+        own_mounts = self.tier.startswith("namespace/")
+        recycles = own_mounts and not (self._deterministic or self._recycle)
+        if recycles and prewarmer.expects_again(key):
+            recycle = partial(self._recycle_for, request, workspace)
+            if prewarmer.prepare(key, recycle, workspace.close):
+                return
+        workspace.close()
+
+    def close(self) -> None:
+        """Close the prewarmed workspaces. May be called again."""
+        self.prewarmer.close()
+        self.gold_prewarmer.close()
+
+    def _create(self, request: WorkspaceRequest) -> SandboxWorkspace:
+        with closed_on_error(acquire_sandbox(request.spec, self.backend, self._recycle)) as sandbox:
+            return SandboxWorkspace(sandbox, request.open_session(sandbox), self._recycle)
+
+    def _recycle_for(
+        self, request: WorkspaceRequest, workspace: SandboxWorkspace
+    ) -> SandboxWorkspace:
+        with closed_on_error(workspace):
+            recycle_with_session(workspace.sandbox, workspace.session)
+            return SandboxWorkspace(workspace.sandbox, request.open_session(workspace.sandbox))
 
 
 # ------------------------------------------------------------------- prewarming

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from difflib import SequenceMatcher
+from typing import Any
 
 from intercode.core.types import TRUNCATED_CHANGES, FileEntry
 from intercode.environments.base.diffs.lower_layers import MAX_FILE_BYTES, PathState, read_lower
@@ -27,6 +28,27 @@ _MAX_CACHED_BYTES = 16 << 20
 _MAX_MATCHED_LINES = 1000
 """Lines that are matched with each other, which takes time in the square of their number. Between
 the common beginning and end of two longer texts, every line counts as removed or added."""
+
+
+class TurnDiffs:
+    """What each turn of an episode changed, if that is recorded."""
+
+    def __init__(self, enabled: bool) -> None:
+        self._enabled = enabled
+        self._workspace: object = None
+        self._files: FileDiffs | None = None
+
+    def watch(self, workspace: Any) -> None:
+        """Begin to compare the files of a workspace, unless that is done. The workspace is another
+        one if an episode has begun or was restored."""
+        if self._enabled and workspace is not self._workspace:
+            self._workspace, self._files = workspace, FileDiffs(workspace.sandbox)
+
+    def next_turn(self, workspace: object) -> dict[str, str]:
+        """Return how the turn changed each path of a workspace; empty if none is watched."""
+        if self._files is None or workspace is not self._workspace:
+            return {}
+        return self._files.next_turn()
 
 
 class FileDiffs:
