@@ -76,6 +76,20 @@ BASH, SQL, PYTHON = (language_of(n) for n in ("bash", "sql", "python"))
         ),
         ("```bash\necho a\n\t```\n\techo b\n\t```\n   ```", "echo a\n\t```\n\techo b\n\t```"),
         ("```bash\nls\n    ```\nThis lists.", "ls"),
+        (
+            "```bash\ncat > a.md <<'E'\n# T\n```sh\nls\n```\n\n```\nb\n```\nE\nls\n```\nDone.",
+            "cat > a.md <<'E'\n# T\n```sh\nls\n```\n\n```\nb\n```\nE\nls",
+        ),
+        ("```bash\r\ncat <<-E\r\n```\r\n\tE\r\n```\r\n", "cat <<-E\n```\n\tE"),
+        ("```bash\ncat <<E\na\n```\nOr:\n```bash\npwd\n```", "cat <<E\na"),
+        ("```bash\nls\n```.", "ls"),
+        ("```bash\nls\n```<|im_end|>\n", "ls"),
+        ("```bash\nls\n```</s></s>", "ls"),
+        ("```bash:run.sh\nls\n```", "ls"),
+        ("<seed:think>\n```bash\nrm a\n```</seed:think>\n```bash\nls\n```", "ls"),
+        ("[THINK]\n```bash\nrm a\n```\n[/THINK]```bash\nls\n```", "ls"),
+        ("◁think▷\n```bash\nrm a\n```\n◁/think▷\n```bash\nls\n```", "ls"),
+        ("[Thought]\nI look.\n```bash\nls\n```", "ls"),
         ("```bash\ncat <<E\n    ```\n    a", "cat <<E\n    ```\n    a"),
         ("- ```bash\n  cat <<E\n      ```\n  E\n  ```\n", "cat <<E\n    ```\nE"),
         ("````bash\necho '```'\ncat <<E\n```\nE\n````", "echo '```'\ncat <<E\n```\nE"),
@@ -198,6 +212,8 @@ def test_a_definition_is_code_though_it_does_not_parse() -> None:
 
 
 def test_other_languages() -> None:
+    text = 'def f():\n    """\n```\nf()\n```\n    """'
+    assert parse_answer(f"```python\n{text}\n```\nSo.", PYTHON).code == text
     assert parse_answer("```SQL\nSELECT A\n```", SQL).code == "SELECT A"
     assert parse_answer("select 1", SQL).code == "select 1"
     assert parse_answer("USE shop;", SQL).code == "USE shop;"

@@ -61,14 +61,24 @@ def calling(*calls: tuple[str, str], text: str = "", finish: str = "tool_calls")
 
 
 # ------------------------------------------------------------- answers
-@pytest.mark.parametrize("finish", ["length", "max_tokens", "MAX_TOKENS"])
-def test_an_answer_that_was_cut_off_is_not_run(finish: str) -> None:
+@pytest.mark.parametrize(
+    ("finish", "words"),
+    [
+        *((name, "limit of tokens") for name in ("length", "max_tokens", "MAX_TOKENS")),
+        ("model_length", "limit of tokens"),
+        ("model_context_window_exceeded", "limit of tokens"),
+        ("content_filter", r"broken off (content_filter)"),
+        ("RECITATION", "broken off (RECITATION)"),
+        ("abort", "broken off (abort)"),
+    ],
+)
+def test_an_answer_that_was_cut_off_is_not_run(finish: str, words: str) -> None:
     cut = LS.removesuffix("\n```")
     model = Answers(Completion(cut, Usage(), finish), Completion(LS, Usage(), "stop"))
     agent = begun("try-again", model)
     move = acted(agent)
     assert move.action is None
-    assert "limit of tokens" in move.reply
+    assert words in move.reply
     assert acted(agent, Feedback(move.reply)).action == "ls"
 
 
@@ -85,6 +95,8 @@ def test_an_answer_that_was_cut_off_is_not_run(finish: str) -> None:
         ("```bash\nls -", None),
         ("```bash\nls -l\n", None),
         ("```bash\ncat <<E\n``", None),
+        ("```bash\ncat <<E\n```", None),
+        ("```bash\ncat <<E\na\nE\n```", "cat <<E\na\nE"),
         ("ls -l", None),
         ("ls -l\n", None),
         ("I will look at", None),

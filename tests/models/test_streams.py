@@ -75,6 +75,26 @@ def test_an_event_ends_only_where_its_format_says(character: str) -> None:
         assert got.text == text
 
 
+@pytest.mark.parametrize("end", ["\n", "\n \n", "\r\n\r\n"])
+def test_lines_that_are_whole_events_need_no_empty_line_between_them(end: str) -> None:
+    events = [f"data:{json.dumps(event)}{end}" for event in (chunk(content="a"), chunk("stop"))]
+    for last in ("data: [DONE]", '\n\ndata: {"choices": []}', "data: {"):
+        got, _ = answer_of(streamed(end="".join(events) + "\n" * (last == "data: {") + last))
+        assert (got.text, got.finish_reason) == ("a", "stop")
+
+
+def test_other_choices_are_left_out_and_lists_of_contents_joined() -> None:
+    def piece(index: int, text: Any, finish: str | None = None) -> dict[str, Any]:
+        delta = {"content": text}
+        return {"choices": [{"index": index, "delta": delta, "finish_reason": finish}]}
+
+    thinking = [{"type": "thinking", "thinking": [{"type": "text", "text": "hm"}]}]
+    pieces = (piece(0, ""), piece(0, thinking), piece(1, "other"), piece(0, "o"), piece(0, "ne"))
+    empty = {"choices": [{"index": 0, "delta": None, "finish_reason": None}], "usage": None}
+    got, _ = answer_of(streamed(*pieces, piece(1, None, "stop"), empty, piece(0, None, "length")))
+    assert (got.text, got.finish_reason) == ("one", "length")
+
+
 @pytest.mark.parametrize(
     "pieces",
     [
@@ -96,6 +116,11 @@ def test_an_event_ends_only_where_its_format_says(character: str) -> None:
             call_piece("{}", index=0, id="a"),
             call_piece("{", index=1, id="b", name="f"),
             call_piece("}", index=1, id="b", name="f"),
+        ],
+        [
+            call_piece("{", index=1, id="a", name="f"),
+            call_piece("}", index=1),
+            call_piece("{}", index=7, id="b", name="f"),
         ],
         [
             call_piece("{}", index=0, id="a", name="f"),
@@ -154,7 +179,8 @@ def test_providers_with_a_key_stream() -> None:
         (streamed(*CHUNKS[:4], end=""), "the stream broke off"),
         (streamed(end="data: {\n\n"), "an event that is not JSON"),
         (streamed(3), "an event that is not an object"),
-        (streamed(chunk(tool_calls=[{"index": 5}])), "an unknown tool call"),
+        (streamed(chunk(tool_calls=[{"index": -1}])), "an unknown tool call"),
+        (streamed(end='data: {"choices": []}\ndata: {"cho\n\n'), "an event that is not JSON"),
         (streamed({"error": {"message": "the model is busy"}}), "the model is busy"),
     ],
 )

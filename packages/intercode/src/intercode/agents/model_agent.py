@@ -14,7 +14,14 @@ from intercode.agents.parsing import ParsedAnswer, is_complete, parse_answer, sc
 from intercode.agents.prompt import load_prompt
 from intercode.core.errors import BudgetError, ModelError
 from intercode.core.types import AgentOutput, Brief
-from intercode.models.base import Completion, Message, Model, Tool
+from intercode.models.base import (
+    Completion,
+    Message,
+    Model,
+    Tool,
+    reached_token_limit,
+    was_interrupted,
+)
 from intercode.models.conversation import (
     Conversation,
     History,
@@ -25,7 +32,6 @@ from intercode.models.options import check_integer
 from intercode_sandbox.registry import unknown_name_error
 
 EMPTY_ANSWER = "(empty answer)"
-_LENGTH_FINISH_REASONS = ("length", "max_tokens", "max_output_tokens")
 TRUNCATED_ANSWER = "the answer reached its limit of tokens and was cut off"
 
 
@@ -235,7 +241,7 @@ class ModelAgent(Agent):
     def _without_truncated_code(self, completion: Completion, parsed: ParsedAnswer) -> ParsedAnswer:
         """Drop the code of an answer that was cut off, unless it had ended before the cut: small
         models go on after it."""
-        cut = (completion.finish_reason or "").lower() in _LENGTH_FINISH_REASONS
+        cut = reached_token_limit(completion) or was_interrupted(completion)
         if self.style.runs_truncated_code or parsed.code is None or not cut:
             return parsed
         if completion.calls:
@@ -244,4 +250,6 @@ class ModelAgent(Agent):
             complete = is_complete(
                 completion.text, parsed.code, lambda t: self.parse(replace(completion, text=t)).code
             )
-        return parsed if complete else replace(parsed, code=None, reason=TRUNCATED_ANSWER)
+        interrupted = f"the answer was broken off ({completion.finish_reason})"
+        reason = interrupted if was_interrupted(completion) else TRUNCATED_ANSWER
+        return parsed if complete else replace(parsed, code=None, reason=reason)

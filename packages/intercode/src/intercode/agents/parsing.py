@@ -119,6 +119,10 @@ _THOUGHT = re.compile(
     re.DOTALL | re.MULTILINE | re.IGNORECASE,
 )
 _UNOPENED_THOUGHT = re.compile(r"\A(.*)</(?:think|thinking|thought|reasoning)>", re.DOTALL | re.I)
+_OTHER_TAG = re.compile(r"<(/?)seed:think>|\[(/?)THINK\]|◁(/?)think▷")
+"""Tags of some models, which stand for ``<think>``."""
+_END_TOKENS = re.compile(r"(?:\s*(?:<\|\w+\|>|</s>|<end_of_turn>|<eos>))+\s*\Z")
+"""Special tokens that some servers leave at the end of an answer."""
 
 
 def split_thought(text: str) -> tuple[str, str]:
@@ -140,7 +144,8 @@ def _split_thought(text: str) -> tuple[str, str]:
         thoughts.append(match[2].strip())
         return ""
 
-    rest = _THOUGHT.sub(collect, text)
+    text = _OTHER_TAG.sub(lambda tag: f"<{''.join(filter(None, tag.groups()))}think>", text)
+    rest = _THOUGHT.sub(collect, _END_TOKENS.sub("", text))
     if not thoughts and (match := _UNOPENED_THOUGHT.match(rest)):
         thoughts.append(match[1].strip())
         rest = rest[match.end() :]
@@ -180,11 +185,12 @@ def _read_block(lines: list[str], number: int, fence: str, lead: str) -> tuple[s
 
     The closing fence is indented by three blanks at most, besides the block's own indentation.
     Without such a fence, one that is indented further closes the block, if it has no partner and
-    nothing that is indented as far follows.
+    nothing that is indented as far follows. A fence in a here-document, or in triple quotes, is
+    code if these and the block end later.
     """
     mark, length = re.escape(fence[0]), len(fence)
     blanks = "[ \t>]*" if ">" in lead else " {0,3}"
-    closing = re.compile(rf"{blanks}{mark}{{{length},}}[ \t\r]*")
+    closing = re.compile(rf"{blanks}{mark}{{{length},}}[ \t\r.,;]*")
     closing_late = re.compile(rf"(.*[^\s{mark}][ \t]*){mark}{{{length}}}[ \t\r]*")
     body: list[str] = []
     indented_fences: list[int] = []
@@ -192,7 +198,9 @@ def _read_block(lines: list[str], number: int, fence: str, lead: str) -> tuple[s
     for number in range(start, len(lines)):
         line = _unindent(lines[number], lead)
         if closing.fullmatch(line):
-            return "\n".join(body), number + 1
+            rest = (_unindent(text, lead) for text in lines[number + 1 :])
+            if not _ends_later("\n".join(body), rest, closing):
+                return "\n".join(body), number + 1
         if closing.fullmatch(line.lstrip(" \t")):
             indented_fences.append(number - start)
         if closed := closing_late.fullmatch(line):  # models write code and fence on one line
@@ -202,6 +210,30 @@ def _read_block(lines: list[str], number: int, fence: str, lead: str) -> tuple[s
     if len(indented_fences) % 2 and not any(line.startswith(("    ", "\t")) for line in after):
         return "\n".join(body[: indented_fences[-1]]), start + indented_fences[-1] + 1
     return "\n".join(body), len(lines)
+
+
+_HERE_DOCUMENT = re.compile(r"<<-?[ \t]*(['\"]?)([\w.+-]+)\1")
+_TRIPLE_QUOTES = re.compile(r"\"{3}|'{3}")
+
+
+def _open_literal(code: str) -> str:
+    """Return the text that ends the here-document or the triple quotes in which some code ends;
+    empty if it ends in none."""
+    here = list(_HERE_DOCUMENT.finditer(code))
+    if here and here[-1][2] not in (x.strip("\t\r") for x in code[here[-1].end() :].split("\n")):
+        return here[-1][2]
+    quotes = _TRIPLE_QUOTES.findall(code)
+    return quotes[-1] if len(quotes) % 2 else ""
+
+
+def _ends_later(code: str, rest: Iterator[str], closing: re.Pattern[str]) -> bool:
+    """Return whether some code ends in a literal that ends in the lines of the rest, with a closing
+    fence after it."""
+    end = _open_literal(code)
+    if not end:
+        return False
+    ended = any(line.strip("\t\r") == end or (end[0] in "'\"" and end in line) for line in rest)
+    return ended and any(closing.fullmatch(line) for line in rest)
 
 
 def _unindent(line: str, lead: str) -> str:
@@ -216,7 +248,7 @@ def _unindent(line: str, lead: str) -> str:
 def _parse_info(info: str, language: ActionLanguage, has_body: bool) -> tuple[str, str]:
     """Return (tag, code) of the text after an opening fence: a language's name, or code already."""
     word, _, rest = info.partition(" ")
-    tag = word.lower().strip("{.}")
+    tag = word.lower().strip("{.}").partition(":")[0]  # before the name of a file
     if tag in language.tags and rest.strip() and not has_body:
         return tag, rest.strip()
     if " " in info and tag not in language.tags and not has_body:
@@ -320,8 +352,8 @@ _FURTHER_TEXT = "further text"
 
 def is_complete(text: str, code: str, parse: Callable[[str], str | None]) -> bool:
     """Return whether the code of an answer, which ``parse`` finds, is the same however the text
-    goes on."""
+    goes on. Code that ends in a here-document may go on after a fence in it."""
     further = [f"{text}\n{_FURTHER_TEXT}"]
     if not text.rstrip(" \t").endswith(("```", "~~~")):
         further.append(text + _FURTHER_TEXT)
-    return all(parse(t) == code for t in further)
+    return not _open_literal(code) and all(parse(t) == code for t in further)

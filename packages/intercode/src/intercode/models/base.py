@@ -86,6 +86,36 @@ class Completion:
         return message
 
 
+_LIMITS = (
+    "length",
+    "max_tokens",
+    "max_output_tokens",
+    "model_length",  # Mistral: the context is full
+    "model_context_window_exceeded",  # Anthropic
+)
+_INTERRUPTIONS = (
+    "abort",  # vLLM, SGLang
+    "blocklist",
+    "content_filter",
+    "error",
+    "insufficient_system_resource",  # DeepSeek
+    "prohibited_content",
+    "recitation",
+    "safety",
+    "spii",
+)
+
+
+def reached_token_limit(answer: Completion) -> bool:
+    """Return whether an answer was cut off at a limit of tokens, in any provider's words."""
+    return (answer.finish_reason or "").lower() in _LIMITS
+
+
+def was_interrupted(answer: Completion) -> bool:
+    """Return whether the endpoint broke an answer off for another reason than its length."""
+    return (answer.finish_reason or "").lower() in _INTERRUPTIONS
+
+
 class Model(ABC):
     """Continues conversations. Several threads may call it at once.
 

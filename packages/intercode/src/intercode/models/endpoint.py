@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 from typing import Any, Self
 
 from intercode.core.errors import ModelRefusedError, ModelUnavailableError
-from intercode.models.base import Completion, Message, Model, Tool
+from intercode.models.base import Completion, Message, Model, Tool, reached_token_limit
 from intercode.models.cache import CompletionCache, cache_key
 from intercode.models.options import GenerationOptions, RequestOptions, shallow_asdict
 from intercode.models.prices import find_price
@@ -48,9 +48,6 @@ UNLIMITED = CallLimits()
 
 BUDGET_POLL = 0.02
 """Seconds between two looks at a budget of which other requests hold what this one needs."""
-
-LENGTH_FINISH_REASONS = ("length", "max_tokens", "MAX_TOKENS")
-"""The finish reasons of answers that were cut off at their limit of tokens."""
 
 
 async def request_completion(
@@ -404,7 +401,7 @@ class Endpoint(Model):
         """Cache an answer, unless a budget's limit cut it short."""
         granted, own = limits.max_tokens, self.generation.max_answer_tokens
         lowered = granted is not None and (own is None or granted < own)
-        truncated = lowered and answer.finish_reason in LENGTH_FINISH_REASONS
+        truncated = lowered and reached_token_limit(answer)
         if self._shared.cache is not None and key and not truncated:
             self._shared.cache.put(key, answer)
 

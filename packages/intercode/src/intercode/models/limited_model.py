@@ -11,11 +11,10 @@ from typing import Any
 
 from intercode.core.errors import BudgetError, ConfigError, InterCodeError, ModelRefusedError
 from intercode.core.types import Usage
-from intercode.models.base import Completion, Message, Model, Tool
+from intercode.models.base import Completion, Message, Model, Tool, reached_token_limit
 from intercode.models.budget import DEFAULT_RESERVED_TOKENS, Budget, Reservation
 from intercode.models.endpoint import (
     BUDGET_POLL,
-    LENGTH_FINISH_REASONS,
     CallLimits,
     DeadlineExceededError,
     Endpoint,
@@ -224,7 +223,7 @@ class LimitedModel(Model):
 
     def _reject_truncated(self, reserved: _Reservations, answer: Completion) -> Completion:
         """Raise BudgetError for an answer that only the run's limit cut short."""
-        if reserved.limited_by_run and answer.finish_reason in LENGTH_FINISH_REASONS:
+        if reserved.limited_by_run and reached_token_limit(answer):
             raise BudgetError("the run's limit cut an answer short", run_limit=True)
         return answer
 

@@ -6,7 +6,14 @@ from collections.abc import Iterator
 from typing import Any
 
 from intercode.core.types import Usage
-from intercode.models.base import Completion, Message, Tool, ToolCall, make_call
+from intercode.models.base import (
+    Completion,
+    Message,
+    Tool,
+    ToolCall,
+    make_call,
+    reached_token_limit,
+)
 from intercode.models.bridge.requests import (
     BridgeRequest,
     Event,
@@ -21,7 +28,6 @@ from intercode.models.bridge.requests import (
 PATHS = ("/v1/chat/completions", "/chat/completions")
 _ROLES = {"system": "system", "developer": "system", "user": "user", "tool": "tool"}
 _FINISHES = ("stop", "length", "tool_calls", "content_filter")
-_OTHER_LIMITS = ("max_tokens", "MAX_TOKENS", "max_output_tokens")
 
 
 def parse_request(body: Any) -> BridgeRequest:
@@ -97,7 +103,7 @@ def error(kind: str, message: str) -> dict[str, Any]:
 
 def finish_reason(completion: Completion) -> str:
     """Return why an answer ended, in the words of this protocol."""
-    if completion.finish_reason in _OTHER_LIMITS:
+    if reached_token_limit(completion):
         return "length"
     if completion.calls:
         return "tool_calls"

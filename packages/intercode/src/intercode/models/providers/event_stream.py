@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Iterator
+from contextlib import suppress
 from typing import Any
 
 from intercode.models.providers.chat_responses import InvalidResponseError
@@ -17,8 +18,8 @@ _TEXTS = ("content", "reasoning_content", "reasoning", "refusal", "arguments", "
 def join_events(body: bytes) -> dict[str, Any]:
     """Return the response whose events ``body`` holds, as if it had been sent whole.
 
-    Understands Chat Completions, text completions and Responses. Raises InvalidResponseError if the
-    stream broke off, or is none.
+    Understands Chat Completions, text completions and Responses. Of several choices the first one
+    counts. Raises InvalidResponseError if the stream broke off, or is none.
     """
     return join_chunks(_events(body))
 
@@ -40,6 +41,9 @@ def join_chunks(events: Iterable[dict[str, Any] | None]) -> dict[str, Any]:
             return whole
         response |= {k: v for k, v in event.items() if k != "choices" and v is not None}
         for piece in event.get("choices") or ():
+            number = piece.get("index") if isinstance(piece, dict) else None
+            if number is not None and choice.get("index", number) != number:
+                continue
             _add(choice, piece)
             ended = ended or bool(choice.get("finish_reason"))
     if not ended or not choice:
@@ -52,23 +56,30 @@ def join_chunks(events: Iterable[dict[str, Any] | None]) -> dict[str, Any]:
 
 def _events(body: bytes) -> Iterator[dict[str, Any] | None]:
     """Yield the data of each event, and None for the mark of the end. An event ends with an empty
-    line; an incomplete last one is left out."""
+    line, which some servers leave out; an incomplete last one is left out."""
     lines: list[str] = []
     for line in split_lines(body.decode("utf-8-sig", "replace")):
         if line.startswith("data:"):
             lines.append(line[5:].strip())
-        elif not line and lines:
-            text, lines = "\n".join(lines), []
-            if text == "[DONE]":
-                yield None
-                continue
-            try:
-                event = json.loads(text)
-            except (ValueError, RecursionError) as e:
-                raise InvalidResponseError("the stream has an event that is not JSON") from e
-            if not isinstance(event, dict):
-                raise InvalidResponseError("the stream has an event that is not an object")
-            yield event
+        elif not line.strip() and lines:
+            yield from _decode(lines)
+            lines = []
+    with suppress(InvalidResponseError):
+        yield from _decode(lines)
+
+
+def _decode(lines: list[str]) -> list[dict[str, Any] | None]:
+    """Return the event whose data some lines hold, or one for each line."""
+    try:
+        events = [json.loads("\n".join(lines))]
+    except (ValueError, RecursionError):
+        try:
+            events = [None if line == "[DONE]" else json.loads(line) for line in lines]
+        except (ValueError, RecursionError) as e:
+            raise InvalidResponseError("the stream has an event that is not JSON") from e
+    if not all(event is None or isinstance(event, dict) for event in events):
+        raise InvalidResponseError("the stream has an event that is not an object")
+    return events
 
 
 def _add(whole: dict[str, Any], piece: Any) -> None:
@@ -84,8 +95,15 @@ def _add(whole: dict[str, Any], piece: Any) -> None:
             _add(whole[name], value)
         elif _is_joined(name, old, value):
             whole[name] = old + value
+        elif name == "content" and isinstance(old, str | list) and isinstance(value, str | list):
+            whole[name] = _parts(old) + _parts(value)
         elif value is not None and (value != "" or not old):  # pieces leave their id empty
             whole[name] = value
+
+
+def _parts(content: str | list[Any]) -> list[Any]:
+    """Return a message's content as parts, which some models mix with texts."""
+    return [{"type": "text", "text": content}] if isinstance(content, str) else content
 
 
 def _is_joined(name: str, old: Any, value: Any) -> bool:
@@ -105,7 +123,7 @@ def _add_calls(calls: list[dict[str, Any]], pieces: list[Any]) -> None:
         number = piece.get("index") if isinstance(piece, dict) else -1
         if number is None:
             call = calls[-1] if calls else None
-        elif isinstance(number, int) and 0 <= number <= len(calls):
+        elif isinstance(number, int) and number >= 0:  # some count from 1
             call = next((c for c in reversed(calls) if c.get("index", number) == number), None)
         else:
             raise InvalidResponseError("the stream has a piece of an unknown tool call")

@@ -412,7 +412,7 @@ def _finish_reason(data: Mapping[str, Any], has_calls: bool) -> str | None:
     if reason:
         return {"max_output_tokens": "length"}.get(str(reason), str(reason))
     if data.get("status") != "completed":
-        return None
+        return "length" if data.get("status") == "incomplete" else None
     return "tool_calls" if has_calls else "stop"
 
 
