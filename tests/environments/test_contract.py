@@ -6,20 +6,89 @@ import inspect
 
 import pytest
 
+from intercode.core import ActionLanguage, EnvironmentDescription, ExecResult, Score, State, Task
+from intercode.core.errors import UsageError
+from intercode.core.types import Dataset
+from intercode.environments import check_env
 from intercode.environments.base.contract import BranchingEnvironment
 from intercode.environments.base.env import InterCodeEnv
-from intercode.environments.base.profiles import SandboxProfile
 from intercode.environments.base.sandboxed_env import SandboxedEnv
 from intercode.evaluation.ray.remote_env import NodeEnv
 
-
-@pytest.mark.parametrize("base", [InterCodeEnv, SandboxProfile])
-def test_a_new_environment_implements_at_most_five_methods(base: type) -> None:
-    assert 0 < len(_abstract_methods(base)) <= 5
+NUMBERS = Dataset("numbers", "stack", (Task("numbers/1", "Count to two.", "1 2"),))
 
 
-def test_an_environment_with_a_sandbox_asks_its_profile() -> None:
+class Stack:
+    """The words of all actions."""
+
+    cwd = ""
+
+    def __init__(self) -> None:
+        self.words: list[str] = []
+
+    def run(self, action: str, timeout: float) -> ExecResult:
+        self.words += action.split()
+        return ExecResult(" ".join(self.words), 0)
+
+    def changed_paths(self) -> list[str]:
+        return []
+
+    def state_hash(self) -> str:
+        return " ".join(self.words)
+
+    def abort(self) -> None:
+        pass
+
+    def close(self) -> None:
+        pass
+
+
+class BareEnv(InterCodeEnv):
+    """Opens workspaces."""
+
+    name = "stack"
+    description = EnvironmentDescription(
+        ActionLanguage("words"), judged="The words are judged.", reward=f"{__name__}:same"
+    )
+
+    def _open_workspace(self, task: Task) -> Stack:
+        return Stack()
+
+
+class StackEnv(BareEnv):
+    """Keeps words."""
+
+    def _agent_state(self, last: ExecResult | None, answer: str | None) -> State:
+        return State(last.output if last else "")
+
+    def _gold_states(self, task: Task) -> list[State]:
+        return [State(str(gold)) for gold in task.golds]
+
+
+def same(_task: Task, agent: State, gold: State) -> Score:
+    return Score(float(agent.output == gold.output))
+
+
+def test_an_environment_asks_its_profile_and_opens_workspaces() -> None:
+    assert _abstract_methods(InterCodeEnv) == {"_open_workspace"}
     assert _abstract_methods(SandboxedEnv) == set()
+
+
+def test_without_a_sandbox_three_methods_are_enough() -> None:
+    check_env(StackEnv(NUMBERS))
+    with StackEnv(NUMBERS) as env:
+        env.reset(options={"task": 0})
+        env.step("1")
+        (fork,) = env.fork()
+        with env.snapshot() as snapshot, fork:
+            assert [fork.step("2")[0], env.step("3")[0]] == ["1 2", "1 3"]
+            assert [fork.submit()[1], env.submit()[1]] == [1.0, 0.0]
+            env.restore(snapshot)
+            assert (env.step("2")[0], env.submit()[1]) == ("1 2", 1.0)
+    with BareEnv(NUMBERS) as env:
+        env.reset()
+        with pytest.raises(UsageError, match="neither this environment nor its profile"):
+            env.check_gold()
 
 
 def _abstract_methods(base: type) -> set[str]:

@@ -2,24 +2,30 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Iterable, Mapping
+from functools import cached_property
 from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 import gymnasium as gym
 
 from intercode.core.errors import (
+    EnvironmentStateError,
     SandboxKilledError,
     SandboxLostError,
 )
 from intercode.core.types import (
+    TOOL_CALL,
     ActionLanguage,
     Brief,
     Dataset,
     EnvironmentDescription,
+    ExecResult,
     Score,
+    State,
     StepResult,
     Task,
 )
+from intercode.environments.base.contract import Workspace
 from intercode.environments.base.episode import (
     MAX_OBSERVATION_LENGTH,
     Episode,
@@ -40,6 +46,7 @@ from intercode.environments.base.settings import EnvironmentSettings
 from intercode.environments.base.snapshots.snapshot import EnvironmentSnapshot, check_snapshot
 from intercode.environments.base.spaces import FreeText
 from intercode.environments.base.tools.servers import EpisodeTools
+from intercode.environments.base.workspaces import closed_on_error
 
 if TYPE_CHECKING:
     from intercode_sandbox.contract import BaseSandbox
@@ -53,7 +60,9 @@ class InterCodeEnv(EpisodeEnvironment, gym.Env[str, str]):
     ``dataset``: ``name[:subset]``, a file, or a Dataset. ``settings``: the fields of
     ``settings_class``.
 
-    A subclass opens workspaces and reads the states that are compared: five methods.
+    A subclass opens workspaces (``_open_workspace``) and reads the states that are compared
+    (``_agent_state`` and ``_gold_states``, or a profile). It may save workspaces in a better way
+    than by their actions (``_capture`` and ``_restore_workspace``).
     """
 
     metadata: ClassVar[dict[str, Any]] = {"render_modes": ["ansi"], "render_fps": 4}  # type: ignore[misc]
@@ -134,6 +143,7 @@ class InterCodeEnv(EpisodeEnvironment, gym.Env[str, str]):
 
     def end_episode(self) -> None:
         """End the episode and free its sandbox. ``reset`` begins another. May be called again."""
+        self._profile_impl.close()
         if self._current is not None:
             self._current.close()
 
@@ -264,6 +274,47 @@ class InterCodeEnv(EpisodeEnvironment, gym.Env[str, str]):
         }
 
     # ------------------------------------------------------ for the subclass
+    @cached_property
+    def _profile_impl(self) -> Profile:
+        """The profile, which does what the environment does not do itself."""
+        return self.profile_class(self.settings)
+
+    @property
+    def _episode(self) -> Any:
+        """The episode as the profile sees it."""
+        return self.episode
+
+    def _agent_state(self, last: ExecResult | None, answer: str | None) -> State:
+        """Return the state that the agent has reached, without changing it."""
+        return self._profile_impl.agent_state(self._episode, last, answer)
+
+    def _require_gold(self, task: Task) -> None:
+        """Raise GoldError if the task cannot be scored, as far as that is known without running its
+        gold."""
+        self._profile_impl.require_gold(task)
+
+    def _gold_states(self, task: Task) -> Iterable[State]:  # noqa: ARG002
+        """Return the state that each gold of a task reaches; see ``Profile.gold_states``."""
+        return self._profile_impl.gold_states(self._episode)
+
+    def _capture(self) -> tuple[Any, tuple[str, ...], Callable[[], None]]:
+        """Save the workspace: its actions, unless the environment can save more.
+
+        Raises EnvironmentStateError if they are not known, or not enough.
+        """
+        actions = self.episode.actions
+        if actions is None or any(action.split(None, 1)[:1] == [TOOL_CALL] for action in actions):
+            why = "it has tool calls, or was loaded from a file"
+            raise EnvironmentStateError(f"no snapshot of the episode is possible: {why}")
+        return actions, (), lambda: None
+
+    def _restore_workspace(self, captured: Any, consume: bool) -> Workspace:  # noqa: ARG002
+        """Open the workspace that ``_capture`` saved: run its actions again."""
+        with closed_on_error(self._open_workspace(self.task)) as workspace:
+            for action in captured:
+                workspace.run(action, self.timeout)
+        return workspace
+
     @property
     def _tool_sandbox(self) -> BaseSandbox | None:
         """The sandbox in which MCP servers run, if the environment has one."""

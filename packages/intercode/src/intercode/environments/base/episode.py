@@ -102,10 +102,6 @@ class EpisodeEnvironment(Copyable):
     def _agent_state(self, last: ExecResult | None, answer: str | None) -> State:
         """Return the state that the agent has reached, without changing it."""
 
-    def _require_gold(self, task: Task) -> None:
-        """Raise GoldError if the task cannot be scored, as far as that is known without running its
-        gold. Environments override this."""
-
     @abstractmethod
     def _gold_states(self, task: Task) -> Iterable[State]:
         """Return the state that each gold reaches, from runs that the agent cannot observe. An

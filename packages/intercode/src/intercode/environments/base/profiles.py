@@ -5,7 +5,6 @@ Every environment has the profile ``standard``. Plug-ins add further ones to it.
 
 from __future__ import annotations
 
-from abc import abstractmethod
 from collections.abc import Iterable
 from typing import Any, ClassVar
 
@@ -13,10 +12,8 @@ from intercode.core.errors import UsageError
 from intercode.core.packages import GYM
 from intercode.core.types import ExecResult, Image, Layer, Network, State, Task
 from intercode.environments.base.settings import EnvironmentSettings
-from intercode.environments.base.workspaces import EpisodeContext
 from intercode.sessions.base import Session
 from intercode_sandbox import SandboxSpec
-from intercode_sandbox.contract import BaseSandbox
 from intercode_sandbox.registry import Registry, unknown_name_error
 
 STANDARD = "standard"
@@ -25,7 +22,8 @@ PROFILES = Registry("profile", {}, group="intercode.profiles", owner=GYM)
 
 
 class Profile:
-    """How one environment plays. An instance belongs to the environment whose settings it gets.
+    """How one environment plays: the session, the state of the agent, and those of the golds. An
+    instance belongs to the environment whose settings it gets.
 
     ``name``: what results record. ``has_exploits``: whether it gives rewards that training must not
     learn from. ``runs_golds_separately``: whether golds run on the initial state and apart from the
@@ -41,17 +39,30 @@ class Profile:
     def __init__(self, settings: EnvironmentSettings) -> None:
         """Read what the profile needs of an environment's settings."""
 
+    def open_session(self, place: Any, task: Task, state: Any) -> Any:  # noqa: ARG002
+        """Return the session in which the agent's actions run, from a state if one is given.
+
+        ``place``: the sandbox, or the connection to a database.
+        """
+        raise _missing_error("open_session")
+
+    def agent_state(
+        self,
+        episode: Any,  # noqa: ARG002
+        last: ExecResult | None,  # noqa: ARG002
+        answer: str | None,  # noqa: ARG002
+    ) -> State:
+        """Read the state that the agent has reached, without changing it."""
+        raise _missing_error("agent_state")
+
+    def gold_states(self, episode: Any) -> Iterable[State]:  # noqa: ARG002
+        """Return the state that each gold reaches, from runs that the agent cannot observe. An
+        iterator runs a gold when its state is asked for."""
+        raise _missing_error("gold_states")
+
     def require_gold(self, task: Task) -> None:
         """Raise GoldError if the task cannot be scored, as far as that is known without running its
         gold."""
-
-    def close(self) -> None:
-        """Release what was opened or computed for the episode."""
-
-
-class SandboxProfile(Profile):
-    """A profile of an environment with a sandbox: it opens sessions, and reads the states of agents
-    and golds."""
 
     def sandbox_spec(
         self, image: Image, layers: tuple[Layer, ...], network: Network
@@ -62,19 +73,12 @@ class SandboxProfile(Profile):
     def run_setup(self, session: Session, task: Task) -> None:
         """Run the setup of a task in a new session. Raises GoldError if it fails."""
 
-    @abstractmethod
-    def open_session(self, sandbox: BaseSandbox, task: Task, state: Any) -> Session:
-        """Open the session in which the agent's actions run, from a state if one is given."""
+    def close(self) -> None:
+        """Release what was opened or computed for the episode."""
 
-    @abstractmethod
-    def agent_state(
-        self, episode: EpisodeContext, last: ExecResult | None, answer: str | None
-    ) -> State:
-        """Read the state that the agent has reached, without changing it."""
 
-    @abstractmethod
-    def gold_states(self, episode: EpisodeContext) -> Iterable[State]:
-        """Return the state that each gold reaches."""
+def _missing_error(method: str) -> UsageError:
+    return UsageError(f"neither this environment nor its profile defines _{method}")
 
 
 def find_profile(environment: type, name: str) -> type[Profile]:

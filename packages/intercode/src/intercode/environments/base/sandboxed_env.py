@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 from abc import abstractmethod
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import replace
 from functools import cached_property
@@ -12,14 +12,13 @@ from pathlib import Path
 from typing import Any, ClassVar, Self, TypeGuard, cast
 
 from intercode.core.errors import TaskImageError, UsageError
-from intercode.core.types import Dataset, ExecResult, Image, Layer, State, Task, to_jsonable
+from intercode.core.types import Dataset, Image, Layer, Task, to_jsonable
 from intercode.environments.base.absolute_paths import require_relative_paths
 from intercode.environments.base.diffs.file_diffs import TurnDiffs
 from intercode.environments.base.diffs.initial_files import changes_of_agent, write_initial_files
 from intercode.environments.base.env import InterCodeEnv
 from intercode.environments.base.layers import task_layer
 from intercode.environments.base.options import choose_task
-from intercode.environments.base.profiles import SandboxProfile
 from intercode.environments.base.settings import SandboxSettings, with_limits
 from intercode.environments.base.snapshots import storage
 from intercode.environments.base.snapshots.snapshot import EnvironmentSnapshot
@@ -95,49 +94,19 @@ class SandboxedEnv(InterCodeEnv):
         return new
 
     # ------------------------------------------------------ for the subclass
-    @cached_property
-    def _profile_impl(self) -> Any:
-        """The profile of an environment whose profiles carry out its actions, else None."""
-        kind = self.profile_class
-        return kind(self.settings) if issubclass(kind, SandboxProfile) else None
-
-    def _profile_for(self, method: str) -> SandboxProfile:
-        if self._profile_impl is None:
-            raise UsageError(
-                f"{type(self).__name__} defines no {method}, and has no SandboxProfile that does"
-            )
-        return cast(SandboxProfile, self._profile_impl)
-
     def _make_spec(self, layers: tuple[Layer, ...]) -> SandboxSpec:
         """Return the specification of every sandbox of an episode."""
-        return self._profile_for("_make_spec").sandbox_spec(self.image, layers, self.network)
+        return self._profile_impl.sandbox_spec(self.image, layers, self.network)
 
     def _open_session(self, sandbox: BaseSandbox, task: Task, state: Any) -> Session:
         """Open a session, in the state that ``Session.state`` returned if ``state`` is given."""
-        return self._profile_for("_open_session").open_session(sandbox, task, state)
+        session: Session = self._profile_impl.open_session(sandbox, task, state)
+        return session
 
     def _run_setup(self, session: Session, task: Task) -> None:
         """Run the setup of a task in a new session. Not part of a prewarmed workspace, so that one
         can be used for every task with the same files."""
-        if self._profile_impl is not None:
-            self._profile_impl.run_setup(session, task)
-
-    def _agent_state(self, last: ExecResult | None, answer: str | None) -> State:
-        """Return the state that the agent has reached."""
-        return self._profile_for("_agent_state").agent_state(self._episode, last, answer)
-
-    def _require_gold(self, task: Task) -> None:
-        if self._profile_impl is not None:
-            self._profile_impl.require_gold(task)
-
-    def _gold_states(self, task: Task) -> Iterable[State]:  # noqa: ARG002
-        """Return the states of the golds of a task."""
-        return self._profile_for("_gold_states").gold_states(self._episode)
-
-    def end_episode(self) -> None:
-        if self._profile_impl is not None:
-            self._profile_impl.close()
-        super().end_episode()
+        self._profile_impl.run_setup(session, task)
 
     # ----------------------------------------------------------- the episode
     def _open_workspace(self, task: Task) -> SandboxWorkspace:

@@ -22,6 +22,7 @@ from weakref import WeakSet
 
 from intercode.core.errors import InfrastructureError, SandboxLostError
 from intercode.core.types import ExecResult, Task
+from intercode.environments.base.contract import Workspace
 from intercode.environments.base.hashes import state_hash
 from intercode.sessions.base import Session
 from intercode_sandbox import SandboxSpec, open_sandbox, tier_of
@@ -33,7 +34,7 @@ _YIELD_SECONDS = 0.0005
 _MAX_WAITING = 64  # prewarmed workspaces in one process, whatever the number of environments
 
 _RecycleKey = tuple[SandboxSpec, str]
-C = TypeVar("C", bound="SandboxWorkspace | BaseSandbox")
+C = TypeVar("C", bound="Workspace | BaseSandbox")
 
 
 @dataclass(frozen=True, slots=True)

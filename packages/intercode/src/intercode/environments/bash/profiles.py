@@ -12,7 +12,7 @@ from intercode.core.types import TRUNCATED_CHANGES, ExecResult, Image, Layer, Ne
 from intercode.environments.base import gold_cache
 from intercode.environments.base.diffs.initial_files import changes_of_agent
 from intercode.environments.base.probe import run_probe
-from intercode.environments.base.profiles import SandboxProfile
+from intercode.environments.base.profiles import Profile
 from intercode.environments.base.progress.initial_state import read_initial_state, read_texts
 from intercode.environments.base.settings import SandboxSettings, is_flag, setting
 from intercode.environments.base.workspaces import EpisodeContext
@@ -67,7 +67,7 @@ class BashSettings(SandboxSettings):
         return {"env_options": {}} if is_default else super().recorded()
 
 
-class BashProfile(SandboxProfile):
+class BashProfile(Profile):
     """A profile of Bash."""
 
     uses_gold_cache: bool = False

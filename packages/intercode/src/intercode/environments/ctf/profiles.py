@@ -5,14 +5,14 @@ from __future__ import annotations
 from typing import ClassVar
 
 from intercode.core.types import ExecResult, State, Task
-from intercode.environments.base.profiles import SandboxProfile
+from intercode.environments.base.profiles import Profile
 from intercode.environments.base.workspaces import EpisodeContext
 from intercode.sessions.base import Session, SessionState
 from intercode.sessions.bash.persistent import BashSession
 from intercode_sandbox.contract import BaseSandbox
 
 
-class CtfProfile(SandboxProfile):
+class CtfProfile(Profile):
     """One shell per episode. ``wrong_flag``: the observation after a wrong flag."""
 
     wrong_flag: ClassVar[str] = "That is not the flag. The episode goes on.\n"

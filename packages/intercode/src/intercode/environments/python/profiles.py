@@ -7,7 +7,7 @@ from abc import abstractmethod
 from dataclasses import dataclass
 
 from intercode.core.types import ExecResult, State, Task, TestResult
-from intercode.environments.base.profiles import SandboxProfile
+from intercode.environments.base.profiles import Profile
 from intercode.environments.base.settings import SandboxSettings, is_recorded_timeout, setting
 from intercode.environments.base.workspaces import EpisodeContext
 from intercode.environments.python.grading import Grader
@@ -39,7 +39,7 @@ class PythonSettings(SandboxSettings):
         self._set(test_timeout=self.test_timeout or self.timeout)
 
 
-class PythonProfile(SandboxProfile):
+class PythonProfile(Profile):
     """A profile of Python. ``program``: the interpreter in the image."""
 
     def __init__(self, settings: PythonSettings) -> None:

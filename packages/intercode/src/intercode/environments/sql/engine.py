@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, TypeVar
 
 from intercode.core import errors
 from intercode.core.types import DatabaseSpec, ExecResult
@@ -25,6 +25,9 @@ _ERRORS: Mapping[type[sql_errors.SqlError], type[errors.InterCodeError]] = {
     sql_errors.ServerLostError: errors.DatabaseLostError,
     sql_errors.ServerKilledError: errors.SandboxKilledError,
 }
+
+
+S = TypeVar("S", bound="EngineSession")
 
 
 class _TranslatedErrors:
@@ -53,6 +56,10 @@ class EngineSession:
 
     def __init__(self, session: SqlSession, dialect: SqlDialect) -> None:
         self._session, self.dialect = session, dialect
+
+    def like(self, kind: type[S]) -> S:
+        """Return this session as one of another class, which runs statements in its own way."""
+        return kind(self._session, self.dialect)
 
     @property
     def database(self) -> str:

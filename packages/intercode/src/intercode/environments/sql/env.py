@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import platform
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
 from functools import cached_property, partial
 from typing import TYPE_CHECKING, Any, ClassVar, cast
@@ -14,7 +14,6 @@ from intercode.core.types import (
     DatabaseSpec,
     Dataset,
     EnvironmentDescription,
-    ExecResult,
     State,
     Task,
     to_jsonable,
@@ -123,7 +122,6 @@ class SqlEnv(InterCodeEnv):
         super().__init__(dataset, **settings)
         determinism = _sql_determinism(self.determinism)
         self._engine = open_engine(self.settings.engine, self.settings.dsn, determinism)
-        self._profile_impl = self.profile_class(self.settings)
 
     def brief_of(self, task: Task) -> Brief:
         """Return the part of a task that an agent may see, with what its gold makes of it."""
@@ -167,15 +165,12 @@ class SqlEnv(InterCodeEnv):
         return self._engine.open(_database(task), self.settings.limits)
 
     def _workspace_around(self, session: EngineSession, task: Task) -> SqlWorkspace:
-        return SqlWorkspace(session, partial(self._open_session, task), self._profile_impl)
+        session = self._profile_impl.open_session(session, task, None)
+        return SqlWorkspace(session, partial(self._open_session, task))
 
     @property
     def _current_workspace(self) -> SqlWorkspace:
         return cast(SqlWorkspace, super()._current_workspace)
-
-    def end_episode(self) -> None:
-        self._profile_impl.close()
-        super().end_episode()
 
     def _test_machine(self) -> None:
         session = self._open_session(self.task)
@@ -184,16 +179,13 @@ class SqlEnv(InterCodeEnv):
         finally:
             session.close()
 
-    def _agent_state(self, last: ExecResult | None, answer: str | None) -> State:  # noqa: ARG002
-        return self._profile_impl.agent_state(last, self.task, self._current_workspace)
-
     def _require_gold(self, task: Task) -> None:
         if not task.golds:
             raise GoldError(f"{task.id} has no gold: nothing to score against")
 
-    def _gold_states(self, task: Task) -> list[State]:
+    def _gold_states(self, task: Task) -> Iterable[State]:
         self._require_gold(task)
-        return self._profile_impl.gold_states(task, self._current_workspace)
+        return super()._gold_states(task)
 
     # --------------------------------------------------------------- snapshots
     def _capture(self) -> tuple[Any, tuple[str, ...], Callable[[], None]]:

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from abc import abstractmethod
 from collections.abc import Callable
 from contextlib import closing
 from dataclasses import replace
+from typing import Protocol
 
 from intercode.core.errors import GoldError
 from intercode.core.types import ExecResult, Rows, State, Task
@@ -25,18 +25,13 @@ GOLD_SECONDS = 120.0
 
 
 class SqlWorkspace:
-    """The session of an episode, in which a profile runs the actions.
+    """The session of an episode.
 
     ``open_pristine`` opens a session on the initial data. ``abort`` also ends those.
     """
 
-    def __init__(
-        self,
-        session: EngineSession,
-        open_pristine: Callable[[], EngineSession],
-        profile: SqlProfile,
-    ) -> None:
-        self.session, self._open_pristine, self._profile = session, open_pristine, profile
+    def __init__(self, session: EngineSession, open_pristine: Callable[[], EngineSession]) -> None:
+        self.session, self._open_pristine = session, open_pristine
         self._pristine_sessions: list[EngineSession] = []
         self._aborted = False
 
@@ -45,7 +40,7 @@ class SqlWorkspace:
         return self.session.database
 
     def run(self, action: str, timeout: float) -> ExecResult:
-        return self._profile.run(self.session, action, timeout)
+        return self.session.run(action, timeout)
 
     def changed_paths(self) -> list[str]:
         return self.session.changes()
@@ -70,20 +65,20 @@ class SqlWorkspace:
         self.session.close()
 
 
+class SqlEpisode(Protocol):
+    """An episode, as a profile sees it."""
+
+    @property
+    def task(self) -> Task: ...
+    @property
+    def workspace(self) -> SqlWorkspace: ...
+
+
 class SqlProfile(Profile):
     """A profile of SQL."""
 
-    def run(self, session: EngineSession, code: str, timeout: float) -> ExecResult:
-        """Run one action."""
-        return session.run(code, timeout)
-
-    @abstractmethod
-    def agent_state(self, last: ExecResult | None, task: Task, workspace: SqlWorkspace) -> State:
-        """Return the agent's last result, and the changes of its database."""
-
-    @abstractmethod
-    def gold_states(self, task: Task, workspace: SqlWorkspace) -> list[State]:
-        """Return what each gold returns, and what it changes if that is compared."""
+    def open_session(self, place: EngineSession, task: Task, state: None) -> EngineSession:  # noqa: ARG002
+        return place
 
 
 class StandardSqlProfile(SqlProfile):
@@ -94,17 +89,19 @@ class StandardSqlProfile(SqlProfile):
 
     def agent_state(
         self,
+        episode: SqlEpisode,
         last: ExecResult | None,
-        task: Task,  # noqa: ARG002
-        workspace: SqlWorkspace,
+        answer: str | None,  # noqa: ARG002
     ) -> State:
+        workspace = episode.workspace
         state = State(last.output, rows=last.rows) if last else State()
         if not has_changed_tables(workspace.session):
             return replace(state, changes=())
         with closing(workspace.open_pristine()) as pristine:
             return replace(state, changes=database_changes(workspace.session, pristine))
 
-    def gold_states(self, task: Task, workspace: SqlWorkspace) -> list[State]:
+    def gold_states(self, episode: SqlEpisode) -> list[State]:
+        task, workspace = episode.task, episode.workspace
         if self._golds is None:
             self._golds = []
             session = workspace.open_pristine()

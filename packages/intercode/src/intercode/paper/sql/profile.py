@@ -6,7 +6,7 @@ from typing import ClassVar
 
 from intercode.core.types import ExecResult, State, Task
 from intercode.environments.sql.engine import EngineSession
-from intercode.environments.sql.profiles import GOLD_SECONDS, SqlProfile, SqlWorkspace
+from intercode.environments.sql.profiles import GOLD_SECONDS, SqlEpisode, SqlProfile
 from intercode.paper import PROFILE
 from intercode_sql.base import ERROR_PREFIX
 from intercode_sql.dialect.errors import syntax_error
@@ -23,7 +23,7 @@ class OriginalSqlProfile(SqlProfile):
     """The gold runs on the agent's connection for every score, in its current state.
 
     A gold that fails counts as an empty result. ``COUNT (*)`` with a blank is not taken as a
-    function, as on the authors' server, whichever engine runs it.
+    function, as on the authors' server, whichever engine runs it; see ``OriginalSqlSession``.
     """
 
     name: ClassVar[str] = PROFILE
@@ -31,7 +31,31 @@ class OriginalSqlProfile(SqlProfile):
     runs_golds_separately: ClassVar[bool] = False
     follows_dataset: ClassVar[bool] = False
 
-    def run(self, session: EngineSession, code: str, timeout: float) -> ExecResult:
+    def open_session(
+        self,
+        place: EngineSession,
+        task: Task,  # noqa: ARG002
+        state: None,  # noqa: ARG002
+    ) -> EngineSession:
+        return place.like(OriginalSqlSession)
+
+    def agent_state(
+        self,
+        episode: SqlEpisode,
+        last: ExecResult | None,
+        answer: str | None,  # noqa: ARG002
+    ) -> State:
+        return State(last.output, rows=last.rows) if last else State(episode.task.query)
+
+    def gold_states(self, episode: SqlEpisode) -> list[State]:
+        result = episode.workspace.run(episode.task.golds[0], GOLD_SECONDS)
+        return [State(result.output, rows=result.rows if result.ok else (), failed=not result.ok)]
+
+
+class OriginalSqlSession(EngineSession):
+    """A session in which ``COUNT (*)`` with a blank is not taken as a function."""
+
+    def run(self, code: str, timeout: float) -> ExecResult:
         pieces = list(tokenize(code))
         for token, following, inside in zip(pieces, pieces[1:], pieces[2:], strict=False):
             if (
@@ -39,20 +63,8 @@ class OriginalSqlProfile(SqlProfile):
                 and following.start > token.end
                 and token.upper in NO_SPACE_FUNCTIONS
             ):
-                no_name = _MISSING_FUNCTION.format(session.database, token.text)
+                no_name = _MISSING_FUNCTION.format(self.database, token.text)
                 starred = inside.text == "*"
                 message = syntax_error(code, inside.start).message if starred else no_name
                 return ExecResult(ERROR_PREFIX + message, 1)
-        return session.run(code, timeout)
-
-    def agent_state(
-        self,
-        last: ExecResult | None,
-        task: Task,
-        workspace: SqlWorkspace,  # noqa: ARG002
-    ) -> State:
-        return State(last.output, rows=last.rows) if last else State(task.query)
-
-    def gold_states(self, task: Task, workspace: SqlWorkspace) -> list[State]:
-        result = workspace.run(task.golds[0], GOLD_SECONDS)
-        return [State(result.output, rows=result.rows if result.ok else (), failed=not result.ok)]
+        return super().run(code, timeout)
