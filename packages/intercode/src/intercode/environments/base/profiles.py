@@ -39,10 +39,10 @@ class Profile:
     def __init__(self, settings: EnvironmentSettings) -> None:
         """Read what the profile needs of an environment's settings."""
 
-    def open_session(self, place: Any, task: Task, state: Any) -> Any:  # noqa: ARG002
+    def open_session(self, sandbox: Any, task: Task, state: Any) -> Any:  # noqa: ARG002
         """Return the session in which the agent's actions run, from a state if one is given.
 
-        ``place``: the sandbox, or the connection to a database.
+        ``sandbox``: where the session runs; in SQL, an open connection to the database.
         """
         raise _missing_error("open_session")
 

@@ -77,8 +77,8 @@ class SqlEpisode(Protocol):
 class SqlProfile(Profile):
     """A profile of SQL."""
 
-    def open_session(self, place: EngineSession, task: Task, state: None) -> EngineSession:  # noqa: ARG002
-        return place
+    def open_session(self, connection: EngineSession, task: Task, state: None) -> EngineSession:  # noqa: ARG002
+        return connection
 
 
 class StandardSqlProfile(SqlProfile):

@@ -33,11 +33,11 @@ class OriginalSqlProfile(SqlProfile):
 
     def open_session(
         self,
-        place: EngineSession,
+        connection: EngineSession,
         task: Task,  # noqa: ARG002
         state: None,  # noqa: ARG002
     ) -> EngineSession:
-        return place.like(OriginalSqlSession)
+        return connection.like(OriginalSqlSession)
 
     def agent_state(
         self,
