@@ -15,7 +15,15 @@ pytestmark = [
     pytest.mark.namespace_only("it opens sandboxes of every tier of this machine"),
 ]
 TIERS = ("namespace/1", "namespace/2", "chroot", "landlock")
-SETTINGS = [f"/etc/{name}" for name in ("services", "protocols", "mime.types", "ssl/openssl.cnf")]
+NAMES = (
+    "services",
+    "protocols",
+    "mime.types",
+    "ssl/openssl.cnf",
+    "manpath.config",
+    "maven/m2.conf",
+)
+SETTINGS = [f"/etc/{name}" for name in (*NAMES, "host.conf", "inputrc", "shells", "login.defs")]
 LOOK = """
 import json, mimetypes, socket, ssl
 print(len(ssl.create_default_context().get_ca_certs()))
@@ -44,6 +52,9 @@ def test_programs_find_certificates_and_names(tier: str, network: str) -> None:
         assert shown.output == outside(LOOK), shown
         for path in filter(os.path.exists, SETTINGS):
             assert sandbox.run(f"cmp - {path} && echo same", stdin=Path(path).read_bytes()).ok
+        for command in ("man -w", "mvn -v", "echo .TH a 1 | groff -man -Tascii"):
+            ran = sandbox.run(command, merge_stderr=True)
+            assert ran.exit_code in (0, 127) and "can't find macro" not in ran.output, ran
         made = sandbox.run(
             "openssl req -x509 -newkey rsa:2048 -nodes -keyout k -out c -days 1 -subj /CN=x"
         )

@@ -28,12 +28,23 @@ _CERTIFICATES = (
 )
 SETTINGS = (
     *_CERTIFICATES,
+    "X11/rgb.txt",
     "crypto-policies",
     "debian_version",
     "ethertypes",
     "fonts",
+    "gai.conf",
+    "groff",
+    "host.conf",
+    "inputrc",
+    "iproute2",
     "locale.alias",
+    "login.defs",
     "magic",
+    "magic.mime",
+    "manpath.config",
+    "maven/logging",
+    "maven/m2.conf",
     "mime.types",
     "networks",
     "os-release",
@@ -41,8 +52,11 @@ SETTINGS = (
     "protocols",
     "rpc",
     "services",
+    "sgml",
+    "shells",
     "ssl/openssl.cnf",
     "terminfo",
+    "xml",
 )
 """Files and directories. None holds keys: a private key is left out wherever it lies."""
 TIME_ZONE = ("localtime", "timezone")
