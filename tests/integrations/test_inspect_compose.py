@@ -11,9 +11,12 @@ import pytest
 pytest.importorskip("inspect_ai", reason="pip install 'intercode-gym[inspect]'")
 
 from intercode.core.errors import SandboxKilledError, SandboxLostError, UsageError
-from intercode.integrations.inspect.compose import sample_variables
+from intercode.integrations.inspect.compose import _VALUES_WITHOUT_EFFECT, sample_variables
 from intercode.integrations.inspect.configuration import SandboxConfig, read_config
 from intercode.integrations.inspect.sandbox import InterCodeSandbox, Unavailable
+
+
+_PLATFORM = _VALUES_WITHOUT_EFFECT["platform"][0]
 
 
 def config_of(directory: Path, service: str, top: str = "", **variables: str) -> SandboxConfig:
@@ -85,6 +88,11 @@ def test_variables_that_cannot_be_replaced_are_an_error(
         ),
         ("user: 1000\nmem_limit: 536870912", {"user": "1000", "memory": 512 << 20}),
         ("deploy: {resources: {limits: {memory: 1g, cpus: 2}}}", {"memory": 1 << 30}),
+        (
+            f"platform: {_PLATFORM}\nsecurity_opt: ['no-new-privileges:true']\nscale: 1\n"
+            "healthcheck: {disable: true}\ndevelop: {watch: []}",
+            {},
+        ),
         ("container_name: n\nlabels: [a=b]\nlogging: {driver: none}\nx-own: {a: 1}", {}),
     ],
 )
@@ -109,6 +117,8 @@ def test_names_versions_extensions_and_profiles_change_nothing(tmp_path: Path) -
     ("service", "message"),
     [
         ("extends: {service: b}", "extends.*use Docker"),
+        ("platform: linux/riscv64", "platform"),
+        ("scale: 2", "scale"),
         ("build: https://example.org/a.git#main:sub", "address https://example.org/a.git.*clone"),
         ("build: {context: 'git@example.org:a/b.git'}", "address git@example.org:a/b.git.*clone"),
         ("working_dir: here", "no absolute path"),
@@ -144,6 +154,19 @@ def test_errors_of_files_are_those_that_inspect_shows_the_model() -> None:
                     pass
 
 
+@pytest.mark.sandbox
+def test_a_file_that_is_written_again_keeps_its_mode() -> None:
+    async def modes() -> str:
+        await opened.exec(["sh", "-c", "echo > /tmp/run; chmod 755 /tmp/run; ln -s run /tmp/link"])
+        for name in ("link", "new"):
+            await opened.write_file(f"/tmp/{name}", "echo")
+        return (await opened.exec(["stat", "-c", "%a", "/tmp/run", "/tmp/new"])).stdout
+
+    opened = InterCodeSandbox.open(SandboxConfig())
+    with opened.sandbox:
+        assert asyncio.run(modes()) == "755\n644\n"
+
+
 def test_a_file_of_a_sandbox_that_its_code_has_ended_is_not_there() -> None:
     class Ended:
         def read(self, *_: Any, **__: Any) -> bytes:
@@ -151,6 +174,8 @@ def test_a_file_of_a_sandbox_that_its_code_has_ended_is_not_there() -> None:
 
         def write(self, *_: Any, **__: Any) -> None:
             raise SandboxLostError("the machine")
+
+        stat = write
 
     opened = InterCodeSandbox(Ended(), "/")  # type: ignore[arg-type]
     with pytest.raises(FileNotFoundError, match="out of memory"):

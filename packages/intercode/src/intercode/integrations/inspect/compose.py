@@ -4,6 +4,7 @@ environment files, profiles, and values that are numbers."""
 from __future__ import annotations
 
 import os
+import platform
 import re
 from collections.abc import Mapping
 from pathlib import Path
@@ -33,8 +34,18 @@ _WITHOUT_EFFECT = {
     "cpu_count",
     "cpu_percent",
     "profiles",
+    "develop",
 }
 """Keys of a service that change nothing for the programs in it."""
+_ARCHITECTURE = {"x86_64": "amd64", "aarch64": "arm64"}.get(platform.machine(), platform.machine())
+_VALUES_WITHOUT_EFFECT: dict[str, tuple[Any, ...]] = {
+    "platform": (f"linux/{_ARCHITECTURE}", "linux"),
+    "security_opt": (["no-new-privileges:true"], ["no-new-privileges"]),
+    "healthcheck": ({"disable": True},),
+    "isolation": ("default",),
+    "scale": (1,),
+}
+"""Further keys, with the values that change nothing."""
 _TEXTS = ("user", "mem_limit", "hostname", "working_dir", "image")
 
 Variables = Mapping[str, str]
@@ -90,7 +101,11 @@ def _plain_service(service: Any, directory: Path, known: Variables) -> Any:
     """Return a service with the types that Inspect expects, and its environment in one place."""
     if not isinstance(service, dict):
         return service
-    plain = {k: v for k, v in service.items() if k not in _WITHOUT_EFFECT}
+    plain = {
+        k: v
+        for k, v in service.items()
+        if k not in _WITHOUT_EFFECT and v not in _VALUES_WITHOUT_EFFECT.get(k, ())
+    }
     limits = plain.get("deploy") or {}
     for name in ("resources", "limits"):
         limits = (limits.get(name) if isinstance(limits, dict) else None) or {}

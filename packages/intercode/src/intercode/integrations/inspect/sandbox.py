@@ -192,7 +192,15 @@ class InterCodeSandbox(SandboxEnvironment):
     async def write_file(self, file: str, contents: str | bytes) -> None:
         path = self._path(file)
         with _file_errors(path):
-            await run_sync(partial(self.sandbox.write, path, contents, user=self._file_user))
+            await run_sync(self._write, path, contents)
+
+    def _write(self, path: str, contents: str | bytes) -> None:
+        """Write a file, which keeps its mode if it exists."""
+        mode = 0o644
+        with suppress(OSError, InfrastructureError):
+            info = self.sandbox.stat(path)
+            mode = info.mode if info.kind == "file" else mode
+        self.sandbox.write(path, contents, mode, user=self._file_user)
 
     @overload
     async def read_file(self, file: str, text: Literal[True] = True) -> str: ...
