@@ -15,7 +15,6 @@ from intercode.integrations.inspect.compose import _VALUES_WITHOUT_EFFECT, sampl
 from intercode.integrations.inspect.configuration import SandboxConfig, read_config
 from intercode.integrations.inspect.sandbox import InterCodeSandbox, Unavailable
 
-
 _PLATFORM = _VALUES_WITHOUT_EFFECT["platform"][0]
 
 
