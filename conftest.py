@@ -113,7 +113,7 @@ def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
 
 @pytest.fixture(scope="session")
 def data_dir() -> Path:
-    """The authors' data files (``intercode data fetch`` makes such a directory)."""
+    """The authors' data files (``intercode list --fetch`` makes such a directory)."""
     requirements.require("data")
     return requirements.input_directory("INTERCODE_DATA", "data")
 

@@ -1,4 +1,4 @@
-"""Rebuilds the labelled trajectories of repaired NL2Bash tasks for `intercode validity`.
+"""Rebuilds the labelled trajectories of repaired NL2Bash tasks for `intercode check --labels`.
 
     python benchmarks/label_set.py show --logs DIR [DIR ...] > trajectories.jsonl
     python benchmarks/label_set.py store FIRST.jsonl SECOND.jsonl
@@ -11,8 +11,8 @@ from ``INTERCODE_DATA`` and the logs from ``--logs``.
 
 ``show`` plays every trajectory and prints what a person needs to judge it, without rewards, golds
 and sources. ``store`` adds the labels of two people (lines with id, label and reason) to the set.
-``join`` writes ``first.jsonl``, ``second.jsonl`` and ``agreed.jsonl`` for ``intercode validity``:
-in the last, a trajectory on which the two differ is ambiguous.
+``join`` writes ``first.jsonl``, ``second.jsonl`` and ``agreed.jsonl`` for ``intercode check
+--labels``: in the last, a trajectory on which the two differ is ambiguous.
 """
 
 from __future__ import annotations
@@ -176,7 +176,7 @@ def _judgement(labels: Mapping[str, Mapping[str, Any]], name: str) -> dict[str, 
 
 
 def join(args: argparse.Namespace) -> None:
-    """Write the labels with queries and actions, as ``intercode validity`` reads them."""
+    """Write the labels with queries and actions, as ``intercode check --labels`` reads them."""
     people: dict[str, list[Label]] = {"first": [], "second": [], "agreed": []}
     for member in read_members(datasets.load(DATASET), args.logs):
         if "labels" not in member.row:

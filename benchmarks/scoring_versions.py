@@ -2,10 +2,11 @@
 
     python benchmarks/scoring_versions.py COMMIT LOG [LOG ...] [--parallel N]
 
-Each log is executed again with the profile `standard` of both trees (`intercode regrade`). A line
-has the cells of the paper's tables for one log, in both versions of the scoring: how many episodes
-are solved, and the mean of their best rewards. The last columns count the episodes that only one
-of the versions solves, and those whose best reward differs. Needs git, and the data of the logs.
+Each log is executed again with the profile `standard` of both trees (`intercode replay --score`).
+A line has the cells of the paper's tables for one log, in both versions of the scoring: how many
+episodes are solved, and the mean of their best rewards. The last columns count the episodes that
+only one of the versions solves, and those whose best reward differs. Needs git, and the data of the
+logs.
 """
 
 from __future__ import annotations
@@ -47,8 +48,11 @@ def grade(source: Path, log: Path, parallel: int) -> Graded:
     """Execute a log again with the package of one tree."""
     with tempfile.TemporaryDirectory() as folder:
         out = Path(folder, "graded")
-        command = [sys.executable, "-m", "intercode", "regrade", str(log), "--out", str(out)]
-        command += ["--profile", "standard", "--parallel", str(parallel)]
+        scoring = ["replay", str(log), "--score", "standard"]
+        if (source / "intercode" / "cli" / "regrade.py").exists():  # a tree of before
+            scoring = ["regrade", str(log), "--profile", "standard"]
+        command = [sys.executable, "-m", "intercode", *scoring, "--out", str(out)]
+        command += ["--parallel", str(parallel)]
         environment = {**os.environ, "PYTHONPATH": str(source)}
         done = subprocess.run(command, check=False, env=environment, stdout=subprocess.DEVNULL)
         if done.returncode not in (0, 1):  # 1: some episodes could not be scored

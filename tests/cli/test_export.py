@@ -32,16 +32,17 @@ def test_mistakes_are_reported_in_one_line(
     out = str(tmp_path / "a")
     for words, message in (
         (["--to", "atiff"], "did you mean 'atif'"),
-        (["--to", "atif", "--messages-only"], "--messages-only apply to the format chat"),
+        (["--to", "atif", "--messages-only"], "--messages-only applies to the format chat"),
         (["--to", "tokens"], "no turn of these episodes holds token ids"),
     ):
         assert main(["export", log, *words, "--out", out]) == 2
         assert message in capsys.readouterr().err
-    assert main(["bundle", log, "--out", str(tmp_path / "a.tar.gz")]) == 2
+    assert main(["export", log, "--to", "bundle", "--out", str(tmp_path / "a.tar.gz")]) == 2
     assert "is not a run directory" in capsys.readouterr().err
-    assert main(["verify", log]) == 2
+    (tmp_path / "b.tar.gz").write_text("no archive")
+    assert main(["replay", str(tmp_path / "b.tar.gz")]) == 2
     assert "cannot be read as a bundle" in capsys.readouterr().err
-    assert main(["leaderboard", log, "--out", out]) == 2
+    assert main(["export", log, "--to", "leaderboard", "--out", out]) == 2
 
 
 @pytest.mark.paper

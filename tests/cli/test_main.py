@@ -71,9 +71,13 @@ def test_help_imports_no_command() -> None:
         (["play", "startr"], "did you mean 'starter'"),
         (["list", "agnets"], "did you mean 'agents'"),
         (["image", "build", "nl2bsh"], "did you mean 'nl2bash'"),
-        (["data", "fetch", "nl2bsh"], "did you mean 'nl2bash'"),
-        (["data", "fetch", "nl2bash", "--mirror", "nowhere"], "not an http:// or https:// address"),
-        (["data"], "fetch|path"),
+        (["list", "--fetch", "nl2bsh"], "did you mean 'nl2bash'"),
+        (
+            ["list", "--fetch", "nl2bash", "--mirror", "nowhere"],
+            "not an http:// or https:// address",
+        ),
+        (["list", "--dest", "d"], "--fetch DATASET"),
+        (["regrade", "run"], "is now `intercode replay RUN --score PROFILE --out DIR`"),
     ],
 )
 def test_a_mistake_gets_one_line_and_status_2(
@@ -167,5 +171,5 @@ def test_list_prints_whether_data_is_installed(
     monkeypatch.setenv("INTERCODE_CACHE", str(tmp_path / "cache"))
     assert main(["list", "datasets"]) == 0
     text = capsys.readouterr().out
-    assert "Not installed: run `intercode data fetch nl2bash`." in text
+    assert "Not installed: run `intercode list --fetch nl2bash`." in text
     assert "tasks (bash " in text and "), installed." in text

@@ -22,7 +22,7 @@ from intercode_sandbox import Sandbox, SandboxPool
         ["eval", "starter", "--agent", "gold", "--sandbox", "docker"],
         ["sandbox", "run", "--sandbox=docker", "true"],
         ["check", "starter", "--sandbox", "docker"],
-        ["serve", "--sandboxes", "--sandbox", "docker"],
+        ["serve", "--protocol", "sandboxes", "--sandbox", "docker"],
     ],
 )
 def test_an_old_option_says_the_new_one(

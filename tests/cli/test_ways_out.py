@@ -33,10 +33,12 @@ def test_help_of_a_command(capsys: pytest.CaptureFixture[str]) -> None:
 
 
 def test_a_directory_is_no_bundle(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    assert main(["verify", str(tmp_path)]) == 2
+    directory = tmp_path / "run.tar.gz"
+    directory.mkdir()
+    assert main(["replay", str(directory)]) == 2
     said = capsys.readouterr().err
-    assert f"`intercode bundle {tmp_path} --out FILE.tar.gz`" in said
-    assert main(["verify", str(tmp_path / "none")]) == 2
+    assert f"`intercode export {directory} --to bundle --out FILE.tar.gz`" in said
+    assert main(["replay", str(tmp_path / "none.tar.gz")]) == 2
     assert "Errno" not in capsys.readouterr().err
 
 
@@ -180,7 +182,7 @@ def _messages(tree: ast.AST) -> Iterator[ast.Constant]:
         ("report RUN --out", "directory"),
         ("replay RUN --out", "directory"),
         ("export RUN --to chat --out", "file/below"),
-        ("harbor starter:ctf --out", "file"),
+        ("export starter:ctf --to harbor --out", "file"),
     ],
 )
 def test_a_path_that_cannot_be_written_is_named(

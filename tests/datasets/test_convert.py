@@ -113,7 +113,7 @@ def _answer(task: Task) -> list[Any]:
 
 def test_spider(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     release, out = _spider(tmp_path / "up" / "spider_data"), tmp_path / "out"
-    assert main(["data", "convert", "spider", str(release.parent), str(out)]) == 0
+    assert main(["new", str(out), "--convert", "spider", "--from", str(release.parent)]) == 0
     files = [Path(line) for line in capsys.readouterr().out.split()]
     assert [f.name for f in files] == ["spider-dev.jsonl", "spider-train_spider.jsonl"]
     dataset: Dataset = load(str(files[1]))

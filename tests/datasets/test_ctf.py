@@ -146,7 +146,7 @@ def test_missing_data_are_an_error_with_a_remedy(
         load("ic-ctf")
     (tmp_path / "none").mkdir()
     monkeypatch.setenv("INTERCODE_DATA", str(tmp_path / "none"))
-    with pytest.raises(UsageError, match="intercode data fetch ic-ctf"):
+    with pytest.raises(UsageError, match="intercode list --fetch ic-ctf"):
         load("ic-ctf")
 
 

@@ -213,7 +213,7 @@ def test_load_reads_the_fetched_files(
     monkeypatch.delenv("INTERCODE_DATA", raising=False)
     monkeypatch.setattr(fetching, "load_pins", lambda: pins)
     monkeypatch.setattr(Pin, "base_url", server.url)
-    assert main(shlex.split("intercode data fetch nl2bash")[1:]) == 0
+    assert main(shlex.split("intercode list --fetch nl2bash")[1:]) == 0
     assert capsys.readouterr().out == f"{tmp_path / 'data'}\n"
     task = load("nl2bash:fs_1@c3e46d8").tasks[0]
     assert [(f.kind, f.path) for f in task.files] == [("script", tmp_path / "data" / SCRIPT)]

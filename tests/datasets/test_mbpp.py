@@ -121,7 +121,7 @@ def test_the_sanitized_part_is_read_as_published(
     ]
     monkeypatch.setenv("INTERCODE_CACHE", str(tmp_path / "cache"))
     monkeypatch.setenv("INTERCODE_DATA", str(tmp_path))
-    with pytest.raises(UsageError, match="intercode data fetch mbpp-sanitized"):
+    with pytest.raises(UsageError, match="intercode list --fetch mbpp-sanitized"):
         load("mbpp:sanitized")
     path = tmp_path / pinned.path
     path.parent.mkdir(parents=True)
@@ -169,7 +169,7 @@ def test_missing_data_are_an_error_with_a_remedy(
 ) -> None:
     monkeypatch.setenv("INTERCODE_CACHE", str(tmp_path / "cache"))
     monkeypatch.setenv("INTERCODE_DATA", str(tmp_path))
-    with pytest.raises(UsageError, match="intercode data fetch mbpp"):
+    with pytest.raises(UsageError, match="intercode list --fetch mbpp"):
         load("mbpp")
     monkeypatch.setenv("INTERCODE_DATA", str(tmp_path / "nowhere"))
     with pytest.raises(UsageError, match="not a directory"):

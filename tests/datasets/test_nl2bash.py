@@ -76,7 +76,7 @@ def test_scripts_where_there_is_no_tar(made: Path) -> None:
 
 def test_the_cache_serves_where_nothing_is_set(made: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("INTERCODE_DATA")
-    with pytest.raises(UsageError, match="intercode data fetch nl2bash"):
+    with pytest.raises(UsageError, match="intercode list --fetch nl2bash"):
         load("nl2bash")
     (made / "cache" / "data").symlink_to(made)
     assert len(load("nl2bash")) == 8

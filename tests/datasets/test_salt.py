@@ -37,8 +37,8 @@ def test_a_run_from_a_random_salt_is_resumed_replayed_and_verified(tmp_path: Pat
     for command in (
         ["eval", "--resume", out],
         ["replay", out],
-        ["bundle", out, "--out", bundle],
-        ["verify", bundle, "--all"],
+        ["export", out, "--to", "bundle", "--out", bundle],
+        ["replay", bundle, "--all"],
     ):
         program = [sys.executable, "-P", "-m", "intercode", *command]
         done = subprocess.run(program, capture_output=True, text=True, check=False)

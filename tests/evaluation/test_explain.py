@@ -160,7 +160,7 @@ def test_the_gold_is_shown_on_request_and_stored_nowhere(
     for command in (
         ["show", str(out), "0", "--messages"],
         ["report", str(out)],
-        ["bundle", str(out), "--out", str(made / "bundle.tar.gz")],
+        ["export", str(out), "--to", "bundle", "--out", str(made / "bundle.tar.gz")],
         ["view", str(out), "--html", str(made / "page.html")],
         ["export", str(out), "--to", "atif", "--out", str(made / "atif")],
         ["export", str(out), "--to", "inspect", "--out", str(made / "log.eval")],

@@ -50,8 +50,8 @@ def test_parts_make_one_run_that_can_be_resumed(
 ) -> None:
     out = tmp_path / "whole"
     log(parts[1]).write_bytes(log(parts[1]).read_bytes() + b'{"v": 2, "task": "su')
-    assert main(["merge", *map(str, parts), "--out", str(out)]) == 0
-    assert f"Merged 2 runs: 8 episodes in {out}" in capsys.readouterr().out
+    assert main(["report", *map(str, parts), "--merge", str(out)]) == 0
+    assert f"merged 2 runs: 8 episodes in {out}" in capsys.readouterr().err
     assert sorted(t.index for t in episodes_of(out)) == list(range(8))
     facts = load_run(out).metadata
     assert facts["merged_from"] == ["a", "b"] and facts["config"]["tasks"] == list("01234567")

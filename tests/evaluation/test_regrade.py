@@ -53,7 +53,7 @@ def test_another_reward_changes_rewards_and_lists_them(
 ) -> None:
     monkeypatch.chdir(Path(__file__).parent)
     out = tmp_path / "out"
-    words = ["regrade", str(run), "--reward", "test_regrade:half", "--out", str(out)]
+    words = ["replay", str(run), "--reward", "test_regrade:half", "--out", str(out)]
     assert main(words) == 0
     printed = capsys.readouterr().out
     assert "Episodes whose success changed" in printed
@@ -98,7 +98,7 @@ def test_a_run_that_is_there_is_never_written_over(run: Path, tmp_path: Path) ->
     trajectories.write_run_metadata(empty, {"environment": "bash"})
     with pytest.raises(UsageError, match="no episode that was played"):
         regrade(empty, ReplayOptions(profile="standard"), tmp_path / "out")
-    assert main(["regrade", str(run), "--out", str(tmp_path / "out")]) == 2
+    assert main(["replay", str(run), "--score", "standard"]) == 2
 
 
 @pytest.mark.paper
@@ -156,7 +156,7 @@ def test_a_task_that_asks_something_else_is_not_graded(
     rows = [json.loads(line) for line in Path(squares).read_text().splitlines()]
     rows[2]["query"] = "Something else"
     Path(squares).write_text("".join(json.dumps(row) + "\n" for row in rows))
-    words = ["regrade", str(run), "--profile", "standard", "--out", str(tmp_path / "out")]
+    words = ["replay", str(run), "--score", "standard", "--out", str(tmp_path / "out")]
     assert main(words) == 1
     assert "asks 'Something else'" in capsys.readouterr().out
     rows[2]["id"] = "another"

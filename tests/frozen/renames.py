@@ -7,7 +7,7 @@ tables when a new recording replaces the old one.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from subprocess import CompletedProcess
 
 FLAGS = {
@@ -57,6 +57,20 @@ TEXTS: list[tuple[str, str]] = [(r"^person$", "human"), (r"^look$", "probe")]
 """Regular expressions over all other exact texts, and what replaces a match."""
 
 
+def rename_command(words: Sequence[str]) -> list[str]:
+    """Return the words of a command in a version that has fewer commands."""
+    command, *rest = words
+    if command == "merge":
+        return ["report", *("--merge" if word == "--out" else word for word in rest)]
+    if command == "regrade":
+        return ["replay", *("--score" if word == "--profile" else word for word in rest)]
+    if command == "verify":
+        return ["replay", *rest]
+    if command in ("bundle", "leaderboard", "harbor"):
+        return ["export", *rest, "--to", command]
+    return list(words)
+
+
 class Vocabulary:
     """The names of the version under test, read from its help and its error messages.
 
@@ -71,6 +85,11 @@ class Vocabulary:
         wrong = ("--env-option", "nosuch=1", "--dry-run")
         refusal = call("eval", "starter", "--agent", "gold", *wrong).stderr  # lists the settings
         self.settings = {o: n if n in refusal else o for o, n in SETTINGS.items()}
+        self._has_fewer_commands = "is now" in call("regrade").stderr
+
+    def command(self, words: Sequence[str]) -> list[str]:
+        """Return the words of a command, written with old names, in the version's names."""
+        return rename_command(words) if words and self._has_fewer_commands else list(words)
 
     def translate(self, word: str) -> str:
         """Return a word of a command line, written with old names, in the version's names."""

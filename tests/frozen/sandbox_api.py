@@ -278,7 +278,7 @@ def main(backend: str, interface: str) -> None:
     """Make all calls and print what came of them."""
     server = None
     if backend == "remote":
-        words = [sys.executable, "-m", "intercode", "serve", "--sandboxes", "--port=0"]
+        words = [sys.executable, "-m", "intercode", "serve", "--protocol", "sandboxes", "--port=0"]
         server = subprocess.Popen(words, stdout=subprocess.PIPE, text=True)
         assert server.stdout is not None
         address = re.search(r"http://\S+:\d+", server.stdout.readline())

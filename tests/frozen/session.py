@@ -89,7 +89,8 @@ class Session:
 
     def run(self, *words: str, stdin: str = "") -> subprocess.CompletedProcess[str]:
         """Run ``intercode`` with words in old names, which the version's own names replace."""
-        return self.call(*map(self.vocabulary.translate, words), stdin=stdin)
+        named = self.vocabulary.command(words)
+        return self.call(*map(self.vocabulary.translate, named), stdin=stdin)
 
     def run_for(self, item: Item, label: str, *words: str, stdin: str = "") -> str:
         """Run ``intercode``, add its exit status and messages to the item, return its output."""

@@ -195,7 +195,17 @@ def test_a_server_describes_it_to_its_clients(package: Path) -> None:
 def test_harbor_gets_its_tasks(package: Path, tmp_path: Path) -> None:
     out = tmp_path / "out"
     done = subprocess.run(
-        [sys.executable, "-m", "intercode", "harbor", "numbers", "--out", str(out)],
+        [
+            sys.executable,
+            "-m",
+            "intercode",
+            "export",
+            "numbers",
+            "--to",
+            "harbor",
+            "--out",
+            str(out),
+        ],
         env=environment_variables(package),
         capture_output=True,
         text=True,

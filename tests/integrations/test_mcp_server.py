@@ -131,7 +131,7 @@ CLIENTS = ["session", *(["newest"] if hasattr(mcp, "Client") else [])]
 @pytest.mark.parametrize("begin", CLIENTS)
 def test_the_reference_client_plays_over_stdio(begin: str) -> None:
     async def play() -> None:
-        command = ["-m", "intercode", "mcp", "bash"]
+        command = ["-m", "intercode", "serve", "bash", "--protocol", "mcp"]
         server = StdioServerParameters(command=sys.executable, args=command, env=dict(os.environ))
         async with _client(stdio_client(server), begin) as client:
             await _play(client, "bash", 1)
@@ -142,7 +142,8 @@ def test_the_reference_client_plays_over_stdio(begin: str) -> None:
 @pytest.fixture(scope="module")
 def url() -> Iterator[str]:
     variables = {**os.environ, "INTERCODE_SERVE_TOKEN": TOKEN}
-    with serving("-m", "intercode", "mcp", "sql", "--http", "--sessions", "2", env=variables) as at:
+    words = ["serve", "sql", "--protocol", "mcp", "--http", "--sessions", "2"]
+    with serving("-m", "intercode", *words, env=variables) as at:
         yield f"{at}/mcp"
 
 
@@ -188,7 +189,7 @@ def test_the_client_of_the_page_runs(tmp_path: Path) -> None:
     root = Path(__file__).parents[2]
     page = (root / "docs/mcp.md").read_text("utf-8")
     (snippet,) = [s for s in read_snippets(page) if "ClientSession" in s.body]
-    with serving("-m", "intercode", "mcp", "bash", "--http") as url:
+    with serving("-m", "intercode", "serve", "bash", "--protocol", "mcp", "--http") as url:
         body = snippet.body.replace("http://127.0.0.1:8000", url)
         reader = Reader(tmp_path, root)
         reader.run(replace(snippet, body=body))
@@ -225,7 +226,7 @@ NO_MESSAGES: list[tuple[bytes, int, int | None]] = [
 
 
 def test_every_line_that_is_no_message_is_answered_with_an_error() -> None:
-    command = [sys.executable, "-m", "intercode", "mcp", "sql"]
+    command = [sys.executable, "-m", "intercode", "serve", "sql", "--protocol", "mcp"]
     begun = {"jsonrpc": "2.0", "method": "notifications/initialized"}
     start = "\n\n".join(map(json.dumps, (START, begun))).encode() + b"\n"
     with subprocess.Popen(
@@ -354,7 +355,7 @@ def test_errors_reveal_no_gold(caplog: pytest.LogCaptureFixture) -> None:
 def test_the_command_refuses_what_serve_refuses(
     arguments: list[str], message: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    assert main(["mcp", *arguments]) != 0
+    assert main(["serve", *arguments, "--protocol", "mcp"]) != 0
     assert message in capsys.readouterr().err
 
 

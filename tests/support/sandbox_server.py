@@ -1,4 +1,4 @@
-"""Runs `intercode serve --sandboxes` in a process of its own during a ``with`` block."""
+"""Runs `intercode serve --protocol sandboxes` in a process of its own during a ``with`` block."""
 
 from __future__ import annotations
 
@@ -33,7 +33,8 @@ def serving_sandboxes(*arguments: str, token: str = "", port: int = 0) -> Iterat
     env = {k: v for k, v in os.environ.items() if k != "INTERCODE_SERVE_TOKEN"}
     if token:
         env["INTERCODE_SERVE_TOKEN"] = token
-    command = [sys.executable, "-m", "intercode", "serve", "--sandboxes", f"--port={port}"]
+    words = ["serve", "--protocol", "sandboxes", f"--port={port}"]
+    command = [sys.executable, "-m", "intercode", *words]
     process = subprocess.Popen([*command, *arguments], env=env, stdout=subprocess.PIPE, text=True)
     try:
         assert process.stdout is not None

@@ -173,10 +173,10 @@ def test_the_command(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None
     path = tmp_path / "sums.jsonl"
     rows = [{"query": f"print {n}", "gold": f"echo {n}"} for n in range(2)]
     path.write_text("".join(json.dumps(row) + "\n" for row in rows))
-    assert main(["audit", str(path)]) == 0
+    assert main(["check", str(path), "--audit"]) == 0
     assert "sums/0  zero-answer" in capsys.readouterr().out
-    assert main(["audit", str(path), "--json"]) == 0
+    assert main(["check", str(path), "--audit", "--json"]) == 0
     document = json.loads(capsys.readouterr().out)
     assert document["counts"] == {"zero-answer": 1} and document["complete"]
-    assert main(["audit", str(path), "--runs", str(tmp_path / "none")]) == 2
+    assert main(["check", str(path), "--audit", "--runs", str(tmp_path / "none")]) == 2
     assert "no such file or directory" in capsys.readouterr().err

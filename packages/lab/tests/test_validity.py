@@ -136,7 +136,7 @@ def test_labels_are_graded_by_the_reward_of_the_environment(
     assert wrong.counted and not wrong.agrees and wrong.output_differs
     assert void.reward is None and "the label is void" in void.fault
     out = tmp_path / "graded.jsonl"
-    assert main(["validity", str(path), "--out", str(out)]) == 1
+    assert main(["check", "--labels", str(path), "--out", str(out)]) == 1
     captured = capsys.readouterr()
     assert f"{tasks[1].id}" in captured.out.partition("Disagreements")[2]
     assert "3 labels: 2 in the rates, 1 could not be graded" in captured.err
@@ -199,7 +199,7 @@ def test_two_files_are_compared_without_execution(
 ) -> None:
     one = _write(tmp_path / "one.jsonl", GOOD, {**GOOD, "actions": ["pwd"], "label": "incorrect"})
     two = _write(tmp_path / "two.jsonl", GOOD, {**GOOD, "actions": ["pwd"], "reason": "reads it"})
-    assert main(["validity", str(one), "--second", str(two)]) == 0
+    assert main(["check", "--labels", str(one), "--second", str(two)]) == 0
     printed = capsys.readouterr().out
     assert "50.0" in printed and "reads it" in printed
-    assert main(["validity", str(one), "--second", str(two), "--profile", "original"]) == 2
+    assert main(["check", "--labels", str(one), "--second", str(two), "--timeout", "5"]) == 2

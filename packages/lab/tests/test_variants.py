@@ -146,7 +146,7 @@ def test_what_is_right_by_luck_does_not_hold(
         text.replace(json.dumps(ROWS[0]["gold"]), json.dumps("echo 1"))
     )
     capsys.readouterr()
-    assert main(["regrade", str(lucky), "--variants", "2"]) == 0
+    assert main(["replay", str(lucky), "--variants", "2"]) == 0
     assert "echo 1" in capsys.readouterr().out
     report = json.loads((lucky / "variants.json").read_text())
     assert report["holds_elsewhere"]["share"] == 0.0
@@ -173,8 +173,8 @@ def test_variants_need_an_environment_that_has_them_and_a_number(tmp_path: Path)
     with pytest.raises(UsageError, match="'ctf' have no variants"):
         VariantTasks(Dataset("d", "ctf", ()))
     assert main(["check", str(_dataset(tmp_path)), "--variants", "0"]) == 2
-    assert main(["regrade", str(tmp_path)]) == 2
-    assert main(["regrade", str(tmp_path), "--profile", "standard"]) == 2
+    assert main(["replay", str(tmp_path), "--score", "standard"]) == 2
+    assert main(["replay", str(tmp_path), "--score", "nosuch", "--out", str(tmp_path / "o")]) == 2
 
 
 FROZEN_CHOICES = [987, 291, 580, 139]

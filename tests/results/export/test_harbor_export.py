@@ -70,7 +70,8 @@ def test_a_probe_is_compared_with_the_golds(tmp_path: Path) -> None:
         '{"query": "Write 3 to /srv/n.", "gold": "mkdir -p /srv; echo 3 > /srv/n", '
         '"probe": "cat /srv/n; ls /srv"}\n'
     )
-    assert main(["harbor", str(rows), "--out", str(tmp_path / "out"), "--base", "host"]) == 0
+    words = ["export", str(rows), "--to", "harbor", "--out", str(tmp_path / "out")]
+    assert main([*words, "--base", "host"]) == 0
     (folder,) = (tmp_path / "out").iterdir()
     assert (folder / "tests" / "expected.txt").read_text() == "3\nn\n"
     assert played(tmp_path / "out") == [(0.0, 1.0)]
@@ -206,8 +207,8 @@ def _write_package(folder: Path, image: str) -> None:
 @pytest.mark.parametrize("image", ["recipe", "dockerfile"])
 def test_a_package_is_written_with_its_own_image(tmp_path: Path, image: str) -> None:
     _write_package(tmp_path / "shop", image)
-    command = ["harbor", str(tmp_path / "shop"), "--out", str(tmp_path / "out"), "--base", "host"]
-    assert main(command) == 0
+    words = ["export", str(tmp_path / "shop"), "--to", "harbor", "--out", str(tmp_path / "out")]
+    assert main([*words, "--base", "host"]) == 0
     assert played(tmp_path / "out") == [(0.0, 1.0)] * len(ROWS)
 
 
@@ -237,7 +238,7 @@ def test_files_of_the_export_do_not_meet_those_of_the_image(tmp_path: Path, name
         "setup": "echo task > /srv/task",
     }
     (package / "tasks.jsonl").write_text(f"{json.dumps(row)}\n")
-    assert main(["harbor", str(package), "--out", str(tmp_path / "out")]) == 0
+    assert main(["export", str(package), "--to", "harbor", "--out", str(tmp_path / "out")]) == 0
     (folder,) = (tmp_path / "out").iterdir()
     assert (folder / "tests" / "expected.txt").read_text() == (
         "image\ntask\n.:\nfiles\nsetup.sh\n\nfiles:\nempty\nkept\nlink\nrun\nkept\n750\n"

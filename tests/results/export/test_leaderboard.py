@@ -142,7 +142,7 @@ def test_a_receipt_of_another_bundle_is_ignored(tmp_path: Path) -> None:
     ((_, row),) = _page(tmp_path, path).tables
     assert row[-1] == "not verified"
     receipt_path(path).write_text("{}")
-    with pytest.raises(DataError, match="not a receipt of `intercode verify`"):
+    with pytest.raises(DataError, match="not a receipt of `intercode replay`"):
         _page(tmp_path, path)
 
 

@@ -15,7 +15,8 @@ from collections.abc import Sequence
 from types import ModuleType
 
 from intercode import __version__
-from intercode.core.packages import GYM, LAB
+from intercode.core.errors import UsageError
+from intercode.core.packages import GYM
 from intercode_sandbox.command.parser import Parser, add_options
 from intercode_sandbox.command.program import USAGE, call_handler, run_program
 from intercode_sandbox.registry import Registry, unknown_name_error
@@ -27,40 +28,39 @@ COMMANDS = {
     "report": "print tables and draw figures from runs and logs",
     "show": "show one episode turn by turn",
     "view": "show episodes in a browser, or write them to one HTML file",
-    "merge": "merge parts of a run that several machines have played",
     "compare": "compare runs with each other, task by task",
-    "replay": "execute recorded episodes again and compare",
-    "regrade": "score recorded episodes with another profile or reward",
-    "validity": "compare what a grader says with labels of people",
-    "export": "write episodes in the formats of other tools",
-    "harbor": "write the tasks of a dataset as task directories for Harbor",
-    "bundle": "write a run as one file that others can verify",
-    "serve": "serve environments to trainers over the network (OpenEnv)",
-    "mcp": "serve environments as tools of the Model Context Protocol",
-    "verify": "check a bundle and execute its episodes again",
-    "leaderboard": "write a page of results from bundles",
+    "replay": "execute recorded episodes again: compare, verify, score anew or branch",
+    "export": "write episodes or tasks in the formats of other tools, a bundle or a leaderboard",
+    "serve": "serve environments (OpenEnv, MCP) or sandboxes over the network",
     "check": "test that the tasks of a dataset are sound",
-    "audit": "list what in a dataset a person should read: golds that differ, weak answers",
     "new": "create a task package",
     "play": "play tasks yourself in the terminal",
     "doctor": "print what this machine can do and what it lacks",
-    "data": "fetch the files of a dataset from its authors",
     "sandbox": "run a command or a shell in a sandbox, fork one, list live ones",
     "image": "build, fetch, list and remove root file systems",
-    "list": "list datasets, agents, environments and rewards",
+    "list": "list datasets, agents, environments and rewards; fetch a dataset's files",
 }
 """The commands and their descriptions in ``intercode --help``. Each is a module of this package."""
 
 _MODULE_NAMES = {"eval": "evaluate", "list": "listing"}
 """Modules whose name is not that of the command, which is a builtin of Python."""
 
-_PLUGINS = Registry(
-    "command",
-    {"audit": LAB, "harbor": GYM, "validity": LAB},
-    group="intercode.commands",
-    owner=GYM,
-)
-"""The modules of commands that are added by entry points."""
+RENAMED = {
+    "audit": "check DATASET --audit",
+    "bundle": "export RUN --to bundle --out FILE.tar.gz",
+    "data": "list --fetch DATASET, and new DIR --convert NAME --from RELEASE",
+    "harbor": "export DATASET --to harbor --out DIR",
+    "leaderboard": "export BUNDLE ... --to leaderboard --out DIR",
+    "mcp": "serve ENVIRONMENT --protocol mcp",
+    "merge": "report DIR DIR ... --merge OUT",
+    "regrade": "replay RUN --score PROFILE --out DIR",
+    "validity": "check --labels FILE",
+    "verify": "replay BUNDLE",
+}
+"""Commands of an earlier version, and what they are now."""
+
+_PLUGINS = Registry("command", {}, group="intercode.commands", owner=GYM)
+"""The modules of commands that other packages add by entry points."""
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -76,6 +76,8 @@ def _run(words: list[str]) -> int:
     if words[:1] == ["help"]:
         words = [*words[1:], "--help"]
     chosen = next((word for word in words if not word.startswith("-")), None)
+    if chosen in RENAMED and chosen not in _PLUGINS:
+        raise UsageError(f"`intercode {chosen}` is now `intercode {RENAMED[chosen]}`")
     if chosen is not None and chosen not in COMMANDS and chosen not in _PLUGINS:
         raise unknown_name_error("command", chosen, list({**COMMANDS, **_added_commands()}))
     parser, own, module = _make_parser(chosen)
@@ -123,7 +125,7 @@ def _added_commands() -> dict[str, str]:
 
 
 def _load_command(name: str) -> ModuleType:
-    if name in COMMANDS and not _PLUGINS.required_package(name):
+    if name in COMMANDS:
         return importlib.import_module(f"intercode.cli.{_MODULE_NAMES.get(name, name)}")
     module: ModuleType = _PLUGINS.load(name)
     return module

@@ -34,10 +34,23 @@ examples:
   intercode check --contamination
       compares drawn tasks of all families with each other, between the splits, and with every
       other dataset; runs nothing
+  intercode check nl2bash:verified --audit --image recipe:nl2bash
+      what a person should read: golds that differ from each other, answers that are empty or 0,
+      ambiguous queries; with --runs, also answers of agents that are equal and score differently
+  intercode check --labels bash.jsonl --labels sql.jsonl --out graded.jsonl
+      compares what the grader says with labels of people: correct, incorrect or ambiguous
+  intercode check --labels mine.jsonl --second theirs.jsonl
+      how far two people agree who labelled the same trajectories; nothing is executed
   intercode check --prompts
       no prompt of this package contains a query or a gold of any installed dataset
 
-Exit status: 0 all tasks are sound, 1 some are not, 2 wrong usage."""
+A label says whether the actions of a trajectory do what the query asks. A line of a file of labels
+has task, query, actions and label. The actions are executed again in a sandbox and scored. Tasks
+are played as their verified subset has them, if they are in it; a DATASET that is named has all
+tasks.
+
+Exit status: 0 all tasks are sound, 1 some are not, or could not be audited or graded, 2 wrong
+usage."""
 
 ARGUMENTS = f"""\
 datasets [DATASET] ...  name[:subset], or a .json/.jsonl/.csv file
@@ -56,13 +69,20 @@ datasets [DATASET] ...  name[:subset], or a .json/.jsonl/.csv file
 --draw N                prove N tasks of each task family, or compare N (default 25)
                         with --contamination
 --out FILE              where --draw writes its proofs and finds earlier ones (default: in the
-                        cache)
+                        cache), and --labels every graded label, one JSON object a line
 --parallel N            tasks at the same time (default 2); with --draw: processes
 --no-gold-cache         do not store results that golds gave twice in the gold cache
 --baseline FILE         the output of an earlier --json: a gold that now does something else is
                         volatile
 --json                  print the whole report as JSON
-| --format STYLE        text (the default), markdown or csv"""
+| --format STYLE        text (the default), markdown or csv
+what people read and say:
+--audit                 list findings that a person should read; a finding is no fault
+--runs PATH ...         with --audit: a run directory, a directory that holds some, or a log whose
+                        episodes played these tasks; may be given several times
+--labels FILE ...       grade labels, one JSON object a line; may be given several times
+--second FILE           with --labels: labels of the same trajectories by another person
+--reward NAME|PKG:FN    with --labels: the reward function that grades"""
 DEFAULTS = {
     "profile": "standard",
     "backend": "auto",
@@ -76,20 +96,29 @@ SETTINGS = {"variants": {"type": int}, "limit": {"type": int}}
 
 def handle(args: argparse.Namespace) -> int:
     """Check datasets and prompts, and print the findings."""
-    if not args.datasets and not args.prompts and not args.contamination:
+    if not (args.datasets or args.prompts or args.contamination or args.labels):
         raise UsageError(
-            "name a dataset to check, or give --prompts or --contamination; see `intercode check "
-            "--help`"
+            "name a dataset to check, or give --prompts, --contamination or --labels; see "
+            "`intercode check --help`"
         )
-    if args.out is not None and (args.draw is None or args.contamination):
-        raise UsageError("--out is for the proofs of --draw: give --draw N, or print with --json")
+    if args.out is not None and not args.labels and (args.draw is None or args.contamination):
+        raise UsageError(
+            "--out is for the proofs of --draw and the grades of --labels: give one of them, or "
+            "print with --json"
+        )
+    for name, needed in (("runs", "audit"), ("second", "labels"), ("reward", "labels")):
+        if getattr(args, name) and not getattr(args, needed):
+            raise UsageError(f"--{name} needs --{needed}")
     if args.limit is not None and args.draw is not None:
         raise UsageError("--draw N says how many tasks are proven: leave out --limit")
     results = [_check_prompts(args)] if args.prompts else []
-    if args.contamination:
+    if args.labels:
+        results.append(OPTIONS.load("check.labels")(args))
+    elif args.contamination:
         results.append(OPTIONS.load("check.contamination")(args))
     else:
-        check = _check_dataset if args.draw is None else OPTIONS.load("check.draw")
+        plugged = "draw" if args.draw is not None else "audit" if args.audit else ""
+        check = OPTIONS.load(f"check.{plugged}") if plugged else _check_dataset
         results += [check(args, name) for name in args.datasets]
     if args.json:
         print_documents([document for document, _ in results])

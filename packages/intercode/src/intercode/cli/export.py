@@ -1,11 +1,14 @@
-"""``intercode export``: writes recorded episodes in the formats of other tools."""
+"""``intercode export``: writes recorded episodes, and tasks, in the formats of other tools."""
 
 from __future__ import annotations
 
 import argparse
 import sys
+from pathlib import Path
 
-from intercode_sandbox.command.parser import given_options
+from intercode.cli.plugged_options import OPTIONS
+from intercode.core.errors import UsageError
+from intercode_sandbox.command.parser import given_options, path
 
 EXAMPLE = """\
 examples:
@@ -14,33 +17,81 @@ examples:
   intercode export runs/spider-react --to authors --out logs          the InterCode authors' schema
   intercode export runs/spider-react --to chat --out train.jsonl      successful episodes only
   intercode export runs/spider-react --to tokens --out tokens.jsonl   ids, masks, log-probabilities
+  intercode export runs/spider-react --to bundle --out spider-react.tar.gz
+      one file that anyone can verify: intercode replay spider-react.tar.gz
+  intercode export results/*.tar.gz --to leaderboard --out page       then open page/index.html
+  intercode export ic-ctf:offline --to harbor --out tasks
+      the tasks of a dataset as task directories: are they sound? intercode check harbor:tasks
 
-RUN is a run's directory, a .jsonl of trajectories, or a log in the authors' format."""
+SOURCE is a run's directory, a .jsonl of trajectories, or a log in the authors' format; for a page
+of results, bundles; for Harbor, a dataset.
+
+A bundle contains run.json, the trajectories, a digest of each, and a statement of the results,
+which re-execution confirms or refutes. The observations of a run with --deterministic have to be
+exactly the same. A page of results is one file that loads nothing else. Results with different
+tasks, profiles, images or machines are in different tables. A bundle counts as verified if the
+receipt of `intercode replay` is beside it."""
 
 ARGUMENTS = """\
-run RUN          a run or log
---to FORMAT      atif, authors, chat, inspect or tokens
---out PATH       the file or directory to write
+sources SOURCE ...  a run or log; bundles; or a dataset
+--to FORMAT         atif, authors, bundle, chat, harbor, inspect, leaderboard or tokens
+--out PATH          the file or directory to write
 for chat:
---which WHAT     success: solved episodes up to the turn that did (the default); turns: each of
-                 their turns that ran, with what came before; all: every episode, with its rewards
---messages-only  messages and tools only, for services that refuse anything else"""
+--which WHAT        success: solved episodes up to the turn that did (the default); turns: each of
+                    their turns that ran, with what came before; all: every episode, with its
+                    rewards
+--messages-only     messages and tools only, for services that refuse anything else
+for harbor:
+--environment NAME  environment of the dataset, if it has tasks for several (default bash)
+--base IMAGE        image in FROM (default: the dataset's)
+--limit N           the first N tasks only"""
 SETTINGS = {"to": {"required": True}, "out": {"required": True}}
+_OWN = {"which": "chat", "messages_only": "chat"} | dict.fromkeys(
+    ("environment", "base", "limit"), "harbor"
+)
+"""Options of one format."""
 
 
 def handle(args: argparse.Namespace) -> int:
     """Write the export and print what it contains and what it leaves out."""
-    from intercode.core.errors import UsageError
+    given = {name: value for name, value in given_options(args).items() if name in _OWN}
+    for name in given:
+        if _OWN[name] != args.to:
+            option = name.replace("_", "-")
+            raise UsageError(f"--{option} applies to the format {_OWN[name]}, not {args.to!r}")
+    if args.to == "leaderboard":
+        return _write_leaderboard([path(source) for source in args.sources], args.out)
+    if len(args.sources) > 1:
+        raise UsageError(f"one source is exported as {args.to} at a time, not {len(args.sources)}")
+    (source,) = args.sources
+    if f"export.{args.to}" in OPTIONS:
+        return int(OPTIONS.load(f"export.{args.to}")(source, args.out, **given))
+    if args.to == "bundle":
+        return _write_bundle(path(source), args.out)
+    return _write_episodes(path(source), args.to, args.out, given)
+
+
+def _write_episodes(run: Path, form: str, out: Path, options: dict[str, object]) -> int:
     from intercode.results.export import export
 
-    own = ("which", "messages_only")
-    options = {k: v for k, v in given_options(args).items() if k in own}
-    if options and args.to != "chat":
-        given = " and ".join("--" + name.replace("_", "-") for name in options)
-        raise UsageError(f"{given} apply to the format chat, not {args.to!r}")
-    written = export(args.run, args.to, args.out, **options)
-    target = str(args.out) if len(written.files) != 1 else str(written.files[0])
+    written = export(run, form, out, **options)
+    target = str(out) if len(written.files) != 1 else str(written.files[0])
     print(f"wrote {written.records} records to {target}", file=sys.stderr)
     for note in written.omitted:
         print(f"  {note}", file=sys.stderr)
+    return 0
+
+
+def _write_bundle(run: Path, out: Path) -> int:
+    from intercode.results.export.bundle.bundle import write_bundle
+
+    bundle = write_bundle(run, out)
+    print(f"wrote {out}\nsha256 {bundle.sha256}\n{bundle.statement}")
+    return 0
+
+
+def _write_leaderboard(bundles: list[Path], out: Path) -> int:
+    from intercode.results.export.bundle.leaderboard import write_leaderboard
+
+    print(f"wrote {write_leaderboard(bundles, out)}", file=sys.stderr)
     return 0

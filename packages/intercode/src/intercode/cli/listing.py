@@ -15,7 +15,7 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any
 
-from intercode.core.errors import InterCodeError
+from intercode.core.errors import InterCodeError, UsageError
 from intercode.core.packages import GYM
 from intercode.datasets import is_playable_name
 from intercode_sandbox.registry import Registry, unknown_name_error
@@ -87,6 +87,9 @@ EXAMPLE = """\
 examples:
   intercode list
   intercode list agents --json
+  intercode list --fetch nl2bash
+      fetches the files of NL2Bash from its authors' repository, verifies their checksums and prints
+      the directory; a download that was interrupted is resumed
 
 Datasets are listed with their number of tasks, or with what to do if their data is not installed.
 
@@ -98,7 +101,11 @@ points intercode.agents, intercode.datasets, intercode.rewards and so on."""
 ARGUMENTS = """\
 kind [KIND]  one of datasets, agents, environments, languages, profiles,
              rewards, sandboxes
---json       print JSON"""
+--json       print JSON
+files of datasets:
+--fetch DATASET  fetch the files of this dataset from its authors
+--mirror URL     a server that has the same paths
+--dest DIR       directory to write to (default: INTERCODE_DATA, or in the cache)"""
 
 _WIDTH = 100
 
@@ -150,6 +157,10 @@ class ListedName:
 
 def handle(args: argparse.Namespace) -> int:
     """Print the names with their descriptions. Plugins that cannot be loaded get a warning."""
+    if args.fetch is not None:
+        return _fetch(args)
+    if args.mirror is not None or args.dest is not None:
+        raise UsageError("--mirror and --dest are for --fetch DATASET")
     if args.kind is not None and args.kind not in _REGISTRIES:
         raise unknown_name_error("kind", args.kind, list(_REGISTRIES))
     kinds = [args.kind] if args.kind else list(_REGISTRIES)
@@ -162,6 +173,24 @@ def handle(args: argparse.Namespace) -> int:
         print(kind)
         for entry in found:
             print("\n".join(entry.lines()))
+    return 0
+
+
+def _fetch(args: argparse.Namespace) -> int:
+    """Fetch the files of a dataset, and print the directory."""
+    from intercode.datasets import fetch
+
+    if args.dest is not None and args.dest.exists() and not args.dest.is_dir():
+        raise UsageError(f"--dest {args.dest} is a file; name a directory")
+    complete: set[str] = set()
+
+    def show(name: str, done: int, total: int) -> None:
+        """Print a line for each complete file."""
+        if done >= total and name not in complete:
+            complete.add(name)
+            print(f"{name} ({total} bytes)", file=sys.stderr)
+
+    print(fetch.fetch(args.fetch, args.mirror, args.dest, show))
     return 0
 
 
@@ -200,7 +229,6 @@ def _settings(environment: type) -> dict[str, str]:
 def _task_counts(name: str) -> tuple[dict[str, int], str]:
     """Return the number of tasks by environment, or how to install the data of a dataset."""
     from intercode import datasets
-    from intercode.core.errors import UsageError
     from intercode.environments import ENVIRONMENTS
 
     counts: dict[str, int] = {}
@@ -218,7 +246,7 @@ def _task_counts(name: str) -> tuple[dict[str, int], str]:
 
 def _remedy(message: str) -> str:
     """Return the part of an error message that says how to install the data."""
-    if fetch := re.search(r"run `intercode data fetch [^`]+`", message):
+    if fetch := re.search(r"run `intercode list --fetch [^`]+`", message):
         return fetch.group()
     return message.partition("): ")[2] or message
 

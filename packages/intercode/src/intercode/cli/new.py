@@ -1,4 +1,4 @@
-"""``intercode new``: creates a task package that runs, as a start for your own."""
+"""``intercode new``: creates a task package that runs, or converts the release of a benchmark."""
 
 from __future__ import annotations
 
@@ -22,14 +22,19 @@ examples:
       on a Dockerfile instead
   intercode new log-forensics --plugin
       as a Python package: after `pip install ./log-forensics`, `intercode eval log-forensics` works
+  intercode new tasks --convert spider --from ~/spider_data
+      files of tasks from the authors' release of Spider (or bird, wikisql) in that directory; then
+      `intercode eval tasks/spider-dev.jsonl --env-option engine=sqlite ...`
 
 The files say in comments what each is for."""
 
 ARGUMENTS = """\
 directory NAME  the new directory; its last part is the name
 --dockerfile    a Dockerfile in place of the recipe
---plugin        make it a package that can be installed"""
-SETTINGS = {"directory": {"type": path}}
+--plugin        make it a package that can be installed
+--convert NAME  convert the release of another benchmark: spider, bird or wikisql
+--from DIR      with --convert: the directory of the unpacked release"""
+SETTINGS = {"directory": {"type": path}, "from": {"dest": "release"}}
 
 
 def handle(args: argparse.Namespace) -> int:
@@ -38,10 +43,25 @@ def handle(args: argparse.Namespace) -> int:
     Raises UsageError for a name that is not valid and for a directory that is not empty.
     """
     home = args.directory
+    if args.convert is not None:
+        return _convert(args.convert, args.release, home)
+    if args.release is not None:
+        raise UsageError("--from is for --convert NAME, which says what release it is")
     names = write_task_package(home, dockerfile=args.dockerfile, plugin=args.plugin)
     path = home if home.is_absolute() else f"./{home}"
     print(f"{path}: {', '.join(names)}")
     print(f"check it:  intercode check {path}\nplay it:   intercode play {path}")
+    return 0
+
+
+def _convert(name: str, release: Path | None, out: Path) -> int:
+    """Convert a release and print the files of tasks."""
+    from intercode.datasets.convert import convert
+
+    if release is None:
+        raise UsageError(f"name the directory of the unpacked release of {name}: --from DIR")
+    for file in convert(name, release, out):
+        print(file)
     return 0
 
 

@@ -8,10 +8,11 @@ import sys
 from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
+from typing import Any
 
 from intercode.core.errors import InterCodeError, UsageError
 from intercode.core.types import Trajectory
-from intercode_sandbox.command.output import escape_control
+from intercode_sandbox.command.output import escape_control, log
 
 EXAMPLE = """\
 examples:
@@ -21,6 +22,9 @@ examples:
       tables for a paper; success by turn, by group and against cost as SVG
   intercode report runs/mine --matrix --with-gold --failed
       which tasks are solved; for the others, the gold and what differs from it
+  intercode report machine-1/run machine-2/run --merge runs/whole
+      the parts must have the same settings; `intercode eval ... --out runs/whole` plays what is
+      missing in the merged run, as in any other
 
 PATH is a run's directory, a .jsonl of trajectories, a log in the authors' format, or a directory
 with any of these below it. Results under different conditions are in different rows. Published logs
@@ -36,7 +40,13 @@ paths PATH ...      runs and logs
                     the actions run again (text and markdown only)
 --failed            with --with-gold: only the episodes that were not solved
 --plot DIR          also draw figures to this directory (needs the extra plots)
---plot-format KIND  svg (the default) or png"""
+--plot-format KIND  svg (the default) or png
+parts of a run:
+--merge DIR         merge the runs, which are parts that several machines have played, to a new run,
+                    and report that
+--duplicates HOW    what to do with different results for one task and epoch: refuse (the default),
+                    first (take that of the run named first), or epochs (add the others as further
+                    epochs)"""
 DEFAULTS = {"format": "text", "plot_format": "svg"}
 
 
@@ -56,6 +66,10 @@ def handle(args: argparse.Namespace) -> int:
         )
     if args.failed and not args.with_gold:
         raise UsageError("--failed needs --with-gold: it chooses the episodes of which to show it")
+    if args.merge is not None:
+        args.paths = [_merge(args.paths, args.merge, args.duplicates or "refuse")]
+    elif args.duplicates is not None:
+        raise UsageError("--duplicates needs --merge: it says how the parts of a run are merged")
     tables = report.build(args.paths, stats=args.stats, matrix=args.matrix)
     text = report.render(tables, args.format)
     text += "" if text.endswith("\n") else "\n"
@@ -74,6 +88,23 @@ def handle(args: argparse.Namespace) -> int:
         for file in save_plots(args.paths, args.plot, args.plot_format):
             print(f"wrote {file}", file=sys.stderr)
     return 0
+
+
+def _merge(parts: Sequence[Path], out: Path, duplicates: Any) -> Path:
+    """Merge the parts of a run and print what was in several of them. Returns the merged run."""
+    from intercode.evaluation.evaluate.merge import merge
+
+    result = merge(parts, out, duplicates)
+    log(f"merged {len(parts)} runs: {result.episodes} episodes in {result.out}")
+    counts = (
+        (result.identical, "were in several of them"),
+        (result.errors_replaced, "ended in an error in one and have a result in another"),
+        (result.conflicts_resolved, f"had different results: --duplicates {duplicates}"),
+    )
+    for number, what in counts:
+        if number:
+            log(f"{number} {what}")
+    return result.out
 
 
 def _gold_sections(paths: Sequence[Path], style: str, only_failed: bool) -> Iterator[str]:

@@ -54,7 +54,7 @@ def find_data_file(name: str, *paths: str, hint: str = "") -> Path:
             for path in paths:
                 if (folder / path).is_file():
                     return folder / path
-    hint = hint or f"run `intercode data fetch {name}`"
+    hint = hint or f"run `intercode list --fetch {name}`"
     searched = " and ".join(map(str, data_roots()))
     raise UsageError(
         f"no {name} data in {searched} (such as {paths[0]}): {hint}, or set "

@@ -64,7 +64,7 @@ def verified_tasks(name: str, tasks: list[Task], listing: Path | None = None) ->
     if content.get("hash") not in (None, digest):
         raise DataError(
             f"{path} is for tasks with hash {content['hash']!r}, but these have {digest!r}: "
-            f"fetch the pinned data again with `intercode data fetch {name}`"
+            f"fetch the pinned data again with `intercode list --fetch {name}`"
         )
     return chosen
 

@@ -65,7 +65,7 @@ def handle(args: argparse.Namespace) -> int:
     values = read_settings(given)
     if values.get("grid"):
         if count is not None:
-            raise UsageError("--variants is for one run: use `intercode regrade RUN --variants`")
+            raise UsageError("--variants is for one run: use `intercode replay RUN --variants`")
         return _run_grid(values, file, dry, pilot)
     values.pop("grid", None)
     return _run(values, dry, file, pilot, count)

@@ -1,53 +1,68 @@
-"""``intercode replay``: executes recorded episodes again and compares every observation and reward,
-or branches off from one of their steps."""
+"""``intercode replay``: executes recorded episodes again, to compare them, to verify a bundle, to
+score them anew, or to branch off from one of their steps."""
 
 from __future__ import annotations
 
 import argparse
-import json
-import sys
-from collections import Counter
 from collections.abc import Sequence
-from dataclasses import asdict
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
 
-from intercode.cli.output import episode_progress
 from intercode.cli.parser import ENVIRONMENT_OPTION
 from intercode.cli.replay import branch
 from intercode.core.config import parse_key_values
 from intercode.core.errors import UsageError
 
-if TYPE_CHECKING:
-    from intercode.evaluation.replay.log_replay import ReplayReport
-    from intercode.results.tables import Table
-
 EXAMPLE = """\
 examples:
   intercode replay runs/starter-gold-2026-01-31
       compares every observation, reward and hash, and names the first step that differs
+  intercode replay --image recipe:nl2bash --network host LOG.json
+  intercode replay spider-react.tar.gz
+      verifies a bundle: digests, figures, and a random sample of its episodes
+  intercode replay runs/nl2bash-try-again --score standard --out runs/nl2bash-standard
+      scores every recorded action by another profile; no model is called
+  intercode replay RUN --reward mypackage.rewards:strict --out strict
+  intercode replay RUN --variants 3
+      plays the solved episodes in 3 variants of each task and writes variants.json into the run:
+      the share that holds there; success stays as it is
   intercode replay RUN --episode starter/files/3 --edit 2='ls -a'
       replaces step 2 (counted from 1) by another action and plays the rest as recorded
   intercode replay RUN --episode ID --from 2 --agent try-again --model PROVIDER/NAME
       plays two steps as recorded, then lets the agent continue
-  intercode replay --image recipe:nl2bash --network host LOG.json
 
-FILE is a run's directory, a .jsonl of trajectories, or a log in the authors' format. By default an
-episode is executed under its recorded conditions; the options below override them. Exit status: 1
-if an episode that InterCode recorded differs. For the authors' logs it is 0; see the table."""
+FILE is a run's directory, a .jsonl of trajectories, a log in the authors' format, or a bundle of
+`intercode export --to bundle`. By default an episode is executed under its recorded conditions; the
+options below override them. Exit status: 1 if an episode that InterCode recorded differs (for the
+authors' logs it is 0; see the table) or could not be scored, 2 for a bundle that was changed.
+
+A bundle cannot choose files, code or the network of this machine: if it names some, an option has
+to allow it. The result is written to FILE.verified.json. If every reward is equal and only
+observations differ, the output says so.
+
+A run that is scored anew is a new run, whose run.json describes the source as regraded_from, and
+whose differences.jsonl lists every step that differs. It has the new observations and the recorded
+messages of the agent."""
 
 ARGUMENTS = f"""\
-files FILE ...          runs and logs
---profile PROFILE       standard, or another one of `intercode list profiles`
+files FILE ...          runs and logs, or one bundle
+--profile PROFILE       replay under it: standard, or another one of `intercode list profiles`
 --image IMAGE           host, dir:PATH, tar:PATH or recipe:NAME
 --network NETWORK       none or host (default: as recorded, else none)
---dataset DATASET       if it is not recorded: name[:subset] or file
+--dataset DATASET       if it is not recorded, or a bundle names a file: name[:subset] or file
 --timeout TIMEOUT       seconds per action (default: as recorded, else 10)
 --parallel PARALLEL     episodes at the same time (default 2)
 {ENVIRONMENT_OPTION}
 --json                  print JSON instead of tables
---out PATH              write every differing step to that file as JSON lines; of a branch: its
-                        run's directory (default: below runs/)
+--out PATH              write every differing step to that file as JSON lines; of a score, of
+                        variants or of a branch: a directory
+scoring (saved as a new run):
+--score PROFILE         score by this profile
+--reward NAME|PKG:FN    score by this reward function; of a bundle that names code: your copy
+--variants N            play the solved episodes in N variants of each task
+verifying a bundle:
+--sample N              episodes to execute again (default 20)
+| --all                 execute every episode again
+--seed N                seed of the sample, to repeat a verification
 branching (saved as a new run):
 --episode ID            id of the episode or of its task (needed if there are several)
 --edit K=COMMAND ...    replace the action of step K, counted from 1; may be given several times
@@ -61,19 +76,32 @@ DEFAULTS = {"parallel": 2}
 SETTINGS = {
     "edit": {"type": branch.edit},
     "from": {"type": branch.step_count, "dest": "after"},
+    "seed": {"type": int},
 }
+_OF_RUNS = ("profile", "json", "out", "score", "variants", "episode", "edit", "from", "agent")
+"""Options without a meaning for a bundle."""
 
 
-NOT_EQUAL = 1
-"""Exit status if an episode that InterCode recorded differs."""
+def _one(files: Sequence[Path], done: str) -> Path:
+    if len(files) > 1:
+        raise UsageError(f"one run or bundle is {done} at a time, not {len(files)}")
+    return files[0]
+
+
+def _refuse(args: argparse.Namespace, of: str, names: Sequence[str]) -> None:
+    """Raise UsageError for an option that has no meaning."""
+    for name in names:
+        if getattr(args, "after" if name == "from" else name) not in (None, False, []):
+            raise UsageError(f"--{name} has no meaning for {of}: leave it out")
 
 
 def handle(args: argparse.Namespace) -> int:
-    """Replay the episodes, print the results, and write the differences."""
-    from intercode.evaluation.replay import log_replay
-    from intercode.results import report
+    """Do what the arguments ask for."""
+    from intercode.cli.replay import compare, score, verify
+    from intercode.evaluation.replay.recorded_environments import ReplayOptions
+    from intercode.results.export.bundle.archive import is_bundle
 
-    options = log_replay.ReplayOptions(
+    options = ReplayOptions(
         profile=args.profile,
         image=args.image,
         network=args.network,
@@ -82,6 +110,11 @@ def handle(args: argparse.Namespace) -> int:
         parallel=args.parallel,
         env_options=parse_key_values(args.env_option),
     )
+    bundles = [file for file in args.files if is_bundle(file)]
+    if bundles:
+        _refuse(args, "a bundle", _OF_RUNS)
+        return verify.handle(args, _one(args.files, "verified"), options)
+    _refuse(args, "runs and logs", ("sample", "all", "seed"))
     if branch.is_requested(args):
         return branch.handle(args, options)
     if args.episode is not None:
@@ -89,144 +122,7 @@ def handle(args: argparse.Namespace) -> int:
             "--episode names the episode to branch from: add --edit, --from or --agent, or leave "
             "it out to execute every episode"
         )
-    reports = log_replay.replay_logs(args.files, options, episode_progress())
-    if args.out is not None:
-        _write(args.out, reports)
-    if args.json:
-        print(json.dumps([_as_json(r) for r in reports], indent=1))
-    else:
-        print(report.render([_table(reports), _causes(reports)], "text"))
-        _print_native_results(reports)
-    return NOT_EQUAL if any(r.native_mismatches for r in reports) else 0
-
-
-def _print_native_results(reports: Sequence[ReplayReport]) -> None:
-    """Print the results for the episodes that InterCode recorded."""
-    for report in reports:
-        if not report.native:
-            continue
-        for check in report.native_mismatches:
-            print(f"DIFFERS  {branch.describe_mismatch(check)}")
-            print(branch.indent(branch.format_difference(check)))
-        hashed = sum(bool(step.recorded_hashes) for step in report.steps)
-        also = f", {hashed} with hashes" if hashed else ""
-        what = "observation, reward and hash" if hashed else "observation and reward"
-        counts = f"{report.episodes} episodes, {len(report.steps)} steps{also}"
-        if not report.native_mismatches:
-            print(f"EQUAL    {report.file}: {counts}: every {what} is equal")
-            continue
-        differing, steps = len(report.native_mismatches), len(report.steps)
-        print(
-            f"         {report.file}: {differing} of {report.episodes} episodes differ; "
-            f"{steps} of {steps + report.later_steps} steps were compared"
-        )
-        if report.native_rewards_equal:
-            print(f"         {branch.REWARDS_EQUAL}")
-        if not report.deterministic:
-            print(branch.NOT_DETERMINISTIC)
-
-
-def _as_json(report: ReplayReport) -> dict[str, Any]:
-    return {
-        "file": report.file,
-        "episodes": report.episodes,
-        **report.shares(),
-        "stable": report.shares(stable_only=True),
-        "recorded_success": report.recorded_success,
-        "replayed_success": report.replayed_success,
-        "causes": dict(Counter(s.cause for s in report.mismatches)),
-        "hashes": sum(bool(s.recorded_hashes) for s in report.steps),
-        "notes": report.notes,
-        "differs": [
-            {
-                "task": s.task,
-                "episode": s.episode,
-                "step": s.turn + 1,
-                "in": s.differs_in,
-                "cause": s.cause,
-                "later_steps": s.later_steps,
-                "same_later_rewards": s.same_later_rewards,
-            }
-            for s in report.native_mismatches
-        ],
-    }
-
-
-def _write(out: Path, reports: Sequence[ReplayReport]) -> None:
-    out.parent.mkdir(parents=True, exist_ok=True)
-    with out.open("w", encoding="utf-8") as f:
-        for report in reports:
-            for step in report.mismatches:
-                f.write(json.dumps({"file": report.file, **asdict(step)}) + "\n")
-    print(f"wrote {out}", file=sys.stderr)
-
-
-def _table(reports: Sequence[ReplayReport]) -> Table:
-    from intercode.results.tables import Table
-
-    rows = [_row(r.file, [r]) for r in reports]
-    if len(reports) > 1:
-        rows.append(_row("all", reports))
-    return Table(
-        "replay",
-        "Executed steps that equal their record (%; rewards to 0.01)",
-        (
-            "file",
-            "episodes",
-            "steps",
-            "observations",
-            "rewards",
-            "stable steps",
-            "stable obs.",
-            "stable rewards",
-            "success",
-            "replayed",
-        ),
-        tuple(rows),
-        tuple(note for r in reports for note in r.notes),
-    )
-
-
-def _row(name: str, reports: Sequence[ReplayReport]) -> tuple[Any, ...]:
-    from intercode.evaluation.replay.log_replay import ReplayReport
-
-    whole = ReplayReport(name, steps=[s for r in reports for s in r.steps])
-    every, stable = whole.shares(), whole.shares(stable_only=True)
-    return (
-        name,
-        sum(r.episodes for r in reports),
-        every["steps"],
-        _percent(every["observations"]),
-        _percent(every["rewards"]),
-        stable["steps"] or None,
-        _percent(stable["observations"]),
-        _percent(stable["rewards"]),
-        sum(r.recorded_success for r in reports),
-        sum(r.replayed_success for r in reports),
-    )
-
-
-def _percent(share: float | None) -> float | None:
-    return None if share is None else 100.0 * share
-
-
-def _causes(reports: Sequence[ReplayReport]) -> Table:
-    from intercode.results.tables import Table
-
-    steps = [s for r in reports for s in r.mismatches]
-    counts = Counter(s.cause for s in steps)
-    rows = [
-        (
-            cause,
-            number,
-            sum(s.cause == cause and not s.same_observation for s in steps),
-            sum(s.cause == cause and not s.same_reward for s in steps),
-        )
-        for cause, number in counts.most_common()
-    ]
-    return Table(
-        "causes",
-        "Differing steps by cause",
-        ("cause", "steps", "observation differs", "reward differs"),
-        tuple(rows),
-    )
+    if args.score is None and args.reward is None and args.variants is None:
+        return compare.handle(args, options)
+    _refuse(args, "scoring", ("profile", "json"))
+    return score.handle(args, _one(args.files, "scored"), options)

@@ -1,5 +1,5 @@
-"""``intercode serve``: serves environments to trainers on other machines (OpenEnv protocol), or
-sandboxes to machines that cannot have their own."""
+"""``intercode serve``: serves environments to trainers on other machines (OpenEnv), or as tools
+(MCP), or sandboxes to machines that cannot have their own."""
 
 from __future__ import annotations
 
@@ -21,6 +21,7 @@ from intercode.cli.serve.options import (
 from intercode.core.errors import ConfigError, UsageError
 from intercode_sandbox.command.address import check_exposure, given_token, host_and_port, listen
 from intercode_sandbox.command.serve import BOUNDS, serve_sandboxes
+from intercode_sandbox.registry import unknown_name_error
 
 EXAMPLE = """\
 examples:
@@ -29,7 +30,10 @@ examples:
   openenv validate --url http://localhost:8000
   intercode serve bash --package bash-env
       writes a package instead, for `openenv validate`, `build` and `push`
-  intercode serve --sandboxes --token-file tokens.txt
+  intercode serve bash --protocol mcp
+      serves the tools reset, step, score, snapshot and restore, to one session on standard input
+      and output, as MCP clients start servers; with --http to many
+  intercode serve --protocol sandboxes --token-file tokens.txt
       serves sandboxes instead, to `intercode eval ... --backend remote:URL` on other machines
 
 Each session of a client is an environment with a sandbox of its own. At an address of a network,
@@ -38,6 +42,8 @@ sandboxes. It is sent as it is, so use a network that you trust, or a proxy with
 
 ARGUMENTS = f"""\
 environment [NAME]    bash, sql, python, ctf, ... (see `intercode list`)
+--protocol NAME       openenv (the default), mcp (the Model Context Protocol), or sandboxes (to
+                      other machines, in place of environments; clients: --backend remote:URL)
 --dataset DATASET     dataset of the tasks (default starter)
 {SERVER_OPTIONS}
 --idle-timeout S      end a session after so many seconds without a request (default 600), or a
@@ -45,24 +51,33 @@ environment [NAME]    bash, sql, python, ctf, ... (see `intercode list`)
 {EPISODE_OPTIONS}
 {SNAPSHOTS_OPTION}
 --package DIR         write an OpenEnv package and serve nothing
+--http                with mcp: listen on a port in place of standard input and output
 sandboxes for other machines:
---sandboxes           serve sandboxes in place of environments (clients: --backend remote:URL)
 {BOUNDS}
 {ENVIRONMENT_OPTION}
 {SANDBOX_OPTIONS}"""
-DEFAULTS = {**SERVER_DEFAULTS, "snapshots": 16}
+DEFAULTS = {**SERVER_DEFAULTS, "snapshots": 16, "protocol": "openenv"}
+_PROTOCOLS = ["openenv", "mcp", "sandboxes"]
 SETTINGS = SERVER_SETTINGS
 
 
 def handle(args: argparse.Namespace) -> int:
     """Serve until Ctrl-C, or write the package."""
-    if args.sandboxes:
+    if args.protocol not in _PROTOCOLS:
+        raise unknown_name_error("protocol", args.protocol, _PROTOCOLS)
+    if args.http and args.protocol != "mcp":
+        raise UsageError("--http is for --protocol mcp: the others always listen on a port")
+    if args.protocol == "sandboxes":
         if args.environment is not None:
-            raise UsageError("--sandboxes serves sandboxes for all environments: name none")
+            raise UsageError("sandboxes are served for all environments: name none")
         return serve_sandboxes(args, "intercode eval starter --agent gold")
     if args.environment is None:
-        raise UsageError("name an environment, such as bash, or --sandboxes")
+        raise UsageError("name an environment, such as bash, or --protocol sandboxes")
     args.idle_timeout = args.idle_timeout or IDLE_SECONDS
+    if args.protocol == "mcp":
+        from intercode.cli.serve import mcp
+
+        return mcp.handle(args)
     given = environment_settings(args)
     return _serve(args, given) if args.package is None else _write(args, given)
 

@@ -56,7 +56,7 @@ def _layers(name: str, docker: Path) -> tuple[LayerSpec, ...]:
     if not script.is_file():
         raise UsageError(
             f"the files of {name} are missing: there is no {script}; "
-            f"run `intercode data fetch {NAME}`"
+            f"run `intercode list --fetch {NAME}`"
         )
     others = tuple(sorted(file.name for file in docker.iterdir() if file.name != script.name))
     copy = LayerSpec("dir", docker, exclude=others, executable=(script.name,))

@@ -52,7 +52,7 @@ def _file_system_layers(name: str, paths: DataDirectories) -> tuple[LayerSpec, .
         return (LayerSpec("script", script, shift_dates=True),)
     raise UsageError(
         f"the files of {name} are missing: neither {tar} nor {script} exists; "
-        "run `intercode data fetch nl2bash`"
+        "run `intercode list --fetch nl2bash`"
     )
 
 

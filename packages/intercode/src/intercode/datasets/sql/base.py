@@ -49,7 +49,7 @@ def find_files(name: str, rows: str, dump: str) -> DatabaseFiles:
     paths = DatabaseFiles(path := find_data_file(name, f"sql/{name}/{rows}"), path.with_name(dump))
     if not paths.dump.is_file():
         raise UsageError(
-            f"no {name} data ({paths.dump} is not there): run `intercode data fetch {name}`, or "
+            f"no {name} data ({paths.dump} is not there): run `intercode list --fetch {name}`, or "
             "set INTERCODE_DATA to a checkout of the authors' repository"
         )
     return paths

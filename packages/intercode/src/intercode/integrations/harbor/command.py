@@ -1,47 +1,36 @@
-"""``intercode harbor``: writes the tasks of a dataset as task directories for Harbor."""
+"""``intercode export --to harbor``: writes a dataset's tasks as task directories for Harbor."""
 
 from __future__ import annotations
 
-import argparse
 import sys
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 from intercode.core.types import Dataset, Score, State, Task
 
-EXAMPLE = """\
-examples:
-  intercode harbor ic-ctf:offline --out tasks
-  intercode harbor ./my-task --out tasks --base debian:bookworm
-  intercode check harbor:tasks            are they sound?
-  intercode eval harbor:tasks --agent gold
 
-Tasks of others in this format can be played as they are: intercode eval harbor:/path."""
-
-ARGUMENTS = """\
-dataset DATASET     a dataset of Python, of CTF, or with probes
---environment NAME  environment of the dataset, if it has tasks for several (starter)
---out DIR           where to write
---base IMAGE        image in FROM (default: the dataset's)
---limit N           the first N tasks only"""
-DEFAULTS = {"environment": "bash"}
-SETTINGS = {"out": {"required": True}}
-
-
-def handle(args: argparse.Namespace) -> int:
-    """Write the tasks and print which ones the format cannot express."""
+def write(
+    name: str,
+    out: Path,
+    environment: str = "bash",
+    base: str | None = None,
+    limit: int | None = None,
+) -> int:
+    """Write the tasks of a dataset of Python, of CTF, or with probes, and print which ones the
+    format cannot express. Returns the exit status."""
     from intercode import datasets
     from intercode.integrations.harbor.export.tasks import write_tasks
 
-    dataset = datasets.load(args.dataset, args.environment)
-    if args.limit is not None:
-        dataset = replace(dataset, tasks=dataset.tasks[: args.limit])
+    dataset = datasets.load(name, environment)
+    if limit is not None:
+        dataset = replace(dataset, tasks=dataset.tasks[:limit])
     with _GoldProbes(dataset) as probes:
-        written = write_tasks(dataset, args.out, args.base, probes.probe_output)
-    print(f"wrote {written.records} tasks to {args.out}", file=sys.stderr)
+        written = write_tasks(dataset, out, base, probes.probe_output)
+    print(f"wrote {written.records} tasks to {out}", file=sys.stderr)
     for note in written.omitted:
         print(f"  left out: {note}", file=sys.stderr)
-    print(f"check them: intercode check harbor:{args.out}", file=sys.stderr)
+    print(f"check them: intercode check harbor:{out}", file=sys.stderr)
     return 0
 
 

@@ -19,6 +19,11 @@ _BLOCK = 512
 _CHUNK = 1 << 20
 
 
+def is_bundle(path: Path) -> bool:
+    """Return whether a path names a bundle, by how its name ends."""
+    return path.name.endswith((".tar.gz", ".tgz"))
+
+
 def write_archive(out: Path, files: Mapping[str, bytes]) -> None:
     """Write files in the order of their names, without times, owners or other local data."""
     out.parent.mkdir(parents=True, exist_ok=True)
@@ -44,8 +49,8 @@ def read_archive(path: Path, known: Mapping[str, int]) -> dict[str, bytes]:
     files: dict[str, bytes] = {}
     if path.is_dir():
         raise DataError(
-            f"{path} is a directory; a bundle is the file that `intercode bundle {path} --out "
-            "FILE.tar.gz` writes"
+            f"{path} is a directory; a bundle is the file that `intercode export {path} --to "
+            "bundle --out FILE.tar.gz` writes"
         )
     try:
         with path.open("rb") as raw, gzip.GzipFile(fileobj=raw) as unpacked:

@@ -51,7 +51,7 @@ def read_receipt(bundle: Path, sha256: str) -> Receipt | None:
         values = json.loads(path.read_bytes())
         receipt = _parse_receipt(values)
     except (ValueError, TypeError, OSError) as e:
-        raise DataError(f"{path} is not a receipt of `intercode verify` ({e}): remove it") from e
+        raise DataError(f"{path} is not a receipt of `intercode replay` ({e}): remove it") from e
     return receipt if receipt.bundle == sha256 else None
 
 

@@ -1,4 +1,4 @@
-"""``intercode mcp``: serves environments as tools of the Model Context Protocol."""
+"""``intercode serve --protocol mcp``: environments as tools of the Model Context Protocol."""
 
 from __future__ import annotations
 
@@ -7,45 +7,12 @@ import sys
 from contextlib import suppress
 from typing import TYPE_CHECKING
 
-from intercode.cli.parser import ENVIRONMENT_OPTION, SANDBOX_OPTIONS
-from intercode.cli.serve.options import (
-    EPISODE_OPTIONS,
-    IDLE_SECONDS,
-    SERVER_DEFAULTS,
-    SERVER_OPTIONS,
-    SERVER_SETTINGS,
-    check_environment,
-    environment_settings,
-)
+from intercode.cli.serve.options import check_environment, environment_settings
 from intercode.core.errors import ConfigError
 from intercode_sandbox.command.address import check_exposure, given_token, host_and_port, listen
 
 if TYPE_CHECKING:
     from intercode.integrations.mcp.server import EnvironmentServer
-
-EXAMPLE = """\
-examples:
-  intercode mcp bash
-      serves one session on standard input and output, as MCP clients start servers
-  intercode mcp sql --dataset spider --http --port 9000
-      serves many sessions over HTTP
-
-The tools are reset, step, score, snapshot and restore. Each session is an
-environment with a sandbox of its own. Over HTTP, at an address of a network, a server requires a
-token, as `intercode serve` does: whoever has it can run code in sandboxes."""
-
-ARGUMENTS = f"""\
-environment NAME      bash, sql, python, ctf, ... (see `intercode list`)
---dataset DATASET     dataset of the tasks (default starter)
-{EPISODE_OPTIONS}
-{ENVIRONMENT_OPTION}
-over HTTP:
---http                listen on a port in place of standard input and output
-{SERVER_OPTIONS}
---idle-timeout S      end a session after so many seconds without a request (default 600)
-{SANDBOX_OPTIONS}"""
-DEFAULTS = SERVER_DEFAULTS | {"idle_timeout": IDLE_SECONDS}
-SETTINGS = SERVER_SETTINGS
 
 
 def handle(args: argparse.Namespace) -> int:

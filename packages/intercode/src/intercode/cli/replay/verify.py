@@ -1,0 +1,51 @@
+"""``intercode replay BUNDLE``: checks a bundle and executes its episodes again."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from intercode.cli.replay import branch
+from intercode_sandbox.command.output import escape_control
+
+if TYPE_CHECKING:
+    from intercode.evaluation.replay.recorded_environments import ReplayOptions
+
+DIFFERS = 1
+"""Exit status if an episode differs from its record."""
+
+
+def handle(args: argparse.Namespace, bundle: Path, options: ReplayOptions) -> int:
+    """Verify the bundle, write the receipt, and print the result."""
+    from intercode.evaluation.replay.verify import DEFAULT_SAMPLE, verify, write_receipt
+
+    if args.reward is not None:
+        options = replace(options, env_options={**options.env_options, "reward": args.reward})
+    sample = None if args.all else args.sample or DEFAULT_SAMPLE
+    verdict = verify(bundle, options, sample=sample, seed=args.seed)
+    receipt = write_receipt(verdict)
+    report, first = verdict.report, verdict.first_mismatch
+    print(escape_control(verdict.bundle.statement))
+    print(f"sha256 {verdict.bundle.sha256}: every digest is correct")
+    for note in verdict.notes:
+        print(escape_control(f"NOTE     {note}"))
+    total, steps = len(verdict.bundle.episodes), len(report.steps)
+    if first is None:
+        counts = f"{report.episodes} of {total} episodes, {steps} steps"
+        print(f"EQUAL    {counts}: every recorded observation, reward and hash is equal")
+    else:
+        print(
+            f"DIFFERS  {len(report.native_mismatches)} of {report.episodes} executed episodes "
+            f"({total} in the bundle); {steps} of {steps + report.later_steps} steps were compared"
+        )
+        if report.native_rewards_equal:
+            print(f"         {branch.REWARDS_EQUAL}")
+        print(escape_control(f"         first {branch.describe_mismatch(first)}"))
+        print(escape_control(branch.indent(branch.format_difference(first))))
+        if not report.deterministic:
+            print(branch.NOT_DETERMINISTIC)
+    print(f"seed {verdict.seed}; wrote {receipt}", file=sys.stderr)
+    return 0 if verdict.equal else DIFFERS

@@ -1,0 +1,79 @@
+"""``intercode check --labels``: compares what a grader says with labels of people."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import sys
+from typing import TYPE_CHECKING, Any
+
+from intercode.cli.output import episode_progress
+from intercode.core.config import parse_key_values
+from intercode.core.errors import UsageError
+
+if TYPE_CHECKING:
+    from intercode_lab.labels.records import Label
+
+_SETTINGS = ("profile", "image", "network", "backend", "timeout", "reward")
+_UNUSED = ("image", "timeout", "reward", "datasets", "variants", "out")
+"""Arguments without a meaning where nothing is executed."""
+
+
+def check_labels(args: argparse.Namespace) -> tuple[Any, bool]:
+    """Grade labels, or compare two files of them, and print the tables; see ``OPTIONS``."""
+    from intercode_lab.labels.records import read_labels
+
+    labels = read_labels(args.labels)
+    if args.second is None:
+        return _grade(args, labels)
+    for name in _UNUSED:
+        if getattr(args, name):
+            raise UsageError(f"--{name} has no meaning with --second, which executes nothing")
+    return _compare(labels, read_labels([args.second]), args)
+
+
+def _grade(args: argparse.Namespace, labels: list[Label]) -> tuple[Any, bool]:
+    from intercode.results.rendering import render
+    from intercode_lab.validity import tables
+    from intercode_lab.validity.grading import GradingOptions, grade_labels
+    from intercode_lab.validity.order import order_rates, order_table
+    from intercode_lab.validity.rates import group_rates
+
+    if len(args.datasets) > 1:
+        raise UsageError("labels are of the tasks of one dataset, or each names its own")
+    settings = {name: getattr(args, name) for name in _SETTINGS if getattr(args, name) is not None}
+    settings |= parse_key_values(args.env_option)
+    options = GradingOptions(next(iter(args.datasets), None), args.parallel, settings)
+    graded = grade_labels(labels, options, episode_progress())
+    weighted = any(label.weight != 1 for label in labels)
+    shown = tables.rate_tables(group_rates(graded), weighted)
+    more = [order_table(order_rates(graded)), tables.disagreement_table(graded)]
+    if args.variants is not None:
+        from intercode_lab.variants.labels import label_tables, measure_labels
+
+        held = measure_labels(graded, settings, args.variants, args.parallel, episode_progress())
+        more += label_tables(held)
+    if not args.json:
+        print(render([*shown, *(table for table in more if table.rows)], args.format))
+    print(*tables.summary_lines(graded), sep="\n", file=sys.stderr)
+    rows = tables.grade_rows(graded)
+    if args.out is not None:
+        text = "".join(json.dumps(row, ensure_ascii=False) + "\n" for row in rows)
+        args.out.write_text(text, encoding="utf-8")
+        print(f"wrote {args.out}", file=sys.stderr)
+    return rows, not any(g.fault for g in graded)
+
+
+def _compare(first: list[Label], second: list[Label], args: argparse.Namespace) -> tuple[Any, bool]:
+    from intercode.core.types import to_jsonable
+    from intercode.results.rendering import render
+    from intercode_lab.labels.agreement import pair_labels
+    from intercode_lab.validity.tables import agreement_tables
+
+    pairs = pair_labels(first, second)
+    if not args.json:
+        print(render(agreement_tables(pairs), args.format))
+    left = len(first) + len(second) - 2 * len(pairs)
+    if left:
+        print(f"{left} labels are in one of the files only", file=sys.stderr)
+    return to_jsonable(pairs), True
