@@ -33,7 +33,6 @@ from intercode.environments.base.workspaces import (
 )
 from intercode.sessions.base import Session
 from intercode_sandbox import (
-    SandboxSnapshot,
     SandboxSpec,
     architecture_of,
     resolve_image,
@@ -103,11 +102,6 @@ class SandboxedEnv(InterCodeEnv):
         session: Session = self._profile_impl.open_session(sandbox, task, state)
         return session
 
-    def _run_setup(self, session: Session, task: Task) -> None:
-        """Run the setup of a task in a new session. Not part of a prewarmed workspace, so that one
-        can be used for every task with the same files."""
-        self._profile_impl.run_setup(session, task)
-
     # ----------------------------------------------------------- the episode
     def _open_workspace(self, task: Task) -> SandboxWorkspace:
         self._spec = self._spec_for(task)
@@ -163,9 +157,10 @@ class SandboxedEnv(InterCodeEnv):
             return workspace
 
     def _initialize(self, workspace: SandboxWorkspace, task: Task) -> None:
-        """Bring a new workspace into the state in which the task begins."""
+        """Bring a new workspace into the state in which the task begins. Not part of a prewarmed
+        one, so that it can be used for every task with the same files."""
         require_relative_paths(task, workspace.sandbox)
-        self._run_setup(workspace.session, task)
+        self._profile_impl.run_setup(workspace.session, task)
         write_initial_files(workspace.sandbox, task.initial_files)
 
     @contextmanager
@@ -233,25 +228,25 @@ class SandboxedEnv(InterCodeEnv):
         state, processes = workspace.session.state(), workspace.sandbox.processes()
         if processes or self.determinism is not None or not workspace.sandbox.should_seal():
             files = workspace.sandbox.snapshot()
-            return (self._spec, files, state), processes, files.close
+            return storage.SavedWorkspace(self._spec, files, state), processes, files.close
         workspace.session.close()
         files = workspace.sandbox.seal()
+        saved = storage.SavedWorkspace(self._spec, files, state)
         self.episode.workspace = None
         try:
-            self.episode.workspace = self._restore_workspace((self._spec, files, state))
+            self.episode.workspace = self._restore_workspace(saved)
         except BaseException:
             files.close()
             raise
-        return (self._spec, files, state), processes, files.close
+        return saved, processes, files.close
 
     def _restore_workspace(self, captured: Any, consume: bool = False) -> SandboxWorkspace:
         if isinstance(captured, storage.StoredSnapshot):
-            spec = self._spec_for(self.task)
-            captured = spec, captured.files(spec, self.backend), captured.state
-        self._spec, files, state = captured
+            captured = captured.workspace(self._spec_for(self.task), self.backend)
+        self._spec, files = captured.spec, captured.files
         opened: BaseSandbox = files.open_last() if consume else files.open()
         with closed_on_error(opened) as sandbox:
-            session = self._open_session(sandbox, self._with_image_cwd(self.task), state)
+            session = self._open_session(sandbox, self._with_image_cwd(self.task), captured.state)
             return SandboxWorkspace(sandbox, session)
 
     def save_snapshot(self, snapshot: EnvironmentSnapshot, directory: str | Path) -> None:
@@ -264,14 +259,9 @@ class SandboxedEnv(InterCodeEnv):
         if isinstance(snapshot.captured, storage.StoredSnapshot):
             path = snapshot.captured.path
             raise UsageError(f"this snapshot is stored in {path} already: copy that directory")
-        files, state = self._captured_parts(snapshot.captured)
-        with files.open() as sandbox:
-            metadata = self.result_metadata()
+        with snapshot.captured.files.open() as sandbox:
+            metadata, state = self.result_metadata(), snapshot.captured.state
             storage.write_snapshot(Path(directory), snapshot, metadata, sandbox, state)
-
-    def _captured_parts(self, captured: Any) -> tuple[SandboxSnapshot, Any]:
-        """Return the files and the session state of what ``_capture`` returned."""
-        return captured[1], captured[2]
 
     def _pack_episode(self) -> dict[str, bytes]:
         with self.snapshot() as snapshot, staging_directory() as directory:

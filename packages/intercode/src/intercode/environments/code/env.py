@@ -21,7 +21,7 @@ from intercode.core.types import (
 )
 from intercode.environments.base.sandboxed_env import SandboxedEnv
 from intercode.environments.base.settings import SandboxSettings, is_recorded_timeout, setting
-from intercode.environments.base.snapshots.storage import StoredSnapshot
+from intercode.environments.base.snapshots.storage import SavedWorkspace, StoredSnapshot
 from intercode.environments.base.workspaces import SandboxWorkspace, closed_on_error
 from intercode.environments.code.grading import grade_code, hidden_tests
 from intercode.sessions.base import Session, SessionState
@@ -185,20 +185,20 @@ class CodeEnv(SandboxedEnv):
             workspace.session.other_processes(workspace.sandbox.processes()),
             workspace.sandbox.snapshot(),
         )
-        return (self._spec, files, workspace.session.state()), omitted, files.close
+        saved = SavedWorkspace(self._spec, files, workspace.session.state())
+        return saved, omitted, files.close
 
     def _restore_workspace(self, captured: Any, consume: bool = False) -> SandboxWorkspace:
         if not _tests_call_function(self.task):
             return super()._restore_workspace(captured, consume)
         if isinstance(captured, StoredSnapshot):
-            spec = self._spec_for(self.task)
-            captured = spec, captured.files(spec, self.backend), captured.state
-        self._spec, files, state = captured
+            captured = captured.workspace(self._spec_for(self.task), self.backend)
+        self._spec, state = captured.spec, captured.state
         with closed_on_error(self._acquire_workspace()) as workspace:
             session = workspace.session
             assert isinstance(session, ReplSession)
             session.rerun(state, _RERUN_TIMEOUT_FACTOR * self.timeout)
-            workspace.sandbox.restore(files)
+            workspace.sandbox.restore(captured.files)
             session.change_directory(state.cwd)
         return workspace
 

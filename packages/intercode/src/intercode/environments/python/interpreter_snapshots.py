@@ -230,15 +230,12 @@ class LiveInterpreterEnv(SandboxedEnv):
         snapshot, omitted = take_snapshot(self._spec, self._shared_sandbox)
         return snapshot, omitted, snapshot.release
 
-    def _captured_parts(self, captured: Any) -> tuple[SandboxSnapshot, Any]:
-        return captured.files, captured.state
-
     def _restore_workspace(self, captured: Any, consume: bool = False) -> SandboxWorkspace:  # noqa: ARG002
         if isinstance(captured, StoredSnapshot):
             self._spec = self._spec_for(self.task)
             with closed_on_error(self._acquire_workspace()) as workspace:
                 assert isinstance(captured.state, PythonState)
-                files = captured.files(self._spec, self.backend)
+                files = captured.workspace(self._spec, self.backend).files
                 rerun_actions(workspace, captured.state, files, self.timeout)
             return workspace
         self._spec = captured.spec

@@ -27,7 +27,7 @@ from intercode.datasets.files import read_json, require_inside
 from intercode.environments.base.snapshots.snapshot import EnvironmentSnapshot
 from intercode.sessions.base import SessionState
 from intercode.sessions.python.session import PythonState
-from intercode_sandbox import SandboxSpec, open_sandbox
+from intercode_sandbox import SandboxSnapshot, SandboxSpec, open_sandbox
 from intercode_sandbox.contract import BaseSandbox
 from intercode_sandbox.host.paths import sandbox_uid
 from intercode_sandbox.images.archives.upper_layer_writer import unpack_upper_layer
@@ -63,15 +63,25 @@ class StoredFiles:
 
 
 @dataclass(frozen=True)
+class SavedWorkspace:
+    """The files and the session of a workspace, and what its sandbox was."""
+
+    spec: SandboxSpec
+    files: SandboxSnapshot
+    state: SessionState | PythonState
+
+
+@dataclass(frozen=True)
 class StoredSnapshot:
     """The content of a loaded snapshot until an environment restores it."""
 
     path: Path
     state: SessionState | PythonState
 
-    def files(self, spec: SandboxSpec, backend: str) -> StoredFiles:
-        """Return the files, for sandboxes of this specification and back end."""
-        return StoredFiles(spec, backend, self.path / FILES_DIRECTORY)
+    def workspace(self, spec: SandboxSpec, backend: str) -> SavedWorkspace:
+        """Return the workspace, for a sandbox of this specification and back end."""
+        files = StoredFiles(spec, backend, self.path / FILES_DIRECTORY)
+        return SavedWorkspace(spec, files, self.state)
 
 
 def write_snapshot(
