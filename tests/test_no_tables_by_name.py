@@ -106,7 +106,6 @@ REMAINING = {
     "environments": [
         "/intercode/cli/listing.py",  # descriptions for `intercode list`, which imports nothing
         "/intercode/datasets/starter/suites.py",  # the starter suites, a registry of their own
-        "/intercode/datasets/task_package.py",  # environments whose tasks take no probe
         "/intercode/environments/base/vector.py",  # the classes of vectors for Gymnasium
     ],
     "agents": [],

@@ -8,7 +8,7 @@ import pytest
 
 from intercode.agents.parsing import parse_answer, split_sections
 from intercode.agents.terminal_text import typed_code
-from intercode.datasets.hidden_tests import python_tests
+from intercode.datasets.payloads import PythonPayload
 from intercode.environments.languages.recognition import is_shell
 from intercode.environments.languages.shell_lines import is_open_command
 from intercode_sandbox.lines import split_lines
@@ -92,4 +92,4 @@ def test_a_line_ends_where_other_programs_end_it(separator: str) -> None:
         parse_answer(f"```bash\necho '{text}'\n```", language_of("bash")).code == f"echo '{text}'"
     )
     row = {"tests": f"assert f() == '{text}'"}
-    assert len(python_tests(row, "def f(): ...", "", "row 1")["tests"]) == 1
+    assert len(PythonPayload.columns(row, "row 1", "def f(): ...")["tests"]) == 1

@@ -67,7 +67,7 @@ def test_calls_in_python_rows_need_the_name_of_the_function(tmp_path: Path) -> N
     [
         ({"tests": []}, "'tests' must be a list with at least one test"),
         ({"tests": "x"}, "'tests' must be a list"),
-        ({"absent_in_tests": "a/b"}, "'absent_in_tests' must be a list of paths, not 'a/b'"),
+        ({"absent_in_tests": "a/b"}, "'absent_in_tests' must be a list of texts, not 'a/b'"),
         ({"tests": [{"input": "x"}]}, "a test has exactly 'input' and 'output'"),
         ({"tests": [{"input": 1, "output": "x"}]}, "a program's 'input' and 'output' are texts"),
         ({"entry": "f"}, "'input' lists the arguments of a call, not '1 2"),

@@ -227,10 +227,11 @@ def test_faults_of_a_task_are_reported(env: CodeEnv) -> None:
     with pytest.raises(UsageError, match="did you mean 'java'"):
         reset(language="jav")
     with pytest.raises(GoldError, match="call a function, but Perl has no live interpreter"):
-        reset(entry="add")
+        reset(entry="add", tests=({"input": [1], "output": 1},))
     with pytest.raises(GoldError, match="has no tests"):
         reset(tests=())
-    with pytest.raises(GoldError, match="a test has an input and an output, not 'x'"):
+    odd = "own, own/.*: a test has exactly 'input' and 'output', not 'x'"
+    with pytest.raises(DataError, match=odd):
         reset(tests=("x",))
     with pytest.raises(UsageError, match="leave out the profile"):
         CodeEnv(ALL, profile="original")

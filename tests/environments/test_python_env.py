@@ -9,7 +9,7 @@ import gymnasium as gym
 import pytest
 
 import intercode
-from intercode.core.errors import GoldError
+from intercode.core.errors import DataError, GoldError
 from intercode.core.types import Dataset
 from intercode.environments.python.env import PythonEnv
 from intercode.evaluation import check_env
@@ -183,7 +183,10 @@ def test_a_program_starts_again_for_each_test(env: PythonEnv) -> None:
 
 
 def test_a_task_without_tests_or_with_an_odd_one_is_named() -> None:
-    for tests in ((), (3,), ("assert 1 == 1",)):
+    odd = Dataset("odd", "python", (task("odd", "x = 1", 3, entry="f"),))
+    with pytest.raises(DataError, match="odd, own/odd: a test has exactly 'input' and 'output'"):
+        PythonEnv(odd)
+    for tests in ((), ("assert 1 == 1",)):
         odd = Dataset("odd", "python", (task("odd", "x = 1", *tests, entry="f"),))
         with PythonEnv(odd) as env:
             env.reset(options={"task": 0})

@@ -123,14 +123,10 @@ def test_two_golds_that_write_start_from_the_same_data(tmp_path: Path) -> None:
 
 def test_an_unknown_comparison_is_an_error(tmp_path: Path) -> None:
     task = Task("t", "q", "SELECT 1", database=shop_in(tmp_path), data={"compare": "databse"})
-    with (
-        intercode.make("sql", Dataset("shop", "sql", (task,))) as env,
-        pytest.raises(
-            DataError, match=r"t: 'compare' must be one of database, result, .*'databse'"
-        ),
+    with pytest.raises(
+        DataError, match=r"shop, t: 'compare' must be one of database, result, .*'databse'"
     ):
-        env.reset()
-        env.score()
+        intercode.make("sql", Dataset("shop", "sql", (task,)))
 
 
 def test_what_an_answer_destroys_counts_against_it(env: SqlEnv) -> None:

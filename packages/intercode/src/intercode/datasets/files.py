@@ -8,6 +8,7 @@ import json
 import re
 import threading
 from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import fields
 from importlib import import_module
 from pathlib import Path
 from typing import Any, get_args, get_type_hints
@@ -15,7 +16,7 @@ from typing import Any, get_args, get_type_hints
 from intercode.core.errors import DataError, UsageError
 from intercode.core.types import DatabaseSpec, Dataset, LayerSpec, Task
 from intercode.datasets.columns import Columns
-from intercode.datasets.hidden_tests import program_tests, python_tests
+from intercode.datasets.payloads import RowPayload, payload_of
 from intercode.datasets.preprocess import PreprocessHook, prepare_rows
 from intercode_sandbox.hidden_files import hide_from_host_image
 
@@ -26,7 +27,6 @@ LOCAL_IMAGE = re.compile(r"(?:dir|tar|recipe|docker-archive|oci|dockerfile|built
 
 _PARQUET_BATCH = 1024
 _csv_limit_lock = threading.Lock()
-CODE = "code"
 _TEXT_KEYS = ("query", "gold", "id", "setup", "cwd", "group", "hardness", "flag", "probe")
 _LIST_KEYS = ("also", "tags", "files", "probe_paths")
 _OPTIONAL_KEYS = {*_TEXT_KEYS, *_LIST_KEYS, "database", "tests"} - {"gold", "query"}
@@ -218,12 +218,12 @@ def gold_text(value: Any, where: str) -> str:
 
 
 def to_task(
-    row: Any, default_id: str, path: Path, where: str, environment: str | None = None
+    row: Any, default_id: str, path: Path, where: str, payload: type[RowPayload] | None = None
 ) -> Task:
     """Return a row as a Task. Keys that are not fields of Task go to ``data``.
 
-    ``environment`` is the environment that the user chose for the rows, if any. Raises DataError
-    that names the file, the row and the key.
+    ``payload``: the columns of the environment that plays the rows (None: the row tells). Raises
+    DataError that names the file, the row and the key.
     """
     where = f"{path}, {where}"
     if not isinstance(row, Mapping):
@@ -253,13 +253,13 @@ def to_task(
         texts["probe"] = _probe_script(texts["probe"], path.parent, where)
     gold = None if row["gold"] is None else gold_text(row["gold"], where)
     database = _database_spec(row["database"], path.parent, where) if "database" in row else None
-    rest = {k: v for k, v in row.items() if k not in (*_TEXT_KEYS, *_LIST_KEYS, "database")}
-    fields = {"id": default_id, **texts, **lists}
-    if rest.keys() >= {"tests", "language"} or ("tests" in rest and environment == CODE):
-        rest = program_tests(rest, where)
-    elif "tests" in rest:  # hidden tests of Python: 'setup' is code that they need
-        rest = python_tests(rest, gold, fields.pop("setup", ""), where)
-    return Task(**fields, gold=gold, files=layers, database=database, data=rest)
+    payload = payload or payload_of([row], None)
+    own = {field.name for field in fields(payload)}
+    taken = {*_TEXT_KEYS, *_LIST_KEYS, "database"}
+    rest = payload.columns({k: v for k, v in row.items() if k not in taken - own}, where, gold)
+    values = {"id": default_id, **texts, **lists}
+    values = {k: v for k, v in values.items() if k not in own}
+    return Task(**values, gold=gold, files=layers, database=database, data=rest)
 
 
 def load(
@@ -280,9 +280,9 @@ def load(
     - ``probe``: a script, or the name of an .sh file beside the file.
     - ``database``: the content of a database. The tasks are then SQL tasks.
     - ``flag``: the flag to find. The tasks are then Capture-the-Flag tasks; ``gold`` may be absent.
-    - ``tests``, ``entry`` and ``setup`` as in ``hidden_tests.python_tests``: the tasks are then
-      Python tasks; with ``language`` or ``environment="code"`` they are Code tasks, as in
-      ``hidden_tests.program_tests``.
+    - ``tests`` and other columns of ``PythonPayload``: the tasks are then Python tasks; with
+      ``language`` or ``environment="code"`` they are Code tasks, with those of ``CodePayload``.
+    - any other column. Those that the environment reads are checked; see payloads.py.
 
     ``preprocess`` receives each row first and returns the row to use, or None to leave it out.
     ``columns`` then says which columns fill which fields. Raises DataError with the location of the
@@ -301,13 +301,17 @@ def build_dataset(
 ) -> Dataset:
     """Return the dataset of ``rows``. A row is its location, its file and its content.
 
-    ``name`` is the dataset's name and ``stem`` the first part of default ids. ``environment``: see
-    ``to_task``. Raises DataError for no rows and for ids that are not unique.
+    ``name`` is the dataset's name and ``stem`` the first part of default ids. ``environment`` is
+    the environment that the user chose for the rows, if any. Raises DataError for no rows and for
+    ids that are not unique.
     """
     columns = columns or Columns()
+    renamed = [(w, path, columns.rename(row, f"{path}, {w}")) for w, path, row in rows]
+    given = [row for *_, row in renamed if isinstance(row, Mapping)]
+    payload = payload_of(given, environment)
     tasks = tuple(
-        to_task(columns.rename(row, f"{path}, {where}"), f"{stem}/{n}", path, where, environment)
-        for n, (where, path, row) in enumerate(rows)
+        to_task(row, f"{stem}/{n}", path, where, payload)
+        for n, (where, path, row) in enumerate(renamed)
     )
     if not tasks:
         raise DataError(f"{name} holds no task: it needs rows with 'query' and 'gold'")
@@ -317,10 +321,5 @@ def build_dataset(
             raise DataError(f"{name}: two rows have the id {task.id!r}; ids must be unique")
         seen.add(task.id)
     notes = "a file of the user's own, played on the machine's own programs"
-    kind = "sql" if any(task.database for task in tasks) else "bash"
-    kind = "ctf" if any(task.flag for task in tasks) else kind
-    tested = [task.data for task in tasks if "tests" in task.data]
-    if tested:
-        coded = environment == CODE or any("language" in data for data in tested)
-        kind = CODE if coded else "python"
+    kind = payload.environment or environment or ""
     return Dataset(name, kind, tasks, image="host", comparable=False, notes=notes)

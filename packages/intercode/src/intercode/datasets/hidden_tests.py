@@ -1,19 +1,15 @@
-"""Checks rows with hidden tests, and finds the function or class that the tests call."""
+"""Finds the function or class that hidden tests call."""
 
 from __future__ import annotations
 
 import ast
 import warnings
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import Any
 
 from intercode.core.errors import DataError
 from intercode.core.python_syntax import parse_python
-from intercode_sandbox.lines import split_lines
-
-_TEST_KEYS = {"input", "output"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,91 +53,6 @@ def _find_entry_point(gold: str, tests: tuple[str, ...], setup: str, where: str)
     name = min(used, key=lambda n: used[n])
     also = dict.fromkeys(n for n in (*used, *by_setup) if n in defined and n != name)
     return EntryPoint(name, tuple(_signature(n, defined[n]) for n in (name, *also)))
-
-
-def python_tests(
-    row: Mapping[str, Any], gold: str | None, setup: str, where: str
-) -> dict[str, Any]:
-    """Return ``Task.data`` for a Python row with tests.
-
-    The key ``tests`` of the row is a list of assert statements, a text with one assert statement
-    per line, or a list of ``{"input": …, "output": …}``. The key ``entry`` is the name of the
-    function that the tests call. Assert statements do not need it: ``find_entry_point`` finds the
-    function. With inputs and outputs, these are the list of arguments of a call and its return
-    value. Without ``entry``, they are the standard input and output of a program.
-
-    ``setup`` is code that runs between the solution and the tests. Raises DataError for a malformed
-    row; the message begins with ``where``.
-    """
-    tests, entry = row["tests"], str(row.get("entry") or "")
-    if isinstance(tests, str):
-        tests = [line for line in split_lines(tests) if line.strip()]
-    if not isinstance(tests, list) or not tests:
-        raise DataError(f"{where}: 'tests' must be a list with at least one test, not {tests!r}")
-    if all(isinstance(test, str) for test in tests):
-        if not entry and gold is None:
-            raise DataError(
-                f"{where}: a row without a gold needs 'entry', the name that the tests call"
-            )
-        entry, mode = entry or find_entry_point(str(gold), tests, setup, where).name, "assert"
-    elif all(isinstance(test, dict) and test.keys() == _TEST_KEYS for test in tests):
-        mode = "call" if entry else "stdin"
-        _check_inputs_and_outputs(tests, bool(entry), where)
-    else:
-        raise DataError(f"{where}: 'tests' must all be texts, or all have 'input' and 'output'")
-    _check_absent(row, where)
-    return {**row, "entry": entry, "tests": tuple(tests), "setup": setup, "mode": mode}
-
-
-def program_tests(row: Mapping[str, Any], where: str) -> dict[str, Any]:
-    """Return ``Task.data`` for a row with tests that the environment ``code`` plays.
-
-    Keys of the row: ``tests`` is a list of ``{"input": …, "output": …}``. Without ``entry``, these
-    are the standard input and output of a program; with ``entry``, the list of arguments of that
-    function and its return value. ``example`` is the standard input when the agent runs its
-    program. ``language`` is the name of a language, which the environment checks later; a reference
-    to code that defines a language is refused.
-
-    Raises DataError for a malformed row; the message begins with ``where``.
-    """
-    if ":" in str(row.get("language")):
-        raise DataError(
-            f"{where}: the language {row['language']!r} refers to code that would run outside the "
-            "sandbox: remove it from the rows, read the code, and pass it as the option language; "
-            "or install it as a plugin (intercode.languages)"
-        )
-    tests, called = row.get("tests"), bool(row.get("entry"))
-    for key in ("language", "entry", "example"):
-        if not isinstance(row.get(key, ""), str):
-            raise DataError(f"{where}: {key!r} must be a text, not {row[key]!r}")
-    if not isinstance(tests, list) or not tests:
-        raise DataError(f"{where}: 'tests' must be a list with at least one test, not {tests!r}")
-    for test in tests:
-        if not isinstance(test, Mapping) or test.keys() != _TEST_KEYS:
-            raise DataError(f"{where}: a test has exactly 'input' and 'output', not {test!r}")
-    _check_inputs_and_outputs(tests, called, where)
-    _check_absent(row, where)
-    return {**row, "tests": tuple(tests)}
-
-
-def _check_absent(row: Mapping[str, Any], where: str) -> None:
-    absent = row.get("absent_in_tests", [])
-    if not isinstance(absent, list) or not all(path and isinstance(path, str) for path in absent):
-        raise DataError(f"{where}: 'absent_in_tests' must be a list of paths, not {absent!r}")
-
-
-def _check_inputs_and_outputs(tests: Sequence[Mapping[str, Any]], called: bool, where: str) -> None:
-    """Raise DataError unless inputs are lists of arguments, or all values are texts."""
-    for test in tests:
-        if called and not isinstance(test["input"], list):
-            raise DataError(
-                f"{where}: 'input' lists the arguments of a call, not {test['input']!r}"
-            )
-        if not called and not all(isinstance(text, str) for text in test.values()):
-            raise DataError(
-                f"{where}: a program's 'input' and 'output' are texts, not {test!r}; if the tests "
-                "call a function, give its name as 'entry'"
-            )
 
 
 def _definitions(tree: ast.Module) -> dict[str, ast.stmt]:

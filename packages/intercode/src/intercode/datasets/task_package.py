@@ -14,6 +14,7 @@ from typing import Any
 from intercode.core.errors import ConfigError, UsageError
 from intercode.core.types import Dataset
 from intercode.datasets import files, preprocess
+from intercode.datasets.payloads import takes_probe
 from intercode_sandbox.registry import is_file_reference, unknown_name_error
 from intercode_sandbox.toml import read_toml
 
@@ -30,7 +31,6 @@ _KEY_TYPES: dict[str, type] = {
 }
 _IMAGE_FILES = ("recipe.toml", "Dockerfile")
 _LOCAL_IMAGES = ("dir", "tar", "docker-archive", "oci", "dockerfile", "recipe")
-_WITHOUT_PROBE = ("ctf", "python", "sql")
 
 
 def is_package(path: Path) -> bool:
@@ -72,7 +72,7 @@ def load(path: Path) -> Dataset:
     dataset = files.build_dataset(rows, str(file), folder.name, None, settings.get("environment"))
     has_probe = any(task.probe is not None for task in dataset.tasks)
     environment = settings.get("environment", dataset.environment)
-    if has_probe and environment in _WITHOUT_PROBE:
+    if has_probe and not takes_probe(environment):
         raise ConfigError(
             f"{folder / TASK_FILE}: 'probe' needs an environment with files, not {environment!r}"
         )

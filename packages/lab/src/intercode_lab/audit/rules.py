@@ -11,7 +11,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from itertools import combinations
 
 from intercode.core.python_syntax import parse_python
-from intercode.core.types import SUCCESS_THRESHOLD, Rows, State, Task
+from intercode.core.types import SUCCESS_THRESHOLD, Payload, Rows, State, Task
+from intercode.datasets.sql.base import schema_of
 from intercode.environments.base.rewards import RewardFunction
 from intercode.environments.sql.row_comparison import normalize_rows
 from intercode.evaluation.check.findings import TaskFinding
@@ -90,7 +91,7 @@ def weak_answer(task: Task, state: State) -> Iterator[TaskFinding]:
 
 def equal_expectations(task: Task) -> Iterator[TaskFinding]:
     """Find a task whose tests all expect the same value, if there are several tests."""
-    tests = task.data.get("tests", ())
+    tests = Payload.of(task).tests
     values = [_expected_value(test) for test in tests]
     if len(values) > 1 and values[0] is not None and len(set(values)) == 1:
         yield TaskFinding(task.id, "one-answer", f"{len(values)} tests expect {values[0]}")
@@ -100,7 +101,7 @@ def unnamed_values(task: Task) -> Iterator[TaskFinding]:
     """Find texts in an SQL gold that its query does not contain, apart from case and signs."""
     query = _letters(task.query)
     texts = ["".join(found).strip("%") for found in _SQL_TEXT.findall(task.gold or "")]
-    columns = {_letters(name) for names in _schema(task).values() for name in names}
+    columns = {_letters(name) for names in schema_of(task).values() for name in names}
     missing = [t for t in texts if _letters(t) not in query and _letters(t) not in columns]
     if missing:
         yield TaskFinding(task.id, "unnamed-value", ", ".join(map(repr, dict.fromkeys(missing))))
@@ -118,11 +119,6 @@ def duplicate_rows(task: Task, results: Sequence[Rows]) -> Iterator[TaskFinding]
 def same_query_key(task: Task) -> tuple[object, ...]:
     """Return what two tasks have in common if they ask the same of the same files."""
     return task.files, task.database, task.setup, task.cwd, " ".join(task.query.split()).lower()
-
-
-def _schema(task: Task) -> Mapping[str, list[str]]:
-    schema: Mapping[str, list[str]] = task.data.get("schema", {})
-    return schema
 
 
 def _letters(text: str) -> str:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 
 from intercode.core.types import Rows, Task
+from intercode.datasets.sql.base import schema_of
 from intercode.environments.sql.row_order import (
     has_order_by,
     limit_cuts_tie,
@@ -66,7 +67,7 @@ def _empty_result_text(rows: Rows) -> str:
 def _tables_in_gold(task: Task) -> list[str]:
     """Return the tables of the schema that a gold names."""
     words = {word.lower() for word in re.findall(r"\w+", str(task.gold))}
-    return [name for name in task.data.get("schema", {}) if name.lower() in words]
+    return [name for name in schema_of(task) if name.lower() in words]
 
 
 def _has_rows(runner: CodeRunner, index: int, table: str) -> bool:

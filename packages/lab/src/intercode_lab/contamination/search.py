@@ -16,7 +16,7 @@ from functools import cache
 from pathlib import Path
 
 from intercode.core.errors import UsageError
-from intercode.core.types import Task, tree_digest
+from intercode.core.types import Payload, Task, tree_digest
 from intercode.datasets.endless import FIRST_EPISODE_SEED
 from intercode.evaluation.check.prompt_leaks import task_texts
 from intercode_lab.families.family import FAMILIES, Family
@@ -213,7 +213,7 @@ def find_contamination(
 def world_digest(task: Task) -> str:
     """Return a digest of the initial state of a task: files, database, and hidden tests."""
     database = task.database.path.name if task.database else None
-    return digest([tree_digest(task.initial_files), database, repr(task.data.get("tests"))])
+    return digest([tree_digest(task.initial_files), database, repr(Payload.of(task).tests or None)])
 
 
 def digest(parts: Sequence[object]) -> str:

@@ -12,7 +12,7 @@ from types import ModuleType
 from typing import TypeVar
 
 from intercode.core.errors import UnknownNameError, UsageError
-from intercode.core.types import Task
+from intercode.core.types import Payload, Task
 from intercode.datasets.endless import FIRST_EPISODE_SEED
 from intercode_lab.families.choices import Choices
 from intercode_sandbox.hidden_files import hide_from_host_image
@@ -70,6 +70,18 @@ class Draw:
         return number, queries[number]
 
 
+@dataclass(frozen=True, kw_only=True)
+class FamilyPayload(Payload):
+    """What a family says of a task that it drew.
+
+    ``phrasing``: the number of the phrasing of the query. ``turns``: the actions of a player who
+    looks first, the last of which solves the task.
+    """
+
+    phrasing: int = 0
+    turns: tuple[str, ...] = ()
+
+
 @dataclass(frozen=True, slots=True)
 class Family:
     """A task family. Called with a seed and a difficulty, it returns the same task on any machine.
@@ -120,7 +132,7 @@ class Family:
         task = self.function(draw)
         if not isinstance(task, Task):
             raise UsageError(f"{self.id} returned a {type(task).__name__}, not a Task")
-        data = task.data if "turns" in task.data else {**task.data, "turns": [task.solution]}
+        data = {"turns": list(task.solution_actions), **task.data}
         return replace(
             task,
             id=f"{self.id}/{difficulty}/{seed}",

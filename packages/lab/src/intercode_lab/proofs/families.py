@@ -18,14 +18,14 @@ from pathlib import Path
 from typing import Any
 
 from intercode.core.errors import DataError, InfrastructureError, UsageError
-from intercode.core.types import Dataset
+from intercode.core.types import Dataset, Payload
 from intercode.environments import setting_names
 from intercode.evaluation.check.dataset import static_findings, with_retry
 from intercode.evaluation.check.findings import NOTE_KINDS
 from intercode.evaluation.check.task_runs import TaskRunner, task_runners
 from intercode.evaluation.worker_processes import worker_processes
 from intercode_lab.contamination.search import copy_faults, dataset_index, world_digest
-from intercode_lab.families.family import Family
+from intercode_lab.families.family import Family, FamilyPayload
 from intercode_lab.families.selection import select_families
 from intercode_lab.proofs.tasks import (
     FamilyTaskCheck,
@@ -251,7 +251,7 @@ def _proof(check: FamilyTaskCheck, seconds: float) -> Proof:
     files = [entry for entry in task.initial_files if entry.kind != "dir"]
     size = sum(len(entry.data) for entry in files)
     size += task.database.path.stat().st_size if task.database else 0
-    size += len(repr(task.data.get("tests", "")))
+    size += len(repr(Payload.of(task).tests or ""))
     return Proof(
         task.id,
         check.family.id,
@@ -261,7 +261,7 @@ def _proof(check: FamilyTaskCheck, seconds: float) -> Proof:
         faults,
         check.blind_tries,
         check.blind_solved,
-        len(task.data["turns"]),
+        len(FamilyPayload.of(task).turns),
         len(files),
         size,
         len((task.solution or "").split()),

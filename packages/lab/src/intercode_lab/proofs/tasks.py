@@ -15,7 +15,7 @@ from intercode.evaluation.check.dataset import TaskCheck, audit_gold
 from intercode.evaluation.check.sandbox_search import search_sandbox
 from intercode.evaluation.check.task_runs import TaskRun, TaskRunner
 from intercode_lab.contamination.search import digest, world_digest
-from intercode_lab.families.family import Family
+from intercode_lab.families.family import Family, FamilyPayload
 
 MAX_VARIANTS = 6
 """Variants of a task that are tried, until the gold does something else in one."""
@@ -72,7 +72,7 @@ def _play_second_episode(
     again = runner.score_after_reset(check.index, golds)
     check.require_same_start(start, again, runner.env.scores_output)
     check.findings += search_sandbox(runner.env, whole=check.search_image)[0]
-    turns = check.task.data["turns"]
+    turns = FamilyPayload.of(check.task).turns
     run = _play(runner, turns, golds)
     if not _solved(run):
         check.add_finding("turns-below-1", "the player who looks first does not solve it")

@@ -28,7 +28,7 @@ from intercode.evaluation.worker_processes import worker_processes
 from intercode.results.tables import Cell, Table
 from intercode_lab.proofs.tasks import task_digest
 from intercode_lab.worlds import selection_of
-from intercode_lab.worlds.world import Run, WorldKind, standard
+from intercode_lab.worlds.world import Run, WorldKind, WorldPayload, standard
 
 MAX_SHALLOW = 0.1
 """The greatest share of worlds that a shallow player or a rule may solve."""
@@ -124,7 +124,8 @@ def prove_task(env: SandboxedEnv, index: int, kind: WorldKind, seed: int) -> Wor
         query = play.reset()
         _run_player(partial(player, query), play.run)
         shallow[name] = play.score().success
-    shallow |= {name: _guesses(rule, task) for name, rule in RULES.items() if task.data["choices"]}
+    payload = WorldPayload.of(task)
+    shallow |= {name: _guesses(rule, payload) for name, rule in RULES.items() if payload.choices}
     reset = median(play.resets)
     return WorldProof(
         task.id,
@@ -134,9 +135,9 @@ def prove_task(env: SandboxedEnv, index: int, kind: WorldKind, seed: int) -> Wor
         tuple(faults),
         shallow,
         play.turns,
-        len(task.data["goals"]),
-        task.data["discoveries"],
-        task.data["traps"],
+        len(payload.goals),
+        payload.discoveries,
+        payload.traps,
         len(task.initial_files),
         round(reset, 4),
         round(time.monotonic() - started, 3),
@@ -221,8 +222,8 @@ def _reference_faults(play: _Play, task: Task, kind: WorldKind, difficulty: int)
 
 def _solution_faults(play: _Play, task: Task) -> Iterator[str]:
     """Yield which solutions fail or reach the same end, and which damages cost nothing."""
-    ends = set()
-    for number, script in enumerate([task.solution or "", *task.data["other_solutions"]], 1):
+    ends, payload = set(), WorldPayload.of(task)
+    for number, script in enumerate([task.solution or "", *payload.other_solutions], 1):
         play.reset()
         output = play.run(script)
         score = play.score()
@@ -233,13 +234,13 @@ def _solution_faults(play: _Play, task: Task) -> Iterator[str]:
         ends.add(hashlib.sha256(repr(digests).encode()).hexdigest())
     if len(ends) < 3:
         yield f"alike-ends: the solutions reach {len(ends)} end states"
-    for name, harm in task.data["harms"].items():
+    for name, harm in payload.harms.items():
         play.reset()
         play.run(task.solution or "")
         output = play.run(harm)
         if name not in play.score().details["damaged"]:
             yield f"free-damage: {name}: {output[-200:]}"
-    if task.data["harms"].keys() != task.data["damage"].keys():
+    if payload.harms.keys() != payload.damage.keys():
         yield "untested-damage: harms are not those of the damages"
 
 
@@ -263,9 +264,9 @@ RULES: Mapping[str, Callable[[Sequence[Mapping[str, Any]]], int]] = {
 """Cheap rules that choose one of several candidates."""
 
 
-def _guesses(rule: Callable[[Sequence[Mapping[str, Any]]], int], task: Task) -> bool:
-    """Return whether a rule is right in every hidden choice of a task."""
-    return all(rule(c["candidates"]) == c["right"] for c in task.data["choices"])
+def _guesses(rule: Callable[[Sequence[Mapping[str, Any]]], int], payload: WorldPayload) -> bool:
+    """Return whether a rule is right in every hidden choice of a world."""
+    return all(rule(c["candidates"]) == c["right"] for c in payload.choices)
 
 
 def kind_faults(proofs: Sequence[WorldProof]) -> list[tuple[str, str]]:

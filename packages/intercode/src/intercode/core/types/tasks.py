@@ -5,9 +5,21 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import MISSING, dataclass, field, fields, replace
+from functools import cache
 from pathlib import Path
-from typing import Any, Literal
+from types import NoneType, UnionType
+from typing import (
+    Any,
+    ClassVar,
+    Literal,
+    NamedTuple,
+    Self,
+    Union,
+    get_args,
+    get_origin,
+    get_type_hints,
+)
 
 from intercode.core.errors import DataError
 from intercode.core.types.descriptions import EnvironmentDescription, describe_unknown
@@ -53,7 +65,7 @@ class Task:
     of the environment. ``also``: further golds that are equally correct. ``files``: layers over the
     image, the lowest first. ``database``: the database of an SQL task. ``setup``: code that runs
     before the first action. ``group``, ``hardness``: reports split results by these. ``data``: the
-    other columns of the row.
+    other columns of the row, of which an environment reads those of its ``Payload``.
 
     ``flag``: the flag of a capture-the-flag task. ``instantiate``: a function of this task and the
     seed of an episode that returns the task to play, with a flag that nobody can know in advance.
@@ -92,24 +104,108 @@ class Task:
 
     @property
     def solution(self) -> str | None:
-        """Code that solves the task: ``data["solution"]`` if there is one, else the gold.
+        """Code that solves the task: the column ``solution`` if there is one, else the gold.
 
         A dataset has it if its golds only hand in a result, such as ``submit FLAG``.
         """
-        solution: str | None = self.data.get("solution", self.gold)
-        return solution
+        solution = Payload.of(self).solution
+        return self.gold if solution is None else solution
 
     @property
     def solution_actions(self) -> tuple[str, ...]:
-        """The actions that solve the task: ``data["actions"]`` for a task that submits several
+        """The actions that solve the task: the column ``actions`` of a task that submits several
         times, else ``solution``. Empty without a solution."""
         solution = () if self.solution is None else (self.solution,)
-        return tuple(self.data.get("actions", solution))
+        return Payload.of(self).actions or solution
+
+
+@dataclass(frozen=True, kw_only=True)
+class Payload:
+    """The columns of a task that its environment reads.
+
+    A subclass has a field for each further column. The type of a field is what the column must
+    hold: a text, a truth value, a number, a list (``tuple[str, ...]``), an object (``Mapping``), an
+    instance of a class, or anything. A column that is absent or null has the field's default; a
+    field without one must be there. Columns that are no field stay in ``Task.data``.
+
+    ``notes``: what the prompt says beside the query. ``solution``: code that solves the task, if
+    its golds only hand in a result. ``actions``: the actions that solve a task which submits
+    several times. ``tests``: hidden tests. ``absent_in_tests``: paths that are removed before they
+    run.
+    """
+
+    hint: ClassVar[str] = ""
+    """What to do about a field that is missing, for the error."""
+    notes: str = ""
+    solution: str | None = None
+    actions: tuple[str, ...] = ()
+    tests: tuple[Any, ...] = ()
+    absent_in_tests: tuple[str, ...] = ()
 
     @property
     def only_changes(self) -> bool:
         """Whether the profile ``standard`` judges the lasting changes and no output."""
-        return self.data.get("compare") in ("changes", "database")
+        return False
+
+    @classmethod
+    def of(cls, task: Task) -> Self:
+        """Return the payload of a task. Raises DataError that names the task and the field."""
+        return cls.of_row(task.data, task.id)
+
+    @classmethod
+    def of_row(cls, row: Mapping[str, Any], where: str) -> Self:
+        """Return the payload in a row. Raises DataError that begins with ``where`` and names the
+        field."""
+        values: dict[str, Any] = {}
+        for name, column in _columns(cls).items():  # type: ignore[arg-type]
+            value = row.get(name)
+            if value is not None:
+                if not column.holds(value):
+                    raise DataError(f"{where}: {name!r} must be {column.form}, not {value!r}")
+                values[name] = tuple(value) if column.kind is tuple else value
+            elif column.required:
+                found = ", ".join(map(str, row)) or "nothing"
+                raise DataError(f"{where}: no {name!r}; found {found}{cls.hint}")
+        return cls(**values)
+
+
+_FORMS = {str: "a text", bool: "true or false", int: "a whole number", float: "a number"}
+
+
+class _Column(NamedTuple):
+    """What a column must hold: an instance of ``kind``; for a list, texts if ``of_texts``."""
+
+    kind: Any
+    of_texts: bool
+    required: bool
+
+    def holds(self, value: Any) -> bool:
+        if self.kind is tuple:
+            is_list = isinstance(value, list | tuple)
+            return is_list and not (self.of_texts and any(type(v) is not str for v in value))
+        if self.kind is Any:
+            return True
+        return isinstance(value, self.kind) and isinstance(value, bool) <= (self.kind is bool)
+
+    @property
+    def form(self) -> str:
+        if self.kind is tuple:
+            return "a list of texts" if self.of_texts else "a list"
+        return _FORMS.get(self.kind, "an object")
+
+
+@cache
+def _columns(payload: type[Payload]) -> dict[str, _Column]:
+    """Return the columns of a payload, by their names."""
+    hints, columns = get_type_hints(payload), dict[str, _Column]()
+    for own in fields(payload):
+        hint = hints[own.name]
+        choices = get_args(hint) if get_origin(hint) in (Union, UnionType) else (hint,)
+        kind = next(choice for choice in choices if choice is not NoneType)
+        required = own.default is own.default_factory is MISSING
+        of_texts = get_args(kind)[:1] == (str,)
+        columns[own.name] = _Column(get_origin(kind) or kind, of_texts, required)
+    return columns
 
 
 @dataclass(frozen=True, slots=True)

@@ -13,7 +13,7 @@ from functools import lru_cache
 from pathlib import Path
 
 from intercode.core.errors import DataError, UsageError
-from intercode.core.types import DatabaseSpec, Dataset, Task
+from intercode.core.types import DatabaseSpec, Dataset, Payload, Task
 from intercode.datasets import files, verified
 from intercode.datasets.data_files import find_data_file
 from intercode_sandbox.registry import unknown_name_error
@@ -125,15 +125,21 @@ def schema_text(tables: Tables) -> str:
     return "\n".join(["The database has these tables, each with its columns:", *lines])
 
 
+def schema_of(task: Task) -> Tables:
+    """Return the tables of a task's database with their columns; nothing if it does not say."""
+    schema: Tables = task.data.get("schema", {})
+    return schema
+
+
 def with_note(task: Task, text: str) -> Task:
     """Return the task with ``text`` added to its notes, which are part of the prompt."""
-    notes = f"{task.data.get('notes', '')}\n{text}".strip()
+    notes = f"{Payload.of(task).notes}\n{text}".strip()
     return replace(task, data={**task.data, "notes": notes})
 
 
 def with_schema(task: Task) -> Task:
     """Return the task with the schema in its notes."""
-    return with_note(task, schema_text(task.data["schema"]))
+    return with_note(task, schema_text(schema_of(task)))
 
 
 def _with_golds(task: Task, judged: Task) -> Task:

@@ -20,6 +20,7 @@ from intercode.core.types import (
     Dataset,
     EnvironmentDescription,
     ExecResult,
+    Payload,
     Score,
     State,
     StepResult,
@@ -32,6 +33,7 @@ from intercode.environments.base.episode import (
     EpisodeEnvironment,
 )
 from intercode.environments.base.options import (
+    check_columns,
     checked_seed,
     choose_task,
     default_reward,
@@ -76,6 +78,8 @@ class InterCodeEnv(EpisodeEnvironment, gym.Env[str, str]):
     scores_output: ClassVar[bool] = True
     """Whether what an action prints, or the scoring prints, may be a part of the result. If not,
     two runs of a gold are the same if they have the same state and reward."""
+    payload_type: ClassVar[type[Payload]] = Payload
+    """The columns that this environment reads of a task."""
     standard_profile: ClassVar[type[Profile]] = Profile
     """The profile ``standard`` of this environment."""
 
@@ -93,6 +97,7 @@ class InterCodeEnv(EpisodeEnvironment, gym.Env[str, str]):
         self.policy = PolicyGuard(given.policy, self.name, self.description.language)
         self.tools = EpisodeTools(given.mcp, lambda: (self._tool_sandbox, self.working_directory))
         self.dataset = pick_dataset(dataset, *names_along_bases(type(self)))
+        check_columns(self.dataset, self.payload_type)
         self.profile, self.backend, self.network = given.profile, given.backend, given.network
         self.image_name = given.image or self.dataset.image
         self.timeout, self.max_turns = given.timeout, given.max_turns
@@ -194,15 +199,16 @@ class InterCodeEnv(EpisodeEnvironment, gym.Env[str, str]):
 
     def brief_of(self, task: Task) -> Brief:
         """Return the part of a task that an agent may see. No episode needs to run."""
+        payload = self.payload_type.of(task)
         return Brief(
             task.id,
             task.query,
             self.name,
             self.max_turns,
-            str(task.data.get("notes", "")),
+            payload.notes,
             self.expects_answer,
             self.tools.tools,
-            task.only_changes and self.profile_class.follows_dataset,
+            payload.only_changes and self.profile_class.follows_dataset,
             self.description_of(task),
         )
 

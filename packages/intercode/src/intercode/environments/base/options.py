@@ -11,8 +11,8 @@ from typing import Any
 from numpy.random import Generator
 
 from intercode import datasets
-from intercode.core.errors import UnknownNameError, UsageError
-from intercode.core.types import Dataset, Task
+from intercode.core.errors import DataError, UnknownNameError, UsageError
+from intercode.core.types import Dataset, Payload, Task
 from intercode.datasets.endless import FIRST_EPISODE_SEED
 from intercode.environments import ENVIRONMENTS
 from intercode.environments.base.profiles import STANDARD, has_exploits
@@ -53,6 +53,15 @@ def pick_dataset(dataset: str | Dataset, *names: str) -> Dataset:
             f"{names[0]!r}: use intercode.make({loaded.environment!r}, dataset={dataset!r})"
         )
     return loaded
+
+
+def check_columns(dataset: Dataset, payload: type[Payload]) -> None:
+    """Raise DataError that names dataset, task and column if a task has none of the payload."""
+    for task in dataset.tasks:
+        try:
+            payload.of(task)
+        except DataError as e:
+            raise DataError(f"{dataset.name}, {e}") from e
 
 
 def default_reward(environment: type, profile: str) -> str:

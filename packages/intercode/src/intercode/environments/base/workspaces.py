@@ -21,7 +21,7 @@ from typing import Any, TypeVar
 from weakref import WeakSet
 
 from intercode.core.errors import InfrastructureError, SandboxLostError
-from intercode.core.types import ExecResult, Task
+from intercode.core.types import ExecResult, Payload, Task
 from intercode.environments.base.contract import Workspace
 from intercode.environments.base.hashes import state_hash
 from intercode.sessions.base import Session
@@ -98,11 +98,11 @@ class EpisodeContext:
     gold_workspace: Callable[[], AbstractContextManager[SandboxWorkspace]]
 
     def open_test_workspace(self) -> SandboxWorkspace:
-        """Open a workspace for hidden tests: without the paths in ``data["absent_in_tests"]``.
+        """Open a workspace for hidden tests: without the paths in ``absent_in_tests``.
 
         Raises InfrastructureError if they cannot be removed.
         """
-        workspace, absent = self.open_workspace(), self.task.data.get("absent_in_tests")
+        workspace, absent = self.open_workspace(), Payload.of(self.task).absent_in_tests
         if absent:
             with closed_on_error(workspace):
                 result = workspace.sandbox.run(["rm", "-rf", "--", *absent], cwd=workspace.cwd)

@@ -6,7 +6,8 @@ from collections.abc import Iterable, Sequence
 from typing import Any, ClassVar
 
 from intercode.core.errors import GoldError
-from intercode.core.types import EnvironmentDescription, State, Task
+from intercode.core.types import EnvironmentDescription, Payload, State, Task
+from intercode.datasets.payloads import BashPayload
 from intercode.environments.base import gold_cache
 from intercode.environments.base.sandboxed_env import SandboxedEnv
 from intercode.environments.bash.profiles import (
@@ -36,6 +37,7 @@ class BashEnv(SandboxedEnv):
         state_code="set; alias; history",
         example_action="pwd",
     )
+    payload_type: ClassVar[type[Payload]] = BashPayload
     standard_profile: ClassVar[type[BashProfile]] = StandardBashProfile
     profile_class: type[BashProfile]
     _profile_impl: BashProfile

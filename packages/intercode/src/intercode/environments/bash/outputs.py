@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 
 from intercode.core.types import State, Task
+from intercode.datasets.payloads import BashPayload
 from intercode.environments.base.progress.sequences import similarity
 from intercode.environments.bash.output_forms import (
     as_count,
@@ -30,7 +31,7 @@ COMPARISONS = {
     "hashes, paths, and others",
     "tree": "the same names below the same directories, drawn as a tree of any kind",
 }
-"""What a task may ask for by ``data["compare"]``, as one word or several. ``order`` and
+"""What a task may ask for in its column ``compare``, as one word or several. ``order`` and
 ``mentions`` may stand before a word for a form: that form, with the lines in order, or with the
 number in a line of its own whatever else is said. Every task accepts the gold's lines as they
 are."""
@@ -112,5 +113,4 @@ def lines(text: str) -> list[str]:
 
 
 def _asked(task: Task) -> set[str]:
-    compare = task.data.get("compare")
-    return set(compare.split()) if isinstance(compare, str) else set()
+    return set(BashPayload.of(task).compare.split())

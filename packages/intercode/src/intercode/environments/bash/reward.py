@@ -24,7 +24,7 @@ def standard(task: Task, agent: State, gold: State) -> Score:
     """Return 1 if output and changes are those of the gold, else how far the agent came.
 
     Outputs are equal when they have the same lines in any order, apart from blanks inside a line.
-    ``task.data["compare"]`` says where they are compared in another way; see COMPARISONS. Changes
+    The column ``compare`` says where they are compared in another way; see COMPARISONS. Changes
     are equal when the same paths changed to the same kind, content, link target and permissions.
     An agent with more changes than can be listed has none that are right.
 

@@ -14,11 +14,13 @@ from intercode.core.types import (
     EnvironmentDescription,
     ExecResult,
     Layer,
+    Payload,
     State,
     Task,
     TestResult,
     Typing,
 )
+from intercode.datasets.payloads import CodePayload
 from intercode.environments.base.sandboxed_env import SandboxedEnv
 from intercode.environments.base.settings import SandboxSettings, is_recorded_timeout, setting
 from intercode.environments.base.snapshots.storage import SavedWorkspace, StoredSnapshot
@@ -73,9 +75,9 @@ class CodeEnv(SandboxedEnv):
     """Write a program or a function in the language of the task; the reward is the share of hidden
     tests that pass.
 
-    The task names the language (``data["language"]``). If the tests call a function
-    (``data["entry"]``), actions run in one interpreter. Otherwise each action is a whole program
-    that reads ``data["example"]``, and the last one is tested. Tests run in a fresh sandbox that
+    The task names the language (column ``language``). If the tests call a function
+    (column ``entry``), actions run in one interpreter. Otherwise each action is a whole program
+    that reads the column ``example``, and the last one is tested. Tests run in a fresh sandbox that
     gets the code and nothing else; see grading.py.
     """
 
@@ -83,6 +85,7 @@ class CodeEnv(SandboxedEnv):
     settings: CodeSettings
 
     name: ClassVar[str] = "code"
+    payload_type: ClassVar[type[Payload]] = CodePayload
     description: ClassVar[EnvironmentDescription] = EnvironmentDescription(
         ActionLanguage("code", typing=_TYPING, error_class=_ERRORS),
         judged="Your code is judged by tests that you do not see.",
@@ -97,11 +100,12 @@ class CodeEnv(SandboxedEnv):
     _test_results: tuple[tuple[object, ...], tuple[TestResult, ...]] | None = None
 
     def brief_of(self, task: Task) -> Brief:
-        brief, language, data = super().brief_of(task), self._language(task), task.data
-        instructions = (_REPL_NOTES if _tests_call_function(task) else _PROGRAM_NOTES).format(
-            title=language.title, notes=language.notes, entry=data.get("entry")
+        brief, language = super().brief_of(task), self._language(task)
+        payload = CodePayload.of(task)
+        instructions = (_REPL_NOTES if payload.entry else _PROGRAM_NOTES).format(
+            title=language.title, notes=language.notes, entry=payload.entry
         )
-        example = _EXAMPLE_NOTES.format(data["example"]) if data.get("example") else ""
+        example = _EXAMPLE_NOTES.format(payload.example) if payload.example else ""
         notes = "\n".join(filter(None, (instructions, example, brief.notes)))
         return replace(brief, notes=notes)
 
@@ -114,23 +118,18 @@ class CodeEnv(SandboxedEnv):
 
     def _language_name(self, task: Task) -> str:
         """Return the name of a task's language."""
-        name = task.data.get("language") or self.settings.language
+        name = CodePayload.of(task).language or self.settings.language
         if not name:
             raise GoldError(f"{task.id} names no language: give one with `language`")
-        return str(name)
+        return name
 
     def _language(self, task: Task) -> Language:
         return load_language(self._language_name(task))
 
     @property
     def _prewarm_key(self) -> Any:
-        data = self.task.data
-        return (
-            super()._prewarm_key,
-            data.get("language"),
-            _tests_call_function(self.task),
-            data.get("example"),
-        )
+        payload = CodePayload.of(self.task)
+        return super()._prewarm_key, payload.language, bool(payload.entry), payload.example
 
     def _make_spec(self, layers: tuple[Layer, ...]) -> SandboxSpec:
         return SandboxSpec(self.image, layers, network=self.network)
@@ -138,10 +137,9 @@ class CodeEnv(SandboxedEnv):
     def _open_session(
         self, sandbox: BaseSandbox, task: Task, state: SessionState | None
     ) -> Session:
-        language = self._language(task)
-        if not _tests_call_function(task):
-            example = str(task.data.get("example") or "")
-            return ProgramSession(sandbox, language, task.cwd, example, state)
+        language, payload = self._language(task), CodePayload.of(task)
+        if not payload.entry:
+            return ProgramSession(sandbox, language, task.cwd, payload.example, state)
         if language.repl is None:
             why = f"{language.title} has no live interpreter here"
             raise GoldError(f"the tests of {task.id} call a function, but {why}")
@@ -189,7 +187,7 @@ class CodeEnv(SandboxedEnv):
         return saved, omitted, files.close
 
     def _restore_workspace(self, captured: Any, consume: bool = False) -> SandboxWorkspace:
-        if not _tests_call_function(self.task):
+        if not CodePayload.of(self.task).entry:
             return super()._restore_workspace(captured, consume)
         if isinstance(captured, StoredSnapshot):
             captured = captured.workspace(self._spec_for(self.task), self.backend)
@@ -201,11 +199,6 @@ class CodeEnv(SandboxedEnv):
             workspace.sandbox.restore(captured.files)
             session.change_directory(state.cwd)
         return workspace
-
-
-def _tests_call_function(task: Task) -> bool:
-    """Return whether the tests call a function; otherwise they run a program."""
-    return bool(task.data.get("entry"))
 
 
 def _submitted_code(session: Session) -> tuple[str, ...]:

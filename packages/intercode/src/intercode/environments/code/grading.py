@@ -1,7 +1,7 @@
 """Runs a task's hidden tests on code in any language.
 
 The tests run in a fresh sandbox on the image and files of the task, without those that
-``data["absent_in_tests"]`` names. It gets the agent's code and nothing else. The code under test
+``absent_in_tests`` names. It gets the agent's code and nothing else. The code under test
 learns the input of a test and never the expected output: what it printed or returned is compared
 outside the sandbox.
 """
@@ -15,6 +15,7 @@ from typing import Any
 from intercode.core.errors import GoldError, SandboxError, SandboxLostError
 from intercode.core.types import Task, TestResult
 from intercode.core.types.untrusted import MAX_RETURNED_VALUES, parse_untrusted
+from intercode.datasets.payloads import CodePayload
 from intercode.environments.base.workspaces import EpisodeContext, SandboxWorkspace
 from intercode.environments.code.reward import outputs_equal, values_equal
 from intercode.sessions.programs.program import ProgramSession
@@ -33,14 +34,10 @@ _TIME_LIMIT = "over the time limit of {:g} s"
 
 
 def hidden_tests(task: Task) -> Sequence[Mapping[str, Any]]:
-    """Return the hidden tests. Raises GoldError for a task without tests, or with one in another
-    form."""
-    tests: Sequence[Any] = task.data.get("tests", ())
+    """Return the hidden tests. Raises GoldError for a task without tests."""
+    tests = CodePayload.of(task).tests
     if not tests:
         raise GoldError(f"{task.id} has no tests: nothing to grade with")
-    for test in tests:
-        if not isinstance(test, Mapping) or not {"input", "output"} <= test.keys():
-            raise GoldError(f"{task.id}: a test has an input and an output, not {test!r}")
     return tests
 
 
@@ -115,7 +112,7 @@ def _run_program_test(
 def _grade_calls(
     task: Task, session: ReplSession, actions: Sequence[str], timeout: float, rerun_timeout: float
 ) -> tuple[TestResult, ...]:
-    tests, entry = hidden_tests(task), str(task.data.get("entry") or "")
+    tests, entry = hidden_tests(task), CodePayload.of(task).entry
     if not entry:
         raise GoldError(f"{task.id} names no entry: the function that its tests call")
     for code in actions:

@@ -7,7 +7,8 @@ from dataclasses import replace
 from typing import ClassVar
 
 from intercode.core.errors import DataError, GoldError
-from intercode.core.types import Brief, EnvironmentDescription, Layer, Score, State, Task
+from intercode.core.types import Brief, EnvironmentDescription, Layer, Payload, Score, State, Task
+from intercode.datasets.payloads import CtfPayload
 from intercode.environments.base.layers import setup_layer
 from intercode.environments.base.sandboxed_env import SandboxedEnv
 from intercode.environments.base.workspaces import SandboxWorkspace
@@ -46,6 +47,7 @@ class CTFEnv(SandboxedEnv):
         harbor_files="intercode.environments.ctf.harbor:flag_files",
         replay_rules="intercode.environments.ctf.replay_rules:CtfReplayRules",
     )
+    payload_type: ClassVar[type[Payload]] = CtfPayload
     standard_profile: ClassVar[type[CtfProfile]] = CtfProfile
     profile_class: type[CtfProfile]
 
@@ -55,7 +57,7 @@ class CTFEnv(SandboxedEnv):
 
     def _make_spec(self, layers: tuple[Layer, ...]) -> SandboxSpec:
         task = self.task
-        wants_network = task.data.get("network_setup") if self.network == "host" else None
+        wants_network = CtfPayload.of(task).network_setup if self.network == "host" else None
         if code := task.setup or wants_network:
             layers += (setup_layer(code, task.cwd, self.image, layers, self.network),)
         return super()._make_spec(layers)

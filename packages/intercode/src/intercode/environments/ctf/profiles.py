@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import ClassVar
 
 from intercode.core.types import ExecResult, State, Task
+from intercode.datasets.payloads import CtfPayload
 from intercode.environments.base.profiles import Profile
 from intercode.environments.base.workspaces import EpisodeContext
 from intercode.sessions.base import Session, SessionState
@@ -30,4 +31,4 @@ class CtfProfile(Profile):
 
     def gold_states(self, episode: EpisodeContext) -> list[State]:
         task = episode.task
-        return [State(answer=flag) for flag in (task.flag, *task.data.get("also_flags", ()))]
+        return [State(answer=flag) for flag in (task.flag, *CtfPayload.of(task).also_flags)]

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from typing import ClassVar
 
-from intercode.core.types import EnvironmentDescription
+from intercode.core.types import EnvironmentDescription, Payload
+from intercode.datasets.payloads import PythonPayload
 from intercode.environments.languages import PYTHON
 from intercode.environments.python.interpreter_snapshots import LiveInterpreterEnv
 from intercode.environments.python.profiles import (
@@ -25,6 +26,7 @@ class PythonEnv(LiveInterpreterEnv):
     settings_class: ClassVar[type[PythonSettings]] = PythonSettings
 
     name: ClassVar[str] = "python"
+    payload_type: ClassVar[type[Payload]] = PythonPayload
     description: ClassVar[EnvironmentDescription] = EnvironmentDescription(
         PYTHON,
         judged="What you have defined is judged, by tests that you do not see; what you print is "

@@ -1,6 +1,6 @@
 """Runs a task's hidden tests on the agent's code.
 
-The code runs again in a fresh sandbox, without the files that ``data["absent_in_tests"]`` names.
+The code runs again in a fresh sandbox, without the files that ``absent_in_tests`` names.
 The tests run in a fork of that interpreter. Only calls and their plain results cross between the
 two sides. assertions.py decides the verdict.
 """
@@ -17,6 +17,7 @@ from typing import Any
 from intercode.core.errors import GoldError, SandboxError
 from intercode.core.python_syntax import parse_python
 from intercode.core.types import TestResult
+from intercode.datasets.payloads import PythonPayload
 from intercode.environments.base.workspaces import EpisodeContext, SandboxWorkspace
 from intercode.environments.python.assertions import SplitAssertion, split_assertion
 from intercode.environments.python.output_comparison import (
@@ -62,17 +63,14 @@ class Grader:
         self.task = task = episode.task
         self._open_workspace = episode.open_test_workspace
         self.test_timeout, self.rerun_timeout = test_timeout, rerun_timeout
-        self.tests: Sequence[Any] = task.data.get("tests", ())
+        self.payload = PythonPayload.of(task)
+        self.tests = self.payload.tests
         if not self.tests:
             raise GoldError(f"{task.id} has no tests: nothing to grade with")
-        self.assertions = [self._split_test(test) for test in self.tests]
-
-    def _split_test(self, test: Any) -> SplitAssertion | None:
-        if isinstance(test, str):
-            return _split_assertion(test, str(self.task.data.get("entry", "")))
-        if isinstance(test, Mapping) and {"input", "output"} <= test.keys():
-            return None
-        raise GoldError(f"{self.task.id}: a test is a text or has an input and an output: {test!r}")
+        entry = self.payload.entry
+        self.assertions = [
+            _split_assertion(test, entry) if isinstance(test, str) else None for test in self.tests
+        ]
 
     def grade(self, actions: Sequence[Action], answer: str | None) -> tuple[TestResult, ...]:
         """Return the result of each test. ``answer`` names the function, if it is not the one
@@ -96,7 +94,7 @@ class Grader:
 
     def _ran_code(self, actions: Sequence[Action]) -> bool:
         """Return whether there is code to run the tests on."""
-        if self.task.data.get("mode") == "stdin":
+        if self.payload.mode == "stdin":
             return any(map(_is_program, actions))
         return not all(a.lost for a in actions)
 
@@ -109,9 +107,8 @@ class Grader:
         fork = session.interpreter().fork("any", _FORK_SECONDS)
         try:
             fork.load_module("values")
-            setup = str(self.task.data.get("setup") or "")
             return [
-                self._evaluate(fork, setup, p.clean_expressions if p else ())
+                self._evaluate(fork, self.payload.setup, p.clean_expressions if p else ())
                 for p in self.assertions
             ]
         finally:
@@ -136,21 +133,21 @@ class Grader:
         clean: list[list[Any]],
     ) -> list[TestCheck]:
         """Run the agent's code again and return a check for each test."""
-        data, entry = self.task.data, str(self.task.data.get("entry") or "")
-        if data.get("mode") == "stdin":
+        payload, entry = self.payload, self.payload.entry
+        if payload.mode == "stdin":
             program = next(a.code for a in reversed(actions) if _is_program(a))
-            code = f"{data.get('prelude', '')}\n{program}"
+            code = f"{payload.prelude}\n{program}"
             return [_ProgramCheck(code, test) for test in self.tests]
-        for code in (str(data.get("prelude") or ""), *(a.replay_code() for a in actions)):
+        for code in (payload.prelude, *(a.replay_code() for a in actions)):
             if code:
-                code = _continuing_after_errors(code) if data.get("absent_in_tests") else code
+                code = _continuing_after_errors(code) if payload.absent_in_tests else code
                 session.run(code, self.rerun_timeout)
         base = session.interpreter()
         base.load_module("values")
         if answer and entry and answer != entry:
             base.request("alias", entry, answer, timeout=_FORK_SECONDS)
-        if setup := str(data.get("setup") or ""):
-            session.run(setup, self.rerun_timeout)
+        if payload.setup:
+            session.run(payload.setup, self.rerun_timeout)
         pairs = zip(self.assertions, clean, self.tests, strict=True)
         return [_AssertionCheck(p, c) if p else _CallCheck(entry, test) for p, c, test in pairs]
 

@@ -7,6 +7,7 @@ from importlib import resources
 
 from intercode.core.errors import UsageError
 from intercode.core.types import Task
+from intercode.datasets.payloads import PythonPayload
 
 PROGRAM_PATH = "/app/solution.py"
 """The path to write the program to, because nothing can be submitted."""
@@ -14,14 +15,16 @@ PROGRAM_PATH = "/app/solution.py"
 
 def hidden_test_files(task: Task, enter: str) -> dict[str, str]:  # noqa: ARG001
     """Return the files of a task by name. Raises UsageError for tests of another form."""
-    mode = task.data.get("mode")
+    payload = PythonPayload.of(task)
+    mode = payload.mode
     if mode not in ("assert", "stdin"):
         raise UsageError(f"tests of the form {mode!r} cannot be exported to Harbor")
-    tests = {k: task.data.get(k) for k in ("mode", "tests", "setup")} | {"cwd": task.cwd}
+    tests = {"mode": mode, "tests": payload.tests, "setup": payload.setup, "cwd": task.cwd}
     runner = resources.files(__package__).joinpath("harbor_verifier.py").read_text("utf-8")
     subject = "the whole program" if mode == "stdin" else "what you define"
-    notes = str(task.data.get("notes") or "")
-    query = "\n\n".join(filter(None, (task.query, notes, f"Write {subject} to {PROGRAM_PATH}.")))
+    query = "\n\n".join(
+        filter(None, (task.query, payload.notes, f"Write {subject} to {PROGRAM_PATH}."))
+    )
     return {
         "instruction.md": query,
         "tests/test.sh": '#!/bin/sh\nexec python3 -I "$(dirname "$0")/run.py"',

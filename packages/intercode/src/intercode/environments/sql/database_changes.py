@@ -11,10 +11,7 @@ import time
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
-from intercode.core.errors import DataError
-from intercode.core.types import Task
 from intercode.environments.sql.engine import EngineSession
-from intercode.environments.sql.further_columns import FURTHER
 from intercode_sql.dialect.tokens import tokenize
 
 _SECONDS = 60.0
@@ -26,8 +23,6 @@ _WRITES = re.compile(
     r"ALTER|CREATE|DELETE|DROP|INSERT|LOAD|RENAME|REPLACE|TRUNCATE|UPDATE", re.IGNORECASE
 )
 _AFTER_WITH = ("SELECT", "DELETE", "UPDATE")
-COMPARISONS = ("database", "result", FURTHER)
-"""What ``data["compare"]`` of a task can be."""
 COLUMN, ROW = "column", "row"
 
 
@@ -46,19 +41,6 @@ class Change(NamedTuple):
 
 
 Changes = tuple[Change, ...]
-
-
-def compared_result(task: Task) -> str | None:
-    """Return what a task says is compared: ``database``, ``result``, or None if its gold decides.
-
-    A gold that changes rows or columns of a table is compared by its changes, any other one by the
-    rows that it returns. Raises DataError for another word.
-    """
-    named = task.data.get("compare")
-    if named not in (None, *COMPARISONS):
-        known = ", ".join(COMPARISONS)
-        raise DataError(f"{task.id}: 'compare' must be one of {known}, not {named!r}")
-    return named if named in COMPARISONS[:2] else None
 
 
 def is_write(statement: str) -> bool:

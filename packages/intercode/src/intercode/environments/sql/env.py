@@ -14,15 +14,17 @@ from intercode.core.types import (
     DatabaseSpec,
     Dataset,
     EnvironmentDescription,
+    Payload,
     State,
     Task,
     to_jsonable,
 )
+from intercode.datasets.payloads import SqlPayload
 from intercode.environments.base.env import InterCodeEnv
 from intercode.environments.base.settings import EnvironmentSettings, setting
 from intercode.environments.base.snapshots.snapshot import EnvironmentSnapshot
 from intercode.environments.languages import SQL
-from intercode.environments.sql.database_changes import compared_result, is_write
+from intercode.environments.sql.database_changes import is_write
 from intercode.environments.sql.engine import EngineSession, open_engine
 from intercode.environments.sql.profiles import SqlProfile, SqlWorkspace, StandardSqlProfile
 from intercode_sandbox.determinism import parse_clock, resolve_determinism
@@ -100,6 +102,7 @@ class SqlEnv(InterCodeEnv):
     settings: SqlSettings
 
     name: ClassVar[str] = "sql"
+    payload_type: ClassVar[type[Payload]] = SqlPayload
     description: ClassVar[EnvironmentDescription] = EnvironmentDescription(
         SQL,
         judged="The rows that your latest statement gives are judged, and their order where the "
@@ -126,7 +129,8 @@ class SqlEnv(InterCodeEnv):
     def brief_of(self, task: Task) -> Brief:
         """Return the part of a task that an agent may see, with what its gold makes of it."""
         brief = super().brief_of(task)
-        changes = compared_result(task) is None and any(map(is_write, task.golds))
+        by_gold = SqlPayload.of(task).compare in ("", SqlPayload.FURTHER)
+        changes = by_gold and any(map(is_write, task.golds))
         return replace(
             brief,
             only_changes=brief.only_changes or (changes and self.profile_class.follows_dataset),

@@ -1,7 +1,8 @@
 """Columns that an answer may show beside those of the gold: what the gold sorts, groups or filters
 by.
 
-A task with ``data["compare"] == "further-columns"`` accepts them. People call such an answer right.
+A task whose column ``compare`` is ``further-columns`` accepts them. People call such an answer
+right.
 """
 
 from __future__ import annotations
@@ -9,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
-from intercode.core.types import Rows, Task
+from intercode.core.types import Rows
 from intercode.environments.sql.row_order import (
     SELECT_MODIFIERS,
     SET_OPERATORS,
@@ -19,17 +20,11 @@ from intercode.environments.sql.row_order import (
     without_direction,
 )
 
-FURTHER = "further-columns"
 _MAX_COLUMNS = 8
 _COMPARISONS = frozenset(["=", "<", ">", "!", "LIKE", "NOT", "IN", "BETWEEN", "IS"])
 _CLAUSES = ("FROM", "WHERE", "GROUP", "HAVING", "ORDER", "LIMIT", ";")
 
 Column = tuple[Any, ...]
-
-
-def accepts_further_columns(task: Task) -> bool:
-    """Return whether a task accepts further columns."""
-    return task.data.get("compare") == FURTHER
 
 
 def further_columns(gold: str, rows: Rows, run: Callable[[str], Rows | None]) -> tuple[Column, ...]:

@@ -9,15 +9,15 @@ from typing import Protocol
 
 from intercode.core.errors import GoldError
 from intercode.core.types import ExecResult, Rows, State, Task
+from intercode.datasets.payloads import SqlPayload
 from intercode.environments.base.hashes import observation_hash
 from intercode.environments.base.profiles import Profile
 from intercode.environments.sql.database_changes import (
-    compared_result,
     database_changes,
     has_changed_tables,
 )
 from intercode.environments.sql.engine import EngineSession
-from intercode.environments.sql.further_columns import accepts_further_columns, further_columns
+from intercode.environments.sql.further_columns import further_columns
 from intercode.environments.sql.row_order import rank_rows
 from intercode_sql.base import ERROR_PREFIX
 
@@ -135,8 +135,9 @@ def _gold_state(task: Task, gold: str, session: EngineSession, workspace: SqlWor
     """Return the result of a gold with the order that it asks for, or what it changes. Raises
     GoldError if it fails."""
     result = _run_gold(task, gold, session)
-    compared = compared_result(task)
-    if compared == "database" or (compared is None and has_changed_tables(session)):
+    compare = SqlPayload.of(task).compare
+    by_gold = compare != SqlPayload.RESULT and has_changed_tables(session)
+    if compare == SqlPayload.DATABASE or by_gold:
         with closing(workspace.open_pristine()) as pristine:
             return State(result.output, changes=database_changes(session, pristine))
 
@@ -144,5 +145,6 @@ def _gold_state(task: Task, gold: str, session: EngineSession, workspace: SqlWor
         return session.run(statement, GOLD_SECONDS).rows
 
     ranks = None if result.rows is None else rank_rows(gold, result.rows, run)
-    further = further_columns(gold, result.rows or (), run) if accepts_further_columns(task) else ()
+    more = compare == SqlPayload.FURTHER
+    further = further_columns(gold, result.rows or (), run) if more else ()
     return State(result.output, rows=result.rows, ranks=ranks, further=further)

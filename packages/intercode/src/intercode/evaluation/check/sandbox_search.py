@@ -14,7 +14,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 
 from intercode.core.errors import InfrastructureError, InterCodeError
-from intercode.core.types import Dataset, Task
+from intercode.core.types import Dataset, Payload, Task
 from intercode.environments.base.env import InterCodeEnv
 from intercode.environments.base.sandboxed_env import SandboxedEnv, uses_sandbox
 from intercode.evaluation.check.findings import SearchCounts, TaskFinding
@@ -60,10 +60,11 @@ class Secret:
 def task_secrets(task: Task) -> Iterator[Secret]:
     """Yield the secrets of a task. A secret that is too short to search for has no lines."""
     named = [("a gold", gold) for gold in task.golds]
-    named += [("its solution", task.data["solution"])] if "solution" in task.data else []
+    payload = Payload.of(task)
+    named += [("its solution", payload.solution)] if payload.solution is not None else []
     named += [("its flag", task.flag)] if task.flag else []
     named += [("its probe", task.probe)] if task.probe else []
-    for test in task.data.get("tests", ()):
+    for test in payload.tests:
         named.append(("a hidden test", "\n".join(_test_texts(test))))
     for kind, text in named:
         parts = [part.strip() for part in split_lines(str(text))]

@@ -17,6 +17,7 @@ from intercode.core.types import (
     Image,
     Layer,
     LayerSpec,
+    Payload,
     Score,
     State,
     Task,
@@ -37,7 +38,11 @@ from intercode.integrations.harbor.preparation import (
 from intercode.integrations.harbor.reward import runs_among_agent_files, step_tests
 from intercode.integrations.harbor.tasks.separate_verifier import SeparateVerifier
 from intercode.integrations.harbor.tasks.steps import Rewards, StepConfig, is_passed
-from intercode.integrations.harbor.tasks.task_directory import read_instruction, read_tests
+from intercode.integrations.harbor.tasks.task_directory import (
+    HarborPayload,
+    read_instruction,
+    read_tests,
+)
 from intercode.integrations.harbor.tasks.task_toml import Config
 from intercode.integrations.harbor.verifier import run_verifier
 from intercode.sessions.base import Session, SessionState
@@ -81,6 +86,7 @@ class HarborEnv(TaskImageEnv):
     settings: HarborSettings
 
     name: ClassVar[str] = "harbor"
+    payload_type: ClassVar[type[Payload]] = HarborPayload
     description: ClassVar[EnvironmentDescription] = EnvironmentDescription(
         BASH,
         judged="The state that you leave is judged, by a test.",
@@ -97,36 +103,31 @@ class HarborEnv(TaskImageEnv):
     def __init__(self, dataset: str | Dataset, **settings: Any) -> None:
         super().__init__(dataset, **settings)
         self._rewards: Rewards = {}
-        for task in self.dataset.tasks:
-            if not isinstance(task.data.get("config"), Config):
-                raise DataError(
-                    f"{task.id} is not a Harbor task: load its directory as harbor:DIRECTORY"
-                )
 
     # ---------------------------------------------------------------- the task
     def _task_image_name(self, task: Task) -> str:
-        return str((self.settings.build and task.data["dockerfile"]) or task.data["image"])
+        payload = HarborPayload.of(task)
+        return (self.settings.build and payload.dockerfile) or payload.image
 
     def _task_image_key(self, task: Task) -> str:
-        return str(task.data["setup"])
+        return HarborPayload.of(task).setup
 
     @staticmethod
     def obstacle_for_programs(task: Task) -> str:
-        config: Config = task.data["config"]
+        config = HarborPayload.of(task).config
         if len(config.steps) > 1:
             return "several steps"
         return f"the user {config.agent_user!r}" if config.agent_user else ""
 
     @property
     def _config(self) -> Config:
-        config: Config = self.task.data["config"]
-        return config
+        return HarborPayload.of(self.task).config
 
     def result_metadata(self) -> dict[str, Any]:
-        unprotected = [t.id for t in self.dataset.tasks if runs_among_agent_files(t.data["config"])]
+        configs = [HarborPayload.of(task).config for task in self.dataset.tasks]
         return {
             **super().result_metadata(),
-            "unprotected_verifiers": len(unprotected),
+            "unprotected_verifiers": sum(map(runs_among_agent_files, configs)),
         }
 
     def _make_spec(self, layers: tuple[Layer, ...]) -> SandboxSpec:
@@ -154,7 +155,7 @@ class HarborEnv(TaskImageEnv):
     def _open_session(
         self, sandbox: BaseSandbox, task: Task, state: SessionState | None
     ) -> Session:
-        user = find_task_user(sandbox, task.data["config"].agent_user)
+        user = find_task_user(sandbox, HarborPayload.of(task).config.agent_user)
         cwd = self._start_directory(task)
         if user is not None and state is None:
             give_directories(sandbox, user, cwd)
@@ -175,7 +176,7 @@ class HarborEnv(TaskImageEnv):
     # --------------------------------------------------------------- the steps
     @property
     def _folder(self) -> Path:
-        return Path(self.task.data["folder"])
+        return Path(HarborPayload.of(self.task).folder)
 
     @property
     def _step(self) -> StepConfig | None:

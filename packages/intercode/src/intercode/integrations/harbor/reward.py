@@ -7,6 +7,7 @@ from typing import Any
 
 from intercode.core.types import Score, State, Task, TestResult
 from intercode.integrations.harbor.tasks.steps import MAIN_REWARD, Rewards, combine_rewards
+from intercode.integrations.harbor.tasks.task_directory import HarborPayload
 from intercode.integrations.harbor.tasks.task_toml import Config
 
 
@@ -21,7 +22,7 @@ def standard(task: Task, agent: State, _gold: State) -> Score:
     each verifier had a sandbox of its own. ``trusted`` has the directories of which a verifier may
     have executed anything that the agent put there: none, or the root directory.
     """
-    config: Config = task.data["config"]
+    config = HarborPayload.of(task).config
     rewards = step_rewards(agent.tests) if config.steps else []
     protected = not runs_among_agent_files(config, len(rewards))
     details: dict[str, Any] = {

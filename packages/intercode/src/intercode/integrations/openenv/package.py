@@ -14,6 +14,7 @@ from intercode.core.languages import load_language
 from intercode.core.templates import read_templates, require_new_directory, write_templates
 from intercode.core.types import Dataset
 from intercode.datasets import is_dataset_file
+from intercode.environments import ENVIRONMENTS
 from intercode.environments.base.options import check_training, pick_dataset
 from intercode.environments.descriptions import describe_environment
 
@@ -72,14 +73,15 @@ def _template_values(environment: str, dataset: str, settings: Mapping[str, Any]
         "seconds": str(EPISODE_TIMEOUT),
         "lowest": "-1.0" if settings.get("reward_mode") == "delta" else "0.0",
         "validation_action": describe_environment(environment).example_action or "submit",
-        "install": _installation(selected),
+        "install": _installation(environment, selected),
     }
 
 
-def _installation(dataset: Dataset) -> str:
+def _installation(environment: str, dataset: Dataset) -> str:
     """Return the lines of the Dockerfile that install the languages of a dataset's tasks."""
-    names = {str(task.data["language"]) for task in dataset.tasks if task.data.get("language")}
-    packages = {p for name in names for p in load_language(name).packages}
+    payload = ENVIRONMENTS.load(environment).payload_type
+    names = {getattr(payload.of(task), "language", "") for task in dataset.tasks}
+    packages = {p for name in filter(None, names) for p in load_language(name).packages}
     if not packages:
         return ""
     return (

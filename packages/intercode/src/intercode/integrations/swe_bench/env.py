@@ -7,13 +7,14 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, ClassVar
 
-from intercode.core.errors import DataError, TaskImageError
+from intercode.core.errors import TaskImageError
 from intercode.core.types import (
     Dataset,
     EnvironmentDescription,
     ExecResult,
     Image,
     Layer,
+    Payload,
     State,
     Task,
 )
@@ -21,7 +22,7 @@ from intercode.environments.base.sandboxed_env import TaskImageEnv
 from intercode.environments.base.settings import SandboxSettings, is_recorded_timeout, setting
 from intercode.environments.languages import BASH
 from intercode.integrations.swe_bench.grading import grade_patch, read_patch
-from intercode.integrations.swe_bench.rows import DIRECTORY, TESTBED_PROGRAMS
+from intercode.integrations.swe_bench.rows import DIRECTORY, TESTBED_PROGRAMS, SweBenchPayload
 from intercode.sessions.base import Session, SessionState
 from intercode.sessions.bash.persistent import BashSession
 from intercode_sandbox import SandboxSpec
@@ -60,6 +61,7 @@ class SweBenchEnv(TaskImageEnv):
     settings: SweBenchSettings
 
     name: ClassVar[str] = "swe-bench"
+    payload_type: ClassVar[type[Payload]] = SweBenchPayload
     description: ClassVar[EnvironmentDescription] = EnvironmentDescription(
         BASH,
         judged="The repository that you leave is tested.",
@@ -74,17 +76,12 @@ class SweBenchEnv(TaskImageEnv):
     def __init__(self, dataset: str | Dataset, **settings: Any) -> None:
         super().__init__(dataset, **settings)
         self._graded: tuple[str | None, State] | None = None
-        for task in self.dataset.tasks:
-            if "fail_to_pass" not in task.data:
-                raise DataError(
-                    f"{task.id} is not a row of SWE-bench: load its file as swe-bench:FILE"
-                )
 
     def _task_image_name(self, task: Task) -> str:
-        return str(task.data["image"])
+        return SweBenchPayload.of(task).image
 
     def _task_image_key(self, task: Task) -> str:
-        return str(task.data["image"])
+        return SweBenchPayload.of(task).image
 
     def _make_spec(self, layers: tuple[Layer, ...]) -> SandboxSpec:
         path = f"{TESTBED_PROGRAMS}:{self.image.env.get('PATH', _DEFAULT_PATH)}"
@@ -128,7 +125,7 @@ def later_commits_layer(
     Raises TaskImageError if git cannot do that.
     """
     script = _REMOVAL_SCRIPT.read_bytes()
-    commit = task.data["base_commit"]
+    commit = SweBenchPayload.of(task).base_commit
 
     def work(sandbox: BaseSandbox) -> None:
         sandbox.write(_REMOVAL_PATH, script, 0o755)

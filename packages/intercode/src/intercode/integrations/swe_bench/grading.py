@@ -20,7 +20,7 @@ from xml.etree import ElementTree
 
 from intercode.core.errors import GoldError, SandboxKilledError
 from intercode.core.types import FileEntry, State, Task, TestResult
-from intercode.integrations.swe_bench.rows import DIRECTORY, changed_paths
+from intercode.integrations.swe_bench.rows import DIRECTORY, SweBenchPayload, changed_paths
 from intercode_sandbox.contract import BaseSandbox
 
 _MAX_REPORT = 64 << 20  # bytes
@@ -78,7 +78,9 @@ def grade_patch(fresh: BaseSandbox, task: Task, patch: str | None, timeout: floa
         report = f"/intercode-{secrets.token_hex(8)}/report.xml"
         fresh.write(report, b"")
         result = fresh.run(
-            ["/bin/sh", "-c", _test_command(task, report)], cwd=DIRECTORY, timeout=timeout
+            ["/bin/sh", "-c", _test_command(SweBenchPayload.of(task), report)],
+            cwd=DIRECTORY,
+            timeout=timeout,
         )
         printed = "\n".join(filter(None, (printed, result.output[-_MAX_OUTPUT:])))
         exit_code = result.exit_code
@@ -89,7 +91,8 @@ def grade_patch(fresh: BaseSandbox, task: Task, patch: str | None, timeout: floa
         reason = f"what the tests ran ended their sandbox: {e}"
     except (_VoidError, OSError, ValueError) as e:  # also a report that cannot be read
         reason = str(e) or type(e).__name__
-    tests = (*task.data["fail_to_pass"], *task.data["pass_to_pass"])
+    payload = SweBenchPayload.of(task)
+    tests = (*payload.fail_to_pass, *payload.pass_to_pass)
     return State(
         "\n".join(filter(None, (reason, printed))),
         {f"{DIRECTORY}/{path}": FileEntry("file") for path in paths},
@@ -131,8 +134,9 @@ def suspicious_lines(patch: str) -> tuple[str, ...]:
 def _apply(fresh: BaseSandbox, task: Task, patch: str) -> tuple[list[str], list[str]]:
     """Apply a patch and the patch of the tests. Returns the paths that the former changes, and
     those of them that were set back."""
-    tests = {*changed_paths(task.data["test_patch"]), *_test_files(task)}
-    gold = set(changed_paths(task.data["patch"]))
+    payload = SweBenchPayload.of(task)
+    tests = {*changed_paths(payload.test_patch), *_test_files(payload)}
+    gold = set(changed_paths(payload.patch))
     changed, restored = list[str](), list[str]()
     if patch.strip():
         if _RENAME.search(patch):  # read_patch asks for none: git would not list the old path
@@ -140,7 +144,7 @@ def _apply(fresh: BaseSandbox, task: Task, patch: str) -> tuple[list[str], list[
         changed = _apply_patch(fresh, patch.encode("utf-8", "surrogateescape"), "the patch")
         restored = [p for p in changed if is_protected(p, tests) and p not in gold - tests]
         _set_back(fresh, restored)
-    _apply_patch(fresh, task.data["test_patch"].encode(), "the patch of the tests")
+    _apply_patch(fresh, payload.test_patch.encode(), "the patch of the tests")
     return changed, restored
 
 
@@ -166,15 +170,15 @@ def _set_back(fresh: BaseSandbox, paths: Sequence[str]) -> None:
             raise _VoidError(f"what the patch changed cannot be set back: {printed[-300:]}")
 
 
-def _test_files(task: Task) -> list[str]:
-    ids = (*task.data["fail_to_pass"], *task.data["pass_to_pass"])
+def _test_files(payload: SweBenchPayload) -> list[str]:
+    ids = (*payload.fail_to_pass, *payload.pass_to_pass)
     return list(dict.fromkeys(test.partition("::")[0] for test in ids))
 
 
-def _test_command(task: Task, report: str) -> str:
-    files = shlex.join(_test_files(task))
+def _test_command(payload: SweBenchPayload, report: str) -> str:
+    files = shlex.join(_test_files(payload))
     return (
-        f"exec {task.data['test_command']} --rootdir={DIRECTORY} --junitxml={report} "
+        f"exec {payload.test_command} --rootdir={DIRECTORY} --junitxml={report} "
         f"-o junit_family=xunit1 {files} < /dev/null"
     )
 

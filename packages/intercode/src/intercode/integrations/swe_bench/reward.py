@@ -6,6 +6,7 @@ from collections.abc import Sequence
 
 from intercode.core.types import Score, State, Task, TestResult
 from intercode.integrations.swe_bench.grading import suspicious_lines
+from intercode.integrations.swe_bench.rows import SweBenchPayload
 
 _MAX_TESTS = 20  # failed tests in the details
 
@@ -16,7 +17,7 @@ def standard(task: Task, agent: State, _gold: State) -> Score:
     The shares of both are parts. The details have the patch, the first tests that failed, what was
     said, and lines of the patch that name parts of the test runner (``suspicious``).
     """
-    count = len(task.data["fail_to_pass"])
+    count = len(SweBenchPayload.of(task).fail_to_pass)
     first, others = agent.tests[:count], agent.tests[count:]
     parts = {"fail_to_pass": _share(first), "pass_to_pass": _share(others)}
     solved = not agent.failed and all(test.passed for test in agent.tests)

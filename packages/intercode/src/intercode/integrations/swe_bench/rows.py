@@ -11,12 +11,13 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Mapping
+from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 from intercode.core.errors import DataError, UsageError
-from intercode.core.types import Dataset, Task
+from intercode.core.types import Dataset, Payload, Task
 from intercode.datasets import files
 from intercode.datasets.columns import parse_options
 from intercode.datasets.data_files import find_data_file
@@ -47,6 +48,26 @@ _NOTES = (
     "that you do not see. Files that git ignores, and changes of tests and of the settings of the "
     "test runner, do not count."
 )
+
+
+@dataclass(frozen=True, kw_only=True)
+class SweBenchPayload(Payload):
+    """A row of SWE-bench.
+
+    ``image``: the name of the image, as in a FROM line, or a specification. ``patch``,
+    ``test_patch``: the repository's own fix, and the change of its tests. ``fail_to_pass``,
+    ``pass_to_pass``: ids of the tests that a solution must pass. ``test_command``: the command of
+    pytest, without options and files. ``tests``: the lines that ``test_patch`` adds.
+    """
+
+    hint: ClassVar[str] = "; this is no row of SWE-bench: load its file as swe-bench:FILE"
+    image: str
+    base_commit: str
+    patch: str
+    test_patch: str
+    fail_to_pass: tuple[str, ...]
+    pass_to_pass: tuple[str, ...]
+    test_command: str
 
 
 def load(address: str = "verified") -> Dataset:
@@ -146,17 +167,8 @@ def _fill_template(template: str, instance: str) -> str:
 
 
 def _task(row: Any, where: str, image_of: _ImageFunction) -> Task:
-    """Return the task of a row. Raises DataError that begins with ``where``.
-
-    ``Task.data`` has these keys:
-
-    - ``image``: the name of the image, as in a FROM line, or a specification
-    - ``repo``, ``base_commit``, ``version``, ``environment_setup_commit``: those of the row
-    - ``patch``, ``test_patch``: the repository's own fix, and the change of its tests
-    - ``fail_to_pass``, ``pass_to_pass``: ids of the tests that a solution must pass
-    - ``test_command``: the command of pytest, without options and files
-    - ``tests``: the lines that ``test_patch`` adds, which the agent must not see
-    """
+    """Return the task of a row, with the columns of SweBenchPayload and some more. Raises DataError
+    that begins with ``where``."""
     if not isinstance(row, Mapping):
         raise DataError(f"{where}: expected an object, not {row!r}")
     text = partial(_text, row, where)

@@ -8,6 +8,7 @@ from typing import ClassVar
 
 from intercode.core.errors import GoldError, UsageError
 from intercode.core.types import ExecResult, Score, State, Task, TestResult
+from intercode.datasets.payloads import PythonPayload
 from intercode.environments.base.workspaces import EpisodeContext
 from intercode.environments.python.env import PythonEnv
 from intercode.environments.python.profiles import PythonProfile
@@ -87,7 +88,7 @@ def run_tests_in_service(
     All tests together have a time limit, after which every test fails. The authors' service has
     none.
     """
-    tests = [str(test) for test in task.data.get("tests", ())]
+    tests = [str(test) for test in PythonPayload.of(task).tests]
     answers: list[ServiceAnswer] | None = None
     try:
         fork = session.interpreter().fork("any", _FORK_SECONDS)
@@ -108,7 +109,7 @@ def run_tests_in_service(
 
 
 def _setup_codes(task: Task) -> list[str]:
-    setup = str(task.data.get("setup") or "")
+    setup = PythonPayload.of(task).setup
     return [setup] if setup else []
 
 

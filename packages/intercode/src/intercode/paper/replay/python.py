@@ -6,6 +6,7 @@ from __future__ import annotations
 import re
 
 from intercode.core.types import Score, Step
+from intercode.datasets.payloads import PythonPayload
 from intercode.environments.base.env import InterCodeEnv
 from intercode.environments.base.replay.comparison import StepComparison
 from intercode.environments.python.env import PythonEnv
@@ -35,7 +36,7 @@ class AuthorsPythonRules(AuthorsRules):
             return observation, 0.0
         score = score_and_load_gold(env) if env.profile == "original" else env.score()
         return feedback_observation(
-            step.observation, observation, score, env.task.data["tests"]
+            step.observation, observation, score, PythonPayload.of(env.task).tests
         ), score.value
 
     def cause(self, step: StepComparison) -> str:

@@ -17,14 +17,14 @@ from itertools import count
 from pathlib import Path, PurePosixPath
 
 from intercode.core.errors import UsageError
-from intercode.core.types import Dataset, LayerSpec, Task
+from intercode.core.types import Dataset, LayerSpec, Payload, Task
 from intercode.core.types.descriptions import load_function
 from intercode.environments.base.diffs.initial_files import pack_tree
 from intercode.environments.base.verifier_texts import REWARD_SCRIPT
 from intercode.environments.descriptions import describe_environment
 from intercode.integrations.harbor.export.base_image import has_directory_of_image, image_lines
 from intercode.integrations.harbor.export.trees import read_tree, write_tree
-from intercode.integrations.harbor.tasks.task_directory import Files
+from intercode.integrations.harbor.tasks.task_directory import Files, HarborPayload
 from intercode.results.export.base import ExportResult, text_as_file_name
 from intercode.results.safe_text import encode_text
 
@@ -94,8 +94,8 @@ def task_files(
 ) -> Files:
     """Return the files of one task's directory. Raises UsageError for a task that cannot be
     expressed in this form."""
-    if "folder" in task.data:
-        return read_tree(Path(task.data["folder"]))
+    if dataset.environment == "harbor":
+        return read_tree(Path(HarborPayload.of(task).folder))
     if task.probe is not None:
         parts = _probe_files(task, expected, _enter(dataset, task, base))
     elif (function := describe_environment(dataset.environment).harbor_files) is not None:
@@ -168,7 +168,7 @@ def environment_files(dataset: Dataset, task: Task, base: str | None) -> Files:
     if task.initial_files:
         files[f"{own}contents.tar"] = pack_tree(task.initial_files), 0o644
         lines.append(f"ADD {own}contents.tar /")
-    if task.setup and "tests" not in task.data:
+    if task.setup and not Payload.of(task).tests:
         files[f"{own}setup.sh"] = encode_text(f"{task.setup}\n"), 0o755
         lines.append(f"COPY {own}setup.sh /tmp/setup.sh")
         lines.append(f"RUN {enter}bash /tmp/setup.sh && rm /tmp/setup.sh")

@@ -14,13 +14,13 @@ import os
 import shlex
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import fields
+from dataclasses import dataclass, fields
 from functools import cache
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 from intercode.core.errors import DataError, UsageError
-from intercode.core.types import Dataset, Task
+from intercode.core.types import Dataset, Payload, Task
 from intercode.datasets.columns import parse_options
 from intercode.datasets.files import LOCAL_IMAGE, read_text, require_inside
 from intercode.integrations.harbor.tasks.separate_verifier import (
@@ -49,6 +49,24 @@ _STEPS_NOTE = (
 _MAX_SOLUTION_LENGTH = 120_000  # characters of the action that runs a solution
 
 Files = dict[str, tuple[bytes, int]]
+
+
+@dataclass(frozen=True, kw_only=True)
+class HarborPayload(Payload):
+    """A task directory, the path ``folder``.
+
+    ``image``: the ``docker_image`` of task.toml, an image name as in a FROM line; without one,
+    ``dockerfile:DIRECTORY``. ``dockerfile``: ``dockerfile:DIRECTORY`` if there is a Dockerfile.
+    ``config``: the settings of task.toml. ``setup``: a checksum over everything that affects an
+    episode. ``tests`` has the content of each hidden test file, or the digest of a binary one.
+    """
+
+    hint: ClassVar[str] = "; this is no Harbor task: load its directory as harbor:DIRECTORY"
+    image: str
+    dockerfile: str
+    config: Config
+    folder: str
+    setup: str
 
 
 def load(address: str) -> Dataset:
@@ -102,27 +120,15 @@ def load(address: str) -> Dataset:
 
 def _warnings(tasks: Sequence[Task]) -> tuple[str, ...]:
     """Name the settings without an effect, each with the number of tasks that have it."""
-    counts = Counter(name for task in tasks for name in task.data["config"].named)
+    counts = Counter(name for task in tasks for name in HarborPayload.of(task).config.named)
     names = ", ".join(f"{name} ({counts[name]})" for name in sorted(counts))
     settings = f"settings of task.toml without an effect here, and the number of tasks: {names}"
     return (settings,) if counts else ()
 
 
 def read_task(folder: Path, name: str) -> Task:
-    """Return the task of one directory. Raises DataError that names the faulty file.
-
-    ``Task.data`` has these keys:
-
-    - ``image``: the ``docker_image`` of task.toml, an image name as in a FROM line; without one,
-      ``dockerfile:DIRECTORY``
-    - ``dockerfile``: ``dockerfile:DIRECTORY`` if there is a Dockerfile, else empty
-    - ``config``: the settings of task.toml
-    - ``folder``: the path of the task directory
-    - ``tests``: the content of each hidden test file, or the digest of a binary one
-    - ``notes``, ``actions``: of a task with several steps, a note for agents and the actions that
-      solve it
-    - ``setup``: a checksum over everything that affects an episode
-    """
+    """Return the task of one directory, whose columns are those of HarborPayload. Raises DataError
+    that names the faulty file."""
     require_inside(folder / "task.toml", folder, str(folder / "task.toml"))
     for path in (folder, *folder.glob(f"{STEPS}/*")):
         if (path / _EARLIER_CONVERSATION).exists():
