@@ -88,6 +88,7 @@ def test_a_conversation_with_tools_and_what_it_cost(tmp_path: Path) -> None:
     found = log.read_eval_log(str(out))
     first, second, again, lost = found.samples
     assert [s.epoch for s in found.samples] == [1, 1, 2, 3]
+    assert found.eval.config.epochs == 3
     assert [m.role for m in first.messages] == ["system", "user", "assistant", "tool", "assistant"]
     (call,) = first.messages[2].tool_calls
     assert (call.function, call.arguments) == ("run_command", {"command": "ls"})

@@ -221,12 +221,13 @@ def _to_log(episodes: Sequence[Trajectory]) -> EvalLog:
         completed_at=ended.isoformat(),
         model_usage={name: ModelUsage(**spent) for name, spent in _usage(usage, model).items()},
     )
+    samples = list(_samples(roots, model, began.isoformat()))
     return EvalLog(
         status="success",
-        eval=_eval_spec(roots, model, began),
+        eval=_eval_spec(roots, model, began, max(sample.epoch for sample in samples)),
         results=results,
         stats=stats,
-        samples=list(_samples(roots, model, began.isoformat())),
+        samples=samples,
     )
 
 
@@ -242,7 +243,9 @@ def _samples(episodes: Sequence[Trajectory], model: str, began: str) -> Iterator
         yield EvalSample.model_validate(values)
 
 
-def _eval_spec(episodes: Sequence[Trajectory], model: str, began: datetime.datetime) -> EvalSpec:
+def _eval_spec(
+    episodes: Sequence[Trajectory], model: str, began: datetime.datetime, epochs: int
+) -> EvalSpec:
     from inspect_ai.log import EvalConfig, EvalDataset, EvalSpec
 
     run = episodes[0].run
@@ -262,9 +265,7 @@ def _eval_spec(episodes: Sequence[Trajectory], model: str, began: datetime.datet
         dataset=EvalDataset(name=name, samples=len(ids), sample_ids=list(ids)),
         model=model,
         model_base_url=run.get("endpoint"),
-        config=EvalConfig(
-            epochs=max(t.epoch for t in episodes) + 1, turn_limit=run.get("max_turns")
-        ),
+        config=EvalConfig(epochs=epochs, turn_limit=run.get("max_turns")),
         packages={"intercode-gym": str(run.get("version") or intercode.__version__)},
         metadata=to_jsonable({k: v for k, v in run.items() if v is not None}),
     )
