@@ -27,7 +27,7 @@ from intercode.results.rendering import render
 from intercode.results.tables import Table
 from intercode_sql import SqlEngine, open_engine
 from intercode_sql.base import SqlLimits
-from intercode_sql.embedded.load.build import build_databases
+from intercode_sql.embedded.load.loader import build_databases
 from intercode_sql.types import DatabaseSpec
 from support import dump_forms as forms
 

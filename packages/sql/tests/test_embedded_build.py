@@ -11,8 +11,8 @@ import pytest
 from intercode_sql import open_engine
 from intercode_sql.dump.literals import parse_insert
 from intercode_sql.dump.reader import read_statements
-from intercode_sql.embedded.load import build
-from intercode_sql.embedded.load.build import build_databases
+from intercode_sql.embedded.load import loader
+from intercode_sql.embedded.load.loader import build_databases
 from intercode_sql.errors import SqlDataError
 from intercode_sql.types import DatabaseSpec
 from support.sql_engines import shop_in
@@ -45,7 +45,7 @@ def test_the_catalog_describes_tables_as_mysql_does(tmp_path: Path) -> None:
 def test_the_cached_catalog_keeps_the_keys_of_its_builder_version(tmp_path: Path) -> None:
     built = build_databases(shop_in(tmp_path).path)
     stored = json.loads((built.folder / "catalog.json").read_text("utf-8"))
-    assert build.BUILDER_VERSION == "9"
+    assert loader.BUILDER_VERSION == "9"
     assert list(stored) == ["databases", "stamp", "collations"]
     assert set(stored["databases"]["shop"]["sale"]) == {
         "name",
@@ -69,7 +69,7 @@ def test_the_cached_catalog_keeps_the_keys_of_its_builder_version(tmp_path: Path
 def test_a_dump_is_built_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     spec = shop_in(tmp_path)
     first = build_databases(spec.path)
-    monkeypatch.setattr(build, "_build", None)
+    monkeypatch.setattr(loader, "_build", None)
     again = build_databases(spec.path)
     assert again == first
     assert again.file("shop").is_file()

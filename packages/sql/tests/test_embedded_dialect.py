@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from intercode_sql import SqlSession
-from intercode_sql.embedded.execute.state import DEFAULT_MODES
+from intercode_sql.embedded.execute.context import DEFAULT_MODES
 from support.sql_engines import embedded_session
 
 DUMP = """

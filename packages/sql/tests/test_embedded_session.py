@@ -13,7 +13,7 @@ from intercode_sql import SqlEngine, SqlLimits, SqlSession, open_engine
 from intercode_sql.embedded import EmbeddedEngine
 from intercode_sql.embedded.catalog.catalog import Column
 from intercode_sql.embedded.catalog.types import Type
-from intercode_sql.embedded.execute import connection, shared_caches
+from intercode_sql.embedded.execute import caches, connection
 from intercode_sql.errors import SessionStateError, SqlDataError, SqlUsageError
 from intercode_sql.types import DatabaseSpec
 from support.shop import CUSTOMERS
@@ -196,7 +196,7 @@ def test_the_cache_of_many_dumps_is_bounded(
 ) -> None:
     """Each task of a family has a dump of its own, and a trainer plays thousands."""
     monkeypatch.setattr(connection, "_MAX_IDLE_IN_ALL", 2)
-    monkeypatch.setattr(shared_caches, "MAX_DATABASES", 2)
+    monkeypatch.setattr(caches, "MAX_DATABASES", 2)
     engine = EmbeddedEngine(bounded=False)
     for number in (0, 1, 2, 3, 4, 0):
         dump = tmp_path / f"{number}.sql"

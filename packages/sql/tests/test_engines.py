@@ -40,8 +40,8 @@ def test_no_other_module_names_an_engine() -> None:
                 found.add(f"{path.relative_to(root)}: {name}")
     assert found == {
         "base.py: mysql",
-        "dbapi/opening.py: embedded",
-        "dbapi/opening.py: sqlite",
+        "dbapi/connection.py: embedded",
+        "dbapi/connection.py: sqlite",
         "duckdb/content.py: sqlite",
         "duckdb/engine.py: sqlite",
         "types.py: sqlite",

@@ -8,10 +8,9 @@ from pathlib import Path
 import pytest
 
 from intercode_sql import open_engine
-from intercode_sql.dialect.functional_dependency import TableKeys
-from intercode_sql.dialect.group_by import group_by_error
+from intercode_sql.dialect.group_by import TableKeys, group_by_error
 from intercode_sql.dialect.parser import parse
-from intercode_sql.embedded.execute.state import DEFAULT_MODES
+from intercode_sql.embedded.execute.context import DEFAULT_MODES
 from intercode_sql.types import DatabaseSpec
 
 TABLES = {

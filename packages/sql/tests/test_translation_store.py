@@ -15,8 +15,8 @@ from intercode_sql.embedded import EmbeddedEngine
 from intercode_sql.embedded.catalog.types import INT, STRING, Type
 from intercode_sql.embedded.catalog.values import result_converter
 from intercode_sql.embedded.compile.translation import Translation
-from intercode_sql.embedded.execute import translation_store
-from intercode_sql.embedded.execute.translation_store import (
+from intercode_sql.embedded.execute import caches
+from intercode_sql.embedded.execute.caches import (
     FileStore,
     Key,
     open_store,
@@ -43,7 +43,7 @@ def key(text: str) -> Key:
 @pytest.fixture
 def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     path = tmp_path / "kept"
-    monkeypatch.setenv(translation_store.DIRECTORY_VARIABLE, str(path))
+    monkeypatch.setenv(caches.DIRECTORY_VARIABLE, str(path))
     return path
 
 
@@ -140,12 +140,12 @@ def test_the_file_size_is_limited(folder: Path, monkeypatch: pytest.MonkeyPatch)
     one = FileStore(folder)
     one.add(
         key("long"),
-        Translation("x" * translation_store.MAX_ENTRY_CHARACTERS, (), (), (), frozenset()),
+        Translation("x" * caches.MAX_ENTRY_CHARACTERS, (), (), (), frozenset()),
     )
     one.flush()
     assert FileStore(folder).find(key("long")) is None
     with monkeypatch.context() as smaller:
-        smaller.setattr(translation_store, "MAX_FILE_BYTES", 10)
+        smaller.setattr(caches, "MAX_FILE_BYTES", 10)
         one.add(key("SELECT 5"), MADE)
         one.flush()
     assert not path.exists()
@@ -168,12 +168,12 @@ def test_old_versions_are_deleted(folder: Path) -> None:
 def test_without_a_directory_nothing_is_stored(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
-    monkeypatch.setenv(translation_store.DIRECTORY_VARIABLE, "")
+    monkeypatch.setenv(caches.DIRECTORY_VARIABLE, "")
     assert open_store() is None
-    monkeypatch.setenv(translation_store.DIRECTORY_VARIABLE, str(tmp_path / "file"))
+    monkeypatch.setenv(caches.DIRECTORY_VARIABLE, str(tmp_path / "file"))
     (tmp_path / "file").write_text("")
     assert open_store() is None
-    monkeypatch.delenv(translation_store.DIRECTORY_VARIABLE)
+    monkeypatch.delenv(caches.DIRECTORY_VARIABLE)
     monkeypatch.setenv("INTERCODE_CACHE", str(tmp_path / "cache"))
     assert isinstance(open_store(), FileStore)
     assert (tmp_path / "cache" / "sql" / "translations").stat().st_mode & 0o077 == 0
@@ -182,9 +182,7 @@ def test_without_a_directory_nothing_is_stored(
 def engine_in(folder: Path) -> EmbeddedEngine:
     """Return an engine with that store, as in a new process. All its statements run in this
     one."""
-    from intercode_sql.embedded.execute import shared_caches
-
-    shared_caches._caches_for.cache_clear()
+    caches._caches_for.cache_clear()
     return EmbeddedEngine(bounded=False)
 
 
@@ -252,6 +250,4 @@ def test_many_processes_share_a_file(folder: Path, shop: DatabaseSpec) -> None:
     lines = lines_of(path)
     assert len({name for _, name, _ in lines}) == 120
     for check, name, text in lines:
-        assert check == translation_store._checksum(name, text) and json.loads(text)["used"] == [
-            "shop"
-        ]
+        assert check == caches._checksum(name, text) and json.loads(text)["used"] == ["shop"]

@@ -6,7 +6,7 @@ import random
 from collections.abc import Callable
 
 from hostile.sql.tables import COLUMNS
-from intercode_sql.embedded.compile.special_functions import SPECIAL_FUNCTIONS
+from intercode_sql.embedded.compile.calls import SPECIAL_FUNCTIONS
 from intercode_sql.embedded.functions.registry import SCALARS, Argument
 
 LITERALS = {

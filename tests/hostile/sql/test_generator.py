@@ -11,7 +11,7 @@ from hostile.sql.enumerated import KINDS, OPERATORS, Enumerated, keys
 from hostile.sql.expressions_grammar import NOT_COMPARED
 from hostile.sql.rules import CASES_OF_A_RULE, RULES, asked_seldom
 from hostile.sql.statements_grammar import Statements
-from intercode_sql.embedded.compile.special_functions import SPECIAL_FUNCTIONS
+from intercode_sql.embedded.compile.calls import SPECIAL_FUNCTIONS
 from intercode_sql.embedded.functions.registry import SCALARS
 from intercode_sql.types import ExecResult
 

@@ -17,7 +17,7 @@ import pytest
 from hostile.pulse import ProcessorTime
 from intercode_sql import SqlEngine, SqlSession, open_engine
 from intercode_sql.embedded import EmbeddedEngine
-from intercode_sql.embedded.compile.special_functions import SPECIAL_FUNCTIONS
+from intercode_sql.embedded.compile.calls import SPECIAL_FUNCTIONS
 from intercode_sql.embedded.functions.registry import AGGREGATES, SCALARS
 from intercode_sql.sqlite import SqliteEngine
 from intercode_sql.types import DatabaseSpec

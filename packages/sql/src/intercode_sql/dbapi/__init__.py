@@ -10,7 +10,23 @@ A connection has a private copy of the data, which ends with it: nothing is writ
 
 from __future__ import annotations
 
-from intercode_sql.dbapi.connection import Connection, Cursor
+from intercode_sql.dbapi.connection import (
+    BINARY,
+    DATETIME,
+    NUMBER,
+    ROWID,
+    STRING,
+    Binary,
+    Connection,
+    Cursor,
+    Date,
+    DateFromTicks,
+    Time,
+    TimeFromTicks,
+    Timestamp,
+    TimestampFromTicks,
+    connect,
+)
 from intercode_sql.dbapi.errors import (
     DatabaseError,
     DataError,
@@ -22,21 +38,6 @@ from intercode_sql.dbapi.errors import (
     OperationalError,
     ProgrammingError,
     Warning,  # noqa: A004
-)
-from intercode_sql.dbapi.opening import connect
-from intercode_sql.dbapi.types import (
-    BINARY,
-    DATETIME,
-    NUMBER,
-    ROWID,
-    STRING,
-    Binary,
-    Date,
-    DateFromTicks,
-    Time,
-    TimeFromTicks,
-    Timestamp,
-    TimestampFromTicks,
 )
 
 apilevel = "2.0"

@@ -25,7 +25,7 @@ from intercode_sql.dialect.keywords import (
     NO_SPACE_FUNCTIONS,
     word_set,
 )
-from intercode_sql.dialect.query_syntax import check_syntax
+from intercode_sql.dialect.syntax import check_syntax
 from intercode_sql.dialect.tokens import first_token, tokenize
 
 FUNCTION_MARK = "f__"

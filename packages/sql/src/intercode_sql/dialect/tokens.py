@@ -1,11 +1,14 @@
-"""A tokenizer for MySQL that distinguishes code, strings and comments."""
+"""The tokens of MySQL's statements, and a reader of them."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from itertools import islice
 from typing import Literal, NamedTuple
+
+from intercode_sql.dialect.errors import StatementError, syntax_error
+from intercode_sql.dialect.keywords import NO_SPACE_FUNCTIONS, RESERVED_WORDS
 
 TokenKind = Literal["word", "number", "quoted", "string", "variable", "sign", "end"]
 
@@ -149,3 +152,166 @@ def without_comments(code: str, version: int) -> str:
         pieces += [code[at:start], re.sub(r"\S", " ", code[start:end])]
         at = end
     return "".join((*pieces, code[at:]))
+
+
+class TokenReader:
+    """The tokens of a statement and a position among them.
+
+    Each method moves behind what it reads, or raises StatementError 1064 at the first token that
+    cannot follow. ``reserved`` says whether reserved words are rejected as names, which older
+    servers allowed. ``ignore_space`` is the mode of that name.
+    """
+
+    def __init__(self, code: str, reserved: bool = True, ignore_space: bool = False) -> None:
+        self.code = code
+        self.tokens = list(tokenize(code))
+        while self.tokens and self.tokens[-1].text == ";":
+            self.tokens.pop()
+        self.at = 0
+        self._end = Token("end", "", len(code), "")
+        self._reserved, self._ignore_space = reserved, ignore_space
+
+    @property
+    def token(self) -> Token:
+        """The next token, or one of the kind ``end``."""
+        return self.tokens[self.at] if self.at < len(self.tokens) else self._end
+
+    @property
+    def word(self) -> str:
+        """The next token in upper case if it is a word or a sign, or an empty string."""
+        return self.tokens[self.at].word if self.at < len(self.tokens) else ""
+
+    @property
+    def done(self) -> bool:
+        """Whether there are no more tokens."""
+        return self.at >= len(self.tokens)
+
+    def ahead(self, n: int = 1) -> Token:
+        """Return a later token, or one of the kind ``end``."""
+        at = self.at + n
+        return self.tokens[at] if at < len(self.tokens) else self._end
+
+    def take(self) -> Token:
+        """Return the next token."""
+        if self.done:
+            raise self.error()
+        self.at += 1
+        return self.tokens[self.at - 1]
+
+    def accept(self, *words: str) -> bool:
+        """Move behind these words if all of them come next. Return whether they do."""
+        for n, word in enumerate(words, self.at):
+            if n >= len(self.tokens) or self.tokens[n].word != word:
+                return False
+        self.at += len(words)
+        return True
+
+    def accept_any(self, *words: str) -> str:
+        """Move behind the next word if it is one of these. Return it, or an empty string."""
+        word = self.word
+        if not word or word not in words:
+            return ""
+        self.at += 1
+        return word
+
+    def accept_kind(self, *kinds: str) -> bool:
+        """Move behind the next token if it is of one of these kinds. Return whether it is."""
+        if self.token.kind not in kinds:
+            return False
+        self.at += 1
+        return True
+
+    def expect(self, *words: str) -> None:
+        """Move behind these words."""
+        for word in words:
+            if not self.accept(word):
+                raise self.error()
+
+    def expect_any(self, *words: str) -> str:
+        """Return the next word, which is one of these."""
+        if found := self.accept_any(*words):
+            return found
+        raise self.error()
+
+    def expect_kind(self, *kinds: str) -> Token:
+        """Return the next token, which is of one of these kinds."""
+        if not self.accept_kind(*kinds):
+            raise self.error()
+        return self.tokens[self.at - 1]
+
+    def expect_end(self) -> None:
+        """Do nothing at the end."""
+        if not self.done:
+            raise self.error()
+
+    def listed(self, read: Callable[[], object]) -> None:
+        """Move behind one or more forms with commas between them. ``read`` moves behind one."""
+        read()
+        while self.accept(","):
+            read()
+
+    def is_name(self) -> bool:
+        """Return whether the next token can be a name."""
+        token, after = self.token, self.ahead()
+        if token.word in NO_SPACE_FUNCTIONS and after.word == "(":
+            return not (self._ignore_space or after.start == token.end)
+        return token.kind == "quoted" or (
+            token.kind == "word" and not (self._reserved and token.word in RESERVED_WORDS)
+        )
+
+    def name(self) -> str:
+        """Return the next name."""
+        if not self.is_name():
+            raise self.error()
+        return self.take().name
+
+    def qualified_name(self, outer: int = 2) -> list[str]:
+        """Return a name behind the names of at most so many things that it is in. Any word is a
+        name directly behind a dot."""
+        found = [self.name()]
+        while len(found) <= outer and self.accept("."):
+            joined = self.token.start == self.ahead(-1).end
+            if joined and self.token.kind in ("word", "number"):
+                found.append(self.take().text)
+            else:
+                found.append(self.name())
+        return found
+
+    def names(self) -> tuple[str, str]:
+        """Return a database (empty if there is none) and a name: ``name`` or ``database.name``."""
+        *outer, name = self.qualified_name(1)
+        return "".join(outer), name
+
+    def bracketed_names(self) -> tuple[str, ...]:
+        """Return the names of a list in brackets, or nothing if none comes next."""
+        found: list[str] = []
+        while self.accept("," if found else "("):
+            found.append(self.name())
+        if found:
+            self.expect(")")
+        return tuple(found)
+
+    def number(self) -> int:
+        """Return the next whole number."""
+        token = self.take()
+        if not token.text.isdigit():
+            raise self.error(token)
+        return int(token.text)
+
+    def bracketed(self) -> str:
+        """Return the text between the next brackets, and move behind them."""
+        start = self.token
+        self.expect("(")
+        depth = 1
+        while depth:
+            token = self.take()
+            depth += (token.text == "(") - (token.text == ")")
+        return self.code[start.end : self.tokens[self.at - 1].start].strip()
+
+    def rest(self) -> str:
+        """Return the text from the next token on."""
+        return "" if self.done else self.code[self.token.start : self.tokens[-1].end]
+
+    def error(self, token: Token | None = None) -> StatementError:
+        """Return the syntax error at a token, or at the next one."""
+        return syntax_error(self.code, (token or self.token).start)

@@ -8,12 +8,12 @@ from importlib.metadata import version as version_of
 from typing import Any
 
 from intercode_sql.base import MYSQL_DIALECT, SqlDeterminism, SqlLimits
+from intercode_sql.embedded.execute.caches import shared_caches
 from intercode_sql.embedded.execute.connection import ConnectionPool
+from intercode_sql.embedded.execute.context import EmbeddedState, SavedState
 from intercode_sql.embedded.execute.session import EmbeddedSession
-from intercode_sql.embedded.execute.shared_caches import shared_caches
-from intercode_sql.embedded.execute.state import EmbeddedState, SavedState
 from intercode_sql.embedded.functions.registry import OWN_MODULES
-from intercode_sql.embedded.load.build import BUILDER_VERSION, build_databases
+from intercode_sql.embedded.load.loader import BUILDER_VERSION, build_databases
 from intercode_sql.errors import SqlDataError, SqlUsageError
 from intercode_sql.types import DatabaseSpec
 from intercode_sql.worker.session import LocalEngine

@@ -1,30 +1,247 @@
-"""The connections, accounts and databases that this process uses on one server.
-
-Read-only sessions share connections of one account per database, which can only select. A session
-that writes gets a database of its own and an account that can use only this database. The names of
-everything that the process creates begin with its token. A live process holds a lock of that name,
-so that other processes can remove what a killed process left.
-"""
+"""The databases of a server: accounts, copies, the time limit of its statements."""
 
 from __future__ import annotations
 
+import hashlib
 import re
 import secrets
 import threading
 import time
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
+from functools import partial
 
 from intercode_sql.errors import ServerKilledError, ServerLostError
-from intercode_sql.server import database_copy, dump_loading
+from intercode_sql.literals import quoted_name
+from intercode_sql.server import dump_loading
 from intercode_sql.server.connection import (
     Address,
     ServerConnection,
     ServerStatementError,
     StatementTimeoutError,
+    decode_value,
 )
-from intercode_sql.server.watchdog import StatementWatchdog
+from intercode_sql.server.dump_loading import LENIENT_SETTINGS
+
+_GRACE_SECONDS = 0.2  # seconds for the server to end a statement by itself
+_POLL_SECONDS = 0.1
+
+
+class StatementWatchdog:
+    """Kills connections whose statements exceed their time limit. Its thread starts with the first
+    one."""
+
+    def __init__(self, kill: Callable[[int], None]) -> None:
+        self._kill = kill
+        self._lock = threading.Lock()
+        self._deadlines: dict[ServerConnection, float] = {}
+        self._checks: dict[ServerConnection, Callable[[], None]] = {}
+        self._wake = threading.Event()
+        self._stopped = False
+        self._thread: threading.Thread | None = None
+
+    def watch(
+        self, connection: ServerConnection, seconds: float, check: Callable[[], None] | None = None
+    ) -> None:
+        """Kill the connection after ``seconds`` and a grace period, unless ``unwatch`` is called
+        before. ``check`` is called from time to time meanwhile, in another thread."""
+        with self._lock:
+            if check is not None:
+                self._checks[connection] = check
+            self._deadlines[connection] = time.monotonic() + seconds + _GRACE_SECONDS
+            if self._thread is None:
+                self._thread = threading.Thread(target=self._run, name="sql-time", daemon=True)
+                self._thread.start()
+        self._wake.set()
+
+    def expire_now(self, connection: ServerConnection) -> None:
+        """Kill the connection as soon as possible."""
+        self.watch(connection, -_GRACE_SECONDS)
+
+    def unwatch(self, connection: ServerConnection) -> None:
+        """Stop watching a connection."""
+        with self._lock:
+            self._deadlines.pop(connection, None)
+            self._checks.pop(connection, None)
+
+    def stop(self) -> None:
+        """Stop the thread."""
+        self._stopped = True
+        self._wake.set()
+
+    def _run(self) -> None:
+        while not self._stopped:
+            with self._lock:
+                now = time.monotonic()
+                overdue = [connection for connection, due in self._deadlines.items() if due < now]
+                for connection in overdue:
+                    connection.killed = True
+                    del self._deadlines[connection]
+                checks = list(self._checks.values())
+                if not self._deadlines:
+                    self._wake.clear()
+            for connection in overdue:
+                self._kill(connection.id)
+            for check in checks:
+                check()
+            self._wake.wait()
+            time.sleep(_POLL_SECONDS)
+
+
+_DEFINER = re.compile(r"""DEFINER\s*=\s*([`"])\w*\1@([`"])[\w%.]*\2""")
+_AUTO_INCREMENT = re.compile(r" AUTO_INCREMENT=\d+")
+_ROUTINES = (
+    "SELECT ROUTINE_TYPE, ROUTINE_NAME FROM information_schema.ROUTINES "
+    "WHERE ROUTINE_SCHEMA = '{}' ORDER BY 1, 2"
+)
+_TRIGGERS = (
+    "SELECT 'TRIGGER', TRIGGER_NAME FROM information_schema.TRIGGERS "
+    "WHERE TRIGGER_SCHEMA = '{}' ORDER BY 2"
+)
+
+_TABLE_PREFIX = "table "
+
+_quoted = partial(quoted_name, quote="`")
+CopyScript = tuple[str, ...]
+"""Statements that create a copy of a database. ``{0}`` stands for its name."""
+
+
+def copy_script(admin: ServerConnection, source: str) -> CopyScript:
+    """Return the statements that copy a database: tables with rows, views, triggers and
+    routines."""
+    create_statement = _query_value(admin, f"SHOW CREATE DATABASE `{source}`", 1)
+    steps = [
+        _escape_braces(create_statement.replace(f"`{source}`", "\0", 1)).replace("\0", "`{0}`"),
+        "USE `{0}`",
+    ]
+    views = []
+    for name, kind in _query_rows(admin, f"SHOW FULL TABLES FROM `{source}`"):
+        if kind == "VIEW":
+            views.append(
+                _parameterize(
+                    _query_value(admin, f"SHOW CREATE VIEW `{source}`.{_quoted(name)}", 1),
+                    source,
+                )
+            )
+            continue
+        if kind != "BASE TABLE":
+            continue
+        table = _query_value(admin, f"SHOW CREATE TABLE `{source}`.{_quoted(name)}", 1)
+        steps.append(_escape_braces(table))
+        columns = "*" if " GENERATED " not in table else _stored_columns(admin, source, name)
+        column_list = "" if columns == "*" else f" ({columns})"
+        quoted = _quoted(name)
+        steps.append(
+            _escape_braces(
+                f"INSERT INTO {quoted}{column_list} SELECT {columns} FROM `{source}`.{quoted}"
+            )
+        )
+    steps += views
+    for query in (_ROUTINES, _TRIGGERS):
+        for kind, name in _query_rows(admin, query.format(source)):
+            _, modes, code, *_ = _query_rows(
+                admin, f"SHOW CREATE {kind} `{source}`.{_quoted(name)}"
+            )[0]
+            steps += [
+                f"SET sql_mode='{modes}'",
+                _parameterize(code, source),
+                f"SET {LENIENT_SETTINGS}",
+            ]
+    return tuple(steps)
+
+
+def copy_database(admin: ServerConnection, steps: CopyScript, target: str, definer: str) -> None:
+    """Create a database from a script. ``definer`` becomes the definer of its views and
+    routines."""
+    admin.query(f"DROP DATABASE IF EXISTS `{target}`")
+    later = []
+    for step in steps:
+        code = step.format(target)
+        if definer:
+            code = _DEFINER.sub(lambda _: f"DEFINER={definer}", code, count=1)
+        try:
+            admin.query(code)
+        except ServerStatementError:
+            if "VIEW" not in code[:120]:
+                raise
+            later.append(code)  # it refers to a view that comes later
+    while later:
+        left = [code for code in later if not _try_query(admin, code)]
+        if len(left) == len(later):
+            break  # views of missing tables: they do not work in the source either
+        later = left
+
+
+def definition_digests(admin: ServerConnection, database: str) -> dict[str, str]:
+    """Return a short digest of the definition of each table, view and routine."""
+    found: dict[str, str] = {}
+    if not _query_rows(admin, f"SHOW DATABASES LIKE '{database}'"):
+        return found
+    for name, kind in _query_rows(admin, f"SHOW FULL TABLES FROM `{database}`"):
+        what = "VIEW" if kind == "VIEW" else "TABLE"
+        found[f"{what.lower()} {name}"] = _definition_digest(admin, what, database, name)
+    for query in (_ROUTINES, _TRIGGERS):
+        for kind, name in _query_rows(admin, query.format(database)):
+            found[f"{kind.lower()} {name}"] = _definition_digest(admin, kind, database, name)
+    return found
+
+
+def content_digests(
+    admin: ServerConnection, database: str, defined: Mapping[str, str]
+) -> dict[str, str]:
+    """Return the digests of definitions, with a checksum of the rows for each table."""
+    found = dict(defined)
+    tables = [name for name in found if name.startswith(_TABLE_PREFIX)]
+    if tables:
+        listed = ", ".join(
+            f"`{database}`.{_quoted(name.removeprefix(_TABLE_PREFIX))}" for name in tables
+        )
+        for name, (_, total) in zip(
+            tables, _query_rows(admin, f"CHECKSUM TABLE {listed}"), strict=True
+        ):
+            found[name] += f" {total}"
+    return found
+
+
+def _definition_digest(admin: ServerConnection, kind: str, database: str, name: str) -> str:
+    column = 1 if kind in ("TABLE", "VIEW") else 2
+    try:
+        code = _query_value(admin, f"SHOW CREATE {kind} `{database}`.{_quoted(name)}", column)
+    except ServerStatementError as e:
+        return str(e.number)
+    code = _DEFINER.sub("", _AUTO_INCREMENT.sub("", code)).replace(f"`{database}`.", "")
+    return hashlib.sha256(code.encode()).hexdigest()[:16]
+
+
+def _stored_columns(admin: ServerConnection, source: str, name: str) -> str:
+    rows = _query_rows(admin, f"SHOW COLUMNS FROM `{source}`.{_quoted(name)}")
+    return ", ".join(_quoted(row[0]) for row in rows if "GENERATED" not in str(row[5]))
+
+
+def _try_query(admin: ServerConnection, code: str) -> bool:
+    try:
+        admin.query(code)
+    except ServerStatementError:
+        return False
+    return True
+
+
+def _parameterize(code: str, source: str) -> str:
+    return _escape_braces(code.replace(f"`{source}`.", "\0")).replace("\0", "`{0}`.")
+
+
+def _escape_braces(code: str) -> str:
+    return code.replace("{", "{{").replace("}", "}}")
+
+
+def _query_rows(admin: ServerConnection, code: str) -> list[tuple[str, ...]]:
+    return [tuple(map(decode_value, row)) for row in admin.query(code)[0] or ()]
+
+
+def _query_value(admin: ServerConnection, code: str, column: int) -> str:
+    return _query_rows(admin, code)[0][column]
+
 
 _MAX_IDLE_READERS = 64  # limit on idle connections for readers
 _END_CHECKS, _END_CHECK_SECONDS = (
@@ -269,8 +486,8 @@ class DatabaseServer:
     def copy(self, source: str, target: str, slot: DatabaseAccount | None = None) -> None:
         """Create a copy of a database under another name."""
         with self.admin() as admin:
-            steps = database_copy.copy_script(admin, source)
-            database_copy.copy_database(admin, steps, target, self.definer(slot) if slot else "")
+            steps = copy_script(admin, source)
+            copy_database(admin, steps, target, self.definer(slot) if slot else "")
 
     def size(self, database: str) -> int:
         """Return the size of a database in bytes."""

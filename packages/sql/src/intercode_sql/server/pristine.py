@@ -7,15 +7,22 @@ from collections.abc import Iterable
 from functools import cached_property, lru_cache
 from typing import TYPE_CHECKING, Any
 
-from intercode_sql.server import database_copy
 from intercode_sql.server.connection import Rows, ServerConnection
 from intercode_sql.server.database_names import DatabaseNames
-from intercode_sql.server.database_server import DatabaseAccount, DatabaseServer
+from intercode_sql.server.database_server import (
+    CopyScript,
+    DatabaseAccount,
+    DatabaseServer,
+    content_digests,
+    copy_database,
+    copy_script,
+    definition_digests,
+)
 from intercode_sql.server.session_settings import read_settings
 from intercode_sql.server.statement_analysis import StatementAnalysis
 
 if TYPE_CHECKING:
-    from intercode_sql.dialect.functional_dependency import TableKeys
+    from intercode_sql.dialect.group_by import TableKeys
 
 
 # ---------------------------------------------------------------- the rule for grouped queries
@@ -61,7 +68,7 @@ class GroupByCheck:
 
 def _table_keys(columns: Rows, keys: Rows) -> dict[str, TableKeys]:
     """Return the keys of tables by their names in lower case."""
-    from intercode_sql.dialect.functional_dependency import TableKeys
+    from intercode_sql.dialect.group_by import TableKeys
 
     columns_by_table: dict[str, list[str]] = defaultdict(list)
     nullable: set[tuple[str, str]] = set()
@@ -90,23 +97,21 @@ class PristineDatabase:
         self.names = DatabaseNames(shown, real, server.token)
 
     @cached_property
-    def _copy_script(self) -> database_copy.CopyScript:
+    def _copy_script(self) -> CopyScript:
         with self.server.admin() as admin:
-            return database_copy.copy_script(admin, self.server_name)
+            return copy_script(admin, self.server_name)
 
     def copy_to(self, slot: DatabaseAccount) -> None:
         """Create an account's database as a copy of this one."""
         with self.server.admin() as admin:
-            database_copy.copy_database(
-                admin, self._copy_script, slot.name, self.server.definer(slot)
-            )
+            copy_database(admin, self._copy_script, slot.name, self.server.definer(slot))
 
     @cached_property
     def content_digests(self) -> dict[str, str]:
-        """The digests of its content; see ``database_copy.content_digests``."""
+        """The digests of its content; see ``content_digests``."""
         with self.server.admin() as admin:
-            defined = database_copy.definition_digests(admin, self.server_name)
-            return database_copy.content_digests(admin, self.server_name, defined)
+            defined = definition_digests(admin, self.server_name)
+            return content_digests(admin, self.server_name, defined)
 
     @cached_property
     def settings(self) -> dict[str, Any]:
@@ -183,8 +188,6 @@ class ChangeTracker:
         if self._digests is None:
             with self._pristine.server.admin() as admin:
                 if self._definitions is None:
-                    self._definitions = database_copy.definition_digests(admin, self._database)
-                self._digests = database_copy.content_digests(
-                    admin, self._database, self._definitions
-                )
+                    self._definitions = definition_digests(admin, self._database)
+                self._digests = content_digests(admin, self._database, self._definitions)
         return self._digests

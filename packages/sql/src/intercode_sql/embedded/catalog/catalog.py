@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field, replace
+from pathlib import Path
 from typing import Any
 
 from intercode_sql.dialect.errors import unsupported
@@ -247,3 +248,15 @@ def _table(value: dict[str, Any]) -> Table:
     same = {k: v for k, v in value.items() if k not in ("columns", "indexes", "foreign", *lists)}
     same |= {k: tuple(map(tuple, value[k])) for k in lists}
     return Table(columns=columns, indexes=indexes, foreign_keys=foreign_keys, **same)
+
+
+@dataclass(frozen=True, slots=True)
+class BuiltDatabases:
+    """The databases of one dump: a file each, and their catalog."""
+
+    digest: str
+    folder: Path
+    catalog: Catalog
+
+    def file(self, database: str) -> Path:
+        return self.folder / f"{database}.sqlite"

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 
 from intercode_sql.dialect.errors import unsupported
-from intercode_sql.dialect.token_reader import TokenReader
+from intercode_sql.dialect.tokens import TokenReader
 from intercode_sql.dump.literals import unescape
 from intercode_sql.embedded.catalog.types import Collation, Type, decimal
 from intercode_sql.literals import MYSQL_PLAIN_LITERALS

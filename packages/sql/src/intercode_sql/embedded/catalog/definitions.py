@@ -1,17 +1,23 @@
-"""Reads the definitions of columns, keys and constraints into a ``Table``."""
+"""Reads the statements that define tables, indexes and views: what they declare."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
-from dataclasses import replace
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
 from typing import Any
 
-from intercode_sql.dialect.errors import mysql_error, unsupported
-from intercode_sql.dialect.token_reader import TokenReader
+from intercode_sql.dialect.errors import StatementError, mysql_error, unsupported
+from intercode_sql.dialect.keywords import word_set
+from intercode_sql.dialect.tokens import TokenReader
 from intercode_sql.dump.literals import binary_number, unescape
 from intercode_sql.embedded.catalog.catalog import Column, ForeignKey, Index, Table
-from intercode_sql.embedded.catalog.column_types import DeclaredType, read_type
+from intercode_sql.embedded.catalog.column_types import (
+    DeclaredType,
+    collation_family,
+    default_collation,
+    read_type,
+)
 
 _NOW = ("CURRENT_TIMESTAMP", "NOW", "LOCALTIME", "LOCALTIMESTAMP")
 _REFERENCE_RULES = ("RESTRICT", "CASCADE", "SET NULL", "NO ACTION", "SET DEFAULT")
@@ -357,3 +363,505 @@ def _read_number(reader: TokenReader) -> str:
     if found[2][1:2].lower() in ("x", "b"):
         return _binary_default(found[2])
     return ("-" if found[1] == "-" else "") + found[2]
+
+
+DEFAULT_COLLATION = "utf8mb4_0900_ai_ci"
+_QUERY_WORDS = ("SELECT", "WITH", "(", "VALUES")
+_OPTIONS = word_set("""
+    ENGINE TYPE ROW_FORMAT CHECKSUM AVG_ROW_LENGTH MAX_ROWS MIN_ROWS PACK_KEYS DELAY_KEY_WRITE
+    KEY_BLOCK_SIZE STATS_PERSISTENT STATS_AUTO_RECALC STATS_SAMPLE_PAGES INSERT_METHOD TABLESPACE
+    COMPRESSION ENCRYPTION ENCRYPTED ENCRYPTION_KEY_ID PAGE_CHECKSUM TRANSACTIONAL DATA INDEX
+    AUTOEXTEND_SIZE SECONDARY_ENGINE CONNECTION PASSWORD PAGE_COMPRESSED ENGINE_ATTRIBUTE
+    SECONDARY_ENGINE_ATTRIBUTE STORAGE UNION""")
+"""Options of a table that do not affect the results of statements."""
+_ADDED_KEYS = (
+    "PRIMARY",
+    "UNIQUE",
+    "FULLTEXT",
+    "SPATIAL",
+    "FOREIGN",
+    "KEY",
+    "INDEX",
+    "CHECK",
+    "CONSTRAINT",
+)
+
+
+@dataclass(frozen=True, slots=True)
+class TableStatement:
+    """A CREATE TABLE. ``model`` is the table of LIKE; ``query`` is the text of AS SELECT."""
+
+    database: str
+    table: Table
+    exists: bool
+    replacing: bool
+    model: tuple[str, str] | None = None
+    query: str = ""
+
+
+def read_create_table(
+    code: str, collations: Callable[[str], str], reserved: bool = True
+) -> TableStatement:
+    """Read a CREATE TABLE.
+
+    ``collations`` returns the collation of a database, or of the current one for an empty name.
+    ``reserved`` says whether reserved words are rejected as names. Raises StatementError for wrong
+    or unsupported definitions.
+    """
+    reader = TokenReader(code, reserved)
+    reader.expect("CREATE")
+    replacing = reader.accept("OR", "REPLACE")
+    temporary = reader.accept("TEMPORARY")
+    reader.expect("TABLE")
+    exists = reader.accept("IF", "NOT", "EXISTS")
+    database, name = reader.names()
+    collation = collations(database)
+    table = Table(
+        name.lower(),
+        (),
+        temporary=temporary,
+        charset=collation.partition("_")[0],
+        collation=collation,
+    )
+    if reader.accept("LIKE") or reader.accept("(", "LIKE"):
+        model = reader.names()
+        reader.accept(")")
+        return TableStatement(database, table, exists, replacing, model)
+    definitions = (
+        reader.at if reader.word == "(" and reader.ahead().upper not in _QUERY_WORDS else None
+    )
+    if definitions is not None:
+        reader.bracketed()
+    table, query = _read_options(reader, table)
+    if definitions is not None:  # they depend on the options, which follow them
+        reader.at = definitions
+        table = _read_definitions(reader, table)
+    return TableStatement(database, validate_table(table), exists, replacing, None, query)
+
+
+def _read_definitions(reader: TokenReader, table: Table) -> Table:
+    reader.expect("(")
+    keys: list[ForeignKey] = []
+    while True:
+        table = read_definition(reader, table, keys)
+        if reader.accept(")"):
+            return with_foreign_keys(table, keys)
+        reader.expect(",")
+
+
+def _read_options(reader: TokenReader, table: Table) -> tuple[Table, str]:
+    """Read the options of a table. Return the table, and the text of a query after them."""
+    while not reader.done:
+        if reader.accept(","):
+            continue
+        if reader.accept("PARTITION", "BY"):
+            _skip_partitions(reader)
+        reader.accept_any("IGNORE", "REPLACE")
+        if reader.accept("AS") or reader.word in _QUERY_WORDS:
+            return table, reader.rest()
+        if not reader.done:
+            table = _read_option(reader, table)
+    return table, ""
+
+
+def _skip_partitions(reader: TokenReader) -> None:
+    while not reader.done and reader.word not in ("AS", "SELECT", "WITH"):
+        if reader.word == "(":
+            reader.bracketed()
+        else:
+            reader.take()
+
+
+def _read_option(reader: TokenReader, table: Table) -> Table:
+    reader.accept("DEFAULT")
+    token = reader.take()
+    word = token.upper
+    if word in ("CHARACTER", "DATA", "INDEX"):
+        reader.expect("SET" if word == "CHARACTER" else "DIRECTORY")
+    known = word in _OPTIONS or word in (
+        "AUTO_INCREMENT",
+        "CHARACTER",
+        "CHARSET",
+        "COLLATE",
+        "COMMENT",
+    )
+    if not known:
+        raise reader.error(token)
+    reader.accept("=")
+    if reader.word == "(":
+        reader.bracketed()
+        return table
+    value = reader.take()
+    if word == "AUTO_INCREMENT":
+        if not value.text.isdigit():
+            raise reader.error(value)
+        return replace(table, auto_increment=int(value.text))
+    if word in ("CHARACTER", "CHARSET"):
+        return _with_charset(table, value.name.lower(), "")
+    if word == "COLLATE":
+        return _with_charset(table, "", value.name.lower())
+    if word == "COMMENT":
+        return replace(table, comment=unescape(value.text[1:-1], value.text[0]))
+    return table
+
+
+def _with_charset(table: Table, charset: str, collation: str) -> Table:
+    collation = collation or default_collation(charset)
+    return replace(table, charset=charset or collation.partition("_")[0], collation=collation)
+
+
+# ---------------------------------------------------------------- CREATE INDEX
+def read_create_index(code: str, reserved: bool = True) -> tuple[tuple[str, str], TokenReader]:
+    """Return the database and the table of a CREATE INDEX, and the reader behind them."""
+    reader = TokenReader(code, reserved)
+    reader.expect("CREATE")
+    while reader.word != "INDEX":
+        reader.take()
+    reader.expect("INDEX")
+    reader.accept("IF", "NOT", "EXISTS")
+    reader.name()
+    if reader.accept("USING"):
+        reader.take()
+    reader.expect("ON")
+    return reader.names(), reader
+
+
+def read_drop_index(code: str, reserved: bool = True) -> str:
+    """Return the ALTER TABLE that does the same as a DROP INDEX."""
+    reader = TokenReader(code, reserved)
+    reader.expect("DROP", "INDEX")
+    name = reader.token.text
+    reader.name()
+    reader.expect("ON")
+    return f"ALTER TABLE {reader.rest()} DROP INDEX {name}"
+
+
+def read_rename_table(
+    code: str, reserved: bool = True
+) -> list[tuple[tuple[str, str], tuple[str, str]]]:
+    """Return the databases and names of tables of a RENAME TABLE, before and after."""
+    reader = TokenReader(code, reserved)
+    reader.expect("RENAME")
+    reader.expect_any("TABLE", "TABLES")
+    found: list[tuple[tuple[str, str], tuple[str, str]]] = []
+    while not found or reader.accept(","):
+        old = reader.names()
+        reader.expect("TO")
+        found.append((old, reader.names()))
+    reader.expect_end()
+    return found
+
+
+def with_created_index(table: Table, reader: TokenReader) -> Table:
+    """Return the table with the key of a CREATE INDEX. Raises StatementError 1061 or 1072."""
+    words = [t.upper for t in reader.tokens]
+    at = words.index("INDEX")
+    kind = next((w.lower() for w in words[:at] if w in ("FULLTEXT", "SPATIAL")), "")
+    name = reader.tokens[at + (4 if words[at + 1 : at + 2] == ["IF"] else 1)].name
+    table = read_key_parts(reader, table, name, "UNIQUE" in words[:at], kind)
+    while reader.accept_any("ALGORITHM", "LOCK"):
+        reader.accept("=")
+        reader.take()
+    reader.expect_end()
+    return validate_table(table)
+
+
+# ---------------------------------------------------------------- ALTER TABLE
+@dataclass(frozen=True, slots=True)
+class AlteredTable:
+    """The changed table, and for each of its columns in lower case the old column with its
+    values."""
+
+    table: Table
+    origins: Mapping[str, str | None]
+
+
+def read_alter_table(code: str, reserved: bool = True) -> tuple[tuple[str, str], TokenReader]:
+    """Return the database and the table of an ALTER TABLE, and the reader at its actions."""
+    reader = TokenReader(code, reserved)
+    reader.expect("ALTER")
+    reader.accept_any("ONLINE", "OFFLINE")
+    reader.accept("IGNORE")
+    reader.expect("TABLE")
+    reader.accept("IF", "EXISTS")
+    return reader.names(), reader
+
+
+def altered_table(table: Table, reader: TokenReader) -> AlteredTable:
+    """Return the table after the actions of an ALTER TABLE.
+
+    Raises StatementError as MySQL does, or for an unsupported action.
+    """
+    plan = AlteredTable(table, {c.name.lower(): c.name for c in table.columns})
+    keys: list[ForeignKey] = []
+    while not reader.done:
+        plan = _read_action(reader, plan, keys)
+        if reader.accept(",") and reader.done:
+            raise reader.error()
+    changed = validate_table(with_foreign_keys(plan.table, keys))
+    if not changed.columns:
+        raise mysql_error(1090)
+    return replace(plan, table=changed)
+
+
+def _read_action(reader: TokenReader, plan: AlteredTable, keys: list[ForeignKey]) -> AlteredTable:
+    table = plan.table
+    if reader.accept("ADD"):
+        return _add(reader, plan, keys)
+    if reader.accept("DROP"):
+        return _drop(reader, plan)
+    if reader.accept("MODIFY"):
+        return _modify(reader, plan)
+    if reader.accept("CHANGE"):
+        reader.accept("COLUMN")
+        reader.accept("IF", "EXISTS")
+        return _change(reader, plan)
+    if reader.accept("ALTER"):
+        return replace(plan, table=_alter_column(reader, table))
+    if reader.accept("RENAME"):
+        return _rename(reader, plan)
+    if reader.accept("CONVERT", "TO"):
+        return replace(plan, table=_convert(reader, table))
+    if reader.accept_any("DISABLE", "ENABLE"):
+        reader.expect("KEYS")
+    elif reader.accept("ORDER", "BY"):
+        while not reader.done:
+            reader.take()
+    elif reader.accept_any("ALGORITHM", "LOCK"):
+        reader.accept("=")
+        reader.take()
+    elif reader.accept("PARTITION", "BY") or reader.accept("REMOVE", "PARTITIONING"):
+        _skip_partitions(reader)
+    elif not reader.accept("FORCE"):
+        return replace(plan, table=_read_option(reader, table))
+    return plan
+
+
+def _add(reader: TokenReader, plan: AlteredTable, keys: list[ForeignKey]) -> AlteredTable:
+    if reader.word in _ADDED_KEYS:
+        return replace(plan, table=read_definition(reader, plan.table, keys))
+    if reader.word == "PARTITION":
+        raise unsupported("ALTER TABLE ... ADD PARTITION")
+    reader.accept("COLUMN")
+    reader.accept("IF", "NOT", "EXISTS")
+    several = reader.accept("(")
+    while True:
+        before = len(plan.table.columns)
+        table = read_column(reader, plan.table)
+        added = table.columns[before]
+        table = _moved(reader, table, added)
+        plan = AlteredTable(table, {**plan.origins, added.name.lower(): None})
+        if not several or reader.accept(")"):
+            return plan
+        reader.expect(",")
+
+
+def _moved(reader: TokenReader, table: Table, column: Column) -> Table:
+    """Return the table with a column at the place that FIRST or AFTER names."""
+    if reader.accept("FIRST"):
+        at = 0
+    elif reader.accept("AFTER"):
+        name = reader.name()
+        other = table.column(name)
+        if other is None:
+            raise mysql_error(1054, name, table.name)
+        at = [c for c in table.columns if c is not column].index(other) + 1
+    else:
+        return table
+    rest = [c for c in table.columns if c is not column]
+    return replace(table, columns=(*rest[:at], column, *rest[at:]))
+
+
+def _require_column(table: Table, name: str) -> Column:
+    column = table.column(name)
+    if column is None:
+        raise mysql_error(1054, name, table.name)
+    return column
+
+
+def _modify(reader: TokenReader, plan: AlteredTable) -> AlteredTable:
+    reader.accept("COLUMN")
+    reader.accept("IF", "EXISTS")
+    column = _require_column(plan.table, reader.name())
+    table = read_column_definition(reader, plan.table, column.name, column)
+    return replace(plan, table=_moved(reader, table, _require_column(table, column.name)))
+
+
+def _change(reader: TokenReader, plan: AlteredTable) -> AlteredTable:
+    plan = _with_renamed_column(plan, reader.name(), reader.name())
+    name = reader.tokens[reader.at - 1].name
+    column = _require_column(plan.table, name)
+    table = read_column_definition(reader, plan.table, column.name, column)
+    return replace(plan, table=_moved(reader, table, _require_column(table, name)))
+
+
+def _with_renamed_column(plan: AlteredTable, old: str, new: str) -> AlteredTable:
+    table = plan.table
+    column = _require_column(table, old)
+    if table.column(new) is not None and new.lower() != old.lower():
+        raise mysql_error(1060, new)
+    if new.lower() != old.lower() and (table.generated or table.checks):
+        raise unsupported("a new name for a column in a table with expressions")
+
+    def name(word: str) -> str:
+        return new if word.lower() == old.lower() else word
+
+    table = replace(
+        table,
+        columns=tuple(replace(c, name=name(c.name)) for c in table.columns),
+        indexes=tuple(replace(i, columns=tuple(map(name, i.columns))) for i in table.indexes),
+        foreign_keys=tuple(
+            replace(k, columns=tuple(map(name, k.columns))) for k in table.foreign_keys
+        ),
+    )
+    origins = {**plan.origins, new.lower(): plan.origins.get(column.name.lower())}
+    return AlteredTable(table, origins)
+
+
+def _rename(reader: TokenReader, plan: AlteredTable) -> AlteredTable:
+    table = plan.table
+    if reader.accept("COLUMN"):
+        old = reader.name()
+        reader.expect("TO")
+        return _with_renamed_column(plan, old, reader.name())
+    if reader.accept_any("INDEX", "KEY"):
+        old = reader.name()
+        reader.expect("TO")
+        new = reader.name()
+        if not any(i.name.lower() == old.lower() for i in table.indexes):
+            raise mysql_error(1176, old, table.name)
+        indexes = tuple(
+            replace(i, name=new) if i.name.lower() == old.lower() else i for i in table.indexes
+        )
+        return replace(plan, table=replace(table, indexes=indexes))
+    reader.accept_any("TO", "AS", "=")
+    return replace(plan, table=replace(table, name=reader.names()[1].lower()))
+
+
+def _drop(reader: TokenReader, plan: AlteredTable) -> AlteredTable:
+    table = plan.table
+    if reader.accept("PRIMARY", "KEY"):
+        return replace(plan, table=_without_index(table, "PRIMARY"))
+    if reader.word == "PARTITION":
+        raise unsupported("ALTER TABLE ... DROP PARTITION")
+    kind = reader.accept_any("COLUMN", "INDEX", "KEY", "CONSTRAINT", "CHECK", "FOREIGN")
+    if kind == "FOREIGN":
+        reader.expect("KEY")
+    optional = reader.accept("IF", "EXISTS")
+    name = reader.name()
+    reader.accept_any("RESTRICT", "CASCADE")
+    try:
+        if kind in ("INDEX", "KEY"):
+            return replace(plan, table=_without_index(table, name))
+        if kind in ("CONSTRAINT", "CHECK", "FOREIGN"):
+            return replace(plan, table=_without_constraint(table, name))
+        return replace(plan, table=_without_column(table, name))
+    except StatementError:
+        if optional:
+            return plan
+        raise
+
+
+def _without_index(table: Table, name: str) -> Table:
+    rest = tuple(i for i in table.indexes if i.name.lower() != name.lower())
+    if len(rest) == len(table.indexes):
+        raise mysql_error(1091, name)
+    return replace(table, indexes=rest)
+
+
+def _without_constraint(table: Table, name: str) -> Table:
+    keys = tuple(k for k in table.foreign_keys if k.name.lower() != name.lower())
+    checks = tuple(c for c in table.checks if c[0].lower() != name.lower())
+    if len(keys) + len(checks) == len(table.foreign_keys) + len(table.checks):
+        return _without_index(table, name)
+    return replace(table, foreign_keys=keys, checks=checks)
+
+
+def _without_column(table: Table, name: str) -> Table:
+    column = table.column(name)
+    if column is None:
+        raise mysql_error(1091, name)
+    low = name.lower()
+    if any(low in (c.lower() for c in k.columns) for k in table.foreign_keys):
+        raise unsupported("DROP COLUMN of a foreign key")
+    keys = tuple(_index_without(i, low) for i in table.indexes)
+    return replace(
+        table,
+        columns=tuple(c for c in table.columns if c is not column),
+        indexes=tuple(k for k in keys if k.columns),
+        generated=tuple(g for g in table.generated if g[0] != low),
+    )
+
+
+def _index_without(index: Index, low: str) -> Index:
+    kept = [n for n, c in enumerate(index.columns) if c.lower() != low]
+    return replace(
+        index,
+        columns=tuple(index.columns[n] for n in kept),
+        prefixes=tuple(index.prefixes[n] for n in kept if n < len(index.prefixes)),
+    )
+
+
+def _alter_column(reader: TokenReader, table: Table) -> Table:
+    if reader.accept_any("INDEX", "CHECK", "CONSTRAINT"):
+        reader.name()
+        if not reader.accept_any("VISIBLE", "INVISIBLE", "ENFORCED", "IGNORED"):
+            raise unsupported("ALTER TABLE ... ALTER in this form")
+        return table
+    reader.accept("COLUMN")
+    column = _require_column(table, reader.name())
+    if reader.accept("SET", "DEFAULT"):
+        new = replace(column, **read_default(reader))
+    elif reader.accept("DROP", "DEFAULT"):
+        new = replace(column, default=None, computed=False)
+    else:
+        raise unsupported("ALTER COLUMN in this form")
+    return replace(table, columns=tuple(new if c is column else c for c in table.columns))
+
+
+def _convert(reader: TokenReader, table: Table) -> Table:
+    """Return the table after CONVERT TO CHARACTER SET, which changes the text columns too."""
+    if not reader.accept("CHARSET"):
+        reader.expect("CHARACTER", "SET")
+    charset = reader.take().name.lower()
+    collation = reader.take().name.lower() if reader.accept("COLLATE") else ""
+    table = _with_charset(table, charset, collation)
+    family = collation_family(table.collation)
+    columns = tuple(
+        replace(c, collation=table.collation, type=replace(c.type, collation=family))
+        if c.type.kind == "string"
+        else c
+        for c in table.columns
+    )
+    return replace(table, columns=columns)
+
+
+_CHECK_OPTION = re.compile(r"\s+WITH\s+(?:(?:CASCADED|LOCAL)\s+)?CHECK\s+OPTION\s*\Z", re.I)
+
+
+@dataclass(frozen=True, slots=True)
+class ViewStatement:
+    """A CREATE VIEW. ``columns`` is empty if the query names them."""
+
+    database: str
+    name: str
+    columns: tuple[str, ...]
+    query: str
+    replacing: bool
+
+
+def read_create_view(code: str, reserved: bool = True) -> ViewStatement:
+    """Read a CREATE VIEW. Raises StatementError 1064 for anything else."""
+    reader = TokenReader(code, reserved)
+    reader.expect("CREATE")
+    replacing = False
+    while not reader.accept("VIEW"):
+        replacing |= reader.take().upper == "REPLACE"
+    reader.accept("IF", "NOT", "EXISTS")
+    database, name = reader.names()
+    columns = reader.bracketed_names()
+    reader.expect("AS")
+    if reader.done:
+        raise reader.error()
+    query = _CHECK_OPTION.sub("", reader.rest())
+    return ViewStatement(database, name, columns, query, replacing)

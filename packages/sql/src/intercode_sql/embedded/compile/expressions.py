@@ -16,17 +16,6 @@ from intercode_sql.embedded.compile import (  # noqa: F401  # registers their co
     calls,
     subqueries,
 )
-from intercode_sql.embedded.compile.arithmetic import (
-    concatenate,
-)
-from intercode_sql.embedded.compile.comparisons import (
-    align_three,
-    align_types,
-    compare,
-    in_one_charset,
-    year_constant,
-    years_in_list,
-)
 from intercode_sql.embedded.compile.conversions import (
     MOMENTS_OF_DAYS,
     NULL_EXPRESSION,
@@ -41,6 +30,15 @@ from intercode_sql.embedded.compile.conversions import (
     time_of_this_day,
     truth_sql,
     value_constant,
+)
+from intercode_sql.embedded.compile.operators import (
+    align_three,
+    align_types,
+    compare,
+    concatenate,
+    in_one_charset,
+    year_constant,
+    years_in_list,
 )
 from intercode_sql.embedded.compile.scope import (
     Expression,

@@ -10,8 +10,8 @@ from intercode_sql.dialect.errors import access_denied, mysql_error, unsupported
 from intercode_sql.dialect.parser import mysql_text, parse
 from intercode_sql.embedded.catalog import information_schema
 from intercode_sql.embedded.catalog.catalog import Table, quote_table
-from intercode_sql.embedded.compile.comparisons import compare
 from intercode_sql.embedded.compile.conversions import compile_condition
+from intercode_sql.embedded.compile.operators import compare
 from intercode_sql.embedded.compile.scope import (
     CompileContext,
     CompiledQuery,

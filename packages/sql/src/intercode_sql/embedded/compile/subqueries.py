@@ -9,8 +9,8 @@ from sqlglot import exp
 from intercode_sql.dialect.errors import mysql_error, unsupported
 from intercode_sql.embedded.catalog.collations import collate_clause
 from intercode_sql.embedded.catalog.types import BOOL, INT, Type
-from intercode_sql.embedded.compile.comparisons import align_types, compare, year_constant
 from intercode_sql.embedded.compile.conversions import as_text, on_this_day
+from intercode_sql.embedded.compile.operators import align_types, compare, year_constant
 from intercode_sql.embedded.compile.scope import (
     CompiledQuery,
     Expression,

@@ -9,8 +9,7 @@ from typing import Any
 from sqlglot import exp
 
 from intercode_sql.dialect.errors import mysql_error, unsupported
-from intercode_sql.dialect.functional_dependency import TableKeys
-from intercode_sql.dialect.group_by import group_by_error
+from intercode_sql.dialect.group_by import TableKeys, group_by_error
 from intercode_sql.dialect.parser import all_nodes
 from intercode_sql.embedded.catalog.catalog import Table
 from intercode_sql.embedded.catalog.information_schema import SYSTEM_SCHEMAS

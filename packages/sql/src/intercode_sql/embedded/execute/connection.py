@@ -17,8 +17,7 @@ from intercode_sql.deadline import Deadline
 from intercode_sql.dialect.errors import StatementError, mysql_error, unsupported
 from intercode_sql.embedded import functions
 from intercode_sql.embedded.catalog import collations
-from intercode_sql.embedded.catalog.built import BuiltDatabases
-from intercode_sql.embedded.catalog.catalog import quote_schema, schema_name
+from intercode_sql.embedded.catalog.catalog import BuiltDatabases, quote_schema, schema_name
 from intercode_sql.embedded.functions.runtime import MAX_TEXT_LENGTH, THREAD_STATE
 from intercode_sql.worker.bounded import limit_values
 

@@ -1,8 +1,9 @@
-"""DDL: CREATE, DROP, TRUNCATE and RENAME, in the session's private copy."""
+"""DDL: CREATE, ALTER, DROP, TRUNCATE and RENAME, in the session's private copy."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import sqlite3
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -10,25 +11,35 @@ from sqlglot import exp
 
 from intercode_sql.dialect.errors import StatementError, access_denied, mysql_error, unsupported
 from intercode_sql.dialect.parser import parse
-from intercode_sql.embedded.catalog.catalog import Column, Table, quote_table
-from intercode_sql.embedded.catalog.information_schema import SYSTEM_SCHEMAS
-from intercode_sql.embedded.catalog.table_statements import (
+from intercode_sql.embedded.catalog.catalog import Column, Table, quote_schema, quote_table
+from intercode_sql.embedded.catalog.definitions import (
     DEFAULT_COLLATION,
+    AlteredTable,
+    ViewStatement,
+    altered_table,
+    read_alter_table,
     read_create_index,
     read_create_table,
+    read_create_view,
     read_drop_index,
     read_rename_table,
     with_created_index,
 )
+from intercode_sql.embedded.catalog.information_schema import SYSTEM_SCHEMAS
+from intercode_sql.embedded.catalog.table_layout import store_in_key_order
 from intercode_sql.embedded.catalog.types import Type
-from intercode_sql.embedded.catalog.values import convert_rows
-from intercode_sql.embedded.catalog.view_statement import ViewStatement, read_create_view
+from intercode_sql.embedded.catalog.values import (
+    convert_rows,
+    default_value,
+    result_converter,
+    to_stored,
+)
 from intercode_sql.embedded.compile.strict_values import checked_values
 from intercode_sql.embedded.compile.translation import translate
 from intercode_sql.embedded.execute import transactions
-from intercode_sql.embedded.execute.alter_table import alter_table, rebuild_table
+from intercode_sql.embedded.execute.constraints import referencing_tables
 from intercode_sql.embedded.execute.context import SessionContext
-from intercode_sql.embedded.execute.foreign_keys import referencing_tables
+from intercode_sql.embedded.execute.dml import duplicate_key_error
 from intercode_sql.embedded.execute.transactions import write_transaction
 from intercode_sql.embedded.execute.write_targets import (
     named_table,
@@ -37,6 +48,114 @@ from intercode_sql.embedded.execute.write_targets import (
     target_database,
     target_table,
 )
+from intercode_sql.literals import quoted_name
+
+
+def alter_table(code: str, session: SessionContext) -> None:
+    """Execute ALTER TABLE. Raises StatementError as MySQL does, or for an unsupported action."""
+    names, reader = read_alter_table(code)
+    database, table = named_table(names, session)
+    plan = altered_table(table, reader)
+    after = plan.table
+    if after.name != table.name and session.state.catalog.table(database, after.name):
+        raise mysql_error(1050, after.name)
+    for child in session.state.catalog.databases[database].values():
+        if after.name != table.name and any(k.refers_to(table.name) for k in child.foreign_keys):
+            raise unsupported("RENAME of a table that foreign keys point to")
+    with write_transaction(session, database) as connection:
+        rows = migrate_rows(connection, database, table, plan, session.compile_context().now)
+        connection.execute(f"DROP TABLE {quote_table(database, table.name)}")
+        after = rebuild_table(connection, database, after, rows)
+    if after.name != table.name:
+        record_drop(session, database, table.name)
+    record_table(session, database, after, "changed" if after.name == table.name else "new")
+    transactions.commit(session)
+
+
+def migrate_rows(
+    connection: sqlite3.Connection,
+    database: str,
+    before: Table,
+    plan: AlteredTable,
+    now: str,
+    stored_name: str = "",
+) -> list[tuple[Any, ...]]:
+    """Return the old rows with the new columns. ``stored_name`` is the old table's name in SQLite,
+    if it differs."""
+    after, origins = plan.table, plan.origins
+    names = [c.name for c in before.columns]
+    column_list = ", ".join(quoted_name(n) for n in names)
+    source = quote_table(database, stored_name or before.name)
+    rows = connection.execute(
+        f"SELECT {column_list} FROM {source} ORDER BY {before.rowid_name}"
+    ).fetchall()
+    out = []
+    for row_number, row in enumerate(rows, 1):
+        old = dict(zip(names, row, strict=True))
+        out.append(
+            tuple(_migrated_value(old, c, before, origins, now, row_number) for c in after.columns)
+        )
+    return out
+
+
+def _migrated_value(
+    old: dict[str, Any],
+    column: Column,
+    before: Table,
+    origins: Mapping[str, str | None],
+    now: str,
+    row_number: int,
+) -> Any:
+    origin = origins.get(column.name.lower())
+    if origin is None:
+        return row_number if column.auto else _new_column_value(column, now)
+    source = before.column(origin)
+    value = old[origin]
+    if source is None or source.declared == column.declared or value is None:
+        return value
+    read = result_converter(source.type)
+    return value if read is None else read(value)
+
+
+def _new_column_value(column: Column, now: str) -> Any:
+    """Return the value of a new column in existing rows: its default, or an empty value."""
+    if column.computed or column.default is not None or column.nullable:
+        return default_value(column, now)
+    if column.type.moment:
+        raise unsupported("ADD COLUMN of a date that is NOT NULL and has no default")
+    return 0 if column.type.number else ""
+
+
+def rebuild_table(
+    connection: sqlite3.Connection,
+    database: str,
+    table: Table,
+    rows: Sequence[tuple[Any, ...]] | None,
+) -> Table:
+    """Create a table with these rows (None: its current rows). Raises StatementError 1062, and
+    those of values that do not fit."""
+    schema = quote_schema(database) + "."
+    if rows is None:
+        names = ", ".join(quoted_name(c.name) for c in table.columns)
+        rows = connection.execute(
+            f"SELECT {names} FROM {schema}{quoted_name(table.name)}"
+        ).fetchall()
+        connection.execute(f"DROP TABLE {schema}{quoted_name(table.name)}")
+    raw = schema + quoted_name("raw " + table.name)
+    columns = ", ".join(quoted_name(c.name) for c in table.columns)
+    connection.execute(f"CREATE TABLE {raw} ({columns})")
+    placeholders = ", ".join("?" * len(table.columns))
+    connection.executemany(
+        f"INSERT INTO {raw} VALUES ({placeholders})",
+        [
+            [to_stored(v, c, row_number) for v, c in zip(row, table.columns, strict=True)]
+            for row_number, row in enumerate(rows, 1)
+        ],
+    )
+    try:
+        return store_in_key_order(connection, table, schema)
+    except sqlite3.IntegrityError as e:
+        raise duplicate_key_error({}, table, e) from e
 
 
 def execute(tree: exp.Expr, session: SessionContext) -> None:

@@ -12,12 +12,11 @@ from sqlglot import exp
 
 from intercode_sql.dialect.errors import access_denied, mysql_error, unsupported
 from intercode_sql.dialect.keywords import word_set
+from intercode_sql.dialect.parsed_text import parsed_form
 from intercode_sql.dialect.parser import parse, require_finite_numbers, sqlglot_tokens
-from intercode_sql.dialect.token_reader import TokenReader
-from intercode_sql.dialect.tokens import definition_kind, first_token, tokenize
-from intercode_sql.dialect.write_forms import parsed_form
+from intercode_sql.dialect.tokens import TokenReader, definition_kind, first_token, tokenize
 from intercode_sql.embedded.compile.translation import translate
-from intercode_sql.embedded.execute import ddl, dml, insert, set_statement, show, transactions
+from intercode_sql.embedded.execute import ddl, dml, set_statement, show, transactions
 from intercode_sql.embedded.execute.context import SessionContext
 
 _TRANSACTION_STATEMENTS = word_set("START BEGIN COMMIT ROLLBACK SAVEPOINT RELEASE")
@@ -106,7 +105,7 @@ def execute(
         return None
     transactions.before_write(session)
     if isinstance(tree, exp.Insert):
-        insert.insert(tree, session, replacing=word == "REPLACE")
+        dml.insert(tree, session, replacing=word == "REPLACE")
     elif isinstance(tree, exp.Update):
         dml.update(tree, session)
     elif isinstance(tree, exp.Delete):

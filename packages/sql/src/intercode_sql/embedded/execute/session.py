@@ -23,19 +23,21 @@ from intercode_sql.base import (
 )
 from intercode_sql.dialect.errors import StatementError, unexpected_error, unsupported
 from intercode_sql.dialect.keywords import word_set
-from intercode_sql.dialect.modes import REWRITTEN_MODES, default_mode_text, in_own_mode
+from intercode_sql.dialect.parsed_text import REWRITTEN_MODES, default_mode_text, in_own_mode
 from intercode_sql.dialect.parser import require_single_statement
 from intercode_sql.dialect.tokens import without_comments
-from intercode_sql.embedded.catalog.built import BuiltDatabases
-from intercode_sql.embedded.catalog.catalog import quote_table
+from intercode_sql.embedded.catalog.catalog import BuiltDatabases, quote_table
 from intercode_sql.embedded.catalog.values import convert_rows
 from intercode_sql.embedded.compile.translation import Translation, translate
 from intercode_sql.embedded.execute import dispatch
+from intercode_sql.embedded.execute.caches import Key, SharedCaches
 from intercode_sql.embedded.execute.connection import ConnectionPool, translate_sqlite_error
-from intercode_sql.embedded.execute.context import SessionContext
-from intercode_sql.embedded.execute.shared_caches import SharedCaches
-from intercode_sql.embedded.execute.state import MYSQL_VERSION_NUMBER, EmbeddedState, SavedState
-from intercode_sql.embedded.execute.translation_store import Key
+from intercode_sql.embedded.execute.context import (
+    MYSQL_VERSION_NUMBER,
+    EmbeddedState,
+    SavedState,
+    SessionContext,
+)
 from intercode_sql.errors import SqlError
 from intercode_sql.literals import quoted_name
 from intercode_sql.types import ExecResult, StatementInfo

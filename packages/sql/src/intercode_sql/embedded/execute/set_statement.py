@@ -18,8 +18,7 @@ from intercode_sql.dialect.parser import parse
 from intercode_sql.dialect.tokens import tokenize
 from intercode_sql.embedded.compile.translation import translate
 from intercode_sql.embedded.execute import transactions
-from intercode_sql.embedded.execute.context import SessionContext
-from intercode_sql.embedded.execute.state import DEFAULT_SETTINGS
+from intercode_sql.embedded.execute.context import DEFAULT_SETTINGS, SessionContext
 
 _COMBINED_MODES = {
     "ANSI": (

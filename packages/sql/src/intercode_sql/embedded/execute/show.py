@@ -8,11 +8,10 @@ from typing import Any
 from intercode_sql.base import columns_by_values
 from intercode_sql.dialect.errors import mysql_error, syntax_error, unsupported
 from intercode_sql.dialect.keywords import word_set
-from intercode_sql.dialect.token_reader import TokenReader
+from intercode_sql.dialect.tokens import TokenReader
 from intercode_sql.embedded.catalog import information_schema
 from intercode_sql.embedded.catalog.catalog import Column, Table
-from intercode_sql.embedded.execute.context import SessionContext
-from intercode_sql.embedded.execute.state import DEFAULT_SETTINGS
+from intercode_sql.embedded.execute.context import DEFAULT_SETTINGS, SessionContext
 from intercode_sql.embedded.functions.patterns import like
 
 Rows = list[tuple[Any, ...]]

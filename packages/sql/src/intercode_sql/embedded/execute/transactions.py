@@ -10,8 +10,7 @@ from dataclasses import replace
 
 from intercode_sql.dialect.errors import StatementError, mysql_error, syntax_error
 from intercode_sql.embedded.catalog.catalog import Catalog, Table
-from intercode_sql.embedded.execute.context import SessionContext
-from intercode_sql.embedded.execute.state import SavedState
+from intercode_sql.embedded.execute.context import SavedState, SessionContext
 
 _TRANSACTION_START = ""
 _START = re.compile(

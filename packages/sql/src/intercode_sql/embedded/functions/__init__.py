@@ -9,13 +9,10 @@ import sqlite3
 
 from intercode_sql.embedded.functions import (  # noqa: F401  # registers the functions
     aggregates,
-    checks,
-    datetime_formats,
     datetimes,
     internal,
     intervals,
     json_functions,
-    moment_numbers,
     numeric,
     patterns,
     strings,

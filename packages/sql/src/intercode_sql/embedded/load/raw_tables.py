@@ -17,13 +17,17 @@ from urllib.parse import quote
 from intercode_sql.base import SqlDeterminism, SqlLimits
 from intercode_sql.deadline import Deadline
 from intercode_sql.dialect.errors import mysql_error, unsupported
-from intercode_sql.dialect.modes import REWRITTEN_MODES
-from intercode_sql.embedded.catalog.built import BuiltDatabases
-from intercode_sql.embedded.catalog.catalog import Catalog, Table, quote_schema, quote_table
+from intercode_sql.dialect.parsed_text import REWRITTEN_MODES
+from intercode_sql.embedded.catalog.catalog import (
+    BuiltDatabases,
+    Catalog,
+    Table,
+    quote_schema,
+    quote_table,
+)
 from intercode_sql.embedded.catalog.table_layout import store_in_key_order
 from intercode_sql.embedded.execute.connection import ConnectionPool, EmbeddedConnection
-from intercode_sql.embedded.execute.context import SessionContext
-from intercode_sql.embedded.execute.state import DEFAULT_SETTINGS, EmbeddedState
+from intercode_sql.embedded.execute.context import DEFAULT_SETTINGS, EmbeddedState, SessionContext
 from intercode_sql.errors import SqlDataError
 from intercode_sql.literals import quoted_name
 

@@ -9,8 +9,7 @@ from typing import Any
 from intercode_sql.dialect.errors import StatementError
 from intercode_sql.dump.reader import LOAD_TIME
 from intercode_sql.embedded.catalog.catalog import Column, Table
-from intercode_sql.embedded.catalog.nearest import default_or_implicit
-from intercode_sql.embedded.catalog.values import integer_range, to_stored
+from intercode_sql.embedded.catalog.values import default_or_implicit, integer_range, to_stored
 from intercode_sql.errors import SqlDataError
 
 DEFAULT = object()

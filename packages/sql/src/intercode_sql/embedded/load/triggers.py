@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
-from intercode_sql.dialect.token_reader import TokenReader
+from intercode_sql.dialect.tokens import TokenReader
 from intercode_sql.embedded.catalog.catalog import Table
 from intercode_sql.errors import SqlDataError
 from intercode_sql.literals import MYSQL_LITERALS

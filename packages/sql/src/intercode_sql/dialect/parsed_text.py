@@ -1,5 +1,5 @@
-"""Rewrites statements of the modes ANSI_QUOTES and NO_BACKSLASH_ESCAPES to those of MySQL's default
-mode, which the parser reads."""
+"""The text of a statement as the parser reads it: in MySQL's default mode, and without words that
+sqlglot does not parse."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ import re
 from collections.abc import Collection
 
 from intercode_sql.dialect.errors import StatementError, syntax_error, unsupported
+from intercode_sql.dialect.tokens import Token, tokenize
 
 REWRITTEN_MODES = frozenset({"ANSI_QUOTES", "NO_BACKSLASH_ESCAPES", "PIPES_AS_CONCAT"})
 _ESCAPED = r"(?:[^{q}\\]++|\\.|{q}{q})*+{q}?"
@@ -54,3 +55,46 @@ def _rewritten(text: str, modes: Collection[str]) -> str:
     if text[0] in "'\"" and "NO_BACKSLASH_ESCAPES" in modes:
         return text.replace("\\", "\\\\")
     return text
+
+
+_MODIFIERS = {
+    "UPDATE": ("LOW_PRIORITY",),
+    "DELETE": ("LOW_PRIORITY", "QUICK"),
+    "INSERT": ("LOW_PRIORITY", "DELAYED", "HIGH_PRIORITY"),
+    "REPLACE": ("LOW_PRIORITY", "DELAYED"),
+}
+
+
+def parsed_form(code: str, word: str) -> tuple[str, bool]:
+    """Return the statement with blanks in place of these words and INSERT in place of REPLACE, and
+    whether IGNORE is one of them. ``word`` is its first word. IGNORE of INSERT stays, because it is
+    parsed."""
+    if word not in _MODIFIERS:
+        return code, False
+    tokens = list(tokenize(code))
+    at = 1
+    while at < len(tokens) and tokens[at].upper in _MODIFIERS[word]:
+        at += 1
+    blank, ignore = tokens[1:at], False
+    if word in ("UPDATE", "DELETE") and at < len(tokens) and tokens[at].upper == "IGNORE":
+        ignore = True
+        blank.append(tokens[at])
+        at += 1
+    if word == "DELETE":
+        blank += _stars(tokens[at:])
+    if word == "REPLACE":
+        code = f"{code[: tokens[0].start]}INSERT {code[tokens[0].end :]}"
+    for token in blank:
+        code = code[: token.start] + " " * len(token.text) + code[token.end :]
+    return code, ignore
+
+
+def _stars(tokens: list[Token]) -> list[Token]:
+    """Return the tokens of ``.*`` after the tables to delete from."""
+    found: list[Token] = []
+    for n, token in enumerate(tokens[:-1]):
+        if token.upper in ("USING", "WHERE", "JOIN") or (token.upper == "FROM" and n):
+            break
+        if token.text == "." and tokens[n + 1].text == "*":
+            found += [token, tokens[n + 1]]
+    return found
