@@ -8,10 +8,10 @@ linear in their arguments, if no value is longer than ``MAX_VALUE_BYTES`` and no
 
 from __future__ import annotations
 
-import re
 import sqlite3
 
 from intercode_sql.dialect.keywords import word_set
+from intercode_sql.dialect.tokens import tokenize
 
 MAX_VALUE_BYTES = 16 << 10
 """Length of the values that the owner's process computes."""
@@ -43,10 +43,10 @@ BEFORE_BRACKETS = word_set("""
     CHAR VARCHAR DECIMAL NUMERIC""")
 """Words of the syntax that stand before a bracket."""
 _FIRST_WORDS = word_set("SELECT SHOW DESC DESCRIBE")
-_UNBOUNDED = word_set("WITH WINDOW REGEXP RLIKE GLOB MATCH INTO COLLATE ESCAPE | #")
-_OPERATORS = frozenset("(,=<>+-*/%!")
-_LITERAL = re.compile(r"'[^']*'|\"[^\"]*\"")
-_TOKEN = re.compile(r"\w+|[^\w\s]")
+_UNBOUNDED = word_set("WITH WINDOW REGEXP RLIKE GLOB MATCH INTO COLLATE ESCAPE | ||")
+_OPERATORS = word_set("( , = < > + - * / % ! <= >= <> != <=> << >>")
+_DIALECT_MARKS = ("--", "/*", "->", "#", "\\", "[")
+"""What has another meaning in MySQL's dialect than in SQLite's."""
 
 
 def is_bounded(code: str, functions: frozenset[str]) -> bool:
@@ -54,14 +54,11 @@ def is_bounded(code: str, functions: frozenset[str]) -> bool:
 
     It reads the text alone. An answer of False costs only time.
     """
-    if len(code) > _MAX_STATEMENT_CHARACTERS or "--" in code or "/*" in code or "->" in code:
+    if len(code) > _MAX_STATEMENT_CHARACTERS or any(mark in code for mark in _DIALECT_MARKS):
         return False
-    if "(" in code and not ("\\" in code or "`" in code or "[" in code or "#" in code):
-        code = _LITERAL.sub("''", code)  # without these characters quotes have one reading
-    upper = code.upper()
-    tokens = _TOKEN.findall(upper)
+    tokens = [token.word or token.kind for token in tokenize(code)]
     first = next((token for token in tokens if token != "("), "")
-    if first not in _FIRST_WORDS or not _UNBOUNDED.isdisjoint(tokens) or "PRAGMA_" in upper:
+    if first not in _FIRST_WORDS or not _UNBOUNDED.isdisjoint(tokens) or "PRAGMA_" in code.upper():
         return False
     if "(" not in tokens:
         return True

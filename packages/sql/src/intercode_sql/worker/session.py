@@ -87,21 +87,22 @@ class LocalSession:
         """Return digests of the pristine tables and of the current ones, by their names."""
         return {}, {}
 
+    def _changed_tables(self) -> dict[str, tuple[str | None, str | None]]:
+        """Return the digests of tables that differ, pristine and now."""
+        before, after = self.table_digests()
+        pairs = {name: (before.get(name), after.get(name)) for name in before.keys() | after.keys()}
+        return {name: pair for name, pair in pairs.items() if pair[0] != pair[1]}
+
     def changes(self) -> list[str]:
         """Return the tables that are new, gone or changed."""
-        before, after = self.table_digests()
         return sorted(
-            f"table {name}: "
-            + ("new" if name not in before else "changed" if name in after else "gone")
-            for name in before.keys() | after.keys()
-            if before.get(name) != after.get(name)
+            f"table {name}: {'new' if before is None else 'gone' if after is None else 'changed'}"
+            for name, (before, after) in self._changed_tables().items()
         )
 
     def state_text(self) -> str:
         """Return the state as text for a fingerprint."""
-        before, after = self.table_digests()
-        names = before.keys() | after.keys()
-        changed = {n: after.get(n, "gone") for n in names if before.get(n) != after.get(n)}
+        changed = {name: after or "gone" for name, (_, after) in self._changed_tables().items()}
         return json.dumps({"database": self.database, "tables": changed}, sort_keys=True)
 
     def abort(self) -> None:

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from intercode_sql.dialect.errors import unsupported
-from intercode_sql.embedded.catalog.types import Type, type_from_json
+from intercode_sql.embedded.catalog.types import Type, tuples
 from intercode_sql.literals import quoted_name
 
 
@@ -204,50 +204,17 @@ def to_json(catalog: Catalog) -> dict[str, Any]:
 
 def from_json(value: Mapping[str, Any]) -> Catalog:
     databases = {
-        name: {key: _table(table) for key, table in tables.items()}
+        name: {key: _table(tuples(table)) for key, table in tables.items()}
         for name, tables in value["databases"].items()
     }
     return Catalog(databases, value["stamp"], value["collations"])
 
 
-def _column(value: dict[str, Any]) -> Column:
-    words = tuple(value["values"])
-    kind = type_from_json(value["type"])
-    if value["declared"].startswith("set("):  # catalogs of older releases lack it
-        kind = replace(kind, members=words)
-    if value["declared"].startswith("bit("):
-        kind = replace(kind, bits=int(value["declared"][4:-1]))
-    return Column(**{**value, "type": kind, "values": words})
-
-
 def _table(value: dict[str, Any]) -> Table:
-    columns = tuple(map(_column, value["columns"]))
-    indexes = tuple(
-        Index(
-            i["name"],
-            tuple(i["columns"]),
-            i["unique"],
-            tuple(i["prefixes"]),
-            i["per_key"],
-            i["kind"],
-        )
-        for i in value["indexes"]
-    )
-    foreign_keys = tuple(
-        ForeignKey(
-            f["name"],
-            tuple(f["columns"]),
-            f["parent"],
-            tuple(f["parent_columns"]),
-            f["on_delete"],
-            f["on_update"],
-        )
-        for f in value["foreign"]
-    )
-    lists = ("generated", "checks", "triggers")
-    same = {k: v for k, v in value.items() if k not in ("columns", "indexes", "foreign", *lists)}
-    same |= {k: tuple(map(tuple, value[k])) for k in lists}
-    return Table(columns=columns, indexes=indexes, foreign_keys=foreign_keys, **same)
+    columns = tuple(Column(**{**c, "type": Type(**c["type"])}) for c in value["columns"])
+    indexes = tuple(Index(**index) for index in value["indexes"])
+    keys = tuple(ForeignKey(**key) for key in value.pop("foreign"))
+    return Table(**{**value, "columns": columns, "indexes": indexes, "foreign_keys": keys})
 
 
 @dataclass(frozen=True, slots=True)

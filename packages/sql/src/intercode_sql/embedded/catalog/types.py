@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, Literal
 
@@ -116,10 +116,11 @@ def set_number(text: str, members: Sequence[str]) -> int:
     return sum(1 << n for n, word in enumerate(members) if word in given)
 
 
-def type_from_json(value: Mapping[str, Any]) -> Type:
-    """Return a type from its fields as JSON holds them."""
-    lists = {name: tuple(value.get(name, ())) for name in ("words", "members")}
-    return Type(**{**value, **lists})
+def tuples(value: Any) -> Any:
+    """Return a value that JSON has held with tuples in place of lists."""
+    if isinstance(value, dict):
+        return {name: tuples(part) for name, part in value.items()}
+    return tuple(map(tuples, value)) if isinstance(value, list) else value
 
 
 NULL = Type("null")

@@ -25,7 +25,7 @@ import intercode_sql
 from intercode_sql.base import SqlLimits
 from intercode_sql.dialect.errors import StatementError
 from intercode_sql.embedded.catalog.catalog import BuiltDatabases, Catalog
-from intercode_sql.embedded.catalog.types import Type, type_from_json
+from intercode_sql.embedded.catalog.types import Type, tuples
 from intercode_sql.embedded.catalog.values import result_converter
 from intercode_sql.embedded.compile.translation import Translation
 from intercode_sql.errors import SqlDataError
@@ -254,16 +254,11 @@ def _to_json(value: Outcome) -> dict[str, Any]:
 def _from_json(record: dict[str, Any]) -> Outcome:
     if "number" in record:
         return StatementError(record["number"], record["message"])
-    types = tuple(_type_from_json(values) for values in record["types"])
+    types = tuple(Type(*tuples(values)) for values in record["types"])
     readers = tuple(result_converter(kind) for kind in types)
     return Translation(
         record["sql"], tuple(record["names"]), types, readers, frozenset(record["used"])
     )
-
-
-def _type_from_json(values: list[Any]) -> Type:
-    known = dict(zip(_TYPE_FIELDS, values, strict=True))
-    return type_from_json(known)
 
 
 MAX_DATABASES = 512
