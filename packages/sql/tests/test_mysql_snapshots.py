@@ -48,9 +48,10 @@ def test_variables_on_a_server_that_does_not_list_them(
     session: SqlSession, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """MySQL is such a server; here MariaDB plays its role."""
-    from intercode_sql.server import session_settings
+    from intercode_sql.server import pristine
+    from intercode_sql.server import session as sessions
 
-    taken = session_settings.changed_settings
+    taken = pristine.changed_settings
 
     class Unlisted:
         is_mariadb = False
@@ -58,13 +59,11 @@ def test_variables_on_a_server_that_does_not_list_them(
         def __init__(self, link: Any) -> None:
             self.query = link.query
 
-    def ask(link: Any, base: dict[str, Any], named: set[str]) -> session_settings.Settings:
+    def ask(link: Any, base: dict[str, Any], named: set[str]) -> pristine.Settings:
         return taken(Unlisted(link), base, named)  # type: ignore[arg-type]
 
-    monkeypatch.setattr(
-        session_settings, "_SCHEMA", dict.fromkeys((True, False), "information_schema")
-    )
-    monkeypatch.setattr(session_settings, "changed_settings", ask)
+    monkeypatch.setattr(pristine, "_SCHEMA", dict.fromkeys((True, False), "information_schema"))
+    monkeypatch.setattr(sessions, "changed_settings", ask)
     shown(session, 'SET @x = "ä\'", @y = 2.50, @z = NULL')
     again = session.snapshot().open_last()
     assert shown(again, "SELECT @x, @y, @z") == "[(\"ä'\", Decimal('2.50'), None)]"

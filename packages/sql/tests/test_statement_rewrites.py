@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from intercode_sql import SqlSession
-from intercode_sql.server.statement_rewrites import add_order_by_null
+from intercode_sql.server.statement_analysis import add_order_by_null
 
 
 @pytest.mark.parametrize(

@@ -8,11 +8,13 @@ executing query: <message>`` for an error. Only this module produces that text.
 from __future__ import annotations
 
 import datetime as dt
+import time
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from decimal import Decimal
 from typing import Any, Protocol
 
+from intercode_sql.errors import ServerLostError
 from intercode_sql.literals import MYSQL_LITERALS, MYSQL_PLAIN_LITERALS, Literals, quoted_name
 from intercode_sql.types import (
     ContentKind,
@@ -314,3 +316,30 @@ def fetch_rows(
         for value in row:
             size += len(value) if isinstance(value, _SIZED_TYPES) else 8
     return rows, False
+
+
+def abort_error() -> ServerLostError:
+    """Return the error that a session raises after ``abort``."""
+    return ServerLostError("the statement and its episode were aborted")
+
+
+@dataclass(slots=True)
+class Deadline:
+    """The deadline of a session's statements.
+
+    ``expires_at`` is the deadline of the running statement, in seconds of the monotonic clock.
+    ``aborted`` ends the session and is never reset.
+    """
+
+    expires_at: float = float("inf")
+    aborted: bool = False
+
+    @property
+    def expired(self) -> bool:
+        """Whether the running statement must end now."""
+        return self.aborted or time.monotonic() > self.expires_at
+
+    def raise_if_aborted(self) -> None:
+        """Raise ServerLostError if the session was aborted."""
+        if self.aborted:
+            raise abort_error()

@@ -20,6 +20,7 @@ from typing import Any
 from urllib.parse import quote
 
 from intercode_sql.base import (
+    Deadline,
     SqlDialect,
     SqlLimits,
     columns_by_values,
@@ -28,7 +29,6 @@ from intercode_sql.base import (
     success_result,
     timeout_result,
 )
-from intercode_sql.deadline import Deadline
 from intercode_sql.dialect.keywords import word_set
 from intercode_sql.errors import SessionStateError, SqlDataError, SqlUsageError
 from intercode_sql.literals import SQLITE_LITERALS, quoted_name

@@ -19,12 +19,12 @@ from duckdb import ExpectedResultType, StatementType
 
 from intercode_sql.base import (
     SqlLimits,
+    abort_error,
     error_result,
     fetch_rows,
     success_result,
     timeout_result,
 )
-from intercode_sql.deadline import abort_error
 from intercode_sql.errors import SessionStateError, SqlDataError
 from intercode_sql.host import lock_file
 from intercode_sql.literals import quoted_name

@@ -11,10 +11,8 @@ from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import partial
 
-from intercode_sql.base import SqlLimits, error_result, success_result, timeout_result
-from intercode_sql.deadline import abort_error
+from intercode_sql.base import SqlLimits, abort_error, error_result, success_result, timeout_result
 from intercode_sql.errors import ServerLostError
-from intercode_sql.server import session_settings
 from intercode_sql.server.connection import (
     Rows,
     ServerConnection,
@@ -23,10 +21,19 @@ from intercode_sql.server.connection import (
 )
 from intercode_sql.server.database_names import DatabaseNames, agent_message
 from intercode_sql.server.database_server import DatabaseAccount, DatabaseServer
-from intercode_sql.server.pristine import ChangeTracker, PristineDatabase
-from intercode_sql.server.session_settings import Settings
-from intercode_sql.server.statement_analysis import StatementAnalysis, analyze_statement
-from intercode_sql.server.statement_rewrites import add_order_by_null, use_memory_tables
+from intercode_sql.server.pristine import (
+    ChangeTracker,
+    PristineDatabase,
+    Settings,
+    apply_settings,
+    changed_settings,
+)
+from intercode_sql.server.statement_analysis import (
+    StatementAnalysis,
+    add_order_by_null,
+    analyze_statement,
+    use_memory_tables,
+)
 from intercode_sql.types import ExecResult, StatementInfo
 
 _DATA_MESSAGE = "The episode's data are larger than {} bytes: delete or drop something first"
@@ -372,7 +379,7 @@ class MysqlSession:
     # ------------------------------------------------------------------ state
     def snapshot(self) -> ServerSnapshot:
         name = ""
-        known: session_settings.Settings = ()
+        known: Settings = ()
         if self._private is not None:
             name, known = self._server.new_snapshot_name(), self._current_settings()
             self._server.copy(self._private.account.name, name)
@@ -386,12 +393,12 @@ class MysqlSession:
             [f"temporary table {table}" for table in self._temporary_tables],
         )
 
-    def _current_settings(self) -> session_settings.Settings:
+    def _current_settings(self) -> Settings:
         """Return the settings and variables of the session's connection."""
         if self._private is None or self._private.connection is None or not self._changed_settings:
             return ()
         try:
-            return session_settings.changed_settings(
+            return changed_settings(
                 self._private.connection, self._pristine.settings, self._changed_settings
             )
         except ServerLostError as e:
@@ -412,7 +419,7 @@ class MysqlSession:
             lambda slot: self._server.copy(snapshot.name, slot.name, slot)
         )
         connection = self._connect(private, 0.0)
-        session_settings.apply_settings(connection, snapshot.settings)
+        apply_settings(connection, snapshot.settings)
 
     def changes(self) -> list[str]:
         if self._private is None:

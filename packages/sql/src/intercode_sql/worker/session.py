@@ -15,8 +15,14 @@ from contextlib import suppress
 from dataclasses import replace
 from typing import Any
 
-from intercode_sql.base import SqlDeterminism, SqlDialect, SqlLimits, error_result, timeout_result
-from intercode_sql.deadline import abort_error
+from intercode_sql.base import (
+    SqlDeterminism,
+    SqlDialect,
+    SqlLimits,
+    abort_error,
+    error_result,
+    timeout_result,
+)
 from intercode_sql.errors import SessionStateError
 from intercode_sql.types import DatabaseSpec, ExecResult
 from intercode_sql.worker.bounded import UnboundedStatementError

@@ -9,7 +9,7 @@ from sqlglot import exp
 
 from intercode_sql.dialect.errors import mysql_error, unsupported
 from intercode_sql.embedded.catalog.collations import collate_clause
-from intercode_sql.embedded.catalog.column_types import collation_family
+from intercode_sql.embedded.catalog.definitions import collation_family
 from intercode_sql.embedded.catalog.types import BOOL, BYTES, INT, merge_types
 from intercode_sql.embedded.compile import (  # noqa: F401  # registers their compilers
     aggregates,

@@ -39,7 +39,7 @@ MAX_FILE_BYTES = 8 << 20
 MAX_ENTRY_CHARACTERS = 32 << 10
 """Limit of an entry in characters. Longer ones are not stored."""
 _MAX_OLD_FILES = 3
-_SOURCES = ("base.py", "deadline.py", "dialect", "embedded")
+_SOURCES = ("base.py", "dialect", "embedded")
 """Files and folders of ``intercode_sql`` on which translations depend."""
 _BATCH_SIZE = 32
 """Number of entries that are written together."""

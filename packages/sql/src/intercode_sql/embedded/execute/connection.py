@@ -13,7 +13,7 @@ import threading
 from collections.abc import Callable, Iterable, Set
 from urllib.parse import quote
 
-from intercode_sql.deadline import Deadline
+from intercode_sql.base import Deadline
 from intercode_sql.dialect.errors import StatementError, mysql_error, unsupported
 from intercode_sql.embedded import functions
 from intercode_sql.embedded.catalog import collations

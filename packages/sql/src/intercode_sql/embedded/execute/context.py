@@ -9,8 +9,7 @@ from dataclasses import dataclass, field
 from functools import lru_cache
 from typing import Any
 
-from intercode_sql.base import SqlDeterminism, SqlLimits
-from intercode_sql.deadline import Deadline
+from intercode_sql.base import Deadline, SqlDeterminism, SqlLimits
 from intercode_sql.embedded.catalog.catalog import BuiltDatabases, Catalog
 from intercode_sql.embedded.compile.scope import CompileContext
 from intercode_sql.embedded.compile.translation import Translation

@@ -6,7 +6,7 @@ import threading
 from collections.abc import Callable
 from typing import Any
 
-from intercode_sql.deadline import Deadline
+from intercode_sql.base import Deadline
 from intercode_sql.dialect.errors import StatementError, unsupported
 
 ScalarFunction = Callable[..., Any]
