@@ -355,3 +355,110 @@ def test_numbers_that_no_double_holds(session: SqlSession, code: str) -> None:
     assert session.run(quoted, 60.0).rows == (("1e400", b"\x01\xe4\x00", 0.0),)
     text = "SELECT '-1e400' + 0, '1e400' * 1"
     assert session.run(text, 60.0).rows == ((-1.7976931348623157e308, 1.7976931348623157e308),)
+
+
+READ: list[tuple[str, list[tuple[object, ...]]]] = [
+    (
+        "SELECT id FROM t WHERE (i, u) IN (SELECT i, u FROM t WHERE id < 3) ORDER BY id",
+        [(1,), (2,)],
+    ),
+    (
+        "SELECT (i, u) IN (SELECT i, u FROM t) FROM t WHERE id IN (3, 4) ORDER BY id",
+        [(1,), (None,)],
+    ),
+    ("SELECT (1, 2) IN (SELECT 1, NULL), (1, 2) IN (SELECT 2, NULL)", [(None, 0)]),
+    ("SELECT (1, 2) IN (SELECT i, u FROM t WHERE 0)", [(0,)]),
+    ("SELECT UTC_DATE = UTC_DATE(), UTC_TIME <= UTC_TIMESTAMP", [(1, 1)]),
+    ("SELECT _utf8mb4'a' 'b', _utf8'ab' COLLATE utf8_bin = 'AB'", [("ab", 0)]),
+    ("SELECT _utf8mb3'ab' COLLATE utf8mb3_general_ci = 'AB'", [(1,)]),
+    ("SELECT HEX(_latin1'é'), _latin1'é', CHAR_LENGTH(_latin1'é')", [("C3A9", "Ã©", 2)]),
+    ("SELECT id FROM t WHERE y IN (1+0, 70) ORDER BY id", [(1,), (7,)]),
+    ("SELECT y = 1+0, y = 2-1, y = 2*1 FROM t WHERE id = 1", [(1, 1, 0)]),
+    ("SELECT b'1' = ANY (SELECT y FROM t)", [(1,)]),
+    ("SELECT CAST(1 AS YEAR), CAST(70 AS YEAR), CAST(99.5 AS YEAR)", [(2001, 1970, None)]),
+    ("SELECT CAST(da AS YEAR), CAST(1901 AS YEAR) FROM t WHERE id = 1", [(2001, 1901)]),
+]
+
+
+@pytest.mark.parametrize(("code", "rows"), READ)
+def test_rows_are_those_of_a_server(
+    session: SqlSession, code: str, rows: list[tuple[object, ...]]
+) -> None:
+    result = session.run(code, 60.0)
+    assert result.rows == tuple(rows), result.output
+
+
+@pytest.mark.parametrize(
+    ("code", "number", "end"),
+    [
+        ("SELECT * FROM dual", 1096, "No tables used"),
+        ("SELECT t.*", 1051, "Unknown table 't'"),
+        ("INSERT INTO s (k) VALUES ()", 1136, "at row 1"),
+        ("DROP VIEW s", 1347, "'d.s' is not VIEW"),
+        ("DROP TABLE s s", 1064, "near 's' at line 1"),
+        ("TRUNCATE s, t", 1064, "near ', t' at line 1"),
+        ("START TRANSACTION NOW", 1064, "near 'NOW' at line 1"),
+        ("SAVEPOINT a b", 1064, "near 'b' at line 1"),
+        ("RELEASE a", 1064, "near 'a' at line 1"),
+        ("SELECT DATE_ADD('2020-01-01', 1)", 1064, "near '1)' at line 1"),
+        (
+            "SELECT DATE_SUB(da, (INTERVAL 1 DAY)) FROM t",
+            1064,
+            "near '(INTERVAL 1 DAY)) FROM t' at line 1",
+        ),
+        ("SELECT _utf8'ab' COLLATE utf8mb4_bin", 1253, "for CHARACTER SET 'utf8mb3'"),
+    ],
+)
+def test_errors_are_those_of_a_server(
+    session: SqlSession, code: str, number: int, end: str
+) -> None:
+    result = session.run(code, 60.0)
+    assert result.info.error == number
+    assert end in result.output
+
+
+def test_a_double_is_cut_in_a_column_of_years(session: SqlSession) -> None:
+    assert session.run("CREATE TABLE z (y YEAR)", 60.0).ok
+    assert session.run("INSERT INTO z VALUES (69.5e0), (69.5), (2.5e0), (2154.9e0)", 60.0).ok
+    assert session.run("SELECT y FROM z", 60.0).rows == ((2069,), (1970,), (2002,), (2154,))
+    assert session.run("INSERT INTO z VALUES (2155.4e0)", 60.0).info.error == 1264
+
+
+def test_a_row_that_refers_to_itself_is_not_deleted(session: SqlSession) -> None:
+    code = "CREATE TABLE z (id INT PRIMARY KEY, p INT, FOREIGN KEY (p) REFERENCES z (id))"
+    assert session.run(code, 60.0).ok
+    assert session.run("INSERT INTO z VALUES (1, 1)", 60.0).ok
+    assert session.run("DELETE FROM z", 60.0).info.error == 1451
+    assert session.run("UPDATE z SET p = NULL", 60.0).ok
+    assert session.run("DELETE FROM z", 60.0).ok
+
+
+def test_definitions_are_refused_in_a_transaction_that_reads(session: SqlSession) -> None:
+    assert session.run("START TRANSACTION READ ONLY", 60.0).ok
+    for code in ("CREATE TABLE z (a INT)", "DROP TABLE s", "TRUNCATE s", "CREATE DATABASE z"):
+        assert session.run(code, 60.0).info.error == 1792
+
+
+def test_a_database_has_the_collation_that_its_definition_names(session: SqlSession) -> None:
+    assert session.run("CREATE DATABASE z CHARACTER SET latin1", 60.0).ok
+    found = session.run("SHOW CREATE DATABASE z", 60.0).output
+    assert "CHARACTER SET latin1 COLLATE latin1_swedish_ci" in found
+
+
+def test_show_and_information_schema_say_the_same(session: SqlSession) -> None:
+    code = (
+        "CREATE TABLE z (a VARCHAR(9), g INT AS (k + 1) STORED, k INT, b BLOB, "
+        "u TIMESTAMP DEFAULT CURRENT_TIMESTAMP ON UPDATE CURRENT_TIMESTAMP, KEY x (a(3)))"
+    )
+    assert session.run(code, 60.0).ok
+    code = "SELECT INDEX_NAME, SUB_PART FROM information_schema.STATISTICS WHERE TABLE_NAME = 'z'"
+    assert session.run(code, 60.0).rows == (("x", 3),)
+    code = (
+        "SELECT COLUMN_NAME, EXTRA, GENERATION_EXPRESSION FROM information_schema.COLUMNS "
+        "WHERE TABLE_NAME = 'z' AND EXTRA <> '' ORDER BY 1"
+    )
+    now = "DEFAULT_GENERATED on update CURRENT_TIMESTAMP"
+    assert session.run(code, 60.0).rows == (("g", "STORED GENERATED", "k + 1"), ("u", now, ""))
+    shown = session.run("SHOW FULL COLUMNS FROM z", 60.0).rows or ()
+    assert [row[2] for row in shown] == ["utf8mb4_general_ci", None, None, None, None]
+    assert shown[4][6] == now

@@ -216,6 +216,15 @@ class SqlEngine(Protocol):
         ...
 
 
+def differences(before: Mapping[str, str], after: Mapping[str, str]) -> dict[str, str]:
+    """Return how things differ that have these digests: new, changed or gone."""
+    return {
+        name: "new" if name not in before else "changed" if name in after else "gone"
+        for name in before.keys() | after.keys()
+        if before.get(name) != after.get(name)
+    }
+
+
 # ------------------------------------------------------------ results as text
 _NO_INFO = StatementInfo()
 _TIMEOUT_INFO = StatementInfo(error=3024, sqlstate="HY000")

@@ -78,6 +78,7 @@ ERROR_MESSAGES: dict[int, tuple[str, str]] = {
     1292: ("22007", "Incorrect {} value: '{}' for column '{}' at row {}"),
     1300: ("HY000", "Invalid {} character string: '{}'"),
     1305: ("42000", "FUNCTION {} does not exist"),
+    1347: ("HY000", "'{}' is not {}"),
     1353: (
         "HY000",
         "In definition of view, derived table or common table expression, SELECT list and column "

@@ -1,7 +1,7 @@
 """Parses MySQL statements with sqlglot, and rejects what MySQL 8 rejects.
 
 sqlglot accepts more than MySQL: clauses in any order, reserved words as names, functions of other
-dialects. So MySQL's grammar (``query_syntax.py``) reads a statement before. Function calls become
+dialects. So MySQL's grammar (``syntax.py``) reads a statement before. Function calls become
 ``Anonymous`` nodes under MySQL's names, marked with ``FUNCTION_MARK``.
 """
 
@@ -47,6 +47,7 @@ _STATEMENT_KEYWORDS = word_set("""
     BINLOG SHUTDOWN RESTART STOP""")
 _CALLABLE_TOKENS = frozenset(MySQL.Parser.FUNC_TOKENS) | {TokenType.VAR}
 _BEFORE_NON_CALLS = word_set("INTO AS . TABLE WITH RECURSIVE REFERENCES INDEX KEY UPDATE FROM JOIN")
+_BARE_FUNCTIONS = ("UTC_DATE", "UTC_TIME", "UTC_TIMESTAMP")
 _OPEN, _CLOSE, _END = TokenType.L_PAREN, TokenType.R_PAREN, TokenType.SEMICOLON
 _PREFIX_OPERATORS = {TokenType.NOT, TokenType.DASH, TokenType.TILDE, TokenType.CASE, TokenType.PLUS}
 _OPENING = {TokenType.L_PAREN, TokenType.L_BRACKET, TokenType.CASE}
@@ -276,19 +277,22 @@ def _mark_function_calls(
             text_,
             Token(_CLOSE, ")", *place),
         ]
-    return _bracket_interval_numbers(out)
+    return _with_brackets(out)
 
 
-def _bracket_interval_numbers(tokens: list[Token]) -> list[Token]:
-    """Return the tokens with brackets around a fraction after INTERVAL, which would be a string."""
-    if not any(t.token_type == TokenType.INTERVAL for t in tokens):
-        return tokens
+def _with_brackets(tokens: list[Token]) -> list[Token]:
+    """Return the tokens with brackets around a fraction after INTERVAL, which would be a string,
+    and behind functions that are called without them."""
     out: list[Token] = []
-    for token in tokens:
+    for token, after in zip(tokens, [*tokens[1:], None], strict=True):
+        place = (token.line, token.col, token.start, token.end)
         number = token.token_type == TokenType.NUMBER and not token.text.isdigit()
+        bare = token.token_type == TokenType.VAR and token.text.upper() in _BARE_FUNCTIONS
         if number and out and out[-1].token_type == TokenType.INTERVAL:
-            place = (token.line, token.col, token.start, token.end)
             out += [Token(_OPEN, "(", *place), token, Token(_CLOSE, ")", *place)]
+        elif bare and (after is None or after.token_type != _OPEN):
+            marked = Token(TokenType.VAR, FUNCTION_MARK + token.text, *place)
+            out += [marked, Token(_OPEN, "(", *place), Token(_CLOSE, ")", *place)]
         else:
             out.append(token)
     return out

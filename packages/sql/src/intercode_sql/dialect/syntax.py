@@ -1,4 +1,8 @@
-"""MySQL's grammar of queries and writes, which tells where MySQL stops reading a statement."""
+"""MySQL's grammar of queries and writes, which tells where MySQL stops reading a statement.
+
+Each method moves behind one form, or raises StatementError 1064 at the first word that cannot
+follow.
+"""
 
 from __future__ import annotations
 
@@ -245,7 +249,7 @@ class ExpressionSyntax(TokenReader):
         elif word in _ARGUMENTS:
             _ARGUMENTS[word](self)
         elif word in _DATE_SUMS:
-            self._date_sum()
+            self._date_sum(word)
         elif word in SYNTAX_COUNTS:
             self._counted(*SYNTAX_COUNTS[word])
         elif self.word != ")":
@@ -283,7 +287,7 @@ class ExpressionSyntax(TokenReader):
             if self.accept("*"):
                 return
         distinct = not word.startswith("BIT_") and self.accept_any("DISTINCT", "ALL") == "DISTINCT"
-        several = word == "GROUP_CONCAT" or (distinct and word == "COUNT")
+        several = word in ("GROUP_CONCAT", "JSON_OBJECTAGG") or (distinct and word == "COUNT")
         if several:
             self.expressions()
         else:
@@ -293,11 +297,13 @@ class ExpressionSyntax(TokenReader):
             if self.accept("SEPARATOR") and not self.accept_kind("string"):
                 raise self.error()
 
-    def _date_sum(self) -> None:
+    def _date_sum(self, word: str) -> None:
         self.expression()
         self.expect(",")
         if self.accept("INTERVAL"):
             self._interval()
+        elif word.startswith("DATE_"):
+            raise self.error()
         else:
             self.expression()
 

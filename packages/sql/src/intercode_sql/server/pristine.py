@@ -1,4 +1,4 @@
-"""The pristine data of a database, and the changes of private copies."""
+"""The pristine data of a database, and what a session changes: data and settings."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ from decimal import Decimal
 from functools import cached_property, lru_cache
 from typing import TYPE_CHECKING, Any
 
+from intercode_sql.base import differences
 from intercode_sql.errors import ServerLostError
 from intercode_sql.server.connection import (
     Rows,
@@ -257,12 +258,7 @@ class ChangeTracker:
 
     def changed_objects(self) -> dict[str, str]:
         """Return how each object differs from the pristine data: new, changed or gone."""
-        before, now = self._pristine.content_digests, self._current_digests()
-        return {
-            thing: "new" if thing not in before else "changed" if thing in now else "gone"
-            for thing in before.keys() | now.keys()
-            if before.get(thing) != now.get(thing)
-        }
+        return differences(self._pristine.content_digests, self._current_digests())
 
     def object_digests(self, objects: Iterable[str]) -> list[tuple[str, str]]:
         """Return the current digests of these objects."""

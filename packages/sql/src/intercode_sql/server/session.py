@@ -1,5 +1,10 @@
-"""A session on a server. It reads the pristine data, and gets a private copy when it first
-writes."""
+"""A session on a server. It reads the pristine data, and gets a private copy when it first writes.
+
+A session may keep a number of bytes in the files of its database and in its own temporary tables.
+The same number bounds its part of the files that all sessions share: InnoDB's temporary tables, and
+what open transactions could undo. The server itself must never come to the limit of a file, because
+InnoDB then aborts.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,9 @@
-"""Determines from a statement's tokens what it can do to the session, the data and the server."""
+"""Determines from a statement's tokens what it can do to the session, the data and the server, and
+rewrites it so that MariaDB returns rows in MySQL 8's order.
+
+MySQL 8 returns groups in the order of their first rows. MariaDB sorts them, as MySQL did before
+version 8. ``ORDER BY NULL`` keeps MariaDB from sorting a query that groups without ORDER BY.
+"""
 
 from __future__ import annotations
 

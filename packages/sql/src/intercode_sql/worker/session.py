@@ -20,6 +20,7 @@ from intercode_sql.base import (
     SqlDialect,
     SqlLimits,
     abort_error,
+    differences,
     error_result,
     timeout_result,
 )
@@ -93,22 +94,15 @@ class LocalSession:
         """Return digests of the pristine tables and of the current ones, by their names."""
         return {}, {}
 
-    def _changed_tables(self) -> dict[str, tuple[str | None, str | None]]:
-        """Return the digests of tables that differ, pristine and now."""
-        before, after = self.table_digests()
-        pairs = {name: (before.get(name), after.get(name)) for name in before.keys() | after.keys()}
-        return {name: pair for name, pair in pairs.items() if pair[0] != pair[1]}
-
     def changes(self) -> list[str]:
         """Return the tables that are new, gone or changed."""
-        return sorted(
-            f"table {name}: {'new' if before is None else 'gone' if after is None else 'changed'}"
-            for name, (before, after) in self._changed_tables().items()
-        )
+        found = differences(*self.table_digests())
+        return sorted(f"table {name}: {how}" for name, how in found.items())
 
     def state_text(self) -> str:
         """Return the state as text for a fingerprint."""
-        changed = {name: after or "gone" for name, (_, after) in self._changed_tables().items()}
+        before, after = self.table_digests()
+        changed = {name: after.get(name, "gone") for name in differences(before, after)}
         return json.dumps({"database": self.database, "tables": changed}, sort_keys=True)
 
     def abort(self) -> None:

@@ -182,6 +182,16 @@ class Catalog:
     def table(self, database: str, name: str) -> Table | None:
         return self.databases.get(database.lower(), {}).get(name.lower())
 
+    def with_database(self, name: str, collation: str, stamp: str) -> Catalog:
+        """Return the catalog with one more database, or with another collation of a known one."""
+        databases = {**self.databases, name: self.databases.get(name, {})}
+        collations = {**self.collations, name: collation}
+        return replace(self, databases=databases, collations=collations, stamp=stamp)
+
+    def without_database(self, name: str, stamp: str) -> Catalog:
+        databases = {k: v for k, v in self.databases.items() if k != name}
+        return replace(self, databases=databases, stamp=stamp)
+
     def with_table(self, database: str, table: Table, stamp: str) -> Catalog:
         tables = {**self.databases[database], table.name.lower(): table}
         return replace(self, databases={**self.databases, database: tables}, stamp=stamp)

@@ -742,6 +742,61 @@ def read_drop_index(code: str, reserved: bool = True) -> str:
     return f"ALTER TABLE {reader.rest()} DROP INDEX {name}"
 
 
+def read_drop(code: str, reserved: bool = True) -> tuple[bool, bool, list[tuple[str, str]]]:
+    """Read DROP TABLE or DROP VIEW. Return whether it drops views, whether IF EXISTS is there, and
+    the names."""
+    reader = TokenReader(code, reserved)
+    reader.expect("DROP")
+    reader.accept("TEMPORARY")
+    view = reader.expect_any("TABLE", "VIEW") == "VIEW"
+    exists = reader.accept("IF", "EXISTS")
+    names = list[tuple[str, str]]()
+    reader.listed(lambda: names.append(reader.names()))
+    reader.accept_any("RESTRICT", "CASCADE")
+    reader.expect_end()
+    return view, exists, names
+
+
+def read_truncate(code: str, reserved: bool = True) -> tuple[str, str]:
+    """Read TRUNCATE TABLE. Return the name of the table."""
+    reader = TokenReader(code, reserved)
+    reader.expect("TRUNCATE")
+    reader.accept("TABLE")
+    names = reader.names()
+    reader.expect_end()
+    return names
+
+
+@dataclass(frozen=True, slots=True)
+class DatabaseStatement:
+    """A CREATE, ALTER or DROP DATABASE. ``exists`` says that IF EXISTS or IF NOT EXISTS is there.
+    ``collation`` is empty if none is named, and ``name`` if it is the current database."""
+
+    word: str
+    name: str
+    exists: bool
+    collation: str
+
+
+def read_database(code: str, reserved: bool = True) -> DatabaseStatement:
+    """Read one of these statements."""
+    reader = TokenReader(code, reserved)
+    word = reader.take().upper
+    reader.expect_any("DATABASE", "SCHEMA")
+    exists = reader.accept("IF", "NOT", "EXISTS") or reader.accept("IF", "EXISTS")
+    unnamed = word == "ALTER" and reader.word in ("CHARACTER", "CHARSET", "COLLATE", "DEFAULT")
+    name, collation = "" if unnamed else reader.name().lower(), ""
+    while not reader.done:
+        option = reader.take().upper
+        if option == "COLLATE":
+            reader.accept("=")
+            collation = reader.take().name.lower()
+        elif option in ("CHARSET", "SET") and not collation:
+            reader.accept("=")
+            collation = default_collation(reader.take().name)
+    return DatabaseStatement(word, name, exists, collation)
+
+
 def read_rename_table(
     code: str, reserved: bool = True
 ) -> list[tuple[tuple[str, str], tuple[str, str]]]:

@@ -64,10 +64,11 @@ def _columns(catalog: Catalog) -> Iterator[Row]:
     for database, table in _all_tables(catalog):
         ordered = sorted(enumerate(table.columns, 1), key=lambda p: p[1].name.lower())
         for position, column in ordered:  # MySQL 8 returns them in the order of their names
-            yield _column(database, table, position, column)
+            yield column_row(database, table, position, column)
 
 
-def _column(database: str, table: Table, position: int, column: Column) -> Row:
+def column_row(database: str, table: Table, position: int, column: Column) -> Row:
+    """Return the row of COLUMNS about a column."""
     base = re.match(r"[a-z]+", column.declared)
     kind = column.type
     text = kind.kind in ("string", "bytes")
@@ -83,7 +84,13 @@ def _column(database: str, table: Table, position: int, column: Column) -> Row:
     )
     digits = {"int": kind.precision, "decimal": kind.precision, "double": 22, "float": 12}
     scale = kind.scale if kind.kind != "int" else 0
+    generated = {name: (text, stored) for name, text, stored in table.generated}
+    expression, stored = generated.get(column.name.lower(), ("", False))
     extra = "auto_increment" if column.auto else "DEFAULT_GENERATED" if column.computed else ""
+    if column.on_update:
+        extra = f"{extra} on update CURRENT_TIMESTAMP".strip()
+    if expression:
+        extra = f"{'STORED' if stored else 'VIRTUAL'} GENERATED"
     return [
         "def",
         database,
@@ -99,42 +106,48 @@ def _column(database: str, table: Table, position: int, column: Column) -> Row:
         scale if kind.kind in digits else None,
         0 if kind.kind in ("datetime", "time") else None,
         "utf8mb4" if kind.kind == "string" else None,
-        column.collation if text else None,
+        column.collation if kind.kind == "string" else None,
         column.declared,
         table.key_label(column.name),
         extra,
         "select,insert,update,references",
         column.comment,
-        "",
+        expression,
         None,
     ]
 
 
 def _statistics(catalog: Catalog) -> Iterator[Row]:
     for database, table in _all_tables(catalog):
-        for index in table.indexes:
-            for position, name in enumerate(index.columns, 1):
-                column = table.column(name)
-                yield [
-                    "def",
-                    database,
-                    table.name,
-                    int(not index.unique),
-                    database,
-                    index.name,
-                    position,
-                    name,
-                    "A",
-                    table.rows,
-                    None,
-                    None,
-                    "YES" if column and column.nullable else "",
-                    "BTREE",
-                    "",
-                    "",
-                    "YES",
-                    None,
-                ]
+        yield from index_rows(database, table)
+
+
+def index_rows(database: str, table: Table) -> Iterator[Row]:
+    """Yield the rows of STATISTICS about a table."""
+    for index in table.indexes:
+        sizes = index.prefixes or (0,) * len(index.columns)
+        for position, (name, size) in enumerate(zip(index.columns, sizes, strict=True), 1):
+            column = table.column(name)
+            yield [
+                "def",
+                database,
+                table.name,
+                int(not index.unique),
+                database,
+                index.name,
+                position,
+                name,
+                "A",
+                table.rows,
+                size or None,
+                None,
+                "YES" if column and column.nullable else "",
+                index.kind.upper() or "BTREE",
+                "",
+                "",
+                "YES",
+                None,
+            ]
 
 
 def _key_column_usage(catalog: Catalog) -> Iterator[Row]:

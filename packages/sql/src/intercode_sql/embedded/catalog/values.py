@@ -13,7 +13,15 @@ import re
 import struct
 import sys
 from collections.abc import Callable, Sequence
-from decimal import ROUND_HALF_EVEN, ROUND_HALF_UP, Context, Decimal, InvalidOperation
+from decimal import (
+    ROUND_DOWN,
+    ROUND_HALF_EVEN,
+    ROUND_HALF_UP,
+    ROUND_UP,
+    Context,
+    Decimal,
+    InvalidOperation,
+)
 from typing import Any
 
 from intercode_sql.dialect.errors import StatementError, mysql_error, unsupported
@@ -206,6 +214,8 @@ def _stored_integer(value: Any, column: Column, row: int) -> int:
         _require_in_range(int(quantized(number_prefix(value), 0)), column, row)
     exact = _to_decimal(value, column, row)
     half = ROUND_HALF_EVEN if isinstance(value, float) else ROUND_HALF_UP  # as C rounds a double
+    if year and isinstance(value, float):
+        half = ROUND_DOWN if 0 <= value <= 2155 else ROUND_UP
     number = int(quantized(exact, 0, half))
     if year and (0 < number < 100 or (isinstance(value, str) and not number and value != "0000")):
         number += 2000 if number < 70 else 1900

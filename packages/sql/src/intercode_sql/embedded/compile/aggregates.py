@@ -6,7 +6,7 @@ from dataclasses import replace
 
 from sqlglot import exp
 
-from intercode_sql.dialect.errors import mysql_error, syntax_error, unsupported
+from intercode_sql.dialect.errors import mysql_error, unsupported
 from intercode_sql.dialect.keywords import AGGREGATE_FUNCTIONS, WINDOW_FUNCTIONS
 from intercode_sql.dialect.parser import FUNCTION_MARK
 from intercode_sql.embedded.catalog.collations import collate_clause
@@ -52,9 +52,7 @@ def aggregate_call(
         arguments = _arguments(inner, scope)
     if name == "COUNT":
         return _count(arguments, distinct, bool(inner) and isinstance(inner[0], exp.Star))
-    if len(arguments) != 1 or (inner and isinstance(inner[0], exp.Star)):
-        raise syntax_error(name + "(", len(name)) if not arguments else mysql_error(1582, name)
-    (value,) = arguments
+    value = arguments[0]
     if value.columns:
         raise mysql_error(1241, 1)
     word = "DISTINCT " * distinct
@@ -101,8 +99,6 @@ def _count(arguments: list[Expression], distinct: bool, star: bool) -> Expressio
     if star or not arguments:
         return Expression("COUNT(*)", kind, aggregate=True)
     if not distinct:
-        if len(arguments) > 1:
-            raise mysql_error(1064, ", ...", 1)
         return Expression(f"COUNT({arguments[0].sql})", kind, aggregate=True)
     if len(arguments) == 1 and not arguments[0].columns:
         clause = collate_clause(False, arguments[0].type)

@@ -13,7 +13,7 @@ from intercode_sql.dialect.errors import (
     mysql_error,
     unsupported,
 )
-from intercode_sql.dialect.keywords import AGGREGATE_FUNCTIONS, FUNCTION_NAMES, word_set
+from intercode_sql.dialect.keywords import AGGREGATE_FUNCTIONS, word_set
 from intercode_sql.dialect.parser import FUNCTION_MARK, mysql_text
 from intercode_sql.embedded.catalog.collations import collate_clause
 from intercode_sql.embedded.catalog.types import (
@@ -162,8 +162,6 @@ def _concat(name: str, args: Args, scope: Scope) -> Expression:
 def _round(name: str, args: Args, scope: Scope) -> Expression:
     arguments = [as_number(m) for m in _compile_arguments(name, args, scope, 1, 2)]
     number = arguments[0]
-    if name == "TRUNCATE" and len(arguments) == 1:
-        raise argument_count_error(name)
     digits = as_integer(arguments[1]) if len(arguments) > 1 else value_constant(0)
     kind = number.type
     exact = kind.kind in ("int", "decimal", "year")
@@ -231,14 +229,8 @@ def current_time(name: str, args: Args, scope: Scope) -> Expression:
 
 @special("DATE_ADD", "DATE_SUB", "ADDDATE", "SUBDATE")
 def _date_add(name: str, args: Args, scope: Scope) -> Expression:
-    if len(args) != 2:
-        raise argument_count_error(name)
     interval = args[1]
-    while isinstance(interval, exp.Paren):
-        interval = interval.this
     if not isinstance(interval, exp.Interval):
-        if name in ("DATE_ADD", "DATE_SUB"):
-            raise mysql_error(1064, "", 1)
         interval = exp.Interval(this=interval, unit=exp.Var(this="DAY"))
     sign = -1 if name in ("DATE_SUB", "SUBDATE") else 1
     return add_interval(compile_expression(args[0], scope), interval, sign, scope)
@@ -246,8 +238,6 @@ def _date_add(name: str, args: Args, scope: Scope) -> Expression:
 
 @special("TIMESTAMPDIFF", "TIMESTAMPADD")
 def _timestampdiff(name: str, args: Args, scope: Scope) -> Expression:
-    if len(args) != 3:
-        raise argument_count_error(name)
     context = args[0].name.upper().removeprefix("SQL_TSI_")
     if name == "TIMESTAMPADD":
         size = compile_expression(args[1], scope)
@@ -367,11 +357,6 @@ def _sleep(name: str, args: Args, scope: Scope) -> Expression:
     return Expression(f"mysql_sleep({as_number(a).sql})", INT)
 
 
-@special("VALUES")
-def _values(name: str, args: Args, scope: Scope) -> Expression:
-    raise unsupported("VALUES() outside ON DUPLICATE KEY UPDATE")
-
-
 @special("LOAD_FILE", "GET_LOCK", "RELEASE_LOCK", "BENCHMARK")
 def _denied_function(name: str, args: Args, scope: Scope) -> Expression:
     raise access_denied(f"{name}()", "it accesses more than the database")
@@ -392,13 +377,9 @@ def function_call(node: exp.Anonymous, scope: Scope) -> Expression:
     """
     marked = str(node.this)
     name = marked.removeprefix(FUNCTION_MARK).upper()
-    if any(isinstance(e, (exp.Select, exp.SetOperation)) for e in node.expressions):
-        raise mysql_error(1064, "", 1)  # a subquery without brackets of its own
     if name == "ROW":
         return compile_expression(exp.Tuple(expressions=node.expressions), scope)
     if not marked.startswith(FUNCTION_MARK):
-        if name in FUNCTION_NAMES:
-            raise unsupported(f"the function {name} here")
         raise mysql_error(1305, f"{scope.context.database}.{marked}")
     if name in AGGREGATE_FUNCTIONS:
         return aggregates.aggregate_call(name, node.expressions, scope)
@@ -581,9 +562,6 @@ def _extract(node: exp.Extract, scope: Scope) -> Expression:
     exp.CurrentDate,
     exp.CurrentTime,
     exp.CurrentTimestamp,
-    exp.UtcDate,
-    exp.UtcTime,
-    exp.UtcTimestamp,
     exp.Localtime,
     exp.Localtimestamp,
 )
@@ -591,8 +569,6 @@ def _current_time(node: exp.Func, scope: Scope) -> Expression:
     names: dict[type[exp.Expr], str] = {
         exp.CurrentDate: "CURDATE",
         exp.CurrentTime: "CURTIME",
-        exp.UtcDate: "CURDATE",
-        exp.UtcTime: "CURTIME",
     }
     return current_time(names.get(type(node), "NOW"), [], scope)
 
@@ -606,12 +582,6 @@ def _user(node: exp.CurrentUser, scope: Scope) -> Expression:
 def _chr(node: exp.Chr, scope: Scope) -> Expression:
     parts = [as_integer(compile_expression(e, scope)).sql for e in node.expressions]
     return Expression(f"mysql_char({', '.join(parts)})", BYTES)
-
-
-@compiles(exp.Floor, exp.Ceil)
-def _floor(node: exp.Func, scope: Scope) -> Expression:
-    name = "FLOOR" if isinstance(node, exp.Floor) else "CEIL"
-    return floor_ceiling(name, [node.this], scope)
 
 
 @compiles(exp.JSONExtract, exp.JSONExtractScalar)

@@ -80,6 +80,9 @@ def number_constant(text: str) -> Expression:
         if float(low) > MAX_DOUBLE:
             raise unsupported(f"a decimal of {digits} digits")
         if len((whole + part).lstrip("0")) > 15:
+            shown = Decimal(repr(float(low)))
+            if shown != Decimal(low) and len(shown.normalize().as_tuple().digits) <= 15:
+                raise unsupported(f"the exact decimal {text}, which has more than 15 digits")
             return Expression(repr(float(low)), replace(decimal(digits, len(part)), nullable=False))
         kind = replace(decimal(digits, len(part)), nullable=False)
         return Expression(repr(float(low)), kind, literal=float(low))
@@ -94,8 +97,6 @@ def value_constant(value: Any) -> Expression:
     """Compile the value of a variable or a setting as a constant."""
     if value is None:
         return NULL_EXPRESSION
-    if isinstance(value, bool):
-        return number_constant(str(int(value)))
     if isinstance(value, float):
         return Expression(repr(value), replace(DOUBLE, nullable=False), literal=value)
     if isinstance(value, (int, Decimal)):
@@ -489,6 +490,15 @@ def _cast_to_integer(ex: Expression, unsigned: bool) -> Expression:
     return Expression(sql, kind)
 
 
+def year_sql(number: str) -> str:
+    """Return the SQL of the year that an integer stands for, NULL for one that is none."""
+    return (
+        f"(CASE WHEN {number} BETWEEN 1 AND 69 THEN {number} + 2000 "
+        f"WHEN {number} BETWEEN 70 AND 99 THEN {number} + 1900 "
+        f"WHEN {number} = 0 OR {number} BETWEEN 1901 AND 2155 THEN {number} END)"
+    )
+
+
 _MOMENT_TYPES = {
     "DATE": "date",
     "DATETIME": "datetime",
@@ -514,7 +524,9 @@ def _cast_to_temporal(ex: Expression, name: str, sizes: list[int]) -> Expression
             return Expression(found.sql, target)
         return Expression(f"mysql_rounded({found.sql}, {digits})", target.as_nullable())
     if name == "YEAR":
-        return Expression(
-            f"CAST({as_number(ex).sql} AS INTEGER)", replace(INT, kind="year", precision=4)
-        )
+        if ex.type.kind == "time":
+            raise unsupported("a date from a time: the current day")
+        dated = ex.type.kind in ("date", "datetime")
+        number = f"CAST(SUBSTR({ex.sql}, 1, 4) AS INTEGER)" if dated else as_integer(ex).sql
+        return Expression(year_sql(number), replace(INT, kind="year", precision=4))
     raise unsupported(f"CAST to {name}")

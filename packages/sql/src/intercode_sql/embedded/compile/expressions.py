@@ -7,7 +7,7 @@ from dataclasses import replace
 
 from sqlglot import exp
 
-from intercode_sql.dialect.errors import mysql_error, unsupported
+from intercode_sql.dialect.errors import mysql_error
 from intercode_sql.embedded.catalog.collations import collate_clause
 from intercode_sql.embedded.catalog.definitions import collation_family
 from intercode_sql.embedded.catalog.types import BOOL, BYTES, INT, merge_types
@@ -142,8 +142,6 @@ def _parenthesized(node: exp.Paren, scope: Scope) -> Expression:
 @compiles(exp.Tuple)
 def _tuple(node: exp.Tuple, scope: Scope) -> Expression:
     parts = tuple(compile_scalar(e, scope) for e in node.expressions)
-    if len(parts) == 1:
-        return parts[0]
     return Expression(f"({', '.join(p.sql for p in parts)})", INT, columns=parts)
 
 
@@ -154,8 +152,6 @@ def _literal(node: exp.Literal, scope: Scope) -> Expression:
 
 @compiles(exp.Column)
 def _column(node: exp.Column, scope: Scope) -> Expression:
-    if isinstance(node.this, exp.Star):
-        raise unsupported("a star inside an expression")
     found = scope.column(node)
     if found.aggregate and scope.inside_aggregate:
         raise mysql_error(1111)
@@ -167,11 +163,6 @@ def _is(node: exp.Is, scope: Scope) -> Expression:
     left = compile_scalar(node.this, scope)
     right = node.expression
     kind = replace(BOOL, nullable=False)
-    if isinstance(right, exp.Null):
-        return Expression(f"({left.sql} IS NULL)", kind)
-    if isinstance(right, exp.Not):
-        inner = _is(exp.Is(this=node.this, expression=right.this), scope)
-        return Expression(f"(NOT {inner.sql})", kind)
     if isinstance(right, exp.Boolean):
         value = truth_sql(left)
         sql = f"IFNULL({value} <> 0, 0)" if right.this else f"IFNULL({value} = 0, 0)"
@@ -192,8 +183,6 @@ def _between(node: exp.Between, scope: Scope) -> Expression:
 
 @compiles(exp.In)
 def _in(node: exp.In, scope: Scope) -> Expression:
-    if node.args.get("field") is not None:
-        raise unsupported("IN without brackets")
     left = compile_expression(node.this, scope)
     document = left
     left = as_text(left) if left.type.kind == "json" else left
@@ -206,8 +195,6 @@ def _in(node: exp.In, scope: Scope) -> Expression:
         left, *parts = on_this_day([left, *parts], scope)
     if not left.columns:
         left, *parts = in_one_charset([left, *parts])
-    if len(node.expressions) == 1 and isinstance(node.expressions[0], exp.Query):
-        return subqueries.in_subquery(left, node.expressions[0], scope)
     kinds = {p.type.kind for p in parts} - {"null"}
     if document.type.kind == "json":
         tests = (compare("=", document, p).sql for p in parts)
@@ -252,8 +239,10 @@ def _collate(node: exp.Collate, scope: Scope) -> Expression:
     name = node.expression.name.lower()
     order = collation_family(name)
     plain = 0 if order == "bin" else text.type.plain
-    charset = text.type.charset or "utf8mb4"
-    if text.type.binary or not name.startswith(charset):
+    given = node.this.name.lower() if isinstance(node.this, exp.Introducer) else ""
+    short = given in ("_utf8", "_utf8mb3")
+    charset = "utf8mb3" if short else text.type.charset or "utf8mb4"
+    if text.type.binary or not name.startswith(("utf8_", "utf8mb3_") if short else charset):
         raise mysql_error(1253, name, "binary" if text.type.binary else charset)
     kind = replace(text.type, collation=order, strong=True, explicit=True, plain=plain)
     return Expression(text.sql, kind)
@@ -302,8 +291,9 @@ def _introduced_string(node: exp.Introducer | exp.National, scope: Scope) -> Exp
     charset = node.name.lstrip("_").lower() if isinstance(node, exp.Introducer) else "utf8mb3"
     if isinstance(inner, (exp.HexString, exp.BitString)):
         return bytes_constant(compile_expression(inner, scope).literal, charset)
-    text = inner if isinstance(inner, str) else str(inner.this)
-    return bytes_constant(text.encode(), charset) if charset == "binary" else text_constant(text)
+    text = inner if isinstance(inner, str) else str(compile_scalar(inner, scope).literal)
+    plain = text.isascii() and charset != "binary"
+    return text_constant(text) if plain else bytes_constant(text.encode(), charset)
 
 
 @compiles(exp.Cast)

@@ -40,6 +40,7 @@ from intercode_sql.embedded.compile.conversions import (
     quote_text,
     time_order,
     value_constant,
+    year_sql,
 )
 from intercode_sql.embedded.compile.item_text import item_text
 from intercode_sql.embedded.compile.scope import (
@@ -365,6 +366,8 @@ def _as_double(ex: Expression, other: Expression) -> Expression:
 
 
 _COLUMN = re.compile(r"""\w+\.(\w+|"[^"]*")$""")
+_ARITHMETIC = re.compile(r"[\d()+* -]*[+*-][\d()+* -]*")
+"""SQLite's SQL of arithmetic over constant integers."""
 
 
 def year_constant(ex: Expression, other: Expression) -> Expression:
@@ -373,6 +376,8 @@ def year_constant(ex: Expression, other: Expression) -> Expression:
     if other.type.kind != "year" or not _COLUMN.match(other.sql):
         return ex
     value = ex.literal
+    if value is None and _ARITHMETIC.fullmatch(ex.sql):
+        return replace(ex, sql=year_sql(as_integer(ex).sql))
     if isinstance(value, bytes):
         value = int.from_bytes(value, "big")
     if not isinstance(value, (str, int, float)):
@@ -389,7 +394,7 @@ def years_in_list(values: list[Expression], other: Expression) -> list[Expressio
     doubles or not."""
     known = [v for v in values if v.type.kind != "null"]
     alike = len({v.type.kind == "double" for v in known}) == 1
-    if not alike or any(v.literal is None for v in known):
+    if not alike or any(v.literal is None and not _ARITHMETIC.fullmatch(v.sql) for v in known):
         return values
     return [year_constant(value, other) for value in values]
 

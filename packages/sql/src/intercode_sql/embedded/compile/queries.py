@@ -33,7 +33,7 @@ MAX_ORDERED_PAIRS = 1_000_000
 """Pairs of rows up to which INTERSECT and EXCEPT keep the order of the left side."""
 
 
-def compile_query(node: exp.Expr, parent: Scope | None, ordered: bool = True) -> CompiledQuery:
+def compile_query(node: exp.Expr, parent: Scope, ordered: bool = True) -> CompiledQuery:
     """Compile a query. ``ordered`` says whether the order of its rows matters.
 
     Raises StatementError as MySQL does, or for an unsupported query.
@@ -42,8 +42,6 @@ def compile_query(node: exp.Expr, parent: Scope | None, ordered: bool = True) ->
         return _parenthesized_query(node, parent, ordered)
     if not isinstance(node, (exp.Select, exp.SetOperation)):
         raise unsupported(f"a query of the kind {type(node).__name__}")
-    if parent is None:
-        raise unsupported("a query without a scope")
     clause, parent.clause = parent.clause, parent.clause
     try:
         common = node.args.get("with_")
@@ -67,7 +65,7 @@ def root_scope(context: CompileContext) -> Scope:
     return Scope(context)
 
 
-def _parenthesized_query(node: exp.Subquery, parent: Scope | None, ordered: bool) -> CompiledQuery:
+def _parenthesized_query(node: exp.Subquery, parent: Scope, ordered: bool) -> CompiledQuery:
     tail = any(node.args.get(k) for k in ("order", "limit", "offset"))
     query = compile_query(node.this, parent, ordered or tail)
     return _order_and_limit(node, query, parent, ordered) if tail and parent is not None else query

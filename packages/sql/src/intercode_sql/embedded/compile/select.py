@@ -1,4 +1,11 @@
-"""Compiles one SELECT: its columns, groups, order and limit."""
+"""Compiles one SELECT: its columns, groups, order and limit.
+
+If it specifies no order, the rows have that which MySQL's query plans produce. A small version of
+MySQL 8.0's cost model decides in which order the sources of a join are read. Only the order of rows
+depends on it. The constants are those of server_cost and engine_cost with everything in memory: 0.1
+per row evaluated, 0.25 per page read. A condition on a column without a key keeps 10 % of the rows
+(equality) or a third (range).
+"""
 
 from __future__ import annotations
 
@@ -401,12 +408,8 @@ def _compile_from(node: exp.Select, scope: Scope) -> JoinedSources | None:
 
 
 def _reject_unsupported(node: exp.Select) -> None:
-    for key in ("laterals", "qualify", "cluster", "sort", "distribute", "match", "connect", "into"):
-        if node.args.get(key):
-            raise unsupported(f"SELECT with {key.upper()}")
-    distinct = node.args.get("distinct")
-    if distinct is not None and distinct.args.get("on") is not None:
-        raise unsupported("DISTINCT ON")
+    if node.args.get("into"):
+        raise unsupported("SELECT with INTO")
 
 
 # ---------------------------------------------------------------- parts of a SELECT
@@ -414,8 +417,6 @@ def _select_list(parts: SelectParts) -> None:
     scope = parts.scope
     for item in parts.node.expressions:
         if isinstance(item, exp.Star):
-            if parts.joined is None:
-                raise mysql_error(1096)
             _expand_star(parts, None)
         elif isinstance(item, exp.Column) and isinstance(item.this, exp.Star):
             _expand_star(parts, item)
@@ -456,9 +457,9 @@ def _name_text(node: exp.Expr) -> str:
 
 
 def _expand_star(parts: SelectParts, item: exp.Column | None) -> None:
-    if parts.joined is None:
-        raise mysql_error(1096)
     if item is None:
+        if parts.joined is None or not parts.joined.sources:
+            raise mysql_error(1096)
         for source in parts.scope.sources:
             source.used_columns |= {n.lower() for n, _, _ in source.columns}
         for name, made, _ in parts.joined.columns:
@@ -551,8 +552,6 @@ def limit_clause(node: exp.Expr) -> str:
     limit, offset = node.args.get("limit"), node.args.get("offset")
     if limit is None:
         return ""
-    if limit.args.get("offset") is not None:  # in a write
-        raise mysql_error(1064, "", 1)
     sql = f" LIMIT {int(limit.expression.this)}"
     if offset is not None:
         sql += f" OFFSET {int(offset.expression.this)}"

@@ -32,24 +32,18 @@ def from_clause(node: exp.Select, scope: Scope) -> JoinedSources | None:
     start = node.args.get("from_")
     if start is None:
         return None
-    entries = [(start.this, None)]
+    entries = [(start.this, exp.Join())]
     entries += [(join.this, join) for join in node.args.get("joins") or ()]
-    groups: list[tuple[list[Source], exp.Join | None, JoinedSources]] = []
-    for entry, join in entries:  # all tables are opened before the conditions are compiled
-        groups.append(([], join, _from_entry(entry, scope)))
+    # all tables are opened before the conditions are compiled
+    (group, _), *rest = [(_from_entry(entry, scope), join) for entry, join in entries]
     _check_unique_names(scope)
     joined: JoinedSources | None = None
-    group: JoinedSources | None = None
-    for _, join, one in groups:
-        if group is None:
-            group = one
-        elif join is not None and _is_comma_join(join):
+    for one, join in rest:
+        if _is_comma_join(join):
             joined = group if joined is None else _cross_join(joined, group)
             group = one
         else:
             group = _join(group, one, join, scope)
-    if group is None:
-        return joined
     return group if joined is None else _cross_join(joined, group)
 
 
@@ -125,13 +119,8 @@ def _cross_join(left: JoinedSources, right: JoinedSources) -> JoinedSources:
     )
 
 
-def _join(
-    left: JoinedSources,
-    right: JoinedSources,
-    join: exp.Join | None,
-    scope: Scope,
-) -> JoinedSources:
-    args = join.args if join is not None else {}
+def _join(left: JoinedSources, right: JoinedSources, join: exp.Join, scope: Scope) -> JoinedSources:
+    args = join.args
     side = (args.get("side") or "").upper()
     kind = (args.get("kind") or "").upper()
     natural = (args.get("method") or "").upper() == "NATURAL"
@@ -147,10 +136,6 @@ def _join(
             on, shown = _using_columns(left, right, names, side, scope)
     finally:
         scope.clause, scope.visible = before, None
-    if side == "FULL":
-        raise unsupported("FULL JOIN")
-    if side and not on:
-        raise mysql_error(1064, "", 1)
     for source in right.sources if side == "LEFT" else left.sources if side == "RIGHT" else ():
         source.nullable = True
 
@@ -208,10 +193,6 @@ def _using_columns(
 def table_source(node: exp.Table, scope: Scope) -> Source:
     """Return a table, a view, a common table expression or a table of information_schema."""
     name, alias = node.name, node.alias or node.name
-    if node.args.get("pivots") or node.args.get("sample"):
-        raise unsupported("PIVOT and TABLESAMPLE")
-    if node.catalog:
-        raise mysql_error(1064, f".{name}", 1)
     require_no_partition(node)
     if not node.db and (common := scope.cte(name)) is not None:
         return common(scope, alias)
@@ -262,8 +243,6 @@ def _derived_table_source(node: exp.Subquery, scope: Scope) -> Source:
     if not node.alias:
         raise mysql_error(1248)
     inner = node.this
-    if isinstance(inner, exp.Values):
-        raise unsupported("VALUES as a table")
     while isinstance(inner, exp.Subquery):
         inner = inner.this
     lateral = Scope(scope.context, parent=scope.parent, ctes=_visible_ctes(scope))

@@ -91,14 +91,20 @@ def in_subquery(left: Expression, node: exp.Expr, scope: Scope) -> Expression:
         rights.append(b.sql)
     plain = all(r == f"{alias}.c{i}" for i, r in enumerate(rights))
     inside = query.sql if plain else f"SELECT {', '.join(rights)} FROM ({query.sql}) AS {alias}"
-    row = f"({', '.join(lefts)})" if len(lefts) > 1 else lefts[0]
     if len(lefts) > 1:  # the parts of a row take no COLLATE in IN, so they are compared one by one
         tests = " AND ".join(
             compare("=", one, Expression(f"{alias}.c{i}", kind)).sql
             for i, (one, kind) in enumerate(zip(wanted, query.types, strict=True))
         )
-        return Expression(f"(EXISTS (SELECT 1 FROM ({query.sql}) AS {alias} WHERE {tests}))", BOOL)
-    return Expression(f"({row} IN ({inside}))", BOOL)
+        rows = f"SELECT 1 FROM ({query.sql}) AS {alias} WHERE"
+        found, above = f"EXISTS ({rows} {tests})", node.parent and node.parent.parent
+        while isinstance(above, (exp.And, exp.Paren)):
+            above = above.parent
+        if isinstance(above, (exp.Where, exp.Join)):  # where NULL selects no row, as 0
+            return Expression(f"({found})", BOOL)
+        unknown = f"EXISTS ({rows} ({tests}) IS NULL)"
+        return Expression(f"(CASE WHEN {found} THEN 1 WHEN NOT {unknown} THEN 0 END)", BOOL)
+    return Expression(f"({lefts[0]} IN ({inside}))", BOOL)
 
 
 def quantified_comparison(
@@ -108,8 +114,6 @@ def quantified_comparison(
     inner = node.this
     while isinstance(inner, (exp.Subquery, exp.Paren)):
         inner = inner.this
-    if not isinstance(inner, exp.Query):
-        raise mysql_error(1064, "", 1)
     if inner.args.get("limit") is not None:
         raise mysql_error(1235, "LIMIT & IN/ALL/ANY/SOME subquery")
     before, scope.aggregated = scope.aggregated, False
@@ -127,7 +131,7 @@ def quantified_comparison(
     if op != "=" or isinstance(node, exp.All):
         value = _cached_as_text(value, inner)
     else:
-        value = _searched(value, inner, node)
+        value = _searched(_year(value, inner, kind), inner, node)
     if (
         value.type.binary
         and kind.kind == "string"
@@ -143,11 +147,9 @@ def quantified_comparison(
     value = _year(value, inner, kind)
     sides = on_this_day([value, Expression(f"{alias}.c0", kind)], scope)
     test = compare(op, *sides).sql
-    all_of = isinstance(node, exp.All)
-    first, last = (0, 1) if all_of else (1, 0)
-    found = f"SUM(t = {first}) > 0"
+    first, last = (0, 1) if isinstance(node, exp.All) else (1, 0)
     sql = (
-        f"(SELECT CASE WHEN {found} THEN {first} WHEN COUNT(*) > COUNT(t) THEN NULL "
+        f"(SELECT CASE WHEN SUM(t = {first}) > 0 THEN {first} WHEN COUNT(*) > COUNT(t) THEN NULL "
         f"ELSE {last} END FROM (SELECT {test} AS t FROM ({query.sql}) AS {alias}))"
     )
     return Expression(sql, BOOL)

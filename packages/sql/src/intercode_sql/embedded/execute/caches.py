@@ -1,4 +1,11 @@
-"""The caches of all sessions: translations, in memory and on disk, results and databases."""
+"""The caches of all sessions: translations, in memory and on disk, results and databases.
+
+There is one file of translations per version of the translator in the user's cache. Its name
+contains a digest of this code, sqlglot, SQLite and Python, so that translations of other versions
+are never used. Each line is an entry: a checksum, the digest of its key (dump, database, modes,
+text), and JSON. Processes append whole lines and read those that others have appended. Broken
+lines, and files that other users can write to, are ignored.
+"""
 
 from __future__ import annotations
 
@@ -87,10 +94,7 @@ class TranslationCache:
     def _insert(self, key: Key, value: Outcome) -> None:
         self._entries[key] = value
         while len(self._entries) > _MAX_TRANSLATIONS:
-            try:
-                self._entries.popitem(last=False)
-            except KeyError:  # another thread has removed the last entry
-                return
+            self._entries.popitem(last=False)
 
 
 class FileStore:

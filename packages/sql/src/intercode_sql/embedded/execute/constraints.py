@@ -336,8 +336,6 @@ def apply_on_delete(
         names = [c.name for c in child.columns]
         for row in _matching_rows(connection, database, child, key.columns, values):
             inner = dict(zip(names, row[1:], strict=True))
-            if child.name == table.name and inner == dict(old):
-                continue
             if key.on_delete == "CASCADE":
                 changed_tables |= apply_on_delete(
                     inner, child, database, session, connection, depth + 1

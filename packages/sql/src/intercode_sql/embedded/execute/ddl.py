@@ -21,8 +21,11 @@ from intercode_sql.embedded.catalog.definitions import (
     read_create_index,
     read_create_table,
     read_create_view,
+    read_database,
+    read_drop,
     read_drop_index,
     read_rename_table,
+    read_truncate,
     with_created_index,
 )
 from intercode_sql.embedded.catalog.information_schema import SYSTEM_SCHEMAS
@@ -46,7 +49,6 @@ from intercode_sql.embedded.execute.write_targets import (
     record_drop,
     record_table,
     target_database,
-    target_table,
 )
 from intercode_sql.literals import quoted_name
 
@@ -158,21 +160,6 @@ def rebuild_table(
         raise duplicate_key_error({}, table, e) from e
 
 
-def execute(tree: exp.Expr, session: SessionContext) -> None:
-    """Execute a DDL statement that sqlglot has parsed. Raises StatementError as MySQL does, or for
-    an unsupported one."""
-    kind = str(tree.args.get("kind") or "").upper()
-    if isinstance(tree, exp.TruncateTable):
-        _truncate(tree, session)
-    elif isinstance(tree, exp.Drop):
-        _drop(tree, kind, session)
-    elif isinstance(tree, exp.Create) and kind in ("DATABASE", "SCHEMA"):
-        _create_database(tree, session)
-    else:
-        raise unsupported(f"{tree.key.upper()} {kind}")
-    transactions.commit(session)
-
-
 def database_collation(name: str, session: SessionContext) -> str:
     """Return the collation of a database, or of the current one for an empty name."""
     known = session.state.catalog.collations
@@ -199,8 +186,6 @@ def create_table(code: str, session: SessionContext) -> None:
         with checked_values(session.strict, session.modes):
             query = parse(statement.query, False, session.database)
             table, rows = _with_query(table, query, session)
-    if not table.columns:
-        raise mysql_error(1064, "", 1)
     with write_transaction(session, database) as connection:
         table = rebuild_table(connection, database, table, rows)
     record_table(session, database, table, "new")
@@ -329,42 +314,38 @@ def drop_index(code: str, session: SessionContext) -> None:
     alter_table(read_drop_index(code), session)
 
 
-def _create_database(tree: exp.Create, session: SessionContext) -> None:
-    name = tree.this.name.lower()
-    state = session.state
-    if name in state.catalog.databases or name in SYSTEM_SCHEMAS:
-        if tree.args.get("exists"):
-            return
+def create_database(code: str, session: SessionContext) -> None:
+    """Execute CREATE DATABASE. Raises StatementError as MySQL does."""
+    statement, state = read_database(code), session.state
+    name, collation = statement.name, statement.collation or DEFAULT_COLLATION
+    if name not in state.catalog.databases and name not in SYSTEM_SCHEMAS:
+        session.connection.make_private(name, session.limits.storage, b"")
+        catalog = state.catalog.with_database(name, collation, session.new_stamp())
+        touched = {**state.table_changes, (name, ""): "new"}
+        session.state = replace(state, catalog=catalog, table_changes=touched)
+    elif not statement.exists:
         raise mysql_error(1007, name)
-    session.connection.make_private(name, session.limits.storage, b"")
-    databases = {**state.catalog.databases, name: {}}
-    catalog = replace(state.catalog, databases=databases, stamp=session.new_stamp())
-    touched = {**state.table_changes, (name, ""): "new"}
-    session.state = replace(state, catalog=catalog, table_changes=touched)
+    transactions.commit(session)
 
 
 # ---------------------------------------------------------------- DROP, TRUNCATE, RENAME
-def _drop(tree: exp.Drop, kind: str, session: SessionContext) -> None:
-    nodes = tree.args.get("tables") or ([tree.this] if tree.this is not None else [])
-    exists = bool(tree.args.get("exists"))
-    if kind in ("TABLE", "VIEW"):
-        targets = [_drop_target(n, exists, session) for n in nodes]
-        dropped_names = {t.name for found in targets if found is not None for t in [found[1]]}
-        for found in targets:
-            if found is not None:
-                _drop_table(*found, dropped_names, session)
-    elif kind in ("DATABASE", "SCHEMA"):
-        _drop_database(nodes[0].name.lower(), exists, session)
-    else:
-        raise unsupported(f"DROP {kind}")
-
-
-def _drop_target(node: exp.Expr, exists: bool, session: SessionContext) -> tuple[str, Table] | None:
-    database = target_database(node.text("db"), session)
-    table = session.state.catalog.table(database, node.name)
-    if table is None and not exists:
-        raise mysql_error(1051, f"{database}.{node.name.lower()}")
-    return None if table is None else (database, table)
+def drop(code: str, session: SessionContext) -> None:
+    """Execute DROP TABLE or DROP VIEW. Raises StatementError as MySQL does."""
+    view, exists, names = read_drop(code)
+    found = list[tuple[str, Table]]()
+    for where, name in names:
+        database = target_database(where, session)
+        table = session.state.catalog.table(database, name)
+        if table is not None and view == (table.query is not None):
+            found.append((database, table))
+        elif table is not None and view:
+            raise mysql_error(1347, f"{database}.{table.name}", "VIEW")
+        elif not exists:
+            raise mysql_error(1051, f"{database}.{name.lower()}")
+    dropped_names = {table.name for _, table in found}
+    for database, table in found:
+        _drop_table(database, table, dropped_names, session)
+    transactions.commit(session)
 
 
 def _drop_table(database: str, table: Table, gone: set[str], session: SessionContext) -> None:
@@ -377,34 +358,37 @@ def _drop_table(database: str, table: Table, gone: set[str], session: SessionCon
     record_drop(session, database, table.name)
 
 
-def _drop_database(name: str, exists: bool, session: SessionContext) -> None:
-    state = session.state
+def drop_database(code: str, session: SessionContext) -> None:
+    """Execute DROP DATABASE. Raises StatementError as MySQL does."""
+    statement, state = read_database(code), session.state
+    name = statement.name
     if name in SYSTEM_SCHEMAS:
         raise access_denied(f"DROP DATABASE {name}", "it is the server's own")
-    if name not in state.catalog.databases:
-        if exists:
-            return
-        raise mysql_error(1049, name)
-    touched = {k: v for k, v in state.table_changes.items() if k[0] != name}
-    for table in session.connection.databases.catalog.databases.get(name, {}):
-        touched[name, table] = "gone"
-    databases = {k: v for k, v in state.catalog.databases.items() if k != name}
-    catalog = replace(state.catalog, databases=databases, stamp=session.new_stamp())
-    current = "" if state.database == name else state.database
-    session.state = replace(state, catalog=catalog, table_changes=touched, database=current)
-    session.connection.make_private(name, session.limits.storage, b"")
+    if name in state.catalog.databases:
+        touched = {k: v for k, v in state.table_changes.items() if k[0] != name}
+        for table in session.connection.databases.catalog.databases.get(name, {}):
+            touched[name, table] = "gone"
+        catalog = state.catalog.without_database(name, session.new_stamp())
+        current = "" if state.database == name else state.database
+        session.state = replace(state, catalog=catalog, table_changes=touched, database=current)
+        session.connection.make_private(name, session.limits.storage, b"")
+    elif not statement.exists:
+        raise mysql_error(1008, name)
+    transactions.commit(session)
 
 
-def _truncate(tree: exp.TruncateTable, session: SessionContext) -> None:
-    for node in tree.expressions:
-        database, table = target_table(node, session)
-        for other, key in referencing_tables(table, database, session):
-            if other.name != table.name:
-                raise mysql_error(1701, f"`{database}`.`{other.name}`, CONSTRAINT `{key.name}`")
-        with write_transaction(session, database) as connection:
-            connection.execute(f"DELETE FROM {quote_table(database, table.name)}")
-        counter = 1 if table.auto_increment is not None else None
-        record_table(session, database, replace(table, rows=0, auto_increment=counter), "changed")
+def truncate(code: str, session: SessionContext) -> None:
+    """Execute TRUNCATE. Raises StatementError as MySQL does."""
+    transactions.before_write(session)
+    database, table = named_table(read_truncate(code), session)
+    for other, key in referencing_tables(table, database, session):
+        if other.name != table.name:
+            raise mysql_error(1701, f"`{database}`.`{other.name}`, CONSTRAINT `{key.name}`")
+    with write_transaction(session, database) as connection:
+        connection.execute(f"DELETE FROM {quote_table(database, table.name)}")
+    counter = 1 if table.auto_increment is not None else None
+    record_table(session, database, replace(table, rows=0, auto_increment=counter), "changed")
+    transactions.commit(session)
 
 
 def rename_table(code: str, session: SessionContext) -> None:
@@ -434,9 +418,15 @@ def _rename(database: str, old: str, target: str, new: str, session: SessionCont
 
 TEXT_STATEMENTS: dict[tuple[str, str], Callable[[str, SessionContext], None]] = {
     ("ALTER", "TABLE"): alter_table,
+    ("CREATE", "DATABASE"): create_database,
     ("CREATE", "INDEX"): create_index,
+    ("CREATE", "SCHEMA"): create_database,
     ("CREATE", "TABLE"): create_table,
     ("CREATE", "VIEW"): create_view,
+    ("DROP", "DATABASE"): drop_database,
     ("DROP", "INDEX"): drop_index,
+    ("DROP", "SCHEMA"): drop_database,
+    ("DROP", "TABLE"): drop,
+    ("DROP", "VIEW"): drop,
 }
 """The functions that execute definitions from their text, by the first word and the kind."""

@@ -96,6 +96,7 @@ def execute(
     """Execute a statement that is not a query. Return its rows, or None if it has no result."""
     word = first_token(code).word
     if tree is None and word in ("CREATE", "ALTER", "DROP"):
+        transactions.before_write(session)
         ddl.TEXT_STATEMENTS[word, definition_kind(code)](code, session)
         return None
     if word in _TEXT_STATEMENTS:
@@ -110,10 +111,9 @@ def execute(
         dml.update(tree, session)
     elif isinstance(tree, exp.Delete):
         dml.delete(tree, session)
-    elif isinstance(tree, (exp.Create, exp.Drop, exp.Alter, exp.TruncateTable)):
-        ddl.execute(tree, session)
     else:
-        raise unsupported(f"the statement {word}")
+        kind = definition_kind(code) if word in _DEFINITIONS else ""
+        raise unsupported(f"{word} {kind}" if kind else f"the statement {word}")
     return None
 
 
@@ -146,6 +146,7 @@ _TEXT_STATEMENTS: dict[str, Callable[[str, SessionContext], list[tuple[Any, ...]
     "USE": _use,
     "SET": set_statement.execute,
     "RENAME": _rename,
+    "TRUNCATE": ddl.truncate,
     "DO": _do,
 }
 """The functions that execute statements from their text, by the first word."""

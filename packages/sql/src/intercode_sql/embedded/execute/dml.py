@@ -1,4 +1,7 @@
-"""UPDATE, DELETE, INSERT and REPLACE. Rows are computed first, then written in a transaction."""
+"""UPDATE, DELETE, INSERT and REPLACE. Rows are computed first, then written in a transaction.
+
+Values that do not fit are errors, or with IGNORE or without a strict mode the nearest ones that do.
+"""
 
 from __future__ import annotations
 
@@ -547,10 +550,8 @@ def _insert_rows(
     if isinstance(source, exp.Values):
         out = []
         for number_, item in enumerate(source.expressions, 1):
-            if not isinstance(item, exp.Tuple):
-                raise mysql_error(1064, "", 1)
             values = item.expressions
-            if len(values) != len(columns) and values:
+            if len(values) != len(columns) and (values or isinstance(tree.this, exp.Schema)):
                 raise mysql_error(1136, number_)
             out.append(
                 {

@@ -128,38 +128,17 @@ def _tables(found: dict[str, Any], session: SessionContext) -> Shown:
 
 
 def _columns(found: dict[str, Any], session: SessionContext) -> Shown:
-    _, table = _table(found, session)
-    rows = [_column(table, c, bool(found.get("full"))) for c in table.columns]
+    database, table = _table(found, session)
+    full = bool(found.get("full"))
+    described = [
+        information_schema.column_row(database, table, n, c) for n, c in enumerate(table.columns, 1)
+    ]
+    rows = [tuple(row[i] for i in (_FULL_COLUMNS if full else _COLUMNS)) for row in described]
     if found.get("column"):
         name = (_unquote(found["column"]) or "").strip("'\"")
         rows = [r for r in rows if like(str(r[0]), name, "\\", "general")]
-    headings = _FULL_COLUMN_HEADINGS if found.get("full") else _COLUMN_HEADINGS
+    headings = _FULL_COLUMN_HEADINGS if full else _COLUMN_HEADINGS
     return headings, _filter_rows(rows, found)
-
-
-def _column(table: Table, column: Column, full: bool) -> tuple[Any, ...]:
-    extra = "auto_increment" if column.auto else "DEFAULT_GENERATED" if column.computed else ""
-    if column.on_update:
-        extra = f"{extra} on update CURRENT_TIMESTAMP".strip()
-    for name, _, stored in table.generated:
-        if name == column.name.lower():
-            extra = f"{'STORED' if stored else 'VIRTUAL'} GENERATED"
-    null = "YES" if column.nullable else "NO"
-    key = table.key_label(column.name)
-    if not full:
-        return (column.name, column.declared, null, key, column.default, extra)
-    rights = "select,insert,update,references"
-    return (
-        column.name,
-        column.declared,
-        column.collation,
-        null,
-        key,
-        column.default,
-        extra,
-        rights,
-        column.comment,
-    )
 
 
 def _create_table(found: dict[str, Any], session: SessionContext) -> Shown:
@@ -223,33 +202,8 @@ def _column_line(column: Column, table: Table) -> str:
 
 
 def _index(found: dict[str, Any], session: SessionContext) -> Shown:
-    _, table = _table(found, session)
-    rows: Rows = []
-    for index in table.indexes:
-        for position, name in enumerate(index.columns, 1):
-            column = table.column(name)
-            size = index.prefixes[position - 1] if index.prefixes else 0
-            null = "YES" if column is not None and column.nullable else ""
-            rows.append(
-                (
-                    table.name,
-                    int(not index.unique),
-                    index.name,
-                    position,
-                    name,
-                    "A",
-                    table.rows,
-                    size or None,
-                    None,
-                    null,
-                    index.kind.upper() or "BTREE",
-                    "",
-                    "",
-                    "YES",
-                    None,
-                )
-            )
-    return _INDEX_HEADINGS, rows
+    rows = information_schema.index_rows(*_table(found, session))
+    return _INDEX_HEADINGS, [(*row[2:4], *row[5:]) for row in rows]
 
 
 def _create_database(found: dict[str, Any], session: SessionContext) -> Shown:
@@ -277,6 +231,9 @@ def _no_rows(found: dict[str, Any], session: SessionContext) -> Shown:
     return ("Level", "Code", "Message"), []
 
 
+_COLUMNS = (3, 15, 6, 16, 5, 17)
+_FULL_COLUMNS = (3, 15, 14, 6, 16, 5, 17, 18, 19)
+"""What SHOW COLUMNS shows of a row of information_schema.COLUMNS."""
 _COLUMN_HEADINGS = ("Field", "Type", "Null", "Key", "Default", "Extra")
 _INDEX_HEADINGS = (
     "Table",

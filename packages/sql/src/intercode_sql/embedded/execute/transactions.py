@@ -2,57 +2,83 @@
 
 from __future__ import annotations
 
-import re
 import sqlite3
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 
-from intercode_sql.dialect.errors import StatementError, mysql_error, syntax_error
+from intercode_sql.dialect.errors import StatementError, mysql_error
+from intercode_sql.dialect.tokens import TokenReader
 from intercode_sql.embedded.catalog.catalog import Catalog, Table
 from intercode_sql.embedded.execute.context import SavedState, SessionContext
 
 _TRANSACTION_START = ""
-_START = re.compile(
-    r"START TRANSACTION(?: (?:WITH CONSISTENT SNAPSHOT|READ (?:ONLY|WRITE))"
-    r"(?:, ?(?:WITH CONSISTENT SNAPSHOT|READ (?:ONLY|WRITE)))*)?"
-)
-_END = re.compile(r"(?:COMMIT|ROLLBACK)(?: WORK)?(?: AND(?: NO)? CHAIN)?(?:(?: NO)? RELEASE)?")
 
 
 def execute(word: str, code: str, session: SessionContext) -> None:
     """Execute one of these statements. Raises StatementError 1064, and 1305 for an unknown
     savepoint."""
-    text = " ".join(code.strip().rstrip(";").split())
-    upper = text.upper()
-    if word == "START" and not _START.fullmatch(upper):
-        raise syntax_error(code, len(code) - len(code.lstrip()) + 6)
-    if word == "BEGIN" and upper not in ("BEGIN", "BEGIN WORK"):
-        raise syntax_error(code, code.upper().find("BEGIN") + 6)
+    reader = TokenReader(code)
+    reader.take()
     if word in ("START", "BEGIN"):
+        read_only = _read_access_mode(word, reader)
         commit(session)
         _begin(session)
-        if "READ ONLY" in upper:
-            session.read_only = True
-        elif "READ WRITE" in upper:
-            session.read_only = False
+        session.read_only = session.read_only if read_only is None else read_only
     elif word == "SAVEPOINT":
-        _set_savepoint(text.partition(" ")[2].strip("`").lower(), session)
-    elif word == "ROLLBACK" and (found := re.search(r"TO (?:SAVEPOINT )?`?(\w+)`?$", text, re.I)):
-        _rollback_to(found[1].lower(), session)
-    elif word in ("COMMIT", "ROLLBACK") and not _END.fullmatch(upper):
-        start = len(code) if upper.endswith(" TO") else code.upper().find(word) + len(word) + 1
-        raise syntax_error(code, start)
-    elif word == "COMMIT":
-        commit(session)
-    elif word == "ROLLBACK":
-        if session.savepoints:
-            _restore_data(session.savepoints[0][1], session)
-        commit(session)
+        _set_savepoint(_read_savepoint(reader), session)
     elif word == "RELEASE":
-        at = _savepoint_index(text.rpartition(" ")[2].strip("`").lower(), session)
+        reader.expect("SAVEPOINT")
+        at = _savepoint_index(_read_savepoint(reader), session)
         del session.savepoints[at:]
-    if word in ("COMMIT", "ROLLBACK") and re.search(r"AND CHAIN", upper):
+    else:
+        reader.accept("WORK")
+        if word == "ROLLBACK" and reader.accept("TO"):
+            reader.accept("SAVEPOINT")
+            _rollback_to(_read_savepoint(reader), session)
+        else:
+            _end(word, reader, session)
+
+
+def _read_access_mode(word: str, reader: TokenReader) -> bool | None:
+    """Read the modes of START TRANSACTION. Return whether the transaction only reads, if they say
+    so."""
+    modes = list[str]()
+
+    def mode() -> None:
+        if not reader.accept("WITH", "CONSISTENT", "SNAPSHOT"):
+            reader.expect("READ")
+            modes.append(reader.expect_any("ONLY", "WRITE"))
+
+    if word == "BEGIN":
+        reader.accept("WORK")
+    else:
+        reader.expect("TRANSACTION")
+        if not reader.done:
+            reader.listed(mode)
+    reader.expect_end()
+    return "ONLY" in modes if modes else None
+
+
+def _read_savepoint(reader: TokenReader) -> str:
+    name = reader.name().lower()
+    reader.expect_end()
+    return name
+
+
+def _end(word: str, reader: TokenReader, session: SessionContext) -> None:
+    chained = False
+    if reader.accept("AND"):
+        chained = not reader.accept("NO")
+        reader.expect("CHAIN")
+    if reader.accept("NO"):
+        reader.expect("RELEASE")
+    reader.accept("RELEASE")
+    reader.expect_end()
+    if word == "ROLLBACK" and session.savepoints:
+        _restore_data(session.savepoints[0][1], session)
+    commit(session)
+    if chained:
         _begin(session)
 
 

@@ -1,4 +1,12 @@
-"""Executes the statements of a dump."""
+"""Builds SQLite databases from a MySQL dump, once per content, by executing its statements.
+
+Each database becomes a file whose rows are in the order of InnoDB's primary keys. ``catalog.json``
+describes what SQLite cannot. The files are built in a temporary folder, which is renamed when it is
+complete. A lock keeps two processes from building the same databases.
+
+Dumps of mysqldump create triggers after the rows. Others create them before, so that they run for
+every row. Of these, the loader runs triggers of SET and INSERT.
+"""
 
 from __future__ import annotations
 
@@ -33,13 +41,15 @@ from intercode_sql.embedded.catalog.definitions import (
     DEFAULT_COLLATION,
     AlteredTable,
     altered_table,
-    default_collation,
     read_alter_table,
     read_create_index,
     read_create_table,
     read_create_view,
+    read_database,
+    read_drop,
     read_drop_index,
     read_rename_table,
+    read_truncate,
     with_created_index,
 )
 from intercode_sql.embedded.compile.translation import translate
@@ -221,14 +231,13 @@ class DefinitionLoader:
     # ------------------------------------------------------------ databases and tables
     def _add_database(self, name: str, collation: str) -> None:
         self._session.connection_of(name)
-        state = self._session.state
-        catalog = state.catalog
-        collations = {**catalog.collations, name: collation or DEFAULT_COLLATION}
-        databases = {**catalog.databases, name: {}}
-        self._session.state = replace(
-            state,
-            catalog=replace(catalog, databases=databases, collations=collations),
+        catalog = self._session.state.catalog
+        self._set_catalog(
+            catalog.with_database(name, collation or DEFAULT_COLLATION, catalog.stamp)
         )
+
+    def _set_catalog(self, catalog: Catalog) -> None:
+        self._session.state = replace(self._session.state, catalog=catalog)
 
     def _database(self, name: str) -> str:
         database = (name or self._session.database).lower()
@@ -258,7 +267,7 @@ class DefinitionLoader:
         elif kind == "TRIGGER":
             self._trigger(word, code)
         elif kind in ("DATABASE", "SCHEMA"):
-            self._define_database(word, code)
+            self._define_database(code)
         elif kind in _PROGRAMS:
             if word == "CREATE":
                 self._skip(kind, code)
@@ -272,48 +281,29 @@ class DefinitionLoader:
         reader.accept("IF", "NOT", "EXISTS")
         self._skipped.setdefault(kind.lower(), []).append(reader.names()[1])
 
-    def _define_database(self, word: str, code: str) -> None:
-        reader = TokenReader(code, reserved=False)
-        reader.take()
-        reader.take()
-        exists = reader.accept("IF", "NOT", "EXISTS") or reader.accept("IF", "EXISTS")
-        unnamed = reader.done or reader.word in ("CHARACTER", "CHARSET", "COLLATE", "DEFAULT")
-        name = self._session.database if unnamed else reader.name().lower()
-        known = self._session.state.catalog.databases
-        if word == "DROP":
-            if name in known:
+    def _define_database(self, code: str) -> None:
+        statement = read_database(code, reserved=False)
+        name = statement.name or self._session.database
+        catalog = self._session.state.catalog
+        if statement.word == "DROP":
+            if name in catalog.databases:
                 self._drop_database(name)
-            elif not exists:
+            elif not statement.exists:
                 raise mysql_error(1008, name)
-            return
-        collation = ""
-        while not reader.done:
-            option = reader.take().upper
-            if option == "COLLATE":
-                reader.accept("=")
-                collation = reader.take().name.lower()
-            elif option in ("CHARSET", "SET") and not collation:
-                reader.accept("=")
-                collation = default_collation(reader.take().name)
-        if name not in known:
-            self._add_database(name, collation)
-        elif word == "CREATE" and not exists and known[name]:
+        elif name not in catalog.databases:
+            self._add_database(name, statement.collation)
+        elif statement.word == "CREATE" and not statement.exists and catalog.databases[name]:
             raise mysql_error(1007, name)
-        elif collation:
-            state = self._session.state
-            collations = {**state.catalog.collations, name: collation}
-            catalog = replace(state.catalog, collations=collations)
-            self._session.state = replace(state, catalog=catalog)
+        elif statement.collation:
+            self._set_catalog(catalog.with_database(name, statement.collation, catalog.stamp))
 
     def _drop_database(self, name: str) -> None:
         self._tables.commit()
         self._tables.drop_database(name)
         state = self._session.state
-        databases = {k: v for k, v in state.catalog.databases.items() if k != name}
+        catalog = state.catalog.without_database(name, state.catalog.stamp)
         current = "" if state.database == name else state.database
-        self._session.state = replace(
-            state, catalog=replace(state.catalog, databases=databases), database=current
-        )
+        self._session.state = replace(state, catalog=catalog, database=current)
 
     def _create(self, code: str) -> None:
         statement = read_create_table(code, self._collation, reserved=False)
@@ -364,8 +354,7 @@ class DefinitionLoader:
     def _forget(self, database: str, name: str) -> None:
         """Remove a table from the catalog."""
         state = self._session.state
-        catalog = state.catalog.without_table(database, name, self._session.new_stamp())
-        self._session.state = replace(state, catalog=catalog)
+        self._set_catalog(state.catalog.without_table(database, name, self._session.new_stamp()))
 
     def _create_index(self, code: str) -> None:
         names, reader = read_create_index(code, reserved=False)
@@ -378,27 +367,19 @@ class DefinitionLoader:
         self._alter(read_drop_index(code, reserved=False))
 
     def _drop(self, code: str) -> None:
-        reader = TokenReader(code, reserved=False)
-        reader.expect("DROP")
-        reader.accept("TEMPORARY")
-        kind = reader.take().upper
-        exists = reader.accept("IF", "EXISTS")
-        while not reader.done:
-            names = reader.names()
-            reader.accept_any("RESTRICT", "CASCADE", ",")
-            database = (names[0] or self._session.database).lower()
-            table = self._session.state.catalog.table(database, names[1])
-            if table is not None and (table.query is not None or kind == "TABLE"):
+        view, exists, names = read_drop(code, reserved=False)
+        for where, name in names:
+            database = (where or self._session.database).lower()
+            table = self._session.state.catalog.table(database, name)
+            if table is not None and (table.query is not None or not view):
                 if table.query is None:
                     self._tables.drop(database, table.name)
                 self._forget(database, table.name)
             elif table is None and not exists:
-                raise mysql_error(1051, f"{database}.{names[1]}")
+                raise mysql_error(1051, f"{database}.{name}")
 
-    def truncate(self, reader: TokenReader) -> None:
-        reader.expect("TRUNCATE")
-        reader.accept("TABLE")
-        database, table = self.table(reader.names())
+    def truncate(self, code: str) -> None:
+        database, table = self.table(read_truncate(code, reserved=False))
         self._tables.truncate(database, table.name)
 
     def rename(self, code: str) -> None:
@@ -531,7 +512,7 @@ class DumpLoader(DefinitionLoader):
             require_finite_numbers(code)
             self.define(word, code)
         elif word == "TRUNCATE":
-            self.truncate(TokenReader(code, reserved=False))
+            self.truncate(code)
         elif word == "RENAME":
             self.rename(code)
         elif word in ("UPDATE", "DELETE", "WITH"):

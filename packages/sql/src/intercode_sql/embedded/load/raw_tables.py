@@ -1,4 +1,4 @@
-"""The databases of a dump while it is loaded: rows in tables without keys, until they are needed.
+"""The rows and tables of a dump while it is loaded.
 
 A new table is *raw*: SQLite has it as ``raw <name>``, without types and indexes, so that writing is
 fast. A statement that reads tables stores the raw ones in their final layout before.
