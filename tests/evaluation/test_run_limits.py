@@ -127,6 +127,27 @@ def test_the_usage_of_lost_attempts_is_on_disk(
     assert RunHistory(tmp_path / "run").earlier_usage.prompt_tokens == 100
 
 
+def test_lost_answers_of_an_earlier_process_count_towards_the_limit(
+    squares: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(episode_runner, "RETRY_DELAYS", (0.01, 0.01))
+    lost = status(200, b"{")
+    with FaultyEndpoint(lost, lost, ANSWER) as server:
+        config = requests(squares, server, tmp_path / "run", max_cost=0.05)
+        config = replace(
+            config, tasks=("2",), model_options={**config.model_options, "max_attempts": 1}
+        )
+        evaluate(config, quiet=True)
+        assert len(server.requests) == 4  # two of them were lost, and cost up to $0.01 and more
+        history = RunHistory(tmp_path / "run")
+        assert (history.earlier_usage.cost, history.earlier_lost.requests) == (0.006, 2)
+        assert history.earlier_lost.cost is not None and history.earlier_lost.cost > 0.02
+        limited = replace(config, tasks=("2", "3"), max_cost=0.026)
+        with pytest.raises(BudgetError, match=r"max_cost = 0\.026 is reached: 0\.0[23]"):
+            evaluate(limited, quiet=True)
+        assert len(server.requests) == 4
+
+
 class Slow(GoldAgent):
     """Answers with a delay."""
 

@@ -97,6 +97,16 @@ class Budget:
         return self._cost
 
     @property
+    def lost(self) -> Usage:
+        """What is counted for lost answers, one request each; only with a limit on usage."""
+        with self._changed:
+            prompt, completion = (
+                sum(getattr(r, n) for r in self._lost) for n in ("prompt", "completion")
+            )
+            cost = sum(r.cost for r in self._lost)
+            return Usage(prompt, completion, len(self._lost), cost=cost) if self._lost else Usage()
+
+    @property
     def deadline(self) -> float | None:
         """The time at which the limit on seconds is reached, by the budget's clock; None without
         one."""

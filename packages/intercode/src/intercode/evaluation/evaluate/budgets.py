@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 
 from intercode.agents.base import Agent, Feedback
 from intercode.core.config import EvalConfig
@@ -22,13 +23,14 @@ MAX_REFUSALS = 3
 class RunBudget:
     """The budget of a run. It can be shared by several threads.
 
-    ``before`` is what earlier processes used for the same run; it counts towards the limits.
+    ``before`` is what earlier processes used for the same run, and ``lost`` what their limits
+    counted for lost answers; both count towards the limits.
     ``usage`` is what this process has used so far, as the endpoints report it. ``on_error`` is
     called with the first error of an endpoint. Raises BudgetError if a limit is already reached,
     and UsageError if a limit is set on usage that is not known.
     """
 
-    def __init__(self, config: EvalConfig, before: Usage) -> None:
+    def __init__(self, config: EvalConfig, before: Usage, lost: Usage = Usage()) -> None:  # noqa: B008
         self.config = config
         self._lock = threading.Lock()
         self._stopped = threading.Event()
@@ -37,6 +39,7 @@ class RunBudget:
         self._answered_here = self._has_error = False
         self.on_error: Callable[[str], None] = lambda _: None
         self.usage = Usage()
+        before = before + lost if before.requests else replace(lost, seconds=before.seconds)
         _check_remaining(config, before)
         limits = SpendingLimits(config.max_tokens, config.max_cost, config.max_seconds)
         self.budget = Budget(limits, whole_run=True, spent=before)

@@ -1,9 +1,10 @@
 """The history of a run, in history.jsonl: when processes worked on it and what they used.
 
 Each process appends two JSON lines. The first has ``began`` and the settings that may differ from
-process to process. The second has ``ended``, ``how`` it ended, the seconds and the usage
-(``spent``). The second line is missing if the process was killed. Its usage is then taken from the
-episodes that it finished; that of unfinished episodes is lost.
+process to process. The second has ``ended``, ``how`` it ended, the seconds, the usage (``spent``),
+and what the limits on usage count for lost answers (``lost``), if any were. It is missing if the
+process was killed. Its usage is then taken from the episodes that it finished; that of unfinished
+episodes is lost.
 """
 
 from __future__ import annotations
@@ -28,6 +29,7 @@ class RunHistory:
     """The history of one run, for the process that works on it.
 
     ``earlier_usage`` is the usage of all earlier processes; its ``seconds`` are those they worked.
+    ``earlier_lost`` is what their limits counted for lost answers.
     """
 
     def __init__(self, out: Path) -> None:
@@ -39,7 +41,11 @@ class RunHistory:
             _missing_end(rows[-1], self._log) if rows and "began" in rows[-1] else None
         )
         ends = [r for r in (*rows, self._missing_end or {}) if "ended" in r]
-        spent = sum((usage_from_json(r.get("spent") or {}) for r in ends), Usage())
+        spent, lost = (
+            sum((usage_from_json(r.get(name) or {}) for r in ends), Usage())
+            for name in ("spent", "lost")
+        )
+        self.earlier_lost = lost
         if not rows:
             spent = _usage_since(self._log, 0)
         self.earlier_usage = replace(spent, seconds=sum(r.get("seconds") or 0.0 for r in ends))
@@ -51,10 +57,11 @@ class RunHistory:
             self._append(self._missing_end)
         self._append({"began": _now(), "bytes": _file_size(self._log), **settings})
 
-    def end(self, how: str, spent: Usage) -> None:
+    def end(self, how: str, spent: Usage, lost: Usage = Usage()) -> None:  # noqa: B008  (frozen)
         """Record how the work ended: ``finished``, ``interrupted``, or why it stopped."""
         seconds = round(time.monotonic() - self._started, 3)
-        self._append({"ended": _now(), "how": how, "seconds": seconds, "spent": to_jsonable(spent)})
+        row = {"ended": _now(), "how": how, "seconds": seconds, "spent": to_jsonable(spent)}
+        self._append(row | ({"lost": to_jsonable(lost)} if lost.requests else {}))
 
     def _append(self, row: dict[str, Any]) -> None:
         data = json.dumps(row).encode() + b"\n"

@@ -68,7 +68,9 @@ def merge(directories: Sequence[Path], out: Path, duplicates: Duplicates = "refu
         merged = _EpisodeMerge(duplicates)
         for directory in directories:
             merged.add_run(directory)
-        spent = sum((RunHistory(d).earlier_usage for d in directories), Usage())
+        histories = [RunHistory(directory) for directory in directories]
+        spent = sum((history.earlier_usage for history in histories), Usage())
+        lost = sum((history.earlier_lost for history in histories), Usage())
     episodes = list(merged.episodes.values())
     out.mkdir(parents=True, exist_ok=True)
     temporary = out / f".{trajectories.TRAJECTORIES_FILE}.{os.getpid()}"
@@ -80,7 +82,7 @@ def merge(directories: Sequence[Path], out: Path, duplicates: Duplicates = "refu
         temporary.unlink(missing_ok=True)
     history = RunHistory(out)
     history.begin(version=metadata.get("version"), parts=len(directories))
-    history.end("merged", spent)
+    history.end("merged", spent, lost)
     return MergeResult(
         out, len(episodes), merged.identical, merged.errors_replaced, merged.conflicts_resolved
     )

@@ -207,7 +207,7 @@ def run_plan(
             if local and begun:
                 _note_sandboxes(report, require_sandboxes(plan))
             history = RunHistory(plan.out)
-            budget = RunBudget(plan.config, history.earlier_usage)
+            budget = RunBudget(plan.config, history.earlier_usage, history.earlier_lost)
             progress = Progress(
                 len(plan.samples),
                 state.finished,
@@ -347,7 +347,7 @@ def _recorded_in_history(plan: Plan, history: RunHistory, budget: RunBudget) -> 
         how = "interrupted"
         raise
     finally:
-        history.end(how, budget.usage)
+        history.end(how, budget.usage, budget.budget.lost)
 
 
 @contextmanager
