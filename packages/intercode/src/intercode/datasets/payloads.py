@@ -18,16 +18,13 @@ _TEST_KEYS = {"input", "output"}
 class RowPayload(Payload):
     """The columns of an environment of this package.
 
-    ``environment``: its name. ``takes_probe``: whether its tasks may have a probe of the end state.
+    ``environment``: its name. ``marks``: the columns by which rows are known as its own.
+    ``takes_probe``: whether its tasks may have a probe of the end state.
     """
 
     environment: ClassVar[str] = ""
+    marks: ClassVar[tuple[str, ...]] = ()
     takes_probe: ClassVar[bool] = True
-
-    @classmethod
-    def fits(cls, row: Mapping[str, Any], environment: str | None) -> bool:  # noqa: ARG003
-        """Return whether a row is one of this environment. ``environment``: that of the user."""
-        return True
 
     @classmethod
     def columns(
@@ -64,6 +61,7 @@ class SqlPayload(RowPayload):
     the changes of a gold that changes tables, else its result."""
 
     environment: ClassVar[str] = "sql"
+    marks: ClassVar[tuple[str, ...]] = ("database",)
     takes_probe: ClassVar[bool] = False
     DATABASE: ClassVar[str] = "database"
     RESULT: ClassVar[str] = "result"
@@ -73,10 +71,6 @@ class SqlPayload(RowPayload):
     @property
     def only_changes(self) -> bool:
         return self.compare == self.DATABASE
-
-    @classmethod
-    def fits(cls, row: Mapping[str, Any], environment: str | None) -> bool:  # noqa: ARG003
-        return row.get("database") is not None
 
     @classmethod
     def of_row(cls, row: Mapping[str, Any], where: str) -> Self:
@@ -95,13 +89,10 @@ class CtfPayload(RowPayload):
     network, which runs only with one."""
 
     environment: ClassVar[str] = "ctf"
+    marks: ClassVar[tuple[str, ...]] = ("flag",)
     takes_probe: ClassVar[bool] = False
     also_flags: tuple[str, ...] = ()
     network_setup: str = ""
-
-    @classmethod
-    def fits(cls, row: Mapping[str, Any], environment: str | None) -> bool:  # noqa: ARG003
-        return bool(row.get("flag"))
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -113,15 +104,12 @@ class PythonPayload(RowPayload):
     program."""
 
     environment: ClassVar[str] = "python"
+    marks: ClassVar[tuple[str, ...]] = ("tests",)
     takes_probe: ClassVar[bool] = False
     entry: str = ""
     setup: str = ""
     prelude: str = ""
     mode: str = ""
-
-    @classmethod
-    def fits(cls, row: Mapping[str, Any], environment: str | None) -> bool:  # noqa: ARG003
-        return row.get("tests") is not None
 
     @classmethod
     def of_row(cls, row: Mapping[str, Any], where: str) -> Self:
@@ -167,15 +155,10 @@ class CodePayload(RowPayload):
     its program."""
 
     environment: ClassVar[str] = "code"
+    marks: ClassVar[tuple[str, ...]] = ("tests", "language")
     language: str = ""
     entry: str = ""
     example: str = ""
-
-    @classmethod
-    def fits(cls, row: Mapping[str, Any], environment: str | None) -> bool:
-        return row.get("tests") is not None and (
-            "language" in row or environment == cls.environment
-        )
 
     @classmethod
     def of_row(cls, row: Mapping[str, Any], where: str) -> Self:
@@ -209,15 +192,20 @@ _PAYLOADS: tuple[type[RowPayload], ...] = (
 
 
 def payload_of(rows: Sequence[Mapping[str, Any]], environment: str | None) -> type[RowPayload]:
-    """Return the first payload that one of the rows fits, Bash's for those that fit no other.
+    """Return the first payload whose marks a row has, and Bash's if none has them.
 
     Rows for an ``environment`` that is none of this package have those of RowPayload: it checks its
     own columns itself.
     """
     if environment not in (None, *(p.environment for p in _PAYLOADS)):
         return RowPayload
-    fitting = (p for p in _PAYLOADS if any(p.fits(row, environment) for row in rows))
-    return next(fitting, BashPayload)
+    for payload in _PAYLOADS:
+        marks = payload.marks[:1] if payload.environment == environment else payload.marks
+        if marks and any(
+            row.get(marks[0]) not in (None, "") and row.keys() >= {*marks} for row in rows
+        ):
+            return payload
+    return BashPayload
 
 
 def takes_probe(environment: str) -> bool:
