@@ -156,6 +156,13 @@ def test_a_closed_output_loses_only_its_own_text(shell: BashSession) -> None:
     assert out(shell, "echo heard") == "heard\n"
 
 
+def test_a_time_out_keeps_a_shell_with_aliases(shell: BashSession) -> None:
+    out(shell, "shopt -s expand_aliases; alias say='echo said' for='echo'")
+    for code in ("x=1; sleep 600", "while :; do :; done"):
+        assert shell.run(code, 1.0).timed_out
+        assert out(shell, "say $x") == "said 1\n"
+
+
 @pytest.mark.parametrize(
     "code",
     [

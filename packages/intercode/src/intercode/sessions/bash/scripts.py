@@ -38,7 +38,8 @@ _DEBUG_TRAP_FORM = re.compile("(trap -- '.*' DEBUG\n)?", re.DOTALL)
 INIT_SCRIPT = "exec {code}; trap -- {stop} RTMAX; cd {cwd} 2>/dev/null || cd {root}; unset OLDPWD\n"
 _STOP_TRAP_FORM = (
     "shopt -s extdebug; trap 'case $BASH_COMMAND in (builtin\\ *{report}*|builtin\\ trap*"
-    "|builtin\\ shopt*|for\\ _\\ in*SHELLOPTS*|*-ef\\ .*|*HISTIGNORE*|builtin\\ history*) ;;"
+    "|*__options*|*builtin\\ shopt*|for\\ _\\ in*SHELLOPTS*|*-ef\\ .*|*HISTIGNORE*"
+    "|builtin\\ history*) ;;"
     " (*) break 1000 2>/dev/null; builtin false ;; esac' DEBUG"
 )
 """The trap that makes a shell give up an action. From then on, every command except ours leaves all
