@@ -38,3 +38,17 @@ def test_a_session_is_closed_first_unless_it_ends_with_its_sandbox(
         SandboxWorkspace(sandbox, session).close()
     order = ["sandbox", "session"] if ends_with_sandbox else ["session", "sandbox"]
     assert closed == order
+
+
+def test_the_first_error_is_raised_also_if_the_second_part_fails() -> None:
+    class Interrupted(Part):
+        def close(self) -> None:
+            super().close()
+            raise KeyboardInterrupt
+
+    closed: list[str] = []
+    session: Any = Interrupted("session", closed)
+    sandbox: Any = Part("sandbox", closed, fails=True)
+    with pytest.raises(KeyboardInterrupt):
+        SandboxWorkspace(sandbox, session).close()
+    assert closed == ["session", "sandbox"]

@@ -1,5 +1,5 @@
-"""A back end WITHOUT ISOLATION in 100 lines: programs of this machine, run in a directory as this
-user. They see the whole machine. Limits and network settings have no effect."""
+"""A back end WITHOUT ISOLATION in about 100 lines: programs of this machine, run in a directory
+as this user. They see the whole machine. Limits and network settings have no effect."""
 
 import fcntl
 import hashlib

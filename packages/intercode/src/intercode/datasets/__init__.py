@@ -5,13 +5,13 @@ from __future__ import annotations
 import os
 import re
 import sys
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
 from functools import partial
 from inspect import Parameter, signature
 from pathlib import Path
 from types import ModuleType
-from typing import Any
+from typing import Any, TypeVar
 
 from intercode.core.errors import UnknownNameError, UsageError
 from intercode.core.packages import GYM, LAB
@@ -47,7 +47,16 @@ datasets = Registry(
 first parameter is called ``address``, it takes all that follows the name and a colon. One with the
 parameter ``environment`` gets it for a name without a subset or an address."""
 
-__all__ = ["datasets", "is_dataset_file", "is_playable_name", "load"]
+__all__ = [
+    "datasets",
+    "is_dataset_file",
+    "is_playable_name",
+    "is_recordable",
+    "load",
+    "may_be_recorded",
+]
+
+Loader = TypeVar("Loader", bound=Callable[..., Any])
 
 _FORMS = {
     "a registered name with a subset or an address": "nl2bash:fs_1 or harbor:/path/of/tasks",
@@ -69,6 +78,30 @@ def is_playable_name(name: str) -> bool:
     """Return whether a registered name alone is a specification: its loader needs no address."""
     address = _parameters(datasets.load(name)).get("address")
     return address is None or address.default is not Parameter.empty
+
+
+def may_be_recorded(test: Callable[[str], bool]) -> Callable[[Loader], Loader]:
+    """Let records of others name those addresses of a loader for which ``test`` returns true:
+    loading them chooses neither code nor a file of this machine. They may name no other."""
+
+    def mark(loader: Loader) -> Loader:
+        vars(loader)["is_recordable"] = test
+        return loader
+
+    return mark
+
+
+def is_recordable(spec: str) -> bool:
+    """Return whether a record of others may name a specification: a registered dataset, and of
+    those with an address what its loader allows."""
+    name, colon, address = spec.partition(":")
+    if is_dataset_file(spec) or re.split("[:@]", spec, maxsplit=1)[0] not in datasets:
+        return False
+    loader = datasets.load(re.split("[:@]", spec, maxsplit=1)[0])
+    if not _takes_address(loader):
+        return True
+    test: Callable[[str], bool] = getattr(loader, "is_recordable", lambda address: not address)
+    return is_playable_name(name) and (not colon or test(address))
 
 
 def load(

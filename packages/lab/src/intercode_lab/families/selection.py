@@ -82,6 +82,13 @@ def select_families(spec: str) -> FamilySelection:
     return FamilySelection(families[0].environment, families, tuple(difficulties), seeds)
 
 
+def source_of(spec: str) -> str:
+    """Return the environment, the plug-in's name, the file or the module that a specification
+    names; empty for another form."""
+    match = _SPEC.fullmatch(spec)
+    return match["source"] if match else ""
+
+
 def _of_name(families: Sequence[Family], name: str, source: str) -> tuple[Family, ...]:
     found = tuple(f for f in families if name in (f.name, f.group))
     if not found:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
-from functools import cached_property
 from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 import gymnasium as gym
@@ -92,6 +91,7 @@ class InterCodeEnv(EpisodeEnvironment, gym.Env[str, str]):
     def __init__(self, dataset: str | Dataset = "starter", **settings: Any) -> None:
         self.settings = given = self.settings_class(**settings)
         self.profile_class = find_profile(type(self), given.profile)
+        self._profile_impl = self.profile_class(given)
         self.determinism = given.determinism()
         self.hashes = self.determinism is not None if given.hashes is None else given.hashes
         self.policy = PolicyGuard(given.policy, self.name, self.description.language)
@@ -280,11 +280,6 @@ class InterCodeEnv(EpisodeEnvironment, gym.Env[str, str]):
         }
 
     # ------------------------------------------------------ for the subclass
-    @cached_property
-    def _profile_impl(self) -> Profile:
-        """The profile, which does what the environment does not do itself."""
-        return self.profile_class(self.settings)
-
     @property
     def _episode(self) -> Any:
         """The episode as the profile sees it."""

@@ -176,8 +176,10 @@ class SandboxedEnv(InterCodeEnv):
         return task if is_named else replace(task, cwd=self.image.cwd)
 
     def close(self) -> None:
-        super().close()
-        self._workspaces.close()
+        try:
+            super().close()
+        finally:
+            self._workspaces.close()
 
     @property
     def _tool_sandbox(self) -> BaseSandbox:

@@ -154,8 +154,11 @@ def _end_with(session: Session, end_sandbox: Callable[[], object]) -> None:
         ends.reverse()
     try:
         ends[0]()
-    finally:
-        ends[1]()
+    except BaseException:  # what ended it first is the cause, such as Ctrl-C
+        with suppress(Exception):
+            ends[1]()
+        raise
+    ends[1]()
 
 
 def close_session(session: Session) -> None:

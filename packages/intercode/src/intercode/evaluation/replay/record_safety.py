@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping
 from dataclasses import fields
 from typing import Any
 
 from intercode.core.errors import UsageError
-from intercode.datasets import datasets, is_dataset_file, is_playable_name
+from intercode.datasets import is_recordable
 from intercode.environments import ENVIRONMENTS
 from intercode.environments.base.rewards import REWARDS
 from intercode.environments.base.settings import MAX_RECORDED_TIMEOUT
@@ -31,7 +30,7 @@ def reject_unsafe_record(metadata: Mapping[str, Any], options: ReplayOptions) ->
             f"the record names the environment {environment!r}, which does not exist here"
         )
     dataset = str(metadata.get("dataset") or "")
-    if options.dataset is None and not _is_builtin_dataset(dataset):
+    if options.dataset is None and not is_recordable(dataset):
         raise UsageError(
             f"the record names the dataset {dataset!r}, a file or loader of its author: get it, "
             "review it, and give it with --dataset"
@@ -99,8 +98,3 @@ def _is_packaged_recipe(image: str) -> bool:
     """Return whether an image is a recipe of this package."""
     kind, _, name = image.partition(":")
     return kind == "recipe" and name in packaged.recipe_names()
-
-
-def _is_builtin_dataset(spec: str) -> bool:
-    name = re.split("[:@]", spec, maxsplit=1)[0]
-    return name in datasets and is_playable_name(name) and not is_dataset_file(spec)

@@ -18,7 +18,7 @@ from typing import Any, ClassVar
 
 from intercode.core.errors import DataError, UsageError
 from intercode.core.types import Dataset, Payload, Task
-from intercode.datasets import files
+from intercode.datasets import files, may_be_recorded
 from intercode.datasets.columns import parse_options
 from intercode.datasets.data_files import find_data_file
 from intercode_sandbox.registry import unknown_name_error
@@ -70,6 +70,7 @@ class SweBenchPayload(Payload):
     test_command: str
 
 
+@may_be_recorded(lambda address: address in HUB_NAMES)
 def load(address: str = "verified") -> Dataset:
     """Return the tasks of a published subset or of a file of rows, in the order of the rows.
 
