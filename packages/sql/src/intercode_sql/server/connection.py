@@ -23,7 +23,7 @@ _FIRST_ROWS, _FETCH_ROWS, _FETCH_BYTES = 8, 500, 32 << 20
 """How many rows are read at first, and how many and how long ones at most before the limits are
 compared: one row may have the length of a packet."""
 
-Rows = list[tuple[Any, ...]]
+RowList = list[tuple[Any, ...]]
 
 
 @dataclass(frozen=True)
@@ -156,7 +156,7 @@ class ServerConnection:
         code: str | bytes,
         limits: SqlLimits | None = None,
         kill: Callable[[], None] | None = None,
-    ) -> tuple[Rows | None, bool]:
+    ) -> tuple[RowList | None, bool]:
         """Run a statement. Return its rows, or None for a statement without a result, and whether
         there are more.
 
@@ -167,7 +167,7 @@ class ServerConnection:
             if limits is None:
                 result = self._connection.cmd_query(code)
                 return self._connection.get_rows()[0] if "columns" in result else None, False
-            first: tuple[Rows | None, bool] | None = None
+            first: tuple[RowList | None, bool] | None = None
             # a procedure can have several results
             for result in self._connection.cmd_query_iter(code):
                 found = (
@@ -188,8 +188,8 @@ class ServerConnection:
 
     def _fetch(
         self, columns: Sequence[Any], limits: SqlLimits, kill: Callable[[], None] | None
-    ) -> tuple[Rows, bool]:
-        rows: Rows = []
+    ) -> tuple[RowList, bool]:
+        rows: RowList = []
         size, end = 0, None
         while end is None:
             block, length, end = self._fetch_block()
@@ -202,10 +202,10 @@ class ServerConnection:
                 return rows, True
         return rows, False
 
-    def _fetch_block(self) -> tuple[Rows, int, Any]:
+    def _fetch_block(self) -> tuple[RowList, int, Any]:
         """Read rows up to a number and a size. Return them as they were sent, their size in bytes,
         and the end of the result if it was reached."""
-        block: Rows = []
+        block: RowList = []
         size, end, count = 0, None, _FIRST_ROWS
         while end is None and len(block) < _FETCH_ROWS and size < _FETCH_BYTES:
             chunk, end = self._connection.get_rows(count=count, raw=True)

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 from intercode_sql.base import differences
 from intercode_sql.errors import ServerLostError
 from intercode_sql.server.connection import (
-    Rows,
+    RowList,
     ServerConnection,
     ServerStatementError,
     StatementTimeoutError,
@@ -158,7 +158,7 @@ class GroupByCheck:
         return "" if fault is None else fault.message
 
 
-def _table_keys(columns: Rows, keys: Rows) -> dict[str, TableKeys]:
+def _table_keys(columns: RowList, keys: RowList) -> dict[str, TableKeys]:
     """Return the keys of tables by their names in lower case."""
     from intercode_sql.dialect.group_by import TableKeys
 

@@ -19,7 +19,7 @@ from functools import partial
 from intercode_sql.base import SqlLimits, abort_error, error_result, success_result, timeout_result
 from intercode_sql.errors import ServerLostError
 from intercode_sql.server.connection import (
-    Rows,
+    RowList,
     ServerConnection,
     ServerStatementError,
     StatementTimeoutError,
@@ -485,7 +485,7 @@ def _info_to_agent(info: StatementInfo, names: DatabaseNames) -> StatementInfo:
     return replace(info, columns=tuple(columns))
 
 
-def _rows_to_agent(rows: Rows, names: DatabaseNames) -> Rows:
+def _rows_to_agent(rows: RowList, names: DatabaseNames) -> RowList:
     return [tuple(names.to_agent(v) if isinstance(v, str) else v for v in row) for row in rows]
 
 

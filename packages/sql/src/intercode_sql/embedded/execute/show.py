@@ -14,8 +14,8 @@ from intercode_sql.embedded.catalog.catalog import Column, Table
 from intercode_sql.embedded.execute.context import DEFAULT_SETTINGS, SessionContext
 from intercode_sql.embedded.functions.patterns import like
 
-Rows = list[tuple[Any, ...]]
-Shown = tuple[tuple[str, ...], Rows]
+RowList = list[tuple[Any, ...]]
+Shown = tuple[tuple[str, ...], RowList]
 """The names of a result's columns, and its rows."""
 _NAME = r"(?:`[^`]+`|[\w$]+)"
 _TABLE = rf"(?P<table>{_NAME}(?:\s*\.\s*{_NAME})?)"
@@ -23,7 +23,7 @@ _FROM = rf"(?:\s+(?:FROM|IN)\s+(?P<database>{_NAME}))?"
 _TAIL = r"(?:\s+(?:LIKE\s+(?P<like>'[^']*'|\"[^\"]*\")|WHERE\s+(?P<where>.+)))?"
 
 
-def execute(code: str, session: SessionContext) -> Rows:
+def execute(code: str, session: SessionContext) -> RowList:
     """Execute one of these statements. Raises StatementError as MySQL does, or for an unsupported
     one."""
     text = code.strip().rstrip(";").strip()
@@ -90,7 +90,7 @@ def _with_pattern(heading: str, found: dict[str, Any]) -> str:
     return f"{heading} ({found['like'][1:-1]})" if found.get("like") else heading
 
 
-def _filter_rows(rows: Rows, found: dict[str, Any]) -> Rows:
+def _filter_rows(rows: RowList, found: dict[str, Any]) -> RowList:
     if found.get("where"):
         condition = re.fullmatch(
             r"`?(\w+)`?\s*(=|LIKE)\s*('[^']*'|\"[^\"]*\")", found["where"].strip(), re.I
