@@ -35,7 +35,7 @@ def test_every_command_explains_itself_with_an_example(
 def test_help_names_every_command(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["--help"]) == 0
     text = capsys.readouterr().out
-    assert all(f"    {name}  " in text for name in COMMANDS)
+    assert all(f"\n  {name} " in text for name in COMMANDS)
     assert main([]) == 2
     assert capsys.readouterr().out == text
 

@@ -27,7 +27,7 @@ def test_help_of_a_command(capsys: pytest.CaptureFixture[str]) -> None:
         assert main(words) == 0
         assert "intercode eval" in capsys.readouterr().out
     assert main(["help"]) == 0
-    assert "commands" in capsys.readouterr().out
+    assert "play tasks:" in capsys.readouterr().out
     assert main(["help", "evl"]) == 2
     assert "did you mean 'eval'?" in capsys.readouterr().err
 

@@ -9,9 +9,10 @@ as one line.
 
 from __future__ import annotations
 
+import argparse
 import importlib
 import sys
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from types import ModuleType
 
 from intercode import __version__
@@ -23,24 +24,34 @@ from intercode_sandbox.registry import Registry, unknown_name_error
 
 __all__ = ["COMMANDS", "main"]
 
-COMMANDS = {
-    "eval": "play a dataset with an agent and print the results",
-    "report": "print tables and draw figures from runs and logs",
-    "show": "show one episode turn by turn",
-    "view": "show episodes in a browser, or write them to one HTML file",
-    "compare": "compare runs with each other, task by task",
-    "replay": "execute recorded episodes again: compare, verify, score anew or branch",
-    "export": "write episodes or tasks in the formats of other tools, a bundle or a leaderboard",
-    "serve": "serve environments (OpenEnv, MCP) or sandboxes over the network",
-    "check": "test that the tasks of a dataset are sound",
-    "new": "create a task package",
-    "play": "play tasks yourself in the terminal",
-    "doctor": "print what this machine can do and what it lacks",
-    "sandbox": "run a command or a shell in a sandbox, fork one, list live ones",
-    "image": "build, fetch, list and remove root file systems",
-    "list": "list datasets, agents, environments and rewards; fetch a dataset's files",
+GROUPS = {
+    "play tasks": {
+        "eval": "play a dataset with an agent and print the results",
+        "play": "play tasks yourself in the terminal",
+        "replay": "execute recorded episodes again: compare, verify, score anew or branch",
+    },
+    "read results": {
+        "report": "print tables and draw figures from runs and logs; merge parts of a run",
+        "compare": "compare runs with each other, task by task",
+        "show": "show one episode turn by turn",
+        "view": "show episodes in a browser, or write them to one HTML file",
+        "export": "write episodes or tasks for other tools, a bundle, or a leaderboard",
+    },
+    "make tasks": {
+        "list": "list datasets, agents, environments and rewards; fetch a dataset's files",
+        "new": "create a task package, or convert the release of a benchmark",
+        "check": "test that the tasks of a dataset are sound, and that labels agree with rewards",
+    },
+    "machines": {
+        "doctor": "print what this machine can do and what it lacks",
+        "sandbox": "run a command or a shell in a sandbox, fork one, list live ones",
+        "image": "build, fetch, list and remove root file systems",
+        "serve": "serve environments (OpenEnv, MCP) or sandboxes over the network",
+    },
 }
-"""The commands and their descriptions in ``intercode --help``. Each is a module of this package."""
+"""The commands and their descriptions in ``intercode --help``, by purpose."""
+COMMANDS = {name: text for group in GROUPS.values() for name, text in group.items()}
+"""The commands. Each is a module of this package."""
 
 _MODULE_NAMES = {"eval": "evaluate", "list": "listing"}
 """Modules whose name is not that of the command, which is a builtin of Python."""
@@ -95,18 +106,20 @@ def _make_parser(chosen: str | None) -> tuple[Parser, Parser, ModuleType | None]
 
     Only the chosen command has its arguments, as they are in its module.
     """
+    added = {} if chosen in COMMANDS else _added_commands()
     parser = Parser(
         prog="intercode",
+        usage="intercode [-h] [--version] COMMAND ...",
         description="Interactive coding with execution feedback: tasks in safe, fresh sandboxes.",
-        epilog="Start here:  intercode doctor  |  intercode eval starter --agent gold\n"
+        epilog=_describe_commands(added)
+        + "\nStart here:  intercode doctor  |  intercode eval starter --agent gold\n"
         "Help for a command:  intercode eval --help",
     )
     parser.add_argument("--version", action="version", version=f"intercode {__version__}")
-    commands = parser.add_subparsers(metavar="COMMAND", title="commands")
+    commands = parser.add_subparsers(prog="intercode", help=argparse.SUPPRESS)
     own, module = parser, None
-    added = {} if chosen in COMMANDS else _added_commands()
     for name, text in {**COMMANDS, **added}.items():
-        command = commands.add_parser(name, help=text, description=text[0].upper() + text[1:] + ".")
+        command = commands.add_parser(name, description=text[0].upper() + text[1:] + ".")
         if name == chosen:
             module = _load_command(name)
             own, command.epilog = command, module.EXAMPLE
@@ -116,6 +129,16 @@ def _make_parser(chosen: str | None) -> tuple[Parser, Parser, ModuleType | None]
                 add_options(command, module.ARGUMENTS, getattr(module, "SETTINGS", {}))
             command.set_defaults(**getattr(module, "DEFAULTS", {}))
     return parser, own, module
+
+
+def _describe_commands(added: Mapping[str, str]) -> str:
+    """Return the commands with their descriptions, by purpose."""
+    groups = {**GROUPS, "added by plug-ins": added} if added else GROUPS
+    parts = [
+        f"{title}:\n" + "".join(f"  {name:<9} {text}\n" for name, text in group.items())
+        for title, group in groups.items()
+    ]
+    return "\n".join(parts)
 
 
 def _added_commands() -> dict[str, str]:
