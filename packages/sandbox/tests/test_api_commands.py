@@ -306,9 +306,9 @@ def test_a_text_without_a_shell_is_a_result() -> None:
 def test_processes_are_listed_and_killed() -> None:
     with open_one() as sandbox:
         assert sandbox.run("sleep 600 & sleep 601 & echo").ok
-        found = sandbox.processes()
-        assert list(found.values()) == ["sleep", "sleep"]
-        [first, second] = found
+        sleeping = ["sleep", "sleep"]
+        eventually(lambda: list(sandbox.processes().values()) == sleeping, "both are executed")
+        [first, second] = sandbox.processes()
         sandbox.kill(first, 15)
         eventually(lambda: list(sandbox.processes()) == [second], "the first has ended")
         sandbox.kill(second)
@@ -317,6 +317,9 @@ def test_processes_are_listed_and_killed() -> None:
         for pid in (0, 1, -1, "2"):
             with pytest.raises(UsageError, match="number of a process"):
                 sandbox.kill(pid)  # type: ignore[arg-type]
+        for number in (0, -1, 1000, 1.5, "x", None):
+            with pytest.raises(UsageError, match="that of a signal"):
+                sandbox.kill(second, number)  # type: ignore[arg-type]
 
 
 def test_a_program_reaches_a_service_of_its_owner(shared: Sandbox) -> None:
@@ -324,6 +327,9 @@ def test_a_program_reaches_a_service_of_its_owner(shared: Sandbox) -> None:
         with pytest.raises(MissingCapabilityError, match="listen"):
             shared.listen()
         return
+    for port in (-1, 70000, True, 1.5, "x", None):
+        with pytest.raises(UsageError, match="port is a number"):
+            shared.listen(port)  # type: ignore[arg-type]
     with (
         shared.listen() as listener,
         shared.spawn(

@@ -444,3 +444,21 @@ def test_a_directory_that_changes_meanwhile_is_listed(shared: Sandbox) -> None:
             for name, info in shared.list_files("/tmp").items():
                 assert info.kind in ("file", "link") or not name.startswith("c")
         assert process.wait(0) is None
+
+
+def test_what_is_called_rm_is_not_believed() -> None:
+    with open_one(env={"PATH": "/own:/usr/bin:/bin"}) as sandbox:
+        sandbox.write("/own/rm", "#!/bin/sh\nexit 0\n", 0o755)
+        sandbox.write("/work/a", "a")
+        with pytest.raises(PermissionError, match="still there"):
+            sandbox.remove("/work", recursive=True)
+        sandbox.write("/own/rm", "#!/nothing\n", 0o755)
+        with pytest.raises(SandboxError, match="no program rm"):
+            sandbox.remove("/work/a")
+        with pytest.raises(UsageError, match="root directory"):
+            sandbox.remove("//", recursive=True)
+
+
+def test_a_time_beyond_nanoseconds_is_told(shared: Sandbox) -> None:
+    shared.run("touch -d @99999999999 /tmp/late")
+    assert shared.stat("/tmp/late").modified > 2e9

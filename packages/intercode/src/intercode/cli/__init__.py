@@ -59,7 +59,7 @@ _MODULE_NAMES = {"eval": "evaluate", "list": "listing"}
 RENAMED = {
     "audit": "check DATASET --audit",
     "bundle": "export RUN --to bundle --out FILE.tar.gz",
-    "data": "list --fetch DATASET, and new DIR --convert NAME --from RELEASE",
+    "data": "list --fetch DATASET | list --data-path | new DIR --convert NAME --from RELEASE",
     "harbor": "export DATASET --to harbor --out DIR",
     "leaderboard": "export BUNDLE ... --to leaderboard --out DIR",
     "mcp": "serve ENVIRONMENT --protocol mcp",
@@ -88,7 +88,8 @@ def _run(words: list[str]) -> int:
         words = [*words[1:], "--help"]
     chosen = next((word for word in words if not word.startswith("-")), None)
     if chosen in RENAMED and chosen not in _PLUGINS:
-        raise UsageError(f"`intercode {chosen}` is now `intercode {RENAMED[chosen]}`")
+        now = " or ".join(f"`intercode {words}`" for words in RENAMED[chosen].split(" | "))
+        raise UsageError(f"`intercode {chosen}` is now {now}")
     if chosen is not None and chosen not in COMMANDS and chosen not in _PLUGINS:
         raise unknown_name_error("command", chosen, list({**COMMANDS, **_added_commands()}))
     parser, own, module = _make_parser(chosen)

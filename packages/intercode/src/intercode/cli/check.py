@@ -8,7 +8,7 @@ import sys
 from typing import Any
 
 from intercode.cli.output import log_warnings, print_documents
-from intercode.cli.parser import ENVIRONMENT_OPTION
+from intercode.cli.parser import ENVIRONMENT_OPTION, refuse_options
 from intercode.cli.plugged_options import OPTIONS
 from intercode.core.config import parse_key_values
 from intercode.core.errors import DataError, UsageError
@@ -94,6 +94,26 @@ DEFAULTS = {
 SETTINGS = {"variants": {"type": int}, "limit": {"type": int}}
 
 
+_SETTINGS_OF_RUNS = {"image", "network", "timeout", "backend", "env_option", "profile"}
+_SHARED = {"parallel", "json", "format"}
+_MODES = {
+    "labels": {"labels", "second", "reward", "variants", "out", *_SETTINGS_OF_RUNS, *_SHARED},
+    "contamination": {"contamination", "draw", *_SHARED},
+    "draw": {"draw", "out", *_SETTINGS_OF_RUNS, *_SHARED} - {"profile"},
+    "audit": {"audit", "runs", "variants", *_SETTINGS_OF_RUNS, *_SHARED},
+    "": {"limit", "variants", "baseline", "no_gold_cache", *_SETTINGS_OF_RUNS, *_SHARED},
+}
+"""The options of each thing that the command does, by the option that asks for it."""
+
+
+def _mode(args: argparse.Namespace) -> str:
+    """Return the option that says what to do, or nothing for the soundness of tasks."""
+    chosen = [mode for mode in ("labels", "contamination", "audit") if getattr(args, mode)]
+    if len(chosen) > 1:
+        raise UsageError(f"--{chosen[0]} and --{chosen[1]} are two things: choose one")
+    return next(iter(chosen), "draw" if args.draw is not None else "")
+
+
 def handle(args: argparse.Namespace) -> int:
     """Check datasets and prompts, and print the findings."""
     if not (args.datasets or args.prompts or args.contamination or args.labels):
@@ -101,24 +121,15 @@ def handle(args: argparse.Namespace) -> int:
             "name a dataset to check, or give --prompts, --contamination or --labels; see "
             "`intercode check --help`"
         )
-    if args.out is not None and not args.labels and (args.draw is None or args.contamination):
-        raise UsageError(
-            "--out is for the proofs of --draw and the grades of --labels: give one of them, or "
-            "print with --json"
-        )
-    for name, needed in (("runs", "audit"), ("second", "labels"), ("reward", "labels")):
-        if getattr(args, name) and not getattr(args, needed):
-            raise UsageError(f"--{name} needs --{needed}")
-    if args.limit is not None and args.draw is not None:
-        raise UsageError("--draw N says how many tasks are proven: leave out --limit")
+    mode = _mode(args)
+    of_modes = set().union(*_MODES.values())
+    changed = {name for name in of_modes if getattr(args, name) != DEFAULTS.get(name)}
+    refuse_options(args, changed, _MODES[mode], f"--{mode}" if mode else "the check of tasks")
     results = [_check_prompts(args)] if args.prompts else []
-    if args.labels:
-        results.append(OPTIONS.load("check.labels")(args))
-    elif args.contamination:
-        results.append(OPTIONS.load("check.contamination")(args))
+    if mode in ("labels", "contamination"):
+        results.append(OPTIONS.load(f"check.{mode}")(args))
     else:
-        plugged = "draw" if args.draw is not None else "audit" if args.audit else ""
-        check = OPTIONS.load(f"check.{plugged}") if plugged else _check_dataset
+        check = OPTIONS.load(f"check.{mode}") if mode else _check_dataset
         results += [check(args, name) for name in args.datasets]
     if args.json:
         print_documents([document for document, _ in results])

@@ -9,6 +9,7 @@ from pathlib import Path
 from intercode.cli.plugged_options import OPTIONS
 from intercode.core.errors import UsageError
 from intercode_sandbox.command.parser import given_options, path
+from intercode_sandbox.registry import unknown_name_error
 
 EXAMPLE = """\
 examples:
@@ -59,6 +60,12 @@ def handle(args: argparse.Namespace) -> int:
         if _OWN[name] != args.to:
             option = name.replace("_", "-")
             raise UsageError(f"--{option} applies to the format {_OWN[name]}, not {args.to!r}")
+    from intercode.results.export import FORMATS
+
+    plugged = [name.removeprefix("export.") for name in OPTIONS if name.startswith("export.")]
+    known = sorted([*FORMATS, *plugged, "bundle", "leaderboard"])
+    if args.to not in known:
+        raise unknown_name_error("export format", args.to, known)
     if args.to == "leaderboard":
         return _write_leaderboard([path(source) for source in args.sources], args.out)
     if len(args.sources) > 1:

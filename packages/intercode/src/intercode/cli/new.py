@@ -8,6 +8,7 @@ import re
 import sys
 from pathlib import Path
 
+from intercode.cli.parser import refuse_options
 from intercode.core.errors import UsageError
 from intercode.core.templates import read_templates, require_new_directory, write_templates
 from intercode_sandbox.command.parser import path
@@ -44,6 +45,7 @@ def handle(args: argparse.Namespace) -> int:
     """
     home = args.directory
     if args.convert is not None:
+        refuse_options(args, ("dockerfile", "plugin"), (), "--convert")
         return _convert(args.convert, args.release, home)
     if args.release is not None:
         raise UsageError("--from is for --convert NAME, which says what release it is")

@@ -5,11 +5,13 @@ Options that may be given several times are turned into settings by the ``pop_*`
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import argparse
+from collections.abc import Collection, Mapping
 from pathlib import Path
 from typing import Any
 
 from intercode.core.config import parse_key_values
+from intercode.core.errors import UsageError
 from intercode_sandbox.toml import read_toml
 
 ENVIRONMENT_OPTION = """\
@@ -48,6 +50,21 @@ action policy:
                         times
 --allow KIND:PATTERN ...  of this kind, allow only what matches such a rule; may be given several
                         times"""
+
+
+def refuse_options(
+    args: argparse.Namespace, given: Collection[str], allowed: Collection[str], mode: str
+) -> None:
+    """Raise UsageError for an option that has no meaning in a mode of a command.
+
+    ``given``: the names of arguments that belong to some mode; those that have a value count.
+    """
+    for name in given:
+        if name not in allowed and not (
+            (value := getattr(args, name)) is None or value is False or value == []
+        ):
+            option = {"after": "from"}.get(name, name).replace("_", "-")
+            raise UsageError(f"--{option} has no meaning for {mode}: leave it out")
 
 
 def pop_key_value_options(given: dict[str, Any], before: Mapping[str, Any]) -> None:

@@ -67,6 +67,7 @@ def handle(args: argparse.Namespace) -> int:
     if args.failed and not args.with_gold:
         raise UsageError("--failed needs --with-gold: it chooses the episodes of which to show it")
     if args.merge is not None:
+        report.render((), args.format)  # raises for an unknown one before anything is written
         args.paths = [_merge(args.paths, args.merge, args.duplicates or "refuse")]
     elif args.duplicates is not None:
         raise UsageError("--duplicates needs --merge: it says how the parts of a run are merged")

@@ -94,14 +94,14 @@ def may_be_recorded(test: Callable[[str], bool]) -> Callable[[Loader], Loader]:
 def is_recordable(spec: str) -> bool:
     """Return whether a record of others may name a specification: a registered dataset, and of
     those with an address what its loader allows."""
-    name, colon, address = spec.partition(":")
-    if is_dataset_file(spec) or re.split("[:@]", spec, maxsplit=1)[0] not in datasets:
+    name, *rest = re.split("[:@]", spec, maxsplit=1)
+    if is_dataset_file(spec) or name not in datasets:
         return False
-    loader = datasets.load(re.split("[:@]", spec, maxsplit=1)[0])
+    loader = datasets.load(name)
     if not _takes_address(loader):
         return True
-    test: Callable[[str], bool] = getattr(loader, "is_recordable", lambda address: not address)
-    return is_playable_name(name) and (not colon or test(address))
+    test: Callable[[str], bool] = getattr(loader, "is_recordable", lambda _: False)
+    return is_playable_name(name) and all(map(test, rest))
 
 
 def load(
@@ -130,9 +130,8 @@ def load(
         return dataset
     if isinstance(dataset, str | os.PathLike):
         return _load_spec(os.fspath(dataset), environment)
-    if hasattr(dataset, "to_dict"):  # a DataFrame: its empty cells are not equal to themselves
-        records = dataset.to_dict("records")
-        dataset = [{k: v for k, v in row.items() if v == v} for row in records]
+    if hasattr(dataset, "to_dict") and hasattr(dataset, "iterrows"):  # a DataFrame
+        dataset = [_without_empty_cells(row) for row in dataset.to_dict("records")]
     rows = list(dataset) if isinstance(dataset, Iterable) else []
     if not rows or not all(isinstance(row, Mapping) for row in rows):
         raise UsageError(
@@ -141,6 +140,12 @@ def load(
         )
     located = ((f"row {n}", Path("rows"), row) for n, row in enumerate(rows))
     return files.build_dataset(located, "rows", "rows", None, environment)
+
+
+def _without_empty_cells(row: Mapping[str, Any]) -> dict[str, Any]:
+    """Return a row of a DataFrame without its empty cells, and with lists for arrays."""
+    plain = {k: v.tolist() if hasattr(v, "tolist") else v for k, v in row.items()}
+    return {k: v for k, v in plain.items() if v is not None and (v != v) is not True}
 
 
 def _load_spec(spec: str, environment: str) -> Dataset:

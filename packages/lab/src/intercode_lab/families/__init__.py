@@ -5,12 +5,12 @@ from __future__ import annotations
 from intercode.core.types import Dataset
 from intercode.datasets import may_be_recorded
 from intercode_lab.families.family import FAMILIES
-from intercode_lab.families.selection import select_families, source_of
+from intercode_lab.families.selection import is_recordable, select_families
 
 __all__ = ["load"]
 
 
-@may_be_recorded(lambda address: source_of(address) in FAMILIES)
+@may_be_recorded(lambda address: is_recordable(address, FAMILIES))
 def load(address: str = "", environment: str = "bash") -> Dataset:
     """Task families draw tasks without end from seeds, in five difficulties.
 

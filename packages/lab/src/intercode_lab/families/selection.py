@@ -15,7 +15,7 @@ Everything after the environment, the file or the module may be left out::
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from intercode.core.errors import UsageError
@@ -25,6 +25,8 @@ from intercode_lab.families.family import DIFFICULTIES, Family, load_families
 from intercode_sandbox.registry import unknown_name_error
 
 SPLITS = ("train", "test")
+MOST_RECORDED_SEEDS = 1000
+"""Seeds that a record of others may name."""
 _SPEC = re.compile(
     r"(?:families:)?(?P<source>.+?\.py|[\w.-]+)(?:/(?P<name>[\w-]+))?"
     r"(?:\[(?P<options>[^\]]*)\])?(?:@seed=(?P<seeds>[\d.]+))?"
@@ -82,11 +84,14 @@ def select_families(spec: str) -> FamilySelection:
     return FamilySelection(families[0].environment, families, tuple(difficulties), seeds)
 
 
-def source_of(spec: str) -> str:
-    """Return the environment, the plug-in's name, the file or the module that a specification
-    names; empty for another form."""
+def is_recordable(spec: str, sources: Iterable[str]) -> bool:
+    """Return whether a record of others may name a specification: its families are those of an
+    environment or a plug-in among ``sources``, and its tasks are few enough to be drawn."""
     match = _SPEC.fullmatch(spec)
-    return match["source"] if match else ""
+    if match is None or match["source"] not in list(sources):
+        return False
+    numbers = re.fullmatch(r"(\d+)(?:\.\.(\d+))?", match["seeds"] or "0")
+    return numbers is not None and int(numbers[2] or 0) - int(numbers[1]) < MOST_RECORDED_SEEDS
 
 
 def _of_name(families: Sequence[Family], name: str, source: str) -> tuple[Family, ...]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from intercode.core.errors import UsageError
 from intercode.core.types import Dataset
 from intercode.datasets import may_be_recorded
-from intercode_lab.families.selection import FamilySelection, select_families, source_of
+from intercode_lab.families.selection import FamilySelection, is_recordable, select_families
 
 __all__ = ["SCHEME", "load", "selection_of"]
 
@@ -13,7 +13,7 @@ SCHEME = "worlds:"
 _KINDS = "intercode_lab.worlds.kinds"
 
 
-@may_be_recorded(lambda address: source_of(address) == "bash")
+@may_be_recorded(lambda address: is_recordable(address, ("bash",)))
 def load(address: str = "bash") -> Dataset:
     """Worlds have several goals, documents and traps, and are drawn from seeds.
 

@@ -265,7 +265,8 @@ class Sandbox:
     def remove(self, path: str, *, recursive: bool = False, user: str | int | None = None) -> None:
         """Remove a file, a link, or with ``recursive`` a directory and all in it, by ``rm`` of the
         image. ``user``: with the rights of a user; see ``run``. Raises FileNotFoundError,
-        IsADirectoryError without ``recursive``, or OSError if something cannot be removed."""
+        IsADirectoryError without ``recursive``, OSError if something cannot be removed,
+        SandboxError if the image has no ``rm``."""
         transfer.remove(self.base, self.live, path, recursive, user)
 
     def upload(self, local: str | Path, path: str) -> None:
@@ -397,6 +398,8 @@ class Sandbox:
         yours without a network. Close it yourself. Raises OSError if the port is taken,
         MissingCapabilityError without ``listen``.
         """
+        if type(port) is not int or not 0 <= port <= 65535:
+            raise UsageError(f"port is a number up to 65535, not {port!r}")
         return self.base.listen(port)
 
     def processes(self) -> dict[int, str]:
@@ -411,6 +414,8 @@ class Sandbox:
         Raises MissingCapabilityError without ``processes``."""
         if type(pid) is not int or pid < 2:
             raise UsageError(f"pid is the number of a process, from 2, not {pid!r}")
+        if not isinstance(number, int) or not 1 <= number <= 64:
+            raise UsageError(f"number is that of a signal, such as signal.SIGTERM, not {number!r}")
         self.base.signal(pid, number)
 
     def usage(self) -> ResourceUsage:

@@ -140,7 +140,10 @@ def remove(
 ) -> None:
     """Remove a file or directory; see ``Sandbox.remove``."""
     path = absolute_path(path)
-    if describe(base, path, follow=False).kind == "dir" and not recursive:
+    if not path.strip("/"):
+        raise UsageError("the root directory cannot be removed: close the sandbox")
+    is_directory = describe(base, path, follow=False).kind == "dir"
+    if is_directory and not recursive:
         raise IsADirectoryError(errno.EISDIR, "a directory: give recursive=True", path)
     shown = base.shown_path(path)
 
@@ -148,12 +151,17 @@ def remove(
         command = make_command(base, [*argv, "--", shown], cwd="/", user=user)
         return run_command(base, live, command, TRANSFER_SECONDS)
 
-    result = run("rm", "-rf" if recursive else "-f")
-    if not result.ok and recursive:  # in some tiers root may not enter a closed directory
-        run("chmod", "-R", "u+rwX")
-        result = run("rm", "-rf")
-    if not result.ok:
-        raise OSError(errno.EACCES, result.stderr.strip()[:_MESSAGE_BYTES] or "not removed", path)
+    try:
+        result = run("rm", "-rf" if recursive else "-f")
+        if not result.ok and is_directory:  # in some tiers root may not enter a closed directory
+            run("chmod", "-R", "u+rwX")
+            result = run("rm", "-rf")
+    except FileNotFoundError as e:
+        raise SandboxError(f"{path} was not removed: the sandbox has no program rm") from e
+    with suppress(FileNotFoundError):
+        describe(base, path, follow=False)  # what the sandbox calls rm may do something else
+        message = result.stderr.strip()[:_MESSAGE_BYTES] or "it is still there"
+        raise OSError(errno.EACCES, message, path)
 
 
 # ---------------------------------------------------------------------- uploads

@@ -134,9 +134,14 @@ def add_options(
         joined = following.startswith("| ") or entry.startswith("| ")
         (exclusive if joined else group).add_argument(name, **arguments)
         for old, new in _RENAMED.items():
-            if new == name:
+            if new.split()[0] == name:
                 parser.add_argument(
-                    old, type=_renamed(new), dest=argparse.SUPPRESS, help=argparse.SUPPRESS
+                    old,
+                    type=_renamed(new),
+                    nargs="?",
+                    const="",
+                    dest=argparse.SUPPRESS,
+                    help=argparse.SUPPRESS,
                 )
 
 
@@ -146,7 +151,7 @@ def given_options(args: argparse.Namespace) -> dict[str, Any]:
     return {k: v for k, v in vars(args).items() if v is not None and v is not False and v != []}
 
 
-_RENAMED = {"--sandbox": "--backend"}
+_RENAMED = {"--sandbox": "--backend", "--sandboxes": "--protocol sandboxes"}
 """Old names of options, with the new ones."""
 
 

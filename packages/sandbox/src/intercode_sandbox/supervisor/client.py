@@ -459,8 +459,8 @@ def _find_descendants(members: list[HostProcess], ancestors: list[HostProcess]) 
 
 
 def _file_info(row: list[Any]) -> FileInfo:
-    kind, mode, size, modified, target = row
-    return FileInfo(kind, mode, size, modified / 1e9, target)
+    kind, mode, size, seconds, nanoseconds, target = row
+    return FileInfo(kind, mode, size, seconds + nanoseconds / 1e9, target)
 
 
 def _sort_paths(paths: list[str]) -> list[str]:

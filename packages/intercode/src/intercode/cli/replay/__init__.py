@@ -4,10 +4,8 @@ score them anew, or to branch off from one of their steps."""
 from __future__ import annotations
 
 import argparse
-from collections.abc import Sequence
-from pathlib import Path
 
-from intercode.cli.parser import ENVIRONMENT_OPTION
+from intercode.cli.parser import ENVIRONMENT_OPTION, refuse_options
 from intercode.cli.replay import branch
 from intercode.core.config import parse_key_values
 from intercode.core.errors import UsageError
@@ -78,28 +76,23 @@ SETTINGS = {
     "from": {"type": branch.step_count, "dest": "after"},
     "seed": {"type": int},
 }
-_OF_RUNS = ("profile", "json", "out", "score", "variants", "episode", "edit", "from", "agent")
-"""Options without a meaning for a bundle."""
-
-
-def _one(files: Sequence[Path], done: str) -> Path:
-    if len(files) > 1:
-        raise UsageError(f"one run or bundle is {done} at a time, not {len(files)}")
-    return files[0]
-
-
-def _refuse(args: argparse.Namespace, of: str, names: Sequence[str]) -> None:
-    """Raise UsageError for an option that has no meaning."""
-    for name in names:
-        if getattr(args, "after" if name == "from" else name) not in (None, False, []):
-            raise UsageError(f"--{name} has no meaning for {of}: leave it out")
+_CONDITIONS = {"image", "network", "dataset", "timeout", "env_option"}
+_MODES = {
+    "comparing": {"profile", "json", "out", *_CONDITIONS},
+    "scoring": {"score", "reward", "variants", "out", *_CONDITIONS},
+    "a bundle": {"sample", "all", "seed", "reward", *_CONDITIONS},
+    "branching": {
+        *("episode", "edit", "after", "agent", "agent_option", "model", "base_url", "max_turns"),
+        *("profile", "out", *_CONDITIONS),
+    },
+}
+"""The options of each thing that the command does."""
 
 
 def handle(args: argparse.Namespace) -> int:
     """Do what the arguments ask for."""
     from intercode.cli.replay import compare, score, verify
     from intercode.evaluation.replay.recorded_environments import ReplayOptions
-    from intercode.results.export.bundle.archive import is_bundle
 
     options = ReplayOptions(
         profile=args.profile,
@@ -110,19 +103,30 @@ def handle(args: argparse.Namespace) -> int:
         parallel=args.parallel,
         env_options=parse_key_values(args.env_option),
     )
-    bundles = [file for file in args.files if is_bundle(file)]
-    if bundles:
-        _refuse(args, "a bundle", _OF_RUNS)
-        return verify.handle(args, _one(args.files, "verified"), options)
-    _refuse(args, "runs and logs", ("sample", "all", "seed"))
-    if branch.is_requested(args):
+    mode = _mode(args)
+    refuse_options(args, set().union(*_MODES.values()), _MODES[mode], mode)
+    if mode == "branching":
         return branch.handle(args, options)
+    if mode == "comparing":
+        return compare.handle(args, options)
+    if len(args.files) > 1:
+        raise UsageError(f"{mode} takes one file at a time, not {len(args.files)}")
+    handle_one = verify.handle if mode == "a bundle" else score.handle
+    return handle_one(args, args.files[0], options)
+
+
+def _mode(args: argparse.Namespace) -> str:
+    """Return what the arguments ask for."""
+    from intercode.results.export.bundle.archive import is_bundle
+
+    if any(is_bundle(file) for file in args.files):
+        return "a bundle"
+    if branch.is_requested(args):
+        return "branching"
     if args.episode is not None:
         raise UsageError(
             "--episode names the episode to branch from: add --edit, --from or --agent, or leave "
             "it out to execute every episode"
         )
-    if args.score is None and args.reward is None and args.variants is None:
-        return compare.handle(args, options)
-    _refuse(args, "scoring", ("profile", "json"))
-    return score.handle(args, _one(args.files, "scored"), options)
+    scores = args.score is not None or args.reward is not None or args.variants is not None
+    return "scoring" if scores else "comparing"

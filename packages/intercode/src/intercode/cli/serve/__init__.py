@@ -7,7 +7,7 @@ import argparse
 from contextlib import suppress
 from typing import Any
 
-from intercode.cli.parser import ENVIRONMENT_OPTION, SANDBOX_OPTIONS
+from intercode.cli.parser import ENVIRONMENT_OPTION, SANDBOX_OPTIONS, refuse_options
 from intercode.cli.serve.options import (
     EPISODE_OPTIONS,
     IDLE_SECONDS,
@@ -57,16 +57,33 @@ sandboxes for other machines:
 {ENVIRONMENT_OPTION}
 {SANDBOX_OPTIONS}"""
 DEFAULTS = {**SERVER_DEFAULTS, "snapshots": 16, "protocol": "openenv"}
-_PROTOCOLS = ["openenv", "mcp", "sandboxes"]
+_LISTENING = {"host", "token", "allow_origin", "port"}
+_BOUNDS = {
+    *("token_file", "max_sandboxes", "max_memory", "max_disk", "max_cpu_seconds"),
+    *("max_lifetime", "max_uploads", "allow_network"),
+}
+_SETTINGS_OF_RUNS = {"profile", "image", "network", "timeout", "reward", "env_option"}
+_EPISODES = {"dataset", "max_turns", "score_requests", "allow_exploitable", *_SETTINGS_OF_RUNS}
+_PROTOCOLS = {
+    "openenv": {"snapshots", "package", "sessions", *_LISTENING, *_EPISODES},
+    "mcp": {"http", "sessions", *_LISTENING, *_EPISODES},
+    "sandboxes": {*_LISTENING, *_BOUNDS},
+}
+"""The options of each protocol. All have --backend and --idle-timeout."""
 SETTINGS = SERVER_SETTINGS
 
 
 def handle(args: argparse.Namespace) -> int:
     """Serve until Ctrl-C, or write the package."""
     if args.protocol not in _PROTOCOLS:
-        raise unknown_name_error("protocol", args.protocol, _PROTOCOLS)
-    if args.http and args.protocol != "mcp":
-        raise UsageError("--http is for --protocol mcp: the others always listen on a port")
+        raise unknown_name_error("protocol", args.protocol, list(_PROTOCOLS))
+    allowed = _PROTOCOLS[args.protocol]
+    if args.protocol == "mcp" and not args.http:
+        allowed = allowed - _LISTENING
+    of_protocols = set().union(*_PROTOCOLS.values())
+    changed = {name for name in of_protocols if getattr(args, name) != DEFAULTS.get(name)}
+    without_port = " without --http" if args.protocol == "mcp" and not args.http else ""
+    refuse_options(args, changed, allowed, f"--protocol {args.protocol}{without_port}")
     if args.protocol == "sandboxes":
         if args.environment is not None:
             raise UsageError("sandboxes are served for all environments: name none")

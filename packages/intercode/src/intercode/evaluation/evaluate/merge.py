@@ -60,7 +60,7 @@ def merge(directories: Sequence[Path], out: Path, duplicates: Duplicates = "refu
     if duplicates not in get_args(Duplicates):
         raise unknown_name_error("way with duplicates", duplicates, list(get_args(Duplicates)))
     if (out / trajectories.TRAJECTORIES_FILE).exists():
-        raise UsageError(f"{out} contains a run already: give another --out")
+        raise UsageError(f"{out} contains a run already: name another directory")
     with ExitStack() as locks:
         for directory in directories:
             locks.enter_context(_shared_lock(directory))

@@ -47,14 +47,15 @@ static const char *kind_of(mode_t mode) {
         : S_ISFIFO(mode) ? "fifo" : S_ISSOCK(mode) ? "socket" : "device";
 }
 
-/* Append kind, mode, size, time of the last change of the content in nanoseconds, and target. */
+/* Append kind, mode, size, time of the last change of the content in seconds and nanoseconds, and
+   target. */
 static void append_file(struct text *out, const struct stat *info, int fd, const char *name) {
     char target[PATH_MAX + 1];
     ssize_t length = S_ISLNK(info->st_mode) ? readlinkat(fd, name, target, PATH_MAX) : 0;
     target[length < 0 ? 0 : length] = 0;
-    append_format(out, "[\"%s\",%u,%lld,%lld,", kind_of(info->st_mode), info->st_mode & 07777,
-                  (long long)info->st_size,
-                  info->st_mtim.tv_sec * 1000000000LL + info->st_mtim.tv_nsec);
+    append_format(out, "[\"%s\",%u,%lld,%lld,%ld,", kind_of(info->st_mode), info->st_mode & 07777,
+                  (long long)info->st_size, (long long)info->st_mtim.tv_sec,
+                  info->st_mtim.tv_nsec);
     append_json_string(out, target);
     append(out, "]", 1);
 }
@@ -80,7 +81,10 @@ int list_directory(int root, const char *path, struct text *out) {
     int code = 0;
     append_format(out, ", \"files\": {");
     for (size_t i = 0, count = 0; i < names.count && !code; i++) {
-        if (fstatat(fd, names.name[i], &info, AT_SYMLINK_NOFOLLOW)) continue;  /* it is gone */
+        if (fstatat(fd, names.name[i], &info, AT_SYMLINK_NOFOLLOW)) {
+            if (errno != ENOENT) code = errno;
+            continue;  /* it is gone */
+        }
         if (count++) append(out, ",", 1);
         append_json_string(out, names.name[i]);
         append(out, ":", 1);
