@@ -470,6 +470,29 @@ def test_an_action_that_ends_early_is_reported(
     assert session.run("echo ${PIPESTATUS[@]} $?", 20).output == "0 5 5\n"
 
 
+@pytest.mark.parametrize("session_class", _SESSIONS)
+@pytest.mark.parametrize("option", ["s", "u"])
+@pytest.mark.parametrize("trap", ["", "trap 'echo D' DEBUG; set -o history; "])
+def test_a_state_changes_no_text_of_the_agent(
+    sandbox: BaseSandbox, session_class: Any, option: str, trap: str
+) -> None:
+    other = "s" if option == "u" else "u"
+    text = f"\nshopt -{other} expand_aliases\numask 0022\nset --\n"
+    session = session_class(sandbox)
+    session.run(f"f() {{ cat <<E{text}E\n}}; g() {{ :{text}}}; h() {{ echo '{text}'; }}", 20)
+    session.run(f"x='{text}'; set -- '{text}'; alias l='{text}' hi='echo hello'", 20)
+    session.run(f"trap 'true {text}' EXIT; shopt -{option} expand_aliases; {trap}", 20)
+    shown = 'declare -f f g h; declare -p x; alias; trap; shopt expand_aliases; printf %q "$1"'
+    outputs = []
+    for _ in range(3):
+        outputs.append(session.run(shown, 20).output)
+        outputs.append(session.run("hi", 20).output)
+        session = session_class(sandbox, state=session.state())
+    assert outputs[:2] == outputs[2:4] == outputs[4:]
+    assert outputs[0].count(text) == 4
+    assert ("hello" in outputs[1]) == (option == "s")
+
+
 def test_errexit_of_an_earlier_action_ends_the_shell(sandbox: BaseSandbox) -> None:
     session = BashSession(sandbox)
     session.run("set -e", 20)

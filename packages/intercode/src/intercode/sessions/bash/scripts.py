@@ -26,6 +26,13 @@ _UNSET_TRAP = re.compile(r"^trap -- - \S+\n", re.MULTILINE)  # listed in POSIX m
 _COMMAND_TRAP = re.compile(r"' (DEBUG|ERR|RETURN|SIGRTMAX)$", re.MULTILINE)
 _HISTORY_OPTION = "\nset -o history\n"
 """The last line of a state, because bash enters the lines that follow it into the history."""
+_ALIASES_OPTION = re.compile(
+    r"^shopt -([su]) expand_aliases\n(?=(shopt -[su] \w+\n)*umask .+\nset --.*\n(set [+-]o \S+\n)*"
+    rf"(trap -- '(?:[^']|'\\'')*' \S+\n)*({_HISTORY_OPTION.lstrip()})?\Z)",
+    re.MULTILINE,
+)
+"""The option among those of a state. The same line in a function or a string of the agent's is
+followed by more than options and traps."""
 _OPTION_LINE = re.compile(r"^set [+-]o (\S+)$", re.MULTILINE)
 CALL_STACK = r"\bcaller\b|\b(BASH_SOURCE|FUNCNAME|BASH_LINENO|BASH_ARG[CV])\b"
 """What shows the stack of calls, of which a sourced file is one."""
@@ -331,6 +338,15 @@ def split_debug_trap(state: str) -> tuple[str, str]:
     """Return a state without its DEBUG trap, and the trap: the last line of the state, or empty."""
     found = _LAST_DEBUG_TRAP.search(state)
     return (state[: found.start()], found[0]) if found else (state, "")
+
+
+def set_aliases(state: str, on: bool) -> tuple[str, bool]:
+    """Return a state without DEBUG trap in which bash expands aliases or not, and whether it
+    expanded them before."""
+    found = _ALIASES_OPTION.search(state)
+    if not found:
+        return state, False
+    return state[: found.start(1)] + "us"[on] + state[found.end(1) :], found[1] == "s"
 
 
 def observes_shell(state: str) -> bool:

@@ -59,7 +59,6 @@ _ALTERS = re.compile(
 )
 """Code that may disable or replace builtins, or make ``$_`` a variable that refuses words."""
 _TURNS_ALIASES_ON = re.compile("expand_aliases|posix", re.IGNORECASE)
-_ALIASES, _NO_ALIASES = "shopt -s expand_aliases\n", "shopt -u expand_aliases\n"
 _DIRECTORY_MARK = "/@sandbox@"
 """Stands for ``BaseSandbox.host_directory`` in a state, which another sandbox may restore."""
 
@@ -124,11 +123,11 @@ class Shell:
         self._code = CodePipe() if sandbox.shares_files else None
         text = state.replace(_DIRECTORY_MARK, sandbox.host_directory or _DIRECTORY_MARK)
         text, self._waiting_trap = scripts.split_debug_trap(text)
-        text = text.replace(_ALIASES, _NO_ALIASES)
+        text, self._has_aliases = scripts.set_aliases(text, on=False)
         self.is_quiet = self._is_observed = bool(self._waiting_trap) or scripts.observes_shell(text)
         self._has_debug_trap = bool(self._waiting_trap)
         self.is_armed = True
-        self._has_aliases = self._are_aliases_off = _ALIASES in state
+        self._are_aliases_off = self._has_aliases
         self._is_altered = False
         self._last_command = LastCommand(program, sandbox.script_path, text)
         os.set_blocking(self.script, False)
@@ -409,9 +408,10 @@ class Shell:
         trap = trap or self._waiting_trap
         self._has_debug_trap = bool(trap)
         self._is_observed = self._is_altered or bool(trap) or scripts.observes_shell(text)
+        text_with_aliases, has_aliases = scripts.set_aliases(text, on=True)
         if self._are_aliases_off:
-            text = text.replace(_NO_ALIASES, _ALIASES)
-        self._has_aliases = self._has_aliases or _ALIASES in text
+            text = text_with_aliases
+        self._has_aliases = self._has_aliases or has_aliases
         text, directory = text + trap, self._sandbox.host_directory
         return text.replace(directory, _DIRECTORY_MARK) if directory else text
 
