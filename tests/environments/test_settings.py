@@ -4,13 +4,17 @@ from __future__ import annotations
 
 import pickle
 from dataclasses import FrozenInstanceError, dataclass
-from typing import ClassVar
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import pytest
 
 import intercode
 from intercode.core.errors import UsageError
 from intercode.environments import BashEnv, SandboxSettings, setting, setting_names
+
+if TYPE_CHECKING:
+    from fractions import Fraction
 
 pytestmark = pytest.mark.sandbox
 
@@ -46,6 +50,48 @@ def test_a_setting_is_declared_once() -> None:
         GreetingEnv(greeting="")
     with pytest.raises(TypeError, match="unexpected keyword argument 'greting'"):
         GreetingEnv(greting="good day")
+
+
+@dataclass(frozen=True, kw_only=True)
+class OtherSettings(SandboxSettings):
+    share: Fraction | float = setting(0.5, "of a type that is imported for type checkers alone")
+    directory: Path = setting(Path(), "a path, which is made of a text")
+    words: tuple[str, ...] | None = setting((), "a list from a command")
+    anything: Any = setting(None, "any value")
+    greeting: str = setting(5, "with a default of another type")
+    nothing: int = setting(None, "with the default None")
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        self._set(directory=Path(self.directory))
+
+
+def test_settings_of_other_types_are_left_to_their_class() -> None:
+    given = {"share": "1/3", "words": ["a"], "anything": object(), "recycle": True}
+    settings = OtherSettings(**given, directory="x", greeting=5, nothing=None)  # type: ignore[arg-type]
+    assert settings.directory == Path("x")
+    assert {name: getattr(settings, name) for name in given} == given
+    for name, value in (("greeting", 6), ("nothing", "x"), ("recycle", 1)):
+        with pytest.raises(UsageError, match=f"{name} is "):
+            OtherSettings(**{name: value})  # type: ignore[arg-type]
+
+
+def test_a_flag_on_the_command_line_is_true_or_false(capsys: pytest.CaptureFixture[str]) -> None:
+    from intercode.cli import main
+
+    words = [
+        "eval",
+        "starter:bash",
+        "--agent",
+        "gold",
+        "--limit",
+        "1",
+        "--env-option",
+        "recycle=no",
+    ]
+    assert main(words) == 2
+    printed = capsys.readouterr().err
+    assert "recycle is True or False, not 'no'; an option of a command takes true or" in printed
 
 
 def test_the_default_of_a_timeout_is_that_of_the_environment() -> None:

@@ -13,32 +13,57 @@ from intercode.core.errors import DataError, InterCodeError, UsageError
 from intercode.core.types import Dataset, Task
 
 _TASKS = Dataset("mine", "bash", (Task("mine/one", "Print one.", gold="echo one"),))
+_FLAG_HINT = "; an option of a command takes true or false"
 _WRONG = [
-    ("dataset", 5, "a dataset is a Dataset, rows with"),
-    ("dataset", [{"query": "a"}], "rows, row 0: no 'gold'"),
-    ("backend", True, "a back end is a text"),
-    ("backend", [], "a back end is a text"),
-    ("image", 5, "an image is a text"),
-    ("session", None, "unknown session None"),
-    ("session", object, "unknown session"),
-    ("reward_mode", 5, "unknown reward mode 5"),
-    ("profile", None, "unknown profile None"),
-    ("policy", 5, "a policy is"),
-    ("policy", ["command:rm"], "a policy is"),
-    ("deterministic", "yes", "deterministic is True, False"),
-    ("deterministic", 1, "deterministic is True, False"),
-    ("separate_stderr", "yes", "separate_stderr is True or False"),
-    ("use_gold_cache", 0, "use_gold_cache is True or False"),
+    ("bash", "dataset", 5, "a dataset is a Dataset, rows with"),
+    ("bash", "dataset", [{"query": "a"}], "rows, row 0: no 'gold'"),
+    ("bash", "backend", True, "backend is a text, not True"),
+    ("bash", "backend", [], r"backend is a text, not \[\]"),
+    ("bash", "image", 5, "image is a text or None, not 5"),
+    ("bash", "profile", None, "profile is a text, not None"),
+    ("bash", "network", 5, "unknown network 5; known: host, none"),
+    ("bash", "render_mode", ["ansi"], r"unknown render mode \['ansi'\]; .*known: None, ansi"),
+    ("bash", "reward_mode", 5, "unknown reward mode 5"),
+    ("bash", "session", None, "unknown session None"),
+    ("bash", "session", object, "unknown session"),
+    ("bash", "policy", 5, "a policy is"),
+    ("bash", "policy", ["command:rm"], "a policy is"),
+    ("bash", "deterministic", "yes", "deterministic is True, False"),
+    ("bash", "deterministic", 1, "deterministic is True, False"),
+    ("bash", "separate_stderr", "yes", "separate_stderr is True or False, not 'yes'" + _FLAG_HINT),
+    ("bash", "use_gold_cache", 0, "use_gold_cache is True or False, not 0$"),
+    ("bash", "record_diffs", "false", "record_diffs is True or False, not 'false'" + _FLAG_HINT),
+    ("bash", "recycle", None, "recycle is True or False, not None$"),
+    ("bash", "hashes", "x", "hashes is True, False or None, not 'x'" + _FLAG_HINT),
+    ("bash", "extra_layers", 5, "extra_layers is a function or None, not 5"),
+    ("bash", "max_turns", "3", "max_turns is a whole number or None, not '3'"),
+    ("bash", "max_turns", True, "max_turns is a whole number or None, not True"),
+    ("bash", "timeout", True, "timeout is a number, not True"),
+    ("bash", "timeout", float("nan"), "timeout has to be more than 0 seconds, .* not nan"),
+    ("sql", "engine", 5, "engine is a text, not 5"),
+    ("sql", "engine", [], r"engine is a text, not \[\]"),
+    ("sql", "engine", "oracle", "unknown engine 'oracle'"),
+    ("sql", "dsn", 5, "dsn is a text or None, not 5"),
+    ("sql", "hashes", 1, "hashes is True, False or None, not 1$"),
+    ("python", "interpreter", 5, "interpreter is a text, not 5"),
+    ("python", "test_timeout", "x", "test_timeout is a number or None, not 'x'"),
+    ("python", "test_timeout", -1, "test_timeout has to be more than 0 seconds, .* not -1"),
+    ("python", "test_timeout", 0, "test_timeout has to be more than 0 seconds, .* not 0"),
+    ("code", "test_timeout", 1e-9, "test_timeout = 1e-09 s is too short"),
+    ("code", "language", 5, "language is a text or None, not 5"),
+    ("code", "language", "zz", "unknown language 'zz'; known: c, java, javascript"),
+    ("harbor", "build", "no", "build is True or False, not 'no'" + _FLAG_HINT),
+    ("swe-bench", "test_timeout", "x", "test_timeout is a number, not 'x'"),
+    ("swe-bench", "test_timeout", -1, "test_timeout has to be more than 0 seconds, .* not -1"),
 ]
 
 
-@pytest.mark.parametrize(("name", "value", "message"), _WRONG)
-def test_a_setting_of_a_wrong_type_is_named(name: str, value: Any, message: str) -> None:
-    with (
-        pytest.raises(InterCodeError, match=message) as caught,
-        intercode.make("bash", **{"dataset": _TASKS, name: value}) as env,
-    ):
-        env.reset()
+@pytest.mark.parametrize(("environment", "name", "value", "message"), _WRONG)
+def test_a_setting_of_a_wrong_type_is_named_when_the_environment_is_made(
+    environment: str, name: str, value: Any, message: str
+) -> None:
+    with pytest.raises(InterCodeError, match=message) as caught:
+        intercode.make(environment, **{name: value})
     assert "\n" not in str(caught.value)
 
 

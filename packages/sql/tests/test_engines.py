@@ -60,6 +60,8 @@ def test_settings_that_an_engine_does_not_take_are_refused() -> None:
         open_engine("sqlite", determinism=clock)
     with pytest.raises(UnknownEngineError, match="did you mean 'embedded'"):
         open_engine("embeded")
+    with pytest.raises(UnknownEngineError, match="unknown engine 5; known: "):
+        open_engine(5)  # type: ignore[arg-type]
 
 
 def test_another_package_adds_an_engine(monkeypatch: pytest.MonkeyPatch) -> None:

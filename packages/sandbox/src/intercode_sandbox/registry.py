@@ -24,7 +24,7 @@ MAX_NAMES_LISTED."""
 _file_import_lock = threading.RLock()
 
 
-def unknown_name_error(kind: str, name: str, known: list[str]) -> UnknownNameError:
+def unknown_name_error(kind: str, name: object, known: list[str]) -> UnknownNameError:
     """Return the error for a name that is not in ``known``, with a suggestion if there is one."""
     listed = sorted(known)
     if len(listed) > MAX_NAMES_LISTED:
@@ -34,7 +34,7 @@ def unknown_name_error(kind: str, name: str, known: list[str]) -> UnknownNameErr
     )
 
 
-def suggest_name(name: str, known: Iterable[str], cutoff: float = 0.5) -> str:
+def suggest_name(name: object, known: Iterable[str], cutoff: float = 0.5) -> str:
     """Return ``"did you mean 'NAME'? "`` for the most similar known name, or an empty string.
 
     ``cutoff``: the smallest similarity that counts, as in ``difflib.get_close_matches``.

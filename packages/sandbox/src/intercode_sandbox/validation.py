@@ -31,19 +31,13 @@ _MOST = (1 << 63) - 1  # what the supervisor can read
 def check_network(network: object) -> None:
     """Raise UnknownNameError unless a value names a network that sandboxes can have."""
     if network not in get_args(Network):
-        raise unknown_name_error("network", str(network), list(get_args(Network)))
+        raise unknown_name_error("network", network, list(get_args(Network)))
 
 
 def check_text(what: str, value: object, example: str) -> None:
     """Raise UsageError for a value that is no text."""
     if not isinstance(value, str):
         raise UsageError(f"{what} is a text such as {example!r}, not {value!r:.80}")
-
-
-def check_flag(what: str, value: object) -> None:
-    """Raise UsageError for a value that is neither True nor False."""
-    if not isinstance(value, bool):
-        raise UsageError(f"{what} is True or False, not {value!r:.80}")
 
 
 def check_texts(what: str, values: Iterable[object]) -> None:
@@ -66,16 +60,16 @@ def check_variables(variables: object) -> None:
             )
 
 
-def check_timeout(timeout: object) -> None:
+def check_timeout(timeout: object, what: str = "timeout") -> None:
     """Raise UsageError for a time limit that is neither None nor a positive number of seconds that
     a float holds."""
     if timeout is None:
         return
     if isinstance(timeout, int) and timeout > sys.float_info.max:
-        raise UsageError("timeout is too large: give None for no limit")
+        raise UsageError(f"{what} is too large: give None for no limit")
     if not (isinstance(timeout, int | float) and timeout > 0):
         raise UsageError(
-            f"timeout has to be more than 0 seconds, or None for no limit, not {timeout!r}"
+            f"{what} has to be more than 0 seconds, or None for no limit, not {timeout!r}"
         )
 
 

@@ -64,9 +64,9 @@ def own_engine_names() -> tuple[str, ...]:
 def engine_class(kind: str) -> EngineClass:
     """Return the class of an engine. Raises UnknownEngineError, and EngineUnavailableError if what
     it needs is not installed."""
-    entry = _entries().get(kind)
+    entry = _entries().get(str(kind))
     if entry is None:
-        similar = difflib.get_close_matches(kind, engine_names(), n=1, cutoff=0.5)
+        similar = difflib.get_close_matches(str(kind), engine_names(), n=1, cutoff=0.5)
         hint = f"did you mean {similar[0]!r}? " if similar else ""
         raise UnknownEngineError(
             f"unknown engine {kind!r}; {hint}known: {', '.join(engine_names())}"

@@ -11,7 +11,6 @@ from typing import Literal
 from intercode.core.types import Score
 
 RewardMode = Literal["final", "per-turn", "delta"]
-REWARD_MODES = ("final", "per-turn", "delta")
 
 
 def sum_of_rewards(mode: RewardMode, score: Score, before: float) -> float:

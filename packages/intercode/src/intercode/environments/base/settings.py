@@ -4,15 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, fields, replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
 from intercode.core.errors import UsageError
 from intercode.core.types import Image, Layer, Network
-from intercode.environments.base.reward_mode import REWARD_MODES, RewardMode
+from intercode.environments.base.reward_mode import RewardMode
+from intercode.environments.base.setting_types import check_types
 from intercode_sandbox.contract import Limits
 from intercode_sandbox.determinism import resolve_determinism
-from intercode_sandbox.registry import unknown_name_error
-from intercode_sandbox.validation import check_limits, check_network, check_timeout, read_limits
+from intercode_sandbox.validation import check_limits, check_timeout, read_limits
 
 if TYPE_CHECKING:
     from intercode.environments.base.policy import PolicySource
@@ -73,7 +73,7 @@ class EnvironmentSettings:
         "final pays the score at the end, per-turn what a turn adds to the best score before, "
         "delta the change of the score",
     )
-    render_mode: str | None = setting(None, "ansi: render returns the transcript")
+    render_mode: Literal["ansi"] | None = setting(None, "ansi: render returns the transcript")
     deterministic: bool | Mapping[str, Any] | Determinism = setting(
         False,
         "true, or fields of Determinism: the same actions give the same observations",
@@ -91,26 +91,23 @@ class EnvironmentSettings:
     )
 
     def __post_init__(self) -> None:
-        """Raise UnknownNameError for a setting that is not one of its choices, UsageError for a
-        limit with which no action could run."""
+        """Raise UsageError for a setting that has not its declared type (see ``check_types``), and
+        for a limit with which no action could run."""
         if self.timeout is None:
             self._set(timeout=type(self).timeout)
-        check_network(self.network)
-        if self.render_mode not in (None, "ansi"):
-            raise unknown_name_error("render mode", str(self.render_mode), ["ansi"])
-        if self.reward_mode not in REWARD_MODES:
-            raise unknown_name_error("reward mode", self.reward_mode, list(REWARD_MODES))
-        check_timeout(self.timeout)
-        if self.timeout < _LEAST_TIMEOUT:
+        check_types(self)
+        self._check_seconds("timeout")
+        if self.max_turns is not None and self.max_turns < 1:
             raise UsageError(
-                f"timeout = {self.timeout!r} s is too short for every action: give at least "
-                f"{_LEAST_TIMEOUT}"
+                f"max_turns is a number of at least 1, or None for no limit, not {self.max_turns}"
             )
-        turns = self.max_turns
-        if turns is not None and not (type(turns) is int and turns > 0):
-            raise UsageError(
-                f"max_turns is a number of at least 1, or None for no limit, not {turns!r}"
-            )
+
+    def _check_seconds(self, name: str) -> None:
+        """Raise UsageError for a time limit with which nothing could run."""
+        seconds = getattr(self, name)
+        check_timeout(seconds, name)
+        if seconds is not None and seconds < _LEAST_TIMEOUT:
+            raise UsageError(f"{name} = {seconds!r} s is too short: give at least {_LEAST_TIMEOUT}")
 
     def _set(self, **values: Any) -> None:
         """Replace values that stand for others, before anybody reads them."""

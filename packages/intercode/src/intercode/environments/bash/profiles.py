@@ -22,12 +22,9 @@ from intercode.sessions.bash.persistent import BashSession
 from intercode_sandbox import SandboxSpec
 from intercode_sandbox.contract import BaseSandbox
 from intercode_sandbox.lines import split_lines
-from intercode_sandbox.registry import unknown_name_error
-from intercode_sandbox.validation import check_flag
 
 GOLD_SECONDS = 120.0
 ShellKind = Literal["persistent", "fresh", "fresh-carried"]
-SHELL_KINDS = ("persistent", "fresh", "fresh-carried")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -54,13 +51,6 @@ class BashSettings(SandboxSettings):
         "golds whose results `check` has found to be stable do not run again",
         from_record=is_flag,
     )
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        if self.session not in SHELL_KINDS:
-            raise unknown_name_error("session", self.session, list(SHELL_KINDS))
-        check_flag("separate_stderr", self.separate_stderr)
-        check_flag("use_gold_cache", self.use_gold_cache)
 
     def recorded(self) -> dict[str, Any]:
         is_default = self.session == "persistent" and not self.separate_stderr

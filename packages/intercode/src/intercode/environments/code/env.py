@@ -68,6 +68,9 @@ class CodeSettings(SandboxSettings):
 
     def __post_init__(self) -> None:
         super().__post_init__()
+        if self.language is not None:
+            load_language(self.language)
+        self._check_seconds("test_timeout")
         self._set(test_timeout=self.test_timeout or self.timeout)
 
 

@@ -36,6 +36,7 @@ class PythonSettings(SandboxSettings):
 
     def __post_init__(self) -> None:
         super().__post_init__()
+        self._check_seconds("test_timeout")
         self._set(test_timeout=self.test_timeout or self.timeout)
 
 

@@ -45,6 +45,10 @@ class SweBenchSettings(SandboxSettings):
         1800.0, "seconds for the tests", recorded=True, from_record=is_recorded_timeout
     )
 
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        self._check_seconds("test_timeout")
+
 
 class SweBenchEnv(TaskImageEnv):
     """Solve the problem of an issue in the repository that the image of the task has in /testbed.

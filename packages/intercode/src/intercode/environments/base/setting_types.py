@@ -1,0 +1,82 @@
+"""Checks settings against the types that their classes declare."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable
+from dataclasses import Field, fields, is_dataclass
+from types import NoneType, UnionType
+from typing import TYPE_CHECKING, Any, Literal, Union, get_args, get_origin, get_type_hints
+
+from intercode.core.errors import UsageError
+from intercode_sandbox.registry import unknown_name_error
+
+if TYPE_CHECKING:
+    from _typeshed import DataclassInstance
+
+_KINDS: dict[Any, tuple[tuple[Any, ...], tuple[str, ...]]] = {
+    bool: ((bool,), ("True", "False")),
+    int: ((int,), ("a whole number",)),
+    float: ((int, float), ("a number",)),
+    str: ((str,), ("a text",)),
+    Callable: ((Callable,), ("a function",)),
+    NoneType: ((NoneType,), ("None",)),
+}
+"""The types that are checked: the classes of their values, and what messages call those."""
+
+
+def check_types(settings: DataclassInstance) -> None:
+    """Raise UsageError for a setting that has not its declared type, UnknownNameError for one that
+    is none of its choices.
+
+    A type is checked if it is one of ``_KINDS``, a Literal, or a union of those. Each default is
+    accepted.
+    """
+    for field, types in _checked_fields(type(settings)):
+        value = getattr(settings, field.name)
+        if value is not field.default and not any(_has_type(value, one) for one in types):
+            raise _error(field.name, value, types)
+
+
+@functools.cache
+def _checked_fields(kind: type[DataclassInstance]) -> list[tuple[Field[Any], list[Any]]]:
+    """Return the settings whose types are checked, and the types of each."""
+    found = ((field, _members(field, kind)) for field in fields(kind) if field.init)
+    return [(field, types) for field, types in found if all(map(_is_checked, types))]
+
+
+def _members(field: Field[Any], kind: type[DataclassInstance]) -> list[Any]:
+    """Return the types of which a setting has one, the members of a union."""
+    bases = [base for base in kind.__mro__ if is_dataclass(base) and field in fields(base)]
+    namespace = {"__annotations__": {field.name: field.type}, "__module__": bases[-1].__module__}
+    try:
+        declared = get_type_hints(type("", (), namespace))[field.name]
+    except Exception:  # such as a name that is imported for type checkers alone
+        declared = Any
+    members = get_args(declared) if get_origin(declared) in (Union, UnionType) else (declared,)
+    return [*members, NoneType] if field.default is None else list(members)
+
+
+def _is_checked(declared: Any) -> bool:
+    return get_origin(declared) in (Literal, Callable) or declared in _KINDS
+
+
+def _has_type(value: object, declared: Any) -> bool:
+    if get_origin(declared) is Literal:
+        return value in get_args(declared)
+    classes, _ = _KINDS[get_origin(declared) or declared]
+    return isinstance(value, classes) and (declared is bool or not isinstance(value, bool))
+
+
+def _error(name: str, value: object, types: list[Any]) -> UsageError:
+    choices = [choice for one in types if get_origin(one) is Literal for choice in get_args(one)]
+    kinds = [_KINDS[get_origin(one) or one][1] for one in types if get_origin(one) is not Literal]
+    words = list(dict.fromkeys(word for kind in kinds for word in kind))
+    if choices:
+        return unknown_name_error(name.replace("_", " "), value, [*map(str, choices), *words])
+    *first, last = words
+    known = f"{', '.join(first)} or {last}" if first else last
+    hint = "; an option of a command takes true or false" if "True" in words else ""
+    return UsageError(
+        f"{name} is {known}, not {value!r:.80}{hint if isinstance(value, str) else ''}"
+    )
