@@ -5,8 +5,8 @@ that sets no traps and traces nothing. The *quiet* ones contain no simple comman
 itself would run, so they fire no DEBUG trap, print no trace, and leave ``$_`` and ``PIPESTATUS`` as
 they are. They use that bash expands the words of a loop over nothing, and of a redirection that
 fails. Scripts start no process, with two exceptions: if the sandbox has no room for one, bash would
-retry for 15 seconds. A quiet script that reads the shell's whole state forks the shell once, and
-``pipeline_script`` runs a pipeline.
+retry for 15 seconds. A quiet script that reads the shell's whole state, or that reports where bash
+may expand aliases, forks the shell once, and ``pipeline_script`` runs a pipeline.
 """
 
 from __future__ import annotations
@@ -109,6 +109,8 @@ _ALIASES_OFF = '\n__options="$? $SHELLOPTS::$BASHOPTS"; \\builtin shopt -u expan
 """The line before a report that aliases could change: bash expands those of reserved words, too,
 but none where a word is quoted. The empty line before it is for bash's parser, which an open quote
 in the action leaves confused for one line."""
+ALIASES_OFF_SCRIPT = "\\builtin shopt -u expand_aliases\n"
+"""Fires the DEBUG trap, and what that prints is not read."""
 RETAINED_TEXT = f"__last={_LAST} __statuses={_STATUSES}"
 RETAIN_SCRIPT = f"builtin trap -- '{RETAINED_TEXT}' RETURN\n"
 """Keeps what the next command that sources a file would change, for the report after it."""
@@ -123,6 +125,14 @@ _QUIET_PREFIX = re.compile("([^\n]*: /dev/null/)?")
 _NOTHING = '{{ for _ in; do :; done <"/dev/null/{words}" || for _ in; do :; done; }} 2>&{to}\n'
 """Expands words and writes them to a descriptor, in the error about a file that cannot exist. The
 second loop is there because a failure would fire the ERR trap."""
+_NOTHING_IN_FORK = '( \\: ) 2>&{to} <"/dev/null/{words}" && \\:\n'
+"""The same without words that an alias could change, in a fork of the shell."""
+_OPTIONS_IF_ONE_IS = "".join(
+    f"${{BASH_ALIASES[{word}]+::$BASHOPTS}}"
+    for word in (r"\{", r"\}", r"\!", r"\[\[", ":", "for", "do", "done", "builtin", "exit")
+)
+_OPTIONS_IF_ALIASED = f"${{BASH_ALIASES[*]+{_OPTIONS_IF_ONE_IS}}}"
+"""The options of ``shopt`` if there are aliases of words that quiet scripts begin commands with."""
 
 
 class ActionReport(NamedTuple):
@@ -130,8 +140,8 @@ class ActionReport(NamedTuple):
 
     ``is_there``: the kernel has the shell in that directory; None if this was not looked up.
     ``statuses``: those of the last pipeline; ``last``: ``$_``, as a word of a script. Both are
-    empty if they were not looked up. ``has_aliases``: the report has turned aliases off, which the
-    action left on; None if it left them as they were.
+    empty if they were not looked up. ``has_aliases``: the action left aliases on, and the report
+    has turned them off or a quiet one asks for it; None if they stay as they were.
     """
 
     status: int
@@ -217,7 +227,7 @@ def dump_script(token: str, quiet: bool, altered: bool = False) -> str:
 
 def with_aliases(script: str) -> str:
     """Return a script that also turns aliases on, after bash has read all of it."""
-    return f"{{ builtin shopt -s expand_aliases\n{script}}} 2>&-\n"
+    return f"{{ {{ builtin shopt -s expand_aliases; }} >/dev/null 2>&1\n{script}}} 2>&-\n"
 
 
 def parse_dump(output: str, token: str, options: frozenset[str] | None) -> tuple[str, str] | None:
@@ -246,20 +256,23 @@ def parse_dump(output: str, token: str, options: frozenset[str] | None) -> tuple
 
 def report_script(token: str, quiet: bool, retained: bool) -> str:
     """Return a script that reports the exit status, the options and the directory.
-    ``retained``: and what ``RETAIN_SCRIPT`` retained, and it turns aliases off."""
+    ``retained``: and what ``RETAIN_SCRIPT`` retained, and it turns aliases off or, if quiet, asks
+    for ``ALIASES_OFF_SCRIPT`` where that is needed."""
     if quiet:
-        words = f"{token} $? $SHELLOPTS {_STATUSES} ${{PWD-}}/{token}{_LAST}{token}"
-        return _NOTHING.format(words=words, to=REPORT_FD)
+        options = f"$SHELLOPTS{_OPTIONS_IF_ALIASED if retained else ''}"
+        words = f"{token} $? {options} {_STATUSES} ${{PWD-}}/{token}{_LAST}{token}"
+        return (_NOTHING_IN_FORK if retained else _NOTHING).format(words=words, to=REPORT_FD)
     if not retained:
         return f"{{ {_format_report(token, '', '')};builtin : __status;}} 2>&-\n"
     report = _format_report(token, "${__statuses-}", "${__last-}", "$__options")
     return f"{_ALIASES_OFF}{{ {report};{_FORGET};}} 2>&-\n"
 
 
-def report_after_code(token: str, quiet: bool) -> str:
-    """Return a script that reports after an action that the shell did not source."""
+def report_after_code(token: str, quiet: bool, aliases: bool) -> str:
+    """Return a script that reports after an action that the shell did not source. ``aliases``: the
+    shell may expand them."""
     if quiet:
-        return report_script(token, quiet=True, retained=False)
+        return report_script(token, quiet=True, retained=aliases)
     return f"{{ {report_in_code(token).rstrip()}; builtin : __status; }} 2>&-\n"
 
 

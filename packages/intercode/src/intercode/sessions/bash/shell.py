@@ -208,7 +208,8 @@ class Shell:
                 command = self._quiet_command(code, deadline)
                 # an open quote in an eval leaves bash's parser confused for one line
                 after = "" if command == f"{code}\n" else "\n"
-                text = self._with_report(before + command + after, quiet=True)
+                aliases = self._may_expand_aliases(code)
+                text = self._with_report(before + command + after, quiet=True, retained=aliases)
             elif not is_complete(code) and not self._may_expand_aliases(code):
                 text = self._with_report(before + self._source(code), quiet=False)
             elif self._takes_report(code):
@@ -221,7 +222,8 @@ class Shell:
                 text = self._with_report(text, quiet=False, retained=True)
         report = self._run(text, collector, deadline - time.monotonic(), own_lines)
         if report and self._last_report and not runs_nothing(code):
-            self._last_command.note(self._last_report, self.is_quiet)
+            has_word = self.is_quiet and not self._are_aliases_off
+            self._last_command.note(self._last_report, has_word)
         return report
 
     def _listed_command(self, code: str, before: str, deadline: float) -> tuple[str, int]:
@@ -238,7 +240,8 @@ class Shell:
         self._own_texts.append(_encode(before))
         self._history.expect(code, self.is_quiet)
         self._token = secrets.token_hex(8)
-        report = scripts.report_after_code(self._token, self.is_quiet)
+        aliases = self._may_expand_aliases(code)
+        report = scripts.report_after_code(self._token, self.is_quiet, aliases)
         removes = self._history.removes_lines(self.is_quiet)
         if removes:
             report = self._history.own_line(report)
@@ -519,6 +522,10 @@ class Shell:
         self._status, self._options = report.status, report.options
         if report.has_aliases is not None:
             self._has_aliases, self._are_aliases_off = report.has_aliases, report.has_aliases
+            if report.has_aliases and self.is_quiet:
+                text = self._with_report(scripts.ALIASES_OFF_SCRIPT, quiet=True)
+                if self._exchange(_encode(text), Collector(0), _STATE_SECONDS) is None:
+                    raise ShellEndedError
         self._last_report = report
         directory = report.directory if report.is_there else self._find_directory(report.directory)
         if directory.startswith("/"):
