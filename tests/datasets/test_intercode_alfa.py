@@ -69,10 +69,10 @@ def test_the_errors_say_what_is_missing(assets: Path) -> None:
         with pytest.raises(DataError, match=f"row 0: {message}"):
             load("intercode-alfa:fs_3")
     (assets / "docker" / "setup_nl2b_fs_2.sh").unlink()
-    with pytest.raises(UsageError, match="data fetch intercode-alfa"):
+    with pytest.raises(UsageError, match="list --fetch intercode-alfa"):
         load("intercode-alfa:fs_2")
     (assets / "datasets" / "nl2bash_fs_1.json").unlink()
-    with pytest.raises(UsageError, match="data fetch intercode-alfa"):
+    with pytest.raises(UsageError, match="list --fetch intercode-alfa"):
         load("intercode-alfa")
 
 

@@ -70,7 +70,7 @@ def test_scripts_where_there_is_no_tar(made: Path) -> None:
     assert load("nl2bash:fs_2").tasks[0].files == (LayerSpec("tar", tar, shift_dates=True),)
     script.unlink()
     tar.unlink()
-    with pytest.raises(UsageError, match="data fetch nl2bash"):
+    with pytest.raises(UsageError, match="list --fetch nl2bash"):
         load("nl2bash:fs_2")
 
 

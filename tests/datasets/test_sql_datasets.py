@@ -184,7 +184,7 @@ def test_a_missing_dump_of_bird_is_an_error_with_a_remedy(data: Path) -> None:
     if (data / "sql" / "bird" / "ic_bird_dbs.sql").is_file():
         assert len(load("bird")) == 338
     else:
-        with pytest.raises(UsageError, match=r"ic_bird_dbs.sql is not there.*data fetch bird"):
+        with pytest.raises(UsageError, match=r"ic_bird_dbs.sql is not there.*list --fetch bird"):
             load("bird")
 
 

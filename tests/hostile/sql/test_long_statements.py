@@ -56,8 +56,8 @@ LONG = {
         f"SELECT MAX(DATE_FORMAT(NOW(), CONCAT(REPEAT('%W', 500000), TABLE_NAME))) FROM {_COLUMNS}",
         f"SELECT SUM(LENGTH(HEX(CONCAT(REPEAT('x', 4000000), a.TABLE_NAME)))) FROM {_COLUMNS} a, "
         f"{_COLUMNS} b",
-        "SELECT LENGTH(TRIM(LEADING 'a' FROM REPEAT('a', 4000000)))",
-        "UPDATE sale SET price = LENGTH(TRIM(LEADING 'a' FROM REPEAT('a', 4000000)))",
+        "SELECT LENGTH(TRIM(LEADING 'a' FROM REPEAT('a', 16000000)))",
+        "UPDATE sale SET price = LENGTH(TRIM(LEADING 'a' FROM REPEAT('a', 16000000)))",
         _explosion(26),
     ),
 }

@@ -96,14 +96,15 @@ SETTINGS = {"variants": {"type": int}, "limit": {"type": int}}
 
 _SETTINGS_OF_RUNS = {"image", "network", "timeout", "backend", "env_option", "profile"}
 _SHARED = {"parallel", "json", "format"}
+_SOUNDNESS = "the check of tasks"
 _MODES = {
-    "labels": {"labels", "second", "reward", "variants", "out", *_SETTINGS_OF_RUNS, *_SHARED},
-    "contamination": {"contamination", "draw", *_SHARED},
-    "draw": {"draw", "out", *_SETTINGS_OF_RUNS, *_SHARED} - {"profile"},
-    "audit": {"audit", "runs", "variants", *_SETTINGS_OF_RUNS, *_SHARED},
-    "": {"limit", "variants", "baseline", "no_gold_cache", *_SETTINGS_OF_RUNS, *_SHARED},
+    "--labels": {"labels", "second", "reward", "variants", "out", *_SETTINGS_OF_RUNS, *_SHARED},
+    "--contamination": {"contamination", "draw", *_SHARED},
+    "--draw": {"draw", "out", *_SETTINGS_OF_RUNS, *_SHARED} - {"profile"},
+    "--audit": {"audit", "runs", "variants", *_SETTINGS_OF_RUNS, *_SHARED},
+    _SOUNDNESS: {"limit", "variants", "baseline", "no_gold_cache", *_SETTINGS_OF_RUNS, *_SHARED},
 }
-"""The options of each thing that the command does, by the option that asks for it."""
+"""The options of each thing that the command does."""
 
 
 def _mode(args: argparse.Namespace) -> str:
@@ -122,9 +123,7 @@ def handle(args: argparse.Namespace) -> int:
             "`intercode check --help`"
         )
     mode = _mode(args)
-    of_modes = set().union(*_MODES.values())
-    changed = {name for name in of_modes if getattr(args, name) != DEFAULTS.get(name)}
-    refuse_options(args, changed, _MODES[mode], f"--{mode}" if mode else "the check of tasks")
+    refuse_options(args, _MODES, f"--{mode}" if mode else _SOUNDNESS, DEFAULTS)
     results = [_check_prompts(args)] if args.prompts else []
     if mode in ("labels", "contamination"):
         results.append(OPTIONS.load(f"check.{mode}")(args))

@@ -8,7 +8,6 @@ import re
 import sys
 from pathlib import Path
 
-from intercode.cli.parser import refuse_options
 from intercode.core.errors import UsageError
 from intercode.core.templates import read_templates, require_new_directory, write_templates
 from intercode_sandbox.command.parser import path
@@ -45,7 +44,8 @@ def handle(args: argparse.Namespace) -> int:
     """
     home = args.directory
     if args.convert is not None:
-        refuse_options(args, ("dockerfile", "plugin"), (), "--convert")
+        if args.dockerfile or args.plugin:
+            raise UsageError("--dockerfile and --plugin are for a task package, not for --convert")
         return _convert(args.convert, args.release, home)
     if args.release is not None:
         raise UsageError("--from is for --convert NAME, which says what release it is")

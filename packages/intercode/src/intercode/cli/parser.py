@@ -53,18 +53,23 @@ action policy:
 
 
 def refuse_options(
-    args: argparse.Namespace, given: Collection[str], allowed: Collection[str], mode: str
+    args: argparse.Namespace,
+    modes: Mapping[str, Collection[str]],
+    mode: str,
+    defaults: Mapping[str, Any],
 ) -> None:
-    """Raise UsageError for an option that has no meaning in a mode of a command.
+    """Raise UsageError for an option that has no meaning in one of the modes of a command.
 
-    ``given``: the names of arguments that belong to some mode; those that have a value count.
+    ``modes``: the names of the arguments that belong to each mode. ``defaults``: those of the
+    command, which nobody has given.
     """
-    for name in given:
-        if name not in allowed and not (
-            (value := getattr(args, name)) is None or value is False or value == []
-        ):
+    for name in sorted(set().union(*modes.values()) - set(modes[mode])):
+        value = getattr(args, name)
+        is_given = value is not None and value is not False and value != []
+        if is_given and value != defaults.get(name):
             option = {"after": "from"}.get(name, name).replace("_", "-")
-            raise UsageError(f"--{option} has no meaning for {mode}: leave it out")
+            owners = " or ".join(other for other, names in modes.items() if name in names)
+            raise UsageError(f"--{option} is for {owners}, not for {mode}")
 
 
 def pop_key_value_options(given: dict[str, Any], before: Mapping[str, Any]) -> None:

@@ -104,7 +104,7 @@ def handle(args: argparse.Namespace) -> int:
         env_options=parse_key_values(args.env_option),
     )
     mode = _mode(args)
-    refuse_options(args, set().union(*_MODES.values()), _MODES[mode], mode)
+    refuse_options(args, _MODES, mode, DEFAULTS)
     if mode == "branching":
         return branch.handle(args, options)
     if mode == "comparing":

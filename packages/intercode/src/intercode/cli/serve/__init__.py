@@ -64,10 +64,12 @@ _BOUNDS = {
 }
 _SETTINGS_OF_RUNS = {"profile", "image", "network", "timeout", "reward", "env_option"}
 _EPISODES = {"dataset", "max_turns", "score_requests", "allow_exploitable", *_SETTINGS_OF_RUNS}
-_PROTOCOLS = {
-    "openenv": {"snapshots", "package", "sessions", *_LISTENING, *_EPISODES},
-    "mcp": {"http", "sessions", *_LISTENING, *_EPISODES},
-    "sandboxes": {*_LISTENING, *_BOUNDS},
+_PROTOCOLS = ["openenv", "mcp", "sandboxes"]
+_MODES = {
+    "--protocol openenv": {"snapshots", "package", "sessions", *_LISTENING, *_EPISODES},
+    "--protocol mcp": _EPISODES,
+    "--protocol mcp --http": {"http", "sessions", *_LISTENING, *_EPISODES},
+    "--protocol sandboxes": {*_LISTENING, *_BOUNDS},
 }
 """The options of each protocol. All have --backend and --idle-timeout."""
 SETTINGS = SERVER_SETTINGS
@@ -76,14 +78,11 @@ SETTINGS = SERVER_SETTINGS
 def handle(args: argparse.Namespace) -> int:
     """Serve until Ctrl-C, or write the package."""
     if args.protocol not in _PROTOCOLS:
-        raise unknown_name_error("protocol", args.protocol, list(_PROTOCOLS))
-    allowed = _PROTOCOLS[args.protocol]
-    if args.protocol == "mcp" and not args.http:
-        allowed = allowed - _LISTENING
-    of_protocols = set().union(*_PROTOCOLS.values())
-    changed = {name for name in of_protocols if getattr(args, name) != DEFAULTS.get(name)}
-    without_port = " without --http" if args.protocol == "mcp" and not args.http else ""
-    refuse_options(args, changed, allowed, f"--protocol {args.protocol}{without_port}")
+        raise unknown_name_error("protocol", args.protocol, _PROTOCOLS)
+    mode = f"--protocol {args.protocol}"
+    if args.protocol == "mcp" and args.http:
+        mode = "--protocol mcp --http"
+    refuse_options(args, _MODES, mode, DEFAULTS)
     if args.protocol == "sandboxes":
         if args.environment is not None:
             raise UsageError("sandboxes are served for all environments: name none")
