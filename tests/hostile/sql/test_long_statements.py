@@ -41,6 +41,7 @@ def _explosion(depth: int) -> str:
 
 
 _COLUMNS = "information_schema.COLUMNS"
+_TRIMS = " + ".join(["LENGTH(TRIM(LEADING 'a' FROM REPEAT('a', 4000000)))"] * 8)
 LONG = {
     "sqlite": (
         "SELECT max((hex(zeroblob(2000000))||id) LIKE '%0%0%0%0%0%0%0%0%0%0%0%0_1%2') FROM sale",
@@ -56,8 +57,8 @@ LONG = {
         f"SELECT MAX(DATE_FORMAT(NOW(), CONCAT(REPEAT('%W', 500000), TABLE_NAME))) FROM {_COLUMNS}",
         f"SELECT SUM(LENGTH(HEX(CONCAT(REPEAT('x', 4000000), a.TABLE_NAME)))) FROM {_COLUMNS} a, "
         f"{_COLUMNS} b",
-        "SELECT LENGTH(TRIM(LEADING 'a' FROM REPEAT('a', 16000000)))",
-        "UPDATE sale SET price = LENGTH(TRIM(LEADING 'a' FROM REPEAT('a', 16000000)))",
+        f"SELECT {_TRIMS}",
+        f"UPDATE sale SET price = {_TRIMS}",
         _explosion(26),
     ),
 }
