@@ -94,10 +94,9 @@ def test_list_shows_the_origin_of_names_and_warns_of_broken_plugins(python: Path
     done = run(python, "list", "--json")
     assert done.returncode == 0, done.stderr
     found = json.loads(done.stdout)
-    assert found["environments"]["quiet"] == {
-        "description": "Bash of a plugin.",
-        "package": "quiet_plugin 1.0",
-    }
+    quiet = found["environments"]["quiet"]
+    assert quiet.pop("settings") == found["environments"]["bash"]["settings"]
+    assert quiet == {"description": "Bash of a plugin.", "package": "quiet_plugin 1.0"}
     assert found["datasets"]["row-tasks"]["description"] == "Tasks in a package"
     assert found["datasets"]["starter"]["package"] == GYM
     assert found["agents"]["gold"]["package"] == GYM

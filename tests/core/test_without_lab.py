@@ -77,7 +77,7 @@ def test_commands_work_without_the_lab(folder: Path) -> None:
     assert listed.returncode == 0 and not listed.stderr, listed.stderr
     assert "families" not in json.loads(listed.stdout)["datasets"]
     shown = run(folder, *words, "--help")
-    assert shown.returncode == 0 and "    validity  " in shown.stdout
+    assert shown.returncode == 0 and "\n  check " in shown.stdout
     pages = run(folder, *words, "view", str(out), "--html", str(folder / "page.html"))
     assert pages.returncode == 0, pages.stderr
 
@@ -88,8 +88,8 @@ REFUSED = {
     "the option 'check.contamination'": "check --contamination",
     "the option 'run.variants'": "eval starter --agent gold --variants 2 --out other",
     "the reward of episodes 'variants'": "eval starter --agent gold --reward variants --out more",
-    "the command 'audit'": "audit starter",
-    "the command 'validity'": "validity labels.jsonl",
+    "the option 'check.audit'": "check starter --audit",
+    "the option 'check.labels'": "check --labels labels.jsonl",
 }
 
 

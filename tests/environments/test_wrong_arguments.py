@@ -83,6 +83,8 @@ class Frame:
             {"query": "r", "gold": "pwd", "group": float("nan")},
         ]
 
+    iterrows = to_dict
+
 
 def test_load_takes_a_dataset_rows_and_a_frame() -> None:
     assert datasets.load(_TASKS) is _TASKS

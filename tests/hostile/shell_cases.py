@@ -64,8 +64,8 @@ CASES = [
         "source() { :; }; .() { :; }; exec() { :; }; exit() { :; }; trap() { :; }",
         "true",
     ),
-    _shell("overriding builtin", "builtin() { :; }", late=True),
-    _shell("overriding builtin with what hangs", "builtin() { sleep 600; }", late=True),
+    _shell("overriding builtin", "builtin() { :; }", after="reset"),
+    _shell("overriding builtin with what hangs", "builtin() { sleep 600; }", after="reset"),
     _shell(
         "overriding what restores",
         "declare() { sleep 9; }; shopt() { sleep 9; }; set() { sleep 9; }; cd() { sleep 9; }",
@@ -77,7 +77,12 @@ CASES = [
         ".=false exec=false trap=false case=false",
         "true",
     ),
-    _shell("disabled builtins", "enable -n echo printf builtin eval source . trap exec", "true"),
+    _shell(
+        "disabled builtins",
+        "enable -n echo printf builtin eval source . trap exec",
+        "true",
+        after="reset",
+    ),
     _shell("set -e", "set -e; false"),
     _shell("set -e kept", "set -e", "false", "false"),
     _shell("set -u", "set -u; echo $no_such_variable"),
@@ -165,11 +170,24 @@ CASES = [
     _framing(
         "reports without end that pass for a saved state", "yes >&63 &", "(exit 3)", after="wrecked"
     ),
-    _framing("a report in no number", "builtin() { printf '%s \\302\\262 /\\0' \"$3\"; }", "true"),
     _framing(
-        "a report in a huge number", "builtin() { printf '%s %05000d /\\0' \"$3\" 1; }", "true"
+        "a report in no number",
+        "builtin() { printf '%s \\302\\262 /\\0' \"$3\"; }",
+        "true",
+        after="reset",
     ),
-    _framing("a report from elsewhere", "builtin() { printf '%s 0 relative\\0' \"$3\"; }", "true"),
+    _framing(
+        "a report in a huge number",
+        "builtin() { printf '%s %05000d /\\0' \"$3\" 1; }",
+        "true",
+        after="reset",
+    ),
+    _framing(
+        "a report from elsewhere",
+        "builtin() { printf '%s 0 relative\\0' \"$3\"; }",
+        "true",
+        after="reset",
+    ),
     _framing(
         "a report with a descriptor in it",
         python(
