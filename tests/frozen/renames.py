@@ -68,6 +68,11 @@ def rename_command(words: Sequence[str]) -> list[str]:
         return ["replay", *rest]
     if command in ("bundle", "leaderboard", "harbor"):
         return ["export", *rest, "--to", command]
+    if command == "data" and rest[0] == "convert":
+        _, name, release, out = rest
+        return ["new", out, "--convert", name, "--from", release]
+    if command == "data":
+        return ["list", "--data-path"] if rest[0] == "path" else ["list", "--fetch", *rest[1:]]
     return list(words)
 
 
