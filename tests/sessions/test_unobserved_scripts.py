@@ -696,6 +696,17 @@ def test_the_debug_trap_of_a_state_is_found_whatever_it_says() -> None:
     assert scripts.split_debug_trap(state) == (state, "")
 
 
+@pytest.mark.parametrize("line", ["", "umask 1\nset --\ntrap -- '"])
+def test_the_option_of_aliases_is_found_behind_any_number_of_lines_like_it(line: str) -> None:
+    own = f"shopt -s expand_aliases\n{line}\n" * 40_000
+    end = "shopt -u autocd\nshopt -u expand_aliases\numask 0022\nset -- a\nset -o emacs\n"
+    state = f"f () \n{{\n    cat <<E\n{own}E\n\n}}\n{end}trap -- ':' EXIT\n"
+    changed, was_on = scripts.set_aliases(state, on=True)
+    assert not was_on
+    assert changed == state.replace("shopt -u expand", "shopt -s expand")
+    assert scripts.set_aliases(changed, on=False) == (state, True)
+
+
 @pytest.fixture
 def sandbox() -> Any:
     with open_test_sandbox() as opened:

@@ -26,13 +26,16 @@ _UNSET_TRAP = re.compile(r"^trap -- - \S+\n", re.MULTILINE)  # listed in POSIX m
 _COMMAND_TRAP = re.compile(r"' (DEBUG|ERR|RETURN|SIGRTMAX)$", re.MULTILINE)
 _HISTORY_OPTION = "\nset -o history\n"
 """The last line of a state, because bash enters the lines that follow it into the history."""
-_ALIASES_OPTION = re.compile(
-    r"^shopt -([su]) expand_aliases\n(?=(shopt -[su] \w+\n)*umask .+\nset --.*\n(set [+-]o \S+\n)*"
-    rf"(trap -- '(?:[^']|'\\'')*' \S+\n)*({_HISTORY_OPTION.lstrip()})?\Z)",
-    re.MULTILINE,
+_SHELL_OPTIONS = re.compile(r"(?:^shopt -[su] \w+\n)+", re.MULTILINE)
+_ALIASES_OPTION = re.compile(r"^shopt -([su]) expand_aliases\n", re.MULTILINE)
+_BELOW_SHELL_OPTIONS = re.compile(
+    r"umask .+\nset --.*\n(set [+-]o \S+\n)*(trap -- '(?:[^']|'\\'')*' \S+\n)*"
+    rf"({_HISTORY_OPTION.lstrip()})?\Z"
 )
-"""The option among those of a state. The same line in a function or a string of the agent's is
-followed by more than options and traps."""
+"""What follows the shell's options in a state. The same lines in a function or a string of the
+agent's are followed by something else."""
+_MOST_TRIED = 16
+"""How many places are tried, from the end: the agent can write any number of them."""
 _OPTION_LINE = re.compile(r"^set [+-]o (\S+)$", re.MULTILINE)
 CALL_STACK = r"\bcaller\b|\b(BASH_SOURCE|FUNCNAME|BASH_LINENO|BASH_ARG[CV])\b"
 """What shows the stack of calls, of which a sourced file is one."""
@@ -356,10 +359,14 @@ def split_debug_trap(state: str) -> tuple[str, str]:
 def set_aliases(state: str, on: bool) -> tuple[str, bool]:
     """Return a state without DEBUG trap in which bash expands aliases or not, and whether it
     expanded them before."""
-    found = _ALIASES_OPTION.search(state)
-    if not found:
-        return state, False
-    return state[: found.start(1)] + "us"[on] + state[found.end(1) :], found[1] == "s"
+    for block in reversed(list(_SHELL_OPTIONS.finditer(state))[-_MOST_TRIED:]):
+        if _BELOW_SHELL_OPTIONS.match(state, block.end()):
+            option = _ALIASES_OPTION.search(state, *block.span())
+            if option is None:
+                break
+            changed = state[: option.start(1)] + "us"[on] + state[option.end(1) :]
+            return changed, option[1] == "s"
+    return state, False
 
 
 def observes_shell(state: str) -> bool:
