@@ -20,4 +20,4 @@ def test_a_limit_holds_for_variants_too(capsys: pytest.CaptureFixture[str]) -> N
 
 def test_draws_and_a_limit_exclude_each_other(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["check", "families:bash", "--draw", "2", "--limit", "1"]) == 2
-    assert "leave out --limit" in capsys.readouterr().err
+    assert "--limit is for the check of tasks, not for --draw" in capsys.readouterr().err
