@@ -76,7 +76,6 @@ CASES = [
         "shopt -s expand_aliases; alias builtin=false echo=false "
         ".=false exec=false trap=false case=false",
         "true",
-        after="reset",
     ),
     _shell(
         "disabled builtins",

@@ -133,7 +133,7 @@ class Trial:
             limit = 2.0 * self.planted.pulse.slower()  # background processes may still act
             if self.case.after != "wrecked":  # else it may answer too late
                 limit = max(limit, 10.0)
-            return self.timed(lambda: session.run("builtin echo on", limit), limit, "`echo on`")
+            return self.timed(lambda: session.run("\\builtin echo on", limit), limit, "`echo on`")
 
         result = say()
         if self.case.after == "reset":
