@@ -99,6 +99,7 @@ _SHARED = {"parallel", "json", "format"}
 _SOUNDNESS = "the check of tasks"
 _MODES = {
     "--labels": {"labels", "second", "reward", "variants", "out", *_SETTINGS_OF_RUNS, *_SHARED},
+    "--labels with --second": {"labels", "second", *_SHARED},
     "--contamination": {"contamination", "draw", *_SHARED},
     "--draw": {"draw", "out", *_SETTINGS_OF_RUNS, *_SHARED} - {"profile"},
     "--audit": {"audit", "runs", "variants", *_SETTINGS_OF_RUNS, *_SHARED},
@@ -123,7 +124,9 @@ def handle(args: argparse.Namespace) -> int:
             "`intercode check --help`"
         )
     mode = _mode(args)
-    refuse_options(args, _MODES, f"--{mode}" if mode else _SOUNDNESS, DEFAULTS)
+    of = f"--{mode}" if mode else _SOUNDNESS
+    of += " with --second" if mode == "labels" and args.second is not None else ""
+    refuse_options(args, _MODES, of, DEFAULTS)
     results = [_check_prompts(args)] if args.prompts else []
     if mode in ("labels", "contamination"):
         results.append(OPTIONS.load(f"check.{mode}")(args))

@@ -12,6 +12,7 @@ from typing import Any
 
 from intercode.core.config import parse_key_values
 from intercode.core.errors import UsageError
+from intercode_sandbox.command.parser import given_options
 from intercode_sandbox.toml import read_toml
 
 ENVIRONMENT_OPTION = """\
@@ -63,10 +64,9 @@ def refuse_options(
     ``modes``: the names of the arguments that belong to each mode. ``defaults``: those of the
     command, which nobody has given.
     """
+    given = given_options(args)
     for name in sorted(set().union(*modes.values()) - set(modes[mode])):
-        value = getattr(args, name)
-        is_given = value is not None and value is not False and value != []
-        if is_given and value != defaults.get(name):
+        if name in given and given[name] != defaults.get(name):
             option = {"after": "from"}.get(name, name).replace("_", "-")
             owners = " or ".join(other for other, names in modes.items() if name in names)
             raise UsageError(f"--{option} is for {owners}, not for {mode}")

@@ -15,15 +15,6 @@ if TYPE_CHECKING:
     from intercode_lab.labels.records import Label
 
 _SETTINGS = ("profile", "image", "network", "backend", "timeout", "reward")
-_UNUSED: dict[str, object] = {
-    **dict.fromkeys(("image", "timeout", "reward", "variants", "out")),
-    "profile": "standard",
-    "network": "none",
-    "backend": "auto",
-    "datasets": [],
-    "env_option": [],
-}
-"""Arguments without a meaning where nothing is executed, and what they are if not given."""
 
 
 def check_labels(args: argparse.Namespace) -> tuple[Any, bool]:
@@ -33,9 +24,8 @@ def check_labels(args: argparse.Namespace) -> tuple[Any, bool]:
     labels = read_labels(args.labels)
     if args.second is None:
         return _grade(args, labels)
-    for name, default in _UNUSED.items():
-        if getattr(args, name) != default:
-            raise UsageError(f"--{name} has no meaning with --second, which executes nothing")
+    if args.datasets:
+        raise UsageError("a dataset has no meaning with --second, which executes nothing")
     return _compare(labels, read_labels([args.second]), args)
 
 
