@@ -14,6 +14,7 @@ from intercode_sandbox.lazy import lazy_imports
 from intercode_sandbox.registry import Registry, unknown_name_error
 
 if TYPE_CHECKING:
+    from intercode.core.settings import setting
     from intercode.environments.base.contract import Environment
     from intercode.environments.base.env import InterCodeEnv
     from intercode.environments.base.episode import Episode
@@ -21,7 +22,7 @@ if TYPE_CHECKING:
     from intercode.environments.base.pool.episode import PooledEpisode
     from intercode.environments.base.pool.pool import Pool
     from intercode.environments.base.sandboxed_env import SandboxedEnv
-    from intercode.environments.base.settings import EnvironmentSettings, SandboxSettings, setting
+    from intercode.environments.base.settings import EnvironmentSettings, SandboxSettings
     from intercode.environments.base.snapshots.snapshot import EnvironmentSnapshot
     from intercode.environments.base.testing import check_env
     from intercode.environments.base.vector import VectorInterCode, make_vec

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field, fields, replace
+from dataclasses import dataclass, fields, replace
 from typing import TYPE_CHECKING, Any, Literal
 
 from intercode.core.errors import UsageError
+from intercode.core.settings import check_types, setting
 from intercode.core.types import Image, Layer, Network
 from intercode.environments.base.reward_mode import RewardMode
-from intercode.environments.base.setting_types import check_types
 from intercode_sandbox.contract import Limits
 from intercode_sandbox.determinism import resolve_determinism
 from intercode_sandbox.validation import check_limits, check_timeout, read_limits
@@ -23,22 +23,6 @@ MAX_RECORDED_TIMEOUT = 600.0
 """The longest timeout, in seconds, that a record of others may choose."""
 _LEAST_TIMEOUT = 0.1  # seconds
 _LIMITS = tuple(f.name for f in fields(Limits) if f.name != "cgroups")
-
-
-def setting(
-    default: Any,
-    description: str,
-    *,
-    recorded: bool = False,
-    from_record: Callable[[Any], bool] | None = None,
-) -> Any:
-    """Declare a setting, a field of a class of settings.
-
-    ``recorded``: results record it among the ``env_options``. ``from_record`` tests whether a
-    record of others may choose a value; None: it may choose none.
-    """
-    metadata = {"description": description, "recorded": recorded, "from_record": from_record}
-    return field(default=default, metadata=metadata)
 
 
 def is_flag(value: object) -> bool:

@@ -8,6 +8,7 @@ from typing import Any, ClassVar
 
 from intercode.core.errors import GoldError
 from intercode.core.languages import LANGUAGES, PROGRAM_DIRECTORY, Language, load_language
+from intercode.core.settings import setting
 from intercode.core.types import (
     ActionLanguage,
     Brief,
@@ -22,7 +23,7 @@ from intercode.core.types import (
 )
 from intercode.datasets.payloads import CodePayload
 from intercode.environments.base.sandboxed_env import SandboxedEnv
-from intercode.environments.base.settings import SandboxSettings, is_recorded_timeout, setting
+from intercode.environments.base.settings import SandboxSettings, is_recorded_timeout
 from intercode.environments.base.snapshots.storage import SavedWorkspace, StoredSnapshot
 from intercode.environments.base.workspaces import SandboxWorkspace, closed_on_error
 from intercode.environments.code.grading import grade_code, hidden_tests

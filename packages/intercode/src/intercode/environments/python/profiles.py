@@ -6,9 +6,10 @@ import re
 from abc import abstractmethod
 from dataclasses import dataclass
 
+from intercode.core.settings import setting
 from intercode.core.types import ExecResult, State, Task, TestResult
 from intercode.environments.base.profiles import Profile
-from intercode.environments.base.settings import SandboxSettings, is_recorded_timeout, setting
+from intercode.environments.base.settings import SandboxSettings, is_recorded_timeout
 from intercode.environments.base.workspaces import EpisodeContext
 from intercode.environments.python.grading import Grader
 from intercode.sessions.python.session import PythonSession, PythonState

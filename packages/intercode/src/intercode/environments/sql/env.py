@@ -9,6 +9,7 @@ from functools import cached_property, partial
 from typing import TYPE_CHECKING, Any, ClassVar, cast
 
 from intercode.core.errors import DataError, GoldError, UsageError
+from intercode.core.settings import setting
 from intercode.core.types import (
     Brief,
     DatabaseSpec,
@@ -21,7 +22,7 @@ from intercode.core.types import (
 )
 from intercode.datasets.payloads import SqlPayload
 from intercode.environments.base.env import InterCodeEnv
-from intercode.environments.base.settings import EnvironmentSettings, setting
+from intercode.environments.base.settings import EnvironmentSettings
 from intercode.environments.base.snapshots.snapshot import EnvironmentSnapshot
 from intercode.environments.languages import SQL
 from intercode.environments.sql.database_changes import is_write

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any, ClassVar
 
 from intercode.core.errors import DataError, SandboxKilledError, TaskSetupError
+from intercode.core.settings import setting
 from intercode.core.types import (
     Dataset,
     EnvironmentDescription,
@@ -24,7 +25,7 @@ from intercode.core.types import (
 )
 from intercode.environments.base.layers import task_layer
 from intercode.environments.base.sandboxed_env import TaskImageEnv
-from intercode.environments.base.settings import SandboxSettings, setting
+from intercode.environments.base.settings import SandboxSettings
 from intercode.environments.base.workspaces import SandboxWorkspace, closed_on_error
 from intercode.environments.languages import BASH
 from intercode.integrations.harbor.artifacts import copy_artifacts, run_collect_commands

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any, ClassVar
 
 from intercode.core.errors import TaskImageError
+from intercode.core.settings import setting
 from intercode.core.types import (
     Dataset,
     EnvironmentDescription,
@@ -19,7 +20,7 @@ from intercode.core.types import (
     Task,
 )
 from intercode.environments.base.sandboxed_env import TaskImageEnv
-from intercode.environments.base.settings import SandboxSettings, is_recorded_timeout, setting
+from intercode.environments.base.settings import SandboxSettings, is_recorded_timeout
 from intercode.environments.languages import BASH
 from intercode.integrations.swe_bench.grading import grade_patch, read_patch
 from intercode.integrations.swe_bench.rows import DIRECTORY, TESTBED_PROGRAMS, SweBenchPayload

@@ -1,10 +1,10 @@
-"""Checks settings against the types that their classes declare."""
+"""Declares settings, which are fields of dataclasses, and checks them against their types."""
 
 from __future__ import annotations
 
 import functools
 from collections.abc import Callable
-from dataclasses import Field, fields, is_dataclass
+from dataclasses import Field, field, fields, is_dataclass
 from types import NoneType, UnionType
 from typing import TYPE_CHECKING, Any, Literal, Union, get_args, get_origin, get_type_hints
 
@@ -25,6 +25,22 @@ _KINDS: dict[Any, tuple[tuple[Any, ...], tuple[str, ...]]] = {
 """The types that are checked: the classes of their values, and what messages call those."""
 
 
+def setting(
+    default: Any,
+    description: str,
+    *,
+    recorded: bool = False,
+    from_record: Callable[[Any], bool] | None = None,
+) -> Any:
+    """Declare a setting, a field of a class of settings.
+
+    ``recorded``: results record it among the ``env_options``. ``from_record`` tests whether a
+    record of others may choose a value; None: it may choose none.
+    """
+    metadata = {"description": description, "recorded": recorded, "from_record": from_record}
+    return field(default=default, metadata=metadata)
+
+
 def check_types(settings: DataclassInstance) -> None:
     """Raise UsageError for a setting that has not its declared type, UnknownNameError for one that
     is none of its choices.
@@ -32,29 +48,29 @@ def check_types(settings: DataclassInstance) -> None:
     A type is checked if it is one of ``_KINDS``, a Literal, or a union of those. Each default is
     accepted.
     """
-    for field, types in _checked_fields(type(settings)):
-        value = getattr(settings, field.name)
-        if value is not field.default and not any(_has_type(value, one) for one in types):
-            raise _error(field.name, value, types)
+    for one, types in _checked_fields(type(settings)):
+        value = getattr(settings, one.name)
+        if value is not one.default and not any(_has_type(value, kind) for kind in types):
+            raise _error(one.name, value, types)
 
 
 @functools.cache
 def _checked_fields(kind: type[DataclassInstance]) -> list[tuple[Field[Any], list[Any]]]:
     """Return the settings whose types are checked, and the types of each."""
-    found = ((field, _members(field, kind)) for field in fields(kind) if field.init)
-    return [(field, types) for field, types in found if all(map(_is_checked, types))]
+    found = ((one, _members(one, kind)) for one in fields(kind) if one.init)
+    return [(one, types) for one, types in found if all(map(_is_checked, types))]
 
 
-def _members(field: Field[Any], kind: type[DataclassInstance]) -> list[Any]:
+def _members(one: Field[Any], kind: type[DataclassInstance]) -> list[Any]:
     """Return the types of which a setting has one, the members of a union."""
-    bases = [base for base in kind.__mro__ if is_dataclass(base) and field in fields(base)]
-    namespace = {"__annotations__": {field.name: field.type}, "__module__": bases[-1].__module__}
+    bases = [base for base in kind.__mro__ if is_dataclass(base) and one in fields(base)]
+    namespace = {"__annotations__": {one.name: one.type}, "__module__": bases[-1].__module__}
     try:
-        declared = get_type_hints(type("", (), namespace))[field.name]
+        declared = get_type_hints(type("", (), namespace))[one.name]
     except Exception:  # such as a name that is imported for type checkers alone
         declared = Any
     members = get_args(declared) if get_origin(declared) in (Union, UnionType) else (declared,)
-    return [*members, NoneType] if field.default is None else list(members)
+    return [*members, NoneType] if one.default is None else list(members)
 
 
 def _is_checked(declared: Any) -> bool:
