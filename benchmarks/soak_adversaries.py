@@ -85,7 +85,6 @@ class Worker:
     def __init__(self, tasks: dict[str, list[int]], hostile: float) -> None:
         self.tasks, self.hostile = tasks, hostile
         self.planted = Planted(BACKENDS["namespace"])
-        self.planted.pulse.stop()
         self.envs = {name: _make(name) for name in _NAMES}
         self.cases = [case for case in all_cases() if not case.fault]
         self.sql_cases = [case for case in all_sql_cases() if not case.kind.startswith("known")]

@@ -8,21 +8,17 @@ sandbox contains nothing of another one.
 from __future__ import annotations
 
 import random
-import time
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
-from hostile.pulse import ProcessorWait
-from hostile.trial import BACKENDS
+from hostile.trial import BACKENDS, in_time
 from intercode import datasets
 from intercode.core.errors import SandboxLostError, UsageError
 from intercode.core.types import ExecResult
 from intercode.sessions.bash.persistent import BashSession
 from intercode_sandbox.contract import BaseSandbox
-from intercode_sandbox.supervisor.client import SupervisedSandbox
 
-_MARGIN = 1.0  # seconds by which an action may exceed its limit
 PIECES = (
     ">&63",
     "exec 63>&-",
@@ -168,7 +164,6 @@ class Fuzz:
     def __init__(self, seed: int, backend: str = "namespace", sandboxes: int = 3) -> None:
         self.seed, self.rng = seed, random.Random(seed)
         self.counts: Counter[str] = Counter()
-        self.slowest = 0.0
         self.faults: list[str] = []
         self.histories: list[list[str]] = []  # all actions of the sandbox, one list per failure
         self._open = BACKENDS[backend]
@@ -213,13 +208,7 @@ class Fuzz:
         assert (result.exit_code is None) >= result.timed_out, f"time-out with a status: {result}"
 
     def _timed(self, subject: Subject, action: str, limit: float) -> ExecResult:
-        assert isinstance(subject.sandbox, SupervisedSandbox)
-        start, wait = time.monotonic(), ProcessorWait(subject.sandbox.supervisor_pid)
-        result = subject.session.run(action, limit)
-        took, late = time.monotonic() - start, wait.seconds()
-        self.slowest = max(self.slowest, took - limit - late)
-        assert took <= limit + _MARGIN + late, f"took {took:.2f} s, over {limit} + {late:.2f} s"
-        return result
+        return in_time(lambda: subject.session.run(action, limit), limit, f"{action[:60]!r}")
 
     def _check(self, subject: Subject) -> None:
         """Check the next exit status, and that nothing of another sandbox is visible."""

@@ -13,7 +13,6 @@ from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
-from hostile.pulse import Pulse
 from intercode_sandbox.contract import BaseSandbox
 from intercode_sandbox.host.paths import cache_root
 from intercode_sandbox.supervisor.client import SupervisedSandbox
@@ -48,7 +47,6 @@ class Planted:
         self.mark = f"mark{uuid.uuid4().hex}"
         self.beside.write("/tmp/beside", self.mark.encode())
         self.beside.spawn(["python3", "-c", _SERVE, self.mark])
-        self.pulse = Pulse(self.beside)
         self.spaces: set[Space] = set()  # the process namespaces of closed sandboxes
         self.excluded: set[Space] = set()  # process namespaces that a known bug keeps alive
         self._before = self._host_state()
@@ -132,7 +130,6 @@ class Planted:
         )
 
     def _put_away(self) -> None:
-        self.pulse.stop()
         self.beside.close()
         self.victim.kill()
         self.victim.wait()
@@ -169,19 +166,6 @@ def space_of(sandbox: SupervisedSandbox) -> Space:
             return Space(link, entry, _started(entry))
     assert os.geteuid() != 0, f"the sandbox's PID 1 is not among the processes of {link!r}"
     return Space(link, "", "")
-
-
-def init_of(supervisor: int) -> list[int]:
-    """Return the PID 1 of a namespace that a live supervisor has made, if it has made one."""
-    init = []
-    with suppress(OSError):  # it has ended
-        children = Path(f"/proc/{supervisor}/task/{supervisor}/children").read_text().split()
-        for child in children:
-            status = Path(f"/proc/{child}/status").read_text()
-            numbers = next(line for line in status.splitlines() if line.startswith("NSpid:"))
-            if numbers.split()[-1] == "1":
-                init.append(int(child))
-    return init
 
 
 def members(space: Space) -> list[tuple[int, str]]:

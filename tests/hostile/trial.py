@@ -7,8 +7,7 @@ from collections.abc import Callable
 from typing import TypeVar
 
 from hostile.cases import LONG, Case, Probe
-from hostile.planted import Planted, Space, init_of, members, space_of
-from hostile.pulse import ProcessorWait
+from hostile.planted import Planted, Space, members, space_of
 from intercode.core.errors import SandboxLostError
 from intercode.core.types import ExecResult
 from intercode.sessions.bash.persistent import BashSession
@@ -33,11 +32,23 @@ BACKENDS: dict[str, Callable[[], BaseSandbox]] = {
 }
 """Each opens a sandbox with a bash and a Python. A new back end adds one name."""
 
-_MARGIN = 1.0  # seconds that an action may take beyond its limit
-_ENGINE_MARGIN = 2.0  # the same in containers: CI attacks both engines at once
+_MARGIN = 20.0
+"""An action that ends this many seconds after its limit has held up its owner. A busy machine, or
+one that stands still for a moment, is not that late."""
+_ENOUGH = 20.0  # seconds for what has to end by itself
 _RESTARTED = "[the shell ended;"
 _FULL = ("for all files]", f"over the limit of {_LIMITS.inodes} files]")
 T = TypeVar("T")
+
+
+def in_time(work: Callable[[], T], limit: float, what: str) -> T:
+    """Return the result of ``work``, which must end within ``limit`` seconds and the margin."""
+    start = time.monotonic()
+    try:
+        return work()
+    finally:
+        took = time.monotonic() - start
+        assert took <= limit + _MARGIN, f"{what} took {took:.1f} s: its limit is {limit} s"
 
 
 def try_case(case: Case, backend: str, planted: Planted) -> None:
@@ -51,8 +62,6 @@ class Trial:
     def __init__(self, case: Case, backend: str, planted: Planted) -> None:
         self.case, self.planted = case, planted
         self.open_new = BACKENDS[backend]
-        self.margin = _ENGINE_MARGIN if backend in ("docker", "podman") else _MARGIN
-        self.slower = planted.pulse.slower()
         self.printed = ""
         self.lost = False
 
@@ -60,7 +69,7 @@ class Trial:
         """Raise AssertionError with the failed expectation."""
         sandbox = self.open_new()
         assert isinstance(sandbox, SupervisedSandbox)
-        self.supervisor, self.temporary = sandbox.supervisor_pid, sandbox.shown_path("/tmp")
+        self.temporary = sandbox.shown_path("/tmp")
         space = space_of(sandbox)
         session = BashSession(sandbox)
         try:
@@ -76,7 +85,7 @@ class Trial:
                 self.planted.excluded.add(space)
             raise
         finally:
-            self.timed(sandbox.close, 0.0, "closing the sandbox")  # while the shell runs
+            in_time(sandbox.close, 0.0, "closing the sandbox")  # while the shell runs
             session.close()
         self.nothing_left(space)
         assert self.planted.secret not in self.printed, "a planted secret was read"
@@ -84,28 +93,14 @@ class Trial:
         self.planted.unharmed()
         self.check_new_sandbox()
 
-    def timed(self, work: Callable[[], T], limit: float, what: str) -> T:
-        """Return the result of ``work``, which must end within ``limit`` seconds and the margin. It
-        may take longer by the time for which this thread, the supervisor and the sandbox's PID 1
-        wait for a processor."""
-        wait = ProcessorWait(self.supervisor, *init_of(self.supervisor))
-        start = time.monotonic()
-        try:
-            return work()
-        finally:
-            took, waited = time.monotonic() - start, wait.seconds()
-            most = limit + self.margin
-            assert took <= most + waited, f"{what} took {took:.2f} s: over {most} + {waited:.2f} s"
-
     def act(self, session: BashSession) -> None:
         """Run the actions, and check what must hold afterwards."""
         case = self.case
-        # what has to end by itself gets more time, because the machine may stand still meanwhile
-        limit = max(case.limit * self.slower, 20.0 if case.late is False else 0.0)
+        limit = _ENOUGH if case.late is False else case.limit
         result: ExecResult | None = None
         for action in case.actions:
             code = self.fill(action)
-            result = self.timed(
+            result = in_time(
                 lambda code=code: session.run(code, limit),  # type: ignore[misc]
                 limit,
                 f"{action[:60]!r}",
@@ -129,15 +124,15 @@ class Trial:
     def usable(self, session: BashSession) -> None:
         """Check that the session continues, or that it reports in time that it was broken."""
 
+        # background processes may still act; a shell that was destroyed may never answer
+        limit = 2.0 if self.case.after == "wrecked" else _ENOUGH
+
         def say() -> ExecResult:
-            limit = 2.0 * self.planted.pulse.slower()  # background processes may still act
-            if self.case.after != "wrecked":  # else it may answer too late
-                limit = max(limit, 10.0)
-            return self.timed(lambda: session.run("\\builtin echo on", limit), limit, "`echo on`")
+            return in_time(lambda: session.run("\\builtin echo on", limit), limit, "`echo on`")
 
         result = say()
         if self.case.after == "reset":
-            self.timed(lambda: session.run("exit", 2.0), 2.0, "`exit`")
+            in_time(lambda: session.run("exit", 2.0), 2.0, "`exit`")
             result = say()
         if _RESTARTED in result.note:  # an earlier action has already ended this shell
             result = say()
@@ -160,7 +155,7 @@ class Trial:
         limit = (10.0 if LONG else 4.0) if what in ("changes", "clone") else 1.0
         label = f"{what} {path[:60]!r}"
         try:
-            got = self.timed(works[what], limit, label)
+            got = in_time(works[what], limit, label)
         except OSError as e:
             assert what not in ("changes", "clone"), f"{label} failed: {e}"
             return

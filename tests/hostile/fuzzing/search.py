@@ -17,7 +17,7 @@ from hypothesis import HealthCheck, Phase
 from hypothesis.errors import Flaky
 from hypothesis.strategies import SearchStrategy
 
-from hostile.pulse import ProcessorTime
+from hostile.processor_time import ProcessorTime
 
 ROUND = 100  # cases of a round
 _SHRINK_SECONDS = 60.0

@@ -10,7 +10,7 @@ from pathlib import Path
 
 from hypothesis import strategies as st
 
-from hostile.pulse import ProcessorTime
+from hostile.processor_time import ProcessorTime
 from hostile.sql.cases import all_cases
 from intercode import datasets
 from intercode_sql import SqlEngine, SqlLimits, SqlSession, open_engine

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from hostile.pulse import ProcessorTime
+from hostile.processor_time import ProcessorTime
 from hostile.sql.cases import Case, all_cases
 from intercode_sql import SqlEngine, SqlLimits, SqlSession
 from intercode_sql.types import DatabaseSpec

@@ -14,7 +14,7 @@ from pathlib import Path
 
 import pytest
 
-from hostile.pulse import ProcessorTime
+from hostile.processor_time import ProcessorTime
 from intercode_sql import SqlEngine, SqlSession, open_engine
 from intercode_sql.embedded import EmbeddedEngine
 from intercode_sql.embedded.compile.calls import SPECIAL_FUNCTIONS
