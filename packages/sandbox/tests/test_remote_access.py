@@ -34,6 +34,7 @@ from intercode_sandbox.remote.connection import Connection, connect, server_addr
 from intercode_sandbox.remote.protocol import (
     MAX_FRAME,
     MAX_HEADER,
+    VERSION,
     WINDOW,
     Kind,
     frame,
@@ -254,7 +255,7 @@ def test_each_token_is_a_client(tmp_path: Path, monkeypatch: pytest.MonkeyPatch)
 
 def test_a_hostile_server_is_an_error_of_the_sandbox() -> None:
     """A server that sends what the protocol does not allow costs a sandbox, and no more."""
-    header = {"version": 1, "tier": "x", "machine": "y"}
+    header = {"version": VERSION, "tier": "x", "machine": "y"}
     listener = socket.create_server(("127.0.0.1", 0))
     replies = {
         "lies": frame(Kind.ANSWER, 1, pack_message({"env": 5})),

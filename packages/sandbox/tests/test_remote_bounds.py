@@ -37,7 +37,9 @@ from intercode_sandbox.remote import bounds, server, session
 from intercode_sandbox.remote.bounds import Bounds, Client, Store
 from intercode_sandbox.remote.client import RemoteProcess
 from intercode_sandbox.remote.connection import Connection, connect
+from intercode_sandbox.remote.operations import OPERATIONS
 from intercode_sandbox.remote.protocol import (
+    MAX_BODY,
     Kind,
     ProtocolError,
     error_values,
@@ -99,6 +101,53 @@ def test_limits_of_zero_are_refused_because_they_are_none() -> None:
 def test_what_a_server_says_cannot_control_a_terminal() -> None:
     error = parse_error({"kind": "sandbox", "text": "a\x1b[2J\x9b\u202eb"}, "url")
     assert str(error).startswith(r"a\x1b[2J\x9b\u202eb")
+
+
+@pytest.mark.parametrize(
+    ("operation", "body"),
+    [
+        ("changes", b"[]"),
+        ("changes", b'{"etc": ["file", 0, 0, "", "", true]}'),
+        ("changes", b'{"/etc": ["file", 0, 0, "", "", 1]}'),
+        ("changes", b'{"/etc": ["pipe", 0, 0, "", "", true]}'),
+        ("changes", b'{"/etc": ["file"]}'),
+        ("changed_paths", b'["etc"]'),
+        ("changed_paths", b"[[]]"),
+        ("file_info", b"null"),
+        ("file_info", b'["file", 0, 0, "now", ""]'),
+        ("list_directory", b'{"a\\u0000": ["file", 0, 0, 1.5, ""]}'),
+        ("limit_exceeded", b'"patience"'),
+        ("processes", b"[7]"),
+        ("descendants", b"[-1]"),
+        ("write", b"1"),
+        ("write", b""),
+        ("write", b"[" * 100_000),
+    ],
+)
+def test_a_result_of_another_type_is_refused(operation: str, body: bytes) -> None:
+    with pytest.raises(ProtocolError):
+        OPERATIONS[operation].unpack(body)
+
+
+@pytest.mark.parametrize(
+    ("operation", "arguments"),
+    [
+        ("read", None),
+        ("read", ["/a\0b", 5]),
+        ("read", ["/a", MAX_BODY + 1]),
+        ("write", ["/a", 0o10000]),
+        ("signal", [1]),
+        ("signal", [1, 65]),
+        ("signal", [True, 9]),
+        ("file_info", ["/a", 1]),
+        ("kill_since", [0, [-1]]),
+        ("kill_since", [0, {}]),
+    ],
+)
+def test_arguments_of_another_type_are_refused(operation: str, arguments: object) -> None:
+    sandbox = SimpleNamespace()  # no method of it is called
+    with pytest.raises(ProtocolError):
+        OPERATIONS[operation].perform(sandbox, arguments, b"")  # type: ignore[arg-type]
 
 
 # ---------------------------------------------------------------------- the relay

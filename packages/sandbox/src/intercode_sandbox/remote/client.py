@@ -12,35 +12,30 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
-from typing import Any, Literal, get_args
+from typing import Any, get_args
 
 from intercode_sandbox.contract import (
     SCRIPT_FD,
-    BaseSandbox,
     Capability,
     Checkpoint,
-    LimitExceeded,
     SandboxSnapshot,
     SandboxSpec,
 )
 from intercode_sandbox.errors import DataError, SandboxError, SandboxLostError
 from intercode_sandbox.remote.connection import Connection
 from intercode_sandbox.remote.files import pack_files, unpack_files
+from intercode_sandbox.remote.operations import ForwardedSandbox, Operation, refuse_nul
 from intercode_sandbox.remote.protocol import (
     MAX_BODY,
     ProtocolError,
     list_value,
     number_value,
-    parse_entry,
     parse_error,
-    parse_info,
-    parse_rows,
     printable,
     string_values,
     text_value,
 )
 from intercode_sandbox.remote.relay import Group
-from intercode_sandbox.types import TRUNCATED_CHANGES, FileEntry, FileInfo
 
 _MARK_SECONDS = 0.02  # at least the accuracy with which a sandbox knows when a process started
 _TRAVELLING = frozenset(
@@ -48,7 +43,6 @@ _TRAVELLING = frozenset(
 )
 """The capabilities that work over a connection. Instead of sealing, the server copies files."""
 _COPY_SECONDS = 600.0  # for an answer after files or the memory of a process were copied
-_TEXT_SIZE = 1 << 20  # bytes of an answer with names of processes
 
 
 class RemoteProcess:
@@ -119,7 +113,7 @@ class RemoteCheckpoint:
             self.sandbox.connection.notify("close_checkpoint", sandbox=self.sandbox.number)
 
 
-class RemoteSandbox(BaseSandbox):
+class RemoteSandbox(ForwardedSandbox):
     """A sandbox at the other end of a connection. ``number`` is its name there.
 
     ``opened``: the server's answer to the request that created it. Raises SandboxError for an
@@ -177,13 +171,15 @@ class RemoteSandbox(BaseSandbox):
             raise self.lost_error()
         return self.connection.request(operation, body, sandbox=self.number, **arguments)
 
-    def _value(self, parse: Callable[[Any], Any], operation: str, **arguments: Any) -> Any:
-        """Send a request and return the value of its answer. Raises SandboxLostError for one that
-        is not valid, because nothing else from this server can be trusted either."""
-        answer, _ = self._request(operation, **arguments)
-        return self._parse(parse, answer.get("value"))
+    def forward(self, operation: Operation, arguments: list[Any], body: bytes) -> Any:
+        _, data = self._request(
+            operation.name, body, limit=operation.answer_size, arguments=arguments
+        )
+        return self._parse(operation.unpack, data)
 
     def _parse(self, parse: Callable[[Any], Any], value: Any) -> Any:
+        """Return a value of an answer. Raises SandboxLostError for one that is not valid, because
+        nothing else from this server can be trusted either."""
         try:
             return parse(value)
         except ProtocolError as e:
@@ -209,7 +205,7 @@ class RemoteSandbox(BaseSandbox):
         **more: Any,
     ) -> RemoteProcess:
         """Start a program. ``more``: further arguments of the request."""
-        _refuse_nul(*argv, cwd, *(word for item in (env or {}).items() for word in item))
+        refuse_nul(*argv, cwd, *(word for item in (env or {}).items() for word in item))
         relay, group = self.connection.relay, Group(self.number)
         if self._take_script(given):
             more["script"] = True
@@ -301,61 +297,10 @@ class RemoteSandbox(BaseSandbox):
 
     # --------------------------------------------------------------------- files
     def read(self, path: str, limit: int = 64 << 20) -> bytes:
-        _refuse_nul(path)
-        _, data = self._request("read", path=path, most=min(limit, MAX_BODY), limit=limit)
+        data = super().read(path, min(limit, MAX_BODY))
         if len(data) > limit:
-            raise OSError(27, f"{path} is larger than {limit} bytes")
+            raise OSError(errno.EFBIG, f"{path} is larger than {limit} bytes")
         return data
-
-    def write(self, path: str, data: bytes, mode: int = 0o644) -> None:
-        _refuse_nul(path)
-        if len(data) > MAX_BODY:
-            raise OSError(27, f"a remote file can be written with up to {MAX_BODY} bytes")
-        self._request("write", data, path=path, mode=mode)
-
-    def file_info(self, path: str, follow: bool = True) -> FileInfo:
-        if "listing" not in self.capabilities:
-            super().file_info(path, follow)
-        _refuse_nul(path)
-        info: FileInfo = self._value(parse_info, "file_info", path=path, follow=follow)
-        return info
-
-    def list_directory(self, path: str) -> dict[str, FileInfo]:
-        if "listing" not in self.capabilities:
-            super().list_directory(path)
-        _refuse_nul(path)
-        _, body = self._request("list_directory", path=path, limit=MAX_BODY)
-        rows = self._parse(parse_rows, body)
-        return {
-            self._parse(text_value, row[0] if row else None): self._parse(parse_info, row[1:])
-            for row in rows
-        }
-
-    def changes(self, digests: bool = True, pause: bool = False) -> dict[str, FileEntry]:
-        rows = self._rows("changes", digests=digests, pause=pause)
-        return {row[0]: self._parse(parse_entry, row[1:]) for row in rows}
-
-    def changed_paths(self) -> list[str]:
-        return [row[0] for row in self._rows("changed_paths")]
-
-    def _rows(self, operation: str, **arguments: Any) -> list[list[Any]]:
-        """Return the rows of a list, each of which begins with a path."""
-        _, body = self._request(operation, limit=MAX_BODY, **arguments)
-
-        def parse(body: bytes) -> list[list[Any]]:
-            rows = parse_rows(body)
-            for row in rows:
-                path = text_value(row[0] if row else None)
-                if not path.startswith("/") and path != TRUNCATED_CHANGES:
-                    raise ProtocolError("a path that is not absolute")
-            return rows
-
-        rows: list[list[Any]] = self._parse(parse, body)
-        return rows
-
-    def storage_exhausted(self) -> Literal["", "disk", "inodes", "shared_memory"]:
-        answer = self._value(text_value, "storage_exhausted")
-        return answer if answer in ("disk", "inodes", "shared_memory") else ""
 
     # ----------------------------------------------------------------- snapshots
     def fork(self) -> RemoteSandbox:
@@ -385,11 +330,6 @@ class RemoteSandbox(BaseSandbox):
             raise SandboxError("files can only be copied between sandboxes of one connection")
         self._request("restore", source=source.number)
 
-    def recycle(self) -> None:
-        if "recycle" not in self.capabilities:
-            super().recycle()
-        self._request("recycle")
-
     # ----------------------------------------------------------------- processes
     def mark(self) -> int:
         """Begin an action, without waiting for the server.
@@ -401,32 +341,6 @@ class RemoteSandbox(BaseSandbox):
             self._last_mark, self._mark = now, self._mark + 1
         self.connection.notify("mark", sandbox=self.number, mark=self._mark)
         return self._mark
-
-    def kill_since(self, mark: int, keep: Sequence[int] = ()) -> None:
-        if "processes" not in self.capabilities:
-            super().kill_since(mark, keep)
-        self._request("kill_since", mark=mark, keep=list(keep))
-
-    def processes(self) -> tuple[str, ...]:
-        if "processes" not in self.capabilities:
-            super().processes()
-        names = self._value(list_value, "processes", limit=_TEXT_SIZE)
-        return tuple(self._parse(text_value, name) for name in names)
-
-    def descendants(self, pid: int) -> list[int]:
-        if "processes" not in self.capabilities:
-            super().descendants(pid)
-        numbers = self._value(list_value, "descendants", pid=pid, limit=_TEXT_SIZE)
-        return [self._parse(number_value, number) for number in numbers]
-
-    def signal(self, pid: int, number: int) -> None:
-        if "processes" not in self.capabilities:
-            super().signal(pid, number)
-        self._request("signal", pid=pid, number=number)
-
-    def limit_exceeded(self) -> LimitExceeded:
-        answer = self._value(text_value, "limit_exceeded")
-        return answer if answer in get_args(LimitExceeded) else ""
 
     # ----------------------------------------------------------------------- end
     def close(self, wait: bool = False) -> None:
@@ -444,9 +358,3 @@ class RemoteSandbox(BaseSandbox):
 def _file_identity(fd: int) -> tuple[int, int]:
     info = os.fstat(fd)
     return info.st_dev, info.st_ino
-
-
-def _refuse_nul(*words: str) -> None:
-    """Raise the OSError of a sandbox on this machine for a text with NUL."""
-    if any("\0" in word for word in words):
-        raise OSError(errno.EINVAL, "embedded null byte")

@@ -15,7 +15,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import asdict
 from enum import IntEnum
 from pathlib import Path
-from typing import Any, get_args, get_type_hints
+from typing import Any, get_args
 
 from intercode_sandbox.contract import Limits, SandboxSpec
 from intercode_sandbox.determinism import determinism_from_settings
@@ -30,10 +30,10 @@ from intercode_sandbox.errors import (
     UsageError,
 )
 from intercode_sandbox.host.paths import cache_root
-from intercode_sandbox.types import FileEntry, FileInfo, Image, Layer, Network
+from intercode_sandbox.types import Image, Layer, Network
 from intercode_sandbox.validation import check_limits
 
-VERSION = 1
+VERSION = 2
 PATH = "/sandboxes"
 """Path of the WebSocket on the server."""
 CHUNK = 1 << 18
@@ -103,30 +103,6 @@ def parse_message(data: bytes | bytearray) -> tuple[dict[str, Any], bytes]:
     if not isinstance(header, dict):
         raise ProtocolError("a message without a JSON object")
     return header, bytes(data[_LENGTH.size + length :])
-
-
-def pack_rows(rows: Any) -> bytes:
-    """Return a list as the body of a message, whose size is not that of a header.
-
-    Raises TooManyChangesError if it is longer than a body.
-    """
-    body = json.dumps(rows, separators=(",", ":"), ensure_ascii=False)
-    data = body.encode("utf-8", "surrogatepass")  # names of files that are not UTF-8
-    if len(data) > MAX_BODY:
-        raise TooManyChangesError(
-            f"the list of changed files has {len(data)} bytes, more than the {MAX_BODY} of a "
-            "remote sandbox"
-        )
-    return data
-
-
-def parse_rows(body: bytes) -> list[list[Any]]:
-    """Return the list of lists that ``pack_rows`` packed. Raises ProtocolError."""
-    try:
-        rows = json.loads(body.decode("utf-8", "surrogatepass"))
-    except (ValueError, RecursionError) as e:
-        raise ProtocolError("a list that is not JSON") from e
-    return [list_value(row) for row in list_value(rows)]
 
 
 def message_frames(part: Kind, last: Kind, number: int, message: bytes) -> Iterator[bytes]:
@@ -263,45 +239,13 @@ def list_value(value: Any) -> list[Any]:
     return value
 
 
-def string_values(value: Any) -> dict[str, str]:
-    """Return an object of texts. Raises ProtocolError for anything else."""
+def object_value(value: Any) -> dict[str, Any]:
+    """Return an object. Raises ProtocolError for anything else."""
     if not isinstance(value, dict):
         raise ProtocolError("a value that is not an object")
-    return {text_value(name): text_value(text) for name, text in value.items()}
+    return value
 
 
-_KINDS = get_args(get_type_hints(FileEntry)["kind"])
-
-
-def entry_values(entry: FileEntry) -> list[Any]:
-    """Return an entry of a list of changes as values for JSON."""
-    return [entry.kind, entry.mode, entry.size, entry.digest, entry.target, entry.new]
-
-
-def parse_entry(values: Any) -> FileEntry:
-    """Return an entry of a list of changes. Raises ProtocolError."""
-    types = (str, int, int, str, str, bool)
-    if (
-        not isinstance(values, list)
-        or [type(v) for v in values] != list(types)
-        or values[0] not in _KINDS
-    ):
-        raise ProtocolError("an invalid entry in a list of changes")
-    return FileEntry(*values)
-
-
-def info_values(info: FileInfo) -> list[Any]:
-    """Return what a path is as values for JSON."""
-    return [info.kind, info.mode, info.size, info.modified, info.target]
-
-
-def parse_info(values: Any) -> FileInfo:
-    """Return what a path is. Raises ProtocolError."""
-    types = (str, int, int, float, str)
-    if (
-        not isinstance(values, list)
-        or [type(v) for v in values] != list(types)
-        or values[0] not in _KINDS
-    ):
-        raise ProtocolError("an invalid description of a file")
-    return FileInfo(*values)
+def string_values(value: Any) -> dict[str, str]:
+    """Return an object of texts. Raises ProtocolError for anything else."""
+    return {text_value(name): text_value(text) for name, text in object_value(value).items()}

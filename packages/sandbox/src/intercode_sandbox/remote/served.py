@@ -27,13 +27,10 @@ from intercode_sandbox.images.build.steps import cached_step
 from intercode_sandbox.images.cache.staging import staged_upper_layer
 from intercode_sandbox.remote.bounds import Bounds, Client, tree_size
 from intercode_sandbox.remote.files import ReceivedFiles, saved_files, unpack_files
+from intercode_sandbox.remote.operations import OPERATIONS
 from intercode_sandbox.remote.protocol import (
-    MAX_BODY,
-    entry_values,
-    info_values,
     list_value,
     number_value,
-    pack_rows,
     string_values,
     text_value,
 )
@@ -44,7 +41,6 @@ from intercode_sandbox.types import Layer
 
 _MAX_MARKS = 1000
 _MAX_PROCESSES = 256
-_MAX_NAMES = 10_000  # processes in an answer
 Arguments = dict[str, Any]
 
 
@@ -216,68 +212,37 @@ class ServedSandbox:
         return process
 
     # ------------------------------------------------------------------ requests
-    def perform(self, operation: str, arguments: Arguments, body: bytes) -> tuple[Any, bytes]:
-        """Return the value and the body that answer a request. Raises UsageError for an operation
-        that does not exist."""
-        method: Callable[[Arguments, bytes], Any] | None = _OPERATIONS.get(operation)
-        if method is None:
-            raise UsageError(f"no request {operation[:50]!r}: the client is of another version")
-        result = method(self, arguments, body)  # type: ignore[call-arg, arg-type]
-        return (None, result) if isinstance(result, bytes) else (result, b"")
+    def perform(self, name: str, arguments: Arguments, body: bytes) -> bytes:
+        """Return the body that answers a request. Raises UsageError for an operation that does not
+        exist."""
+        own: dict[str, Callable[[Arguments, bytes], bytes | None]] = {
+            "kill": self._kill,
+            "write_source": self._write_source,
+            "checkpoint": self._checkpoint,
+            "close_checkpoint": self._close_checkpoint,
+            "save": self._save,
+            "restore_files": self._restore_files,
+        }
+        if name in own:
+            return own[name](arguments, body) or b""
+        if (operation := OPERATIONS.get(name)) is None:
+            raise UsageError(f"no request {name[:50]!r}: the client is of another version")
+        values = arguments.get("arguments")
+        if name == "kill_since":
+            values = self._with_own_mark(list_value(values))
+        return operation.perform(self.sandbox, values, body)
 
-    def _read(self, arguments: Arguments, _: bytes) -> bytes:
-        most = number_value(arguments.get("most"), MAX_BODY)
-        return self.sandbox.read(text_value(arguments.get("path")), most)
-
-    def _write(self, arguments: Arguments, body: bytes) -> None:
-        mode = number_value(arguments.get("mode"), 0o7777)
-        self.sandbox.write(text_value(arguments.get("path")), body, mode)
-
-    def _file_info(self, arguments: Arguments, _: bytes) -> list[Any]:
-        path, follow = text_value(arguments.get("path")), bool(arguments.get("follow"))
-        return info_values(self.sandbox.file_info(path, follow))
-
-    def _list_directory(self, arguments: Arguments, _: bytes) -> bytes:
-        found = self.sandbox.list_directory(text_value(arguments.get("path")))
-        return pack_rows([[name, *info_values(info)] for name, info in found.items()])
-
-    def _changes(self, arguments: Arguments, _: bytes) -> bytes:
-        changes = self.sandbox.changes(bool(arguments.get("digests")), bool(arguments.get("pause")))
-        return pack_rows([[path, *entry_values(entry)] for path, entry in changes.items()])
-
-    def _changed_paths(self, *_: Any) -> bytes:
-        return pack_rows([[path] for path in self.sandbox.changed_paths()])
-
-    def _storage_exhausted(self, *_: Any) -> str:
-        return self.sandbox.storage_exhausted()
-
-    def _limit_exceeded(self, *_: Any) -> str:
-        return self.sandbox.limit_exceeded()
-
-    def _processes(self, *_: Any) -> list[str]:
-        return list(self.sandbox.processes())[:_MAX_NAMES]
-
-    def _descendants(self, arguments: Arguments, _: bytes) -> list[int]:
-        return self.sandbox.descendants(number_value(arguments.get("pid")))[:_MAX_NAMES]
-
-    def _signal(self, arguments: Arguments, _: bytes) -> None:
-        pid, number = number_value(arguments.get("pid")), number_value(arguments.get("number"), 64)
-        self.sandbox.signal(pid, number)
+    def _with_own_mark(self, values: list[Any]) -> list[Any]:
+        """Return the arguments of ``kill_since`` with the mark of the sandbox, not the client's."""
+        mark = self._marks.get(number_value(values[0] if values else None))
+        if mark is None:
+            raise UsageError("the start of this action is no longer known: it was too long ago")
+        return [mark, *values[1:]]
 
     def _kill(self, arguments: Arguments, _: bytes) -> None:
         found = self.processes.get(number_value(arguments.get("process")))
         if found is not None:
             found[0].kill(number_value(arguments.get("number"), 64))
-
-    def _kill_since(self, arguments: Arguments, _: bytes) -> None:
-        mark = self._marks.get(number_value(arguments.get("mark")))
-        if mark is None:
-            raise UsageError("the start of this action is no longer known: it was too long ago")
-        keep = [number_value(pid) for pid in list_value(arguments.get("keep"))]
-        self.sandbox.kill_since(mark, keep)
-
-    def _recycle(self, *_: Any) -> None:
-        self.sandbox.recycle()
 
     def _write_source(self, _: Arguments, body: bytes) -> None:
         if self.sandbox.opens_descriptors:
@@ -321,28 +286,3 @@ class ServedSandbox:
             self.capture.finish(complete=False)
         else:
             self.sandbox.close(wait)
-
-
-_OPERATIONS: dict[str, Any] = {
-    "read": ServedSandbox._read,
-    "write": ServedSandbox._write,
-    "file_info": ServedSandbox._file_info,
-    "list_directory": ServedSandbox._list_directory,
-    "changes": ServedSandbox._changes,
-    "changed_paths": ServedSandbox._changed_paths,
-    "storage_exhausted": ServedSandbox._storage_exhausted,
-    "limit_exceeded": ServedSandbox._limit_exceeded,
-    "processes": ServedSandbox._processes,
-    "descendants": ServedSandbox._descendants,
-    "signal": ServedSandbox._signal,
-    "kill": ServedSandbox._kill,
-    "kill_since": ServedSandbox._kill_since,
-    "recycle": ServedSandbox._recycle,
-    "write_source": ServedSandbox._write_source,
-    "checkpoint": ServedSandbox._checkpoint,
-    "close_checkpoint": ServedSandbox._close_checkpoint,
-    "save": ServedSandbox._save,
-    "restore_files": ServedSandbox._restore_files,
-}
-"""What a client may ask of a sandbox, besides opening, copying and closing it and starting
-programs."""

@@ -408,10 +408,7 @@ class ClientSession:
                 return {}, b""
             while self._queued > _MAX_WAITING:  # the client has to read its answers first
                 await self._clock.wait(_PAUSE_SECONDS)
-            value, answer = await self._in_thread(
-                lambda: served.perform(operation, arguments, body)
-            )
-        return {"value": value}, answer
+            return {}, await self._in_thread(lambda: served.perform(operation, arguments, body))
 
     async def _capture(self, served: ServedSandbox, _: Arguments) -> tuple[Arguments, bytes]:
         """Keep the changes of a sandbox as a layer, and end it."""
