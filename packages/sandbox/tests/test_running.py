@@ -7,13 +7,12 @@ import signal
 import threading
 import time
 from concurrent.futures import ThreadPoolExecutor
-from types import SimpleNamespace
 
 import pytest
 
 from intercode_sandbox.contract import BaseSandbox, Limits
 from intercode_sandbox.errors import SandboxLostError
-from intercode_sandbox.supervisor.client import SupervisedProcess
+from intercode_sandbox.supervisor.process import SupervisedProcess
 from intercode_sandbox.supervisor.process_table import list_descendants
 from support import backend
 from support.sandboxes import end_waiting, eventually, open_test_sandbox
@@ -154,10 +153,7 @@ def test_a_late_answer_of_a_supervisor_ends_no_process(sandbox: BaseSandbox) -> 
 
 
 def test_a_process_can_be_killed_while_another_thread_waits_for_it() -> None:
-    sent: list[str] = []
-    connection = SimpleNamespace(
-        request=lambda operation, **_: sent.append(operation), lost_error=SandboxLostError
-    )
+    sent: list[int] = []
     looks = threading.Event()
 
     class Process(SupervisedProcess):
@@ -170,7 +166,7 @@ def test_a_process_can_be_killed_while_another_thread_waits_for_it() -> None:
     read, write = os.pipe()
     os.write(write, (7).to_bytes(4, "little"))
     os.close(write)
-    process = Process(connection, 1, 1, read)  # type: ignore[arg-type]
+    process = Process(1, read, lambda number: sent.append(number), SandboxLostError)
     with ThreadPoolExecutor(1) as other:
         killed = other.submit(process.kill)
         assert looks.wait(60)
@@ -183,8 +179,7 @@ def test_a_process_can_be_killed_while_another_thread_waits_for_it() -> None:
 def test_the_loss_of_a_process_is_reported_each_time() -> None:
     read, write = os.pipe()
     os.close(write)
-    connection = SimpleNamespace(lost_error=SandboxLostError)
-    process = SupervisedProcess(connection, 1, 1, read)  # type: ignore[arg-type]
+    process = SupervisedProcess(1, read, lambda number: None, SandboxLostError)
     for timeout in (None, 0, 5.0):
         with pytest.raises(SandboxLostError):
             process.wait(timeout)

@@ -10,8 +10,8 @@ from intercode_sandbox.contract import LimitExceeded, SandboxSpec
 from intercode_sandbox.errors import SandboxError
 from intercode_sandbox.landlock import layout
 from intercode_sandbox.landlock.guard import GuardedDirectory, start_guard
-from intercode_sandbox.supervisor.client import SupervisedProcess
 from intercode_sandbox.supervisor.connection import READ_SECONDS
+from intercode_sandbox.supervisor.process import SupervisedProcess
 from intercode_sandbox.supervisor.process_table import unblock_supervisor
 from intercode_sandbox.supervisor.scanned_sandbox import ScannedSandbox
 

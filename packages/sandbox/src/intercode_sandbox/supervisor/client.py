@@ -9,16 +9,13 @@ from __future__ import annotations
 
 import errno
 import os
-import select
-import signal
 import socket
-import struct
 import threading
 import time
 from abc import abstractmethod
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
-from functools import cached_property
+from functools import cached_property, partial
 from pathlib import Path
 from typing import Any, Literal
 from weakref import WeakSet
@@ -31,12 +28,13 @@ from intercode_sandbox.contract import (
     SandboxSnapshot,
     SandboxSpec,
 )
-from intercode_sandbox.errors import SandboxError, SandboxLostError
+from intercode_sandbox.errors import SandboxError
 from intercode_sandbox.resource_usage import ResourceUsage
 from intercode_sandbox.streams import memory_file
 from intercode_sandbox.supervisor.channels import complete_connection, open_slave
 from intercode_sandbox.supervisor.connection import READ_SECONDS, SupervisorConnection
 from intercode_sandbox.supervisor.control_group import GroupMemory
+from intercode_sandbox.supervisor.process import SupervisedProcess
 from intercode_sandbox.supervisor.process_table import (
     HostProcess,
     list_descendants,
@@ -49,59 +47,6 @@ from intercode_sandbox.users import User
 
 _TICKS = os.sysconf("SC_CLK_TCK")
 _MIN_FREE_BYTES = 1 << 16  # free space below which the disk counts as full
-
-
-class SupervisedProcess:
-    """A process in the sandbox. Its exit status arrives on a pipe.
-
-    Its methods are for one thread at a time, except ``kill``.
-    """
-
-    def __init__(self, connection: SupervisorConnection, pid: int, child: int, status: int) -> None:
-        self.pid = pid
-        self._connection, self._child, self._status = connection, child, status
-        self._code: int | None = None
-        self._lock = threading.Lock()  # ``kill`` does not look at a pipe while ``wait`` closes it
-
-    @property
-    def is_reaped(self) -> bool:
-        """Whether the exit status was read."""
-        return self._code is not None
-
-    def fileno(self) -> int:
-        return self._status
-
-    def wait(self, timeout: float | None = None) -> int | None:
-        if self._status >= 0:
-            if not self._wait_readable(timeout):
-                return None
-            with self._lock:
-                data = os.read(self._status, 4)
-                status, self._status = self._status, -1
-                os.close(status)
-            if len(data) == 4:
-                self._code = struct.unpack("i", data)[0]
-        if self._code is None:
-            raise self._connection.lost_error("the sandbox ended while a command was running")
-        return self._code
-
-    def _wait_readable(self, timeout: float | None) -> bool:
-        poll = select.poll()  # select() fails for descriptors above 1023
-        poll.register(self._status, select.POLLIN)
-        # below 0 it would wait without limit
-        return bool(poll.poll(None if timeout is None else max(0.0, timeout * 1000)))
-
-    def kill(self, number: int = signal.SIGKILL) -> None:
-        with self._lock:
-            has_ended = self._status < 0 or self._wait_readable(0)
-        if not has_ended:
-            with suppress(SandboxLostError):  # the process has ended with its sandbox
-                self._connection.request("kill", child=self._child, number=number)
-
-    def __del__(self, close: Callable[[int], None] = os.close) -> None:
-        # the default value outlives the module when the interpreter ends
-        if self._status >= 0:
-            close(self._status)
 
 
 class CheckpointFile:
@@ -257,7 +202,8 @@ class SupervisedSandbox(BaseSandbox):
             raise
         finally:
             os.close(status_w)
-        process = SupervisedProcess(self.connection, answer["pid"], answer["child"], status_r)
+        kill = partial(self.connection.request, "kill", child=answer["child"])
+        process = SupervisedProcess(answer["pid"], status_r, kill, self.connection.lost_error)
         self._spawned.add(process)
         return process
 
