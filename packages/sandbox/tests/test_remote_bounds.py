@@ -35,7 +35,6 @@ from intercode_sandbox.errors import (
 from intercode_sandbox.host.paths import cache_root
 from intercode_sandbox.remote import bounds, server, session
 from intercode_sandbox.remote.bounds import Bounds, Client, Store
-from intercode_sandbox.remote.client import RemoteProcess
 from intercode_sandbox.remote.connection import Connection, connect
 from intercode_sandbox.remote.operations import OPERATIONS
 from intercode_sandbox.remote.protocol import (
@@ -364,10 +363,31 @@ def test_a_program_that_starts_while_its_sandbox_ends_leaves_no_reader(
         os.close(end)
 
 
-def test_an_end_that_is_reported_after_its_thread_has_given_up_writes_to_no_other_file() -> None:
-    given_up = RemoteProcess(SimpleNamespace(), 1)  # type: ignore[arg-type]
-    given_up.end()
-    given_up.report({"status": 0})
+def test_an_exit_status_after_its_thread_has_given_up_is_written_to_no_other_file() -> None:
+    async def receive() -> tuple[int, int]:
+        relay = Relay(lambda data: None, passes_descriptors=True, max_channels=10)
+        status, end = relay.describe_status()
+        relay.adopt([], [end], Group(1))
+        first = relay.receive(Kind.CREDIT, end[0], b"\0" * 4)
+        relay.drop([end[0]])
+        os.close(status)
+        return first, relay.receive(Kind.END, end[0], b"\0" * 4)
+
+    assert asyncio.run(receive()) == (1, 0)
+
+
+def test_a_program_that_cannot_start_leaves_no_descriptor(remote: ServerProcess) -> None:
+    opened = lambda: len(os.listdir("/proc/self/fd"))  # noqa: E731
+    with BaseSandbox.open("host", remote.kind) as sandbox:
+        with pytest.raises(FileNotFoundError):
+            sandbox.run(["/nonexistent"])
+        sandbox.run("true")
+        sandbox.close(wait=True)
+        before = opened()
+        for _ in range(3):
+            with pytest.raises(SandboxLostError):
+                sandbox.run("true")
+        assert opened() == before
 
 
 # --------------------------------------------------------------------------- disk

@@ -4,13 +4,10 @@ from __future__ import annotations
 
 import errno
 import os
-import select
-import signal
-import struct
-import threading
 import time
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
+from functools import partial
 from pathlib import Path
 from typing import Any, get_args
 
@@ -30,12 +27,12 @@ from intercode_sandbox.remote.protocol import (
     ProtocolError,
     list_value,
     number_value,
-    parse_error,
     printable,
     string_values,
     text_value,
 )
 from intercode_sandbox.remote.relay import Group
+from intercode_sandbox.supervisor.process import SupervisedProcess
 
 _MARK_SECONDS = 0.02  # at least the accuracy with which a sandbox knows when a process started
 _TRAVELLING = frozenset(
@@ -43,61 +40,6 @@ _TRAVELLING = frozenset(
 )
 """The capabilities that work over a connection. Instead of sealing, the server copies files."""
 _COPY_SECONDS = 600.0  # for an answer after files or the memory of a process were copied
-
-
-class RemoteProcess:
-    """A process in a remote sandbox. Its exit status arrives on a pipe of this process."""
-
-    def __init__(self, sandbox: RemoteSandbox, number: int) -> None:
-        self.pid, self._sandbox, self._number = 0, sandbox, number
-        self._status, self._report = os.pipe()
-        self._code: int | None = None
-        self._error: Exception | None = None
-        self._lock = threading.Lock()
-
-    def fileno(self) -> int:
-        return self._status
-
-    def report(self, result: dict[str, Any]) -> None:
-        """Receive the end of the process. Called in the event loop of the connection."""
-        status = result.get("status")
-        if isinstance(status, int) and -(2**31) <= status < 2**31:
-            with self._lock:
-                if self._report >= 0:  # the thread that started the process has not given up
-                    os.write(self._report, struct.pack("i", status))
-        elif "error" in result:
-            self._error = parse_error(result["error"], self._sandbox.connection.url)
-        self.end()
-
-    def end(self) -> None:
-        """Close the pipe. May be called again."""
-        with self._lock:
-            report, self._report = self._report, -1
-        if report >= 0:
-            os.close(report)
-
-    def wait(self, timeout: float | None = None) -> int | None:
-        if self._code is None:
-            poll = select.poll()
-            poll.register(self._status, select.POLLIN)
-            if not poll.poll(None if timeout is None else timeout * 1000):
-                return None
-            data = os.read(self._status, 4)
-            if len(data) < 4:
-                raise self._error or self._sandbox.lost_error()
-            self._code = struct.unpack("i", data)[0]
-        return self._code
-
-    def kill(self, number: int = signal.SIGKILL) -> None:
-        if self._code is None:
-            self._sandbox.connection.notify(
-                "kill", sandbox=self._sandbox.number, process=self._number, number=number
-            )
-
-    def __del__(self, close: Callable[[int], None] = os.close) -> None:
-        # the default value outlives the module when the interpreter ends
-        if self._status >= 0:
-            close(self._status)
 
 
 class RemoteCheckpoint:
@@ -156,7 +98,7 @@ class RemoteSandbox(ForwardedSandbox):
     def is_lost(self) -> bool:
         return self._is_closed or self._loss is not None or self.connection.is_lost
 
-    def lost_error(self) -> SandboxLostError:
+    def lost_error(self, _: str = "") -> SandboxLostError:
         """Return the error for a sandbox that is gone."""
         if self.connection.is_lost:
             return self.connection.lost_error()
@@ -193,7 +135,7 @@ class RemoteSandbox(ForwardedSandbox):
         cwd: str = "/",
         env: Mapping[str, str] | None = None,
         fds: Mapping[int, int] | None = None,
-    ) -> RemoteProcess:
+    ) -> SupervisedProcess:
         return self._spawn(argv, cwd, env, dict(fds or {}))
 
     def _spawn(
@@ -203,42 +145,43 @@ class RemoteSandbox(ForwardedSandbox):
         env: Mapping[str, str] | None,
         given: dict[int, int],
         **more: Any,
-    ) -> RemoteProcess:
+    ) -> SupervisedProcess:
         """Start a program. ``more``: further arguments of the request."""
         refuse_nul(*argv, cwd, *(word for item in (env or {}).items() for word in item))
         relay, group = self.connection.relay, Group(self.number)
         if self._take_script(given):
             more["script"] = True
-        rows, copies, contents = relay.describe(list(given.values()))
-        number = self.connection.next_number()
-        process = RemoteProcess(self, number)
-
-        def prepare() -> None:
-            relay.adopt(rows, copies, group)
-            self.connection.on_exit(number, group, process.report)
-
+        status, end = relay.describe_status()
+        copies, numbers = [end], [end[0]]
         try:
-            process.pid = self._parse(
-                number_value,
-                self._request(
-                    "spawn",
-                    contents,
-                    before=prepare,
-                    process=number,
-                    argv=list(argv),
-                    cwd=cwd,
-                    env=None if env is None else dict(env),
-                    targets=list(given),
-                    fds=rows,
-                    **more,
-                )[0].get("value"),
+            rows, streams, contents = relay.describe(list(given.values()))
+            copies += streams
+            numbers += [number for number, _ in streams]
+            answer, _ = self._request(
+                "spawn",
+                contents,
+                before=lambda: relay.adopt(rows, copies, group),
+                process=end[0],
+                argv=list(argv),
+                cwd=cwd,
+                env=None if env is None else dict(env),
+                targets=list(given),
+                fds=rows,
+                **more,
             )
+            pid = self._parse(number_value, answer.get("value"))
         except BaseException:
-            self.connection.forget_exit(number)
-            self.connection.drop_channels([channel for channel, _ in copies])
-            process.end()
+            self._abandon(numbers, copies)
+            os.close(status)
             raise
-        return process
+        kill = partial(self.connection.notify, "kill", sandbox=self.number, process=end[0])
+        return SupervisedProcess(pid, status, kill, self.lost_error)
+
+    def _abandon(self, numbers: list[int], copies: list[tuple[int, int]]) -> None:
+        """Close the streams of a request that failed, also those that it did not adopt."""
+        self.connection.drop_channels(numbers)
+        while copies:
+            os.close(copies.pop()[1])
 
     def open_script(self) -> tuple[int, int]:
         if self.opens_descriptors:
@@ -252,7 +195,7 @@ class RemoteSandbox(ForwardedSandbox):
                 "open_script", before=lambda: relay.adopt(rows, copies, group), stream=number
             )
         except BaseException:
-            self.connection.drop_channels([number])
+            self._abandon([number], copies)
             for fd in (read, write):
                 os.close(fd)
             raise
@@ -289,7 +232,7 @@ class RemoteSandbox(ForwardedSandbox):
         cwd: str = "/",
         env: Mapping[str, str] | None = None,
         fds: Mapping[int, int] | None = None,
-    ) -> RemoteProcess:
+    ) -> SupervisedProcess:
         source = checkpoint.sandbox if isinstance(checkpoint, RemoteCheckpoint) else None
         if source is None or source.connection is not self.connection:
             raise SandboxError("a checkpoint can only be continued in a sandbox of one connection")

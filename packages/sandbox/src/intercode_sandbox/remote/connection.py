@@ -45,7 +45,7 @@ from intercode_sandbox.remote.protocol import (
     parse_message,
     printable,
 )
-from intercode_sandbox.remote.relay import Group, Relay
+from intercode_sandbox.remote.relay import Relay
 
 TOKEN_VARIABLE = "INTERCODE_REMOTE_TOKEN"
 INSECURE_PREFIX = "insecure-http://"
@@ -109,7 +109,6 @@ class Connection:
         """References of layers at the server, by their digests here."""
         self._numbers = itertools.count(1)
         self._pending: dict[int, _Pending] = {}
-        self._exits: dict[int, tuple[Group, Callable[[dict[str, Any]], None]]] = {}
         self._losses: dict[int, Callable[[Exception], None]] = {}
         self._lost: BaseException | None = None
         self._outgoing: deque[bytes] = deque()
@@ -124,7 +123,7 @@ class Connection:
         return self._lost is not None
 
     def next_number(self) -> int:
-        """Return a number that no other request, process or sandbox of this connection has."""
+        """Return a number that no other request or sandbox of this connection has."""
         return next(self._numbers)
 
     def lost_error(self) -> SandboxLostError:
@@ -214,14 +213,6 @@ class Connection:
     def relay(self) -> Relay:
         """The streams of this connection."""
         return self._relay
-
-    def on_exit(self, process: int, group: Group, report: Callable[[dict[str, Any]], None]) -> None:
-        """Call ``report`` when a process ends, or is lost with its sandbox. In the event loop."""
-        self._exits[process] = group, report
-
-    def forget_exit(self, process: int) -> None:
-        """Do not report the end of a process that was not started."""
-        self._exits.pop(process, None)
 
     def upload(self, digest: str, archive: Path) -> None:
         """Send the archive of a layer. Raises SandboxError if the server refuses it."""
@@ -321,11 +312,6 @@ class Connection:
         kind, number, payload = parse_frame(data)
         if kind in (Kind.ANSWER_PART, Kind.ANSWER):
             self._receive_answer(kind, number, payload)
-        elif kind is Kind.EXIT:
-            header, _ = parse_message(payload)
-            if (known := self._exits.pop(number, None)) is not None:
-                group, report = known
-                self._relay.after_arrival(group, lambda: report(header))
         elif kind is Kind.LOST:
             header, _ = parse_message(payload)
             if (lost := self._losses.get(number)) is not None:
@@ -339,10 +325,6 @@ class Connection:
     def _forget_sandbox(self, sandbox: int) -> None:
         self._losses.pop(sandbox, None)
         self._relay.close_sandbox(sandbox)
-        for process, (group, report) in list(self._exits.items()):
-            if group.sandbox == sandbox:
-                del self._exits[process]
-                report({})
 
     def _receive_answer(self, kind: Kind, number: int, payload: bytes) -> None:
         pending = self._pending.get(number)
@@ -371,9 +353,6 @@ class Connection:
         for pending in self._pending.values():
             pending.future.set_exception(self.lost_error())
         self._pending.clear()
-        for _, report in self._exits.values():
-            report({})
-        self._exits.clear()
         for lost in list(self._losses.values()):
             lost(self.lost_error())
 

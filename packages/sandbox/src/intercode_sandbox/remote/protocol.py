@@ -55,8 +55,8 @@ class ProtocolError(Exception):
 
 
 class Kind(IntEnum):
-    """The types of frames. The number of a frame is that of its request, stream, process or
-    sandbox."""
+    """The types of frames. The number of a frame is that of its request, stream or sandbox; a
+    process has the number of the stream with its exit status."""
 
     REQUEST_PART = 1  # of a message that goes on
     REQUEST = 2  # the last part
@@ -64,11 +64,10 @@ class Kind(IntEnum):
     ANSWER = 4
     DATA = 5  # of a stream
     PASSING = 6  # data of a stream that descriptors accompany; a message
-    END = 7  # no more data will come
+    END = 7  # the last data of the stream, such as the exit status of a process
     REFUSED = 8  # nobody reads the stream any more
     CREDIT = 9  # so many bytes of the stream were written
-    EXIT = 10  # a process has ended; a message
-    LOST = 11  # a sandbox has ended; a message
+    LOST = 10  # a sandbox has ended; a message
 
 
 def frame(kind: Kind, number: int, payload: bytes | memoryview = b"") -> bytes:

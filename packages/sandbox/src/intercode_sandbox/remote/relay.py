@@ -6,8 +6,8 @@ than the other side has written, so neither side stores more of a stream, and a 
 faster than anybody reads waits as it does with a pipe.
 
 Locally, a shell's output is in its pipe before its report is in its socket and before it ends. The
-same holds here: a message of a socket, and the end of a process, wait for what the pipes of the
-same program had to carry then (``Group``).
+same holds here: a message of a socket, and the exit status of a process, wait for what the pipes of
+the same program had to carry then (``Group``).
 """
 
 from __future__ import annotations
@@ -54,7 +54,8 @@ _MAX_IN_FLIGHT = 1024  # descriptors of a connection that wait for their socket
 class Channel:
     """One stream: a pipe end that is read (``reads``) or written (``writes``), or a socket (both).
 
-    ``position``: the bytes of a pipe that were sent, or were written.
+    ``waits``: what arrives waits for the pipes of the group. ``position``: the bytes of a pipe that
+    were sent, or were written.
     """
 
     number: int
@@ -62,6 +63,7 @@ class Channel:
     reads: bool
     writes: bool
     group: Group
+    waits: bool
     credit: int = WINDOW
     position: int = 0
     unreported: int = 0
@@ -166,12 +168,20 @@ class Relay:
             rows.append([kind, known[key], 0])
         return rows, copies, b"".join(contents)
 
+    def describe_status(self) -> tuple[int, tuple[int, int]]:
+        """Open the pipe of an exit status. Return its reading end, and its writing end with the
+        number of its stream, for ``adopt``. Any thread may call it."""
+        status, end = os.pipe()
+        return status, (next(self._numbers), end)
+
     def adopt(self, rows: list[list[Any]], copies: list[tuple[int, int]], group: Group) -> None:
-        """Carry the streams of descriptors that ``describe`` has described."""
+        """Carry the streams of descriptors that ``describe`` has described, and remove them from
+        ``copies``: whoever takes one out closes it. Those that ``rows`` lack are exit statuses."""
         kinds = {number: kind for kind, number, _ in rows}
-        for number, fd in copies:
-            kind = kinds[number]
-            self._add(number, fd, kind != "write", kind != "read", group)
+        while copies:
+            number, fd = copies.pop()
+            kind = kinds.get(number, "status")
+            self._add(number, fd, kind in ("read", "socket"), kind != "read", group, kind)
 
     def create(self, rows: Any, body: bytes, group: Group) -> tuple[list[int], bytes]:
         """Create the descriptors that ``describe`` described on the other side, for a program.
@@ -224,15 +234,17 @@ class Relay:
         self._add(number, own, kind == "write", kind == "read", group)
         return other
 
-    def _add(self, number: int, fd: int, reads: bool, writes: bool, group: Group) -> None:
+    def _add(
+        self, number: int, fd: int, reads: bool, writes: bool, group: Group, kind: str = ""
+    ) -> None:
         if len(self._channels) >= self._max:
             os.close(fd)
             raise OSError(24, _TOO_MANY)
         os.set_blocking(fd, False)
-        channel = Channel(number, fd, reads, writes, group)
+        channel = Channel(number, fd, reads, writes, group, kind == "status" or (reads and writes))
         if reads and writes:
             channel.connection = socket.socket(fileno=fd)
-        else:
+        elif not channel.waits:
             group.pipes.add(channel)
         self._channels[number] = channel
         self._watch(channel)
@@ -364,15 +376,11 @@ class Relay:
         if (not payload and kind is not Kind.END) or channel.buffered > WINDOW + _READ:
             self._close_passed(fds)
             raise ProtocolError("data of no bytes, or more than the stream has credit for")
-        if channel.connection is None:
+        if not channel.waits:
             self._accept(channel, kind, payload, [])
-        else:
-            self.after_arrival(channel.group, lambda: self._accept(channel, kind, payload, fds))
-
-    def after_arrival(self, group: Group, action: Callable[[], None]) -> None:
-        """Do something after what has arrived for the group's pipes was written to them."""
-        waits = [(p, p.position + p.buffered) for p in group.pipes if p.buffered]
-        group.receiving.add(waits, action)
+            return
+        pipes = [(p, p.position + p.buffered) for p in channel.group.pipes if p.buffered]
+        channel.group.receiving.add(pipes, lambda: self._accept(channel, kind, payload, fds))
 
     def _accept(self, channel: Channel, kind: Kind, payload: bytes, fds: list[int]) -> None:
         if not channel.is_open:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import logging
 import platform
+import struct
 from collections import deque
 from collections.abc import Awaitable, Callable
 from concurrent.futures import ThreadPoolExecutor
@@ -127,7 +128,7 @@ class ClientSession:
         kind, number, payload = parse_frame(data)
         if kind in (Kind.REQUEST, Kind.REQUEST_PART):
             await self._receive_request(kind, number, payload)
-        elif kind in (Kind.ANSWER, Kind.ANSWER_PART, Kind.EXIT, Kind.LOST):
+        elif kind in (Kind.ANSWER, Kind.ANSWER_PART, Kind.LOST):
             raise ProtocolError("a frame that only a server sends")
         else:
             served = self._sandboxes.get(self._relay.receive(kind, number, payload))
@@ -389,12 +390,11 @@ class ClientSession:
             return
         process, group = found
         try:
-            header: Arguments = {"status": await self._in_thread(lambda: process.wait(0))}
+            end = struct.pack("i", await self._in_thread(lambda: process.wait(0)))
+            report = frame(Kind.END, number, end)
         except Exception as e:
-            header = {"error": error_values(e)}
-        self._relay.after_output(
-            group, lambda: self._send(frame(Kind.EXIT, number, pack_message(header)))
-        )
+            report = frame(Kind.LOST, served.number, pack_message(error_values(e)))
+        self._relay.after_output(group, lambda: self._send(report))
 
     async def _perform(
         self, served: ServedSandbox, operation: str, arguments: Arguments, body: bytes
