@@ -6,7 +6,7 @@ TASKS is a directory of task directories. A task is *solved* if its own solution
 of its own verifier; it *runs* if that verifier writes a reward. ``--docker`` does the same with the
 engine at DOCKER_HOST: `docker build`, and the solution and the verifier in one container.
 
-No base image is pulled: benchmarks/harbor_bases has recipes on Debian for the common ones, and
+No base image is pulled: benchmarks/harbor_bases has Dockerfiles on Debian for the common ones, and
 bases.toml says which stands for which. Both engines get the same root file systems. ``--add`` puts
 a file of this machine into all of them, such as settings of pip or apt. Solutions and verifiers use
 the network of the machine, as tasks expect; ``--network none`` takes it away.
@@ -66,24 +66,24 @@ def base_names(tasks: Iterable[Path]) -> list[str]:
 
 
 def write_bases(names: Iterable[str], out: Path, added: Iterable[str]) -> dict[str, str]:
-    """Write recipes for these images, with added files, and an images.toml. Return its table."""
+    """Write Dockerfiles for these images, with added files, and return the table of images.toml."""
     beginnings = tomllib.loads((BASES / "bases.toml").read_text())["from"]
-    for recipe in sorted(set(beginnings.values())):
-        folder = out / "bases" / recipe
+    for base in sorted(set(beginnings.values())):
+        folder = out / "bases" / base
         shutil.rmtree(folder, ignore_errors=True)
-        shutil.copytree(BASES / recipe, folder)
-        lines = ["[files]"]
+        shutil.copytree(BASES / base, folder)
+        lines = []
         for number, (path, local) in enumerate(pair.split("=", 1) for pair in added):
             copy = shutil.copytree if Path(local).is_dir() else shutil.copy
             copy(local, folder / f"added{number}")
-            lines.append(f'"{path}" = "added{number}"')
-        with (folder / "recipe.toml").open("a") as file:
-            file.write("\n".join(lines) + "\n")
+            lines.append(f"COPY added{number} {path}\n")
+        with (folder / "Dockerfile").open("a") as file:
+            file.writelines(lines)
     table = {}
     for name in names:
-        recipe = next((r for b, r in beginnings.items() if name.startswith(b)), None)
-        if recipe is not None:
-            table[name] = f"recipe:{out}/bases/{recipe}/recipe.toml"
+        base = next((d for b, d in beginnings.items() if name.startswith(b)), None)
+        if base is not None:
+            table[name] = f"dockerfile:{out}/bases/{base}"
     rows = "".join(f'"{name}" = "{spec}"\n' for name, spec in table.items())
     (out / "images.toml").write_text(f"[from]\n{rows}")
     return table

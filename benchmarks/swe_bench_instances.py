@@ -40,7 +40,7 @@ sys.path.insert(0, str(Path(__file__).parent.parent / "tests"))
 from intercode import Sandbox, evaluate
 from intercode.core.errors import InterCodeError
 from intercode.integrations.swe_bench.grading import read_report, report_key
-from intercode_sandbox import Limits, resolve_image
+from intercode_sandbox import Limits
 from intercode_sandbox.images.oci.documents import architecture
 from support.registries import MANIFEST, put_manifest, registry, send
 from support.swe_bench import git
@@ -76,10 +76,20 @@ NAMES = (
     "wcwidth",
     "webcolors",
 )
-RECIPE = """\
-base = "debian:bookworm"
-packages = ["git", "python3", "python3-pytest", "python3-setuptools"]
+DOCKERFILE = """\
+FROM debian:bookworm
+RUN apt-get update && apt-get install -y --no-install-recommends \\
+    git python3 python3-pytest python3-setuptools && rm -rf /var/lib/apt/lists/*
 """
+LEFT_OUT = (
+    "usr/share/doc/*",
+    "usr/share/locale/*",
+    "var/cache/*",
+    "proc/*",
+    "sys/*",
+    "dev/*",
+    "tmp/*",
+)
 PATHS_FILE = "usr/lib/python3/dist-packages/testbed.pth"
 """Adds the repository to Python's path, after the packages of the image."""
 PATHS = b"/testbed/src\n/testbed\n"
@@ -305,23 +315,28 @@ LIMITS = Limits(memory=4 << 30, disk=4 << 30, address_space=64 << 30)
 
 
 # ------------------------------------------------------------------------ images
-def packed(root: Path, prefix: str = "") -> bytes:
-    """Return the tar of a directory, owned by root."""
+def packed_image(spec: str) -> bytes:
+    """Return the tar of an image's root file system."""
+    excluded = [f"--exclude=./{path}" for path in LEFT_OUT]
+    with Sandbox(spec) as sandbox, sandbox.spawn(["tar", "-c", *excluded, "-C", "/", "."]) as pack:
+        return b"".join(data for data, stream in pack.chunks() if stream == "stdout")
 
-    def owned(member: tarfile.TarInfo) -> tarfile.TarInfo | None:
+
+def packed(root: Path, prefix: str) -> bytes:
+    """Return the tar of a directory below ``prefix``, owned by root."""
+
+    def owned(member: tarfile.TarInfo) -> tarfile.TarInfo:
         member.uid = member.gid = 0
         member.uname = member.gname = ""
-        left_out = ("usr/share/doc/", "usr/share/locale/", "var/cache/", "proc/", "sys/", "dev/")
-        return None if not prefix and member.name.startswith(left_out) else member
+        return member
 
     out = io.BytesIO()
     with tarfile.open(fileobj=out, mode="w") as archive:
         for path in sorted(root.iterdir()):
             archive.add(path, f"{prefix}{path.name}", filter=owned)
-        if prefix:
-            extra = tarfile.TarInfo(PATHS_FILE)
-            extra.size = len(PATHS)
-            archive.addfile(extra, io.BytesIO(PATHS))
+        extra = tarfile.TarInfo(PATHS_FILE)
+        extra.size = len(PATHS)
+        archive.addfile(extra, io.BytesIO(PATHS))
     return out.getvalue()
 
 
@@ -396,13 +411,12 @@ def main() -> None:
     if options.sdists is None and not sdists.exists():
         sdists.mkdir()
         download(options.names, sdists)
-    (out / "recipe.toml").write_text(RECIPE)
-    base = f"recipe:{out}/recipe.toml"
-    root = resolve_image(base).root
-    assert root is not None
+    (out / "base").mkdir(exist_ok=True)
+    (out / "base" / "Dockerfile").write_text(DOCKERFILE)
+    base = f"dockerfile:{out}/base"
     rows: list[dict[str, str]] = []
     with registry(out / "registry") as host:
-        images = Registry(host, packed(root))
+        images = Registry(host, packed_image(base))
         files = sorted(sdists.glob("*.tar.gz"))
         for number, sdist in itertools.product(range(1, options.bugs + 1), files):
             if len(rows) == options.count:

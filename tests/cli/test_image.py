@@ -86,12 +86,12 @@ def test_pull_and_prune(cache: Path, capsys: pytest.CaptureFixture[str]) -> None
 def test_what_was_built_from_a_file_that_is_gone(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    source = tmp_path / "recipe.toml"
-    source.write_text('base = "host"\n[files]\n"/hello" = "hello"\n')
+    source = tmp_path / "Dockerfile"
+    source.write_text("FROM host\nCOPY hello /srv/hello\n")
     (tmp_path / "hello").write_text("hello")
-    spec = output(capsys, "build", str(source)).split()[-1]
-    assert spec == f"recipe:{source}" and spec in output(capsys, "list")
-    assert "removed recipe:" not in output(capsys, "prune") and spec in output(capsys, "list")
+    spec = output(capsys, "build", str(tmp_path)).split()[-1]
+    assert spec == f"dockerfile:{tmp_path}" and spec in output(capsys, "list")
+    assert "removed dockerfile:" not in output(capsys, "prune") and spec in output(capsys, "list")
     source.unlink()
     assert f"removed {spec}, whose source is deleted" in output(capsys, "prune")
     assert spec not in output(capsys, "list")

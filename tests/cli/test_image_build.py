@@ -18,12 +18,12 @@ def test_what_the_argument_means(tmp_path: Path) -> None:
     assert image_spec(f"dockerfile:{tmp_path}/x") == f"dockerfile:{tmp_path}/x"
     assert image_spec(f"{tmp_path}/own.toml") == f"recipe:{tmp_path}/own.toml"
     assert image_spec(f"{tmp_path}/Containerfile") == f"dockerfile:{tmp_path}/Containerfile"
-    with pytest.raises(UsageError, match="neither a recipe"):
+    with pytest.raises(UsageError, match="holds no Dockerfile"):
         image_spec(str(tmp_path))
-    (tmp_path / "Dockerfile").touch()
-    assert image_spec(str(tmp_path)) == f"dockerfile:{tmp_path}"
     (tmp_path / "recipe.toml").touch()
     assert image_spec(str(tmp_path)) == f"recipe:{tmp_path}/recipe.toml"
+    (tmp_path / "Dockerfile").touch()
+    assert image_spec(str(tmp_path)) == f"dockerfile:{tmp_path}"
     assert name_value_pairs("--from", ["a:1=tar:/x=y"]) == {"a:1": "tar:/x=y"}
     with pytest.raises(UsageError, match="--from a: write --from NAME=VALUE"):
         name_value_pairs("--from", ["a"])
@@ -36,10 +36,7 @@ def test_it_prints_what_image_takes(tmp_path: Path, capsys: pytest.CaptureFixtur
     assert main(["image", "build", str(tmp_path), *chosen]) == 0
     shown = capsys.readouterr()
     assert shown.out.startswith("built:") and "Dockerfile:3: RUN echo" in shown.err
-    (tmp_path / "recipe.toml").write_text('base = "host"\nsetup = "echo hi > /srv/hi"\n')
-    assert main(["image", "build", str(tmp_path)]) == 0
-    assert capsys.readouterr().out == f"recipe:{tmp_path}/recipe.toml\n"
-    assert main(["image", "build", str(tmp_path), *chosen]) != 0
+    assert main(["image", "build", "nl2bash", *chosen]) != 0
     assert "is not a Dockerfile" in capsys.readouterr().err
     assert main(["image", "build", "nonesuch"]) != 0
     assert "unknown image recipe" in capsys.readouterr().err

@@ -38,7 +38,7 @@ def test_a_new_package_runs_at_once(
     assert main(["new", "my-task"]) == 0
     assert "intercode check ./my-task" in capsys.readouterr().out
     home = tmp_path / "my-task"
-    assert files(home) == {*FILES, "recipe.toml"}
+    assert files(home) == {*FILES, "Dockerfile"}
     assert "@" not in "".join((home / name).read_text() for name in files(home))
     assert len((home / "README.md").read_text().splitlines()) == 5
     runpy.run_path(str(home / "test_my_task.py"))["test_my_task"]()  # the test of the package
@@ -46,20 +46,6 @@ def test_a_new_package_runs_at_once(
     run = json.loads(Path("out/run.json").read_text())
     assert json.dumps(run).count("my-task/reward.py:reward@") >= 1
     assert "100.0" in capsys.readouterr().out
-
-
-@pytest.mark.slow
-@pytest.mark.sandbox
-def test_a_new_package_on_a_dockerfile_runs_at_once(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    table = tmp_path / "images.toml"
-    table.write_text('[from]\n"debian:bookworm" = "host"\n')
-    monkeypatch.setenv("INTERCODE_IMAGES", str(table))
-    home = tmp_path / "my-task"
-    assert main(["new", str(home), "--dockerfile"]) == 0
-    assert files(home) == {*FILES, "Dockerfile"}
-    check_dataset(home)
 
 
 @pytest.mark.slow

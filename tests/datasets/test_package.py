@@ -69,7 +69,6 @@ def score(task, agent, gold): ...
 @pytest.mark.parametrize(
     ("settings", "file", "image"),
     [
-        ("", "recipe.toml", "recipe:{}/recipe.toml"),
         ("", "Dockerfile", "dockerfile:{}/Dockerfile"),
         ('image = "Dockerfile.big"', "Dockerfile.big", "dockerfile:{}/Dockerfile.big"),
         ('image = "root.tar.gz"', "root.tar.gz", "tar:{}/root.tar.gz"),
@@ -124,20 +123,21 @@ def test_no_other_file_outside_of_the_package_is_used(tmp_path: Path, key: str) 
         made(tmp_path / "mine", f'{key} = "{name}"')
 
 
-def test_the_base_of_a_recipe_is_in_its_directory(tmp_path: Path) -> None:
+def test_the_base_of_a_dockerfile_is_in_its_directory(tmp_path: Path) -> None:
     (tmp_path / "out").mkdir()
-    recipe = f'base = "dir:{tmp_path}/out"\n'
-    dataset = made(tmp_path / "mine", "", recipe_toml=recipe)
-    with pytest.raises(UsageError, match=f"base dir:{tmp_path}/out is outside of"):
+    (tmp_path / "mine").mkdir()
+    (tmp_path / "mine" / "Dockerfile").write_text(f"FROM dir:{tmp_path}/out\n")
+    dataset = made(tmp_path / "mine", "")
+    with pytest.raises(UsageError, match=f"FROM dir:{tmp_path}/out is outside of"):
         resolve_or_build(dataset.image)
 
 
-@pytest.mark.sandbox
-def test_the_script_of_a_recipe_is_in_its_directory(tmp_path: Path) -> None:
-    (tmp_path / "setup.sh").write_text("true\n")
+def test_a_recipe_of_a_package_is_refused_with_its_dockerfile(tmp_path: Path) -> None:
+    (tmp_path / "setup.sh").write_text("echo private\n")
     dataset = made(tmp_path / "mine", "", recipe_toml='base = "host"\nsetup = "../setup.sh"\n')
-    with pytest.raises(DataError, match=r"setup = '../setup.sh' leads out of"):
+    with pytest.raises(UsageError, match=r"Write this to .*mine/Dockerfile") as error:
         resolve_or_build(dataset.image)
+    assert "FROM host" in str(error.value) and "private" not in str(error.value)
 
 
 def test_a_probe_without_a_reward_is_scored_by_its_lines(tmp_path: Path) -> None:

@@ -68,7 +68,7 @@ def test_golds_are_found_wherever_they_can_be_read(tmp_path: Path) -> None:
 
 def test_an_image_that_contains_a_gold_is_detected(tmp_path: Path) -> None:
     (tmp_path / "solved.sh").write_text(f"{GOLD}\n")
-    (tmp_path / "recipe.toml").write_text('base = "host"\n[files]\n"/opt/old/x.sh" = "solved.sh"\n')
+    (tmp_path / "Dockerfile").write_text("FROM host\nCOPY solved.sh /opt/old/x.sh\n")
     rows = tmp_path / "tasks.jsonl"
     rows.write_text(json.dumps({"query": "sort", "gold": GOLD}) + "\n")
     (tmp_path / "task.toml").write_text("")

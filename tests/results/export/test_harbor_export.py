@@ -164,15 +164,6 @@ def test_tasks_without_a_verifier_are_reported(tmp_path: Path) -> None:
     assert list(tmp_path.iterdir()) == []
 
 
-RECIPE = """base = "host"
-setup = "setup.sh"
-workdir = "/srv/shop"
-[files]
-"/srv/shop" = "files"
-"/srv/one file" = "one file"
-[env]
-SHOP = 'a "quoted" $HOME'
-"""
 ROWS = (
     {"query": "Count the prices.", "gold": "wc -l < prices > sum", "probe": "cat srv/shop/sum"},
     {"query": "Sort.", "gold": "sort -n prices -o prices", "probe": "head -1 /srv/shop/prices"},
@@ -186,7 +177,7 @@ ROWS = (
 )
 
 
-def _write_package(folder: Path, image: str) -> None:
+def _write_package(folder: Path) -> None:
     (folder / "files" / "sub").mkdir(parents=True)
     (folder / "files" / "prices").write_text("3\n10\n2\n")
     (folder / "files" / "sub" / "old").write_text("old\n")
@@ -194,19 +185,16 @@ def _write_package(folder: Path, image: str) -> None:
     (folder / "setup.sh").write_text("#!/bin/sh -e\necho made > /srv/made\n")
     (folder / "tasks.jsonl").write_text("".join(f"{json.dumps(row)}\n" for row in ROWS))
     (folder / "task.toml").write_text("")
-    (folder / ("recipe.toml" if image == "recipe" else "Dockerfile")).write_text(
-        RECIPE
-        if image == "recipe"
-        else 'FROM host\nCOPY files /srv/shop\nCOPY ["one file", "/srv/one file"]\n'
+    (folder / "Dockerfile").write_text(
+        'FROM host\nCOPY files /srv/shop\nCOPY ["one file", "/srv/one file"]\n'
         "COPY setup.sh /srv\nRUN sh /srv/setup.sh\nENV SHOP=shop\nWORKDIR /srv/shop\n"
     )
 
 
 @pytest.mark.sandbox
 @pytest.mark.heavy
-@pytest.mark.parametrize("image", ["recipe", "dockerfile"])
-def test_a_package_is_written_with_its_own_image(tmp_path: Path, image: str) -> None:
-    _write_package(tmp_path / "shop", image)
+def test_a_package_is_written_with_its_own_image(tmp_path: Path) -> None:
+    _write_package(tmp_path / "shop")
     words = ["export", str(tmp_path / "shop"), "--to", "harbor", "--out", str(tmp_path / "out")]
     assert main([*words, "--base", "host"]) == 0
     assert played(tmp_path / "out") == [(0.0, 1.0)] * len(ROWS)

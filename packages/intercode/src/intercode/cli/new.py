@@ -17,9 +17,7 @@ _NAME = re.compile(r"[a-z][a-z0-9]*(-[a-z0-9]+)*")
 EXAMPLE = """\
 examples:
   intercode new log-forensics
-      a directory with two tasks on a recipe; check them: intercode check ./log-forensics
-  intercode new tasks/log-forensics --dockerfile
-      on a Dockerfile instead
+      a directory with two tasks on a Dockerfile; check them: intercode check ./log-forensics
   intercode new log-forensics --plugin
       as a Python package: after `pip install ./log-forensics`, `intercode eval log-forensics` works
   intercode new tasks --convert spider --from ~/spider_data
@@ -30,7 +28,6 @@ The files say in comments what each is for."""
 
 ARGUMENTS = """\
 directory NAME  the new directory; its last part is the name
---dockerfile    a Dockerfile in place of the recipe
 --plugin        make it a package that can be installed
 --convert NAME  convert the release of another benchmark: spider, bird or wikisql
 --from DIR      with --convert: the directory of the unpacked release"""
@@ -44,12 +41,12 @@ def handle(args: argparse.Namespace) -> int:
     """
     home = args.directory
     if args.convert is not None:
-        if args.dockerfile or args.plugin:
-            raise UsageError("--dockerfile and --plugin are for a task package, not for --convert")
+        if args.plugin:
+            raise UsageError("--plugin is for a task package, not for --convert")
         return _convert(args.convert, args.release, home)
     if args.release is not None:
         raise UsageError("--from is for --convert NAME, which says what release it is")
-    names = write_task_package(home, dockerfile=args.dockerfile, plugin=args.plugin)
+    names = write_task_package(home, plugin=args.plugin)
     path = home if home.is_absolute() else f"./{home}"
     print(f"{path}: {', '.join(names)}")
     print(f"check it:  intercode check {path}\nplay it:   intercode play {path}")
@@ -67,7 +64,7 @@ def _convert(name: str, release: Path | None, out: Path) -> int:
     return 0
 
 
-def write_task_package(home: Path, *, dockerfile: bool = False, plugin: bool = False) -> list[str]:
+def write_task_package(home: Path, *, plugin: bool = False) -> list[str]:
     """Write a task package to the new directory ``home``. Returns the names of its files."""
     name = home.name
     if not _NAME.fullmatch(name):
@@ -79,11 +76,9 @@ def write_task_package(home: Path, *, dockerfile: bool = False, plugin: bool = F
     module = name.replace("-", "_")
     if plugin and (module in sys.stdlib_module_names or keyword.iskeyword(module)):
         raise UsageError(f"{name!r} is the name of a module of Python itself: choose another")
-    image = "Dockerfile" if dockerfile else "recipe.toml"
-    words = {"name": name, "module": module, "image": image}
+    words = {"name": name, "module": module}
     texts = read_templates("intercode.cli", "templates/task")
     texts |= read_templates("intercode.cli", "templates/plugin") if plugin else {}
-    del texts["recipe.toml" if dockerfile else "Dockerfile"]
     texts[f"test_{module}.py"] = texts.pop("test.py")
     texts["files/names.txt"] = texts.pop("names.txt")
     return write_templates(home, texts, words)

@@ -29,7 +29,7 @@ _KEY_TYPES: dict[str, type] = {
     "programs": list,
     "defaults": dict,
 }
-_IMAGE_FILES = ("recipe.toml", "Dockerfile")
+_IMAGE_FILES = ("Dockerfile", "recipe.toml")  # the second one is refused, with its Dockerfile
 _LOCAL_IMAGES = ("dir", "tar", "docker-archive", "oci", "dockerfile", "recipe")
 
 
@@ -46,8 +46,8 @@ def load(path: Path) -> Dataset:
 
     - ``tasks``: the file of rows (see ``files.load``). Default: the one file named ``tasks.*``.
     - ``environment``: the environment that plays the rows. Default: what the keys of rows imply.
-    - ``image``: an image specification, or the name of a recipe, Dockerfile, directory or tar in
-      the package. Default: recipe.toml or Dockerfile if there is one, else ``host``.
+    - ``image``: an image specification, or the name of a Dockerfile, directory or tar in the
+      package. Default: the Dockerfile if there is one, else ``host``.
     - ``reward``: a registered name, ``package.module:function``, or ``file.py:function`` in the
       package. Default: ``probe`` if a row has a probe, else the environment's.
     - ``preprocess``: such a reference to a function that receives each row and returns the row to

@@ -1,4 +1,4 @@
-"""``intercode-sandbox image build``: builds images from recipes and Dockerfiles."""
+"""``intercode-sandbox image build``: builds packaged recipes and Dockerfiles."""
 
 from __future__ import annotations
 
@@ -18,7 +18,6 @@ EXAMPLE = """\
 examples:
   intercode-sandbox image build nl2bash
       builds the image of NL2Bash; needs mmdebstrap and a Debian archive
-  intercode-sandbox image build my-task/recipe.toml
   intercode-sandbox image build my-task --from ubuntu:24.04=tar:/noble.tar
       builds the Dockerfile of that directory, without a daemon
   intercode-sandbox image build my-task --engine docker
@@ -27,8 +26,8 @@ The command prints the name to give to --image. For a packaged recipe, whose nam
 prints the path of the tar archive."""
 
 ARGUMENTS = """\
-name NAME|PATH        a packaged recipe (see `intercode-sandbox image list`), a recipe.toml, a
-                      Dockerfile, or a directory that holds one of them
+name NAME|PATH        a packaged recipe (see `intercode-sandbox image list`), a Dockerfile, or a
+                      directory that holds one
 --mirror URL ...      Debian archive to install from ({date} stands for the recipe's day); may be
                       repeated
 --force               build it again if it is built already
@@ -85,7 +84,7 @@ def _build_with_engine(args: argparse.Namespace, path: Path, given: dict[str, st
 def image_spec(name: str) -> str:
     """Return the image specification of a name or a path on the command line.
 
-    Raises UsageError for a path that is neither a recipe nor a Dockerfile.
+    Raises UsageError for a directory without a Dockerfile.
     """
     kind, mark, given = name.partition(":")
     if mark and kind in ("recipe", "dockerfile"):  # a specification, as other commands take it
@@ -94,10 +93,11 @@ def image_spec(name: str) -> str:
         name = given
     path = Path(name).expanduser()
     if path.is_dir():
-        for file, kind in (("recipe.toml", "recipe"), ("Dockerfile", "dockerfile")):
-            if (path / file).is_file():
-                return f"{kind}:{path.resolve() / (file if kind == 'recipe' else '')}"
-        raise UsageError(f"{name} holds neither a recipe.toml nor a Dockerfile")
+        if (path / "Dockerfile").is_file():
+            return f"dockerfile:{path.resolve()}"
+        if (path / "recipe.toml").is_file():
+            return f"recipe:{path.resolve()}/recipe.toml"
+        raise UsageError(f"{name} holds no Dockerfile")
     if path.suffix == ".toml":
         return f"recipe:{path.resolve()}"
     if "/" in name or path.is_file():

@@ -25,7 +25,7 @@ examples:
   intercode-sandbox image build nl2bash
       builds the image of NL2Bash; needs mmdebstrap and a Debian archive
   intercode-sandbox image build ./my-task
-      builds from a directory with a recipe.toml or a Dockerfile; needs no daemon
+      builds from a directory with a Dockerfile; needs no daemon
   intercode-sandbox image pull registry:docker.io/library/debian:bookworm-slim
   intercode-sandbox image import docker-archive:/tmp/saved.tar mine
       stores it as image:mine, also after the archive is deleted
@@ -40,7 +40,7 @@ a root file system (tar:/path.tar, dir:/path) and what Docker or Podman saved
 SUMMARY = "build, fetch, list and remove root file systems"
 _NAME = "name SPEC  as in `intercode-sandbox image list`"
 _PARTS = {
-    "build": ("build an image from a recipe or a Dockerfile", build_image.ARGUMENTS),
+    "build": ("build a packaged recipe or a Dockerfile", build_image.ARGUMENTS),
     "pull": (
         "fetch an image from a registry, or update it",
         "name HOST/NAME[:TAG]  the image, with or without registry: in front\n"

@@ -121,13 +121,12 @@ def _image_rows(cache: Path) -> Iterator[dict[str, Any]]:
 
 
 def orphaned_images() -> list[BuiltImage]:
-    """Return the images whose recipe or Dockerfile is deleted, so that they cannot be requested."""
-    images = []
-    for image in built_images():
-        kind, _, path = image.spec.partition(":")
-        if kind in ("recipe", "dockerfile") and not Path(path).exists():
-            images.append(image)
-    return images
+    """Return the images whose Dockerfile is deleted, so that they cannot be requested."""
+    return [image for image in built_images() if not _is_there(Path(image.spec.partition(":")[2]))]
+
+
+def _is_there(dockerfile: Path) -> bool:
+    return dockerfile.is_file() or (dockerfile / "Dockerfile").is_file()
 
 
 def paths_in_use() -> set[str]:

@@ -13,7 +13,7 @@ from intercode_sandbox.images.build.base_images import (
     full_reference,
     scratch_image,
 )
-from intercode_sandbox.images.recipes.debian import image_name, parse_release
+from intercode_sandbox.images.recipes.debian import DebianRelease, image_name, parse_release
 from intercode_sandbox.supervisor import subordinate_ids
 from intercode_sandbox.types import Image
 
@@ -36,13 +36,14 @@ def test_names_in_full(name: str, full: str) -> None:
 
 
 @pytest.mark.parametrize(
-    ("text", "suite"),
+    ("text", "release"),
     [
-        ("bookworm", "bookworm"),
-        ("debian:bookworm-slim", "bookworm"),
-        ("debian:12", "bookworm"),
-        ("debian:12.5-slim", "bookworm"),
-        ("docker.io/library/debian:13", "trixie"),
+        ("bookworm", ("bookworm", "")),
+        ("debian:bookworm-slim", ("bookworm", "")),
+        ("debian:12", ("bookworm", "")),
+        ("debian:12.5-slim", ("bookworm", "")),
+        ("docker.io/library/debian:13", ("trixie", "")),
+        ("debian:bookworm-20261120-slim", ("bookworm", "20261120")),
         ("12", None),
         ("ubuntu:24.04", None),
         ("debian", None),
@@ -50,23 +51,13 @@ def test_names_in_full(name: str, full: str) -> None:
         ("registry.example/debian:12", None),
     ],
 )
-def test_releases_of_debian(text: str, suite: str | None) -> None:
-    assert parse_release(text) == suite
+def test_releases_of_debian(text: str, release: tuple[str, str] | None) -> None:
+    assert parse_release(text) == release
 
 
-def test_an_image_of_debian_is_named_by_what_is_in_it() -> None:
-    one = image_name("bookworm", ["git", "jq"], "")
-    assert one == image_name("bookworm", ["jq", "git", "jq"], "") and one.startswith("bookworm-")
-    assert (
-        len(
-            {
-                one,
-                image_name("bookworm", ["git"], ""),
-                image_name("bookworm", ["git", "jq"], "20260101"),
-            }
-        )
-        == 3
-    )
+def test_an_image_of_debian_is_named_by_release_and_date() -> None:
+    one = image_name(DebianRelease("bookworm"))
+    assert one.startswith("bookworm-") and one != image_name(DebianRelease("bookworm", "20260101"))
 
 
 def test_the_table_comes_first() -> None:

@@ -34,7 +34,7 @@ head -c 8 /proc/sys/kernel/random/uuid > /srv/once
 
 def start(folder: Path) -> subprocess.Popen[str]:
     return subprocess.Popen(
-        [sys.executable, "-c", BUILD, f"recipe:{folder}"],
+        [sys.executable, "-c", BUILD, f"dockerfile:{folder}"],
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
         text=True,
@@ -45,8 +45,8 @@ def start(folder: Path) -> subprocess.Popen[str]:
 def folder(tmp_path: Path) -> Path:
     (tmp_path / "files").mkdir()
     (tmp_path / "files" / "which").write_text(str(tmp_path))
-    (tmp_path / "recipe.toml").write_text(
-        f'base = "host"\nsetup = """{SETUP}"""\n[files]\n"/srv" = "files"\n'
+    (tmp_path / "Dockerfile").write_text(
+        f"FROM host\nCOPY files /srv/\nRUN <<SETUP\n{SETUP}SETUP\n"
     )
     return tmp_path
 
@@ -55,7 +55,7 @@ def folder(tmp_path: Path) -> Path:
 def test_one_builds_and_the_others_wait(folder: Path) -> None:
     builders = [start(folder) for _ in range(3)]
     digests = {builder.communicate(timeout=120)[0].strip() for builder in builders}
-    image = resolve_or_build(f"recipe:{folder}")
+    image = resolve_or_build(f"dockerfile:{folder}")
     assert digests == {image.digest}  # the random part was created once
     with open_sandbox(SandboxSpec(image)) as sandbox:
         assert sandbox.run(["cat", "/srv/lines"]).output == "1\n2\n3\n4\n5\n6\n"
@@ -79,7 +79,7 @@ def test_a_killed_build_leaves_nothing_valid(folder: Path) -> None:
         time.sleep(chance.uniform(0.3, 1.2))  # the build may be starting, running or ending
         builder.kill()
         builder.communicate()
-    image = resolve_or_build(f"recipe:{folder}")
+    image = resolve_or_build(f"dockerfile:{folder}")
     with open_sandbox(SandboxSpec(image)) as sandbox:
         output = sandbox.run(
             ["bash", "-c", "cat /srv/lines | tr -d '\\n'; wc -c < /srv/once"]
@@ -106,7 +106,7 @@ def test_a_killed_build_frees_those_that_wait(folder: Path) -> None:
     first.kill()
     first.communicate()
     digest, problem = second.communicate(timeout=120)
-    assert digest.strip() == resolve_or_build(f"recipe:{folder}").digest, problem
+    assert digest.strip() == resolve_or_build(f"dockerfile:{folder}").digest, problem
 
 
 @pytest.mark.slow

@@ -1,4 +1,4 @@
-"""Resolves the names of base images, in a FROM line of a Dockerfile or the base of a recipe."""
+"""Resolves the names of base images, in a FROM line of a Dockerfile."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ class BaseImageResolver:
     ``resolve`` returns the image of a specification. ``aliases`` maps further names to
     specifications and takes precedence. ``mirrors``: see ``debian.debian_image``. ``force`` builds
     images of Debian releases again. ``allowed_directory``: names other than aliases may refer only
-    to files below it (None: to any), as a Dockerfile or recipe may use files of its directory only.
+    to files below it (None: to any), as a Dockerfile may use files of its directory only.
     """
 
     resolve: Callable[[str], Image]
@@ -59,7 +59,7 @@ class BaseImageResolver:
             return self._from_spec(spec)
         if name == "scratch":
             return scratch_image()
-        if _SPEC.fullmatch(name) or debian.parse_release(name) == name:
+        if _SPEC.fullmatch(name) or name in debian.RELEASE_NAMES:
             self._check_location(name, instruction)
             return self._from_spec(name)
         attempts: list[str] = []
@@ -90,16 +90,12 @@ class BaseImageResolver:
             )
 
     def _from_spec(self, spec: str) -> Image:
-        suite = debian.parse_release(spec)
-        return self.debian(suite) if suite else self.resolve(spec)
-
-    def debian(self, suite: str, packages: tuple[str, ...] = (), date: str = "") -> Image:
-        """Return the image of a Debian release with packages."""
-        return debian.debian_image(suite, packages, date, self.mirrors, self.progress, self.force)
+        return self._from_debian(spec) or self.resolve(spec)
 
     def _from_debian(self, name: str) -> Image | None:
-        suite = debian.parse_release(name)
-        return self.debian(suite) if suite else None
+        if release := debian.parse_release(name):
+            return debian.debian_image(release, self.mirrors, self.progress, self.force)
+        return None
 
     def _from_engines(self, name: str) -> Image | None:
         from intercode_sandbox.images.build import container_engines

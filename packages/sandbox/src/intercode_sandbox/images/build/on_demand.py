@@ -10,8 +10,13 @@ from pathlib import Path
 
 from intercode_sandbox import images
 from intercode_sandbox.errors import UsageError
-from intercode_sandbox.images.build import built_images, user_recipe
-from intercode_sandbox.images.build.base_images import BaseImageResolver, scratch_image
+from intercode_sandbox.images.build import built_images
+from intercode_sandbox.images.build.base_images import (
+    BaseImageResolver,
+    is_packaged_recipe,
+    scratch_image,
+)
+from intercode_sandbox.images.build.recipe_conversion import refuse_recipe
 from intercode_sandbox.images.dockerfile import build_dockerfile
 from intercode_sandbox.images.progress import Progress, ignore_progress
 from intercode_sandbox.types import Image
@@ -36,11 +41,11 @@ def resolve_or_build(
 ) -> Image:
     """Return the image that ``spec`` names, built first if necessary or with ``force``.
 
-    ``recipe:/path.toml`` and ``dockerfile:/path`` (files or directories) are built, and
-    ``built:DIGEST`` is an earlier build; for other forms see ``images.resolve``. ``progress``
-    receives the lines of a build's output. For builds: ``aliases`` maps names in FROM to
-    specifications, ``args`` are values for ARG, ``target`` is the stage to build, ``mirrors`` are
-    Debian archives (see ``apt_sources.recipe_sources``).
+    ``dockerfile:/path`` (a file or directory) is built, and ``built:DIGEST`` is an earlier build;
+    for other forms see ``images.resolve``. ``progress`` receives the lines of a build's output.
+    For builds: ``aliases`` maps names in FROM to specifications, ``args`` are values for ARG,
+    ``target`` is the stage to build, ``mirrors`` are Debian archives (see
+    ``apt_sources.recipe_sources``).
 
     Raises as ``images.resolve`` does; DataError with the line of a Dockerfile that fails.
     """
@@ -49,6 +54,8 @@ def resolve_or_build(
         return built_images.load_built_image(rest, partial(resolve_or_build, progress=progress))
     if spec == "scratch":
         return scratch_image()
+    if kind == "recipe" and not is_packaged_recipe(spec):
+        raise refuse_recipe(Path(rest).expanduser().resolve())
     if not is_build_spec(spec):
         return images.resolve(spec, progress=progress)
     say = progress or ignore_progress
@@ -69,8 +76,6 @@ def resolve_or_build(
         _allowed_directory.set(bases.allowed_directory),
     )
     try:
-        if kind == "recipe":
-            return user_recipe.build_user_recipe(path, bases, say, force)
         return build_dockerfile(path, bases, say, args=args, target=target, force=force)
     finally:
         _builds_in_progress.reset(mark)
@@ -78,8 +83,5 @@ def resolve_or_build(
 
 
 def is_build_spec(spec: str) -> bool:
-    """Return whether a specification names a recipe file or Dockerfile of the user."""
-    kind, _, rest = spec.partition(":")
-    if kind == "dockerfile":
-        return bool(rest)
-    return kind == "recipe" and ("/" in rest or rest.endswith(".toml"))
+    """Return whether a specification names a Dockerfile."""
+    return spec.startswith("dockerfile:") and spec != "dockerfile:"

@@ -58,15 +58,13 @@ def empty_directory(path: str) -> CopyEntry:
 class CopySource:
     """The source of COPY: the files of a stage, or of the context.
 
-    ``is_ignored`` excludes paths. Messages begin with ``instruction`` and end with ``hint``.
-    ``keeps_programs``: whether set-user-ID programs remain what they are.
+    ``is_ignored`` excludes paths. ``keeps_programs``: whether set-user-ID programs remain what
+    they are.
     """
 
     stack: LayerStack
     name: str
     is_ignored: Callable[[str], bool] = lambda _: False
-    instruction: str = "COPY"
-    hint: str = "sources are relative to it, and .dockerignore may leave files out"
     keeps_programs: bool = False
 
     def matching_paths(self, pattern: str) -> list[str]:
@@ -74,12 +72,13 @@ class CopySource:
         names = [""]
         for part in (p for p in pattern.split("/") if p not in ("", ".")):
             if part == "..":
-                raise DataError(f"{self.instruction} {pattern}: .. leads out of {self.name}")
+                raise DataError(f"COPY {pattern}: .. leads out of {self.name}")
             names = [name for above in names for name in self._match_part(above, part)]
         names = [name for name in names if not (name and self.is_ignored(name))]
         if not names:
             raise DataError(
-                f"{self.instruction} {pattern}: there is no such file in {self.name}; {self.hint}"
+                f"COPY {pattern}: there is no such file in {self.name}; sources are relative to "
+                "it, and .dockerignore may leave files out"
             )
         return names
 
@@ -111,10 +110,7 @@ def collect_entries(
     """
     names = [name for pattern in patterns for name in source.matching_paths(pattern)]
     if len(names) > 1 and not target.endswith("/"):
-        raise DataError(
-            f"{source.instruction} of {len(names)} files to {target}: "
-            f"write {target}/, for a directory"
-        )
+        raise DataError(f"COPY of {len(names)} files to {target}: write {target}/, for a directory")
     target_entry = base.stack.find(base.stack.resolve(target))
     folder = target.endswith("/") or (
         target_entry is not None and stat.S_ISDIR(target_entry[1].st_mode)
@@ -124,9 +120,7 @@ def collect_entries(
         resolved = source.stack.resolve(name)
         source_entry = source.stack.find(resolved)
         if source_entry is None:
-            raise DataError(
-                f"{source.instruction} {name}: the target of the link is missing in {source.name}"
-            )
+            raise DataError(f"COPY {name}: the target of the link is missing in {source.name}")
         if stat.S_ISDIR(source_entry[1].st_mode):
             entries += _tree_entries(source, resolved, target.rstrip("/"), chmod)
         elif (

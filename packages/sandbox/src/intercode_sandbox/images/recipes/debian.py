@@ -1,4 +1,4 @@
-"""Builds images of a Debian release with packages, as bases of users' recipes and Dockerfiles."""
+"""Builds images of Debian releases, as bases of Dockerfiles."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ import re
 from collections.abc import Sequence
 from datetime import UTC, datetime
 from pathlib import Path
+from typing import NamedTuple
 
 from intercode_sandbox import images
 from intercode_sandbox.images.progress import Progress
@@ -25,46 +26,55 @@ RELEASE_NAMES = (*RELEASES.values(), "sid")
 """Names of releases."""
 _VERSION = "2"
 """Version of what is written into such images: images of another version are not used."""
-_TAG = re.compile(r"(?:docker\.io/)?(?:library/)?debian:([a-z0-9]+)(?:\.\d+)?(?:-slim)?")
+_TAG = re.compile(
+    r"(?:docker\.io/)?(?:library/)?debian:([a-z0-9]+)(?:\.\d+)?(?:-(\d{8}))?(?:-slim)?"
+)
 
 
-def parse_release(text: str) -> str | None:
-    """Return the release in a name such as ``bookworm`` or ``debian:12-slim``, or None."""
-    found = _TAG.fullmatch(text)
-    name = found[1] if found else text
-    name = RELEASES.get(name, name) if found else name
-    return name if name in RELEASE_NAMES else None
+class DebianRelease(NamedTuple):
+    """A release of Debian, at a date (YYYYMMDD) or of the day of the build."""
+
+    suite: str
+    date: str = ""
+
+
+def parse_release(text: str) -> DebianRelease | None:
+    """Return the release that a name such as ``bookworm``, ``debian:12-slim`` or
+    ``debian:bookworm-20261120`` stands for, or None."""
+    if text in RELEASE_NAMES:
+        return DebianRelease(text)
+    if found := _TAG.fullmatch(text):
+        suite = RELEASES.get(found[1], found[1])
+        return DebianRelease(suite, found[2] or "") if suite in RELEASE_NAMES else None
+    return None
 
 
 def debian_image(
-    suite: str,
-    packages: Sequence[str] = (),
-    date: str = "",
+    release: DebianRelease,
     mirrors: Sequence[str] = (),
     progress: Progress | None = None,
     force: bool = False,
 ) -> Image:
-    """Return the image of a release with packages; the first call builds it.
+    """Return the image of a release; the first call builds it.
 
-    Commands in the image install further packages from the archives that it was built from.
-
-    ``date`` (YYYYMMDD) replaces ``{date}`` in the address of a mirror; the default is the day of
-    the build. ``force`` builds the image again. Raises UsageError if mmdebstrap or a Debian
-    archive is missing, InfrastructureError if the build fails.
+    Commands in the image install packages from the archives that it was built from. The date of
+    the release replaces ``{date}`` in the address of a mirror. ``force`` builds the image again.
+    Raises UsageError if mmdebstrap or a Debian archive is missing, InfrastructureError if the build
+    fails.
     """
     today = datetime.now(UTC).strftime("%Y%m%d")
     recipe = packaged.Recipe(
-        name=image_name(suite, packages, date),
-        suite=suite,
-        packages=tuple(dict.fromkeys(packages)),
-        date=date or today,
+        name=image_name(release),
+        suite=release.suite,
+        packages=(),
+        date=release.date or today,
         installs_packages=True,
     )
     path: Path = mmdebstrap.build_recipe(recipe, mirrors, progress, force=force)
     return images.resolve(f"tar:{path}")
 
 
-def image_name(suite: str, packages: Sequence[str], date: str) -> str:
+def image_name(release: DebianRelease) -> str:
     """Return the name of such an image in the cache."""
-    identity = repr((suite, sorted(set(packages)), date, _VERSION))
-    return f"{suite}-{hashlib.sha256(identity.encode()).hexdigest()[:12]}"
+    identity = repr((release.suite, [], release.date, _VERSION))
+    return f"{release.suite}-{hashlib.sha256(identity.encode()).hexdigest()[:12]}"

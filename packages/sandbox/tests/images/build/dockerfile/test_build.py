@@ -271,9 +271,10 @@ def test_an_unknown_stage_is_an_error_with_the_nearest_name(context: Path) -> No
 
 
 def test_no_path_leads_to_files_of_this_machine(context: Path) -> None:
-    """A recipe in the context must not refer to a base outside of it."""
-    (context / "r.toml").write_text(f'base = "dir:{context.parent}"\n')
-    for name in (f"dir:{context.parent}", f"recipe:{context}/r.toml"):
+    """A Dockerfile in the context must not refer to a base outside of it."""
+    (context / "inner").mkdir()
+    (context / "inner" / "Dockerfile").write_text(f"FROM dir:{context.parent}\n")
+    for name in (f"dir:{context.parent}", f"dockerfile:{context}/inner"):
         with pytest.raises(UsageError, match="is outside of"):
             build(context, f"FROM {name}\n")
     with pytest.raises(DataError, match="'\\[z-a\\]' is not a valid pattern"):

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import io
-import json
 import re
 import shlex
 import stat
@@ -16,19 +15,12 @@ from intercode.core.types import Dataset, Image, Task
 from intercode.environments.descriptions import describe_environment
 from intercode.integrations.harbor.export.trees import read_tree
 from intercode.integrations.harbor.tasks.task_directory import MAX_FILES_SIZE, Files
-from intercode.results.safe_text import encode_text
 from intercode_sandbox.images.archives.directory import walk_entries
 from intercode_sandbox.images.archives.set_user_id import is_program
 from intercode_sandbox.images.build.on_demand import resolve_or_build
-from intercode_sandbox.images.build.user_recipe import (
-    UserRecipe,
-    interpreter,
-    read_user_recipe,
-    setup_script,
-)
 from intercode_sandbox.images.dockerfile.build import locate_dockerfile
 from intercode_sandbox.images.dockerfile.dockerignore import IgnoreRules
-from intercode_sandbox.images.recipes import debian, packaged
+from intercode_sandbox.images.recipes import packaged
 
 DEFAULT_BASE = "debian:bookworm"
 """The base image of tasks that use the local machine's programs."""
@@ -44,15 +36,12 @@ def image_lines(dataset: Dataset, base: str | None, files: Files) -> tuple[list[
     """Return the lines of a Dockerfile that make the dataset's image, and the user that they end
     with. Adds the files that they copy to ``files``.
 
-    ``base`` replaces the image on which a recipe or Dockerfile of the dataset builds, and any other
+    ``base`` replaces the image on which a Dockerfile of the dataset builds, and any other
     image. Raises UsageError for an image that a task's directory cannot hold.
     """
     kind, _, reference = dataset.image.partition(":")
-    path = Path(reference)
-    if _is_user_recipe(kind, reference):
-        return _user_recipe_lines(read_user_recipe(path), base, files), "root"
     if kind == "dockerfile":
-        return _dockerfile_lines(path, base, files)
+        return _dockerfile_lines(Path(reference), base, files)
     if base is not None:
         return [f"FROM {base}"], "root"
     programs = (*describe_environment(dataset.environment).programs, *dataset.programs)
@@ -62,14 +51,10 @@ def image_lines(dataset: Dataset, base: str | None, files: Files) -> tuple[list[
 
 def has_directory_of_image(dataset: Dataset, task: Task, base: str | None) -> bool:
     """Return whether a task has the working directory that its image declares."""
-    kind, _, reference = dataset.image.partition(":")
-    builds = kind == "dockerfile" or _is_user_recipe(kind, reference)
+    kind = dataset.image.partition(":")[0]
+    builds = kind == "dockerfile"
     keeps = base is None and kind not in ("host", "recipe")
     return task.cwd == "/" and (builds or keeps)
-
-
-def _is_user_recipe(kind: str, reference: str) -> bool:
-    return kind == "recipe" and reference not in packaged.recipe_names()
 
 
 def _base_lines(spec: str, python: bool, files: Files) -> list[str]:
@@ -90,41 +75,6 @@ def _packaged_recipe_lines(recipe: packaged.Recipe) -> list[str]:
 
 def _install(packages: tuple[str, ...]) -> str:
     return _INSTALL.format(" \\\n    ".join(sorted(packages)))
-
-
-def _user_recipe_lines(recipe: UserRecipe, base: str | None, files: Files) -> list[str]:
-    suite = debian.parse_release(recipe.base)
-    if base is not None:
-        lines = [f"FROM {base}"]
-    elif suite is not None:
-        lines = [f"FROM debian:{suite}", *([_install(recipe.packages)] if recipe.packages else [])]
-    else:
-        lines = _base_lines(recipe.base, False, files)
-    for number, (to, name) in enumerate(recipe.files.items()):
-        copied = f"recipe{number}"
-        _add_beside(recipe.path.parent, name, copied, files)
-        lines.append(f"COPY {json.dumps([copied, to])}")
-    lines += _environment_lines(recipe.env, recipe.workdir)
-    if recipe.setup:
-        script = setup_script(recipe)
-        files["recipe.sh"] = encode_text(f"{script.rstrip()}\n"), 0o755
-        run = f"{shlex.join(interpreter(script))} /tmp/recipe.sh"
-        lines += ["COPY recipe.sh /tmp/recipe.sh", f"RUN cd / && {run} && rm /tmp/recipe.sh"]
-    return lines
-
-
-def _add_beside(folder: Path, name: str, copied: str, files: Files) -> None:
-    """Add a file or directory beside a recipe under another name."""
-    path = (folder / name).resolve()
-    if not path.is_relative_to(folder):
-        raise UsageError(f"{name!r} of {folder / 'recipe.toml'} leads out of its directory")
-    if path.is_dir():
-        files[copied] = b"", path.stat().st_mode
-        files |= {f"{copied}/{inside}": file for inside, file in read_tree(path).items()}
-    elif path.is_file():
-        files[copied] = path.read_bytes(), stat.S_IMODE(path.stat().st_mode)
-    else:
-        raise UsageError(f"{folder / 'recipe.toml'}: there is no {path}")
 
 
 def _dockerfile_lines(path: Path, base: str | None, files: Files) -> tuple[list[str], str]:
