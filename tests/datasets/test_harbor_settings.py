@@ -15,7 +15,6 @@ import pytest
 from intercode.cli import main
 from intercode.core.errors import DataError
 from intercode.datasets import load
-from intercode.environments import Episode
 from intercode.integrations.harbor.env import HarborEnv
 from intercode.integrations.harbor.tasks.values import SETTINGS, named_settings
 from support.harbor import write_steps_task, write_task
@@ -140,8 +139,8 @@ def test_only_an_agent_that_may_use_a_network_gets_it(
     (task,) = load(f"harbor:{folder}").tasks
     assert task.data["config"].allows_network is allowed
     with HarborEnv(f"harbor:{folder}", network="host") as env:
-        env._current = Episode(env, task)
-        assert env._make_spec(()).network == ("host" if allowed else "none")
+        spec = env._profile_impl.sandbox_spec(task, env.image, (), env.network)
+        assert spec.network == ("host" if allowed else "none")
 
 
 def test_what_would_change_the_grade_is_refused(tmp_path: Path) -> None:

@@ -72,12 +72,13 @@ def earn(env: InterCodeEnv) -> float:
 
 
 @pytest.mark.parametrize("error", OF_THE_AGENT, ids=lambda e: type(e).__name__)
-@pytest.mark.parametrize("at", ["_execute", "changed_paths", "_agent_state"])
+@pytest.mark.parametrize("at", ["_execute", "changed_paths", "_profile_impl.agent_state"])
 def test_an_exception_of_an_action_ends_the_episode_with_the_score_0(
     env: Any, at: str, error: Exception
 ) -> None:
     earned = earn(env)
-    setattr(env, at, raising(error))
+    owner, name = (env._profile_impl, at.split(".")[1]) if "." in at else (env, at)
+    setattr(owner, name, raising(error))
     result = env.execute("SELECT 1")
     assert result.terminated and not result.sandbox_lost and earned + result.reward == 0.0
     assert result.info["action_error"]["type"] == type(error).__name__
@@ -85,18 +86,18 @@ def test_an_exception_of_an_action_ends_the_episode_with_the_score_0(
     assert score.value == 0.0 and "in fail" in score.action_error.traceback
     with pytest.raises(EnvironmentStateError):
         env.execute("SELECT 1")
-    del env.__dict__[at]
+    del owner.__dict__[name]
     env.reset(options={"task": 0})
     assert env.execute(env.task.golds[0]).reward == 1.0 and env.score().action_error is None
 
 
 @pytest.mark.parametrize("error", OF_THE_AGENT, ids=lambda e: type(e).__name__)
 def test_an_exception_of_a_submission_is_a_score(env: Any, error: Exception) -> None:
-    env._agent_state = raising(error)
+    env._profile_impl.agent_state = raising(error)
     result = env.finish("x")
     assert result.terminated and result.reward == 0.0 and result.action_error is not None
     env.reset(options={"task": 0})
-    env._reply_to_answer = raising(error)
+    env._profile_impl.reply_to_answer = raising(error)
     assert env.finish("x").action_error is not None
 
 
@@ -140,7 +141,7 @@ def test_it_is_the_machines_if_the_agents_own_sandbox_says_so(env: Any) -> None:
 def test_errors_of_the_gold_and_of_the_caller_are_raised(env: Any) -> None:
     for error in (GoldError("no gold"), SandboxError("no sandbox for the gold"), ValueError("odd")):
         env.reset(options={"task": 0})
-        env._gold_states = raising(error)
+        env._profile_impl.gold_states = raising(error)
         with pytest.raises(type(error)):
             env.execute("SELECT 1")
         with pytest.raises(type(error)):

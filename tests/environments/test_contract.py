@@ -12,6 +12,8 @@ from intercode.core.types import Dataset
 from intercode.environments import check_env
 from intercode.environments.base.contract import BranchingEnvironment
 from intercode.environments.base.env import InterCodeEnv
+from intercode.environments.base.episode import Episode
+from intercode.environments.base.profiles import Profile
 from intercode.environments.base.sandboxed_env import SandboxedEnv
 from intercode.evaluation.ray.remote_env import NodeEnv
 
@@ -55,14 +57,23 @@ class BareEnv(InterCodeEnv):
         return Stack()
 
 
+class StackProfile(Profile):
+    """Compares words."""
+
+    def open_session(self, sandbox: object, task: Task, state: object) -> None:
+        pass
+
+    def agent_state(self, episode: Episode, last: ExecResult | None, answer: str | None) -> State:
+        return State(last.output if last else "")
+
+    def gold_states(self, episode: Episode) -> list[State]:
+        return [State(str(gold)) for gold in episode.task.golds]
+
+
 class StackEnv(BareEnv):
     """Keeps words."""
 
-    def _agent_state(self, last: ExecResult | None, answer: str | None) -> State:
-        return State(last.output if last else "")
-
-    def _gold_states(self, task: Task) -> list[State]:
-        return [State(str(gold)) for gold in task.golds]
+    standard_profile = StackProfile
 
 
 def same(_task: Task, agent: State, gold: State) -> Score:
@@ -72,9 +83,10 @@ def same(_task: Task, agent: State, gold: State) -> Score:
 def test_an_environment_asks_its_profile_and_opens_workspaces() -> None:
     assert _abstract_methods(InterCodeEnv) == {"_open_workspace"}
     assert _abstract_methods(SandboxedEnv) == set()
+    assert _abstract_methods(Profile) == {"open_session", "agent_state", "gold_states"}
 
 
-def test_without_a_sandbox_three_methods_are_enough() -> None:
+def test_without_a_sandbox_a_profile_and_one_method_are_enough() -> None:
     check_env(StackEnv(NUMBERS))
     with StackEnv(NUMBERS) as env:
         env.reset(options={"task": 0})
@@ -85,10 +97,17 @@ def test_without_a_sandbox_three_methods_are_enough() -> None:
             assert [fork.submit()[1], env.submit()[1]] == [1.0, 0.0]
             env.restore(snapshot)
             assert (env.step("2")[0], env.submit()[1]) == ("1 2", 1.0)
-    with BareEnv(NUMBERS) as env:
-        env.reset()
-        with pytest.raises(UsageError, match="neither this environment nor its profile"):
-            env.check_gold()
+
+
+def test_an_environment_without_a_whole_profile_is_refused() -> None:
+    class Half(Profile):
+        def open_session(self, sandbox: object, task: Task, state: object) -> None:
+            pass
+
+    with pytest.raises(UsageError, match="BareEnv has no standard_profile"):
+        BareEnv(NUMBERS)
+    with pytest.raises(UsageError, match="Half lacks agent_state, gold_states"):
+        type("HalfEnv", (BareEnv,), {"standard_profile": Half})(NUMBERS)
 
 
 def _abstract_methods(base: type) -> set[str]:

@@ -118,7 +118,9 @@ def test_what_cannot_be_played_costs_the_task(tmp_path: Path) -> None:
     with HarborEnv(f"harbor:{write_task(tmp_path / 'a', **{'task.toml': toml})}") as env:
         with pytest.raises(TaskSetupError, match="no user 'carol'"):
             env.reset()
-        vars(env)["_has_users"] = False  # as on a machine whose sandboxes have one user
+        vars(env._profile_impl)["_has_users"] = (
+            False  # as on a machine whose sandboxes have one user
+        )
         with pytest.raises(TaskSetupError, match="cannot run a command as 'carol'"):
             env.reset()
     toml = "[verifier]\nuser = 'carol'"

@@ -12,6 +12,7 @@ from intercode.core import trajectories
 from intercode.core.config import EvalConfig
 from intercode.core.types import ExecResult, Trajectory
 from intercode.environments.sql.env import SqlEnv
+from intercode.environments.sql.profiles import StandardSqlProfile
 from intercode.evaluation.check.dataset import check
 from intercode.evaluation.evaluate.plan import make_plan
 from intercode.evaluation.evaluate.run import evaluate
@@ -90,7 +91,7 @@ def test_an_exception_of_a_score_ends_the_episode_after_its_turn(
 
     monkeypatch.undo()
     monkeypatch.chdir(directory)
-    monkeypatch.setattr(SqlEnv, "_agent_state", no_state)
+    monkeypatch.setattr(StandardSqlProfile, "agent_state", no_state)
     config = EvalConfig("starter:sql", "own.py:Mine", limit=1, out=directory / "run")
     (episode,) = read(evaluate(config, quiet=True))
     assert episode.end == "action_error" and episode.run["action_error"]["type"] == "RecursionError"

@@ -284,9 +284,9 @@ def test_every_environment_asks_its_profile_in_the_same_way(base: type[Sandboxed
     calls: list[str] = []
 
     class Watched(base.standard_profile):  # type: ignore[misc, name-defined]
-        def sandbox_spec(self, image: Any, layers: Any, network: Any) -> Any:
+        def sandbox_spec(self, *arguments: Any) -> Any:
             calls.append("sandbox_spec")
-            return super().sandbox_spec(image, layers, network)
+            return super().sandbox_spec(*arguments)
 
         def close(self) -> None:
             calls.append("close")

@@ -21,11 +21,13 @@ if TYPE_CHECKING:
     from intercode.environments.base.policy.policy import Policy
     from intercode.environments.base.pool.episode import PooledEpisode
     from intercode.environments.base.pool.pool import Pool
+    from intercode.environments.base.profiles import Profile
     from intercode.environments.base.sandboxed_env import SandboxedEnv
     from intercode.environments.base.settings import EnvironmentSettings, SandboxSettings
     from intercode.environments.base.snapshots.snapshot import EnvironmentSnapshot
     from intercode.environments.base.testing import check_env
     from intercode.environments.base.vector import VectorInterCode, make_vec
+    from intercode.environments.base.workspaces import EpisodeContext
     from intercode.environments.bash.env import BashEnv
     from intercode.environments.code.env import CodeEnv
     from intercode.environments.ctf.env import CTFEnv
@@ -41,10 +43,12 @@ __all__ = [
     "EnvironmentSettings",
     "EnvironmentSnapshot",
     "Episode",
+    "EpisodeContext",
     "InterCodeEnv",
     "Policy",
     "Pool",
     "PooledEpisode",
+    "Profile",
     "PythonEnv",
     "SandboxSettings",
     "SandboxedEnv",
@@ -68,10 +72,12 @@ __getattr__ = lazy_imports(
         "EnvironmentSettings": ".base.settings",
         "EnvironmentSnapshot": ".base.snapshots.snapshot",
         "Episode": ".base.episode",
+        "EpisodeContext": ".base.workspaces",
         "InterCodeEnv": ".base.env",
         "Policy": ".base.policy.policy",
         "Pool": ".base.pool.pool",
         "PooledEpisode": ".base.pool.episode",
+        "Profile": ".base.profiles",
         "PythonEnv": ".python.env",
         "SandboxSettings": ".base.settings",
         "SandboxedEnv": ".base.sandboxed_env",

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 import gymnasium as gym
@@ -18,10 +18,8 @@ from intercode.core.types import (
     Brief,
     Dataset,
     EnvironmentDescription,
-    ExecResult,
     Payload,
     Score,
-    State,
     StepResult,
     Task,
 )
@@ -61,9 +59,9 @@ class InterCodeEnv(EpisodeEnvironment, gym.Env[str, str]):
     ``dataset``: ``name[:subset]``, a file, or a Dataset. ``settings``: the fields of
     ``settings_class``.
 
-    A subclass opens workspaces (``_open_workspace``) and reads the states that are compared
-    (``_agent_state`` and ``_gold_states``, or a profile). It may save workspaces in a better way
-    than by their actions (``_capture`` and ``_restore_workspace``).
+    A subclass opens workspaces (``_open_workspace``); its profile reads the states that are
+    compared. It may save workspaces in a better way than by their actions (``_capture`` and
+    ``_restore_workspace``).
     """
 
     metadata: ClassVar[dict[str, Any]] = {"render_modes": ["ansi"], "render_fps": 4}  # type: ignore[misc]
@@ -79,7 +77,7 @@ class InterCodeEnv(EpisodeEnvironment, gym.Env[str, str]):
     two runs of a gold are the same if they have the same state and reward."""
     payload_type: ClassVar[type[Payload]] = Payload
     """The columns that this environment reads of a task."""
-    standard_profile: ClassVar[type[Profile]] = Profile
+    standard_profile: ClassVar[type[Profile]]
     """The profile ``standard`` of this environment."""
 
     @staticmethod
@@ -227,7 +225,7 @@ class InterCodeEnv(EpisodeEnvironment, gym.Env[str, str]):
         ``score`` uses what the gold has reached here, so that it runs once. In a profile that does
         not run golds apart from the agent, it does not run here, and must only be there.
         """
-        self._require_gold(self.task)
+        self._profile_impl.require_gold(self.task)
         if self.profile_class.runs_golds_separately:
             list(self.episode.reached_golds())
 
@@ -280,24 +278,6 @@ class InterCodeEnv(EpisodeEnvironment, gym.Env[str, str]):
         }
 
     # ------------------------------------------------------ for the subclass
-    @property
-    def _episode(self) -> Any:
-        """The episode as the profile sees it."""
-        return self.episode
-
-    def _agent_state(self, last: ExecResult | None, answer: str | None) -> State:
-        """Return the state that the agent has reached, without changing it."""
-        return self._profile_impl.agent_state(self._episode, last, answer)
-
-    def _require_gold(self, task: Task) -> None:
-        """Raise GoldError if the task cannot be scored, as far as that is known without running its
-        gold."""
-        self._profile_impl.require_gold(task)
-
-    def _gold_states(self, task: Task) -> Iterable[State]:  # noqa: ARG002
-        """Return the state that each gold of a task reaches; see ``Profile.gold_states``."""
-        return self._profile_impl.gold_states(self._episode)
-
     def _capture(self) -> tuple[Any, tuple[str, ...], Callable[[], None]]:
         """Save the workspace: its actions, unless the environment can save more.
 

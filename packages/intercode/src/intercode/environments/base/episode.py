@@ -60,6 +60,7 @@ class EpisodeEnvironment(Copyable):
     """Whether ``score`` runs further golds even if one gives 1, as ``check`` needs them."""
     profile_class: type[Profile]
     """The profile in which this environment plays."""
+    _profile_impl: Profile
     known_golds: Sequence[State] = ()
     """What the golds reached in an earlier episode: ``score`` then does not run them."""
     _current: Episode | None = None
@@ -98,14 +99,10 @@ class EpisodeEnvironment(Copyable):
     def _open_workspace(self, task: Task) -> Workspace:
         """Open the workspace in which the actions of a task run."""
 
-    @abstractmethod
-    def _agent_state(self, last: ExecResult | None, answer: str | None) -> State:
-        """Return the state that the agent has reached, without changing it."""
-
-    @abstractmethod
-    def _gold_states(self, task: Task) -> Iterable[State]:
-        """Return the state that each gold reaches, from runs that the agent cannot observe. An
-        iterator runs a gold when its state is asked for."""
+    @property
+    def _episode(self) -> Any:
+        """The episode as the profile sees it."""
+        return self.episode
 
     @abstractmethod
     def _capture(self) -> tuple[Any, tuple[str, ...], Callable[[], None]]:
@@ -116,11 +113,6 @@ class EpisodeEnvironment(Copyable):
     def _restore_workspace(self, captured: Any, consume: bool) -> Workspace:
         """Open the workspace that ``_capture`` saved. Leave ``captured`` as it is unless
         ``consume``."""
-
-    def _reply_to_answer(self, score: Score) -> tuple[str, bool] | None:  # noqa: ARG002
-        """Return the observation with which the episode goes on after an answer, and whether the
-        answer is refused. None: it ends the episode."""
-        return None
 
     def _test_machine(self) -> None:
         """Use what no agent can reach, such as another sandbox. Raises if the machine has failed.
@@ -229,7 +221,7 @@ class Episode:
     def _submit(self, action: str, answer: str | None) -> StepResult:
         self.answer, self.running = answer, False
         score = self.score()
-        reply = None if self.has_failed else self.env._reply_to_answer(score)
+        reply = None if self.has_failed else self.env._profile_impl.reply_to_answer(self, score)
         if reply is not None:
             self.answer = None
             said, refused = ExecResult(reply[0], 0), reply[1]
@@ -337,7 +329,7 @@ class Episode:
 
     def _compare_with_golds(self) -> tuple[Score, State, State]:
         env = self.env
-        agent = env._agent_state(self.last_result, self.answer)
+        agent = env._profile_impl.agent_state(env._episode, self.last_result, self.answer)
         scores = []
         for gold in self.reached_golds():
             scores.append((self._score_against(agent, gold), gold))
@@ -366,7 +358,11 @@ class Episode:
     def reached_golds(self) -> Iterator[State]:
         """Yield the state that each gold reaches. One runs when its state is asked for."""
         try:
-            yield from self.env.known_golds or self.env._gold_states(self.task)
+            golds: Iterable[State] = self.env.known_golds
+            if not golds:
+                self.env._profile_impl.require_gold(self.task)
+                golds = self.env._profile_impl.gold_states(self.env._episode)
+            yield from golds
         except SandboxKilledError as e:  # it is not the agent's sandbox
             raise SandboxLostError(str(e)) from e
         except Exception as e:

@@ -1,18 +1,21 @@
 """Profiles: how an environment carries out actions and judges what they have reached.
 
-Every environment has the profile ``standard``. Plug-ins add further ones to it.
+Every environment has the profile ``standard``, its attribute ``standard_profile``. Plug-ins add
+further ones to it.
 """
 
 from __future__ import annotations
 
+import inspect
+from abc import ABC, abstractmethod
 from collections.abc import Iterable
 from typing import Any, ClassVar
 
 from intercode.core.errors import UsageError
 from intercode.core.packages import GYM
-from intercode.core.types import ExecResult, Image, Layer, Network, State, Task
+from intercode.core.types import ExecResult, Image, Layer, Network, Score, State, Task
 from intercode.environments.base.settings import EnvironmentSettings
-from intercode.sessions.base import Session
+from intercode.environments.base.workspaces import SandboxWorkspace
 from intercode_sandbox import SandboxSpec
 from intercode_sandbox.registry import Registry, unknown_name_error
 
@@ -21,9 +24,10 @@ PROFILES = Registry("profile", {}, group="intercode.profiles", owner=GYM)
 """Classes of further profiles, by environment and profile: ``ENVIRONMENT-PROFILE``."""
 
 
-class Profile:
+class Profile(ABC):
     """How one environment plays: the session, the state of the agent, and those of the golds. An
-    instance belongs to the environment whose settings it gets.
+    instance belongs to the environment whose settings it gets. These three methods have to be
+    written; the others have defaults.
 
     ``name``: what results record. ``has_exploits``: whether it gives rewards that training must not
     learn from. ``runs_golds_separately``: whether golds run on the initial state and apart from the
@@ -39,46 +43,53 @@ class Profile:
     def __init__(self, settings: EnvironmentSettings) -> None:
         """Read what the profile needs of an environment's settings."""
 
-    def open_session(self, sandbox: Any, task: Task, state: Any) -> Any:  # noqa: ARG002
-        """Return the session in which the agent's actions run, from a state if one is given.
+    @abstractmethod
+    def open_session(self, sandbox: Any, task: Task, state: Any) -> Any:
+        """Return the session in which the agent's actions run, in the state that
+        ``Session.state`` returned if one is given.
 
         ``sandbox``: where the session runs; in SQL, an open connection to the database.
         """
-        raise _missing_error("open_session")
 
-    def agent_state(
-        self,
-        episode: Any,  # noqa: ARG002
-        last: ExecResult | None,  # noqa: ARG002
-        answer: str | None,  # noqa: ARG002
-    ) -> State:
-        """Read the state that the agent has reached, without changing it."""
-        raise _missing_error("agent_state")
+    @abstractmethod
+    def agent_state(self, episode: Any, last: ExecResult | None, answer: str | None) -> State:
+        """Read the state that the agent has reached, without changing it.
 
-    def gold_states(self, episode: Any) -> Iterable[State]:  # noqa: ARG002
+        ``episode``: an ``EpisodeContext``; of an environment without a sandbox, its ``Episode``.
+        ``last``: the result of the last action. ``answer``: what was submitted.
+        """
+
+    @abstractmethod
+    def gold_states(self, episode: Any) -> Iterable[State]:
         """Return the state that each gold reaches, from runs that the agent cannot observe. An
         iterator runs a gold when its state is asked for."""
-        raise _missing_error("gold_states")
 
     def require_gold(self, task: Task) -> None:
         """Raise GoldError if the task cannot be scored, as far as that is known without running its
         gold."""
 
     def sandbox_spec(
-        self, image: Image, layers: tuple[Layer, ...], network: Network
+        self, task: Task, image: Image, layers: tuple[Layer, ...], network: Network
     ) -> SandboxSpec:
-        """Return the specification of every sandbox of an episode."""
+        """Return the specification of every sandbox of an episode of a task."""
         return SandboxSpec(image, layers, network=network)
 
-    def run_setup(self, session: Session, task: Task) -> None:
-        """Run the setup of a task in a new session. Raises GoldError if it fails."""
+    def session_key(self, task: Task) -> Any:
+        """Return what a new session depends on of a task, beside its directory. A session that was
+        opened ahead serves any task with an equal key."""
+        return None
+
+    def prepare(self, workspace: SandboxWorkspace, task: Task) -> None:
+        """Bring a new workspace into the state in which a task begins. Raises GoldError if that
+        fails."""
+
+    def reply_to_answer(self, episode: Any, score: Score) -> tuple[str, bool] | None:
+        """Return the observation with which an ``Episode`` goes on after an answer, and whether the
+        answer is refused. None: the answer ends the episode."""
+        return None
 
     def close(self) -> None:
         """Release what was opened or computed for the episode."""
-
-
-def _missing_error(method: str) -> UsageError:
-    return UsageError(f"neither this environment nor its profile defines _{method}")
 
 
 def find_profile(environment: type, name: str) -> type[Profile]:
@@ -88,13 +99,17 @@ def find_profile(environment: type, name: str) -> type[Profile]:
     environments have.
     """
     if name == STANDARD:
-        found: type[Profile] = getattr(environment, "standard_profile", Profile)
-        return found
+        standard: type[Profile] | None = getattr(environment, "standard_profile", None)
+        if standard is None:
+            raise UsageError(
+                f"{environment.__name__} has no standard_profile: name a class with the methods of "
+                "intercode.environments.Profile"
+            )
+        return _checked(standard)
     names = [vars(kind)["name"] for kind in environment.__mro__ if "name" in vars(kind)]
     for own in names:
         if (key := f"{own}-{name}") in PROFILES:
-            further: type[Profile] = PROFILES.load(key)
-            return further
+            return _checked(PROFILES.load(key))
     if any(key.endswith(f"-{name}") for key in PROFILES):
         raise UsageError(f"this environment has no profile {name!r}: leave out the profile")
     others = [
@@ -104,6 +119,14 @@ def find_profile(environment: type, name: str) -> type[Profile]:
         if key.startswith(f"{own}-")
     ]
     raise unknown_name_error("profile", name, [STANDARD, *others])
+
+
+def _checked(profile: type[Profile]) -> type[Profile]:
+    """Return a profile. Raises UsageError if it lacks one of the three methods."""
+    if inspect.isabstract(profile):
+        missing = ", ".join(sorted(profile.__abstractmethods__))
+        raise UsageError(f"the profile {profile.__module__}:{profile.__name__} lacks {missing}")
+    return profile
 
 
 def has_exploits(name: str) -> bool:

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
-from abc import abstractmethod
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import replace
@@ -11,8 +9,8 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any, ClassVar, Self, TypeGuard, cast
 
-from intercode.core.errors import TaskImageError, UsageError
-from intercode.core.types import Dataset, Image, Layer, Task, to_jsonable
+from intercode.core.errors import UsageError
+from intercode.core.types import Image, Task, to_jsonable
 from intercode.environments.base.absolute_paths import require_relative_paths
 from intercode.environments.base.diffs.file_diffs import TurnDiffs
 from intercode.environments.base.diffs.initial_files import changes_of_agent, write_initial_files
@@ -31,7 +29,6 @@ from intercode.environments.base.workspaces import (
     acquire_sandbox,
     closed_on_error,
 )
-from intercode.sessions.base import Session
 from intercode_sandbox import (
     SandboxSpec,
     architecture_of,
@@ -39,8 +36,6 @@ from intercode_sandbox import (
 )
 from intercode_sandbox.contract import BaseSandbox
 from intercode_sandbox.hard_limits import lowered_hard_limits
-from intercode_sandbox.images.build.base_images import BaseImageResolver
-from intercode_sandbox.images.build.on_demand import resolve_or_build
 from intercode_sandbox.images.cache.staging import staging_directory
 from intercode_sandbox.images.recipes.packaged import is_pinned
 
@@ -92,16 +87,6 @@ class SandboxedEnv(InterCodeEnv):
             new.image = self.image
         return new
 
-    # ------------------------------------------------------ for the subclass
-    def _make_spec(self, layers: tuple[Layer, ...]) -> SandboxSpec:
-        """Return the specification of every sandbox of an episode."""
-        return self._profile_impl.sandbox_spec(self.image, layers, self.network)
-
-    def _open_session(self, sandbox: BaseSandbox, task: Task, state: Any) -> Session:
-        """Open a session, in the state that ``Session.state`` returned if ``state`` is given."""
-        session: Session = self._profile_impl.open_session(sandbox, task, state)
-        return session
-
     # ----------------------------------------------------------- the episode
     def _open_workspace(self, task: Task) -> SandboxWorkspace:
         self._spec = self._spec_for(task)
@@ -118,6 +103,7 @@ class SandboxedEnv(InterCodeEnv):
             self._current_workspace,
             self._acquire_workspace,
             self._gold_workspace,
+            self.episode.step_rewards,
         )
 
     def _spec_for(self, task: Task) -> SandboxSpec:
@@ -126,28 +112,21 @@ class SandboxedEnv(InterCodeEnv):
         now = determinism.fixed_time if determinism else None
         extra = self.settings.extra_layers(self.image) if self.settings.extra_layers else ()
         files = (task_layer(s, self.image, now) for s in task.files)
-        spec = self._make_spec((*extra, *files))
+        spec = self._profile_impl.sandbox_spec(task, self.image, (*extra, *files), self.network)
         if self.settings.limits:
             spec = replace(spec, limits=with_limits(spec.limits, self.settings.limits))
-        return self._with_determinism(spec)
-
-    def _with_determinism(self, spec: SandboxSpec) -> SandboxSpec:
-        """Return the specification with the clock and the random numbers of the environment."""
-        if self.determinism is None:
+        if determinism is None:
             return spec
-        return replace(spec, determinism=self.determinism, hostname=self.determinism.hostname)
-
-    @property
-    def _prewarm_key(self) -> Any:
-        """The key under which this episode finds a prewarmed workspace."""
-        return self._spec, self.task.cwd
+        return replace(spec, determinism=determinism, hostname=determinism.hostname)
 
     @property
     def _request(self) -> WorkspaceRequest:
         """What the workspaces of the current episode have to be, before they are initialized."""
-        task = self._with_image_cwd(self.task)
+        profile, task = self._profile_impl, self._with_image_cwd(self.task)
         return WorkspaceRequest(
-            self._prewarm_key, self._spec, lambda sandbox: self._open_session(sandbox, task, None)
+            (self._spec, self.task.cwd, profile.session_key(task)),
+            self._spec,
+            lambda sandbox: profile.open_session(sandbox, task, None),
         )
 
     def _acquire_workspace(self) -> SandboxWorkspace:
@@ -160,7 +139,7 @@ class SandboxedEnv(InterCodeEnv):
         """Bring a new workspace into the state in which the task begins. Not part of a prewarmed
         one, so that it can be used for every task with the same files."""
         require_relative_paths(task, workspace.sandbox)
-        self._profile_impl.run_setup(workspace.session, task)
+        self._profile_impl.prepare(workspace, task)
         write_initial_files(workspace.sandbox, task.initial_files)
 
     @contextmanager
@@ -248,7 +227,8 @@ class SandboxedEnv(InterCodeEnv):
         self._spec, files = captured.spec, captured.files
         opened: BaseSandbox = files.open_last() if consume else files.open()
         with closed_on_error(opened) as sandbox:
-            session = self._open_session(sandbox, self._with_image_cwd(self.task), captured.state)
+            task = self._with_image_cwd(self.task)
+            session = self._profile_impl.open_session(sandbox, task, captured.state)
             return SandboxWorkspace(sandbox, session)
 
     def save_snapshot(self, snapshot: EnvironmentSnapshot, directory: str | Path) -> None:
@@ -304,63 +284,3 @@ class SandboxedEnv(InterCodeEnv):
 def uses_sandbox(env: object) -> TypeGuard[SandboxedEnv]:
     """Return whether an environment runs its actions in a sandbox of this machine."""
     return isinstance(env, SandboxedEnv)
-
-
-class TaskImageEnv(SandboxedEnv):
-    """An environment in which each task has an image of its own.
-
-    The setting ``image`` replaces the image of every task.
-    """
-
-    def __init__(self, dataset: str | Dataset, **settings: Any) -> None:
-        super().__init__(dataset, **settings)
-        self._images = dict[str, Image]()
-
-    @abstractmethod
-    def _task_image_name(self, task: Task) -> str:
-        """Return the image of a task: a name as in a FROM line, or a specification."""
-
-    @abstractmethod
-    def _task_image_key(self, task: Task) -> str:
-        """Return a text that changes with the content of a task's image."""
-
-    @property
-    def image(self) -> Image:
-        """The image of the current task, or of the first one before the first reset.
-
-        Raises TaskImageError if it cannot be built or pulled.
-        """
-        if self.image_name:
-            return self._find_image(self.image_name, True)
-        name = self._task_image_name(self._current.task if self._current else self.dataset.tasks[0])
-        return self._find_image(name, name.startswith("dockerfile:"))
-
-    def _find_image(self, name: str, is_plain_image: bool) -> Image:
-        """Return an image, built or pulled on first use. ``is_plain_image``: ``name`` is a
-        specification and not a name as in a FROM line."""
-        if name not in self._images:
-            with self._task_image_errors():
-                self._images[name] = (
-                    resolve_image(name, self.backend)
-                    if is_plain_image
-                    else BaseImageResolver(resolve_or_build).resolve_base(name)
-                )
-        return self._images[name]
-
-    @contextmanager
-    def _task_image_errors(self) -> Iterator[None]:
-        """Raise TaskImageError for the errors of an image that the task itself brings, so that
-        they do not end a run of many tasks."""
-        try:
-            yield
-        except UsageError as e:
-            if self.image_name:
-                raise
-            raise TaskImageError(f"the image of the task cannot be had: {e}") from e
-
-    def _image_metadata(self) -> dict[str, Any]:
-        if self.image_name:
-            return super()._image_metadata()
-        keys = "".join(map(self._task_image_key, self.dataset.tasks))
-        digest = hashlib.sha256(keys.encode()).hexdigest()
-        return {"image": "", "image_digest": f"sha256:{digest}", "comparable": False}

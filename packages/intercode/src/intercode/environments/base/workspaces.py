@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import AbstractContextManager, contextmanager, suppress
 from dataclasses import dataclass
@@ -87,6 +87,7 @@ class EpisodeContext:
     isolation tier ``tier``. ``workspace``: the agent's. ``open_workspace``: opens another one, in
     the state in which the episode began, and the caller closes it. ``gold_workspace``: the same in
     a ``with`` block, for code of the dataset only, so that the sandbox may serve further golds.
+    ``step_rewards``: see ``Episode``.
     """
 
     task: Task
@@ -96,6 +97,7 @@ class EpisodeContext:
     workspace: SandboxWorkspace
     open_workspace: Callable[[], SandboxWorkspace]
     gold_workspace: Callable[[], AbstractContextManager[SandboxWorkspace]]
+    step_rewards: tuple[Mapping[str, float], ...] = ()
 
     def open_test_workspace(self) -> SandboxWorkspace:
         """Open a workspace for hidden tests: without the paths in ``absent_in_tests``.

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from typing import Any, ClassVar
 
 from intercode.core.errors import GoldError
-from intercode.core.types import EnvironmentDescription, Payload, State, Task
+from intercode.core.types import EnvironmentDescription, Payload, State
 from intercode.datasets.payloads import BashPayload
 from intercode.environments.base import gold_cache
 from intercode.environments.base.sandboxed_env import SandboxedEnv
@@ -42,10 +42,6 @@ class BashEnv(SandboxedEnv):
     profile_class: type[BashProfile]
     _profile_impl: BashProfile
 
-    def _require_gold(self, task: Task) -> None:
-        if not task.golds:
-            raise GoldError(f"{task.id} has no gold: nothing to score against")
-
     def check_gold(self) -> None:
         """Raise GoldError if the current task cannot be scored because its gold fails, also by its
         exit status; see ``InterCodeEnv.check_gold`` and ``gold_failure``."""
@@ -54,10 +50,6 @@ class BashEnv(SandboxedEnv):
             for state in self.episode.reached_golds():
                 if failure := gold_failure(state):
                     raise GoldError(f"the gold of {self.task.id} fails: {failure}")
-
-    def _gold_states(self, task: Task) -> Iterable[State]:
-        self._require_gold(task)
-        return super()._gold_states(task)
 
     def result_metadata(self) -> dict[str, Any]:
         golds = "cached" if self.use_gold_cache else "run"

@@ -16,7 +16,7 @@ from intercode.environments.base.probe import run_probe
 from intercode.environments.base.profiles import Profile
 from intercode.environments.base.progress.initial_state import read_initial_state, read_texts
 from intercode.environments.base.settings import SandboxSettings, is_flag
-from intercode.environments.base.workspaces import EpisodeContext
+from intercode.environments.base.workspaces import EpisodeContext, SandboxWorkspace
 from intercode.sessions.base import Session, SessionState
 from intercode.sessions.bash.fresh import FreshShellSession
 from intercode.sessions.bash.persistent import BashSession
@@ -64,6 +64,10 @@ class BashProfile(Profile):
     uses_gold_cache: bool = False
     """Whether golds whose results are stored do not run again, while the cache is enabled."""
 
+    def require_gold(self, task: Task) -> None:
+        if not task.golds:
+            raise GoldError(f"{task.id} has no gold: nothing to score against")
+
     def cache_golds(
         self,
         episode: EpisodeContext,  # noqa: ARG002
@@ -86,11 +90,11 @@ class StandardBashProfile(BashProfile):
         self._spec: SandboxSpec | None = None  # the last one, as most episodes have an equal one
 
     def sandbox_spec(
-        self, image: Image, layers: tuple[Layer, ...], network: Network
+        self, task: Task, image: Image, layers: tuple[Layer, ...], network: Network
     ) -> SandboxSpec:
         last = self._spec
         if last is None or (last.image, last.layers, last.network) != (image, layers, network):
-            self._spec = last = SandboxSpec(image, layers, network=network)
+            self._spec = last = super().sandbox_spec(task, image, layers, network)
         return last
 
     def open_session(self, sandbox: BaseSandbox, task: Task, state: SessionState | None) -> Session:
@@ -110,10 +114,10 @@ class StandardBashProfile(BashProfile):
             )
         return session
 
-    def run_setup(self, session: Session, task: Task) -> None:
+    def prepare(self, workspace: SandboxWorkspace, task: Task) -> None:
         if not task.setup:
             return
-        result = session.run(task.setup, GOLD_SECONDS)
+        result = workspace.run(task.setup, GOLD_SECONDS)
         if not result.ok:
             failure = f"{result.exit_code}: {result.output.strip()!r}"
             raise GoldError(f"the setup of {task.id} failed with exit status {failure}")

@@ -3,37 +3,26 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any, ClassVar
 
-from intercode.core.errors import GoldError
-from intercode.core.languages import LANGUAGES, PROGRAM_DIRECTORY, Language, load_language
-from intercode.core.settings import setting
+from intercode.core.languages import PROGRAM_DIRECTORY
 from intercode.core.types import (
     ActionLanguage,
     Brief,
     EnvironmentDescription,
-    ExecResult,
-    Layer,
     Payload,
-    State,
     Task,
-    TestResult,
     Typing,
 )
 from intercode.datasets.payloads import CodePayload
 from intercode.environments.base.sandboxed_env import SandboxedEnv
-from intercode.environments.base.settings import SandboxSettings, is_recorded_timeout
 from intercode.environments.base.snapshots.storage import SavedWorkspace, StoredSnapshot
 from intercode.environments.base.workspaces import SandboxWorkspace, closed_on_error
-from intercode.environments.code.grading import grade_code, hidden_tests
-from intercode.sessions.base import Session, SessionState
-from intercode.sessions.programs.program import RERUN_COMMAND, ProgramSession
+from intercode.environments.code.profiles import CodeProfile, CodeSettings
+from intercode.sessions.programs.program import RERUN_COMMAND
 from intercode.sessions.programs.repl import ReplSession
-from intercode_sandbox import SandboxSpec
-from intercode_sandbox.contract import BaseSandbox
 
-_RERUN_TIMEOUT_FACTOR = 2  # how many times as long an action may take when it is run again
 _PROGRAM_NOTES = (
     "Every action is a whole program in {title}: it is compiled and run, and you see what it says. "
     "{notes} Your last program is what is tested: what it prints for other inputs is compared, and "
@@ -48,31 +37,6 @@ _TYPING = Typing(
 )
 _ERRORS = "intercode.environments.languages.errors:shell_error"
 _EXAMPLE_NOTES = "It is run on this input, unless you give another:\n{}"
-
-
-@dataclass(frozen=True, kw_only=True)
-class CodeSettings(SandboxSettings):
-    """The settings of Code."""
-
-    language: str | None = setting(
-        None,
-        "the language of tasks that name none",
-        recorded=True,
-        from_record=lambda v: v is None or (isinstance(v, str) and v in LANGUAGES),
-    )
-    test_timeout: float = setting(
-        None,
-        "seconds per test; none: as for an action",
-        recorded=True,
-        from_record=is_recorded_timeout,
-    )
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        if self.language is not None:
-            load_language(self.language)
-        self._check_seconds("test_timeout")
-        self._set(test_timeout=self.test_timeout or self.timeout)
 
 
 class CodeEnv(SandboxedEnv):
@@ -100,11 +64,11 @@ class CodeEnv(SandboxedEnv):
         gold_is_hidden=True,
         example_action="1 + 1",
     )
-
-    _test_results: tuple[tuple[object, ...], tuple[TestResult, ...]] | None = None
+    standard_profile: ClassVar[type[CodeProfile]] = CodeProfile
+    _profile_impl: CodeProfile
 
     def brief_of(self, task: Task) -> Brief:
-        brief, language = super().brief_of(task), self._language(task)
+        brief, language = super().brief_of(task), self._profile_impl.language(task)
         payload = CodePayload.of(task)
         instructions = (_REPL_NOTES if payload.entry else _PROGRAM_NOTES).format(
             title=language.title, notes=language.notes, entry=payload.entry
@@ -115,64 +79,15 @@ class CodeEnv(SandboxedEnv):
 
     def description_of(self, task: Task) -> EnvironmentDescription:
         """Return the description with the language of the task."""
-        name, found = self._language_name(task), self._language(task)
+        name, found = self._profile_impl.language_name(task), self._profile_impl.language(task)
         tags = found.tags or (found.title.lower(),)
         language = replace(self.description.language, name=name, title=found.title, tags=tags)
         return replace(self.description, language=language)
-
-    def _language_name(self, task: Task) -> str:
-        """Return the name of a task's language."""
-        name = CodePayload.of(task).language or self.settings.language
-        if not name:
-            raise GoldError(f"{task.id} names no language: give one with `language`")
-        return name
-
-    def _language(self, task: Task) -> Language:
-        return load_language(self._language_name(task))
-
-    @property
-    def _prewarm_key(self) -> Any:
-        payload = CodePayload.of(self.task)
-        return super()._prewarm_key, payload.language, bool(payload.entry), payload.example
-
-    def _make_spec(self, layers: tuple[Layer, ...]) -> SandboxSpec:
-        return SandboxSpec(self.image, layers, network=self.network)
-
-    def _open_session(
-        self, sandbox: BaseSandbox, task: Task, state: SessionState | None
-    ) -> Session:
-        language, payload = self._language(task), CodePayload.of(task)
-        if not payload.entry:
-            return ProgramSession(sandbox, language, task.cwd, payload.example, state)
-        if language.repl is None:
-            why = f"{language.title} has no live interpreter here"
-            raise GoldError(f"the tests of {task.id} call a function, but {why}")
-        return ReplSession(sandbox, language, task.cwd, state, _RERUN_TIMEOUT_FACTOR * self.timeout)
 
     def changed_paths(self) -> list[str]:
         """Return the changed paths without the program itself."""
         program = f"{PROGRAM_DIRECTORY}/"
         return [path for path in super().changed_paths() if not f"{path}/".startswith(program)]
-
-    def _agent_state(self, last: ExecResult | None, answer: str | None) -> State:
-        session = self._current_workspace.session
-        key = (self.task.id, code := _submitted_code(session))
-        if self._test_results is None or self._test_results[0] != key:
-            limits = self.settings.test_timeout, _RERUN_TIMEOUT_FACTOR * self.timeout
-            self._test_results = (
-                key,
-                grade_code(self._episode, code, *limits),
-            )
-        output = last.output if last else ""
-        return State(output, cwd=session.cwd, answer=answer, tests=self._test_results[1])
-
-    def _gold_states(self, task: Task) -> list[State]:
-        hidden_tests(task)  # raises GoldError if there are none
-        return [State()]
-
-    def end_episode(self) -> None:
-        self._test_results = None
-        super().end_episode()
 
     # --------------------------------------------------------------- snapshots
     def _capture(self) -> tuple[Any, tuple[str, ...], Callable[[], None]]:
@@ -199,15 +114,7 @@ class CodeEnv(SandboxedEnv):
         with closed_on_error(self._acquire_workspace()) as workspace:
             session = workspace.session
             assert isinstance(session, ReplSession)
-            session.rerun(state, _RERUN_TIMEOUT_FACTOR * self.timeout)
+            session.rerun(state, self._profile_impl.rerun_timeout)
             workspace.sandbox.restore(captured.files)
             session.change_directory(state.cwd)
         return workspace
-
-
-def _submitted_code(session: Session) -> tuple[str, ...]:
-    """Return the agent's code: the actions of its interpreter, or its last program."""
-    if isinstance(session, ReplSession):
-        return session.actions
-    assert isinstance(session, ProgramSession)
-    return () if session.program is None else (session.program,)

@@ -2,19 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from dataclasses import replace
 from typing import ClassVar
 
-from intercode.core.errors import DataError, GoldError
-from intercode.core.types import Brief, EnvironmentDescription, Layer, Payload, Score, State, Task
+from intercode.core.errors import DataError
+from intercode.core.types import Brief, EnvironmentDescription, Payload, Task
 from intercode.datasets.payloads import CtfPayload
-from intercode.environments.base.layers import setup_layer
 from intercode.environments.base.sandboxed_env import SandboxedEnv
 from intercode.environments.base.workspaces import SandboxWorkspace
 from intercode.environments.ctf.profiles import CtfProfile
 from intercode.environments.languages import BASH
-from intercode_sandbox import SandboxSpec
 
 INSTRUCTIONS = (
     "The files of the task, if it has any, are in the directory where you start. `submit FLAG`, as "
@@ -49,33 +46,12 @@ class CTFEnv(SandboxedEnv):
     )
     payload_type: ClassVar[type[Payload]] = CtfPayload
     standard_profile: ClassVar[type[CtfProfile]] = CtfProfile
-    profile_class: type[CtfProfile]
 
     def brief_of(self, task: Task) -> Brief:
         brief = super().brief_of(task)
         return replace(brief, notes=f"{INSTRUCTIONS}\n{brief.notes}".strip())
 
-    def _make_spec(self, layers: tuple[Layer, ...]) -> SandboxSpec:
-        task = self.task
-        wants_network = CtfPayload.of(task).network_setup if self.network == "host" else None
-        if code := task.setup or wants_network:
-            layers += (setup_layer(code, task.cwd, self.image, layers, self.network),)
-        return super()._make_spec(layers)
-
     def _open_workspace(self, task: Task) -> SandboxWorkspace:
         if absent := [spec.path for spec in task.files if not spec.path.exists()]:
             raise DataError(f"the files of {task.id} are missing: there is no {absent[0]}")
         return super()._open_workspace(task)
-
-    def _require_gold(self, task: Task) -> None:
-        if task.flag is None:
-            raise GoldError(f"{task.id} has no flag: nothing to compare an answer with")
-
-    def _gold_states(self, task: Task) -> Iterable[State]:
-        self._require_gold(task)
-        return super()._gold_states(task)
-
-    def _reply_to_answer(self, score: Score) -> tuple[str, bool] | None:
-        if score.success or self.episode.answer is None:
-            return None
-        return self.profile_class.wrong_flag, True

@@ -4,12 +4,16 @@ from __future__ import annotations
 
 from typing import ClassVar
 
-from intercode.core.types import ExecResult, State, Task
+from intercode.core.errors import GoldError
+from intercode.core.types import ExecResult, Image, Layer, Network, Score, State, Task
 from intercode.datasets.payloads import CtfPayload
+from intercode.environments.base.episode import Episode
+from intercode.environments.base.layers import setup_layer
 from intercode.environments.base.profiles import Profile
 from intercode.environments.base.workspaces import EpisodeContext
 from intercode.sessions.base import Session, SessionState
 from intercode.sessions.bash.persistent import BashSession
+from intercode_sandbox import SandboxSpec
 from intercode_sandbox.contract import BaseSandbox
 
 
@@ -17,6 +21,18 @@ class CtfProfile(Profile):
     """One shell per episode. ``wrong_flag``: the observation after a wrong flag."""
 
     wrong_flag: ClassVar[str] = "That is not the flag. The episode goes on.\n"
+
+    def require_gold(self, task: Task) -> None:
+        if task.flag is None:
+            raise GoldError(f"{task.id} has no flag: nothing to compare an answer with")
+
+    def sandbox_spec(
+        self, task: Task, image: Image, layers: tuple[Layer, ...], network: Network
+    ) -> SandboxSpec:
+        wants_network = CtfPayload.of(task).network_setup if network == "host" else None
+        if code := task.setup or wants_network:
+            layers += (setup_layer(code, task.cwd, image, layers, network),)
+        return super().sandbox_spec(task, image, layers, network)
 
     def open_session(self, sandbox: BaseSandbox, task: Task, state: SessionState | None) -> Session:
         return BashSession(sandbox, cwd=task.cwd, state=state)
@@ -32,3 +48,6 @@ class CtfProfile(Profile):
     def gold_states(self, episode: EpisodeContext) -> list[State]:
         task = episode.task
         return [State(answer=flag) for flag in (task.flag, *CtfPayload.of(task).also_flags)]
+
+    def reply_to_answer(self, episode: Episode, score: Score) -> tuple[str, bool] | None:
+        return None if score.success or episode.answer is None else (self.wrong_flag, True)

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import platform
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import cached_property, partial
 from typing import TYPE_CHECKING, Any, ClassVar, cast
 
-from intercode.core.errors import DataError, GoldError, UsageError
+from intercode.core.errors import DataError, UsageError
 from intercode.core.settings import setting
 from intercode.core.types import (
     Brief,
@@ -16,7 +16,6 @@ from intercode.core.types import (
     Dataset,
     EnvironmentDescription,
     Payload,
-    State,
     Task,
     to_jsonable,
 )
@@ -183,14 +182,6 @@ class SqlEnv(InterCodeEnv):
             session.run("SELECT 1", _TEST_SECONDS)
         finally:
             session.close()
-
-    def _require_gold(self, task: Task) -> None:
-        if not task.golds:
-            raise GoldError(f"{task.id} has no gold: nothing to score against")
-
-    def _gold_states(self, task: Task) -> Iterable[State]:
-        self._require_gold(task)
-        return super()._gold_states(task)
 
     # --------------------------------------------------------------- snapshots
     def _capture(self) -> tuple[Any, tuple[str, ...], Callable[[], None]]:

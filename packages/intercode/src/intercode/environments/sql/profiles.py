@@ -77,6 +77,10 @@ class SqlEpisode(Protocol):
 class SqlProfile(Profile):
     """A profile of SQL."""
 
+    def require_gold(self, task: Task) -> None:
+        if not task.golds:
+            raise GoldError(f"{task.id} has no gold: nothing to score against")
+
     def open_session(self, connection: EngineSession, task: Task, state: None) -> EngineSession:  # noqa: ARG002
         return connection
 

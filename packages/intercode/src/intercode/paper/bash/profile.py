@@ -37,10 +37,10 @@ class OriginalBashProfile(BashProfile):
         self._gold_sandbox: BaseSandbox | None = None
 
     def sandbox_spec(
-        self, image: Image, layers: tuple[Layer, ...], network: Network
+        self, task: Task, image: Image, layers: tuple[Layer, ...], network: Network
     ) -> SandboxSpec:
         layers += (git_status.git_layer(image, layers),)
-        return SandboxSpec(image, layers, network=network, appearance="docker")
+        return replace(super().sandbox_spec(task, image, layers, network), appearance="docker")
 
     def open_session(self, sandbox: BaseSandbox, task: Task, state: SessionState | None) -> Session:
         if task.initial_files:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import ClassVar
 
 from intercode.core.types import Image, Layer, Network, State, Task
@@ -25,10 +26,11 @@ class OriginalCtfProfile(CtfProfile):
     wrong_flag: ClassVar[str] = "Submitted flag is incorrect. Keep trying!"
 
     def sandbox_spec(
-        self, image: Image, layers: tuple[Layer, ...], network: Network
+        self, task: Task, image: Image, layers: tuple[Layer, ...], network: Network
     ) -> SandboxSpec:
-        layers += (git_layer(image, layers),)
-        return SandboxSpec(image, layers, network=network, appearance="docker")
+        spec = super().sandbox_spec(task, image, layers, network)
+        layers = (*spec.layers, git_layer(image, spec.layers))
+        return replace(spec, layers=layers, appearance="docker")
 
     def open_session(self, sandbox: BaseSandbox, task: Task, state: SessionState | None) -> Session:
         return OriginalBashSession(sandbox, state.cwd if state else task.cwd, wrap_ctf_action)
