@@ -11,7 +11,7 @@ import pytest
 
 import intercode
 from intercode.core.errors import UsageError
-from intercode.environments import BashEnv, SandboxSettings, setting, setting_names
+from intercode.environments import BashEnv, CTFEnv, SandboxSettings, setting, setting_names
 
 if TYPE_CHECKING:
     from fractions import Fraction
@@ -36,6 +36,7 @@ class GreetingEnv(intercode.environments.SandboxedEnv):
 
     name: ClassVar[str] = "bash"
     description = BashEnv.description
+    standard_profile = CTFEnv.standard_profile
     settings_class: ClassVar[type[SandboxSettings]] = GreetingSettings
 
 
