@@ -174,15 +174,15 @@ def _answer(url: str, data: bytes) -> bytes:
     [
         b"",
         b"\xff\0\0\0\1",
-        frame(Kind.ANSWER, 1),
-        frame(Kind.REQUEST, 1, b"\0\0"),
-        frame(Kind.REQUEST, 1, struct.pack(">I", MAX_HEADER + 1)),
-        frame(Kind.REQUEST, 1, pack_message({"do": ["open"]})),
-        frame(Kind.REQUEST, 1, struct.pack(">I", 2) + b"[]"),
-        frame(Kind.REQUEST, 1, struct.pack(">I", 100_000) + b"[" * 100_000),
-        frame(Kind.REQUEST, 1, b"x" * MAX_FRAME),
+        frame(Kind.LOST, 1),
+        frame(Kind.MESSAGE, 1, b"\0\0"),
+        frame(Kind.MESSAGE, 1, struct.pack(">I", MAX_HEADER + 1)),
+        frame(Kind.MESSAGE, 1, pack_message({"do": ["open"]})),
+        frame(Kind.MESSAGE, 1, struct.pack(">I", 2) + b"[]"),
+        frame(Kind.MESSAGE, 1, struct.pack(">I", 100_000) + b"[" * 100_000),
+        frame(Kind.MESSAGE, 1, b"x" * MAX_FRAME),
     ],
-    ids=["empty", "unknown", "answer", "short", "header", "operation", "list", "deep", "long"],
+    ids=["empty", "unknown", "lost", "short", "header", "operation", "list", "deep", "long"],
 )
 def test_frames_that_are_not_valid_end_the_connection(server: ServerProcess, data: bytes) -> None:
     assert _answer(server.url, data) == b""
@@ -198,10 +198,10 @@ def test_requests_that_are_not_valid_are_answered_with_errors(server: ServerProc
         {"do": "spawn", "sandbox": {}, "argv": 1},
     ]
     for header in requests:
-        answer = _answer(server.url, frame(Kind.REQUEST, 7, pack_message(header)))
+        answer = _answer(server.url, frame(Kind.MESSAGE, 7, pack_message(header)))
         if answer:  # otherwise the server has closed the connection
             kind, number, payload = parse_frame(answer)
-            assert (kind, number) == (Kind.ANSWER, 7), header
+            assert (kind, number) == (Kind.MESSAGE, 7), header
             assert "error" in parse_message(payload)[0], header
 
 
@@ -228,10 +228,10 @@ def test_a_client_that_sends_more_than_its_credit_is_dropped(server: ServerProce
             session.ws_connect(f"{server.url}/sandboxes") as socket,
         ):
             await socket.receive_bytes()
-            await socket.send_bytes(frame(Kind.REQUEST, 1, opened))
+            await socket.send_bytes(frame(Kind.MESSAGE, 1, opened))
             await socket.receive_bytes()
             with suppress(ConnectionError):  # the server need not wait for the last ones
-                for each in (frame(Kind.REQUEST, 2, pack_message(spawn)), *data):
+                for each in (frame(Kind.MESSAGE, 2, pack_message(spawn)), *data):
                     await socket.send_bytes(each)
             while (message := await socket.receive(timeout=20)).type is aiohttp.WSMsgType.BINARY:
                 pass
@@ -258,9 +258,9 @@ def test_a_hostile_server_is_an_error_of_the_sandbox() -> None:
     header = {"version": VERSION, "tier": "x", "machine": "y"}
     listener = socket.create_server(("127.0.0.1", 0))
     replies = {
-        "lies": frame(Kind.ANSWER, 1, pack_message({"env": 5})),
-        "unknown": frame(Kind.ANSWER, 77, pack_message({})),
-        "request": frame(Kind.REQUEST, 1, pack_message({})),
+        "lies": frame(Kind.MESSAGE, 1, pack_message({"env": 5})),
+        "unknown": frame(Kind.MESSAGE, 77, pack_message({})),
+        "part": frame(Kind.PART, 77, b"x"),
         "long": b"x" * (MAX_FRAME + 1),
     }
 

@@ -218,7 +218,7 @@ def test_idle_and_old_sandboxes_end(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(session, "tier_of", lambda kind: kind)
     use = WSMessage(
         WSMsgType.BINARY,
-        frame(Kind.REQUEST, 0, pack_message({"do": "mark", "sandbox": 1, "mark": 1})),
+        frame(Kind.MESSAGE, 0, pack_message({"do": "mark", "sandbox": 1, "mark": 1})),
         None,
     )
 
@@ -289,7 +289,7 @@ def test_requests_that_wait_for_a_sandbox_are_not_read_without_bound(
     monkeypatch.setattr(session, "_MAX_UNFINISHED", 2000)
     monkeypatch.setattr(session, "tier_of", lambda kind: kind)
     request = {"do": "write", "sandbox": 1, "path": "/tmp/f", "mode": 0o644}
-    message = frame(Kind.REQUEST, 0, pack_message(request, b"x" * 900))
+    message = frame(Kind.MESSAGE, 0, pack_message(request, b"x" * 900))
     count, read = 20, 0
 
     async def messages() -> AsyncIterator[WSMessage]:

@@ -12,11 +12,10 @@ import itertools
 import os
 import threading
 import time
-from collections import deque
 from collections.abc import Callable
 from concurrent.futures import Future
 from contextlib import suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, TypeVar
 from urllib.parse import urlsplit
@@ -31,6 +30,7 @@ from intercode_sandbox.errors import (
 )
 from intercode_sandbox.host.services import ForkSafeLock
 from intercode_sandbox.http import is_loopback
+from intercode_sandbox.remote.connection_end import ConnectionEnd
 from intercode_sandbox.remote.protocol import (
     MAX_FRAME,
     MAX_HEADER,
@@ -38,7 +38,6 @@ from intercode_sandbox.remote.protocol import (
     VERSION,
     Kind,
     ProtocolError,
-    message_frames,
     pack_message,
     parse_error,
     parse_frame,
@@ -58,7 +57,6 @@ _CHECK_SECONDS = 1.0  # between two checks whether the event loop still runs
 _CONNECT_SECONDS = 10.0
 _PAUSES = (0.1, 0.3, 1.0, 3.0, 5.0, 10.0, 10.0)  # seconds before further attempts to connect
 _NO_SERVER = (502, 503, 504)  # the server is full, or a proxy finds none behind it
-_MAX_CHANNELS = 4096
 T = TypeVar("T")
 
 
@@ -94,7 +92,6 @@ class _Pending:
 
     future: Future[tuple[dict[str, Any], bytes]]
     limit: int
-    parts: bytearray = field(default_factory=bytearray)
 
 
 class Connection:
@@ -111,7 +108,6 @@ class Connection:
         self._pending: dict[int, _Pending] = {}
         self._losses: dict[int, Callable[[Exception], None]] = {}
         self._lost: BaseException | None = None
-        self._outgoing: deque[bytes] = deque()
         self._greeting: Future[dict[str, str]] = Future()
         self._thread = threading.Thread(target=self._run, name="intercode-remote", daemon=True)
         self._thread.start()
@@ -163,7 +159,7 @@ class Connection:
                 future.set_exception(e)
                 return
             self._pending[number] = _Pending(future, limit)
-            self._send_message(number, message)
+            self._end.send_message(number, message)
 
         self._call(submit)
         return self._wait(future, seconds)
@@ -186,7 +182,7 @@ class Connection:
         """Send a request that has no answer. Does nothing if the connection is lost."""
         message = pack_message({"do": operation, **arguments})
         with suppress(SandboxLostError):
-            self._call(lambda: self._send_message(0, message))
+            self._call(lambda: self._end.send_message(0, message))
 
     def _call(self, action: Callable[[], None]) -> None:
         try:
@@ -197,7 +193,7 @@ class Connection:
     def drop_channels(self, numbers: list[int]) -> None:
         """Close streams whose program was not started."""
         with suppress(SandboxLostError):
-            self._call(lambda: self._relay.drop(numbers))
+            self._call(lambda: self.relay.drop(numbers))
 
     def close_sandbox(self, sandbox: int) -> None:
         """Forget a sandbox and close its streams."""
@@ -212,7 +208,7 @@ class Connection:
     @property
     def relay(self) -> Relay:
         """The streams of this connection."""
-        return self._relay
+        return self._end.relay
 
     def upload(self, digest: str, archive: Path) -> None:
         """Send the archive of a layer. Raises SandboxError if the server refuses it."""
@@ -240,12 +236,11 @@ class Connection:
         try:
             asyncio.run(self._communicate())
         except Exception as e:
-            self._end(e)
+            self._lose(e)
 
     async def _communicate(self) -> None:
         self._loop, self._tasks = asyncio.get_running_loop(), list[asyncio.Future[None]]()
-        self._ready = asyncio.Event()
-        self._relay = Relay(self._send, passes_descriptors=True, max_channels=_MAX_CHANNELS)
+        self._end = ConnectionEnd(passes_descriptors=True)
         token = os.environ.get(TOKEN_VARIABLE)
         headers = {"Authorization": f"Bearer {token}"} if token else {}
         timeout = aiohttp.ClientTimeout(total=None, sock_connect=_CONNECT_SECONDS)
@@ -266,7 +261,7 @@ class Connection:
                 raise SandboxUnavailableError(
                     f"no server of sandboxes answers at {self.url}: {e or type(e).__name__}"
                 ) from e
-            writer = asyncio.ensure_future(self._write_frames(socket))
+            writer = asyncio.ensure_future(self._end.write_frames(socket))
             cause: BaseException | None = None
             try:
                 async for message in socket:
@@ -277,7 +272,7 @@ class Connection:
                 cause = e
             finally:
                 writer.cancel()
-                self._end(cause or socket.exception() or ConnectionError("the server closed it"))
+                self._lose(cause or socket.exception() or ConnectionError("the server closed it"))
                 await socket.close()
 
     def _greet(self, data: bytes) -> None:
@@ -292,64 +287,44 @@ class Connection:
         }
         self._greeting.set_result(greeting)
 
-    async def _write_frames(self, socket: aiohttp.ClientWebSocketResponse) -> None:
-        with suppress(OSError, aiohttp.ClientError):
-            while True:
-                while self._outgoing:
-                    await socket.send_bytes(self._outgoing.popleft())
-                self._ready.clear()
-                await self._ready.wait()
-
-    def _send(self, data: bytes) -> None:
-        self._outgoing.append(data)
-        self._ready.set()
-
-    def _send_message(self, number: int, message: bytes) -> None:
-        for data in message_frames(Kind.REQUEST_PART, Kind.REQUEST, number, message):
-            self._send(data)
-
     def _receive(self, data: bytes) -> None:
         kind, number, payload = parse_frame(data)
-        if kind in (Kind.ANSWER_PART, Kind.ANSWER):
+        if kind in (Kind.PART, Kind.MESSAGE):
             self._receive_answer(kind, number, payload)
         elif kind is Kind.LOST:
             header, _ = parse_message(payload)
             if (lost := self._losses.get(number)) is not None:
                 lost(parse_error(header, self.url))
                 self._forget_sandbox(number)
-        elif kind in (Kind.REQUEST, Kind.REQUEST_PART):
-            raise ProtocolError("a request from a server")
         else:
-            self._relay.receive(kind, number, payload)
+            self.relay.receive(kind, number, payload)
 
     def _forget_sandbox(self, sandbox: int) -> None:
         self._losses.pop(sandbox, None)
-        self._relay.close_sandbox(sandbox)
+        self.relay.close_sandbox(sandbox)
 
     def _receive_answer(self, kind: Kind, number: int, payload: bytes) -> None:
         pending = self._pending.get(number)
         if pending is None:
             raise ProtocolError("an answer to no request")
-        pending.parts += payload
-        if len(pending.parts) > pending.limit + MAX_HEADER:
-            raise ProtocolError(f"an answer of more than {pending.limit} bytes")
-        if kind is Kind.ANSWER_PART:
+        message = self._end.receive_part(kind, number, payload, pending.limit + MAX_HEADER)
+        if message is None:
             return
         del self._pending[number]
-        header, body = parse_message(pending.parts)
+        header, body = parse_message(message)
         if "error" in header:
             pending.future.set_exception(parse_error(header["error"], self.url))
         else:
             pending.future.set_result((header, body))
 
-    def _end(self, cause: BaseException) -> None:
+    def _lose(self, cause: BaseException) -> None:
         """Report the end of the connection to all who wait for something of it."""
         self._lost = self._lost or cause
         if not self._greeting.done():
             self._greeting.set_exception(cause)
             return
         with suppress(RuntimeError):  # without a running loop, there is nothing to close
-            self._relay.close()
+            self.relay.close()
         for pending in self._pending.values():
             pending.future.set_exception(self.lost_error())
         self._pending.clear()

@@ -11,7 +11,7 @@ import json
 import re
 import struct
 import tempfile
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import asdict
 from enum import IntEnum
 from pathlib import Path
@@ -58,16 +58,14 @@ class Kind(IntEnum):
     """The types of frames. The number of a frame is that of its request, stream or sandbox; a
     process has the number of the stream with its exit status."""
 
-    REQUEST_PART = 1  # of a message that goes on
-    REQUEST = 2  # the last part
-    ANSWER_PART = 3
-    ANSWER = 4
-    DATA = 5  # of a stream
-    PASSING = 6  # data of a stream that descriptors accompany; a message
-    END = 7  # the last data of the stream, such as the exit status of a process
-    REFUSED = 8  # nobody reads the stream any more
-    CREDIT = 9  # so many bytes of the stream were written
-    LOST = 10  # a sandbox has ended; a message
+    PART = 1  # of a request to a server, or its answer: of a message that goes on
+    MESSAGE = 2  # the last part
+    DATA = 3  # of a stream
+    PASSING = 4  # data of a stream that descriptors accompany; a message
+    END = 5  # the last data of the stream, such as the exit status of a process
+    REFUSED = 6  # nobody reads the stream any more
+    CREDIT = 7  # so many bytes of the stream were written
+    LOST = 8  # a sandbox has ended; a message
 
 
 def frame(kind: Kind, number: int, payload: bytes | memoryview = b"") -> bytes:
@@ -102,15 +100,6 @@ def parse_message(data: bytes | bytearray) -> tuple[dict[str, Any], bytes]:
     if not isinstance(header, dict):
         raise ProtocolError("a message without a JSON object")
     return header, bytes(data[_LENGTH.size + length :])
-
-
-def message_frames(part: Kind, last: Kind, number: int, message: bytes) -> Iterator[bytes]:
-    """Yield the frames of a message."""
-    view = memoryview(message)
-    while len(view) > CHUNK:
-        yield frame(part, number, view[:CHUNK])
-        view = view[CHUNK:]
-    yield frame(last, number, view)
 
 
 # ------------------------------------------------------------------------- values

@@ -6,7 +6,6 @@ import asyncio
 import logging
 import platform
 import struct
-from collections import deque
 from collections.abc import Awaitable, Callable
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
@@ -25,17 +24,16 @@ from intercode_sandbox.errors import (
 )
 from intercode_sandbox.images.cache.staging import staged_upper_layer
 from intercode_sandbox.remote.bounds import Bounds, Client, Store, captured_key
+from intercode_sandbox.remote.connection_end import ConnectionEnd
 from intercode_sandbox.remote.files import unpack_files
 from intercode_sandbox.remote.protocol import (
     MAX_BODY,
-    MAX_HEADER,
     VERSION,
     Kind,
     ProtocolError,
     error_values,
     frame,
     list_value,
-    message_frames,
     number_value,
     pack_message,
     parse_frame,
@@ -43,19 +41,17 @@ from intercode_sandbox.remote.protocol import (
     parse_spec,
     text_value,
 )
-from intercode_sandbox.remote.relay import Group, Relay
+from intercode_sandbox.remote.relay import Group
 from intercode_sandbox.remote.served import Arguments, Capture, ServedSandbox
 
 _WAIT_SECONDS = 30.0  # for a place, if the client has as many sandboxes as it may have
 _CHECK_SECONDS = 1.0
 _THREADS = 8
 _MAX_REQUESTS = 1024  # at one time
-_MAX_PARTIAL = 64  # requests whose last part has not come
 _MAX_UNFINISHED = 2 * MAX_BODY  # bytes of requests, above which no more are read
 _MAX_WAITING = 64 << 20  # bytes that a client has not read, above which requests wait
 _MAX_QUEUED = 1 << 30  # and above which the connection ends
 _PAUSE_SECONDS = 0.05
-_MAX_CHANNELS = 4096
 _log = logging.getLogger("intercode.remote")
 T = TypeVar("T")
 
@@ -77,18 +73,15 @@ class ClientSession:
         abort: Callable[[], None],
         clock: Clock = SYSTEM_CLOCK,
     ) -> None:
-        self._abort, self._clock = abort, clock
+        self._clock = clock
         self._socket, self._client, self._bounds, self._store = socket, client, bounds, store
         self._backend = backend
         self._sandboxes: dict[int, ServedSandbox] = {}
         self._reserved: set[int] = set()
         self._unwanted: set[int] = set()  # of those, the ones that were closed before they opened
-        self._partial: dict[int, bytearray] = {}
-        self._outgoing: deque[bytes] = deque()
-        self._queued = 0
-        self._ready = asyncio.Event()
         self._tasks: set[asyncio.Task[None]] = set()
-        self._relay = Relay(self._send, passes_descriptors=False, max_channels=_MAX_CHANNELS)
+        self._end = ConnectionEnd(False, _MAX_QUEUED, abort)
+        self._relay = self._end.relay
         self._threads = ThreadPoolExecutor(_THREADS, thread_name_prefix="intercode-serve")
 
     async def run(self) -> None:
@@ -97,7 +90,7 @@ class ClientSession:
         greeting = {"version": VERSION, "tier": tier, "machine": platform.machine()}
         await self._socket.send_bytes(pack_message(greeting))
         helpers = [
-            asyncio.ensure_future(self._write_frames()),
+            asyncio.ensure_future(self._end.write_frames(self._socket)),
             asyncio.ensure_future(self._end_idle()),
         ]
         try:
@@ -126,26 +119,19 @@ class ClientSession:
     # -------------------------------------------------------------------- frames
     async def _receive(self, data: bytes) -> None:
         kind, number, payload = parse_frame(data)
-        if kind in (Kind.REQUEST, Kind.REQUEST_PART):
-            await self._receive_request(kind, number, payload)
-        elif kind in (Kind.ANSWER, Kind.ANSWER_PART, Kind.LOST):
+        if kind in (Kind.PART, Kind.MESSAGE):
+            message = self._end.receive_part(kind, number, payload)
+            if message is not None:
+                await self._receive_request(number, message)
+        elif kind is Kind.LOST:
             raise ProtocolError("a frame that only a server sends")
         else:
             served = self._sandboxes.get(self._relay.receive(kind, number, payload))
             if served is not None:
                 served.last_used = self._clock.now()
 
-    async def _receive_request(self, kind: Kind, number: int, payload: bytes) -> None:
-        parts = self._partial.pop(number, None)
-        parts = bytearray() if parts is None else parts
-        parts += payload
-        total = len(parts) + sum(map(len, self._partial.values()))
-        if total > MAX_BODY + MAX_HEADER or len(self._partial) >= _MAX_PARTIAL:
-            raise ProtocolError("requests that are too long")
-        if kind is Kind.REQUEST_PART:
-            self._partial[number] = parts
-            return
-        size, (arguments, body) = len(parts), parse_message(parts)
+    async def _receive_request(self, number: int, message: bytearray) -> None:
+        size, (arguments, body) = len(message), parse_message(message)
         operation = text_value(arguments.pop("do", None))
         if len(self._tasks) >= _MAX_REQUESTS:
             raise ProtocolError("too many requests at one time")
@@ -210,27 +196,7 @@ class ClientSession:
                 _log.exception("a request failed")
             header, body = {"error": error_values(e)}, b""
         if number:
-            message = pack_message(header, body)
-            for data in message_frames(Kind.ANSWER_PART, Kind.ANSWER, number, message):
-                self._send(data)
-
-    def _send(self, data: bytes) -> None:
-        if self._queued > _MAX_QUEUED:  # the client does not read
-            self._abort()
-            return
-        self._outgoing.append(data)
-        self._queued += len(data)
-        self._ready.set()
-
-    async def _write_frames(self) -> None:
-        with suppress(OSError):
-            while True:
-                while self._outgoing:
-                    data = self._outgoing.popleft()
-                    self._queued -= len(data)
-                    await self._socket.send_bytes(data)
-                self._ready.clear()
-                await self._ready.wait()
+            self._end.send_message(number, pack_message(header, body))
 
     def _in_thread(self, work: Callable[[], T]) -> Awaitable[T]:
         return asyncio.get_running_loop().run_in_executor(self._threads, work)
@@ -394,7 +360,7 @@ class ClientSession:
             report = frame(Kind.END, number, end)
         except Exception as e:
             report = frame(Kind.LOST, served.number, pack_message(error_values(e)))
-        self._relay.after_output(group, lambda: self._send(report))
+        self._relay.after_output(group, lambda: self._end.send(report))
 
     async def _perform(
         self, served: ServedSandbox, operation: str, arguments: Arguments, body: bytes
@@ -406,7 +372,7 @@ class ClientSession:
                     raise SandboxLostError("there is no sandbox with these files any more")
                 await self._in_thread(lambda: served.restore(source))
                 return {}, b""
-            while self._queued > _MAX_WAITING:  # the client has to read its answers first
+            while self._end.queued > _MAX_WAITING:  # the client has to read its answers first
                 await self._clock.wait(_PAUSE_SECONDS)
             return {}, await self._in_thread(lambda: served.perform(operation, arguments, body))
 
@@ -457,7 +423,7 @@ class ClientSession:
                     error = error_values(
                         SandboxLostError(f"the server ended the sandbox: {reason}")
                     )
-                    self._send(frame(Kind.LOST, served.number, pack_message(error)))
+                    self._end.send(frame(Kind.LOST, served.number, pack_message(error)))
 
 
 async def _raise(error: Exception) -> tuple[Arguments, bytes]:
