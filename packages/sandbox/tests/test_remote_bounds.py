@@ -343,9 +343,7 @@ def test_a_program_that_starts_while_its_sandbox_ends_leaves_no_reader(
         sandbox = SimpleNamespace(spawn=spawn, close=lambda *_: None)
         served = connection._sandboxes[1] = ServedSandbox(1, sandbox, client)  # type: ignore[arg-type]
         arguments = {"process": 1, "argv": ["true"], "cwd": "/", "targets": []}
-        starting = asyncio.ensure_future(
-            connection._spawn(served, arguments, [], Group(1), source=None)
-        )
+        starting = asyncio.ensure_future(connection._spawn(served, arguments, [], Group(1)))
         assert await asyncio.to_thread(begun.wait, 30)
         connection._threads.submit(closing.wait, 30)  # other requests are before the end
         closed = connection._forget(served)  # it is older than the server allows

@@ -236,7 +236,7 @@ class RemoteSandbox(ForwardedSandbox):
         source = checkpoint.sandbox if isinstance(checkpoint, RemoteCheckpoint) else None
         if source is None or source.connection is not self.connection:
             raise SandboxError("a checkpoint can only be continued in a sandbox of one connection")
-        return self._spawn(argv, cwd, env, dict(fds or {}), checkpoint=source.number)
+        return self._spawn(argv, cwd, env, dict(fds or {}), source=source.number)
 
     # --------------------------------------------------------------------- files
     def read(self, path: str, limit: int = 64 << 20) -> bytes:
@@ -267,7 +267,7 @@ class RemoteSandbox(ForwardedSandbox):
             super().restore(snapshot)
         source = snapshot.source
         if isinstance(source, Path):
-            self._request("restore_files", pack_files(source), seconds=_COPY_SECONDS)
+            self._request("restore", pack_files(source), seconds=_COPY_SECONDS)
             return
         if not isinstance(source, RemoteSandbox) or source.connection is not self.connection:
             raise SandboxError("files can only be copied between sandboxes of one connection")

@@ -171,15 +171,9 @@ class ServedSandbox:
         while self._script:  # whoever takes a file out of the list closes it
             self._script.pop().close()
 
-    def spawn(
-        self,
-        arguments: Arguments,
-        descriptors: list[int],
-        group: Group,
-        source: ServedSandbox | None = None,
-    ) -> Process:
-        """Start a program with these descriptors, which are closed. ``source``: continue the
-        checkpoint of this sandbox in its place."""
+    def spawn(self, arguments: Arguments, descriptors: list[int], group: Group) -> Process:
+        """Start a program with these descriptors, which are closed. The checkpoint of the sandbox
+        ``source`` in the arguments continues in its place."""
         try:
             targets = [number_value(n, 1023) for n in list_value(arguments.get("targets"))]
             number = number_value(arguments.get("process"), 2**32 - 1)
@@ -194,8 +188,8 @@ class ServedSandbox:
                     descriptors.append(os.dup(reader.fileno()))
                 targets.append(SCRIPT_FD)
             start = self.sandbox.spawn
-            if source is not None:
-                if (checkpoint := source.checkpoint) is None:
+            if "source" in arguments:
+                if (checkpoint := arguments["source"].checkpoint) is None:
                     raise UsageError("there is no such checkpoint")
                 start = partial(self.sandbox.spawn_checkpoint, checkpoint)
             env = arguments.get("env")
@@ -221,7 +215,7 @@ class ServedSandbox:
             "checkpoint": self._checkpoint,
             "close_checkpoint": self._close_checkpoint,
             "save": self._save,
-            "restore_files": self._restore_files,
+            "restore": self._restore,
         }
         if name in own:
             return own[name](arguments, body) or b""
@@ -264,16 +258,16 @@ class ServedSandbox:
         with self._client.stage:
             return saved_files(self.sandbox)
 
-    def _restore_files(self, _: Arguments, body: bytes) -> None:
+    def _restore(self, arguments: Arguments, body: bytes) -> None:
+        """Replace the files by those of another sandbox of the client, or of an archive."""
+        if "source" in arguments:
+            if arguments["source"].is_closed:
+                raise SandboxLostError("the sandbox with the files is closed")
+            self.sandbox.restore(CopiedFiles(arguments["source"].sandbox))
+            return
         with self._client.stage, staged_upper_layer() as directory:
             unpack_files(body, directory, self.sandbox.spec.limits.inodes)
             self.sandbox.restore(ReceivedFiles(directory))
-
-    def restore(self, source: ServedSandbox) -> None:
-        """Replace the files by those of another sandbox of the client."""
-        if source.is_closed:
-            raise SandboxLostError("the sandbox with the files is closed")
-        self.sandbox.restore(CopiedFiles(source.sandbox))
 
     def close(self, wait: bool = False) -> None:
         """End the sandbox. May be called again."""

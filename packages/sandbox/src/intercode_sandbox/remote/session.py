@@ -165,17 +165,17 @@ class ClientSession:
         if served is None:
             self._unwanted |= {int(arguments.get("sandbox", 0))} & self._reserved
             return _raise(SandboxLostError("there is no such sandbox any more"))
+        if "source" in arguments:
+            arguments["source"] = self._sandboxes.get(number_value(arguments["source"]))
+            if arguments["source"] is None:
+                return _raise(SandboxLostError("there is no sandbox with these files any more"))
         if operation == "spawn":
-            group, source = Group(served.number), None
-            if "checkpoint" in arguments:
-                source = self._sandboxes.get(number_value(arguments["checkpoint"]))
-                if source is None:
-                    return _raise(SandboxLostError("there is no sandbox with this checkpoint"))
+            group = Group(served.number)
             try:
                 fds, _ = self._relay.create(arguments.get("fds"), body, group)
             except OSError as e:
                 return _raise(e)
-            return self._spawn(served, arguments, fds, group, source)
+            return self._spawn(served, arguments, fds, group)
         special = {
             "fork": self._fork,
             "close": self._close_sandbox,
@@ -323,10 +323,9 @@ class ClientSession:
         arguments: Arguments,
         fds: list[int],
         group: Group,
-        source: ServedSandbox | None,
     ) -> tuple[Arguments, bytes]:
         async with served.lock:
-            process = await self._in_thread(lambda: served.spawn(arguments, fds, group, source))
+            process = await self._in_thread(lambda: served.spawn(arguments, fds, group))
         if self._sandboxes.get(served.number) is not served:  # a reader would never be removed
             raise SandboxLostError("the sandbox was closed while a program started")
         number = arguments["process"]
@@ -366,12 +365,6 @@ class ClientSession:
         self, served: ServedSandbox, operation: str, arguments: Arguments, body: bytes
     ) -> tuple[Arguments, bytes]:
         async with served.lock:
-            if operation == "restore":
-                source = self._sandboxes.get(number_value(arguments.get("source")))
-                if source is None:
-                    raise SandboxLostError("there is no sandbox with these files any more")
-                await self._in_thread(lambda: served.restore(source))
-                return {}, b""
             while self._end.queued > _MAX_WAITING:  # the client has to read its answers first
                 await self._clock.wait(_PAUSE_SECONDS)
             return {}, await self._in_thread(lambda: served.perform(operation, arguments, body))
