@@ -117,6 +117,8 @@ def test_what_a_server_says_cannot_control_a_terminal() -> None:
         ("list_directory", b'{"a\\u0000": ["file", 0, 0, 1.5, ""]}'),
         ("limit_exceeded", b'"patience"'),
         ("processes", b"[7]"),
+        ("usage", b'[0, 0, 0, 0, "1"]'),
+        ("usage", b"[0, 0, 0, 0]"),
         ("descendants", b"[-1]"),
         ("write", b"1"),
         ("write", b""),

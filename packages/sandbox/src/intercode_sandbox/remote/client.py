@@ -36,7 +36,7 @@ from intercode_sandbox.supervisor.process import SupervisedProcess
 
 _MARK_SECONDS = 0.02  # at least the accuracy with which a sandbox knows when a process started
 _TRAVELLING = frozenset(
-    {"listing", "processes", "fork", "restore", "recycle", "save", "checkpoint"}
+    {"listing", "processes", "fork", "restore", "recycle", "save", "checkpoint", "usage"}
 )
 """The capabilities that work over a connection. Instead of sealing, the server copies files."""
 _COPY_SECONDS = 600.0  # for an answer after files or the memory of a process were copied

@@ -95,12 +95,14 @@ def _record_decoder(record: type[Any]) -> Decoder:
     """Return the decoder for a dataclass whose fields are texts, numbers and choices."""
     hints = list(get_type_hints(record).values())
     choices = [(n, get_args(hint)) for n, hint in enumerate(hints) if get_origin(hint) is Literal]
-    types = [str if get_origin(hint) is Literal else hint for hint in hints]
+    numbers = {float: (float, int)}
+    types = [(str,) if get_origin(h) is Literal else numbers.get(h, (h,)) for h in hints]
 
     def decode(values: Any) -> Any:
         if (
             type(values) is not list
-            or [type(value) for value in values] != types
+            or len(values) != len(types)
+            or any(type(v) not in each for v, each in zip(values, types, strict=True))
             or any(values[n] not in allowed for n, allowed in choices)
         ):
             raise ProtocolError(f"an invalid {record.__name__}")
@@ -219,6 +221,7 @@ class ForwardedSandbox(BaseSandbox):
     changed_paths = forwarded(BaseSandbox.changed_paths, check=_check_paths)
     storage_exhausted = forwarded(BaseSandbox.storage_exhausted)
     limit_exceeded = forwarded(BaseSandbox.limit_exceeded)
+    usage = forwarded(BaseSandbox.usage, "usage")
     recycle = forwarded(BaseSandbox.recycle, "recycle")
     processes = forwarded(BaseSandbox.processes, "processes")
     descendants = forwarded(BaseSandbox.descendants, "processes")
