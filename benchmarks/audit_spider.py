@@ -281,7 +281,7 @@ ABOUT = """\
 <!-- setup: intercode() { command intercode "$@" --limit 1; } -->
 ```sh
 intercode check spider:verified                          # all sound, exit status 0
-intercode check spider:verified --env-option engine=mysql
+intercode check spider:verified --set engine=mysql
 intercode check spider                                   # the faults and notes of all tasks
 ```
 

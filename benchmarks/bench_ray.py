@@ -131,7 +131,7 @@ def main() -> int:
             raylets.add()
             raylets.add()
             start = time.monotonic() - begun
-            on_cluster = replace(config, runner="ray", address=raylets.address)
+            on_cluster = replace(config, runner=f"ray:{raylets.address}")
             whole, _ = timed(replace(on_cluster, out=home / "whole"), processor, raylets)
             half = len(local.episodes) // 2
             lost, watch = timed(replace(on_cluster, out=home / "lost"), processor, raylets, half)

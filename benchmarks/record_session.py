@@ -42,7 +42,7 @@ _REPAINT = re.compile(r"\r(?:\x1b\[2K|\x1b\[1A)+")
 _PROGRAM = "import sys; from intercode.cli import main; sys.exit(main())"
 _RUN = (
     "eval starter --agent try-again --model demo --base-url {url} --limit 10 --max-turns 3 "
-    "--parallel 4 --model-option max_attempts=3 --fail-on-error 2 --out runs/demo"
+    "--parallel 4 --set model_options.max_attempts=3 --fail-on-error 2 --out runs/demo"
 )
 
 

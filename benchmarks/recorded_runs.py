@@ -85,14 +85,16 @@ def play(log: Path, image: str | None, out: Path, limit: int | None) -> Outcome:
             model="recorded",
             base_url=server.base_url,
             parallel=2,
-            profile="original",
-            image=image,
-            network="host" if image else "none",
-            reward=reward,
             out=out,
             tasks=tuple(str(t.index) for t in chosen),
             agent_options={"feedback": "original"},
             max_turns=10 if agent != "plan-solve" else None,
+            env_options={
+                "profile": "original",
+                "image": image,
+                "network": "host" if image else "none",
+                "reward": reward,
+            },
         )
         played = {t.task: t for t in logs.load_log(evaluate(config))}
     again = differing_in_replay(log, image, reward)

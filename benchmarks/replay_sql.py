@@ -26,7 +26,7 @@ ABOUT = """\
 
 This page says how often a replay of the published SQL logs gives the recorded observations and
 rewards. `python benchmarks/replay_sql.py LOGS --write` generates it. To replay a single log:
-`intercode replay --profile original --env-option engine=mysql --out differences.jsonl LOG.json`.
+`intercode replay --profile original --set engine=mysql --out differences.jsonl LOG.json`.
 
 ## What counts as equal
 

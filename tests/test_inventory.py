@@ -23,7 +23,7 @@ EXAMPLES = {
     ("entry", "agent react observation_limit"),
     ("entry", "environment sql engine"),
     ("command", "intercode image build"),
-    ("argument", "intercode eval --agent-option"),
+    ("argument", "intercode eval --base-url"),
     ("argument", "intercode sandbox run COMMAND"),
     ("choice", "intercode image build --engine podman"),
     ("variable", "INTERCODE_CACHE"),

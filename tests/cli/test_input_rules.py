@@ -105,7 +105,7 @@ def test_a_human_plays_python(
     monkeypatch.setattr("sys.stdin", io.StringIO(typed))
     out = tmp_path / "out"
     task = "starter/python/fair-split"
-    assert main(["play", "starter:python", "--task", task, "--out", str(out)]) == 0
+    assert main(["play", "starter:python", "--tasks", task, "--out", str(out)]) == 0
     printed = capsys.readouterr().out
     assert ">>> def split(total, parts):\n...     if parts < 1:" in printed
     assert "[4, 3, 3]" in printed and "Everything else is run as Python." in printed

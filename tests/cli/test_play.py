@@ -76,7 +76,7 @@ def test_the_last_turn_is_shown(
     monkeypatch: pytest.MonkeyPatch,
     capsys: pytest.CaptureFixture[str],
 ) -> None:
-    words = (dataset, "--max-turns", "1", "--task", "0", "--out", str(tmp_path / "out"))
+    words = (dataset, "--max-turns", "1", "--tasks", "0", "--out", str(tmp_path / "out"))
     play(monkeypatch, "echo one | tr one two\n", *words)
     printed = capsys.readouterr().out
     assert "(at most 1 actions)" in printed
@@ -91,7 +91,7 @@ def test_undo_and_show_work_without_a_terminal(
 ) -> None:
     out = tmp_path / "out"
     text = "x=1\nx=2\nundo\nundo 9\nshow\necho $x hi\nscore\nundo 1\n score\nsubmit\n"
-    play(monkeypatch, text, dataset, "--task", "0", "--out", str(out))
+    play(monkeypatch, text, dataset, "--tasks", "0", "--out", str(out))
     printed = capsys.readouterr().out
     assert "(taken back: x=2)" in printed and "(cannot take that back: nothing to" in printed
     (made,) = trajectories.read_trajectories(out / trajectories.TRAJECTORIES_FILE)
@@ -110,7 +110,7 @@ def test_a_human_supervises_an_agent_from_a_script(
     out, script = tmp_path / "out", tmp_path / "replies.json"
     script.write_text(json.dumps([f"Well.\n```bash\n{a}\n```" for a in ("echo no", "true", "x")]))
     words = ("--agent", "single-turn", "--model", f"scripted:{script}", "--out", str(out))
-    play(monkeypatch, "help\nedit\necho hi\n", dataset, "--task", "0", *words)
+    play(monkeypatch, "help\nedit\necho hi\n", dataset, "--tasks", "0", *words)
     printed = capsys.readouterr().out
     assert "single-turn proposes:\n  echo no\n[Enter: run it] /$ help" in printed
     assert "[Enter: run it] /$ edit\n(type it anew)\n/$ echo hi" in printed

@@ -40,7 +40,7 @@ def test_a_session_with_undo_score_and_an_action_that_is_stopped(
     dataset: str, state: Path, tmp_path: Path
 ) -> None:
     out = tmp_path / "out"
-    with play(state, dataset, "--task", "0", "--out", str(out)) as terminal:
+    with play(state, dataset, "--tasks", "0", "--out", str(out)) as terminal:
         terminal.expect("say hi")
         terminal.expect("turn 1")
         terminal.ask("cd /tmp", "/tmp$", "turn 2")
@@ -111,7 +111,7 @@ def test_a_session_that_was_left_is_resumed(dataset: str, state: Path, tmp_path:
 @pytest.mark.slow
 def test_python_is_typed_in_blocks(state: Path, tmp_path: Path) -> None:
     out = str(tmp_path / "out")
-    words = ("starter:python", "--task", "starter/python/fair-split", "--out", out)
+    words = ("starter:python", "--tasks", "starter/python/fair-split", "--out", out)
     with play(state, *words) as terminal:
         terminal.expect("turn 1")
         terminal.send("def split(total, parts):\rif parts < 1:\rraise ValueError(parts)\r")
@@ -133,7 +133,7 @@ def test_python_is_typed_in_blocks(state: Path, tmp_path: Path) -> None:
 
 @pytest.mark.slow
 def test_sql_continues_until_its_brackets_are_closed(state: Path, tmp_path: Path) -> None:
-    words = ("starter:sql", "--task", "starter/sql/how-many-plots", "--out", str(tmp_path / "o"))
+    words = ("starter:sql", "--tasks", "starter/sql/how-many-plots", "--out", str(tmp_path / "o"))
     with play(state, *words) as terminal:
         terminal.expect("turn 1")
         terminal.ask("CREATE TABLE plots AS SELECT 1", "turn 2")
@@ -151,7 +151,7 @@ def test_sql_continues_until_its_brackets_are_closed(state: Path, tmp_path: Path
 def test_a_flag_that_is_wrong_costs_a_turn_which_can_be_taken_back(
     state: Path, tmp_path: Path
 ) -> None:
-    words = ("starter:ctf", "--task", "starter/ctf/morse", "--out", str(tmp_path / "o"))
+    words = ("starter:ctf", "--tasks", "starter/ctf/morse", "--out", str(tmp_path / "o"))
     with play(state, *words) as terminal:
         terminal.expect("turn 1")
         terminal.ask("submit flag{no}", "That is not the flag", "turn 2")
@@ -170,7 +170,7 @@ def test_a_human_supervises_an_agent(dataset: str, state: Path, tmp_path: Path) 
     fenced = [f"```bash\n{a}\n```" for a in ("echo one", "echo two", "echo three", "echo hi")]
     script.write_text(json.dumps(fenced))
     words = ("--agent", "try-again", "--model", f"scripted:{script}", "--out", str(out))
-    with play(state, dataset, "--task", "0", *words) as terminal:
+    with play(state, dataset, "--tasks", "0", *words) as terminal:
         terminal.expect("try-again proposes:\n  echo one\n")
         terminal.expect("turn 1 of 10")
         terminal.send("\r")

@@ -1,4 +1,4 @@
-"""``--policy``, ``--deny`` and ``--allow`` are applied, recorded, and applied again in a replay."""
+"""A policy of the command line is applied, recorded, and applied again in a replay."""
 
 from __future__ import annotations
 
@@ -8,23 +8,24 @@ from pathlib import Path
 import pytest
 
 from intercode.cli import main
-from intercode.cli.parser import pop_policy_options
+from intercode.cli.parser import run_settings
 from intercode.core import trajectories
 
 
-def test_the_three_options_are_one_setting(tmp_path: Path) -> None:
+def test_rules_of_the_command_line_are_added_to_those_of_a_file(tmp_path: Path) -> None:
     file = tmp_path / "rules.toml"
     file.write_text('deny = ["command:rm"]\nunparsed = "refuse"\n')
-    given = {"policy": str(file), "deny": ["command:mv"], "allow": ["command:*"], "limit": 1}
-    pop_policy_options(given)
+    given = [f"policy={file}", "policy.deny=command:mv", "policy.allow=command:*"]
     rules = {"deny": ["command:rm", "command:mv"], "unparsed": "refuse", "allow": ["command:*"]}
-    assert given == {"policy": rules, "limit": 1}
-    given = {"deny": ["command:mv"]}
-    pop_policy_options(given, {"deny": ["command:rm"]})
-    assert given == {"policy": {"deny": ["command:rm", "command:mv"]}}
-    given = {}
-    pop_policy_options(given)
-    assert given == {}
+    assert run_settings({"set": given, "limit": 1}, {}) == {
+        "limit": 1,
+        "env_options": {"policy": rules},
+    }
+    before = {"policy": {"deny": ["command:rm"]}}
+    added = run_settings({"set": given[1:2]}, before)
+    assert added == {"env_options": {"policy": {"deny": ["command:rm", "command:mv"]}}}
+    assert before == {"policy": {"deny": ["command:rm"]}}
+    assert run_settings({}, {}) == {}
 
 
 @pytest.mark.sandbox
@@ -33,7 +34,7 @@ def test_an_evaluation_under_a_policy_is_a_run_of_its_own_and_replays(
 ) -> None:
     out = tmp_path / "out"
     words = ["eval", "starter:bash", "--agent", "gold", "--limit", "2", "--out", str(out)]
-    rule = ["--deny", "command:chmod"]
+    rule = ["--set", "policy.deny=command:chmod"]
     assert main([*words, *rule]) == 0
     made = trajectories.read_trajectories(out / trajectories.TRAJECTORIES_FILE)
     first, second = sorted(made, key=lambda t: t.index)
@@ -52,7 +53,16 @@ def test_a_human_sees_a_refusal(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     out = tmp_path / "out"
-    words = ["play", "starter:bash", "--task", "0", "--allow", "command:ls", "--out", str(out)]
+    words = [
+        "play",
+        "starter:bash",
+        "--tasks",
+        "0",
+        "--set",
+        "policy.allow=command:ls",
+        "--out",
+        str(out),
+    ]
     monkeypatch.setattr("sys.stdin", io.StringIO("find /\nls /srv\nskip\n"))
     assert main(words) == 0
     assert "Refused: `find /` is not among what is allowed" in capsys.readouterr().out
@@ -61,5 +71,5 @@ def test_a_human_sees_a_refusal(
 
 
 def test_a_wrong_rule_ends_in_one_line(capsys: pytest.CaptureFixture[str]) -> None:
-    assert main(["eval", "starter:bash", "--agent", "gold", "--deny", "rm"]) == 2
+    assert main(["eval", "starter:bash", "--agent", "gold", "--set", "policy.deny=rm"]) == 2
     assert "the rule 'rm' is not of the form kind:pattern" in capsys.readouterr().err

@@ -10,6 +10,7 @@ import pytest
 
 import intercode
 from intercode.cli import main
+from intercode.cli.parser import RENAMED_OPTIONS
 from intercode.cli.play import unfinished_sessions
 from intercode.core.config import make_config
 from intercode.core.errors import ConfigError, UnknownNameError
@@ -51,6 +52,33 @@ def test_an_old_setting_of_an_environment_is_taken() -> None:
         assert env.backend == "docker"
 
 
+@pytest.mark.parametrize(
+    ("option", "now"),
+    [
+        (["--deterministic"], "--set deterministic=true"),
+        (["--clock", "real"], "--set deterministic.clock=TIME"),
+        (["--env-option", "session=fresh"], "--set NAME=VALUE"),
+        (["--timeout=3"], "--set timeout=SECONDS"),
+        (["--address", "head:6379"], "--set runner=ray:HOST:PORT"),
+        (["--max-cost-per-episode", "1"], "--set max_cost_per_episode=USD"),
+    ],
+)
+def test_an_option_that_is_now_a_setting_says_so(
+    option: list[str], now: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["eval", "starter", "--agent", "gold", *option]) == 2
+    assert f"{option[0].partition('=')[0]}: the option is now {now}" in capsys.readouterr().err
+
+
+def test_every_old_option_is_refused_by_the_command_that_had_it(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    for old, now in RENAMED_OPTIONS.items():
+        command = "play" if old == "--task" else "eval"
+        assert main([command, "starter", old]) == 2, old
+        assert f"the option is now {now}" in capsys.readouterr().err
+
+
 @pytest.mark.parametrize("open_with", [Sandbox, SandboxPool])
 def test_an_old_argument_of_a_sandbox_is_taken(open_with: type[Sandbox | SandboxPool]) -> None:
     with (
@@ -70,4 +98,6 @@ def test_a_session_of_play_with_an_old_setting_is_resumed(
     row = json.loads(path.read_text())
     path.write_text(json.dumps({**row, "settings": {**settings, "sandbox": "docker"}}))
     os.utime(path)
-    assert unfinished_sessions.load_newest("starter").settings["backend"] == "docker"
+    assert unfinished_sessions.load_newest("starter").settings["env_options"] == {
+        "backend": "docker"
+    }

@@ -220,7 +220,7 @@ def test_options_of_replay_that_would_have_no_effect(
     run = str(run_in(tmp_path / "run", (1.0,)))
     assert main(["replay", run, "--episode", "none"]) == 2
     assert "add --edit, --from or --agent" in capsys.readouterr().err
-    assert main(["replay", run, "--env-option", "sesion=fresh"]) == 2
+    assert main(["replay", run, "--set", "sesion=fresh"]) == 2
     assert "did you mean 'session'?" in capsys.readouterr().err
 
 
@@ -236,5 +236,5 @@ def test_a_number_of_variants_is_checked_before_the_run(
 
 def test_the_address_of_a_model_is_no_option_of_it(capsys: pytest.CaptureFixture[str]) -> None:
     words = ["eval", "starter", "--agent", "react", "--model", "m", "--dry-run"]
-    assert main([*words, "--model-option", "base_url=http://127.0.0.1:9"]) == 2
+    assert main([*words, "--set", "model_options.base_url=http://127.0.0.1:9"]) == 2
     assert "give the model with --model and its address with --base-url" in capsys.readouterr().err

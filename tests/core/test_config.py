@@ -2,14 +2,21 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
+from dataclasses import fields, replace
 from pathlib import Path
 
 import pytest
 
 from intercode import datasets
-from intercode.core.config import make_config, parse_key_values
+from intercode.core.config import (
+    SETTING_NAMES,
+    EvalConfig,
+    make_config,
+    parse_key_values,
+    recorded_settings,
+)
 from intercode.core.errors import ConfigError, UnknownNameError
+from intercode.core.types import to_jsonable
 from intercode.evaluation.evaluate.plan import open_env
 from intercode_sandbox.toml import read_toml
 
@@ -17,15 +24,25 @@ GOOD = {"dataset": "starter", "agent": "gold"}
 
 
 def test_values_become_settings() -> None:
-    config = make_config({**GOOD, "tasks": [1, "a/b"], "out": "runs/x", "timeout": 3})
+    given = {
+        "tasks": [1, "a/b"],
+        "out": "runs/x",
+        "timeout": 3,
+        "env_options": {"session": "fresh"},
+    }
+    config = make_config({**GOOD, **given})
     assert config.tasks == ("1", "a/b")
     assert config.out == Path("runs/x")
-    assert (config.timeout, config.parallel, config.profile) == (3, 4, "standard")
+    assert config.parallel == 4 and config.env_options == {"session": "fresh", "timeout": 3}
 
 
 def test_an_unknown_key_is_refused_with_a_suggestion() -> None:
     with pytest.raises(UnknownNameError, match="did you mean 'max_turns'"):
-        make_config({**GOOD, "max_turn": 3})
+        open_env(make_config({**GOOD, "max_turn": 3}), datasets.load("starter"))
+    with pytest.raises(
+        UnknownNameError, match=r"setting in run\.toml 'agnt'; did you mean 'agent'"
+    ):
+        make_config({"dataset": "starter", "agnt": "gold"}, "run.toml")
 
 
 @pytest.mark.parametrize(
@@ -34,13 +51,15 @@ def test_an_unknown_key_is_refused_with_a_suggestion() -> None:
         ("parallel", 0),
         ("limit", -1),
         ("max_turns", 0),
-        ("timeout", 0),
-        ("timeout", float("inf")),
+        ("seed", -1),
+        ("env_options", 3),
         ("parallel", "4"),
         ("parallel", True),
         ("agent_options", "a=b"),
         ("dataset", 3),
-        ("tasks", "a"),
+        ("tasks", "absent.txt"),
+        ("out", ""),
+        ("runner", 3),
         ("epochs", 0),
         ("epochs", 1.5),
         ("shuffle", 1),
@@ -114,17 +133,46 @@ def test_broken_toml_is_named_with_its_line(tmp_path: Path) -> None:
         read_toml(tmp_path / "absent.toml")
 
 
-def test_determinism_is_a_switch_or_settings_with_the_clock() -> None:
+def test_the_record_of_a_version_before_is_read() -> None:
     base = {"dataset": "starter", "agent": "gold"}
-    assert make_config(base).determinism is False
-    assert make_config({**base, "deterministic": True}).determinism is True
-    assert make_config({**base, "clock": "+3d"}).determinism == {"clock": "+3d"}
-    both = {**base, "deterministic": {"seed": 3}, "clock": "real"}
-    assert make_config(both).determinism == {"seed": 3, "clock": "real"}
-    with pytest.raises(ConfigError, match="deterministic = 'yes'"):
-        make_config({**base, "deterministic": "yes"})
-    with pytest.raises(ConfigError, match="parallel = True"):
-        make_config({**base, "parallel": True})
+    record = {
+        **base,
+        "model": None,
+        "seed": 0,
+        "shuffle": False,
+        "hashes": False,
+        "clock": "+3d",
+        "deterministic": {"seed": 3},
+        "profile": "original",
+        "env_options": {"session": "fresh"},
+        "runner": "ray",
+        "address": "head:6379",
+    }
+    of_environment = {
+        "session": "fresh",
+        "profile": "original",
+        "deterministic": {"seed": 3, "clock": "+3d"},
+    }
+    found = recorded_settings(record)
+    assert found == {
+        **base,
+        "seed": 0,
+        "runner": "ray:head:6379",
+        "env_options": of_environment,
+    }
+    assert recorded_settings(to_jsonable(make_config(found)))["env_options"] == of_environment
+
+
+def test_a_setting_of_the_version_before_is_named_with_the_new_one() -> None:
+    with pytest.raises(ConfigError, match="clock is now clock in the table deterministic"):
+        make_config({**GOOD, "clock": "+3d"})
+    with pytest.raises(ConfigError, match=r"address is now part of runner, as in ray:HOST:PORT"):
+        make_config({**GOOD, "address": "head:6379"})
+
+
+def test_every_setting_is_declared_with_a_description() -> None:
+    assert all(field.metadata["description"] for field in fields(EvalConfig))
+    assert len(SETTING_NAMES) <= 26
 
 
 def test_options_of_one_environment() -> None:
@@ -141,7 +189,7 @@ def test_options_of_one_environment() -> None:
             "separate_stderr": False,
         }
         assert env.result_metadata()["sandboxes"] == "recycled"
-    for name in ("sesion", "profile"):
+    for name in ("sesion", "max_turns", "extra_layers"):
         wrong = replace(config, env_options={name: "fresh"})
         with pytest.raises(UnknownNameError, match=name):
             open_env(wrong, datasets.load("starter"))

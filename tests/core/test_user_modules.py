@@ -89,7 +89,7 @@ def test_a_command_imports_nothing_from_the_directory_in_which_it_runs(
 @pytest.mark.slow
 def test_workers_of_ray_import_nothing_from_the_directory(data: Path) -> None:
     pytest.importorskip("ray", reason="pip install 'intercode-gym[ray]'")
-    words = "eval starter:bash --agent gold --limit 1 --runner ray --address local --out r"
+    words = "eval starter:bash --agent gold --limit 1 --set runner=ray:local --out r"
     run(data, sys.executable, "-m", "intercode", *words.split())
 
 

@@ -87,7 +87,9 @@ REFUSED = {
     "the option 'check.draw'": "check families:bash --draw 2",
     "the option 'check.contamination'": "check --contamination",
     "the option 'run.variants'": "eval starter --agent gold --variants 2 --out other",
-    "the reward of episodes 'variants'": "eval starter --agent gold --reward variants --out more",
+    "the reward of episodes 'variants'": (
+        "eval starter --agent gold --set reward=variants --out more"
+    ),
     "the option 'check.audit'": "check starter --audit",
     "the option 'check.labels'": "check --labels labels.jsonl",
 }

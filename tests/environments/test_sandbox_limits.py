@@ -80,9 +80,9 @@ def test_a_wrong_limit_is_an_error_with_the_way_out(limits: Any, said: str) -> N
 def test_sql_has_no_sandbox_to_limit(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     with pytest.raises(UsageError, match="runs no sandbox"):
         intercode.make("sql", "starter", limits={"memory": "1g"})
-    words = ["eval", "starter:sql", "--agent", "gold", "--limits", "memory=1g"]
+    words = ["eval", "starter:sql", "--agent", "gold", "--set", "limits.memory=1g"]
     assert main([*words, "--out", str(tmp_path / "run")]) == 2
-    assert "sql has none" in capsys.readouterr().err
+    assert "'sql' runs no sandbox" in capsys.readouterr().err
 
 
 def test_they_are_a_part_of_what_a_run_is(
@@ -91,7 +91,7 @@ def test_they_are_a_part_of_what_a_run_is(
     run, words = tmp_path / "run", ["eval", "starter:bash", "--agent", "gold", "--limit", "1"]
     settings = tmp_path / "eval.toml"
     settings.write_text('limits = {memory = "600m", processes = 64}\n')
-    given = ["--limits", "memory=500m", "--limits", "disk=100m"]
+    given = ["--set", "limits.memory=500m", "--set", "limits.disk=100m"]
     assert main([*words, "--config", str(settings), *given, "--out", str(run)]) == 0
     expected = {"disk": 100 * MIB, "memory": 500 * MIB, "processes": 64}
     assert trajectories.read_run_metadata(run)["limits"] == expected

@@ -87,7 +87,7 @@ def test_a_flag_on_the_command_line_is_true_or_false(capsys: pytest.CaptureFixtu
         "gold",
         "--limit",
         "1",
-        "--env-option",
+        "--set",
         "recycle=no",
     ]
     assert main(words) == 2
@@ -116,5 +116,5 @@ def test_environments_are_listed_with_their_own_settings(
 
     assert main(["list", "environments"]) == 0
     printed = capsys.readouterr().out
-    assert '--env-option session="persistent": persistent: one shell' in printed
+    assert '--set session="persistent": persistent: one shell' in printed
     assert "record_diffs" not in printed

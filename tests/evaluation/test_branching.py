@@ -40,7 +40,7 @@ def run_dir(tmp_path_factory: pytest.TempPathFactory) -> Path:
         max_turns=3,
         out=home / "run",
         parallel=2,
-        deterministic=True,
+        env_options={"deterministic": True},
     )
     model = ScriptedModel([f"```bash\n{answer}\n```" for answer in ANSWERS])
     return evaluate(config, model=model, quiet=True)
@@ -101,7 +101,16 @@ def test_the_first_difference_is_named(
 
 def test_a_run_under_nohup_is_equal_in_another_shell(tmp_path: Path) -> None:
     """The state of the shell holds its traps, and a shell cannot reset what it inherits ignored."""
-    words = ["eval", "starter:bash", "--agent", "gold", "--limit", "2", "--deterministic"]
+    words = [
+        "eval",
+        "starter:bash",
+        "--agent",
+        "gold",
+        "--limit",
+        "2",
+        "--set",
+        "deterministic=true",
+    ]
     command = [sys.executable, "-m", "intercode", *words, "--out", str(tmp_path / "run")]
     ignoring = ["sh", "-c", "trap '' HUP INT PIPE USR1; umask 077; exec nohup \"$@\"", "sh"]
     done = subprocess.run([*ignoring, *command], capture_output=True, check=False)

@@ -91,7 +91,7 @@ def test_further_golds_are_played(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("engine", ENGINES)
 def test_the_starter_tasks_are_sound(engine: str, capsys: pytest.CaptureFixture[str]) -> None:
-    assert main(["check", "starter:sql", "--json", "--env-option", f"engine={engine}"]) == 0
+    assert main(["check", "starter:sql", "--json", "--set", f"engine={engine}"]) == 0
     told = json.loads(capsys.readouterr().out)
     assert told["sound"] and told["tasks"] == len(datasets.load("starter:sql")) >= 30
     assert {n["kind"] for n in told["notes"]} == {"open-order"}

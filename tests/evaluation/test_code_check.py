@@ -54,7 +54,7 @@ def test_rows_without_a_language_use_the_given_one(tmp_path: Path) -> None:
     row = {"query": "Sum.", "gold": PERL_SUM.gold, "tests": PERL_SUM.data["tests"]}
     path = tmp_path / "sums.jsonl"
     path.write_text(json.dumps(row) + "\n")
-    option = ["--env-option", "language=support.languages:PERL"]
+    option = ["--set", "language=support.languages:PERL"]
     assert main(["eval", str(path), "--agent", "gold", *option, "--out", str(tmp_path / "o")]) == 0
     (episode,) = (tmp_path / "o" / "trajectories.jsonl").read_text().splitlines()
     assert json.loads(episode)["steps"][-1]["reward"] == 1.0

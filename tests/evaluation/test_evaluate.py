@@ -229,7 +229,11 @@ def test_the_original_profile_tries_golds_before_it_asks_a_model(
         raise AssertionError(messages)
 
     config = EvalConfig(
-        str(path), "single-turn", model="m", out=tmp_path / "run", profile="original"
+        str(path),
+        "single-turn",
+        model="m",
+        out=tmp_path / "run",
+        env_options={"profile": "original"},
     )
     (found,) = read(evaluate(config, model=ScriptedModel(answer), quiet=True))
     assert (found.end, found.usage.requests) == ("error", 0)
@@ -328,7 +332,11 @@ def test_an_endpoint_that_dies_after_an_answer_loses_its_episodes_only(
 
 @pytest.mark.parametrize(
     ("change", "named"),
-    [({"timeout": 3.0}, "timeout"), ({"agent": "noop"}, "agent"), ({"seed": 1}, "seed")],
+    [
+        ({"env_options": {"timeout": 3.0}}, "timeout"),
+        ({"agent": "noop"}, "agent"),
+        ({"seed": 1}, "seed"),
+    ],
 )
 def test_another_run_in_the_same_directory_is_refused(
     dataset: str, tmp_path: Path, change: dict, named: str

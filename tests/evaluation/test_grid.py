@@ -71,7 +71,7 @@ def test_cells_with_equal_names_get_stable_directories() -> None:
         ({"model_options": {"temperature": 1}}, r"options\.temperature = 1 is not a list"),
         ({"agent": ["gold", "gold"]}, "the same run twice"),
         ({"model": [{"base_url": "http://x"}]}, "has to set model itself"),
-        ({"timeout": [1, 0]}, "timeout-0: timeout = 0 s"),
+        ({"max_cost": [1, 0]}, "max_cost-0: max_cost = 0 must be greater than 0"),
     ],
 )
 def test_invalid_grids_are_refused(grid: Any, said: str) -> None:
@@ -79,9 +79,16 @@ def test_invalid_grids_are_refused(grid: Any, said: str) -> None:
         cells(grid=grid)
 
 
-def test_an_unknown_setting_is_named() -> None:
-    with pytest.raises(UnknownNameError, match="did you mean 'agent'"):
-        cells(grid={"agnt": ["gold"]})
+def test_a_setting_of_the_environment_varies_under_its_name() -> None:
+    found = cells(env_options={"image": "host"}, grid={"session": ["fresh", "persistent"]})
+    assert {name: c.env_options["session"] for name, c in found.items()} == {
+        "fresh": "fresh",
+        "persistent": "persistent",
+    }
+    assert all(c.env_options["image"] == "host" for c in found.values())
+
+
+def test_a_setting_that_cannot_vary_is_named() -> None:
     with pytest.raises(UnknownNameError, match="'parallel'"):
         cells(grid={"parallel": [1, 2]})
 

@@ -78,10 +78,10 @@ def test_the_command_line_prints_both(
             server.base_url,
             "--out",
             str(tmp_path / "run"),
-            "--model-option",
-            'price={"input": 10.0, "output": 100.0}',
-            "--model-option",
-            "max_tokens=400",
+            "--set",
+            'model_options.price={"input": 10.0, "output": 100.0}',
+            "--set",
+            "model_options.max_tokens=400",
         ]
         assert main([*words, "--pilot", "2"]) == 0
         printed = capsys.readouterr().out

@@ -74,7 +74,9 @@ def test_different_settings_are_refused_by_name(
     parts: tuple[Path, Path], squares: str, tmp_path: Path
 ) -> None:
     other = tmp_path / "c"
-    evaluate(EvalConfig(squares, "gold", limit=1, out=other, timeout=3.0), quiet=True)
+    evaluate(
+        EvalConfig(squares, "gold", limit=1, out=other, env_options={"timeout": 3.0}), quiet=True
+    )
     with pytest.raises(UsageError, match=r"differ in agent 'single-turn' and 'gold'; .*timeout"):
         merge([parts[0], other], tmp_path / "whole")
     with pytest.raises(UsageError, match="not the directory of a run"):

@@ -194,8 +194,8 @@ def test_a_run_in_a_terminal_shows_itself_and_survives_an_interrupt(
             str(tmp_path / "run"),
             "--parallel",
             "1",
-            "--model-option",
-            'price={"input": 10.0, "output": 100.0}',
+            "--set",
+            'model_options.price={"input": 10.0, "output": 100.0}',
             OPENAI_API_KEY="key",
         ) as terminal,
     ):

@@ -11,8 +11,6 @@ import pytest
 import intercode
 from intercode.cli import main
 from intercode.core.config import EvalConfig
-from intercode.core.errors import UnknownNameError
-from intercode.evaluation.evaluate.plan import make_plan
 from intercode.evaluation.evaluate.run import evaluate
 
 pytestmark = pytest.mark.sandbox
@@ -31,7 +29,7 @@ def test_diffs_are_recorded_on_request_and_do_not_change_the_run(
 ) -> None:
     plain = ["eval", dataset, "--agent", "gold", "--out", str(tmp_path / "run")]
     assert main(plain) == 0
-    assert main([*plain, "--epochs", "2", "--record-diffs"]) == 0
+    assert main([*plain, "--epochs", "2", "--set", "record_diffs=true"]) == 0
     run = intercode.load_run(tmp_path / "run")
     assert [t.steps[0].diffs for t in run.episodes] == [{}, MADE]
     assert all(t.success and t.steps[0].changes == ("/f",) for t in run.episodes)
@@ -42,7 +40,10 @@ def test_diffs_are_recorded_on_request_and_do_not_change_the_run(
 
 
 def test_a_resumed_run_keeps_its_settings(dataset: str, tmp_path: Path) -> None:
-    out = evaluate(EvalConfig(dataset, "gold", out=tmp_path / "run", record_diffs=True), quiet=True)
+    out = evaluate(
+        EvalConfig(dataset, "gold", out=tmp_path / "run", env_options={"record_diffs": True}),
+        quiet=True,
+    )
     (out / "trajectories.jsonl").unlink()
     assert main(["eval", "--resume", str(out)]) == 0
     assert intercode.load_run(out).episodes[0].steps[0].diffs == MADE
@@ -51,17 +52,16 @@ def test_a_resumed_run_keeps_its_settings(dataset: str, tmp_path: Path) -> None:
 def test_play_keeps_them_too(dataset: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     text = "echo 2 > /f\nundo\necho 1 > /f\necho 3 >> /f\nsubmit\n"
     monkeypatch.setattr("sys.stdin", io.StringIO(text))
-    assert main(["play", dataset, "--record-diffs", "--out", str(tmp_path / "run")]) == 0
+    assert (
+        main(["play", dataset, "--set", "record_diffs=true", "--out", str(tmp_path / "run")]) == 0
+    )
     steps = intercode.load_run(tmp_path / "run").episodes[0].steps
     assert [s.diffs for s in steps] == [MADE, {"/f": "@@ -1 +1,2 @@\n 1\n+3"}, {}]
 
 
 def test_an_environment_without_files_has_none(tmp_path: Path) -> None:
-    config = EvalConfig("starter:sql", "gold", limit=1, out=tmp_path / "run", record_diffs=True)
+    config = EvalConfig(
+        "starter:sql", "gold", limit=1, out=tmp_path / "run", env_options={"record_diffs": True}
+    )
     run = intercode.load_run(evaluate(config, quiet=True))
     assert all(step.diffs == {} for t in run.episodes for step in t.steps)
-
-
-def test_the_setting_has_one_name(dataset: str, tmp_path: Path) -> None:
-    with pytest.raises(UnknownNameError):
-        make_plan(EvalConfig(dataset, "gold", out=tmp_path, env_options={"record_diffs": True}))

@@ -269,7 +269,7 @@ def test_a_branch_does_not_edit_across_a_restart(tmp_path: Path) -> None:
 def test_the_command_plays_it(tmp_path: Path) -> None:
     script, out = tmp_path / "replies.json", tmp_path / "run"
     script.write_text(json.dumps([turn(1, "execute[ls]"), turn(2, "submit"), REFLECTION]))
-    command = ["eval", "starter", "--agent", "reflexion", "--agent-option", "max_restarts=1"]
+    command = ["eval", "starter", "--agent", "reflexion", "--set", "agent_options.max_restarts=1"]
     assert main([*command, "--model", f"scripted:{script}", "--limit", "1", "--out", str(out)]) == 0
     (episode,) = logs.load_log(out)
     assert (episode.restarts, [s.action for s in episode.steps]) == ((2,), ["ls", "submit"] * 2)

@@ -20,7 +20,7 @@ pytestmark = [pytest.mark.sandbox, pytest.mark.namespace_only]
 
 def _evaluate(dataset: str, out: Path, server: ServerProcess, **settings: object) -> None:
     settings.setdefault("parallel", 2)
-    config = EvalConfig(dataset, "gold", out=out, backend=server.kind, **settings)  # type: ignore[arg-type]
+    config = EvalConfig(dataset, "gold", out=out, **settings, env_options={"backend": server.kind})  # type: ignore[arg-type]
     evaluate(config, quiet=True)
 
 

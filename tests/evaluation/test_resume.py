@@ -115,7 +115,9 @@ def test_after_kill_9_at_any_moment_the_run_is_the_same(
     before: list[tuple[str, int]] = []
     for kill in range(3):
         hold(tmp_path, len(before) + 2)
-        running = start(tmp_path, dataset, "--epochs", "2", "--shuffle", "--parallel", "4")
+        running = start(
+            tmp_path, dataset, "--epochs", "2", "--set", "shuffle=true", "--parallel", "4"
+        )
         if kill:
             wait_for_lines(file, len(before) + 2)
         time.sleep(moments.uniform(0.0, 1.5 if kill == 0 else 0.3))
@@ -131,7 +133,7 @@ def test_after_kill_9_at_any_moment_the_run_is_the_same(
             branch = found[0].replace(parent=found[0].id, branched_at=1, id="branch")
             trajectories.append_trajectory(file, branch)
     (tmp_path / "hold").unlink()
-    last = start(tmp_path, dataset, "--epochs", "2", "--shuffle")
+    last = start(tmp_path, dataset, "--epochs", "2", "--set", "shuffle=true")
     _, errors = last.communicate(timeout=600)
     assert last.returncode == 0, errors
     found = [t for t in trajectories.read_trajectories(file) if t.parent is None]

@@ -86,14 +86,14 @@ def test_a_resumed_run_continues_its_run_in_weights_and_biases(
             endpoint.base_url,
             "--log",
             "wandb",
-            "--model-option",
-            f"api_key={SECRETS[0]}",
+            "--set",
+            f"model_options.api_key={SECRETS[0]}",
             "--out",
             "runs/a",
             "--parallel",
             "1",
-            "--model-option",
-            'price={"input": 1.0, "output": 2.0}',
+            "--set",
+            'model_options.price={"input": 1.0, "output": 2.0}',
         ]
         for limit in (2, 4):
             done = subprocess.run(

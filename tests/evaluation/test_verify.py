@@ -35,7 +35,9 @@ SAFE = {
 @pytest.fixture(scope="module")
 def run(tmp_path_factory: pytest.TempPathFactory) -> Path:
     out = tmp_path_factory.mktemp("verify") / "run"
-    config = EvalConfig("starter", "gold", limit=5, parallel=2, out=out, deterministic=True)
+    config = EvalConfig(
+        "starter", "gold", limit=5, parallel=2, out=out, env_options={"deterministic": True}
+    )
     return evaluate(config, quiet=True)
 
 
@@ -123,19 +125,19 @@ def test_another_image_is_noted(run: Path, tmp_path: Path) -> None:
         ({"image": "dockerfile:/tmp/x"}, "--image"),
         ({"image": "recipe:/tmp/x/recipe.toml"}, "--image"),
         ({"image": "registry:127.0.0.1:1/x"}, "--image"),
-        ({"network": "host"}, "--network"),
-        ({"timeout": 1e9}, "--timeout"),
-        ({"timeout": "long"}, "--timeout"),
+        ({"network": "host"}, "--set network=host"),
+        ({"timeout": 1e9}, "--set timeout"),
+        ({"timeout": "long"}, "--set timeout"),
         ({"policy": "/etc/shadow"}, "policy"),
-        ({"env_options": {"dsn": "mysql://elsewhere"}}, "--env-option dsn"),
-        ({"env_options": {"engine": "foreign"}}, "--env-option engine"),
-        ({"env_options": {"engine": ["sqlite"]}}, "--env-option engine"),
-        ({"env_options": {"interpreter": "sh -c x"}}, "--env-option interpreter"),
-        ({"env_options": {"language": "evil.py:X"}}, "--env-option language"),
-        ({"env_options": {"build": True}}, "--env-option build"),
+        ({"env_options": {"dsn": "mysql://elsewhere"}}, "--set dsn"),
+        ({"env_options": {"engine": "foreign"}}, "--set engine"),
+        ({"env_options": {"engine": ["sqlite"]}}, "--set engine"),
+        ({"env_options": {"interpreter": "sh -c x"}}, "--set interpreter"),
+        ({"env_options": {"language": "evil.py:X"}}, "--set language"),
+        ({"env_options": {"build": True}}, "--set build"),
         ({"env_options": "x"}, "not settings"),
-        ({"limits": {"memory": 1 << 40}}, "--env-option limits"),
-        ({"limits": {"cgroups": "x"}}, "--env-option limits"),
+        ({"limits": {"memory": 1 << 40}}, "--set limits"),
+        ({"limits": {"cgroups": "x"}}, "--set limits"),
     ],
 )
 def test_a_record_cannot_choose_files_code_or_the_network(

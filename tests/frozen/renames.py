@@ -76,6 +76,40 @@ def rename_command(words: Sequence[str]) -> list[str]:
     return list(words)
 
 
+_SWITCHES = ("deterministic", "hashes", "diffs", "shuffle", "log-content")
+_NAMES = {"diffs": "record_diffs", "clock": "deterministic.clock"}
+_TABLES = {
+    "--env-option": "",
+    "--agent-option": "agent_options.",
+    "--model-option": "model_options.",
+    "--limits": "limits.",
+    "--mcp": "mcp.",
+}
+_VALUES = ("network", "timeout", "reward", "clock", "runner")
+_RULES = ("policy", "deny", "allow")
+
+
+def rename_options(words: Sequence[str]) -> list[str]:
+    """Return the words of a command in a version that has settings in place of rare options."""
+    command, *rest = words
+    if command not in ("eval", "play", "check", "replay", "serve"):
+        return list(words)
+    named, left = [command], iter(rest)
+    for word in left:
+        name = word.removeprefix("--")
+        if word in _TABLES:
+            named += ["--set", f"{_TABLES[word]}{next(left)}"]
+        elif name in _SWITCHES and word != name:
+            named += ["--set", f"{_NAMES.get(name, name.replace('-', '_'))}=true"]
+        elif name in _VALUES and word != name and (command, name) != ("replay", "reward"):
+            named += ["--set", f"{_NAMES.get(name, name)}={next(left)}"]
+        elif name in _RULES and word != name:
+            named += ["--set", f"policy{'' if name == 'policy' else f'.{name}'}={next(left)}"]
+        else:
+            named.append("--tasks" if (command, word) == ("play", "--task") else word)
+    return named
+
+
 class Vocabulary:
     """The names of the version under test, read from its help and its error messages.
 
@@ -87,14 +121,16 @@ class Vocabulary:
             old: new if new in call(*verb.split(), "--help").stdout else old
             for old, (verb, new) in FLAGS.items()
         }
-        wrong = ("--env-option", "nosuch=1", "--dry-run")
+        self._has_settings = "is now --set" in call("eval", "--clock", "real").stderr
+        wrong = ("--set" if self._has_settings else "--env-option", "nosuch=1", "--dry-run")
         refusal = call("eval", "starter", "--agent", "gold", *wrong).stderr  # lists the settings
         self.settings = {o: n if n in refusal else o for o, n in SETTINGS.items()}
         self._has_fewer_commands = "is now" in call("regrade").stderr
 
     def command(self, words: Sequence[str]) -> list[str]:
         """Return the words of a command, written with old names, in the version's names."""
-        return rename_command(words) if words and self._has_fewer_commands else list(words)
+        named = rename_command(words) if words and self._has_fewer_commands else list(words)
+        return rename_options(named) if named and self._has_settings else named
 
     def translate(self, word: str) -> str:
         """Return a word of a command line, written with old names, in the version's names."""

@@ -201,7 +201,7 @@ def _served(mode: str) -> Iterator[Any]:
 
     from support.serving import serving
 
-    options = ("--score-requests", "--env-option", f"reward_mode={mode}", "--max-turns", "12")
+    options = ("--score-requests", "--set", f"reward_mode={mode}", "--max-turns", "12")
     with (
         serving("-m", "intercode", "serve", "bash", *options) as url,
         GenericEnvClient(base_url=url).sync() as client,

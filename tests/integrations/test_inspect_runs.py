@@ -47,7 +47,9 @@ def test_whole_datasets_score_as_our_own_runs(
     )
     assert log.status == "success", log.error
     theirs = {s.id: (s.scores or {})["reward"].value["reward"] for s in log.samples or ()}  # type: ignore[index,call-overload]
-    config = EvalConfig(name, "gold", tasks=tasks, image=image, parallel=2, out=tmp_path / "run")
+    config = EvalConfig(
+        name, "gold", tasks=tasks, parallel=2, out=tmp_path / "run", env_options={"image": image}
+    )
     run = intercode.load_run(evaluate(config, quiet=True))
     ours = {row["task"]: row["reward"] for row in run.episode_rows()}
     assert set(ours) == set(tasks) and theirs == pytest.approx(ours)

@@ -49,7 +49,7 @@ def served(request: pytest.FixtureRequest) -> Iterator[tuple[str, str]]:
 
 @pytest.fixture(scope="module")
 def bash() -> Iterator[str]:
-    with serving("-m", "intercode", "serve", "bash", "--timeout", "5") as url:
+    with serving("-m", "intercode", "serve", "bash", "--set", "timeout=5") as url:
         yield url
 
 
@@ -241,7 +241,7 @@ def test_names_and_text_that_are_not_unicode_are_sent(
 def test_a_server_ends_while_actions_run() -> None:
     command = "sleep 1234.5678"
     with ThreadPoolExecutor() as threads:
-        with serving("-m", "intercode", "serve", "bash", "--timeout", "3000") as url:
+        with serving("-m", "intercode", "serve", "bash", "--set", "timeout=3000") as url:
             remote = RemoteEnv(url)
             remote.reset(options={"task": 0})
             step = threads.submit(remote.step, command)

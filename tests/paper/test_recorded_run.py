@@ -34,12 +34,10 @@ def test_a_recorded_model_reaches_its_recorded_success(
             "try-again",
             model="recorded",
             base_url=server.base_url,
-            profile="original",
-            image=image,
-            network="host",
             max_turns=10,
             parallel=4,
             out=tmp_path / "run",
+            env_options={"profile": "original", "image": image, "network": "host"},
         )
         played = {t.index: t for t in logs.load_log(evaluate(config, quiet=True))}
     options = log_replay.ReplayOptions(profile="original", image=image, network="host", parallel=4)

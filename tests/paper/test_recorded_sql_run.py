@@ -41,11 +41,10 @@ def test_a_recorded_model_reaches_its_recorded_success(
             model="recorded",
             base_url=server.base_url,
             parallel=2,
-            profile="original",
-            reward="sql-original-iou",
             max_turns=10,
             out=tmp_path / "run",
             tasks=tuple(str(index) for index in recorded),
+            env_options={"profile": "original", "reward": "sql-original-iou"},
         )
         out = evaluate(config, quiet=True)
     played = {t.index: t for t in logs.load_log(out)}

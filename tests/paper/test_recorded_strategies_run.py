@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 
 from intercode.core import logs, trajectories
-from intercode.core.config import EvalConfig
+from intercode.core.config import EvalConfig, make_config
 from intercode.core.types import Trajectory, to_jsonable
 from intercode.evaluation.evaluate.run import evaluate
 from intercode.evaluation.replay import log_replay
@@ -45,6 +45,8 @@ def config(log: Path, base_url: str, out: Path, **more: Any) -> EvalConfig:
     episodes = logs.load_log(log)
     agent = str(episodes[0].run["agent"])
     settings = {
+        "dataset": str(episodes[0].run["dataset"]),
+        "agent": agent,
         "model": "recorded",
         "base_url": base_url,
         "parallel": 2,
@@ -54,7 +56,7 @@ def config(log: Path, base_url: str, out: Path, **more: Any) -> EvalConfig:
         "agent_options": {"feedback": "original"},
         "tasks": tuple(str(t.index) for t in episodes),
     }
-    return EvalConfig(str(episodes[0].run["dataset"]), agent, **{**settings, **more})
+    return make_config({**settings, **more})
 
 
 @pytest.mark.parametrize(
@@ -162,8 +164,8 @@ def test_a_run_that_was_killed_five_times_equals_one_that_was_not(
             "120",
             "--out",
             str(broken),
-            "--agent-option",
-            "feedback=original",
+            "--set",
+            "agent_options.feedback=original",
         ]
         for number in range(KILLS):
             process = subprocess.Popen(argv, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE)
@@ -178,7 +180,7 @@ def test_a_run_that_was_killed_five_times_equals_one_that_was_not(
         assert KILLS * 18 <= _lines(file) < 120
         done = subprocess.run(argv, capture_output=True, text=True, check=False)
         assert done.returncode == 0, done.stderr
-        whole = config(log, server.base_url, tmp_path / "whole", tasks=(), limit=120)
+        whole = config(log, server.base_url, tmp_path / "whole", tasks=None, limit=120)
         assert essence(broken) == essence(evaluate(whole, quiet=True))
 
 

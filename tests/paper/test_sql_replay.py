@@ -260,7 +260,7 @@ def test_episodes_are_reproduced_on_a_server(
     name = "ic_sql_multiturn_human_10_turns.json"
     log = _head(recorded_dir / "sql" / name, tmp_path / name, 15)
     out = tmp_path / "differences.jsonl"
-    options = ["--profile", "original", "--env-option", "engine=mysql", "--json"]
+    options = ["--profile", "original", "--set", "engine=mysql", "--json"]
     assert main(["replay", *options, "--out", str(out), str(log)]) == 0
     (results,) = json.loads(capsys.readouterr().out)
     assert results["episodes"] == 15 and results["stable"]["rewards"] == 1.0

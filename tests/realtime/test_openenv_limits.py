@@ -63,7 +63,7 @@ def test_reset_of_a_session_that_was_idle_begins_another_session() -> None:
 def test_a_missing_answer_ends_the_episode() -> None:
     """With our client, a time-out of its own is an error, and the episode does not continue."""
     with (
-        serving("-m", "intercode", "serve", "bash", "--timeout", "20") as url,
+        serving("-m", "intercode", "serve", "bash", "--set", "timeout=20") as url,
         RemoteEnv(url, timeout=20.0, margin=-17.0) as remote,
     ):
         remote.reset(options={"task": 0})
@@ -78,7 +78,7 @@ def test_a_missing_answer_ends_the_episode() -> None:
 
 
 def test_the_server_enforces_time_outs() -> None:
-    with serving("-m", "intercode", "serve", "bash", "--timeout", "5") as url:
+    with serving("-m", "intercode", "serve", "bash", "--set", "timeout=5") as url:
         _enforces_time_outs(url)
 
 

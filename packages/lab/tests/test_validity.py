@@ -202,4 +202,4 @@ def test_two_files_are_compared_without_execution(
     assert main(["check", "--labels", str(one), "--second", str(two)]) == 0
     printed = capsys.readouterr().out
     assert "50.0" in printed and "reads it" in printed
-    assert main(["check", "--labels", str(one), "--second", str(two), "--timeout", "5"]) == 2
+    assert main(["check", "--labels", str(one), "--second", str(two), "--set", "timeout=5"]) == 2

@@ -67,7 +67,7 @@ def test_a_node_is_killed_in_the_middle_and_every_episode_counts_once(
     config = EvalConfig("starter", "gold", epochs=3, seed=7, parallel=8)
     alone = evaluate(replace(config, out=tmp_path / "alone", parallel=4), quiet=True)
     second, out, failed = raylets.add(cpus=2), tmp_path / "over", list[BaseException]()
-    far = replace(config, out=out, runner="ray", address=raylets.address)
+    far = replace(config, out=out, runner=f"ray:{raylets.address}")
 
     def play() -> None:
         try:
@@ -173,10 +173,8 @@ def test_the_driver_is_killed_and_another_continues(
         "4",
         "--parallel",
         "4",
-        "--runner",
-        "ray",
-        "--address",
-        raylets.address,
+        "--set",
+        f"runner=ray:{raylets.address}",
         "--out",
         str(out),
     ]
@@ -209,10 +207,10 @@ def test_an_image_reaches_a_node_by_its_content(
         "gold",
         limit=2,
         parallel=2,
-        image=f"tar:{image}",
         runner="ray",
         address=raylets.address,
         out=tmp_path / "run",
+        env_options={"image": f"tar:{image}"},
     )
     digest = make_plan(config).metadata["image_digest"].removeprefix("sha256:")
     layers = raylets.cache(raylets.nodes[0]) / "layers"
@@ -255,10 +253,9 @@ def test_limits_and_going_on_are_as_on_one_machine(
             out=out,
             model_options={"max_tokens": 100},
             parallel=2,
-            record_diffs=True,
-            hashes=True,
+            env_options={"record_diffs": True, "hashes": True},
         )
-        far = replace(local, runner="ray", address=raylets.address)
+        far = replace(local, runner=f"ray:{raylets.address}")
         with pytest.raises(BudgetError, match="run's limit"):
             evaluate(replace(far, max_tokens=900), quiet=True)
         assert 0 < len(server.requests) <= 7
@@ -329,4 +326,4 @@ def test_a_missing_cluster_is_reported() -> None:
         address = f"127.0.0.1:{taken.getsockname()[1]}"
         with pytest.raises(UsageError, match=f"no Ray cluster answers at {address}") as told:
             connect(address).__enter__()
-    assert "--address local" in str(told.value)
+    assert "--set runner=ray:local" in str(told.value)

@@ -127,7 +127,10 @@ def _make_parser(chosen: str | None) -> tuple[Parser, Parser, ModuleType | None]
             if hasattr(module, "add_arguments"):
                 module.add_arguments(command)
             else:
-                add_options(command, module.ARGUMENTS, getattr(module, "SETTINGS", {}))
+                from intercode.cli.parser import RENAMED_OPTIONS
+
+                settings = getattr(module, "SETTINGS", {})
+                add_options(command, module.ARGUMENTS, settings, RENAMED_OPTIONS)
             command.set_defaults(**getattr(module, "DEFAULTS", {}))
     return parser, own, module
 

@@ -8,9 +8,8 @@ import sys
 from typing import Any
 
 from intercode.cli.output import log_warnings, print_documents
-from intercode.cli.parser import ENVIRONMENT_OPTION, refuse_options
+from intercode.cli.parser import SET_OPTION, environment_settings, refuse_options
 from intercode.cli.plugged_options import OPTIONS
-from intercode.core.config import parse_key_values
 from intercode.core.errors import DataError, UsageError
 
 UNSOUND = 1
@@ -21,7 +20,7 @@ examples:
   intercode check starter
   intercode check nl2bash:verified --image recipe:nl2bash
       every gold runs, scores 1 and does the same twice; doing nothing scores less
-  intercode check spider --env-option engine=mysql
+  intercode check spider --set engine=mysql
       also reports weak SQL golds: ties that LIMIT cuts, tables that are empty
   intercode check my_tasks.jsonl --json > today.json
   intercode check my_tasks.jsonl --baseline today.json
@@ -62,9 +61,7 @@ datasets [DATASET] ...  name[:subset], or a .json/.jsonl/.csv file
 --image IMAGE           root file system: host, dir:PATH, tar:PATH or recipe:NAME (default: the
                         dataset's)
 --backend BACKEND       back end of sandboxes (default auto: the strongest tier)
---network NETWORK       none (the default) or host
---timeout S             seconds that a gold may take (default 10; SWE-bench, Harbor: 120)
-{ENVIRONMENT_OPTION}
+{SET_OPTION}
 --variants N            find N sound variants of each task as well
 --draw N                prove N tasks of each task family, or compare N (default 25)
                         with --contamination
@@ -81,12 +78,8 @@ what people read and say:
 --runs PATH ...         with --audit: a run directory, a directory that holds some, or a log whose
                         episodes played these tasks; may be given several times
 --labels FILE ...       grade labels, one JSON object a line; may be given several times
---second FILE           with --labels: labels of the same trajectories by another person
---reward NAME|PKG:FN    with --labels: the reward function that grades"""
+--second FILE           with --labels: labels of the same trajectories by another person"""
 DEFAULTS = {
-    "profile": "standard",
-    "backend": "auto",
-    "network": "none",
     "parallel": 2,
     "format": "text",
 }
@@ -94,11 +87,11 @@ DEFAULTS = {
 SETTINGS = {"variants": {"type": int}, "limit": {"type": int}}
 
 
-_SETTINGS_OF_RUNS = {"image", "network", "timeout", "backend", "env_option", "profile"}
+_SETTINGS_OF_RUNS = {"image", "backend", "set", "profile"}
 _SHARED = {"parallel", "json", "format"}
 _SOUNDNESS = "the check of tasks"
 _MODES = {
-    "--labels": {"labels", "second", "reward", "variants", "out", *_SETTINGS_OF_RUNS, *_SHARED},
+    "--labels": {"labels", "second", "variants", "out", *_SETTINGS_OF_RUNS, *_SHARED},
     "--labels with --second": {"labels", "second", *_SHARED},
     "--contamination": {"contamination", "draw", *_SHARED},
     "--draw": {"draw", "out", *_SETTINGS_OF_RUNS, *_SHARED} - {"profile"},
@@ -144,20 +137,15 @@ def _check_dataset(args: argparse.Namespace, name: str) -> tuple[dict[str, Any],
     from intercode.evaluation.check import dataset, findings
     from intercode.results.rendering import render
 
-    env_options = parse_key_values(args.env_option)
-    chosen = datasets.load(name, environment_for_options(env_options))
+    settings = environment_settings(args)
+    chosen = datasets.load(name, environment_for_options(settings))
     log_warnings(chosen)
     report = dataset.check(
         chosen,
-        profile=args.profile,
-        image=args.image,
-        network=args.network,
         limit=args.limit,
         parallel=args.parallel,
-        timeout=args.timeout,
         cache_golds=not args.no_gold_cache,
-        env_options=env_options,
-        backend=args.backend,
+        env_options=settings,
     )
     if args.baseline is not None:
         report = dataset.compare_with_baseline(report, _read_baseline(args), str(args.baseline))

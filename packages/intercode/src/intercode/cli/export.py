@@ -28,10 +28,10 @@ SOURCE is a run's directory, a .jsonl of trajectories, or a log in the authors' 
 of results, bundles; for Harbor, a dataset.
 
 A bundle contains run.json, the trajectories, a digest of each, and a statement of the results,
-which re-execution confirms or refutes. The observations of a run with --deterministic have to be
-exactly the same. A page of results is one file that loads nothing else. Results with different
-tasks, profiles, images or machines are in different tables. A bundle counts as verified if the
-receipt of `intercode replay` is beside it."""
+which re-execution confirms or refutes. The observations of a run with --set deterministic=true have
+to be exactly the same. A page of results is one file that loads nothing else. Results with
+different tasks, profiles, images or machines are in different tables. A bundle counts as verified
+if the receipt of `intercode replay` is beside it."""
 
 ARGUMENTS = """\
 sources SOURCE ...  a run or log; bundles; or a dataset

@@ -15,8 +15,10 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any
 
+from intercode.core.config import EvalConfig
 from intercode.core.errors import InterCodeError, UsageError
 from intercode.core.packages import GYM
+from intercode.core.settings import describe
 from intercode.datasets import is_playable_name
 from intercode_sandbox.registry import Registry, unknown_name_error
 
@@ -87,20 +89,22 @@ EXAMPLE = """\
 examples:
   intercode list
   intercode list agents --json
+  intercode list settings
+      what a TOML file, --set and the arguments of intercode.evaluate may have
   intercode list --fetch nl2bash
       fetches the files of NL2Bash from its authors' repository, verifies their checksums and prints
       the directory; a download that was interrupted is resumed
 
 Datasets are listed with their number of tasks, or with what to do if their data is not installed.
 
-You can give your own in place of these names: --agent package.module:Class, --reward
-package.module:function or file.py:function, and for a dataset the directory of a task package or a
-.json, .jsonl or .csv file. An installed package adds names by the entry
+You can give your own in place of these names: --agent package.module:Class, --set
+reward=package.module:function or reward=file.py:function, and for a dataset the directory of a task
+package or a .json, .jsonl or .csv file. An installed package adds names by the entry
 points intercode.agents, intercode.datasets, intercode.rewards and so on."""
 
 ARGUMENTS = """\
 kind [KIND]  one of datasets, agents, environments, languages, profiles,
-             rewards, sandboxes
+             rewards, sandboxes; or settings, of runs and of environments
 --json       print JSON
 files of datasets:
 --fetch DATASET  fetch the files of this dataset from its authors
@@ -109,6 +113,9 @@ files of datasets:
 --data-path      print the directory of fetched files"""
 
 _WIDTH = 100
+_SETTINGS = "settings"
+"""The kind of the names of settings, which are in no registry."""
+_NAME_WIDTH = 27
 
 
 @dataclass(frozen=True, slots=True)
@@ -141,7 +148,7 @@ class ListedName:
         if self.tasks is not None:
             lines += textwrap.wrap(self._data_text(), _WIDTH - 19)
         for name, meaning in self.settings.items():
-            text = f"--env-option {name}: {meaning}"
+            text = f"--set {name}: {meaning}"
             lines += textwrap.wrap(text, _WIDTH - 19, subsequent_indent="  ")
         names = [f"  {self.name:<16}", *[""] * len(lines)]
         return [f"{name:<18} {line}".rstrip() for name, line in zip(names, lines, strict=False)]
@@ -169,8 +176,12 @@ def handle(args: argparse.Namespace) -> int:
         return _fetch(args)
     if args.mirror is not None or args.dest is not None:
         raise UsageError("--mirror and --dest are for --fetch DATASET")
-    if args.kind is not None and args.kind not in _REGISTRIES:
-        raise unknown_name_error("kind", args.kind, list(_REGISTRIES))
+    known = [*_REGISTRIES, _SETTINGS]
+    if args.kind is not None and args.kind not in known:
+        raise unknown_name_error("kind", args.kind, known)
+    if args.kind == _SETTINGS:
+        _print_settings(args.json)
+        return 0
     kinds = [args.kind] if args.kind else list(_REGISTRIES)
     entries = {kind: list(_entries(kind)) for kind in kinds}
     if args.json:
@@ -220,6 +231,24 @@ def _entries(kind: str) -> Iterator[ListedName]:
             _warn(str(e))
             continue
         yield ListedName(name, description, package, tasks, remedy, settings)
+
+
+def _print_settings(as_json: bool) -> None:
+    """Print the settings of a run, and those that the environments share."""
+    from intercode.environments.base.settings import SandboxSettings
+
+    of_run = {f.name: describe(f) for f in fields(EvalConfig)}
+    shared = {f.name: describe(f) for f in fields(SandboxSettings) if f.name not in of_run}
+    groups = {"of a run": of_run, "of every environment": shared}
+    if as_json:
+        print(json.dumps({_SETTINGS: groups}, indent=2))
+        return
+    for owner, described in groups.items():
+        print(f"{_SETTINGS} {owner}")
+        for name, text in described.items():
+            lines = textwrap.wrap(text, _WIDTH - _NAME_WIDTH)
+            print(f"  {name:<{_NAME_WIDTH - 3}} {lines[0]}")
+            print("".join(f"{' ' * _NAME_WIDTH}{line}\n" for line in lines[1:]), end="")
 
 
 def _settings(environment: type) -> dict[str, str]:

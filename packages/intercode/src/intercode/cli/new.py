@@ -22,7 +22,7 @@ examples:
       as a Python package: after `pip install ./log-forensics`, `intercode eval log-forensics` works
   intercode new tasks --convert spider --from ~/spider_data
       files of tasks from the authors' release of Spider (or bird, wikisql) in that directory; then
-      `intercode eval tasks/spider-dev.jsonl --env-option engine=sqlite ...`
+      `intercode eval tasks/spider-dev.jsonl --set engine=sqlite ...`
 
 The files say in comments what each is for."""
 

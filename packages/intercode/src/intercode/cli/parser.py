@@ -1,56 +1,79 @@
-"""The options that several commands share.
-
-Options that may be given several times are turned into settings by the ``pop_*`` functions.
-"""
+"""The options that several commands share, and how they give settings."""
 
 from __future__ import annotations
 
 import argparse
-from collections.abc import Collection, Mapping
+import re
+import textwrap
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import fields
 from pathlib import Path
 from typing import Any
 
-from intercode.core.config import parse_key_values
-from intercode.core.errors import UsageError
+from intercode.core.config import (
+    SETTING_NAMES,
+    EvalConfig,
+    collect_settings,
+    parse_key_values,
+)
+from intercode.core.errors import ConfigError, UsageError
+from intercode.core.settings import describe
 from intercode_sandbox.command.parser import given_options
 from intercode_sandbox.toml import read_toml
 
-ENVIRONMENT_OPTION = """\
---env-option K=V ...    a setting of the environment, such as session=fresh or engine=mysql; may be
-                        given several times"""
-AGENT_OPTIONS = f"""\
---agent NAME|PKG:CLASS  strategy: try-again, single-turn, gold, noop, ... (see `intercode list
-                        agents`), or program:NAME, program:COMMAND
---model PROVIDER/NAME   the language model of the agent, or FILE.py:FUNCTION; its API key comes from
-                        the environment
---base-url URL          address of an OpenAI-compatible endpoint (or set OPENAI_BASE_URL)
---agent-option K=V ...  a setting of the agent; may be given several times
---model-option K=V ...  a setting of the model, such as temperature=0.7; may be given several times
-{ENVIRONMENT_OPTION}"""
-RECORD_DIFFS = """\
---record-diffs          record how each turn changed files, for show and view; results do not depend
-                        on it"""
+SET_OPTION = """\
+--set NAME=VALUE ...    a setting of the environment (`intercode list environments`), such as
+                        session=fresh, network=host, timeout=30 or limits.memory=2g; may be given
+                        several times"""
 SANDBOX_OPTIONS = """\
-sandbox and scoring:
 --profile PROFILE       standard: what the paper meant (the default), or another profile of the
                         environment (`intercode list profiles`)
 --image IMAGE           root file system: host, recipe:NAME, dockerfile:PATH, docker-archive:PATH,
                         registry:HOST/NAME ... (default: the dataset's)
---network NETWORK       none (the default), or host: the machine's own network
 --backend BACKEND       namespace, chroot, docker, podman, landlock, remote:URL, or auto (the
-                        default): the strongest that works, but never landlock
---timeout TIMEOUT       seconds an action may take (default 10; SWE-bench, Harbor: 120)
---reward NAME|PKG:FN    reward function (default: that of the environment and the profile)"""
-POLICY_OPTIONS = """\
-action policy:
-  A refused action costs a turn and is not executed. Rules guide an agent; they are not a security
-  boundary. KIND: command, redirect (Bash), statement, table, function (SQL), import, call,
-  attribute (Python), or pattern (a regular expression).
---policy FILE.toml      rules from a file
---deny KIND:PATTERN ...  refuse actions that match, as in 'command:rm -r'; may be given several
-                        times
---allow KIND:PATTERN ...  of this kind, allow only what matches such a rule; may be given several
-                        times"""
+                        default): the strongest that works, but never landlock"""
+RENAMED_OPTIONS = {
+    "--env-option": "--set NAME=VALUE",
+    "--agent-option": "--set agent_options.NAME=VALUE",
+    "--model-option": "--set model_options.NAME=VALUE",
+    "--network": "--set network=NETWORK",
+    "--timeout": "--set timeout=SECONDS",
+    "--reward": "--set reward=NAME",
+    "--limits": "--set limits.NAME=VALUE",
+    "--policy": "--set policy=FILE",
+    "--deny": "--set policy.deny=KIND:PATTERN",
+    "--allow": "--set policy.allow=KIND:PATTERN",
+    "--mcp": "--set mcp.NAME=COMMAND",
+    "--deterministic": "--set deterministic=true",
+    "--clock": "--set deterministic.clock=TIME",
+    "--hashes": "--set hashes=true",
+    "--record-diffs": "--set record_diffs=true",
+    "--runner": "--set runner=ray",
+    "--address": "--set runner=ray:HOST:PORT",
+    "--shuffle": "--set shuffle=true",
+    "--log-content": "--set log_content=true",
+    "--max-tokens-per-episode": "--set max_tokens_per_episode=N",
+    "--max-cost-per-episode": "--set max_cost_per_episode=USD",
+    "--max-seconds-per-episode": "--set max_seconds_per_episode=S",
+    "--task": "--tasks ID,ID,...",
+}
+"""Options of an earlier version, and what they are now."""
+_RULES = ("deny", "allow")
+"""The lists of a policy, to which options add."""
+_WIDTH, _INDENT = 100, 24
+
+
+def options_of_run(*names: str) -> str:
+    """Return the options for settings of a run, as they are declared."""
+    declared = {f.name: f for f in fields(EvalConfig)}
+    lines = []
+    for name in names:
+        usage = f"--{name.replace('_', '-')} {declared[name].metadata['option']}"
+        text = describe(declared[name]).replace("%", "%%")
+        wrapped = textwrap.wrap(text, _WIDTH - _INDENT)
+        lines.append(f"{usage:<{_INDENT - 2}}  {wrapped[0]}")
+        lines += [" " * _INDENT + line for line in wrapped[1:]]
+    return "\n".join(lines)
 
 
 def refuse_options(
@@ -72,30 +95,57 @@ def refuse_options(
             raise UsageError(f"--{option} is for {owners}, not for {mode}")
 
 
-def pop_key_value_options(given: dict[str, Any], before: Mapping[str, Any]) -> None:
-    """Replace ``agent_option`` and its like in ``given`` by ``agent_options``.
+def environment_settings(args: argparse.Namespace) -> dict[str, Any]:
+    """Return the settings of the environment that a command is given. Raises UsageError."""
+    given = given_options(args)
+    named: dict[str, Any] = {
+        name: given[name] for name in ("profile", "image", "backend") if name in given
+    }
+    return add_settings(named, args.set)
 
-    They are added to the options in ``before``. Raises ConfigError for other texts than
-    KEY=VALUE.
+
+def run_settings(given: Mapping[str, Any], before: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the settings of a run that ``before`` and the options of a command give.
+
+    Those of the command replace the others, and their tables are joined. Raises UsageError.
     """
-    for name in ("agent", "model", "env"):
-        if pairs := parse_key_values(given.pop(f"{name}_option", ())):
-            given[f"{name}_options"] = {**before.get(f"{name}_options", {}), **pairs}
+    options = {name: value for name, value in given.items() if name != "set"}
+    texts = []
+    for text in given.get("set", ()):
+        of_run = re.split("[.=]", text, maxsplit=1)[0] in SETTING_NAMES
+        texts.append(text if of_run else f"env_options.{text}")
+    return add_settings(collect_settings({**before, **options}), texts)
 
 
-def pop_policy_options(given: dict[str, Any], before: object = None) -> None:
-    """Replace the three options in ``given`` by one setting ``policy``.
+def add_settings(before: Mapping[str, Any], texts: Sequence[str]) -> dict[str, Any]:
+    """Return settings with those of the texts NAME=VALUE or TABLE.NAME=VALUE.
 
-    It holds the content of the file, or ``before`` if no file is named, with the further rules
-    added. Without any rule the setting is absent.
+    A name that is given several times has all values, as a list. The rules of a policy are added
+    to those before. Raises UsageError.
     """
-    source = given.pop("policy", before)
-    more = {name: given.pop(name) for name in ("deny", "allow") if name in given}
-    if source is None and not more:
-        return
-    if isinstance(source, str):
-        source = read_toml(Path(source).expanduser())
-    rules = dict(source) if isinstance(source, Mapping) else {}
-    for name, texts in more.items():
-        rules[name] = [*rules.get(name, ()), *texts]
-    given["policy"] = rules
+    settings = dict(before)
+    seen = set[str]()
+    for text in texts:
+        ((name, value),) = parse_key_values([text]).items()
+        *tables, last = name.split(".")
+        table = settings
+        for part in tables:
+            table[part] = table = _as_table(part, table.get(part))
+        rule = tables[-1:] == ["policy"] and last in _RULES
+        if name in seen or rule:
+            old = table.get(last, [])
+            value = [*(old if isinstance(old, list) else [old]), value]
+        seen.add(name)
+        table[last] = _as_table(last, value) if last == "policy" else value
+    return settings
+
+
+def _as_table(name: str, value: object) -> dict[str, Any]:
+    """Return a copy of a table of settings, into which a further setting goes."""
+    if isinstance(value, Mapping):
+        return dict(value)
+    if name == "policy" and isinstance(value, str):
+        return read_toml(Path(value).expanduser())
+    if value is None or isinstance(value, bool):
+        return {}
+    raise ConfigError(f"{name} = {value!r} is no table: {name}.NAME=VALUE cannot be added to it")

@@ -1,5 +1,4 @@
-"""The configuration of an evaluation, from a TOML file, from ``key=value`` pairs, or both; and the
-sizes in settings."""
+"""The settings of a run, which the command line, TOML files and Python give, and their readers."""
 
 from __future__ import annotations
 
@@ -8,204 +7,243 @@ import operator
 import os
 import re
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, fields
+from dataclasses import MISSING, dataclass, fields
 from pathlib import Path
 from typing import Any
 
-from intercode.core.errors import ConfigError
-from intercode.core.types import Network
+from intercode.core.errors import ConfigError, UsageError
+from intercode.core.settings import check_ranges, check_types, setting
 from intercode_sandbox.lines import split_lines
-from intercode_sandbox.registry import unknown_name_error
+from intercode_sandbox.registry import suggest_name, unknown_name_error
 from intercode_sandbox.valid_text import has_surrogates
 
+_SIMILAR = 0.7
+"""How similar a name is to that of a missing setting if it is taken for a mistake."""
 
-@dataclass(frozen=True, slots=True)
+
+@dataclass(frozen=True)
 class EvalConfig:
-    """The configuration of an evaluation.
+    """The settings of a run. Raises ConfigError for a value that is wrong.
 
-    ``tasks``: ids, positions or ranges of positions such as ``0-5`` (empty: all tasks). ``limit``:
-    play only this many of them, from the first. ``sample``: play a random sample of this many,
-    which the seed determines, stratified by hardness or group. ``epochs``: how often each task is
-    played. ``seed``: the seed of the run, from which episodes derive theirs. ``shuffle``: play in
-    random order, drawn from the seed. No result depends on it. ``max_turns`` None: the agent's own
-    limit. ``timeout``: seconds for each action (None: the environment's default).
-
-    ``max_tokens``, ``max_cost`` (US dollars) and ``max_seconds`` limit the run, and those with
-    ``_per_episode`` each episode. ``fail_on_error``: the number of episodes that may fail before
-    the run stops, or a share such as ``"10%"``.
-
-    ``out`` None: a new directory below ``runs``. ``image``, ``reward`` None: those of the dataset
-    and the environment. ``limits``: those of the sandboxes by name, such as ``memory = "2g"``.
-    ``deterministic``: true, or settings of sandbox/determinism.py, of which
-    ``clock`` is one. ``hashes``: record hashes of each step even if it is not deterministic.
-    ``record_diffs``: record how each step changed files. No result depends on it. ``policy``:
-    rules over actions, or a file of them (see docs/policies.md). ``mcp``: commands of MCP servers
-    by name, whose tools the agent may call (see docs/mcp.md). ``env_options``: settings of
-    this kind of environment only, such as ``session`` of BashEnv.
-
-    ``log``: what tracks the run, such as ``wandb`` and ``otel`` (see evaluation/tracking); texts of
-    tasks, models and actions are reported only with ``log_content``. No result depends on them.
-
-    ``runner``: where environments run, ``local``, or ``ray`` with the ``address`` of a cluster. No
-    result depends on it.
+    The options of ``intercode eval``, the keys of its TOML file, the arguments of ``evaluate`` and
+    the ``config`` of run.json have these names. A run has no settings of the environment among
+    them: they are in ``env_options``, and a name that is not listed here goes there.
     """
 
-    dataset: str
-    agent: str
-    model: str | None = None
-    base_url: str | None = None
-    max_turns: int | None = None
-    parallel: int = 4
-    limit: int | None = None
-    sample: int | None = None
-    tasks: tuple[str, ...] = ()
-    epochs: int = 1
-    shuffle: bool = False
-    seed: int | None = None
-    out: Path | None = None
-    profile: str = "standard"
-    image: str | None = None
-    network: Network = "none"
-    limits: Mapping[str, Any] = field(default_factory=dict)
-    backend: str = "auto"
-    timeout: float | None = None
-    reward: str | None = None
-    deterministic: bool | Mapping[str, Any] = False
-    clock: str | None = None
-    hashes: bool = False
-    record_diffs: bool = False
-    policy: str | Mapping[str, Any] | None = None
-    mcp: Mapping[str, str] = field(default_factory=dict)
-    env_options: Mapping[str, Any] = field(default_factory=dict)
-    agent_options: Mapping[str, Any] = field(default_factory=dict)
-    model_options: Mapping[str, Any] = field(default_factory=dict)
-    max_tokens_per_episode: int | None = None
-    max_cost_per_episode: float | None = None
-    max_seconds_per_episode: float | None = None
-    max_tokens: int | None = None
-    max_cost: float | None = None
-    max_seconds: float | None = None
-    fail_on_error: int | str | None = None
-    log: tuple[str, ...] = ()
-    log_content: bool = False
-    runner: str = "local"
-    address: str | None = None
+    dataset: str = setting(
+        MISSING, "name[:subset], such as starter or nl2bash:fs_1, or a .json/.jsonl/.csv file"
+    )
+    agent: str = setting(
+        MISSING,
+        "strategy: try-again, single-turn, gold, noop, ... (see `intercode list agents`), "
+        "program:NAME, program:COMMAND, or package:CLASS",
+        option="NAME",
+    )
+    model: str | None = setting(
+        None,
+        "the language model of the agent, or FILE.py:FUNCTION; its API key comes from the "
+        "environment",
+        option="PROVIDER/NAME",
+    )
+    base_url: str | None = setting(
+        None, "address of an OpenAI-compatible endpoint (or set OPENAI_BASE_URL)", option="URL"
+    )
+    env_options: Mapping[str, Any] = setting(
+        dict, "settings of the environment (`intercode list environments`)"
+    )
+    agent_options: Mapping[str, Any] = setting(dict, "settings of the agent")
+    model_options: Mapping[str, Any] = setting(
+        dict, "settings of the model, such as temperature = 0.7"
+    )
+    max_turns: int | None = setting(
+        None,
+        "actions an episode may take (default: the agent's own, mostly 10)",
+        option="N",
+        least=1,
+    )
+    parallel: int = setting(
+        4,
+        "episodes at the same time; results do not depend on it",
+        option="N",
+        least=1,
+    )
+    limit: int | None = setting(None, "only the first N tasks", option="N", least=1)
+    sample: int | None = setting(
+        None,
+        "a random sample of N tasks, stratified by hardness or group; the seed determines it",
+        option="N",
+        least=1,
+    )
+    tasks: tuple[str, ...] = setting(
+        (),
+        "only these, by id, by position from 0, or by a range such as 0-5; or a file that names "
+        "one on each line",
+        option="ID,ID,...|FILE",
+    )
+    epochs: int = setting(
+        1,
+        "play each task K times, for pass@k and for narrower intervals",
+        option="K",
+        least=1,
+    )
+    shuffle: bool = setting(
+        False, "play in an order that the seed determines; results do not depend on it"
+    )
+    seed: int | None = setting(
+        None,
+        "seed of the episodes: task i in epoch e gets N + i + e * (tasks in the dataset)",
+        option="N",
+        least=0,
+    )
+    out: Path | None = setting(
+        None,
+        "directory of the run (default: runs/<dataset>-<agent>-<model>-<date>)",
+        option="DIR",
+    )
+    max_tokens: int | None = setting(
+        None, "tokens that the run may use, prompts and answers together", option="N", least=1
+    )
+    max_cost: float | None = setting(
+        None, "US dollars that the run may spend", option="USD", above=0
+    )
+    max_seconds: float | None = setting(None, "seconds that the run may take", option="S", above=0)
+    max_tokens_per_episode: int | None = setting(
+        None, "tokens that an episode may use, prompts and answers together", least=1
+    )
+    max_cost_per_episode: float | None = setting(
+        None, "US dollars that an episode may spend", above=0
+    )
+    max_seconds_per_episode: float | None = setting(
+        None, "seconds that an episode may take", above=0
+    )
+    fail_on_error: int | str | None = setting(
+        None,
+        "stop when more episodes than this ended in an error, such as 5 or 10%",
+        option="N|N%",
+    )
+    log: tuple[str, ...] = setting(
+        (),
+        "wandb or otel: report the run to Weights & Biases, or as OpenTelemetry spans, as it goes "
+        "on; may be given several times",
+        option="NAME ...",
+    )
+    log_content: bool = setting(
+        False, "report texts of tasks, models and actions as well; golds never"
+    )
+    runner: str = setting(
+        "local",
+        "where environments run: on this machine (local); on the Ray cluster that it is part of "
+        "(ray), that has the head ray:HOST:PORT, or a new one (ray:local); results do not depend "
+        "on it",
+    )
+
+    def __post_init__(self) -> None:
+        log = (self.log,) if isinstance(self.log, str) else self.log
+        values: dict[str, Any] = {"log": tuple(map(str, log))}
+        if self.tasks != ():
+            values["tasks"] = task_names(self.tasks)
+        if self.out is not None:
+            values["out"] = _directory(self.out)
+        vars(self).update(values)
+        try:
+            check_types(self)
+            check_ranges(self)
+        except UsageError as e:
+            raise ConfigError(str(e)) from e
+        for name in ("dataset", "agent"):
+            if not getattr(self, name):
+                raise ConfigError(f"no {name} is given; name one, such as {_EXAMPLES[name]}")
+        for name, value in self.env_options.items():
+            if callable(value):
+                raise ConfigError(
+                    f"{name} = {value!r}: name it, as in package.module:NAME or file.py:NAME"
+                )
+        if self.sample and self.limit:
+            raise ConfigError("sample and limit exclude each other: give one of them")
+        max_failed_episodes(self.fail_on_error, 1)
 
     @property
-    def determinism(self) -> bool | Mapping[str, Any]:
-        """The setting ``deterministic`` of the environment, with ``clock``."""
-        if self.clock is None:
-            return self.deterministic
-        given = self.deterministic if isinstance(self.deterministic, Mapping) else {}
-        return {**given, "clock": self.clock}
+    def backend(self) -> str:
+        """The back end of sandboxes."""
+        return str(self.env_options.get("backend") or "auto")
 
 
-_VALUE_TYPES: dict[str, tuple[type, ...]] = {
-    "max_turns": (int,),
-    "parallel": (int,),
-    "limit": (int,),
-    "sample": (int,),
-    "seed": (int,),
-    "tasks": (object, bool),
-    "out": (str, Path),
-    "timeout": (int, float),
-    "env_options": (dict,),
-    "agent_options": (dict,),
-    "model_options": (dict,),
-    "deterministic": (bool, dict),
-    "hashes": (bool,),
-    "record_diffs": (bool,),
-    "policy": (str, dict),
-    "mcp": (dict,),
-    "limits": (dict,),
-    "epochs": (int,),
-    "shuffle": (bool,),
-    "log": (list, tuple, str),
-    "log_content": (bool,),
-    "max_tokens_per_episode": (int,),
-    "max_cost_per_episode": (int, float),
-    "max_seconds_per_episode": (int, float),
-    "max_tokens": (int,),
-    "max_cost": (int, float),
-    "max_seconds": (int, float),
-    "fail_on_error": (int, str),
+SETTING_NAMES = tuple(f.name for f in fields(EvalConfig))
+"""The names of the settings of a run."""
+_EXAMPLES = {"dataset": "starter", "agent": "--agent try-again"}
+_RENAMED_SETTINGS = {
+    "sandbox": "backend",
+    "clock": "clock in the table deterministic",
+    "address": "part of runner, as in ray:HOST:PORT",
 }
-"""The types of settings that are not strings."""
-
-_POSITIVE_INTEGERS = (
-    "max_turns",
-    "parallel",
-    "limit",
-    "sample",
-    "epochs",
-    "max_tokens_per_episode",
-    "max_tokens",
-)
-_POSITIVE_NUMBERS = {
-    "timeout": "s",
-    "max_cost_per_episode": "US dollars",
-    "max_seconds_per_episode": "s",
-    "max_cost": "US dollars",
-    "max_seconds": "s",
-}
-
-
-RENAMED_SETTINGS = {"sandbox": "backend"}
 """Settings that have another name than in the version before, with the new one."""
 
 
 def make_config(values: Mapping[str, Any], source: str = "the settings") -> EvalConfig:
     """Return the configuration with these values. None stands for the default value.
 
-    ``source``: where the values come from, for messages.
-
-    Raises UnknownNameError for an unknown key, and ConfigError for an invalid value or if the
-    dataset or the agent is missing.
+    ``source``: where the values come from, for messages. Raises ConfigError for an invalid value or
+    if the dataset or the agent is missing, UnknownNameError if another name is like that one.
     """
-    known = [f.name for f in fields(EvalConfig)]
-    for key in values:
-        if key in RENAMED_SETTINGS:
-            raise ConfigError(f"{source}: {key} is now {RENAMED_SETTINGS[key]}")
-        if key not in known:
-            raise unknown_name_error(f"setting in {source}", key, known)
-    values = {key: value for key, value in values.items() if value is not None}
-    for key, value in values.items():
-        kinds = _VALUE_TYPES.get(key, (str,))
-        if not isinstance(value, kinds) or (isinstance(value, bool) and bool not in kinds):
-            wanted = " or ".join(k.__name__ for k in kinds)
-            hint = ": name it, as in package.module:NAME or file.py:NAME" if callable(value) else ""
-            raise ConfigError(f"{source}: {key} = {value!r} is not of the type {wanted}{hint}")
-    for key in _POSITIVE_INTEGERS:
-        if values.get(key, 1) < 1:
-            raise ConfigError(f"{source}: {key} = {values[key]} must be at least 1")
-    for key, unit in _POSITIVE_NUMBERS.items():
-        if not 0 < values.get(key, 1) < float("inf"):
-            raise ConfigError(f"{source}: {key} = {values[key]} {unit} must be greater than 0")
-    if values.get("seed", 0) < 0:
-        raise ConfigError(f"{source}: seed = {values['seed']} must be at least 0")
-    for key in ("dataset", "agent"):
-        if not values.get(key):
-            raise ConfigError(f"no {key} is given; name one, such as {_EXAMPLES[key]}")
-    if values.get("sample") and values.get("limit"):
-        raise ConfigError(f"{source}: sample and limit exclude each other: give one of them")
-    settings = dict(values)
-    if "tasks" in values:
-        given = values["tasks"]
-        named = read_task_list(Path(given)) if isinstance(given, str) else task_names(given)
-        settings["tasks"] = tuple(named)
-    log = values.get("log", ())
-    settings["log"] = (log,) if isinstance(log, str) else tuple(map(str, log))
-    max_failed_episodes(values.get("fail_on_error"), 1)
-    if "out" in values:
-        if "\0" in str(values["out"]) or has_surrogates(str(values["out"])):
-            raise ConfigError(f"{source}: out = {values['out']!r} is not text: name a directory")
-        if not str(values["out"]):
-            raise ConfigError(f"{source}: out is empty: name a directory, or leave it out")
-        settings["out"] = Path(values["out"])
-    return EvalConfig(**settings)
+    settings = collect_settings(values, source)
+    for name in ("dataset", "agent"):
+        for other in () if settings.get(name) else settings.get("env_options", {}):
+            if suggest_name(other, [name], _SIMILAR):
+                raise unknown_name_error(f"setting in {source}", other, list(SETTING_NAMES))
+        settings.setdefault(name, "")
+    try:
+        return EvalConfig(**settings)
+    except ConfigError as e:
+        raise ConfigError(f"{source}: {e}") from e
 
 
-_EXAMPLES = {"dataset": "starter", "agent": "--agent try-again"}
+def collect_settings(values: Mapping[str, Any], source: str = "the settings") -> dict[str, Any]:
+    """Return the settings of a run among ``values``, with all others in ``env_options``.
+
+    Raises ConfigError for the name of a version before.
+    """
+    given = {name: value for name, value in values.items() if value is not None}
+    for name in given:
+        if name in _RENAMED_SETTINGS:
+            raise ConfigError(f"{source}: {name} is now {_RENAMED_SETTINGS[name]}")
+    own = {name: value for name, value in given.items() if name in SETTING_NAMES}
+    more = {name: value for name, value in given.items() if name not in SETTING_NAMES}
+    if more:
+        table = own.get("env_options", {})
+        if not isinstance(table, Mapping):
+            raise ConfigError(f"{source}: env_options is a table, not {table!r:.80}")
+        own["env_options"] = {**table, **more}
+    return own
+
+
+def recorded_settings(record: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the settings in a run's record, as ``make_config`` takes them.
+
+    The records of versions before have settings of the environment beside those of the run.
+    """
+    values = {
+        "backend" if name == "sandbox" else name: value
+        for name, value in record.items()
+        if value not in (None, [], {}) and value is not False
+    }
+    if (clock := values.pop("clock", None)) is not None:
+        table = values.get("deterministic")
+        values["deterministic"] = {**(table if isinstance(table, Mapping) else {}), "clock": clock}
+    if (address := values.pop("address", None)) is not None:
+        values["runner"] = f"{values.get('runner', 'ray')}:{address}"
+    return collect_settings(values)
+
+
+def _directory(value: object) -> Path:
+    """Return the setting ``out`` as a path. Raises ConfigError."""
+    if not isinstance(value, str | Path):
+        raise ConfigError(f"out = {value!r:.80} is no path: name a directory")
+    text = str(value)
+    if "\0" in text or has_surrogates(text):
+        raise ConfigError(f"out = {text!r} is not text: name a directory")
+    if not text:
+        raise ConfigError("out is empty: name a directory, or leave it out")
+    return Path(value)
 
 
 def task_names(value: object) -> tuple[str, ...]:

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable
-from dataclasses import Field, field, fields, is_dataclass
+from collections.abc import Callable, Mapping
+from dataclasses import MISSING, Field, field, fields, is_dataclass
 from types import NoneType, UnionType
 from typing import TYPE_CHECKING, Any, Literal, Union, get_args, get_origin, get_type_hints
 
@@ -19,6 +19,7 @@ _KINDS: dict[Any, tuple[tuple[Any, ...], tuple[str, ...]]] = {
     int: ((int,), ("a whole number",)),
     float: ((int, float), ("a number",)),
     str: ((str,), ("a text",)),
+    Mapping: ((Mapping,), ("a table",)),
     Callable: ((Callable,), ("a function",)),
     NoneType: ((NoneType,), ("None",)),
 }
@@ -31,14 +32,53 @@ def setting(
     *,
     recorded: bool = False,
     from_record: Callable[[Any], bool] | None = None,
+    option: str | None = None,
+    least: int | None = None,
+    above: float | None = None,
 ) -> Any:
     """Declare a setting, a field of a class of settings.
 
-    ``recorded``: results record it among the ``env_options``. ``from_record`` tests whether a
-    record of others may choose a value; None: it may choose none.
+    Args:
+        default: the default value; the class of an empty table; MISSING if there is none.
+        description: one sentence for the help and the page of settings.
+        recorded: results record it among the ``env_options``.
+        from_record: tests whether a record of others may choose a value; None: it may choose none.
+        option: what stands for the value in the help, if a command has an option for the setting.
+        least: the least value.
+        above: the value must be greater, and finite.
     """
-    metadata = {"description": description, "recorded": recorded, "from_record": from_record}
+    metadata = {
+        "description": description,
+        "recorded": recorded,
+        "from_record": from_record,
+        "option": option,
+        "least": least,
+        "above": above,
+    }
+    if default is dict:
+        return field(default_factory=dict, metadata=metadata)
     return field(default=default, metadata=metadata)
+
+
+def describe(one: Field[Any]) -> str:
+    """Return the description of a setting, with its default unless that says nothing."""
+    text, default = str(one.metadata["description"]), one.default
+    if default in (MISSING, None, ()) or default is False or "(default" in text:
+        return text
+    return f"{text} (default {default})"
+
+
+def check_ranges(settings: DataclassInstance) -> None:
+    """Raise UsageError for a number that is not in the range of its setting."""
+    for one in fields(settings):
+        value = getattr(settings, one.name)
+        least, above = one.metadata.get("least"), one.metadata.get("above")
+        if value is None:
+            continue
+        if least is not None and value < least:
+            raise UsageError(f"{one.name} = {value} must be at least {least}")
+        if above is not None and not above < value < float("inf"):
+            raise UsageError(f"{one.name} = {value} must be greater than {above:g}, and finite")
 
 
 def check_types(settings: DataclassInstance) -> None:
@@ -74,7 +114,7 @@ def _members(one: Field[Any], kind: type[DataclassInstance]) -> list[Any]:
 
 
 def _is_checked(declared: Any) -> bool:
-    return get_origin(declared) in (Literal, Callable) or declared in _KINDS
+    return get_origin(declared) in (Literal, Callable, Mapping) or declared in _KINDS
 
 
 def _has_type(value: object, declared: Any) -> bool:

@@ -6,9 +6,7 @@ import argparse
 from typing import Any
 
 from intercode.cli.output import progress_of
-from intercode.core.config import parse_key_values
-
-_SETTINGS = ("profile", "image", "network", "backend", "timeout")
+from intercode.cli.parser import environment_settings
 
 
 def audit_dataset(args: argparse.Namespace, name: str) -> tuple[dict[str, Any], bool]:
@@ -22,8 +20,7 @@ def audit_dataset(args: argparse.Namespace, name: str) -> tuple[dict[str, Any], 
         runs=args.runs,
         variants=args.variants,
         parallel=args.parallel,
-        settings={setting: getattr(args, setting) for setting in _SETTINGS},
-        env_options=parse_key_values(args.env_option),
+        env_options=environment_settings(args),
         progress=progress_of("tasks"),
     )
     if not args.json:

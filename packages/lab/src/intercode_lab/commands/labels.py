@@ -8,13 +8,11 @@ import sys
 from typing import TYPE_CHECKING, Any
 
 from intercode.cli.output import episode_progress
-from intercode.core.config import parse_key_values
+from intercode.cli.parser import environment_settings
 from intercode.core.errors import UsageError
 
 if TYPE_CHECKING:
     from intercode_lab.labels.records import Label
-
-_SETTINGS = ("profile", "image", "network", "backend", "timeout", "reward")
 
 
 def check_labels(args: argparse.Namespace) -> tuple[Any, bool]:
@@ -38,8 +36,7 @@ def _grade(args: argparse.Namespace, labels: list[Label]) -> tuple[Any, bool]:
 
     if len(args.datasets) > 1:
         raise UsageError("labels are of the tasks of one dataset, or each names its own")
-    settings = {name: getattr(args, name) for name in _SETTINGS if getattr(args, name) is not None}
-    settings |= parse_key_values(args.env_option)
+    settings = environment_settings(args)
     options = GradingOptions(next(iter(args.datasets), None), args.parallel, settings)
     graded = grade_labels(labels, options, episode_progress())
     weighted = any(label.weight != 1 for label in labels)

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from intercode.cli.output import log_warnings
-from intercode.core.config import parse_key_values
+from intercode.cli.parser import environment_settings
 from intercode.core.types import to_jsonable
 
 if TYPE_CHECKING:
@@ -54,7 +54,12 @@ def prove_families(args: argparse.Namespace, spec: str) -> tuple[dict[str, Any],
     log_warnings(datasets.load(spec))
     out = args.out or cache_root() / "proofs" / f"{text_as_file_name(spec)}.jsonl"
     report = family_proofs.prove(
-        spec, args.draw, out, settings=_settings(args), parallel=args.parallel, progress=show
+        spec,
+        args.draw,
+        out,
+        settings=environment_settings(args),
+        parallel=args.parallel,
+        progress=show,
     )
     if not args.json:
         print(render(family_tables.proof_tables(report), args.format))
@@ -89,16 +94,10 @@ def check_variants(args: argparse.Namespace, name: str) -> tuple[list[Any], list
     from intercode_lab.variants import tasks
     from intercode_lab.variants.tables import variant_tables
 
-    loaded = load_cached(name, environment_for_options(parse_key_values(args.env_option)))
+    loaded = load_cached(name, environment_for_options(environment_settings(args)))
     chosen = replace(loaded, tasks=loaded.tasks[: args.limit])
-    found = tasks.check_variants(chosen, _settings(args), args.variants, args.parallel)
+    found = tasks.check_variants(chosen, environment_settings(args), args.variants, args.parallel)
     return to_jsonable(found), variant_tables(found, args.variants)
-
-
-def _settings(args: argparse.Namespace) -> dict[str, Any]:
-    """Return the settings of the environment that ``check`` is given."""
-    names = ("image", "network", "timeout", "backend")
-    return {name: getattr(args, name) for name in names} | dict(parse_key_values(args.env_option))
 
 
 @dataclass(frozen=True, slots=True)

@@ -99,7 +99,10 @@ _TYPES: dict[str, Callable[[str], Any]] = {
 
 
 def add_options(
-    parser: argparse.ArgumentParser, text: str, settings: Mapping[str, Any] = MappingProxyType({})
+    parser: argparse.ArgumentParser,
+    text: str,
+    settings: Mapping[str, Any] = MappingProxyType({}),
+    renamed: Mapping[str, str] = MappingProxyType({}),
 ) -> None:
     """Add the arguments that a text describes, a line for each; it may go on in indented lines.
 
@@ -107,6 +110,7 @@ def add_options(
     ``paths PATH ...  ...`` a positional argument. ``[PATH]`` may be left out, and ``...`` follows a
     value that may be repeated. A line ``title:`` begins a group, and ``| `` an option that cannot
     be combined with the one before. ``settings`` has further settings by name, for argparse.
+    ``renamed``: options of an earlier version, and the words that now say the same.
     """
     group: argparse._ActionsContainer = parser
     exclusive: argparse._ActionsContainer = parser
@@ -133,16 +137,17 @@ def add_options(
             exclusive = group.add_mutually_exclusive_group()
         joined = following.startswith("| ") or entry.startswith("| ")
         (exclusive if joined else group).add_argument(name, **arguments)
-        for old, new in _RENAMED.items():
-            if new.split()[0] == name:
-                parser.add_argument(
-                    old,
-                    type=_renamed(new),
-                    nargs="?",
-                    const="",
-                    dest=argparse.SUPPRESS,
-                    help=argparse.SUPPRESS,
-                )
+    known = parser._option_string_actions
+    for old, new in {**_RENAMED, **renamed}.items():
+        if new.split()[0] in known and old not in known:
+            parser.add_argument(
+                old,
+                type=_renamed(new),
+                nargs="?",
+                const="",
+                dest=argparse.SUPPRESS,
+                help=argparse.SUPPRESS,
+            )
 
 
 def given_options(args: argparse.Namespace) -> dict[str, Any]:

@@ -3,27 +3,20 @@
 from __future__ import annotations
 
 import argparse
-from typing import Any
 
-from intercode.cli.parser import (
-    AGENT_OPTIONS,
-    POLICY_OPTIONS,
-    RECORD_DIFFS,
-    SANDBOX_OPTIONS,
-    pop_key_value_options,
-    pop_policy_options,
-)
+from intercode.cli.parser import SANDBOX_OPTIONS, SET_OPTION, options_of_run, run_settings
+from intercode.core.config import task_names
 from intercode.core.errors import UsageError
 from intercode_sandbox.command.parser import given_options
 
 EXAMPLE = """\
 examples:
   intercode play starter
-  intercode play starter --task 3 --task starter/bash/count-csv
+  intercode play starter --tasks 3,starter/bash/count-csv
   intercode play starter --agent react --model openai/gpt-4o-mini
       watch an agent: Enter lets it act, typed code runs in its place
   intercode play --resume
-  printf 'ls\\nsubmit\\n' | intercode play starter --task 0
+  printf 'ls\\nsubmit\\n' | intercode play starter --tasks 0
 
 Type actions in the language of the dataset. In Bash, a line that ends in \\ is continued on the
 next line, and so is a here-document. In Python, an empty line ends a block. Alt-Enter always begins
@@ -31,15 +24,14 @@ a new line. The commands are: submit, score, undo, show, skip, quit, help."""
 
 ARGUMENTS = f"""\
 dataset [DATASET]       such as starter or nl2bash:fs_1
---task ID ...           a task to play, by id or by position from 0; may be repeated (default: all)
+{options_of_run("tasks")}
 --resume                resume the session that was left last (of DATASET, if it is given)
 --max-turns N           actions a task may take (default: any number)
 --out DIR               directory of the run (default: runs/<dataset>-<agent>-<date>)
-{RECORD_DIFFS}
+{SET_OPTION}
 an agent that plays with you:
-{AGENT_OPTIONS}
-{SANDBOX_OPTIONS}
-{POLICY_OPTIONS}"""
+{options_of_run("agent", "model", "base_url")}
+{SANDBOX_OPTIONS}"""
 
 
 def handle(args: argparse.Namespace) -> int:
@@ -48,17 +40,11 @@ def handle(args: argparse.Namespace) -> int:
 
     given = given_options(args)
     if not given.pop("resume", False):
-        return run_session(start_session(_settings(given)))
+        if "tasks" in given:
+            given["tasks"] = list(task_names(given["tasks"]))
+        return run_session(start_session(run_settings({"agent": "human", **given}, {})))
     dataset = given.pop("dataset", None)
     if given:
         names = ", ".join(f"--{name.replace('_', '-')}" for name in given)
         raise UsageError(f"--resume uses the settings of the saved session: leave out {names}")
     return run_session(resume_session(dataset))
-
-
-def _settings(given: dict[str, Any]) -> dict[str, Any]:
-    pop_key_value_options(given, {})
-    pop_policy_options(given)
-    if "task" in given:
-        given["tasks"] = given.pop("task")
-    return {"agent": "human", **given}

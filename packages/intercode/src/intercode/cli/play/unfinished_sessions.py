@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from intercode.core import trajectories
-from intercode.core.config import RENAMED_SETTINGS
+from intercode.core.config import recorded_settings
 from intercode.core.errors import DataError, UsageError
 from intercode.core.types import Trajectory, to_jsonable
 from intercode.evaluation.evaluate.run_metadata import remove_secrets
@@ -72,8 +72,7 @@ def _read(path: Path) -> UnfinishedSession:
     try:
         row = json.loads(path.read_text(encoding="utf-8"))
         episode = row["episode"] and trajectories.trajectory_from_row(row["episode"])
-        settings = {RENAMED_SETTINGS.get(k, k): v for k, v in row["settings"].items()}
-        return UnfinishedSession(settings, tuple(row["tasks"]), episode)
+        return UnfinishedSession(recorded_settings(row["settings"]), tuple(row["tasks"]), episode)
     except (ValueError, KeyError, TypeError) as e:
         raise DataError(f"{path} is no unfinished session that can be resumed: remove it") from e
 

@@ -5,16 +5,15 @@ from __future__ import annotations
 
 import argparse
 
-from intercode.cli.parser import ENVIRONMENT_OPTION, refuse_options
+from intercode.cli.parser import SET_OPTION, environment_settings, refuse_options
 from intercode.cli.replay import branch
-from intercode.core.config import parse_key_values
 from intercode.core.errors import UsageError
 
 EXAMPLE = """\
 examples:
   intercode replay runs/starter-gold-2026-01-31
       compares every observation, reward and hash, and names the first step that differs
-  intercode replay --image recipe:nl2bash --network host LOG.json
+  intercode replay --image recipe:nl2bash --set network=host LOG.json
   intercode replay spider-react.tar.gz
       verifies a bundle: digests, figures, and a random sample of its episodes
   intercode replay runs/nl2bash-try-again --score standard --out runs/nl2bash-standard
@@ -45,11 +44,9 @@ ARGUMENTS = f"""\
 files FILE ...          runs and logs, or one bundle
 --profile PROFILE       replay under it: standard, or another one of `intercode list profiles`
 --image IMAGE           host, dir:PATH, tar:PATH or recipe:NAME
---network NETWORK       none or host (default: as recorded, else none)
 --dataset DATASET       if it is not recorded, or a bundle names a file: name[:subset] or file
---timeout TIMEOUT       seconds per action (default: as recorded, else 10)
 --parallel PARALLEL     episodes at the same time (default 2)
-{ENVIRONMENT_OPTION}
+{SET_OPTION}; of a branch also agent_options.NAME
 --json                  print JSON instead of tables
 --out PATH              write every differing step to that file as JSON lines; of a score, of
                         variants or of a branch: a directory
@@ -68,7 +65,6 @@ branching (saved as a new run):
 --agent NAME|PKG:CLASS  the agent that continues (see `eval`)
 --model PROVIDER/NAME   the model of the agent
 --base-url URL          address of the model's endpoint
---agent-option K=V ...
 --max-turns N           steps in all"""
 DEFAULTS = {"parallel": 2}
 SETTINGS = {
@@ -76,13 +72,14 @@ SETTINGS = {
     "from": {"type": branch.step_count, "dest": "after"},
     "seed": {"type": int},
 }
-_CONDITIONS = {"image", "network", "dataset", "timeout", "env_option"}
+_CONDITIONS = {"image", "dataset", "set"}
+_CONDITIONS_OF_ALL = ("profile", "image", "network", "timeout")
 _MODES = {
     "comparing": {"profile", "json", "out", *_CONDITIONS},
     "scoring": {"score", "reward", "variants", "out", *_CONDITIONS},
     "a bundle": {"sample", "all", "seed", "reward", *_CONDITIONS},
     "branching": {
-        *("episode", "edit", "after", "agent", "agent_option", "model", "base_url", "max_turns"),
+        *("episode", "edit", "after", "agent", "model", "base_url", "max_turns"),
         *("profile", "out", *_CONDITIONS),
     },
 }
@@ -94,19 +91,18 @@ def handle(args: argparse.Namespace) -> int:
     from intercode.cli.replay import compare, score, verify
     from intercode.evaluation.replay.recorded_environments import ReplayOptions
 
-    options = ReplayOptions(
-        profile=args.profile,
-        image=args.image,
-        network=args.network,
-        dataset=args.dataset,
-        timeout=args.timeout,
-        parallel=args.parallel,
-        env_options=parse_key_values(args.env_option),
-    )
     mode = _mode(args)
     refuse_options(args, _MODES, mode, DEFAULTS)
+    settings = environment_settings(args)
+    agent_options = settings.pop("agent_options", {})
+    if agent_options and mode != "branching":
+        raise UsageError(f"--set agent_options.NAME is for branching, not for {mode}")
+    conditions = {name: settings.pop(name, None) for name in _CONDITIONS_OF_ALL}
+    options = ReplayOptions(
+        dataset=args.dataset, parallel=args.parallel, env_options=settings, **conditions
+    )
     if mode == "branching":
-        return branch.handle(args, options)
+        return branch.handle(args, options, agent_options)
     if mode == "comparing":
         return compare.handle(args, options)
     if len(args.files) > 1:

@@ -5,9 +5,9 @@ from __future__ import annotations
 import argparse
 import difflib
 import sys
-from typing import TYPE_CHECKING
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
 
-from intercode.core.config import parse_key_values
 from intercode_sandbox.lines import split_lines
 
 if TYPE_CHECKING:
@@ -16,7 +16,9 @@ if TYPE_CHECKING:
     from intercode.evaluation.replay.log_replay import StepComparison
     from intercode.evaluation.replay.recorded_environments import ReplayOptions
 
-NOT_DETERMINISTIC = "         not recorded as deterministic: see `intercode eval --deterministic`"
+NOT_DETERMINISTIC = (
+    "         not recorded as deterministic: see `intercode eval --set deterministic=true`"
+)
 REWARDS_EQUAL = "every reward is equal: only observations or states differ"
 _SHOWN_LINES = 12
 _ACTION_SHOWN = 60
@@ -42,7 +44,9 @@ def is_requested(args: argparse.Namespace) -> bool:
     return bool(args.edit) or args.after is not None or args.agent is not None
 
 
-def handle(args: argparse.Namespace, options: ReplayOptions) -> int:
+def handle(
+    args: argparse.Namespace, options: ReplayOptions, agent_options: Mapping[str, Any]
+) -> int:
     """Branch off, save the new episode, and print what changed."""
     from intercode.evaluation.replay.branching import BranchOptions, branch
 
@@ -51,7 +55,7 @@ def handle(args: argparse.Namespace, options: ReplayOptions) -> int:
         dict(args.edit),
         args.after,
         args.agent,
-        parse_key_values(args.agent_option),
+        agent_options,
         args.model,
         args.base_url,
         args.max_turns,

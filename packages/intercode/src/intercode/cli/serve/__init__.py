@@ -7,7 +7,7 @@ import argparse
 from contextlib import suppress
 from typing import Any
 
-from intercode.cli.parser import ENVIRONMENT_OPTION, SANDBOX_OPTIONS, refuse_options
+from intercode.cli.parser import SANDBOX_OPTIONS, SET_OPTION, refuse_options
 from intercode.cli.serve.options import (
     EPISODE_OPTIONS,
     IDLE_SECONDS,
@@ -54,7 +54,7 @@ environment [NAME]    bash, sql, python, ctf, ... (see `intercode list`)
 --http                with mcp: listen on a port in place of standard input and output
 sandboxes for other machines:
 {BOUNDS}
-{ENVIRONMENT_OPTION}
+{SET_OPTION}
 {SANDBOX_OPTIONS}"""
 DEFAULTS = {**SERVER_DEFAULTS, "snapshots": 16, "protocol": "openenv"}
 _LISTENING = {"host", "token", "allow_origin", "port"}
@@ -62,8 +62,15 @@ _BOUNDS = {
     *("token_file", "max_sandboxes", "max_memory", "max_disk", "max_cpu_seconds"),
     *("max_lifetime", "max_uploads", "allow_network"),
 }
-_SETTINGS_OF_RUNS = {"profile", "image", "network", "timeout", "reward", "env_option"}
-_EPISODES = {"dataset", "max_turns", "score_requests", "allow_exploitable", *_SETTINGS_OF_RUNS}
+_EPISODES = {
+    "dataset",
+    "max_turns",
+    "score_requests",
+    "allow_exploitable",
+    "profile",
+    "image",
+    "set",
+}
 _PROTOCOLS = ["openenv", "mcp", "sandboxes"]
 _MODES = {
     "--protocol openenv": {"snapshots", "package", "sessions", *_LISTENING, *_EPISODES},

@@ -5,9 +5,8 @@ from __future__ import annotations
 import argparse
 from typing import Any
 
-from intercode.core.config import parse_key_values
+from intercode.cli import parser
 from intercode.core.types import Dataset
-from intercode_sandbox.command.parser import given_options
 from intercode_sandbox.command.serve import ADDRESS
 
 IDLE_SECONDS = 600.0
@@ -24,16 +23,15 @@ EPISODE_OPTIONS = """\
 SERVER_DEFAULTS = {"dataset": "starter", "host": "127.0.0.1", "port": 8000, "sessions": 64}
 SERVER_SETTINGS = {"port": {"type": int}}
 
-_SETTINGS = ("profile", "image", "network", "backend", "timeout", "reward", "max_turns")
-
 
 def environment_settings(args: argparse.Namespace) -> dict[str, Any]:
     """Return the settings of the environments to serve. Raises UsageError for those with which
     training would teach exploits, unless --allow-exploitable is given."""
     from intercode.environments.base.options import check_training
 
-    given = {k: v for k, v in given_options(args).items() if k in _SETTINGS}
-    given |= parse_key_values(args.env_option)
+    given = parser.environment_settings(args)
+    if args.max_turns is not None:
+        given["max_turns"] = args.max_turns
     check_training(given, args.allow_exploitable)
     return given
 

@@ -125,7 +125,7 @@ class SandboxSettings(EnvironmentSettings):
         None,
         "returns layers over an image, below those of the tasks, such as the program of an agent",
     )
-    limits: Mapping[str, Any] = setting(
+    limits: Mapping[str, Any] | Limits = setting(
         None,
         "limits of the sandboxes that are not the environment's own, such as "
         '{"memory": "2g", "processes": 64}, by the names of intercode_sandbox.Limits, which sets '

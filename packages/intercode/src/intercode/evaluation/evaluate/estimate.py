@@ -118,8 +118,8 @@ def _max_cost(
     """Price every token as in the ``longest`` prompt, for which some models charge more."""
     if (price := model.price) is None:
         notes.append(
-            f"no price is known for {model.name!r}, so the cost is unknown: set one with "
-            '--model-option price=\'{"input": 0.15, "output": 0.6}\' (dollars per million tokens)'
+            f"no price is known for {model.name!r}, so the cost is unknown: set one with --set "
+            'model_options.price=\'{"input": 0.15, "output": 0.6}\' (dollars per million tokens)'
         )
         return None
     prompt = price.max_cost(longest, 0)

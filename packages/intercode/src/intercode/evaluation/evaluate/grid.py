@@ -10,7 +10,8 @@ In the TOML file, ``[grid]`` holds lists of values; the other settings hold for 
     temperature = [0.0, 0.7]
 
 A value that is a table sets several settings at once. A table of lists under ``agent_options``,
-``model_options`` or ``env_options`` varies single options.
+``model_options`` or ``env_options`` varies single options, and so does the name of a setting of the
+environment.
 """
 
 from __future__ import annotations
@@ -24,7 +25,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal
 
-from intercode.core.config import EvalConfig, make_config
+from intercode.core.config import SETTING_NAMES, EvalConfig, make_config
 from intercode.core.errors import (
     BudgetError,
     ConfigError,
@@ -196,9 +197,9 @@ def _grid_table(values: Mapping[str, Any], where: str) -> Sequence[tuple[str, An
         raise ConfigError(
             f"{where}: grid = {table!r} is not a table of lists, such as agent = [...]"
         )
-    known = [k for k in EvalConfig.__dataclass_fields__ if k not in _FIXED_SETTINGS]
     for key in table:
-        if key not in known:
+        if key in _FIXED_SETTINGS:
+            known = [k for k in SETTING_NAMES if k not in _FIXED_SETTINGS]
             raise unknown_name_error(f"setting of the grid in {where}", key, known)
     return list(table.items())
 

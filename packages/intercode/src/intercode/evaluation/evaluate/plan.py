@@ -5,7 +5,7 @@ from __future__ import annotations
 import itertools
 import random
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -20,7 +20,7 @@ from intercode.agents import (
 from intercode.agents.base import Agent
 from intercode.agents.baselines import Restart
 from intercode.core import logs, trajectories
-from intercode.core.config import EvalConfig
+from intercode.core.config import SETTING_NAMES, EvalConfig
 from intercode.core.errors import ConfigError, UsageError
 from intercode.core.types import Dataset, Trajectory
 from intercode.datasets import salt
@@ -202,7 +202,7 @@ def make_plan(
     agent = plan.make_agent()
     if plan.uses_model and model is not None:
         check_limits(config, model)
-    if config.mcp and plan.uses_model and not agent.calls_tools:
+    if config.env_options.get("mcp") and plan.uses_model and not agent.calls_tools:
         raise ConfigError(
             f"the agent {config.agent!r} calls no tools: MCP servers need the agent tool-calling"
         )
@@ -241,25 +241,24 @@ def open_env(config: EvalConfig, dataset: Dataset) -> InterCodeEnv:
 
 
 def env_settings(config: EvalConfig, dataset: Dataset) -> dict[str, Any]:
-    """Return the settings of that environment. Raises UnknownNameError for an unknown option."""
-    own = setting_names(dataset.environment)
-    general = {f.name: getattr(config, f.name) for f in fields(config) if f.name in own}
-    general |= {"deterministic": config.determinism, "hashes": config.hashes or None}
+    """Return the settings of that environment. Raises UnknownNameError for an unknown one."""
+    own, given = setting_names(dataset.environment), dict(config.env_options)
+    of_run: dict[str, Any] = {"max_turns": config.max_turns}
     program = program_of(config.agent, config.agent_options)
     if "extra_layers" in own:  # the environment has sandboxes
-        general["extra_layers"] = None if program is None else Installation.of(program)
-    elif program is not None:
-        raise UsageError(
-            f"{program.name} runs in a sandbox, and the environment {dataset.environment} has none"
-        )
-    elif config.limits:
-        raise UsageError(f"limits are those of sandboxes, and {dataset.environment} has none")
+        of_run["extra_layers"] = None if program is None else Installation.of(program)
     else:
-        general.pop("limits", None)  # they have another meaning
-    for name in config.env_options:
-        if name not in own - set(general):
-            raise unknown_name_error("environment option", name, sorted(own - set(general)))
-    return {**general, **config.env_options}
+        if program is not None:
+            raise UsageError(
+                f"{program.name} runs in a sandbox, and the environment {dataset.environment} has "
+                "none"
+            )
+        given.pop("record_diffs", None)  # there are no files
+    for name in given:
+        if name not in own - set(of_run):
+            known = {*own, *SETTING_NAMES}
+            raise unknown_name_error(f"setting of {dataset.environment}", name, sorted(known))
+    return {**given, **of_run}
 
 
 class _RecordedActions:

@@ -379,7 +379,7 @@ def _lock(file: Any, out: Path) -> None:
 def open_runner(plan: Plan) -> AbstractContextManager[Callable[[], BranchingEnvironment]]:
     """Return the context in which a plan's environments can be made. Raises UnknownNameError."""
     environments: AbstractContextManager[Callable[[], BranchingEnvironment]] = RUNNERS.load(
-        plan.config.runner
+        plan.config.runner.partition(":")[0]
     )(plan)
     return environments
 

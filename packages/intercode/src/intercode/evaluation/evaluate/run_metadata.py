@@ -358,7 +358,11 @@ def source_versions(config: EvalConfig) -> dict[str, Any]:
     That is the name of the file and, in a git repository, the commit and whether the file differs
     from it.
     """
-    named = {"agent": config.agent, "reward": config.reward, "dataset": config.dataset}
+    named = {
+        "agent": config.agent,
+        "reward": config.env_options.get("reward"),
+        "dataset": config.dataset,
+    }
     sources = {}
     for setting, name in named.items():
         module = sys.modules.get((name or "").partition(":")[0])

@@ -95,5 +95,5 @@ def _check_reachable(address: str) -> None:
 def _unreachable_error(address: str, reason: str) -> UsageError:
     return UsageError(
         f"no Ray cluster answers at {address} ({reason}): start one with `ray start --head`, name "
-        "its head with --address host:port, or give --address local"
+        "its head with --set runner=ray:host:port, or give --set runner=ray:local"
     )

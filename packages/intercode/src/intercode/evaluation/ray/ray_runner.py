@@ -21,7 +21,7 @@ def ray_environments(plan: Plan) -> Iterator[Callable[[], BranchingEnvironment]]
     Raises ConfigError if Ray is not installed, UsageError if no cluster answers.
     """
     config, dataset = plan.config, plan.dataset
-    with connect(config.address) as ray:
+    with connect(config.runner.partition(":")[2] or None) as ray:
         settings = env_settings(config, dataset)
         with plan.make_env() as env:
             spec = make_environment_spec(env, dataset.environment, settings, plan.task_indices)

@@ -50,7 +50,7 @@ def reject_unsafe_record(metadata: Mapping[str, Any], options: ReplayOptions) ->
     if options.network is None and metadata.get("network") not in (None, "none"):
         raise UsageError(
             "the record was made with the network, which its actions would have here as well: "
-            "give --network host to allow it, --network none to execute without it"
+            "give --set network=host to allow it, network=none to execute without it"
         )
     if not isinstance(metadata.get("policy"), Mapping | None):
         raise UsageError("the record's policy is a file of its author, not rules")
@@ -78,19 +78,19 @@ def _reject_settings(metadata: Mapping[str, Any], options: ReplayOptions) -> Non
         if name not in options.env_options and (test is None or not test(value)):
             raise UsageError(
                 f"the record sets {name}={value!r:.80}, which a record may not: "
-                f"give --env-option {name}=... yourself"
+                f"give --set {name}=... yourself"
             )
     limits = metadata.get("limits") or {}
     if "limits" not in options.env_options and not _are_small(limits):
         raise UsageError(
             f"the record gives its sandboxes the limits {limits!r:.200}, more than a record may: "
-            "give --env-option limits=... yourself"
+            "give --set limits=... yourself"
         )
     timeout = metadata.get("timeout")
     allowed = isinstance(timeout, int | float) and 0 < timeout <= MAX_RECORDED_TIMEOUT
     if timeout is not None and not allowed and options.timeout is None:
         raise UsageError(
-            f"the record gives an action {timeout!r:.80} seconds: give --timeout yourself"
+            f"the record gives an action {timeout!r:.80} seconds: give --set timeout=... yourself"
         )
 
 
