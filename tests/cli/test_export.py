@@ -32,7 +32,7 @@ def test_mistakes_are_reported_in_one_line(
     out = str(tmp_path / "a")
     for words, message in (
         (["--to", "atiff"], "did you mean 'atif'"),
-        (["--to", "atif", "--messages-only"], "--messages-only applies to the format chat"),
+        (["--to", "atif", "--messages-only"], "--messages-only is for the format chat"),
         (["--to", "tokens"], "no turn of these episodes holds token ids"),
     ):
         assert main(["export", log, *words, "--out", out]) == 2

@@ -52,8 +52,9 @@ TOKEN = "a-token-of-this-test"
 @pytest.fixture(scope="module")
 def server() -> Iterator[ServerProcess]:
     """A server with small limits and a token."""
-    limits = ("--max-sandboxes=2", "--max-memory=1", "--max-uploads=1", "--max-cpu-seconds=1")
-    with serving_sandboxes(*limits, token=TOKEN) as started:
+    limits = ("sandboxes=2", "memory=1g", "uploads=1g", "cpu_seconds=1")
+    options = (f"--limit={limit}" for limit in limits)
+    with serving_sandboxes(*options, token=TOKEN) as started:
         yield started
 
 
@@ -244,7 +245,7 @@ def test_each_token_is_a_client(tmp_path: Path, monkeypatch: pytest.MonkeyPatch)
     tokens = tmp_path / "tokens"
     tokens.write_text("first\nsecond\n")
     os.chmod(tokens, 0o600)
-    with serving_sandboxes(f"--token-file={tokens}", "--max-sandboxes=1") as server:
+    with serving_sandboxes(f"--token-file={tokens}", "--limit=sandboxes=1") as server:
         monkeypatch.setenv("INTERCODE_REMOTE_TOKEN", "first")
         with BaseSandbox.open("host", server.kind) as one:
             other = server.kind.replace("127.0.0.1", "localhost")

@@ -280,7 +280,7 @@ def test_the_layers_that_a_client_makes_are_counted() -> None:
     assert opened is not None
     opened.write("/tmp/large", b"x" * (2 << 20))
     capture.finish(complete=True)
-    with pytest.raises(UsageError, match="--max-uploads"):
+    with pytest.raises(UsageError, match="--limit uploads"):
         capture.layer.result(30)
     assert client.captures == 0
 
@@ -406,7 +406,7 @@ def test_copies_for_stopped_clocks_are_counted_and_removed(
         store._redated(client, layer, hour)
     assert {p.name for p in tmp_path.glob("dated-*")} == {"dated-10", "dated-20"}
     assert not left.exists()
-    with pytest.raises(UsageError, match="--max-uploads"):
+    with pytest.raises(UsageError, match="--limit uploads"):
         store._redated(client, layer, 108_000)
 
 

@@ -1,10 +1,10 @@
 """The command line. Each command is a module of this package, imported only when it is called.
 
 The module of a command has ``EXAMPLE``, the text below its help, ``ARGUMENTS``, as ``add_options``
-reads them, with their ``DEFAULTS`` and other ``SETTINGS``, if any, and ``handle(args) -> int``,
-which runs the command and returns the exit status. A command with sub-commands has
-``add_arguments(parser)`` in place of ``ARGUMENTS``. ``main`` prints the errors of ``core.errors``
-as one line.
+reads them, with their ``DEFAULTS``, other ``SETTINGS`` and the ``RENAMED`` ones, if any, and
+``handle(args) -> int``, which runs the command and returns the exit status. A command with
+sub-commands has ``add_arguments(parser)`` in place of ``ARGUMENTS``. ``main`` prints the errors of
+``core.errors`` as one line.
 """
 
 from __future__ import annotations
@@ -130,7 +130,8 @@ def _make_parser(chosen: str | None) -> tuple[Parser, Parser, ModuleType | None]
                 from intercode.cli.parser import RENAMED_OPTIONS
 
                 settings = getattr(module, "SETTINGS", {})
-                add_options(command, module.ARGUMENTS, settings, RENAMED_OPTIONS)
+                renamed = {**RENAMED_OPTIONS, **getattr(module, "RENAMED", {})}
+                add_options(command, module.ARGUMENTS, settings, renamed)
             command.set_defaults(**getattr(module, "DEFAULTS", {}))
     return parser, own, module
 

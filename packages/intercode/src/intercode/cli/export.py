@@ -6,6 +6,7 @@ import argparse
 import sys
 from pathlib import Path
 
+from intercode.cli.parser import refuse_options
 from intercode.cli.plugged_options import OPTIONS
 from intercode.core.errors import UsageError
 from intercode_sandbox.command.parser import given_options, path
@@ -47,19 +48,16 @@ for harbor:
 --base IMAGE        image in FROM (default: the dataset's)
 --limit N           the first N tasks only"""
 SETTINGS = {"to": {"required": True}, "out": {"required": True}}
-_OWN = {"which": "chat", "messages_only": "chat"} | dict.fromkeys(
-    ("environment", "base", "limit"), "harbor"
-)
-"""Options of one format."""
+_OWN = {"chat": {"which", "messages_only"}, "harbor": {"environment", "base", "limit"}}
+"""The options that a format has for itself."""
 
 
 def handle(args: argparse.Namespace) -> int:
     """Write the export and print what it contains and what it leaves out."""
-    given = {name: value for name, value in given_options(args).items() if name in _OWN}
-    for name in given:
-        if _OWN[name] != args.to:
-            option = name.replace("_", "-")
-            raise UsageError(f"--{option} applies to the format {_OWN[name]}, not {args.to!r}")
+    modes = {f"the format {name}": names for name, names in {args.to: set[str](), **_OWN}.items()}
+    refuse_options(args, modes, f"the format {args.to}", {})
+    options = set().union(*_OWN.values())
+    given = {name: value for name, value in given_options(args).items() if name in options}
     from intercode.results.export import FORMATS
 
     plugged = [name.removeprefix("export.") for name in OPTIONS if name.startswith("export.")]

@@ -5,13 +5,16 @@ from __future__ import annotations
 import argparse
 import sys
 from pathlib import Path
+from typing import Any
 
 from intercode_sandbox import tier_of
 from intercode_sandbox.command.address import check_exposure, given_token, host_and_port, listen
+from intercode_sandbox.command.options import split_pair
 from intercode_sandbox.command.parser import add_options
 from intercode_sandbox.errors import ConfigError, DataError, UsageError
 from intercode_sandbox.http import is_loopback
 from intercode_sandbox.remote.access import Access
+from intercode_sandbox.validation import read_limits
 
 SUMMARY = "serve sandboxes to machines that cannot have their own"
 EXAMPLE = """\
@@ -25,14 +28,22 @@ has it can run code in sandboxes. It is sent as it is, so use a network that you
 with TLS."""
 BOUNDS = """\
 --token-file FILE     file with a token in each line; what a client may use is counted by token
---max-sandboxes N     sandboxes of a client at once (default 64)
---max-memory N        GiB of memory that one sandbox may have (default 4)
---max-disk N          GiB of files that one sandbox may have (default 4)
---max-cpu-seconds S   processor time of one action
---max-lifetime S      end a sandbox after so many seconds (default 21600)
---max-uploads N       GiB of layers that a client may send or make (default 8)
+--limit NAME=VALUE ...  may be given several times: sandboxes of a client at once (default 64);
+                      memory and disk of one sandbox (default 4g each); cpu_seconds of one action;
+                      lifetime of a sandbox in seconds (default 21600); uploads, the layers that a
+                      client may send or make (default 8g)
 --allow-network       let clients open sandboxes with this machine's network"""
 """What clients may use."""
+RENAMED_BOUNDS = {
+    "--max-sandboxes": "--limit sandboxes=N",
+    "--max-memory": "--limit memory=SIZE",
+    "--max-disk": "--limit disk=SIZE",
+    "--max-cpu-seconds": "--limit cpu_seconds=S",
+    "--max-lifetime": "--limit lifetime=S",
+    "--max-uploads": "--limit uploads=SIZE",
+}
+"""Options of an earlier version, and what they are now."""
+_LIMITS = ("sandboxes", "memory", "disk", "cpu_seconds", "lifetime", "uploads")
 ADDRESS = """\
 --host HOST           address to listen on
 --token TOKEN         what clients must send as Authorization: Bearer TOKEN (default
@@ -45,18 +56,27 @@ _ARGUMENTS = f"""{ADDRESS}
 --idle-timeout S      end a sandbox after so many seconds without a request (default 1800)
 {BOUNDS}
 --backend BACKEND     namespace, chroot, docker, podman, or auto (the default)"""
-_GIB = 1 << 30
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Add the options."""
-    add_options(parser, _ARGUMENTS, {"port": {"type": int}})
+    add_options(parser, _ARGUMENTS, {"port": {"type": int}}, RENAMED_BOUNDS)
     parser.set_defaults(host="127.0.0.1", port=8000)
 
 
 def handle(args: argparse.Namespace) -> int:
     """Serve sandboxes until Ctrl-C."""
     return serve_sandboxes(args, "intercode-sandbox run", "-- uname -a")
+
+
+def _read_bounds(pairs: list[str]) -> dict[str, int | float]:
+    """Return bounds from texts such as ``memory=2g``. Raises UsageError."""
+    texts = dict(split_pair(pair, "limit", "NAME=VALUE") for pair in pairs)
+    read = read_limits(texts, _LIMITS)
+    for name, value in read.items():
+        if not 0 < value < float("inf"):
+            raise UsageError(f"the limit {name} has to be greater than 0, not {texts[name]}")
+    return read
 
 
 def serve_sandboxes(args: argparse.Namespace, before: str, after: str = "") -> int:
@@ -78,17 +98,10 @@ def serve_sandboxes(args: argparse.Namespace, before: str, after: str = "") -> i
             "sandboxes of the tier landlock are for programs of this user, not for clients: choose "
             "another --backend; `intercode-sandbox doctor` lists those that work here"
         )
-    given = {
-        "sandboxes": args.max_sandboxes,
-        "cpu_seconds": args.max_cpu_seconds,
-        "idle": args.idle_timeout,
-        "lifetime": args.max_lifetime,
-        "network": args.allow_network,
-        "memory": args.max_memory and args.max_memory * _GIB,
-        "disk": args.max_disk and args.max_disk * _GIB,
-        "uploads": args.max_uploads and args.max_uploads * _GIB,
-    }
-    bounds = Bounds(**{name: value for name, value in given.items() if value is not None})
+    given: dict[str, Any] = {"network": args.allow_network, **_read_bounds(args.limit)}
+    if args.idle_timeout is not None:
+        given["idle"] = args.idle_timeout
+    bounds = Bounds(**given)
     tokens = _tokens(args)
     accesses = [Access(token, tuple(args.allow_origin)) for token in tokens]
     with listen(args.host, args.port) as listener:

@@ -112,7 +112,7 @@ class Client:
             if self.uploaded > bounds.uploads:
                 raise UsageError(
                     f"this client has stored more than {bounds.uploads} bytes of layers at the "
-                    "server (--max-uploads)"
+                    "server (--limit uploads)"
                 )
 
 

@@ -307,7 +307,7 @@ class ClientSession:
             if self._clock.now() > deadline:
                 raise SandboxUnavailableError(
                     f"this client already has {self._bounds.sandboxes} sandboxes, the most that "
-                    "the server allows (--max-sandboxes): play fewer episodes at once"
+                    "the server allows (--limit sandboxes): play fewer episodes at once"
                 )
             await self._clock.wait(_PAUSE_SECONDS)
         self._client.sandboxes += 1

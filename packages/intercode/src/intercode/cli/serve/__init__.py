@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import argparse
+import re
 from contextlib import suppress
 from typing import Any
 
@@ -20,7 +21,7 @@ from intercode.cli.serve.options import (
 )
 from intercode.core.errors import ConfigError, UsageError
 from intercode_sandbox.command.address import check_exposure, given_token, host_and_port, listen
-from intercode_sandbox.command.serve import BOUNDS, serve_sandboxes
+from intercode_sandbox.command.serve import BOUNDS, RENAMED_BOUNDS, serve_sandboxes
 from intercode_sandbox.registry import unknown_name_error
 
 EXAMPLE = """\
@@ -58,10 +59,8 @@ sandboxes for other machines:
 {SANDBOX_OPTIONS}"""
 DEFAULTS = {**SERVER_DEFAULTS, "snapshots": 16, "protocol": "openenv"}
 _LISTENING = {"host", "token", "allow_origin", "port"}
-_BOUNDS = {
-    *("token_file", "max_sandboxes", "max_memory", "max_disk", "max_cpu_seconds"),
-    *("max_lifetime", "max_uploads", "allow_network"),
-}
+BOUND_NAMES = {name.replace("-", "_") for name in re.findall(r"^--([a-z-]+)", BOUNDS, re.MULTILINE)}
+"""The options of sandboxes for other machines."""
 _EPISODES = {
     "dataset",
     "max_turns",
@@ -76,10 +75,12 @@ _MODES = {
     "--protocol openenv": {"snapshots", "package", "sessions", *_LISTENING, *_EPISODES},
     "--protocol mcp": _EPISODES,
     "--protocol mcp --http": {"http", "sessions", *_LISTENING, *_EPISODES},
-    "--protocol sandboxes": {*_LISTENING, *_BOUNDS},
+    "--protocol sandboxes": {*_LISTENING, *BOUND_NAMES},
 }
 """The options of each protocol. All have --backend and --idle-timeout."""
 SETTINGS = SERVER_SETTINGS
+RENAMED = RENAMED_BOUNDS
+"""Options of an earlier version that only this command had, and what they are now."""
 
 
 def handle(args: argparse.Namespace) -> int:
