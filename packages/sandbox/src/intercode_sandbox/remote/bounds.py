@@ -194,7 +194,7 @@ class Store:
         with self._lock:
             client.clocks.add(count)
             if len(client.clocks) > _MAX_CLOCKS:
-                raise UsageError(f"a client may use at most {_MAX_CLOCKS} stopped clocks (--clock)")
+                raise UsageError(f"a client may use at most {_MAX_CLOCKS} stopped clocks")
             if is_first := copied not in client.dated:
                 client.charge(tree_size(layer.root), self._bounds)
                 client.dated.add(copied)
