@@ -169,7 +169,7 @@ def test_a_refused_conversation_is_cut_and_sent_again() -> None:
     talk.add_user("t")
     talk.pin()
     for _ in range(10):
-        talk.add_answer(message("an answer of five words"))
+        talk.add_answer(Completion(LS), "an answer of five words")
         talk.add_user("ten words " * 5)
     talk.add_user("now")
     assert talk.request_answer().text == LS
@@ -181,7 +181,7 @@ def test_a_refused_conversation_is_cut_and_sent_again() -> None:
     assert turn["usage"].prompt_tokens == 10
     assert len(turn["messages"]) == len(talk.messages) == 22
     before = len(model.sizes)
-    talk.add_answer(message("an answer"))
+    talk.add_answer(Completion(LS), "an answer")
     talk.add_user("more words")
     talk.request_answer()
     assert len(model.sizes) == before + 1  # the size that fits is known now

@@ -3,14 +3,15 @@
 
 from __future__ import annotations
 
-from typing import Any, ClassVar
+from dataclasses import replace
+from typing import Any
 
 from intercode.agents.base import Feedback
-from intercode.agents.parsing import ParsedAnswer
+from intercode.agents.parsing import ParsedAnswer, is_complete
 from intercode.agents.prompt import OBSERVATION_LIMIT, format_observation
 from intercode.core.packages import GYM
-from intercode.models.base import Completion
-from intercode_sandbox.registry import Registry
+from intercode.models.base import Completion, reached_token_limit, was_interrupted
+from intercode_sandbox.registry import Registry, unknown_name_error
 
 FEEDBACK_STYLES = Registry(
     "feedback",
@@ -19,6 +20,7 @@ FEEDBACK_STYLES = Registry(
     owner=GYM,
 )
 """Classes of styles, by name."""
+TRUNCATED_ANSWER = "the answer reached its limit of tokens and was cut off"
 
 
 class FeedbackStyle:
@@ -27,16 +29,19 @@ class FeedbackStyle:
     A style has no state; its methods are given the agent, a ModelAgent.
     """
 
-    runs_truncated_code: ClassVar[bool] = False
-    """Whether the code of an answer that was cut off is run."""
+    def observation_limit(self, agent: Any) -> int:
+        """Return the characters of an observation that a model is sent: the agent's limit, if it
+        has one."""
+        own: int | None = agent.observation_limit
+        return self.default_limit(agent) if own is None else own
 
-    def observation_limit(self, agent: Any) -> int:  # noqa: ARG002
+    def default_limit(self, agent: Any) -> int:  # noqa: ARG002
         """Return the characters of an observation that a model is sent, if the agent sets none."""
         return OBSERVATION_LIMIT
 
     def show(self, agent: Any, feedback: Feedback) -> tuple[str, dict[str, int]]:
         """Return what a model is sent of an observation, and the sizes if it is not all."""
-        return format_observation(feedback, agent.effective_observation_limit)
+        return format_observation(feedback, self.observation_limit(agent))
 
     def parse(self, agent: Any, completion: Completion) -> ParsedAnswer:
         """Return the action and the thoughts in an answer."""
@@ -52,3 +57,31 @@ class FeedbackStyle:
         """Return the steps in an answer to PlanSolveAgent's request for a plan."""
         steps: list[str] = agent.parse_plan(text)
         return steps
+
+    def without_truncated_code(
+        self, agent: Any, completion: Completion, parsed: ParsedAnswer
+    ) -> ParsedAnswer:
+        """Return what counts of an answer: not the code of one that was cut off, unless it had
+        ended before the cut. Small models go on after it."""
+        cut = reached_token_limit(completion) or was_interrupted(completion)
+        if parsed.code is None or not cut:
+            return parsed
+        if completion.calls:
+            complete = len(completion.calls) > 1  # the first one is the action
+        else:
+            complete = is_complete(
+                completion.text,
+                parsed.code,
+                lambda text: agent.parse(replace(completion, text=text)).code,
+            )
+        interrupted = f"the answer was broken off ({completion.finish_reason})"
+        reason = interrupted if was_interrupted(completion) else TRUNCATED_ANSWER
+        return parsed if complete else replace(parsed, code=None, reason=reason)
+
+
+def load_style(name: str) -> FeedbackStyle:
+    """Return the style of that name. Raises UnknownNameError."""
+    if not isinstance(name, str) or name not in FEEDBACK_STYLES:
+        raise unknown_name_error("feedback", str(name), list(FEEDBACK_STYLES))
+    style: FeedbackStyle = FEEDBACK_STYLES.load(name)()
+    return style

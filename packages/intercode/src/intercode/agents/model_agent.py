@@ -4,24 +4,16 @@ records."""
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
 from pathlib import Path
 from typing import Any, ClassVar
 
 from intercode.agents.base import Agent, Feedback
-from intercode.agents.feedback import FEEDBACK_STYLES, FeedbackStyle
-from intercode.agents.parsing import ParsedAnswer, is_complete, parse_answer, scoring_note
+from intercode.agents.feedback import load_style
+from intercode.agents.parsing import ParsedAnswer, parse_answer
 from intercode.agents.prompt import load_prompt
 from intercode.core.errors import BudgetError, ModelError
 from intercode.core.types import AgentOutput, Brief
-from intercode.models.base import (
-    Completion,
-    Message,
-    Model,
-    Tool,
-    reached_token_limit,
-    was_interrupted,
-)
+from intercode.models.base import Completion, Message, Model, Tool
 from intercode.models.conversation import (
     Conversation,
     History,
@@ -29,10 +21,6 @@ from intercode.models.conversation import (
     is_context_overflow,
 )
 from intercode.models.options import check_integer
-from intercode_sandbox.registry import unknown_name_error
-
-EMPTY_ANSWER = "(empty answer)"
-TRUNCATED_ANSWER = "the answer reached its limit of tokens and was cut off"
 
 
 class ModelAgent(Agent):
@@ -64,9 +52,7 @@ class ModelAgent(Agent):
     ) -> None:
         check_integer("max_turns", max_turns)
         check_integer("observation_limit", observation_limit)
-        if not isinstance(feedback, str) or feedback not in FEEDBACK_STYLES:
-            raise unknown_name_error("feedback", str(feedback), list(FEEDBACK_STYLES))
-        self.style: FeedbackStyle = FEEDBACK_STYLES.load(feedback)()
+        self.style = load_style(feedback)
         self.model, self.max_turns, self.feedback = model, max_turns, feedback
         self.prompt = load_prompt(prompt, self.prompt_file, self.required_sections)
         self.observation_limit = observation_limit
@@ -79,28 +65,11 @@ class ModelAgent(Agent):
         self.language = brief.description.language
         self.conversation = Conversation(self.model, self.history)
         limits = [n for n in (brief.max_turns, self.max_turns) if n is not None]
-        self._values: dict[str, object] = {
-            "environment": brief.environment,
-            "language": self.language.title,
-            "fence": self.language.tags[0],
-            "judged": scoring_note(brief),
-            "turns": min(limits) if limits else "any number of",
-            "query": brief.query,
-            "notes": brief.notes,
-        }
-        example = f"example_{brief.environment}"
-        if example in self.prompt.sections:
-            self._values["example"] = self.prompt.fill(example, self._values)
+        self._values = self.prompt.values(brief, min(limits, default=None))
         self.turn = 0
         self.last_code: str | None = ""  # of the last turn; None if it had none
-        self._intervened = self._finished = False
-        self._budget_error: BudgetError | None = None
-
-    @property
-    def effective_observation_limit(self) -> int:
-        """The characters of an observation that the model is sent, also if no limit was set."""
-        given = self.observation_limit
-        return self.style.observation_limit(self) if given is None else given
+        self._intervened = False
+        self._end: Exception | None = None  # with which the last turn could not be finished
 
     @property
     def messages(self) -> Sequence[Message]:
@@ -116,7 +85,7 @@ class ModelAgent(Agent):
             "prompt": self.prompt.metadata(),
             "max_turns": self.max_turns,
             "feedback": self.feedback,
-            "observation_limit": self.effective_observation_limit,
+            "observation_limit": self.style.observation_limit(self),
             "history": self.history.policy,
             "history_tokens": self.history.tokens,
         }
@@ -136,9 +105,9 @@ class ModelAgent(Agent):
         Returns None at the turn limit, and once an answer no longer fits the context. Raises
         ModelError if not even the task fits.
         """
-        if self._budget_error is not None:
-            raise self._budget_error
-        if self._finished or (self.max_turns is not None and self.turn >= self.max_turns):
+        if isinstance(self._end, BudgetError):  # the usage of the turn before is recorded first
+            raise self._end
+        if self._end or (self.max_turns is not None and self.turn >= self.max_turns):
             return None
         if feedback is not None and not self._intervened:
             self.add_feedback(feedback)
@@ -149,15 +118,12 @@ class ModelAgent(Agent):
         except BudgetError as e:
             if e.run_limit or not self.conversation.turn_usage.requests:
                 raise
-            self._budget_error = e  # raised at the next turn: this turn's usage is recorded first
-            return AgentOutput(None, reply=str(e), **self.conversation.finish_turn())
+            self._end, reply = e, str(e)
         except ModelError as e:
             if not is_context_overflow(e) or not self.conversation.has_answer:
                 raise
-            self._finished = True
-            return AgentOutput(
-                None, reply=f"No room is left for an answer: {e}", **self.conversation.finish_turn()
-            )
+            self._end, reply = e, f"No room is left for an answer: {e}"
+        return AgentOutput(None, reply=reply, **self.conversation.finish_turn())
 
     def record_intervention(
         self, action: str, feedback: Feedback, before: Feedback | None = None
@@ -166,10 +132,9 @@ class ModelAgent(Agent):
         if before is not None and not self._intervened:
             self.add_feedback(before)
         self.last_code, self._intervened = action, True
+        observation = self.visible_observation(feedback)
         self.conversation.add_user(
-            self.fill_prompt(
-                "watched", action=action, observation=self.visible_observation(feedback)
-            )
+            self.fill_prompt("watched", action=action, observation=observation)
         )
         return True
 
@@ -197,12 +162,8 @@ class ModelAgent(Agent):
 
     def add_answer(self, completion: Completion, text: str) -> None:
         """Add an answer to the conversation as ``text``, without tagged thoughts and imagined
-        observations. The turn's context records how much that leaves out."""
-        length = len(completion.text.strip())
-        omitted = {"characters": length, "shown": len(text)} if len(text) < length else {}
-        self.conversation.add_context("answer", omitted)
-        empty = "" if completion.calls else EMPTY_ANSWER
-        self.conversation.add_answer({**completion.message(), "content": text or empty})
+        observations."""
+        self.conversation.add_answer(completion, text)
 
     # ------------------------------------------------------ for strategies
     def feedback_message(self, feedback: Feedback) -> str:
@@ -215,8 +176,7 @@ class ModelAgent(Agent):
         return self.prompt.fill(section, {**self._values, "turn": turn, **values})
 
     def visible_observation(self, feedback: Feedback) -> str:
-        """Return the part of an observation that the model is sent. The turn's context records a
-        cut."""
+        """Return what the model is sent of an observation. The turn's context records a cut."""
         visible, omitted = self.style.show(self, feedback)
         self.conversation.add_context("observation", omitted)
         return visible
@@ -228,7 +188,7 @@ class ModelAgent(Agent):
 
         ``message`` is the text of an earlier answer in the same turn, for the record.
         """
-        parsed = self._without_truncated_code(completion, parsed)
+        parsed = self.style.without_truncated_code(self, completion, parsed)
         self.add_answer(completion, parsed.text)
         for name, value in parsed.context.items():
             self.conversation.add_context(name, value)
@@ -237,19 +197,3 @@ class ModelAgent(Agent):
         reply = self.fill_prompt("retry", why=parsed.reason) if parsed.code is None else ""
         text = f"{message}\n{completion.text}" if message else completion.text
         return AgentOutput(parsed.code, text, thought, reply, **self.conversation.finish_turn())
-
-    def _without_truncated_code(self, completion: Completion, parsed: ParsedAnswer) -> ParsedAnswer:
-        """Drop the code of an answer that was cut off, unless it had ended before the cut: small
-        models go on after it."""
-        cut = reached_token_limit(completion) or was_interrupted(completion)
-        if self.style.runs_truncated_code or parsed.code is None or not cut:
-            return parsed
-        if completion.calls:
-            complete = len(completion.calls) > 1  # the first one is the action
-        else:
-            complete = is_complete(
-                completion.text, parsed.code, lambda t: self.parse(replace(completion, text=t)).code
-            )
-        interrupted = f"the answer was broken off ({completion.finish_reason})"
-        reason = interrupted if was_interrupted(completion) else TRUNCATED_ANSWER
-        return parsed if complete else replace(parsed, code=None, reason=reason)

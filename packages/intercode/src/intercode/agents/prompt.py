@@ -10,7 +10,9 @@ from pathlib import Path
 from string import Template
 
 from intercode.agents.base import Feedback
+from intercode.agents.parsing import scoring_note
 from intercode.core.errors import ConfigError
+from intercode.core.types import Brief
 from intercode_sandbox.long_output import shorten
 
 _HEADING = re.compile(r"^== (\w+) ==[ \t]*\n", re.MULTILINE)
@@ -62,6 +64,24 @@ class Prompt:
         """Return what a run records of a prompt: its ``file``, ``sha256`` and whole ``text``."""
         digest = hashlib.sha256(self.text.encode()).hexdigest()
         return {"file": self.source, "sha256": digest, "text": self.text}
+
+    def values(self, brief: Brief, turns: int | None) -> dict[str, object]:
+        """Return the values of the placeholders that stay the same in an episode, which may take
+        so many ``turns``."""
+        language = brief.description.language
+        values: dict[str, object] = {
+            "environment": brief.environment,
+            "language": language.title,
+            "fence": language.tags[0],
+            "judged": scoring_note(brief),
+            "turns": "any number of" if turns is None else turns,
+            "query": brief.query,
+            "notes": brief.notes,
+        }
+        example = f"example_{brief.environment}"
+        if example in self.sections:
+            values["example"] = self.fill(example, values)
+        return values
 
     def fill(self, section: str, values: Mapping[str, object]) -> str:
         """Return a section with its placeholders filled in. Values are inserted literally, even if

@@ -14,6 +14,7 @@ from intercode.models.token_count import count_tokens
 from intercode_sandbox.long_output import shorten
 from intercode_sandbox.registry import load_object
 
+EMPTY_ANSWER = "(empty answer)"
 MAX_SHORTENINGS = 12
 """The number of times a conversation is shortened if an endpoint finds it too long."""
 _REFUSED_USAGE = Usage(0, 0, 1, 0, 0, 0.0)
@@ -103,9 +104,14 @@ class Conversation:
         self.add_context("history", {**context, "refusals": refusals} if refusals else context)
         return completion
 
-    def add_answer(self, message: Message) -> None:
-        """Add an answer to the conversation."""
-        self.messages.append(message)
+    def add_answer(self, completion: Completion, text: str) -> None:
+        """Add an answer to the conversation as ``text``. The turn's context records how much that
+        leaves out."""
+        length = len(completion.text.strip())
+        omitted = {"characters": length, "shown": len(text)} if len(text) < length else {}
+        self.add_context("answer", omitted)
+        empty = "" if completion.calls else EMPTY_ANSWER
+        self.messages.append({**completion.message(), "content": text or empty})
 
     def finish_turn(self) -> Mapping[str, Any]:
         """Return ``messages``, ``usage`` and ``context`` of this turn for its AgentOutput, and

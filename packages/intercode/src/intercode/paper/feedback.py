@@ -33,13 +33,11 @@ class ObservationLimits:
 class OriginalFeedback(FeedbackStyle):
     """The beginning of an observation, and answers as the authors' runners parsed them."""
 
-    runs_truncated_code = True
-
-    def observation_limit(self, agent: ModelAgent) -> int:
+    def default_limit(self, agent: ModelAgent) -> int:
         return limits_of(agent).characters
 
     def show(self, agent: ModelAgent, feedback: Feedback) -> tuple[str, dict[str, int]]:
-        limits = replace(limits_of(agent), characters=agent.effective_observation_limit)
+        limits = replace(limits_of(agent), characters=self.observation_limit(agent))
         form = agent.brief.description.observations
         return format_observation_original(feedback, form, limits, agent.last_code or "")
 
@@ -59,6 +57,15 @@ class OriginalFeedback(FeedbackStyle):
 
     def parse_plan(self, agent: Any, text: str) -> list[str]:  # noqa: ARG002
         return parse_plan_original(text)
+
+    def without_truncated_code(
+        self,
+        agent: Any,  # noqa: ARG002
+        completion: Completion,  # noqa: ARG002
+        parsed: ParsedAnswer,
+    ) -> ParsedAnswer:
+        """Return the answer: the authors' runners executed the code of one that was cut off."""
+        return parsed
 
 
 def limits_of(agent: ModelAgent) -> ObservationLimits:
