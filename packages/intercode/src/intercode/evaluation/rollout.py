@@ -172,8 +172,7 @@ def _play_turns(
         ends = agent.wants_score and agent.ends_when_solved
         if ended is not None or (ends and score is not None and score.success):
             return ended or "solved", score
-        shown_score = score if agent.wants_score else None
-        feedback = Feedback(step.observation, step.valid, step.timed_out, shown_score)
+        feedback = step.feedback(score if agent.wants_score else None)
     return "turn_limit", score
 
 
@@ -274,6 +273,6 @@ def score_final_state(env: Environment, steps: list[Step], begin: int = 0) -> Sc
     ``begin`` steps, in a new empty one. Return the score."""
     score = env.score()
     if len(steps) == begin:
-        steps.append(Step("", "", executed=False, valid=None, exit_code=None))
+        steps.append(Step.without_turn())
     steps[-1] = replace(steps[-1], reward=score.value, parts=score.parts)
     return score

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any, Literal
 
-from intercode.core.types.execution import SUCCESS_THRESHOLD, Score, StepResult
+from intercode.core.types.execution import SUCCESS_THRESHOLD, Feedback, Score, StepResult
 from intercode.core.types.html import html_table
 
 
@@ -135,6 +135,15 @@ class Step:
             reward=0.0,
             **output.recorded_fields,
         )
+
+    @classmethod
+    def without_turn(cls) -> Step:
+        """Return the record of an episode that has no turn, for the score of its state."""
+        return cls("", "", executed=False, valid=None, exit_code=None)
+
+    def feedback(self, score: Score | None = None) -> Feedback:
+        """Return what an agent is told of this turn, with a score if it is to see one."""
+        return Feedback(self.observation, self.valid, self.timed_out, score)
 
     def agent_output(self) -> AgentOutput:
         """Return the output of the agent from which this step was made."""

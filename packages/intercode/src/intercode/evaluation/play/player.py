@@ -231,7 +231,7 @@ class _InteractivePlay:
             self.player.interrupted()
             return None
         self.proposal = self.agent_end = None
-        feedback = Feedback(step.observation, step.valid, step.timed_out, score)
+        feedback = step.feedback(score)
         if end is not None:
             return end
         self.player.observe(self.episode, feedback)

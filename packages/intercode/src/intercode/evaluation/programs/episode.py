@@ -261,7 +261,7 @@ def _submit(
         elif answer is not None:
             steps.append(Step.of_result(submission, result, score))
     score = score or env.score()
-    last = steps.pop() if steps else Step("", "", executed=False, valid=None, exit_code=None)
+    last = steps.pop() if steps else Step.without_turn()
     about = {"exit_code": ending.exit_code, "output": output[-_RECORDED_OUTPUT:]}
     if ending.why:
         about["stopped"] = ending.why
