@@ -5,6 +5,8 @@ from __future__ import annotations
 
 import datetime as dt
 from collections.abc import Iterator
+from decimal import Decimal
+from pathlib import Path
 
 import pytest
 
@@ -290,3 +292,160 @@ def test_columns_are_computed_of_the_rows_that_limit_leaves(
     assert column(session, code) == found
     whole = session.run(code.partition(" LIMIT ")[0], 10.0).output
     assert "value is out of range" in whole
+
+
+@pytest.mark.parametrize(
+    ("windows", "over", "found"),
+    [
+        ("w AS (PARTITION BY e)", "(w ORDER BY id)", [1, 1, 1, 1, 2, 2, 2, 3]),
+        (
+            "w AS (PARTITION BY e), z AS (w ORDER BY id)",
+            "(z ROWS 1 PRECEDING)",
+            [1, 1, 1, 1, 2, 2, 2, 2],
+        ),
+        ("w AS (ORDER BY id ROWS 1 PRECEDING)", "w", [1, 2, 2, 2, 2, 2, 2, 2]),
+    ],
+)
+def test_a_window_that_depends_on_another(
+    session: SqlSession, windows: str, over: str, found: list[int]
+) -> None:
+    code = f"SELECT id, COUNT(*) OVER {over} FROM t WINDOW {windows} ORDER BY id"
+    assert column(session, code) == found
+
+
+@pytest.mark.parametrize(
+    ("windows", "over", "message"),
+    [
+        ("w AS (ORDER BY e)", "nope", "Window name 'nope' is not defined."),
+        ("w AS (w)", "w", "There is a circularity in the window dependency graph."),
+        (
+            "w AS (PARTITION BY e)",
+            "(w PARTITION BY id)",
+            "A window which depends on another cannot define partitioning.",
+        ),
+        (
+            "w AS (ROWS 1 PRECEDING)",
+            "(w ORDER BY id)",
+            "Window 'w' has a frame definition, so cannot be referenced by another window.",
+        ),
+        (
+            "w AS (ORDER BY e)",
+            "(w ORDER BY id)",
+            "Window '<unnamed window>' cannot inherit 'w' since both contain an ORDER BY clause.",
+        ),
+    ],
+)
+def test_a_window_that_cannot_depend_on_another(
+    session: SqlSession, windows: str, over: str, message: str
+) -> None:
+    result = session.run(f"SELECT COUNT(*) OVER {over} FROM t WINDOW {windows}", 10.0)
+    assert result.output == E + message
+
+
+def test_a_moving_sum_of_large_integers_does_not_wrap(session: SqlSession) -> None:
+    frame = "ROWS BETWEEN 1 PRECEDING AND 1 FOLLOWING"
+    result = session.run(f"SELECT SUM(bi) OVER (ORDER BY b1 DESC, id {frame}) FROM t", 10.0)
+    assert result.output.startswith(CANNOT)
+
+
+@pytest.mark.parametrize(
+    ("expression", "value"),
+    [
+        ("FROM_UNIXTIME(1700000000, '%Y %m %D')", "2023 11 14th"),
+        ("DATE_FORMAT('2024-02-29', '')", None),
+        ("TIME_FORMAT('10:00:00', '')", None),
+        (
+            "DATE_FORMAT('2006-06-00', '%d %Y %M %m %y %c %e %D %H')",
+            "00 2006 June 06 06 6 0 0th 00",
+        ),
+        ("DATE_FORMAT('2006-00-07 10:11:12', '%d %T')", "07 10:11:12"),
+        ("DATE_FORMAT('2006-00-07', '%M')", None),
+        ("CONCAT(STR_TO_DATE('10:11:12.5', '%T.%f'))", "10:11:12.500000"),
+        ("UNIX_TIMESTAMP(dt3)", Decimal("981173106.789")),
+        ("UNIX_TIMESTAMP('2024-01-01 00:00:00.50')", Decimal("1704067200.50")),
+        ("{d '2024-02-29'}", dt.date(2024, 2, 29)),
+        ("{ts '2024-02-29 10:11:12'}", dt.datetime(2024, 2, 29, 10, 11, 12)),
+        ("{x 1 + 1}", 2),
+        ("TIMESTAMPADD(SQL_TSI_DAY, 1, '2024-01-31')", "2024-02-01"),
+        ("INTERVAL 1 MONTH + '2024-01-31'", "2024-02-29"),
+        ("da + INTERVAL 1 DAY + 1", 20010205),
+        ("CONCAT(dt + INTERVAL '1' SECOND)", "2001-02-03 04:05:07.000000"),
+        ("CONCAT(dt + INTERVAL 1 SECOND)", "2001-02-03 04:05:07"),
+        ("CONCAT(dt + INTERVAL e SECOND)", "2001-02-03 04:05:07"),
+        ("da >= CONCAT('2001-02-03 12:30:45', '')", 0),
+        ("NULLIF(TRUE, y)", None),
+        ("CHAR(65 USING utf8mb4)", "A"),
+        ("CHAR(228 USING latin1)", "ä"),
+        ("CONVERT('é' USING ascii)", "?"),
+        ("LENGTH(CONVERT('é' USING latin1))", 1),
+        ("'Robert' SOUNDS LIKE 'Rupert'", 1),
+        ("UPPER('ßé')", "ßÉ"),
+        ("LOWER('ΑΣ')", "ασ"),
+        ("ATAN2(1)", 0.7853981633974483),
+        ("RAND(1)", 0.40540353712197724),
+        ("js->'$.a.b'", "1"),
+        ("js->>'$.c'", "x"),
+        ("JSON_EXTRACT('{\"a\": [1, 2]}', '$.a[*]')", "[1, 2]"),
+        ('JSON_EXTRACT(\'{"a": {"b": 3}, "b": 1}\', \'$**.b\')', "[1, 3]"),
+        ("JSON_EXTRACT('[1, 2, 3]', '$[0]', '$[2]', '$[9]')", "[1, 3]"),
+        ("JSON_EXTRACT('[1, 2, 3]', '$[last-1 to last]')", "[2, 3]"),
+        ("JSON_EXTRACT('{\"a b\": 1}', '$.\"a b\"')", "1"),
+        ("JSON_LENGTH('{\"a\": [1, 2]}', '$.a')", 2),
+        ("REGEXP_LIKE('abc', 'B', 'c')", 0),
+        ("REGEXP_REPLACE('abcabc', 'b', 'X', 1, 2)", "abcaXc"),
+        ("REGEXP_SUBSTR('abcabc', 'b.', 3)", "bc"),
+        ("REGEXP_INSTR('abcabc', 'b', 1, 2, 1)", 6),
+    ],
+)
+def test_values_of_functions(session: SqlSession, expression: str, value: object) -> None:
+    assert values(session, expression) == [value]
+
+
+@pytest.mark.parametrize(
+    ("code", "message"),
+    [
+        ("SELECT JSON_EXTRACT('[1]', '$x')", "Invalid JSON path expression. The error is around"),
+        ("SELECT JSON_LENGTH('[1]', '$[*]')", "In this situation, path expressions may not"),
+        ("SELECT REGEXP_INSTR('abc', 'b', 9)", "Index out of bounds in regular expression search."),
+        ("SELECT REGEXP_LIKE('abc', 'b', 'q')", "Incorrect arguments to regexp_like"),
+        ("SELECT NTILE(0) OVER () FROM t", "Incorrect arguments to ntile"),
+        ("SELECT RAND(1, 2)", "Incorrect parameter count in the call to native function 'RAND'"),
+        ("SELECT NOW('a')", "You have an error in your SQL syntax"),
+        ("SELECT id FROM t FORCE INDEX (nope)", "Key 'nope' doesn't exist in table 't'"),
+        ("SELECT v COLLATE nope FROM t", "Unknown collation: 'nope'"),
+        ("WITH a AS (SELECT 1), A AS (SELECT 2) SELECT 3", "Not unique table/alias: 'A'"),
+        (
+            "SELECT COT(d0 IN (0)) FROM t",
+            "DOUBLE value is out of range in 'cot((`d`.`t`.`d0` = 0))'",
+        ),
+    ],
+)
+def test_errors(session: SqlSession, code: str, message: str) -> None:
+    assert session.run(code, 10.0).output.startswith(E + message)
+
+
+def test_a_constant_seed_gives_each_row_the_next_number(session: SqlSession) -> None:
+    code = "SELECT RAND(3), RAND(3), RAND(id) FROM t WHERE id < 3 ORDER BY id"
+    rows = session.run(code, 10.0).rows or ()
+    assert [row[:2] for row in rows] == [(0.9057697559760601,) * 2, (0.37307905813034536,) * 2]
+    assert rows[0][2] == 0.40540353712197724
+
+
+def test_distinct_values_of_group_concat_are_sorted(session: SqlSession) -> None:
+    assert column(session, "SELECT GROUP_CONCAT(DISTINCT e) FROM t") == ["low,mid,high"]
+    assert column(session, "SELECT GROUP_CONCAT(DISTINCT i) FROM t") == ["-7,-1,0,5,10,2147483647"]
+
+
+def test_indexes_that_a_query_names(session: SqlSession) -> None:
+    code = "SELECT id FROM t FORCE INDEX (PRIMARY, v) USE INDEX () WHERE id < 3 ORDER BY id"
+    assert column(session, code) == [1, 2]
+
+
+def test_settings_of_a_session(tmp_path: Path) -> None:
+    with embedded_session(tmp_path, DUMP, "d") as session:
+        session.run("SET SESSION group_concat_max_len = 5, @a = 1, @b = @a", 10.0)
+        assert column(session, "SELECT GROUP_CONCAT(v ORDER BY id) FROM t") == ["Ann,b"]
+        assert column(session, "SELECT @b") == [None]
+        session.run("SET sql_mode = 'NO_UNSIGNED_SUBTRACTION', group_concat_max_len = 9", 10.0)
+        assert column(session, "SELECT GROUP_CONCAT(v ORDER BY id) FROM t") == ["Ann,bob,,"]
+        assert column(session, "SELECT CAST(1 AS UNSIGNED) - 2") == [-1]

@@ -198,7 +198,8 @@ _FREE_ORDER = re.compile(r"\b(UNION|EXCEPT|INTERSECT|GROUP BY|DISTINCT|MIN|MAX)\
 
 
 def _folded(rows: Sequence[tuple[Any, ...]]) -> list[str]:
-    return sorted(repr(row).casefold() for row in rows)
+    digits = (tuple(f"{v:.12e}" if isinstance(v, float) else v for v in row) for row in rows)
+    return sorted(repr(row).casefold() for row in digits)
 
 
 def equal(a: Any, b: Any) -> bool:

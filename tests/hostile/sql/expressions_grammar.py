@@ -385,7 +385,8 @@ class Expressions:
             return f"{name}()" if known is not None else f"{name}({self.value(depth)})"
         args: list[str] = []
         for parameter in parameters:
-            if parameter.optional and self.rng.random() < 0.5:
+            absent = name.startswith("REGEXP_") or self.rng.random() < 0.5
+            if parameter.optional and absent:  # MariaDB's REGEXP_INSTR has two arguments
                 break
             for _ in range(self.rng.randint(1, 3) if parameter.repeated else 1):
                 args.append(self._argument(name, parameter, depth, len(args)))
@@ -409,7 +410,7 @@ class Expressions:
             periods = ("202001", "199912", "9912", "7001", "'202006'", "200002.4")
             return self.rng.choice(periods if not first or name == "PERIOD_DIFF" else ("1", "-13"))
         if name.startswith("JSON_"):
-            return self.rng.choice(_JSON_PATHS if name == "JSON_EXTRACT" and first > 0 else _JSON)
+            return self.rng.choice(_JSON_PATHS if first > 0 else _JSON)
         if self.rng.random() < 0.15:
             return self.value(depth)
         if name in MOMENT_FUNCTIONS and parameter.kind not in ("number", "integer"):

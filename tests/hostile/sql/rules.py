@@ -498,6 +498,20 @@ RULES: tuple[Rule, ...] = (
         r"|M(IN|AX)\((e|st)\) AS n .*(HAVING n|ORDER BY n)",
     ),
     Rule(
+        "a text that is no path in a JSON document is an error",
+        _MANUAL + "json.html",
+        r"JSON_(EXTRACT|LENGTH)\(",
+        embedded="Invalid JSON path expression",
+    ),
+    Rule(
+        "JSON_EXTRACT gives values in the order of its paths",
+        _MANUAL + "json-search-functions.html",
+        r"JSON_EXTRACT\(",
+        r"'\[",
+        r"'\[",
+        answers=lambda ours, theirs: sorted(ours) == sorted(theirs),
+    ),
+    Rule(
         "a JSON value can be a date",
         _MANUAL + "json.html",
         r"\bjs\b",

@@ -74,6 +74,7 @@ ERROR_MESSAGES: dict[int, tuple[str, str]] = {
     1253: ("42000", "COLLATION '{}' is not valid for CHARACTER SET '{}'"),
     1264: ("22003", "Out of range value for column '{}' at row {}"),
     1265: ("01000", "Data truncated for column '{}' at row {}"),
+    1273: ("HY000", "Unknown collation: '{}'"),
     1288: ("HY000", "The target table {} of the {} is not updatable"),
     1292: ("22007", "Incorrect {} value: '{}' for column '{}' at row {}"),
     1300: ("HY000", "Invalid {} character string: '{}'"),
@@ -122,6 +123,13 @@ ERROR_MESSAGES: dict[int, tuple[str, str]] = {
         "not in SELECT list; this is incompatible with DISTINCT",
     ),
     3579: ("HY000", "Window name '{}' is not defined."),
+    3580: ("HY000", "There is a circularity in the window dependency graph."),
+    3581: ("HY000", "A window which depends on another cannot define partitioning."),
+    3582: (
+        "HY000",
+        "Window '{}' has a frame definition, so cannot be referenced by another window.",
+    ),
+    3583: ("HY000", "Window '{}' cannot inherit '{}' since both contain an ORDER BY clause."),
     3593: ("HY000", "You cannot use the window function '{}' in this context.'"),
     3105: (
         "HY000",
@@ -129,6 +137,15 @@ ERROR_MESSAGES: dict[int, tuple[str, str]] = {
     ),
     3064: ("HY000", "Incorrect type for argument {} in function {}."),
     3141: ("22032", 'Invalid JSON text in argument {} to function {}: "{}" at position {}.'),
+    3143: (
+        "42000",
+        "Invalid JSON path expression. The error is around character position {}.",
+    ),
+    3149: (
+        "42000",
+        "In this situation, path expressions may not contain the * and ** tokens or an array "
+        "range.",
+    ),
     3146: (
         "22032",
         "Invalid data type for JSON data in argument {} to function {}; a JSON string or JSON type "
@@ -141,6 +158,7 @@ ERROR_MESSAGES: dict[int, tuple[str, str]] = {
         "a larger value.",
     ),
     3685: ("HY000", "Illegal argument to a regular expression."),
+    3686: ("HY000", "Index out of bounds in regular expression search."),
     3819: ("HY000", "Check constraint '{}' is violated."),
     3730: (
         "HY000",

@@ -23,6 +23,7 @@ from intercode_sql.dialect.errors import StatementError, mysql_error, syntax_err
 from intercode_sql.dialect.keywords import (
     FUNCTION_NAMES,
     NO_SPACE_FUNCTIONS,
+    UNITS,
     word_set,
 )
 from intercode_sql.dialect.syntax import check_syntax
@@ -146,7 +147,8 @@ def parse(text: str, ignore_space: bool = False, database: str = "") -> exp.Expr
         tokens = tokens[:-1]
     check_syntax(text, ignore_space)
     _check_depth(tokens)
-    marked_tokens = _mark_function_calls(tokens, text, ignore_space, database)
+    plain = _without_braces(tokens) if "{" in text else tokens
+    marked_tokens = _mark_function_calls(plain, text, ignore_space, database)
     logger = logging.getLogger("sqlglot")
     quiet = _FallbackWarningFilter()
     logger.addFilter(quiet)
@@ -224,6 +226,32 @@ def _count_parsed_tokens(tokens: Sequence[Token]) -> int:
     return count
 
 
+_ODBC_LITERALS = {"D": TokenType.DATE, "T": TokenType.TIME, "TS": TokenType.TIMESTAMP}
+
+
+def _without_braces(tokens: Sequence[Token]) -> Sequence[Token]:
+    """Return the tokens with literals and brackets in place of ODBC's forms: ``{d '2024-02-29'}``
+    is a date, and ``{name expression}`` the expression."""
+    out: list[Token] = []
+    named = False
+    for i, token in enumerate(tokens):
+        place = (token.line, token.col, token.start, token.end)
+        kind, after = token.token_type, [t.token_type for t in tokens[i + 1 : i + 4]]
+        if named:
+            named = False
+            literal = _ODBC_LITERALS.get(token.text.upper())
+            if literal and after[:2] == [TokenType.STRING, TokenType.R_BRACE]:
+                out.append(Token(literal, literal.name, *place))
+        elif kind == TokenType.L_BRACE:
+            out.append(Token(_OPEN, "(", *place))
+            named = True
+        elif kind == TokenType.R_BRACE:
+            out.append(Token(_CLOSE, ")", *place))
+        else:
+            out.append(token)
+    return out
+
+
 def _mark_function_calls(
     tokens: Sequence[Token], text: str, ignore_space: bool, database: str
 ) -> list[Token]:
@@ -281,14 +309,20 @@ def _mark_function_calls(
 
 
 def _with_brackets(tokens: list[Token]) -> list[Token]:
-    """Return the tokens with brackets around a fraction after INTERVAL, which would be a string,
-    and behind functions that are called without them."""
+    """Return the tokens with brackets around a fraction or a string after INTERVAL, where sqlglot
+    makes integers strings, around what is added to an interval, and behind functions that are
+    called without them."""
     out: list[Token] = []
     for token, after in zip(tokens, [*tokens[1:], None], strict=True):
         place = (token.line, token.col, token.start, token.end)
         number = token.token_type == TokenType.NUMBER and not token.text.isdigit()
         bare = token.token_type == TokenType.VAR and token.text.upper() in _BARE_FUNCTIONS
-        if number and out and out[-1].token_type == TokenType.INTERVAL:
+        sum_of_interval = token.token_type in (TokenType.STRING, TokenType.NUMBER) and (
+            [t.text.upper() in UNITS for t in out[-2:-1]] == [True] and out[-1].text == "+"
+        )
+        before = out[-1].token_type if out else None
+        sized = number or token.token_type == TokenType.STRING
+        if sum_of_interval or (sized and before == TokenType.INTERVAL):
             out += [Token(_OPEN, "(", *place), token, Token(_CLOSE, ")", *place)]
         elif bare and (after is None or after.token_type != _OPEN):
             marked = Token(TokenType.VAR, FUNCTION_MARK + token.text, *place)

@@ -382,6 +382,9 @@ class ExpressionSyntax(TokenReader):
         if self.accept("USING"):
             self.name()
 
+    def _digits(self) -> None:
+        self.accept_kind("number")
+
     # ------------------------------------------------------------ forms with words of their own
     def _case(self) -> None:
         if self.word != "WHEN":
@@ -490,6 +493,8 @@ _ARGUMENTS: dict[str, Callable[[ExpressionSyntax], None]] = {
     "TIMESTAMPADD": ExpressionSyntax._of_unit,
     "TIMESTAMPDIFF": ExpressionSyntax._of_unit,
     "CHAR": ExpressionSyntax._char,
+    "CURDATE": lambda _: None,
+    **dict.fromkeys(("NOW", "SYSDATE", "CURTIME"), ExpressionSyntax._digits),
 }
 """What stands between the brackets of functions whose arguments have words of their own."""
 
@@ -702,7 +707,14 @@ class _QuerySyntax(ExpressionSyntax):
             self.expect_any("INDEX", "KEY")
             if self.accept("FOR"):
                 raise UnreadSyntaxError
-            self._names()
+            self.expect("(")
+            if self.word != ")":
+                self.listed(self._index_name)
+            self.expect(")")
+
+    def _index_name(self) -> None:
+        if not self.accept("PRIMARY"):
+            self.name()
 
     def _holds_query(self) -> bool:
         n = 0

@@ -33,6 +33,7 @@ from intercode_sql.embedded.compile.conversions import (
 )
 from intercode_sql.embedded.compile.scope import Expression, Scope, compile_expression, compiles
 from intercode_sql.embedded.functions import registry as functions
+from intercode_sql.embedded.functions.aggregates import GROUP_CONCAT_MAX_BYTES
 
 _OF_NO_ROWS = {"BIT_AND": -1, "BIT_OR": 0, "BIT_XOR": 0}
 """The values of aggregates of no rows, as SQLite holds them."""
@@ -134,8 +135,8 @@ def _sum_or_average_type(name: str, kind: Type) -> Type:
 
 @compiles(exp.GroupConcat)
 def group_concat(node: exp.GroupConcat, scope: Scope) -> Expression:
-    """Compile GROUP_CONCAT with its DISTINCT, ORDER BY and SEPARATOR. The result is cut at 1024
-    bytes, as in MySQL."""
+    """Compile GROUP_CONCAT with its DISTINCT, ORDER BY and SEPARATOR. The result is cut at
+    group_concat_max_len bytes."""
     inner = node.this
     order = inner if isinstance(inner, exp.Order) else None
     inner = inner.this if order is not None else inner
@@ -150,15 +151,22 @@ def group_concat(node: exp.GroupConcat, scope: Scope) -> Expression:
     separator = node.args.get("separator")
     separator_text = separator.this if separator is not None else ","
     keys, directions = [], ""
-    for item in order.expressions if order is not None else ():
-        (key,) = _arguments([_at_position(item.this, parts)], scope)
+    # without an order, the distinct values are those of a tree, which sorts them
+    items = order.expressions if order is not None else parts if distinct else ()
+    for item in items:
+        by = _at_position(item.this, parts) if isinstance(item, exp.Ordered) else item
+        (key,) = _arguments([by], scope)
         fold = key.type.kind == "string" and key.type.collation != "bin" and not key.type.ranked
         folded = f"mysql_key({key.sql}, '{key.type.collation}')"
         keys.append(folded if fold else enum_index(key) if key.type.ranked else key.sql)
         directions += "d" if item.args.get("desc") else "a"
     kind = concatenation_type(*(m.type for m in texts))
     value = " || ".join(m.sql for m in texts)
+    limit = scope.context.settings["group_concat_max_len"]
+    if limit != GROUP_CONCAT_MAX_BYTES:
+        scope.context.volatile = True
     fixed = f"{quote_text(separator_text)}, {int(distinct)}, '{directions}', '{kind.collation}'"
+    fixed += f", {limit}"
     sql = f"mysql_group_concat({value}, {fixed}{''.join(', ' + k for k in keys)})"
     return Expression(sql, replace(kind, plain=0, precision=0), aggregate=True)
 
@@ -200,6 +208,12 @@ def window_call(node: exp.Window, scope: Scope) -> Expression:
         compiled = aggregate_call(name, call.expressions, scope, window=True)
         sql, kind = compiled.sql, compiled.type
         outer, _, inside = sql.partition("(")
+        if outer == "SUM" and kind.kind == "decimal" and kind.precision > 37:
+            over = _over_clause(node, scope)  # SQLite's moving sum of integers can wrap
+            double = f"ABS(SUM(1.0 * {inside} OVER ({over}))"
+            overflow = f"ABS({-1 << 63})"
+            sql = f"(CASE WHEN {double} > 9.2e18 THEN {overflow} ELSE {sql} OVER ({over}) END)"
+            return Expression(sql, kind)
         if outer in ("ROUND", "mysql_ordered_time"):
             inner, _, last = inside[:-1].rpartition(", ")
             over = _over_clause(node, scope)
@@ -221,6 +235,8 @@ def _window_function(name: str, call: exp.Anonymous, scope: Scope) -> tuple[str,
     if not args:
         raise mysql_error(1582, name)
     kind = args[0].type.as_nullable()
+    if name in ("NTILE", "NTH_VALUE") and args[-1].literal == 0:
+        raise mysql_error(1210, name.lower())
     if name == "NTILE":
         kind = INT
     elif len(args) == 3:
@@ -230,29 +246,49 @@ def _window_function(name: str, call: exp.Anonymous, scope: Scope) -> tuple[str,
 
 
 def _over_clause(node: exp.Window, scope: Scope) -> str:
-    alias = node.args.get("alias")
-    if alias is not None and not node.args.get("partition_by") and not node.args.get("order"):
-        definition = scope.windows.get(alias.name.lower())
-        if definition is None:
-            raise mysql_error(3579, alias.name)
-        return _over_clause(definition, scope) if isinstance(definition, exp.Window) else ""
+    partition, order, spec = _whole_window(node, scope, 0)
     parts = []
-    if node.args.get("partition_by"):
-        keys = [compile_expression(e, scope) for e in node.args["partition_by"]]
+    if partition:
+        keys = [compile_expression(e, scope) for e in partition]
         parts.append(
             "PARTITION BY " + ", ".join(k.sql + collate_clause(False, k.type) for k in keys)
         )
-    order = node.args.get("order")
     if order is not None:
         pairs = [
             (compile_expression(o.this, scope), bool(o.args.get("desc"))) for o in order.expressions
         ]
         terms = (sort_expression(k) + " DESC" * descending for k, descending in pairs)
         parts.append("ORDER BY " + ", ".join(terms))
-    spec = node.args.get("spec")
     if spec is not None:
         parts.append(_frame_clause(spec))
     return " ".join(parts)
+
+
+def _whole_window(
+    node: exp.Window, scope: Scope, depth: int
+) -> tuple[list[exp.Expr], exp.Order | None, exp.WindowSpec | None]:
+    """Return the partition, the order and the frame of a window, with those of the named window on
+    which it depends. Raises StatementError 3579 to 3583 as MySQL does."""
+    own = node.args.get("partition_by") or [], node.args.get("order"), node.args.get("spec")
+    base = node.args.get("alias")
+    if base is None:
+        return own
+    definition = scope.windows.get(base.name.lower())
+    if definition is None:
+        raise mysql_error(3579, base.name)
+    if depth > len(scope.windows):
+        raise mysql_error(3580)
+    partition, order, spec = _whole_window(definition, scope, depth + 1)
+    if not depth and not any(own):  # OVER name
+        return partition, order, spec
+    name = node.name if depth else "<unnamed window>"
+    if own[0]:
+        raise mysql_error(3581)
+    if spec is not None:
+        raise mysql_error(3582, base.name)
+    if own[1] is not None and order is not None:
+        raise mysql_error(3583, name, base.name)
+    return partition, own[1] or order, own[2]
 
 
 def _frame_clause(spec: exp.WindowSpec) -> str:

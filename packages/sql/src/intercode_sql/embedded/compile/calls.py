@@ -14,7 +14,7 @@ from intercode_sql.dialect.errors import (
     unsupported,
 )
 from intercode_sql.dialect.keywords import AGGREGATE_FUNCTIONS, word_set
-from intercode_sql.dialect.parser import FUNCTION_MARK, mysql_text
+from intercode_sql.dialect.parser import DIALECT, FUNCTION_MARK, mysql_text
 from intercode_sql.embedded.catalog.collations import collate_clause
 from intercode_sql.embedded.catalog.types import (
     ASCII_STRING,
@@ -59,8 +59,15 @@ from intercode_sql.embedded.compile.operators import (
     compare,
     concatenate,
     modulo,
+    year_constant,
 )
-from intercode_sql.embedded.compile.scope import Expression, Scope, compile_expression, compiles
+from intercode_sql.embedded.compile.scope import (
+    Expression,
+    Scope,
+    compile_expression,
+    compile_scalar,
+    compiles,
+)
 from intercode_sql.embedded.compile.strict_values import logarithm_argument, parsed_date
 from intercode_sql.embedded.functions.intervals import unit_has_time
 from intercode_sql.embedded.functions.registry import ARGUMENT_TEXT, SCALARS, Argument
@@ -124,7 +131,8 @@ def _coalesce(name: str, args: Args, scope: Scope) -> Expression:
 @special("NULLIF")
 def _nullif(name: str, args: Args, scope: Scope) -> Expression:
     a, b = _compile_arguments(name, args, scope, 2, 2)
-    same = compare("=", *on_this_day([a, b], scope)).sql
+    x, y = on_this_day([a, b], scope)
+    same = compare("=", year_constant(x, y), year_constant(y, x)).sql
     return Expression(f"(CASE WHEN {same} THEN NULL ELSE {a.sql} END)", a.type.as_nullable())
 
 
@@ -296,8 +304,14 @@ def _unix_timestamp(name: str, args: Args, scope: Scope) -> Expression:
     arguments = _compile_arguments(name, args, scope, 0, 1)
     if not arguments:
         scope.context.volatile = True
-        return Expression(f"mysql_unix_timestamp({quote_text(scope.context.now)})", INT)
-    return Expression(f"mysql_unix_timestamp({as_text(arguments[0]).sql})", INT)
+        sql = f"CAST(mysql_unix_timestamp({quote_text(scope.context.now)}) AS INTEGER)"
+        return Expression(sql, INT)
+    moment = time_of_this_day(arguments[0], scope)
+    sql = f"mysql_unix_timestamp({as_text(moment).sql})"
+    digits = _clock_digits(moment) if moment.type.kind in ("string", "datetime") else 0
+    if not digits or (moment.type.kind == "string" and moment.literal is None):
+        return Expression(f"CAST({sql} AS INTEGER)", INT)
+    return Expression(sql, replace(decimal(11 + digits, digits), nullable=True))
 
 
 @special("STR_TO_DATE")
@@ -307,6 +321,7 @@ def _str_to_date(name: str, args: Args, scope: Scope) -> Expression:
     clock = any(f"%{c}" in form for c in "HhIiklpRrSsTf")
     day = any(f"%{c}" in form for c in "abcdDeMmUuYyj")
     kind = DATETIME if clock and day else TIME if clock else DATE
+    kind = replace(kind, scale=6) if "%f" in form else kind
     text = as_text(a).sql
     sql = parsed_date(f"mysql_str_to_date({text}, {as_text(b).sql})", text)
     return Expression(sql, kind)
@@ -326,7 +341,7 @@ def _str_to_date(name: str, args: Args, scope: Scope) -> Expression:
 )
 def session_function(name: str, args: Args, scope: Scope) -> Expression:
     """Compile a function that returns a value of the session."""
-    if args and name != "LAST_INSERT_ID":
+    if len(args) > (name == "LAST_INSERT_ID"):
         raise argument_count_error(name)
     scope.context.volatile = True
     value = scope.context.session_values.get(name)
@@ -344,10 +359,12 @@ def _any_value(name: str, args: Args, scope: Scope) -> Expression:
 @special("RAND")
 def _rand(name: str, args: Args, scope: Scope) -> Expression:
     scope.context.volatile = True
-    if args and not isinstance(args[0], exp.Literal):
-        raise unsupported("RAND with a seed that is not a constant")
-    seed = args[0].name if args else "NULL"
-    return Expression(f"mysql_rand({seed})", DOUBLE)
+    arguments = _compile_arguments(name, args, scope, 0, 1)
+    if not arguments:
+        return Expression("mysql_rand()", DOUBLE)
+    seed = as_integer(arguments[0])
+    call = quote_text(scope.context.new_alias()) if seed.literal is not None else "NULL"
+    return Expression(f"mysql_seeded_rand({seed.sql}, {call})", DOUBLE)
 
 
 @special("SLEEP")
@@ -391,7 +408,7 @@ def function_call(node: exp.Anonymous, scope: Scope) -> Expression:
         _on_this_day(compile_expression(e, scope), name, i, scope)
         for i, e in enumerate(node.expressions)
     ]
-    if name in _OF_DOCUMENTS and args:
+    if name in _OF_DOCUMENTS and SCALARS[name].parameters(len(args)):
         _require_document(name, args[0].type)
     return simple_call(name, args, item_text(node, scope) if SCALARS[name].quoted else "")
 
@@ -425,6 +442,8 @@ def simple_call(name: str, args: list[Expression], text: str = "") -> Expression
 
     Raises StatementError 1582 for a wrong number of arguments and 1241 for a row as an argument.
     """
+    if name == "FROM_UNIXTIME" and len(args) == 2:
+        return simple_call("DATE_FORMAT", [simple_call(name, args[:1]), args[1]])
     function = SCALARS[name]
     parameters = function.parameters(len(args))
     if parameters is None:
@@ -551,7 +570,7 @@ def _position(node: exp.StrPosition, scope: Scope) -> Expression:
 
 @compiles(exp.Extract)
 def _extract(node: exp.Extract, scope: Scope) -> Expression:
-    context = node.this.name.upper()
+    context = node.this.name.upper().removeprefix("SQL_TSI_")
     this = compile_expression(node.expression, scope)
     this = this if unit_has_time(context) else time_of_this_day(this, scope)
     text = as_clock_text(this) if unit_has_time(context) else as_moment_text(this)
@@ -580,10 +599,24 @@ def _user(node: exp.CurrentUser, scope: Scope) -> Expression:
 
 @compiles(exp.Chr)
 def _chr(node: exp.Chr, scope: Scope) -> Expression:
+    charset = node.args.get("charset")
+    if charset:
+        kind = exp.DataType(this=exp.DType.CHARACTER_SET, kind=charset)
+        plain = exp.Chr(expressions=node.expressions)
+        return compile_expression(exp.Cast(this=plain, to=kind), scope)
     parts = [as_integer(compile_expression(e, scope)).sql for e in node.expressions]
     return Expression(f"mysql_char({', '.join(parts)})", BYTES)
 
 
+@compiles(exp.Soundex)
+def _soundex(node: exp.Soundex, scope: Scope) -> Expression:
+    """Compile a side of SOUNDS LIKE."""
+    return simple_call("SOUNDEX", [compile_scalar(node.this, scope)])
+
+
 @compiles(exp.JSONExtract, exp.JSONExtractScalar)
 def _json_operator(node: exp.JSONExtract, scope: Scope) -> Expression:
-    raise unsupported("the operators -> and ->> (JSON_EXTRACT is there)")
+    path = node.expression
+    text = path.name if isinstance(path, exp.Literal) else path.sql(DIALECT)[1:-1]
+    found = simple_call("JSON_EXTRACT", [compile_scalar(node.this, scope), text_constant(text)])
+    return found if type(node) is exp.JSONExtract else simple_call("JSON_UNQUOTE", [found])

@@ -452,6 +452,8 @@ def compile_cast(ex: Expression, node: exp.Cast) -> Expression:
             else replace(DOUBLE, kind="float")
         )
         return Expression(f"CAST({as_number(ex).sql} AS REAL)", target)
+    if name == "CHARACTER_SET" and (charset := kind.args["kind"].name.lower()) not in _UNICODE:
+        return _in_charset(as_text(ex), charset)
     if name in ("CHAR", "VARCHAR", "NCHAR", "NVARCHAR", "TEXT", "CHARACTER_SET"):
         converted = as_text(ex)
         if converted.type.kind == "null":
@@ -474,6 +476,20 @@ def compile_cast(ex: Expression, node: exp.Cast) -> Expression:
             converted = Expression(sql, replace(converted.type, precision=sizes[0]))
         return replace(converted, type=replace(converted.type, strong=True, fixed=False))
     return _cast_to_temporal(ex, name, sizes)
+
+
+_UNICODE = frozenset({"utf8mb4", "utf8mb3", "utf8"})
+
+
+def _in_charset(text: Expression, charset: str) -> Expression:
+    """Compile CONVERT(text USING latin1 or ascii): other characters become question marks."""
+    if charset not in ("latin1", "ascii"):
+        raise unsupported(f"the character set {charset}")
+    sql = f"mysql_in_charset({text.sql}, '{charset}')"
+    kind = replace(STRING, precision=text.type.precision, strong=True)
+    if charset == "latin1":
+        kind = replace(kind, charset=charset, collation="swedish", plain=0)
+    return Expression(sql, kind)
 
 
 def _cast_to_integer(ex: Expression, unsigned: bool) -> Expression:

@@ -238,6 +238,8 @@ def _collate(node: exp.Collate, scope: Scope) -> Expression:
     text = as_text(compile_scalar(node.this, scope))
     name = node.expression.name.lower()
     order = collation_family(name)
+    if name != "binary" and "_" not in name:
+        raise mysql_error(1273, name)
     plain = 0 if order == "bin" else text.type.plain
     given = node.this.name.lower() if isinstance(node.this, exp.Introducer) else ""
     short = given in ("_utf8", "_utf8mb3")

@@ -185,7 +185,10 @@ def _test_text(node: exp.Between | exp.In, word: str, scope: Scope) -> str:
     if isinstance(node, exp.Between):
         values = " and ".join(item_text(node.args[name], scope) for name in ("low", "high"))
     else:
-        values = f"({','.join(item_text(value, scope) for value in node.expressions)})"
+        texts = [item_text(value, scope) for value in node.expressions]
+        if len(texts) == 1:
+            word = "<>" if word.startswith("not") else "="
+        values = texts[0] if len(texts) == 1 else f"({','.join(texts)})"
     return f"({item_text(node.this, scope)} {word} {values})"
 
 

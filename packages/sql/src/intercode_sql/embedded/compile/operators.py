@@ -130,7 +130,10 @@ def _in_range(
     Numbers of few digits cannot fail."""
     if a.type.kind != "int" or b.type.kind != "int":
         return made
-    unsigned = a.type.unsigned or b.type.unsigned
+    signed_difference = isinstance(node, exp.Sub) and (
+        "NO_UNSIGNED_SUBTRACTION" in scope.context.modes
+    )
+    unsigned = not signed_difference and (a.type.unsigned or b.type.unsigned)
     digits = (_digits(a), _digits(b))
     most = sum(digits) if isinstance(node, exp.Mul) else max(digits) + 1
     signed = [e for e in (a, b) if not e.type.unsigned and not _is_positive(e)]
@@ -277,9 +280,12 @@ def add_interval(
     """Compile a date plus or minus an INTERVAL. ``given`` is its size if that is compiled."""
     if not interval.args.get("unit"):
         raise mysql_error(1064, "", 1)
-    unit = interval.args["unit"].name.upper()
-    amount = compile_expression(interval.this, scope) if given is None else given
-    if isinstance(amount.literal, bytes) and "_" not in unit:
+    unit = interval.args["unit"].name.upper().removeprefix("SQL_TSI_")
+    size = interval.this
+    if isinstance(size, exp.Literal):  # the parser quotes integers
+        size = exp.Literal.number(size.name)
+    amount = compile_expression(size, scope) if given is None else given
+    if (isinstance(amount.literal, bytes) or amount.type.ranked) and "_" not in unit:
         amount = as_number(amount)
     clock = any(w in unit for w in ("HOUR", "MINUTE", "SECOND"))
     size = as_text(amount) if "_" in unit else amount
@@ -295,8 +301,9 @@ def add_interval(
     scale = base.type.scale if base.type.moment else 0
     if "MICROSECOND" in unit:
         scale = 6
-    elif unit == "SECOND" and amount.type.kind != "string":
-        scale = max(scale or 0, 6 if amount.type.scale is None else min(6, amount.type.scale))
+    elif unit == "SECOND":
+        known = amount.type.scale is not None and amount.type.kind != "string"
+        scale = max(scale or 0, min(6, amount.type.scale or 0) if known else 6)
     if base.type.kind == "time":
         if unit in ("YEAR", "QUARTER", "MONTH", "YEAR_MONTH", "WEEK"):
             raise unsupported("months or weeks added to a time")
@@ -449,7 +456,8 @@ def _align_temporal(left: Expression, right: Expression) -> tuple[Expression, Ex
     else:
         kind = "datetime" if "datetime" in kinds else kinds.pop()
     for ex in (left, right):
-        if kind == "date" and ex.type.dated:
+        text = ex.literal is None and (ex.type.text or ex.type.binary)
+        if kind == "date" and (ex.type.dated or text):
             kind = "datetime"
         if kind == "date" and isinstance(ex.literal, str):
             moment = read_moment(ex.literal)

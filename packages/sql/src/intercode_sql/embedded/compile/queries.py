@@ -246,6 +246,10 @@ def _column_at_position(node: exp.Expr, columns: list[tuple[str, Type, str]]) ->
 
 # ---------------------------------------------------------------- common tables
 def _common_tables(node: exp.With, scope: Scope) -> str:
+    names = [c.alias.lower() for c in node.expressions]
+    for i, name in enumerate(names):
+        if name in names[:i]:
+            raise mysql_error(1066, node.expressions[i].alias)
     definitions = [
         _common_table(c, scope, bool(node.args.get("recursive"))) for c in node.expressions
     ]

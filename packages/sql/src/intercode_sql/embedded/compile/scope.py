@@ -136,7 +136,7 @@ class Scope:
     groups: dict[str, Expression] = field(default_factory=dict)
     inside_aggregate: bool = False
     aggregated: bool = False
-    windows: Mapping[str, exp.Expr] = field(default_factory=dict)
+    windows: Mapping[str, exp.Window] = field(default_factory=dict)
     visible: Sequence[Source] | None = None
 
     def cte(self, name: str) -> Callable[[Scope, str], Source] | None:

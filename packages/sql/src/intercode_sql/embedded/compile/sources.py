@@ -75,6 +75,7 @@ def _from_entry(node: exp.Expr, scope: Scope) -> JoinedSources:
             bare.set("joins", None)
             return _nested_joins(bare, node.args["joins"], scope)
         source = table_source(node, scope)
+        _check_hints(node, source)
     elif isinstance(node, exp.Subquery):
         within: exp.Expr = node.this
         if isinstance(within, (exp.Table, exp.Subquery)) and not node.alias:
@@ -87,6 +88,17 @@ def _from_entry(node: exp.Expr, scope: Scope) -> JoinedSources:
         raise unsupported(f"{mysql_text(node)[:60]} in FROM")
     scope.sources.append(source)
     return _single_source(source)
+
+
+def _check_hints(node: exp.Table, source: Source) -> None:
+    """Raise StatementError 1176 if an index that USE, FORCE or IGNORE names does not exist."""
+    if source.table is None:
+        return
+    known = {index.name.lower() for index in source.table.indexes}
+    for hint in node.args.get("hints") or ():
+        for index in hint.expressions:
+            if index.name.lower() not in known:
+                raise mysql_error(1176, index.name, source.name)
 
 
 def _nested_joins(first: exp.Expr, joins: list[exp.Join], scope: Scope) -> JoinedSources:

@@ -79,6 +79,7 @@ class EmbeddedConnection:
         """Set the deadline of the statements that this thread is about to run."""
         self._deadline = THREAD_STATE.deadline = clock
         THREAD_STATE.error = None
+        THREAD_STATE.random_states.clear()
 
     def _command(self, sql: str) -> None:
         self._with_full_access(lambda: self.sqlite.execute(sql))

@@ -104,6 +104,7 @@ def execute(code: str, session: SessionContext) -> None:
         return
     if re.match(r"SET\s+(PASSWORD|ROLE|DEFAULT|RESOURCE)\b", text, re.I):
         raise access_denied("SET for accounts and resources", "they are the server's")
+    assignments = []
     for part in _split_assignments(text[3:]):
         found = _ASSIGNMENT.match(part)
         if found is None:
@@ -111,7 +112,8 @@ def execute(code: str, session: SessionContext) -> None:
             at = text.find(part.strip()) if part.strip() else len(text)
             end = len(name[0].lstrip()) if name is not None else 0
             raise syntax_error(text, at + end)
-        value = _evaluate(part[found.end() :].strip(), session)
+        assignments.append((found, _evaluate(part[found.end() :].strip(), session)))
+    for found, value in assignments:
         if found["user"]:
             variables = {**session.state.variables, found["var"].lower(): value}
             session.state = replace(session.state, variables=variables)
@@ -179,6 +181,8 @@ def _check_value(name: str, value: Any) -> Any:
         return _parse_modes(str(value))
     if name in _IGNORED_SETTINGS or name == "foreign_key_checks":
         return _switch(name, value)
+    if name == "group_concat_max_len" and isinstance(value, int):
+        return max(4, value)
     error: StatementError = unsupported(f"SET {name}")
     raise error
 

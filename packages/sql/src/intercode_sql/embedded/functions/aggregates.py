@@ -11,7 +11,7 @@ from intercode_sql.embedded.functions.numeric import signed
 from intercode_sql.embedded.functions.registry import aggregate
 
 GROUP_CONCAT_MAX_BYTES = 1024
-"""group_concat_max_len: MySQL cuts longer results."""
+"""group_concat_max_len at the start of a session: MySQL cuts longer results."""
 _MAX_CHARACTERS = 4 << 20
 
 
@@ -92,18 +92,26 @@ class BitXor(BitOr):
 
 @aggregate("GROUP_CONCAT", returns=STRING)
 class GroupConcat:
-    """Takes value, separator, distinct, directions, collation, and the keys to order by."""
+    """Takes value, separator, distinct, directions, collation, group_concat_max_len, and the keys
+    to order by."""
 
     def __init__(self) -> None:
         self.items: list[tuple[tuple[Any, ...], str | bytes]] = []
         self.seen: set[str | bytes] = set()
         self.size = 0
-        self.glue, self.ways = ",", ""
+        self.glue, self.ways, self.limit = ",", "", GROUP_CONCAT_MAX_BYTES
 
     def step(
-        self, value: Any, glue: str, distinct: int, ways: str, collation: Collation, *keys: Any
+        self,
+        value: Any,
+        glue: str,
+        distinct: int,
+        ways: str,
+        collation: Collation,
+        limit: int,
+        *keys: Any,
     ) -> None:
-        self.glue, self.ways = glue, ways
+        self.glue, self.ways, self.limit = glue, ways, limit
         if value is None:
             return
         text = value if isinstance(value, bytes) else str(value)
@@ -112,7 +120,7 @@ class GroupConcat:
             if same in self.seen:
                 return
             self.seen.add(same)
-        if not ways and self.size > GROUP_CONCAT_MAX_BYTES:
+        if not ways and self.size > limit:
             return
         self.size += len(text)
         if self.size > _MAX_CHARACTERS:
@@ -128,5 +136,5 @@ class GroupConcat:
                 reverse=self.ways[i] == "d",
             )
         parts = [t if isinstance(t, bytes) else t.encode() for _, t in self.items]
-        cut = self.glue.encode().join(parts)[:GROUP_CONCAT_MAX_BYTES]
+        cut = self.glue.encode().join(parts)[: self.limit]
         return cut if isinstance(self.items[0][1], bytes) else cut.decode("utf-8", "ignore")

@@ -81,27 +81,28 @@ _PATTERNS = {
     "W": r"[A-Za-z]+",
     "a": r"[A-Za-z]{3}",
     "D": r"(?P<D>\d{1,2})(?:st|nd|rd|th)",
-    "f": r"\d{1,6}",
+    "f": r"(?P<f>\d{1,6})",
     "j": r"(?P<j>\d{1,3})",
     "%": "%",
 }
+
+
+def _suffix(day: int) -> str:
+    return "th" if 10 <= day <= 20 else {1: "st", 2: "nd", 3: "rd"}.get(day % 10, "th")
+
+
 WeekFunction = Callable[[dt.date, int], tuple[int, int]]
 
 
 def date_format(moment: dt.datetime, form: str, week: WeekFunction) -> str:
     """Format a date and time with MySQL's format codes."""
-    suffix = (
-        "th"
-        if 10 <= moment.day % 100 <= 20
-        else {1: "st", 2: "nd", 3: "rd"}.get(moment.day % 10, "th")
-    )
     hour = moment.hour % 12 or 12
     day = moment.date()
     known: dict[str, Callable[[], str]] = {
         "a": lambda: f"{moment:%a}",
         "b": lambda: f"{moment:%b}",
         "c": lambda: str(moment.month),
-        "D": lambda: f"{moment.day}{suffix}",
+        "D": lambda: f"{moment.day}{_suffix(moment.day)}",
         "d": lambda: f"{moment.day:02d}",
         "e": lambda: str(moment.day),
         "f": lambda: f"{moment.microsecond:06d}",
@@ -152,9 +153,13 @@ _OF_ZERO_DATE = {
 """The parts of the date of zeros, of which the server computes the week without a sign."""
 
 
-def time_format(microseconds: int, form: str, dated: bool = False) -> str | None:
-    """Format a time, or if ``dated`` one of the date of zeros, with MySQL's format codes. The
-    result is NULL for those of a date."""
+def time_format(
+    microseconds: int, form: str, date: tuple[int, int, int] | None = None
+) -> str | None:
+    """Format a time, or one of an incomplete date, with MySQL's format codes. The result is NULL
+    for those of a whole date."""
+    if not form:
+        return None
     hours, rest = divmod(abs(microseconds), 3_600_000_000)
     minute, second, fraction = rest // 60_000_000, rest // 1_000_000 % 60, rest % 1_000_000
     half, twelve = "AM" if hours % 24 < 12 else "PM", hours % 12 or 12
@@ -178,12 +183,19 @@ def time_format(microseconds: int, form: str, dated: bool = False) -> str | None
         "d": "00",
         "e": "0",
     }
-    known |= _OF_ZERO_DATE if dated else {}
+    if date is not None:
+        known |= _OF_ZERO_DATE if date == (0, 0, 0) else _incomplete_date(*date)
     codes = re.findall(r"%(.)", form, re.S)
     if any(code in "aWbMDjUuVvXxw" and code not in known for code in codes):
         return None
     text = re.sub(r"%(.)", lambda m: known.get(m[1], m[1]), form, flags=re.S)
     return f"-{text}" if microseconds < 0 else text
+
+
+def _incomplete_date(year: int, month: int, day: int) -> dict[str, str]:
+    known = {"Y": f"{year:04d}", "y": f"{year % 100:02d}", "m": f"{month:02d}", "c": str(month)}
+    known |= {"d": f"{day:02d}", "e": str(day), "D": f"{day}{_suffix(day)}"}
+    return known | ({"M": _MONTHS[month - 1], "b": _MONTHS[month - 1][:3]} if month else {})
 
 
 @internal("str_to_date", gives_bytes=False)
@@ -236,7 +248,7 @@ def _date_text(parts: dict[str, str]) -> str | None:
 
 def _time_text(parts: dict[str, str]) -> str | None:
     """Return the time, None if the format has none, or an empty string if it is invalid."""
-    if not any(k in parts for k in "HkhIlisSp"):
+    if not any(k in parts for k in "HkhIlisSpf"):
         return None
     hour = int(
         parts.get("H")
@@ -250,7 +262,8 @@ def _time_text(parts: dict[str, str]) -> str | None:
     minute, second = int(parts.get("i") or 0), int(parts.get("s") or parts.get("S") or 0)
     if hour > 23 or minute > 59 or second > 59:
         return ""
-    return f"{hour:02d}:{minute:02d}:{second:02d}"
+    fraction = f".{parts['f']:0<6}" if parts.get("f") else ""
+    return f"{hour:02d}:{minute:02d}:{second:02d}{fraction}"
 
 
 def parse_datetime(value: Any) -> dt.datetime | None:
@@ -499,9 +512,9 @@ def subtime(value: Any, less: Any) -> str | None:
 
 
 @internal("unix_timestamp", gives_bytes=False)
-def unix_timestamp(value: Any) -> int | None:
+def unix_timestamp(value: Any) -> float | None:
     found = parse_datetime(value)
-    return int(found.replace(tzinfo=dt.UTC).timestamp()) if found else None
+    return found.replace(tzinfo=dt.UTC).timestamp() if found else None
 
 
 @scalar("FROM_UNIXTIME", args=[NUMBER], returns=DATETIME)
@@ -618,11 +631,14 @@ def maketime(hours: int, minutes: int, seconds: float) -> str | None:
 
 @scalar("DATE_FORMAT", args=[MOMENT, TEXT], returns=ASCII_STRING)
 def format_date(value: Any, pattern: str) -> str | None:
-    moment = parse_datetime(value)
-    if moment is None and read_parts(str(value)) == (0, 0, 0):
-        found = read_time(str(value).removeprefix(ZERO_DATE).strip() or "0")
-        return time_format(found[0] if found else 0, pattern, True)
-    return date_format(moment, pattern, _week) if moment else None
+    moment = parse_datetime(value) if pattern else None
+    if moment is not None:
+        return date_format(moment, pattern, _week)
+    date = read_parts(str(value))
+    if date is None:
+        return None
+    found = read_time(str(value).strip().partition(" ")[2] or "0")
+    return time_format(found[0] if found else 0, pattern, date)
 
 
 @scalar("TIME_FORMAT", args=[CLOCK, TEXT], returns=ASCII_STRING)

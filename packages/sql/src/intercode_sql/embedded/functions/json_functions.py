@@ -4,13 +4,21 @@ from __future__ import annotations
 
 import json
 import math
+import re
+from collections.abc import Iterator
+from functools import lru_cache
 from typing import Any
 
 from intercode_sql.dialect.errors import mysql_error
 from intercode_sql.embedded.catalog.types import BOOL, INT, JSON, JSON_TEXT
-from intercode_sql.embedded.functions.registry import TEXT, internal, scalar
+from intercode_sql.embedded.functions.registry import (
+    OPTIONAL_TEXT,
+    TEXT,
+    TEXTS,
+    internal,
+    scalar,
+)
 
-_MISSING = object()
 _MISTAKES = {
     "Expecting value": "Invalid value.",
     "Extra data": "The document root must not be followed by other values.",
@@ -32,20 +40,81 @@ def _read(text: str, function: str) -> Any:
         raise mysql_error(3141, 1, function, what, getattr(error, "pos", 0)) from None
 
 
-@scalar("JSON_EXTRACT", args=[TEXT, TEXT], returns=JSON)
-def json_extract(text: str, path: str) -> str | None:
-    """Return the value at one path of names and positions."""
-    value: Any = _read(text, "json_extract")
-    for part in path.removeprefix("$").replace("[", ".[").split(".")[1:]:
-        if part.startswith("["):
-            value = value if isinstance(value, list) else [value]  # another value is its own [0]
-            at = int(part[1:-1])
-            value = value[at] if at < len(value) else _MISSING
-        else:
-            value = value.get(part.strip('"'), _MISSING) if isinstance(value, dict) else _MISSING
-        if value is _MISSING:
-            return None
-    return json.dumps(value, ensure_ascii=False)
+_LEG = re.compile(
+    r"""\s*(?:\.\s*(?:(?P<names>\*)|(?P<quoted>"(?:[^"\\]|\\.)*")|(?P<name>[^\W\d][\w$]*))
+    |\[\s*(?:(?P<cells>\*)|(?P<first>\d+|last(?:\s*-\s*\d+)?)
+    (?:\s+to\s+(?P<end>\d+|last(?:\s*-\s*\d+)?))?)\s*\]|(?P<deep>\*\*)(?=\s*[.\[]))\s*""",
+    re.X,
+)
+
+
+@lru_cache(maxsize=256)
+def _legs(path: str) -> tuple[dict[str, str | None], ...]:
+    """Return the legs of a path. Raises StatementError 3143 if a text is no path."""
+    at, legs = 1 if path.startswith("$") else 0, []
+    while at < len(path):
+        found = _LEG.match(path, at) if at else None
+        if found is None:
+            raise mysql_error(3143, at + 1)
+        legs.append(found.groupdict())
+        at = found.end()
+    return tuple(legs)
+
+
+def _followed(values: list[Any], leg: dict[str, str | None]) -> list[Any]:
+    """Return the values to which a leg of a path leads. A value that is no array is its own
+    ``[0]``."""
+    if leg["deep"]:
+        return [inner for value in values for inner in _with_members(value)]
+    if leg["names"]:
+        return [member for v in values if isinstance(v, dict) for member in v.values()]
+    if leg["cells"]:
+        return [member for v in values if isinstance(v, list) for member in v]
+    if leg["first"] is None:
+        name = json.loads(leg["quoted"]) if leg["quoted"] else leg["name"]
+        return [v[name] for v in values if isinstance(v, dict) and name in v]
+    found = []
+    for value in values:
+        cells = value if isinstance(value, list) else [value]
+        start = _cell(leg["first"], len(cells))
+        end = start if leg["end"] is None else _cell(leg["end"], len(cells))
+        found += cells[max(0, start) : max(0, end + 1)] if start >= 0 or leg["end"] else []
+    return found
+
+
+def _with_members(value: Any) -> Iterator[Any]:
+    """Yield a value and what is in it."""
+    yield value
+    members = value.values() if isinstance(value, dict) else value
+    for member in members if isinstance(value, (dict, list)) else ():
+        yield from _with_members(member)
+
+
+def _cell(text: str, size: int) -> int:
+    digits = int(re.sub(r"\D", "", text) or 0)
+    return size - 1 - digits if text.startswith("last") else digits
+
+
+def _at_path(value: Any, path: str) -> list[Any]:
+    values = [value]
+    for leg in _legs(path):
+        values = _followed(values, leg)
+    return values
+
+
+def _has_many(path: str) -> bool:
+    return any(g["names"] or g["cells"] or g["deep"] or g["end"] for g in _legs(path))
+
+
+@scalar("JSON_EXTRACT", args=[TEXT, TEXTS], returns=JSON)
+def json_extract(text: str, *paths: str) -> str | None:
+    """Return the value at a path, or an array of those at several."""
+    document = _read(text, "json_extract")
+    found = [value for path in paths for value in _at_path(document, path)]
+    if not found:
+        return None
+    several = len(paths) > 1 or _has_many(paths[0])
+    return json.dumps(found if several else found[0], ensure_ascii=False)
 
 
 @scalar("JSON_UNQUOTE", args=[TEXT], returns=JSON_TEXT)
@@ -80,7 +149,11 @@ def json_valid(text: str) -> int:
     return 1
 
 
-@scalar("JSON_LENGTH", args=[TEXT], returns=INT)
-def json_length(text: str) -> int:
-    value = _read(text, "json_length")
-    return len(value) if isinstance(value, (list, dict)) else 1
+@scalar("JSON_LENGTH", args=[TEXT, OPTIONAL_TEXT], returns=INT)
+def json_length(text: str, path: str = "$") -> int | None:
+    document = _read(text, "json_length")
+    if _has_many(path):
+        raise mysql_error(3149)
+    for value in _at_path(document, path):
+        return len(value) if isinstance(value, (list, dict)) else 1
+    return None

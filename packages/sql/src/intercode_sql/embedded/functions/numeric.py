@@ -27,6 +27,7 @@ from intercode_sql.embedded.functions.registry import (
     internal,
     scalar,
 )
+from intercode_sql.embedded.functions.runtime import THREAD_STATE
 
 _64_BITS = 0xFFFFFFFFFFFFFFFF
 
@@ -399,13 +400,29 @@ def cot(value: float, text: str) -> float:
     return float(_finite(1 / tangent if tangent else math.inf, text))
 
 
-@scalar("ATAN", args=[NUMBER, OPTIONAL_NUMBER], returns=DOUBLE)
-@scalar("ATAN2", args=[NUMBER, NUMBER], returns=DOUBLE, sqlite_name="atan2")
+@scalar("ATAN", "ATAN2", args=[NUMBER, OPTIONAL_NUMBER], returns=DOUBLE)
 def atan(*args: float) -> float:
     return math.atan(args[0]) if len(args) == 1 else math.atan2(*args)
 
 
-@internal("rand", accepts_null=True, deterministic=False)
-def rand(seed: int | None) -> float:
-    """RAND. With a seed, every row gets the same number; in MySQL only the first row does."""
-    return random.random() if seed is None else random.Random(seed).random()
+@internal("rand", deterministic=False)
+def rand() -> float:
+    return random.random()
+
+
+_MOST_RANDOM = 0x3FFFFFFF
+
+
+@internal("seeded_rand", accepts_null=True, deterministic=False)
+def seeded_rand(seed: int | None, call: str | None) -> float:
+    """RAND(seed). With a constant seed, each row gets the next number of the ``call``."""
+    known = THREAD_STATE.random_states
+    first, second = known.get(call or "") or (
+        ((seed or 0) * 0x10001 + 55555555 & 0xFFFFFFFF) % _MOST_RANDOM,
+        ((seed or 0) * 0x10000001 & 0xFFFFFFFF) % _MOST_RANDOM,
+    )
+    first = (3 * first + second) % _MOST_RANDOM
+    second = (first + second + 33) % _MOST_RANDOM
+    if call is not None:
+        known[call] = first, second
+    return first / _MOST_RANDOM

@@ -4,11 +4,19 @@ from __future__ import annotations
 
 import re
 from functools import lru_cache
+from itertools import islice
 
 from intercode_sql.dialect.errors import mysql_error, unsupported
 from intercode_sql.embedded.catalog.collations import weights
 from intercode_sql.embedded.catalog.types import BOOL, INT, Collation
-from intercode_sql.embedded.functions.registry import ARGUMENT_TEXT, TEXT, internal, scalar
+from intercode_sql.embedded.functions.registry import (
+    ARGUMENT_TEXT,
+    OPTIONAL_INTEGER,
+    OPTIONAL_TEXT,
+    TEXT,
+    internal,
+    scalar,
+)
 
 _EXACT = ("bin", "bytes")
 MAX_REGEX_STEPS = 20_000_000
@@ -88,7 +96,7 @@ def _split_pattern(
 
 # ---------------------------------------------------------------- regular expressions
 @lru_cache(maxsize=256)
-def compile_pattern(pattern: str, exact: bool) -> tuple[re.Pattern[str], int]:
+def compile_pattern(pattern: str, flags: int) -> tuple[re.Pattern[str], int]:
     """Convert ICU's pattern to Python's. Return it and its number of unbounded repeats.
 
     Raises StatementError 3685 for an invalid pattern, and an error of this engine for one whose
@@ -99,7 +107,7 @@ def compile_pattern(pattern: str, exact: bool) -> tuple[re.Pattern[str], int]:
     text = re.sub(r"\[:(\w+):\]", lambda m: _CHARACTER_CLASSES.get(m[1], m[0]), pattern)
     text = text.replace("[[:<:]]", r"\b").replace("[[:>:]]", r"\b")
     try:
-        found = re.compile(text, 0 if exact else re.I)
+        found = re.compile(text, flags)
     except (re.error, OverflowError) as e:
         raise mysql_error(3685) from e
     return found, _count_unbounded_repeats(text)
@@ -143,38 +151,111 @@ def _count_unbounded_repeats(pattern: str) -> int:
     return total
 
 
-def _search(text: str, pattern: str, exact: int) -> re.Match[str] | None:
-    found, repeats = compile_pattern(pattern, bool(exact))
+def _pattern(text: str, pattern: str, flags: int) -> re.Pattern[str]:
+    """Return a pattern. Raises StatementError if a search in the text may take too long."""
+    found, repeats = compile_pattern(pattern, flags)
     if (len(text) + 1) ** min(repeats + 1, 8) > MAX_REGEX_STEPS and repeats > 1:
         raise unsupported(f"a regular expression with {repeats} repeats on so long a string")
-    return found.search(text)
+    return found
+
+
+def _flags(collation: Collation, letters: str, function: str) -> int:
+    """Return Python's flags for a collation and a match type. Raises StatementError 1210."""
+    flags = 0 if collation in _EXACT else int(re.I)
+    for letter in letters:
+        if letter not in "cimnu":
+            raise mysql_error(1210, function)
+        flags = flags & ~re.I if letter == "c" else flags | _MATCH_TYPES.get(letter, 0)
+    return flags
+
+
+_MATCH_TYPES = {"i": int(re.I), "m": int(re.M), "n": int(re.S)}
+
+
+def _matches(
+    text: str, pattern: str, flags: int, start: int, occurrence: int
+) -> list[re.Match[str]]:
+    """Return one occurrence of a pattern from a position on, or all if its number is 0. Raises
+    StatementError 3686 for a position outside the text."""
+    if not 1 <= start <= len(text) + 1:
+        raise mysql_error(3686)
+    found = _pattern(text, pattern, flags).finditer(text, start - 1)
+    return list(islice(found, max(0, occurrence - 1), occurrence or None))
 
 
 @internal("regexp", gives_bytes=False)
 def regexp(text: str, pattern: str, exact: int = 0) -> int:
-    return int(_search(text, pattern, exact) is not None)
+    return int(_pattern(text, pattern, 0 if exact else int(re.I)).search(text) is not None)
 
 
-@scalar("REGEXP_LIKE", args=[TEXT, TEXT], returns=BOOL, collated=True)
-def regexp_like(collation: Collation, text: str, pattern: str) -> int:
-    return int(_search(text, pattern, collation in _EXACT) is not None)
+@scalar("REGEXP_LIKE", args=[TEXT, TEXT, OPTIONAL_TEXT], returns=BOOL, collated=True)
+def regexp_like(collation: Collation, text: str, pattern: str, letters: str = "") -> int:
+    flags = _flags(collation, letters, "regexp_like")
+    return int(_pattern(text, pattern, flags).search(text) is not None)
 
 
-@scalar("REGEXP_REPLACE", args=[TEXT, TEXT, TEXT], returns=ARGUMENT_TEXT, collated=True)
-def regexp_replace(collation: Collation, text: str, pattern: str, new: str) -> str:
-    exact = collation in _EXACT
-    if not pattern or _search(text, pattern, exact) is None:
-        return text
-    return compile_pattern(pattern, exact)[0].sub(re.sub(r"\$(\d)", r"\\\1", new), text)
+_FROM = [OPTIONAL_INTEGER, OPTIONAL_INTEGER]
+"""The position at which a search begins, and which occurrence is meant."""
 
 
-@scalar("REGEXP_SUBSTR", args=[TEXT, TEXT], returns=ARGUMENT_TEXT, collated=True)
-def regexp_substr(collation: Collation, text: str, pattern: str) -> str | None:
-    found = _search(text, pattern, collation in _EXACT)
-    return found.group() if found else None
+@scalar(
+    "REGEXP_REPLACE",
+    args=[TEXT, TEXT, TEXT, *_FROM, OPTIONAL_TEXT],
+    returns=ARGUMENT_TEXT,
+    collated=True,
+)
+def regexp_replace(
+    collation: Collation,
+    text: str,
+    pattern: str,
+    new: str,
+    start: int = 1,
+    occurrence: int = 0,
+    letters: str = "",
+) -> str:
+    flags = _flags(collation, letters, "regexp_replace")
+    form = re.sub(r"\$(\d)", r"\\\1", new)
+    at, out = 0, []
+    for found in _matches(text, pattern, flags, start, occurrence) if pattern else ():
+        out += [text[at : found.start()], found.expand(form)]
+        at = found.end()
+    return "".join([*out, text[at:]])
 
 
-@scalar("REGEXP_INSTR", args=[TEXT, TEXT], returns=INT, collated=True)
-def regexp_instr(collation: Collation, text: str, pattern: str) -> int:
-    found = _search(text, pattern, collation in _EXACT)
-    return found.start() + 1 if found else 0
+@scalar(
+    "REGEXP_SUBSTR", args=[TEXT, TEXT, *_FROM, OPTIONAL_TEXT], returns=ARGUMENT_TEXT, collated=True
+)
+def regexp_substr(
+    collation: Collation,
+    text: str,
+    pattern: str,
+    start: int = 1,
+    occurrence: int = 1,
+    letters: str = "",
+) -> str | None:
+    flags = _flags(collation, letters, "regexp_substr")
+    found = _matches(text, pattern, flags, start, max(1, occurrence))
+    return found[0].group() if found else None
+
+
+@scalar(
+    "REGEXP_INSTR",
+    args=[TEXT, TEXT, *_FROM, OPTIONAL_INTEGER, OPTIONAL_TEXT],
+    returns=INT,
+    collated=True,
+)
+def regexp_instr(
+    collation: Collation,
+    text: str,
+    pattern: str,
+    start: int = 1,
+    occurrence: int = 1,
+    behind: int = 0,
+    letters: str = "",
+) -> int:
+    """Return the position of an occurrence, or if ``behind`` is 1 that of what follows it."""
+    if behind not in (0, 1):
+        raise mysql_error(1210, "regexp_instr: return_option must be 1 or 0.")
+    flags = _flags(collation, letters, "regexp_instr")
+    found = _matches(text, pattern, flags, start, max(1, occurrence))
+    return (found[0].end() if behind else found[0].start()) + 1 if found else 0

@@ -17,8 +17,11 @@ MAX_TEXT_LENGTH = 4 << 20
 class _ThreadState(threading.local):
     """State of the statement that this thread executes."""
 
-    error: StatementError | None = None
-    deadline: Deadline = Deadline()
+    def __init__(self) -> None:
+        self.error: StatementError | None = None
+        self.deadline = Deadline()
+        self.random_states: dict[str, tuple[int, int]] = {}
+        """By call: the state of RAND(seed)."""
 
 
 THREAD_STATE = _ThreadState()

@@ -7,6 +7,7 @@ import hashlib
 import ipaddress
 import uuid
 import zlib
+from collections.abc import Callable
 from typing import Any
 
 from intercode_sql.dialect.errors import mysql_error, unsupported
@@ -32,13 +33,19 @@ def text_bytes(value: str | bytes) -> bytes:
 # ---------------------------------------------------------------- case and length
 @scalar("LOWER", "LCASE", args=[TEXT], returns=ARGUMENT_TEXT, takes_bytes=True)
 def lower(text: str | bytes) -> str | bytes:
-    """Return a string in lower case. A byte string has no case."""
-    return text if isinstance(text, bytes) else text.lower()
+    """Return a string in lower case, each character by itself. A byte string has no case."""
+    return text if isinstance(text, bytes) else _in_case(text, str.lower)
 
 
 @scalar("UPPER", "UCASE", args=[TEXT], returns=ARGUMENT_TEXT, takes_bytes=True)
 def upper(text: str | bytes) -> str | bytes:
-    return text if isinstance(text, bytes) else text.upper()
+    return text if isinstance(text, bytes) else _in_case(text, str.upper)
+
+
+def _in_case(text: str, change: Callable[[str], str]) -> str:
+    if text.isascii():
+        return change(text)
+    return "".join(new if len(new := change(char)) == 1 else char for char in text)
 
 
 @scalar("LENGTH", "OCTET_LENGTH", args=[TEXT], returns=INT, takes_bytes=True)
@@ -302,6 +309,14 @@ def cut_bytes(value: bytes, size: int, padded: int) -> bytes:
 def latin1_bytes(value: str) -> bytes:
     """Return the bytes of a string in MySQL's latin1."""
     return value.encode("cp1252", "replace")
+
+
+@internal("in_charset")
+def in_charset(value: str | bytes, charset: str) -> str:
+    """Return a string, or the bytes of one, with the characters that a character set has."""
+    codec = "cp1252" if charset == "latin1" else charset
+    data = value if isinstance(value, bytes) else value.encode(codec, "replace")
+    return data.decode(codec, "replace")
 
 
 @internal("characters")
