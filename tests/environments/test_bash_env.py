@@ -25,7 +25,7 @@ from intercode.core.errors import (
 )
 from intercode.core.types import Dataset, Score, State, Task
 from intercode.environments.base.env import InterCodeEnv
-from intercode.environments.base.workspaces import EpisodeContext
+from intercode.environments.base.episode_context import EpisodeContext
 from intercode.environments.bash.profiles import StandardBashProfile
 from intercode.evaluation import check_env
 from intercode.sessions import check_session

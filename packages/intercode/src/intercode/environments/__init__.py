@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from intercode.environments.base.contract import Environment
     from intercode.environments.base.env import InterCodeEnv
     from intercode.environments.base.episode import Episode
+    from intercode.environments.base.episode_context import EpisodeContext
     from intercode.environments.base.policy.policy import Policy
     from intercode.environments.base.pool.episode import PooledEpisode
     from intercode.environments.base.pool.pool import Pool
@@ -27,7 +28,6 @@ if TYPE_CHECKING:
     from intercode.environments.base.snapshots.snapshot import EnvironmentSnapshot
     from intercode.environments.base.testing import check_env
     from intercode.environments.base.vector import VectorInterCode, make_vec
-    from intercode.environments.base.workspaces import EpisodeContext
     from intercode.environments.bash.env import BashEnv
     from intercode.environments.code.env import CodeEnv
     from intercode.environments.ctf.env import CTFEnv
@@ -72,7 +72,7 @@ __getattr__ = lazy_imports(
         "EnvironmentSettings": ".base.settings",
         "EnvironmentSnapshot": ".base.snapshots.snapshot",
         "Episode": ".base.episode",
-        "EpisodeContext": ".base.workspaces",
+        "EpisodeContext": ".base.episode_context",
         "InterCodeEnv": ".base.env",
         "Policy": ".base.policy.policy",
         "Pool": ".base.pool.pool",

@@ -14,7 +14,7 @@ from contextlib import suppress
 
 from intercode.core.errors import GoldError, TooManyChangesError
 from intercode.core.types import TRUNCATED_CHANGES, FileEntry, Task
-from intercode.environments.base.workspaces import EpisodeContext
+from intercode.environments.base.episode_context import EpisodeContext
 from intercode_sandbox.contract import BaseSandbox
 
 PROBE_TIMEOUT = 60.0

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from dataclasses import replace
 from functools import cached_property
 from pathlib import Path
@@ -11,10 +10,10 @@ from typing import Any, ClassVar, Self, TypeGuard, cast
 
 from intercode.core.errors import UsageError
 from intercode.core.types import Image, Task, to_jsonable
-from intercode.environments.base.absolute_paths import require_relative_paths
 from intercode.environments.base.diffs.file_diffs import TurnDiffs
-from intercode.environments.base.diffs.initial_files import changes_of_agent, write_initial_files
+from intercode.environments.base.diffs.initial_files import changes_of_agent
 from intercode.environments.base.env import InterCodeEnv
+from intercode.environments.base.episode_context import EpisodeContext
 from intercode.environments.base.layers import task_layer
 from intercode.environments.base.options import choose_task
 from intercode.environments.base.settings import SandboxSettings, pick_limits, with_limits
@@ -22,9 +21,7 @@ from intercode.environments.base.snapshots import storage
 from intercode.environments.base.snapshots.snapshot import EnvironmentSnapshot
 from intercode.environments.base.snapshots.storage import pack_snapshot, unpack_snapshot
 from intercode.environments.base.workspaces import (
-    EpisodeContext,
     SandboxWorkspace,
-    WorkspaceRequest,
     Workspaces,
     acquire_sandbox,
     closed_on_error,
@@ -95,16 +92,7 @@ class SandboxedEnv(InterCodeEnv):
     @property
     def _episode(self) -> EpisodeContext:
         """The running episode, for the profile."""
-        return EpisodeContext(
-            self.task,
-            self._spec,
-            self.backend,
-            self._workspaces.tier,
-            self._current_workspace,
-            self._acquire_workspace,
-            self._gold_workspace,
-            self.episode.step_rewards,
-        )
+        return EpisodeContext(self.episode, self._spec, self._profile_impl, self._workspaces)
 
     def _spec_for(self, task: Task) -> SandboxSpec:
         """Return the specification of every sandbox of an episode of this task."""
@@ -119,40 +107,9 @@ class SandboxedEnv(InterCodeEnv):
             return spec
         return replace(spec, determinism=determinism, hostname=determinism.hostname)
 
-    @property
-    def _request(self) -> WorkspaceRequest:
-        """What the workspaces of the current episode have to be, before they are initialized."""
-        profile, task = self._profile_impl, self._with_image_cwd(self.task)
-        return WorkspaceRequest(
-            (self._spec, self.task.cwd, profile.session_key(task)),
-            self._spec,
-            lambda sandbox: profile.open_session(sandbox, task, None),
-        )
-
     def _acquire_workspace(self) -> SandboxWorkspace:
         """Return a pristine workspace."""
-        with closed_on_error(self._workspaces.open(self._request)) as workspace:
-            self._initialize(workspace, self.task)
-            return workspace
-
-    def _initialize(self, workspace: SandboxWorkspace, task: Task) -> None:
-        """Bring a new workspace into the state in which the task begins. Not part of a prewarmed
-        one, so that it can be used for every task with the same files."""
-        require_relative_paths(task, workspace.sandbox)
-        self._profile_impl.prepare(workspace, task)
-        write_initial_files(workspace.sandbox, task.initial_files)
-
-    @contextmanager
-    def _gold_workspace(self) -> Iterator[SandboxWorkspace]:
-        """Open a pristine workspace for a gold."""
-        with self._workspaces.open_for_gold(self._request) as workspace:
-            self._initialize(workspace, self.task)
-            yield workspace
-
-    def _with_image_cwd(self, task: Task) -> Task:
-        """Return the task with the working directory of the image, if it names none itself."""
-        is_named = task.cwd != "/" or self.image.cwd == "/"
-        return task if is_named else replace(task, cwd=self.image.cwd)
+        return self._episode.open_workspace()
 
     def close(self) -> None:
         try:
@@ -175,6 +132,7 @@ class SandboxedEnv(InterCodeEnv):
 
         Raises EnvironmentStateError before the first episode and after ``close``.
         """
+        self.episode.require_workspace()
         return self._episode.open_workspace()
 
     @property
@@ -227,9 +185,7 @@ class SandboxedEnv(InterCodeEnv):
         self._spec, files = captured.spec, captured.files
         opened: BaseSandbox = files.open_last() if consume else files.open()
         with closed_on_error(opened) as sandbox:
-            task = self._with_image_cwd(self.task)
-            session = self._profile_impl.open_session(sandbox, task, captured.state)
-            return SandboxWorkspace(sandbox, session)
+            return SandboxWorkspace(sandbox, self._episode.open_session(sandbox, captured.state))
 
     def save_snapshot(self, snapshot: EnvironmentSnapshot, directory: str | Path) -> None:
         """Write a snapshot of this environment to an empty directory.

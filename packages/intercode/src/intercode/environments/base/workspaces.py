@@ -12,16 +12,16 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
-from contextlib import AbstractContextManager, contextmanager, suppress
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from functools import cached_property, partial
 from typing import Any, TypeVar
 from weakref import WeakSet
 
 from intercode.core.errors import InfrastructureError, SandboxLostError
-from intercode.core.types import ExecResult, Payload, Task
+from intercode.core.types import ExecResult
 from intercode.environments.base.contract import Workspace
 from intercode.environments.base.hashes import state_hash
 from intercode.sessions.base import Session
@@ -77,44 +77,6 @@ def closed_on_error(resource: C) -> Iterator[C]:
     except BaseException:
         resource.close()
         raise
-
-
-@dataclass(frozen=True, slots=True)
-class EpisodeContext:
-    """A running episode, as a profile sees it.
-
-    ``spec``: the specification of each of its sandboxes, of the back end ``backend`` and on the
-    isolation tier ``tier``. ``workspace``: the agent's. ``open_workspace``: opens another one, in
-    the state in which the episode began, and the caller closes it. ``gold_workspace``: the same in
-    a ``with`` block, for code of the dataset only, so that the sandbox may serve further golds.
-    ``step_rewards``: see ``Episode``.
-    """
-
-    task: Task
-    spec: SandboxSpec
-    backend: str
-    tier: str
-    workspace: SandboxWorkspace
-    open_workspace: Callable[[], SandboxWorkspace]
-    gold_workspace: Callable[[], AbstractContextManager[SandboxWorkspace]]
-    step_rewards: tuple[Mapping[str, float], ...] = ()
-
-    def open_test_workspace(self) -> SandboxWorkspace:
-        """Open a workspace for hidden tests: without the paths in ``absent_in_tests``.
-
-        Raises InfrastructureError if they cannot be removed.
-        """
-        workspace, absent = self.open_workspace(), Payload.of(self.task).absent_in_tests
-        if absent:
-            with closed_on_error(workspace):
-                result = workspace.sandbox.run(["rm", "-rf", "--", *absent], cwd=workspace.cwd)
-                if not result.ok:
-                    raise InfrastructureError(f"rm cannot remove {absent}: {result.output}")
-        return workspace
-
-    def open_sandbox(self) -> BaseSandbox:
-        """Open a sandbox in the state in which the episode began."""
-        return acquire_sandbox(self.spec, self.backend, recycle=False)
 
 
 # -------------------------------------------------------------------- recycling

@@ -12,11 +12,12 @@ from intercode.core.settings import setting
 from intercode.core.types import TRUNCATED_CHANGES, ExecResult, Image, Layer, Network, State, Task
 from intercode.environments.base import gold_cache
 from intercode.environments.base.diffs.initial_files import changes_of_agent
+from intercode.environments.base.episode_context import EpisodeContext
 from intercode.environments.base.probe import run_probe
 from intercode.environments.base.profiles import Profile
 from intercode.environments.base.progress.initial_state import read_initial_state, read_texts
 from intercode.environments.base.settings import SandboxSettings, is_flag
-from intercode.environments.base.workspaces import EpisodeContext, SandboxWorkspace
+from intercode.environments.base.workspaces import SandboxWorkspace
 from intercode.sessions.base import Session, SessionState
 from intercode.sessions.bash.fresh import FreshShellSession
 from intercode.sessions.bash.persistent import BashSession

@@ -16,7 +16,8 @@ from intercode.core.errors import GoldError, SandboxError, SandboxLostError
 from intercode.core.types import Task, TestResult
 from intercode.core.types.untrusted import MAX_RETURNED_VALUES, parse_untrusted
 from intercode.datasets.payloads import CodePayload
-from intercode.environments.base.workspaces import EpisodeContext, SandboxWorkspace
+from intercode.environments.base.episode_context import EpisodeContext
+from intercode.environments.base.workspaces import SandboxWorkspace
 from intercode.environments.code.reward import outputs_equal, values_equal
 from intercode.sessions.programs.program import ProgramSession
 from intercode.sessions.programs.repl import ReplEndedError, ReplSession

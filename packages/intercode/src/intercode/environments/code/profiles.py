@@ -10,9 +10,9 @@ from intercode.core.languages import LANGUAGES, Language, load_language
 from intercode.core.settings import setting
 from intercode.core.types import ExecResult, State, Task, TestResult
 from intercode.datasets.payloads import CodePayload
+from intercode.environments.base.episode_context import EpisodeContext
 from intercode.environments.base.profiles import Profile
 from intercode.environments.base.settings import SandboxSettings, is_recorded_timeout
-from intercode.environments.base.workspaces import EpisodeContext
 from intercode.environments.code.grading import grade_code, hidden_tests
 from intercode.sessions.base import Session, SessionState
 from intercode.sessions.programs.program import ProgramSession

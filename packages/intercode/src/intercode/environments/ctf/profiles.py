@@ -8,9 +8,9 @@ from intercode.core.errors import GoldError
 from intercode.core.types import ExecResult, Image, Layer, Network, Score, State, Task
 from intercode.datasets.payloads import CtfPayload
 from intercode.environments.base.episode import Episode
+from intercode.environments.base.episode_context import EpisodeContext
 from intercode.environments.base.layers import setup_layer
 from intercode.environments.base.profiles import Profile
-from intercode.environments.base.workspaces import EpisodeContext
 from intercode.sessions.base import Session, SessionState
 from intercode.sessions.bash.persistent import BashSession
 from intercode_sandbox import SandboxSpec

@@ -18,7 +18,8 @@ from intercode.core.errors import GoldError, SandboxError
 from intercode.core.python_syntax import parse_python
 from intercode.core.types import TestResult
 from intercode.datasets.payloads import PythonPayload
-from intercode.environments.base.workspaces import EpisodeContext, SandboxWorkspace
+from intercode.environments.base.episode_context import EpisodeContext
+from intercode.environments.base.workspaces import SandboxWorkspace
 from intercode.environments.python.assertions import SplitAssertion, split_assertion
 from intercode.environments.python.output_comparison import (
     same_output,

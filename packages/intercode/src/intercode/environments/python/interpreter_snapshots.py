@@ -200,14 +200,14 @@ class LiveInterpreterEnv(SandboxedEnv):
         unused, self._unused = self._unused, None
         if unused is not None:
             key, workspace = unused
-            if key == (self._request.key, self.task.initial_files):
+            if key == (self._episode.request.key, self.task.initial_files):
                 return workspace
             workspace.close()
         return super()._acquire_workspace()
 
     def _open_workspace(self, task: Any) -> SandboxWorkspace:
         workspace = super()._open_workspace(task)
-        self._episode_key = self._request.key, self.task.initial_files
+        self._episode_key = self._episode.request.key, self.task.initial_files
         return workspace
 
     def _close_workspace(self, workspace: Workspace) -> None:

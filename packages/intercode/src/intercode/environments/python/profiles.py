@@ -8,9 +8,9 @@ from dataclasses import dataclass
 
 from intercode.core.settings import setting
 from intercode.core.types import ExecResult, State, Task, TestResult
+from intercode.environments.base.episode_context import EpisodeContext
 from intercode.environments.base.profiles import Profile
 from intercode.environments.base.settings import SandboxSettings, is_recorded_timeout
-from intercode.environments.base.workspaces import EpisodeContext
 from intercode.environments.python.grading import Grader
 from intercode.sessions.python.session import PythonSession, PythonState
 from intercode_sandbox.contract import BaseSandbox

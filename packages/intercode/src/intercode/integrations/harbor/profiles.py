@@ -22,11 +22,12 @@ from intercode.core.types import (
     Task,
 )
 from intercode.environments.base.episode import Episode
+from intercode.environments.base.episode_context import EpisodeContext
 from intercode.environments.base.layers import task_layer
 from intercode.environments.base.profiles import Profile
 from intercode.environments.base.settings import SandboxSettings
 from intercode.environments.base.task_images import TaskImages
-from intercode.environments.base.workspaces import EpisodeContext, SandboxWorkspace
+from intercode.environments.base.workspaces import SandboxWorkspace
 from intercode.integrations.harbor.artifacts import copy_artifacts, run_collect_commands
 from intercode.integrations.harbor.entry_point import start_entry_point
 from intercode.integrations.harbor.preparation import (

@@ -9,9 +9,9 @@ from pathlib import Path
 from intercode.core.errors import TaskImageError
 from intercode.core.settings import setting
 from intercode.core.types import ExecResult, Image, Layer, Network, State, Task
+from intercode.environments.base.episode_context import EpisodeContext
 from intercode.environments.base.profiles import Profile
 from intercode.environments.base.settings import SandboxSettings, is_recorded_timeout
-from intercode.environments.base.workspaces import EpisodeContext
 from intercode.integrations.swe_bench.grading import grade_patch, read_patch
 from intercode.integrations.swe_bench.rows import DIRECTORY, TESTBED_PROGRAMS, SweBenchPayload
 from intercode.sessions.base import Session, SessionState

@@ -7,7 +7,7 @@ from typing import ClassVar
 
 from intercode.core.errors import TooManyChangesError, UsageError
 from intercode.core.types import TRUNCATED_CHANGES, ExecResult, Image, Layer, Network, State, Task
-from intercode.environments.base.workspaces import EpisodeContext
+from intercode.environments.base.episode_context import EpisodeContext
 from intercode.environments.bash.profiles import GOLD_SECONDS, BashProfile, BashSettings
 from intercode.paper import PROFILE
 from intercode.paper.bash import git_status

@@ -6,7 +6,7 @@ from dataclasses import replace
 from typing import ClassVar
 
 from intercode.core.types import Image, Layer, Network, State, Task
-from intercode.environments.base.workspaces import EpisodeContext
+from intercode.environments.base.episode_context import EpisodeContext
 from intercode.environments.ctf.profiles import CtfProfile
 from intercode.paper import PROFILE
 from intercode.paper.bash.git_status import git_layer

@@ -9,7 +9,7 @@ from typing import ClassVar
 from intercode.core.errors import GoldError, UsageError
 from intercode.core.types import ExecResult, Score, State, Task, TestResult
 from intercode.datasets.payloads import PythonPayload
-from intercode.environments.base.workspaces import EpisodeContext
+from intercode.environments.base.episode_context import EpisodeContext
 from intercode.environments.python.env import PythonEnv
 from intercode.environments.python.profiles import PythonProfile
 from intercode.paper import PROFILE
