@@ -152,6 +152,21 @@ def test_arguments_of_another_type_are_refused(operation: str, arguments: object
 
 
 # ---------------------------------------------------------------------- the relay
+def test_descriptors_of_which_one_cannot_be_carried_are_not_copied() -> None:
+    relay = Relay(lambda data: None, passes_descriptors=True, max_channels=10)
+    read, write = os.pipe()
+    device = os.open("/dev/null", os.O_RDONLY)
+    try:
+        with pytest.raises(OSError, match="only pipes, sockets and files"):
+            relay.describe([write, device])
+        os.close(write)
+        os.set_blocking(read, False)
+        assert os.read(read, 1) == b"", "a copy keeps the pipe open"
+    finally:
+        os.close(read)
+        os.close(device)
+
+
 def test_descriptors_that_a_client_sends_are_bounded_and_closed() -> None:
     async def talk(payload: bytes, times: int) -> None:
         relay = Relay(lambda data: None, passes_descriptors=False, max_channels=5000)
@@ -384,10 +399,11 @@ def test_a_program_that_cannot_start_leaves_no_descriptor(remote: ServerProcess)
         sandbox.run("true")
         sandbox.close(wait=True)
         before = opened()
-        for _ in range(3):
+        for _ in range(20):
             with pytest.raises(SandboxLostError):
                 sandbox.run("true")
-        assert opened() == before
+        # the connection may close descriptors of the sandbox meanwhile, but not as many
+        assert opened() <= before
 
 
 # --------------------------------------------------------------------------- disk

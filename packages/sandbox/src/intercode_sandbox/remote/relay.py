@@ -147,9 +147,8 @@ class Relay:
         Descriptors of the same pipe become one stream, so that what is written keeps its order.
         """
         rows: list[list[Any]] = []
-        copies: list[tuple[int, int]] = []
         contents: list[bytes] = []
-        known: dict[tuple[int, int, int], int] = {}
+        known: dict[tuple[int, int, int], tuple[int, int]] = {}  # numbers and descriptors
         for fd in fds:
             info = os.fstat(fd)
             access = fcntl.fcntl(fd, fcntl.F_GETFL) & os.O_ACCMODE
@@ -161,11 +160,11 @@ class Relay:
                 raise OSError(9, "only pipes, sockets and files can be given to a remote program")
             key = (info.st_dev, info.st_ino, access)
             if key not in known:
-                known[key] = next(self._numbers)
-                copies.append((known[key], os.dup(fd)))
+                known[key] = next(self._numbers), fd
             kinds = {os.O_RDONLY: "read", os.O_WRONLY: "write"}
             kind = "socket" if stat.S_ISSOCK(info.st_mode) else kinds.get(access, "write")
-            rows.append([kind, known[key], 0])
+            rows.append([kind, known[key][0], 0])
+        copies = [(number, os.dup(fd)) for number, fd in known.values()]  # nothing else can fail
         return rows, copies, b"".join(contents)
 
     def describe_status(self) -> tuple[int, tuple[int, int]]:
