@@ -9,6 +9,7 @@ from pathlib import Path
 
 from intercode.core.errors import InterCodeError
 from intercode.core.types import ActionError
+from intercode_sandbox.long_output import shorten
 
 MAX_CHARACTERS = 20_000
 """The length of a recorded traceback; more is cut out of its middle."""
@@ -37,10 +38,7 @@ def portable_traceback(text: str) -> str:
     """Return a traceback without directories of this machine, and shorter if it is long."""
     text = text.rstrip("\n")
     text = _FRAME.sub(lambda m: f'{m["start"]}"{_import_path(m["path"])}"', text)
-    if len(text) > MAX_CHARACTERS:
-        half = MAX_CHARACTERS // 2
-        text = f"{text[:half]}\n... {len(text) - 2 * half} characters ...\n{text[-half:]}"
-    return text
+    return shorten(text, MAX_CHARACTERS)[0]
 
 
 def _import_path(file: str) -> str:
