@@ -4,8 +4,8 @@ ROOT   := .
 include tools/lock.mk
 DIST   ?= dist
 UV     := $(BIN)/uv pip install --quiet --python $(BIN)/python -c $(LOCK)
-EXTRAS := test,dev,docs,release,play,prices,mysql,duckdb,fast,anthropic,google,litellm,tokens,policy,data,plots,inspect,harbor,mini-swe-agent,openenv,mcp,ray,skyrl,parquet,hub,zstd,wandb,otel
-TESTED := intercode-gym[$(EXTRAS)]
+EXTRAS := test,dev,play,prices,anthropic,google,litellm,policy,data,inspect,harbor,mini-swe-agent,openenv,mcp,ray,skyrl,wandb,otel
+TESTED := 'intercode-gym[$(EXTRAS)]' 'intercode-sql[mysql,duckdb,fast]' 'intercode-sandbox[zstd]'
 STAMP  := $(VENV)/.installed
 TOOLS  := $(VENV)/.tools
 TRAIN  := $(VENV)/.training
@@ -36,8 +36,8 @@ $(STAMP): $(LOCK) $(NEEDED:%=%/pyproject.toml) packages/sandbox/hatch_build.py $
 	@touch $@
 
 $(TOOLS): $(STAMP) $(PLUGIN)/pyproject.toml
-	$(UV) $(NEEDED:%=-e %) -e $(PLUGIN) '$(TESTED)' \
-	  || $(PIP) -c $(LOCK) $(NEEDED:%=-e %) -e $(PLUGIN) '$(TESTED)'  # slower, but where pip has an index of its own
+	$(UV) $(NEEDED:%=-e %) -e $(PLUGIN) $(TESTED) \
+	  || $(PIP) -c $(LOCK) $(NEEDED:%=-e %) -e $(PLUGIN) $(TESTED)  # slower, but where pip has an index of its own
 	@touch $@
 
 $(TRAIN): $(TOOLS)

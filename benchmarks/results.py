@@ -105,7 +105,7 @@ def scripted(look: str) -> Model:
 def trained(work: Path, _options: argparse.Namespace) -> Iterator[str]:
     """Train the tiny model of the example, and measure it on the held-out tasks."""
     if find_spec("trl") is None:
-        raise MissingError("pip install 'intercode-gym[trl,plots]'")
+        raise MissingError("pip install 'intercode-gym[trl,data]'")
     folder = ROOT / "examples/grpo_bash"
     sys.path.insert(0, str(folder))
     import drills

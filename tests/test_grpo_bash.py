@@ -33,7 +33,7 @@ threading.Event().wait()
 """
 pytestmark = pytest.mark.sandbox
 if not (importlib.util.find_spec("trl") and importlib.util.find_spec("matplotlib")):
-    pytest.skip("pip install 'intercode-gym[trl,plots]'", allow_module_level=True)
+    pytest.skip("pip install 'intercode-gym[trl,data]'", allow_module_level=True)
 
 
 def drills() -> Any:

@@ -49,7 +49,7 @@ def test_mistakes_are_reported_in_one_line(
 def test_a_report_writes_latex_and_draws(
     log: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    pytest.importorskip("matplotlib", reason="needs the extra plots")
+    pytest.importorskip("matplotlib", reason="needs the extra data")
     table, figures = tmp_path / "t.tex", tmp_path / "figures"
     words = ["report", log, "--format", "latex", "--out", str(table), "--plot", str(figures)]
     assert main(words) == 0

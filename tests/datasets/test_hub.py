@@ -19,7 +19,7 @@ from intercode.core.errors import UnknownNameError, UsageError
 from intercode.datasets.hub import split_files
 from support.hub import Hub, serving
 
-pytest.importorskip("huggingface_hub", reason="pip install 'intercode-gym[hub]'")
+pytest.importorskip("huggingface_hub", reason="pip install 'intercode-gym[data]'")
 
 CHILD = """
 import json, sys
@@ -186,7 +186,7 @@ def test_faults_say_what_to_do(hub: Hub, address: str, tmp_path: Path) -> None:
 
 @pytest.mark.slow
 def test_parquet_as_the_hub_converts_it(tmp_path: Path) -> None:
-    arrow = pytest.importorskip("pyarrow", reason="pip install 'intercode-gym[parquet]'")
+    arrow = pytest.importorskip("pyarrow", reason="pip install 'intercode-gym[data]'")
     parquet = pytest.importorskip("pyarrow.parquet")
 
     def table(rows: list[dict[str, str]]) -> bytes:

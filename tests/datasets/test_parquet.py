@@ -11,7 +11,7 @@ import pytest
 from intercode.core.errors import DataError, UnknownNameError, UsageError
 from intercode.datasets import load
 
-arrow = pytest.importorskip("pyarrow", reason="pip install 'intercode-gym[parquet]'")
+arrow = pytest.importorskip("pyarrow", reason="pip install 'intercode-gym[data]'")
 parquet = pytest.importorskip("pyarrow.parquet")
 
 

@@ -12,7 +12,7 @@ from intercode.core.errors import UnknownNameError
 from intercode.core.types import Step, Trajectory, Usage
 
 pytestmark = pytest.mark.heavy
-pytest.importorskip("matplotlib", reason="needs the extra plots: pip install -e '.[plots]'")
+pytest.importorskip("matplotlib", reason="needs the extra data")
 plots = pytest.importorskip("intercode.results.report.plots")
 
 

@@ -87,7 +87,7 @@ def test_latex_fits_a_column(runs: Path) -> None:
 
 def test_the_estimate_of_widths_is_near_that_of_the_font(runs: Path) -> None:
     """Measured with Computer Modern at 8 points, which matplotlib has."""
-    pytest.importorskip("matplotlib", reason="needs the extra plots")
+    pytest.importorskip("matplotlib", reason="needs the extra data")
     from matplotlib.font_manager import FontProperties
     from matplotlib.textpath import TextPath
 

@@ -105,7 +105,7 @@ def test_zstd(tmp_path: Path, cache: Path, monkeypatch: pytest.MonkeyPatch) -> N
     if sys.version_info >= (3, 14):
         from compression.zstd import compress
     else:
-        module = pytest.importorskip("zstandard", reason="pip install 'intercode-gym[zstd]'")
+        module = pytest.importorskip("zstandard", reason="pip install 'intercode-sandbox[zstd]'")
         compress = module.compress
     spec = f"oci:{Saved([FIRST], store=compress).oci(tmp_path / 'o')}"
     if sys.version_info < (3, 14):

@@ -39,7 +39,7 @@ paths PATH ...      runs and logs
 --with-gold         below the tables, for each episode, the gold and beside it what the agent left;
                     the actions run again (text and markdown only)
 --failed            with --with-gold: only the episodes that were not solved
---plot DIR          also draw figures to this directory (needs the extra plots)
+--plot DIR          also draw figures to this directory (needs the extra data)
 --plot-format KIND  svg (the default) or png
 parts of a run:
 --merge DIR         merge the runs, which are parts that several machines have played, to a new run,

@@ -129,9 +129,7 @@ def read_parquet(path: Path) -> Iterator[tuple[str, dict[str, Any]]]:
         arrow: Any = import_module("pyarrow")
         parquet: Any = import_module("pyarrow.parquet")
     except ImportError as e:
-        raise UsageError(
-            f"reading {path} needs pyarrow: pip install 'intercode-gym[parquet]'"
-        ) from e
+        raise UsageError(f"reading {path} needs pyarrow: pip install 'intercode-gym[data]'") from e
     try:
         with parquet.ParquetFile(path) as file:
             number = 0

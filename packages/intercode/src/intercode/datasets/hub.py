@@ -97,7 +97,7 @@ def _download(
         from huggingface_hub import HfApi, hf_hub_download
     except ImportError as e:
         raise UsageError(
-            f"hub:{repo} needs huggingface_hub: pip install 'intercode-gym[hub]'"
+            f"hub:{repo} needs huggingface_hub: pip install 'intercode-gym[data]'"
         ) from e
     with _translate_errors(repo, revision):
         info = HfApi().dataset_info(repo, revision=revision)

@@ -58,7 +58,7 @@ def save_plots(paths: Sequence[Path], directory: Path, kind: str = "svg") -> lis
     try:
         import matplotlib
     except ImportError as e:
-        raise ConfigError("figures need matplotlib: pip install 'intercode-gym[plots]'") from e
+        raise ConfigError("figures need matplotlib: pip install 'intercode-gym[data]'") from e
     directory.mkdir(parents=True, exist_ok=True)
     out: list[Path] = []
     with matplotlib.rc_context(_STYLE):
