@@ -35,6 +35,12 @@ def _separators(value: Any) -> int:
     return max(1, len(value)) + sum(map(_separators, value)) if isinstance(value, list) else 0
 
 
+@pytest.mark.parametrize("value", [7, None, ["1"], {"value": "1"}])
+def test_what_is_no_text_is_not_decoded(value: Any) -> None:
+    with pytest.raises(ValueError, match="it is no text"):
+        parse_untrusted(value)
+
+
 def test_values_are_those_of_json_up_to_the_limit() -> None:
     for seed in range(500):
         value = _value(random.Random(seed), 4)

@@ -103,6 +103,10 @@ FUNCTIONS = {
         "function code () { return { toJSON: () => '7f3a91', valueOf: () => '7f3a91',"
         " toString: () => '7f3a91', [Symbol.toPrimitive]: () => '7f3a91' } }"
     ),
+    "a number in place of the text": (
+        "Object.prototype.toJSON = function () {"
+        " return this.token ? { ...this, value: 7 } : this }; function code () {}"
+    ),
     "a proxy": "const code = () => new Proxy([], { get: () => code, getPrototypeOf: () => null })",
     "answers in place of ours": (
         "const fs = require('fs'); function code () { for (const token of ['', '0'.repeat(16)])"

@@ -24,8 +24,10 @@ has two texts without a separator between them, it is broken."""
 
 
 def parse_untrusted(text: str | bytes, most: int = MAX_VALUES) -> Any:
-    """Return the value of a text in UTF-8. Raises ValueError for any text that is not JSON, has
-    more than ``most`` values, or is nested too deeply."""
+    """Return the value of a text in UTF-8. Raises ValueError for what is no text, for any text that
+    is not JSON, has more than ``most`` values, or is nested too deeply."""
+    if not isinstance(text, str | bytes):  # it was decoded from what code in a sandbox has written
+        raise ValueError(f"it is no text, but {text!r:.80}")
     if isinstance(text, bytes):
         text = text.decode("utf-8-sig", "surrogatepass")
     if _has_more(text, most):
