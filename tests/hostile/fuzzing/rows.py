@@ -17,6 +17,7 @@ from hostile.fuzzing.outside import Outside
 from intercode import datasets
 from intercode.core.errors import InterCodeError
 from intercode.core.types import Dataset
+from intercode.datasets import files
 from support import harbor
 
 _KEYS = (
@@ -119,7 +120,7 @@ _TOML = (
     "x = " + "[" * 2000,
     "version = '1.0'\n[verifier]\ntimeout_sec = 'a'",
 )
-_SUFFIXES = (".jsonl", ".json", ".csv", ".tsv", *((".parquet",) if find_spec("pyarrow") else ()))
+_SUFFIXES = [name for name in files.SUFFIXES if name != ".parquet" or find_spec("pyarrow")]
 
 
 def _values() -> st.SearchStrategy[Any]:

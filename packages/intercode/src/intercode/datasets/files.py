@@ -7,8 +7,9 @@ import io
 import json
 import re
 import threading
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import fields
+from functools import partial
 from importlib import import_module
 from pathlib import Path
 from typing import Any, get_args, get_type_hints
@@ -19,8 +20,6 @@ from intercode.datasets.columns import Columns
 from intercode.datasets.payloads import RowPayload, payload_of
 from intercode.datasets.preprocess import PreprocessHook, prepare_rows
 from intercode_sandbox.hidden_files import hide_from_host_image
-
-SUFFIXES = (".json", ".jsonl", ".csv", ".tsv", ".parquet")
 
 LOCAL_IMAGE = re.compile(r"(?:dir|tar|recipe|docker-archive|oci|dockerfile|built|image):")
 """Matches names of images that refer to files of this machine."""
@@ -84,19 +83,14 @@ def _parse_json(text: str, path: Path, line: int) -> Any:
         raise DataError(f"{path}, line {line}: JSON that cannot be read: {e}") from e
 
 
-def read_rows(path: Path) -> Iterator[tuple[str, Any]]:
-    """Yield every row of a file with its location for messages, such as ``line 3``."""
-    kind = path.suffix.lower()
-    if kind == ".json":
-        yield from ((f"row {n}", row) for n, row in enumerate(read_json_rows(path)))
-    elif kind == ".jsonl":
-        for number, text in enumerate(read_text(path).split("\n"), 1):
-            if text.strip():
-                yield f"line {number}", _parse_json(text, path, number)
-    elif kind == ".parquet":
-        yield from read_parquet(path)
-    else:
-        yield from _read_table(path, "\t" if kind == ".tsv" else ",")
+def _read_json(path: Path) -> Iterator[tuple[str, Any]]:
+    yield from ((f"row {n}", row) for n, row in enumerate(read_json_rows(path)))
+
+
+def _read_json_lines(path: Path) -> Iterator[tuple[str, Any]]:
+    for number, text in enumerate(read_text(path).split("\n"), 1):
+        if text.strip():
+            yield f"line {number}", _parse_json(text, path, number)
 
 
 def _read_table(path: Path, delimiter: str) -> Iterator[tuple[str, dict[str, str]]]:
@@ -141,6 +135,27 @@ def read_parquet(path: Path) -> Iterator[tuple[str, dict[str, Any]]]:
         raise DataError(f"cannot read {path}: there is no such file") from e
     except (OSError, arrow.ArrowException) as e:
         raise DataError(f"{path} cannot be read as Parquet: {e}") from e
+
+
+_FORMATS: dict[str, Callable[[Path], Iterator[tuple[str, Any]]]] = {
+    ".json": _read_json,
+    ".jsonl": _read_json_lines,
+    ".csv": partial(_read_table, delimiter=","),
+    ".tsv": partial(_read_table, delimiter="\t"),
+    ".parquet": read_parquet,
+}
+"""The functions that read a file of rows, by its suffix."""
+SUFFIXES = tuple(_FORMATS)
+
+
+def read_rows(path: Path) -> Iterator[tuple[str, Any]]:
+    """Yield every row of a file with its location for messages, such as ``line 3``.
+
+    Raises UsageError for a suffix that no format has, DataError for a file that cannot be read.
+    """
+    if (suffix := path.suffix.lower()) not in _FORMATS:
+        raise UsageError(f"{path}: rows are read from files that end in {', '.join(SUFFIXES)}")
+    yield from _FORMATS[suffix](path)
 
 
 def _probe_script(text: str, folder: Path, where: str) -> str:
