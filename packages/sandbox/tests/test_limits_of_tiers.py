@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import closing, contextmanager
-from dataclasses import replace
+from dataclasses import fields, replace
 from typing import Any
 
 import pytest
@@ -13,7 +13,6 @@ from intercode.sessions.bash.persistent import BashSession
 from intercode.sessions.python.session import PythonSession
 from intercode_sandbox import Limits, Sandbox
 from intercode_sandbox.errors import SandboxUnavailableError, UsageError
-from intercode_sandbox.validation import LEAST
 
 pytestmark = [
     pytest.mark.sandbox,
@@ -107,10 +106,11 @@ def test_a_killed_process_is_named_when_its_shell_goes_on(tier: str, name: str) 
 
 @pytest.mark.parametrize("tier", TIERS)
 def test_sandboxes_with_the_least_values_work(tier: str) -> None:
-    least = Limits(**{name: value for name, value in LEAST.items() if name != "cpu_seconds"})  # type: ignore[arg-type]
-    for name in LEAST:
+    bounds = {limit.name: limit.metadata["least"] for limit in fields(Limits) if limit.metadata}
+    least = replace(Limits(), **{name: bounds[name] for name in bounds.keys() - {"cpu_seconds"}})
+    for name, bound in bounds.items():
         with pytest.raises(UsageError, match=f"the limit {name} .* of at least"):
-            Sandbox("host", limits=replace(least, **{name: LEAST[name] - 0.05}), backend=tier)
+            Sandbox("host", limits=replace(least, **{name: bound - 0.05}), backend=tier)
     with _open(tier, least) as sandbox:
         assert sandbox.run("echo a | cat > f; cat f", timeout=60).stdout == "a\n"
         with closing(BashSession(sandbox.base)) as shell:

@@ -43,6 +43,12 @@ background processes used up all process numbers and were killed. ``shared_memor
 /dev/shm, 64 MiB, where its files do not count towards ``disk``."""
 
 
+def _limit(default: int | float | None, least: float) -> Any:
+    """Declare a limit. ``least``: the smallest value with which every back end opens a sandbox and
+    runs a shell and Python."""
+    return field(default=default, metadata={"least": least})
+
+
 @dataclass(frozen=True, slots=True)
 class Limits:
     """Limits on what runs in a sandbox. Sizes are in bytes, times in seconds.
@@ -52,17 +58,20 @@ class Limits:
     of one action (None: only its wall time is limited). A watchdog of the owner checks the memory
     several times a second, which can be too late for a process that grows fast. ``cgroups``: use
     control groups if they are writable; they bound it meanwhile, by ``memory`` plus ``disk``.
+
+    A further limit of the kernel is a field here and a row in ``set_limits`` of
+    ``supervisor/c/common/syscalls.c``. Protocol, commands, settings and records have all fields.
     """
 
-    disk: int = 512 << 20
-    inodes: int = 100_000
-    processes: int = 256
-    open_files: int = 1024
-    file_size: int = 256 << 20
-    address_space: int = 8 << 30
-    output: int = 1 << 20
-    memory: int = 1 << 30
-    cpu_seconds: float | None = None
+    disk: int = _limit(512 << 20, least=1 << 20)
+    inodes: int = _limit(100_000, least=64)
+    processes: int = _limit(256, least=5)
+    open_files: int = _limit(1024, least=64)
+    file_size: int = _limit(256 << 20, least=64 << 10)
+    address_space: int = _limit(8 << 30, least=32 << 20)
+    output: int = _limit(1 << 20, least=512)
+    memory: int = _limit(1 << 30, least=16 << 20)
+    cpu_seconds: float | None = _limit(None, least=0.1)
     cgroups: bool = True
 
 
@@ -157,10 +166,11 @@ class BaseSandbox(ABC):
 
     ``tier`` names the isolation, and ``env`` holds the environment variables of commands.
     ``base_trees`` are the directories of this machine with the initial files, the topmost first,
-    if there are any. A program in the sandbox opens its descriptor SCRIPT_FD at ``script_path``; a
-    shell names itself in messages after the last part of that path. ``opens_descriptors``: any
-    program can open its descriptors by a name. Otherwise it can read only what ``open_script`` and
-    ``write_source`` give it. ``shares_files``: it sees what is written to a file that it was given.
+    if there are any. A program in the sandbox opens its descriptor SCRIPT_FD at ``script_path``. A
+    shell is started in the directory of that path and opens it by its last part, after which it
+    names itself in messages. ``opens_descriptors``: any program can open its descriptors by a
+    name. Otherwise it can read only what ``open_script`` and ``write_source`` give it.
+    ``shares_files``: it sees what is written to a file that it was given.
     ``host_directory``: the directory of the machine below which programs see the sandbox's files;
     empty if they see them at the sandbox's own paths.
     """

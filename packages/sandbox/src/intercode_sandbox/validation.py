@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import sys
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import is_dataclass
+from dataclasses import fields, is_dataclass
 from typing import Any, get_args
 
 from intercode_sandbox.errors import UsageError
@@ -13,18 +13,6 @@ from intercode_sandbox.registry import unknown_name_error
 from intercode_sandbox.sizes import format_size, parse_size
 from intercode_sandbox.types import Network
 
-LEAST: dict[str, int | float] = {
-    "disk": 1 << 20,
-    "inodes": 64,
-    "processes": 5,
-    "open_files": 64,
-    "file_size": 64 << 10,
-    "address_space": 32 << 20,
-    "output": 512,
-    "memory": 16 << 20,
-    "cpu_seconds": 0.1,
-}
-"""The least values with which every back end opens a sandbox and runs a shell and Python."""
 _MOST = (1 << 63) - 1  # what the supervisor can read
 
 
@@ -90,8 +78,10 @@ def check_limits(limits: Any) -> None:
         raise UsageError(
             f"limits has to be Limits(...), such as Limits(memory=1 << 30), not {limits!r}"
         )
-    for name, least in LEAST.items():
-        value = getattr(limits, name)
+    for limit in fields(limits):
+        if "least" not in limit.metadata:
+            continue
+        name, least, value = limit.name, limit.metadata["least"], getattr(limits, limit.name)
         is_time = name == "cpu_seconds"
         if is_time and value is None:
             continue

@@ -29,8 +29,8 @@ _OPTIONS = """\
 --image IMAGE           root file system: host (the default: the programs of this machine),
                         HOST/NAME:TAG of a registry, dockerfile:DIR, dir:/rootfs, recipe:NAME ...
 --network NETWORK       none (the default), or host: the machine's own network
---limit NAME=VALUE ...  memory, disk, file_size (in bytes, or with K, M, G), processes, inodes,
-                        open_files, cpu_seconds; may be given several times
+--limit NAME=VALUE ...  memory, disk, file_size, output, address_space (in bytes, or with K, M,
+                        G), processes, inodes, open_files, cpu_seconds; may be repeated
 --file PATH=LOCAL ...   copy a file or directory of this machine to a path in the sandbox first;
                         may be given several times
 --env NAME=VALUE ...    set a variable; may be given several times
