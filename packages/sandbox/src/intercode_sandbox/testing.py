@@ -65,12 +65,14 @@ def _check_programs(sandbox: BaseSandbox) -> None:
 
 
 def _check_script(sandbox: BaseSandbox) -> None:
-    """Check that a shell can read its script from a descriptor, as the sessions' shells do."""
+    """Check that a shell can read its script from a descriptor, by a name in the directory in which
+    it starts, as the sessions' shells do."""
     script, script_end = sandbox.open_script()
     output, output_end = os.pipe()
     try:
-        argv = ["/bin/sh", sandbox.script_path]
-        process = sandbox.spawn(argv, fds={1: output_end, SCRIPT_FD: script})
+        directory, _, name = sandbox.script_path.rpartition("/")
+        descriptors = {1: output_end, SCRIPT_FD: script}
+        process = sandbox.spawn(["/bin/sh", name], cwd=directory, fds=descriptors)
         os.write(script_end, b"echo read\nexit 4\n")
         require(process.wait(_TIMEOUT) == 4, f"no shell reads a script from {sandbox.script_path}")
         require(os.read(output, 100) == b"read\n", "the output of a spawned shell is lost")
