@@ -37,7 +37,7 @@ def group_of(sandbox: BaseSandbox) -> dict[str, str]:
     assert isinstance(sandbox, NamespaceSandbox)
     process = sandbox.spawn(["sleep", "60"])
     return cgroups.find_groups(
-        Path("/proc/self/mountinfo").read_text(), Path(f"/proc/{process._child}/cgroup").read_text()
+        Path("/proc/self/mountinfo").read_text(), Path(f"/proc/{process.pid}/cgroup").read_text()
     )
 
 

@@ -160,7 +160,7 @@ def observe(tier: str) -> dict[str, Any]:
         process = sandbox.spawn(["sleep", "60"])
         for name in ("oom_score_adj", "coredump_filter"):
             if name not in state:
-                file = Path(f"/proc/{process._child}/{name}")  # type: ignore[attr-defined]
+                file = Path(f"/proc/{process.pid}/{name}")  # type: ignore[attr-defined]
                 state[name] = file.read_text().strip()
         process.kill()
     state["kept hard limits"] = lowered_hard_limits(tier)
