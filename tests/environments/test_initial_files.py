@@ -61,3 +61,16 @@ def test_the_original_profile_refuses_them() -> None:
         pytest.raises(UsageError, match="play it with the profile standard"),
     ):
         made.reset(options={"task": 0})
+
+
+def test_a_setup_runs_in_the_language_of_the_environment() -> None:
+    task = Task(
+        "a",
+        "q",
+        "def f(): return 1",
+        setup="open('/tmp/made', 'w').write('by the setup')",
+        data={"tests": ["assert f() == 1"], "entry": "f", "mode": "assert"},
+    )
+    with intercode.make("python", Dataset("own", "python", (task,))) as env:
+        env.reset(options={"task": 0})
+        assert env.step("print(open('/tmp/made').read())")[0] == "by the setup\n"

@@ -49,6 +49,7 @@ if TYPE_CHECKING:
         Task,
         TestResult,
         Trajectory,
+        TreeEntry,
         Usage,
     )
     from intercode_sandbox.registry import Registry
@@ -90,6 +91,7 @@ __all__ = [
     "Task",
     "TestResult",
     "Trajectory",
+    "TreeEntry",
     "UnknownNameError",
     "Usage",
     "UsageError",

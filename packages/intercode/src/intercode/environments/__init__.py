@@ -120,7 +120,10 @@ def make(environment: str, dataset: Any = "starter", **settings: Any) -> Any:
     Raises UnknownNameError for an unknown environment, dataset, subset or setting.
     """
     if not isinstance(environment, str):
-        raise UsageError(f"an environment is a name such as 'bash', not {environment!r:.80}")
+        raise UsageError(
+            "an environment is a name such as 'bash', or 'package.module:Class' for one of your "
+            f"own, not {environment!r:.80}"
+        )
     try:
         kind = ENVIRONMENTS.load(environment)
     except UsageError as e:

@@ -11,7 +11,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Iterable
 from typing import Any, ClassVar
 
-from intercode.core.errors import UsageError
+from intercode.core.errors import GoldError, UsageError
 from intercode.core.packages import GYM
 from intercode.core.types import ExecResult, Image, Layer, Network, Score, State, Task
 from intercode.environments.base.settings import EnvironmentSettings
@@ -20,6 +20,8 @@ from intercode_sandbox import SandboxSpec
 from intercode_sandbox.registry import Registry, unknown_name_error
 
 STANDARD = "standard"
+GOLD_SECONDS = 120.0
+"""Time limit of a gold, and of the setup of a task."""
 PROFILES = Registry("profile", {}, group="intercode.profiles", owner=GYM)
 """Classes of further profiles, by environment and profile: ``ENVIRONMENT-PROFILE``."""
 
@@ -80,8 +82,14 @@ class Profile(ABC):
         return None
 
     def prepare(self, workspace: SandboxWorkspace, task: Task) -> None:
-        """Bring a new workspace into the state in which a task begins. Raises GoldError if that
-        fails."""
+        """Bring a new workspace into the state in which a task begins: run its ``setup`` as an
+        action. Raises GoldError if that fails."""
+        if not task.setup:
+            return
+        result = workspace.run(task.setup, GOLD_SECONDS)
+        if not result.ok:
+            failure = f"{result.exit_code}: {result.output.strip()!r}"
+            raise GoldError(f"the setup of {task.id} failed with exit status {failure}")
 
     def reply_to_answer(self, episode: Any, score: Score) -> tuple[str, bool] | None:
         """Return the observation with which an ``Episode`` goes on after an answer, and whether the

@@ -14,10 +14,9 @@ from intercode.environments.base import gold_cache
 from intercode.environments.base.diffs.initial_files import changes_of_agent
 from intercode.environments.base.episode_context import EpisodeContext
 from intercode.environments.base.probe import run_probe
-from intercode.environments.base.profiles import Profile
+from intercode.environments.base.profiles import GOLD_SECONDS, Profile
 from intercode.environments.base.progress.initial_state import read_initial_state, read_texts
 from intercode.environments.base.settings import SandboxSettings, is_flag
-from intercode.environments.base.workspaces import SandboxWorkspace
 from intercode.sessions.base import Session, SessionState
 from intercode.sessions.bash.fresh import FreshShellSession
 from intercode.sessions.bash.persistent import BashSession
@@ -25,7 +24,6 @@ from intercode_sandbox import SandboxSpec
 from intercode_sandbox.contract import BaseSandbox
 from intercode_sandbox.lines import split_lines
 
-GOLD_SECONDS = 120.0
 ShellKind = Literal["persistent", "fresh", "fresh-carried"]
 
 
@@ -114,14 +112,6 @@ class StandardBashProfile(BashProfile):
                 separate_stderr=self._separate_stderr,
             )
         return session
-
-    def prepare(self, workspace: SandboxWorkspace, task: Task) -> None:
-        if not task.setup:
-            return
-        result = workspace.run(task.setup, GOLD_SECONDS)
-        if not result.ok:
-            failure = f"{result.exit_code}: {result.output.strip()!r}"
-            raise GoldError(f"the setup of {task.id} failed with exit status {failure}")
 
     def agent_state(
         self, episode: EpisodeContext, last: ExecResult | None, answer: str | None

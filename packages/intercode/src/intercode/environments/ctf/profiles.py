@@ -11,6 +11,7 @@ from intercode.environments.base.episode import Episode
 from intercode.environments.base.episode_context import EpisodeContext
 from intercode.environments.base.layers import setup_layer
 from intercode.environments.base.profiles import Profile
+from intercode.environments.base.workspaces import SandboxWorkspace
 from intercode.sessions.base import Session, SessionState
 from intercode.sessions.bash.persistent import BashSession
 from intercode_sandbox import SandboxSpec
@@ -33,6 +34,9 @@ class CtfProfile(Profile):
         if code := task.setup or wants_network:
             layers += (setup_layer(code, task.cwd, image, layers, network),)
         return super().sandbox_spec(task, image, layers, network)
+
+    def prepare(self, workspace: SandboxWorkspace, task: Task) -> None:
+        """The setup is a layer of the sandbox."""
 
     def open_session(self, sandbox: BaseSandbox, task: Task, state: SessionState | None) -> Session:
         return BashSession(sandbox, cwd=task.cwd, state=state)

@@ -11,7 +11,7 @@ from intercode.core.errors import GoldError
 from intercode.core.types import ExecResult, Rows, State, Task
 from intercode.datasets.payloads import SqlPayload
 from intercode.environments.base.hashes import observation_hash
-from intercode.environments.base.profiles import Profile
+from intercode.environments.base.profiles import GOLD_SECONDS, Profile
 from intercode.environments.sql.database_changes import (
     database_changes,
     has_changed_tables,
@@ -20,8 +20,6 @@ from intercode.environments.sql.engine import EngineSession
 from intercode.environments.sql.further_columns import further_columns
 from intercode.environments.sql.row_order import rank_rows
 from intercode_sql.base import ERROR_PREFIX
-
-GOLD_SECONDS = 120.0
 
 
 class SqlWorkspace:

@@ -15,6 +15,7 @@ from intercode.core.errors import UsageError
 from intercode.core.types import FileEntry, State, Trajectory
 from intercode.environments.base.env import InterCodeEnv
 from intercode.environments.base.episode import SUBMIT
+from intercode.environments.base.profiles import GOLD_SECONDS
 from intercode.environments.base.progress.files import same_entry
 from intercode.environments.base.sandboxed_env import SandboxedEnv, uses_sandbox
 from intercode.environments.sql.row_comparison import normalize_rows
@@ -28,7 +29,6 @@ MAX_FILES = 8
 """Files whose content is compared at most."""
 MAX_BYTES = 64 << 10
 """The size above which the content of a file is not shown."""
-_GOLD_SECONDS = 120.0
 _NO_FILE = "(no file)"
 _CHANGED = "(another content each time)"
 Files = Mapping[str, FileEntry]
@@ -201,7 +201,7 @@ def _gold_contents(env: SandboxedEnv, paths: Sequence[str], files: Files) -> lis
     contents: list[str] = []
     for gold in env.task.golds:
         with closing(env.open_workspace()) as workspace:
-            workspace.run(gold, _GOLD_SECONDS)
+            workspace.run(gold, GOLD_SECONDS)
             contents = [_read(workspace.sandbox, path, files.get(path)) for path in paths]
         if _CHANGED not in contents:
             break

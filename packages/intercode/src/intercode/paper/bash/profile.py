@@ -8,7 +8,8 @@ from typing import ClassVar
 from intercode.core.errors import TooManyChangesError, UsageError
 from intercode.core.types import TRUNCATED_CHANGES, ExecResult, Image, Layer, Network, State, Task
 from intercode.environments.base.episode_context import EpisodeContext
-from intercode.environments.bash.profiles import GOLD_SECONDS, BashProfile, BashSettings
+from intercode.environments.base.profiles import GOLD_SECONDS
+from intercode.environments.bash.profiles import BashProfile, BashSettings
 from intercode.paper import PROFILE
 from intercode.paper.bash import git_status
 from intercode.paper.bash.session import OriginalBashSession

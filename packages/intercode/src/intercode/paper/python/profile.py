@@ -10,6 +10,7 @@ from intercode.core.errors import GoldError, UsageError
 from intercode.core.types import ExecResult, Score, State, Task, TestResult
 from intercode.datasets.payloads import PythonPayload
 from intercode.environments.base.episode_context import EpisodeContext
+from intercode.environments.base.profiles import GOLD_SECONDS
 from intercode.environments.python.env import PythonEnv
 from intercode.environments.python.profiles import PythonProfile
 from intercode.paper import PROFILE
@@ -18,7 +19,6 @@ from intercode.sessions.python.interpreter import InterpreterEndedError, Interpr
 from intercode.sessions.python.session import PythonSession, PythonState
 from intercode_sandbox.contract import BaseSandbox
 
-GOLD_SECONDS = 120.0
 _FORK_SECONDS = 30.0
 _FUNCTION_DEFINITION = re.compile(r"def (\w+)\(")
 

@@ -5,8 +5,9 @@ from __future__ import annotations
 from typing import ClassVar
 
 from intercode.core.types import ExecResult, State, Task
+from intercode.environments.base.profiles import GOLD_SECONDS
 from intercode.environments.sql.engine import EngineSession
-from intercode.environments.sql.profiles import GOLD_SECONDS, SqlEpisode, SqlProfile
+from intercode.environments.sql.profiles import SqlEpisode, SqlProfile
 from intercode.paper import PROFILE
 from intercode_sql.base import ERROR_PREFIX
 from intercode_sql.dialect.errors import syntax_error

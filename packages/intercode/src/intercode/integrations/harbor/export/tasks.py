@@ -104,7 +104,8 @@ def task_files(
     else:
         raise UsageError(
             f"one sandbox, as a verifier has it, cannot score a {dataset.environment} task; tasks "
-            "of ctf and python, and tasks with a probe, can be written (--environment ctf)"
+            "of ctf and python, tasks with a probe, and tasks of an environment whose description "
+            "has harbor_files can be written (--environment ctf)"
         )
     metadata = {
         "source": f"{dataset.name}/{task.id}",
