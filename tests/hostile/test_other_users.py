@@ -14,7 +14,7 @@ from intercode import Sandbox
 from intercode.core.errors import SandboxUnavailableError
 from intercode_sandbox import Limits
 from intercode_sandbox.users import User
-from support.sandboxes import eventually
+from support.sandboxes import eventually, number_on_machine
 from support.users import has_set_user_id
 
 pytestmark = [pytest.mark.sandbox, pytest.mark.namespace_only("other users are of namespaces")]
@@ -150,7 +150,7 @@ def test_a_user_is_nobody_on_the_machine(sandbox: Sandbox) -> None:
     root = Path(f"/proc/{base.supervisor_pid}/uid_map")  # type: ignore[attr-defined]
     rows = [[int(word) for word in row.split()] for row in root.read_text().splitlines()]
     process = base.spawn_as(User("x", 1000, 1000), ["sleep", "60"])
-    status = Path(f"/proc/{process.pid}/status").read_text()  # type: ignore[attr-defined]
+    status = Path(f"/proc/{number_on_machine(process)}/status").read_text()
     found = dict(line.split(":", 1) for line in status.splitlines())
     outside = next(b + 1000 - a for a, b, count in rows if a <= 1000 < a + count)
     assert found["Uid"].split() == [str(outside)] * 4
@@ -191,7 +191,7 @@ def test_root_that_becomes_a_user_reaches_nothing_outside(bounded: Sandbox, user
     """Neither the supervisor, which has the id of root, nor the same user of another sandbox."""
     with bounded.fork(1)[0] as other:
         sleeps = other.base.spawn_as(User("x", user, user), ["sleep", "600"])
-        for pid in (bounded.base.supervisor_pid, sleeps.pid):  # type: ignore[attr-defined]
+        for pid in (bounded.base.supervisor_pid, number_on_machine(sleeps)):  # type: ignore[attr-defined]
             nice = os.getpriority(os.PRIO_PROCESS, pid)
             argv = ["python3", "-c", _REACH, str(pid), str(user)]
             assert bounded.run(argv).output == "tried 12\n"

@@ -26,6 +26,13 @@ SLEEPS = "until [ $(cat /proc/$!/comm) = sleep ]; do :; done"
 """Shell code that waits until the last job is `sleep`; until then it is a copy of the shell."""
 
 
+def number_on_machine(process: Any) -> int:
+    """Return the number of a sandbox's process on this machine, with which its supervisor is asked
+    to signal it. ``process.pid`` is its number in the sandbox."""
+    number: int = process._send_signal.keywords["child"]
+    return number
+
+
 def open_test_sandbox(**spec: Any) -> BaseSandbox:
     """Return a new sandbox of the tested back end. If this machine cannot provide one, the test is
     skipped; it fails if an engine was requested by name."""

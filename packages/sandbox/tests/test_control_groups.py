@@ -22,7 +22,7 @@ from intercode_sandbox.namespace.sandbox import NamespaceSandbox
 from intercode_sandbox.supervisor.control_group import ControlGroup
 from intercode_sandbox.supervisor.runtime import cgroups
 from intercode_sandbox.supervisor.runtime.cgroups import CgroupAllocator, remove_directories
-from support.sandboxes import eventually
+from support.sandboxes import eventually, number_on_machine
 from support.shells import shell
 
 pytestmark = [
@@ -37,7 +37,8 @@ def group_of(sandbox: BaseSandbox) -> dict[str, str]:
     assert isinstance(sandbox, NamespaceSandbox)
     process = sandbox.spawn(["sleep", "60"])
     return cgroups.find_groups(
-        Path("/proc/self/mountinfo").read_text(), Path(f"/proc/{process.pid}/cgroup").read_text()
+        Path("/proc/self/mountinfo").read_text(),
+        Path(f"/proc/{number_on_machine(process)}/cgroup").read_text(),
     )
 
 

@@ -22,7 +22,7 @@ from intercode_sandbox.namespace.sandbox import NamespaceSandbox
 from intercode_sandbox.supervisor.runtime import rights, user_ids
 from intercode_sandbox.supervisor.runtime.user_ids import FIRST_ID, UserIds, hold_namespace
 from intercode_sandbox.types import Layer
-from support.sandboxes import eventually, layer_of
+from support.sandboxes import eventually, layer_of, number_on_machine
 
 pytestmark = [
     pytest.mark.sandbox,
@@ -62,7 +62,7 @@ def test_processes_have_the_ids_of_their_sandbox(
     assert len({first.user_id, second.user_id, sandbox_uid()}) == 3
     for sandbox in (first, second):
         process = sandbox.spawn(["sleep", "60"])
-        for pid in (sandbox.supervisor_pid, process.pid):
+        for pid in (sandbox.supervisor_pid, number_on_machine(process)):
             assert status_of(pid, "Uid") == status_of(pid, "Gid") == [str(sandbox.user_id)] * 4
             assert status_of(pid, "Groups") == []
         assert sandbox.run(["id"]).output == "uid=0(root) gid=0(root) groups=0(root)\n"
@@ -72,8 +72,8 @@ def test_the_processes_of_one_sandbox_are_out_of_reach_of_another(
     first: NamespaceSandbox, second: NamespaceSandbox
 ) -> None:
     """Even if it could name them: the kernel compares the user ids."""
-    process = first.spawn(["sleep", "60"])
-    for command in (["kill", "-0", f"{process.pid}"], ["prlimit", f"--pid={process.pid}"]):
+    number = str(number_on_machine(first.spawn(["sleep", "60"])))
+    for command in (["kill", "-0", number], ["prlimit", f"--pid={number}"]):
         for user, reached in ((first.user_id, True), (second.user_id, False)):
             done = subprocess.run(command, user=user, group=user, capture_output=True, check=False)
             assert (done.returncode == 0) is reached, (command, done)

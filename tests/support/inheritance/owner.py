@@ -158,9 +158,10 @@ def observe(tier: str) -> dict[str, Any]:
         state: dict[str, Any] = json.loads(done.output)
         state["ignored by bash"] = sandbox.run(["bash", "-c", "trap -p"]).output
         process = sandbox.spawn(["sleep", "60"])
+        number = process._send_signal.keywords["child"]  # type: ignore[attr-defined]
         for name in ("oom_score_adj", "coredump_filter"):
             if name not in state:
-                file = Path(f"/proc/{process.pid}/{name}")  # type: ignore[attr-defined]
+                file = Path(f"/proc/{number}/{name}")
                 state[name] = file.read_text().strip()
         process.kill()
     state["kept hard limits"] = lowered_hard_limits(tier)
