@@ -449,3 +449,45 @@ def test_settings_of_a_session(tmp_path: Path) -> None:
         session.run("SET sql_mode = 'NO_UNSIGNED_SUBTRACTION', group_concat_max_len = 9", 10.0)
         assert column(session, "SELECT GROUP_CONCAT(v ORDER BY id) FROM t") == ["Ann,bob,,"]
         assert column(session, "SELECT CAST(1 AS UNSIGNED) - 2") == [-1]
+
+
+def test_a_row_is_stored_in_variables(session: SqlSession) -> None:
+    session.run("SELECT i, da INTO @a, @B FROM t WHERE id = 1", 10.0)
+    session.run("SELECT 'INTO @c' INTO @c", 10.0)
+    session.run("SELECT 7 FROM t WHERE id = 99 INTO @a", 10.0)  # no row changes nothing
+    rows = session.run("SELECT @a, @b, @c", 10.0).rows
+    assert rows == ((5, "2001-02-03", "INTO @c"),)
+
+
+def test_variables_hold_the_digits_of_a_moment(session: SqlSession) -> None:
+    session.run("SELECT dt3, tm2 INTO @a, @b FROM t WHERE id = 6", 10.0)
+    session.run("SET @c = (SELECT dt3 FROM t WHERE id = 1), @d = CAST('100:00:00' AS TIME)", 10.0)
+    rows = session.run("SELECT @a, @b, @c, @d", 10.0).rows
+    moments = "2020-06-15 12:30:45.120", "01:02:03.00", "2001-02-03 04:05:06.789", "100:00:00"
+    assert rows == (moments,)
+
+
+@pytest.mark.parametrize(
+    ("code", "message"),
+    [
+        ("SELECT id INTO @a FROM t", "Result consisted of more than one row"),
+        ("SELECT 1, 2 INTO @a", "The used SELECT statements have a different number of columns"),
+        ("UPDATE t SET id = NULL WHERE id = 1", "Column 'id' cannot be null"),
+    ],
+)
+def test_what_is_not_stored(changed: SqlSession, code: str, message: str) -> None:
+    assert changed.run(code, 10.0).output == E + message
+
+
+@pytest.mark.parametrize(
+    ("query", "answer"),
+    [
+        ("SELECT id, v FROM t WHERE id < 3", CANNOT),
+        ("SELECT COUNT(*) AS v FROM t", E + "The target table z of the statement is not updatable"),
+        ("SELECT DISTINCT v FROM t", E + "The target table z of the statement is not updatable"),
+    ],
+)
+def test_a_view_that_is_written_to(tmp_path: Path, query: str, answer: str) -> None:
+    with embedded_session(tmp_path, DUMP, "d") as session:
+        session.run(f"CREATE VIEW z AS {query}", 10.0)
+        assert session.run("UPDATE z SET v = 'x'", 10.0).output.startswith(answer)

@@ -55,6 +55,7 @@ ERROR_MESSAGES: dict[int, tuple[str, str]] = {
     ),
     1142: ("42000", "{} command denied to user for table '{}'"),
     1146: ("42S02", "Table '{}' doesn't exist"),
+    1172: ("42000", "Result consisted of more than one row"),
     1176: ("42000", "Key '{}' doesn't exist in table '{}'"),
     1193: ("HY000", "Unknown system variable '{}'"),
     1210: ("HY000", "Incorrect arguments to {}"),

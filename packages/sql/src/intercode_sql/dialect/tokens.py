@@ -315,3 +315,22 @@ class TokenReader:
     def error(self, token: Token | None = None) -> StatementError:
         """Return the syntax error at a token, or at the next one."""
         return syntax_error(self.code, (token or self.token).start)
+
+
+_INTO_VARIABLE = re.compile(r"\bINTO\s+@", re.I)
+
+
+def into_variables(code: str) -> tuple[str, list[str]] | None:
+    """Return a query without its ``INTO @a, @b``, and the names of these variables. Return None for
+    any other statement."""
+    if _INTO_VARIABLE.search(code) is None or first_token(code).word not in ("SELECT", "WITH"):
+        return None
+    tokens = list(tokenize(code))
+    for i, token in enumerate(tokens):
+        end = i + 1
+        while token.word == "INTO" and [t.kind for t in tokens[end : end + 1]] == ["variable"]:
+            if [t.text for t in tokens[end + 1 : end + 2]] != [","]:
+                names = [t.text[1:].lower() for t in tokens[i + 1 : end + 1 : 2]]
+                return code[: token.start] + code[tokens[end].end :], names
+            end += 2
+    return None

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import datetime as dt
 import math
 import re
 from dataclasses import replace
@@ -107,8 +106,6 @@ def value_constant(value: Any) -> Expression:
         return Expression(f"(-{constant.sql})", constant.type, literal=literal)
     if isinstance(value, bytes):
         return Expression(f"X'{value.hex()}'", BYTES)
-    if isinstance(value, dt.timedelta):
-        value = re.sub(r"(?<=\.\d)0+$", "", time_text(value // dt.timedelta(microseconds=1)))
     return text_constant(str(value))
 
 

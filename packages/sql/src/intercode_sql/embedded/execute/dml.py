@@ -343,6 +343,8 @@ def duplicate_key_error(
         if index.unique and (text.endswith(f": {full}") or f"{table.name}.{index.name}" in text):
             entry = "-".join(error_text(row.get(c)) for c in index.columns)
             return mysql_error(1062, entry, f"{table.name}.{index.name}")
+    if text == "datatype mismatch":  # a NULL as the number of the row
+        return mysql_error(1048, next(i.columns[0] for i in table.indexes if i.primary))
     return unsupported(f"this row (SQLite says: {text})")
 
 

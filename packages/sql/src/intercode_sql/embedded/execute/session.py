@@ -21,11 +21,11 @@ from intercode_sql.base import (
     success_result,
     timeout_result,
 )
-from intercode_sql.dialect.errors import StatementError, unexpected_error, unsupported
+from intercode_sql.dialect.errors import StatementError, mysql_error, unexpected_error, unsupported
 from intercode_sql.dialect.keywords import word_set
 from intercode_sql.dialect.parsed_text import REWRITTEN_MODES, default_mode_text, in_own_mode
 from intercode_sql.dialect.parser import require_single_statement
-from intercode_sql.dialect.tokens import without_comments
+from intercode_sql.dialect.tokens import into_variables, without_comments
 from intercode_sql.embedded.catalog.catalog import BuiltDatabases, quote_table
 from intercode_sql.embedded.catalog.values import convert_rows
 from intercode_sql.embedded.compile.translation import Translation, translate
@@ -38,6 +38,7 @@ from intercode_sql.embedded.execute.context import (
     SavedState,
     SessionContext,
 )
+from intercode_sql.embedded.execute.set_statement import variable_values
 from intercode_sql.errors import SqlError
 from intercode_sql.literals import quoted_name
 from intercode_sql.types import ExecResult, StatementInfo
@@ -143,6 +144,8 @@ class EmbeddedSession(SessionContext, LocalSession):
         if self._determinism is not None and self._determinism.seed is not None:
             random.seed(f"{self._determinism.seed} {code}")  # of RAND(), which only workers run
         code = require_single_statement(code)
+        if (split := into_variables(code)) is not None:
+            return self._store_row(*split)
         found = caches.translations.find(key, pristine)
         if found is None:
             tree = dispatch.parse_statement(code, self)
@@ -154,6 +157,21 @@ class EmbeddedSession(SessionContext, LocalSession):
             self.cacheable = key
             self.cache_result(key, result)
         return result
+
+    def _store_row(self, query: str, names: list[str]) -> ExecResult:
+        """Run a query and store its row in variables. Raises StatementError 1172 and 1222."""
+        tree = dispatch.parse_statement(query, self)
+        assert tree is not None  # a query has one
+        found = translate(tree, self.compile_context())
+        if len(found.types) != len(names):
+            raise mysql_error(1222)
+        rows = self.rows(found)
+        if len(rows) > 1:
+            raise mysql_error(1172)
+        stored = dict(zip(names, variable_values(rows[0], found), strict=True)) if rows else {}
+        self.state = replace(self.state, variables={**self.state.variables, **stored})
+        self.set_session_values(ROW_COUNT=len(rows))
+        return success_result(None, self.limits, info=StatementInfo((), len(rows), None))
 
     def _execute_unquerying(self, tree: exp.Expr | None, code: str) -> ExecResult:
         """Execute a statement that is not a query."""

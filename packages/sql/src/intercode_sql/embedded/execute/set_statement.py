@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -16,9 +17,10 @@ from intercode_sql.dialect.errors import (
 from intercode_sql.dialect.keywords import word_set
 from intercode_sql.dialect.parser import parse
 from intercode_sql.dialect.tokens import tokenize
-from intercode_sql.embedded.compile.translation import translate
+from intercode_sql.embedded.compile.translation import Translation, translate
 from intercode_sql.embedded.execute import transactions
 from intercode_sql.embedded.execute.context import DEFAULT_SETTINGS, SessionContext
+from intercode_sql.embedded.functions.datetimes import moment_text
 
 _COMBINED_MODES = {
     "ANSI": (
@@ -151,9 +153,19 @@ def _evaluate(text: str, session: SessionContext) -> Any:
     rows = session.rows(found)
     if len(found.types) != 1 or len(rows) != 1:
         raise mysql_error(1241, 1)
-    value = rows[0][0]
-    read = found.converters[0]
-    return value if value is None or read is None else read(value)
+    return variable_values(rows[0], found)[0]
+
+
+def variable_values(row: Sequence[Any], found: Translation) -> list[Any]:
+    """Return the values of a row as variables hold them: dates and times are texts."""
+    out = []
+    for value, kind, read in zip(row, found.types, found.converters, strict=True):
+        if value is not None and kind.moment:
+            value = moment_text(value, kind.scale or 0)
+        elif value is not None and read is not None:
+            value = read(value)
+        out.append(value)
+    return out
 
 
 def _assign(name: str, value: Any, where: str, session: SessionContext) -> None:

@@ -8,7 +8,9 @@ from typing import Any
 
 from sqlglot import exp
 
-from intercode_sql.dialect.errors import access_denied, mysql_error
+from intercode_sql.dialect.errors import access_denied, mysql_error, unsupported
+from intercode_sql.dialect.keywords import AGGREGATE_FUNCTIONS
+from intercode_sql.dialect.parser import FUNCTION_MARK, parse
 from intercode_sql.embedded.catalog import information_schema
 from intercode_sql.embedded.catalog.catalog import Column, Table, quote_schema
 from intercode_sql.embedded.catalog.table_layout import create_index_sql, plain_column
@@ -63,8 +65,21 @@ def named_table(names: tuple[str, str], session: SessionContext) -> tuple[str, T
     if table is None:
         raise mysql_error(1146, f"{database}.{names[1].lower()}")
     if table.query is not None:
+        if _is_updatable(parse(table.query)):
+            raise unsupported("a write through a view")
         raise mysql_error(1288, names[1], "statement")
     return database, table
+
+
+def _is_updatable(query: exp.Expr) -> bool:
+    """Return whether MySQL writes through a view of a query: each row of it is one of a table."""
+    parts = ("distinct", "group", "having", "limit")
+    if not isinstance(query, exp.Select) or any(query.args.get(part) for part in parts):
+        return False
+    if query.args.get("from_") is None or query.find(exp.GroupConcat, exp.Window) is not None:
+        return False
+    calls = (call.name.removeprefix(FUNCTION_MARK) for call in query.find_all(exp.Anonymous))
+    return AGGREGATE_FUNCTIONS.isdisjoint(map(str.upper, calls))
 
 
 def select_target_rows(
