@@ -21,7 +21,12 @@ from intercode_sandbox.contract import (
 from intercode_sandbox.errors import DataError, SandboxError, SandboxLostError
 from intercode_sandbox.remote.connection import Connection
 from intercode_sandbox.remote.files import pack_files, unpack_files
-from intercode_sandbox.remote.operations import ForwardedSandbox, Operation, refuse_nul
+from intercode_sandbox.remote.operations import (
+    OPERATIONS,
+    ForwardedSandbox,
+    Operation,
+    refuse_nul,
+)
 from intercode_sandbox.remote.protocol import (
     MAX_BODY,
     ProtocolError,
@@ -35,9 +40,9 @@ from intercode_sandbox.remote.relay import Group
 from intercode_sandbox.supervisor.process import SupervisedProcess
 
 _MARK_SECONDS = 0.02  # at least the accuracy with which a sandbox knows when a process started
-_TRAVELLING = frozenset(
-    {"listing", "processes", "fork", "restore", "recycle", "save", "checkpoint", "usage"}
-)
+_TRAVELLING = {"fork", "restore", "save", "checkpoint"} | {
+    operation.capability for operation in OPERATIONS.values()
+}
 """The capabilities that work over a connection. Instead of sealing, the server copies files."""
 _COPY_SECONDS = 600.0  # for an answer after files or the memory of a process were copied
 
