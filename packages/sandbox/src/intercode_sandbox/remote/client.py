@@ -36,7 +36,7 @@ from intercode_sandbox.remote.protocol import (
     string_values,
     text_value,
 )
-from intercode_sandbox.remote.relay import Group
+from intercode_sandbox.remote.relay import Group, take_out
 from intercode_sandbox.supervisor.process import SupervisedProcess
 
 _MARK_SECONDS = 0.02  # at least the accuracy with which a sandbox knows when a process started
@@ -185,8 +185,8 @@ class RemoteSandbox(ForwardedSandbox):
     def _abandon(self, numbers: list[int], copies: list[tuple[int, int]]) -> None:
         """Close the streams of a request that failed, also those that it did not adopt."""
         self.connection.drop_channels(numbers)
-        while copies:
-            os.close(copies.pop()[1])
+        for _, fd in take_out(copies):
+            os.close(fd)
 
     def open_script(self) -> tuple[int, int]:
         if self.opens_descriptors:

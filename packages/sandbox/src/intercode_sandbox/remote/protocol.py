@@ -58,7 +58,7 @@ class Kind(IntEnum):
     """The types of frames. The number of a frame is that of its request, stream or sandbox; a
     process has the number of the stream with its exit status."""
 
-    PART = 1  # of a request to a server, or its answer: of a message that goes on
+    PART = 1  # of a message, which is a request to a server or its answer, that goes on
     MESSAGE = 2  # the last part
     DATA = 3  # of a stream
     PASSING = 4  # data of a stream that descriptors accompany; a message

@@ -22,7 +22,7 @@ import stat
 import struct
 import termios
 from collections import deque
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Any
@@ -174,11 +174,10 @@ class Relay:
         return status, (next(self._numbers), end)
 
     def adopt(self, rows: list[list[Any]], copies: list[tuple[int, int]], group: Group) -> None:
-        """Carry the streams of descriptors that ``describe`` has described, and remove them from
-        ``copies``: whoever takes one out closes it. Those that ``rows`` lack are exit statuses."""
+        """Carry the streams of descriptors that ``describe`` has described, and take them out of
+        ``copies``. Those that ``rows`` lack are exit statuses."""
         kinds = {number: kind for kind, number, _ in rows}
-        while copies:
-            number, fd = copies.pop()
+        for number, fd in take_out(copies):
             kind = kinds.get(number, "status")
             self._add(number, fd, kind in ("read", "socket"), kind != "read", group, kind)
 
@@ -461,6 +460,14 @@ class Relay:
     def close(self) -> None:
         """Close all streams."""
         self.drop(list(self._channels))
+
+
+def take_out(copies: list[tuple[int, int]]) -> Iterator[tuple[int, int]]:
+    """Remove the copies of descriptors from their list, which another thread may do at the same
+    time: whoever takes one out closes it."""
+    with suppress(IndexError):  # the list is empty
+        while True:
+            yield copies.pop()
 
 
 def _write_some(channel: Channel, data: bytes, fds: list[int]) -> int:
