@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import Any
+from typing import Any, ClassVar
 
 from intercode.agents.base import Feedback
 from intercode.agents.parsing import ParsedAnswer, is_complete
@@ -28,6 +28,9 @@ class FeedbackStyle:
 
     A style has no state; its methods are given the agent, a ModelAgent.
     """
+
+    runs_truncated_code: ClassVar[bool] = False
+    """Whether the code of an answer that was cut off is run."""
 
     def observation_limit(self, agent: Any) -> int:
         """Return the characters of an observation that a model is sent: the agent's limit, if it
@@ -61,10 +64,10 @@ class FeedbackStyle:
     def without_truncated_code(
         self, agent: Any, completion: Completion, parsed: ParsedAnswer
     ) -> ParsedAnswer:
-        """Return what counts of an answer: not the code of one that was cut off, unless it had
-        ended before the cut. Small models go on after it."""
+        """Drop the code of an answer that was cut off, unless it had ended before the cut: small
+        models go on after it."""
         cut = reached_token_limit(completion) or was_interrupted(completion)
-        if parsed.code is None or not cut:
+        if self.runs_truncated_code or parsed.code is None or not cut:
             return parsed
         if completion.calls:
             complete = len(completion.calls) > 1  # the first one is the action

@@ -33,6 +33,8 @@ class ObservationLimits:
 class OriginalFeedback(FeedbackStyle):
     """The beginning of an observation, and answers as the authors' runners parsed them."""
 
+    runs_truncated_code = True
+
     def default_limit(self, agent: ModelAgent) -> int:
         return limits_of(agent).characters
 
@@ -57,15 +59,6 @@ class OriginalFeedback(FeedbackStyle):
 
     def parse_plan(self, agent: Any, text: str) -> list[str]:  # noqa: ARG002
         return parse_plan_original(text)
-
-    def without_truncated_code(
-        self,
-        agent: Any,  # noqa: ARG002
-        completion: Completion,  # noqa: ARG002
-        parsed: ParsedAnswer,
-    ) -> ParsedAnswer:
-        """Return the answer: the authors' runners executed the code of one that was cut off."""
-        return parsed
 
 
 def limits_of(agent: ModelAgent) -> ObservationLimits:
