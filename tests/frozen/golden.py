@@ -11,7 +11,7 @@ from typing import Any
 
 from frozen.items import produce
 from frozen.normalise import clean_json, compact
-from frozen.renames import rename_label
+from frozen.renames import rename_config, rename_label
 from frozen.session import Item
 
 SHOWN_LINES = 20
@@ -150,10 +150,11 @@ def rename_exact(values: dict[str, Any]) -> dict[str, Any]:
 
 
 def _rename_value(value: Any, label: str) -> Any:
-    key = label.rpartition(" ")[2]
+    key, encoded = label.rpartition(" ")[2], False
     if isinstance(value, str) and value[:1] in "{[":
-        try:
-            return compact(clean_json(json.loads(value), key))
-        except ValueError:
-            pass
-    return clean_json(value, key)
+        with contextlib.suppress(ValueError):
+            value, encoded = json.loads(value), True
+    value = clean_json(value, key)
+    if label == "run.json config":
+        value = rename_config(value)
+    return compact(value) if encoded else value

@@ -7,8 +7,11 @@ tables when a new recording replaces the old one.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from subprocess import CompletedProcess
+from typing import Any
+
+from intercode.core.config import recorded_settings
 
 FLAGS = {
     "--again": ("image build", "--force"),
@@ -76,6 +79,8 @@ def rename_command(words: Sequence[str]) -> list[str]:
     return list(words)
 
 
+ENVIRONMENT_DEFAULTS = {"profile": "standard", "network": "none", "backend": "auto"}
+"""What the record of a run said of its environment if nothing was given."""
 _SWITCHES = ("deterministic", "hashes", "diffs", "shuffle", "log-content")
 _NAMES = {"diffs": "record_diffs", "clock": "deterministic.clock"}
 _TABLES = {
@@ -149,6 +154,15 @@ def rename_text(text: str, key: str = "") -> str:
     for pattern, replacement in TEXTS:
         text = re.sub(pattern, replacement, text)
     return text
+
+
+def rename_config(record: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the settings in a run's record, without defaults, with those of the environment in a
+    table of their own."""
+    settings = recorded_settings(record)
+    own = settings.pop("env_options", {}).items()
+    settings["env_options"] = {k: v for k, v in own if v != ENVIRONMENT_DEFAULTS.get(k)}
+    return settings
 
 
 def rename_label(label: str) -> str:

@@ -207,8 +207,7 @@ def test_an_image_reaches_a_node_by_its_content(
         "gold",
         limit=2,
         parallel=2,
-        runner="ray",
-        address=raylets.address,
+        runner=f"ray:{raylets.address}",
         out=tmp_path / "run",
         env_options={"image": f"tar:{image}"},
     )

@@ -21,7 +21,7 @@ from intercode.agents.base import Agent
 from intercode.agents.baselines import Restart
 from intercode.core import logs, trajectories
 from intercode.core.config import SETTING_NAMES, EvalConfig
-from intercode.core.errors import ConfigError, UsageError
+from intercode.core.errors import ConfigError, UnknownNameError, UsageError
 from intercode.core.types import Dataset, Trajectory
 from intercode.datasets import salt
 from intercode.datasets.endless import require_fixed
@@ -41,7 +41,7 @@ from intercode.evaluation.evaluate.task_selection import select_tasks
 from intercode.evaluation.programs.episode import require_one_instruction
 from intercode.evaluation.programs.installation import Installation
 from intercode.models import Model, check_option_names, open_model
-from intercode_sandbox.registry import unknown_name_error
+from intercode_sandbox.registry import suggest_name
 
 
 @dataclass(frozen=True)
@@ -256,8 +256,12 @@ def env_settings(config: EvalConfig, dataset: Dataset) -> dict[str, Any]:
         given.pop("record_diffs", None)  # there are no files
     for name in given:
         if name not in own - set(of_run):
-            known = {*own, *SETTING_NAMES}
-            raise unknown_name_error(f"setting of {dataset.environment}", name, sorted(known))
+            suggestion = suggest_name(name, [*own, *SETTING_NAMES])
+            known = ", ".join(sorted(own - set(of_run)))
+            raise UnknownNameError(
+                f"unknown setting {name!r}; {suggestion}known of the environment "
+                f"{dataset.environment}: {known} (those of a run: `intercode list settings`)"
+            )
     return {**given, **of_run}
 
 
