@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from intercode.core.types import EnvironmentDescription, Task, Trajectory
+from intercode.core.types import ActionLanguage, EnvironmentDescription, Task, Trajectory
 from intercode.environments.descriptions import RECORD_KEY, description_of, stratum_of
 from intercode.results.report.result_sets import SOURCE_RUN, ResultSet
 from intercode.results.report.run_tables import run_tables
@@ -80,3 +80,10 @@ def test_a_record_breaks_no_report_and_hides_no_note(odd: Any) -> None:
     text = "\n".join(map(str, run_tables([row])))
     assert "not comparable: " in text
     assert "g0" in text and "g1" in text
+
+
+def test_a_wrong_type_is_named_when_a_description_is_written() -> None:
+    with pytest.raises(TypeError, match=r"an ActionLanguage, such as .* not 'jq'"):
+        EnvironmentDescription("jq")  # type: ignore[arg-type]
+    with pytest.raises(TypeError, match=r"such as \('jq',\), not a text"):
+        ActionLanguage("jq", tags="jq")  # type: ignore[arg-type]

@@ -216,6 +216,11 @@ def test_a_loader_in_a_module_without_a_package(
         "def load(): return Dataset('own', 'bash', (Task('a', 'print a', 'echo a'),))\n"
     )
     assert datasets.load("own_loader:load").name == "own_loader:load"
+    with Path("own_loader.py").open("a") as module:
+        module.write("TASKS, COUNT = load(), 1\n")
+    assert datasets.load("own_loader.py:TASKS").tasks == datasets.load("own_loader.py:load").tasks
+    with pytest.raises(UsageError, match="neither a Dataset nor a function"):
+        datasets.load("own_loader.py:COUNT")
     with pytest.raises(UsageError, match="unknown name in own_loader 'lod'; did you mean 'load'"):
         datasets.load("own_loader:lod")
     with pytest.raises(UsageError, match="unknown dataset 'own_loade'"):

@@ -10,23 +10,28 @@ def omission_note(omitted: int) -> str:
     return f"\n[... {omitted} bytes left out ...]\n" if omitted else ""
 
 
+def kept_parts(limit: int) -> tuple[int, int]:
+    """Return how much of a long output is kept of its beginning and of its end, ``limit`` together."""
+    return limit - limit // 2, limit // 2
+
+
 def shorten(text: str, limit: int) -> tuple[str, int]:
-    """Return at most ``limit`` characters of a text, half from its beginning and half from its end,
-    with a line for the part between them, and the bytes of that part."""
+    """Return at most ``limit`` characters of a text, from its beginning and its end, with a line for
+    the part between them, and the bytes of that part."""
     if len(text) <= limit:
         return text, 0
-    end = len(text) - limit // 2
-    omitted = len(text[limit - limit // 2 : end].encode("utf-8", "surrogatepass"))
-    return f"{text[: limit - limit // 2]}{omission_note(omitted)}{text[end:]}", omitted
+    head, tail = kept_parts(limit)
+    end = len(text) - tail
+    omitted = len(text[head:end].encode("utf-8", "surrogatepass"))
+    return f"{text[:head]}{omission_note(omitted)}{text[end:]}", omitted
 
 
 class Collector:
-    """Keeps at most ``limit`` bytes of output, half from the beginning and half from the end."""
+    """Keeps at most ``limit`` bytes of output, from its beginning and its end."""
 
     def __init__(self, limit: int) -> None:
         self.limit = limit
-        self._head_room = limit - limit // 2
-        self._tail_room = limit // 2
+        self._head_room, self._tail_room = kept_parts(limit)
         self._head: list[bytes] = []
         self._tail: deque[bytes] = deque()
         self._tail_size = 0

@@ -118,7 +118,7 @@ def load(
       ``?query=question`` renames columns, ``?preprocess=file.py:function`` changes rows.
     - the directory of a task package (see ``task_package.load``).
     - ``package.module:function``, or ``module:function`` if no dataset has the module's name: a
-      loader of your own.
+      loader of your own, or a Dataset.
     - a Dataset, a DataFrame, or mappings as the rows of a file.
 
     ``@salt=random`` or ``@salt=SALT`` may follow what draws tasks from the seeds of episodes (see
@@ -169,6 +169,10 @@ def _load_spec(spec: str, environment: str) -> Dataset:
         raise _path_error(spec, name)
     if name not in datasets and subset and ("." in name or is_module(name)):
         loader, subset = load_object(f"{name}:{subset}"), None
+        if isinstance(loader, Dataset):
+            return replace(loader, name=spec)
+        if not callable(loader):
+            raise UsageError(f"{spec!r} is neither a Dataset nor a function that returns one")
     else:
         try:
             loader = datasets.load(name)

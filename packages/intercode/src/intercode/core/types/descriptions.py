@@ -100,6 +100,8 @@ class ActionLanguage:
     error_class: Function = None
 
     def __post_init__(self) -> None:
+        if isinstance(self.tags, str):  # its letters would be tags
+            raise TypeError(f"tags is a tuple of words, such as ({self.tags!r},), not a text")
         object.__setattr__(self, "title", self.title or self.name)
         object.__setattr__(self, "tags", self.tags or (self.name.lower(),))
 
@@ -161,6 +163,13 @@ class EnvironmentDescription:
     replay_rules: Function = None
     harbor_files: Function = None
     reward: str = ""
+
+    def __post_init__(self) -> None:
+        if not isinstance(self.language, ActionLanguage):
+            raise TypeError(
+                "language is an ActionLanguage, such as ActionLanguage('jq'), not "
+                f"{self.language!r}"
+            )
 
     def record(self) -> dict[str, Any]:
         """Return what a record holds of the description: everything but functions, as JSON."""

@@ -362,6 +362,8 @@ class Episode:
             if not golds:
                 self.env._profile_impl.require_gold(self.task)
                 golds = self.env._profile_impl.gold_states(self.env._episode)
+                if isinstance(golds, State):
+                    raise TypeError("gold_states returns a list of states, or yields them")
             yield from golds
         except SandboxKilledError as e:  # it is not the agent's sandbox
             raise SandboxLostError(str(e)) from e

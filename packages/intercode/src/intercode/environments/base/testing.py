@@ -94,7 +94,9 @@ def _check_scoring(env: InterCodeEnv) -> None:
     require(first == env.score(), "score() twice gives two results")
     _, reward, terminated, truncated, info = env.step(env.action_space.sample())
     _check_info(env, info)
-    require(not terminated and not truncated, "the first action ends the episode")
+    error = env.episode.action_error
+    why = f": {error.type}: {error.message}\n{error.traceback}" if error else ""
+    require(not terminated and not truncated, f"the first action ends the episode{why}")
     require(reward == 0.0, f"an action that does not submit gets the reward {reward}")
     expected = env.score()
     for _ in range(2):
