@@ -11,12 +11,12 @@ def omission_note(omitted: int) -> str:
 
 
 def kept_parts(limit: int) -> tuple[int, int]:
-    """Return how much of a long output is kept of its beginning and of its end, ``limit`` together."""
+    """Return how much of the beginning and of the end of a long output is kept, ``limit`` in all."""
     return limit - limit // 2, limit // 2
 
 
 def shorten(text: str, limit: int) -> tuple[str, int]:
-    """Return at most ``limit`` characters of a text, from its beginning and its end, with a line for
+    """Return at most ``limit`` characters of the beginning and the end of a text, with a line for
     the part between them, and the bytes of that part."""
     if len(text) <= limit:
         return text, 0
