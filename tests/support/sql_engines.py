@@ -24,7 +24,14 @@ def engine_or_skip(kind: str, dsn: str | None = None) -> SqlEngine:
     """Return the engine of that name."""
     if kind == "mysql" and dsn is None:
         requirements.require("mysql")
+    if kind == "duckdb":
+        needs_duckdb()
     return open_engine(kind, dsn)
+
+
+def needs_duckdb() -> None:
+    """Skip the running test without the extra of the engine."""
+    pytest.importorskip("duckdb", reason="pip install 'intercode-sql[duckdb]'")
 
 
 def shop_in(folder: Path) -> DatabaseSpec:

@@ -21,7 +21,7 @@ from intercode_sql.dbapi import Connection
 from intercode_sql.engines import engine_class
 from intercode_sql.literals import ParameterError
 from intercode_sql.worker import process
-from support.sql_engines import engine_or_skip
+from support.sql_engines import engine_or_skip, needs_duckdb
 
 DUMP = """
 CREATE DATABASE shop;
@@ -99,6 +99,10 @@ class TestComplianceSqlite(_Compliance, dbapi20.DatabaseAPI20Test):
 
 class TestComplianceDuckdb(_Compliance, dbapi20.DatabaseAPI20Test):
     connect_kw_args: ClassVar = {"engine": "duckdb"}
+
+    @pytest.fixture(autouse=True)
+    def _extra(self) -> None:
+        needs_duckdb()
 
 
 @pytest.fixture(scope="class")
