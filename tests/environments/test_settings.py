@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import pickle
 from dataclasses import FrozenInstanceError, dataclass
 from pathlib import Path
@@ -101,6 +102,26 @@ def test_the_default_of_a_timeout_is_that_of_the_environment() -> None:
             assert env.timeout == 30.0
     with GreetingEnv(timeout=2.0) as env:
         assert env.timeout == 2.0
+
+
+@pytest.mark.sandbox
+@pytest.mark.parametrize("timeout", [1e7, math.inf])
+@pytest.mark.parametrize(
+    ("environment", "action", "observation"),
+    [
+        ("bash", "echo 1", "1\n"),
+        ("python", "print(1)", "1\n"),
+        ("sql", "SELECT 1", "[(1,)]"),
+        ("ctf", "echo 1", "1\n"),
+    ],
+)
+def test_a_timeout_may_have_any_length(
+    environment: str, action: str, observation: str, timeout: float
+) -> None:
+    with intercode.make(environment, "starter", timeout=timeout) as env:
+        env.reset(seed=0)
+        assert env.step(action)[0] == observation
+        assert env.score() is not None
 
 
 def test_the_names_of_settings_are_those_of_the_fields() -> None:

@@ -227,6 +227,39 @@ def test_a_spawned_program_is_written_to_and_read_from(shared: Sandbox) -> None:
             process.write("three")
 
 
+@pytest.mark.parametrize("timeout", [1e7, 1e300, math.inf, None])
+def test_a_wait_may_have_any_length(shared: Sandbox, timeout: float | None) -> None:
+    with shared.spawn(["cat"]) as process:
+        process.write("a\n", timeout)
+        assert process.read(timeout=timeout) == b"a\n"
+        process.close_input()
+        assert list(process.output(timeout)) == []
+        assert process.wait(timeout) == 0
+    with shared.spawn(["true"]) as process:
+        assert process.wait(timeout) == 0
+
+
+@pytest.mark.parametrize(
+    ("timeout", "reason"),
+    [
+        (10**400, "is too large: give None for no limit"),
+        (math.nan, "a number of seconds, or None for no limit, not nan"),
+        ("5", "a number of seconds, .* not '5'"),
+    ],
+)
+def test_a_wait_that_is_no_time_is_refused(shared: Sandbox, timeout: Any, reason: str) -> None:
+    with shared.spawn(["cat"]) as process:
+        waits = (
+            lambda: process.write("a", timeout),
+            lambda: process.read(timeout=timeout),
+            lambda: list(process.output(timeout)),
+            lambda: process.wait(timeout),
+        )
+        for wait in waits:
+            with pytest.raises(UsageError, match=reason):
+                wait()
+
+
 def test_a_spawned_program_runs_in_the_background_until_it_is_closed(shared: Sandbox) -> None:
     with shared.spawn("sleep 603 & sleep 604; true") as process:
         eventually(lambda: "sleep" in " ".join(shared.base.processes()), "a child is started")

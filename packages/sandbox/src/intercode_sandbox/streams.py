@@ -14,7 +14,7 @@ from intercode_sandbox.long_output import Collector
 
 _CHUNK = 1 << 16
 _LAST_ROUNDS = 32  # of output that is read after the end, if background processes write without end
-MAX_POLL_MILLISECONDS = 1 << 30  # poll refuses more than fits in a C int
+_MOST_SECONDS = float(1 << 20)  # poll refuses more milliseconds than fit in a C int
 
 
 class Process(Protocol):
@@ -34,6 +34,12 @@ class Process(Protocol):
     def kill(self, number: int = 9) -> None:
         """Send a signal, unless the process has ended."""
         ...
+
+
+def poll_milliseconds(seconds: float | None) -> float | None:
+    """Return what ``poll`` gets to wait for a time: None, which has no limit, for more than 12
+    days, and 0 for a time that is over."""
+    return None if seconds is None or seconds > _MOST_SECONDS else max(0.0, seconds * 1000)
 
 
 def decode(data: bytes) -> str:
@@ -97,7 +103,7 @@ def readable_streams(
         if left <= 0:
             raise TimeLimitError(f"the program was not done after {timeout} s")
         waits = not ended or until_eof
-        ready = {fd for fd, _ in poll.poll(min(left * 1000, MAX_POLL_MILLISECONDS) if waits else 0)}
+        ready = {fd for fd, _ in poll.poll(poll_milliseconds(left) if waits else 0)}
         if not ended and (status in ready or process.fileno() != status):
             ended = True
             poll.unregister(status)

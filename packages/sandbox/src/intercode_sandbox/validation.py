@@ -48,17 +48,17 @@ def check_variables(variables: object) -> None:
             )
 
 
-def check_timeout(timeout: object, what: str = "timeout") -> None:
+def check_timeout(timeout: object, what: str = "timeout", may_be_over: bool = False) -> None:
     """Raise UsageError for a time limit that is neither None nor a positive number of seconds that
-    a float holds."""
+    a float holds. ``may_be_over``: 0 and less are allowed, and mean not to wait."""
     if timeout is None:
         return
     if isinstance(timeout, int) and timeout > sys.float_info.max:
         raise UsageError(f"{what} is too large: give None for no limit")
-    if not (isinstance(timeout, int | float) and timeout > 0):
-        raise UsageError(
-            f"{what} has to be more than 0 seconds, or None for no limit, not {timeout!r}"
-        )
+    least = -sys.float_info.max if may_be_over else 0
+    if not (isinstance(timeout, int | float) and timeout > least):
+        wanted = "a number of seconds" if may_be_over else "more than 0 seconds"
+        raise UsageError(f"{what} has to be {wanted}, or None for no limit, not {timeout!r}")
 
 
 def absolute_path(path: object, what: str = "a path in a sandbox") -> str:

@@ -15,6 +15,7 @@ from intercode_sandbox.api.process import SandboxProcess
 from intercode_sandbox.api.request_threads import finish_in_executor, in_executor
 from intercode_sandbox.errors import UsageError
 from intercode_sandbox.streams import encode
+from intercode_sandbox.validation import check_timeout
 
 _STREAMS: tuple[Stream, ...] = ("stdout", "stderr")
 _LAST_ROUNDS = 32  # of reading after the end, if background processes write without end
@@ -41,6 +42,7 @@ class AsyncSandboxProcess:
         self, stream: Stream = "stdout", *, size: int = CHUNK, timeout: float | None = None
     ) -> bytes:
         """Return what the program has written since the last call; see ``SandboxProcess.read``."""
+        check_timeout(timeout, may_be_over=True)
         async with asyncio.timeout(timeout):
             while (data := self._read_now(stream, size)) is None:
                 await self._wait_for_any(stream)
@@ -56,6 +58,7 @@ class AsyncSandboxProcess:
 
     async def chunks(self, timeout: float | None = None) -> AsyncIterator[tuple[bytes, Stream]]:
         """Yield what ``output`` does as bytes; no bytes at the end of a stream."""
+        check_timeout(timeout, may_be_over=True)
         names = list(_STREAMS)
         loop, rounds = asyncio.get_running_loop(), 0
         deadline = None if timeout is None else loop.time() + timeout
@@ -76,6 +79,7 @@ class AsyncSandboxProcess:
 
     async def write(self, data: str | bytes, timeout: float | None = None) -> None:
         """Write to the standard input of the program; see ``SandboxProcess.write``."""
+        check_timeout(timeout, may_be_over=True)
         rest = memoryview(encode(data) if isinstance(data, str) else data)
         async with asyncio.timeout(timeout):
             while rest := rest[self.process.write_some(rest) :]:
@@ -91,6 +95,7 @@ class AsyncSandboxProcess:
 
     async def wait(self, timeout: float | None = None) -> int | None:
         """Return the exit status, or None at the timeout; see ``SandboxProcess.wait``."""
+        check_timeout(timeout, may_be_over=True)
         with suppress(TimeoutError):
             async with asyncio.timeout(timeout):
                 while self.process.wait(0) is None:

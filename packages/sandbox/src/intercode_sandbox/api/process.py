@@ -16,7 +16,8 @@ from typing import Literal, Self
 from intercode_sandbox.api.execution import CHUNK, Command, LiveProcesses, Stream
 from intercode_sandbox.contract import BaseSandbox
 from intercode_sandbox.errors import SandboxError, UsageError
-from intercode_sandbox.streams import MAX_POLL_MILLISECONDS, Process, encode, readable_streams
+from intercode_sandbox.streams import Process, encode, poll_milliseconds, readable_streams
+from intercode_sandbox.validation import check_timeout
 
 _END_OF_INPUT = b"\x04"  # what a terminal takes for the end of its input
 TerminalSize = tuple[int, int]
@@ -94,6 +95,7 @@ class SandboxProcess:
         """
         if stream not in ("stdout", "stderr"):
             raise UsageError(f"a program writes to stdout and stderr, not to {stream!r}")
+        check_timeout(timeout, may_be_over=True)
         if not self._wait_for(stream, select.POLLIN, timeout):
             raise TimeoutError(f"the program wrote nothing for {timeout} s")
         data = self._read_now(stream, size)
@@ -117,6 +119,7 @@ class SandboxProcess:
 
     def chunks(self, timeout: float | None = None) -> Iterator[tuple[bytes, Stream]]:
         """Yield what ``output`` does as bytes; no bytes at the end of a stream."""
+        check_timeout(timeout, may_be_over=True)
         unread = {fd: name for name, fd in self._streams.items()}
         for fd in readable_streams(self._process, unread, timeout):
             data = self._read_now(unread[fd], CHUNK)
@@ -135,6 +138,7 @@ class SandboxProcess:
         Raises TimeoutError if the program does not read it within ``timeout`` seconds,
         BrokenPipeError if its input is closed.
         """
+        check_timeout(timeout, may_be_over=True)
         rest = memoryview(encode(data) if isinstance(data, str) else data)
         deadline = math.inf if timeout is None else time.monotonic() + timeout
         while rest := rest[self.write_some(rest) :]:
@@ -174,8 +178,9 @@ class SandboxProcess:
     def wait(self, timeout: float | None = None) -> int | None:
         """Return the exit status (negative: the number of the signal that ended the program), or
         None if ``timeout`` seconds pass first (None: no limit)."""
+        check_timeout(timeout, may_be_over=True)
         if self._exit_code is None:
-            self._exit_code = self._process.wait(None if timeout == math.inf else timeout)
+            self._exit_code = self._process.wait(timeout)
             if self._exit_code is not None:
                 self._live.remove(self._process)
         return self._exit_code
@@ -223,7 +228,7 @@ class SandboxProcess:
         try:
             poll = select.poll()
             poll.register(fd, event)
-            return bool(poll.poll(None if timeout == math.inf else _milliseconds(timeout)))
+            return bool(poll.poll(poll_milliseconds(timeout)))
         finally:
             os.close(fd)
 
@@ -290,7 +295,3 @@ def _check_size(size: object) -> TerminalSize:
         case (int(rows), int(columns)) if 0 < rows < 1 << 16 and 0 < columns < 1 << 16:
             return rows, columns
     raise UsageError(f"a terminal has from 1 to 65535 rows and columns, unlike {size!r}")
-
-
-def _milliseconds(seconds: float | None) -> float | None:
-    return None if seconds is None else min(max(0.0, seconds * 1000), MAX_POLL_MILLISECONDS)

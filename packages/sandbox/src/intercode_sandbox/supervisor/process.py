@@ -11,6 +11,7 @@ from collections.abc import Callable
 from contextlib import suppress
 
 from intercode_sandbox.errors import SandboxLostError
+from intercode_sandbox.streams import poll_milliseconds
 
 
 class SupervisedProcess:
@@ -57,8 +58,7 @@ class SupervisedProcess:
     def _wait_readable(self, timeout: float | None) -> bool:
         poll = select.poll()  # select() fails for descriptors above 1023
         poll.register(self._status, select.POLLIN)
-        # below 0 it would wait without limit
-        return bool(poll.poll(None if timeout is None else max(0.0, timeout * 1000)))
+        return bool(poll.poll(poll_milliseconds(timeout)))
 
     def kill(self, number: int = signal.SIGKILL) -> None:
         with self._lock:

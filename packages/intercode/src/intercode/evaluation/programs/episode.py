@@ -24,7 +24,7 @@ from intercode.models.bridge import Bridge, BridgeStoppedError
 from intercode.models.limited_model import LimitedModel
 from intercode_sandbox.contract import BaseSandbox
 from intercode_sandbox.long_output import Collector
-from intercode_sandbox.streams import Process, decode, drain, drain_once
+from intercode_sandbox.streams import Process, decode, drain, drain_once, poll_milliseconds
 
 DIRECTORY = "/dev/shm/intercode"
 """What belongs to the program and not to the task: no change in it counts."""
@@ -210,7 +210,7 @@ def _serve(
         poll.register(descriptor, select.POLLIN)
     try:
         while True:
-            ready = {fd for fd, _ in poll.poll(max(seconds_left(), 0.0) * 1000 + 1)}
+            ready = {fd for fd, _ in poll.poll(poll_milliseconds(seconds_left() + 0.001))}
             if read in ready and not drain_once(read, output):
                 poll.unregister(read)
             if process.fileno() in ready:

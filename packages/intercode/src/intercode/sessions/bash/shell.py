@@ -29,7 +29,14 @@ from intercode.sessions.bash.last_command import LastCommand
 from intercode.sessions.bash.plain_code import is_complete, runs_nothing
 from intercode_sandbox.contract import SCRIPT_FD, BaseSandbox
 from intercode_sandbox.long_output import Collector
-from intercode_sandbox.streams import Process, decode, drain, drain_once, memory_file
+from intercode_sandbox.streams import (
+    Process,
+    decode,
+    drain,
+    drain_once,
+    memory_file,
+    poll_milliseconds,
+)
 from intercode_sandbox.users import User
 
 _MAY_END_SHELL = re.compile(
@@ -479,7 +486,7 @@ class Shell:
             poll.register(self.script, select.POLLOUT)
         record = b""
         while (wait := deadline - time.monotonic()) > 0:
-            ready = dict(poll.poll(wait * 1000))
+            ready = dict(poll.poll(poll_milliseconds(wait)))
             if self.script in ready:
                 left = self._write_script(left)
                 if not left:

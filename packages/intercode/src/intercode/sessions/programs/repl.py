@@ -31,7 +31,7 @@ from intercode.sessions.base import SessionState, is_infrastructure_failure
 from intercode_sandbox.contract import BaseSandbox
 from intercode_sandbox.limit_messages import with_limit_note
 from intercode_sandbox.long_output import Collector
-from intercode_sandbox.streams import Process, decode, drain, drain_once
+from intercode_sandbox.streams import Process, decode, drain, drain_once, poll_milliseconds
 
 _LINK_FD = 3
 _MAX_ANSWER = 16 << 20  # bytes of an answer
@@ -77,7 +77,7 @@ class ReplProcess:
             poll.register(fd, select.POLLIN)
         poll.register(self._link, select.POLLIN | select.POLLOUT)
         while (wait := deadline - time.monotonic()) > 0:
-            ready = dict(poll.poll(wait * 1000))
+            ready = dict(poll.poll(poll_milliseconds(wait)))
             if self.output in ready and not drain_once(self.output, into):
                 poll.unregister(self.output)
             events = ready.get(self._link.fileno(), 0)

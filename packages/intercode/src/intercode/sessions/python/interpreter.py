@@ -26,7 +26,7 @@ from typing import Any
 from intercode.core.errors import SandboxError
 from intercode_sandbox.contract import SCRIPT_FD, BaseSandbox
 from intercode_sandbox.long_output import Collector
-from intercode_sandbox.streams import Process, drain, drain_once, memory_file
+from intercode_sandbox.streams import Process, drain, drain_once, memory_file, poll_milliseconds
 
 CONTROL_FD = 63  # descriptor number in the interpreter
 _MAX_ANSWER = 8 << 20
@@ -162,7 +162,7 @@ class Interpreter:
         poll = select.poll()
         poll.register(self.control, select.POLLIN)
         while self._pending_notifications and (left := deadline - time.monotonic()) > 0:
-            if poll.poll(left * 1000):
+            if poll.poll(poll_milliseconds(left)):
                 self._receive()
 
     def _send(
@@ -172,7 +172,8 @@ class Interpreter:
         data = b"%08x" % len(body) + body
         rights = [(socket.SOL_SOCKET, socket.SCM_RIGHTS, array.array("i", fds))] if fds else []
         try:
-            self.control.settimeout(max(timeout, 0.001))
+            wait = poll_milliseconds(max(timeout, 0.001))
+            self.control.settimeout(wait and wait / 1000)
             sent = self.control.sendmsg([data], rights, _NO_SIGNAL)
             if sent < len(data):
                 self.control.sendall(data[sent:], _NO_SIGNAL)
@@ -193,7 +194,7 @@ class Interpreter:
             if fd >= 0:
                 poll.register(fd, select.POLLIN)
         while (left := deadline - time.monotonic()) > 0:
-            ready = [fd for fd, _ in poll.poll(left * 1000)]
+            ready = [fd for fd, _ in poll.poll(poll_milliseconds(left))]
             if self.output in ready and not drain_once(self.output, streams[self.output]):
                 poll.unregister(self.output)
             if self.control.fileno() in ready:

@@ -14,6 +14,7 @@ from contextlib import suppress
 
 from intercode.core.errors import SandboxError
 from intercode_sandbox.contract import BaseSandbox
+from intercode_sandbox.streams import poll_milliseconds
 
 MAX_LINE = 1 << 20
 """Bytes that a line of the program may have."""
@@ -102,7 +103,7 @@ class LineProgram:
         if sending:
             poll.register(self._input, select.POLLOUT)
         left = deadline - time.monotonic()
-        ready = dict(poll.poll(left * 1000)) if left > 0 else {}
+        ready = dict(poll.poll(poll_milliseconds(left))) if left > 0 else {}
         if not ready:
             raise TimeoutError
         if ready.get(self._error_output):
