@@ -227,11 +227,11 @@ def test_a_loader_in_a_module_without_a_package(
         datasets.load("own_loade:load")
 
 
-def test_a_path_that_is_not_a_dataset(tmp_path: Path) -> None:
-    for spec in (str(tmp_path), f"{tmp_path}:subset"):
-        with pytest.raises(
-            UsageError, match=r"a directory with a task\.toml, such as \./my-task; module:fun"
-        ):
+def test_a_path_that_is_not_a_dataset(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "folder").mkdir()
+    monkeypatch.chdir(tmp_path)
+    for spec in (str(tmp_path), f"{tmp_path}:subset", "folder", "folder/"):
+        with pytest.raises(UsageError, match=r"^the directory \S+ has no task\.toml: write one"):
             datasets.load(spec)
     for spec in ("./nodir", "./nodir:subset", "./nodir@1234567", str(tmp_path / "nodir")):
         with pytest.raises(UsageError, match=r"^no such file or directory: \S*/nodir$"):

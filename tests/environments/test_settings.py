@@ -104,7 +104,23 @@ def test_the_default_of_a_timeout_is_that_of_the_environment() -> None:
         assert env.timeout == 2.0
 
 
-@pytest.mark.sandbox
+@pytest.mark.parametrize(
+    ("settings", "reason"),
+    [
+        ({"backend": "namespac"}, "unknown back end 'namespac'; did you mean 'namespace'"),
+        ({"image": "recipe:nl2bsh"}, "unknown image recipe 'nl2bsh'; did you mean 'nl2bash'"),
+        ({"image": "debian:12"}, "is not an image; .* registry:docker.io/library/debian:12"),
+        ({"image": "tar:/absent.tar"}, "there is no file /absent.tar"),
+        ({"image": "dockerfile:/absent"}, "there is no /absent: name a directory"),
+    ],
+)
+def test_a_name_of_nothing_is_refused_when_the_environment_is_made(
+    settings: dict[str, str], reason: str
+) -> None:
+    with pytest.raises(UsageError, match=reason):
+        intercode.make("bash", **settings)
+
+
 @pytest.mark.parametrize("timeout", [1e7, math.inf])
 @pytest.mark.parametrize(
     ("environment", "action", "observation"),

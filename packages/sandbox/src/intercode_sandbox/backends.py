@@ -79,23 +79,41 @@ def find_backend(backend: str = "auto") -> Backend:
     Raises UnknownNameError for an unknown name, SandboxUnavailableError if ``auto`` finds no back
     end that works, or if the back end needs another operating system.
     """
-    check_text("a back end", backend, "namespace")
-    name = backend
-    if backend == "auto":
-        name = os.environ.get(ENVIRONMENT_VARIABLE) or strongest_backend()
+    check_backend(backend)
+    name = _named(backend) or strongest_backend()
     scheme, colon, address = name.partition(":")
     if colon and scheme in _ADDRESSED:
         found: Backend = load_object(_ADDRESSED[scheme])(address)
         return found
     if ":" in name:  # a reference, see Registry.load
         return Backend(name, _opener(name), lambda: portable_reference(name))
-    if name not in SANDBOXES:
-        schemes = [f"{scheme}:ADDRESS" for scheme in _ADDRESSED]
-        raise unknown_name_error(SANDBOXES.kind, name, ["auto", *SANDBOXES, *schemes])
     require_linux()
     if name in _STRONGEST_TIER:
         return Backend(name, _opener(name), lambda: str(load_object(_STRONGEST_TIER[name])()))
     return Backend(name, _opener(name), lambda: _TIER_NAMES.get(name, name))
+
+
+def check_backend(backend: str) -> None:
+    """Raise UnknownNameError for a name that stands for no back end. Nothing is opened."""
+    check_text("a back end", backend, "namespace")
+    name = _named(backend)
+    if name and ":" not in name and name not in SANDBOXES:
+        schemes = [f"{scheme}:ADDRESS" for scheme in _ADDRESSED]
+        raise unknown_name_error("back end", name, ["auto", *SANDBOXES, *schemes])
+
+
+def check_image(spec: str, backend: str = "auto") -> None:
+    """Raise UsageError for an image that ``resolve_image`` would refuse for its form, or because
+    what it names does not exist on this machine. A server of sandboxes has images of its own."""
+    check_text("an image", spec, "recipe:python")
+    check_backend(backend)
+    if _named(backend).partition(":")[0] not in _ADDRESSED:
+        load_object("intercode_sandbox.images.build.on_demand:check_spec")(spec)
+
+
+def _named(backend: str) -> str:
+    """Return the back end that the user names; empty for the strongest one that works."""
+    return os.environ.get(ENVIRONMENT_VARIABLE, "") if backend == "auto" else backend
 
 
 def _opener(name: str) -> Callable[[SandboxSpec, Path | None], BaseSandbox]:
@@ -169,7 +187,7 @@ def resolve_image(spec: str, backend: str = "auto", progress: Progress | None = 
     """
     check_text("an image", spec, "recipe:python")
     check_text("a back end", backend, "namespace")
-    name = os.environ.get(ENVIRONMENT_VARIABLE, "") if backend == "auto" else backend
+    name = _named(backend)
     if name.partition(":")[0] in _ADDRESSED:
         resolve_there = find_backend(name).resolve_image
         if resolve_there is not None:

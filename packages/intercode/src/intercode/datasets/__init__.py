@@ -177,6 +177,8 @@ def _load_spec(spec: str, environment: str) -> Dataset:
         try:
             loader = datasets.load(name)
         except UnknownNameError as e:
+            if os.path.isdir(spec):
+                raise _directory_error(spec) from e
             raise UnknownNameError(f"{e}; or write {_LISTED_FORMS}") from e
     if isinstance(loader, ModuleType):  # an installed task package
         if subset:
@@ -221,7 +223,17 @@ def _path_error(spec: str, path: str) -> UsageError:
     """Return the error for a specification with a path that is not that of a dataset."""
     if not os.path.exists(path):
         return UsageError(f"no such file or directory: {path}")
+    if os.path.isdir(path):
+        return _directory_error(path)
     return UsageError(f"{spec!r} is not a dataset: write {_LISTED_FORMS}")
+
+
+def _directory_error(path: str) -> UsageError:
+    """Return the error for a directory that is no task package."""
+    return UsageError(
+        f"the directory {path} has no {task_package.TASK_FILE}: write one (`intercode new` makes a "
+        "package), name a file of rows in it, or write harbor:PATH for tasks in Harbor's format"
+    )
 
 
 def _check_revision(name: str, revision: str, dataset: Dataset) -> None:

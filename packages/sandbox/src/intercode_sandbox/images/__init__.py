@@ -47,11 +47,10 @@ def resolve(spec: str, cache: Path | None = None, progress: Progress | None = No
     archive, InfrastructureError if a registry does not answer.
     """
     root = cache_root() if cache is None else cache
-    kind, mark, rest = spec.partition(":")
+    check_spec(spec)
+    kind, _, rest = spec.partition(":")
     if spec == "host":
         return Image("host", _host_digest())
-    if not (mark and rest and kind in _KINDS):
-        raise _unknown_spec_error(spec)
     if kind == "recipe":
         return _from_tar(spec, _built_recipe_path(rest, root), root)
     if kind == "tar":
@@ -66,6 +65,18 @@ def resolve(spec: str, cache: Path | None = None, progress: Progress | None = No
     if kind == "image":
         return saved_images.imported_image(rest, root)
     return saved_images.load_archive(kind, rest, root, progress)
+
+
+def check_spec(spec: str) -> None:
+    """Raise UsageError for a specification of another form than those of ``resolve``, or if the
+    recipe, directory or archive of a root file system that it names does not exist."""
+    kind, mark, rest = spec.partition(":")
+    if spec != "host" and not (mark and rest and kind in _KINDS):
+        raise _unknown_spec_error(spec)
+    if kind == "recipe":
+        packaged.load_recipe(rest)
+    elif kind in ("tar", "dir"):
+        _existing_path(spec, rest, "file" if kind == "tar" else "directory")
 
 
 _KINDS = ("recipe", "tar", "dir", "docker-archive", "oci", "registry", "image")
@@ -112,7 +123,6 @@ def _existing_path(spec: str, text: str, what: str) -> Path:
 
 
 def _built_recipe_path(name: str, cache: Path) -> Path:
-    packaged.load_recipe(name)
     path = packaged.built_path(name, cache)
     if not path.is_file():
         raise UsageError(

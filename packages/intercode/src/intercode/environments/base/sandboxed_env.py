@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any, ClassVar, Self, TypeGuard, cast
 
 from intercode.core.errors import UsageError
-from intercode.core.types import Image, Task, to_jsonable
+from intercode.core.types import Dataset, Image, Task, to_jsonable
 from intercode.environments.base.diffs.file_diffs import TurnDiffs
 from intercode.environments.base.diffs.initial_files import changes_of_agent
 from intercode.environments.base.env import InterCodeEnv
@@ -31,6 +31,7 @@ from intercode_sandbox import (
     architecture_of,
     resolve_image,
 )
+from intercode_sandbox.backends import check_backend, check_image
 from intercode_sandbox.contract import BaseSandbox
 from intercode_sandbox.hard_limits import lowered_hard_limits
 from intercode_sandbox.images.cache.staging import staging_directory
@@ -43,6 +44,12 @@ class SandboxedEnv(InterCodeEnv):
     settings_class: ClassVar[type[SandboxSettings]] = SandboxSettings
     settings: SandboxSettings
     _spec: SandboxSpec
+
+    def __init__(self, dataset: str | Dataset = "starter", **settings: Any) -> None:
+        super().__init__(dataset, **settings)
+        check_backend(self.backend)
+        if self.image_name:
+            check_image(self.image_name, self.backend)
 
     @cached_property
     def image(self) -> Image:

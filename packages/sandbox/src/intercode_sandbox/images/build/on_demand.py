@@ -18,6 +18,7 @@ from intercode_sandbox.images.build.base_images import (
 )
 from intercode_sandbox.images.build.recipe_conversion import refuse_recipe
 from intercode_sandbox.images.dockerfile import build_dockerfile
+from intercode_sandbox.images.dockerfile.build import locate_dockerfile
 from intercode_sandbox.images.progress import Progress, ignore_progress
 from intercode_sandbox.types import Image
 
@@ -52,10 +53,9 @@ def resolve_or_build(
     kind, _, rest = spec.partition(":")
     if kind == "built":
         return built_images.load_built_image(rest, partial(resolve_or_build, progress=progress))
+    check_spec(spec)
     if spec == "scratch":
         return scratch_image()
-    if kind == "recipe" and not is_packaged_recipe(spec):
-        raise refuse_recipe(Path(rest).expanduser().resolve())
     if not is_build_spec(spec):
         return images.resolve(spec, progress=progress)
     say = progress or ignore_progress
@@ -80,6 +80,18 @@ def resolve_or_build(
     finally:
         _builds_in_progress.reset(mark)
         _allowed_directory.reset(trusted_directory)
+
+
+def check_spec(spec: str) -> None:
+    """Raise UsageError for a specification that ``resolve_or_build`` would refuse for its form, or
+    because what it names does not exist on this machine. Nothing is built, fetched or unpacked."""
+    kind, _, rest = spec.partition(":")
+    if kind == "recipe" and not is_packaged_recipe(spec):
+        raise refuse_recipe(Path(rest).expanduser().resolve())
+    if is_build_spec(spec):
+        locate_dockerfile(Path(rest).expanduser().resolve())
+    elif spec != "scratch" and not (kind == "built" and rest):
+        images.check_spec(spec)
 
 
 def is_build_spec(spec: str) -> bool:
