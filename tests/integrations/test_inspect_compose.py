@@ -166,6 +166,17 @@ def test_a_file_that_is_written_again_keeps_its_mode() -> None:
         assert asyncio.run(modes()) == "755\n644\n"
 
 
+def test_a_path_that_ends_in_a_slash_is_no_file() -> None:
+    opened = InterCodeSandbox.open(SandboxConfig(directory="/tmp"))
+    with opened.sandbox:
+        with pytest.raises(IsADirectoryError):
+            asyncio.run(opened.write_file("new/", "text"))
+        opened.sandbox.write("/tmp/file", "text")
+        with pytest.raises(FileNotFoundError):
+            asyncio.run(opened.read_file("file/"))
+        assert "new" not in opened.sandbox.list_files("/tmp")
+
+
 def test_a_file_of_a_sandbox_that_its_code_has_ended_is_not_there() -> None:
     class Ended:
         def read(self, *_: Any, **__: Any) -> bytes:

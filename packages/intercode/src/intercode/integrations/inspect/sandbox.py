@@ -7,10 +7,10 @@ Nothing has to be installed or running: no daemon, no root.
 from __future__ import annotations
 
 import errno
+import posixpath
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from functools import partial
-from pathlib import PurePosixPath
 from typing import Any, Literal, Self, overload
 
 from anyio.to_thread import run_sync
@@ -158,7 +158,7 @@ class InterCodeSandbox(SandboxEnvironment):
             self.sandbox.run,
             cmd,
             stdin=input or b"",
-            cwd=self._path(cwd or ""),
+            cwd=self._path(cwd) if cwd else self.working_directory,
             env=env,
             user=user or self._user,
             timeout=timeout,
@@ -243,7 +243,7 @@ class InterCodeSandbox(SandboxEnvironment):
 
     def _path(self, file: str) -> str:
         _refuse_null_byte(file)
-        return str(PurePosixPath(self.working_directory, file))
+        return posixpath.join(self.working_directory, file)  # "a/" is no name of a file
 
 
 @contextmanager
