@@ -127,7 +127,7 @@ def test_links_inside_of_a_tree_are_copied_and_others_left_out(
     made = "mkdir -p d/e; echo 1 > f; echo 2 > d/e/x; " + "; ".join(
         f"ln -s '{target}' '{name}'" for name, target in {**inside, **outside}.items()
     )
-    assert shared.run(f"mkdir /work/links; cd /work/links; {made}; ln to-d hard").ok
+    assert shared.run(f"mkdir -p /work/links && cd /work/links && {{ {made}; ln to-d hard; }}").ok
     out = tmp_path / "links"
     assert shared.download("/work/links", out) == sorted(outside)
     found = {

@@ -59,11 +59,19 @@ def read(base: BaseSandbox, path: str, limit: int) -> bytes:
 
 def write(base: BaseSandbox, path: str, data: bytes, mode: int = 0o644) -> None:
     """Write a file; see ``Sandbox.write``."""
-    path = absolute_path(path)
+    path = _file_path(path)
     if not isinstance(data, bytes | bytearray | memoryview):
         raise UsageError(f"the content of {path} is text or bytes, not {data!r:.80}")
     with _naming(path, "the limit `file_size` of the sandbox"):
         base.write(path, data, _checked(mode))
+
+
+def _file_path(path: str) -> str:
+    """Return the path of a file to write. Raises IsADirectoryError if it ends in a slash."""
+    path = absolute_path(path)
+    if path.endswith("/"):
+        raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR), path)
+    return path
 
 
 def _checked(mode: int) -> int:
@@ -96,7 +104,7 @@ def write_as(
     base: BaseSandbox, live: LiveProcesses, path: str, data: bytes, mode: int, user: str | int
 ) -> None:
     """Write a file as a user; see ``Sandbox.write``."""
-    path = absolute_path(path)
+    path = _file_path(path)
     argv = ["/bin/sh", "-c", _WRITE, base.shown_path(path), f"{_checked(mode):o}"]
     command = make_command(base, argv, stdin=data, cwd="/", user=user)
     result = run_command(base, live, command, TRANSFER_SECONDS)
