@@ -11,7 +11,7 @@ def omission_note(omitted: int) -> str:
 
 
 def kept_parts(limit: int) -> tuple[int, int]:
-    """Return how much of the beginning and of the end of a long output is kept, ``limit`` in all."""
+    """Return how much of the beginning and of the end of an output is kept, ``limit`` in all."""
     return limit - limit // 2, limit // 2
 
 
