@@ -413,6 +413,15 @@ def test_values_of_functions(session: SqlSession, expression: str, value: object
         ("SELECT NOW('a')", "You have an error in your SQL syntax"),
         ("SELECT id FROM t FORCE INDEX (nope)", "Key 'nope' doesn't exist in table 't'"),
         ("SELECT v COLLATE nope FROM t", "Unknown collation: 'nope'"),
+        (
+            "SELECT v COLLATE utf8mb4_bin = v COLLATE utf8mb4_general_ci FROM t",
+            "The embedded engine cannot do this: the error of an illegal mix",
+        ),
+        (
+            "SELECT 'a', 1 /* b",
+            "You have an error in your SQL syntax; check the manual that corresponds to your MySQL "
+            "server version for the right syntax to use near '/* b' at line 1",
+        ),
         ("WITH a AS (SELECT 1), A AS (SELECT 2) SELECT 3", "Not unique table/alias: 'A'"),
         (
             "SELECT COT(d0 IN (0)) FROM t",

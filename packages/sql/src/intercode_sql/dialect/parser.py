@@ -27,7 +27,7 @@ from intercode_sql.dialect.keywords import (
     word_set,
 )
 from intercode_sql.dialect.syntax import check_syntax
-from intercode_sql.dialect.tokens import first_token, tokenize
+from intercode_sql.dialect.tokens import TOKEN_PATTERN, first_token, tokenize
 
 FUNCTION_MARK = "f__"
 """Prefix of the names of called functions, so that no dialect interprets them."""
@@ -107,7 +107,8 @@ def sqlglot_tokens(text: str) -> tuple[Token, ...]:
     try:
         tokens: list[Token] = _PARSERS.tokenizer.tokenize(text)
     except TokenError as e:
-        raise syntax_error(text, max(text.rfind(q) for q in "'\"`") if e else 0) from e
+        *_, last = TOKEN_PATTERN.finditer(text)  # a quotation or a comment without an end
+        raise syntax_error(text, last.start()) from e
     if len(tokens) > MAX_TOKENS:
         raise unsupported(f"a statement of {len(tokens)} words (at most {MAX_TOKENS})")
     return tuple(tokens)

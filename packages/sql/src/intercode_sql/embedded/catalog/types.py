@@ -6,6 +6,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, Literal
 
+from intercode_sql.dialect.errors import unsupported
+
 TypeKind = Literal[
     "null",
     "int",
@@ -210,8 +212,14 @@ def _needs_65_bits(kinds: list[Type]) -> bool:
 
 
 def decisive(texts: Sequence[Type]) -> list[Type]:
-    """Return those of the types of strings whose collations decide, none if all are literals."""
-    strong = [k for k in texts if k.explicit] or [k for k in texts if k.strong]
+    """Return those of the types of strings whose collations decide, none if all are literals.
+
+    Raises StatementError for two that COLLATE names, which MySQL does not mix.
+    """
+    explicit = [k for k in texts if k.explicit]
+    if len({k.collation for k in explicit}) > 1:
+        raise unsupported("the error of an illegal mix of collations")
+    strong = explicit or [k for k in texts if k.strong]
     return [k for k in strong if not k.charset] or strong  # Unicode comes before latin1
 
 
