@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import sys
 from collections.abc import Callable, Mapping
 from dataclasses import MISSING, Field, field, fields, is_dataclass
 from types import NoneType, UnionType
@@ -77,8 +78,10 @@ def check_ranges(settings: DataclassInstance) -> None:
             continue
         if least is not None and value < least:
             raise UsageError(f"{one.name} = {value} must be at least {least}")
-        if above is not None and not above < value < float("inf"):
-            raise UsageError(f"{one.name} = {value} must be greater than {above:g}, and finite")
+        if above is not None and not above < value <= sys.float_info.max:
+            raise UsageError(
+                f"{one.name} = {value!r:.40} must be greater than {above:g}, and finite"
+            )
 
 
 def check_types(settings: DataclassInstance) -> None:
