@@ -10,7 +10,7 @@ def omission_note(omitted: int) -> str:
     return f"\n[... {omitted} bytes left out ...]\n" if omitted else ""
 
 
-def kept_parts(limit: int) -> tuple[int, int]:
+def split_limit(limit: int) -> tuple[int, int]:
     """Return how much of the beginning and of the end of an output is kept, ``limit`` in all."""
     return limit - limit // 2, limit // 2
 
@@ -20,7 +20,7 @@ def shorten(text: str, limit: int) -> tuple[str, int]:
     the part between them, and the bytes of that part."""
     if len(text) <= limit:
         return text, 0
-    head, tail = kept_parts(limit)
+    head, tail = split_limit(limit)
     end = len(text) - tail
     omitted = len(text[head:end].encode("utf-8", "surrogatepass"))
     return f"{text[:head]}{omission_note(omitted)}{text[end:]}", omitted
@@ -31,7 +31,7 @@ class Collector:
 
     def __init__(self, limit: int) -> None:
         self.limit = limit
-        self._head_room, self._tail_room = kept_parts(limit)
+        self._head_room, self._tail_room = split_limit(limit)
         self._head: list[bytes] = []
         self._tail: deque[bytes] = deque()
         self._tail_size = 0
