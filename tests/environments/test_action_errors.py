@@ -27,6 +27,7 @@ from intercode.core.errors import (
     SandboxLostError,
     SandboxUnavailableError,
     TaskSetupError,
+    UsageError,
 )
 from intercode.core.types import Score, State, Task
 from intercode.environments.base.env import InterCodeEnv
@@ -287,3 +288,19 @@ def test_any_reward_that_an_agent_brings_a_verifier_to_write_is_a_score(
         for content in ODD_REWARDS:
             play(content)
         settings(SETTINGS, max_examples=10)(given(REWARDS)(play))()
+
+
+@pytest.mark.parametrize(
+    ("method", "returned", "why"),
+    [
+        ("agent_state", "a text", "agent_state returned 'a text', not a State"),
+        ("gold_states", [], "gold_states gave no state of a gold"),
+        ("gold_states", State(), "gold_states returns a list of states"),
+    ],
+)
+def test_what_a_profile_must_not_return_is_raised(
+    env: Any, method: str, returned: object, why: str
+) -> None:
+    setattr(env._profile_impl, method, lambda *_: returned)
+    with pytest.raises((GoldError, UsageError), match=why):
+        env.score()

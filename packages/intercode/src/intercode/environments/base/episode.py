@@ -9,6 +9,7 @@ from typing import Any
 
 from intercode.core.errors import (
     EnvironmentStateError,
+    GoldError,
     SandboxKilledError,
     SandboxLostError,
     UsageError,
@@ -329,12 +330,18 @@ class Episode:
 
     def _compare_with_golds(self) -> tuple[Score, State, State]:
         env = self.env
-        agent = env._profile_impl.agent_state(env._episode, self.last_result, self.answer)
+        agent: object = env._profile_impl.agent_state(env._episode, self.last_result, self.answer)
+        if not isinstance(agent, State):  # which is no agent's doing, as a gold that fails
+            self._gold_error = UsageError(f"agent_state returned {agent!r:.80}, not a State")
+            raise self._gold_error
         scores = []
         for gold in self.reached_golds():
             scores.append((self._score_against(agent, gold), gold))
             if scores[-1][0].value >= 1 and not env.scores_every_gold:
                 break
+        if not scores:
+            self._gold_error = GoldError(f"gold_states gave no state of a gold for {self.task.id}")
+            raise self._gold_error
         best, best_gold = max(scores, key=lambda pair: pair[0].value)
         if env.episode_reward is not None:
             if self.actions is None:
@@ -363,7 +370,7 @@ class Episode:
                 self.env._profile_impl.require_gold(self.task)
                 golds = self.env._profile_impl.gold_states(self.env._episode)
                 if isinstance(golds, State):
-                    raise TypeError("gold_states returns a list of states, or yields them")
+                    raise UsageError("gold_states returns a list of states, or yields them")
             yield from golds
         except SandboxKilledError as e:  # it is not the agent's sandbox
             raise SandboxLostError(str(e)) from e

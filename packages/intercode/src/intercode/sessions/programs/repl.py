@@ -328,8 +328,9 @@ def missing_language_message(language: Language, error: OSError) -> str:
     """Return the error message for an image that lacks the programs of a language."""
     packages = " ".join(language.packages) or "the language's programs"
     return (
-        f"the image cannot run {language.title} ({error}): use one that has {packages}, such as "
-        "recipe:code for the languages of this package (`intercode image build code`)"
+        f"the image cannot run {language.title} ({error}): use one that has {packages} and "
+        "the directory of the task, such as recipe:code for the languages of this package "
+        "(`intercode image build code`)"
     )
 
 

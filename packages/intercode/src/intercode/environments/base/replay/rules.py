@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any, ClassVar
 
+from intercode.core.errors import UnknownNameError
 from intercode.core.logs.formats import is_native
 from intercode.core.packages import GYM
 from intercode.core.types import Score, Step, Trajectory
@@ -110,7 +111,8 @@ def replay_rules_for(trajectory: Trajectory) -> ReplayRules:
     if not name:
         return ReplayRules()
     if name not in ENVIRONMENTS:
-        raise unknown_name_error("replay of environment", name, list(ENVIRONMENTS))
+        error = unknown_name_error("environment", name, list(ENVIRONMENTS))
+        raise UnknownNameError(f"{error}; a replay needs an environment with an entry point")
     own: ReplayRules = load_function(
         ENVIRONMENTS.load(name).description.replay_rules, ReplayRules
     )()
