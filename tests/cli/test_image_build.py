@@ -40,3 +40,13 @@ def test_it_prints_what_image_takes(tmp_path: Path, capsys: pytest.CaptureFixtur
     assert "is not a Dockerfile" in capsys.readouterr().err
     assert main(["image", "build", "nonesuch"]) != 0
     assert "unknown image recipe" in capsys.readouterr().err
+
+
+def test_the_dockerfile_for_a_recipe_is_printed_as_it_is(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "recipe.toml").write_text('base = "host"\nsetup = "echo  a >/srv/b"\n')
+    assert main(["image", "build", str(tmp_path)]) == 2
+    lines = ["#!/bin/bash", "echo  a >/srv/b", "END"]
+    text = "\n".join(["FROM host", "RUN --network=none <<'END'", *lines])
+    assert capsys.readouterr().err.endswith(f"\n\n{text}\n")

@@ -135,9 +135,9 @@ def test_the_base_of_a_dockerfile_is_in_its_directory(tmp_path: Path) -> None:
 def test_a_recipe_of_a_package_is_refused_with_its_dockerfile(tmp_path: Path) -> None:
     (tmp_path / "setup.sh").write_text("echo private\n")
     dataset = made(tmp_path / "mine", "", recipe_toml='base = "host"\nsetup = "../setup.sh"\n')
-    with pytest.raises(UsageError, match=r"Write this to .*mine/Dockerfile") as error:
+    with pytest.raises(UsageError, match=r"Write what follows to .*mine/Dockerfile") as error:
         resolve_or_build(dataset.image)
-    assert "FROM host" in str(error.value) and "private" not in str(error.value)
+    assert "FROM host" in error.value.verbatim and "private" not in error.value.verbatim
 
 
 def test_a_probe_without_a_reward_is_scored_by_its_lines(tmp_path: Path) -> None:

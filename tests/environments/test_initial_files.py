@@ -63,14 +63,9 @@ def test_the_original_profile_refuses_them() -> None:
         made.reset(options={"task": 0})
 
 
-def test_a_setup_runs_in_the_language_of_the_environment() -> None:
-    task = Task(
-        "a",
-        "q",
-        "def f(): return 1",
-        setup="open('/tmp/made', 'w').write('by the setup')",
-        data={"tests": ["assert f() == 1"], "entry": "f", "mode": "assert"},
-    )
-    with intercode.make("python", Dataset("own", "python", (task,))) as env:
+def test_a_setup_that_the_environment_does_not_run_is_refused() -> None:
+    data = {"tests": ["assert f() == 1"], "entry": "f", "mode": "assert"}
+    task = Task("a", "q", "def f(): return 1", setup="open('/tmp/made', 'w')", data=data)
+    refused = pytest.raises(UsageError, match="a has a setup, which this environment does not run")
+    with intercode.make("python", Dataset("own", "python", (task,))) as env, refused:
         env.reset(options={"task": 0})
-        assert env.step("print(open('/tmp/made').read())")[0] == "by the setup\n"

@@ -20,7 +20,12 @@ from __future__ import annotations
 
 
 class InterCodeError(Exception):
-    """Base class of every error that this package raises deliberately."""
+    """Base class of every error that this package raises deliberately.
+
+    ``verbatim``: a text for the user that commands print below the message, as it is.
+    """
+
+    verbatim: str = ""
 
 
 class UsageError(InterCodeError, ValueError):

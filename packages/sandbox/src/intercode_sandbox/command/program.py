@@ -29,7 +29,8 @@ _OF_A_PATH = {
 
 
 def run_program(name: str, work: Callable[[], int]) -> int:
-    """Return what ``work`` does, or the exit status for its error, which is printed as one line."""
+    """Return what ``work`` does, or the exit status for its error, which is printed as one line,
+    with its ``verbatim`` text below."""
 
     def print_error(message: str) -> None:
         print(f"{name}: {' '.join(message.split())}", file=sys.stderr)
@@ -40,6 +41,8 @@ def run_program(name: str, work: Callable[[], int]) -> int:
         return e.status
     except InterCodeError as e:
         print_error(str(e) or type(e).__name__)
+        if e.verbatim:
+            print(f"\n{e.verbatim}", end="", file=sys.stderr)
         return USAGE if isinstance(e, UsageError) else FAILED
     except KeyboardInterrupt:
         print_error("interrupted")

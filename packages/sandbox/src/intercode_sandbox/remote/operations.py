@@ -150,9 +150,9 @@ class Operation:
         bound = self._signature.bind(None, *values, **named)
         bound.apply_defaults()
         arguments, body = list[Any](), b""
-        for value in bound.args[1:]:
-            if isinstance(value, bytes):
-                body = value
+        for value, read in zip(bound.args[1:], self._arguments, strict=True):
+            if read is None:
+                body = bytes(value)
             else:
                 arguments.append(value)
         refuse_nul(*(value for value in arguments if isinstance(value, str)))

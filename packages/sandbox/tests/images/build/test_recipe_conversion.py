@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 
 import pytest
@@ -19,7 +20,7 @@ setup = "setup.sh"
 "/work" = "files"
 "/etc/motd" = "files/note"
 [env]
-GREETING = 'say "hello"'
+GREETING = 'say "hello" to $HOME'
 """
 PACKAGES = """
 base = "bookworm"
@@ -35,7 +36,7 @@ def printed(folder: Path, recipe: str) -> str:
     (folder / "recipe.toml").write_text(recipe)
     with pytest.raises(UsageError, match="images are described by Dockerfiles") as error:
         resolve_or_build(f"recipe:{folder}")
-    return str(error.value).partition(":\n\n")[2]
+    return error.value.verbatim
 
 
 @pytest.mark.sandbox
@@ -45,19 +46,19 @@ def test_the_printed_dockerfile_makes_the_image(tmp_path: Path) -> None:
     (tmp_path / "setup.sh").write_text("set -e\necho $GREETING in $PWD > /work/said\n")
     (tmp_path / "Dockerfile").write_text(printed(tmp_path, RECIPE))
     image = resolve_or_build(f"dockerfile:{tmp_path}")
-    assert (image.cwd, image.env) == ("/work", {"GREETING": 'say "hello"'})
+    assert (image.cwd, image.env) == ("/work", {"GREETING": 'say "hello" to $HOME'})
     with open_sandbox(SandboxSpec(image)) as sandbox:
         code = ["/bin/bash", "-c", "ls; cat said /etc/motd"]
         output = sandbox.run(code, cwd=image.cwd).output
-    assert output == 'note\nsaid\nsub\nsay "hello" in /\na note\n'
+    assert output == 'note\nsaid\nsub\nsay "hello" to $HOME in /\na note\n'
 
 
 def test_packages_and_a_date_are_those_of_debian(tmp_path: Path) -> None:
     lines = printed(tmp_path, PACKAGES).splitlines()
     assert lines[0] == "FROM debian:bookworm-20261120"
     assert lines[1].endswith("apt-get install -y --no-install-recommends git jq \\")
-    script = ["RUN <<'SETUP'", "#!/bin/bash", "git config --system user.name Dana"]
-    assert lines[3:] == [*script, "SETUP"]
+    script = ["RUN <<'END'", "#!/bin/bash", "git config --system user.name Dana"]
+    assert lines[3:] == [*script, "END"]
 
 
 def test_what_is_no_recipe_is_named(tmp_path: Path) -> None:
@@ -67,5 +68,15 @@ def test_what_is_no_recipe_is_named(tmp_path: Path) -> None:
     with pytest.raises(ConfigError, match="is not TOML"):
         resolve_or_build(f"recipe:{tmp_path}")
     (tmp_path / "recipe.toml").write_text("files = 3")
-    with pytest.raises(ConfigError, match="files = 3 is not a table"):
+    with pytest.raises(ConfigError, match="files = 3 is not of type dict"):
         resolve_or_build(f"recipe:{tmp_path}")
+    (tmp_path / "recipe.toml").write_text("packages = 'vim'")
+    with pytest.raises(ConfigError, match="packages = 'vim' is not of type list"):
+        resolve_or_build(f"recipe:{tmp_path}")
+
+
+def test_a_setup_of_any_text_is_kept(tmp_path: Path) -> None:
+    for text in ("a" * 300, "echo END\nEND\necho END1"):
+        lines = printed(tmp_path, f"base = 'host'\nsetup = {json.dumps(text)}\n").splitlines()
+        end = lines[1].partition("<<")[2].strip("'")
+        assert lines[3 : lines.index(end)] == text.split("\n")

@@ -11,7 +11,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Iterable
 from typing import Any, ClassVar
 
-from intercode.core.errors import GoldError, UsageError
+from intercode.core.errors import UsageError
 from intercode.core.packages import GYM
 from intercode.core.types import ExecResult, Image, Layer, Network, Score, State, Task
 from intercode.environments.base.settings import EnvironmentSettings
@@ -82,14 +82,13 @@ class Profile(ABC):
         return None
 
     def prepare(self, workspace: SandboxWorkspace, task: Task) -> None:
-        """Bring a new workspace into the state in which a task begins: run its ``setup`` as an
-        action. Raises GoldError if that fails."""
-        if not task.setup:
-            return
-        result = workspace.run(task.setup, GOLD_SECONDS)
-        if not result.ok:
-            failure = f"{result.exit_code}: {result.output.strip()!r}"
-            raise GoldError(f"the setup of {task.id} failed with exit status {failure}")
+        """Bring a new workspace into the state in which a task begins. Raises GoldError if that
+        fails, UsageError for a ``setup`` that the profile does not run."""
+        if task.setup:
+            raise UsageError(
+                f"{task.id} has a setup, which this environment does not run: give what it makes "
+                "as `files` or `initial_files`, or write `prepare` in a profile of your own"
+            )
 
     def reply_to_answer(self, episode: Any, score: Score) -> tuple[str, bool] | None:
         """Return the observation with which an ``Episode`` goes on after an answer, and whether the

@@ -17,6 +17,7 @@ from intercode.environments.base.probe import run_probe
 from intercode.environments.base.profiles import GOLD_SECONDS, Profile
 from intercode.environments.base.progress.initial_state import read_initial_state, read_texts
 from intercode.environments.base.settings import SandboxSettings, is_flag
+from intercode.environments.base.workspaces import SandboxWorkspace
 from intercode.sessions.base import Session, SessionState
 from intercode.sessions.bash.fresh import FreshShellSession
 from intercode.sessions.bash.persistent import BashSession
@@ -112,6 +113,14 @@ class StandardBashProfile(BashProfile):
                 separate_stderr=self._separate_stderr,
             )
         return session
+
+    def prepare(self, workspace: SandboxWorkspace, task: Task) -> None:
+        if not task.setup:
+            return
+        result = workspace.run(task.setup, GOLD_SECONDS)
+        if not result.ok:
+            failure = f"{result.exit_code}: {result.output.strip()!r}"
+            raise GoldError(f"the setup of {task.id} failed with exit status {failure}")
 
     def agent_state(
         self, episode: EpisodeContext, last: ExecResult | None, answer: str | None

@@ -9,6 +9,7 @@ from intercode.core.errors import TooManyChangesError, UsageError
 from intercode.core.types import TRUNCATED_CHANGES, ExecResult, Image, Layer, Network, State, Task
 from intercode.environments.base.episode_context import EpisodeContext
 from intercode.environments.base.profiles import GOLD_SECONDS
+from intercode.environments.base.workspaces import SandboxWorkspace
 from intercode.environments.bash.profiles import BashProfile, BashSettings
 from intercode.paper import PROFILE
 from intercode.paper.bash import git_status
@@ -50,6 +51,9 @@ class OriginalBashProfile(BashProfile):
                 "agent: play it with the profile standard"
             )
         return OriginalBashSession(sandbox, state.cwd if state else "/")
+
+    def prepare(self, workspace: SandboxWorkspace, task: Task) -> None:
+        """The authors' code has no setups."""
 
     def agent_state(
         self, episode: EpisodeContext, last: ExecResult | None, answer: str | None

@@ -2,7 +2,7 @@
 
 Only comparable rows share a figure: one dataset, one set of conditions. Colours are distinguishable
 for colour-blind readers (Okabe & Ito 2008), and every series has its own marker. The same episodes
-give the same file, byte by byte. Needs the extra ``plots``.
+give the same file, byte by byte. Needs the extra ``data``.
 """
 
 from __future__ import annotations
