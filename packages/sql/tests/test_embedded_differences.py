@@ -463,9 +463,45 @@ def test_settings_of_a_session(tmp_path: Path) -> None:
 def test_a_row_is_stored_in_variables(session: SqlSession) -> None:
     session.run("SELECT i, da INTO @a, @B FROM t WHERE id = 1", 10.0)
     session.run("SELECT 'INTO @c' INTO @c", 10.0)
+    session.run("SELECT 8 FROM t WHERE id = 1 FOR UPDATE INTO @d", 10.0)
+    session.run("SELECT 1 AS x UNION SELECT 9 ORDER BY x DESC LIMIT 1 INTO @e", 10.0)
     session.run("SELECT 7 FROM t WHERE id = 99 INTO @a", 10.0)  # no row changes nothing
-    rows = session.run("SELECT @a, @b, @c", 10.0).rows
-    assert rows == ((5, "2001-02-03", "INTO @c"),)
+    rows = session.run("SELECT @a, @b, @c, @d, @e", 10.0).rows
+    assert rows == ((5, "2001-02-03", "INTO @c", 8, 9),)
+
+
+def test_variables_with_quoted_names(session: SqlSession) -> None:
+    session.run("""SELECT 1, 2, 3, 4 INTO @`My var`, @'it''s', @"q\\"r", @`a``b`""", 10.0)
+    session.run("(SELECT 5 AS `into` INTO@`own`)", 10.0)
+    rows = session.run("""SELECT @`my VAR`, @'it\\'s', @'q"r', @'a`b', @own""", 10.0).rows
+    assert rows == ((1, 2, 3, 4, 5),)
+    session.run("""SET @`my var` = 6, @'it''s' = @`my var`, @"x, y" = 7""", 10.0)
+    assert session.run("""SELECT @'my var', @`it's`, @`x, y`""", 10.0).rows == ((6, 1, 7),)
+
+
+MISPLACED = "Misplaced INTO clause, INTO is not allowed inside subqueries"
+
+
+@pytest.mark.parametrize(
+    ("code", "message"),
+    [
+        ("SELECT id FROM t WHERE id IN (SELECT 1 INTO @n)", MISPLACED),
+        ("SELECT * FROM (SELECT 1 INTO @n) x", MISPLACED),
+        ("WITH x AS (SELECT 1 INTO @n) SELECT 2", MISPLACED),
+        ("(SELECT 1 INTO @n) UNION SELECT 2", MISPLACED),
+        ("SELECT 1 INTO @n UNION SELECT 2", MISPLACED),
+        ("SELECT 1 FROM t INTO @n UNION SELECT 2", "near 'UNION SELECT 2' at line 1"),
+        ("SELECT 1 FROM t WHERE id IN (SELECT id FROM t INTO @n)", "near 'INTO @n)' at line 1"),
+        ("SELECT 1 FROM t INTO @n WHERE id = 1", "near 'WHERE id = 1' at line 1"),
+        ("SELECT 1 INTO @@sql_mode", "near '@sql_mode' at line 1"),
+        ("SELECT 1 INTO @ n", "near 'n' at line 1"),
+        ("SELECT 1, 2 INTO @n, m", "Undeclared variable: m"),
+        ("SELECT 1 INTO m", "Undeclared variable: m"),
+    ],
+)
+def test_variables_that_a_query_cannot_store(session: SqlSession, code: str, message: str) -> None:
+    assert message in session.run(code, 10.0).output
+    assert column(session, "SELECT @n") == [None]
 
 
 def test_variables_hold_the_digits_of_a_moment(session: SqlSession) -> None:

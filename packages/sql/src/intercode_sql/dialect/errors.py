@@ -80,6 +80,7 @@ ERROR_MESSAGES: dict[int, tuple[str, str]] = {
     1292: ("22007", "Incorrect {} value: '{}' for column '{}' at row {}"),
     1300: ("HY000", "Invalid {} character string: '{}'"),
     1305: ("42000", "FUNCTION {} does not exist"),
+    1327: ("42000", "Undeclared variable: {}"),
     1347: ("HY000", "'{}' is not {}"),
     1353: (
         "HY000",
@@ -161,6 +162,11 @@ ERROR_MESSAGES: dict[int, tuple[str, str]] = {
     3685: ("HY000", "Illegal argument to a regular expression."),
     3686: ("HY000", "Index out of bounds in regular expression search."),
     3819: ("HY000", "Check constraint '{}' is violated."),
+    3954: (
+        "HY000",
+        "Misplaced INTO clause, INTO is not allowed inside subqueries, and must be placed at end "
+        "of UNION clauses.",
+    ),
     3730: (
         "HY000",
         "Cannot drop table '{}' referenced by a foreign key constraint '{}' on table '{}'.",

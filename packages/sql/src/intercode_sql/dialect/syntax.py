@@ -553,6 +553,7 @@ class _QuerySyntax(ExpressionSyntax):
         self._limit()
         self._into()
         self._locks()
+        self._into()
 
     def _query_body(self) -> None:
         self._query_term()
@@ -640,11 +641,7 @@ class _QuerySyntax(ExpressionSyntax):
             return
         if self.accept_any("OUTFILE", "DUMPFILE"):
             raise UnreadSyntaxError
-        self.listed(self._variable_or_name)
-
-    def _variable_or_name(self) -> None:
-        if not self.accept_kind("variable"):
-            self.name()
+        self.listed(self.variable)
 
     def _locks(self) -> None:
         if self.accept("FOR"):

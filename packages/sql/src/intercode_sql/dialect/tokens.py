@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterator
-from itertools import islice
+from itertools import accumulate, islice, takewhile
 from typing import Literal, NamedTuple
 
-from intercode_sql.dialect.errors import StatementError, syntax_error
+from intercode_sql.dialect.errors import StatementError, mysql_error, syntax_error
 from intercode_sql.dialect.keywords import NO_SPACE_FUNCTIONS, RESERVED_WORDS
 
 TokenKind = Literal["word", "number", "quoted", "string", "variable", "sign", "end"]
@@ -298,6 +298,20 @@ class TokenReader:
             raise self.error(token)
         return int(token.text)
 
+    def variable(self) -> str:
+        """Return the text of the next variable: ``@name``, or a quoted name behind the sign. Raises
+        StatementError 1327 at a name without it, which only a stored program can declare."""
+        if self.token.kind != "variable":
+            raise mysql_error(1327, self.name())
+        token = self.take()
+        if token.text.startswith("@@"):
+            raise syntax_error(self.code, token.start + 1)
+        if token.text != "@":
+            return token.text
+        if self.token.start != token.end:
+            raise self.error()
+        return token.text + self.expect_kind("string", "quoted").text
+
     def bracketed(self) -> str:
         """Return the text between the next brackets, and move behind them."""
         start = self.token
@@ -317,20 +331,27 @@ class TokenReader:
         return syntax_error(self.code, (token or self.token).start)
 
 
-_INTO_VARIABLE = re.compile(r"\bINTO\s+@", re.I)
+_INTO_VARIABLE = re.compile(r"\bINTO\s*@", re.I)
+_SETS = ("UNION", "EXCEPT", "INTERSECT")
 
 
 def into_variables(code: str) -> tuple[str, list[str]] | None:
-    """Return a query without its ``INTO @a, @b``, and the names of these variables. Return None for
-    any other statement."""
+    """Return a query without its ``INTO @a, @`b c```, and the texts of these variables. Return None
+    for any other statement, also for one with such words in a query that is a part of it."""
     if _INTO_VARIABLE.search(code) is None or first_token(code).word not in ("SELECT", "WITH"):
         return None
-    tokens = list(tokenize(code))
-    for i, token in enumerate(tokens):
-        end = i + 1
-        while token.word == "INTO" and [t.kind for t in tokens[end : end + 1]] == ["variable"]:
-            if [t.text for t in tokens[end + 1 : end + 2]] != [","]:
-                names = [t.text[1:].lower() for t in tokens[i + 1 : end + 1 : 2]]
-                return code[: token.start] + code[tokens[end].end :], names
-            end += 2
-    return None
+    reader = TokenReader(code)
+    tokens = reader.tokens
+    depths = [*accumulate((t.text == "(") - (t.text == ")") for t in tokens)]
+    opened = sum(1 for _ in takewhile(lambda t: t.text == "(", tokens))
+    closed = sum(1 for _ in takewhile(lambda t: t.text == ")", reversed(tokens)))
+    level = min(depths[max(0, opened - 1) : len(tokens) - closed])
+    own = [i for i, t in enumerate(tokens) if depths[i] == level and tokens[i - 1].text != "."]
+    words = [tokens[i].word for i in own]
+    if words.count("INTO") != 1 or not {*words[words.index("INTO") :]}.isdisjoint(_SETS):
+        return None
+    start = reader.at = own[words.index("INTO")]
+    names = list[str]()
+    while reader.accept("," if names else "INTO"):
+        names.append(reader.variable())
+    return code[: tokens[start].start] + code[tokens[reader.at - 1].end :], names

@@ -409,7 +409,7 @@ def _compile_from(node: exp.Select, scope: Scope) -> JoinedSources | None:
 
 def _reject_unsupported(node: exp.Select) -> None:
     if node.args.get("into"):
-        raise unsupported("SELECT with INTO")
+        raise mysql_error(3954)
 
 
 # ---------------------------------------------------------------- parts of a SELECT

@@ -25,6 +25,7 @@ from intercode_sql.dialect.errors import StatementError, mysql_error, unexpected
 from intercode_sql.dialect.keywords import word_set
 from intercode_sql.dialect.parsed_text import REWRITTEN_MODES, default_mode_text, in_own_mode
 from intercode_sql.dialect.parser import require_single_statement
+from intercode_sql.dialect.syntax import check_syntax
 from intercode_sql.dialect.tokens import into_variables, without_comments
 from intercode_sql.embedded.catalog.catalog import BuiltDatabases, quote_table
 from intercode_sql.embedded.catalog.values import convert_rows
@@ -38,7 +39,7 @@ from intercode_sql.embedded.execute.context import (
     SavedState,
     SessionContext,
 )
-from intercode_sql.embedded.execute.set_statement import variable_values
+from intercode_sql.embedded.execute.set_statement import variable_name, variable_values
 from intercode_sql.errors import SqlError
 from intercode_sql.literals import quoted_name
 from intercode_sql.types import ExecResult, StatementInfo
@@ -145,7 +146,7 @@ class EmbeddedSession(SessionContext, LocalSession):
             random.seed(f"{self._determinism.seed} {code}")  # of RAND(), which only workers run
         code = require_single_statement(code)
         if (split := into_variables(code)) is not None:
-            return self._store_row(*split)
+            return self._store_row(code, *split)
         found = caches.translations.find(key, pristine)
         if found is None:
             tree = dispatch.parse_statement(code, self)
@@ -158,16 +159,18 @@ class EmbeddedSession(SessionContext, LocalSession):
             self.cache_result(key, result)
         return result
 
-    def _store_row(self, query: str, names: list[str]) -> ExecResult:
+    def _store_row(self, code: str, query: str, variables: list[str]) -> ExecResult:
         """Run a query and store its row in variables. Raises StatementError 1172 and 1222."""
+        check_syntax(code, "IGNORE_SPACE" in self.modes)
         tree = dispatch.parse_statement(query, self)
         assert tree is not None  # a query has one
         found = translate(tree, self.compile_context())
-        if len(found.types) != len(names):
+        if len(found.types) != len(variables):
             raise mysql_error(1222)
         rows = self.rows(found)
         if len(rows) > 1:
             raise mysql_error(1172)
+        names = map(variable_name, variables)
         stored = dict(zip(names, variable_values(rows[0], found), strict=True)) if rows else {}
         self.state = replace(self.state, variables={**self.state.variables, **stored})
         self.set_session_values(ROW_COUNT=len(rows))

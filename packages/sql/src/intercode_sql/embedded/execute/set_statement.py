@@ -79,10 +79,10 @@ _READ_ONLY = word_set(
     "version hostname port license protocol_version lower_case_table_names system_time_zone"
 )
 _ASSIGNMENT = re.compile(
-    r"\s*(?:(?P<user>@\s*[`'\"]?(?P<var>[\w.$]+)[`'\"]?)"
+    r"\s*(?:(?P<user>@(?:[\w.$]+|`(?:[^`]|``)+`|'(?:[^'\\]|\\.|'')+'|\"(?:[^\"\\]|\\.|\"\")+\"))"
     r"|(?:(?P<scope>GLOBAL|PERSIST|PERSIST_ONLY|SESSION|LOCAL)\s+|@@(?:(?P<at>\w+)\.)?)?"
     r"`?(?P<name>\w+)`?)\s*:?=\s*",
-    re.I,
+    re.I | re.S,
 )
 _IGNORED_SET = re.compile(r"SET\s+(NAMES|CHARACTER\s+SET|CHARSET)\b", re.I)
 _TRANSACTION = re.compile(
@@ -117,7 +117,7 @@ def execute(code: str, session: SessionContext) -> None:
         assignments.append((found, _evaluate(part[found.end() :].strip(), session)))
     for found, value in assignments:
         if found["user"]:
-            variables = {**session.state.variables, found["var"].lower(): value}
+            variables = {**session.state.variables, variable_name(found["user"]): value}
             session.state = replace(session.state, variables=variables)
             continue
         where = (found["scope"] or found["at"] or "SESSION").upper()
@@ -154,6 +154,14 @@ def _evaluate(text: str, session: SessionContext) -> Any:
     if len(found.types) != 1 or len(rows) != 1:
         raise mysql_error(1241, 1)
     return variable_values(rows[0], found)[0]
+
+
+def variable_name(text: str) -> str:
+    """Return the name of a variable from its text, as queries read it."""
+    name = text[1:]
+    if name.startswith(("`", "'", '"')):
+        name = parse(f"SELECT {name}").expressions[0].name
+    return name.lower()
 
 
 def variable_values(row: Sequence[Any], found: Translation) -> list[Any]:
