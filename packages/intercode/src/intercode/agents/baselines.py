@@ -8,7 +8,7 @@ from typing import Any
 
 from intercode.agents.base import Agent, Feedback
 from intercode.core.errors import GoldError, UsageError
-from intercode.core.types import AgentOutput, Brief
+from intercode.core.types import SUBMIT, AgentOutput, Brief
 
 NO_CODE = "No code was recorded for this turn."
 
@@ -30,7 +30,7 @@ class GoldAgent(Agent):
         actions = self.golds.get(brief.task)
         if not actions:
             raise GoldError(f"the task {brief.task!r} has no gold to play")
-        self._remaining, self._expects_answer = [*actions, "submit"], brief.expects_answer
+        self._remaining, self._expects_answer = [*actions, SUBMIT], brief.expects_answer
 
     def act(self, feedback: Feedback | None) -> AgentOutput | None:
         """Return the next action of the gold; None after it has submitted."""
@@ -47,7 +47,7 @@ class NoopAgent(Agent):
 
     def act(self, feedback: Feedback | None) -> AgentOutput | None:
         """Return ``submit``, then None."""
-        return AgentOutput("submit") if feedback is None else None
+        return AgentOutput(SUBMIT) if feedback is None else None
 
 
 class Restart:

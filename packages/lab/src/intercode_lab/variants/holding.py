@@ -18,10 +18,9 @@ from intercode.core.errors import (
     UsageError,
 )
 from intercode.core.logs.formats import is_native
-from intercode.core.types import Trajectory
+from intercode.core.types import SUBMIT, Trajectory
 from intercode.datasets.load_cache import load_cached
 from intercode.environments.base.env import InterCodeEnv
-from intercode.environments.base.episode import SUBMIT
 from intercode.evaluation.check.task_runs import TaskRunner, task_runners
 from intercode.evaluation.replay.recorded_environments import (
     ReplayOptions,

@@ -22,7 +22,14 @@ from intercode.core.types.execution import (
     StepResult,
     TestResult,
 )
-from intercode.core.types.records import AgentOutput, EndReason, Step, Trajectory, Usage
+from intercode.core.types.records import (
+    SUBMIT,
+    AgentOutput,
+    EndReason,
+    Step,
+    Trajectory,
+    Usage,
+)
 from intercode.core.types.tasks import (
     TOOL_CALL,
     Brief,
@@ -47,6 +54,7 @@ from intercode_sandbox.types import (
 
 __all__ = [
     "EMPTY_MAPPING",
+    "SUBMIT",
     "SUCCESS_THRESHOLD",
     "TOOL_CALL",
     "TRUNCATED_CHANGES",

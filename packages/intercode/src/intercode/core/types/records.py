@@ -9,6 +9,9 @@ from typing import Any, Literal
 from intercode.core.types.execution import SUCCESS_THRESHOLD, Feedback, Score, StepResult
 from intercode.core.types.html import html_table
 
+SUBMIT = "submit"
+"""The action that submits. An answer may follow it, as in ``submit 42``."""
+
 
 @dataclass(frozen=True, slots=True)
 class Usage:
@@ -16,7 +19,7 @@ class Usage:
 
     ``cached_tokens``: the prompt tokens that the endpoint had cached. ``reasoning_tokens``: the
     completion tokens that were reasoning. ``cost``: US dollars. ``seconds``: time spent waiting for
-    answers, including retries.
+    answers, including retries; 0.0 if that is unknown.
     """
 
     prompt_tokens: int | None = None

@@ -15,6 +15,7 @@ from intercode.core.errors import (
     UsageError,
 )
 from intercode.core.types import (
+    SUBMIT,
     TOOL_CALL,
     ActionError,
     ExecResult,
@@ -43,7 +44,6 @@ from intercode_sandbox.long_output import shorten
 
 MAX_OBSERVATION_LENGTH = 1 << 21
 _MAX_KEPT = MAX_OBSERVATION_LENGTH - 64  # characters, beside the line for what is left out
-SUBMIT = "submit"
 
 
 class EpisodeEnvironment(Copyable):

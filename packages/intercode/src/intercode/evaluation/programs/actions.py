@@ -8,13 +8,13 @@ from collections.abc import Sequence
 from contextlib import suppress
 from typing import Any
 
+from intercode.core.types import SUBMIT
 from intercode.models.base import ToolCall
 from intercode_sandbox.contract import BaseSandbox
 from intercode_sandbox.streams import decode
 
 CODE_ARGUMENTS = ("command", "cmd", "script", "code", "statement")
 """The arguments of tools in which code is passed."""
-SUBMIT = "submit"
 _HISTORY_BYTES = 1 << 20
 _MAX_COMMANDS = 1000  # of a turn
 _COMMAND_CHARACTERS = 2000

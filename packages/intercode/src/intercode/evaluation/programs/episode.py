@@ -13,11 +13,11 @@ from dataclasses import dataclass, replace
 from intercode.agents.parsing import scoring_note
 from intercode.agents.programs import Launch, ProgramAgent
 from intercode.core.errors import BudgetError, SandboxError, UsageError
-from intercode.core.types import ActionError, AgentOutput, Brief, EndReason, Step, Task
+from intercode.core.types import SUBMIT, ActionError, AgentOutput, Brief, EndReason, Step, Task
 from intercode.environments.base.contract import Environment
 from intercode.environments.base.env import InterCodeEnv
 from intercode.environments.base.sandboxed_env import SandboxedEnv, uses_sandbox
-from intercode.evaluation.programs.actions import SUBMIT, ShellHistory
+from intercode.evaluation.programs.actions import ShellHistory
 from intercode.evaluation.programs.turns import ProgramTurns, TurnLimitError
 from intercode.evaluation.tracking.base import EpisodeTracker
 from intercode.models.bridge import Bridge, BridgeStoppedError

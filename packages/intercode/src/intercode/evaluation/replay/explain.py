@@ -12,9 +12,8 @@ from contextlib import closing
 from dataclasses import replace
 
 from intercode.core.errors import UsageError
-from intercode.core.types import FileEntry, State, Trajectory
+from intercode.core.types import SUBMIT, FileEntry, State, Trajectory
 from intercode.environments.base.env import InterCodeEnv
-from intercode.environments.base.episode import SUBMIT
 from intercode.environments.base.profiles import GOLD_SECONDS
 from intercode.environments.base.progress.files import same_entry
 from intercode.environments.base.sandboxed_env import SandboxedEnv, uses_sandbox

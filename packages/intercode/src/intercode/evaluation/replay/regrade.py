@@ -20,9 +20,8 @@ import intercode
 from intercode.core import logs, trajectories
 from intercode.core.errors import DataError, UsageError
 from intercode.core.logs.formats import is_native
-from intercode.core.types import EndReason, Score, Step, Trajectory
+from intercode.core.types import SUBMIT, EndReason, Score, Step, Trajectory
 from intercode.environments.base.env import InterCodeEnv
-from intercode.environments.base.episode import SUBMIT
 from intercode.environments.base.replay.rules import ReplayRules, replay_rules_for
 from intercode.evaluation.replay.recorded_environments import (
     RecordedEnvironments,

@@ -8,10 +8,9 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
-from intercode.core.types import Score, Step, Trajectory
+from intercode.core.types import SUBMIT, Score, Step, Trajectory
 from intercode.datasets.load_cache import load_cached
 from intercode.environments.base.env import InterCodeEnv
-from intercode.environments.base.episode import SUBMIT
 from intercode.environments.base.replay.comparison import StepComparison
 from intercode.environments.sql import recorded_results
 from intercode.environments.sql.replay_rules import SqlReplayRules

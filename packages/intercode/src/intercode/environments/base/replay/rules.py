@@ -8,11 +8,10 @@ from typing import Any, ClassVar
 from intercode.core.errors import UnknownNameError
 from intercode.core.logs.formats import is_native
 from intercode.core.packages import GYM
-from intercode.core.types import Score, Step, Trajectory
+from intercode.core.types import SUBMIT, Score, Step, Trajectory
 from intercode.core.types.descriptions import load_function
 from intercode.environments import ENVIRONMENTS
 from intercode.environments.base.env import InterCodeEnv
-from intercode.environments.base.episode import SUBMIT
 from intercode.environments.base.replay.comparison import StepComparison, difference_cause
 from intercode.environments.descriptions import recorded_environment
 from intercode_sandbox.registry import Registry, unknown_name_error
