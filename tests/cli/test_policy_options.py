@@ -21,10 +21,10 @@ def test_rules_of_the_command_line_are_added_to_those_of_a_file(tmp_path: Path) 
         "limit": 1,
         "env_options": {"policy": rules},
     }
-    before = {"policy": {"deny": ["command:rm"]}}
+    before = {"env_options": {"policy": {"deny": ["command:rm"]}}}
     added = run_settings({"set": given[1:2]}, before)
     assert added == {"env_options": {"policy": {"deny": ["command:rm", "command:mv"]}}}
-    assert before == {"policy": {"deny": ["command:rm"]}}
+    assert before == {"env_options": {"policy": {"deny": ["command:rm"]}}}
     assert run_settings({}, {}) == {}
 
 

@@ -131,7 +131,8 @@ def test_an_episode_that_cannot_be_graded_is_an_error_and_the_others_continue(
 def test_a_reward_function_with_a_fault_is_an_error_of_each_episode(
     run: Path, tmp_path: Path, episodes_of: Read
 ) -> None:
-    found = regrade(run, ReplayOptions(profile="standard"), tmp_path / "out", reward="os.path:join")
+    options = ReplayOptions(profile="standard", env_options={"reward": "os.path:join"})
+    found = regrade(run, options, tmp_path / "out")
     assert [t.end for t in episodes_of(tmp_path / "out")] == ["error"] * 3
     assert all("TypeError" in (t.error or "") for t in found.failed)
     assert all("in join" in t.run["traceback"] for t in episodes_of(tmp_path / "out"))

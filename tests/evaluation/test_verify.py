@@ -183,3 +183,27 @@ def test_what_the_user_gives_is_allowed() -> None:
         "env_options": {"dsn": "y"},
     }
     reject_unsafe_record({**SAFE, **unsafe}, given)
+
+
+def test_a_table_that_is_given_leaves_the_rest_of_a_record_to_the_check() -> None:
+    record = {**SAFE, "limits": {"memory": 1 << 40}}
+    for own in ({"memory": "1g"}, None):
+        reject_unsafe_record(record, ReplayOptions(env_options={"limits": own}))
+    for own in ({"processes": 8}, True):
+        with pytest.raises(UsageError, match="--set limits"):
+            reject_unsafe_record(record, ReplayOptions(env_options={"limits": own}))
+    hidden = {**SAFE, "env_options": {"policy": "/etc/shadow"}}
+    with pytest.raises(UsageError, match="--set policy"):
+        rules = {"deny": ["command:rm"]}
+        reject_unsafe_record(hidden, ReplayOptions(env_options={"policy": rules}))
+
+
+@pytest.mark.sandbox
+def test_a_bundle_is_verified_under_its_own_profile_alone(
+    run: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    bundle = write_bundle(run, tmp_path / "a.tar.gz")
+    for words in (["--profile", "original"], ["--set", "profile=original"]):
+        assert main(["replay", str(bundle.path), *words]) == 2
+        assert "--profile" in capsys.readouterr().err
+    assert read_receipt(bundle.path, bundle.sha256) is None

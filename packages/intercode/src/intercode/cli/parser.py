@@ -3,21 +3,26 @@
 from __future__ import annotations
 
 import argparse
-import re
+import json
 import textwrap
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import fields
 from pathlib import Path
-from typing import Any
+from types import NoneType
+from typing import Any, get_origin
 
 from intercode.core.config import (
+    POLICY_RULES,
+    RENAMED_SETTINGS,
     SETTING_NAMES,
     EvalConfig,
     collect_settings,
-    parse_key_values,
+    join_settings,
+    task_names,
 )
-from intercode.core.errors import ConfigError, UsageError
-from intercode.core.settings import describe
+from intercode.core.errors import UsageError
+from intercode.core.settings import declared_types, describe
+from intercode.environments.base.settings import SandboxSettings
 from intercode_sandbox.command.parser import given_options
 from intercode_sandbox.toml import read_toml
 
@@ -58,8 +63,9 @@ RENAMED_OPTIONS = {
     "--task": "--tasks ID,ID,...",
 }
 """Options of an earlier version, and what they are now."""
-_RULES = ("deny", "allow")
-"""The lists of a policy, to which options add."""
+_OF_ENVIRONMENT = ("profile", "image", "backend")
+_WITH_OPTIONS = (*SETTING_NAMES, *_OF_ENVIRONMENT, "reward")
+"""Settings that have an option of the same name in some commands."""
 _WIDTH, _INDENT = 100, 24
 
 
@@ -96,56 +102,103 @@ def refuse_options(
 
 
 def environment_settings(args: argparse.Namespace) -> dict[str, Any]:
-    """Return the settings of the environment that a command is given. Raises UsageError."""
-    given = given_options(args)
-    named: dict[str, Any] = {
-        name: given[name] for name in ("profile", "image", "backend") if name in given
-    }
-    return add_settings(named, args.set)
+    """Return the settings of the environment that a command is given, with ``agent_options`` if
+    they are among them.
+
+    Raises UsageError, also for what the command has an option for.
+    """
+    given: dict[str, Any] = given_options(args)
+    more = _read_texts(args.set)
+    for name in more:
+        option = f"--{name.replace('_', '-')}"
+        if name in _WITH_OPTIONS and hasattr(args, name):
+            raise UsageError(f"--set {name}=...: this command has an option for it, {option}")
+        if name in SETTING_NAMES and name not in ("agent_options", "max_turns"):
+            raise UsageError(
+                f"--set {name}=...: {name} is a setting of a run, and this command takes those of "
+                "an environment"
+            )
+    return {name: given[name] for name in _OF_ENVIRONMENT if name in given} | more
 
 
 def run_settings(given: Mapping[str, Any], before: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the settings of a run that ``before`` and the options of a command give.
-
-    Those of the command replace the others, and their tables are joined. Raises UsageError.
+    """Return the settings of a run that ``before`` and the options of a command give, joined as
+    ``join_settings`` does. Raises UsageError.
     """
     options = {name: value for name, value in given.items() if name != "set"}
-    texts = []
-    for text in given.get("set", ()):
-        of_run = re.split("[.=]", text, maxsplit=1)[0] in SETTING_NAMES
-        texts.append(text if of_run else f"env_options.{text}")
-    return add_settings(collect_settings({**before, **options}), texts)
+    texts = _read_texts(given.get("set", ()))
+    for name in texts:
+        if name in options:
+            option = f"--{name.replace('_', '-')}"
+            raise UsageError(f"{option} and --set {name}=... give the same setting: omit one")
+    own = collect_settings({**options, **texts}, "--set")
+    if own.get("tasks") is not None:
+        own["tasks"] = list(task_names(own["tasks"]))
+    return join_settings(before, own)
 
 
-def add_settings(before: Mapping[str, Any], texts: Sequence[str]) -> dict[str, Any]:
-    """Return settings with those of the texts NAME=VALUE or TABLE.NAME=VALUE.
+def _read_texts(texts: Sequence[str]) -> dict[str, Any]:
+    """Return the settings that the texts NAME=VALUE and TABLE.NAME=VALUE give, in any order.
 
-    A name that is given several times has all values, as a list. The rules of a policy are added
-    to those before. Raises UsageError.
+    What is declared as a list, and the rules of a policy, may be given several times. Raises
+    UsageError.
     """
-    settings = dict(before)
-    seen = set[str]()
-    for text in texts:
-        ((name, value),) = parse_key_values([text]).items()
-        *tables, last = name.split(".")
-        table = settings
-        for part in tables:
-            table[part] = table = _as_table(part, table.get(part))
-        rule = tables[-1:] == ["policy"] and last in _RULES
-        if name in seen or rule:
-            old = table.get(last, [])
-            value = [*(old if isinstance(old, list) else [old]), value]
-        seen.add(name)
-        table[last] = _as_table(last, value) if last == "policy" else value
+    settings: dict[str, Any] = {}
+    seen: dict[tuple[str, ...], Any] = {}
+    for names, value in sorted(map(_read_text, texts), key=lambda one: len(one[0])):
+        name = ".".join(names)
+        if names in seen:
+            before = seen[names]
+            if isinstance(before, list) and isinstance(value, list):
+                value = [*before, *value]
+            elif names != ("policy",) or not (before and value):
+                raise UsageError(f"--set {name}=... is given twice: omit one")
+        for size in range(1, len(names)):
+            above = seen.get(names[:size], True)
+            if above is not True and not isinstance(above, Mapping):
+                table = ".".join(names[:size])
+                raise UsageError(f"--set {table}=... and --set {name}=... exclude each other")
+        seen[names] = value
+        for part in reversed(names):
+            value = {part: value}
+        settings = join_settings(settings, value)
     return settings
 
 
-def _as_table(name: str, value: object) -> dict[str, Any]:
-    """Return a copy of a table of settings, into which a further setting goes."""
-    if isinstance(value, Mapping):
-        return dict(value)
-    if name == "policy" and isinstance(value, str):
+def _read_text(text: str) -> tuple[tuple[str, ...], Any]:
+    """Return the names that one text has, those of tables first, and its value. Raises
+    UsageError."""
+    name, equals, written = text.partition("=")
+    names = tuple(name.split("."))
+    if not equals or not all(part.strip() for part in names):
+        raise UsageError(
+            f"--set {text!r:.80} is not of the form NAME=VALUE, such as timeout=30 or "
+            "limits.memory=2g"
+        )
+    if len(names) == 1 and name in RENAMED_SETTINGS:
+        raise UsageError(f"--set {name} is now --set {RENAMED_SETTINGS[name].format(written)}")
+    if names[0] == "env_options" and len(names) > 1 and names[1] not in SETTING_NAMES:
+        names = names[1:]
+    return names, _read_value(names, written)
+
+
+def _read_value(names: tuple[str, ...], text: str) -> Any:
+    """Return the value that a text gives to a setting: JSON, or the text, if it is not JSON or the
+    setting is declared as a text."""
+    kind = EvalConfig if names[0] in SETTING_NAMES else SandboxSettings
+    types = declared_types(kind, names)
+    if types and {*types} <= {str, Path, NoneType} and not (text == "null" and NoneType in types):
+        return text
+    try:
+        value = json.loads(text)
+    except (ValueError, RecursionError):
+        value = text
+    if names == ("policy",) and isinstance(value, str):
         return read_toml(Path(value).expanduser())
-    if value is None or isinstance(value, bool):
-        return {}
-    raise ConfigError(f"{name} = {value!r} is no table: {name}.NAME=VALUE cannot be added to it")
+    if names == ("tasks",) and value is not None:
+        return list(task_names(value))
+    if names[:-1] == ("policy",) and names[-1] in POLICY_RULES:
+        return value if isinstance(value, list) else [value]
+    if any(get_origin(one) is tuple for one in types):
+        return value if isinstance(value, list | None) else [text]
+    return value

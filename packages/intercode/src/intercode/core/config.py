@@ -6,7 +6,7 @@ import json
 import operator
 import os
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from dataclasses import MISSING, dataclass, fields
 from pathlib import Path
 from typing import Any
@@ -15,6 +15,7 @@ from intercode.core.errors import ConfigError, UsageError
 from intercode.core.settings import check_ranges, check_types, setting
 from intercode_sandbox.lines import split_lines
 from intercode_sandbox.registry import suggest_name, unknown_name_error
+from intercode_sandbox.toml import read_toml
 from intercode_sandbox.valid_text import has_surrogates
 
 _SIMILAR = 0.7
@@ -140,7 +141,7 @@ class EvalConfig:
     def __post_init__(self) -> None:
         log = (self.log,) if isinstance(self.log, str) else self.log
         values: dict[str, Any] = {"log": tuple(map(str, log))}
-        if self.tasks != ():
+        if not isinstance(self.tasks, tuple) or self.tasks:
             values["tasks"] = task_names(self.tasks)
         if self.out is not None:
             values["out"] = _directory(self.out)
@@ -160,6 +161,8 @@ class EvalConfig:
                 )
         if self.sample and self.limit:
             raise ConfigError("sample and limit exclude each other: give one of them")
+        if self.runner.startswith("local:"):
+            raise ConfigError(f"runner = {self.runner!r}: local has no address")
         max_failed_episodes(self.fail_on_error, 1)
 
     @property
@@ -171,12 +174,16 @@ class EvalConfig:
 SETTING_NAMES = tuple(f.name for f in fields(EvalConfig))
 """The names of the settings of a run."""
 _EXAMPLES = {"dataset": "starter", "agent": "--agent try-again"}
-_RENAMED_SETTINGS = {
-    "sandbox": "backend",
-    "clock": "clock in the table deterministic",
-    "address": "part of runner, as in ray:HOST:PORT",
+RENAMED_SETTINGS = {
+    "sandbox": "backend={}",
+    "clock": "deterministic.clock={}",
+    "address": "runner=ray:{}",
+    "deny": "policy.deny={}",
+    "allow": "policy.allow={}",
 }
-"""Settings that have another name than in the version before, with the new one."""
+"""Settings that have another name than in the version before, with what gives their value now."""
+POLICY_RULES = ("deny", "allow")
+"""The lists of rules in a policy."""
 
 
 def make_config(values: Mapping[str, Any], source: str = "the settings") -> EvalConfig:
@@ -185,7 +192,8 @@ def make_config(values: Mapping[str, Any], source: str = "the settings") -> Eval
     ``source``: where the values come from, for messages. Raises ConfigError for an invalid value or
     if the dataset or the agent is missing, UnknownNameError if another name is like that one.
     """
-    settings = collect_settings(values, source)
+    given = {name: value for name, value in values.items() if value is not None}
+    settings = collect_settings(given, source)
     for name in ("dataset", "agent"):
         for other in () if settings.get(name) else settings.get("env_options", {}):
             if suggest_name(other, [name], _SIMILAR):
@@ -202,18 +210,63 @@ def collect_settings(values: Mapping[str, Any], source: str = "the settings") ->
 
     Raises ConfigError for the name of a version before.
     """
-    given = {name: value for name, value in values.items() if value is not None}
-    for name in given:
-        if name in _RENAMED_SETTINGS:
-            raise ConfigError(f"{source}: {name} is now {_RENAMED_SETTINGS[name]}")
-    own = {name: value for name, value in given.items() if name in SETTING_NAMES}
-    more = {name: value for name, value in given.items() if name not in SETTING_NAMES}
+    for name, value in values.items():
+        if name in RENAMED_SETTINGS:
+            new, _, form = RENAMED_SETTINGS[name].partition("=")
+            line = json.dumps(value if form == "{}" else form.format(value), default=str)
+            raise ConfigError(f"{source}: {name} is now {new}: write {new} = {line}")
+    own = {name: value for name, value in values.items() if name in SETTING_NAMES}
+    more = {name: value for name, value in values.items() if name not in SETTING_NAMES}
     if more:
         table = own.get("env_options", {})
         if not isinstance(table, Mapping):
             raise ConfigError(f"{source}: env_options is a table, not {table!r:.80}")
         own["env_options"] = {**table, **more}
     return own
+
+
+def join_settings(before: Mapping[str, Any], more: Mapping[str, Any]) -> dict[str, Any]:
+    """Return settings with others over them.
+
+    Tables are joined, and the rules of a policy are added to those before. ``True`` leaves a
+    table, which it would only switch on. Every other value replaces the one before. Raises
+    ConfigError for a table over a value that is none.
+    """
+    joined = dict(before)
+    for name, value in more.items():
+        old = joined.get(name)
+        if isinstance(value, Mapping):
+            table = _as_table(name, old)
+            joined[name] = join_settings(table, value)
+            if name == "policy":
+                joined[name] |= _added_rules(table, value)
+        elif not (value is True and isinstance(old, Mapping)):
+            joined[name] = value
+    return joined
+
+
+def _added_rules(before: Mapping[str, Any], more: Mapping[str, Any]) -> dict[str, list[Any]]:
+    """Return the rules of two policies, by their lists. Raises ConfigError."""
+    rules: dict[str, list[Any]] = {}
+    for name in POLICY_RULES:
+        if name in more:
+            for table in (before, more):
+                if not isinstance(table.get(name, []), list):
+                    raise ConfigError(f"{name} is a list of rules, not {table[name]!r:.80}")
+            old = before.get(name, [])
+            rules[name] = [*old, *(rule for rule in more[name] if rule not in old)]
+    return rules
+
+
+def _as_table(name: str, value: object) -> Mapping[str, Any]:
+    """Return the table that a setting has, to which another is joined. Raises ConfigError."""
+    if isinstance(value, Mapping):
+        return value
+    if name == "policy" and isinstance(value, str):
+        return read_toml(Path(value).expanduser())
+    if value is None or isinstance(value, bool):
+        return {}
+    raise ConfigError(f"{name} = {value!r:.80} is no table: {name}.NAME cannot be added to it")
 
 
 def recorded_settings(record: Mapping[str, Any]) -> dict[str, Any]:
@@ -318,20 +371,3 @@ def max_failed_episodes(setting: int | str | None, episodes: int) -> int | None:
     if not 0 <= share <= 100:
         raise ConfigError(f"fail_on_error = {setting!r}: write a number, or a share such as '10%'")
     return int(share * episodes / 100 + 1e-9)
-
-
-def parse_key_values(pairs: Sequence[str]) -> dict[str, Any]:
-    """Return ``key=value`` texts as a dictionary, with values parsed as JSON where possible.
-
-    Raises ConfigError for a text without ``=``.
-    """
-    out: dict[str, Any] = {}
-    for pair in pairs:
-        key, equals, text = pair.partition("=")
-        if not equals or not key:
-            raise ConfigError(f"{pair!r} is not of the form key=value")
-        try:
-            out[key] = json.loads(text)
-        except ValueError:
-            out[key] = text
-    return out

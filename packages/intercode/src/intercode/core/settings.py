@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import functools
 import sys
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import MISSING, Field, field, fields, is_dataclass
 from types import NoneType, UnionType
 from typing import TYPE_CHECKING, Any, Literal, Union, get_args, get_origin, get_type_hints
@@ -114,6 +114,18 @@ def _members(one: Field[Any], kind: type[DataclassInstance]) -> list[Any]:
         declared = Any
     members = get_args(declared) if get_origin(declared) in (Union, UnionType) else (declared,)
     return [*members, NoneType] if one.default is None else list(members)
+
+
+def declared_types(kind: type[DataclassInstance], names: Sequence[str]) -> list[Any]:
+    """Return the types of which a setting has one, empty if they are not known.
+
+    ``names``: that of the setting, and then those in its table.
+    """
+    declared = {one.name: one for one in fields(kind)}
+    types = _members(declared[names[0]], kind) if names[0] in declared else []
+    for _ in names[1:]:
+        types = [get_args(one)[1] for one in types if get_origin(one) is Mapping]
+    return types
 
 
 def _is_checked(declared: Any) -> bool:

@@ -8,7 +8,7 @@ from typing import Any
 
 from intercode.cli.parser import SANDBOX_OPTIONS, options_of_run, run_settings
 from intercode.core import trajectories
-from intercode.core.config import collect_settings, recorded_settings, task_names
+from intercode.core.config import collect_settings, recorded_settings
 from intercode.core.errors import UsageError
 from intercode_sandbox.command.parser import path
 from intercode_sandbox.toml import read_toml
@@ -53,8 +53,6 @@ def read_settings(given: Mapping[str, Any]) -> dict[str, Any]:
         raise UsageError("give --config or --resume, not both: a run has its own settings")
     values = read_toml(file) if file else _recorded_settings(run) if run else {}
     grid = values.pop("grid", None)
-    if "tasks" in given:
-        given["tasks"] = list(task_names(given["tasks"]))
     settings = run_settings(given, collect_settings(values, str(file or run)))
     if isinstance(grid, Mapping):
         alone = run_settings(given, {})

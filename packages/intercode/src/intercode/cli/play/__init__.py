@@ -5,7 +5,6 @@ from __future__ import annotations
 import argparse
 
 from intercode.cli.parser import SANDBOX_OPTIONS, SET_OPTION, options_of_run, run_settings
-from intercode.core.config import task_names
 from intercode.core.errors import UsageError
 from intercode_sandbox.command.parser import given_options
 
@@ -33,6 +32,12 @@ an agent that plays with you:
 {options_of_run("agent", "model", "base_url")}
 {SANDBOX_OPTIONS}"""
 
+_USED = {
+    *("dataset", "agent", "model", "base_url", "tasks", "limit", "sample", "max_turns", "out"),
+    *("env_options", "agent_options", "model_options"),
+}
+"""The settings of a run that a session has."""
+
 
 def handle(args: argparse.Namespace) -> int:
     """Start or resume a session."""
@@ -40,9 +45,13 @@ def handle(args: argparse.Namespace) -> int:
 
     given = given_options(args)
     if not given.pop("resume", False):
-        if "tasks" in given:
-            given["tasks"] = list(task_names(given["tasks"]))
-        return run_session(start_session(run_settings({"agent": "human", **given}, {})))
+        settings = run_settings(given, {"agent": "human"})
+        if unused := sorted(set(settings) - _USED):
+            raise UsageError(
+                f"a session of play has no {', '.join(unused)}: these are settings of "
+                "`intercode eval`"
+            )
+        return run_session(start_session(settings))
     dataset = given.pop("dataset", None)
     if given:
         names = ", ".join(f"--{name.replace('_', '-')}" for name in given)

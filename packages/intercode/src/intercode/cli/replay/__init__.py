@@ -52,7 +52,8 @@ files FILE ...          runs and logs, or one bundle
                         variants or of a branch: a directory
 scoring (saved as a new run):
 --score PROFILE         score by this profile
---reward NAME|PKG:FN    score by this reward function; of a bundle that names code: your copy
+--reward NAME|PKG:FN    score by this reward function; of a bundle that names code: your copy;
+                        of a branch: pay the new steps by it
 --variants N            play the solved episodes in N variants of each task
 verifying a bundle:
 --sample N              episodes to execute again (default 20)
@@ -80,7 +81,7 @@ _MODES = {
     "a bundle": {"sample", "all", "seed", "reward", *_CONDITIONS},
     "branching": {
         *("episode", "edit", "after", "agent", "model", "base_url", "max_turns"),
-        *("profile", "out", *_CONDITIONS),
+        *("profile", "reward", "out", *_CONDITIONS),
     },
 }
 """The options of each thing that the command does."""
@@ -94,6 +95,8 @@ def handle(args: argparse.Namespace) -> int:
     mode = _mode(args)
     refuse_options(args, _MODES, mode, DEFAULTS)
     settings = environment_settings(args)
+    if args.reward is not None:
+        settings["reward"] = args.reward
     agent_options = settings.pop("agent_options", {})
     if agent_options and mode != "branching":
         raise UsageError(f"--set agent_options.NAME is for branching, not for {mode}")

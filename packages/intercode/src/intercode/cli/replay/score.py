@@ -33,7 +33,7 @@ def handle(args: argparse.Namespace, run: Path, options: ReplayOptions) -> int:
     if args.out is None:
         raise UsageError("name the directory of the new run with --out")
     scoring = replace(options, profile=args.score)
-    result = regrade(run, scoring, args.out, reward=args.reward, progress=episode_progress())
+    result = regrade(run, scoring, args.out, progress=episode_progress())
     print(render(_tables(result), "text"))
     print(
         f"wrote {result.out}; every differing step is in {result.out / DIFFERENCES_FILE}",

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import argparse
 import sys
-from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -22,8 +21,6 @@ def handle(args: argparse.Namespace, bundle: Path, options: ReplayOptions) -> in
     """Verify the bundle, write the receipt, and print the result."""
     from intercode.evaluation.replay.verify import DEFAULT_SAMPLE, verify, write_receipt
 
-    if args.reward is not None:
-        options = replace(options, env_options={**options.env_options, "reward": args.reward})
     sample = None if args.all else args.sample or DEFAULT_SAMPLE
     verdict = verify(bundle, options, sample=sample, seed=args.seed)
     receipt = write_receipt(verdict)

@@ -67,21 +67,35 @@ def _are_small(limits: object) -> bool:
     )
 
 
+def _remaining(name: str, recorded: object, given: Mapping[str, Any]) -> object:
+    """Return what is left of a recorded setting once those given are joined with it (see
+    ``join_settings``), or an empty table."""
+    if name not in given:
+        return recorded
+    own = given[name]
+    if isinstance(recorded, Mapping) and isinstance(own, Mapping):
+        return {key: value for key, value in recorded.items() if key not in own}
+    joined = isinstance(own, Mapping) or (own is True and isinstance(recorded, Mapping))
+    return recorded if joined else {}
+
+
 def _reject_settings(metadata: Mapping[str, Any], options: ReplayOptions) -> None:
     settings = metadata.get("env_options") or {}
     if not isinstance(settings, Mapping):
         raise UsageError(f"the record's env_options are {settings!r:.80}, not settings")
     declared = fields(ENVIRONMENTS.load(metadata["environment"]).settings_class)
     tests = {f.name: f.metadata.get("from_record") for f in declared}
+    given = options.env_options
     for name, value in settings.items():
         test = tests.get(name)
-        if name not in options.env_options and (test is None or not test(value)):
+        left = _remaining(name, value, given)
+        if left != {} and (test is None or not test(left)):
             raise UsageError(
                 f"the record sets {name}={value!r:.80}, which a record may not: "
                 f"give --set {name}=... yourself"
             )
-    limits = metadata.get("limits") or {}
-    if "limits" not in options.env_options and not _are_small(limits):
+    limits = _remaining("limits", metadata.get("limits") or {}, given)
+    if not _are_small(limits):
         raise UsageError(
             f"the record gives its sandboxes the limits {limits!r:.200}, more than a record may: "
             "give --set limits=... yourself"

@@ -9,6 +9,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any, Self
 
 from intercode.agents import PROGRAM
+from intercode.core.config import join_settings
 from intercode.core.errors import DataError, UnknownNameError, UsageError
 from intercode.core.logs.formats import is_native
 from intercode.core.types import AgentOutput, Network, Step, Trajectory
@@ -25,7 +26,8 @@ from intercode_sandbox.registry import unknown_name_error
 class ReplayOptions:
     """Where and how to execute recorded episodes.
 
-    None stands for the recorded value, or the default if none is recorded.
+    None stands for the recorded value, or the default if none is recorded. The tables among
+    ``env_options`` are joined with those recorded (see ``join_settings``).
     """
 
     profile: str | None = None
@@ -99,7 +101,7 @@ def environment_settings(
         settings["limits"] = run["limits"]
     settings["mcp"] = repeatable_servers(run.get("mcp")) if native else None
     environment = recorded_environment(run) or load_cached(name, "bash").environment
-    return environment, name, {**common, **settings, **options.env_options}
+    return environment, name, join_settings({**common, **settings}, options.env_options)
 
 
 def repeatable_servers(recorded: object) -> dict[str, str] | None:

@@ -104,13 +104,12 @@ def regrade(
     options: ReplayOptions,
     out: Path,
     *,
-    reward: str | None = None,
     progress: Callable[[int, int], None] = lambda *_: None,
 ) -> RegradeResult:
     """Execute and score the episodes of a log again, and write them as the run ``out``.
 
-    ``options`` has the profile and the conditions, ``reward`` the function (None: that of the
-    profile). The new steps have the recorded messages of the agent and the new observations.
+    ``options`` has the profile, the reward function (default: that of the profile) and the
+    conditions. The new steps have the recorded messages of the agent and the new observations.
     Episodes that ended in an error are left out. An episode that cannot be graded becomes an error
     in the new run. Raises UsageError if ``out`` contains episodes already.
     """
@@ -120,7 +119,7 @@ def regrade(
     before = [t for t in recorded if not is_failed(t) and t.steps]
     if not before:
         raise UsageError(f"{source} has no episode that was played to its end")
-    options = replace(options, env_options={**options.env_options, "reward": reward})
+    options = replace(options, env_options={"reward": None, **options.env_options})
     metadata = _run_metadata(before[0], options, source)
     trajectories.write_run_metadata(out, metadata)
     after: list[Trajectory] = []
