@@ -93,6 +93,7 @@ ERROR_MESSAGES: dict[int, tuple[str, str]] = {
     1367: ("22007", "Illegal {} '{}' value found during parsing"),
     1406: ("22001", "Data too long for column '{}' at row {}"),
     1411: ("HY000", "Incorrect {} value: '{}' for function {}"),
+    1426: ("42000", "Too-big precision {} specified for '{}'. Maximum is 6."),
     1441: ("22008", "Datetime function: {} field overflow"),
     1451: (
         "23000",
@@ -161,6 +162,7 @@ ERROR_MESSAGES: dict[int, tuple[str, str]] = {
     ),
     3685: ("HY000", "Illegal argument to a regular expression."),
     3686: ("HY000", "Index out of bounds in regular expression search."),
+    3887: ("HY000", "A capture group has an invalid name."),
     3819: ("HY000", "Check constraint '{}' is violated."),
     3954: (
         "HY000",

@@ -389,7 +389,7 @@ def stored_json(value: Any, name: str) -> str:
     length. Raises StatementError 3140."""
     text = value.decode("utf-8", "replace") if isinstance(value, bytes) else str(value)
     try:
-        found = json.loads(text, object_pairs_hook=_sorted_keys, parse_constant=_no_constant)
+        found = load_json(text, object_pairs_hook=_sorted_keys)
     except ValueError as e:
         reason = "Invalid value." if text.strip() else "The document is empty."
         raise mysql_error(3140, reason, getattr(e, "pos", 0), name) from e
@@ -400,8 +400,18 @@ def _sorted_keys(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     return dict(sorted(dict(pairs).items(), key=lambda p: (len(p[0].encode()), p[0].encode())))
 
 
-def _no_constant(name: str) -> None:
-    raise ValueError(name)
+_CONSTANT = re.compile(r'"(?:[^"\\]|\\.)*"|(?P<word>NaN|Infinity)')
+
+
+def load_json(text: str, **options: Any) -> Any:
+    """Return the value of a JSON document. Raises JSONDecodeError if a text is none; ``NaN`` and
+    ``Infinity``, which Python reads, are no values."""
+
+    def refuse(name: str) -> None:
+        found = next(m for m in _CONSTANT.finditer(text) if m["word"])
+        raise json.JSONDecodeError("Expecting value", text, found.start())
+
+    return json.loads(text, parse_constant=refuse, **options)
 
 
 def default_value(column: Column, now: str) -> Any:

@@ -511,15 +511,21 @@ def subtime(value: Any, less: Any) -> str | None:
     return _add_time(value, less, -1)
 
 
+_UNIX_TIME_END = 32536771200
+"""The start of the day after MySQL's last one."""
+
+
 @internal("unix_timestamp", gives_bytes=False)
-def unix_timestamp(value: Any) -> float | None:
+def unix_timestamp(value: Any) -> float:
+    """Return the seconds since 1970, or 0 for what is no date or out of the range."""
     found = parse_datetime(value)
-    return found.replace(tzinfo=dt.UTC).timestamp() if found else None
+    seconds = found.replace(tzinfo=dt.UTC).timestamp() if found else 0.0
+    return seconds if 0 <= seconds < _UNIX_TIME_END else 0.0
 
 
 @scalar("FROM_UNIXTIME", args=[NUMBER], returns=DATETIME)
 def from_unixtime(value: float) -> str | None:
-    if not 0 <= value < 32536771200:
+    if not 0 <= value < _UNIX_TIME_END:
         return None
     moment = dt.datetime.fromtimestamp(value, dt.UTC).replace(tzinfo=None)
     return datetime_text(moment, True)

@@ -11,6 +11,7 @@ from typing import Any
 
 from intercode_sql.dialect.errors import mysql_error
 from intercode_sql.embedded.catalog.types import BOOL, INT, JSON, JSON_TEXT
+from intercode_sql.embedded.catalog.values import load_json
 from intercode_sql.embedded.functions.registry import (
     OPTIONAL_TEXT,
     TEXT,
@@ -33,7 +34,7 @@ _MISTAKES = {
 def _read(text: str, function: str) -> Any:
     """Return the value of a document. Raises StatementError 3141 if a text is none."""
     try:
-        return json.loads(text)
+        return load_json(text)
     except ValueError as error:
         found = _MISTAKES.get(getattr(error, "msg", ""), "Invalid value.")
         what = found if text.strip() else "The document is empty."
@@ -41,7 +42,7 @@ def _read(text: str, function: str) -> Any:
 
 
 _LEG = re.compile(
-    r"""\s*(?:\.\s*(?:(?P<names>\*)|(?P<quoted>"(?:[^"\\]|\\.)*")|(?P<name>[^\W\d][\w$]*))
+    r"""\s*(?:\.\s*(?:(?P<names>\*)|(?P<quoted>"(?:[^"\\]|\\.)*")|(?P<name>(?:[^\W\d]|\$)[\w$]*))
     |\[\s*(?:(?P<cells>\*)|(?P<first>\d+|last(?:\s*-\s*\d+)?)
     (?:\s+to\s+(?P<end>\d+|last(?:\s*-\s*\d+)?))?)\s*\]|(?P<deep>\*\*)(?=\s*[.\[]))\s*""",
     re.X,
@@ -51,9 +52,11 @@ _LEG = re.compile(
 @lru_cache(maxsize=256)
 def _legs(path: str) -> tuple[dict[str, str | None], ...]:
     """Return the legs of a path. Raises StatementError 3143 if a text is no path."""
-    at, legs = 1 if path.startswith("$") else 0, []
+    at, legs = 1, []
+    if not path.startswith("$"):
+        raise mysql_error(3143, 1)
     while at < len(path):
-        found = _LEG.match(path, at) if at else None
+        found = _LEG.match(path, at)
         if found is None:
             raise mysql_error(3143, at + 1)
         legs.append(found.groupdict())
@@ -143,7 +146,7 @@ def json_compared(text: str) -> float | str | bytes:
 @scalar("JSON_VALID", args=[TEXT], returns=BOOL)
 def json_valid(text: str) -> int:
     try:
-        json.loads(text)
+        load_json(text)
     except ValueError:
         return 0
     return 1

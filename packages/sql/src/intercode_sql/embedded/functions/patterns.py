@@ -198,6 +198,36 @@ _FROM = [OPTIONAL_INTEGER, OPTIONAL_INTEGER]
 """The position at which a search begins, and which occurrence is meant."""
 
 
+_SPECIAL_IN_NEW_TEXT = re.compile(
+    r"\\(?:u(?P<short>(?![dD][89a-fA-F])[0-9a-fA-F]{4})"
+    r"|U(?P<long>00(?:0[0-9a-fA-F]|10)[0-9a-fA-F]{4})|(?P<plain>.?))"
+    r"|\$(?P<digits>[0-9]*)",
+    re.S,
+)
+
+
+def _new_text(found: re.Match[str], new: str) -> str:
+    """Return what ICU puts in place of an occurrence: ``$1`` stands for a group, and a backslash
+    quotes what follows it. Raises StatementError 3686 for a group that the pattern lacks, and 3887
+    for a ``$`` without a number."""
+
+    def text(special: re.Match[str]) -> str:
+        digits = special["digits"]
+        if digits is None:
+            code = special["short"] or special["long"]
+            return chr(int(code, 16)) if code else special["plain"]
+        if not digits:
+            raise mysql_error(3887)
+        group = size = 0
+        while size < len(digits) and group * 10 + int(digits[size]) <= found.re.groups:
+            group, size = group * 10 + int(digits[size]), size + 1
+        if not size:
+            raise mysql_error(3686)
+        return (found[group] or "") + digits[size:]
+
+    return _SPECIAL_IN_NEW_TEXT.sub(text, new)
+
+
 @scalar(
     "REGEXP_REPLACE",
     args=[TEXT, TEXT, TEXT, *_FROM, OPTIONAL_TEXT],
@@ -214,10 +244,9 @@ def regexp_replace(
     letters: str = "",
 ) -> str:
     flags = _flags(collation, letters, "regexp_replace")
-    form = re.sub(r"\$(\d)", r"\\\1", new)
     at, out = 0, []
     for found in _matches(text, pattern, flags, start, occurrence) if pattern else ():
-        out += [text[at : found.start()], found.expand(form)]
+        out += [text[at : found.start()], _new_text(found, new)]
         at = found.end()
     return "".join([*out, text[at:]])
 
