@@ -12,6 +12,7 @@ import pytest
 
 from hostile.sql.tables import DUMP
 from intercode_sql import SqlSession
+from intercode_sql.dialect.parser import parse
 from support.sql_engines import embedded_session
 
 E = "Error executing query: "
@@ -373,6 +374,8 @@ def test_a_moving_sum_of_large_integers_does_not_wrap(session: SqlSession) -> No
         ("{d '2024-02-29'}", dt.date(2024, 2, 29)),
         ("{ts '2024-02-29 10:11:12'}", dt.datetime(2024, 2, 29, 10, 11, 12)),
         ("{x 1 + 1}", 2),
+        ("{fn CONCAT('a', {x (SELECT 1)})}", "a1"),
+        ("LENGTH(CURRENT_TIMESTAMP(0))", 19),
         ("TIMESTAMPADD(SQL_TSI_DAY, 1, '2024-01-31')", "2024-02-01"),
         ("INTERVAL 1 MONTH + '2024-01-31'", "2024-02-29"),
         ("da + INTERVAL 1 DAY + 1", 20010205),
@@ -392,6 +395,8 @@ def test_a_moving_sum_of_large_integers_does_not_wrap(session: SqlSession) -> No
         ("RAND(1)", 0.40540353712197724),
         ("js->'$.a.b'", "1"),
         ("js->>'$.c'", "x"),
+        ("js->'$[last].a'", '{"b": 1}'),
+        ("js->'$.\"it''s\"'", None),
         ("JSON_EXTRACT('{\"a\": [1, 2]}', '$.a[*]')", "[1, 2]"),
         ('JSON_EXTRACT(\'{"a": {"b": 3}, "b": 1}\', \'$**.b\')', "[1, 3]"),
         ("JSON_EXTRACT('[1, 2, 3]', '$[0]', '$[2]', '$[9]')", "[1, 3]"),
@@ -437,6 +442,13 @@ def test_values_of_functions(session: SqlSession, expression: str, value: object
         ("SELECT REGEXP_LIKE('abc', 'b', 'q')", "Incorrect arguments to regexp_like"),
         ("SELECT NTILE(0) OVER () FROM t", "Incorrect arguments to ntile"),
         ("SELECT RAND(1, 2)", "Incorrect parameter count in the call to native function 'RAND'"),
+        ("SELECT NOW(7)", "Too-big precision 7 specified for 'now'. Maximum is 6."),
+        ("SELECT CURRENT_TIME(9)", "Too-big precision 9 specified for 'curtime'. Maximum is 6."),
+        ("SELECT UTC_TIME(7)", "Too-big precision 7 specified for 'utc_time'. Maximum is 6."),
+        (
+            "SELECT CAST('10:00' AS TIME(7))",
+            "Too-big precision 7 specified for 'CAST'. Maximum is 6.",
+        ),
         ("SELECT NOW('a')", "You have an error in your SQL syntax"),
         ("SELECT id FROM t FORCE INDEX (nope)", "Key 'nope' doesn't exist in table 't'"),
         ("SELECT v COLLATE nope FROM t", "Unknown collation: 'nope'"),
@@ -504,6 +516,30 @@ def test_variables_with_quoted_names(session: SqlSession) -> None:
     assert rows == ((1, 2, 3, 4, 5),)
     session.run("""SET @`my var` = 6, @'it''s' = @`my var`, @"x, y" = 7""", 10.0)
     assert session.run("""SELECT @'my var', @`it's`, @`x, y`""", 10.0).rows == ((6, 1, 7),)
+
+
+@pytest.mark.parametrize(
+    ("code", "message"),
+    [
+        ("SELECT {d}", "near '}' at line 1"),
+        ("SELECT {d }, 1", "near '}, 1' at line 1"),
+        ("SELECT { 1 }", "near '1 }' at line 1"),
+        ("SELECT {x 1 2}", "near '2}' at line 1"),
+        ("SELECT CURRENT_DATE(3)", "near '3)' at line 1"),
+        ("SELECT js->'' FROM t", "Invalid JSON path expression"),
+        ("SELECT js->'$.a b' FROM t", "Invalid JSON path expression"),
+    ],
+)
+def test_forms_and_paths_that_are_refused(session: SqlSession, code: str, message: str) -> None:
+    assert message in session.run(code, 10.0).output
+
+
+def test_a_path_in_a_document_stays_as_it_is_written(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    (item,) = parse("SELECT js->'$.it''s' FROM t").expressions
+    assert item.expression.name == "$.it's"
+    assert caplog.messages == []
 
 
 MISPLACED = "Misplaced INTO clause, INTO is not allowed inside subqueries"

@@ -38,7 +38,15 @@ MAX_PARSED_TOKENS = 200_000
 """Limit of the tokens that sqlglot parses, which tries some constructs in two ways, one after the
 other, and so takes twice as long for each such construct inside another."""
 
-DIALECT = MySQL()
+
+class _TextPaths(MySQL):
+    """MySQL's dialect, in which a path in a document stays the text that it is."""
+
+    def to_json_path(self, path: exp.Expr | None) -> exp.Expr | None:
+        return path
+
+
+DIALECT = _TextPaths()
 _EXPONENT = re.compile(r"[\d.]e\+?\d", re.I)
 _STATEMENT_KEYWORDS = word_set("""
     SELECT WITH INSERT UPDATE DELETE REPLACE CREATE ALTER DROP TRUNCATE SHOW DESCRIBE DESC

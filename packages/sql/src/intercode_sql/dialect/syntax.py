@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from contextlib import suppress
 
+from intercode_sql.dialect.errors import mysql_error
 from intercode_sql.dialect.keywords import (
     AGGREGATE_FUNCTIONS,
     CAST_TYPES,
@@ -32,6 +33,12 @@ _MOMENTS = word_set("""
     CURRENT_DATE CURRENT_TIME CURRENT_TIMESTAMP CURRENT_USER LOCALTIME LOCALTIMESTAMP UTC_DATE
     UTC_TIME UTC_TIMESTAMP""")
 """Functions that are called with or without brackets."""
+_WITHOUT_DIGITS = word_set("CURRENT_DATE CURRENT_USER UTC_DATE")
+_CLOCK_NAMES = {
+    "CURRENT_TIME": "curtime",
+    **dict.fromkeys(("CURRENT_TIMESTAMP", "LOCALTIME", "LOCALTIMESTAMP"), "now"),
+}
+"""The names of functions of the time in errors, where that is not their own."""
 _DATE_SUMS = word_set("DATE_ADD DATE_SUB ADDDATE SUBDATE")
 _TEXT_PREFIXES = word_set("X B N")
 _UNREAD_CALLS = word_set("JSON_VALUE WEIGHT_STRING")
@@ -150,10 +157,14 @@ class ExpressionSyntax(TokenReader):
             return
         elif token.kind == "variable":
             self._variable()
-        elif word == "{" or word in _UNREAD_CALLS:
+        elif word in _UNREAD_CALLS:
             raise UnreadSyntaxError
         elif word == "(":
             self.in_brackets()
+        elif self.accept("{"):
+            self.name()
+            self.expression()
+            self.expect("}")
         elif after.kind in ("string", "number") and self._prefixed(word, joined):
             self.at += 2
         elif word.startswith("_") and after.word in ("X", "B") and self._is_joined_string(2):
@@ -164,7 +175,8 @@ class ExpressionSyntax(TokenReader):
         elif word in _MOMENTS:
             self.take()
             if self.accept("("):
-                self.accept_kind("number")
+                if word not in _WITHOUT_DIGITS:
+                    self._digits()
                 self.expect(")")
         elif after.word == "(" and token.kind in ("word", "quoted"):
             apart = not joined and not self._ignore_space and word in NO_SPACE_FUNCTIONS
@@ -313,12 +325,15 @@ class ExpressionSyntax(TokenReader):
         self._type()
 
     def _type(self) -> None:
-        self.expect_any(*CAST_TYPES)
-        if self.ahead(-1).word in ("SIGNED", "UNSIGNED"):
+        kind = self.expect_any(*CAST_TYPES)
+        if kind in ("SIGNED", "UNSIGNED"):
             self.accept_any("INT", "INTEGER")
         self.accept("PRECISION")
         if self.accept("("):
-            self.listed(self._number)
+            if kind in ("TIME", "DATETIME"):
+                self._check_digits("CAST")
+            else:
+                self.listed(self._number)
             self.expect(")")
         if self.accept_any("CHARACTER", "CHARSET"):
             self.accept("SET")
@@ -383,7 +398,15 @@ class ExpressionSyntax(TokenReader):
             self.name()
 
     def _digits(self) -> None:
-        self.accept_kind("number")
+        """Move behind how many digits the fraction of a second has."""
+        name = self.ahead(-2).word
+        if self.word != ")":
+            self._check_digits(_CLOCK_NAMES.get(name, name.lower()))
+
+    def _check_digits(self, name: str) -> None:
+        digits = self.number()
+        if digits > 6:
+            raise mysql_error(1426, digits, name)
 
     # ------------------------------------------------------------ forms with words of their own
     def _case(self) -> None:

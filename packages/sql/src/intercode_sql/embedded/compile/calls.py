@@ -14,7 +14,7 @@ from intercode_sql.dialect.errors import (
     unsupported,
 )
 from intercode_sql.dialect.keywords import AGGREGATE_FUNCTIONS, word_set
-from intercode_sql.dialect.parser import DIALECT, FUNCTION_MARK, mysql_text
+from intercode_sql.dialect.parser import FUNCTION_MARK, mysql_text
 from intercode_sql.embedded.catalog.collations import collate_clause
 from intercode_sql.embedded.catalog.types import (
     ASCII_STRING,
@@ -616,7 +616,6 @@ def _soundex(node: exp.Soundex, scope: Scope) -> Expression:
 
 @compiles(exp.JSONExtract, exp.JSONExtractScalar)
 def _json_operator(node: exp.JSONExtract, scope: Scope) -> Expression:
-    path = node.expression
-    text = path.name if isinstance(path, exp.Literal) else path.sql(DIALECT)[1:-1]
-    found = simple_call("JSON_EXTRACT", [compile_scalar(node.this, scope), text_constant(text)])
+    path = text_constant(node.expression.name)
+    found = simple_call("JSON_EXTRACT", [compile_scalar(node.this, scope), path])
     return found if type(node) is exp.JSONExtract else simple_call("JSON_UNQUOTE", [found])
