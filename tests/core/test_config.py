@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import fields, replace
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 from intercode import datasets
@@ -180,7 +181,18 @@ def test_options_of_one_environment() -> None:
             "separate_stderr": False,
         }
         assert env.result_metadata()["sandboxes"] == "recycled"
-    for name in ("sesion", "max_turns", "extra_layers"):
+    for name, message in (
+        ("sesion", "unknown setting of bash 'sesion'; did you mean 'session'"),
+        ("shufle", "unknown setting of bash 'shufle'; did you mean 'shuffle'"),
+        ("max_turns", "max_turns is no setting of the environment in a run: give it as one of"),
+        ("extra_layers", "extra_layers is given by the agent of a run"),
+    ):
         wrong = replace(config, env_options={name: "fresh"})
-        with pytest.raises(UnknownNameError, match=name):
+        with pytest.raises(UnknownNameError, match=message):
             open_env(wrong, datasets.load("starter"))
+
+
+def test_values_that_have_no_meaning_are_refused_and_arrays_are_taken() -> None:
+    with pytest.raises(ConfigError, match="runner = 'local:foo': local has no address"):
+        make_config({**GOOD, "runner": "local:foo"})
+    assert make_config({**GOOD, "tasks": np.array([1, 2])}).tasks == ("1", "2")

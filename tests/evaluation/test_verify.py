@@ -164,6 +164,7 @@ def test_what_code_and_harbor_write_down_is_allowed() -> None:
         reject_unsafe_record({**SAFE, **own}, ReplayOptions())
     limits = {"memory": 2 << 30, "cpu_seconds": 3.0}
     reject_unsafe_record({**SAFE, "limits": limits}, ReplayOptions())
+    reject_unsafe_record({**SAFE, "reward": "variants"}, ReplayOptions())
 
 
 def test_what_the_user_gives_is_allowed() -> None:

@@ -9,16 +9,16 @@ import json
 import re
 import sys
 import textwrap
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field, fields
 from pathlib import Path
-from types import ModuleType
-from typing import Any
+from types import ModuleType, NoneType
+from typing import Any, get_origin
 
 from intercode.core.config import EvalConfig
 from intercode.core.errors import InterCodeError, UsageError
 from intercode.core.packages import GYM
-from intercode.core.settings import describe
+from intercode.core.settings import declared_types, describe
 from intercode.datasets import is_playable_name
 from intercode_sandbox.registry import Registry, unknown_name_error
 
@@ -238,7 +238,11 @@ def _print_settings(as_json: bool) -> None:
     from intercode.environments.base.settings import SandboxSettings
 
     of_run = {f.name: describe(f) for f in fields(EvalConfig)}
-    shared = {f.name: describe(f) for f in fields(SandboxSettings) if f.name not in of_run}
+    shared = {
+        f.name: describe(f)
+        for f in fields(SandboxSettings)
+        if f.name not in of_run and not _is_function(f.name)
+    }
     groups = {"of a run": of_run, "of every environment": shared}
     if as_json:
         print(json.dumps({_SETTINGS: groups}, indent=2))
@@ -249,6 +253,14 @@ def _print_settings(as_json: bool) -> None:
             lines = textwrap.wrap(text, _WIDTH - _NAME_WIDTH)
             print(f"  {name:<{_NAME_WIDTH - 3}} {lines[0]}")
             print("".join(f"{' ' * _NAME_WIDTH}{line}\n" for line in lines[1:]), end="")
+
+
+def _is_function(name: str) -> bool:
+    """Return whether a setting of the environment is a function, which only Python can give."""
+    from intercode.environments.base.settings import SandboxSettings
+
+    kinds = {get_origin(one) or one for one in declared_types(SandboxSettings, [name])}
+    return kinds == {Callable, NoneType}
 
 
 def _settings(environment: type) -> dict[str, str]:

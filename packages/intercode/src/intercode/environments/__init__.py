@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection, Iterable
 from dataclasses import fields
 from typing import TYPE_CHECKING, Any
 
 import gymnasium as gym
 
-from intercode.core.errors import UsageError
+from intercode.core.errors import UnknownNameError, UsageError
 from intercode.core.packages import GYM
 from intercode_sandbox.deprecation import renamed_arguments
 from intercode_sandbox.lazy import lazy_imports
-from intercode_sandbox.registry import Registry, unknown_name_error
+from intercode_sandbox.registry import Registry, suggest_name
 
 if TYPE_CHECKING:
     from intercode.core.settings import setting
@@ -135,16 +136,31 @@ def make(environment: str, dataset: Any = "starter", **settings: Any) -> Any:
     try:
         return kind(dataset, **settings)
     except TypeError as e:
-        unknown = [name for name in settings if name not in setting_names(environment)]
-        if not unknown or "unexpected keyword argument" not in str(e):
-            raise
-        known = sorted(setting_names(environment))
-        raise unknown_name_error(f"setting of {environment}", unknown[0], known) from e
+        if "unexpected keyword argument" in str(e):
+            check_setting_names(environment, settings)
+        raise
 
 
 def setting_names(environment: str) -> set[str]:
     """Return the names of the settings of an environment. Raises UnknownNameError."""
     return {f.name for f in fields(ENVIRONMENTS.load(environment).settings_class)}
+
+
+def check_setting_names(
+    environment: str, names: Iterable[str], others: Collection[str] = ()
+) -> None:
+    """Raise UnknownNameError for a name that is not that of a setting of an environment.
+
+    ``others``: further names that the message may suggest, such as those of a run.
+    """
+    known = setting_names(environment)
+    for name in names:
+        if name not in known:
+            similar = suggest_name(name, [*known, *others])
+            raise UnknownNameError(
+                f"unknown setting of {environment} {name!r}; {similar}known: "
+                f"{', '.join(sorted(known))}"
+            )
 
 
 def register() -> None:

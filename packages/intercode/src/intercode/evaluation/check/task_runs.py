@@ -16,12 +16,11 @@ from typing import Any, Protocol
 
 from intercode.core.errors import GoldError, UsageError
 from intercode.core.types import Dataset, Score, State, Task
-from intercode.environments import make, setting_names
+from intercode.environments import check_setting_names, make
 from intercode.environments.base.env import InterCodeEnv
 from intercode.environments.base.gold_cache import CachesGolds
 from intercode.environments.base.rewards import RewardFunction, score_states
 from intercode_sandbox.lines import split_lines
-from intercode_sandbox.registry import unknown_name_error
 
 _MAX_LINE = 40  # maximum characters of a differing line in a message
 _SEED = 0
@@ -242,10 +241,7 @@ def task_runners(
     ``work(runner, i)``. Each of the ``parallel`` runners works on one number at a time. Raises
     UnknownNameError for a setting that the environment does not have.
     """
-    known = setting_names(dataset.environment)
-    for name in settings:
-        if name not in known:
-            raise unknown_name_error("environment option", name, sorted(known))
+    check_setting_names(dataset.environment, settings)
     runners = [TaskRunner(dataset, settings) for _ in range(parallel)]
     free: queue.SimpleQueue[TaskRunner] = queue.SimpleQueue()
     for runner in runners:

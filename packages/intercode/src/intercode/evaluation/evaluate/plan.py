@@ -26,7 +26,7 @@ from intercode.core.types import Dataset, Trajectory
 from intercode.datasets import salt
 from intercode.datasets.endless import require_fixed
 from intercode.datasets.load_cache import environment_for_options
-from intercode.environments import ENVIRONMENTS, make, setting_names
+from intercode.environments import ENVIRONMENTS, check_setting_names, make, setting_names
 from intercode.environments.base.env import InterCodeEnv
 from intercode.evaluation.evaluate.budgets import check_limits
 from intercode.evaluation.evaluate.run_directory import (
@@ -41,7 +41,6 @@ from intercode.evaluation.evaluate.task_selection import select_tasks
 from intercode.evaluation.programs.episode import require_one_instruction
 from intercode.evaluation.programs.installation import Installation
 from intercode.models import Model, check_option_names, open_model
-from intercode_sandbox.registry import suggest_name
 
 
 @dataclass(frozen=True)
@@ -255,13 +254,13 @@ def env_settings(config: EvalConfig, dataset: Dataset) -> dict[str, Any]:
             )
         given.pop("record_diffs", None)  # there are no files
     for name in given:
-        if name not in own - set(of_run):
-            suggestion = suggest_name(name, [*own, *SETTING_NAMES])
-            known = ", ".join(sorted(own - set(of_run)))
+        if name in of_run:
             raise UnknownNameError(
-                f"unknown setting {name!r}; {suggestion}known of the environment "
-                f"{dataset.environment}: {known} (those of a run: `intercode list settings`)"
+                f"{name} is no setting of the environment in a run: give it as one of the run"
+                if name in SETTING_NAMES
+                else f"{name} is given by the agent of a run, and not as a setting"
             )
+    check_setting_names(dataset.environment, given, SETTING_NAMES)
     return {**given, **of_run}
 
 

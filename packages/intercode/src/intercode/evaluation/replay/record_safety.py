@@ -9,7 +9,7 @@ from typing import Any
 from intercode.core.errors import UsageError
 from intercode.datasets import is_recordable
 from intercode.environments import ENVIRONMENTS
-from intercode.environments.base.rewards import REWARDS
+from intercode.environments.base.rewards import REWARDS, names_episode_reward
 from intercode.environments.base.settings import MAX_RECORDED_TIMEOUT
 from intercode.evaluation.replay.recorded_environments import ReplayOptions
 from intercode_sandbox.contract import Limits
@@ -36,7 +36,8 @@ def reject_unsafe_record(metadata: Mapping[str, Any], options: ReplayOptions) ->
             "review it, and give it with --dataset"
         )
     reward = metadata.get("reward")
-    if reward is not None and reward not in list(REWARDS) and "reward" not in options.env_options:
+    named = reward is None or reward in list(REWARDS) or names_episode_reward(reward)
+    if not named and "reward" not in options.env_options:
         raise UsageError(
             f"the record was scored with {reward!r}, code of its author that would run outside "
             "the sandbox: review it, and give it with --reward"

@@ -14,12 +14,11 @@ from intercode.core.errors import DataError, UnknownNameError, UsageError
 from intercode.core.logs.formats import is_native
 from intercode.core.types import AgentOutput, Network, Step, Trajectory
 from intercode.datasets.load_cache import load_cached
-from intercode.environments import ENVIRONMENTS, setting_names
+from intercode.environments import ENVIRONMENTS, check_setting_names
 from intercode.environments.base.env import InterCodeEnv
 from intercode.environments.base.replay.rules import replay_rules_for
 from intercode.environments.base.tools.servers import parse_servers
 from intercode.environments.descriptions import recorded_environment
-from intercode_sandbox.registry import unknown_name_error
 
 
 @dataclass(frozen=True)
@@ -59,10 +58,7 @@ def make_environment(environment: str, dataset: str, settings: Mapping[str, Any]
 
     Raises UnknownNameError for a setting that it does not have.
     """
-    known = setting_names(environment)
-    for option in settings:
-        if option not in known:
-            raise unknown_name_error("environment option", option, sorted(known))
+    check_setting_names(environment, settings)
     env: InterCodeEnv = ENVIRONMENTS.load(environment)(
         load_cached(dataset, environment), **settings
     )
