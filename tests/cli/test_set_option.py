@@ -13,6 +13,7 @@ from intercode.cli import main
 from intercode.cli.parser import run_settings
 from intercode.core.errors import ConfigError, UsageError
 from intercode.core.types import Trajectory
+from intercode.environments.base.policy.policy import read_policy
 from intercode.evaluation.replay.recorded_environments import ReplayOptions, environment_settings
 
 
@@ -37,6 +38,10 @@ def _given(*texts: str, before: dict[str, Any] | None = None) -> dict[str, Any]:
         ),
         (
             ("env_options.limits.memory=2g", "limits.processes=64"),
+            {"env_options": {"limits": {"memory": "2g", "processes": 64}}},
+        ),
+        (
+            ('env_options={"limits":{"memory":"2g"}}', "limits.processes=64"),
             {"env_options": {"limits": {"memory": "2g", "processes": 64}}},
         ),
         (("log=otel", "log=wandb"), {"log": ["otel", "wandb"]}),
@@ -102,11 +107,12 @@ def test_texts_that_contradict_or_name_nothing_are_refused(given: list[str], mes
 
 def test_a_setting_is_given_as_an_option_or_with_set() -> None:
     for options, text in (
+        ({"dataset": "starter"}, "dataset=starter:sql"),
         ({"max_turns": 2}, "max_turns=1"),
         ({"log": ["otel"]}, "log=wandb"),
         ({"profile": "standard"}, "env_options.profile=original"),
     ):
-        with pytest.raises(UsageError, match=r"give the same setting: omit one"):
+        with pytest.raises(UsageError, match="is given as an argument and with --set: omit one"):
             run_settings({**options, "set": [text]}, {})
 
 
@@ -157,6 +163,10 @@ def test_a_replay_joins_settings_with_the_recorded_ones() -> None:
     )
     _, _, settings = environment_settings(record, ReplayOptions(env_options=given["env_options"]))
     assert settings["policy"]["deny"] == ["command:rm", "command:dd"]
+    assert read_policy(settings["policy"]).unparsed == "allow"
+    limited = ReplayOptions(env_options={"policy": {"allow": ["command:ls"]}})
+    policy = read_policy(environment_settings(record, limited)[2]["policy"])
+    assert policy.unparsed == "refuse" and [str(rule) for rule in policy.deny] == ["command:rm"]
     assert settings["deterministic"] == {"clock": "+3d", "seed": 3}
     assert settings["limits"] == {"memory": 1 << 30, "processes": 64}
     switched = ReplayOptions(env_options={"deterministic": True, "limits": None})

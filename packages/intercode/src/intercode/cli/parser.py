@@ -129,8 +129,7 @@ def run_settings(given: Mapping[str, Any], before: Mapping[str, Any]) -> dict[st
     texts = _read_texts(given.get("set", ()))
     for name in texts:
         if name in options:
-            option = f"--{name.replace('_', '-')}"
-            raise UsageError(f"{option} and --set {name}=... give the same setting: omit one")
+            raise UsageError(f"{name} is given as an argument and with --set: omit one")
     own = collect_settings({**options, **texts}, "--set")
     if own.get("tasks") is not None:
         own["tasks"] = list(task_names(own["tasks"]))

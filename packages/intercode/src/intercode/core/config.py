@@ -221,7 +221,7 @@ def collect_settings(values: Mapping[str, Any], source: str = "the settings") ->
         table = own.get("env_options", {})
         if not isinstance(table, Mapping):
             raise ConfigError(f"{source}: env_options is a table, not {table!r:.80}")
-        own["env_options"] = {**table, **more}
+        own["env_options"] = join_settings(table, more)
     return own
 
 
@@ -235,7 +235,7 @@ def join_settings(before: Mapping[str, Any], more: Mapping[str, Any]) -> dict[st
     joined = dict(before)
     for name, value in more.items():
         old = joined.get(name)
-        if isinstance(value, Mapping):
+        if isinstance(value, Mapping) and old is not None and not isinstance(old, bool):
             table = _as_table(name, old)
             joined[name] = join_settings(table, value)
             if name == "policy":
@@ -251,7 +251,7 @@ def _added_rules(before: Mapping[str, Any], more: Mapping[str, Any]) -> dict[str
     for name in POLICY_RULES:
         if name in more:
             for table in (before, more):
-                if not isinstance(table.get(name, []), list):
+                if not isinstance(table.get(name, []), list | tuple):
                     raise ConfigError(f"{name} is a list of rules, not {table[name]!r:.80}")
             old = before.get(name, [])
             rules[name] = [*old, *(rule for rule in more[name] if rule not in old)]
@@ -264,8 +264,6 @@ def _as_table(name: str, value: object) -> Mapping[str, Any]:
         return value
     if name == "policy" and isinstance(value, str):
         return read_toml(Path(value).expanduser())
-    if value is None or isinstance(value, bool):
-        return {}
     raise ConfigError(f"{name} = {value!r:.80} is no table: {name}.NAME cannot be added to it")
 
 

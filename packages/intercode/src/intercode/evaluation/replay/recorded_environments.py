@@ -91,13 +91,22 @@ def environment_settings(
         "timeout": options.timeout or (native and run.get("timeout")) or 10.0,
         "deterministic": run.get("determinism") or False,
         "hashes": any(step.hashes for step in trajectory.steps),
-        "policy": run.get("policy") if native else None,
+        "policy": _recorded_policy(run.get("policy")) if native else None,
     }
     if native and run.get("limits"):
         settings["limits"] = run["limits"]
     settings["mcp"] = repeatable_servers(run.get("mcp")) if native else None
     environment = recorded_environment(run) or load_cached(name, "bash").environment
     return environment, name, join_settings({**common, **settings}, options.env_options)
+
+
+def _recorded_policy(policy: object) -> object:
+    """Return the policy of a record, without ``unparsed`` where that is the default for its rules:
+    with further rules there may be another default."""
+    if not isinstance(policy, Mapping):
+        return policy
+    default = "refuse" if policy.get("allow") else "allow"
+    return {k: v for k, v in policy.items() if (k, v) != ("unparsed", default)}
 
 
 def repeatable_servers(recorded: object) -> dict[str, str] | None:
