@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import threading
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -18,9 +19,10 @@ from support.traces import eventually
 pytestmark = [pytest.mark.sandbox, pytest.mark.namespace_only]
 
 
-def _evaluate(dataset: str, out: Path, server: ServerProcess, **settings: object) -> None:
+def _evaluate(dataset: str, out: Path, server: ServerProcess, **settings: Any) -> None:
     settings.setdefault("parallel", 2)
-    config = EvalConfig(dataset, "gold", out=out, **settings, env_options={"backend": server.kind})  # type: ignore[arg-type]
+    settings["env_options"] = {"backend": server.kind, **settings.get("env_options", {})}
+    config = EvalConfig(dataset, "gold", out=out, **settings)
     evaluate(config, quiet=True)
 
 
@@ -49,7 +51,13 @@ def test_a_server_that_is_started_again_costs_episodes_and_not_the_run(tmp_path:
 def test_a_recipe_of_the_server_is_the_image_of_a_run(tmp_path: Path) -> None:
     require("image:python")
     with serving_sandboxes() as server:
-        _evaluate("starter:python", tmp_path / "run", server, image="recipe:python", limit=4)
+        _evaluate(
+            "starter:python",
+            tmp_path / "run",
+            server,
+            env_options={"image": "recipe:python"},
+            limit=4,
+        )
     found = list(trajectories.read_trajectories(tmp_path / "run" / trajectories.TRAJECTORIES_FILE))
     assert len(found) == 4 and all(t.success for t in found), [t.error for t in found]
     assert {t.run["image"] for t in found} == {"recipe:python"}

@@ -2,14 +2,19 @@
 
 from __future__ import annotations
 
+import os
+import signal
+import subprocess
 import textwrap
 import threading
 import time
+from pathlib import Path
 
 import pytest
 
 from intercode_sandbox.limit_messages import with_limit_note
 from intercode_sandbox.sizes import format_size
+from intercode_sandbox.supervisor.runtime.cgroups import process_start_ticks
 from intercode_sandbox.supervisor.watchdog import Watch, Watchdog
 from intercode_sandbox.types import ExecResult
 from support import backend
@@ -221,3 +226,30 @@ def test_the_watchdog_rests_when_there_is_nothing_to_watch() -> None:
     eventually(lambda: dog._thread is None, "its thread has ended")
     with shell("namespace/2", memory=100 * MIB) as (_, session):
         assert "memory limit" in session.run(HOLD.format(300, 20), 15).observation
+
+
+class _FullGroup:
+    """A control group that has more than the limit, as while the kernel ends a large process."""
+
+    def may_be_exceeded(self) -> bool:
+        return True
+
+    is_certain = may_be_exceeded
+
+
+def test_a_small_process_is_not_killed_for_the_memory_of_one_that_is_ending() -> None:
+    with subprocess.Popen(["sh", "-c", "sleep 60 & wait"], start_new_session=True) as family:
+        try:
+            children = Path(f"/proc/{family.pid}/task/{family.pid}/children")
+            eventually(lambda: children.read_text() != "", "the child has started")
+            watch = Watch(family.pid, 64 * MIB, None, group=_FullGroup())  # type: ignore[arg-type]
+            watch.start_ticks = process_start_ticks(family.pid)
+            dog = Watchdog()
+            dog._watches[family.pid] = watch
+            dog.check_all()
+            assert watch.victim is None and watch.limit_exceeded == ""
+            watch.memory = 1
+            dog.check_all()
+            assert watch.victim is not None and watch.limit_exceeded == "memory"
+        finally:
+            os.killpg(family.pid, signal.SIGKILL)

@@ -169,8 +169,7 @@ class Watchdog:
             if watch.memory is None or not members or watch.is_victim_ending():
                 pass
             elif watch.group is not None and watch.group.is_certain():
-                # without a look at its maps, which would keep its memory after its end
-                _kill(watch, max(members, key=lambda p: p.resident), "memory")
+                _kill_certain(watch, members)
             elif is_due or watch.group is None:
                 _enforce_memory(watch, members)
             if watch.cpu_seconds is not None:
@@ -230,6 +229,21 @@ def _descendants(supervisor: int, families: dict[int, list[_Process]]) -> list[_
         out += children
         left += [child.pid for child in children]
     return out
+
+
+def _kill_certain(watch: Watch, members: list[_Process]) -> None:
+    """Kill the largest process of a sandbox whose control group is over the limit, without a look
+    at its maps, which would keep its memory after its end.
+
+    A process that the kernel is ending reports no memory while the group still has it. The others
+    are then below the limit, and none of them is killed for it.
+    """
+    assert watch.memory is not None
+    now = [p for member in members if (p := _read_process(str(member.pid)))]
+    if sum(p.resident for p in now) > watch.memory:
+        _kill(watch, max(now, key=lambda p: p.resident), "memory")
+    else:
+        _enforce_memory(watch, now)
 
 
 def _enforce_memory(watch: Watch, members: list[_Process]) -> None:
