@@ -144,6 +144,8 @@ def main() -> None:
     parts.add_arguments(parser)
     args = parser.parse_args()
     chosen = [part for part in args.only if args.live or not part.startswith("live")]
+    if not chosen:
+        parser.error("these parts need the number of live environments: --live 1000")
     what = ["--dataset", args.dataset, "--live", str(args.live)]
     what += ["--image", args.image] if args.image else []
     with trees(args.commit) as sources:
