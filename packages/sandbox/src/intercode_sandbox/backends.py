@@ -175,7 +175,7 @@ def tier_of(backend: str = "auto") -> str:
 
 def architecture_of(backend: str = "auto") -> str:
     """Return the processor architecture of the machine that has the sandboxes, such as x86_64."""
-    name = os.environ.get(ENVIRONMENT_VARIABLE, "") if backend == "auto" else backend
+    name = _named(backend)
     is_addressed = name.partition(":")[0] in _ADDRESSED
     return find_backend(name).find_architecture() if is_addressed else platform.machine()
 

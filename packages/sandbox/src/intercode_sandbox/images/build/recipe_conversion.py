@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from intercode_sandbox.errors import ConfigError, UsageError
+from intercode_sandbox.images.dockerfile.substitution import env_instruction
 from intercode_sandbox.toml import read_toml
 
 _TYPES: dict[str, type] = {
@@ -54,7 +55,7 @@ def _dockerfile(file: Path, recipe: dict[str, Any]) -> str:
         )
     files = recipe.get("files", {})
     lines += [f"COPY {json.dumps([str(name), to])}" for to, name in files.items()]
-    lines += [f"ENV {name}={_quoted(str(value))}" for name, value in recipe.get("env", {}).items()]
+    lines += [env_instruction(name, str(value)) for name, value in recipe.get("env", {}).items()]
     if setup := recipe.get("setup", "").rstrip():
         script = _script(file, setup)
         script = script if script.startswith("#!") else f"#!/bin/bash\n{script}"
@@ -74,8 +75,3 @@ def _script(file: Path, setup: str) -> str:
             if beside.is_relative_to(file.parent) and beside.is_file():
                 return beside.read_text("utf-8", "replace").rstrip()
     return setup
-
-
-def _quoted(value: str) -> str:
-    """Return a value of ENV that no variable is expanded in."""
-    return '"' + re.sub(r'([\\"$])', r"\\\1", value).replace("\n", "\\\n") + '"'

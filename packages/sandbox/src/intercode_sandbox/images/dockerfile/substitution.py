@@ -11,6 +11,12 @@ _NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*|\d")
 _BRACED = re.compile(r"([A-Za-z_][A-Za-z0-9_]*|\d)(?:(:?[-+?])(.*))?", re.DOTALL)
 
 
+def env_instruction(name: str, value: str) -> str:
+    """Return the instruction ENV that sets a variable to a text, in which nothing is expanded."""
+    quoted = re.sub(r'([\\"$])', r"\\\1", value).replace("\n", "\\\n")
+    return f'ENV {name}="{quoted}"'
+
+
 def split_words(
     text: str, values: Mapping[str, str], escape: str = "\\", split: bool = True
 ) -> list[str]:

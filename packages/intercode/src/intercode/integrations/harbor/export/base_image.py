@@ -20,6 +20,7 @@ from intercode_sandbox.images.archives.set_user_id import is_program
 from intercode_sandbox.images.build.on_demand import resolve_or_build
 from intercode_sandbox.images.dockerfile.build import locate_dockerfile
 from intercode_sandbox.images.dockerfile.dockerignore import IgnoreRules
+from intercode_sandbox.images.dockerfile.substitution import env_instruction
 from intercode_sandbox.images.recipes import packaged
 
 DEFAULT_BASE = "debian:bookworm"
@@ -116,11 +117,7 @@ def _packed_lines(image: Image, files: Files) -> list[str]:
 
 def _environment_lines(env: Mapping[str, str], cwd: str) -> list[str]:
     """Return lines that set variables and the directory of programs."""
-    quoted = {
-        name: re.sub(r'([\\"$])', r"\\\1", value).replace("\n", "\\\n")
-        for name, value in env.items()
-    }
-    lines = [f'ENV {name}="{value}"' for name, value in quoted.items()]
+    lines = [env_instruction(name, value) for name, value in env.items()]
     return [*lines, *([f"WORKDIR {cwd}"] if cwd != "/" else [])]
 
 
