@@ -22,6 +22,8 @@ from intercode.core.errors import (
     UsageError,
 )
 from intercode.core.types import Trajectory, Usage
+from intercode.environments.base.contract import BranchingEnvironment
+from intercode.environments.base.pool.lending import EnvironmentPool
 from intercode.evaluation.evaluate import episode_runner
 from intercode.evaluation.evaluate.budgets import RunBudget
 from intercode.evaluation.evaluate.history import HISTORY_FILE, RunHistory
@@ -208,13 +210,15 @@ def test_a_run_that_is_over_asks_nothing_more(squares: str, tmp_path: Path) -> N
     with FaultyEndpoint(ANSWER) as server:
         plan = make_plan(requests(squares, server, tmp_path / "run"))
         spending = RunBudget(plan.config, Usage())
-        player = episode_runner.EpisodeRunner(plan, spending, lambda _: True)
-        assert player.run(Sample(2, 0)) is not None
-        sent = len(server.requests)
-        spending.stop()
-        with pytest.raises(BudgetError, match="has been stopped"):
-            player.run(Sample(3, 0))
-        player.close()
+        with EnvironmentPool[BranchingEnvironment]() as envs:
+            player = episode_runner.EpisodeRunner(
+                plan, spending, lambda _: True, plan.make_env, envs
+            )
+            assert player.run(Sample(2, 0)) is not None
+            sent = len(server.requests)
+            spending.stop()
+            with pytest.raises(BudgetError, match="has been stopped"):
+                player.run(Sample(3, 0))
         assert len(server.requests) == sent
 
 

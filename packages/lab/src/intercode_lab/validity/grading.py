@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import queue
 import re
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
 from functools import partial
 from typing import Any
@@ -18,11 +16,12 @@ from intercode.core.errors import (
     UnknownNameError,
     UsageError,
 )
-from intercode.core.types import EMPTY_MAPPING, SUCCESS_THRESHOLD, Dataset, Score
+from intercode.core.types import SUCCESS_THRESHOLD, Dataset, Score
 from intercode.datasets import is_dataset_file
 from intercode.datasets.load_cache import load_cached
 from intercode.environments import ENVIRONMENTS
 from intercode.environments.base.env import InterCodeEnv
+from intercode.environments.base.pool.lending import EnvironmentPool
 from intercode_lab.labels.records import AMBIGUOUS, CORRECT, Label
 
 VERIFIED = "verified"
@@ -99,8 +98,8 @@ def grade_labels(
     locations = _Locations(options.dataset)
     found = [locations.find(label) for label in labels]
     graded: list[GradedLabel] = []
-    with _Environments(options.settings) as envs, ThreadPoolExecutor(options.parallel) as pool:
-        for result in pool.map(partial(_grade_or_fault, envs), labels, found):
+    with EnvironmentPool[InterCodeEnv]() as envs, ThreadPoolExecutor(options.parallel) as threads:
+        for result in threads.map(partial(_grade_or_fault, envs, options), labels, found):
             graded.append(result)
             progress(len(graded), len(labels))
     return graded
@@ -183,12 +182,16 @@ def _dataset_of(task: str) -> str:
     return f"families:{drawn['family']}[difficulty={drawn['level']}]@seed={seed}..{seed}"
 
 
-def _grade_or_fault(envs: _Environments, label: Label, location: _Location) -> GradedLabel:
-    unplayed = GradedLabel(label, location.dataset.name, location.verified, fault=location.fault)
+def _grade_or_fault(
+    envs: EnvironmentPool[InterCodeEnv], options: GradingOptions, label: Label, location: _Location
+) -> GradedLabel:
+    dataset = location.dataset
+    unplayed = GradedLabel(label, dataset.name, location.verified, fault=location.fault)
     if location.fault:
         return unplayed
     try:
-        with envs.borrow(location.dataset) as env:
+        make = partial(ENVIRONMENTS.load(dataset.environment), dataset, **options.settings)
+        with envs.borrow(make, id(dataset)) as env:
             score, output = play_label(env, label)
     except InterCodeError as e:
         affects_all = isinstance(e, UsageError) and not isinstance(e, DataError)
@@ -213,33 +216,3 @@ def play_label(env: InterCodeEnv, label: Label, seed: int = _SEED) -> tuple[Scor
         if result.terminated:
             break
     return score or env.score(), output
-
-
-class _Environments:
-    """Lends environments to threads, and closes them at the end."""
-
-    def __init__(self, settings: Mapping[str, Any] = EMPTY_MAPPING) -> None:
-        self._settings = settings
-        self._idle: dict[int, queue.SimpleQueue[InterCodeEnv]] = {}
-        self._stack = ExitStack()
-
-    @contextmanager
-    def borrow(self, dataset: Dataset) -> Iterator[InterCodeEnv]:
-        """Yield an environment of a dataset that nobody else uses."""
-        idle = self._idle.setdefault(id(dataset), queue.SimpleQueue())
-        try:
-            env = idle.get_nowait()
-        except queue.Empty:
-            env = ENVIRONMENTS.load(dataset.environment)(dataset, **self._settings)
-            self._stack.callback(env.close)
-        try:
-            yield env
-        finally:
-            env.end_episode()
-            idle.put(env)
-
-    def __enter__(self) -> _Environments:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self._stack.close()

@@ -6,12 +6,14 @@ from collections import defaultdict
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 from intercode.core.errors import InfrastructureError, SandboxUnavailableError
 from intercode.core.types import Dataset
 from intercode.datasets.load_cache import load_cached
 from intercode.environments.base.env import InterCodeEnv
+from intercode.environments.base.pool.lending import EnvironmentPool
 from intercode.evaluation.check.task_runs import TaskRunner
 from intercode.results.statistics.intervals import (
     clusters_by_task,
@@ -75,17 +77,15 @@ def measure_labels(
 
     def measure(key: tuple[str, str]) -> list[HeldLabel]:
         source = sources[key[0]]
-        runner = TaskRunner(source.dataset, variant_settings(settings))
-        try:
+        make = partial(TaskRunner, source.dataset, variant_settings(settings))
+        with runners.borrow(make, key[0]) as runner:
             index = _position(source.dataset, key[1])
             found = find_variants(source, runner, index, count)
             return [HeldLabel(g, found, _held(runner.env, g, found)) for g in groups[key]]
-        finally:
-            runner.env.close()
 
     results: list[HeldLabel] = []
-    with ThreadPoolExecutor(parallel) as pool:
-        for number, held in enumerate(pool.map(measure, groups), 1):
+    with EnvironmentPool[TaskRunner]() as runners, ThreadPoolExecutor(parallel) as threads:
+        for number, held in enumerate(threads.map(measure, groups), 1):
             results += held
             progress(number, len(groups))
     return results

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import hashlib
-import queue
 import time
 import traceback
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import partial
 from itertools import zip_longest
 from pathlib import Path
 from typing import Any, Protocol
@@ -19,6 +19,7 @@ from intercode.core.types import Dataset, Score, State, Task
 from intercode.environments import check_setting_names, make
 from intercode.environments.base.env import InterCodeEnv
 from intercode.environments.base.gold_cache import CachesGolds
+from intercode.environments.base.pool.lending import EnvironmentPool
 from intercode.environments.base.rewards import RewardFunction, score_states
 from intercode_sandbox.lines import split_lines
 
@@ -216,6 +217,14 @@ class TaskRunner:
             raise GoldError(f"an exception ended the episode: {error.type}: {error.message}")
         return score, self._agent_state, tuple(self._golds)
 
+    def end_episode(self) -> None:
+        """End the episode and free its sandbox."""
+        self.env.end_episode()
+
+    def close(self) -> None:
+        """Close the environment."""
+        self.env.close()
+
     def cache_golds(self, index: int, golds: Sequence[State], dated: bool, hour: int) -> bool:
         """Store the results of a task's golds in the gold cache; see ``CachesGolds``.
 
@@ -238,25 +247,14 @@ def task_runners(
     """Yield a function that runs work for many tasks in parallel threads.
 
     It is called with ``work`` and a sequence of numbers, and returns the list of the results of
-    ``work(runner, i)``. Each of the ``parallel`` runners works on one number at a time. Raises
+    ``work(runner, i)``. Each of at most ``parallel`` runners works on one number at a time. Raises
     UnknownNameError for a setting that the environment does not have.
     """
     check_setting_names(dataset.environment, settings)
-    runners = [TaskRunner(dataset, settings) for _ in range(parallel)]
-    free: queue.SimpleQueue[TaskRunner] = queue.SimpleQueue()
-    for runner in runners:
-        free.put(runner)
 
     def run_one(work: Callable[[TaskRunner, int], Any], i: int) -> Any:
-        runner = free.get()
-        try:
+        with runners.borrow(partial(TaskRunner, dataset, settings)) as runner:
             return work(runner, i)
-        finally:
-            free.put(runner)
 
-    try:
-        with ThreadPoolExecutor(parallel) as threads:
-            yield lambda work, ids: list(threads.map(lambda i: run_one(work, i), ids))
-    finally:
-        for runner in runners:
-            runner.env.close()
+    with EnvironmentPool[TaskRunner]() as runners, ThreadPoolExecutor(parallel) as threads:
+        yield lambda work, ids: list(threads.map(partial(run_one, work), ids))

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from contextlib import suppress
 from typing import Any
 
 from intercode.agents.base import Agent
@@ -11,7 +10,6 @@ from intercode.core.errors import (
     BudgetError,
     GoldError,
     InfrastructureError,
-    InterCodeError,
     ModelRefusedError,
     ModelUnavailableError,
     SandboxUnavailableError,
@@ -20,6 +18,7 @@ from intercode.core.errors import (
 )
 from intercode.core.types import Trajectory, Usage, to_jsonable
 from intercode.environments.base.contract import BranchingEnvironment
+from intercode.environments.base.pool.lending import EnvironmentPool
 from intercode.evaluation.evaluate.budgets import EpisodeBudget, RunBudget
 from intercode.evaluation.evaluate.plan import Plan, with_metadata
 from intercode.evaluation.evaluate.run_state import Sample
@@ -32,7 +31,7 @@ RETRY_DELAYS = (0.5, 2.0)
 
 
 class EpisodeRunner:
-    """Plays one episode after another in an environment of its own, made by ``make_env``.
+    """Plays one episode after another, each in an environment of ``envs``, made by ``make_env``.
 
     ``pause`` waits for a number of seconds and returns whether the run is over. ``broken_tasks``,
     which the runners of a run share, has the error of each task whose gold or image failed, by the
@@ -45,14 +44,14 @@ class EpisodeRunner:
         plan: Plan,
         budget: RunBudget,
         pause: Callable[[float], bool],
-        make_env: Callable[[], BranchingEnvironment] | None = None,
+        make_env: Callable[[], BranchingEnvironment],
+        envs: EnvironmentPool[BranchingEnvironment],
         broken_tasks: dict[int, GoldError | TaskError] | None = None,
     ) -> None:
-        self.plan, self._make_env = plan, make_env or plan.make_env
+        self.plan, self._make_env, self._envs = plan, make_env, envs
         self._budget = budget
         self._pause = pause
         self._broken_tasks = {} if broken_tasks is None else broken_tasks
-        self._env: BranchingEnvironment | None = None
         self._agents: dict[int, Agent] = {}
 
     def run(self, sample: Sample, tracker: EpisodeTracker | None = None) -> Trajectory | None:
@@ -82,10 +81,8 @@ class EpisodeRunner:
             except ModelRefusedError as e:
                 if e.affects_all_requests or self._budget.count_refusal():
                     raise
-                self.close()
                 return self._error_record(sample, e, attempt, lost + budget.usage)
             except (InfrastructureError, OSError) as e:
-                self.close()
                 lost += budget.usage
                 if (
                     isinstance(e, ModelUnavailableError)
@@ -102,34 +99,28 @@ class EpisodeRunner:
                     raise
                 if isinstance(e, GoldError | TaskError):
                     self._broken_tasks[sample.index] = e
-                self.close()
                 return self._error_record(sample, e, 1, lost + budget.usage)
         raise AssertionError("unreachable: the last attempt returns or raises")
-
-    def close(self) -> None:
-        """Close the environment. The next episode makes a new environment and a new agent."""
-        env, self._env = self._env, None
-        self._agents.clear()
-        if env is not None:
-            with suppress(InterCodeError, OSError):  # the environment may be what failed
-                env.close()
 
     def _attempt(
         self, sample: Sample, budget: EpisodeBudget, tracker: EpisodeTracker | None
     ) -> Trajectory:
         if (known := self._broken_tasks.get(sample.index)) is not None:
             raise type(known)(str(known))
-        if self._env is None:
-            self._env = self._make_env()
-        trajectory = rollout(
-            self._agent_for(sample.epoch, budget),
-            self._env,
-            sample.index,
-            seed=self.plan.episode_seed(sample),
-            max_turns=self.plan.config.max_turns,
-            check_gold=True,
-            tracker=tracker,
-        )
+        try:
+            with self._envs.borrow(self._make_env) as env:
+                trajectory = rollout(
+                    self._agent_for(sample.epoch, budget),
+                    env,
+                    sample.index,
+                    seed=self.plan.episode_seed(sample),
+                    max_turns=self.plan.config.max_turns,
+                    check_gold=True,
+                    tracker=tracker,
+                )
+        except BaseException:
+            self._agents.clear()  # the next episode makes a new agent
+            raise
         return trajectory.replace(epoch=sample.epoch)
 
     def _agent_for(self, epoch: int, budget: EpisodeBudget) -> Agent:

@@ -10,6 +10,7 @@ from intercode.core import trajectories
 from intercode.core.errors import BudgetError, GoldError, TaskError
 from intercode.core.types import Trajectory
 from intercode.environments.base.contract import BranchingEnvironment
+from intercode.environments.base.pool.lending import EnvironmentPool
 from intercode.evaluation.evaluate.budgets import RunBudget
 from intercode.evaluation.evaluate.episode_runner import EpisodeRunner
 from intercode.evaluation.evaluate.plan import Plan
@@ -44,6 +45,7 @@ class Workers:
         tracker: RunTracker | None = None,
     ) -> None:
         self._plan, self._budget, self._make_env = plan, budget, make_env
+        self._envs = EnvironmentPool[BranchingEnvironment]()
         self._tracker = tracker
         self._stopped, self._draining = threading.Event(), threading.Event()
         self._interrupted = interrupted or threading.Event()
@@ -68,6 +70,7 @@ class Workers:
     def __exit__(self, *_: object) -> None:
         self._stopped.set()
         self._budget.stop()
+        self._envs.close()
 
     def __iter__(self) -> Iterator[Event]:
         running, limit = self._count, None
@@ -100,7 +103,12 @@ class Workers:
 
     def _work(self) -> None:
         runner = EpisodeRunner(
-            self._plan, self._budget, self._stopped.wait, self._make_env, self._broken_tasks
+            self._plan,
+            self._budget,
+            self._stopped.wait,
+            self._make_env,
+            self._envs,
+            self._broken_tasks,
         )
         try:
             while not (self._stopped.is_set() or self._draining.is_set()):
@@ -118,5 +126,4 @@ class Workers:
             self._draining.set()
             self._events.put(e)
         finally:
-            runner.close()
             self._events.put(None)

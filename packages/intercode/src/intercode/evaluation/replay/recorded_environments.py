@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import threading
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Mapping
+from contextlib import AbstractContextManager
 from dataclasses import dataclass, field, replace
+from functools import partial
 from typing import Any, Self
 
 from intercode.agents import PROGRAM
@@ -16,6 +16,7 @@ from intercode.core.types import AgentOutput, Network, Step, Trajectory
 from intercode.datasets.load_cache import load_cached
 from intercode.environments import ENVIRONMENTS, check_setting_names
 from intercode.environments.base.env import InterCodeEnv
+from intercode.environments.base.pool.lending import EnvironmentPool
 from intercode.environments.base.replay.rules import replay_rules_for
 from intercode.environments.base.tools.servers import parse_servers
 from intercode.environments.descriptions import recorded_environment
@@ -149,37 +150,21 @@ class RecordedEnvironments:
     """
 
     def __init__(self, options: ReplayOptions) -> None:
-        self._options = options
-        self._idle: dict[str, list[InterCodeEnv]] = {}
-        self._lock = threading.Lock()
+        self._options, self._pool = options, EnvironmentPool[InterCodeEnv]()
 
-    @contextmanager
-    def borrow(self, trajectory: Trajectory) -> Iterator[InterCodeEnv]:
-        """Yield the environment of an episode. Raises as ``open_recorded_env`` does."""
+    def borrow(self, trajectory: Trajectory) -> AbstractContextManager[InterCodeEnv]:
+        """Lend the environment of an episode for a block. Raises as ``open_recorded_env`` does."""
         arguments = environment_settings(trajectory, self._options)
+        make = partial(make_environment, *arguments)
         if not replay_rules_for(trajectory).reusable:
-            with make_environment(*arguments) as env:
-                yield env
-            return
-        with self._lock:
-            idle = self._idle.setdefault(repr(arguments), [])
-            env = idle.pop() if idle else make_environment(*arguments)
-        try:
-            yield env
-        except BaseException:
-            env.close()
-            raise
-        with self._lock:
-            idle.append(env)
+            return make()
+        return self._pool.borrow(make, repr(arguments))
 
     def __enter__(self) -> Self:
         return self
 
     def __exit__(self, *_: object) -> None:
-        with self._lock:
-            for env in (env for idle in self._idle.values() for env in idle):
-                env.close()
-            self._idle.clear()
+        self._pool.close()
 
 
 def repeat_step(env: InterCodeEnv, episode: Trajectory, turn: int) -> Step:

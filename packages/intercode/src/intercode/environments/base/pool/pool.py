@@ -14,6 +14,7 @@ from intercode.environments import make as make_environment
 from intercode.environments.base.contract import BranchingEnvironment
 from intercode.environments.base.options import check_training
 from intercode.environments.base.pool.episode import PooledEpisode
+from intercode.environments.base.pool.lending import EnvironmentPool
 from intercode.environments.base.pool.worker_threads import WorkerThreads
 from intercode_sandbox.clock import SYSTEM_CLOCK, Clock
 
@@ -59,7 +60,8 @@ class Pool:
         self.idle_closed = 0
         """The number of episodes that were closed after ``idle_timeout``."""
         self._make_env: Callable[[], BranchingEnvironment] = lambda: make(self.dataset, **settings)
-        self._idle_envs = [first]
+        self._envs = EnvironmentPool[BranchingEnvironment]()
+        self._envs.give_back(first)
         self._live_episodes: set[PooledEpisode] = set()
         self._ending_episodes: set[asyncio.Future[None]] = set()
         self._slots, self._acquire_lock = asyncio.Semaphore(size), asyncio.Lock()
@@ -74,8 +76,10 @@ class Pool:
 
     def result_metadata(self) -> dict[str, Any]:
         """Return the metadata that the records of this pool's episodes contain."""
-        env = self._idle_envs[0] if self._idle_envs else next(iter(self._live_episodes)).env
-        return env.result_metadata()
+        for episode in self._live_episodes:
+            return episode.env.result_metadata()
+        with self._envs.borrow(self._make_env) as env:
+            return env.result_metadata()
 
     # -------------------------------------------------------------- episodes
     async def begin(self, task: int | str | None = None, seed: int | None = None) -> PooledEpisode:
@@ -178,7 +182,7 @@ class Pool:
                 await asyncio.wait(self._ending_episodes)
             else:
                 await asyncio.sleep(0.01)
-        await asyncio.gather(*(self._workers.submit(env.close) for env in self._idle_envs))
+        await self._workers.submit(self._envs.close)
         self._workers.close()
 
     # ------------------------------------------------------------- internals
@@ -193,9 +197,10 @@ class Pool:
             if self._closed:
                 raise EnvironmentStateError("the pool is closed")
             while len(envs) < n:
-                envs.append(self._idle_envs.pop() if self._idle_envs else self._make_env())
+                envs.append(self._envs.take(self._make_env))
         except BaseException:
-            self._idle_envs += envs
+            for env in envs:
+                self._envs.give_back(env)
             for _ in range(acquired):
                 self._slots.release()
             raise
@@ -215,14 +220,14 @@ class Pool:
 
     def _release(self, episode: PooledEpisode) -> None:
         """Free an episode's sandbox in the background, and then its slot."""
-        ending = self._workers.submit(episode.env.end_episode)
+        ending = self._workers.submit(partial(self._envs.give_back, episode.env))
         self._ending_episodes.add(ending)
 
         def on_end(done: asyncio.Future[None]) -> None:
+            if not done.cancelled():
+                done.exception()  # marks it as retrieved, or asyncio logs it
             self._ending_episodes.discard(ending)
             self._live_episodes.discard(episode)
-            if not done.cancelled() and done.exception() is None:  # do not reuse a broken one
-                self._idle_envs.append(episode.env)
             self._slots.release()
 
         ending.add_done_callback(on_end)
