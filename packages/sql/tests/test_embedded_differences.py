@@ -503,10 +503,11 @@ def test_a_row_is_stored_in_variables(session: SqlSession) -> None:
     session.run("SELECT i, da INTO @a, @B FROM t WHERE id = 1", 10.0)
     session.run("SELECT 'INTO @c' INTO @c", 10.0)
     session.run("SELECT 8 FROM t WHERE id = 1 FOR UPDATE INTO @d", 10.0)
+    session.run("SELECT ((id)) FROM t WHERE id = 1 INTO @f FOR UPDATE", 10.0)
     session.run("SELECT 1 AS x UNION SELECT 9 ORDER BY x DESC LIMIT 1 INTO @e", 10.0)
     session.run("SELECT 7 FROM t WHERE id = 99 INTO @a", 10.0)  # no row changes nothing
-    rows = session.run("SELECT @a, @b, @c, @d, @e", 10.0).rows
-    assert rows == ((5, "2001-02-03", "INTO @c", 8, 9),)
+    rows = session.run("SELECT @a, @b, @c, @d, @e, @f", 10.0).rows
+    assert rows == ((5, "2001-02-03", "INTO @c", 8, 9, 1),)
 
 
 def test_variables_with_quoted_names(session: SqlSession) -> None:
@@ -560,6 +561,12 @@ MISPLACED = "Misplaced INTO clause, INTO is not allowed inside subqueries"
         ("SELECT 1 INTO @ n", "near 'n' at line 1"),
         ("SELECT 1, 2 INTO @n, m", "Undeclared variable: m"),
         ("SELECT 1 INTO m", "Undeclared variable: m"),
+        ("SELECT 1 INTO @n INTO @n", "Multiple INTO clauses in one query block."),
+        ("SELECT 1 INTO @n FROM t INTO @n", "Multiple INTO clauses in one query block."),
+        ("SELECT 1 FROM t INTO @n INTO @n", "near 'INTO @n' at line 1"),
+        ("(SELECT 1 FROM t INTO @n) UNION SELECT 2", "You have an error in your SQL syntax"),
+        ("INSERT INTO t (id) SELECT 9 INTO @n", MISPLACED),
+        ("INSERT INTO t (id) SELECT id FROM t INTO @n", "near 'INTO @n' at line 1"),
     ],
 )
 def test_variables_that_a_query_cannot_store(session: SqlSession, code: str, message: str) -> None:
@@ -591,11 +598,81 @@ def test_what_is_not_stored(changed: SqlSession, code: str, message: str) -> Non
     ("query", "answer"),
     [
         ("SELECT id, v FROM t WHERE id < 3", CANNOT),
-        ("SELECT COUNT(*) AS v FROM t", E + "The target table z of the statement is not updatable"),
-        ("SELECT DISTINCT v FROM t", E + "The target table z of the statement is not updatable"),
+        ("SELECT COUNT(*) AS v FROM t", E + "The target table z of the UPDATE is not updatable"),
+        ("SELECT DISTINCT v FROM t", E + "The target table z of the UPDATE is not updatable"),
     ],
 )
 def test_a_view_that_is_written_to(tmp_path: Path, query: str, answer: str) -> None:
     with embedded_session(tmp_path, DUMP, "d") as session:
         session.run(f"CREATE VIEW z AS {query}", 10.0)
         assert session.run("UPDATE z SET v = 'x'", 10.0).output.startswith(answer)
+
+
+@pytest.mark.parametrize(
+    ("statements", "answer"),
+    [
+        (["SELECT SQL_CALC_FOUND_ROWS id FROM t LIMIT 2", "SELECT FOUND_ROWS()"], "[(8,)]"),
+        (["SELECT SQL_CALC_FOUND_ROWS id FROM t LIMIT 9, 1", "SELECT FOUND_ROWS()"], "[(8,)]"),
+        (["SELECT 'SQL_CALC_FOUND_ROWS' FROM t LIMIT 2", "SELECT FOUND_ROWS()"], "[(2,)]"),
+        (["SELECT N'a' 'b'"], "[('ab',)]"),
+        (["SELECT SUM(id) AS n FROM t GROUP BY 1"], E + "Can't group on 'n'"),
+        (["SELECT 0 AND EXP(1000), 1 OR POW(10, 400)"], "[(0, 1)]"),
+        (["SELECT JSON_VALID('{') AND JSON_EXTRACT('{', '$')"], "[(0,)]"),
+        (
+            ["SELECT id FROM t AS a JOIN t AS b JOIN t AS c USING (id)"],
+            E + "Column 'id' in from clause is ambiguous",
+        ),
+        (["START TRANSACTION READ ONLY, READ WRITE"], "near '' at line 1"),
+        (["COMMIT AND CHAIN RELEASE"], "near 'RELEASE' at line 1"),
+        (["ROLLBACK AND CHAIN RELEASE"], "near 'RELEASE' at line 1"),
+        (["SET sql_mode = 'PAD_CHAR_TO_FULL_LENGTH'"], "cannot do this: sql_mode PAD_CHAR"),
+        (
+            ["SELECT 1 FROM t2", "SHOW WARNINGS"],
+            "[('Error', 1146, \"Table 'd.t2' doesn't exist\")]",
+        ),
+        (["SELECT 1 FROM t2", "SHOW COUNT(*) ERRORS"], "[(1,)]"),
+        (["SELECT id + 1 FROM t", "SHOW WARNINGS"], "[]"),
+        (["SELECT 1/0", "SHOW WARNINGS"], "cannot do this: SHOW WARNINGS"),
+        (["SELECT 1/0", "SHOW ERRORS"], "[]"),
+        (["UPDATE IGNORE t SET u = '-3' WHERE id = 1", "SELECT u FROM t WHERE id = 1"], "[(0,)]"),
+    ],
+)
+def test_what_a_session_remembers_and_refuses(
+    changed: SqlSession, statements: list[str], answer: str
+) -> None:
+    *before, last = statements
+    for code in before:
+        changed.run(code, 10.0)
+    assert answer in changed.run(last, 10.0).output
+
+
+DEFAULTS = "a INT DEFAULT 5, b VARCHAR(9) DEFAULT 'x', c BIT(3) DEFAULT b'101', d INT NOT NULL"
+
+
+@pytest.mark.parametrize(
+    ("code", "rows"),
+    [
+        ("INSERT INTO z VALUES (DEFAULT(a) + 1, DEFAULT(b), DEFAULT(c), 1)", (6, "x", 5)),
+        ("INSERT INTO z VALUES (1, 'y', 1, 1)", (1, "y", 1)),
+        ("INSERT INTO z (d) SELECT DEFAULT(id) + 1 FROM t", None),
+    ],
+)
+def test_the_default_of_a_column(changed: SqlSession, code: str, rows: object) -> None:
+    changed.run(f"CREATE TABLE z ({DEFAULTS})", 10.0)
+    changed.run(code, 10.0)
+    found = changed.run("SELECT a, b, c FROM z", 10.0).rows
+    assert found == ((rows,) if rows else ())
+    changed.run("UPDATE z SET a = DEFAULT(a) * 2, b = DEFAULT, c = DEFAULT", 10.0)
+    found = changed.run("SELECT a, b, c, DEFAULT(a), DEFAULT(b), DEFAULT(c) FROM z", 10.0).rows
+    assert found == (((10, "x", 5, 5, "x", 5),) if rows else ())
+
+
+@pytest.mark.parametrize(
+    ("rows", "entry"),
+    [("(2), (2), (1), (1)", "2"), ("(1), (2), (2), (1)", "1"), ("(NULL), (NULL), (7), (7)", "7")],
+)
+def test_the_entry_that_a_new_key_finds_twice(changed: SqlSession, rows: str, entry: str) -> None:
+    changed.run("CREATE TABLE z (a INT)", 10.0)
+    changed.run(f"INSERT INTO z VALUES {rows}", 10.0)
+    output = changed.run("ALTER TABLE z ADD UNIQUE (a)", 10.0).output
+    assert output == f"{E}Duplicate entry '{entry}' for key 'z.a'"

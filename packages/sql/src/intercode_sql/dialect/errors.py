@@ -100,6 +100,7 @@ ERROR_MESSAGES: dict[int, tuple[str, str]] = {
         "Cannot delete or update a parent row: a foreign key constraint fails ({})",
     ),
     1452: ("23000", "Cannot add or update a child row: a foreign key constraint fails ({})"),
+    1471: ("HY000", "The target table {} of the {} is not insertable-into"),
     1525: ("HY000", "Incorrect {} value: '{}'"),
     1582: ("42000", "Incorrect parameter count in the call to native function '{}'"),
     1630: (
@@ -164,6 +165,7 @@ ERROR_MESSAGES: dict[int, tuple[str, str]] = {
     3686: ("HY000", "Index out of bounds in regular expression search."),
     3887: ("HY000", "A capture group has an invalid name."),
     3819: ("HY000", "Check constraint '{}' is violated."),
+    3953: ("HY000", "Multiple INTO clauses in one query block."),
     3954: (
         "HY000",
         "Misplaced INTO clause, INTO is not allowed inside subqueries, and must be placed at end "

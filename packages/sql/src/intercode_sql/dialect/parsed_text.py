@@ -9,10 +9,12 @@ from collections.abc import Collection
 from intercode_sql.dialect.errors import StatementError, syntax_error, unsupported
 from intercode_sql.dialect.tokens import Token, tokenize
 
-REWRITTEN_MODES = frozenset({"ANSI_QUOTES", "NO_BACKSLASH_ESCAPES", "PIPES_AS_CONCAT"})
+REWRITTEN_MODES = frozenset(
+    {"ANSI_QUOTES", "NO_BACKSLASH_ESCAPES", "PIPES_AS_CONCAT", "REAL_AS_FLOAT"}
+)
 _ESCAPED = r"(?:[^{q}\\]++|\\.|{q}{q})*+{q}?"
 _RAW = r"(?:[^{q}]++|{q}{q})*+{q}?"
-_REST = r"`(?:[^`]++|``)*+`?|--(?=\s|\Z)[^\n]*|\#[^\n]*|/\*.*?(?:\*/|\Z)|\|\|"
+_REST = r"`(?:[^`]++|``)*+`?|--(?=\s|\Z)[^\n]*|\#[^\n]*|/\*.*?(?:\*/|\Z)|\|\||\bREAL\b"
 
 
 def default_mode_text(code: str, modes: Collection[str]) -> str:
@@ -40,7 +42,7 @@ def _pieces(code: str, modes: Collection[str]) -> list[tuple[int, str]]:
     content = _RAW if "NO_BACKSLASH_ESCAPES" in modes else _ESCAPED
     strings = "|".join(q + content.replace("{q}", q) for q in "'\"")
     found, end = list[tuple[int, str]](), 0
-    for match in re.finditer(f"{strings}|{_REST}", code, re.S):
+    for match in re.finditer(f"{strings}|{_REST}", code, re.S | re.I):
         found += [(end, code[end : match.start()]), (match.start(), _rewritten(match[0], modes))]
         end = match.end()
     return [*found, (end, code[end:])]
@@ -49,6 +51,8 @@ def _pieces(code: str, modes: Collection[str]) -> list[tuple[int, str]]:
 def _rewritten(text: str, modes: Collection[str]) -> str:
     if text == "||" and "PIPES_AS_CONCAT" in modes:
         raise unsupported("|| with sql_mode PIPES_AS_CONCAT: write CONCAT")
+    if text.upper() == "REAL":
+        return "FLOAT" if "REAL_AS_FLOAT" in modes else text
     if text[0] == '"' and "ANSI_QUOTES" in modes:
         name = text[1:].removesuffix('"').replace('""', '"').replace("`", "``")
         return f"`{name}`" if len(text) > 1 and text.endswith('"') else text

@@ -54,7 +54,7 @@ _STATEMENT_KEYWORDS = word_set("""
     GRANT REVOKE FLUSH KILL ANALYZE OPTIMIZE CHECK CHECKSUM REPAIR RENAME PREPARE EXECUTE DEALLOCATE
     TABLE VALUES RESET PURGE CHANGE XA SIGNAL RESIGNAL GET INSTALL UNINSTALL IMPORT CLONE HELP CACHE
     BINLOG SHUTDOWN RESTART STOP""")
-_CALLABLE_TOKENS = frozenset(MySQL.Parser.FUNC_TOKENS) | {TokenType.VAR}
+_CALLABLE_TOKENS = frozenset(MySQL.Parser.FUNC_TOKENS) | {TokenType.VAR, TokenType.DEFAULT}
 _BEFORE_NON_CALLS = word_set("INTO AS . TABLE WITH RECURSIVE REFERENCES INDEX KEY UPDATE FROM JOIN")
 _BARE_FUNCTIONS = ("UTC_DATE", "UTC_TIME", "UTC_TIMESTAMP")
 _OPEN, _CLOSE, _END = TokenType.L_PAREN, TokenType.R_PAREN, TokenType.SEMICOLON
@@ -81,6 +81,9 @@ _OPERAND_ENDS = {
     TokenType.HEX_STRING,
     TokenType.BIT_STRING,
 }
+_JOIN_KINDS = frozenset(
+    getattr(TokenType, name) for name in ("INNER", "CROSS", "LEFT", "RIGHT", "OUTER", "NATURAL")
+)
 _FEW_TOKENS = 24
 """A statement that is no longer than this is parsed at once, whatever it holds."""
 
@@ -269,7 +272,12 @@ def _mark_function_calls(
         t.token_type == TokenType.SELECT for t in tokens
     ):
         return list(tokens)
-    out = list(tokens)
+    out = [
+        Token(TokenType.STRING, t.text, t.line, t.col, t.start, t.end)
+        if t.token_type == TokenType.NATIONAL_STRING
+        else t
+        for t in tokens
+    ]
     literals: list[int] = []
     inside = [""]
     for i, follows in enumerate(tokens[1:]):
@@ -330,6 +338,8 @@ def _with_brackets(tokens: list[Token]) -> list[Token]:
             [t.text.upper() in UNITS for t in out[-2:-1]] == [True] and out[-1].text == "+"
         )
         before = out[-1].token_type if out else None
+        if token.token_type == TokenType.JOIN and before not in _JOIN_KINDS:
+            out.append(Token(TokenType.INNER, "INNER", *place))  # else sqlglot reads a comma
         sized = number or token.token_type == TokenType.STRING
         if sum_of_interval or (sized and before == TokenType.INTERVAL):
             out += [Token(_OPEN, "(", *place), token, Token(_CLOSE, ")", *place)]

@@ -545,11 +545,13 @@ class _QuerySyntax(ExpressionSyntax):
         word = self.word
         if self.accept_any("EXPLAIN", "DESCRIBE", "DESC"):
             word = self.word
+        self._start, self._clauses_into = self.at, 0
         if word == "WITH":
             self._with()
             word = self.word
             if word not in ("SELECT", "(", "UPDATE", "DELETE", "VALUES", "TABLE"):
                 raise self.error()
+        self._start = self.at
         if word in ("SELECT", "(", "VALUES", "TABLE"):
             self._query_body()
         elif word in ("INSERT", "REPLACE"):
@@ -561,6 +563,8 @@ class _QuerySyntax(ExpressionSyntax):
         else:
             return
         self.expect_end()
+        if self._clauses_into > 1:
+            raise mysql_error(3953)
 
     # ------------------------------------------------------------ queries
     def query(self) -> None:
@@ -574,9 +578,17 @@ class _QuerySyntax(ExpressionSyntax):
             self._query_term()
         self.order()
         self._limit()
-        self._into()
+        stored = self._is_of_statement() and self._into()
         self._locks()
-        self._into()
+        if not stored and self._is_of_statement():
+            self._into()
+
+    def _is_of_statement(self) -> bool:
+        """Return whether all brackets around the next token are those around the statement."""
+        depths = [0]
+        for token in self.tokens[self._start : self.at]:
+            depths.append(depths[-1] + (token.text == "(") - (token.text == ")"))
+        return min(depths[depths[-1] :]) == depths[-1] == max(depths[: depths[-1] + 1])
 
     def _query_body(self) -> None:
         self._query_term()
@@ -659,12 +671,14 @@ class _QuerySyntax(ExpressionSyntax):
         if not (self.accept("?") or self.accept_kind("number")):
             raise self.error()
 
-    def _into(self) -> None:
+    def _into(self) -> bool:
         if not self.accept("INTO"):
-            return
+            return False
         if self.accept_any("OUTFILE", "DUMPFILE"):
             raise UnreadSyntaxError
         self.listed(self.variable)
+        self._clauses_into += 1
+        return True
 
     def _locks(self) -> None:
         if self.accept("FOR"):

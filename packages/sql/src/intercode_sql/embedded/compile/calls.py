@@ -14,7 +14,8 @@ from intercode_sql.dialect.errors import (
     unsupported,
 )
 from intercode_sql.dialect.keywords import AGGREGATE_FUNCTIONS, word_set
-from intercode_sql.dialect.parser import FUNCTION_MARK, mysql_text
+from intercode_sql.dialect.parser import FUNCTION_MARK, mysql_text, parse
+from intercode_sql.embedded.catalog.catalog import Column
 from intercode_sql.embedded.catalog.collations import collate_clause
 from intercode_sql.embedded.catalog.types import (
     ASCII_STRING,
@@ -32,6 +33,7 @@ from intercode_sql.embedded.catalog.types import (
     integer_digits,
     merge_types,
 )
+from intercode_sql.embedded.catalog.values import default_value
 from intercode_sql.embedded.compile import aggregates
 from intercode_sql.embedded.compile.conversions import (
     as_bytes,
@@ -348,6 +350,31 @@ def session_function(name: str, args: Args, scope: Scope) -> Expression:
     if name in ("DATABASE", "SCHEMA"):
         value = scope.context.database or None
     return value_constant(value)
+
+
+@special("DEFAULT")
+def _default(name: str, args: Args, scope: Scope) -> Expression:
+    """Compile the default of a column."""
+    if not isinstance(args[0], exp.Column):
+        raise unsupported("DEFAULT of what is no column")
+    scope.column(args[0])  # the errors of unknown and ambiguous names
+    for source in scope.sources:
+        column = source.table.column(args[0].name) if source.table is not None else None
+        if column is not None and args[0].text("table").lower() in ("", source.name.lower()):
+            value = convert_to(compile_scalar(default_expression(column), scope), column.type)
+            return replace(value, type=column.type.as_nullable())
+    raise unsupported("the default of a column that is no table's")
+
+
+def default_expression(column: Column) -> exp.Expr:
+    """Return the default of a column as an expression. Raises StatementError 1364."""
+    if column.computed:
+        found: exp.Expr = parse(f"SELECT {column.default}").expressions[0].copy()
+        return found
+    value = default_value(column, "")
+    if value is None:
+        return exp.Null()
+    return exp.Literal(this=str(value), is_string=isinstance(value, str))
 
 
 @special("ANY_VALUE")

@@ -41,6 +41,10 @@ from intercode_sql.embedded.functions.strings import as_characters as characters
 from intercode_sql.literals import SQLITE_LITERALS
 
 NULL_EXPRESSION = Expression("NULL", NULL)
+CAN_FAIL = re.compile(
+    r"mysql_(?:in_range|div|pow|exp|cot|json_\w+|whole_\w+|divisor|moved_date|parsed_date)\("
+)
+"""Matches the SQL of values that can be errors, which MySQL computes only where they are needed."""
 quote_text = SQLITE_LITERALS.text
 
 

@@ -17,6 +17,7 @@ from intercode_sql.embedded.compile import (  # noqa: F401  # registers their co
     subqueries,
 )
 from intercode_sql.embedded.compile.conversions import (
+    CAN_FAIL,
     MOMENTS_OF_DAYS,
     NULL_EXPRESSION,
     as_text,
@@ -48,7 +49,6 @@ from intercode_sql.embedded.compile.scope import (
     compiles,
 )
 
-_CAN_FAIL = re.compile(r"mysql_(?:in_range|whole_\w+|divisor|moved_date|parsed_date)\(")
 _VOLATILE = re.compile(r"mysql_(?:rand|sleep)\(")
 _MAX_REPEATED = 4000  # characters of conditions that are written twice
 _COMPARISONS = {
@@ -92,7 +92,7 @@ def _logical(node: exp.Connector, scope: Scope) -> Expression:
         return _boolean(exp.false(), scope)
     behind = " ".join(conditions[1:])
     volatile = _VOLATILE.search(behind) or _VOLATILE.search(conditions[0])
-    if _CAN_FAIL.search(behind) and not volatile and len(behind) < _MAX_REPEATED:
+    if CAN_FAIL.search(behind) and not volatile and len(behind) < _MAX_REPEATED:
         return Expression(join_in_order(conditions, word), BOOL)
     return Expression(_join(conditions, word), BOOL)
 
@@ -112,7 +112,7 @@ def join_in_order(conditions: list[str], word: str) -> str:
     negate, decided = ("NOT ", 0) if word == "AND" else ("", 1)
     groups = [[conditions[0]]]
     for condition in conditions[1:]:
-        if _CAN_FAIL.search(condition):
+        if CAN_FAIL.search(condition):
             groups.append([condition])
         else:
             groups[-1].append(condition)
@@ -287,10 +287,10 @@ def _boolean(node: exp.Boolean, scope: Scope) -> Expression:
     return Expression(str(int(node.this)), replace(BOOL, nullable=False), literal=int(node.this))
 
 
-@compiles(exp.Introducer, exp.National)
-def _introduced_string(node: exp.Introducer | exp.National, scope: Scope) -> Expression:
-    inner = node.expression if isinstance(node, exp.Introducer) else node.this
-    charset = node.name.lstrip("_").lower() if isinstance(node, exp.Introducer) else "utf8mb3"
+@compiles(exp.Introducer)
+def _introduced_string(node: exp.Introducer, scope: Scope) -> Expression:
+    inner = node.expression
+    charset = node.name.lstrip("_").lower()
     if isinstance(inner, (exp.HexString, exp.BitString)):
         return bytes_constant(compile_expression(inner, scope).literal, charset)
     text = inner if isinstance(inner, str) else str(compile_scalar(inner, scope).literal)

@@ -22,6 +22,7 @@ from intercode_sql.dialect.parser import FUNCTION_MARK, mysql_text
 from intercode_sql.embedded.catalog.catalog import Column, Index, Table
 from intercode_sql.embedded.catalog.collations import collate_clause
 from intercode_sql.embedded.compile.conversions import (
+    CAN_FAIL,
     as_column,
     compile_condition,
     grouped_sql,
@@ -398,7 +399,7 @@ def _compile_from(node: exp.Select, scope: Scope) -> JoinedSources | None:
     try:
         return from_clause(node, scope)
     except StatementError as e:
-        if e.number in (1052, 1054) and scope.sources:
+        if e.number in (1052, 1054) and scope.sources and "from clause" not in e.message:
             scope.clause, scope.visible = "select", None
             for item in node.expressions:
                 inner = item.unalias()
@@ -493,7 +494,8 @@ def _group_by(parts: SelectParts) -> None:
         if expression is None:
             expression = _group_expression(item, parts)
         if expression.aggregate:
-            raise mysql_error(1056, item.name or mysql_text(item))
+            named = parts.names[int(item.this) - 1] if isinstance(item, exp.Literal) else item.name
+            raise mysql_error(1056, named or mysql_text(item))
         parts.groups.append(expression)
         scope.groups[expression.sql] = expression
 
@@ -614,12 +616,9 @@ def _plain_select(parts: SelectParts, keep: bool) -> str:
     having = parts.having if not parts.scope.aggregated else ""
     body = _from_where_sql(parts, having)
     tail = f"{body}{_order_by_sql(keys)}{parts.limit}"
-    if keys and parts.limit and _OUT_OF_RANGE.search(_select_list_sql(parts)):
+    if keys and parts.limit and CAN_FAIL.search(_select_list_sql(parts)):
         return _computed_last(parts, tail)
     return f"SELECT {_select_list_sql(parts)}{tail}"
-
-
-_OUT_OF_RANGE = re.compile(r"\b(?:mysql_(?:in_range|div)|pow|exp|cot)\(")
 
 
 def _computed_last(parts: SelectParts, tail: str) -> str:

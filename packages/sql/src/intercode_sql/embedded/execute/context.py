@@ -10,6 +10,7 @@ from functools import lru_cache
 from typing import Any
 
 from intercode_sql.base import Deadline, SqlDeterminism, SqlLimits
+from intercode_sql.dialect.errors import StatementError
 from intercode_sql.embedded.catalog.catalog import BuiltDatabases, Catalog
 from intercode_sql.embedded.compile.scope import CompileContext
 from intercode_sql.embedded.compile.translation import Translation
@@ -143,6 +144,9 @@ class SessionContext:
         self.stamp_count = 0
         self.insert_id: int | None = None
         self.columns: tuple[ResultColumn, ...] = ()
+        self.before: tuple[str, StatementError | None] = ("", None)
+        """The statement before this one and its error, which SHOW WARNINGS shows."""
+        self.latest: tuple[str, StatementError | None] = self.before
         if saved is not None:
             self.restore(saved)
 
@@ -162,6 +166,10 @@ class SessionContext:
     @property
     def database(self) -> str:
         return self.state.database
+
+    def warnings(self, errors: bool) -> list[tuple[Any, ...]]:
+        """Return what SHOW WARNINGS or SHOW ERRORS shows of the statement before."""
+        raise NotImplementedError
 
     def rows(self, translation: Translation) -> list[tuple[Any, ...]]:
         """Return all rows of a query as SQLite stores them."""

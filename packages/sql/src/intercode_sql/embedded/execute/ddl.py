@@ -12,6 +12,7 @@ from sqlglot import exp
 from intercode_sql.dialect.errors import StatementError, access_denied, mysql_error, unsupported
 from intercode_sql.dialect.parser import parse
 from intercode_sql.embedded.catalog.catalog import Column, Table, quote_schema, quote_table
+from intercode_sql.embedded.catalog.collations import collate_clause
 from intercode_sql.embedded.catalog.definitions import (
     DEFAULT_COLLATION,
     AlteredTable,
@@ -42,7 +43,7 @@ from intercode_sql.embedded.compile.translation import translate
 from intercode_sql.embedded.execute import transactions
 from intercode_sql.embedded.execute.constraints import referencing_tables
 from intercode_sql.embedded.execute.context import SessionContext
-from intercode_sql.embedded.execute.dml import duplicate_key_error
+from intercode_sql.embedded.execute.dml import duplicate_key_error, violated_index
 from intercode_sql.embedded.execute.transactions import write_transaction
 from intercode_sql.embedded.execute.write_targets import (
     named_table,
@@ -157,7 +158,38 @@ def rebuild_table(
     try:
         return store_in_key_order(connection, table, schema)
     except sqlite3.IntegrityError as e:
-        raise duplicate_key_error({}, table, e) from e
+        row = _duplicate_row(connection, schema, table, e)
+        raise duplicate_key_error(row, table, e) from e
+
+
+def _duplicate_row(
+    connection: sqlite3.Connection, schema: str, table: Table, error: sqlite3.IntegrityError
+) -> dict[str, Any]:
+    """Return the first row that InnoDB finds to have the same key as another when it sorts the
+    keys of a new index, in halves that it merges."""
+    index = violated_index(table, error)
+    columns = [c for n in index.columns if (c := table.column(n)) is not None] if index else []
+    if index is None or not columns:
+        return {}
+    names = [quoted_name(c.name) for c in columns]
+    keys = [f"{n}{collate_clause(True, c.type)}" for n, c in zip(names, columns, strict=True)]
+    source = quoted_name(f"raw {table.name}" if index.primary else table.name)
+    rows = connection.execute(
+        f"SELECT DENSE_RANK() OVER (ORDER BY {', '.join(keys)}), {', '.join(names)} "
+        f"FROM {schema}{source} WHERE {' AND '.join(f'{n} IS NOT NULL' for n in names)} "
+        "ORDER BY rowid"
+    ).fetchall()
+    found = list[tuple[Any, ...]]()
+
+    def merged(part: list[tuple[Any, ...]]) -> list[tuple[Any, ...]]:
+        if len(part) < 2:
+            return part
+        left, right = merged(part[: len(part) // 2]), merged(part[len(part) // 2 :])
+        found.extend(row for row in left if any(row[0] == other[0] for other in right))
+        return sorted(left + right)
+
+    merged(rows)
+    return dict(zip([c.name for c in columns], found[0][1:], strict=True)) if found else {}
 
 
 def database_collation(name: str, session: SessionContext) -> str:

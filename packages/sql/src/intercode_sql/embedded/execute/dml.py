@@ -16,8 +16,8 @@ from typing import Any
 from sqlglot import exp
 
 from intercode_sql.dialect.errors import StatementError, mysql_error, unsupported
-from intercode_sql.dialect.parser import parse
-from intercode_sql.embedded.catalog.catalog import Column, Table, quote_table
+from intercode_sql.dialect.parser import FUNCTION_MARK, parse
+from intercode_sql.embedded.catalog.catalog import Column, Index, Table, quote_table
 from intercode_sql.embedded.catalog.moments import with_fraction
 from intercode_sql.embedded.catalog.types import Type
 from intercode_sql.embedded.catalog.values import (
@@ -29,6 +29,7 @@ from intercode_sql.embedded.catalog.values import (
     nearest_value,
     to_stored,
 )
+from intercode_sql.embedded.compile.calls import default_expression
 from intercode_sql.embedded.compile.conversions import number_constant, require_rounded
 from intercode_sql.embedded.compile.scope import Expression, Source
 from intercode_sql.embedded.compile.strict_values import checked_values
@@ -102,7 +103,7 @@ def update(tree: exp.Update, session: SessionContext) -> None:
     if has_several_tables(tree):
         _update_joined(tree, session)
         return
-    database, table = target_table(tree.this, session)
+    database, table = target_table(tree.this, "UPDATE", session)
     pairs = [(e.this, e.expression) for e in tree.expressions]
     stages = _stages([(column_of(table, left.name), right) for left, right in pairs])
     mode = write_mode(session, bool(tree.args.get("ignore")))
@@ -279,7 +280,7 @@ def delete(tree: exp.Delete, session: SessionContext) -> None:
     """Execute DELETE."""
     mode = write_mode(session, bool(tree.args.get("ignore")))
     if not has_several_tables(tree):
-        database, table = target_table(tree.this, session)
+        database, table = target_table(tree.this, "DELETE", session)
         with mode.checks():
             rows = select_target_rows(tree, table, database, session, [], [])
         session.set_session_values(ROW_COUNT=_write_deletes(rows, table, database, session, mode))
@@ -337,15 +338,23 @@ def duplicate_key_error(
     row: Mapping[str, Any], table: Table, error: sqlite3.IntegrityError
 ) -> Exception:
     """Return MySQL's error 1062 for SQLite's error about a duplicate key."""
+    index = violated_index(table, error)
+    if index is not None:
+        entry = "-".join(error_text(row.get(c)) for c in index.columns)
+        return mysql_error(1062, entry, f"{table.name}.{index.name}")
+    if str(error) == "datatype mismatch":  # a NULL as the number of the row
+        return mysql_error(1048, next(i.columns[0] for i in table.indexes if i.primary))
+    return unsupported(f"this row (SQLite says: {error})")
+
+
+def violated_index(table: Table, error: sqlite3.IntegrityError) -> Index | None:
+    """Return the unique key that SQLite's error is about, or None."""
     text = str(error)
     for index in table.indexes:
         full = ", ".join(f"{table.name}.{c}" for c in index.columns)
         if index.unique and (text.endswith(f": {full}") or f"{table.name}.{index.name}" in text):
-            entry = "-".join(error_text(row.get(c)) for c in index.columns)
-            return mysql_error(1062, entry, f"{table.name}.{index.name}")
-    if text == "datatype mismatch":  # a NULL as the number of the row
-        return mysql_error(1048, next(i.columns[0] for i in table.indexes if i.primary))
-    return unsupported(f"this row (SQLite says: {text})")
+            return index
+    return None
 
 
 def record_touched(names: set[str], database: str, session: SessionContext) -> None:
@@ -405,7 +414,8 @@ def insert(tree: exp.Insert, session: SessionContext, replacing: bool = False) -
     """Execute INSERT or REPLACE. Raises StatementError as MySQL's strict mode does."""
     schema = tree.this
     has_column_list = isinstance(schema, exp.Schema)
-    database, table = target_table(schema.this if has_column_list else schema, session)
+    target = schema.this if has_column_list else schema
+    database, table = target_table(target, "INSERT", session)
     names = (
         [c.name for c in schema.expressions] if has_column_list else [c.name for c in table.columns]
     )
@@ -557,7 +567,7 @@ def _insert_rows(
                 raise mysql_error(1136, number_)
             out.append(
                 {
-                    c.name: _insert_value(v, c, session)
+                    c.name: _insert_value(v, c, table, session)
                     for c, v in zip(columns, values, strict=False)
                 }
             )
@@ -598,7 +608,7 @@ def _gives_values(rows: Sequence[Row], column: Column) -> bool:
     return any(row.get(column.name, _DEFAULT_VALUE) is not _DEFAULT_VALUE for row in rows)
 
 
-def _insert_value(node: exp.Expr, column: Column, session: SessionContext) -> Any:
+def _insert_value(node: exp.Expr, column: Column, table: Table, session: SessionContext) -> Any:
     """Return the value of one expression of VALUES."""
     if isinstance(node, exp.Var) and node.name.upper() == "DEFAULT":
         return _DEFAULT_VALUE
@@ -619,7 +629,14 @@ def _insert_value(node: exp.Expr, column: Column, session: SessionContext) -> An
         return _number_value(node.this)
     if isinstance(node, exp.Null):
         return None
-    return _selected_value(exp.select(node.copy()), column, session)
+
+    def filled(part: exp.Expr) -> exp.Expr:
+        name = part.name.removeprefix(FUNCTION_MARK) if isinstance(part, exp.Anonymous) else ""
+        if name.upper() != "DEFAULT":
+            return part
+        return default_expression(column_of(table, part.expressions[0].name))
+
+    return _selected_value(exp.select(node.copy().transform(filled)), column, session)
 
 
 def _selected_value(query: exp.Expr, column: Column, session: SessionContext) -> Any:

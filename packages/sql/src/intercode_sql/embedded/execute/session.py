@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 import random
+import re
 import sqlite3
 import time
 from collections.abc import Mapping
@@ -26,9 +27,10 @@ from intercode_sql.dialect.keywords import word_set
 from intercode_sql.dialect.parsed_text import REWRITTEN_MODES, default_mode_text, in_own_mode
 from intercode_sql.dialect.parser import require_single_statement
 from intercode_sql.dialect.syntax import check_syntax
-from intercode_sql.dialect.tokens import into_variables, without_comments
+from intercode_sql.dialect.tokens import first_token, into_variables, without_comments
 from intercode_sql.embedded.catalog.catalog import BuiltDatabases, quote_table
 from intercode_sql.embedded.catalog.values import convert_rows
+from intercode_sql.embedded.compile.strict_values import checked_values
 from intercode_sql.embedded.compile.translation import Translation, translate
 from intercode_sql.embedded.execute import dispatch
 from intercode_sql.embedded.execute.caches import Key, SharedCaches
@@ -61,6 +63,15 @@ _BOUNDED_FUNCTIONS = BEFORE_BRACKETS | word_set("""
     DAYOFYEAR DAYNAME MONTHNAME NOW CURDATE CURTIME CURRENT_DATE CURRENT_TIMESTAMP DATEDIFF
     TIMESTAMPDIFF DATE_ADD DATE_SUB EXTRACT DATABASE VERSION""")
 """Functions whose time is linear in their arguments (see ``bounded``)."""
+
+
+_CAN_WARN = re.compile(
+    r"\b(?:IF|IGNORE|SLEEP|BINARY|ZEROFILL|UNSIGNED|UTF8|FLOAT|DOUBLE|SQL_CALC_FOUND_ROWS|FOUND_ROWS"
+    r"|DUPLICATE|YEAR|INT)\s*\(|\b(?:IF\s+(?:NOT\s+)?EXISTS|IGNORE|BINARY|ZEROFILL|UNSIGNED|UTF8|UTF8MB3"
+    r"|SQL_CALC_FOUND_ROWS|DUPLICATE)\b|&&|\|\||:=",
+    re.I,
+)
+"""Matches statements of which this engine does not know whether they give a warning or a note."""
 
 
 class EmbeddedSession(SessionContext, LocalSession):
@@ -101,6 +112,7 @@ class EmbeddedSession(SessionContext, LocalSession):
 
     def _run_or_error(self, code: str) -> ExecResult:
         self.cacheable = None
+        self.before, self.latest = self.latest, (code, None)
         try:
             return self._run_statement(code)
         except StatementError as e:
@@ -120,6 +132,7 @@ class EmbeddedSession(SessionContext, LocalSession):
 
     def _failure(self, error: StatementError) -> ExecResult:
         """Return the result of a statement that failed."""
+        self.latest = self.latest[0], error
         if error.number == 3024:
             return timeout_result()
         return error_result(error.message, error.number, error.sqlstate)
@@ -154,9 +167,52 @@ class EmbeddedSession(SessionContext, LocalSession):
                 return self._execute_unquerying(tree, code)
             found = self._translate(tree, key, pristine)
         result = self._run_query(found)
+        if "SQL_CALC_FOUND_ROWS" in code.upper():
+            return self._counted(result, code)
         if pristine and not found.volatile:
             self.cacheable = key
             self.cache_result(key, result)
+        return result
+
+    def warnings(self, errors: bool) -> list[tuple[Any, ...]]:
+        """Return what SHOW WARNINGS or SHOW ERRORS shows of the statement before. A query has no
+        warnings if no value of it is wrong where a strict mode makes that an error; other warnings
+        are refused."""
+        code, error = self.latest = self.before
+        if errors and error is None:
+            return []
+        if error is not None and error.number:
+            return [("Error", error.number, error.message)]
+        if error is not None or _CAN_WARN.search(code):
+            raise unsupported("SHOW WARNINGS after such a statement")
+        word = first_token(code).word
+        if word in ("INSERT", "UPDATE", "DELETE", "REPLACE") and not self.strict:
+            raise unsupported("SHOW WARNINGS after a write without a strict mode")
+        if word in ("SELECT", "WITH", "VALUES", "TABLE"):
+            query = into_variables(code := self._in_default_mode(code)) or (code,)
+            tree = dispatch.parse_statement(query[0], self)
+            assert tree is not None  # a query has one
+            try:
+                with checked_values(True, self.modes):
+                    found = translate(tree, self.compile_context())
+                self.rows(found)
+            except (StatementError, sqlite3.Error) as e:
+                if isinstance(e, sqlite3.Error):
+                    translate_sqlite_error(e)
+                raise unsupported("SHOW WARNINGS of a query that has some") from e
+        return []
+
+    def _counted(self, result: ExecResult, code: str) -> ExecResult:
+        """Return the result of a query, and keep how many rows it has without LIMIT."""
+        tree = dispatch.parse_statement(code, self)
+        assert tree is not None  # a query has one
+        options = [option.name.upper() for option in tree.args.get("operation_modifiers") or ()]
+        if "SQL_CALC_FOUND_ROWS" in options and tree.args.get("limit") is not None:
+            whole = tree.copy()
+            whole.set("limit", None)
+            whole.set("offset", None)
+            rows = self.rows(translate(whole, self.compile_context()))
+            self.set_session_values(FOUND_ROWS=len(rows))
         return result
 
     def _store_row(self, code: str, query: str, variables: list[str]) -> ExecResult:

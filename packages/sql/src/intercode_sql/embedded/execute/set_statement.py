@@ -64,6 +64,8 @@ _MODES = (
     "TIME_TRUNCATE_FRACTIONAL",
 )
 """The modes, in the order in which @@sql_mode shows them."""
+_UNSUPPORTED_MODES = word_set("""
+    ALLOW_INVALID_DATES HIGH_NOT_PRECEDENCE PAD_CHAR_TO_FULL_LENGTH TIME_TRUNCATE_FRACTIONAL""")
 _IGNORED_SETTINGS = word_set("""
     autocommit unique_checks sql_notes sql_safe_updates time_zone character_set_client
     character_set_connection character_set_results collation_connection wait_timeout
@@ -222,7 +224,7 @@ def _parse_modes(value: str) -> str:
     for name in names:
         if name not in _MODES:
             raise mysql_error(1231, "sql_mode", name)
-        if name == "HIGH_NOT_PRECEDENCE":
+        if name in _UNSUPPORTED_MODES:
             raise unsupported(f"sql_mode {name}")
     found = {*names, *(part for n in names for part in _COMBINED_MODES.get(n, ()))}
     return ",".join(name for name in _MODES if name in found)

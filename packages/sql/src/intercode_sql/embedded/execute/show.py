@@ -227,8 +227,11 @@ def _variables(found: dict[str, Any], session: SessionContext) -> Shown:
     return ("Variable_name", "Value"), _filter_rows(rows, found)
 
 
-def _no_rows(found: dict[str, Any], session: SessionContext) -> Shown:
-    return ("Level", "Code", "Message"), []
+def _warnings(found: dict[str, Any], session: SessionContext) -> Shown:
+    rows = session.warnings(found["kind"].upper() == "ERRORS")
+    if found["count"]:
+        return (f"@@session.{found['kind'][:-1].lower()}_count",), [(len(rows),)]
+    return ("Level", "Code", "Message"), rows[: int(found["limit"] or 1)]
 
 
 _COLUMNS = (3, 15, 6, 16, 5, 17)
@@ -282,7 +285,11 @@ _FORMS = (
     ),
     (rf"SHOW\s+(?:INDEX|INDEXES|KEYS)\s+(?:FROM|IN)\s+{_TABLE}{_FROM}", _index),
     (rf"SHOW\s+(?:(?:GLOBAL|SESSION|LOCAL)\s+)?VARIABLES{_TAIL}", _variables),
-    (r"SHOW\s+(?:WARNINGS|ERRORS)(?:\s+LIMIT\s+\d+)?", _no_rows),
+    (
+        r"SHOW\s+(?P<count>COUNT\s*\(\s*\*\s*\)\s+)?(?P<kind>WARNINGS|ERRORS)"
+        r"(?:\s+LIMIT\s+(?P<limit>\d+))?",
+        _warnings,
+    ),
 )
 _UNSUPPORTED = word_set("""
     TABLE STATUS PROCESSLIST GRANTS ENGINES PRIVILEGES CHARACTER COLLATION TRIGGERS EVENTS

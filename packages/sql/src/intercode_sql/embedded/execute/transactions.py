@@ -56,6 +56,8 @@ def _read_access_mode(word: str, reader: TokenReader) -> bool | None:
         reader.expect("TRANSACTION")
         if not reader.done:
             reader.listed(mode)
+    if len({*modes}) > 1:
+        raise reader.error()
     reader.expect_end()
     return "ONLY" in modes if modes else None
 
@@ -73,7 +75,8 @@ def _end(word: str, reader: TokenReader, session: SessionContext) -> None:
         reader.expect("CHAIN")
     if reader.accept("NO"):
         reader.expect("RELEASE")
-    reader.accept("RELEASE")
+    elif not chained:
+        reader.accept("RELEASE")
     reader.expect_end()
     if word == "ROLLBACK" and session.savepoints:
         _restore_data(session.savepoints[0][1], session)

@@ -15,7 +15,8 @@ from intercode_sql.embedded.catalog import information_schema
 from intercode_sql.embedded.catalog.catalog import Column, Table, quote_schema
 from intercode_sql.embedded.catalog.table_layout import create_index_sql, plain_column
 from intercode_sql.embedded.catalog.types import ASCII_STRING
-from intercode_sql.embedded.catalog.values import default_value, result_converter
+from intercode_sql.embedded.catalog.values import result_converter
+from intercode_sql.embedded.compile.calls import default_expression
 from intercode_sql.embedded.compile.conversions import (
     as_number,
     as_text,
@@ -51,23 +52,32 @@ def target_database(name: str, session: SessionContext) -> str:
     return database
 
 
-def target_table(node: exp.Expr, session: SessionContext) -> tuple[str, Table]:
-    """Return the table that a statement writes to. Raises StatementError 1146 or 1288."""
+def target_table(node: exp.Expr, word: str, session: SessionContext) -> tuple[str, Table]:
+    """Return the table that a statement writes to, which begins with that word. Raises
+    StatementError 1146, 1288 or 1471."""
     require_no_partition(node)
-    return named_table((node.text("db"), node.name), session)
+    database, table = _existing_table((node.text("db"), node.name), session)
+    if table.query is not None:
+        if _is_updatable(parse(table.query)):
+            raise unsupported("a write through a view")
+        raise mysql_error(1471 if word == "INSERT" else 1288, node.name, word)
+    return database, table
 
 
 def named_table(names: tuple[str, str], session: SessionContext) -> tuple[str, Table]:
-    """Return the table of that database (empty: the current one) and name. Raises StatementError
-    1146 or 1288."""
+    """Return the table of that database (empty: the current one) and name that a statement
+    defines anew. Raises StatementError 1146 or 1347."""
+    database, table = _existing_table(names, session)
+    if table.query is not None:
+        raise mysql_error(1347, f"{database}.{table.name}", "BASE TABLE")
+    return database, table
+
+
+def _existing_table(names: tuple[str, str], session: SessionContext) -> tuple[str, Table]:
     database = target_database(names[0], session)
     table = session.state.catalog.table(database, names[1])
     if table is None:
         raise mysql_error(1146, f"{database}.{names[1].lower()}")
-    if table.query is not None:
-        if _is_updatable(parse(table.query)):
-            raise unsupported("a write through a view")
-        raise mysql_error(1288, names[1], "statement")
     return database, table
 
 
@@ -159,13 +169,7 @@ def _value_maker(node: exp.Expr, column: Column, scope: Scope) -> tuple[str, Any
 def resolve_default(node: exp.Expr, column: Column) -> exp.Expr:
     """Replace the value of ``SET c = DEFAULT``."""
     is_default = isinstance(node, (exp.Var, exp.Column)) and node.name.upper() == "DEFAULT"
-    if not is_default:
-        return node
-    if column.default is None:
-        default_value(column, "")  # an error for a column that has none
-        words = column.values if not column.nullable else ()
-        return exp.Literal.string(words[0]) if words else exp.Null()
-    return exp.Literal.string(column.default)
+    return default_expression(column) if is_default else node
 
 
 def check_self_reference(tree: exp.Expr, name: str) -> None:
