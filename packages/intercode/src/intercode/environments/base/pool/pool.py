@@ -63,7 +63,6 @@ class Pool:
         self._envs = EnvironmentPool[BranchingEnvironment]()
         self._envs.give_back(first)
         self._live_episodes: set[PooledEpisode] = set()
-        self._ending_episodes: set[asyncio.Future[None]] = set()
         self._slots, self._acquire_lock = asyncio.Semaphore(size), asyncio.Lock()
         self._workers = WorkerThreads(size)
         self._idle_closer: asyncio.Task[None] | None = None
@@ -177,11 +176,9 @@ class Pool:
         if self._idle_closer is not None:
             self._idle_closer.cancel()
         await asyncio.gather(*(e.close("the pool was closed") for e in list(self._live_episodes)))
-        while self._live_episodes:  # episodes that other asyncio tasks are closing
-            if self._ending_episodes:
-                await asyncio.wait(self._ending_episodes)
-            else:
-                await asyncio.sleep(0.01)
+        async with self._acquire_lock:  # who waits for slots gives up those that it has
+            for _ in range(self.size):  # each is free when its episode has ended
+                await self._slots.acquire()
         await self._workers.submit(self._envs.close)
         self._workers.close()
 
@@ -191,7 +188,7 @@ class Pool:
         acquired, envs = 0, list[BranchingEnvironment]()
         try:
             async with self._acquire_lock:  # without it, two groups could wait for each other
-                while acquired < n:
+                while acquired < n and not self._closed:
                     await self._slots.acquire()
                     acquired += 1
             if self._closed:
@@ -221,12 +218,10 @@ class Pool:
     def _release(self, episode: PooledEpisode) -> None:
         """Free an episode's sandbox in the background, and then its slot."""
         ending = self._workers.submit(partial(self._envs.give_back, episode.env))
-        self._ending_episodes.add(ending)
 
         def on_end(done: asyncio.Future[None]) -> None:
             if not done.cancelled():
                 done.exception()  # marks it as retrieved, or asyncio logs it
-            self._ending_episodes.discard(ending)
             self._live_episodes.discard(episode)
             self._slots.release()
 
