@@ -12,6 +12,7 @@ from intercode import datasets
 from intercode.environments.base.env import InterCodeEnv
 from intercode.evaluation.ray.env_host import EnvHost
 from intercode.evaluation.ray.environment_spec import make_environment_spec
+from intercode.evaluation.ray.transfer import pack, unpack
 
 pytestmark = pytest.mark.sandbox
 
@@ -23,9 +24,10 @@ def test_a_host_plays_what_the_driver_would(environment: str) -> None:
         kit = make_environment_spec(env, environment, {}, range(len(env.dataset)))
         facts = env.result_metadata()
     host = EnvHost(pickle.loads(pickle.dumps(kit)))
-    for number, parcel in enumerate(kit.artifacts):
-        if number in host.missing_artifacts():
-            _bring(host, number, parcel.path, environment)
+    for number in host.missing_artifacts():
+        chunks: list[bytes] = []
+        unpack(kit.artifacts[number], chunks, *pack(kit.artifacts[number], chunks.append))
+    assert host.missing_artifacts() == []
     assert host.prepare().metadata == facts
     task = env.dataset.tasks[0]
     with intercode.make(environment) as env:
@@ -38,15 +40,6 @@ def test_a_host_plays_what_the_driver_would(environment: str) -> None:
     solution, gold = str(env.task.solution), env.task.gold
     assert [host.call("one", "execute", solution), host.call("one", "finish", gold)] == here
     host.close()
-
-
-def _bring(host: EnvHost, number: int, path: Path, environment: str) -> None:
-    from intercode.evaluation.ray.transfer import send_artifact
-
-    assert path.exists(), environment
-    kit = host._spec
-    told = send_artifact(kit.artifacts[number], lambda piece: host.receive(number, piece))
-    host.unpack(number, *told)
 
 
 def test_a_users_reward_is_sent_and_keeps_its_name(tmp_path: Path) -> None:

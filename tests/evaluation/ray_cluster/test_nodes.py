@@ -109,7 +109,7 @@ def test_a_process_that_hangs_is_killed_with_its_sandboxes(
     with connect(raylets.address) as ray, HostManager(kit, ray, 1) as hosts:
         far = NodeEnv(dataset, manager=hosts)
         far.reset(options={"task": 0})
-        assert far.step("echo here")[0] == "here\n"
+        assert far.execute("echo here").observation == "here\n"
         families = raylets.families()
         hung = [f.owner[0] for f in families if f.sandboxes]
         for pid in hung:
@@ -117,9 +117,9 @@ def test_a_process_that_hangs_is_killed_with_its_sandboxes(
         with monkeypatch.context() as impatient:
             impatient.setattr(host_manager, "HEARTBEAT_TIMEOUT", 3.0)
             with pytest.raises(SandboxLostError, match=r"no heartbeat for 3 s"):
-                far.step("echo there")
+                far.execute("echo there")
         far.reset(options={"task": 0})
-        assert far.step("echo there")[0] == "there\n"
+        assert far.execute("echo there").observation == "there\n"
         assert hung and left_of(families) == []
         far.close()
 
@@ -153,7 +153,7 @@ def test_a_process_that_hangs_while_it_starts_is_given_up(
             )
         far = NodeEnv(kit.dataset, manager=hosts)
         far.reset(options={"task": 0})
-        assert far.step("echo there")[0] == "there\n"
+        assert far.execute("echo there").observation == "there\n"
         far.close()
 
 

@@ -10,7 +10,7 @@ import pytest
 
 from intercode.core.errors import DataError, SandboxError
 from intercode.evaluation.ray.environment_spec import NodeFiles
-from intercode.evaluation.ray.transfer import CHUNK_SIZE, ArtifactReceiver, send_artifact
+from intercode.evaluation.ray.transfer import CHUNK_SIZE, is_missing, local_path, pack, unpack
 from intercode_sandbox.host.paths import cache_root, sandbox_uid
 
 MOMENT = 1_700_000_000_123_456_789
@@ -36,16 +36,13 @@ def tree(tmp_path: Path) -> Path:
 def arrived(parcel: NodeFiles, cache: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """Return the path of a parcel in another machine's cache, sent as over a network."""
     pieces: list[bytes] = []
-    told = send_artifact(parcel, pieces.append)
+    directory = pack(parcel, pieces.append)
+    assert max(map(len, pieces)) <= CHUNK_SIZE
     monkeypatch.setenv("INTERCODE_CACHE", str(cache))
-    arrivals = ArtifactReceiver([parcel])
-    assert arrivals.missing_artifacts() == [0]
-    for piece in pieces:
-        assert len(piece) <= CHUNK_SIZE
-        arrivals.receive(0, piece)
-    arrivals.unpack(0, *told)
-    assert arrivals.missing_artifacts() == []
-    return arrivals.local_paths()[parcel.path]
+    assert is_missing(parcel)
+    unpack(parcel, pieces, *directory)
+    assert not is_missing(parcel)
+    return local_path(parcel)
 
 
 def describe(root: Path) -> dict[str, tuple[object, ...]]:
@@ -101,18 +98,18 @@ def test_incomplete_parcels_are_refused(
     tree: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     parcel, pieces = NodeFiles("d" * 32, tree, "tree"), list[bytes]()
-    digest, mode, when = send_artifact(parcel, pieces.append)
+    directory = pack(parcel, pieces.append)
+    assert len(pieces) > 1
     monkeypatch.setenv("INTERCODE_CACHE", str(tmp_path / "cache"))
-    arrivals = ArtifactReceiver([parcel])
-    arrivals.receive(0, pieces[0])
-    with pytest.raises(DataError, match="was not received completely"):
-        arrivals.unpack(0, digest, mode, when)
-    assert arrivals.missing_artifacts() == [0]
+    cache_root().mkdir(exist_ok=True)
+    with pytest.raises(DataError, match="is not a complete tar archive"):
+        unpack(parcel, pieces[:1], *directory)
+    assert is_missing(parcel)
     with pytest.raises(SandboxError, match="was removed while"):
-        arrivals.local_paths()
+        local_path(parcel)
     assert list((cache_root() / "layers").glob("*.half")) == []
 
 
 def test_unreadable_files_are_reported(tmp_path: Path) -> None:
     with pytest.raises(SandboxError, match=r"absent cannot be sent to a node"):
-        send_artifact(NodeFiles("e" * 32, tmp_path / "absent", "tree"), lambda _: None)
+        pack(NodeFiles("e" * 32, tmp_path / "absent", "tree"), lambda _: None)

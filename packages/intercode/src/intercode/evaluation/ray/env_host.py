@@ -2,19 +2,19 @@
 
 from __future__ import annotations
 
-import threading
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
-from intercode.core.errors import InfrastructureError, InterCodeError, SandboxLostError
+from intercode.core.errors import InfrastructureError, SandboxLostError
 from intercode.core.types import Brief, Task
 from intercode.environments.base.env import InterCodeEnv
+from intercode.environments.base.pool.lending import EnvironmentPool
 from intercode.environments.base.snapshots.snapshot import EnvironmentSnapshot
 from intercode.evaluation.evaluate.open_files import max_parallel
 from intercode.evaluation.ray.environment_spec import EnvironmentSpec
-from intercode.evaluation.ray.transfer import ArtifactReceiver
+from intercode.evaluation.ray.transfer import is_missing, local_path, unpack
 
 
 class HostInfo(NamedTuple):
@@ -41,7 +41,7 @@ class EpisodeStart:
     brief: Brief
 
 
-class EnvHost(ArtifactReceiver):
+class EnvHost:
     """The environments of one specification.
 
     The driver chooses an id for each episode and calls one method of an episode at a time, except
@@ -49,27 +49,35 @@ class EnvHost(ArtifactReceiver):
     """
 
     def __init__(self, spec: EnvironmentSpec) -> None:
-        super().__init__(spec.artifacts)
         self._spec = spec
-        self._lock = threading.Lock()
+        self._envs = EnvironmentPool[InterCodeEnv]()
         self._episodes: dict[str, InterCodeEnv] = {}
-        self._idle: list[InterCodeEnv] = []
         self._snapshots: dict[str, EnvironmentSnapshot] = {}
+
+    def missing_artifacts(self) -> list[int]:
+        """Return the positions of the artifacts that are not in this machine's cache."""
+        return [n for n, artifact in enumerate(self._spec.artifacts) if is_missing(artifact)]
+
+    def receive(self, artifacts: Mapping[int, tuple[Any, ...]]) -> None:
+        """Unpack artifacts, by their positions: references to the chunks in Ray's object store,
+        and what else ``unpack`` takes."""
+        import ray
+
+        for number, (chunks, *directory) in artifacts.items():
+            unpack(self._spec.artifacts[number], map(ray.get, chunks), *directory)
 
     def prepare(self) -> HostInfo:
         """Make the first environment. Raises what making an environment raises."""
         import intercode
 
-        env = self._make_env()
-        with self._lock:
-            self._idle.append(env)
-        return HostInfo(env.result_metadata(), intercode.__version__, max_parallel())
+        with self._envs.borrow(self._make_env) as env:
+            return HostInfo(env.result_metadata(), intercode.__version__, max_parallel())
 
     # ------------------------------------------------------------- episodes
     def reset(self, episode: str, seed: int | None, options: dict[str, Any] | None) -> EpisodeStart:
-        """Begin an episode, in the environment of that id if there is one."""
-        env = self._acquire(episode)
-        with self._discard_on_failure(episode):
+        """Begin an episode."""
+        env = self._episodes[episode] = self._envs.take(self._make_env)
+        with self._closed_on_failure(episode):
             query, info = env.reset(seed=seed, options=options)
         return _episode_start(env, query, info)
 
@@ -77,20 +85,22 @@ class EnvHost(ArtifactReceiver):
         """Call a method of an episode's environment: ``execute``, ``finish``, ``score`` or
         ``check_gold``."""
         env = self._running_env(episode)
-        with self._discard_on_failure(episode):
+        with self._closed_on_failure(episode):
             return getattr(env, method)(*arguments)
 
     def snapshot(self, episode: str, name: str) -> tuple[str, ...]:
         """Take a snapshot under a name. Returns the processes that it omits."""
         env = self._running_env(episode)
-        with self._discard_on_failure(episode):
+        with self._closed_on_failure(episode):
             snapshot = self._snapshots[name] = env.snapshot()
         return snapshot.omitted
 
     def restore(self, episode: str, name: str) -> EpisodeStart:
-        """Restore a snapshot, in the environment of an episode."""
-        env = self._acquire(episode)
-        with self._discard_on_failure(episode):
+        """Begin an episode in the state of a snapshot."""
+        if name not in self._snapshots:
+            raise SandboxLostError("the snapshot is not on this node any more")
+        env = self._episodes[episode] = self._envs.take(self._make_env)
+        with self._closed_on_failure(episode):
             env.restore(self._snapshots[name])
         return _episode_start(env, env.task.query, {"task": env.task.id, "index": env.index})
 
@@ -100,17 +110,11 @@ class EnvHost(ArtifactReceiver):
         if snapshot is not None:
             snapshot.close()
 
-    def end(self, episode: str, recycle: bool) -> None:
-        """End an episode and free its sandbox. With ``recycle`` the environment is used again."""
+    def end(self, episode: str, failed: bool = False) -> None:
+        """End an episode and free its sandbox. Unless it failed, its environment is used again."""
         env = self._episodes.pop(episode, None)
-        if env is None:
-            return
-        if not recycle:
-            env.close()
-            return
-        env.end_episode()
-        with self._lock:
-            self._idle.append(env)
+        if env is not None:
+            self._envs.give_back(env, failed=failed)
 
     def abort(self, episode: str) -> None:
         """Stop what is in progress in an episode."""
@@ -126,21 +130,12 @@ class EnvHost(ArtifactReceiver):
         for name in list(self._snapshots):
             self.drop_snapshot(name)
         for episode in list(self._episodes):
-            self.end(episode, recycle=False)
-        for env in self._idle:
-            env.close()
-        self._idle.clear()
+            self.end(episode)
+        self._envs.close()
 
     # ------------------------------------------------------------- internals
     def _make_env(self) -> InterCodeEnv:
-        return self._spec.make_env(self.local_paths())
-
-    def _acquire(self, episode: str) -> InterCodeEnv:
-        """Return the environment of an episode, or assign one."""
-        with self._lock:
-            env = self._episodes.get(episode) or (self._idle.pop() if self._idle else None)
-        self._episodes[episode] = env = env or self._make_env()
-        return env
+        return self._spec.make_env({a.path: local_path(a) for a in self._spec.artifacts})
 
     def _running_env(self, episode: str) -> InterCodeEnv:
         env = self._episodes.get(episode)
@@ -149,15 +144,12 @@ class EnvHost(ArtifactReceiver):
         return env
 
     @contextmanager
-    def _discard_on_failure(self, episode: str) -> Iterator[None]:
+    def _closed_on_failure(self, episode: str) -> Iterator[None]:
         """Close the environment of an episode if its sandbox fails in the block."""
         try:
             yield
         except (InfrastructureError, OSError):
-            env = self._episodes.pop(episode, None)
-            if env is not None:
-                with suppress(InterCodeError, OSError):  # the environment may be what failed
-                    env.close()
+            self.end(episode, failed=True)
             raise
 
 

@@ -1,10 +1,13 @@
 """Starts host processes on the nodes of a cluster and assigns episodes to them.
 
-This module runs in the driver.
+This module runs in the driver. A host process that is lost is replaced by the driver, not by Ray's
+restarts: to calls of a node that is gone, Ray answers for a while that the actor is starting again,
+and the next episodes would be assigned to it and be lost, too.
 """
 
 from __future__ import annotations
 
+import math
 import threading
 import time
 import warnings
@@ -21,17 +24,17 @@ from intercode.core.errors import (
 )
 from intercode.evaluation.ray.env_host import EnvHost, HostInfo
 from intercode.evaluation.ray.environment_spec import EnvironmentSpec
-from intercode.evaluation.ray.transfer import send_artifact
+from intercode.evaluation.ray.transfer import pack
 
 CORES_PER_HOST = 4
 """CPU cores of a node for each host process: one interpreter and its sandboxes keep them busy."""
 NODE_TIMEOUT = 30.0
 """Seconds that an episode waits for a node while there is none."""
 HEARTBEAT_TIMEOUT = 60.0
-"""Seconds without an answer after which a host process counts as lost."""
+"""Seconds without a heartbeat after which a host process whose answer is due counts as lost."""
 START_TIMEOUT = 300.0
 """The same before its first answer, because starting takes longer."""
-_POLL_INTERVAL = 1.0  # seconds between two polls of the cluster, or of a pending answer
+_POLL_INTERVAL = 1.0  # seconds between two polls of the cluster, or two heartbeats
 _MAX_STARTS = 3  # host processes that may be lost at start on one node
 _CLOSE_TIMEOUT = 5.0  # seconds for the host processes to close their environments
 
@@ -40,16 +43,14 @@ class HostHandle:
     """A host process, as the driver sees it.
 
     ``episodes`` counts its live episodes; ``max_episodes`` is how many it may have (None: any
-    number). ``lost`` is set when the process or its node is lost.
+    number). ``started`` is set when it is ready, and ``lost`` when the process or its node is lost.
     """
 
-    def __init__(self, ray: Any, actor: Any, node: Mapping[str, Any], share: float) -> None:
+    def __init__(self, ray: Any, actor: Any, node: Mapping[str, Any], cores: float) -> None:
         self.actor, self.node, self.name = actor, node["NodeID"], node["NodeManagerHostname"]
-        self.cores, self.episodes, self.lost = share, 0, False
+        self.cores, self.episodes, self.started, self.lost = cores, 0, False, False
         self.max_episodes: int | None = None
         self._ray = ray
-        self._heartbeat: Any = None
-        self._last_answer, self._answered, self._reason = 0.0, False, ""
 
     @property
     def full(self) -> bool:
@@ -64,55 +65,43 @@ class HostHandle:
         errors = self._ray.exceptions
         if self.lost:  # Ray may be shut down by now, and would start again
             raise self._lost_error()
-        answer = getattr(self.actor, method).remote(*arguments)
         try:
-            while True:
-                try:
-                    result = self._ray.get(answer, timeout=_POLL_INTERVAL)
-                    self._answered, self._last_answer = True, time.monotonic()
-                    return result
-                except errors.GetTimeoutError:
-                    if self.lost:
-                        raise self._lost_error() from None
+            answer = getattr(self.actor, method).remote(*arguments)
+            self._wait_for(answer)
+            return self._ray.get(answer)
         except errors.RayTaskError as e:
             if isinstance(e.cause, Exception) and not isinstance(e.cause, errors.RayError):
                 raise e.cause from e
             raise SandboxLostError(f"{method} failed on the node {self.name}: {e}") from e
         except errors.RayError as e:
-            self.lost = True
+            self.kill()  # it may be unreachable for a while only
             raise self._lost_error(str(e).strip().partition("\n")[0]) from e
 
-    def send(self, method: str, *arguments: Any) -> None:
+    def send(self, method: str, *arguments: Any) -> Any:
         """Call a method concurrently with others, without waiting for it."""
         if self.lost:
-            return
-        getattr(self.actor, method).options(concurrency_group="control").remote(*arguments)
-
-    def check_heartbeat(self) -> None:
-        """Send a heartbeat request or check its answer. Sets ``lost`` if the answer is overdue.
-
-        One thread has to call this regularly.
-        """
-        now = time.monotonic()
-        arrived = self._heartbeat is not None and bool(
-            self._ray.wait([self._heartbeat], timeout=0)[0]
-        )
-        self._answered = self._answered or arrived
-        timeout = HEARTBEAT_TIMEOUT if self._answered else START_TIMEOUT
-        if arrived or self._heartbeat is None:
-            self._heartbeat = self.actor.heartbeat.options(concurrency_group="heartbeat").remote()
-            self._last_answer = now
-        elif now - self._last_answer > timeout:
-            self.lost, self._reason = True, f"no heartbeat for {timeout:g} s"
+            return None
+        return getattr(self.actor, method).options(concurrency_group="control").remote(*arguments)
 
     def kill(self) -> None:
-        """Kill the process and its sandboxes."""
+        """End the process and its sandboxes."""
         self.lost = True
         with suppress(Exception):  # Ray raises if it has ended already
             self._ray.kill(self.actor)
 
+    def _wait_for(self, answer: Any) -> None:
+        """Wait for an answer. Raises SandboxLostError if a heartbeat is overdue."""
+        heartbeat, last = None, time.monotonic()
+        while not self._ray.wait([answer], timeout=_POLL_INTERVAL)[0]:
+            timeout = HEARTBEAT_TIMEOUT if self.started else START_TIMEOUT
+            if heartbeat is None or self._ray.wait([heartbeat], timeout=0)[0]:
+                group = self.actor.heartbeat.options(concurrency_group="heartbeat")
+                heartbeat, last = group.remote(), time.monotonic()
+            elif time.monotonic() - last > timeout:
+                self.kill()
+                raise self._lost_error(f"no heartbeat for {timeout:g} s")
+
     def _lost_error(self, reason: str = "") -> SandboxLostError:
-        reason = self._reason or reason
         message = f"the node {self.name} was lost with its sandboxes"
         return SandboxLostError(f"{message} ({reason})" if reason else message)
 
@@ -135,15 +124,21 @@ class HostManager:
         self.spec, self.excluded = spec, dict[str, str]()
         self._ray, self._max_episodes, self._log = ray, max_episodes, log or _warn
         self._spec_ref = ray.put(spec)
-        self._actor_class = ray.remote(concurrency_groups={"control": 2, "heartbeat": 1})(EnvHost)
-        self._hosts: list[HostHandle] = []
-        self._opening_nodes: set[str] = set()
-        self._starting_hosts: set[HostHandle] = set()
+        self._actor_class = ray.remote(
+            num_cpus=0,
+            max_restarts=0,
+            max_concurrency=max(2, max_episodes),
+            concurrency_groups={"control": 2, "heartbeat": 1},
+        )(EnvHost)
+        self._nodes: dict[str, dict[str, Any]] = {}
+        self._next_poll = -math.inf
+        self._hosts: list[HostHandle] = []  # those that start, too
+        self._threads: dict[str, threading.Thread] = {}  # start the processes of a node
         self._lost_starts: Counter[str] = Counter()
-        self._usable_nodes = 0
-        self._change, self._closed = threading.Condition(), threading.Event()
-        self._threads = [threading.Thread(target=self._watch_nodes, name="ray-nodes", daemon=True)]
-        self._threads[0].start()
+        self._archives: dict[int, tuple[Any, ...]] = {}
+        self._change, self._packing, self._closed = threading.Condition(), threading.Lock(), False
+        with self._change:
+            self._find_nodes()
 
     def __enter__(self) -> Self:
         return self
@@ -152,29 +147,27 @@ class HostManager:
         self.close()
 
     # ------------------------------------------------------------- episodes
-    def acquire(self, before: HostHandle | None = None) -> HostHandle:
-        """Assign an episode to the host with the lowest load per core, and return the host.
+    def acquire(self, host: HostHandle | None = None) -> HostHandle:
+        """Assign an episode to a host, and return it: this one even if it is full, else the one
+        with the lowest load per core.
 
-        ``before`` is the host that the episode had: it is preferred at equal load, and its count
-        does not change. Waits while all hosts are full. Raises SandboxUnavailableError with the
-        reasons if no node can be used.
+        Waits while all hosts are full. Raises SandboxUnavailableError with the reasons if no node
+        can be used.
         """
         end = time.monotonic() + NODE_TIMEOUT
         with self._change:
-            while True:
-                if self._closed.is_set():
+            while host is None:
+                if self._closed:
                     raise EnvironmentStateError("the run is over, and its nodes are released")
-                hosts = [s for s in self._hosts if not s.lost]
-                free = [s for s in hosts if not s.full or s is before]
-                if free:
-                    return _assign(min(free, key=lambda s: _load_after(s, before)), before)
-                if not hosts and not self._opening_nodes and self._is_hopeless(end):
-                    raise SandboxUnavailableError(self._exclusion_reasons())
-                self._change.wait(_POLL_INTERVAL)
-
-    def acquire_on(self, host: HostHandle) -> HostHandle:
-        """Assign an episode to this host, even if it is full."""
-        with self._change:
+                self._find_nodes()
+                free = [h for h in self._hosts if h.started and not (h.lost or h.full)]
+                host = min(free, key=lambda h: (h.episodes + 1) / h.cores, default=None)
+                if host is None:
+                    usable = self._hosts or any(map(self._starts_hosts, self._nodes))
+                    excluded = self._nodes and self._nodes.keys() <= self.excluded.keys()
+                    if not usable and (excluded or time.monotonic() > end):
+                        raise SandboxUnavailableError(self._exclusion_reasons())
+                    self._change.wait(_POLL_INTERVAL)
             host.episodes += 1
         return host
 
@@ -187,155 +180,123 @@ class HostManager:
     def episodes_by_node(self) -> dict[str, int]:
         """Return the number of live episodes of each usable node."""
         with self._change:
+            self._find_nodes()
             counts: Counter[str] = Counter()
             for host in self._hosts:
-                if not host.lost:
+                if host.started and not host.lost:
                     counts[host.node] += host.episodes
             return dict(counts)
 
     def close(self) -> None:
         """Close every environment and end every process. May be called again."""
-        if self._closed.is_set():
-            return
-        self._closed.set()
         with self._change:
+            if self._closed:
+                return
+            self._closed = True
             self._change.notify_all()
-            hosts = [s for s in self._hosts if not s.lost]
-            starting, self._starting_hosts = self._starting_hosts, set()
-        ended = [s.actor.close.options(concurrency_group="control").remote() for s in hosts]
+            hosts = list(self._hosts)
+        ended = [ref for h in hosts if h.started and (ref := h.send("close")) is not None]
         with suppress(Exception):  # they are killed in any case
             self._ray.wait(ended, num_returns=len(ended), timeout=_CLOSE_TIMEOUT)
-        for host in (*self._hosts, *starting):
+        for host in hosts:
             host.kill()
-        for thread in self._threads:  # a call of Ray after its shutdown would connect again
+        # a call of Ray after its shutdown would connect again
+        for thread in self._threads.values():
             thread.join(_CLOSE_TIMEOUT)
 
     # ------------------------------------------------------------- nodes
-    def _watch_nodes(self) -> None:
-        """Poll the nodes of the cluster until ``close``."""
-        while not self._closed.is_set():
-            with suppress(Exception):  # the head of the cluster does not answer now
-                self._update([n for n in self._ray.nodes() if n["Alive"]])
-            self._closed.wait(_POLL_INTERVAL)
+    def _find_nodes(self) -> None:
+        """Drop the hosts of lost nodes, and start hosts on new ones. The caller has the lock."""
+        if time.monotonic() < self._next_poll:
+            return
+        self._next_poll = time.monotonic() + _POLL_INTERVAL
+        with suppress(Exception):  # the head of the cluster does not answer now
+            nodes = [n for n in self._ray.nodes() if n["Alive"] and n["Resources"].get("CPU")]
+            self._nodes = {n["NodeID"]: n for n in nodes}
+        for host in self._hosts:
+            if host.node not in self._nodes:
+                host.kill()  # it may be unreachable for a while only
+        self._hosts = [h for h in self._hosts if not h.lost]
+        if not any(map(self._starts_hosts, self._nodes)):
+            self._archives.clear()  # Ray removes from its store what nothing refers to
+        running = Counter(h.node for h in self._hosts)
+        for key in self._nodes.keys() - self.excluded.keys():
+            cores = self._nodes[key]["Resources"]["CPU"]
+            wanted = min(max(1, int(cores) // CORES_PER_HOST), self._max_episodes)
+            if running[key] < wanted and not self._starts_hosts(key):
+                work = (self._nodes[key], wanted - running[key], cores / wanted)
+                self._threads[key] = threading.Thread(
+                    target=self._start, args=work, name="ray-node", daemon=True
+                )
+                self._threads[key].start()
 
-    def _update(self, nodes: list[dict[str, Any]]) -> None:
-        """Drop lost hosts and start hosts on new nodes."""
-        usable = {n["NodeID"]: n for n in nodes if n.get("Resources", {}).get("CPU")}
-        with self._change:
-            hosts = [*self._hosts, *self._starting_hosts]
-        for host in hosts:
-            host.check_heartbeat()
-        with self._change:
-            self._usable_nodes = len(usable)
-            for host in self._hosts:
-                host.lost = host.lost or host.node not in usable
-            lost = [s for s in self._hosts if s.lost]
-            self._hosts = [s for s in self._hosts if not s.lost]
-            running = Counter(s.node for s in self._hosts)
-            idle = usable.keys() - self._opening_nodes - self.excluded.keys()
-            new = [n for i, n in usable.items() if i in idle and running[i] < self._hosts_wanted(n)]
-            self._opening_nodes |= {n["NodeID"] for n in new}
-            self._change.notify_all()
-        for host in lost:
-            host.kill()  # it may hang, or be unreachable for a while only
-        for node in new:
-            work = (node, self._hosts_wanted(node) - running[node["NodeID"]])
-            thread = threading.Thread(
-                target=self._start_hosts, args=work, name="ray-node", daemon=True
-            )
-            self._threads = [t for t in self._threads if t.is_alive()] + [thread]
-            thread.start()
+    def _starts_hosts(self, key: str) -> bool:
+        return key in self._threads and self._threads[key].is_alive()
 
-    def _hosts_wanted(self, node: Mapping[str, Any]) -> int:
-        """Return how many host processes a node should have."""
-        return min(max(1, int(node["Resources"]["CPU"]) // CORES_PER_HOST), self._max_episodes)
+    def _start(self, node: dict[str, Any], missing: int, cores: float) -> None:
+        """Start host processes on a node. Excludes a node on which they fail or are lost often."""
+        for _ in range(missing):
+            if (host := self._open(node, cores)) is None:
+                return
+            try:
+                self._prepare(host)
+            except Exception as e:  # making an environment may run code of users
+                host.kill()
+                known = isinstance(e, InfrastructureError)
+                again = known and not isinstance(e, SandboxUnavailableError)
+                self._lost_starts[host.node] += again
+                if not again or self._lost_starts[host.node] >= _MAX_STARTS:
+                    self._exclude(node, str(e) if known else f"{type(e).__name__}: {e}")
+                return
 
-    def _start_hosts(self, node: dict[str, Any], missing: int) -> None:
-        """Start host processes on a node. Excludes a node on which they fail or are lost often.
-
-        A process that is lost at start is started again after the next poll.
-        """
-        try:
-            for _ in range(missing):
-                host = self._start_host(node, node["Resources"]["CPU"] / self._hosts_wanted(node))
-                with self._change:
-                    self._hosts.append(host)
-                    self._change.notify_all()
-        except SandboxUnavailableError as e:
-            self._exclude(node, str(e))
-        except InfrastructureError as e:
-            self._lost_starts[node["NodeID"]] += 1
-            if self._lost_starts[node["NodeID"]] >= _MAX_STARTS:
-                self._exclude(node, str(e))
-        except Exception as e:  # making an environment may run code of users
-            self._exclude(node, f"{type(e).__name__}: {e}")
-        finally:
-            with self._change:
-                self._opening_nodes.discard(node["NodeID"])
-                self._change.notify_all()
-
-    def _start_host(self, node: dict[str, Any], share: float) -> HostHandle:
+    def _open(self, node: Mapping[str, Any], cores: float) -> HostHandle | None:
+        """Have a host process started. Returns None after ``close``."""
         from ray.util.scheduling_strategies import NodeAffinitySchedulingStrategy
 
-        actor = self._actor_class.options(
-            num_cpus=0,
-            max_concurrency=max(2, self._max_episodes),
-            max_restarts=0,
-            scheduling_strategy=NodeAffinitySchedulingStrategy(node["NodeID"], soft=False),
-        ).remote(self._spec_ref)
-        host = HostHandle(self._ray, actor, node, share)
+        place = NodeAffinitySchedulingStrategy(node["NodeID"], soft=False)
         with self._change:
-            self._starting_hosts.add(host)
-        try:
-            if self._closed.is_set():
-                raise SandboxLostError("the run is over")
-            self._send_artifacts(host)
-            info: HostInfo = host.call("prepare")
-            if differences := _differences(self.spec, info):
-                raise SandboxUnavailableError(differences)
-        except BaseException:
-            host.kill()
-            raise
-        finally:
-            with self._change:
-                self._starting_hosts.discard(host)
-        host.max_episodes = info.max_episodes
-        return host
+            if self._closed:
+                return None
+            actor = self._actor_class.options(scheduling_strategy=place).remote(self._spec_ref)
+            self._hosts.append(HostHandle(self._ray, actor, node, cores))
+            return self._hosts[-1]
 
-    def _send_artifacts(self, host: HostHandle) -> None:
-        """Send the artifacts that the node lacks, in chunks."""
-        for number in host.call("missing_artifacts"):
-
-            def send(chunk: bytes, number: int = number) -> None:
-                host.call("receive", number, chunk)
-
-            archive = send_artifact(self.spec.artifacts[number], send)
-            host.call("unpack", number, *archive)
-
-    def _exclude(self, node: dict[str, Any], reason: str) -> None:
+    def _prepare(self, host: HostHandle) -> None:
+        """Send a host what its node lacks, and let it make an environment."""
+        missing = host.call("missing_artifacts")
+        if missing:
+            host.call("receive", {n: self._archive(n) for n in missing})
+        info: HostInfo = host.call("prepare")
+        if differences := _differences(self.spec, info):
+            raise SandboxUnavailableError(differences)
         with self._change:
-            if self._closed.is_set():
+            host.max_episodes, host.started = info.max_episodes, True
+            self._change.notify_all()
+
+    def _archive(self, number: int) -> tuple[Any, ...]:
+        """Put an artifact into Ray's object store, once for all nodes, and return what
+        ``EnvHost.receive`` takes."""
+        with self._packing:
+            if number not in self._archives:
+                chunks: list[Any] = []
+                directory = pack(
+                    self.spec.artifacts[number], lambda chunk: chunks.append(self._ray.put(chunk))
+                )
+                self._archives[number] = (chunks, *directory)
+            return self._archives[number]
+
+    def _exclude(self, node: Mapping[str, Any], reason: str) -> None:
+        with self._change:
+            if self._closed:
                 return
             self.excluded[node["NodeID"]] = f"{node['NodeManagerHostname']}: {reason}"
+            self._hosts = [h for h in self._hosts if not h.lost]
+            self._change.notify_all()
         self._log(f"the node {node['NodeManagerHostname']} is excluded: {reason}")
-
-    def _is_hopeless(self, end: float) -> bool:
-        all_excluded = self._usable_nodes > 0 and len(self.excluded) >= self._usable_nodes
-        return all_excluded or time.monotonic() > end
 
     def _exclusion_reasons(self) -> str:
         reasons = "; ".join(self.excluded.values()) or "the cluster has no node with CPU cores"
         return f"no node can be used: {reasons}"
-
-
-def _load_after(host: HostHandle, before: HostHandle | None) -> tuple[float, bool]:
-    """Return the load of a host with the episode; at equal load, ``before`` sorts first."""
-    return (host.episodes + (host is not before)) / host.cores, host is not before
-
-
-def _assign(host: HostHandle, before: HostHandle | None) -> HostHandle:
-    host.episodes += host is not before
-    return host
 
 
 def _differences(spec: EnvironmentSpec, info: HostInfo) -> str:

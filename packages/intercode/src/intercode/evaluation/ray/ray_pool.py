@@ -55,7 +55,3 @@ class RayPool(Pool):
         """End every episode, free every sandbox, and disconnect. May be called again."""
         await super().close()
         await asyncio.get_running_loop().run_in_executor(None, self._resources.close)
-
-    def result_metadata(self) -> dict[str, Any]:
-        """Return the metadata of the results of this pool's environments."""
-        return dict(self.manager.spec.metadata)

@@ -7,15 +7,10 @@ from __future__ import annotations
 
 import uuid
 from contextlib import suppress
-from typing import Any, ClassVar
-
-import gymnasium as gym
+from typing import Any
 
 from intercode.core.errors import EnvironmentStateError, SandboxLostError
 from intercode.core.types import Brief, Dataset, Score, StepResult, Task
-from intercode.environments.base.env import MAX_ACTION_LENGTH
-from intercode.environments.base.episode import MAX_OBSERVATION_LENGTH
-from intercode.environments.base.spaces import FreeText
 from intercode.evaluation.ray.env_host import EpisodeStart
 from intercode.evaluation.ray.host_manager import HostHandle, HostManager
 
@@ -37,41 +32,31 @@ class NodeSnapshot:
         self.close()
 
 
-class NodeEnv(gym.Env[str, str]):
-    """The part of InterCodeEnv that rollouts and pools use. Each call goes to the episode's node.
+class NodeEnv:
+    """A ``BranchingEnvironment``: what rollouts and pools use of InterCodeEnv. Each call goes to
+    the episode's node.
 
     ``reset`` chooses the node with the lowest load. If the node is lost, the episode is lost too
     and calls raise SandboxLostError; ``reset`` begins another episode on another node.
     """
 
-    metadata: ClassVar[dict[str, Any]] = {"render_modes": []}  # type: ignore[misc]
-
     def __init__(self, dataset: Dataset, *, manager: HostManager) -> None:
         self.dataset, self._manager = dataset, manager
         self.name = str(manager.spec.metadata["environment"])
         self.max_turns: int | None = manager.spec.settings.get("max_turns")
-        self.action_space = FreeText(MAX_ACTION_LENGTH)
-        self.observation_space = FreeText(MAX_OBSERVATION_LENGTH)
-        self.index = -1
-        self.task_seed: int | None = None
         self._start: EpisodeStart | None = None
         self._host: HostHandle | None = None
-        self._episode_id = uuid.uuid4().hex
+        self._episode_id = ""
 
     # ------------------------------------------------------------- the episode
     def reset(
         self, *, seed: int | None = None, options: dict[str, Any] | None = None
     ) -> tuple[str, dict[str, Any]]:
         """Begin an episode; see ``InterCodeEnv.reset``."""
-        before, self._start = self._host, None
-        host = self._manager.acquire(before)
-        if before is not None and before is not host:
-            before.send("end", self._episode_id, True)  # no need to wait for it
-            self._manager.release(before)
-        if before is not host:
-            self._episode_id = uuid.uuid4().hex
-        self._host = host
-        return self._adopt(host.call("reset", self._episode_id, seed, options))
+        self.end_episode()
+        self._host = self._manager.acquire()
+        start = self._begin(self._host, "reset", seed, options)
+        return start.query, start.info
 
     def execute(self, action: str) -> StepResult:
         """Run an action; see ``InterCodeEnv.execute``."""
@@ -82,10 +67,6 @@ class NodeEnv(gym.Env[str, str]):
         """Submit; see ``InterCodeEnv.finish``."""
         result: StepResult = self._call("finish", answer)
         return result
-
-    def step(self, action: str) -> tuple[str, float, bool, bool, dict[str, Any]]:
-        """Run an action; see ``InterCodeEnv.step``."""
-        return self.execute(action).as_gymnasium()
 
     def score(self) -> Score:
         """Return the score of the current state; see ``InterCodeEnv.score``."""
@@ -105,16 +86,21 @@ class NodeEnv(gym.Env[str, str]):
     def restore(self, snapshot: NodeSnapshot) -> None:
         """Restore a snapshot, on the node that has it."""
         self.end_episode()
-        self._host = self._manager.acquire_on(snapshot.host)
-        self._adopt(self._host.call("restore", self._episode_id, snapshot.name))
+        self._host = self._manager.acquire(snapshot.host)
+        self._begin(self._host, "restore", snapshot.name)
 
     def end_episode(self) -> None:
         """End the episode and free its sandbox. May be called again."""
-        self._release(recycle=True)
+        host, self._host, self._start = self._host, None, None
+        if host is None:
+            return
+        try:
+            with suppress(SandboxLostError):  # the node is lost with the episode
+                host.call("end", self._episode_id)
+        finally:
+            self._manager.release(host)
 
-    def close(self) -> None:
-        """End the episode and close its environment on the node."""
-        self._release(recycle=False)
+    close = end_episode
 
     def abort(self) -> None:
         """Stop what is in progress in another thread. Returns at once."""
@@ -122,6 +108,16 @@ class NodeEnv(gym.Env[str, str]):
             self._host.send("abort", self._episode_id)
 
     # -------------------------------------------------------------- properties
+    @property
+    def index(self) -> int:
+        """The position of the task."""
+        return self._episode.index
+
+    @property
+    def task_seed(self) -> int | None:
+        """The seed with which the task was drawn, or None."""
+        return self._episode.task_seed
+
     @property
     def task(self) -> Task:
         """The task, without its gold. Raises EnvironmentStateError before reset."""
@@ -143,10 +139,11 @@ class NodeEnv(gym.Env[str, str]):
             raise EnvironmentStateError("no task yet: call reset() first")
         return self._start
 
-    def _adopt(self, start: EpisodeStart) -> tuple[str, dict[str, Any]]:
+    def _begin(self, host: HostHandle, method: str, *arguments: Any) -> EpisodeStart:
+        self._episode_id = uuid.uuid4().hex
+        start: EpisodeStart = host.call(method, self._episode_id, *arguments)
         self._start = start
-        self.index, self.task_seed = start.index, start.task_seed
-        return start.query, start.info
+        return start
 
     def _call(self, method: str, *arguments: Any) -> Any:
         """Call a method of the environment on the node."""
@@ -156,13 +153,3 @@ class NodeEnv(gym.Env[str, str]):
         if self._host is None or self._start is None:
             raise EnvironmentStateError(f"{method} without a running episode: call reset() first")
         return self._host
-
-    def _release(self, recycle: bool) -> None:
-        host, self._host, self._start = self._host, None, None
-        if host is None:
-            return
-        try:
-            with suppress(SandboxLostError):  # the node is lost with the episode
-                host.call("end", self._episode_id, recycle)
-        finally:
-            self._manager.release(host)
