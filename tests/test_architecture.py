@@ -408,7 +408,7 @@ def test_texts_are_read_in_every_form() -> None:
     environments = "intercode.environments"
     assert f"{environments}.base" in set(named_in_texts(environments))
     languages = set(named_in_texts(f"{environments}.languages"))
-    assert f"{environments}.base.policy.bash_parser" in languages
+    assert f"{environments}.base.policy.bash" in languages
 
 
 IMPORT = """

@@ -123,11 +123,141 @@ def test_any_text_can_be_parsed_as_bash(action: str) -> None:
     assert refused("bash", "command:*", action, "allow")
 
 
-def test_without_the_grammar_only_patterns_work(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setitem(sys.modules, "tree_sitter_bash", None)
-    with pytest.raises(ConfigError, match=r"pip install 'intercode-gym\[policy\]'"):
-        make_guard({"deny": ["command:rm"]}, "bash")
-    assert refused("bash", "pattern:rm", "rm x")
+@pytest.mark.parametrize(
+    ("rule", "action"),
+    [
+        ("command:rm", "ls >x rm; 2>y rm x"),
+        ("command:rm x", "rm >y x"),
+        ("command:rm", "case $a in b|c) rm x;; *) ls;; esac"),
+        ("command:rm", "for x in $(rm y); do ls; done"),
+        ("command:rm", "for x do rm $x; done"),
+        ("command:rm", "((a+$(rm x)))"),
+        ("command:rm", "[[ $(rm x) == y ]]"),
+        ("command:rm", "a=(b $(rm x))"),
+        ("command:rm", "echo `echo \\`rm x\\``"),
+        ("command:rm", "cat <<A <<'B'\nb\nA\n$(a)\nB\nrm x"),
+        ("command:rm", "((ls) | (rm x))"),
+        ("command:rm", "l\\\ns; rm x"),
+        ("command:rm", "time (rm x)"),
+        ("command:rm", "while ls; do :; done | rm x"),
+        ("redirect:/etc/x", "cat 3<>/etc/x"),
+    ],
+)
+def test_the_grammar_of_bash(rule: str, action: str) -> None:
+    assert refused("bash", rule, action)
+    if "((ls)" not in action:
+        known = {"deny": ["command:nothing"], "unparsed": "refuse"}
+        assert make_guard(known, "bash").refusal(action) is None
+
+
+@pytest.mark.parametrize(
+    "action",
+    [
+        "ls |",
+        "ls; ; ls",
+        "if ls; fi",
+        "fi",
+        "ls )",
+        "(ls",
+        "{ ls",
+        "echo 'x",
+        'echo "x',
+        "for x in a; done",
+        "case x in a) ls;;",
+        "ls ;;",
+        "echo ${x",
+        "echo $(ls",
+        "[[ a",
+        "(ls) ls",
+        "a=(b",
+        "&& ls",
+    ],
+)
+def test_a_syntax_error_of_bash_is_uncertain(action: str) -> None:
+    rules = {"deny": ["command:nothing"], "unparsed": "refuse"}
+    refusal = make_guard(rules, "bash").refusal(action)
+    assert refusal is not None and "a syntax error" in refusal
+
+
+LONG = (
+    "cat <<E ",
+    "a |",
+    "((",
+    "$((",
+    "$(",
+    "`",
+    "${",
+    '"${a:-',
+    "'",
+    "((a)b)",
+    "(a) ",
+    "a=(",
+    "[[ ",
+    "sudo ",
+    "find -exec ",
+    "bash -c x ",
+    "case x in a) ",
+    "<<E\n",
+    "f() { ",
+    "a;",
+    "((((a))))",
+)
+
+
+@pytest.mark.parametrize("unit", LONG)
+def test_the_steps_of_the_scanner_grow_with_the_length_only(unit: str) -> None:
+    """Twice the text takes about twice the calls of functions, and not four times."""
+    counts = [_count_calls(unit * (size // len(unit))) for size in (4_000, 8_000)]
+    assert counts[1] < 3 * counts[0] + 1_000
+
+
+def _count_calls(action: str) -> int:
+    calls = 0
+
+    def count(_frame: object, event: str, _argument: object) -> None:
+        nonlocal calls
+        calls += event in ("call", "c_call")
+
+    sys.setprofile(count)
+    try:
+        make_guard({"deny": ["command:nothing"]}, "bash").refusal(action)
+    finally:
+        sys.setprofile(None)
+    return calls
+
+
+@pytest.mark.parametrize(
+    ("environment", "rule", "action", "words"),
+    [
+        ("bash", "command:x", "a" * 100_001, "more than 100,000 characters"),
+        ("bash", "pattern:x", "a" * 100_001, "more than 100,000 characters"),
+        ("bash", "command:x", "$(" * 50 + ")" * 50, "more than 40 levels"),
+        ("sql", "table:x", f"SELECT {'(' * 90}1{')' * 90}", "too deeply"),
+        ("sql", "table:x", f"SELECT {'1,' * 25_000}1", "too long"),
+        ("sql", "table:x", f"PRAGMA x({'(' * 90}1{')' * 90})", "too deeply"),
+        ("python", "call:x", f"x = {'-' * 50_000}1", "too deeply"),
+    ],
+)
+def test_what_exceeds_a_limit_is_refused(
+    environment: str, rule: str, action: str, words: str
+) -> None:
+    for unparsed in ("allow", "refuse"):
+        guard = make_guard({"deny": [rule], "unparsed": unparsed}, environment)
+        refusal = guard.refusal(action)
+        assert refusal is not None and words in refusal and "cannot be checked" in refusal
+
+
+@pytest.mark.parametrize(
+    "pattern", ["^(x+x+)+y", "(a*)*", "((a+)b)*", r"(\(a+)*", "(a{2,3})+", "(?:a|b*)*"]
+)
+def test_a_pattern_that_may_take_exponential_time_is_an_error(pattern: str) -> None:
+    with pytest.raises(ConfigError, match="repeats a repetition"):
+        make_guard({"deny": [f"pattern:{pattern}"]}, "bash")
+
+
+@pytest.mark.parametrize("pattern", ["(a+)?b", "(?:x++y)*", "[(*+)]*", "(ab)*c+", "(a{3})*"])
+def test_other_repetitions_are_allowed(pattern: str) -> None:
+    assert make_guard({"deny": [f"pattern:{pattern}"]}, "bash").policy is not None
 
 
 @pytest.mark.parametrize(

@@ -5,8 +5,6 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Any
 
-import pytest
-
 from intercode.core.languages import load_language
 from intercode.core.types import ActionLanguage, Brief, EnvironmentDescription
 from intercode.environments.base.policy import PolicyGuard
@@ -36,6 +34,4 @@ def brief(task: str, query: str, environment: str = "bash", **settings: Any) -> 
 
 
 def guard(policy: PolicySource | None, environment: str) -> PolicyGuard:
-    if environment == "bash":
-        pytest.importorskip("tree_sitter_bash", reason="pip install 'intercode-gym[policy]'")
     return PolicyGuard(policy, environment, language_of(environment))

@@ -158,7 +158,7 @@ def parse(text: str, ignore_space: bool = False, database: str = "") -> exp.Expr
     while tokens and tokens[-1].token_type == _END:
         tokens = tokens[:-1]
     check_syntax(text, ignore_space)
-    _check_depth(tokens)
+    check_depth(tokens)
     plain = _without_braces(tokens) if "{" in text else tokens
     marked_tokens = _mark_function_calls(plain, text, ignore_space, database)
     logger = logging.getLogger("sqlglot")
@@ -195,7 +195,7 @@ def all_nodes(tree: exp.Expr) -> list[exp.Expr]:
     return found
 
 
-def _check_depth(tokens: Sequence[Token]) -> None:
+def check_depth(tokens: Sequence[Token]) -> None:
     """Raise StatementError for a statement that sqlglot takes too much recursion or time to
     parse."""
     if len(tokens) <= _FEW_TOKENS:

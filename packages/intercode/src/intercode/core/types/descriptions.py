@@ -79,8 +79,8 @@ class ActionLanguage:
     names after a Markdown code fence; prompts use the first one. ``is_code``: tells whether text
     without a fence is code (None: only fences count). ``terminal``, ``typing``: see there.
 
-    ``rule_kinds``: the kinds of rules that a policy may have for it, and ``policy_parser`` a
-    function without arguments that returns the parser of actions (page Action policies).
+    ``rule_kinds``: the kinds of rules that a policy may have for it, and ``policy_parser`` the
+    function that returns the parts of an action (page Action policies).
     ``explores``: tells whether an action only reads. ``error_class``: a function of the
     observation and of whether the action is known to have failed, that returns the class of the
     error, None for none.

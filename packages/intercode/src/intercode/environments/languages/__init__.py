@@ -46,7 +46,7 @@ BASH = ActionLanguage(
         "BashLexer",
     ),
     rule_kinds=("command", "redirect"),
-    policy_parser="intercode.environments.base.policy.bash_parser:make_parser",
+    policy_parser="intercode.environments.base.policy.bash:bash_action_parts",
     explores="intercode.environments.languages.exploration:is_shell_exploration",
     error_class="intercode.environments.languages.errors:shell_error",
 )
@@ -63,7 +63,7 @@ SQL = ActionLanguage(
         lexer="MySqlLexer",
     ),
     rule_kinds=("statement", "table", "function"),
-    policy_parser="intercode.environments.base.policy.sql_parser:make_parser",
+    policy_parser="intercode.environments.base.policy.sql:sql_action_parts",
     explores="intercode.environments.languages.exploration:is_sql_exploration",
     error_class="intercode.environments.languages.errors:sql_error",
 )
@@ -82,7 +82,7 @@ PYTHON = ActionLanguage(
         indents=True,
     ),
     rule_kinds=("import", "call", "attribute"),
-    policy_parser="intercode.environments.base.policy.python_parser:make_parser",
+    policy_parser="intercode.environments.base.policy.python:python_action_parts",
     explores="intercode.environments.languages.exploration:is_python_exploration",
     error_class="intercode.environments.languages.errors:python_error",
 )

@@ -5,25 +5,33 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal
 
 from intercode.core.errors import ConfigError
 from intercode.core.types import ActionLanguage
-from intercode.core.types.descriptions import Function
-from intercode.environments.base.policy.parse_process import ParseLimitError, processes
-from intercode.environments.base.policy.rules import PATTERN, ParsedAction, Rule, make_rule
-from intercode_sandbox.registry import load_object, unknown_name_error
+from intercode.core.types.descriptions import load_function
+from intercode.environments.base.policy.rules import (
+    PATTERN,
+    ActionLimitError,
+    ParsedAction,
+    Rule,
+    make_rule,
+)
+from intercode_sandbox.registry import unknown_name_error
 from intercode_sandbox.toml import read_toml
 
 Unparsed = Literal["allow", "refuse"]
 _MESSAGES = {
     "deny": "Refused: `{found}` is not allowed here (rule: deny {rule}). Nothing was run.",
     "allow": "Refused: `{found}` is not among what is allowed here ({rule}). Nothing was run.",
+    "limit": "Refused: an action with {found} cannot be checked here. Nothing was run.",
     "unparsed": "Refused: {found}, and what cannot be read is not allowed here. Nothing was run.",
 }
 _KEYS = ("allow", "deny", "message", "unparsed")
+MAX_LENGTH = 100_000
+"""Limit of an action in characters. Each parser has limits of its own for what is in each other."""
 _MAX_SHOWN = 80  # characters of the matched text that a refusal repeats
 
 
@@ -42,25 +50,34 @@ class Policy:
     message: str = ""
 
     def refusal(self, text: str, parse: Callable[[str], ParsedAction]) -> str | None:
-        """Return the observation for an action that is refused, None if it may run."""
-        parsed = parse(text) if self.needs_parsing else ParsedAction(())
+        """Return the observation for an action that is refused, None if it may run.
+
+        An action that exceeds a limit of this function or of its parser is refused.
+        """
+        rules = (*self.deny, *self.allow)
+        try:
+            if len(text) > MAX_LENGTH:
+                raise ActionLimitError(f"more than {MAX_LENGTH:,} characters")
+            needs_parsing = any(rule.kind != PATTERN for rule in rules)
+            parsed = parse(text) if needs_parsing else ParsedAction(())
+        except ActionLimitError as e:
+            return self._refusal_text("limit", "the limits of a policy", str(e))
         for rule in self.deny:
             if (found := rule.find_match(text, parsed.parts)) is not None:
                 return self._refusal_text("deny", str(rule), found, rule.message)
-        if parsed.uncertainty and (refusal := self.unparsed_refusal(parsed.uncertainty)):
-            return refusal
+        if parsed.uncertainty and self.unparsed == "refuse":
+            return self._refusal_text("unparsed", "unparsed = refuse", parsed.uncertainty)
         return self._allow_refusal(text, parsed)
 
-    def unparsed_refusal(self, why: str) -> str | None:
-        """Return the observation for an action that cannot be parsed at all, None if it may run."""
-        if self.unparsed == "allow":
-            return None
-        return self._refusal_text("unparsed", "unparsed = refuse", why)
-
-    @property
-    def needs_parsing(self) -> bool:
-        """Whether any rule needs the parts of an action, and not only its text."""
-        return any(rule.kind != PATTERN for rule in (*self.deny, *self.allow))
+    def require_use(self, environment: str, kinds: Sequence[str]) -> None:
+        """Raise ConfigError if no rule applies to actions with parts of some kinds."""
+        rules = (*self.deny, *self.allow)
+        if not any(rule.kind in (*kinds, PATTERN) for rule in rules):
+            raise ConfigError(
+                f"none of the policy's rules ({', '.join(map(str, rules))}) can find anything in "
+                f"actions of the environment {environment!r}; kinds that can: "
+                f"{', '.join((*kinds, PATTERN))}"
+            )
 
     def _allow_refusal(self, text: str, parsed: ParsedAction) -> str | None:
         for kind in dict.fromkeys(rule.kind for rule in self.allow):
@@ -158,77 +175,27 @@ def _rule_setting(rule: Rule) -> str | dict[str, str]:
 class PolicyGuard:
     """Applies a policy to the actions of one environment. Without a policy, it allows every action.
 
-    Raises ConfigError for an invalid policy, for one without a rule that applies to the
-    environment's language, and if a package that it needs is not installed.
+    Raises ConfigError for an invalid policy, and for one without a rule that applies to the
+    environment's language.
     """
 
     def __init__(
         self, source: PolicySource | None, environment: str, language: ActionLanguage
     ) -> None:
         self.policy = None if source is None else read_policy(source)
-        self._syntax = ActionSyntax(
-            environment, language.rule_kinds, _reference(language.policy_parser)
-        )
+        self._parse: Callable[[str], ParsedAction] = _parse_nothing
         if self.policy is not None:
-            action_parser(self.policy, self._syntax)  # an error of the policy is raised here
-            processes().prewarm()
+            self.policy.require_use(environment, language.rule_kinds)
+            self._parse = load_function(language.policy_parser, _parse_nothing)
 
     def refusal(self, action: str) -> str | None:
-        """Return the observation for an action that is refused, None if it may run.
-
-        Another process parses the action. If it exceeds its limits, the rules of the kind
-        ``pattern`` are applied alone, and the rest of the action counts as ``unparsed``.
-        """
-        if self.policy is None:
-            return None
-        request = {"syntax": asdict(self._syntax), "policy": self.policy.metadata()}
-        why = ""
-        for _ in range(2):
-            try:
-                return processes().refusal({**request, "text": action, "unparsed": why})
-            except ParseLimitError as e:
-                why = str(e)
-        return self.policy.unparsed_refusal(why)
+        """Return the observation for an action that is refused, None if it may run."""
+        return self.policy.refusal(action, self._parse) if self.policy else None
 
     def metadata(self) -> dict[str, Any] | None:
         """Return the metadata of the policy, or None without a policy."""
         return self.policy.metadata() if self.policy else None
 
 
-@dataclass(frozen=True, slots=True)
-class ActionSyntax:
-    """How actions are read: the kinds of parts that they have, and the parser that finds them.
-
-    ``parser``: ``package.module:name`` of a function that returns the parser; empty for none.
-    ``environment``: its name, for messages.
-    """
-
-    environment: str
-    kinds: tuple[str, ...]
-    parser: str
-
-
-def _reference(function: Function) -> str:
-    """Return the reference of a function, which another process loads."""
-    if function is None or isinstance(function, str):
-        return function or ""
-    return f"{function.__module__}:{function.__qualname__}"
-
-
-def action_parser(policy: Policy, syntax: ActionSyntax) -> Callable[[str], ParsedAction]:
-    """Return the function that parses actions."""
-    rules = (*policy.deny, *policy.allow)
-    if not any(rule.applies_to(syntax.kinds) for rule in rules):
-        raise ConfigError(
-            f"none of the policy's rules ({', '.join(map(str, rules))}) can find anything in "
-            f"actions of the environment {syntax.environment!r}; kinds that can: "
-            f"{', '.join((*syntax.kinds, PATTERN))}"
-        )
-    if not policy.needs_parsing or not syntax.parser:
-        return _parse_nothing
-    parse: Callable[[str], ParsedAction] = load_object(syntax.parser)()
-    return parse
-
-
-def _parse_nothing(text: str) -> ParsedAction:  # noqa: ARG001
+def _parse_nothing(_: str) -> ParsedAction:
     return ParsedAction(())

@@ -14,8 +14,17 @@ from intercode_sandbox.registry import unknown_name_error
 PATTERN = "pattern"
 """The kind of rules that match the text of an action, in every language."""
 
+_EXPRESSION_TOKEN = re.compile(
+    r"\\.|\[\^?\]?(?:\\.|[^\]\\])*\]|(?P<open>\()|(?P<close>\))"
+    r"|(?P<repeat>[*+]|\{\d*,\d*\})(?P<possessive>\+)?\??|.",
+    re.DOTALL,
+)
 _SHORT_OPTION = re.compile(r"-[A-Za-z0-9]")
 _OPTION_BUNDLE = re.compile(r"-[A-Za-z0-9]{2,}")
+
+
+class ActionLimitError(Exception):
+    """An action exceeds a limit of its parser. The message says which."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,10 +74,6 @@ class Rule:
     def __str__(self) -> str:
         return f"{self.kind}:{self.pattern}"
 
-    def applies_to(self, kinds: Sequence[str]) -> bool:
-        """Return whether actions with parts of some kinds can have one that this rule matches."""
-        return self.kind == PATTERN or self.kind in kinds
-
     def find_match(self, text: str, parts: Sequence[ActionPart]) -> str | None:
         """Return the text of the first part that this rule matches, or None."""
         if self.kind == PATTERN:
@@ -92,11 +97,29 @@ def make_rule(text: str, message: str = "") -> Rule:
     try:
         if kind == PATTERN:
             re.compile(pattern, re.MULTILINE)
+            _reject_nested_repetition(text, pattern)
         elif kind == "command":
             shlex.split(pattern)
     except (re.error, ValueError) as e:
         raise ConfigError(f"the rule {text!r} cannot be read: {e}") from e
     return Rule(kind, pattern, message)
+
+
+def _reject_nested_repetition(rule: str, pattern: str) -> None:
+    """Raise ConfigError for a repetition of a repetition, which may take exponential time."""
+    groups, inner = [False], False  # whether the open groups, and the last closed one, repeat
+    for token in _EXPRESSION_TOKEN.finditer(pattern):
+        if token["open"]:
+            groups.append(False)
+        repeats = bool(token["repeat"]) and not token["possessive"]
+        if repeats and inner:
+            raise ConfigError(
+                f"the rule {rule!r} repeats a repetition, which may take exponential time; write "
+                "the inner one so that it gives nothing back, as in (?:x++y)*"
+            )
+        closes = bool(token["close"]) and len(groups) > 1
+        inner = groups.pop() if closes else False
+        groups[-1] |= repeats or inner
 
 
 # ---------------------------------------------------------------- matching

@@ -3,19 +3,19 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 
 from intercode.core.python_syntax import parse_python
-from intercode.environments.base.policy.rules import ActionPart, ParsedAction, merge_parsed
+from intercode.environments.base.policy.rules import (
+    ActionLimitError,
+    ActionPart,
+    ParsedAction,
+    merge_parsed,
+)
 
 _MAX_DEPTH = 2
 _IMPORTERS = ("__import__", "importlib.import_module", "importlib.__import__")
 _EXECUTORS = ("exec", "eval")
-
-
-def make_parser() -> Callable[[str], ParsedAction]:
-    """Return a function that parses Python."""
-    return python_action_parts
 
 
 def python_action_parts(code: str, depth: int = 0) -> ParsedAction:
@@ -23,16 +23,15 @@ def python_action_parts(code: str, depth: int = 0) -> ParsedAction:
 
     Imports by ``__import__`` and ``importlib`` count, and so does code in a literal ``exec`` or
     ``eval``. Names are dotted and refer to the imported module: after ``import os as o``,
-    ``o.system`` is ``os.system``. A ``?`` stands for an expression without a name.
+    ``o.system`` is ``os.system``. A ``?`` stands for an expression without a name. Raises
+    ActionLimitError for code that is nested too deeply.
     """
     try:
-        tree = parse_python(code)
-    except (SyntaxError, ValueError, MemoryError, RecursionError) as e:
+        return merge_parsed(_Reader(parse_python(code), depth).read())
+    except (SyntaxError, ValueError) as e:
         return ParsedAction((), f"a syntax error ({getattr(e, 'msg', None) or e})")
-    try:
-        return merge_parsed(_Reader(tree, depth).read())
-    except RecursionError:
-        return ParsedAction((), "it lies too deep in itself")
+    except (MemoryError, RecursionError) as e:  # limits of Python's parser
+        raise ActionLimitError("code that is nested too deeply") from e
 
 
 class _Reader:

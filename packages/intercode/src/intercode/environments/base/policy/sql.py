@@ -2,9 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 
-from intercode.environments.base.policy.rules import ActionPart, ParsedAction, merge_parsed
+from intercode.environments.base.policy.rules import (
+    ActionLimitError,
+    ActionPart,
+    ParsedAction,
+    merge_parsed,
+)
 
 _QUERY_NODES = ("Select", "Union", "Intersect", "Except", "Subquery", "Values")
 _STATEMENT_NAMES = {
@@ -18,31 +23,37 @@ _OPERATOR_NODES = ("And", "Or", "Xor", "Case", "If")
 its name in MySQL, and is matched by that."""
 
 
-def make_parser() -> Callable[[str], ParsedAction]:
-    """Return a function that parses SQL."""
-    return sql_action_parts
-
-
 def sql_action_parts(text: str) -> ParsedAction:
     """Return the kind of a statement, its tables and its functions.
 
     The kind is ``SELECT``, ``DROP TABLE`` and the like. A table is ``db.table`` if the statement
     names the database. Tables that it defines with WITH are omitted. The statement is parsed as
-    MySQL, and if that fails as SQLite.
+    MySQL, and if that fails as SQLite. Raises ActionLimitError for a statement that is too long or
+    nested too deeply.
     """
-    import sqlglot
+    from sqlglot import Dialect
     from sqlglot.errors import SqlglotError
 
     from intercode_sql.dialect.errors import StatementError
-    from intercode_sql.dialect.parser import parse
+    from intercode_sql.dialect.parser import MAX_TOKENS, check_depth, parse
 
+    why = ""
     try:
         return _statement_parts(parse(text))
     except StatementError as e:
+        if not e.number:
+            raise ActionLimitError("a statement that is too long, or nested too deeply") from e
         why = f"a syntax error ({e})"
+    sqlite = Dialect.get_or_raise("sqlite")
     try:
-        trees = [tree for tree in sqlglot.parse(text, read="sqlite") if tree is not None]
-    except (SqlglotError, RecursionError):
+        tokens = sqlite.tokenize(text)
+        if len(tokens) > MAX_TOKENS:
+            raise ActionLimitError(f"more than {MAX_TOKENS:,} words")
+        check_depth(tokens)
+        trees = [tree for tree in sqlite.parser().parse(tokens, text) if tree is not None]
+    except (StatementError, RecursionError) as e:
+        raise ActionLimitError("a statement that is nested too deeply") from e
+    except SqlglotError:
         return ParsedAction((), why)
     return merge_parsed(map(_statement_parts, trees)) if trees else ParsedAction((), why)
 

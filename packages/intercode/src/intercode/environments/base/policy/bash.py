@@ -1,0 +1,558 @@
+"""Reads Bash code for policies: its commands, and the files to which it redirects output.
+
+The code is read once from left to right, so that the time grows with its length only.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from itertools import islice, pairwise, takewhile
+
+from intercode.environments.base.policy.rules import (
+    ActionLimitError,
+    ActionPart,
+    ParsedAction,
+    merge_parsed,
+)
+
+_MAX_NESTED = 40
+"""Limit of substitutions, subshells and expansions in each other. It bounds the recursion."""
+_MAX_DEPTH = 2  # nested `bash -c`
+_MAX_WRAPPED = 50
+"""Commands that one command may run through ``sudo``, ``xargs``, ``find -exec`` and the like."""
+_WRITE_OPERATORS = (">", ">>", ">|", "&>", "&>>", "<>")
+_DECLARATIONS = ("declare", "typeset", "export", "readonly", "local", "unset", "unsetenv")
+
+_WRAPPER_OPTIONS = {
+    "builtin": "",
+    "busybox": "",
+    "chroot": "",
+    "command": "",
+    "coproc": "",
+    "doas": "uC",
+    "env": "uSC",
+    "exec": "a",
+    "flock": "wE",
+    "ionice": "cnp",
+    "nice": "n",
+    "nohup": "",
+    "parallel": "jN",
+    "setsid": "",
+    "stdbuf": "ioe",
+    "strace": "eopsP",
+    "sudo": "ugpCDRTU",
+    "time": "fo",
+    "timeout": "sk",
+    "watch": "n",
+    "xargs": "adEILnPs",
+}
+"""Programs that run the words after their options, with those of their one-letter options that take
+the next word as a value."""
+_WRAPPER_ARGUMENTS = {"timeout": 1, "flock": 1, "chroot": 1}
+"""Number of arguments before the command."""
+_SHELLS = ("bash", "sh", "dash", "zsh", "ksh", "ash", "rbash", "su")
+_FIND_EXEC = ("-exec", "-execdir", "-ok", "-okdir")
+
+_SPACE = re.compile(r"(?:[ \t\r]|\\\n)*(?:#[^\n]*)?")
+_LINES = re.compile(r"(?:[ \t\r\n]|\\\n|#[^\n]*)*")
+_OPERATOR = re.compile(r"&&|\|\||;;&|;;|;&|\|&|[;&|\n()]")
+_REDIRECT = re.compile(
+    r"(?:\d+|\{\w+\})?(<<<|<<-|<<|<>|<&|<(?!\()|>>|>\||>&|>(?!\())|&>>|&>", re.ASCII
+)
+_PLAIN = {
+    "word": re.compile(r"[^ \t\r\n;|&()<>'\"`\\$]+"),
+    '"': re.compile(r"[^\"\\$`]+"),
+    "}": re.compile(r"[^}\\$`'\"]+"),
+    "": re.compile(r"[^\\$`]+"),
+}
+"""Text without a special character: in a word, in quotes, in `${}`, and in a here-document."""
+_SINGLE_QUOTED = re.compile(r"'([^']*)'")
+_ANSI_QUOTED = re.compile(r"\$'((?:[^'\\]|\\.)*)'", re.DOTALL)
+_BACKQUOTED = re.compile(r"`((?:[^`\\]|\\.)*)`", re.DOTALL)
+_VARIABLE = re.compile(r"\$(?:\w+|[@*#?!$-])")
+_ASSIGNMENT = re.compile(r"[A-Za-z_]\w*(?:\[[^\]\s]*\])?\+?=")
+_FUNCTION_MARK = re.compile(r"[ \t]*\([ \t]*\)")
+_BRACKET = re.compile(r"[()]|\\.|'[^']*'|\"(?:[^\"\\]|\\.)*\"", re.DOTALL)
+_IN = re.compile(r"in(?=\s|;|$)")
+_TEST_OPERATOR = re.compile(r"&&|\|\||[()<>|&;]")
+_BEGINNINGS = {"if": "then", "while": "do", "until": "do", "{": "}"}
+"""Words that begin a compound command, with the word that it needs next."""
+_MIDDLES = {
+    "then": ("then", "fi"),
+    "elif": ("fi", "then"),
+    "else": ("fi", "fi"),
+    "do": ("do", "done"),
+}
+"""Words within one, with the word that was needed, and the one that is needed next."""
+_ENDS = ("fi", "done", "esac", "}")
+
+
+@dataclass(frozen=True, slots=True)
+class Word:
+    """A word as its command receives it, and as the code has it (``source``).
+
+    ``is_literal``: the code has it literally, it is not computed.
+    """
+
+    text: str
+    source: str
+    is_literal: bool = True
+
+
+def bash_action_parts(code: str, depth: int = 0) -> ParsedAction:
+    """Return the commands of a text, and the files to which it redirects output.
+
+    Commands are every simple command (also in pipelines, substitutions, subshells, functions and
+    here-documents), those that ``sudo``, ``xargs``, ``find -exec`` and the like run, and those of
+    the code after ``bash -c`` and ``eval``, up to a depth. Raises ActionLimitError for code that is
+    nested too deeply.
+    """
+    scanner = _Scanner(code)
+    scanner.read_commands()
+    found = [ParsedAction((), "a syntax error")] if scanner.is_broken else []
+    for item in scanner.found:
+        if isinstance(item, Word):
+            found.append(ParsedAction((ActionPart("redirect", (item.text,)),)))
+        elif item:
+            found += _command_parts(item, scanner.functions, depth)
+    return merge_parsed(found)
+
+
+class _Scanner:
+    """Reads words and expansions from left to right.
+
+    ``found``: commands as lists of words, and targets of redirections, in the order of the text.
+    ``functions``: the names that the text defines. ``is_broken``: it has a syntax error.
+    """
+
+    def __init__(self, text: str) -> None:
+        self.text, self.at, self._nested = text, 0, 0
+        self._here_documents: list[tuple[str, bool, bool]] = []
+        self.found: list[list[Word] | Word] = []
+        self.functions: set[str] = set()
+        self.is_broken = False
+
+    def skip(self, pattern: re.Pattern[str]) -> str:
+        """Move behind a pattern at this position. Return its text, empty if it is not there."""
+        found = pattern.match(self.text, self.at)
+        self.at = found.end() if found else self.at
+        return found.group() if found else ""
+
+    def is_before(self, pattern: re.Pattern[str]) -> bool:
+        return pattern.match(self.text, self.at) is not None
+
+    def read_commands(self, end: str = "") -> None:
+        """Read commands up to a closing bracket or the end of the text."""
+        with self._nest():
+            _CommandReader(self, end).read()
+
+    def read_arithmetic(self) -> bool:
+        """Read ``((...))`` if it is here and is not two subshells."""
+        if not self.text.startswith("((", self.at):
+            return False
+        depth = 0
+        for bracket in _BRACKET.finditer(self.text, self.at):
+            depth += {"(": 1, ")": -1}.get(bracket.group(), 0)
+            if depth == 1 and bracket.group() == ")":
+                if not self.text.startswith("))", bracket.start()):
+                    return False
+                self._read_inner(self.text[self.at + 2 : bracket.start()])
+                self.at = bracket.end() + 1
+                return True
+        return False
+
+    def read_word(self) -> Word:
+        """Read a word, at least one character."""
+        start, texts, is_literal = self.at, [], True
+        while self.at < len(self.text):
+            at, mark, two = self.at, self.text[self.at], self.text[self.at : self.at + 2]
+            if plain := self.skip(_PLAIN["word"]):
+                texts.append(plain)
+            elif mark == "\\":
+                self.at += 2
+                texts.append("" if two == "\\\n" else two[1:])
+            elif mark == "'" and (quoted := self.skip(_SINGLE_QUOTED)):
+                texts.append(quoted[1:-1])
+            elif two == "$'" and (quoted := self.skip(_ANSI_QUOTED)):
+                texts.append(quoted[2:-1])
+            elif mark == '"' or two == '$"':
+                self.at += len(two[: two.index('"') + 1])
+                begin, fixed = self.at, self._read_quoted('"')
+                inner = self.text[begin : self.at - 1]
+                texts.append(re.sub(r'\\([\\"$`])', r"\1", inner) if fixed else inner)
+                is_literal &= fixed
+            elif mark in "$`" or two in ("<(", ">("):
+                is_literal &= not self._read_expansion()
+                texts.append(self.text[at : self.at])
+            elif mark == "(" and _ASSIGNMENT.fullmatch(self.text, start, at):
+                self._read_array()
+                texts.append(self.text[at : self.at])
+            else:
+                break
+        if self.at == start:  # a quotation without an end, or an operator that has no place here
+            self.is_broken = True
+            self.at += 1
+        return Word("".join(texts), self.text[start : self.at], is_literal)
+
+    def _read_quoted(self, end: str) -> bool:
+        """Read expansions up to the character ``end``. Return whether there is none."""
+        is_fixed = True
+        while self.at < len(self.text):
+            mark = self.text[self.at]
+            if mark == end:
+                self.at += 1
+                return is_fixed
+            if self.skip(_PLAIN[end]):
+                continue
+            if mark in "$`":
+                is_fixed &= not self._read_expansion()
+            elif mark == '"':
+                self.at += 1
+                with self._nest():
+                    self._read_quoted('"')
+            elif mark != "'" or not self.skip(_SINGLE_QUOTED):
+                self.at += 2 if mark == "\\" else 1
+        self.is_broken |= bool(end)
+        return is_fixed
+
+    def _read_expansion(self) -> bool:
+        """Read an expansion or a substitution. Return False if its character stands for itself."""
+        if self.text[self.at] == "`":
+            quoted = self.skip(_BACKQUOTED)
+            self.is_broken |= not quoted
+            self.at += not quoted
+            self._read_inner(re.sub(r"\\([\\$`])", r"\1", quoted[1:-1]), is_code=True)
+            return True
+        if self.skip(_VARIABLE):
+            return True
+        self.at += 1
+        mark = self.text[self.at : self.at + 1]
+        if mark == "{":
+            self.at += 1
+            with self._nest():
+                self._read_quoted("}")
+        elif mark == "(" and not self.read_arithmetic():
+            self.at += 1
+            self.read_commands(")")
+        return mark in ("{", "(")
+
+    def _read_array(self) -> None:
+        self.at += 1
+        self.skip(_LINES)
+        with self._nest():
+            while self.at < len(self.text):
+                if self.text[self.at] == ")":
+                    self.at += 1
+                    return
+                self.read_word()
+                self.skip(_LINES)
+        self.is_broken = True
+
+    def read_here_document_mark(self, is_indented: bool) -> None:
+        """Read the word after ``<<``. Its text follows the line."""
+        word = self.read_word()
+        is_quoted = any(mark in word.source for mark in "'\"\\")
+        mark = word.text if word.is_literal else word.source
+        self._here_documents.append((mark, is_quoted, is_indented))
+
+    def read_here_documents(self) -> None:
+        """Read the here-documents of the line before."""
+        marks, self._here_documents = self._here_documents, []
+        for mark, is_quoted, is_indented in marks:
+            start, line = self.at, ""
+            while self.at < len(self.text):
+                begin = self.at
+                self.at = (self.text.find("\n", begin) + 1) or len(self.text)
+                line = self.text[begin : self.at].removesuffix("\n")
+                if (line.lstrip("\t") if is_indented else line) == mark:
+                    break
+            if not is_quoted:
+                self._read_inner(self.text[start : self.at])
+
+    def _read_inner(self, text: str, is_code: bool = False) -> None:
+        """Read the expansions of another text, or its commands."""
+        outer = self.text, self.at, self._here_documents
+        self.text, self.at, self._here_documents = text, 0, []
+        with self._nest():
+            if is_code:
+                self.read_commands()
+            else:
+                self._read_quoted("")
+        self.text, self.at, self._here_documents = outer
+
+    @contextmanager
+    def _nest(self) -> Iterator[None]:
+        self._nested += 1
+        if self._nested > _MAX_NESTED:
+            raise ActionLimitError(f"more than {_MAX_NESTED} levels of nesting")
+        yield
+        self._nested -= 1
+
+
+class _CommandReader:
+    """Reads commands up to a closing bracket (``end``) or the end of the text."""
+
+    def __init__(self, scanner: _Scanner, end: str) -> None:
+        self._scanner, self._end = scanner, end
+        self._ends: list[str] = []  # the words that the open compound commands need next
+        self._words: list[Word] = []  # of the current command
+        self._before = ""
+        """What was read of it: nothing, an operator or a word that needs a command, words or
+        redirections, or a compound command."""
+
+    def read(self) -> None:
+        scanner = self._scanner
+        while True:
+            scanner.skip(_SPACE)
+            operator = scanner.skip(_REDIRECT)
+            if operator:
+                self._redirect(operator.lstrip("0123456789").rpartition("}")[2])
+                continue
+            operator = scanner.skip(_OPERATOR)
+            if operator == self._end if operator else scanner.at >= len(scanner.text):
+                scanner.is_broken |= operator != self._end or bool(self._ends)
+                scanner.is_broken |= self._before == "open"
+                return
+            if operator == "(":
+                self._bracket()
+            elif operator:
+                self._separator(operator)
+            elif self._before == "words" and self._words:
+                self._words.append(scanner.read_word())
+            else:
+                self._first_word()
+
+    def _start(self, before: str) -> None:
+        """Start a command."""
+        self._words, self._before = [], before
+
+    def _redirect(self, operator: str) -> None:
+        scanner = self._scanner
+        if self._before in ("", "open"):
+            self._start("words")
+            scanner.found.append(self._words)
+        scanner.skip(_SPACE)
+        if operator in ("<<", "<<-"):
+            scanner.read_here_document_mark(operator == "<<-")
+            return
+        at = len(scanner.found)
+        target = scanner.read_word()
+        if operator in _WRITE_OPERATORS:
+            scanner.found.insert(at, target)
+
+    def _bracket(self) -> None:
+        """Read what follows an opening bracket: a function's body, a subshell or arithmetic."""
+        scanner = self._scanner
+        scanner.at -= 1
+        if len(self._words) == 1 and scanner.skip(_FUNCTION_MARK):
+            scanner.functions.add(self._words.pop().text)
+            self._start("open")
+            return
+        is_time = bool(self._words) and all(w.text in ("time", "-p") for w in self._words)
+        scanner.is_broken |= self._before in ("words", "compound") and not is_time
+        if not scanner.read_arithmetic():
+            scanner.at += 1
+            scanner.read_commands(")")
+        self._start("compound")
+
+    def _separator(self, operator: str) -> None:
+        scanner = self._scanner
+        if operator == "\n":
+            self._start("open" if self._before == "open" else "")
+            scanner.read_here_documents()
+        elif operator in (";;", ";&", ";;&"):
+            scanner.is_broken |= self._before == "open" or self._ends[-1:] != ["esac"]
+            self._start("")
+            if self._ends[-1:] == ["esac"]:
+                self._pattern()
+        elif operator == ")":
+            scanner.is_broken = True
+        else:
+            scanner.is_broken |= self._before in ("", "open")
+            self._start("" if operator in (";", "&") else "open")
+
+    def _first_word(self) -> None:
+        """Read the first word of a command, or a reserved word and what belongs to it."""
+        scanner = self._scanner
+        is_reserved_place = self._before != "words"
+        at = len(scanner.found)
+        word = scanner.read_word()
+        text = word.source if is_reserved_place else ""
+        if text in _BEGINNINGS:
+            self._ends.append(_BEGINNINGS[text])
+            self._start("open")
+        elif text in _MIDDLES:
+            needed, following = _MIDDLES[text]
+            scanner.is_broken |= self._ends[-1:] != [needed] or self._before == "open"
+            self._ends[-1:] = [following]
+            self._start("open")
+        elif text in _ENDS:
+            scanner.is_broken |= self._ends[-1:] != [text] or self._before == "open"
+            del self._ends[-1:]
+            self._start("compound")
+        elif text == "!":
+            self._start("open")
+        elif text == "[[":
+            self._test()
+        elif text in ("for", "select"):
+            self._loop()
+        elif text == "case":
+            self._case()
+        elif text == "function":
+            scanner.skip(_SPACE)
+            scanner.functions.add(scanner.read_word().text)
+            scanner.skip(_FUNCTION_MARK)
+            self._start("open")
+        else:
+            self._command_word(word, at)
+
+    def _command_word(self, word: Word, at: int) -> None:
+        """Add the first word or an assignment before it to the command."""
+        scanner = self._scanner
+        scanner.is_broken |= self._before == "compound"
+        if self._before != "words":
+            self._start("words")
+            scanner.found.insert(at, self._words)
+        if not _ASSIGNMENT.match(word.source):
+            self._words.append(word)
+
+    def _test(self) -> None:
+        scanner, word = self._scanner, ""
+        while word != "]]" and scanner.at < len(scanner.text):
+            scanner.skip(_LINES)
+            word = "" if scanner.skip(_TEST_OPERATOR) else scanner.read_word().source
+        scanner.is_broken |= word != "]]"
+        self._start("compound")
+
+    def _loop(self) -> None:
+        """Read the name and the words of a loop."""
+        scanner = self._scanner
+        scanner.skip(_SPACE)
+        if not scanner.read_arithmetic():
+            scanner.read_word()
+            scanner.skip(_LINES)
+            if scanner.skip(_IN):
+                scanner.skip(_SPACE)
+                while scanner.at < len(scanner.text) and not scanner.is_before(_OPERATOR):
+                    scanner.read_word()
+                    scanner.skip(_SPACE)
+        self._ends.append("do")
+        self._start("compound")
+
+    def _case(self) -> None:
+        scanner = self._scanner
+        scanner.skip(_SPACE)
+        scanner.read_word()
+        scanner.skip(_LINES)
+        scanner.is_broken |= not scanner.skip(_IN)
+        self._ends.append("esac")
+        self._pattern()
+
+    def _pattern(self) -> None:
+        """Read the pattern of the next branch, or the word that ends the branches."""
+        scanner, patterns = self._scanner, 0
+        scanner.skip(_LINES)
+        scanner.at += scanner.text.startswith("(", scanner.at)
+        while scanner.at < len(scanner.text):
+            scanner.skip(_SPACE)
+            operator = scanner.skip(_OPERATOR)
+            if operator == ")":
+                self._start("")
+                return
+            if not operator and scanner.read_word().source == "esac" and not patterns:
+                self._ends.pop()
+                self._start("compound")
+                return
+            patterns += 1
+            scanner.is_broken |= operator not in ("", "|")
+        scanner.is_broken = True
+
+
+def _command_parts(
+    words: Sequence[Word], functions: set[str], depth: int
+) -> Iterator[ParsedAction]:
+    """Yield a command, and the commands that it runs."""
+    if words[0].text in _DECLARATIONS:
+        words = [Word(word.source, word.source) for word in words]
+    waiting = [words]
+    for _ in range(_MAX_WRAPPED):
+        if not waiting:
+            return
+        words = waiting.pop()
+        name = words[0].text
+        if not words[0].is_literal:
+            yield ParsedAction((), f"the command's name in `{name}` is calculated")
+        texts = tuple(word.text for word in words)
+        yield ParsedAction((ActionPart("command", texts, defined_by_action=name in functions),))
+        if words[0].is_literal:
+            inner = list(islice(_wrapped_commands(words), _MAX_WRAPPED + 1 - len(waiting)))
+            waiting += [one.words for one in inner if one.words]
+            yield from (_nested_parts(one, depth) for one in inner if not one.words)
+    if waiting:
+        yield ParsedAction((), f"more than {_MAX_WRAPPED} commands that run each other")
+
+
+def _nested_parts(inner: _WrappedCommand, depth: int) -> ParsedAction:
+    if not inner.is_literal or depth == _MAX_DEPTH:
+        return ParsedAction((), f"what `{inner.wrapper}` runs is calculated")
+    return bash_action_parts(inner.code, depth + 1)
+
+
+@dataclass(frozen=True, slots=True)
+class _WrappedCommand:
+    """A command that ``wrapper`` runs: the ``words`` of a command, or the ``code`` of a shell.
+
+    ``is_literal``: the code is literal, not computed.
+    """
+
+    wrapper: str
+    words: tuple[Word, ...] = ()
+    code: str = ""
+    is_literal: bool = True
+
+
+def _wrapped_commands(words: Sequence[Word]) -> Iterator[_WrappedCommand]:
+    """Yield the commands that a command runs, as far as its words show."""
+    name = words[0].text.rpartition("/")[2]
+    rest = list(words[1:])
+    if name == "eval":
+        code = " ".join(word.text for word in rest)
+        yield _WrappedCommand(name, code=code, is_literal=all(word.is_literal for word in rest))
+    elif name in _SHELLS:
+        yield from _shell_code(name, rest)
+    elif name == "find":
+        for at, word in enumerate(rest[:-1]):
+            if word.text in _FIND_EXEC:
+                inner = takewhile(lambda other: other.text not in (";", "+"), rest[at + 1 :])
+                yield _WrappedCommand(name, tuple(inner))
+    elif name in _WRAPPER_OPTIONS:
+        run = _after_options(rest, _WRAPPER_OPTIONS[name])[_WRAPPER_ARGUMENTS.get(name, 0) :]
+        if run:
+            yield _WrappedCommand(name, tuple(run))
+
+
+def _shell_code(name: str, rest: Sequence[Word]) -> Iterator[_WrappedCommand]:
+    """Yield the code that a shell receives with ``-c`` or a bundle such as ``-lc``."""
+    for word, code in pairwise(rest):
+        if word.text.startswith("-") and not word.text.startswith("--") and word.text[-1] == "c":
+            yield _WrappedCommand(name, code=code.text, is_literal=code.is_literal)
+            return
+
+
+def _after_options(rest: Sequence[Word], valued: str) -> list[Word]:
+    """Return the words after options, their values, and assignments."""
+    at = 0
+    while at < len(rest):
+        text = rest[at].text
+        if text == "--":
+            return list(rest[at + 1 :])
+        if text.startswith("-"):
+            at += 2 if len(text) == 2 and text[1] in valued else 1
+        elif "=" in text.partition("/")[0]:
+            at += 1
+        else:
+            break
+    return list(rest[at:])
