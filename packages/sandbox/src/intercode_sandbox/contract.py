@@ -123,6 +123,7 @@ Capability = Literal[
     "listen",
     "usage",
     "users",
+    "script",
 ]
 """A feature that only some back ends have; see ``BaseSandbox.capabilities``."""
 
@@ -168,9 +169,7 @@ class BaseSandbox(ABC):
     ``base_trees`` are the directories of this machine with the initial files, the topmost first,
     if there are any. A program in the sandbox opens its descriptor SCRIPT_FD at ``script_path``. A
     shell is started in the directory of that path and opens it by its last part, after which it
-    names itself in messages. ``opens_descriptors``: any program can open its descriptors by a
-    name. Otherwise it can read only what ``open_script`` and ``write_source`` give it.
-    ``shares_files``: it sees what is written to a file that it was given.
+    names itself in messages. ``shares_files``: it sees what is written to a file that it was given.
     ``host_directory``: the directory of the machine below which programs see the sandbox's files;
     empty if they see them at the sandbox's own paths.
     """
@@ -180,7 +179,6 @@ class BaseSandbox(ABC):
     env: Mapping[str, str]
     base_trees: Sequence[str] = ()
     script_path: str = f"/dev/fd/{SCRIPT_FD}"
-    opens_descriptors: bool = True
     shares_files: bool = True
     host_directory: str = ""
 
@@ -204,7 +202,8 @@ class BaseSandbox(ABC):
         ``processes`` also stands for ``descendants``, ``signal`` and ``kill_since``, ``fork`` for
         ``snapshot``, ``checkpoint`` for ``spawn_checkpoint``. ``terminal`` is
         ``spawn_on_terminal``, ``users`` is ``spawn_as``, and ``listing`` is ``file_info`` and
-        ``list_directory``.
+        ``list_directory``. ``script``: programs cannot open a descriptor by name; what is written
+        to ``script_path`` is what the next program that opens it reads.
         """
         return frozenset()
 
@@ -317,11 +316,6 @@ class BaseSandbox(ABC):
         Give the reading end to the program as SCRIPT_FD; it opens ``script_path``.
         """
         return os.pipe()
-
-    def write_source(self, code: bytes) -> None:
-        """Let the next program that opens ``script_path`` read some code, if it has no descriptor
-        that it could open there. See ``opens_descriptors``."""
-        raise NotImplementedError("programs of this sandbox open their descriptors")
 
     # --------------------------------------------------------------------- files
     @abstractmethod

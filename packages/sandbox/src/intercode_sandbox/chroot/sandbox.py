@@ -11,7 +11,7 @@ from typing import Self
 from intercode_sandbox.chroot import pool
 from intercode_sandbox.chroot.guard import GuardedRoot
 from intercode_sandbox.chroot.root_layout import root_layout
-from intercode_sandbox.contract import SandboxSpec
+from intercode_sandbox.contract import Capability, SandboxSpec
 from intercode_sandbox.streams import memory_file
 from intercode_sandbox.supervisor.scanned_sandbox import ScannedSandbox
 
@@ -26,7 +26,6 @@ class ChrootSandbox(ScannedSandbox):
     """
 
     tier = TIER
-    opens_descriptors = False
     shares_files = False
 
     def __init__(self, spec: SandboxSpec) -> None:
@@ -40,6 +39,10 @@ class ChrootSandbox(ScannedSandbox):
         self.supervisor_pid = self._root.supervisor_pid
         self._start_watchdog(spec, spec.limits.memory)
 
+    @property
+    def capabilities(self) -> frozenset[Capability]:
+        return super().capabilities | {"script"}
+
     def open_script(self) -> tuple[int, int]:
         pipe = self.connection.request_fd("script")
         try:  # this process's own /proc
@@ -49,8 +52,11 @@ class ChrootSandbox(ScannedSandbox):
             os.close(pipe)
         return read, write
 
-    def write_source(self, code: bytes) -> None:
-        with memory_file(code) as source:
+    def write(self, path: str, data: bytes, mode: int = 0o644) -> None:
+        if path != self.script_path:
+            super().write(path, data, mode)
+            return
+        with memory_file(data) as source:
             self.connection.request("script", [source.fileno()])
 
     def _granted(self, directory: int) -> AbstractContextManager[None]:

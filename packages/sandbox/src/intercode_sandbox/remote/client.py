@@ -12,7 +12,6 @@ from pathlib import Path
 from typing import Any, get_args
 
 from intercode_sandbox.contract import (
-    SCRIPT_FD,
     Capability,
     Checkpoint,
     SandboxSnapshot,
@@ -40,7 +39,7 @@ from intercode_sandbox.remote.relay import Group, take_out
 from intercode_sandbox.supervisor.process import SupervisedProcess
 
 _MARK_SECONDS = 0.02  # at least the accuracy with which a sandbox knows when a process started
-_TRAVELLING = {"fork", "restore", "save", "checkpoint"} | {
+_TRAVELLING = {"fork", "restore", "save", "checkpoint", "script"} | {
     operation.capability for operation in OPERATIONS.values()
 }
 """The capabilities that work over a connection. Instead of sealing, the server copies files."""
@@ -80,14 +79,12 @@ class RemoteSandbox(ForwardedSandbox):
             self.tier = f"remote/{printable(text_value(opened.get('tier'))[:100])}"
             self.env = string_values(opened.get("env"))
             self.script_path = text_value(opened.get("script_path"))
-            self.opens_descriptors = opened.get("opens_descriptors") is not False
             names = list_value(opened.get("capabilities"))
         except ProtocolError as e:
             raise SandboxError(f"{connection.url} sent an invalid description of a sandbox") from e
         self._capabilities: frozenset[Capability] = frozenset(
             name for name in get_args(Capability) if name in names and name in _TRAVELLING
         )
-        self._script: tuple[int, int] | None = None  # the pipe of the last ``open_script``
         connection.on_loss(number, self._record_loss)
 
     _loss: Exception | None
@@ -154,8 +151,6 @@ class RemoteSandbox(ForwardedSandbox):
         """Start a program. ``more``: further arguments of the request."""
         refuse_nul(*argv, cwd, *(word for item in (env or {}).items() for word in item))
         relay, group = self.connection.relay, Group(self.number)
-        if self._take_script(given):
-            more["script"] = True
         status, end = relay.describe_status()
         copies, numbers = [end], [end[0]]
         try:
@@ -187,40 +182,6 @@ class RemoteSandbox(ForwardedSandbox):
         self.connection.drop_channels(numbers)
         for _, fd in take_out(copies):
             os.close(fd)
-
-    def open_script(self) -> tuple[int, int]:
-        if self.opens_descriptors:
-            return super().open_script()
-        read, write = os.pipe()
-        relay, group = self.connection.relay, Group(self.number)
-        rows, copies, _ = relay.describe([read])
-        number = copies[0][0]
-        try:
-            self._request(
-                "open_script", before=lambda: relay.adopt(rows, copies, group), stream=number
-            )
-        except BaseException:
-            self._abandon([number], copies)
-            for fd in (read, write):
-                os.close(fd)
-            raise
-        self._script = _file_identity(read)
-        return read, write
-
-    def _take_script(self, given: dict[int, int]) -> bool:
-        """Remove the reading end of the last ``open_script`` from the descriptors of a program, and
-        return whether it was there. The server has its own."""
-        fd = given.get(SCRIPT_FD, -1)
-        if fd < 0 or self._script is None or _file_identity(fd) != self._script:
-            return False
-        del given[SCRIPT_FD]
-        self._script = None
-        return True
-
-    def write_source(self, code: bytes) -> None:
-        if self.opens_descriptors:
-            super().write_source(code)
-        self._request("write_source", code)
 
     # --------------------------------------------------------------- checkpoints
     def checkpoint(self, pid: int, given_fds: Sequence[int]) -> RemoteCheckpoint:
@@ -301,8 +262,3 @@ class RemoteSandbox(ForwardedSandbox):
             self.connection.notify("close", sandbox=self.number, wait=False)
         self._is_closed = True
         self.connection.close_sandbox(self.number)
-
-
-def _file_identity(fd: int) -> tuple[int, int]:
-    info = os.fstat(fd)
-    return info.st_dev, info.st_ino

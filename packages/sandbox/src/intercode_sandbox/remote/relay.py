@@ -14,6 +14,7 @@ from __future__ import annotations
 
 import array
 import asyncio
+import errno
 import fcntl
 import itertools
 import os
@@ -211,10 +212,25 @@ class Relay:
             raise e if isinstance(e, OSError) else ProtocolError("invalid descriptors") from e
         return created, body
 
-    def add_writer(self, number: int, fd: int, group: Group) -> None:
-        """Carry what arrives for a stream to a pipe, and close its descriptor at the end."""
-        self.drop([number])
-        self._add(number, fd, reads=False, writes=True, group=group)
+    def replace_pipe(self, number: int, reader: int, ends: tuple[int, int]) -> None:
+        """Let ``reader``, which reads the stream with this number, read another pipe instead. Its
+        ``ends`` are closed, and what has arrived already is moved there. Raises OSError."""
+        try:
+            for fd in (reader, ends[1]):
+                os.set_blocking(fd, False)
+            with suppress(BlockingIOError):  # nothing has arrived
+                data = os.read(reader, WINDOW)
+                if os.write(ends[1], data) < len(data):
+                    raise OSError(errno.ENOBUFS, os.strerror(errno.ENOBUFS))
+            os.dup2(ends[0], reader, inheritable=False)
+            os.set_blocking(reader, True)
+            if (channel := self._channels.get(number)) is not None:
+                asyncio.get_running_loop().remove_writer(channel.fd)
+                os.dup2(ends[1], channel.fd, inheritable=False)
+                self._write(channel)
+        finally:
+            for fd in ends:
+                os.close(fd)
 
     def _create_stream(self, kind: Any, number: int, group: Group) -> int:
         if number in self._channels:

@@ -9,13 +9,12 @@ import threading
 from collections.abc import Callable
 from concurrent.futures import Future
 from functools import partial
-from io import FileIO
 from pathlib import Path
 from typing import Any
 
 from intercode_sandbox import open_sandbox
 from intercode_sandbox.clock import SYSTEM_CLOCK, Clock
-from intercode_sandbox.contract import SCRIPT_FD, BaseSandbox, Checkpoint, CopiedFiles, SandboxSpec
+from intercode_sandbox.contract import BaseSandbox, Checkpoint, CopiedFiles, SandboxSpec
 from intercode_sandbox.errors import (
     SandboxError,
     SandboxLostError,
@@ -122,7 +121,6 @@ class ServedSandbox:
         self.number, self.sandbox, self._client = number, sandbox, client
         self.capture: Capture | None = None
         self.checkpoint: Checkpoint | None = None
-        self._script: list[FileIO] = []  # both ends of the pipe, or the reading end
         self.lock = asyncio.Lock()
         self.began = self.last_used = clock.now()
         self.processes: dict[int, tuple[Process, Group]] = {}
@@ -136,7 +134,6 @@ class ServedSandbox:
             "tier": self.sandbox.tier,
             "env": dict(self.sandbox.env),
             "script_path": self.sandbox.script_path,
-            "opens_descriptors": self.sandbox.opens_descriptors,
             "capabilities": sorted(self.sandbox.capabilities),
         }
 
@@ -156,21 +153,6 @@ class ServedSandbox:
         if len(self._marks) > _MAX_MARKS:
             del self._marks[next(iter(self._marks))]
 
-    def open_script(self) -> None:
-        """Open the pipe of the next program's script, in the place of an earlier one."""
-        read, write = self.sandbox.open_script()
-        self._close_script()
-        self._script = [FileIO(read, "r"), FileIO(write, "w")]
-
-    def take_script_writer(self) -> int:
-        """Return the writing end of the script's pipe, for the caller to close."""
-        with self._script.pop() as writer:
-            return os.dup(writer.fileno())
-
-    def _close_script(self) -> None:
-        while self._script:  # whoever takes a file out of the list closes it
-            self._script.pop().close()
-
     def spawn(self, arguments: Arguments, descriptors: list[int], group: Group) -> Process:
         """Start a program with these descriptors, which are closed. The checkpoint of the sandbox
         ``source`` in the arguments continues in its place."""
@@ -181,12 +163,6 @@ class ServedSandbox:
                 raise UsageError("descriptors or a process number that cannot be used")
             if len(self.processes) >= _MAX_PROCESSES:
                 raise OSError(11, "too many programs run in one sandbox")
-            if arguments.get("script") is True:
-                if not self._script or SCRIPT_FD in targets:
-                    raise UsageError("no script was opened for this program")
-                with self._script.pop() as reader:
-                    descriptors.append(os.dup(reader.fileno()))
-                targets.append(SCRIPT_FD)
             start = self.sandbox.spawn
             if "source" in arguments:
                 if (checkpoint := arguments["source"].checkpoint) is None:
@@ -211,7 +187,6 @@ class ServedSandbox:
         exist."""
         own: dict[str, Callable[[Arguments, bytes], bytes | None]] = {
             "kill": self._kill,
-            "write_source": self._write_source,
             "checkpoint": self._checkpoint,
             "close_checkpoint": self._close_checkpoint,
             "save": self._save,
@@ -237,11 +212,6 @@ class ServedSandbox:
         found = self.processes.get(number_value(arguments.get("process")))
         if found is not None:
             found[0].kill(number_value(arguments.get("number"), 64))
-
-    def _write_source(self, _: Arguments, body: bytes) -> None:
-        if self.sandbox.opens_descriptors:
-            raise UsageError("programs of this sandbox open their descriptors")
-        self.sandbox.write_source(body)
 
     def _checkpoint(self, arguments: Arguments, _: bytes) -> None:
         if self.checkpoint is not None:
@@ -274,7 +244,6 @@ class ServedSandbox:
         if self.is_closed:
             return
         self.is_closed = True
-        self._close_script()
         self._close_checkpoint()
         if self.capture is not None:
             self.capture.finish(complete=False)

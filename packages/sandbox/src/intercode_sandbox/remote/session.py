@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import os
 import platform
 import struct
 from collections.abc import Awaitable, Callable
@@ -15,7 +16,7 @@ from aiohttp import WSMsgType, web
 
 from intercode_sandbox import open_sandbox, tier_of
 from intercode_sandbox.clock import SYSTEM_CLOCK, Clock
-from intercode_sandbox.contract import BaseSandbox, SandboxSpec
+from intercode_sandbox.contract import SCRIPT_FD, BaseSandbox, SandboxSpec
 from intercode_sandbox.errors import (
     InterCodeError,
     SandboxLostError,
@@ -180,7 +181,6 @@ class ClientSession:
             "fork": self._fork,
             "close": self._close_sandbox,
             "capture": self._capture,
-            "open_script": self._open_script,
         }
         if operation in special:
             return special[operation](served, arguments)
@@ -325,6 +325,12 @@ class ClientSession:
         group: Group,
     ) -> tuple[Arguments, bytes]:
         async with served.lock:
+            try:
+                await self._open_script(served, arguments, fds)
+            except BaseException:
+                for fd in fds:
+                    os.close(fd)
+                raise
             process = await self._in_thread(lambda: served.spawn(arguments, fds, group))
         if self._sandboxes.get(served.number) is not served:  # a reader would never be removed
             raise SandboxLostError("the sandbox was closed while a program started")
@@ -335,13 +341,17 @@ class ClientSession:
         return {"value": process.pid}, b""
 
     async def _open_script(
-        self, served: ServedSandbox, arguments: Arguments
-    ) -> tuple[Arguments, bytes]:
-        number = number_value(arguments.get("stream"), 2**32 - 1)
-        async with served.lock:
-            await self._in_thread(served.open_script)
-            self._relay.add_writer(number, served.take_script_writer(), Group(served.number))
-        return {}, b""
+        self, served: ServedSandbox, arguments: Arguments, fds: list[int]
+    ) -> None:
+        """Let the stream of a program's script lead to the pipe that the sandbox has for it."""
+        targets = list_value(arguments.get("targets"))[: len(fds)]
+        if SCRIPT_FD not in targets or "script" not in served.sandbox.capabilities:
+            return
+        at = targets.index(SCRIPT_FD)
+        kind, number, _ = arguments["fds"][at]
+        if kind == "read":
+            ends = await self._in_thread(served.sandbox.open_script)
+            self._relay.replace_pipe(number, fds[at], ends)
 
     def _process_ended(self, served: ServedSandbox, number: int, fd: int) -> None:
         asyncio.get_running_loop().remove_reader(fd)

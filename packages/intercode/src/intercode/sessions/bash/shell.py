@@ -316,11 +316,11 @@ class Shell:
         follows the command."""
         data = _encode(f"{code}\n")
         in_pipe = self._code is not None and self._code.fill(data)
-        if not in_pipe and self._sandbox.opens_descriptors:
+        if not in_pipe and "script" not in self._sandbox.capabilities:
             word = secrets.token_hex(8)
             return f"{self._source_command} {SCRIPT_FD}<<'{word}'{end}\n{code}\n{word}\n"
         if not in_pipe:
-            self._sandbox.write_source(data)
+            self._sandbox.write(self._sandbox.script_path, data)
         return f"{self._source_command}{end}\n"
 
     def _reads_to_end(self, code: str, timeout: float) -> bool:
