@@ -13,6 +13,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
+from intercode.sessions.paths import program_root
 from intercode_sandbox.contract import BaseSandbox
 from intercode_sandbox.host.paths import cache_root
 from intercode_sandbox.supervisor.client import SupervisedSandbox
@@ -158,7 +159,7 @@ def space_of(sandbox: SupervisedSandbox) -> Space:
     of a namespace; other users have none here, and the number is theirs alone."""
     if backend.is_chroot():
         return Space("", "", "", sandbox.user_id)
-    if directory := sandbox.host_directory:
+    if directory := program_root(sandbox):
         return Space("", "", "", directory=directory)
     link = sandbox.run(["readlink", "/proc/self/ns/pid"], timeout=20).output.strip()
     for number, entry in _in_namespace(link):

@@ -11,6 +11,7 @@ from hostile.planted import Planted, Space, members, space_of
 from intercode.core.errors import SandboxLostError
 from intercode.core.types import ExecResult
 from intercode.sessions.bash.persistent import BashSession
+from intercode.sessions.paths import to_programs
 from intercode_sandbox import Limits, SandboxSpec, images, open_sandbox
 from intercode_sandbox.contract import BaseSandbox
 from intercode_sandbox.supervisor.client import SupervisedSandbox
@@ -69,7 +70,7 @@ class Trial:
         """Raise AssertionError with the failed expectation."""
         sandbox = self.open_new()
         assert isinstance(sandbox, SupervisedSandbox)
-        self.temporary = sandbox.shown_path("/tmp")
+        self.temporary = to_programs(sandbox, "/tmp")
         space = space_of(sandbox)
         session = BashSession(sandbox)
         try:

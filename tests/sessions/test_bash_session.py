@@ -8,6 +8,7 @@ import pytest
 
 from intercode.sessions.bash.persistent import BashSession
 from intercode_sandbox.contract import BaseSandbox
+from support.sandboxes import open_test_sandbox
 
 pytestmark = pytest.mark.sandbox
 
@@ -42,6 +43,14 @@ def out(shell: BashSession, code: str) -> str:
 def test_what_carries_over(shell: BashSession, first: str, then: str, expected: str) -> None:
     assert out(shell, first) == ""
     assert out(shell, then) == expected
+
+
+def test_a_variable_of_the_owner_is_not_the_root_that_programs_see() -> None:
+    with open_test_sandbox(env={"SANDBOX_ROOT": "/tmp"}) as sandbox:
+        session = BashSession(sandbox)
+        session.run("mkdir tmp/d; cd tmp/d", 20)
+        assert session.cwd == "/tmp/d"
+        session.close()
 
 
 def test_the_exit_status_carries_over(shell: BashSession) -> None:

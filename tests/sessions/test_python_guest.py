@@ -20,6 +20,7 @@ from intercode.sessions.python.interpreter import InterpreterEndedError
 from intercode.sessions.python.session import PythonSession
 from intercode.sessions.python.values import ExceptionInfo, decode_values
 from intercode_sandbox.contract import Limits
+from intercode_sandbox.types import Image
 
 SERVICE = Path(guest.__path__[0]).parents[2] / "paper/python/service.py"
 """The guest module of the authors' package."""
@@ -64,7 +65,10 @@ class UnconfinedSandbox:
     """The part of a sandbox that a session needs, without isolation: for trusted test code only."""
 
     class spec:  # noqa: N801
-        limits = Limits()
+        limits, image = Limits(), Image("host", "")
+        env: Mapping[str, str] = {}
+
+    env: Mapping[str, str] = {}
 
     def __init__(self) -> None:
         self.started: list[subprocess.Popen[bytes]] = []
@@ -90,12 +94,6 @@ class UnconfinedSandbox:
 
     def signal(self, pid: int, number: int) -> None:
         os.kill(pid, number)
-
-    def shown_path(self, path: str) -> str:
-        return path
-
-    def own_path(self, shown: str) -> str:
-        return shown
 
     def limit_exceeded(self) -> str:
         return ""

@@ -75,7 +75,16 @@ DEFAULTS: dict[str, Any] = {
 """What a process inherits, with the default in every tier. Everything else that the probe reports
 is the same as for an owner without deviations."""
 _CAPABILITIES = {"namespace": "a00424fb", "landlock": "0", "chroot": "0"}
-_VARIABLES = {"HOME", "HOSTNAME", "PATH", "LC_CTYPE", "LD_LIBRARY_PATH", "TMPDIR", "TZ"}
+_VARIABLES = {
+    "HOME",
+    "HOSTNAME",
+    "PATH",
+    "LC_CTYPE",
+    "LD_LIBRARY_PATH",
+    "SANDBOX_ROOT",
+    "TMPDIR",
+    "TZ",
+}
 _PER_SANDBOX = {"directory", "limit NPROC"}
 """What differs from sandbox to sandbox in the tier ``landlock``: the directory of the sandbox, and
 the number of the user's processes, with those of the sandbox."""

@@ -43,7 +43,7 @@ from intercode_sandbox import SandboxSpec, images, open_sandbox
 sandbox = open_sandbox(SandboxSpec(images.resolve("host")), "landlock")
 sleep = "sleep " + sys.argv[1].removeprefix("-")
 sandbox.run(f"setsid {sleep} > /dev/null 2>&1 & ({sleep} &) > /dev/null 2>&1")
-print(sandbox.host_directory, flush=True)
+print(sandbox.root, flush=True)
 time.sleep(600)
 """
 CONFORMANCE = """
@@ -81,7 +81,7 @@ def test_what_a_killed_guard_left_is_removed() -> None:
         os.kill(parent_of(sandbox.supervisor_pid), signal.SIGKILL)
         eventually(lambda: not Path(f"/proc/{sandbox.supervisor_pid}").exists(), "both end")
         sandbox.close(wait=True)
-        assert not Path(sandbox.host_directory).exists()
+        assert not Path(sandbox.root).exists()
 
 
 def test_it_satisfies_the_contract_as_an_ordinary_user() -> None:
@@ -105,7 +105,7 @@ def test_files_outside_are_closed(sandbox: LandlockSandbox, tmp_path: Path) -> N
         other.write("/tmp/mine", b"secret\n")
         closed = [
             str(secret),
-            other.shown_path("/tmp/mine"),
+            f"{other.root}/tmp/mine",
             __file__,
             "/etc/shadow",
             f"/proc/{os.getpid()}/environ",
@@ -336,7 +336,7 @@ def test_daemons_end_with_the_sandbox() -> None:
         eventually(
             lambda: [name[:5] for name in sandbox.processes()].count("sleep") == 2, "both run"
         )
-        base = Path(sandbox.host_directory)
+        base = Path(sandbox.root)
         sandbox.close(wait=True)
     assert not running(mark) and not base.exists()
 
@@ -346,7 +346,7 @@ def test_requests_of_commands_do_not_put_off_the_end() -> None:
     with open_landlock() as sandbox:
         sandbox.spawn(["python3", "-c", code], cwd="/tmp")
         os.kill(sandbox.supervisor_pid, signal.SIGSTOP)
-        base = Path(sandbox.host_directory)
+        base = Path(sandbox.root)
         sandbox.close()
         eventually(lambda: not base.exists(), "the guard ends them")
 
@@ -408,7 +408,7 @@ def test_a_task_that_names_its_files_by_absolute_paths_is_refused(tmp_path: Path
         for query, gold in (("Count /srv/a.", ""), ("Count a.", "wc /srv/a"), ("List /srv", "")):
             with pytest.raises(UsageError, match="t needs its file or directory /srv"):
                 require_relative_paths(Task("t", query, gold, files=files), sandbox)
-        assert sandbox.run("cat a; pwd", cwd="/srv").output == f"{sandbox.host_directory}/srv\n"
+        assert sandbox.run("cat a; pwd", cwd="/srv").output == f"{sandbox.root}/srv\n"
 
 
 # -------------------------------------------------------------------------- sandbox paths
@@ -417,10 +417,11 @@ def test_a_shell_continues_in_a_copy_of_the_sandbox(sandbox: LandlockSandbox) ->
     session.run("mkdir -p tmp/d; cd tmp/d; here=$PWD; echo 1 > f", 10)
     assert session.cwd == "/tmp/d"
     with sandbox.fork() as copy:
-        assert isinstance(copy, LandlockSandbox) and copy.host_directory != sandbox.host_directory
+        assert isinstance(copy, LandlockSandbox) and copy.root != sandbox.root
         again = BashSession(copy, state=session.state())
         assert again.cwd == "/tmp/d"
-        assert again.run('cat "$here/f" "$HOME/../tmp/d/f"', 10).output == "1\n1\n"
+        names = '"$here/f" "$HOME/../tmp/d/f" "$SANDBOX_ROOT/tmp/d/f"'
+        assert again.run(f"cat {names}", 10).output == "1\n1\n1\n"
         again.close()
     session.close()
 
@@ -438,7 +439,7 @@ def test_files_of_any_mode_are_read_and_removed(sandbox: LandlockSandbox) -> Non
     assert sandbox.read("/tmp/d/e/f") == b"1\n"
     modes = {path: entry.mode for path, entry in sandbox.changes().items() if "/d" in path}
     assert modes == {"/tmp/d": 0, "/tmp/d/e": 0, "/tmp/d/e/f": 0}
-    base = Path(sandbox.host_directory)
+    base = Path(sandbox.root)
     sandbox.close(wait=True)
     assert not base.exists()
 
@@ -483,7 +484,7 @@ def test_a_directory_of_any_depth_is_removed() -> None:
             sandbox.close(wait=True)
     finally:
         resource.setrlimit(resource.RLIMIT_NOFILE, limit)
-    assert not Path(sandbox.host_directory).exists()
+    assert not Path(sandbox.root).exists()
 
 
 def test_too_much_memory_is_noticed() -> None:

@@ -22,6 +22,7 @@ from intercode_sandbox.users import User
 from intercode_sandbox.validation import check_limits, check_network, check_variables
 
 STANDARD_PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
+ROOT_VARIABLE = "SANDBOX_ROOT"
 SCRIPT_FD = 62
 """Descriptor from which a shell or interpreter in a sandbox reads its script."""
 
@@ -170,8 +171,8 @@ class BaseSandbox(ABC):
     if there are any. A program in the sandbox opens its descriptor SCRIPT_FD at ``script_path``. A
     shell is started in the directory of that path and opens it by its last part, after which it
     names itself in messages. ``shares_files``: it sees what is written to a file that it was given.
-    ``host_directory``: the directory of the machine below which programs see the sandbox's files;
-    empty if they see them at the sandbox's own paths.
+    Programs see the sandbox's files at its own paths, or below the directory that the variable
+    ROOT_VARIABLE in ``env`` names; relative paths lead to the same files in every back end.
     """
 
     spec: SandboxSpec
@@ -180,7 +181,6 @@ class BaseSandbox(ABC):
     base_trees: Sequence[str] = ()
     script_path: str = f"/dev/fd/{SCRIPT_FD}"
     shares_files: bool = True
-    host_directory: str = ""
 
     @classmethod
     def open(cls, image: str = "host", backend: str = "auto", **settings: Any) -> BaseSandbox:
@@ -271,22 +271,6 @@ class BaseSandbox(ABC):
             for fd in (read, write):
                 if fd >= 0:
                     os.close(fd)
-
-    def shown_path(self, path: str) -> str:
-        """Return the path at which programs see a path of the sandbox. One that they see already,
-        below ``host_directory``, stays as it is."""
-        top = self.host_directory
-        if not top or f"{path}/".startswith(f"{top}/"):
-            return path
-        return top if path == "/" else top + path
-
-    def own_path(self, shown: str) -> str:
-        """Return the path of the sandbox for one that a program reports. A path outside of
-        ``host_directory`` stays as it is."""
-        top = self.host_directory
-        if not top or not f"{shown}/".startswith(f"{top}/"):
-            return shown
-        return shown[len(top) :] or "/"
 
     @abstractmethod
     def spawn(

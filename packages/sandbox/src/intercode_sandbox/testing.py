@@ -76,6 +76,10 @@ def _check_script(sandbox: BaseSandbox) -> None:
         os.write(script_end, b"echo read\nexit 4\n")
         require(process.wait(_TIMEOUT) == 4, f"no shell reads a script from {sandbox.script_path}")
         require(os.read(output, 100) == b"read\n", "the output of a spawned shell is lost")
+        if "script" in sandbox.capabilities:
+            sandbox.write(sandbox.script_path, b"echo code\n")
+            found = sandbox.run(["/bin/sh", sandbox.script_path], timeout=_TIMEOUT).output
+            require(found == "code\n", f"a shell reads {found!r}, not the code that was written")
     finally:
         for fd in (script, script_end, output, output_end):
             os.close(fd)
@@ -105,8 +109,7 @@ def _check_files(sandbox: BaseSandbox) -> None:
 
 def _check_listing(sandbox: BaseSandbox) -> None:
     sandbox.write("/tmp/listed/file", b"four", mode=0o600)
-    shown = sandbox.shown_path("/tmp/listed")
-    sandbox.run(f"cd {shown} && mkdir d && ln -s file l && mkfifo p && touch -d @7 file")
+    sandbox.run("mkdir d && ln -s file l && mkfifo p && touch -d @7 file", cwd="/tmp/listed")
     found = sandbox.list_directory("/tmp/listed")
     require(list(found) == ["d", "file", "l", "p"], f"list_directory() gives {list(found)}")
     kinds = [info.kind for info in found.values()]
@@ -123,7 +126,7 @@ def _check_listing(sandbox: BaseSandbox) -> None:
     missing, file = "/tmp/listed/none", "/tmp/listed/file"
     expect_error(FileNotFoundError, lambda: sandbox.file_info(missing), "a path without a file")
     expect_error(NotADirectoryError, lambda: sandbox.list_directory(file), "listing a file")
-    sandbox.run(f"rm -r {shown}", timeout=_TIMEOUT)
+    sandbox.run("rm -r listed", cwd="/tmp", timeout=_TIMEOUT)
 
 
 def _check_fork(sandbox: BaseSandbox) -> None:

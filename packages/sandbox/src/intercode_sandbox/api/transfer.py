@@ -47,7 +47,8 @@ _WRITE = """
 mkdir -p "${0%/*}/" && cat > "$0" || exit 13
 [ ! -O "$0" ] || chmod "$1" "$0"
 """
-"""Writes a file as a user. Its exit statuses are the numbers of Linux's errors."""
+"""Writes a file as a user. Its exit statuses are the numbers of Linux's errors. Here and below,
+programs are given paths relative to the root directory, in which they start."""
 
 
 def read(base: BaseSandbox, path: str, limit: int) -> bytes:
@@ -86,7 +87,7 @@ def read_as(
 ) -> bytes:
     """Return the content of a file that a user may read; see ``Sandbox.read``."""
     path = absolute_path(path)
-    argv = ["/bin/sh", "-c", _READ, base.shown_path(path), str(limit + 1)]
+    argv = ["/bin/sh", "-c", _READ, f".{path}", str(limit + 1)]
     with SandboxProcess(base, live, make_command(base, argv, cwd="/", user=user)) as process:
         content = bytearray()
         for data, stream in process.chunks(TRANSFER_SECONDS):
@@ -105,7 +106,7 @@ def write_as(
 ) -> None:
     """Write a file as a user; see ``Sandbox.write``."""
     path = _file_path(path)
-    argv = ["/bin/sh", "-c", _WRITE, base.shown_path(path), f"{_checked(mode):o}"]
+    argv = ["/bin/sh", "-c", _WRITE, f".{path}", f"{_checked(mode):o}"]
     command = make_command(base, argv, stdin=data, cwd="/", user=user)
     result = run_command(base, live, command, TRANSFER_SECONDS)
     if result.exit_code == errno.EISDIR:
@@ -153,10 +154,9 @@ def remove(
     is_directory = describe(base, path, follow=False).kind == "dir"
     if is_directory and not recursive:
         raise IsADirectoryError(errno.EISDIR, "a directory: give recursive=True", path)
-    shown = base.shown_path(path)
 
     def run(*argv: str) -> Result:
-        command = make_command(base, [*argv, "--", shown], cwd="/", user=user)
+        command = make_command(base, [*argv, "--", f".{path}"], cwd="/", user=user)
         return run_command(base, live, command, TRANSFER_SECONDS)
 
     try:
@@ -202,7 +202,7 @@ def upload(base: BaseSandbox, live: LiveProcesses, local: Path, path: str) -> No
         raise UsageError(f"{local} is neither a file nor a directory")
     with tempfile.TemporaryFile() as archive:
         _pack(local, archive)
-        quoted = shlex.quote(base.shown_path(path))
+        quoted = shlex.quote(f".{path}")
         script = f"mkdir -p {quoted} && tar -x -o -f - -C {quoted}"
         command = Command(["/bin/sh", "-c", script], "/", base.env, archive)
         result = run_command(base, live, command, TRANSFER_SECONDS)
@@ -275,7 +275,7 @@ def _fetch_archive(
     read, write = os.pipe()
     process: Process | None = None
     try:
-        argv = ["tar", "-c", "-f", "-", "-C", base.shown_path(path), "."]
+        argv = ["tar", "-c", "-f", "-", "-C", f".{path}", "."]
         process = live.start(lambda: base.spawn(argv, fds={1: write}))
         os.close(write)
         write = -1

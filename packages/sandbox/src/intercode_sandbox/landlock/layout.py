@@ -9,7 +9,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
-from intercode_sandbox.contract import SCRIPT_FD, SandboxSpec
+from intercode_sandbox.contract import ROOT_VARIABLE, SCRIPT_FD, SandboxSpec
 from intercode_sandbox.errors import SandboxUnavailableError
 from intercode_sandbox.host.paths import cache_root, state_path
 from intercode_sandbox.host_settings import setting_names
@@ -121,7 +121,8 @@ def environment(spec: SandboxSpec, base: str) -> dict[str, str]:
     own = {"HOME": f"{base}/root", "TMPDIR": f"{base}/tmp"}
     if spec.network != "host":
         own["TZ"] = "UTC"  # /etc/localtime is a link, which no rule hides
-    return {**env, **{name: path for name, path in own.items() if name not in spec.env}}
+    own = {name: path for name, path in own.items() if name not in spec.env}
+    return {**env, **own, ROOT_VARIABLE: base}
 
 
 def command_rules(spec: SandboxSpec) -> dict[str, Any]:

@@ -19,7 +19,7 @@ from intercode_sandbox.supervisor.scanned_sandbox import ScannedSandbox
 class LandlockSandbox(ScannedSandbox):
     """A sandbox of the back end ``landlock``. Raises SandboxError if it cannot be created.
 
-    Its paths are those of the contract; programs see them below ``host_directory``.
+    Its paths are those of the contract; programs see them below ``root``.
     """
 
     tier = layout.TIER
@@ -28,9 +28,9 @@ class LandlockSandbox(ScannedSandbox):
         layout.require_possible(spec)
         self.spec = spec
         self._directory: GuardedDirectory | None = start_guard(spec)
-        self.host_directory = self._directory.path
-        self.script_path = self.host_directory + layout.SCRIPT
-        self.env: Mapping[str, str] = layout.environment(spec, self.host_directory)
+        self.root = self._directory.path
+        self.script_path = self.root + layout.SCRIPT
+        self.env: Mapping[str, str] = layout.environment(spec, self.root)
         self.user_id = os.geteuid()
         self._limit_was_exceeded = False
         self.base_trees = self._directory.trees
@@ -45,7 +45,9 @@ class LandlockSandbox(ScannedSandbox):
         *settings: Any,
         **more: Any,
     ) -> SupervisedProcess:
-        return super()._spawn(argv, self.shown_path(cwd), *settings, **more)
+        if not f"{cwd}/".startswith(f"{self.root}/"):  # a program may have reported it
+            cwd = self.root + cwd
+        return super()._spawn(argv, cwd, *settings, **more)
 
     def _poll_limit_exceeded(self) -> LimitExceeded:
         exceeded = super()._poll_limit_exceeded() or self._storage_limit_exceeded()

@@ -11,19 +11,20 @@ from pathlib import Path
 
 from intercode.core.errors import UsageError
 from intercode.core.types import Layer, Task
+from intercode.sessions.paths import program_root
 from intercode_sandbox.contract import BaseSandbox
 
 
 def require_relative_paths(task: Task, sandbox: BaseSandbox) -> None:
     """Raise UsageError if a task needs absolute paths of its files, as every probe does, and
-    programs in the sandbox see them below another directory (``BaseSandbox.host_directory``)."""
-    if not sandbox.host_directory:
+    programs in the sandbox see them below another directory."""
+    if not (root := program_root(sandbox)):
         return
     path = "/" if task.probe else _named_path(task, sandbox.spec.layers)
     if path:
         raise UsageError(
             f"{task.id} needs its file or directory {path} at this path, and a sandbox of the tier "
-            f"{sandbox.tier} shows it to programs below {sandbox.host_directory} only: play it "
+            f"{sandbox.tier} shows it to programs below {root} only: play it "
             "with --backend namespace, container or chroot (`intercode doctor` says how)"
         )
 

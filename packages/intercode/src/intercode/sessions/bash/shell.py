@@ -27,6 +27,7 @@ from intercode.sessions.bash.code_pipe import CodePipe
 from intercode.sessions.bash.history import HistoryList
 from intercode.sessions.bash.last_command import LastCommand
 from intercode.sessions.bash.plain_code import is_complete, runs_nothing
+from intercode.sessions.paths import from_programs, program_root, to_programs
 from intercode_sandbox.contract import SCRIPT_FD, BaseSandbox
 from intercode_sandbox.long_output import Collector
 from intercode_sandbox.streams import (
@@ -67,7 +68,7 @@ _ALTERS = re.compile(
 """Code that may disable or replace builtins, or make ``$_`` a variable that refuses words."""
 _TURNS_ALIASES_ON = re.compile("expand_aliases|posix", re.IGNORECASE)
 _DIRECTORY_MARK = "/@sandbox@"
-"""Stands for ``BaseSandbox.host_directory`` in a state, which another sandbox may restore."""
+"""Stands for the root that programs see in a state, which another sandbox may restore."""
 
 
 @lru_cache(maxsize=1)
@@ -128,7 +129,7 @@ class Shell:
         directory, _, name = sandbox.script_path.rpartition("/")
         self._source_command = f"\\builtin . {shlex.quote(sandbox.script_path)}"
         self._code = CodePipe() if sandbox.shares_files else None
-        text = state.replace(_DIRECTORY_MARK, sandbox.host_directory or _DIRECTORY_MARK)
+        text = state.replace(_DIRECTORY_MARK, program_root(sandbox) or _DIRECTORY_MARK)
         text, self._waiting_trap = scripts.split_debug_trap(text)
         text, self._has_aliases = scripts.set_aliases(text, on=False)
         self.is_quiet = self._is_observed = bool(self._waiting_trap) or scripts.observes_shell(text)
@@ -176,8 +177,8 @@ class Shell:
             if self._code is None
             else f"{SCRIPT_FD}<&{scripts.CODE_FD} {scripts.CODE_FD}<&-",
             stop=scripts.quote(scripts.STOP_TRAP),
-            cwd=shlex.quote(self._sandbox.shown_path(cwd)),
-            root=shlex.quote(self._sandbox.shown_path("/")),
+            cwd=shlex.quote(to_programs(self._sandbox, cwd)),
+            root=shlex.quote(to_programs(self._sandbox, "/")),
         )
         return script + scripts.RESTORE_SCRIPT if has_state else script
 
@@ -422,8 +423,8 @@ class Shell:
         if self._are_aliases_off:
             text = text_with_aliases
         self._has_aliases = self._has_aliases or has_aliases
-        text, directory = text + trap, self._sandbox.host_directory
-        return text.replace(directory, _DIRECTORY_MARK) if directory else text
+        text, root = text + trap, program_root(self._sandbox)
+        return text.replace(root, _DIRECTORY_MARK) if root else text
 
     def accepts_actions(self, timeout: float) -> bool:
         """Return whether the shell still runs code.
@@ -536,7 +537,7 @@ class Shell:
         self._last_report = report
         directory = report.directory if report.is_there else self._find_directory(report.directory)
         if directory.startswith("/"):
-            self._directory = self._sandbox.own_path(directory)
+            self._directory = from_programs(self._sandbox, directory)
         return self._status, self._directory
 
     def _find_directory(self, named: str) -> str:

@@ -11,6 +11,7 @@ from intercode.core.errors import SandboxError
 from intercode.core.languages import PROGRAM_DIRECTORY, Language, expand_arguments
 from intercode.core.types import ExecResult
 from intercode.sessions.base import SessionState, is_infrastructure_failure
+from intercode.sessions.paths import to_programs
 from intercode.sessions.programs.repl import missing_language_message
 from intercode_sandbox.contract import BaseSandbox
 from intercode_sandbox.limit_messages import with_limit_note
@@ -50,7 +51,7 @@ class ProgramSession:
     @property
     def _program_directory(self) -> str:
         """The path at which programs see their directory."""
-        return self._sandbox.shown_path(PROGRAM_DIRECTORY)
+        return to_programs(self._sandbox, PROGRAM_DIRECTORY)
 
     def state(self) -> SessionState:
         """Return the directory and the last program."""

@@ -28,6 +28,7 @@ from intercode.core.languages import Language, Repl
 from intercode.core.types import ExecResult
 from intercode.core.types.untrusted import parse_untrusted
 from intercode.sessions.base import SessionState, is_infrastructure_failure
+from intercode.sessions.paths import from_programs, to_programs
 from intercode_sandbox.contract import BaseSandbox
 from intercode_sandbox.limit_messages import with_limit_note
 from intercode_sandbox.long_output import Collector
@@ -214,11 +215,11 @@ class ReplSession:
     def change_directory(self, cwd: str) -> None:
         """Change to a directory, if it exists."""
         if self._process is not None:
-            request = {"do": "chdir", "path": self._sandbox.shown_path(cwd)}
+            request = {"do": "chdir", "path": to_programs(self._sandbox, cwd)}
             with suppress(ReplEndedError):  # the next action reports it
                 answer = self._process.request(request, Collector(0), START_SECONDS)
                 if answer:
-                    self._cwd = self._sandbox.own_path(str(answer["cwd"]))
+                    self._cwd = from_programs(self._sandbox, str(answer["cwd"]))
 
     def _start(self, timeout: float) -> ReplProcess:
         """Start an interpreter. Raises SandboxError if it does not answer within ``timeout``
@@ -237,7 +238,7 @@ class ReplSession:
         if answer is None:
             process.close()
             raise SandboxError(f"{self._repl.argv[0]} did not start within {timeout:.2g} s")
-        self._cwd = self._sandbox.own_path(str(answer["cwd"]))
+        self._cwd = from_programs(self._sandbox, str(answer["cwd"]))
         return process
 
     # ------------------------------------------------------------------ running
@@ -262,7 +263,7 @@ class ReplSession:
         if answer is None:
             return self._undo_action(collector, time.monotonic() >= deadline, mark)
         self._actions.append(code)
-        self._cwd = self._sandbox.own_path(str(answer["cwd"]))
+        self._cwd = from_programs(self._sandbox, str(answer["cwd"]))
         status = 0 if answer.get("ok") else 1
         return ExecResult(decode(collector.bytes()), status, omitted_bytes=collector.dropped)
 

@@ -20,6 +20,7 @@ from intercode.core.errors import SandboxError
 from intercode.core.python_syntax import parse_python
 from intercode.core.types import ExecResult
 from intercode.sessions.base import is_infrastructure_failure
+from intercode.sessions.paths import from_programs, to_programs
 from intercode.sessions.python.interpreter import (
     Interpreter,
     InterpreterEndedError,
@@ -190,7 +191,7 @@ class PythonSession:
         """Change to a directory, or to the root directory if it does not exist."""
         for path in dict.fromkeys((cwd, "/")):
             with suppress(InterpreterRefusedError):
-                shown = self._sandbox.shown_path(path)
+                shown = to_programs(self._sandbox, path)
                 self.interpreter().request("chdir", shown, timeout=_FORK_SECONDS)
                 self._cwd = path
                 return
@@ -221,7 +222,7 @@ class PythonSession:
             if report is None:
                 report = self._interrupt(interpreter, collector, mark)
             status, cwd = _parse_report(report)
-            self._cwd = self._sandbox.own_path(cwd) if cwd else self._cwd
+            self._cwd = from_programs(self._sandbox, cwd) if cwd else self._cwd
         except (InterpreterEndedError, InterpreterRefusedError):
             return self._replace_interpreter(interpreter, code, collector, deadline, mark)
         drain(interpreter.output, collector)
@@ -285,14 +286,14 @@ class PythonSession:
     def _takes_over(self, backup: Interpreter) -> bool:
         """Continue with a backup, which is in the directory from before the action, or in the root
         directory if that was removed. Return whether it answers."""
-        root = self._sandbox.shown_path("/")
+        root = to_programs(self._sandbox, "/")
         try:
             directory = backup.request("leave_removed", root, timeout=_FORK_SECONDS)
         except (InterpreterEndedError, InterpreterRefusedError):
             return False
         if not directory:
             return False
-        self._current, self._cwd = backup, self._sandbox.own_path(directory)
+        self._current, self._cwd = backup, from_programs(self._sandbox, directory)
         return True
 
     def _lost_actions(self) -> list[Action]:

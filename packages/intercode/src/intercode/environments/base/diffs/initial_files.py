@@ -30,7 +30,7 @@ def write_initial_files(sandbox: BaseSandbox, entries: Sequence[TreeEntry]) -> N
     if not packed:
         return
     result = sandbox.run(
-        ["tar", "-xp", "--no-same-owner", "-f", "-", "-C", sandbox.shown_path("/")],
+        ["tar", "-xp", "--no-same-owner", "-f", "-"],
         stdin=pack_tree(packed),
         timeout=_TAR_SECONDS,
     )
