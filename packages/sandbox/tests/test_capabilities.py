@@ -8,7 +8,7 @@ from typing import get_args
 import pytest
 
 from intercode_sandbox import Capability
-from intercode_sandbox.contract import BaseSandbox, CopiedFiles
+from intercode_sandbox.contract import BaseSandbox
 from intercode_sandbox.errors import MissingCapabilityError, SandboxError
 from support import backend
 from support.sandboxes import open_test_sandbox
@@ -33,7 +33,7 @@ def test_a_missing_capability_is_refused_by_name(sandbox: BaseSandbox, tmp_path:
         (
             "restore",
             "replace its files",
-            lambda: BaseSandbox.restore(sandbox, CopiedFiles(sandbox)),
+            lambda: BaseSandbox.replace_files(sandbox, sandbox),
         ),
         ("recycle", "reset it", lambda: BaseSandbox.recycle(sandbox)),
         ("save", "write its files", lambda: BaseSandbox.save(sandbox, tmp_path)),

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any, Literal, Protocol, Self
 
 from intercode_sandbox.determinism import Determinism
-from intercode_sandbox.errors import MissingCapabilityError, UsageError
+from intercode_sandbox.errors import MissingCapabilityError, SandboxError, UsageError
 from intercode_sandbox.long_output import Collector
 from intercode_sandbox.resource_usage import ResourceUsage
 from intercode_sandbox.streams import Process, communicate, decode, memory_file
@@ -200,10 +200,10 @@ class BaseSandbox(ABC):
         """The optional features of this sandbox, most of them named after their method.
 
         ``processes`` also stands for ``descendants``, ``signal`` and ``kill_since``, ``fork`` for
-        ``snapshot``, ``checkpoint`` for ``spawn_checkpoint``. ``terminal`` is
-        ``spawn_on_terminal``, ``users`` is ``spawn_as``, and ``listing`` is ``file_info`` and
-        ``list_directory``. ``script``: programs cannot open a descriptor by name; what is written
-        to ``script_path`` is what the next program that opens it reads.
+        ``snapshot``, ``checkpoint`` for ``spawn_checkpoint``, ``restore`` for ``replace_files``.
+        ``terminal`` is ``spawn_on_terminal``, ``users`` is ``spawn_as``, and ``listing`` is
+        ``file_info`` and ``list_directory``. ``script``: programs cannot open a descriptor by name;
+        what is written to ``script_path`` is what the next program that opens it reads.
         """
         return frozenset()
 
@@ -370,6 +370,13 @@ class BaseSandbox(ABC):
         Raises SandboxError if that is not possible: the snapshot is sealed, or of a sandbox of
         another back end.
         """
+        if snapshot.source is None:
+            raise SandboxError("a sealed snapshot can only be opened in a new sandbox")
+        self.replace_files(snapshot.source)
+
+    def replace_files(self, source: BaseSandbox | Path) -> None:
+        """Replace the files by those of another sandbox of the same back end, or of a directory in
+        the format of ``save``. Raises SandboxError if that is not possible."""
         raise self._missing_capability("restore", "replace its files while programs run in it")
 
     def save(self, directory: Path) -> None:

@@ -13,7 +13,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 
 from intercode_sandbox.checks import expect_error, require
-from intercode_sandbox.contract import SCRIPT_FD, BaseSandbox, Capability, Checkpoint, CopiedFiles
+from intercode_sandbox.contract import SCRIPT_FD, BaseSandbox, Capability, Checkpoint
 from intercode_sandbox.errors import InfrastructureError, MissingCapabilityError
 from intercode_sandbox.types import FileInfo
 from intercode_sandbox.users import User, find_user
@@ -317,7 +317,7 @@ def _check_missing_capabilities(sandbox: BaseSandbox) -> None:
         "listing": lambda: sandbox.list_directory("/"),
         "processes": lambda: sandbox.kill_since(0),
         "fork": sandbox.snapshot,
-        "restore": lambda: sandbox.restore(CopiedFiles(sandbox)),
+        "restore": lambda: sandbox.replace_files(sandbox),
         "recycle": sandbox.recycle,
         "seal": sandbox.seal,
         "save": lambda: sandbox.save(Path("/nonexistent")),

@@ -309,15 +309,15 @@ class NamespaceSandbox(SupervisedSandbox):
         except OSError as e:
             raise refusal_error(e, "recycled") from e
 
-    def replace_files(self, other: BaseSandbox | Path) -> None:
+    def replace_files(self, source: BaseSandbox | Path) -> None:
         """Replace the files; see ``BaseSandbox``. Waiting processes get a new root directory."""
         if self.sealed_layers or self.spec.upper or self.spec.appearance != "plain":
             raise SandboxError("only the files of a plain sandbox can be replaced")
-        with _open_upper(other, self.user_id, self._launcher) as upper:
+        with _open_upper(source, self.user_id, self._launcher) as upper:
             try:
                 self.connection.request("replace_files", [upper], seconds=READ_SECONDS)
             except OSError as e:
-                raise refusal_error(e, "given other files") from e
+                raise refusal_error(e, "given source files") from e
 
     def save(self, directory: Path) -> None:
         if self.spec.users and os.geteuid() != 0:  # who cannot read the files of other users

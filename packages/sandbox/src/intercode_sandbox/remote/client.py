@@ -12,9 +12,9 @@ from pathlib import Path
 from typing import Any, get_args
 
 from intercode_sandbox.contract import (
+    BaseSandbox,
     Capability,
     Checkpoint,
-    SandboxSnapshot,
     SandboxSpec,
 )
 from intercode_sandbox.errors import DataError, SandboxError, SandboxLostError
@@ -116,9 +116,7 @@ class RemoteSandbox(ForwardedSandbox):
         return self.connection.request(operation, body, sandbox=self.number, **arguments)
 
     def forward(self, operation: Operation, arguments: list[Any], body: bytes) -> Any:
-        _, data = self._request(
-            operation.name, body, limit=operation.answer_size, arguments=arguments
-        )
+        _, data = self._request(operation.name, body, arguments=arguments)
         return self._parse(operation.unpack, data)
 
     def _parse(self, parse: Callable[[Any], Any], value: Any) -> Any:
@@ -222,22 +220,21 @@ class RemoteSandbox(ForwardedSandbox):
     def save(self, directory: Path) -> None:
         if "save" not in self.capabilities:
             super().save(directory)
-        _, data = self._request("save", limit=MAX_BODY, seconds=_COPY_SECONDS)
+        _, data = self._request("save", seconds=_COPY_SECONDS)
         try:
             unpack_files(data, directory, self.spec.limits.inodes)
         except DataError as e:
             raise SandboxError(f"{self.connection.url} sent files that are not valid: {e}") from e
 
-    def restore(self, snapshot: SandboxSnapshot) -> None:
+    def replace_files(self, source: BaseSandbox | Path) -> None:
         if "restore" not in self.capabilities:
-            super().restore(snapshot)
-        source = snapshot.source
+            super().replace_files(source)
         if isinstance(source, Path):
-            self._request("restore", pack_files(source), seconds=_COPY_SECONDS)
+            self._request("replace_files", pack_files(source), seconds=_COPY_SECONDS)
             return
         if not isinstance(source, RemoteSandbox) or source.connection is not self.connection:
             raise SandboxError("files can only be copied between sandboxes of one connection")
-        self._request("restore", source=source.number)
+        self._request("replace_files", source=source.number)
 
     # ----------------------------------------------------------------- processes
     def mark(self) -> int:

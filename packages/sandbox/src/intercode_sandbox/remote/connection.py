@@ -15,7 +15,6 @@ import time
 from collections.abc import Callable
 from concurrent.futures import Future
 from contextlib import suppress
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, TypeVar
 from urllib.parse import urlsplit
@@ -86,14 +85,6 @@ def server_address(url: str) -> str:
     return address.rstrip("/")
 
 
-@dataclass
-class _Pending:
-    """A request that waits for its answer, which may have ``limit`` bytes."""
-
-    future: Future[tuple[dict[str, Any], bytes]]
-    limit: int
-
-
 class Connection:
     """A connection to the server at ``url``. ``greeting``: what the server says of itself.
 
@@ -105,7 +96,7 @@ class Connection:
         self.uploaded: dict[str, str] = {}
         """References of layers at the server, by their digests here."""
         self._numbers = itertools.count(1)
-        self._pending: dict[int, _Pending] = {}
+        self._pending: dict[int, Future[tuple[dict[str, Any], bytes]]] = {}
         self._losses: dict[int, Callable[[Exception], None]] = {}
         self._lost: BaseException | None = None
         self._greeting: Future[dict[str, str]] = Future()
@@ -132,12 +123,11 @@ class Connection:
         operation: str,
         body: bytes = b"",
         *,
-        limit: int = MAX_HEADER,
         seconds: float = ANSWER_SECONDS,
         before: Callable[[], None] | None = None,
         **arguments: Any,
     ) -> tuple[dict[str, Any], bytes]:
-        """Send a request and return the answer and its body, of at most ``limit`` bytes together.
+        """Send a request and return the answer and its body.
 
         ``before`` runs in the event loop before the request is sent. Raises SandboxLostError if
         the connection is lost, OSError for arguments that are too long, and the errors that the
@@ -158,7 +148,7 @@ class Connection:
             except OSError as e:
                 future.set_exception(e)
                 return
-            self._pending[number] = _Pending(future, limit)
+            self._pending[number] = future
             self._end.send_message(number, message)
 
         self._call(submit)
@@ -304,18 +294,16 @@ class Connection:
         self.relay.close_sandbox(sandbox)
 
     def _receive_answer(self, kind: Kind, number: int, payload: bytes) -> None:
-        pending = self._pending.get(number)
-        if pending is None:
+        if number not in self._pending:
             raise ProtocolError("an answer to no request")
-        message = self._end.receive_part(kind, number, payload, pending.limit + MAX_HEADER)
+        message = self._end.receive_part(kind, number, payload)
         if message is None:
             return
-        del self._pending[number]
-        header, body = parse_message(message)
+        future, (header, body) = self._pending.pop(number), parse_message(message)
         if "error" in header:
-            pending.future.set_exception(parse_error(header["error"], self.url))
+            future.set_exception(parse_error(header["error"], self.url))
         else:
-            pending.future.set_result((header, body))
+            future.set_result((header, body))
 
     def _lose(self, cause: BaseException) -> None:
         """Report the end of the connection to all who wait for something of it."""
@@ -325,8 +313,8 @@ class Connection:
             return
         with suppress(RuntimeError):  # without a running loop, there is nothing to close
             self.relay.close()
-        for pending in self._pending.values():
-            pending.future.set_exception(self.lost_error())
+        for future in self._pending.values():
+            future.set_exception(self.lost_error())
         self._pending.clear()
         for lost in list(self._losses.values()):
             lost(self.lost_error())

@@ -79,16 +79,14 @@ class ConnectionEnd:
                 self._ready.clear()
                 await self._ready.wait()
 
-    def receive_part(
-        self, kind: Kind, number: int, payload: bytes, most: int = MAX_MESSAGE
-    ) -> bytearray | None:
-        """Add a frame to its message. Return the message, of at most ``most`` bytes, if the frame
-        is its last. Raises ProtocolError for more bytes, or too many messages in part."""
+    def receive_part(self, kind: Kind, number: int, payload: bytes) -> bytearray | None:
+        """Add a frame to its message. Return the message if the frame is its last. Raises
+        ProtocolError if all in part have more than MAX_MESSAGE bytes, or are too many."""
         parts = self._partial.pop(number, None) or bytearray()
         parts += payload
         total = len(parts) + sum(map(len, self._partial.values()))
-        if len(parts) > most or total > MAX_MESSAGE or len(self._partial) >= _MAX_PARTIAL:
-            raise ProtocolError(f"a message of more than {most} bytes, or too many in part")
+        if total > MAX_MESSAGE or len(self._partial) >= _MAX_PARTIAL:
+            raise ProtocolError(f"messages of more than {MAX_MESSAGE} bytes, or too many in part")
         if kind is Kind.MESSAGE:
             return parts
         self._partial[number] = parts

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-from dataclasses import dataclass
 from io import BytesIO
 from pathlib import Path
 from typing import Any
@@ -71,20 +70,3 @@ def saved_files(sandbox: BaseSandbox) -> bytes:
     with staged_upper_layer() as directory:
         sandbox.save(directory)
         return pack_files(directory)
-
-
-@dataclass(frozen=True)
-class ReceivedFiles:
-    """The files of a directory, for ``BaseSandbox.restore`` only."""
-
-    source: Path
-
-    def open(self) -> BaseSandbox:
-        """Raise ValueError: a specification would be needed."""
-        raise ValueError("these files can only replace those of a sandbox")
-
-    def open_last(self) -> BaseSandbox:
-        return self.open()
-
-    def close(self) -> None:
-        """Do nothing: the directory belongs to the caller."""

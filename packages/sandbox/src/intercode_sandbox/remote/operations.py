@@ -21,7 +21,6 @@ from intercode_sandbox.contract import BaseSandbox, Capability
 from intercode_sandbox.errors import TooManyChangesError
 from intercode_sandbox.remote.protocol import (
     MAX_BODY,
-    MAX_HEADER,
     ProtocolError,
     list_value,
     number_value,
@@ -137,7 +136,6 @@ class Operation:
         self._signature, hints = inspect.signature(method), get_type_hints(method)
         result = hints.pop("return")
         self._result = None if result is bytes else decoder(result)
-        self.answer_size = MAX_BODY if result is bytes or get_origin(result) else MAX_HEADER
         self._arguments = [
             None if hint is bytes else decoder(hint, largest.get(name, 2**63))
             for name, hint in hints.items()

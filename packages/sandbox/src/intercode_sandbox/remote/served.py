@@ -14,7 +14,7 @@ from typing import Any
 
 from intercode_sandbox import open_sandbox
 from intercode_sandbox.clock import SYSTEM_CLOCK, Clock
-from intercode_sandbox.contract import BaseSandbox, Checkpoint, CopiedFiles, SandboxSpec
+from intercode_sandbox.contract import BaseSandbox, Checkpoint, SandboxSpec
 from intercode_sandbox.errors import (
     SandboxError,
     SandboxLostError,
@@ -25,7 +25,7 @@ from intercode_sandbox.host.paths import sandbox_uid
 from intercode_sandbox.images.build.steps import cached_step
 from intercode_sandbox.images.cache.staging import staged_upper_layer
 from intercode_sandbox.remote.bounds import Bounds, Client, tree_size
-from intercode_sandbox.remote.files import ReceivedFiles, saved_files, unpack_files
+from intercode_sandbox.remote.files import saved_files, unpack_files
 from intercode_sandbox.remote.operations import OPERATIONS
 from intercode_sandbox.remote.protocol import (
     list_value,
@@ -190,7 +190,7 @@ class ServedSandbox:
             "checkpoint": self._checkpoint,
             "close_checkpoint": self._close_checkpoint,
             "save": self._save,
-            "restore": self._restore,
+            "replace_files": self._replace_files,
         }
         if name in own:
             return own[name](arguments, body) or b""
@@ -228,16 +228,16 @@ class ServedSandbox:
         with self._client.stage:
             return saved_files(self.sandbox)
 
-    def _restore(self, arguments: Arguments, body: bytes) -> None:
+    def _replace_files(self, arguments: Arguments, body: bytes) -> None:
         """Replace the files by those of another sandbox of the client, or of an archive."""
         if "source" in arguments:
             if arguments["source"].is_closed:
                 raise SandboxLostError("the sandbox with the files is closed")
-            self.sandbox.restore(CopiedFiles(arguments["source"].sandbox))
+            self.sandbox.replace_files(arguments["source"].sandbox)
             return
         with self._client.stage, staged_upper_layer() as directory:
             unpack_files(body, directory, self.sandbox.spec.limits.inodes)
-            self.sandbox.restore(ReceivedFiles(directory))
+            self.sandbox.replace_files(directory)
 
     def close(self, wait: bool = False) -> None:
         """End the sandbox. May be called again."""

@@ -8,7 +8,7 @@ import os
 import platform
 import struct
 from collections.abc import Awaitable, Callable
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import suppress
 from typing import Any, TypeVar
 
@@ -242,11 +242,11 @@ class ClientSession:
         reference, step = f"capture:{key}", captured_key(self._client, key)
         captures: list[Capture] = []
 
-        async def begin() -> BaseSandbox | None:
+        def begin() -> Future[BaseSandbox | None]:
             captures.append(
                 Capture(reference, step, spec, self._backend, self._bounds, self._client)
             )
-            return await asyncio.wrap_future(captures[0].opened)
+            return captures[0].opened
 
         try:
             served = await self._add(number, begin)
@@ -262,20 +262,12 @@ class ClientSession:
     async def _open_in_thread(
         self, number: int, make: Callable[[], BaseSandbox]
     ) -> tuple[Arguments, bytes]:
-        async def begin() -> BaseSandbox:
-            work = asyncio.ensure_future(self._in_thread(make))
-            try:
-                return await asyncio.shield(work)
-            except BaseException:
-                work.add_done_callback(_close_result)
-                raise
-
-        served = await self._add(number, begin)
+        served = await self._add(number, lambda: self._threads.submit(make))
         assert served is not None
         return served.describe(), b""
 
     async def _add(
-        self, number: int, begin: Callable[[], Awaitable[BaseSandbox | None]]
+        self, number: int, begin: Callable[[], Future[BaseSandbox | None]]
     ) -> ServedSandbox | None:
         """Open a sandbox once the client has a place for it. Return None if none is needed."""
         if number in self._sandboxes or number in self._reserved:
@@ -283,12 +275,15 @@ class ClientSession:
         self._reserved.add(number)
         try:
             await self._wait_for_room()
-            sandbox = None
+            sandbox = opening = None
             try:
-                sandbox = await begin()
+                opening = begin()
+                sandbox = await asyncio.shield(asyncio.wrap_future(opening))
             finally:
                 if sandbox is None:
                     self._client.sandboxes -= 1
+                    if opening is not None:
+                        opening.add_done_callback(_close_result)
         finally:
             self._reserved.discard(number)
         if sandbox is None:
@@ -433,7 +428,7 @@ async def _raise(error: Exception) -> tuple[Arguments, bytes]:
     raise error
 
 
-def _close_result(done: asyncio.Future[BaseSandbox]) -> None:
+def _close_result(done: Future[BaseSandbox | None]) -> None:
     """Close a sandbox for which nobody waits any more."""
-    if not done.cancelled() and done.exception() is None:
-        done.result().close()
+    if not done.cancelled() and done.exception() is None and (sandbox := done.result()):
+        sandbox.close()

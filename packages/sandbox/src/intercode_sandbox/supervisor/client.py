@@ -12,11 +12,9 @@ import os
 import socket
 import threading
 import time
-from abc import abstractmethod
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from functools import cached_property, partial
-from pathlib import Path
 from typing import Any, Literal
 from weakref import WeakSet
 
@@ -25,7 +23,6 @@ from intercode_sandbox.contract import (
     Capability,
     Checkpoint,
     LimitExceeded,
-    SandboxSnapshot,
     SandboxSpec,
 )
 from intercode_sandbox.errors import SandboxError
@@ -346,16 +343,6 @@ class SupervisedSandbox(BaseSandbox):
         child = next((m.pid for m in self._list_processes() if m.inner_pid == pid), -1)
         fd = self.connection.request_fd("checkpoint", child=child, given_fds=list(given_fds))
         return CheckpointFile(fd)
-
-    @abstractmethod
-    def replace_files(self, other: BaseSandbox | Path) -> None:
-        """Replace the files by those of another sandbox of the same back end, or of a directory in
-        the format of ``save``. Raises SandboxError if that is not possible."""
-
-    def restore(self, snapshot: SandboxSnapshot) -> None:
-        if snapshot.source is None:
-            raise SandboxError("a sealed snapshot can only be opened in a new sandbox")
-        self.replace_files(snapshot.source)
 
     def size(self) -> tuple[int, int]:
         """Return the bytes and the number of the sandbox's own files and directories."""

@@ -79,13 +79,13 @@ class ScannedSandbox(SupervisedSandbox):
             raise TooManyChangesError("its code has changed more files than can be listed")
         return paths
 
-    def replace_files(self, other: BaseSandbox | Path) -> None:
+    def replace_files(self, source: BaseSandbox | Path) -> None:
         """Replace the files in place; see ``BaseSandbox``."""
-        with _open_files(other, self) as (root, paths), self._granted(root), self._paused():
+        with _open_files(source, self) as (root, paths), self._granted(root), self._paused():
             try:
                 self.connection.request("replace_files", [root], seconds=READ_SECONDS, paths=paths)
             except OSError as e:
-                raise refusal_error(e, "given other files") from e
+                raise refusal_error(e, "given source files") from e
 
     def _granted(self, directory: int) -> AbstractContextManager[None]:  # noqa: ARG002
         """Let the supervisor read everything in a directory inside the ``with`` block."""
