@@ -46,8 +46,9 @@ from intercode_sandbox.remote.protocol import (
     pack_message,
     parse_error,
     parse_frame,
-    parse_limits,
     parse_message,
+    parse_spec,
+    spec_values,
 )
 from intercode_sandbox.remote.relay import Group, Relay
 from intercode_sandbox.remote.served import Capture, ServedSandbox
@@ -90,9 +91,16 @@ def test_a_sparse_file_in_an_archive_is_refused(remote: ServerProcess, tmp_path:
 
 
 def test_limits_of_zero_are_refused_because_they_are_none() -> None:
+    image = resolve_image("host")
+    values = spec_values(SandboxSpec(image), [])
     for name in ("disk", "inodes", "memory", "processes", "open_files"):
-        with pytest.raises(ProtocolError, match=f"limit {name} "):
-            parse_limits({name: 0})
+        with pytest.raises(UsageError, match=f"limit {name} "):
+            parse_spec({**values, "limits": {name: 0}}, image, ())
+    for wrong in ({"limits": {"patience": 1}}, {"limits": []}, {"env": []}):
+        with pytest.raises(ProtocolError):
+            parse_spec({**values, **wrong}, image, ())
+    with pytest.raises(UsageError, match="variable 'A'"):
+        parse_spec({**values, "env": {"A": "\0"}}, image, ())
     with pytest.raises(UsageError, match="open_files="):
         Bounds().check(SandboxSpec(resolve_image("host"), limits=Limits(open_files=1 << 20)))
 

@@ -183,8 +183,6 @@ class RemoteSandbox(ForwardedSandbox):
 
     # --------------------------------------------------------------- checkpoints
     def checkpoint(self, pid: int, given_fds: Sequence[int]) -> RemoteCheckpoint:
-        if "checkpoint" not in self.capabilities:
-            super().checkpoint(pid, given_fds)
         self._request("checkpoint", pid=pid, given_fds=list(given_fds), seconds=_COPY_SECONDS)
         return RemoteCheckpoint(self)
 
@@ -211,15 +209,11 @@ class RemoteSandbox(ForwardedSandbox):
 
     # ----------------------------------------------------------------- snapshots
     def fork(self) -> RemoteSandbox:
-        if "fork" not in self.capabilities:
-            raise self._missing_capability("fork", "copy its files to a new sandbox")
         number = self.connection.next_number()
         opened, _ = self._request("fork", new=number)
         return RemoteSandbox(self.connection, number, self.spec, opened)
 
     def save(self, directory: Path) -> None:
-        if "save" not in self.capabilities:
-            super().save(directory)
         _, data = self._request("save", seconds=_COPY_SECONDS)
         try:
             unpack_files(data, directory, self.spec.limits.inodes)
@@ -227,8 +221,6 @@ class RemoteSandbox(ForwardedSandbox):
             raise SandboxError(f"{self.connection.url} sent files that are not valid: {e}") from e
 
     def replace_files(self, source: BaseSandbox | Path) -> None:
-        if "restore" not in self.capabilities:
-            super().replace_files(source)
         if isinstance(source, Path):
             self._request("replace_files", pack_files(source), seconds=_COPY_SECONDS)
             return

@@ -185,14 +185,12 @@ def forwarded(
     check: Callable[[Any], None] | None = None,
     **largest: int,
 ) -> F:
-    """Return a method for ForwardedSandbox in the place of one of the contract, which is called in
-    a sandbox without ``capability``. The other arguments are those of Operation."""
+    """Return a method for ForwardedSandbox in the place of one of the contract. The other arguments
+    are those of Operation. A server answers that a capability is missing as its sandbox does."""
     operation = Operation(method, capability, check, largest)
 
     @wraps(method, updated=())
     def forward(self: ForwardedSandbox, *values: Any, **named: Any) -> Any:
-        if capability is not None and capability not in self.capabilities:
-            return method(self, *values, **named)
         return self.forward(operation, *operation.pack(*values, **named))
 
     OPERATIONS[operation.name] = operation

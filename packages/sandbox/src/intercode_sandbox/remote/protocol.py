@@ -31,7 +31,6 @@ from intercode_sandbox.errors import (
 )
 from intercode_sandbox.host.paths import cache_root
 from intercode_sandbox.types import Image, Layer, Network
-from intercode_sandbox.validation import check_limits
 
 VERSION = 2
 PATH = "/sandboxes"
@@ -159,18 +158,6 @@ def parse_error(values: Any, url: str) -> Exception:
     return _ERRORS.get(str(kind), SandboxError)(f"{text} (at {url})")
 
 
-def parse_limits(values: Any) -> Limits:
-    """Return the limits that a client asks for. Raises ProtocolError."""
-    try:
-        limits = Limits(**values)
-        check_limits(limits)
-    except TypeError as e:
-        raise ProtocolError("unknown limits") from e
-    except UsageError as e:
-        raise ProtocolError(str(e)) from e
-    return limits
-
-
 def spec_values(spec: SandboxSpec, layers: list[str]) -> dict[str, Any]:
     """Return a specification as values for JSON. ``layers``: references to layers at the server."""
     return {
@@ -186,21 +173,26 @@ def spec_values(spec: SandboxSpec, layers: list[str]) -> dict[str, Any]:
 
 
 def parse_spec(values: Mapping[str, Any], image: Image, layers: tuple[Layer, ...]) -> SandboxSpec:
-    """Return a specification from values that a client has sent. Raises ProtocolError."""
-    env, determinism = string_values(values.get("env")), values.get("determinism")
+    """Return a specification from values that a client has sent. Raises ProtocolError, and
+    UsageError as SandboxSpec does."""
+    determinism = values.get("determinism")
     choices = {"network": get_args(Network), "appearance": ("plain", "docker")}
     if any(values.get(name) not in allowed for name, allowed in choices.items()):
         raise ProtocolError("an unknown network or appearance")
     hostname = text_value(values.get("hostname"))
     if not hostname or len(hostname) > 64 or not hostname.replace("-", "").isalnum():
         raise ProtocolError("an invalid host name")
+    try:
+        limits = Limits(**object_value(values.get("limits")))
+    except TypeError as e:
+        raise ProtocolError("unknown limits") from e
     return SandboxSpec(
         image,
         layers,
         network=values["network"],
-        limits=parse_limits(values.get("limits")),
+        limits=limits,
         hostname=hostname,
-        env=env,
+        env=object_value(values.get("env")),
         appearance=values["appearance"],
         determinism=None if determinism is None else determinism_from_settings(determinism),
     )
