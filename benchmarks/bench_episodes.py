@@ -6,7 +6,7 @@
 Each worker is a process of its own. It and its children have one core if the row says so, and
 otherwise all cores: one worker already prewarms its next sandbox on a second core. The results of
 golds that gave them twice in `intercode check`, which runs first, come from the gold cache;
-INTERCODE_GOLD_CACHE=0 runs every gold. With a checkout of the authors' repository (or
+--no-gold-cache runs every gold. With a checkout of the authors' repository (or
 INTERCODE_AUTHORS) and a Docker daemon (.ci/docker) their environment plays the sound tasks of file
 system 1 in turns with ours."""
 
@@ -34,7 +34,6 @@ import intercode
 from intercode import datasets
 from intercode.core.errors import InterCodeError
 from intercode.core.types import Dataset
-from intercode.environments.base import gold_cache
 from intercode.evaluation.check.dataset import check
 from intercode.results.report import render
 from intercode.results.tables import Cell, Table
@@ -146,6 +145,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("dataset", nargs="?", default="nl2bash:verified")
     parser.add_argument("--image")
     parser.add_argument("--profile", default="standard")
+    parser.add_argument("--no-gold-cache", action="store_true", help="run every gold")
     parser.add_argument("--workers", type=int, nargs="+", default=[1, 2])
     parser.add_argument("--seconds", type=float, default=8.0, help="of each turn")
     parser.add_argument("--turns", type=int, default=2)
@@ -169,6 +169,7 @@ def tables(args: argparse.Namespace, stack: ExitStack) -> list[Table]:
     dataset, note = chosen(args)
     same = tuple(t for t in dataset.tasks if t.group == "fs_1")
     settings = {"dataset": dataset, "image": args.image, "profile": args.profile}
+    settings |= {"use_gold_cache": False} if args.no_gold_cache else {}
     entrants: dict[str, Callable[[], Rate]] = {}
     notes = [note] if note else []
     notes.append(_prove(dataset, args))
@@ -215,7 +216,7 @@ def tables(args: argparse.Namespace, stack: ExitStack) -> list[Table]:
 
 def _prove(dataset: Dataset, args: argparse.Namespace) -> str:
     """Cache golds that give the same result twice; return a sentence with their number."""
-    if args.profile != "standard" or not gold_cache.is_enabled():
+    if args.profile != "standard" or args.no_gold_cache:
         return "every gold runs again in every episode"
     cached = check(dataset, image=args.image).cached_tasks
     return f"the golds of {cached} of {len(dataset)} tasks are cached, and not run again"

@@ -268,15 +268,10 @@ def test_an_entry_is_valid_for_a_day(cache: Path, monkeypatch: pytest.MonkeyPatc
     assert list((cache / "golds").iterdir()) == []
 
 
-def test_the_cache_can_be_disabled(monkeypatch: pytest.MonkeyPatch) -> None:
-    gold_cache.save_golds(TASK, spec(), "persistent", LEFT, current_dates_only=True)
-    monkeypatch.setenv(gold_cache.ENABLE_VARIABLE, "0")
-    assert gold_cache.load_golds(TASK, spec(), "persistent") is None
-    with intercode.make("bash", dataset=Dataset("d", "bash", (TASK,))) as env:
-        assert env.result_metadata()["golds"] == "run"
-        env.use_gold_cache = True
+def test_an_environment_may_run_every_gold() -> None:
+    with intercode.make("bash", Dataset("d", "bash", (TASK,)), use_gold_cache=False) as env:
         assert not env.use_gold_cache and env.result_metadata()["golds"] == "run"
-        monkeypatch.setenv(gold_cache.ENABLE_VARIABLE, "1")
+        env.use_gold_cache = True
         assert env.use_gold_cache and env.result_metadata()["golds"] == "cached"
 
 

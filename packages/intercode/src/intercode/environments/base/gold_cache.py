@@ -33,8 +33,6 @@ from intercode.core.types import FileEntry, State, Task, to_jsonable, tree_diges
 from intercode_sandbox import SandboxSpec
 from intercode_sandbox.host.paths import cache_root
 
-ENABLE_VARIABLE = "INTERCODE_GOLD_CACHE"
-"""The environment variable that disables the cache if its value is 0."""
 MAX_AGE = 24 * 3600.0
 """Seconds for which an entry is valid."""
 _MAX_ENTRY_BYTES = 8 << 20  # running the gold again is cheaper than reading more
@@ -100,11 +98,6 @@ class CachesGolds(Protocol):
         ...
 
 
-def is_enabled() -> bool:
-    """Return whether the cache is enabled."""
-    return os.environ.get(ENABLE_VARIABLE, "1") != "0"
-
-
 @lru_cache(maxsize=4096)  # every score asks for the golds of its task
 def nondeterminism_reason(code: str, cwd: str) -> str:
     """Return why the result of code may depend on time or machine. Empty: nothing suggests it."""
@@ -119,7 +112,7 @@ def nondeterminism_reason(code: str, cwd: str) -> str:
 def count_cacheable(task: Task, spec: SandboxSpec) -> int:
     """Return how many golds of a task, from the first, may be cached, provided that they are
     stable. Each gold runs in a sandbox of its own, so the others do not matter."""
-    if not is_enabled() or spec.network != "none" or spec.image.root is None:
+    if spec.network != "none" or spec.image.root is None:
         return 0
     if nondeterminism_reason(task.setup or "", task.cwd):
         return 0

@@ -8,7 +8,6 @@ from typing import Any, ClassVar
 from intercode.core.errors import GoldError
 from intercode.core.types import EnvironmentDescription, Payload, State
 from intercode.datasets.payloads import BashPayload
-from intercode.environments.base import gold_cache
 from intercode.environments.base.sandboxed_env import SandboxedEnv
 from intercode.environments.bash.profiles import (
     BashProfile,
@@ -58,7 +57,7 @@ class BashEnv(SandboxedEnv):
     @property
     def use_gold_cache(self) -> bool:
         """Whether golds that were found to be stable are read from the cache; see BashEnv."""
-        return self._profile_impl.uses_gold_cache and gold_cache.is_enabled()
+        return self._profile_impl.uses_gold_cache
 
     @use_gold_cache.setter
     def use_gold_cache(self, value: bool) -> None:

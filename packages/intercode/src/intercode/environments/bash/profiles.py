@@ -62,7 +62,7 @@ class BashProfile(Profile):
     """A profile of Bash."""
 
     uses_gold_cache: bool = False
-    """Whether golds whose results are stored do not run again, while the cache is enabled."""
+    """Whether golds whose results are stored do not run again."""
 
     def require_gold(self, task: Task) -> None:
         if not task.golds:

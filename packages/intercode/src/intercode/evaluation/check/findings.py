@@ -8,7 +8,6 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from intercode.core.types import to_jsonable
-from intercode.environments.base.gold_cache import ENABLE_VARIABLE
 from intercode.results.short_text import shorten_line
 from intercode.results.tables import Cell, Table
 
@@ -190,7 +189,7 @@ def _cache_note(report: CheckReport) -> str:
         return ""
     return (
         f"the golds of {report.cached_tasks} tasks gave the same results twice: for a day, scoring "
-        f"takes these from the gold cache and runs no gold ({ENABLE_VARIABLE}=0 turns that off)"
+        f"takes these from the gold cache and runs no gold (--set use_gold_cache=false runs them)"
     )
 
 
