@@ -175,6 +175,24 @@ def test_descriptors_of_which_one_cannot_be_carried_are_not_copied() -> None:
         os.close(device)
 
 
+def test_what_has_arrived_for_a_program_is_moved_to_another_pipe() -> None:
+    async def carry(ends_before: bool) -> bytes:
+        relay = Relay(lambda data: None, passes_descriptors=False, max_channels=10)
+        (reader,), _ = relay.create([["read", 1, 0]], b"", Group(1))
+        relay.receive(Kind.DATA, 1, b"echo ")
+        if ends_before:
+            relay.receive(Kind.END, 1, b"")
+        relay.replace_pipe(1, reader, os.pipe())
+        if not ends_before:
+            relay.receive(Kind.DATA, 1, b"1")
+            relay.receive(Kind.END, 1, b"")
+        with open(reader, "rb") as file:
+            return file.read()
+
+    assert asyncio.run(carry(ends_before=True)) == b"echo "
+    assert asyncio.run(carry(ends_before=False)) == b"echo 1"
+
+
 def test_descriptors_that_a_client_sends_are_bounded_and_closed() -> None:
     async def talk(payload: bytes, times: int) -> None:
         relay = Relay(lambda data: None, passes_descriptors=False, max_channels=5000)

@@ -317,7 +317,7 @@ class NamespaceSandbox(SupervisedSandbox):
             try:
                 self.connection.request("replace_files", [upper], seconds=READ_SECONDS)
             except OSError as e:
-                raise refusal_error(e, "given source files") from e
+                raise refusal_error(e, "given other files") from e
 
     def save(self, directory: Path) -> None:
         if self.spec.users and os.geteuid() != 0:  # who cannot read the files of other users

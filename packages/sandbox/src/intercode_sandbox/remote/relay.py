@@ -218,10 +218,11 @@ class Relay:
         try:
             for fd in (reader, ends[1]):
                 os.set_blocking(fd, False)
+            data = b""
             with suppress(BlockingIOError):  # nothing has arrived
                 data = os.read(reader, WINDOW)
-                if os.write(ends[1], data) < len(data):
-                    raise OSError(errno.ENOBUFS, os.strerror(errno.ENOBUFS))
+            if os.write(ends[1], data) < len(data):
+                raise OSError(errno.ENOBUFS, os.strerror(errno.ENOBUFS))
             os.dup2(ends[0], reader, inheritable=False)
             os.set_blocking(reader, True)
             if (channel := self._channels.get(number)) is not None:

@@ -85,7 +85,7 @@ class ScannedSandbox(SupervisedSandbox):
             try:
                 self.connection.request("replace_files", [root], seconds=READ_SECONDS, paths=paths)
             except OSError as e:
-                raise refusal_error(e, "given source files") from e
+                raise refusal_error(e, "given other files") from e
 
     def _granted(self, directory: int) -> AbstractContextManager[None]:  # noqa: ARG002
         """Let the supervisor read everything in a directory inside the ``with`` block."""
