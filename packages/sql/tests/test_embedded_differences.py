@@ -676,3 +676,40 @@ def test_the_entry_that_a_new_key_finds_twice(changed: SqlSession, rows: str, en
     changed.run(f"INSERT INTO z VALUES {rows}", 10.0)
     output = changed.run("ALTER TABLE z ADD UNIQUE (a)", 10.0).output
     assert output == f"{E}Duplicate entry '{entry}' for key 'z.a'"
+
+
+@pytest.mark.parametrize(
+    ("expression", "value"),
+    [
+        ("PI() * 2", 6.283185),
+        ("CONCAT(PI())", "3.141593"),
+        ("CONCAT(FLOOR(1.7e100))", "17" + 99 * "0"),
+        ("TO_SECONDS('2020-01-01 10:00:00.5')", 63745092000),
+        ("TO_SECONDS(950501)", 62966505600),
+        ("UUID() LIKE '________-____-1___-____-____________' AND UUID() <> UUID()", 1),
+        ("JSON_ARRAY(1, 'a', NULL, TRUE, 1.50, JSON_ARRAY())", '[1, "a", null, true, 1.50, []]'),
+        ("JSON_ARRAY(js, d, x)", '[{"a": {"b": 1}, "c": "x"}, 1.500, 0.1]'),
+        ("JSON_OBJECT('cc', 1, 'b', 'x\"y', 'b', NULL)", '{"b": null, "cc": 1}'),
+        ("JSON_EXTRACT(JSON_OBJECT('a', JSON_ARRAY(1, 2)), '$.a[1]')", "2"),
+        ("TIMESTAMPADD(SECOND, dt, da)", None),
+        ("'2020-01-01' + INTERVAL TIME'00:01:02' SECOND", "2020-01-01 00:01:42"),
+        ("REPEAT('ab', FALSE ^ -2)", None),
+        ("LEFT('ab', FALSE ^ -2)", "ab"),
+        ("ADDDATE(CAST('1010' AS UNSIGNED), 1)", "2000-10-11"),
+        ("CAST(CAST('20200101' AS UNSIGNED) AS DATE)", dt.date(2020, 1, 1)),
+    ],
+)
+def test_functions_and_numbers_of_generated_statements(
+    session: SqlSession, expression: str, value: object
+) -> None:
+    assert values(session, expression) == [value]
+
+
+def test_a_name_that_is_null_is_no_member(session: SqlSession) -> None:
+    output = session.run("SELECT JSON_OBJECT(NULL, 1)", 10.0).output
+    assert output == f"{E}JSON documents may not contain NULL member names."
+
+
+def test_a_set_stores_the_number_of_a_quotient(changed: SqlSession) -> None:
+    changed.run("UPDATE t SET st = 7 / 2 WHERE id = 1", 10.0)
+    assert values(changed, "st + 0") == [3.0]

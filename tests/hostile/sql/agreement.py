@@ -151,7 +151,7 @@ def run_case(case: Sequence[str], ours: SqlSession, theirs: SqlSession, tally: T
             tally.refused += 1
             tally.add("refused: " + _refusal(a.output), code, a.output, b.output)
             continue
-        shown = _differing(a, b)
+        shown = _differing(code, a, b)
         before = "".join(f"{c}; " for c in case[:number])
         rule = next((r for r in RULES if r.excuses(code, *shown, before)), None)
         if rule is not None:
@@ -246,10 +246,14 @@ def _short(result: ExecResult) -> str:
     return "rows" if result.ok else f"error {error_number(result.output)}"
 
 
-def _differing(a: ExecResult, b: ExecResult) -> tuple[str, str]:
+def _differing(code: str, a: ExecResult, b: ExecResult) -> tuple[str, str]:
     """Return the first rows that differ, or the outputs."""
     if a.rows is not None and b.rows is not None and len(a.rows) == len(b.rows):
-        for x, y in zip(a.rows, b.rows, strict=True):
+        folded = {*_folded(a.rows)} & {*_folded(b.rows)} if _FREE_ORDER.search(code) else set[str]()
+        left, right = (
+            [row for row in rows if _folded([row])[0] not in folded] for rows in (a.rows, b.rows)
+        )
+        for x, y in zip(left, right, strict=False):
             if not all(equal(p, q) for p, q in zip(x, y, strict=True)):
                 pairs = [(p, q) for p, q in zip(x, y, strict=True) if not equal(p, q)]
                 return f"row {x[0]!r}: {pairs[0][0]!r}", f"row {y[0]!r}: {pairs[0][1]!r}"

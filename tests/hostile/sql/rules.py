@@ -43,7 +43,8 @@ class Rule:
     def concerns(self, code: str, before: str = "") -> bool:
         """Return whether a statement after others can differ as the rule says."""
         found = re.search(self.statement, before + code, re.I | re.S)
-        return bool(found) and (self.operands is None or self.operands(code))
+        parts = (code, *before.split("; "))
+        return bool(found) and (self.operands is None or any(map(self.operands, parts)))
 
     def excuses(self, code: str, ours: str, theirs: str, before: str = "") -> bool:
         return bool(
@@ -119,6 +120,21 @@ def _rounded(ours: str, theirs: str) -> bool:
     """Return whether the server's number is the other, rounded to a few digits."""
     a, b = _number(ours), _number(theirs)
     return a is not None and b is not None and any(round(a, n) == b for n in range(6))
+
+
+def _cut_to_integer(ours: str, theirs: str) -> bool:
+    a, b = _number(ours), _number(theirs)
+    return a is not None and b == math.trunc(a)
+
+
+def _padded(ours: str, theirs: str) -> bool:
+    """Return whether the server's byte string is the other, filled up with zeros."""
+    a, b = (answer.rpartition(": ")[2] for answer in (ours, theirs))
+    return re.sub(r"(\\x00)+'$", "'", a) == re.sub(r"(\\x00)+'$", "'", b)
+
+
+def _time_between_texts(code: str) -> bool:
+    return any("time" in k and k & (_TEXTS | {"bytes"}) for k in operands(code, exp.Between))
 
 
 _OF_MOMENTS = re.compile(r"(?:Truncated i|I)ncorrect (?:date|time|datetime) value: '(.*)'", re.S)
@@ -484,6 +500,36 @@ RULES: tuple[Rule, ...] = (
         answers=_digits_of_bits,
     ),
     Rule(
+        "an address is read as a double, up to its second point",
+        _MANUAL + "type-conversion.html",
+        "INET_NTOA",
+        answers=_cut_to_integer,
+    ),
+    Rule(
+        "the text of a date and an interval is as long as it is in UNION",
+        _MANUAL + "date-and-time-functions.html",
+        r"UNION.*(INTERVAL|TIMESTAMPADD)|(INTERVAL|TIMESTAMPADD).*UNION",
+        r"\\x00'$",
+        "'$",
+        answers=_padded,
+    ),
+    Rule(
+        "the text of a date and an interval has all digits of a double",
+        _MANUAL + "type-conversion.html",
+        "INTERVAL",
+        r": -?\d*\.\d+$",
+        r": -?\d*\.\d+$",
+        answers=_rounded,
+    ),
+    Rule(
+        "a time between texts is compared as a text",
+        _MANUAL + "type-conversion.html",
+        "BETWEEN",
+        r": [01]$|^\[",
+        r": [01]$|^\[",
+        operands=_time_between_texts,
+    ),
+    Rule(
         "MIN and MAX of an ENUM are its text",
         _MANUAL + "aggregate-functions.html",
         r"M(IN|AX)\((DISTINCT )?(t\.)?(e|st)\) [+/]",
@@ -674,8 +720,8 @@ RULES: tuple[Rule, ...] = (
         _MANUAL + "date-and-time-literals.html",
         r"EXTRACT\((DAY_|HOUR|MINUTE|SECOND|MICROSECOND)\w* FROM "
         r"\(*('[^:']*'|(t\.)?(c|v|vb|l|tx|e|st|bl|bn|vbin)\b)",
-        r": '?-?\d+'?$|None$|^\[",
-        r": '?-?\d+'?$|None$|^\[",
+        r": '?-?[\d.]+'?$|None$|^\[",
+        r": '?-?[\d.]+'?$|None$|^\[",
     ),
     Rule(
         "a double beyond 64 bits in CAST AS UNSIGNED is the largest signed integer",

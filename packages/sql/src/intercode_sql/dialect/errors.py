@@ -155,6 +155,7 @@ ERROR_MESSAGES: dict[int, tuple[str, str]] = {
         "Invalid data type for JSON data in argument {} to function {}; a JSON string or JSON type "
         "is required.",
     ),
+    3158: ("22032", "JSON documents may not contain NULL member names."),
     3140: ("22032", "Invalid JSON text: \"{}\" at position {} in value for column '{}'."),
     3636: (
         "HY000",

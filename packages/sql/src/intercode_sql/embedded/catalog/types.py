@@ -178,8 +178,14 @@ def _merge_kinds(known: list[Type]) -> Type:
         return known[0]
     if all(k.bits for k in known):
         return max(known, key=lambda k: k.bits)
-    if names <= NUMERIC_KINDS:  # BIT is like BIGINT UNSIGNED
-        known = [replace(INT, unsigned=True) if k.bits else k for k in known]
+    exact = "decimal" in names
+    if names <= NUMERIC_KINDS:  # BIT is like BIGINT UNSIGNED, beside a DECIMAL of its own digits
+        known = [
+            replace(INT, unsigned=True, precision=min(k.bits, 10) if exact else INT.precision)
+            if k.bits
+            else k
+            for k in known
+        ]
     elif any(k.bits for k in known):
         return replace(BYTES, strong=True, precision=max(1, *(4 * k.precision for k in known)))
     if names <= {"int", "year"} and _needs_65_bits(known):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from dataclasses import replace
 
@@ -25,6 +26,8 @@ from intercode_sql.embedded.catalog.types import (
     DATETIME,
     DOUBLE,
     INT,
+    JSON,
+    JSON_COLUMN,
     JSON_TEXT,
     TIME,
     Type,
@@ -394,6 +397,42 @@ def _rand(name: str, args: Args, scope: Scope) -> Expression:
     return Expression(f"mysql_seeded_rand({seed.sql}, {call})", DOUBLE)
 
 
+@special("PI")
+def _pi(name: str, args: Args, scope: Scope) -> Expression:
+    _compile_arguments(name, args, scope, 0, 0)
+    return Expression(repr(math.pi), replace(DOUBLE, scale=6, nullable=False))
+
+
+@special("UUID")
+def _uuid(name: str, args: Args, scope: Scope) -> Expression:
+    _compile_arguments(name, args, scope, 0, 0)
+    scope.context.volatile = True
+    return Expression("mysql_uuid()", replace(ASCII_STRING, precision=36, nullable=False))
+
+
+@special("JSON_ARRAY", "JSON_OBJECT")
+def _json_value(name: str, args: Args, scope: Scope) -> Expression:
+    """Compile a document of values, each with the word of what it is."""
+    values = [compile_expression(a, scope) for a in args]
+    if name == "JSON_OBJECT" and len(values) % 2:
+        raise argument_count_error(name)
+    parts = list[str]()
+    for i, value in enumerate(values):
+        key = name == "JSON_OBJECT" and i % 2 == 0
+        kind = value.type
+        if value.columns or kind.binary or kind.moment or kind.bits or kind.wrapped:
+            raise unsupported(f"{name} of such a value")
+        if key or kind.text:
+            word = "json" if kind.kind == "json" or kind == JSON_COLUMN else "text"
+            parts += [as_text(value).sql, "'key'" if key else f"'{word}'"]
+        elif kind.kind == "decimal":
+            parts += [as_text(value).sql, "'number'"]
+        else:
+            truth = isinstance(args[i], exp.Boolean)
+            parts += [value.sql, "'truth'" if truth else "'number'"]
+    return Expression(f"mysql_{name.lower()}({', '.join(parts)})", replace(JSON, nullable=False))
+
+
 @special("SLEEP")
 def _sleep(name: str, args: Args, scope: Scope) -> Expression:
     scope.context.volatile = True
@@ -483,6 +522,11 @@ def simple_call(name: str, args: list[Expression], text: str = "") -> Expression
         if name == "CONV" and bits:  # a BIT is a number, whatever the base it is read in
             args[0] = simple_call(name, [args[0], value_constant(10), args[1]])
     arguments = [_as_argument(a, p) for a, p in zip(args, parameters, strict=True)]
+    if name in _OF_SIZES and arguments[1 % len(args)].type.wrapped:
+        size = arguments[1 % len(args)]
+        arguments[1 % len(args)] = replace(
+            size, sql=f"(CASE WHEN {size.sql} < 0 THEN {_MAX_INT} ELSE {size.sql} END)"
+        )
     if name == "FORMAT" and arguments[0].type.kind in ("double", "float"):  # halves to even
         number, digits = arguments[0], arguments[1].sql
         arguments[0] = replace(number, sql=f"mysql_round({number.sql}, MAX({digits}, 0), 0)")
@@ -525,6 +569,9 @@ def simple_call(name: str, args: list[Expression], text: str = "") -> Expression
     return Expression(sql, replace(result, nullable=True), aggregate=aggregate)
 
 
+_MAX_INT = (1 << 63) - 1
+_OF_SIZES = frozenset({"LEFT", "LPAD", "REPEAT", "RIGHT", "RPAD", "SPACE"})
+"""Functions of a number of characters, which is their second argument, or the only one."""
 _LOGARITHMS = frozenset({"LN", "LOG", "LOG2", "LOG10"})
 _OF_SECONDS = frozenset({"SEC_TO_TIME", "MAKETIME", "FROM_UNIXTIME"})
 """Functions whose result has the fraction of their last argument."""

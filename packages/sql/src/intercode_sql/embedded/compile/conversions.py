@@ -275,7 +275,7 @@ def as_text(ex: Expression) -> Expression:
         return Expression(sql, replace(STRING, precision=kind.precision, plain=2 * kind.moment))
     if kind.kind in ("int", "year"):
         return Expression(f"CAST({ex.sql} AS TEXT)", replace(STRING, precision=20, plain=2))
-    scale = -1 if kind.scale is None or kind.kind == "double" else kind.scale
+    scale = -1 if kind.scale is None else kind.scale
     small = int(kind.kind == "float")
     exact = int(kind.kind == "decimal")
     sql = f"mysql_number_text({ex.sql}, {scale}, {small}, {exact})"
@@ -306,8 +306,9 @@ def as_moment_text(ex: Expression) -> Expression:
     """Convert a value to the text of a date."""
     if ex.type.kind == "time":
         raise unsupported("a date from a time: the current day")
-    if _has_digits(ex.type) and not ex.type.wrapped:
-        return Expression(number_moment(ex.sql, "", ex.type.scale or 0), ASCII_STRING)
+    if _has_digits(ex.type):
+        sql = as_number(ex).sql
+        return Expression(number_moment(sql, "", ex.type.scale or 0), ASCII_STRING)
     if ex.type.moment:
         return ex
     text = as_text(ex)
@@ -371,9 +372,8 @@ def as_temporal(ex: Expression, kind: str, strict: bool = True) -> Expression:
         return _temporal_constant(str(ex.literal), kind, target, strict)
     if ex.type.kind == "datetime" and kind == "date":
         return Expression(f"SUBSTR({ex.sql}, 1, 10)", target)
-    numeric = _has_digits(ex.type) and not ex.type.wrapped
-    if numeric and kind != "time" and not strict:
-        return Expression(number_moment(ex.sql, kind, ex.type.scale or 0), target)
+    if _has_digits(ex.type) and kind != "time" and not strict:
+        return Expression(number_moment(as_number(ex).sql, kind, ex.type.scale or 0), target)
     if kind == "time":
         text = as_clock_text(ex)
     else:

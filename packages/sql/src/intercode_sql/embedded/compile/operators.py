@@ -291,6 +291,8 @@ def add_interval(
     size = as_text(amount) if "_" in unit else amount
     if "_" not in unit and unit != "SECOND":
         size = as_integer(amount)
+    elif unit == "SECOND" and amount.type.moment:
+        size = replace(amount, sql=f"mysql_temporal_number({amount.sql})")
     elif unit == "SECOND" and amount.type.kind == "string":
         size = replace(amount, sql=whole_number(amount.sql, "DECIMAL"))
     name = "time_add" if base.type.kind == "time" else "date_add"

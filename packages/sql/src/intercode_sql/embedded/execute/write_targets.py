@@ -151,10 +151,15 @@ def _value_maker(node: exp.Expr, column: Column, scope: Scope) -> tuple[str, Any
     compiled = compile_scalar(resolve_default(node, column), scope)
     if scope.aggregated:
         raise mysql_error(1111)
-    if column.type.kind == "string" and compiled.sql.startswith("mysql_quotient("):
+    if (
+        column.type.kind == "string"
+        and not column.values
+        and compiled.sql.startswith("mysql_quotient(")
+    ):
         sql = compiled.sql.replace("mysql_quotient(", "mysql_quotient_text(", 1)
         compiled = replace(compiled, sql=sql, type=ASCII_STRING)
-    require_rounded(compiled, column.type)
+    if not column.values:
+        require_rounded(compiled, column.type)
     bytes_literal = compiled.literal is not None and compiled.type.binary
     if column.type.number and (bytes_literal or compiled.type.ranked):
         compiled = as_number(compiled)

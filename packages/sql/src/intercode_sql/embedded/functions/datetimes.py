@@ -612,6 +612,13 @@ def to_days(moment: dt.datetime) -> int:
     return moment.toordinal() + 365
 
 
+@scalar("TO_SECONDS", args=[MOMENT], returns=INT)
+@_from_datetime
+def to_seconds(moment: dt.datetime) -> int:
+    clock = 3600 * moment.hour + 60 * moment.minute + moment.second
+    return 86400 * (moment.toordinal() + 365) + clock
+
+
 @scalar("FROM_DAYS", args=[INTEGER], returns=DATE)
 def from_days(days: int) -> str:
     if days <= 365 or days >= 3_652_500:

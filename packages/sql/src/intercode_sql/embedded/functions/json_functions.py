@@ -125,6 +125,32 @@ def json_unquote(text: str) -> str:
     return str(_read(text, "json_unquote")) if text.startswith('"') and text.endswith('"') else text
 
 
+def _member(value: Any, what: str) -> str:
+    """Return the text of a member of a document, from its value and the word of what it is."""
+    if value is None or what in ("text", "key"):
+        return json.dumps(value, ensure_ascii=False)
+    if what == "json":
+        return json.dumps(load_json(value), ensure_ascii=False)
+    return json.dumps(bool(value)) if what == "truth" else str(value).replace("e+", "e")
+
+
+@internal("json_array", accepts_null=True, gives_bytes=True)
+def json_array(*args: Any) -> str:
+    """Return an array of values, each with the word of what it is behind it."""
+    return f"[{', '.join(map(_member, args[::2], args[1::2]))}]"
+
+
+@internal("json_object", accepts_null=True, gives_bytes=True)
+def json_object(*args: Any) -> str:
+    """Return an object of names and values, each with the word of what it is behind it."""
+    if None in args[::4]:
+        raise mysql_error(3158)
+    pairs = {str(name): _member(*args[4 * i + 2 : 4 * i + 4]) for i, name in enumerate(args[::4])}
+    ordered = sorted(pairs, key=lambda name: (len(name.encode()), name.encode()))
+    members = ", ".join(f"{_member(name, 'key')}: {pairs[name]}" for name in ordered)
+    return f"{{{members}}}"
+
+
 @internal("json_quote")
 def json_quote(text: str) -> str:
     return json.dumps(text, ensure_ascii=False)

@@ -148,8 +148,8 @@ def number_text(value: Any, scale: int, is_float: int, exact: int) -> str:
     if exact:
         found = quantized(to_decimal(value), scale, ROUND_HALF_UP)
         return f"{found if found or not value else abs(found):f}"
-    if scale >= 0:
-        return f"{value:.{scale}f}"
+    if scale >= 0:  # of a large double the shortest digits, and zeros
+        return f"{Decimal(repr(value)) if abs(value) >= 1e15 else value:.{scale}f}"
     return double_text(float(f"{value:.6g}") if is_float else float(value))
 
 
@@ -408,6 +408,15 @@ def atan(*args: float) -> float:
 @internal("rand", deterministic=False)
 def rand() -> float:
     return random.random()
+
+
+@internal("uuid", deterministic=False)
+def uuid() -> str:
+    """Return a UUID of version 1, of random parts."""
+    parts = [random.getrandbits(bits) for bits in (32, 16, 12, 14, 48)]
+    parts[2], parts[3] = parts[2] | 0x1000, parts[3] | 0x8000
+    sizes = (8, 4, 4, 4, 12)
+    return "-".join(f"{part:0{size}x}" for part, size in zip(parts, sizes, strict=True))
 
 
 _MOST_RANDOM = 0x3FFFFFFF
