@@ -36,6 +36,30 @@ def test_values_become_settings() -> None:
     assert config.parallel == 4 and config.env_options == {"session": "fresh", "timeout": 3}
 
 
+@pytest.mark.parametrize("value", [10**9, 10**400, 10**5000], ids=["1e9", "1e400", "1e5000"])
+@pytest.mark.parametrize(
+    "name",
+    [
+        "epochs",
+        "limit",
+        "sample",
+        "max_turns",
+        "parallel",
+        "seed",
+        "max_tokens",
+        "max_cost",
+        "max_seconds",
+    ],
+)
+def test_a_number_above_the_greatest_value_is_one_line(name: str, value: int) -> None:
+    if value == 10**9 and name not in ("epochs", "parallel"):
+        assert getattr(make_config({**GOOD, name: value}), name) == value
+        return
+    with pytest.raises(ConfigError, match=f"^the settings: {name} = .* must be .*$") as error:
+        make_config({**GOOD, name: value})
+    assert len(str(error.value)) < 120
+
+
 def test_an_unknown_key_is_refused_with_a_suggestion() -> None:
     with pytest.raises(UnknownNameError, match="did you mean 'max_turns'"):
         open_env(make_config({**GOOD, "max_turn": 3}), datasets.load("starter"))

@@ -67,6 +67,7 @@ class EvalConfig:
         "episodes at the same time; results do not depend on it",
         option="N",
         least=1,
+        most=10_000,
     )
     limit: int | None = setting(None, "only the first N tasks", option="N", least=1)
     sample: int | None = setting(
@@ -86,6 +87,7 @@ class EvalConfig:
         "play each task K times, for pass@k and for narrower intervals",
         option="K",
         least=1,
+        most=100_000,
     )
     shuffle: bool = setting(
         False, "play in an order that the seed determines; results do not depend on it"

@@ -35,6 +35,7 @@ def setting(
     from_record: Callable[[Any], bool] | None = None,
     option: str | None = None,
     least: int | None = None,
+    most: int = sys.maxsize,
     above: float | None = None,
 ) -> Any:
     """Declare a setting, a field of a class of settings.
@@ -46,6 +47,7 @@ def setting(
         from_record: tests whether a record of others may choose a value; None: it may choose none.
         option: what stands for the value in the help, if a command has an option for the setting.
         least: the least value.
+        most: the greatest value of a setting that has a least one.
         above: the value must be greater, and finite.
     """
     metadata = {
@@ -54,6 +56,7 @@ def setting(
         "from_record": from_record,
         "option": option,
         "least": least,
+        "most": most,
         "above": above,
     }
     if default is dict:
@@ -76,12 +79,18 @@ def check_ranges(settings: DataclassInstance) -> None:
         least, above = one.metadata.get("least"), one.metadata.get("above")
         if value is None:
             continue
-        if least is not None and value < least:
-            raise UsageError(f"{one.name} = {value} must be at least {least}")
+        if least is not None and not least <= value <= one.metadata["most"]:
+            bound = f"least {least}" if value < least else f"most {one.metadata['most']}"
+            raise UsageError(f"{one.name} = {_shown(value)} must be at {bound}")
         if above is not None and not above < value <= sys.float_info.max:
             raise UsageError(
-                f"{one.name} = {value!r:.40} must be greater than {above:g}, and finite"
+                f"{one.name} = {_shown(value)} must be greater than {above:g}, and finite"
             )
+
+
+def _shown(value: float) -> str:
+    """Return a number as text. Python refuses to write out whole numbers of many digits."""
+    return f"{value}" if abs(value) < 10**30 or isinstance(value, float) else "the given number"
 
 
 def check_types(settings: DataclassInstance) -> None:
