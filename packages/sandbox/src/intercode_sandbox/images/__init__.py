@@ -47,7 +47,7 @@ def resolve(spec: str, cache: Path | None = None, progress: Progress | None = No
     archive, InfrastructureError if a registry does not answer.
     """
     root = cache_root() if cache is None else cache
-    check_spec(spec)
+    check_spec(spec, root)
     kind, _, rest = spec.partition(":")
     if spec == "host":
         return Image("host", _host_digest())
@@ -67,9 +67,9 @@ def resolve(spec: str, cache: Path | None = None, progress: Progress | None = No
     return saved_images.load_archive(kind, rest, root, progress)
 
 
-def check_spec(spec: str) -> None:
+def check_spec(spec: str, cache: Path | None = None) -> None:
     """Raise UsageError for a specification of another form than those of ``resolve``, or if the
-    recipe, directory or archive of a root file system that it names does not exist."""
+    recipe, directory, archive or imported image that it names does not exist."""
     kind, mark, rest = spec.partition(":")
     if spec != "host" and not (mark and rest and kind in _KINDS):
         raise _unknown_spec_error(spec)
@@ -77,6 +77,10 @@ def check_spec(spec: str) -> None:
         packaged.load_recipe(rest)
     elif kind in ("tar", "dir"):
         _existing_path(spec, rest, "file" if kind == "tar" else "directory")
+    elif kind in ("docker-archive", "oci"):
+        saved_images.check_archive(spec, rest, cache or cache_root())
+    elif kind == "image":
+        saved_images.imported_image(rest, cache or cache_root())
 
 
 _KINDS = ("recipe", "tar", "dir", "docker-archive", "oci", "registry", "image")
@@ -91,6 +95,8 @@ def _unknown_spec_error(spec: str) -> UsageError:
         hint = f"did you mean {'dir' if Path(spec).is_dir() else 'tar'}:{spec}? "
     elif colon and not rest and kind in (*_KINDS, "dockerfile"):
         hint = f"what follows {spec} is missing; "
+    elif colon and rest and not hint and Path(kind).exists():
+        hint = f"did you mean {'oci' if Path(kind).is_dir() else 'docker-archive'}:{spec}? "
     elif colon and rest and not hint:
         name = spec if "/" in kind else f"library/{spec}"
         hint = f"did you mean registry:docker.io/{name}? "

@@ -131,23 +131,28 @@ def load_built_image(digest: str, resolve: Callable[[str], Image]) -> Image:
     Raises UsageError if there is none, or if its base or one of its steps is no longer in the
     cache.
     """
+    record = find_built_image(digest)
+    base = resolve(record.base)
+    trees = [steps.step_path(name) for name in record.steps]
+    if base.digest != record.base_digest or not all(tree.is_dir() for tree in trees):
+        raise UsageError(f"built:{digest} is incomplete: build {record.spec} again")
+    layers = tuple(Layer(tree, f"built:{tree.name}") for tree in trees)
+    return Image(
+        record.spec,
+        record.digest,
+        base.root,
+        record.env,
+        record.cwd,
+        (*base.layers, *layers),
+        entrypoint=record.entrypoint,
+    )
+
+
+def find_built_image(digest: str) -> BuiltImage:
+    """Return the record of ``built:digest``. Raises UsageError if there is none."""
     for record in built_images():
-        if not digest or not record.digest.removeprefix("sha256:").startswith(digest):
-            continue
-        base = resolve(record.base)
-        trees = [steps.step_path(name) for name in record.steps]
-        if base.digest != record.base_digest or not all(tree.is_dir() for tree in trees):
-            raise UsageError(f"built:{digest} is incomplete: build {record.spec} again")
-        layers = tuple(Layer(tree, f"built:{tree.name}") for tree in trees)
-        return Image(
-            record.spec,
-            record.digest,
-            base.root,
-            record.env,
-            record.cwd,
-            (*base.layers, *layers),
-            entrypoint=record.entrypoint,
-        )
+        if digest and record.digest.removeprefix("sha256:").startswith(digest):
+            return record
     raise UsageError(
         f"built:{digest}: no such image was built here; see `intercode-sandbox image list`"
     )

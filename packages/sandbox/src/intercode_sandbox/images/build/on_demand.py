@@ -90,7 +90,9 @@ def check_spec(spec: str) -> None:
         raise refuse_recipe(Path(rest).expanduser().resolve())
     if is_build_spec(spec):
         locate_dockerfile(Path(rest).expanduser().resolve())
-    elif spec != "scratch" and not (kind == "built" and rest):
+    elif kind == "built" and rest:
+        built_images.find_built_image(rest)
+    elif spec != "scratch":
         images.check_spec(spec)
 
 

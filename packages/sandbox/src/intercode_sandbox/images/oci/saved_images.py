@@ -27,16 +27,25 @@ def load_archive(kind: str, rest: str, cache: Path, progress: Progress | None) -
     Raises UsageError for a missing path or unknown name, DataError for a broken archive.
     """
     spec = f"{kind}:{rest}"
+    if (recorded := check_archive(spec, rest, cache)) is not None:
+        return recorded
     path, wanted = split_path_and_name(rest)
-    if not path.exists():
-        recorded = records.load_image(cache, spec) if path.is_relative_to(cache) else None
-        if recorded is not None:  # the archive was in the cache and was pruned after unpacking
-            return recorded
-        raise UsageError(f"{spec}: there is no file or directory {path}")
     cache.mkdir(parents=True, exist_ok=True, mode=0o755)
     with open_store(path, spec, cache) as store:
         parts = (docker_archive if kind == "docker-archive" else layout).read_parts(store, wanted)
         return records.save_record(cache, assemble.unpack_image(spec, parts, cache, progress))
+
+
+def check_archive(spec: str, rest: str, cache: Path) -> Image | None:
+    """Raise UsageError if there is no archive. Return its image if it was in the cache, and was
+    pruned after unpacking."""
+    path, _ = split_path_and_name(rest)
+    if path.exists():
+        return None
+    recorded = records.load_image(cache, spec) if path.is_relative_to(cache) else None
+    if recorded is None:
+        raise UsageError(f"{spec}: there is no file or directory {path}")
+    return recorded
 
 
 def split_path_and_name(text: str) -> tuple[Path, str]:
