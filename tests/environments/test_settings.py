@@ -112,6 +112,12 @@ def test_the_default_of_a_timeout_is_that_of_the_environment() -> None:
         ({"image": "debian:12"}, "is not an image; .* registry:docker.io/library/debian:12"),
         ({"image": "tar:/absent.tar"}, "there is no file /absent.tar"),
         ({"image": "dockerfile:/absent"}, "there is no /absent: name a directory"),
+        ({"image": "oci:/absent:tag"}, "there is no file or directory /absent"),
+        ({"image": "docker-archive:/absent.tar"}, "there is no file or directory /absent.tar"),
+        ({"image": "image:absent"}, "no image is imported as 'absent'"),
+        ({"image": "built:absent"}, "no such image was built here"),
+        ({"image": "/usr:bar"}, "did you mean oci:/usr:bar?"),
+        ({"image": "/etc/passwd:bar"}, "did you mean docker-archive:/etc/passwd:bar?"),
     ],
 )
 def test_a_name_of_nothing_is_refused_when_the_environment_is_made(
@@ -119,6 +125,16 @@ def test_a_name_of_nothing_is_refused_when_the_environment_is_made(
 ) -> None:
     with pytest.raises(UsageError, match=reason):
         intercode.make("bash", **settings)
+
+
+@pytest.mark.parametrize("settings", [{}, {"dataset": "starter"}])
+@pytest.mark.parametrize("name", ["harbor", "swe-bench"])
+def test_an_environment_without_starter_tasks_asks_for_a_dataset(
+    name: str, settings: dict[str, str]
+) -> None:
+    reason = f"{name} has no starter tasks: give a dataset, such as {name}:PATH"
+    with pytest.raises(UsageError, match=reason):
+        intercode.make(name, **settings)
 
 
 @pytest.mark.parametrize("timeout", [1e7, math.inf])

@@ -36,11 +36,15 @@ def pick_dataset(dataset: str | Dataset, *names: str) -> Dataset:
     """Return the dataset of an environment. ``names``: its own, and those of the environments that
     it is derived from, of which it plays the datasets of the nearest one of this package.
 
-    Raises UsageError if it has no tasks, or if its name is that of a registered dataset whose tasks
-    are for another environment of this package. A Dataset object, a file of rows and an environment
+    Raises UsageError if it has no tasks, for the starter tasks of an environment that has none, or
+    if its name is that of a registered dataset whose tasks are for another environment of this
+    package. A Dataset object, a file of rows and an environment
     of the user's are taken as they are.
     """
     environment = next(filter(ENVIRONMENTS.is_listed, names), names[0])
+    if dataset == "starter" and not _has_starter_tasks(environment):
+        form = f"{environment}:PATH" if environment in datasets.datasets else "tasks.jsonl"
+        raise UsageError(f"{names[0]} has no starter tasks: give a dataset, such as {form}")
     loaded = datasets.load(dataset, environment)
     if not loaded.tasks:
         raise UsageError(f"the dataset {loaded.name!r} holds no task")
@@ -53,6 +57,12 @@ def pick_dataset(dataset: str | Dataset, *names: str) -> Dataset:
             f"{names[0]!r}: use intercode.make({loaded.environment!r}, dataset={dataset!r})"
         )
     return loaded
+
+
+def _has_starter_tasks(environment: str) -> bool:
+    from intercode.datasets.starter import suites
+
+    return environment in suites.ENVIRONMENTS
 
 
 def check_columns(dataset: Dataset, payload: type[Payload]) -> None:
