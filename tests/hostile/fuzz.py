@@ -20,8 +20,8 @@ from intercode.sessions.bash.persistent import BashSession
 from intercode_sandbox.contract import BaseSandbox
 
 PIECES = (
-    ">&63",
-    "exec 63>&-",
+    ">&250",
+    "exec 250>&-",
     "<&62",
     "<&255",
     ">/dev/null",
@@ -61,7 +61,7 @@ PIECES = (
     "set -u",
     "set -x",
     "set +o posix",
-    "printf 'x 0 /\\0' >&63",
+    "printf 'x 0 /\\0' >&250",
     "trap 'exit 5' DEBUG",
     "trap '' RTMAX",
     "unset PATH",
@@ -91,7 +91,7 @@ PIECES = (
     "exec 1>&-",
     "wait",
     "ulimit -n 5",
-    "yes >&63 &",
+    "yes >&250 &",
     "set -r",
     "enable -n .",
 )
@@ -184,7 +184,7 @@ class Fuzz:
             subject = self.subjects[i]
             try:
                 self._act(subject, action)
-                if self.rng.random() < 0.05 or "63" in action:
+                if self.rng.random() < 0.05 or "250" in action:
                     self._check(subject)
                 if self.rng.random() < 0.01:
                     self.subjects[i] = self._copy(subject)

@@ -53,10 +53,10 @@ CASES = [
     _shell("closing the outputs", "exec 1>&- 2>&-; echo x", after="reset"),
     _shell("closing the input", "exec 0<&-; cat"),
     _shell("closing the script", "exec 62<&-; exec 255<&-; echo x"),
-    _shell("closing the report", "exec 63>&-; echo x"),
+    _shell("closing the report", "exec 250>&-; echo x"),
     _shell("closing everything", 'for i in {0..255}; do eval "exec $i>&-"; done'),
-    _shell("moving the report", "exec 64>&63 63>/dev/null; echo x"),
-    _shell("moving the report for good", "exec 63>/tmp/report", "echo x"),
+    _shell("moving the report", "exec 64>&250 250>/dev/null; echo x"),
+    _shell("moving the report for good", "exec 250>/tmp/report", "echo x"),
     _shell("replacing the output", "exec >/tmp/out 2>&1; ls", "ls", after="reset"),
     _shell(
         "overriding the builtins",
@@ -113,7 +113,7 @@ CASES = [
     ),
     _shell("reading its own script", "cat <&62; cat <&255"),
     _shell("eating the script bit by bit", "read -r -u 255 -t 0.2 x; read -r -u 255 -t 0.2 y"),
-    _shell("reading its own report", "cat <&63", late=True),
+    _shell("reading its own report", "cat <&250", late=True),
     _shell("a trap at every command", "trap 'sleep 0.01; x=$((x+1))' DEBUG; trap 'echo e' ERR"),
     _shell("a trap that exits at every command", "trap 'exit 1' DEBUG", "true"),
     _shell("a trap at the end", "trap 'echo bye; sleep 600' EXIT; exit"),
@@ -159,16 +159,21 @@ CASES = [
     _shell("a coprocess", "coproc cat; echo x >&${COPROC[1]}; kill $COPROC_PID; wait"),
     _shell("terminal control", "set -m; stty -a; reset; tput clear; fg; bg", limit=3),
     # framing
-    _framing("forged markers", "printf '%s %s %s\\0' 0000000000000000 0 / >&63"),
+    _framing("forged markers", "printf '%s %s %s\\0' 0000000000000000 0 / >&250"),
     _framing(
-        "a forged marker and then a failure", "printf 'deadbeefdeadbeef 0 /\\0' >&63; false", "true"
+        "a forged marker and then a failure",
+        "printf 'deadbeefdeadbeef 0 /\\0' >&250; false",
+        "true",
     ),
-    _framing("a report without an end", "printf 'x' >&63"),
-    _framing("an empty report", "printf '\\0' >&63"),
-    _framing("reports without end", "yes >&63"),
-    _framing("reports without end from the background", "yes >&63 &", "echo x", after="wrecked"),
+    _framing("a report without an end", "printf 'x' >&250"),
+    _framing("an empty report", "printf '\\0' >&250"),
+    _framing("reports without end", "yes >&250"),
+    _framing("reports without end from the background", "yes >&250 &", "echo x", after="wrecked"),
     _framing(
-        "reports without end that pass for a saved state", "yes >&63 &", "(exit 3)", after="wrecked"
+        "reports without end that pass for a saved state",
+        "yes >&250 &",
+        "(exit 3)",
+        after="wrecked",
     ),
     _framing(
         "a report in no number",
@@ -191,13 +196,13 @@ CASES = [
     _framing(
         "a report with a descriptor in it",
         python(
-            "import socket, array\ns = socket.socket(fileno=63)\n"
+            "import socket, array\ns = socket.socket(fileno=250)\n"
             "s.sendmsg([b'x'], [(1, 1, array.array('i', [0, 1, 2]))])\ns.detach()"
         ),
         limit=3,
     ),
     _framing(
-        "a closed report", python("import socket\nsocket.socket(fileno=63).shutdown(2)"), limit=3
+        "a closed report", python("import socket\nsocket.socket(fileno=250).shutdown(2)"), limit=3
     ),
     _framing("no newline at the end", "printf abc", shows=("abc",), late=False),
     _framing("escape sequences", "printf '\\033[2J\\033]0;x\\007\\033[6n\\033c'", late=False),

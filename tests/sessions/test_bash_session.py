@@ -129,9 +129,9 @@ def test_actions_that_must_not_end_the_shell(
         ("exec sh -c 'exit 4'", 4),
         ("kill -9 $$", -9),
         ("set -e; false", 1),
-        ("exec 63>&-", -9),
-        ("echo forged >&63", None),
-        ("cat /dev/zero | head -c 100000 >&63", None),
+        ("exec 250>&-", 0),
+        ("echo forged >&250", None),
+        ("cat /dev/zero | head -c 100000 >&250", None),
     ],
 )
 def test_a_shell_that_ends_is_started_again_where_it_was(
@@ -175,7 +175,6 @@ def test_a_time_out_keeps_a_shell_with_aliases(shell: BashSession) -> None:
 @pytest.mark.parametrize(
     "code",
     [
-        "set -n",
         "exec cat /dev/zero >/dev/null",
     ],
 )

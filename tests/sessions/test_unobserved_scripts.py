@@ -147,6 +147,11 @@ _SAME_IN_ALL = [
     ["builtin() { :; }; x=5; cd /usr", "pwd; echo $x", "unset -f builtin; echo b", "set -u", "pwd"],
     ['builtin() { command builtin "$@"; }', "exit() { echo no; }", "exit", "(exit 3) || echo $?"],
     ["declare -F; alias; jobs; history", "compgen -v __", "echo a", "declare -F; compgen -v __"],
+    ["ls /proc/self/fd | wc -l", "sh -c 'ls /proc/self/fd | wc -l'", "echo <(true)"],
+    ["echo x >&63", "exec 63>TMP/f; echo x >&63", "echo y; cat TMP/f; exec 63>&-", "cat <(echo b)"],
+    ["exec() { echo EX; }; exec a", "echo b", "unset -f exec; echo c"],
+    ["BASH_XTRACEFD=1; set -x", "echo a", "set +x", "echo b"],
+    ["shopt -s expand_aliases; alias for=x", "unset BASH_ALIASES", "cd /usr; pwd", "echo a; false"],
 ]
 _SAME_IN_ONE_SHELL = [
     [
@@ -169,6 +174,10 @@ _SAME_IN_ONE_SHELL = [
     ],
     ["set -v", "false", "echo $?", "(exit 9)", "echo $?"],
     ["set -x", "false", "echo $?", "(exit 9)", "echo $?"],
+    ["x=7; declare -i _", "true x", "echo $_ $x", "true 5", "echo $_", "echo a"],
+    ["true a b; x=_", "echo ${!x}", "true q", "declare -p _", "set | grep -a ^_"],
+    ["exec 9>TMP/f; BASH_XTRACEFD=9; set -x", "echo a", "f() { echo in; }", "f", "cat TMP/f"],
+    ["exec {a}>/dev/null; echo $a", "exec {b}>/dev/null; echo $b"],
 ]
 _WORDS = [
     "a",
@@ -336,6 +345,20 @@ _HISTORY = [
         "h",
     ],
     ["set -o posix", "set -o history", "echo a", "history"],
+    ["set -o history; shopt -s expand_aliases; alias for='echo F'", "for a", "echo b", "history"],
+    [
+        "set -o history; shopt -s expand_aliases",
+        "alias {='echo B' if='echo I' [[=x !=y builtin=z",
+        "x='a b'; echo $x",
+        "(exit 4)",
+        "echo $?",
+        "cat <<E\nh\nE",
+        "unset BASH_ALIASES",
+        "cd /usr; pwd",
+        "unalias -a; alias",
+        "for i in 1; do echo $i; done",
+        "history",
+    ],
 ]
 
 
@@ -368,8 +391,10 @@ def without_line_numbers(text: str) -> str:
 @pytest.mark.parametrize("actions", _SAME_IN_ALL, ids=lambda actions: actions[0][:40])
 @pytest.mark.parametrize("kind", _SESSIONS)
 def test_a_session_prints_what_one_bash_prints(
-    sandbox: BaseSandbox, kind: Any, actions: list[str]
+    sandbox: BaseSandbox, kind: Any, actions: list[str], tmp_path: Path
 ) -> None:
+    actions = [action.replace("TMP", str(tmp_path)) for action in actions]
+    outputs(kind(sandbox), [f"mkdir -p {tmp_path}"])
     assert without_line_numbers(outputs(kind(sandbox), actions)) == without_line_numbers(
         run_in_bash(actions)
     )
@@ -377,8 +402,10 @@ def test_a_session_prints_what_one_bash_prints(
 
 @pytest.mark.parametrize("actions", _SAME_IN_ONE_SHELL, ids=lambda actions: actions[0][:40])
 def test_a_persistent_shell_keeps_the_last_status_word_and_statuses_of_a_pipeline(
-    sandbox: BaseSandbox, actions: list[str]
+    sandbox: BaseSandbox, actions: list[str], tmp_path: Path
 ) -> None:
+    actions = [action.replace("TMP", str(tmp_path)) for action in actions]
+    outputs(BashSession(sandbox), [f"mkdir -p {tmp_path}"])
     assert outputs(BashSession(sandbox), actions) == run_in_bash(actions)
 
 
@@ -518,6 +545,27 @@ def test_a_state_changes_no_text_of_the_agent(
     assert outputs[:2] == outputs[2:4] == outputs[4:]
     assert outputs[0].count(text) == 4
     assert ("hello" in outputs[1]) == (option == "s")
+
+
+@pytest.mark.parametrize("code", ["echo a; set -n", "echo a\nset -o noexec; echo b"])
+@pytest.mark.parametrize("kind", _SESSIONS)
+def test_a_shell_that_runs_nothing_more_is_replaced_at_once(
+    sandbox: BaseSandbox, kind: Any, code: str
+) -> None:
+    session = kind(sandbox)
+    outputs(session, ["x=1", "echo 'set -n'; y=2"])
+    result = session.run(code, 600)
+    assert (result.output, result.exit_code) == ("a\n", 0)
+    assert result.note.startswith("[the shell ended")
+    assert outputs(session, ["echo $x $y"]) == "1 2\n"
+
+
+def test_an_action_is_run_by_a_new_shell_if_the_one_before_takes_none(sandbox: BaseSandbox) -> None:
+    session = BashSession(sandbox)
+    outputs(session, ["x=1", "enable -n enable builtin unset"])
+    result = session.run("echo $x a", 20)
+    assert (result.output, result.exit_code) == ("1 a\n", 0)
+    assert result.note.startswith("[the shell ended; a new one was started in /, with")
 
 
 def test_errexit_of_an_earlier_action_ends_the_shell(sandbox: BaseSandbox) -> None:

@@ -11,7 +11,11 @@ import re
 
 from intercode.sessions.bash import scripts
 
-_READS_WORD = re.compile(r"\$\{?[!#]?_(?!\w)")
+_READS_WORD = re.compile(
+    r"(?:(?<![\w./-])_(?!\w)|\$\{!"
+    r"|\b(?:set|(?:declare|typeset)(?:[ \t]+-\w+)*)[ \t]*(?:[|&;<>)\n]|$))"
+)
+"""The name itself, what lists variables, or what reads one whose name is a value."""
 _FUNCTION_READS_WORD = re.compile(rf"^\s.*{_READS_WORD.pattern}", re.MULTILINE)
 """In a state, in which bash indents the lines of functions."""
 _DEFINES_FUNCTION = re.compile(r"\(\s*\)|\bfunction\b")

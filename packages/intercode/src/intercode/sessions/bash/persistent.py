@@ -115,13 +115,19 @@ class BashSession:
         collector = Collector(self._sandbox.spec.limits.output)
         deadline = time.monotonic() + timeout
         try:
-            shell = self._shell or self._start(timeout + _GRACE_SECONDS)
+            shell, note = self._shell or self._start(timeout + _GRACE_SECONDS), ""
         except (OSError, SandboxError) as e:
             return self._no_shell_result(collector.bytes(), e)
         try:
             if shell.is_quiet or may_end_shell(code):
                 left = min(deadline - time.monotonic(), _DUMP_SECONDS)
                 self._state = replace(self._state, text=shell.dump_state(left))
+        except ShellEndedError:
+            restarted = self._replace_ended_shell(shell, Collector(0), deadline)
+            if self._shell is None:
+                return restarted
+            shell, note = self._shell, restarted.note
+        try:
             self._state = seed_random(self._sandbox, shell, self._state, deadline)
             mark = self._mark_after_jobs(code)
             report = shell.execute(code, collector, deadline - time.monotonic())
@@ -131,13 +137,14 @@ class BashSession:
             elif report[0] == 1 and not self._action_was_executed(shell, collector, deadline):
                 raise ShellEndedError
         except ShellEndedError:
-            return self._replace_ended_shell(shell, collector, deadline)
+            result = self._replace_ended_shell(shell, collector, deadline)
+            return replace(result, note=note + result.note)
         self._has_just_ended = False
         if report[1] != self._state.cwd:
             self._state = replace(self._state, cwd=report[1])
         if self._may_leave_jobs:
             self._last_job_mark = self._sandbox.mark()
-        return action_result(shell, collector, None if timed_out else report[0], timed_out)
+        return action_result(shell, collector, None if timed_out else report[0], timed_out, note)
 
     def _action_was_executed(self, shell: Shell, collector: Collector, deadline: float) -> bool:
         """Return whether an action with exit status 1 was run at all.

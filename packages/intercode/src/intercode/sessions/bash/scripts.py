@@ -15,8 +15,8 @@ import re
 from functools import lru_cache
 from typing import NamedTuple
 
-REPORT_FD, STATE_FD, CODE_FD = 63, 59, 58
-"""Descriptor numbers in the shell."""
+REPORT_FD, STATE_FD, CODE_FD, GIVEN_REPORT_FD = 250, 59, 58, 57
+"""Descriptor numbers in the shell. Bash itself uses those from 10 and from 63 down."""
 MAX_LAST = 4096
 """Characters of ``$_`` that are kept from one action to the next."""
 _LAST_DEBUG_TRAP = re.compile(r"^trap -- '(?:[^']|'\\'')*' DEBUG\n\Z", re.MULTILINE)
@@ -45,7 +45,13 @@ _SHOWS_CALLS = re.compile(
 """In a function, of which bash indents the lines."""
 _DEBUG_TRAP_FORM = re.compile("(trap -- '.*' DEBUG\n)?", re.DOTALL)
 
-INIT_SCRIPT = "exec {code}; trap -- {stop} RTMAX; cd {cwd} 2>/dev/null || cd {root}; unset OLDPWD\n"
+INIT_SCRIPT = (
+    f"{{{{ exec {REPORT_FD}>&10 {{code}}; }}}} {GIVEN_REPORT_FD}>&- {CODE_FD}<&-; "
+    f"exec {GIVEN_REPORT_FD}>&- {CODE_FD}<&-; "
+    "{arm}cd {cwd} 2>/dev/null || cd {root}; unset OLDPWD\n"
+)
+"""The first line copies descriptors that no program inherits: bash keeps what a redirection closes
+as 10 and 11, for itself, and copies the flag that says so."""
 _STOP_TRAP_FORM = (
     "shopt -s extdebug; trap 'case $BASH_COMMAND in (builtin\\ *{report}*|builtin\\ trap*"
     "|*__options*|*builtin\\ shopt*|for\\ _\\ in*SHELLOPTS*|*-ef\\ .*|*HISTIGNORE*"
@@ -64,7 +70,7 @@ RESTORE_SCRIPT = (
     'builtin eval "builtin unset -v __state; ${__state[*]}"\n'
     "\\builtin shopt -u expand_aliases\n"
     "[[ ${PWD-} == /* && $PWD -ef . ]] || builtin cd . || builtin :\n"
-    "exec >&60 2>&61 60>&- 61>&-\n"
+    "command exec >&60 2>&61 60>&- 61>&-\n"
 )
 """Restores the state from a file, which bash reads in blocks. It reads its script byte by byte.
 The last but one line corrects ``$PWD`` if the directory of the state was deleted."""
@@ -75,11 +81,14 @@ ACCEPTANCE_SCRIPT = (
 )
 
 _OWN_BUILTINS = (
-    "POSIXLY_CORRECT=1; \\unset -f unset builtin enable; \\unset -v POSIXLY_CORRECT; "
-    "\\enable builtin trap printf unset declare alias shopt umask set eval;"
+    'for _ in; do :; done <"/dev/null/${__trace:=${BASH_XTRACEFD:-2}}"; '
+    "for _ in; do :; done {__trace}>&-; "
+    "POSIXLY_CORRECT=1; \\unset -f unset builtin enable; \\unset -v POSIXLY_CORRECT _ __trace; "
+    "\\enable builtin trap printf unset declare alias shopt umask set eval; builtin set +x;"
 )
 """What a fork of the shell runs first if the agent may have disabled builtins, or replaced them by
-functions. In POSIX mode bash prefers its own ``unset``."""
+functions, or given ``$_`` an attribute with which it refuses words, or sent traces elsewhere: that
+descriptor is closed. In POSIX mode bash prefers its own ``unset``."""
 _DUMP = (
     "builtin trap -p DEBUG >&{report}; builtin printf '%s\\n' {token} >&{report}; "
     "builtin trap -p >&{report}; builtin trap - DEBUG; {{ builtin printf '%s\\n' {token} "
@@ -136,6 +145,8 @@ _OPTIONS_IF_ONE_IS = "".join(
 )
 _OPTIONS_IF_ALIASED = f"${{BASH_ALIASES[*]+{_OPTIONS_IF_ONE_IS}}}"
 """The options of ``shopt`` if there are aliases of words that quiet scripts begin commands with."""
+_ALIASES = f":${{!BASH_ALIASES*}}{_OPTIONS_IF_ALIASED}"
+"""That, and before it the variable's name, unless it was unset, after which bash keeps aliases."""
 
 
 class ActionReport(NamedTuple):
@@ -182,7 +193,7 @@ def _make_report(text: str, rest: str, end: str) -> ActionReport | None:
         is_there,
         tuple(map(int, _STATUS.findall(fields[3]))),
         quote_in_line(rest.partition(end)[0] if end else rest[:-1]),
-        bool(_EXPANDS_ALIASES.search(fields[2])) if retained else None,
+        bool(_EXPANDS_ALIASES.search(fields[2])) if retained else options.endswith(":") or None,
     )
 
 
@@ -262,7 +273,7 @@ def report_script(token: str, quiet: bool, retained: bool) -> str:
     ``retained``: and what ``RETAIN_SCRIPT`` retained, and it turns aliases off or, if quiet, asks
     for ``ALIASES_OFF_SCRIPT`` where that is needed."""
     if quiet:
-        options = f"$SHELLOPTS{_OPTIONS_IF_ALIASED if retained else ''}"
+        options = f"$SHELLOPTS{_ALIASES if retained else ''}"
         words = f"{token} $? {options} {_STATUSES} ${{PWD-}}/{token}{_LAST}{token}"
         return (_NOTHING_IN_FORK if retained else _NOTHING).format(words=words, to=REPORT_FD)
     if not retained:
@@ -293,10 +304,11 @@ def _format_report(token: str, statuses: str, last: str, options: str = "$? $SHE
 _REPORT_IN_CODE = _format_report("TOKEN", _STATUSES, _LAST) + "\n"
 
 
-def directory_script(program: str) -> str:
+def directory_script(program: str, altered: bool) -> str:
     """Return a quiet script that reports the directory in which the kernel has the shell, if it is
-    not ``$PWD``."""
-    return loop_over_nothing(_WHERE.format(program=program, report=REPORT_FD))
+    not ``$PWD``. ``altered``: see ``dump_script``."""
+    commands = _WHERE.format(program=program, report=REPORT_FD)
+    return loop_over_nothing(f"{_OWN_BUILTINS} {commands}" if altered else commands)
 
 
 def parse_script(code: str, altered: bool, aliases: bool) -> str:

@@ -8,12 +8,14 @@ ulimits.
 
 from __future__ import annotations
 
+import fcntl
 import os
 import re
 import secrets
 import select
 import shlex
 import socket
+import termios
 import time
 from collections.abc import Callable
 from contextlib import nullcontext, suppress
@@ -62,10 +64,13 @@ in a file that it reads."""
 _OBSERVING_OPTIONS = {"verbose", "functrace", "xtrace"}
 _ALTERS = re.compile(
     r"(^|[;&|({]|\bbuiltin)\s*enable\s+-\w*[ndf]|\bbuiltin\s*\(\s*\)|\bfunction\s+builtin\b"
-    r"|\b(readonly|declare|typeset|export)\b[^;&|\n]*\s_\b",
+    r"|\b(readonly|declare|typeset|export)\b[^;&|\n]*\s_\b|\bBASH_XTRACEFD\b",
     re.MULTILINE,
 )
-"""Code that may disable or replace builtins, or make ``$_`` a variable that refuses words."""
+"""Code that may disable or replace builtins, make ``$_`` a variable that refuses words, or send
+traces where the shell cannot hide its own."""
+_TRACES_TO_FILE = re.compile(r"^declare -\S+ BASH_XTRACEFD=", re.MULTILINE)  # in a state
+_STOPS_EXECUTION = re.compile(r"\bset\s.*-\w*n|\bnoexec\b")
 _TURNS_ALIASES_ON = re.compile("expand_aliases|posix", re.IGNORECASE)
 _DIRECTORY_MARK = "/@sandbox@"
 """Stands for the root that programs see in a state, which another sandbox may restore."""
@@ -132,17 +137,20 @@ class Shell:
         text = state.replace(_DIRECTORY_MARK, program_root(sandbox) or _DIRECTORY_MARK)
         text, self._waiting_trap = scripts.split_debug_trap(text)
         text, self._has_aliases = scripts.set_aliases(text, on=False)
-        self.is_quiet = self._is_observed = bool(self._waiting_trap) or scripts.observes_shell(text)
+        self._is_altered = _TRACES_TO_FILE.search(text) is not None
+        self.is_quiet = self._is_observed = (
+            self._is_altered or bool(self._waiting_trap) or scripts.observes_shell(text)
+        )
         self._has_debug_trap = bool(self._waiting_trap)
-        self.is_armed = True
+        self.is_armed = not self._is_altered
         self._are_aliases_off = self._has_aliases
-        self._is_altered = False
         self._last_command = LastCommand(program, sandbox.script_path, text)
         os.set_blocking(self.script, False)
-        fds = {1: out_w, 2: err_w, SCRIPT_FD: script_r, scripts.REPORT_FD: remote.fileno()}
+        fds = {1: out_w, 2: err_w, SCRIPT_FD: script_r, scripts.GIVEN_REPORT_FD: remote.fileno()}
         argv = [program, "--norc", "--noprofile", name]
         try:
-            first = self._with_report(self._first_script(cwd, bool(text)), quiet=False)
+            script = self._first_script(cwd, bool(text))
+            first = self._with_report(script, quiet=self._is_altered)
             self._unsent = self._write_script(memoryview(_encode(first)))
             with memory_file(_encode(text)) if text else nullcontext() as file:
                 if file is not None:
@@ -173,10 +181,8 @@ class Shell:
         """Return the script that sets the directory and the trap that stops an action, and then
         the state with which the shell was opened. Read-only variables stay unchanged."""
         script = scripts.INIT_SCRIPT.format(
-            code=f"{SCRIPT_FD}<&-"
-            if self._code is None
-            else f"{SCRIPT_FD}<&{scripts.CODE_FD} {scripts.CODE_FD}<&-",
-            stop=scripts.quote(scripts.STOP_TRAP),
+            code=f"{SCRIPT_FD}<&{'-' if self._code is None else '11'}",
+            arm=scripts.ARM_SCRIPT if self.is_armed else "",
             cwd=shlex.quote(to_programs(self._sandbox, cwd)),
             root=shlex.quote(to_programs(self._sandbox, "/")),
         )
@@ -228,7 +234,8 @@ class Shell:
                 self._own_texts.append(f"{scripts.RETAINED_TEXT}\n".encode())
                 text = scripts.RETAIN_SCRIPT + before + self._source(code)
                 text = self._with_report(text, quiet=False, retained=True)
-        report = self._run(text, collector, deadline - time.monotonic(), own_lines)
+        may_stop = _STOPS_EXECUTION.search(code) is not None
+        report = self._run(text, collector, deadline - time.monotonic(), own_lines, may_stop)
         if report and self._last_report and not runs_nothing(code):
             has_word = self.is_quiet and not self._are_aliases_off
             self._last_command.note(self._last_report, has_word)
@@ -292,6 +299,7 @@ class Shell:
         self._is_observed = self._is_observed or self._is_altered
         is_observed = self._is_observed or bool(_OBSERVES.search(code))
         quiet = is_observed or not self._options.isdisjoint(_OBSERVING_OPTIONS)
+        quiet |= self._history.is_used and self._may_expand_aliases(code)
         script = ""
         if is_observed and self.is_armed:
             script = scripts.DISARM_SCRIPT
@@ -377,12 +385,20 @@ class Shell:
         return self._run(text, collector or Collector(1 << 12), timeout)
 
     def _run(
-        self, text: str, collector: Collector, timeout: float, own_lines: int | None = None
+        self,
+        text: str,
+        collector: Collector,
+        timeout: float,
+        own_lines: int | None = None,
+        may_stop: bool = False,
     ) -> tuple[int, str] | None:
         """Send a script that ends with a report, and wait for that. ``own_lines``: see
-        ``HistoryList.note_lines``."""
+        ``HistoryList.note_lines``. ``may_stop``: the shell may read the script without running it,
+        because of the option noexec."""
         deadline = time.monotonic() + timeout
-        record = self._exchange(_encode(text), collector, timeout, own_lines)
+        may_stop = may_stop and self._code is not None  # without files in between
+        text += "\n" * may_stop
+        record = self._exchange(_encode(text), collector, timeout, own_lines, may_stop)
         if record is None:
             return None
         status = scripts.unreported_status(record)
@@ -469,6 +485,7 @@ class Shell:
         collector: Collector,
         timeout: float,
         own_lines: int | None = None,
+        may_stop: bool = False,
     ) -> bytes | None:
         deadline = time.monotonic() + timeout
         self._history.note_lines(script, own_lines)
@@ -487,7 +504,11 @@ class Shell:
             poll.register(self.script, select.POLLOUT)
         record = b""
         while (wait := deadline - time.monotonic()) > 0:
-            ready = dict(poll.poll(poll_milliseconds(wait)))
+            has_read_all = may_stop and not left and self._has_read_all()
+            ready = dict(poll.poll(poll_milliseconds(min(wait, 0.1) if may_stop else wait)))
+            if has_read_all and not ready:  # it has read a line after the report, and not run that
+                may_stop = False
+                self._end_script()
             if self.script in ready:
                 left = self._write_script(left)
                 if not left:
@@ -496,7 +517,11 @@ class Shell:
                 if fd in ready and not drain_once(fd, into):
                     poll.unregister(fd)
             if report in ready:
-                record += self._receive_report()
+                data = self.report.recv(1 << 16)
+                if not data:  # the shell has closed it, or has become another program
+                    poll.unregister(report)
+                    self._end_script()
+                record += data
                 if record.endswith(b"\0") or self._is_quiet_report(record):
                     return record
                 if len(record) > _MAX_RECORD:
@@ -505,6 +530,15 @@ class Shell:
                 raise ShellEndedError
         return None
 
+    def _has_read_all(self) -> bool:
+        """Return whether the shell has read all of its script."""
+        return not any(fcntl.ioctl(self.script, termios.FIONREAD, bytes(4)))
+
+    def _end_script(self) -> None:
+        """Let the shell find the end of its script, after which it ends."""
+        with open(os.devnull, "wb") as nothing:
+            os.dup2(nothing.fileno(), self.script, inheritable=False)
+
     def _write_script(self, left: memoryview) -> memoryview:
         try:
             return left[os.write(self.script, left[:4096]) :]
@@ -512,12 +546,6 @@ class Shell:
             return left
         except BrokenPipeError as e:
             raise ShellEndedError from e
-
-    def _receive_report(self) -> bytes:
-        data = self.report.recv(1 << 16)
-        if not data:
-            raise ShellEndedError
-        return data
 
     def _is_quiet_report(self, record: bytes) -> bool:
         return record.endswith(b"\n") and record.count(self._token.encode()) == 3
@@ -545,7 +573,7 @@ class Shell:
         or if it cannot be found without a trap of the agent's."""
         if self.is_quiet and "functrace" in self._options:  # a fork would fire the DEBUG trap
             return named
-        script = scripts.directory_script(self._program_word)
+        script = scripts.directory_script(self._program_word, self._is_altered)
         self._own_texts.append(_encode(script))
         text = self._with_report(script, quiet=True)
         record = self._exchange(_encode(text), Collector(1 << 12), _STATE_SECONDS)
