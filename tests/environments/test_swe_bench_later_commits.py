@@ -237,6 +237,28 @@ def test_the_history_and_the_commit_of_the_image_stay(tmp_path: Path) -> None:
         assert env.step("cd /srv/other && git log --format=%s")[0].strip() == "another project"
 
 
+def test_packs_and_bundles_outside_of_repositories_are_removed(tmp_path: Path) -> None:
+    def hide(testbed: Path, srv: Path) -> None:
+        git(testbed, "bundle", "create", "-q", "old.bundle", "HEAD")
+        git(testbed, "add", "-f", "old.bundle")
+        git(testbed, "commit", "-qm", "made by the image")
+        _commit_later(testbed)
+        git(testbed, "bundle", "create", "-q", str(srv / "all.bundle"), "--all")
+        git(testbed, "bundle", "create", "-q", "later.bundle", "--all")
+        git(testbed, "gc", "-q")
+        pack = next((testbed / ".git/objects/pack").glob("*.pack"))
+        (srv / "a b.pack").write_bytes(pack.read_bytes())
+        git(testbed, "reset", "-q", "--hard", "HEAD~1")
+        (srv / "program.bundle").write_text("no bundle of git")
+
+    with _open(tmp_path, hide, "one") as env:
+        env.reset(options={"task": 0})
+        found = env.step("find /srv /testbed -name '*.bundle' -o -name '*.pack'")[0].splitlines()
+        kept = sorted(path for path in found if not path.startswith("/testbed/.git/objects/pack/"))
+        assert kept == ["/srv/program.bundle", "/testbed/old.bundle"]
+        assert len(found) == len(kept) + 1
+
+
 def _open(folder: Path, hide: Callable[[Path, Path], None], name: str = "instances") -> SweBenchEnv:
     rows = write_instances(folder / name)
     context = rows.parent / "acme__pkg-1"

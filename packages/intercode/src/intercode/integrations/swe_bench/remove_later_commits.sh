@@ -249,4 +249,18 @@ finish() {
     done
 }
 for_each_repository finish
+
+# Packs and bundles that belong to no repository and are no files of the task's commit.
+find / \( -path /proc -o -path /sys -o -path /dev \) -prune -o -type f \
+    \( -name '*.pack' -o -name '*.bundle' \) \
+    -exec sh -c 'printf %s "$1" | tr "\n" "\001"; echo' sh {} \; 2> /dev/null |
+    while IFS= read -r line; do
+        file=$(path_of "$line") file=${file%.}
+        case $(head -c 8 "$file" | tr -d '\0') in PACK* | '# v'?' git') ;; *) continue ;; esac
+        grep -qxF "$(line_of "${file%/objects/pack/*}")" "$work/repositories" && continue
+        case $file in
+        "$testbed"/*) g -C "$testbed" cat-file -e "HEAD:${file#"$testbed"/}" 2> /dev/null && continue ;;
+        esac
+        rm -f "$file"
+    done
 exit 0
