@@ -69,14 +69,15 @@ def empty_directory(path: str) -> list[TreeEntry]:
     return [TreeEntry("dir", name, 0o755, None) for name in (*reversed(parents), path)]
 
 
-def cached_entries(name: str, entries: Sequence[TreeEntry]) -> Path:
+def cached_entries(name: str, entries: Sequence[TreeEntry], digest: str = "") -> Path:
     """Return the directory of a tree in the cache; write it first if it does not exist.
 
-    ``name``: the beginning of its path below the cache. It is written under another name and
-    renamed, so that no reader sees a part of it. If several processes write it at once, the first
-    to finish wins; their results are equal.
+    ``name``: the beginning of its path below the cache. ``digest``: the ``tree_digest`` of the
+    entries, if the caller knows it. The directory is written under another name and renamed, so
+    that no reader sees a part of it. If several processes write it at once, the first to finish
+    wins; their results are equal.
     """
-    path = cache_root() / f"{name}-{tree_digest(entries)}"
+    path = cache_root() / f"{name}-{digest or tree_digest(entries)}"
     if path.is_dir():
         return path
     path.parent.mkdir(parents=True, exist_ok=True)

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from intercode.core.errors import DataError
-from intercode.core.types import Dataset, Task, TreeEntry
+from intercode.core.types import Dataset, Task, TreeEntry, tree_digest
 from intercode.datasets.bash import starter as bash
 from intercode.datasets.code import starter as code
 from intercode.datasets.ctf import starter as ctf
@@ -63,7 +63,7 @@ def load(environment: str = "bash") -> Dataset:
     if environment not in _SUITES:
         raise unknown_name_error("starter environment", environment, list(_SUITES))
     suite = _SUITES[environment]
-    root = cached_entries(f"starter/{environment}", _shared_entries(environment))
+    root = cached_entries(f"starter/{environment}", *_shared_files(environment))
     return Dataset(
         name=f"starter:{environment}",
         environment=environment,
@@ -76,9 +76,10 @@ def load(environment: str = "bash") -> Dataset:
 
 
 @cache
-def _shared_entries(environment: str) -> tuple[TreeEntry, ...]:
-    """Return the files that the tasks of an environment share, which are the same at every call."""
-    return tuple(_SUITES[environment].entries())
+def _shared_files(environment: str) -> tuple[Sequence[TreeEntry], str]:
+    """Return the files that the tasks of an environment share, and the digest of their tree."""
+    entries = _SUITES[environment].entries()
+    return entries, tree_digest(entries)
 
 
 @cache

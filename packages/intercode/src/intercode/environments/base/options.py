@@ -63,15 +63,20 @@ def _has_starter_tasks(environment: str) -> bool:
     from intercode.datasets.starter import suites
 
     return environment in suites.ENVIRONMENTS
+_checked_last = dict[type[Payload], tuple[Task, ...]]()
+"""By payload the tasks that were checked last: many environments are made with the same ones."""
 
 
 def check_columns(dataset: Dataset, payload: type[Payload]) -> None:
     """Raise DataError that names dataset, task and column if a task has none of the payload."""
+    if _checked_last.get(payload) is dataset.tasks:
+        return
     for task in dataset.tasks:
         try:
             payload.of(task)
         except DataError as e:
             raise DataError(f"{dataset.name}, {e}") from e
+    _checked_last[payload] = dataset.tasks
 
 
 def default_reward(environment: type, profile: str) -> str:
