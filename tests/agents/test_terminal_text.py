@@ -6,8 +6,7 @@ import subprocess
 
 import pytest
 
-from intercode.agents.parsing import parse_answer, split_sections
-from intercode.agents.terminal_text import typed_code
+from intercode.agents.parsing import parse_answer, split_sections, typed_code
 from intercode.datasets.payloads import PythonPayload
 from intercode.environments.languages.recognition import is_shell
 from intercode.environments.languages.shell_lines import is_open_command

@@ -20,10 +20,10 @@ from intercode_sandbox.container import (
     container_pool,
     engine,
     image_import,
-    image_prune,
     limit_counters,
     orphans,
 )
+from intercode_sandbox.container.image_import import prune_images
 from intercode_sandbox.container.container_spec import container_spec
 from intercode_sandbox.container.sandbox import ContainerSandbox
 from intercode_sandbox.contract import BaseSandbox
@@ -317,13 +317,13 @@ def test_images_without_their_trees_are_pruned(
     spec = SandboxSpec(images.resolve("host"), (Layer(tmp_path / "layer", str(os.urandom(8))),))
     sandbox = ContainerSandbox(spec, container_engine)
     name = image_import.ensure_image(container_engine, container_spec(spec, container_engine.name))
-    assert name not in image_prune.prune_images(container_engine, tmp_path)
+    assert name not in prune_images(container_engine, tmp_path)
     (tmp_path / "layer").rename(tmp_path / "elsewhere")
-    assert name not in image_prune.prune_images(container_engine, tmp_path), "a container uses it"
+    assert name not in prune_images(container_engine, tmp_path), "a container uses it"
     sandbox.close(wait=True)
     container_pool.close_idle()
     eventually(
-        lambda: name in image_prune.prune_images(container_engine, tmp_path), "it is removed", 30
+        lambda: name in prune_images(container_engine, tmp_path), "it is removed", 30
     )
     assert not image_import._has_image(container_engine, name)
 

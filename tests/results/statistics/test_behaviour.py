@@ -13,13 +13,13 @@ from intercode.environments.languages.shell_commands import ShellCommand, parse_
 from intercode.results.statistics.behaviour import (
     behaviour_figures,
     count_error_classes,
+    error_class,
     executed_actions,
     exploration_flags,
     labelled_turns,
     leading_exploration_flags,
     repetition_flags,
 )
-from intercode.results.statistics.error_classes import error_class
 from intercode.results.view.rows import FIELDS, index_episode
 from support.descriptions import language_of
 

@@ -43,11 +43,10 @@ if TYPE_CHECKING:
         SandboxSpec,
     )
     from intercode_sandbox.determinism import Determinism, resolve_determinism
-    from intercode_sandbox.resource_usage import ResourceUsage
     from intercode_sandbox.streams import Process
     from intercode_sandbox.testing import check_sandbox
     from intercode_sandbox.tiers.choice import strongest_backend
-    from intercode_sandbox.types import FileInfo
+    from intercode_sandbox.types import FileInfo, ResourceUsage
 
 __all__ = [
     "SANDBOXES",
@@ -92,7 +91,7 @@ __getattr__ = lazy_imports(
         "ForwardedPort": ".api.forwarding",
         "Limits": ".contract",
         "Process": ".streams",
-        "ResourceUsage": ".resource_usage",
+        "ResourceUsage": ".types",
         "Result": ".api.results",
         "Sandbox": ".api.sandbox",
         "SandboxPool": ".api.pool",

@@ -15,9 +15,16 @@ from typing import Any, Literal, Protocol, Self
 from intercode_sandbox.determinism import Determinism
 from intercode_sandbox.errors import MissingCapabilityError, SandboxError, UsageError
 from intercode_sandbox.long_output import Collector
-from intercode_sandbox.resource_usage import ResourceUsage
 from intercode_sandbox.streams import Process, communicate, decode, memory_file
-from intercode_sandbox.types import ExecResult, FileEntry, FileInfo, Image, Layer, Network
+from intercode_sandbox.types import (
+    ExecResult,
+    FileEntry,
+    FileInfo,
+    Image,
+    Layer,
+    Network,
+    ResourceUsage,
+)
 from intercode_sandbox.users import User
 from intercode_sandbox.validation import check_limits, check_network, check_variables
 

@@ -13,7 +13,7 @@ import intercode
 from intercode.core.errors import InterCodeError
 from intercode_sandbox.command import doctor
 from intercode_sandbox.diagnostics import diagnose
-from intercode_sandbox.tiers.finding import Finding
+from intercode_sandbox.tiers.tier_table import Finding
 
 CONFLICTING_PACKAGES = ("intercode", "intercode-bench")
 """Other distributions that install a package named intercode as well."""

@@ -32,8 +32,7 @@ from intercode_sandbox.api.sandbox import DEFAULT_TIMEOUT, Files, Sandbox
 from intercode_sandbox.contract import Limits
 from intercode_sandbox.deprecation import renamed_arguments
 from intercode_sandbox.errors import SandboxError
-from intercode_sandbox.resource_usage import ResourceUsage
-from intercode_sandbox.types import FileEntry, FileInfo, Network
+from intercode_sandbox.types import FileEntry, FileInfo, Network, ResourceUsage
 from intercode_sandbox.validation import check_timeout
 
 

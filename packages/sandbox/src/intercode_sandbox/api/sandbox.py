@@ -20,9 +20,8 @@ from intercode_sandbox.contract import BaseSandbox, Capability, CopiedFiles, Lim
 from intercode_sandbox.deprecation import renamed_arguments
 from intercode_sandbox.errors import SandboxError, SandboxLostError, UsageError
 from intercode_sandbox.images.registry_hosts import is_registry_host
-from intercode_sandbox.resource_usage import ResourceUsage
 from intercode_sandbox.streams import encode
-from intercode_sandbox.types import FileEntry, FileInfo, Image, Network
+from intercode_sandbox.types import FileEntry, FileInfo, Image, Network, ResourceUsage
 from intercode_sandbox.validation import check_timeout
 
 Files = Mapping[str, str | bytes | Path]

@@ -11,7 +11,7 @@ from intercode_sandbox.command.parser import add_options
 from intercode_sandbox.diagnostics import diagnose, refused_system_calls
 from intercode_sandbox.errors import InterCodeError
 from intercode_sandbox.tiers.choice import require_linux
-from intercode_sandbox.tiers.finding import Finding
+from intercode_sandbox.tiers.tier_table import Finding
 
 SUMMARY = "print which sandboxes work on this machine, and what it lacks"
 EXAMPLE = """\

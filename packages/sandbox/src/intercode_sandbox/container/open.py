@@ -8,7 +8,7 @@ from intercode_sandbox.container import engine
 from intercode_sandbox.container.sandbox import ContainerSandbox
 from intercode_sandbox.contract import SandboxSpec
 from intercode_sandbox.errors import SandboxError
-from intercode_sandbox.tiers.trial import TRIAL_LIMITS
+from intercode_sandbox.tiers.tier_table import TRIAL_LIMITS
 from intercode_sandbox.types import Image
 
 

@@ -15,7 +15,7 @@ from intercode_sandbox.landlock.guard import remove_leftovers
 from intercode_sandbox.landlock.layout import TIER
 from intercode_sandbox.landlock.sandbox import LandlockSandbox
 from intercode_sandbox.supervisor.runtime import syscalls
-from intercode_sandbox.tiers.trial import TRIAL_LIMITS
+from intercode_sandbox.tiers.tier_table import TRIAL_LIMITS
 from intercode_sandbox.types import Image
 
 _NEEDED_VERSION = 6

@@ -16,7 +16,7 @@ from intercode_sandbox.host.paths import cache_remedy, sandbox_uid
 from intercode_sandbox.namespace.launcher import Launcher
 from intercode_sandbox.namespace.sandbox import NamespaceSandbox
 from intercode_sandbox.tiers.remedies import CGROUPS_HINT
-from intercode_sandbox.tiers.trial import TRIAL_LIMITS
+from intercode_sandbox.tiers.tier_table import TRIAL_LIMITS
 from intercode_sandbox.types import Image
 
 CGROUP_TIER, WATCHDOG_TIER = "namespace/1", "namespace/2"

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import errno
 import os
+import select
 import socket
 import threading
 import time
@@ -26,9 +27,7 @@ from intercode_sandbox.contract import (
     SandboxSpec,
 )
 from intercode_sandbox.errors import SandboxError
-from intercode_sandbox.resource_usage import ResourceUsage
 from intercode_sandbox.streams import memory_file
-from intercode_sandbox.supervisor.channels import complete_connection, open_slave
 from intercode_sandbox.supervisor.connection import READ_SECONDS, SupervisorConnection
 from intercode_sandbox.supervisor.control_group import GroupMemory
 from intercode_sandbox.supervisor.process import SupervisedProcess
@@ -39,7 +38,7 @@ from intercode_sandbox.supervisor.process_table import (
 )
 from intercode_sandbox.supervisor.unmapped_memory import SocketMemory
 from intercode_sandbox.supervisor.watchdog import Watch, Watchdog, measure_processes
-from intercode_sandbox.types import TRUNCATED_CHANGES, FileEntry, FileInfo
+from intercode_sandbox.types import TRUNCATED_CHANGES, FileEntry, FileInfo, ResourceUsage
 from intercode_sandbox.users import User
 
 _TICKS = os.sysconf("SC_CLK_TCK")
@@ -405,3 +404,30 @@ def _sort_paths(paths: list[str]) -> list[str]:
 def refusal_error(error: OSError, what: str) -> SandboxError:
     """Return the error for a request that the supervisor refused."""
     return SandboxError(f"the sandbox cannot be {what}: {error.strerror}")
+
+
+# The owner's ends of terminals and connections that a supervisor opens in its sandbox.
+_GET_SLAVE = 0x5441  # TIOCGPTPEER
+_CONNECT_SECONDS = 5.0
+
+
+def open_slave(master: int, size: tuple[int, int]) -> int:
+    """Return the slave side of a terminal, given this number of rows and columns. It is the one in
+    the sandbox, whose name means nothing on this machine."""
+    import fcntl  # not on Windows, which imports this module for remote sandboxes
+    import termios
+
+    slave = fcntl.ioctl(master, _GET_SLAVE, os.O_RDWR | os.O_NOCTTY | os.O_CLOEXEC)
+    termios.tcsetwinsize(slave, size)
+    return slave
+
+
+def complete_connection(connection: socket.socket) -> None:
+    """Wait until a connection is established. Raises OSError if it is not."""
+    poll = select.poll()
+    poll.register(connection, select.POLLOUT)
+    if not poll.poll(_CONNECT_SECONDS * 1000):
+        raise TimeoutError(errno.ETIMEDOUT, os.strerror(errno.ETIMEDOUT))
+    if code := connection.getsockopt(socket.SOL_SOCKET, socket.SO_ERROR):
+        raise OSError(code, os.strerror(code))
+    connection.setblocking(True)

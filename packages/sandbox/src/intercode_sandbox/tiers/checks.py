@@ -10,8 +10,7 @@ from intercode_sandbox.contract import SandboxSpec
 from intercode_sandbox.errors import ConfigError, SandboxError
 from intercode_sandbox.supervisor.runtime import cgroups
 from intercode_sandbox.tiers import remedies
-from intercode_sandbox.tiers.finding import Finding
-from intercode_sandbox.tiers.tier_table import TIERS, Tier
+from intercode_sandbox.tiers.tier_table import TIERS, Finding, Tier
 from intercode_sandbox.types import Image
 
 _NO_REMEDY = "no change of this machine is known that would give it"

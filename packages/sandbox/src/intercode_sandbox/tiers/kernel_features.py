@@ -14,9 +14,9 @@ from pathlib import Path
 from intercode_sandbox.errors import ConfigError
 from intercode_sandbox.host.paths import cache_root, sandbox_uid
 from intercode_sandbox.supervisor import runtime
-from intercode_sandbox.tiers.finding import Finding
 from intercode_sandbox.tiers.platforms import detect_confinement
 from intercode_sandbox.tiers.remedies import container_options_hint, user_namespace_fix
+from intercode_sandbox.tiers.tier_table import Finding
 
 _BOOTSTRAP = (
     "import sys;sys.path.insert(0,sys.argv[1]);from runtime.kernel_check import main;"

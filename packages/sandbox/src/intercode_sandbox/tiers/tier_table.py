@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from intercode_sandbox.contract import Limits
 from intercode_sandbox.registry import load_object
 
 
@@ -70,3 +71,22 @@ def tiers_of(backend: str) -> tuple[str, ...]:
         if backend in (tier.name, tier.backend, tier.name.partition("/")[0])
         or (backend == "auto" and tier.automatic)
     )
+
+
+# The result of a check of this machine.
+@dataclass(frozen=True, slots=True)
+class Finding:
+    """The result of one check. ``needed``: no sandbox works without the feature. ``fix``: how to
+    get it."""
+
+    name: str
+    ok: bool
+    detail: str = ""
+    fix: str = ""
+    needed: bool = False
+
+
+# The limits of the sandboxes that the checks of tiers open.
+TRIAL_LIMITS = Limits(processes=16, open_files=64, file_size=1 << 20, address_space=1 << 28)
+"""Low ones, because a hard limit of this process (``ulimit -H``) below the default limits of
+sandboxes does not mean that the tier does not work."""

@@ -31,8 +31,12 @@ from intercode.environments.base.hashes import observation_hash
 from intercode.environments.base.options import checked_action
 from intercode.environments.base.policy import PolicyGuard
 from intercode.environments.base.profiles import Profile
-from intercode.environments.base.reward_mode import sum_of_rewards
-from intercode.environments.base.rewards import EpisodeReward, RewardFunction, score_states
+from intercode.environments.base.rewards import (
+    EpisodeReward,
+    RewardFunction,
+    score_states,
+    sum_of_rewards,
+)
 from intercode.environments.base.snapshots.copying import Copyable
 from intercode.environments.base.snapshots.snapshot import (
     EnvironmentSnapshot,

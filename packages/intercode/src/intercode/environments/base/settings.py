@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Literal
 from intercode.core.errors import UsageError
 from intercode.core.settings import check_types, setting
 from intercode.core.types import Image, Layer, Network
-from intercode.environments.base.reward_mode import RewardMode
+from intercode.environments.base.rewards import RewardMode
 from intercode_sandbox.contract import Limits
 from intercode_sandbox.determinism import resolve_determinism
 from intercode_sandbox.validation import check_limits, check_timeout, read_limits

@@ -8,10 +8,11 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 
+from intercode.core.logs import lacks_code
 from intercode.core.types import ActionLanguage, Step, Trajectory
 from intercode.environments.descriptions import description_of
+from intercode.environments.languages.errors import OTHER, STATUS_ONLY
 from intercode.environments.languages.exploration import is_exploration
-from intercode.results.statistics.error_classes import error_class
 from intercode.results.statistics.figures import Figure, share_figure
 from intercode.results.statistics.intervals import Cluster, Estimate, estimate_proportion
 from intercode.results.statistics.metrics import (
@@ -169,3 +170,32 @@ def labelled_turns(episode: Trajectory) -> Iterator[tuple[Step, tuple[str, ...]]
         explores, repeated = next(flags) if _is_action(step) else (False, False)
         words = ("explores" if explores else "", "repeats" if repeated else "")
         yield step, tuple(word for word in (*words, step_error_class(episode, step) or "") if word)
+
+
+# Classifies the error of an invalid action.
+NO_CODE = "no code"
+REFUSED = "refused"
+WRONG_ANSWER = "wrong answer"
+TIMED_OUT = "time-out"
+
+
+def error_class(step: Step, language: ActionLanguage) -> str | None:
+    """Return the class of a turn's error, or None if there was none or it is unknown.
+
+    A turn without recorded validity counts only if its observation is certainly an error of the
+    language. If several classes match, the first in the language's order is returned.
+    """
+    if step.refused:
+        return WRONG_ANSWER if is_refused_answer(step) else REFUSED
+    if lacks_code(step):
+        return NO_CODE
+    if not step.executed:
+        return None
+    if step.valid is None:
+        return language.class_of_error(step.observation, False)
+    if step.valid:
+        return None
+    if step.timed_out:
+        return TIMED_OUT
+    found = language.class_of_error(step.observation, True)
+    return found or (OTHER if step.observation.strip() else STATUS_ONLY)

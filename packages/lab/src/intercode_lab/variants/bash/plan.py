@@ -6,11 +6,14 @@ import re
 import shlex
 from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 
 from intercode.core.types import Task
+from intercode.environments.base.sandboxed_env import SandboxedEnv
 from intercode_lab.families.choices import WORDS, Choices
 from intercode_lab.variants.bash import plan as contents
-from intercode_lab.variants.bash.listing import Entry, task_text
+from intercode_lab.variants.bash.listing import Entry, read_entries, task_text
+from intercode_lab.variants.making.makers import VariantMaker
 from intercode_sandbox.lines import split_lines
 
 _SIZES = (0, 10, 60, 250, 700, 1500, 3000, 7000, 40000)
@@ -373,3 +376,25 @@ def new_text(size: int, words: Sequence[str], choices: Choices) -> str:
         length += len(lines[-1]) + 1
     text = "".join(f"{line}\n" for line in lines)[:size]
     return text[:-1] + "\n" if text else text
+
+
+# Makes variants of a Bash task.
+def make_variant(env: SandboxedEnv, seed: int) -> Task | None:
+    """Return the task of an environment, which has been reset to it, with other files.
+
+    The result's ``setup`` runs that of the task and then changes the files. None if the task is
+    about no files of its own, so that all its variants would be alike.
+    """
+    task = env.task
+    workspace = env.open_workspace()
+    try:
+        entries = read_entries(workspace.sandbox, task)
+    finally:
+        workspace.close()
+    if not any(entry.is_directory for entry in entries.values()):
+        return None
+    script = VariantPlan(task, entries, seed).script
+    return replace(task, setup="\n".join(filter(None, (task.setup, script))))
+
+
+MAKER = VariantMaker(make_variant)

@@ -11,7 +11,7 @@ from pathlib import Path
 
 from intercode_sandbox.container import engine as engines
 from intercode_sandbox.container.engine import ContainerEngine, EngineName
-from intercode_sandbox.container.image_prune import prune_images
+from intercode_sandbox.container.image_import import prune_images
 from intercode_sandbox.errors import DataError, SandboxError, SandboxUnavailableError, UsageError
 from intercode_sandbox.host.paths import cache_root
 from intercode_sandbox.images.cache.trees import file_lock, mark_in_use
