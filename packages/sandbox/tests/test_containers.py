@@ -322,9 +322,7 @@ def test_images_without_their_trees_are_pruned(
     assert name not in prune_images(container_engine, tmp_path), "a container uses it"
     sandbox.close(wait=True)
     container_pool.close_idle()
-    eventually(
-        lambda: name in prune_images(container_engine, tmp_path), "it is removed", 30
-    )
+    eventually(lambda: name in prune_images(container_engine, tmp_path), "it is removed", 30)
     assert not image_import._has_image(container_engine, name)
 
 

@@ -63,6 +63,8 @@ def _has_starter_tasks(environment: str) -> bool:
     from intercode.datasets.starter import suites
 
     return environment in suites.ENVIRONMENTS
+
+
 _checked_last = dict[type[Payload], tuple[Task, ...]]()
 """By payload the tasks that were checked last: many environments are made with the same ones."""
 
