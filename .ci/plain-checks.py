@@ -214,7 +214,7 @@ class Container:
 
     def nothing_left(self) -> str:
         """Kill the owner of live episodes: processes, files and mounts must go."""
-        from intercode_sandbox.host.paths import cache_root
+        from intercode_sandbox.platforms.paths import cache_root
 
         before = files_of_sandboxes(cache_root())
         mounts = Path("/proc/self/mountinfo").read_text()

@@ -33,7 +33,7 @@ from soak_plot import plot
 from intercode.evaluation.check.dataset import check
 from intercode.results.report import render
 from intercode.results.tables import Table
-from intercode_sandbox.host.paths import cache_root
+from intercode_sandbox.platforms.paths import cache_root
 from support import traces
 
 Sample = dict[str, float]

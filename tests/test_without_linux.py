@@ -58,7 +58,7 @@ def test_the_hidden_modules_are_hidden(tmp_path: Path) -> None:
     """Otherwise the test above would show nothing."""
     script = (
         "from intercode_sql.worker import service_start\n"
-        "from intercode_sandbox.host import files\n"
+        "from intercode_sandbox.platforms import files\n"
         "from importlib import import_module\n"
         "try: import_module('intercode_sandbox.namespace.launcher')\n"
         "except ModuleNotFoundError as e: print(e)\n"

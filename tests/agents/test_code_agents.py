@@ -10,7 +10,7 @@ from intercode.agents import open_agent
 from intercode.agents.tool_calling import tool_set_of
 from intercode.core.languages import load_language
 from intercode.environments.code.env import CodeEnv
-from intercode.environments.descriptions import describe_environment
+from intercode.environments.recorded_descriptions import describe_environment
 from intercode.evaluation.rollout import rollout
 from intercode.models import ScriptedModel
 from support.descriptions import describe, language_of

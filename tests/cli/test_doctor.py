@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from intercode.cli import main
-from intercode_sandbox.diagnostics import diagnose
+from intercode_sandbox.doctor_checks import diagnose
 from intercode_sandbox.tiers.remedies import user_namespace_fix
 
 

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from intercode.cli import main
-from intercode.cli.parser import run_settings
+from intercode.cli.shared_options import run_settings
 from intercode.core import trajectories
 
 

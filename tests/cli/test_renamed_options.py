@@ -10,8 +10,8 @@ import pytest
 
 import intercode
 from intercode.cli import main
-from intercode.cli.parser import RENAMED_OPTIONS
 from intercode.cli.play import unfinished_sessions
+from intercode.cli.shared_options import RENAMED_OPTIONS
 from intercode.core.config import make_config
 from intercode.core.errors import ConfigError, UnknownNameError
 from intercode_sandbox import Sandbox, SandboxPool

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from intercode.cli import main
-from intercode.cli.parser import run_settings
+from intercode.cli.shared_options import run_settings
 from intercode.core.errors import ConfigError, UsageError
 from intercode.core.types import Trajectory
 from intercode.environments.base.policy.policy import read_policy

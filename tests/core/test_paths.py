@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from intercode.core.errors import ConfigError
-from intercode_sandbox.host import paths
+from intercode_sandbox.platforms import paths
 
 NOBODY = 65534
 AS_ROOT = pytest.mark.skipif(os.geteuid() != 0, reason="only root can give files to another user")

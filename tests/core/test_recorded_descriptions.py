@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from intercode.core.types import ActionLanguage, EnvironmentDescription, Task, Trajectory
-from intercode.environments.descriptions import RECORD_KEY, description_of, stratum_of
+from intercode.environments.recorded_descriptions import RECORD_KEY, description_of, stratum_of
 from intercode.results.report.result_sets import SOURCE_RUN, ResultSet
 from intercode.results.report.run_tables import run_tables
 

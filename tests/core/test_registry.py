@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from intercode.core.errors import UnknownNameError, UsageError
-from intercode_sandbox.host import paths
+from intercode_sandbox.platforms import paths
 from intercode_sandbox.registry import Registry, load_object, unknown_name_error
 
 

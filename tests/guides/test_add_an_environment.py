@@ -22,7 +22,7 @@ from intercode.agents import open_agent
 from intercode.core.trajectories import read_run_metadata
 from intercode.core.types import Trajectory
 from intercode.environments import BashEnv, CTFEnv, PythonEnv, SandboxedEnv
-from intercode.environments.descriptions import describe_environment, description_of
+from intercode.environments.recorded_descriptions import describe_environment, description_of
 from intercode.evaluation.rollout import rollout
 from intercode.integrations.trl import environment_class, rows
 from intercode.models import ScriptedModel

@@ -15,8 +15,8 @@ from pathlib import Path
 
 from intercode.sessions.paths import program_root
 from intercode_sandbox.contract import BaseSandbox
-from intercode_sandbox.host.paths import cache_root
-from intercode_sandbox.supervisor.client import SupervisedSandbox
+from intercode_sandbox.platforms.paths import cache_root
+from intercode_sandbox.supervisor.supervised_sandbox import SupervisedSandbox
 from support import backend
 from support.sandboxes import end_waiting, eventually
 

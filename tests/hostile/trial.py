@@ -14,7 +14,7 @@ from intercode.sessions.bash.persistent import BashSession
 from intercode.sessions.paths import to_programs
 from intercode_sandbox import Limits, SandboxSpec, images, open_sandbox
 from intercode_sandbox.contract import BaseSandbox
-from intercode_sandbox.supervisor.client import SupervisedSandbox
+from intercode_sandbox.supervisor.supervised_sandbox import SupervisedSandbox
 from support import backend
 from support.sandboxes import eventually
 

@@ -7,7 +7,7 @@ import json
 import re
 
 from intercode_sandbox.contract import BaseSandbox
-from intercode_sandbox.supervisor.client import SupervisedSandbox
+from intercode_sandbox.supervisor.supervised_sandbox import SupervisedSandbox
 from support import backend
 
 READ = r"""

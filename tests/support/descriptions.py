@@ -9,7 +9,7 @@ from intercode.core.languages import load_language
 from intercode.core.types import ActionLanguage, Brief, EnvironmentDescription
 from intercode.environments.base.policy import PolicyGuard
 from intercode.environments.base.policy.policy import PolicySource
-from intercode.environments.descriptions import describe_environment
+from intercode.environments.recorded_descriptions import describe_environment
 
 
 def describe(name: str) -> EnvironmentDescription:

@@ -93,7 +93,7 @@ def _browser() -> str:
 
 def _image(name: str) -> Check:
     def check() -> str:
-        from intercode_sandbox.host.paths import cache_root
+        from intercode_sandbox.platforms.paths import cache_root
 
         built = cache_root() / "images" / f"{name}.tar"
         return "" if built.is_file() else f"intercode image build {name}"

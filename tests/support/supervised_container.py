@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import Any
 
 from intercode_sandbox.contract import Limits
-from intercode_sandbox.host.paths import sandbox_uid
+from intercode_sandbox.platforms.paths import sandbox_uid
 from intercode_sandbox.supervisor import build, programs
 from intercode_sandbox.supervisor.runtime import protocol, seccomp
 from support import backend, requirements

@@ -14,7 +14,7 @@ from intercode.datasets import load
 from intercode_lab.labels.agreement import cohen_kappa, pair_labels
 from intercode_lab.labels.records import Label, read_labels, write_labels
 from intercode_lab.validity.grading import GradedLabel, GradingOptions, grade_labels
-from intercode_lab.validity.order import MORE_ABOVE_LESS, RIGHT_ABOVE_WRONG, order_rates
+from intercode_lab.validity.pair_order import MORE_ABOVE_LESS, RIGHT_ABOVE_WRONG, order_rates
 from intercode_lab.validity.rates import estimate_weighted_share, group_rates
 
 GOOD = {"task": "starter/bash/1", "query": "q", "actions": ["ls"], "label": "correct"}

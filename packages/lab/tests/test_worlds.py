@@ -15,7 +15,7 @@ from intercode.core.errors import UsageError
 from intercode.core.types import Dataset, State
 from intercode_lab.proofs.worlds import RULES, WorldProof, kind_faults, prove_task, world_tables
 from intercode_lab.worlds.kinds import KINDS
-from intercode_lab.worlds.parts import Goal, phrasings
+from intercode_lab.worlds.requests import Goal, phrasings
 from intercode_lab.worlds.world import WorldKind, standard
 
 NAMES = [kind.name for kind in KINDS]

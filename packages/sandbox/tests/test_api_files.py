@@ -19,9 +19,9 @@ from intercode_sandbox import Limits, Sandbox
 from intercode_sandbox.api import snapshots, transfer
 from intercode_sandbox.api.sandbox import find_image
 from intercode_sandbox.errors import DataError, SandboxError, SandboxLostError, UsageError
-from intercode_sandbox.host.paths import cache_root
 from intercode_sandbox.images.archives.tar import has_more_entries
 from intercode_sandbox.images.archives.tree_writer import TreeWriter
+from intercode_sandbox.platforms.paths import cache_root
 from support import backend
 from support.sandboxes import open_one
 

@@ -8,7 +8,7 @@ import random
 
 import pytest
 
-from intercode_sandbox.host.paths import sandbox_uid
+from intercode_sandbox.platforms.paths import sandbox_uid
 from support.supervised_container import SmallImage, SupervisedContainer
 
 pytestmark = pytest.mark.docker

@@ -18,7 +18,7 @@ from intercode_sandbox.container import start as starting
 from intercode_sandbox.container.container_spec import container_spec
 from intercode_sandbox.contract import SandboxSpec
 from intercode_sandbox.errors import SandboxError, SandboxUnavailableError
-from intercode_sandbox.host.paths import sandbox_uid
+from intercode_sandbox.platforms.paths import sandbox_uid
 from intercode_sandbox.supervisor import upper_layer
 from intercode_sandbox.supervisor.control_group import CgroupCounter
 from intercode_sandbox.types import Image

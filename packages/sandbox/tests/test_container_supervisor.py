@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from intercode_sandbox.host.paths import sandbox_uid
+from intercode_sandbox.platforms.paths import sandbox_uid
 from support.sandboxes import SLEEPS, eventually
 from support.supervised_container import LIMITS, SmallImage, SupervisedContainer, waited
 

@@ -23,13 +23,13 @@ from intercode_sandbox.container import (
     limit_counters,
     orphans,
 )
-from intercode_sandbox.container.image_import import prune_images
 from intercode_sandbox.container.container_spec import container_spec
+from intercode_sandbox.container.image_import import prune_images
 from intercode_sandbox.container.sandbox import ContainerSandbox
 from intercode_sandbox.contract import BaseSandbox
 from intercode_sandbox.determinism import Determinism
 from intercode_sandbox.errors import SandboxError, SandboxUnavailableError
-from intercode_sandbox.host.paths import sandbox_uid
+from intercode_sandbox.platforms.paths import sandbox_uid
 from intercode_sandbox.tiers.choice import choose_tier
 from intercode_sandbox.types import Layer, LayerSpec
 from support import requirements

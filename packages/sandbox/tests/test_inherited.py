@@ -220,7 +220,7 @@ _KEPT = """
 import json, os, sys
 import intercode
 from intercode_sandbox import Sandbox
-from intercode_sandbox.diagnostics import _check_hard_limits
+from intercode_sandbox.doctor_checks import _check_hard_limits
 with Sandbox("host") as sandbox:
     shown = sandbox.run("ulimit -Hs; ulimit -Ht").stdout
 with intercode.make("bash", "starter") as env:

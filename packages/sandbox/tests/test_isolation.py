@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 
 from intercode_sandbox.contract import BaseSandbox, Limits
-from intercode_sandbox.host.paths import sandbox_uid
 from intercode_sandbox.namespace.launcher import Launcher
+from intercode_sandbox.platforms.paths import sandbox_uid
 from intercode_sandbox.supervisor import root_files
 from support import backend
 from support.sandboxes import open_test_sandbox

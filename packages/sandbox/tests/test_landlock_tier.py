@@ -25,10 +25,10 @@ from intercode.environments.base.absolute_paths import require_relative_paths
 from intercode.sessions.bash.persistent import BashSession
 from intercode_sandbox import SandboxSpec, images
 from intercode_sandbox.errors import SandboxError, SandboxUnavailableError, UsageError
-from intercode_sandbox.host.paths import cache_root
 from intercode_sandbox.landlock import guard, layout
 from intercode_sandbox.landlock import open as factory
 from intercode_sandbox.landlock.sandbox import LandlockSandbox
+from intercode_sandbox.platforms.paths import cache_root
 from intercode_sandbox.supervisor import root_files
 from support.sandboxes import a_duration, eventually, running
 

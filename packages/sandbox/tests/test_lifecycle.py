@@ -14,8 +14,8 @@ import pytest
 
 from intercode.sessions.bash.persistent import BashSession
 from intercode_sandbox.errors import SandboxError, SandboxLostError
-from intercode_sandbox.host.paths import cache_root
 from intercode_sandbox.namespace.launcher import Launcher
+from intercode_sandbox.platforms.paths import cache_root
 from intercode_sandbox.supervisor.connection import SupervisorConnection
 from support import backend
 from support.sandboxes import a_duration, eventually, open_test_sandbox, our_sandboxes, running

@@ -32,7 +32,7 @@ from intercode_sandbox.errors import (
     SandboxUnavailableError,
     UsageError,
 )
-from intercode_sandbox.host.paths import cache_root
+from intercode_sandbox.platforms.paths import cache_root
 from intercode_sandbox.remote import bounds, server, session
 from intercode_sandbox.remote.bounds import Bounds, Client, Store
 from intercode_sandbox.remote.connection import Connection, connect

@@ -12,8 +12,8 @@ import pytest
 
 from intercode_sandbox.contract import BaseSandbox, Limits
 from intercode_sandbox.errors import SandboxLostError
-from intercode_sandbox.supervisor.process import SupervisedProcess
 from intercode_sandbox.supervisor.process_table import list_descendants
+from intercode_sandbox.supervisor.supervised_process import SupervisedProcess
 from support import backend
 from support.sandboxes import end_waiting, eventually, open_test_sandbox
 

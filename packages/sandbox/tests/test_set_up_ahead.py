@@ -14,9 +14,9 @@ import pytest
 
 from intercode_sandbox import SandboxSpec, images
 from intercode_sandbox.errors import SandboxError
-from intercode_sandbox.host.paths import sandbox_uid
 from intercode_sandbox.namespace.launcher import Launcher
 from intercode_sandbox.namespace.sandbox import NamespaceSandbox
+from intercode_sandbox.platforms.paths import sandbox_uid
 from intercode_sandbox.supervisor.process_table import list_descendants
 from intercode_sandbox.supervisor.runtime.prewarmed import identify_files
 from support.sandboxes import eventually

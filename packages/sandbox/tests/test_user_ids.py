@@ -15,10 +15,10 @@ import pytest
 
 from intercode_sandbox import SandboxSpec, images
 from intercode_sandbox.determinism import Determinism
-from intercode_sandbox.host.paths import sandbox_uid
 from intercode_sandbox.namespace.launcher import Launcher
 from intercode_sandbox.namespace.open import open_strongest
 from intercode_sandbox.namespace.sandbox import NamespaceSandbox
+from intercode_sandbox.platforms.paths import sandbox_uid
 from intercode_sandbox.supervisor.runtime import rights, user_ids
 from intercode_sandbox.supervisor.runtime.user_ids import FIRST_ID, UserIds, hold_namespace
 from intercode_sandbox.types import Layer

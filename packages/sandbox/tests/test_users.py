@@ -13,13 +13,13 @@ import pytest
 
 from intercode_sandbox import Sandbox, SandboxPool, SandboxSpec, check_sandbox, images, open_sandbox
 from intercode_sandbox.errors import SandboxUnavailableError, UsageError
-from intercode_sandbox.host.paths import cache_root
 from intercode_sandbox.images.archives.directory import walk_entries
 from intercode_sandbox.images.build import built_images
 from intercode_sandbox.images.build.on_demand import resolve_or_build
 from intercode_sandbox.images.cache import set_user_id_trees
 from intercode_sandbox.namespace.launcher import Launcher
 from intercode_sandbox.namespace.sandbox import NamespaceSandbox
+from intercode_sandbox.platforms.paths import cache_root
 from intercode_sandbox.supervisor.runtime.user_ids import FIRST_RANGE, RANGE_SIZE
 from support.ordinary_user import run_as_ordinary_user
 from support.sandboxes import eventually

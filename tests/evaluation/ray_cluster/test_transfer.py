@@ -11,7 +11,7 @@ import pytest
 from intercode.core.errors import DataError, SandboxError
 from intercode.evaluation.ray.environment_spec import NodeFiles
 from intercode.evaluation.ray.transfer import CHUNK_SIZE, is_missing, local_path, pack, unpack
-from intercode_sandbox.host.paths import cache_root, sandbox_uid
+from intercode_sandbox.platforms.paths import cache_root, sandbox_uid
 
 MOMENT = 1_700_000_000_123_456_789
 

@@ -21,7 +21,7 @@ from intercode_sql.embedded.compile.calls import SPECIAL_FUNCTIONS
 from intercode_sql.embedded.functions.registry import AGGREGATES, SCALARS
 from intercode_sql.sqlite import SqliteEngine
 from intercode_sql.types import DatabaseSpec
-from intercode_sql.worker.bounded import BEFORE_BRACKETS, UnboundedStatementError, is_bounded
+from intercode_sql.worker.ends_soon import BEFORE_BRACKETS, UnboundedStatementError, is_bounded
 from support.sandboxes import eventually
 from support.shop import shop_in
 

@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import Any
 
 from intercode_sandbox import SandboxSpec, open_sandbox
-from intercode_sandbox.diagnostics import lowered_hard_limits
+from intercode_sandbox.doctor_checks import lowered_hard_limits
 from intercode_sandbox.types import Image
 
 PROBE = (Path(__file__).parent / "probe.py").read_text()

@@ -15,7 +15,7 @@ from typing import Any
 
 from intercode_sandbox import plugins, user_modules
 from intercode_sandbox.errors import UnknownNameError, UsageError
-from intercode_sandbox.host.files import file_digest
+from intercode_sandbox.platforms.files import file_digest
 from intercode_sandbox.plugins import Plugin
 
 MAX_NAMES_LISTED, NAMES_SHOWN = 40, 10

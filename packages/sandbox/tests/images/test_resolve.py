@@ -10,9 +10,9 @@ from pathlib import Path
 import pytest
 
 from intercode_sandbox.errors import UnknownNameError, UsageError
-from intercode_sandbox.host.paths import sandbox_uid
 from intercode_sandbox.images import resolve, resolve_layer
 from intercode_sandbox.images.recipes import packaged
+from intercode_sandbox.platforms.paths import sandbox_uid
 from intercode_sandbox.types import LayerSpec
 
 

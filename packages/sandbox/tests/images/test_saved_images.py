@@ -18,8 +18,8 @@ from typing import Any
 import pytest
 
 from intercode_sandbox.errors import DataError, UsageError
-from intercode_sandbox.host.paths import sandbox_uid
 from intercode_sandbox.images import resolve
+from intercode_sandbox.platforms.paths import sandbox_uid
 from support.saved_images import (
     Saved,
     described,

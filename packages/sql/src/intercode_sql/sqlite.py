@@ -33,14 +33,14 @@ from intercode_sql.dialect.keywords import word_set
 from intercode_sql.errors import SessionStateError, SqlDataError, SqlUsageError
 from intercode_sql.literals import SQLITE_LITERALS, quoted_name
 from intercode_sql.types import DatabaseSpec, ExecResult, StatementInfo
-from intercode_sql.worker.bounded import (
+from intercode_sql.worker.ends_soon import (
     BEFORE_BRACKETS,
     UnboundedStatementError,
     is_bounded,
     limit_values,
     refused_for_size,
 )
-from intercode_sql.worker.session import LocalEngine, LocalSession
+from intercode_sql.worker.guarded_session import LocalEngine, LocalSession
 
 _PROGRESS_STEPS = 1000
 _READ_ACTIONS = {

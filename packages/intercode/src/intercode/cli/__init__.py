@@ -18,8 +18,8 @@ from types import ModuleType
 from intercode import __version__
 from intercode.core.errors import UsageError
 from intercode.core.packages import GYM
+from intercode_sandbox.command.exit_status import USAGE, call_handler, run_program
 from intercode_sandbox.command.parser import Parser, add_options
-from intercode_sandbox.command.program import USAGE, call_handler, run_program
 from intercode_sandbox.registry import Registry, unknown_name_error
 
 __all__ = ["COMMANDS", "main"]
@@ -127,7 +127,7 @@ def _make_parser(chosen: str | None) -> tuple[Parser, Parser, ModuleType | None]
             if hasattr(module, "add_arguments"):
                 module.add_arguments(command)
             else:
-                from intercode.cli.parser import RENAMED_OPTIONS
+                from intercode.cli.shared_options import RENAMED_OPTIONS
 
                 settings = getattr(module, "SETTINGS", {})
                 renamed = {**RENAMED_OPTIONS, **getattr(module, "RENAMED", {})}

@@ -8,8 +8,8 @@ import sys
 from typing import Any
 
 from intercode.cli.output import log_warnings, print_documents
-from intercode.cli.parser import SET_OPTION, environment_settings, refuse_options
 from intercode.cli.plugged_options import OPTIONS
+from intercode.cli.shared_options import SET_OPTION, environment_settings, refuse_options
 from intercode.core.errors import DataError, UsageError
 
 UNSOUND = 1

@@ -12,7 +12,7 @@ from pathlib import Path
 import intercode
 from intercode.core.errors import InterCodeError
 from intercode_sandbox.command import doctor
-from intercode_sandbox.diagnostics import diagnose
+from intercode_sandbox.doctor_checks import diagnose
 from intercode_sandbox.tiers.tier_table import Finding
 
 CONFLICTING_PACKAGES = ("intercode", "intercode-bench")

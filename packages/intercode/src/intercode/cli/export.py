@@ -6,8 +6,8 @@ import argparse
 import sys
 from pathlib import Path
 
-from intercode.cli.parser import refuse_options
 from intercode.cli.plugged_options import OPTIONS
+from intercode.cli.shared_options import refuse_options
 from intercode.core.errors import UsageError
 from intercode_sandbox.command.parser import given_options, path
 from intercode_sandbox.registry import unknown_name_error

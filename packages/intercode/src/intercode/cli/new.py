@@ -9,7 +9,7 @@ import sys
 from pathlib import Path
 
 from intercode.core.errors import UsageError
-from intercode.core.templates import read_templates, require_new_directory, write_templates
+from intercode.core.scaffolds import read_templates, require_new_directory, write_templates
 from intercode_sandbox.command.parser import path
 
 _NAME = re.compile(r"[a-z][a-z0-9]*(-[a-z0-9]+)*")

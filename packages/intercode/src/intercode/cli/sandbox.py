@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from intercode_sandbox.command import sandboxes
-from intercode_sandbox.command.sandboxes import add_arguments, handle
+from intercode_sandbox.command import sandbox_arguments as sandboxes
+from intercode_sandbox.command.sandbox_arguments import add_arguments, handle
 
 __all__ = ["EXAMPLE", "add_arguments", "handle"]
 

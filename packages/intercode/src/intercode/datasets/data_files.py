@@ -9,7 +9,7 @@ from contextvars import ContextVar
 from pathlib import Path
 
 from intercode.core.errors import UsageError
-from intercode_sandbox.host.paths import cache_root
+from intercode_sandbox.platforms.paths import cache_root
 
 _OVERRIDE: ContextVar[Path | None] = ContextVar("data root", default=None)
 

@@ -13,7 +13,7 @@ from intercode.agents.parsing import parse_answer, scoring_note
 from intercode.agents.prompt import OBSERVATION_LIMIT, format_observation
 from intercode.core.errors import UsageError
 from intercode.environments.base.env import InterCodeEnv
-from intercode.integrations.prefixes import SHARED, describe_prefix
+from intercode.integrations.action_prefixes import SHARED, describe_prefix
 
 MAX_TURNS = 10
 """The turns of an episode for which the adapter's user has set none."""

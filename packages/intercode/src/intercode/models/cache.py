@@ -18,7 +18,7 @@ from intercode.core.errors import ConfigError
 from intercode.core.types import Usage
 from intercode.models.base import Completion
 from intercode.models.options import CacheMode
-from intercode_sandbox.host.paths import cache_root
+from intercode_sandbox.platforms.paths import cache_root
 
 FORMAT_VERSION = 1
 """Raised when the form of a key or an entry changes; older entries are then not found."""

@@ -14,7 +14,7 @@ from intercode.core.errors import DataError, GoldError, InfrastructureError, Usa
 from intercode.core.logs import find_logs, load_log
 from intercode.core.types import EMPTY_MAPPING, Dataset, State, Task, Trajectory
 from intercode.datasets.load_cache import environment_for_options
-from intercode.environments.descriptions import describe_environment
+from intercode.environments.recorded_descriptions import describe_environment
 from intercode.evaluation.check.dataset import AUDIT_RULES
 from intercode.evaluation.check.findings import TaskFinding
 from intercode.evaluation.check.task_runs import TaskRun, TaskRunner, task_runners

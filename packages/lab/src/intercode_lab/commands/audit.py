@@ -6,7 +6,7 @@ import argparse
 from typing import Any
 
 from intercode.cli.output import progress_of
-from intercode.cli.parser import environment_settings
+from intercode.cli.shared_options import environment_settings
 
 
 def audit_dataset(args: argparse.Namespace, name: str) -> tuple[dict[str, Any], bool]:

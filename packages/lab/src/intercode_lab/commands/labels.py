@@ -8,7 +8,7 @@ import sys
 from typing import TYPE_CHECKING, Any
 
 from intercode.cli.output import episode_progress
-from intercode.cli.parser import environment_settings
+from intercode.cli.shared_options import environment_settings
 from intercode.core.errors import UsageError
 
 if TYPE_CHECKING:
@@ -31,7 +31,7 @@ def _grade(args: argparse.Namespace, labels: list[Label]) -> tuple[Any, bool]:
     from intercode.results.rendering import render
     from intercode_lab.validity import tables
     from intercode_lab.validity.grading import GradingOptions, grade_labels
-    from intercode_lab.validity.order import order_rates, order_table
+    from intercode_lab.validity.pair_order import order_rates, order_table
     from intercode_lab.validity.rates import group_rates
 
     if len(args.datasets) > 1:

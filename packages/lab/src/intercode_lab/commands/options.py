@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from intercode.cli.output import log_warnings
-from intercode.cli.parser import environment_settings
+from intercode.cli.shared_options import environment_settings
 from intercode.core.types import to_jsonable
 
 if TYPE_CHECKING:
@@ -42,7 +42,7 @@ def prove_families(args: argparse.Namespace, spec: str) -> tuple[dict[str, Any],
     from intercode_lab import worlds
     from intercode_lab.proofs import families as family_proofs
     from intercode_lab.proofs import tables as family_tables
-    from intercode_sandbox.host.paths import cache_root
+    from intercode_sandbox.platforms.paths import cache_root
 
     if spec.startswith(worlds.SCHEME):
         return _prove_worlds(args, spec)
@@ -71,7 +71,7 @@ def _prove_worlds(args: argparse.Namespace, spec: str) -> tuple[dict[str, Any], 
     from intercode.results.export.base import text_as_file_name
     from intercode.results.rendering import render
     from intercode_lab.proofs import worlds
-    from intercode_sandbox.host.paths import cache_root
+    from intercode_sandbox.platforms.paths import cache_root
 
     def show(proof: worlds.WorldProof) -> None:
         print(

@@ -16,7 +16,7 @@ from intercode.core.types import Payload, Task
 from intercode.datasets.endless import FIRST_EPISODE_SEED
 from intercode_lab.families.choices import Choices
 from intercode_sandbox.hidden_files import hide_from_host_image
-from intercode_sandbox.host.paths import cache_root
+from intercode_sandbox.platforms.paths import cache_root
 from intercode_sandbox.registry import (
     Registry,
     is_module,

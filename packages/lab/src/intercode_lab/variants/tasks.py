@@ -19,7 +19,7 @@ from intercode.core.types import SUCCESS_THRESHOLD, Dataset, Score, State, Task
 from intercode.evaluation.check.dataset import AUDIT_RULES
 from intercode.evaluation.check.findings import FAULT_KINDS, findings_in_output
 from intercode.evaluation.check.task_runs import TaskRun, TaskRunner, task_runners
-from intercode_lab.variants.making.makers import VARIANT_MAKERS
+from intercode_lab.variants.makers import VARIANT_MAKERS
 
 ORIGINAL = 0
 """The seed of the original state of a task."""

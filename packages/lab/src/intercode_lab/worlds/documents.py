@@ -13,7 +13,7 @@ from typing import Any
 
 from intercode_lab.families.choices import Choices
 from intercode_lab.families.file_tree import DAY, FileTree, date_of
-from intercode_lab.worlds.parts import human
+from intercode_lab.worlds.requests import human
 from intercode_lab.worlds.world import HiddenChoice
 
 PATTERNS = (

@@ -21,7 +21,7 @@ from typing import Any
 
 from intercode_sandbox.contract import BaseSandbox
 from intercode_sandbox.errors import SandboxError, UsageError
-from intercode_sandbox.host.paths import cache_root
+from intercode_sandbox.platforms.paths import cache_root
 
 _numbers = count()
 _swept: set[Path] = set()

@@ -25,7 +25,7 @@ from intercode_sandbox.images.archives.tar import StrictTarInfo, has_more_entrie
 from intercode_sandbox.images.archives.unpack_limits import UnpackLimits
 from intercode_sandbox.images.archives.upper_layer_writer import unpack_upper_layer
 from intercode_sandbox.images.cache.staging import staged_upper_layer
-from intercode_sandbox.layers import write_layer
+from intercode_sandbox.overlay_format import write_layer
 from intercode_sandbox.types import Image
 
 FORMAT_VERSION = 1

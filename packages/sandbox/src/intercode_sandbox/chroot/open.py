@@ -9,7 +9,7 @@ from pathlib import Path
 from intercode_sandbox.chroot.sandbox import TIER, ChrootSandbox
 from intercode_sandbox.contract import SandboxSpec
 from intercode_sandbox.errors import ConfigError, SandboxError, SandboxUnavailableError
-from intercode_sandbox.host.paths import is_initial_user_namespace
+from intercode_sandbox.platforms.paths import is_initial_user_namespace
 from intercode_sandbox.supervisor.root_files import cached_root_files
 from intercode_sandbox.tiers.tier_table import TRIAL_LIMITS
 from intercode_sandbox.types import Image

@@ -15,8 +15,8 @@ import subprocess
 from pathlib import Path
 
 from intercode_sandbox.errors import SandboxError
-from intercode_sandbox.host.paths import cache_root
 from intercode_sandbox.images.cache.remove_tree import remove_tree
+from intercode_sandbox.platforms.paths import cache_root
 from intercode_sandbox.supervisor import build, programs
 
 _PROGRAM_DIRECTORY = "usr"

@@ -5,8 +5,8 @@ from __future__ import annotations
 import sys
 from collections.abc import Sequence
 
+from intercode_sandbox.command.exit_status import USAGE, call_handler, run_program
 from intercode_sandbox.command.parser import Parser
-from intercode_sandbox.command.program import USAGE, call_handler, run_program
 
 PROGRAM = "intercode-sandbox"
 _DESCRIPTION = "Isolated machines in milliseconds, without a daemon and without root."
@@ -33,7 +33,8 @@ def _run(words: list[str]) -> int:
 
 def make_parser() -> Parser:
     """Return the parser of all sub-commands."""
-    from intercode_sandbox.command import doctor, image, sandboxes, serve
+    from intercode_sandbox.command import doctor, image, serve
+    from intercode_sandbox.command import sandbox_arguments as sandboxes
     from intercode_sandbox.version import __version__
 
     parser = Parser(prog=PROGRAM, description=_DESCRIPTION, epilog=sandboxes.EXAMPLE)

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from dataclasses import asdict
 
 from intercode_sandbox.command.parser import add_options
-from intercode_sandbox.diagnostics import diagnose, refused_system_calls
+from intercode_sandbox.doctor_checks import diagnose, refused_system_calls
 from intercode_sandbox.errors import InterCodeError
 from intercode_sandbox.tiers.choice import require_linux
 from intercode_sandbox.tiers.tier_table import Finding

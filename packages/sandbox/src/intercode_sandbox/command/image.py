@@ -9,7 +9,6 @@ from intercode_sandbox.command import build_image
 from intercode_sandbox.command import image_list as inventory
 from intercode_sandbox.command.output import log
 from intercode_sandbox.command.parser import add_options
-from intercode_sandbox.host.paths import cache_root
 from intercode_sandbox.images import registry
 from intercode_sandbox.images.build import on_demand
 from intercode_sandbox.images.build.built_images import built_images, delete_built_image
@@ -18,6 +17,7 @@ from intercode_sandbox.images.cache import prune as pruning
 from intercode_sandbox.images.oci import saved_images
 from intercode_sandbox.images.recipes import packaged
 from intercode_sandbox.images.registry.reference import HTTP_REGISTRIES_VARIABLE
+from intercode_sandbox.platforms.paths import cache_root
 
 EXAMPLE = """\
 examples:

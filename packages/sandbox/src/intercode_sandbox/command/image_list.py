@@ -11,11 +11,11 @@ from pathlib import Path
 from typing import Any
 
 from intercode_sandbox.errors import UsageError
-from intercode_sandbox.host.paths import cache_root
 from intercode_sandbox.images.build.built_images import BuiltImage, built_images
 from intercode_sandbox.images.cache import prune, records
 from intercode_sandbox.images.oci.assemble import tree_key
 from intercode_sandbox.images.recipes import packaged
+from intercode_sandbox.platforms.paths import cache_root
 from intercode_sandbox.registry import unknown_name_error
 
 

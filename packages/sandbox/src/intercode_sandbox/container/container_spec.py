@@ -11,7 +11,7 @@ from pathlib import Path
 from intercode_sandbox.container.engine import EngineName
 from intercode_sandbox.contract import SandboxSpec
 from intercode_sandbox.errors import SandboxError
-from intercode_sandbox.host.paths import sandbox_uid
+from intercode_sandbox.platforms.paths import sandbox_uid
 from intercode_sandbox.supervisor import root_files
 from intercode_sandbox.supervisor.user_files import user_files
 

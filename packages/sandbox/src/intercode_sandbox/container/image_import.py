@@ -23,8 +23,8 @@ from typing import IO, Any
 from intercode_sandbox.container.container_spec import ContainerSpec, Tree
 from intercode_sandbox.container.engine import ContainerEngine
 from intercode_sandbox.errors import SandboxError
-from intercode_sandbox.host.paths import cache_root, sandbox_uid
-from intercode_sandbox.layers import write_layer
+from intercode_sandbox.overlay_format import write_layer
+from intercode_sandbox.platforms.paths import cache_root, sandbox_uid
 
 SANDBOX_REPOSITORY, BASE_REPOSITORY = "localhost/intercode/sandbox", "localhost/intercode/base"
 IMAGE_LABEL, TREES_LABEL = "intercode.image", "intercode.trees"

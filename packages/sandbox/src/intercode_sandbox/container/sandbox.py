@@ -11,7 +11,7 @@ from intercode_sandbox.container.container_spec import ContainerSpec, container_
 from intercode_sandbox.container.engine import ContainerEngine
 from intercode_sandbox.container.limit_counters import open_control_group
 from intercode_sandbox.contract import Capability, LimitExceeded, SandboxSpec
-from intercode_sandbox.host.paths import sandbox_uid
+from intercode_sandbox.platforms.paths import sandbox_uid
 from intercode_sandbox.supervisor.scanned_sandbox import ScannedSandbox
 
 

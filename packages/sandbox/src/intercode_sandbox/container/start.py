@@ -30,7 +30,7 @@ from intercode_sandbox.container.engine import (
 from intercode_sandbox.container.limit_counters import SHARED_MEMORY_SIZE
 from intercode_sandbox.contract import SandboxSpec
 from intercode_sandbox.errors import SandboxError, SandboxUnavailableError
-from intercode_sandbox.host.paths import cache_root, sandbox_uid
+from intercode_sandbox.platforms.paths import cache_root, sandbox_uid
 from intercode_sandbox.supervisor import build, programs
 from intercode_sandbox.supervisor.connection import SupervisorConnection
 from intercode_sandbox.supervisor.runtime import protocol, seccomp

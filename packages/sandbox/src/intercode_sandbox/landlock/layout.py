@@ -11,9 +11,9 @@ from typing import Any
 
 from intercode_sandbox.contract import ROOT_VARIABLE, SCRIPT_FD, SandboxSpec
 from intercode_sandbox.errors import SandboxUnavailableError
-from intercode_sandbox.host.paths import cache_root, state_path
 from intercode_sandbox.host_settings import setting_names
-from intercode_sandbox.layers import copy_tree
+from intercode_sandbox.overlay_format import copy_tree
+from intercode_sandbox.platforms.paths import cache_root, state_path
 from intercode_sandbox.supervisor import root_files
 from intercode_sandbox.supervisor.root_files import RootFiles
 

@@ -10,7 +10,7 @@ from pathlib import Path
 
 from intercode_sandbox.contract import SandboxSpec
 from intercode_sandbox.errors import ConfigError, SandboxError, SandboxUnavailableError
-from intercode_sandbox.host.services import ForkSafeLock
+from intercode_sandbox.host.forks import ForkSafeLock
 from intercode_sandbox.landlock.guard import remove_leftovers
 from intercode_sandbox.landlock.layout import TIER
 from intercode_sandbox.landlock.sandbox import LandlockSandbox

@@ -11,9 +11,9 @@ from intercode_sandbox.errors import SandboxError
 from intercode_sandbox.landlock import layout
 from intercode_sandbox.landlock.guard import GuardedDirectory, start_guard
 from intercode_sandbox.supervisor.connection import READ_SECONDS
-from intercode_sandbox.supervisor.process import SupervisedProcess
 from intercode_sandbox.supervisor.process_table import unblock_supervisor
 from intercode_sandbox.supervisor.scanned_sandbox import ScannedSandbox
+from intercode_sandbox.supervisor.supervised_process import SupervisedProcess
 
 
 class LandlockSandbox(ScannedSandbox):

@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Any, ClassVar
 
 from intercode_sandbox.errors import SandboxError, SandboxUnavailableError
-from intercode_sandbox.host.paths import cache_root, sandbox_uid
+from intercode_sandbox.platforms.paths import cache_root, sandbox_uid
 from intercode_sandbox.supervisor import build, programs, subordinate_ids
 from intercode_sandbox.supervisor.root_files import python_home
 from intercode_sandbox.supervisor.runtime import cgroups, protocol

@@ -12,9 +12,9 @@ from pathlib import Path
 
 from intercode_sandbox.contract import SandboxSpec
 from intercode_sandbox.errors import SandboxError, SandboxUnavailableError
-from intercode_sandbox.host.paths import cache_remedy, sandbox_uid
 from intercode_sandbox.namespace.launcher import Launcher
 from intercode_sandbox.namespace.sandbox import NamespaceSandbox
+from intercode_sandbox.platforms.paths import cache_remedy, sandbox_uid
 from intercode_sandbox.tiers.remedies import CGROUPS_HINT
 from intercode_sandbox.tiers.tier_table import TRIAL_LIMITS
 from intercode_sandbox.types import Image

@@ -14,12 +14,11 @@ from typing import Any, Self
 
 from intercode_sandbox.contract import BaseSandbox, Capability, LimitExceeded, SandboxSpec
 from intercode_sandbox.errors import SandboxError, SandboxUnavailableError
-from intercode_sandbox.host.paths import cache_root, sandbox_uid
 from intercode_sandbox.images.cache.set_user_id_trees import insert_programs
-from intercode_sandbox.layers import copy_tree
 from intercode_sandbox.namespace.launcher import Launcher
+from intercode_sandbox.overlay_format import copy_tree
+from intercode_sandbox.platforms.paths import cache_root, sandbox_uid
 from intercode_sandbox.supervisor import root_files
-from intercode_sandbox.supervisor.client import SupervisedSandbox, refusal_error
 from intercode_sandbox.supervisor.connection import READ_SECONDS, SupervisorConnection
 from intercode_sandbox.supervisor.control_group import ControlGroup, GroupMemory
 from intercode_sandbox.supervisor.process_table import (
@@ -28,6 +27,7 @@ from intercode_sandbox.supervisor.process_table import (
     kill_blocking_processes,
 )
 from intercode_sandbox.supervisor.runtime import protocol
+from intercode_sandbox.supervisor.supervised_sandbox import SupervisedSandbox, refusal_error
 
 _DIRECTORY = os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC
 _cache: list[tuple[SandboxSpec, dict[str, Any]]] = []

@@ -14,7 +14,6 @@ from threading import Lock
 from intercode_sandbox import images
 from intercode_sandbox.contract import SandboxSpec
 from intercode_sandbox.errors import DataError, SandboxError, UsageError
-from intercode_sandbox.host.paths import cache_root, sandbox_uid
 from intercode_sandbox.images.archives.streams import is_compressed
 from intercode_sandbox.images.archives.tar import refuse_sparse_entries
 from intercode_sandbox.images.build.capture import layer_key
@@ -22,6 +21,7 @@ from intercode_sandbox.images.build.layer_dates import redated_layer
 from intercode_sandbox.images.build.steps import step_path
 from intercode_sandbox.images.cache.remove_tree import remove_tree
 from intercode_sandbox.images.cache.trees import cached_tree
+from intercode_sandbox.platforms.paths import cache_root, sandbox_uid
 from intercode_sandbox.types import Image, Layer, LayerSpec
 
 _MAX_PROCESSES, _MAX_INODES, _MAX_OPEN_FILES = 4096, 2_000_000, 1 << 16

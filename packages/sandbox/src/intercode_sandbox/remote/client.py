@@ -36,7 +36,7 @@ from intercode_sandbox.remote.protocol import (
     text_value,
 )
 from intercode_sandbox.remote.relay import Group, take_out
-from intercode_sandbox.supervisor.process import SupervisedProcess
+from intercode_sandbox.supervisor.supervised_process import SupervisedProcess
 
 _MARK_SECONDS = 0.02  # at least the accuracy with which a sandbox knows when a process started
 _TRAVELLING = {"fork", "restore", "save", "checkpoint", "script"} | {

@@ -14,7 +14,7 @@ from intercode_sandbox.images.archives.streams import is_compressed
 from intercode_sandbox.images.archives.unpack_limits import MAX_ENTRIES, UnpackLimits
 from intercode_sandbox.images.archives.upper_layer_writer import unpack_upper_layer
 from intercode_sandbox.images.cache.staging import staged_upper_layer
-from intercode_sandbox.layers import write_layer
+from intercode_sandbox.overlay_format import write_layer
 from intercode_sandbox.remote.protocol import MAX_BODY
 
 

@@ -10,7 +10,7 @@ from typing import Any
 
 from intercode_sandbox.contract import BaseSandbox, Limits, SandboxSpec
 from intercode_sandbox.errors import SandboxError, UsageError
-from intercode_sandbox.layers import write_layer
+from intercode_sandbox.overlay_format import write_layer
 from intercode_sandbox.remote.client import RemoteSandbox
 from intercode_sandbox.remote.connection import Connection, connect
 from intercode_sandbox.remote.files import pack_files

@@ -29,7 +29,7 @@ from intercode_sandbox.errors import (
     TooManyChangesError,
     UsageError,
 )
-from intercode_sandbox.host.paths import cache_root
+from intercode_sandbox.platforms.paths import cache_root
 from intercode_sandbox.types import Image, Layer, Network
 
 VERSION = 2

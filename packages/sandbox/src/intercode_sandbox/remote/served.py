@@ -21,9 +21,9 @@ from intercode_sandbox.errors import (
     SandboxUnavailableError,
     UsageError,
 )
-from intercode_sandbox.host.paths import sandbox_uid
 from intercode_sandbox.images.build.steps import cached_step
 from intercode_sandbox.images.cache.staging import staged_upper_layer
+from intercode_sandbox.platforms.paths import sandbox_uid
 from intercode_sandbox.remote.bounds import Bounds, Client, tree_size
 from intercode_sandbox.remote.files import saved_files, unpack_files
 from intercode_sandbox.remote.operations import OPERATIONS

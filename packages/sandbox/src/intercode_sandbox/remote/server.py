@@ -10,9 +10,9 @@ from contextlib import suppress
 from aiohttp import WSCloseCode, web
 
 from intercode_sandbox.errors import UsageError
-from intercode_sandbox.host.paths import cache_root
 from intercode_sandbox.images.cache.remove_tree import remove_tree
 from intercode_sandbox.images.cache.staging import abandoned_directories, staging_directory
+from intercode_sandbox.platforms.paths import cache_root
 from intercode_sandbox.remote.access import Access
 from intercode_sandbox.remote.bounds import DIGEST, Bounds, Client, Store, token_key
 from intercode_sandbox.remote.connection import HEARTBEAT_SECONDS

@@ -16,8 +16,8 @@ from typing import Any
 from intercode_sandbox.contract import STANDARD_PATH, SandboxSpec
 from intercode_sandbox.determinism import RANDOM_FILE, Determinism
 from intercode_sandbox.hidden_files import hidden_packages
-from intercode_sandbox.host.paths import cache_root, sandbox_uid
 from intercode_sandbox.host_settings import HostSettings, read_settings
+from intercode_sandbox.platforms.paths import cache_root, sandbox_uid
 from intercode_sandbox.supervisor import clock
 
 RootFiles = dict[str, list[Any]]

@@ -10,10 +10,10 @@ from typing import Self, TypeVar
 
 from intercode_sandbox.contract import BaseSandbox, LimitExceeded
 from intercode_sandbox.errors import SandboxError, TooManyChangesError
-from intercode_sandbox.host.paths import sandbox_uid
-from intercode_sandbox.supervisor.client import SupervisedSandbox, refusal_error
+from intercode_sandbox.platforms.paths import sandbox_uid
 from intercode_sandbox.supervisor.connection import READ_SECONDS, SupervisorConnection
 from intercode_sandbox.supervisor.process_table import unblock_supervisor
+from intercode_sandbox.supervisor.supervised_sandbox import SupervisedSandbox, refusal_error
 from intercode_sandbox.supervisor.upper_layer import (
     change_owner,
     list_changed_paths,

@@ -26,7 +26,7 @@ from dataclasses import dataclass, field
 from intercode_sandbox.contract import LimitExceeded
 from intercode_sandbox.supervisor.control_group import GroupMemory
 from intercode_sandbox.supervisor.runtime.cgroups import process_start_ticks
-from intercode_sandbox.supervisor.unmapped_memory import OpenFiles, SocketMemory
+from intercode_sandbox.supervisor.socket_memory import OpenFiles, SocketMemory
 
 _INTERVAL_SECONDS = 0.1  # minimum time between two checks
 _GROUP_SECONDS = 0.02  # minimum time between two looks at a control group

@@ -12,7 +12,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from intercode_sandbox.errors import ConfigError
-from intercode_sandbox.host.paths import cache_root, sandbox_uid
+from intercode_sandbox.platforms.paths import cache_root, sandbox_uid
 from intercode_sandbox.supervisor import runtime
 from intercode_sandbox.tiers.platforms import detect_confinement
 from intercode_sandbox.tiers.remedies import container_options_hint, user_namespace_fix

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from intercode_sandbox.errors import SandboxUnavailableError
-from intercode_sandbox.host.paths import is_initial_user_namespace
+from intercode_sandbox.platforms.paths import is_initial_user_namespace
 from intercode_sandbox.supervisor import build, programs
 from intercode_sandbox.tiers.platforms import TITLES, Platform, detect_confinement, detect_platforms
 from intercode_sandbox.tiers.tier_table import TIERS

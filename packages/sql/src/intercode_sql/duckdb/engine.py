@@ -10,7 +10,7 @@ from intercode_sql.base import SqlDeterminism, SqlDialect, SqlLimits
 from intercode_sql.errors import EngineUnavailableError, SqlDataError, SqlUsageError
 from intercode_sql.literals import DUCKDB_LITERALS
 from intercode_sql.types import DatabaseSpec
-from intercode_sql.worker.session import LocalEngine, LocalSession
+from intercode_sql.worker.guarded_session import LocalEngine, LocalSession
 
 _RESERVED = {"main", "memory", "system", "temp"}
 

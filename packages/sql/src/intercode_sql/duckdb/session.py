@@ -29,7 +29,7 @@ from intercode_sql.errors import SessionStateError, SqlDataError
 from intercode_sql.host import lock_file
 from intercode_sql.literals import quoted_name
 from intercode_sql.types import ExecResult, ResultColumn, StatementInfo, TypeCode
-from intercode_sql.worker.session import LocalSession
+from intercode_sql.worker.guarded_session import LocalSession
 
 _PREFIX = "intercode-duckdb-"
 _MEMORY = "768MB"

@@ -16,7 +16,7 @@ from intercode_sql.embedded.functions.registry import OWN_MODULES
 from intercode_sql.embedded.load.loader import BUILDER_VERSION, build_databases
 from intercode_sql.errors import SqlDataError, SqlUsageError
 from intercode_sql.types import DatabaseSpec
-from intercode_sql.worker.session import LocalEngine
+from intercode_sql.worker.guarded_session import LocalEngine
 
 DIALECT_NAME = "MySQL 8.0"
 

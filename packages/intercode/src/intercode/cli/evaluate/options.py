@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from intercode.cli.parser import SANDBOX_OPTIONS, options_of_run, run_settings
+from intercode.cli.shared_options import SANDBOX_OPTIONS, options_of_run, run_settings
 from intercode.core import trajectories
 from intercode.core.config import collect_settings, recorded_settings
 from intercode.core.errors import UsageError

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import argparse
 
-from intercode.cli.parser import SANDBOX_OPTIONS, SET_OPTION, options_of_run, run_settings
+from intercode.cli.shared_options import SANDBOX_OPTIONS, SET_OPTION, options_of_run, run_settings
 from intercode.core.errors import UsageError
 from intercode_sandbox.command.parser import given_options
 

@@ -19,7 +19,7 @@ from intercode.cli.play.interrupts import InterruptGate
 from intercode.cli.play.terminal_player import Console, Quit, is_command
 from intercode.core.types import Typing
 from intercode_sandbox.command.output import escape_control
-from intercode_sandbox.host.paths import state_root
+from intercode_sandbox.platforms.paths import state_root
 
 _INDENT = "    "
 

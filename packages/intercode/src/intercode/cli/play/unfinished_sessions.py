@@ -16,7 +16,7 @@ from intercode.core.config import recorded_settings
 from intercode.core.errors import DataError, UsageError
 from intercode.core.types import Trajectory, to_jsonable
 from intercode.evaluation.evaluate.run_metadata import remove_secrets
-from intercode_sandbox.host.paths import state_root
+from intercode_sandbox.platforms.paths import state_root
 
 
 @dataclass(frozen=True)

@@ -5,8 +5,8 @@ from __future__ import annotations
 
 import argparse
 
-from intercode.cli.parser import SET_OPTION, environment_settings, refuse_options
 from intercode.cli.replay import branch
+from intercode.cli.shared_options import SET_OPTION, environment_settings, refuse_options
 from intercode.core.errors import UsageError
 
 EXAMPLE = """\

@@ -8,7 +8,6 @@ import re
 from contextlib import suppress
 from typing import Any
 
-from intercode.cli.parser import SANDBOX_OPTIONS, SET_OPTION, refuse_options
 from intercode.cli.serve.options import (
     EPISODE_OPTIONS,
     IDLE_SECONDS,
@@ -19,6 +18,7 @@ from intercode.cli.serve.options import (
     check_environment,
     environment_settings,
 )
+from intercode.cli.shared_options import SANDBOX_OPTIONS, SET_OPTION, refuse_options
 from intercode.core.errors import ConfigError, UsageError
 from intercode_sandbox.command.address import check_exposure, given_token, host_and_port, listen
 from intercode_sandbox.command.serve import BOUNDS, RENAMED_BOUNDS, serve_sandboxes

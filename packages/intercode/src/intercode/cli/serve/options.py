@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 from typing import Any
 
-from intercode.cli import parser
+from intercode.cli import shared_options as parser
 from intercode.core.types import Dataset
 from intercode_sandbox.command.serve import ADDRESS
 

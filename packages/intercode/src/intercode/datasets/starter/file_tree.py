@@ -22,7 +22,7 @@ from pathlib import Path, PurePosixPath
 
 from intercode.core.errors import DataError
 from intercode.core.types import TreeEntry, tree_digest
-from intercode_sandbox.host.paths import cache_root
+from intercode_sandbox.platforms.paths import cache_root
 
 EPOCH = calendar.timegm((2024, 5, 3, 15, 0, 0))
 """The modification time of directories that are not described (seconds since 1970, UTC)."""

@@ -31,7 +31,7 @@ import intercode
 import intercode_sandbox
 from intercode.core.types import FileEntry, State, Task, to_jsonable, tree_digest
 from intercode_sandbox import SandboxSpec
-from intercode_sandbox.host.paths import cache_root
+from intercode_sandbox.platforms.paths import cache_root
 
 MAX_AGE = 24 * 3600.0
 """Seconds for which an entry is valid."""

@@ -11,9 +11,9 @@ from intercode.core.errors import DataError
 from intercode.core.types import Image, Layer, LayerSpec, Network
 from intercode_sandbox import images
 from intercode_sandbox.contract import BaseSandbox
-from intercode_sandbox.host.paths import cache_root, sandbox_uid
 from intercode_sandbox.images.build import layer_dates
 from intercode_sandbox.images.build.capture import captured_layer, layer_key
+from intercode_sandbox.platforms.paths import cache_root, sandbox_uid
 
 _SCRIPT_SECONDS = 600.0
 

@@ -33,7 +33,7 @@ from intercode_sandbox import (
 )
 from intercode_sandbox.backends import check_backend, check_image
 from intercode_sandbox.contract import BaseSandbox
-from intercode_sandbox.diagnostics import lowered_hard_limits
+from intercode_sandbox.doctor_checks import lowered_hard_limits
 from intercode_sandbox.images.cache.staging import staging_directory
 from intercode_sandbox.images.recipes.packaged import is_pinned
 

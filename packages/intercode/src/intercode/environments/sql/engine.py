@@ -7,14 +7,14 @@ from typing import Any, TypeVar
 
 from intercode.core import errors
 from intercode.core.types import DatabaseSpec, ExecResult
-from intercode_sandbox.host.paths import cache_root
+from intercode_sandbox.platforms.paths import cache_root
 from intercode_sql import DatabaseSnapshot, SqlDeterminism, SqlEngine, SqlLimits, SqlSession
 from intercode_sql import errors as sql_errors
 from intercode_sql import open_engine as open_sql_engine
 from intercode_sql.base import SqlDialect
 from intercode_sql.host import use_cache
 from intercode_sql.types import DatabaseSpec as SqlDatabaseSpec
-from intercode_sql.worker.session import GuardedEngine, GuardedSnapshot
+from intercode_sql.worker.guarded_session import GuardedEngine, GuardedSnapshot
 
 _ERRORS: Mapping[type[sql_errors.SqlError], type[errors.InterCodeError]] = {
     sql_errors.SqlUsageError: errors.UsageError,

@@ -28,8 +28,8 @@ from intercode.environments.sql.database_changes import is_write
 from intercode.environments.sql.engine import EngineSession, open_engine
 from intercode.environments.sql.profiles import SqlProfile, SqlWorkspace, StandardSqlProfile
 from intercode_sandbox.determinism import parse_clock, resolve_determinism
-from intercode_sandbox.host.paths import cache_root
 from intercode_sandbox.images.cache.in_use import DATABASE_FOLDERS, mark_in_use
+from intercode_sandbox.platforms.paths import cache_root
 from intercode_sql import EngineKind, SqlDeterminism, SqlLimits
 from intercode_sql.engines import own_engine_names
 

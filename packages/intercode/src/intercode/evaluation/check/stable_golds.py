@@ -20,9 +20,9 @@ from intercode.core.errors import InterCodeError
 from intercode.core.types import Dataset, Image, LayerSpec, State, Task
 from intercode.environments.base.layers import task_layer
 from intercode.evaluation.check.task_runs import TaskRun, TaskRunner, task_runners
-from intercode_sandbox.host.paths import cache_root
 from intercode_sandbox.images.build import layer_dates
 from intercode_sandbox.images.build.on_demand import resolve_or_build
+from intercode_sandbox.platforms.paths import cache_root
 
 _AGE_SECONDS = (40 * 24 + 7) * 3600
 """Seconds by which task files are made older, to test whether a gold depends on their dates."""

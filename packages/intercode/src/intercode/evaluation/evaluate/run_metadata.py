@@ -27,7 +27,7 @@ from intercode.core.types import to_jsonable
 from intercode.core.version import __version__
 from intercode.environments import ENVIRONMENTS
 from intercode.environments.base.env import InterCodeEnv
-from intercode.environments.descriptions import RECORD_KEY
+from intercode.environments.recorded_descriptions import RECORD_KEY
 from intercode.models import FunctionModel, Model
 from intercode.models.redaction import is_secret_header, is_secret_name
 from intercode_sandbox.tiers.protections import threat_model_of

@@ -13,7 +13,7 @@ from intercode.core.errors import (
 from intercode.environments.base.sandboxed_env import uses_sandbox
 from intercode.evaluation.evaluate.plan import Plan
 from intercode_sandbox import SandboxSpec, describe_choice, open_sandbox
-from intercode_sandbox.host.paths import cache_remedy
+from intercode_sandbox.platforms.paths import cache_remedy
 from intercode_sandbox.tiers.remedies import least_change
 from intercode_sandbox.tiers.tier_table import tiers_of
 

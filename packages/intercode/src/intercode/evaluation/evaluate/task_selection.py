@@ -10,7 +10,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from intercode.core.errors import UsageError
 from intercode.core.types import Dataset, Task
 from intercode.environments.base.options import unknown_task_error
-from intercode.environments.descriptions import describe_environment, stratum_of
+from intercode.environments.recorded_descriptions import describe_environment, stratum_of
 
 _RANGE = re.compile(r"(\d+)(?:-(\d+))?")
 

@@ -16,9 +16,9 @@ from intercode.environments import ENVIRONMENTS
 from intercode.environments.base.env import InterCodeEnv
 from intercode.environments.base.sandboxed_env import uses_sandbox
 from intercode_sandbox import registry
-from intercode_sandbox.host.paths import cache_root, sandbox_uid
 from intercode_sandbox.images.archives.directory import inspect_tree
 from intercode_sandbox.images.cache.trees import cached_file_digest
+from intercode_sandbox.platforms.paths import cache_root, sandbox_uid
 
 _KEY_LENGTH = 32  # hex digits of a digest
 

@@ -13,12 +13,12 @@ from typing import Any
 
 from intercode.core.errors import SandboxError
 from intercode.evaluation.ray.environment_spec import NodeFiles
-from intercode_sandbox.host.paths import cache_root, sandbox_uid
 from intercode_sandbox.images.archives import tar
 from intercode_sandbox.images.archives.tree_writer import TreeWriter
 from intercode_sandbox.images.archives.upper_layer_writer import UpperLayerWriter
 from intercode_sandbox.images.cache.trees import cached_tree
-from intercode_sandbox.layers import write_layer
+from intercode_sandbox.overlay_format import write_layer
+from intercode_sandbox.platforms.paths import cache_root, sandbox_uid
 
 CHUNK_SIZE = 4 << 20
 """Bytes of a chunk, which the object store of a node has to hold."""

@@ -19,7 +19,7 @@ from intercode.environments.base.env import InterCodeEnv
 from intercode.environments.base.pool.lending import EnvironmentPool
 from intercode.environments.base.replay.rules import replay_rules_for
 from intercode.environments.base.tools.servers import parse_servers
-from intercode.environments.descriptions import recorded_environment
+from intercode.environments.recorded_descriptions import recorded_environment
 
 
 @dataclass(frozen=True)

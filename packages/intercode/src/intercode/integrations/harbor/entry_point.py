@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from intercode.core.errors import TaskSetupError
+from intercode_sandbox.clock_ticks import mark_after
 from intercode_sandbox.contract import BaseSandbox
-from intercode_sandbox.marks import mark_after
 from intercode_sandbox.streams import Process
 
 _ARGUMENTS = ("sh", "-c", "sleep infinity")

@@ -15,7 +15,7 @@ from intercode.environments.base.episode import MAX_OBSERVATION_LENGTH
 from intercode.environments.base.options import checked_action
 from intercode.environments.base.snapshots.snapshot import repeat_factory, restore_into_new
 from intercode.environments.base.spaces import FreeText
-from intercode.environments.descriptions import describe_environment
+from intercode.environments.recorded_descriptions import describe_environment
 from intercode.integrations.openenv.imports import without_gradio
 
 try:

@@ -11,12 +11,12 @@ from typing import Any
 import intercode
 from intercode.core.errors import UsageError
 from intercode.core.languages import load_language
-from intercode.core.templates import read_templates, require_new_directory, write_templates
+from intercode.core.scaffolds import read_templates, require_new_directory, write_templates
 from intercode.core.types import Dataset
 from intercode.datasets import is_dataset_file
 from intercode.environments import ENVIRONMENTS
 from intercode.environments.base.options import check_training, pick_dataset
-from intercode.environments.descriptions import describe_environment
+from intercode.environments.recorded_descriptions import describe_environment
 
 EPISODE_TIMEOUT = 3600.0
 """Seconds that an episode may take, as the package declares: the longest that OpenEnv allows."""

@@ -28,9 +28,9 @@ from intercode.environments.base.env import InterCodeEnv
 from intercode.environments.base.episode import MAX_OBSERVATION_LENGTH
 from intercode.environments.base.options import check_training
 from intercode.environments.base.snapshots.snapshot import EnvironmentSnapshot
+from intercode.integrations.action_prefixes import PrefixSnapshots, Turns, describe_prefix
 from intercode.integrations.checked_application import CheckedApplication, error_response
 from intercode.integrations.openenv.imports import without_gradio
-from intercode.integrations.prefixes import PrefixSnapshots, Turns, describe_prefix
 from intercode.integrations.served_sessions import ServedSessions
 from intercode_sandbox.remote.access import Access
 from intercode_sandbox.valid_text import sendable

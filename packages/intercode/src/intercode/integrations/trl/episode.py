@@ -18,7 +18,7 @@ from intercode.core.types import Dataset, Score
 from intercode.environments import make
 from intercode.environments.base.env import InterCodeEnv
 from intercode.environments.base.options import check_training
-from intercode.integrations.prefixes import SHARED, Turns, describe_prefix
+from intercode.integrations.action_prefixes import SHARED, Turns, describe_prefix
 from intercode.integrations.trl.rows import prompt_suffix
 from intercode_sandbox.clock import SYSTEM_CLOCK, Clock
 

@@ -11,7 +11,7 @@ from intercode.core.errors import UsageError
 from intercode.core.types import Brief, Dataset
 from intercode.datasets.salt import secret_seed
 from intercode.environments.base.options import pick_dataset
-from intercode.environments.descriptions import describe_environment
+from intercode.environments.recorded_descriptions import describe_environment
 
 
 def dataset_rows(

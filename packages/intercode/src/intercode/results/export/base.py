@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from intercode.core.types import Step, Trajectory
-from intercode.environments.descriptions import description_of
+from intercode.environments.recorded_descriptions import description_of
 
 Message = Mapping[str, Any]
 

@@ -9,7 +9,7 @@ from intercode.agents.parsing import CHANGES_NOTE
 from intercode.agents.prompt import Prompt
 from intercode.agents.tool_calling import tool_set_of
 from intercode.core.types import EnvironmentDescription, Trajectory
-from intercode.environments.descriptions import description_of, recorded_environment
+from intercode.environments.recorded_descriptions import description_of, recorded_environment
 from intercode.models.providers.chat_requests import tool_specs
 
 _TOOL_SECTIONS = ("run", "submit")

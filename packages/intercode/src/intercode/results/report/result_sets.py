@@ -11,7 +11,7 @@ from typing import Any
 from intercode.core.logs import find_logs, load_log
 from intercode.core.logs.formats import LOG_FORMATS, SOURCE_RUN, LogFormat
 from intercode.core.types import Trajectory
-from intercode.environments.descriptions import description_of
+from intercode.environments.recorded_descriptions import description_of
 from intercode.results.short_text import shorten_distinct
 from intercode.results.statistics import metrics
 from intercode.results.statistics.metrics import Episodes, drop_retried_failures

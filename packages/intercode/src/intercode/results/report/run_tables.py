@@ -8,7 +8,7 @@ from operator import attrgetter
 
 from intercode.core.logs.formats import SOURCE_RUN
 from intercode.core.types import Trajectory
-from intercode.environments.descriptions import description_of
+from intercode.environments.recorded_descriptions import description_of
 from intercode.results.report.result_sets import (
     FIGURE_DIGITS,
     STRATEGY_FIGURES,

@@ -10,9 +10,9 @@ from dataclasses import dataclass
 
 from intercode.core.logs import lacks_code
 from intercode.core.types import ActionLanguage, Step, Trajectory
-from intercode.environments.descriptions import description_of
 from intercode.environments.languages.errors import OTHER, STATUS_ONLY
 from intercode.environments.languages.exploration import is_exploration
+from intercode.environments.recorded_descriptions import description_of
 from intercode.results.statistics.figures import Figure, share_figure
 from intercode.results.statistics.intervals import Cluster, Estimate, estimate_proportion
 from intercode.results.statistics.metrics import (

@@ -13,7 +13,7 @@ from statistics import fmean
 
 from intercode.core.logs import lacks_code
 from intercode.core.types import SUCCESS_THRESHOLD, Step, Trajectory, Usage
-from intercode.environments.descriptions import description_of, stratum_of
+from intercode.environments.recorded_descriptions import description_of, stratum_of
 
 Episodes = Sequence[Trajectory]
 

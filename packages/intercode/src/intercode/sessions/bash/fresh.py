@@ -25,10 +25,10 @@ from intercode.sessions.bash.shell import (
     seed_random,
     start_shell,
 )
+from intercode_sandbox.clock_ticks import mark_after
 from intercode_sandbox.contract import BaseSandbox
 from intercode_sandbox.limit_messages import with_limit_note
 from intercode_sandbox.long_output import Collector
-from intercode_sandbox.marks import mark_after
 from intercode_sandbox.streams import decode, drain
 
 _GRACE_SECONDS = 0.3  # added to an action's time, to start the shell and save its state

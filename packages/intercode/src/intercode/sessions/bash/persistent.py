@@ -31,10 +31,10 @@ from intercode.sessions.bash.shell import (
     seed_random,
     start_shell,
 )
+from intercode_sandbox.clock_ticks import mark_after
 from intercode_sandbox.contract import BaseSandbox
 from intercode_sandbox.limit_messages import with_limit_note
 from intercode_sandbox.long_output import Collector
-from intercode_sandbox.marks import mark_after
 from intercode_sandbox.streams import decode
 from intercode_sandbox.users import User
 

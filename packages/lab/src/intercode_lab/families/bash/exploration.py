@@ -11,9 +11,9 @@ from itertools import pairwise
 
 from intercode.core.types import Task
 from intercode_lab.families.bash.bash_task import FOLDERS, WORDS, bash_task
-from intercode_lab.families.chains import DECOYS, add_chain, new_paths
 from intercode_lab.families.choices import Choices
 from intercode_lab.families.family import Draw, family
+from intercode_lab.families.file_chains import DECOYS, add_chain, new_paths
 from intercode_lab.families.file_tree import FileTree
 
 _ORDERS = (

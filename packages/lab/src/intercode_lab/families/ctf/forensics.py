@@ -9,10 +9,10 @@ from intercode.core.types import Task
 from intercode.datasets.ctf.starter.archives import make_zip
 from intercode.datasets.ctf.starter.challenge import WORDS
 from intercode.datasets.starter.archives import make_gzip, make_tar
-from intercode_lab.families.chains import DECOYS, add_chain, new_paths
 from intercode_lab.families.choices import Choices
 from intercode_lab.families.ctf.ctf_task import ctf_task, new_flag, python
 from intercode_lab.families.family import Draw, family
+from intercode_lab.families.file_chains import DECOYS, add_chain, new_paths
 from intercode_lab.families.file_tree import FileTree
 
 

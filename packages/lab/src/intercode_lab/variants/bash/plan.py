@@ -13,7 +13,7 @@ from intercode.environments.base.sandboxed_env import SandboxedEnv
 from intercode_lab.families.choices import WORDS, Choices
 from intercode_lab.variants.bash import plan as contents
 from intercode_lab.variants.bash.listing import Entry, read_entries, task_text
-from intercode_lab.variants.making.makers import VariantMaker
+from intercode_lab.variants.makers import VariantMaker
 from intercode_sandbox.lines import split_lines
 
 _SIZES = (0, 10, 60, 250, 700, 1500, 3000, 7000, 40000)

@@ -16,10 +16,10 @@ from typing import Any
 from intercode.core.errors import DataError
 from intercode.core.types import DatabaseSpec
 from intercode.environments.sql.engine import translated_errors
-from intercode_sandbox.host.paths import cache_root
+from intercode_sandbox.platforms.paths import cache_root
 from intercode_sql.dump.literals import parse_insert
 from intercode_sql.dump.reader import read_statements
-from intercode_sql.embedded.catalog.definitions import DEFAULT_COLLATION, read_create_table
+from intercode_sql.embedded.catalog.definition_parser import DEFAULT_COLLATION, read_create_table
 from intercode_sql.literals import quoted_name
 
 Row = list[Any]

@@ -13,7 +13,7 @@ from sqlglot.errors import SqlglotError
 from intercode.core.types import Task
 from intercode.environments.base.env import InterCodeEnv
 from intercode_lab.families.choices import WORDS, Choices
-from intercode_lab.variants.making.makers import VariantMaker
+from intercode_lab.variants.makers import VariantMaker
 from intercode_lab.variants.sql.database import (
     Database,
     FilledTable,

@@ -10,8 +10,8 @@ from intercode_lab.families.choices import Choices
 from intercode_lab.families.family import Draw
 from intercode_lab.families.file_tree import DAY, FOLDER, NOW, FileTree
 from intercode_lab.worlds.gitrepo import Repository
-from intercode_lab.worlds.parts import NAMES, SURNAMES, Goal, write_request
 from intercode_lab.worlds.players.history import SHALLOW, play
+from intercode_lab.worlds.requests import NAMES, SURNAMES, Goal, write_request
 from intercode_lab.worlds.world import HiddenChoice, World, kind
 
 _GOALS = {

@@ -12,8 +12,8 @@ from intercode_lab.families.choices import Choices
 from intercode_lab.families.family import Draw
 from intercode_lab.families.file_tree import DAY, FOLDER, NOW, FileTree, date_of
 from intercode_lab.worlds.documents import HandbookRule, write_minutes, write_rules
-from intercode_lab.worlds.parts import Goal, human, write_request
 from intercode_lab.worlds.players.ledger import SHALLOW, play
+from intercode_lab.worlds.requests import Goal, human, write_request
 from intercode_lab.worlds.world import World, kind
 
 _DOMAINS = (

@@ -12,8 +12,8 @@ from intercode_lab.families.bash.bash_task import WORDS
 from intercode_lab.families.choices import Choices
 from intercode_lab.families.family import Draw
 from intercode_lab.families.file_tree import DAY, FOLDER, NOW, FileTree
-from intercode_lab.worlds.parts import NAMES, Goal, write_request
 from intercode_lab.worlds.players.restore import SHALLOW, play
+from intercode_lab.worlds.requests import NAMES, Goal, write_request
 from intercode_lab.worlds.world import HiddenChoice, World, kind
 
 _GOALS = {

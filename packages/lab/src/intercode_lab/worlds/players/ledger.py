@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from functools import partial
 
-from intercode_lab.worlds.readers import (
+from intercode_lab.worlds.players.document_readers import (
     Policy,
     adopted_last,
     adopted_last_or_revoked,

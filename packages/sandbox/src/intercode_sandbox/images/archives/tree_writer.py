@@ -9,9 +9,9 @@ from pathlib import Path
 from typing import IO
 
 from intercode_sandbox.errors import DataError
-from intercode_sandbox.host.files import O_CLOEXEC, O_NOFOLLOW
 from intercode_sandbox.images.archives.set_user_id import mark_program
 from intercode_sandbox.images.archives.unpack_limits import UnpackLimits
+from intercode_sandbox.platforms.files import O_CLOEXEC, O_NOFOLLOW
 
 MODE_MASK = 0o1777
 """Mode bits that are preserved: permissions and the sticky bit. A set-user-ID bit becomes an

@@ -8,12 +8,12 @@ from pathlib import Path
 from typing import Any
 
 from intercode_sandbox.errors import DataError
-from intercode_sandbox.host.paths import sandbox_uid
 from intercode_sandbox.images.archives import layered_writer
 from intercode_sandbox.images.archives.tar import write_entries
 from intercode_sandbox.images.archives.tree_writer import TreeWriter
 from intercode_sandbox.images.archives.unpack_limits import UnpackLimits
-from intercode_sandbox.layers import OPAQUE_ATTRIBUTE, find_forged_mark
+from intercode_sandbox.overlay_format import OPAQUE_ATTRIBUTE, find_forged_mark
+from intercode_sandbox.platforms.paths import sandbox_uid
 
 
 class UpperLayerWriter(TreeWriter):

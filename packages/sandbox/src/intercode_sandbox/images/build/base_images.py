@@ -9,12 +9,12 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from intercode_sandbox.errors import ConfigError, InterCodeError, UsageError
-from intercode_sandbox.host.paths import cache_root, sandbox_uid
 from intercode_sandbox.images.cache.trees import cached_tree
 from intercode_sandbox.images.oci import saved_images
 from intercode_sandbox.images.progress import Progress
 from intercode_sandbox.images.recipes import debian
 from intercode_sandbox.images.registry_hosts import is_registry_host
+from intercode_sandbox.platforms.paths import cache_root, sandbox_uid
 from intercode_sandbox.registry import suggest_name, unknown_name_error
 from intercode_sandbox.toml import read_toml
 from intercode_sandbox.types import Image

@@ -14,11 +14,11 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 
 from intercode_sandbox.errors import UsageError
-from intercode_sandbox.host.paths import cache_root
 from intercode_sandbox.images.archives.directory import walk_entries
 from intercode_sandbox.images.archives.set_user_id import is_program
 from intercode_sandbox.images.build import steps
 from intercode_sandbox.images.build.steps import BuildBase
+from intercode_sandbox.platforms.paths import cache_root
 from intercode_sandbox.types import Image, Layer
 
 

@@ -9,8 +9,8 @@ from pathlib import Path
 
 from intercode_sandbox import SandboxSpec, open_sandbox, strongest_backend
 from intercode_sandbox.contract import BaseSandbox, Limits
-from intercode_sandbox.host.paths import sandbox_uid
 from intercode_sandbox.images.build import steps
+from intercode_sandbox.platforms.paths import sandbox_uid
 from intercode_sandbox.remote.references import RemoteImage
 from intercode_sandbox.types import Image, Layer, Network
 

@@ -13,9 +13,9 @@ from intercode_sandbox.container import engine as engines
 from intercode_sandbox.container.engine import ContainerEngine, EngineName
 from intercode_sandbox.container.image_import import prune_images
 from intercode_sandbox.errors import DataError, SandboxError, SandboxUnavailableError, UsageError
-from intercode_sandbox.host.paths import cache_root
 from intercode_sandbox.images.cache.trees import file_lock, mark_in_use
 from intercode_sandbox.images.progress import Progress, ignore_progress, run_with_progress
+from intercode_sandbox.platforms.paths import cache_root
 
 _BASE_NOT_FOUND = (
     'Get "https://',

@@ -11,9 +11,9 @@ import shutil
 import time
 from pathlib import Path
 
-from intercode_sandbox.host.files import O_CLOEXEC, O_DIRECTORY, lock_file
-from intercode_sandbox.host.paths import sandbox_uid
-from intercode_sandbox.layers import copy_tree
+from intercode_sandbox.overlay_format import copy_tree
+from intercode_sandbox.platforms.files import O_CLOEXEC, O_DIRECTORY, lock_file
+from intercode_sandbox.platforms.paths import sandbox_uid
 from intercode_sandbox.remote.references import RemoteLayer
 from intercode_sandbox.types import Layer
 

@@ -8,7 +8,7 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from intercode_sandbox.images.archives.links import resolve_links
-from intercode_sandbox.layers import is_opaque
+from intercode_sandbox.overlay_format import is_opaque
 
 
 class LayerStack:

@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import IO
 
 from intercode_sandbox.errors import SandboxError
-from intercode_sandbox.host.paths import cache_root, sandbox_uid
+from intercode_sandbox.platforms.paths import cache_root, sandbox_uid
 from intercode_sandbox.supervisor import build, programs
 from intercode_sandbox.supervisor.runtime import protocol
 from intercode_sandbox.supervisor.subordinate_ids import PROGRAMS, id_ranges

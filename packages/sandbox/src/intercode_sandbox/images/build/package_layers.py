@@ -14,9 +14,9 @@ from typing import Literal
 from intercode_sandbox.backends import open_sandbox
 from intercode_sandbox.contract import SandboxSpec
 from intercode_sandbox.errors import UsageError
-from intercode_sandbox.host.paths import cache_root, sandbox_uid
 from intercode_sandbox.images.build.capture import layer_key
 from intercode_sandbox.images.cache.trees import cached_tree
+from intercode_sandbox.platforms.paths import cache_root, sandbox_uid
 from intercode_sandbox.tiers.choice import strongest_backend
 from intercode_sandbox.types import Image, Layer
 

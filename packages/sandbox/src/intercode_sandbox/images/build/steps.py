@@ -15,12 +15,12 @@ from pathlib import Path
 
 from intercode_sandbox.contract import SandboxSpec
 from intercode_sandbox.errors import DataError, SandboxError
-from intercode_sandbox.host.paths import cache_root, sandbox_uid
 from intercode_sandbox.images.archives import set_user_id
 from intercode_sandbox.images.archives.tree_writer import TreeWriter
 from intercode_sandbox.images.build.layer_stack import LayerStack
 from intercode_sandbox.images.cache.remove_tree import remove_tree
 from intercode_sandbox.images.cache.trees import file_lock, mark_in_use
+from intercode_sandbox.platforms.paths import cache_root, sandbox_uid
 from intercode_sandbox.supervisor import root_files
 from intercode_sandbox.types import Image, Layer
 

@@ -12,11 +12,11 @@ from dataclasses import dataclass
 from itertools import chain
 from pathlib import Path
 
-from intercode_sandbox.host.files import lock_file
 from intercode_sandbox.images.cache import records
 from intercode_sandbox.images.cache.in_use import DATABASE_FOLDERS, paths_in_use, usage_lock
 from intercode_sandbox.images.cache.remove_tree import remove_tree
 from intercode_sandbox.images.cache.staging import abandoned_directories
+from intercode_sandbox.platforms.files import lock_file
 
 REPRODUCIBLE_PREFIXES = ("tar:", "dir:", "docker-archive:", "oci:", "registry:")
 """Prefixes of names by which an image can be unpacked or fetched again."""

@@ -7,7 +7,7 @@ import stat
 import uuid
 from pathlib import Path
 
-from intercode_sandbox.host.files import O_CLOEXEC, O_DIRECTORY, O_NOFOLLOW
+from intercode_sandbox.platforms.files import O_CLOEXEC, O_DIRECTORY, O_NOFOLLOW
 
 _DIRECTORY = os.O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC
 

@@ -11,12 +11,12 @@ import stat
 from collections.abc import Iterable
 from pathlib import Path
 
-from intercode_sandbox.host.paths import cache_root, sandbox_uid
 from intercode_sandbox.images.archives.directory import walk_entries
 from intercode_sandbox.images.archives.set_user_id import is_program
 from intercode_sandbox.images.archives.tree_writer import TreeWriter
 from intercode_sandbox.images.cache.in_use import READ_ONLY_ERRNOS
 from intercode_sandbox.images.cache.trees import cached_tree
+from intercode_sandbox.platforms.paths import cache_root, sandbox_uid
 
 _TREE = "tree"
 _MAX_SIZE, _MAX_TOTAL = 16 << 20, 64 << 20

@@ -8,8 +8,8 @@ from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
-from intercode_sandbox.host.paths import cache_root
 from intercode_sandbox.images.cache.remove_tree import remove_tree
+from intercode_sandbox.platforms.paths import cache_root
 
 _FOLDER = "staging"
 _ABANDONED_SECONDS = 3600  # without a change

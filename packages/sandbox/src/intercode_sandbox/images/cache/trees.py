@@ -11,9 +11,9 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from intercode_sandbox.errors import DataError
-from intercode_sandbox.host.files import lock_file
 from intercode_sandbox.images.cache.in_use import mark_in_use
 from intercode_sandbox.images.cache.remove_tree import remove_tree
+from intercode_sandbox.platforms.files import lock_file
 
 __all__ = ["MIN_FILE_AGE", "cached_file_digest", "cached_tree", "file_lock", "mark_in_use"]
 

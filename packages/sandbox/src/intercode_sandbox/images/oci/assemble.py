@@ -9,7 +9,6 @@ from pathlib import Path
 from typing import IO, cast
 
 from intercode_sandbox.errors import DataError
-from intercode_sandbox.host.paths import sandbox_uid
 from intercode_sandbox.images.archives import tar
 from intercode_sandbox.images.archives.layered_writer import LayeredWriter
 from intercode_sandbox.images.archives.streams import HashingReader, decompress
@@ -17,6 +16,7 @@ from intercode_sandbox.images.archives.unpack_limits import image_size_limit
 from intercode_sandbox.images.cache.trees import cached_tree
 from intercode_sandbox.images.oci import documents
 from intercode_sandbox.images.progress import Progress
+from intercode_sandbox.platforms.paths import sandbox_uid
 from intercode_sandbox.types import Image
 
 

@@ -8,13 +8,13 @@ from functools import partial
 from pathlib import Path
 
 from intercode_sandbox.errors import UsageError
-from intercode_sandbox.host.paths import sandbox_uid
 from intercode_sandbox.images.archives import directory
 from intercode_sandbox.images.cache import records
 from intercode_sandbox.images.cache.trees import cached_tree
 from intercode_sandbox.images.oci import assemble, docker_archive, layout
 from intercode_sandbox.images.oci.store import open_store
 from intercode_sandbox.images.progress import Progress
+from intercode_sandbox.platforms.paths import sandbox_uid
 from intercode_sandbox.types import Image
 
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._/-]{0,127}")

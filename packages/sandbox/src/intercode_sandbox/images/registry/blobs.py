@@ -8,10 +8,10 @@ from pathlib import Path
 from typing import BinaryIO
 
 from intercode_sandbox.errors import DataError
-from intercode_sandbox.host.files import file_digest
 from intercode_sandbox.http import HttpError, TooLongError, append_rest
 from intercode_sandbox.images.cache.trees import file_lock, mark_in_use
 from intercode_sandbox.images.registry.client import RegistryClient
+from intercode_sandbox.platforms.files import file_digest
 
 
 def blob_path(cache: Path, digest: str) -> Path:

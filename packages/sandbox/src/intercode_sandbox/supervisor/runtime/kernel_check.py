@@ -1,6 +1,6 @@
 """Tries the kernel features that a sandbox needs, each in a process of its own.
 
-sandbox/tiers/kernel_features.py runs this as a program, under the user id of sandboxes.
+tiers/kernel_features.py runs this as a program, under the user id of sandboxes.
 """
 
 from __future__ import annotations

@@ -31,7 +31,7 @@ from intercode_sql.embedded.compile.conversions import (
     sort_expression,
     time_order,
 )
-from intercode_sql.embedded.compile.scope import Expression, Scope, compile_expression, compiles
+from intercode_sql.embedded.compile.model import Expression, Scope, compile_expression, compiles
 from intercode_sql.embedded.functions import registry as functions
 from intercode_sql.embedded.functions.aggregates import GROUP_CONCAT_MAX_BYTES
 

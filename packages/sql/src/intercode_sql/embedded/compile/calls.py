@@ -58,7 +58,13 @@ from intercode_sql.embedded.compile.conversions import (
     truth_sql,
     value_constant,
 )
-from intercode_sql.embedded.compile.item_text import item_text
+from intercode_sql.embedded.compile.model import (
+    Expression,
+    Scope,
+    compile_expression,
+    compile_scalar,
+    compiles,
+)
 from intercode_sql.embedded.compile.operators import (
     add_interval,
     compare,
@@ -66,14 +72,8 @@ from intercode_sql.embedded.compile.operators import (
     modulo,
     year_constant,
 )
-from intercode_sql.embedded.compile.scope import (
-    Expression,
-    Scope,
-    compile_expression,
-    compile_scalar,
-    compiles,
-)
 from intercode_sql.embedded.compile.strict_values import logarithm_argument, parsed_date
+from intercode_sql.embedded.compile.text_in_errors import item_text
 from intercode_sql.embedded.functions.intervals import unit_has_time
 from intercode_sql.embedded.functions.registry import ARGUMENT_TEXT, SCALARS, Argument
 

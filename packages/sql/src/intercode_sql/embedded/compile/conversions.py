@@ -27,7 +27,7 @@ from intercode_sql.embedded.catalog.types import (
     decimal,
 )
 from intercode_sql.embedded.catalog.values import MAX_DOUBLE, is_number, leading_number
-from intercode_sql.embedded.compile.scope import Expression, Scope, compile_scalar
+from intercode_sql.embedded.compile.model import Expression, Scope, compile_scalar
 from intercode_sql.embedded.compile.strict_values import (
     cast_to_decimal,
     checks_conversions,

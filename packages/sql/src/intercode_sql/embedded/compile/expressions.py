@@ -9,7 +9,7 @@ from sqlglot import exp
 
 from intercode_sql.dialect.errors import mysql_error
 from intercode_sql.embedded.catalog.collations import collate_clause
-from intercode_sql.embedded.catalog.definitions import collation_family
+from intercode_sql.embedded.catalog.definition_parser import collation_family
 from intercode_sql.embedded.catalog.types import BOOL, BYTES, INT, merge_types
 from intercode_sql.embedded.compile import (  # noqa: F401  # registers their compilers
     aggregates,
@@ -32,6 +32,13 @@ from intercode_sql.embedded.compile.conversions import (
     truth_sql,
     value_constant,
 )
+from intercode_sql.embedded.compile.model import (
+    Expression,
+    Scope,
+    compile_expression,
+    compile_scalar,
+    compiles,
+)
 from intercode_sql.embedded.compile.operators import (
     align_three,
     align_types,
@@ -40,13 +47,6 @@ from intercode_sql.embedded.compile.operators import (
     in_one_charset,
     year_constant,
     years_in_list,
-)
-from intercode_sql.embedded.compile.scope import (
-    Expression,
-    Scope,
-    compile_expression,
-    compile_scalar,
-    compiles,
 )
 
 _VOLATILE = re.compile(r"mysql_(?:rand|sleep)\(")

@@ -42,8 +42,7 @@ from intercode_sql.embedded.compile.conversions import (
     value_constant,
     year_sql,
 )
-from intercode_sql.embedded.compile.item_text import item_text
-from intercode_sql.embedded.compile.scope import (
+from intercode_sql.embedded.compile.model import (
     Expression,
     Scope,
     compile_expression,
@@ -51,6 +50,7 @@ from intercode_sql.embedded.compile.scope import (
     compiles,
 )
 from intercode_sql.embedded.compile.strict_values import divisor, moved_date, whole_number
+from intercode_sql.embedded.compile.text_in_errors import item_text
 
 _BIT_OPERATORS: dict[type[exp.Expr], str] = {
     exp.BitwiseAnd: "&",

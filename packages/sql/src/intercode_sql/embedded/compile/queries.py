@@ -17,7 +17,7 @@ from intercode_sql.embedded.compile.conversions import (
     require_rounded,
     sort_expression,
 )
-from intercode_sql.embedded.compile.scope import (
+from intercode_sql.embedded.compile.model import (
     CompileContext,
     CompiledQuery,
     Expression,

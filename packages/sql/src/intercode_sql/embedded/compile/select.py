@@ -28,7 +28,7 @@ from intercode_sql.embedded.compile.conversions import (
     grouped_sql,
     sort_expression,
 )
-from intercode_sql.embedded.compile.scope import (
+from intercode_sql.embedded.compile.model import (
     CLAUSE_NAMES,
     CompiledQuery,
     Expression,

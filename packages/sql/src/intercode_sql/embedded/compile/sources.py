@@ -11,8 +11,7 @@ from intercode_sql.dialect.parser import mysql_text, parse
 from intercode_sql.embedded.catalog import information_schema
 from intercode_sql.embedded.catalog.catalog import Table, quote_table
 from intercode_sql.embedded.compile.conversions import compile_condition
-from intercode_sql.embedded.compile.operators import compare
-from intercode_sql.embedded.compile.scope import (
+from intercode_sql.embedded.compile.model import (
     CompileContext,
     CompiledQuery,
     Expression,
@@ -21,6 +20,7 @@ from intercode_sql.embedded.compile.scope import (
     Scope,
     Source,
 )
+from intercode_sql.embedded.compile.operators import compare
 from intercode_sql.literals import SQLITE_LITERALS, quoted_name
 
 

@@ -10,14 +10,14 @@ from intercode_sql.dialect.errors import mysql_error, unsupported
 from intercode_sql.embedded.catalog.collations import collate_clause
 from intercode_sql.embedded.catalog.types import BOOL, INT, Type
 from intercode_sql.embedded.compile.conversions import as_text, on_this_day
-from intercode_sql.embedded.compile.operators import align_types, compare, year_constant
-from intercode_sql.embedded.compile.scope import (
+from intercode_sql.embedded.compile.model import (
     CompiledQuery,
     Expression,
     Scope,
     compile_expression,
     compiles,
 )
+from intercode_sql.embedded.compile.operators import align_types, compare, year_constant
 
 
 def _compile_subquery(node: exp.Expr, scope: Scope, ordered: bool = False) -> CompiledQuery:

@@ -15,8 +15,8 @@ from intercode_sql.embedded.catalog.catalog import Table
 from intercode_sql.embedded.catalog.information_schema import SYSTEM_SCHEMAS
 from intercode_sql.embedded.catalog.types import Type
 from intercode_sql.embedded.catalog.values import result_converter
+from intercode_sql.embedded.compile.model import CompileContext
 from intercode_sql.embedded.compile.queries import compile_query, root_scope
-from intercode_sql.embedded.compile.scope import CompileContext
 from intercode_sql.types import ResultColumn, TypeCode
 
 

@@ -19,7 +19,7 @@ from intercode_sql.embedded import functions
 from intercode_sql.embedded.catalog import collations
 from intercode_sql.embedded.catalog.catalog import BuiltDatabases, quote_schema, schema_name
 from intercode_sql.embedded.functions.runtime import MAX_TEXT_LENGTH, THREAD_STATE
-from intercode_sql.worker.bounded import limit_values
+from intercode_sql.worker.ends_soon import limit_values
 
 MAX_IN_MEMORY_BYTES = 32 << 20
 """Largest private copy in memory, in bytes."""

@@ -15,8 +15,8 @@ from intercode_sql.embedded.catalog.catalog import Column, ForeignKey, Table, qu
 from intercode_sql.embedded.catalog.collations import collate_clause
 from intercode_sql.embedded.catalog.values import result_converter, to_stored
 from intercode_sql.embedded.compile.conversions import compile_condition
+from intercode_sql.embedded.compile.model import Scope, Source, compile_scalar
 from intercode_sql.embedded.compile.queries import root_scope
-from intercode_sql.embedded.compile.scope import Scope, Source, compile_scalar
 from intercode_sql.embedded.compile.sources import base_table_source
 from intercode_sql.embedded.execute.context import SessionContext
 from intercode_sql.literals import quoted_name

@@ -12,7 +12,7 @@ from typing import Any
 from intercode_sql.base import Deadline, SqlDeterminism, SqlLimits
 from intercode_sql.dialect.errors import StatementError
 from intercode_sql.embedded.catalog.catalog import BuiltDatabases, Catalog
-from intercode_sql.embedded.compile.scope import CompileContext
+from intercode_sql.embedded.compile.model import CompileContext
 from intercode_sql.embedded.compile.translation import Translation
 from intercode_sql.embedded.execute.connection import ConnectionPool, EmbeddedConnection
 from intercode_sql.errors import SessionStateError

@@ -13,7 +13,7 @@ from intercode_sql.dialect.errors import StatementError, access_denied, mysql_er
 from intercode_sql.dialect.parser import parse
 from intercode_sql.embedded.catalog.catalog import Column, Table, quote_schema, quote_table
 from intercode_sql.embedded.catalog.collations import collate_clause
-from intercode_sql.embedded.catalog.definitions import (
+from intercode_sql.embedded.catalog.definition_parser import (
     DEFAULT_COLLATION,
     AlteredTable,
     ViewStatement,

@@ -12,8 +12,8 @@ from sqlglot import exp
 
 from intercode_sql.dialect.errors import access_denied, mysql_error, unsupported
 from intercode_sql.dialect.keywords import word_set
-from intercode_sql.dialect.parsed_text import parsed_form
 from intercode_sql.dialect.parser import parse, require_finite_numbers, sqlglot_tokens
+from intercode_sql.dialect.text_for_parser import parsed_form
 from intercode_sql.dialect.tokens import TokenReader, definition_kind, first_token, tokenize
 from intercode_sql.embedded.compile.translation import translate
 from intercode_sql.embedded.execute import ddl, dml, set_statement, show, transactions

@@ -31,7 +31,7 @@ from intercode_sql.embedded.catalog.values import (
 )
 from intercode_sql.embedded.compile.calls import default_expression
 from intercode_sql.embedded.compile.conversions import number_constant, require_rounded
-from intercode_sql.embedded.compile.scope import Expression, Source
+from intercode_sql.embedded.compile.model import Expression, Source
 from intercode_sql.embedded.compile.strict_values import checked_values
 from intercode_sql.embedded.compile.translation import translate
 from intercode_sql.embedded.execute.constraints import (

@@ -24,9 +24,9 @@ from intercode_sql.base import (
 )
 from intercode_sql.dialect.errors import StatementError, mysql_error, unexpected_error, unsupported
 from intercode_sql.dialect.keywords import word_set
-from intercode_sql.dialect.parsed_text import REWRITTEN_MODES, default_mode_text, in_own_mode
 from intercode_sql.dialect.parser import require_single_statement
 from intercode_sql.dialect.syntax import check_syntax
+from intercode_sql.dialect.text_for_parser import REWRITTEN_MODES, default_mode_text, in_own_mode
 from intercode_sql.dialect.tokens import first_token, into_variables, without_comments
 from intercode_sql.embedded.catalog.catalog import BuiltDatabases, quote_table
 from intercode_sql.embedded.catalog.values import convert_rows
@@ -45,13 +45,13 @@ from intercode_sql.embedded.execute.set_statement import variable_name, variable
 from intercode_sql.errors import SqlError
 from intercode_sql.literals import quoted_name
 from intercode_sql.types import ExecResult, StatementInfo
-from intercode_sql.worker.bounded import (
+from intercode_sql.worker.ends_soon import (
     BEFORE_BRACKETS,
     UnboundedStatementError,
     is_bounded,
     refused_for_size,
 )
-from intercode_sql.worker.session import LocalSession
+from intercode_sql.worker.guarded_session import LocalSession
 
 _BOUNDED_FUNCTIONS = BEFORE_BRACKETS | word_set("""
     COUNT SUM AVG MIN MAX STD STDDEV STDDEV_POP STDDEV_SAMP VARIANCE VAR_POP VAR_SAMP ROW_NUMBER

@@ -25,8 +25,8 @@ from intercode_sql.embedded.compile.conversions import (
     sort_expression,
     time_of_this_day,
 )
+from intercode_sql.embedded.compile.model import Scope, Source, compile_scalar
 from intercode_sql.embedded.compile.queries import root_scope
-from intercode_sql.embedded.compile.scope import Scope, Source, compile_scalar
 from intercode_sql.embedded.compile.select import limit_clause
 from intercode_sql.embedded.compile.sources import (
     base_table_source,

@@ -37,7 +37,7 @@ from intercode_sql.embedded.catalog.catalog import (
     from_json,
     to_json,
 )
-from intercode_sql.embedded.catalog.definitions import (
+from intercode_sql.embedded.catalog.definition_parser import (
     DEFAULT_COLLATION,
     AlteredTable,
     altered_table,

@@ -16,7 +16,7 @@ from urllib.parse import quote
 
 from intercode_sql.base import Deadline, SqlDeterminism, SqlLimits
 from intercode_sql.dialect.errors import StatementError, mysql_error, unsupported
-from intercode_sql.dialect.parsed_text import REWRITTEN_MODES
+from intercode_sql.dialect.text_for_parser import REWRITTEN_MODES
 from intercode_sql.dump.reader import LOAD_TIME
 from intercode_sql.embedded.catalog.catalog import (
     BuiltDatabases,

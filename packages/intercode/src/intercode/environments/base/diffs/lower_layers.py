@@ -9,8 +9,8 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 from intercode.core.types import FileEntry
-from intercode_sandbox.host.files import O_CLOEXEC, O_DIRECTORY, O_NOFOLLOW, O_NONBLOCK
-from intercode_sandbox.layers import is_opaque
+from intercode_sandbox.overlay_format import is_opaque
+from intercode_sandbox.platforms.files import O_CLOEXEC, O_DIRECTORY, O_NOFOLLOW, O_NONBLOCK
 
 MAX_FILE_BYTES = 64 << 10
 """The content of larger files is not read."""

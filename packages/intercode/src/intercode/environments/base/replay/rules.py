@@ -13,7 +13,7 @@ from intercode.core.types.descriptions import load_function
 from intercode.environments import ENVIRONMENTS
 from intercode.environments.base.env import InterCodeEnv
 from intercode.environments.base.replay.comparison import StepComparison, difference_cause
-from intercode.environments.descriptions import recorded_environment
+from intercode.environments.recorded_descriptions import recorded_environment
 from intercode_sandbox.registry import Registry, unknown_name_error
 
 LOG_RULES = Registry("replay of log", {}, group="intercode.replay_rules", owner=GYM)

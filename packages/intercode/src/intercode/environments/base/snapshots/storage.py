@@ -29,9 +29,9 @@ from intercode.sessions.base import SessionState
 from intercode.sessions.python.session import PythonState
 from intercode_sandbox import SandboxSnapshot, SandboxSpec, open_sandbox
 from intercode_sandbox.contract import BaseSandbox
-from intercode_sandbox.host.paths import sandbox_uid
 from intercode_sandbox.images.archives.upper_layer_writer import unpack_upper_layer
-from intercode_sandbox.layers import find_forged_mark, write_layer
+from intercode_sandbox.overlay_format import find_forged_mark, write_layer
+from intercode_sandbox.platforms.paths import sandbox_uid
 
 METADATA_FILE, FILES_DIRECTORY = "snapshot.json", "files"
 MATCHING_KEYS = ("environment", "dataset_hash", "profile", "image_digest")

@@ -12,7 +12,7 @@ from pathlib import Path
 
 from intercode.core.errors import UsageError
 from intercode.core.types import Dataset, Image, Task
-from intercode.environments.descriptions import describe_environment
+from intercode.environments.recorded_descriptions import describe_environment
 from intercode.integrations.harbor.export.trees import read_tree
 from intercode.integrations.harbor.tasks.task_directory import MAX_FILES_SIZE, Files
 from intercode_sandbox.images.archives.directory import walk_entries

@@ -21,7 +21,7 @@ from intercode.core.types import Dataset, LayerSpec, Payload, Task
 from intercode.core.types.descriptions import load_function
 from intercode.environments.base.diffs.initial_files import pack_tree
 from intercode.environments.base.verifier_texts import REWARD_SCRIPT
-from intercode.environments.descriptions import describe_environment
+from intercode.environments.recorded_descriptions import describe_environment
 from intercode.integrations.harbor.export.base_image import has_directory_of_image, image_lines
 from intercode.integrations.harbor.export.trees import read_tree, write_tree
 from intercode.integrations.harbor.tasks.task_directory import Files, HarborPayload

@@ -29,7 +29,7 @@ from intercode.results.statistics import figures
 from intercode.results.statistics.intervals import value_and_bounds
 from intercode.results.statistics.metrics import count_failed, drop_retried_failures, is_solved
 from intercode.results.statistics.samples import all_samples
-from intercode_sandbox.host.files import file_digest
+from intercode_sandbox.platforms.files import file_digest
 from intercode_sandbox.valid_text import has_surrogates
 
 _EPISODE_TYPES = {

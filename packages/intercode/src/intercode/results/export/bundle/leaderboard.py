@@ -14,7 +14,7 @@ from typing import Any
 
 from intercode.core.errors import UsageError
 from intercode.core.types import Usage
-from intercode.environments.descriptions import description_of
+from intercode.environments.recorded_descriptions import description_of
 from intercode.results.export.bundle.bundle import Bundle, read_bundle
 from intercode.results.export.bundle.receipt import Receipt, read_receipt
 from intercode.results.statistics.metrics import known_usage

@@ -26,7 +26,7 @@ from intercode_sql.base import (
 )
 from intercode_sql.errors import SessionStateError
 from intercode_sql.types import DatabaseSpec, ExecResult
-from intercode_sql.worker.bounded import UnboundedStatementError
+from intercode_sql.worker.ends_soon import UnboundedStatementError
 from intercode_sql.worker.process import (
     START_SECONDS,
     EngineSource,

@@ -30,13 +30,13 @@ from intercode_sandbox.errors import SandboxError
 from intercode_sandbox.streams import memory_file
 from intercode_sandbox.supervisor.connection import READ_SECONDS, SupervisorConnection
 from intercode_sandbox.supervisor.control_group import GroupMemory
-from intercode_sandbox.supervisor.process import SupervisedProcess
 from intercode_sandbox.supervisor.process_table import (
     HostProcess,
     list_descendants,
     unblock_supervisor,
 )
-from intercode_sandbox.supervisor.unmapped_memory import SocketMemory
+from intercode_sandbox.supervisor.socket_memory import SocketMemory
+from intercode_sandbox.supervisor.supervised_process import SupervisedProcess
 from intercode_sandbox.supervisor.watchdog import Watch, Watchdog, measure_processes
 from intercode_sandbox.types import TRUNCATED_CHANGES, FileEntry, FileInfo, ResourceUsage
 from intercode_sandbox.users import User

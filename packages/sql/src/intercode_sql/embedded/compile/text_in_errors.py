@@ -6,7 +6,7 @@ from sqlglot import exp
 
 from intercode_sql.dialect.parser import FUNCTION_MARK, mysql_text
 from intercode_sql.embedded.catalog.values import is_number
-from intercode_sql.embedded.compile.scope import Scope
+from intercode_sql.embedded.compile.model import Scope
 
 _OPERATORS: dict[type[exp.Expr], str] = {
     exp.Add: "+",

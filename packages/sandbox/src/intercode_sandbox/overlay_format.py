@@ -13,8 +13,8 @@ import tarfile
 from pathlib import Path
 from typing import Any
 
-from intercode_sandbox.host.files import O_CLOEXEC, O_DIRECTORY, O_NOFOLLOW
-from intercode_sandbox.host.paths import sandbox_uid
+from intercode_sandbox.platforms.files import O_CLOEXEC, O_DIRECTORY, O_NOFOLLOW
+from intercode_sandbox.platforms.paths import sandbox_uid
 
 OPAQUE_ATTRIBUTE = "user.overlay.opaque"
 _MARK_PREFIXES = ("user.overlay.", "trusted.overlay.")

@@ -8,7 +8,7 @@ from contextlib import suppress
 from pathlib import Path
 
 from intercode_sandbox.errors import ConfigError
-from intercode_sandbox.host.files import has_user_ids
+from intercode_sandbox.platforms.files import has_user_ids
 
 ROOT_SANDBOX_UID = 60600
 """The user id of sandboxes that root starts, in a range that Debian and systemd leave free."""

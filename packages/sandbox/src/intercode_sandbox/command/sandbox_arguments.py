@@ -7,7 +7,8 @@ import re
 from collections.abc import Callable
 from typing import Any
 
-from intercode_sandbox.command import commands, live, terminal
+from intercode_sandbox.command import live, terminal
+from intercode_sandbox.command import run_and_fork as commands
 from intercode_sandbox.command.parser import add_options
 
 EXAMPLE = """\

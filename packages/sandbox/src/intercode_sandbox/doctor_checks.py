@@ -11,7 +11,7 @@ from pathlib import Path
 
 from intercode_sandbox import SandboxSpec, open_sandbox, tier_of
 from intercode_sandbox.errors import ConfigError, SandboxError, SandboxUnavailableError, UsageError
-from intercode_sandbox.host.paths import cache_remedy, cache_root, sandbox_uid
+from intercode_sandbox.platforms.paths import cache_remedy, cache_root, sandbox_uid
 from intercode_sandbox.supervisor import build, programs
 from intercode_sandbox.supervisor.runtime import seccomp, syscall_numbers
 from intercode_sandbox.tiers.choice import LINUX_HINT
