@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from intercode.core.errors import UnknownNameError, UsageError
-from intercode.core.packages import GYM
+from intercode.core.packages import GYM_DISTRIBUTION
 from intercode.datasets import load
 from intercode_sandbox import plugins
 from intercode_sandbox.plugins import Plugin
@@ -98,8 +98,8 @@ def test_list_shows_the_origin_of_names_and_warns_of_broken_plugins(python: Path
     assert quiet.pop("settings") == found["environments"]["bash"]["settings"]
     assert quiet == {"description": "Bash of a plugin.", "package": "quiet_plugin 1.0"}
     assert found["datasets"]["row-tasks"]["description"] == "Tasks in a package"
-    assert found["datasets"]["starter"]["package"] == GYM
-    assert found["agents"]["gold"]["package"] == GYM
+    assert found["datasets"]["starter"]["package"] == GYM_DISTRIBUTION
+    assert found["agents"]["gold"]["package"] == GYM_DISTRIBUTION
     assert found["agents"]["idle"]["package"] == "quiet_plugin 1.0"
     assert found["rewards"]["flat"]["package"] == "quiet_plugin 1.0"
     assert found["languages"]["lua"]["description"] == "Lua: programs"

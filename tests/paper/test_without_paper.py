@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from intercode.core.packages import GYM
+from intercode.core.packages import GYM_DISTRIBUTION
 from intercode_sandbox import plugins
 from intercode_sandbox.plugins import Plugin
 from intercode_sandbox.registry import Registry
@@ -143,12 +143,12 @@ def test_the_unit_tests_pass(run: Run) -> None:
 def test_a_name_of_the_product_precedes_that_of_a_plug_in(monkeypatch: pytest.MonkeyPatch) -> None:
     names = (
         Plugin("a", "os.path:split", "acme 1"),
-        Plugin("a", "os.path:join", f"{GYM} 2"),
+        Plugin("a", "os.path:join", f"{GYM_DISTRIBUTION} 2"),
         Plugin("b", "os.path:split", "acme 1"),
         Plugin("b", "os.path:join", "other 1"),
     )
     monkeypatch.setattr(plugins, "find_plugins", lambda _group: names)
-    table = Registry("thing", {}, group="g", owner=GYM)
+    table = Registry("thing", {}, group="g", owner=GYM_DISTRIBUTION)
     assert table.load("a").__name__ == "join" and table.origin("a") == ""
     assert table.load("b").__name__ == "split"
     assert [(p.name, p.origin) for p in table.shadowed_plugins()] == [

@@ -13,7 +13,7 @@ from intercode.sessions.bash.persistent import BashSession
 from intercode.sessions.python.session import PythonSession
 from intercode_sandbox import Limits
 from intercode_sandbox.contract import BaseSandbox
-from intercode_sandbox.streams import Process
+from intercode_sandbox.streams import BaseProcess
 from support import backend
 from support.sandboxes import open_test_sandbox
 from support.shells import shell
@@ -95,7 +95,7 @@ def test_a_failure_of_the_machine_is_raised(
     sandbox.write("/root/program", _WRAPPER % real, 0o755)
     session = opens(sandbox)
 
-    def spawn(*_: object, **__: object) -> Process:
+    def spawn(*_: object, **__: object) -> BaseProcess:
         raise OSError(errno.EMFILE, "Too many open files")
 
     monkeypatch.setattr(sandbox, "spawn", spawn)

@@ -16,7 +16,7 @@ from intercode.core.types import Dataset, State
 from intercode_lab.proofs.worlds import RULES, WorldProof, kind_faults, prove_task, world_tables
 from intercode_lab.worlds.kinds import KINDS
 from intercode_lab.worlds.requests import Goal, phrasings
-from intercode_lab.worlds.world import WorldKind, standard
+from intercode_lab.worlds.world import WorldKind, worlds_reward
 
 NAMES = [kind.name for kind in KINDS]
 
@@ -109,14 +109,16 @@ def test_a_score_is_the_share_of_goals_halved_for_each_damage() -> None:
     )
 
     def value(**readings: object) -> float:
-        return standard(task, State(probe_output=f"noise\n{json.dumps(readings)}\n"), State()).value
+        return worlds_reward(
+            task, State(probe_output=f"noise\n{json.dumps(readings)}\n"), State()
+        ).value
 
     assert value(x=1, y=[2], z="3", w=4) == 1
     assert value(x=1, y=[2], w=4) == 0.5
     assert value(x=1, y=[2], z="3") == 0.5
     assert value(x=1, z="3", w=5) == 0.25
-    assert standard(task, State(probe_output="no object"), State()).value == 0
-    assert standard(task, State(probe_output="[1]"), State()).value == 0
+    assert worlds_reward(task, State(probe_output="no object"), State()).value == 0
+    assert worlds_reward(task, State(probe_output="[1]"), State()).value == 0
 
 
 def test_tells_and_faults_of_tasks_are_faults_of_a_proof() -> None:

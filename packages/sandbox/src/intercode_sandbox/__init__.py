@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from intercode_sandbox.api.snapshots import Snapshot
     from intercode_sandbox.api.terminal_server import TerminalServer
     from intercode_sandbox.backends import (
-        SANDBOXES,
+        BACKENDS,
         architecture_of,
         describe_choice,
         open_sandbox,
@@ -37,34 +37,34 @@ if TYPE_CHECKING:
     )
     from intercode_sandbox.contract import (
         BaseSandbox,
+        BaseSnapshot,
         Capability,
         Limits,
-        SandboxSnapshot,
         SandboxSpec,
     )
     from intercode_sandbox.determinism import Determinism, resolve_determinism
-    from intercode_sandbox.streams import Process
+    from intercode_sandbox.streams import BaseProcess
     from intercode_sandbox.testing import check_sandbox
     from intercode_sandbox.tiers.choice import strongest_backend
     from intercode_sandbox.types import FileInfo, ResourceUsage
 
 __all__ = [
-    "SANDBOXES",
+    "BACKENDS",
     "AsyncSandbox",
     "AsyncSandboxProcess",
+    "BaseProcess",
     "BaseSandbox",
+    "BaseSnapshot",
     "Capability",
     "Determinism",
     "FileInfo",
     "ForwardedPort",
     "Limits",
-    "Process",
     "ResourceUsage",
     "Result",
     "Sandbox",
     "SandboxPool",
     "SandboxProcess",
-    "SandboxSnapshot",
     "SandboxSpec",
     "Snapshot",
     "TerminalServer",
@@ -81,7 +81,7 @@ __all__ = [
 __getattr__ = lazy_imports(
     __name__,
     {
-        "SANDBOXES": ".backends",
+        "BACKENDS": ".backends",
         "AsyncSandbox": ".api.async_sandbox",
         "AsyncSandboxProcess": ".api.async_process",
         "BaseSandbox": ".contract",
@@ -90,13 +90,13 @@ __getattr__ = lazy_imports(
         "FileInfo": ".types",
         "ForwardedPort": ".api.forwarding",
         "Limits": ".contract",
-        "Process": ".streams",
+        "BaseProcess": ".streams",
         "ResourceUsage": ".types",
         "Result": ".api.results",
         "Sandbox": ".api.sandbox",
         "SandboxPool": ".api.pool",
         "SandboxProcess": ".api.process",
-        "SandboxSnapshot": ".contract",
+        "BaseSnapshot": ".contract",
         "SandboxSpec": ".contract",
         "Snapshot": ".api.snapshots",
         "TerminalServer": ".api.terminal_server",

@@ -21,7 +21,7 @@ from intercode_sandbox.validation import check_text
 if TYPE_CHECKING:
     from intercode_sandbox.images.progress import Progress
 
-SANDBOXES = Registry(
+BACKENDS = Registry(
     "sandbox",
     {
         "namespace": "intercode_sandbox.namespace.open:open_strongest",
@@ -97,9 +97,9 @@ def check_backend(backend: str) -> None:
     """Raise UnknownNameError for a name that stands for no back end. Nothing is opened."""
     check_text("a back end", backend, "namespace")
     name = _named(backend)
-    if name and ":" not in name and name not in SANDBOXES:
+    if name and ":" not in name and name not in BACKENDS:
         schemes = [f"{scheme}:ADDRESS" for scheme in _ADDRESSED]
-        raise unknown_name_error("back end", name, ["auto", *SANDBOXES, *schemes])
+        raise unknown_name_error("back end", name, ["auto", *BACKENDS, *schemes])
 
 
 def check_image(spec: str, backend: str = "auto") -> None:
@@ -120,7 +120,7 @@ def _opener(name: str) -> Callable[[SandboxSpec, Path | None], BaseSandbox]:
     """Return a function that opens sandboxes of a registered back end or of a reference."""
 
     def open_with_files(spec: SandboxSpec, files: Path | None) -> BaseSandbox:
-        make = SANDBOXES.load(name)
+        make = BACKENDS.load(name)
         sandbox: BaseSandbox = make(spec) if files is None else make(spec, files)
         return sandbox
 

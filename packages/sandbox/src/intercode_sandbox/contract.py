@@ -15,7 +15,7 @@ from typing import Any, Literal, Protocol, Self
 from intercode_sandbox.determinism import Determinism
 from intercode_sandbox.errors import MissingCapabilityError, SandboxError, UsageError
 from intercode_sandbox.long_output import Collector
-from intercode_sandbox.streams import Process, communicate, decode, memory_file
+from intercode_sandbox.streams import BaseProcess, communicate, decode, memory_file
 from intercode_sandbox.types import (
     ExecResult,
     FileEntry,
@@ -136,7 +136,7 @@ Capability = Literal[
 """A feature that only some back ends have; see ``BaseSandbox.capabilities``."""
 
 
-class SandboxSnapshot(Protocol):
+class BaseSnapshot(Protocol):
     """The files of a sandbox at one time, for new sandboxes and for ``BaseSandbox.restore``."""
 
     @property
@@ -287,7 +287,7 @@ class BaseSandbox(ABC):
         cwd: str = "/",
         env: Mapping[str, str] | None = None,
         fds: Mapping[int, int] | None = None,
-    ) -> Process:
+    ) -> BaseProcess:
         """Start a program.
 
         ``fds`` maps descriptor numbers in the sandbox to descriptors of this process; 0, 1 and 2
@@ -295,7 +295,7 @@ class BaseSandbox(ABC):
         if the program or ``cwd`` cannot be used.
         """
 
-    def spawn_as(self, user: User | None, argv: Sequence[str], **settings: Any) -> Process:
+    def spawn_as(self, user: User | None, argv: Sequence[str], **settings: Any) -> BaseProcess:
         """Start a program as a user; None is root. ``settings``: those of ``spawn``."""
         if user is None:
             return self.spawn(argv, **settings)
@@ -354,11 +354,11 @@ class BaseSandbox(ABC):
         """Create a new sandbox with a copy of this one's files, without its processes."""
         raise self._missing_capability("fork", "copy its files to a new sandbox")
 
-    def snapshot(self) -> SandboxSnapshot:
+    def snapshot(self) -> BaseSnapshot:
         """Keep a copy of the files. The sandbox continues, with its processes."""
         return CopiedFiles(self.fork())
 
-    def seal(self) -> SandboxSnapshot:
+    def seal(self) -> BaseSnapshot:
         """End everything in the sandbox and keep its files without a copy.
 
         The snapshot then owns the sandbox: close the snapshot instead. Raises SandboxError if a
@@ -371,7 +371,7 @@ class BaseSandbox(ABC):
         are many or large."""
         return False
 
-    def restore(self, snapshot: SandboxSnapshot) -> None:
+    def restore(self, snapshot: BaseSnapshot) -> None:
         """Replace the files by those of a snapshot, in place. Processes are paused meanwhile.
 
         Raises SandboxError if that is not possible: the snapshot is sealed, or of a sandbox of
@@ -454,7 +454,7 @@ class BaseSandbox(ABC):
         cwd: str = "/",
         env: Mapping[str, str] | None = None,
         fds: Mapping[int, int] | None = None,
-    ) -> Process:
+    ) -> BaseProcess:
         """Start a program as ``spawn`` does, and restore a checkpoint in its place.
 
         The process has the given descriptors and the files that it had open.
@@ -469,7 +469,7 @@ class BaseSandbox(ABC):
         env: Mapping[str, str] | None = None,
         size: tuple[int, int] = (24, 80),
         user: User | None = None,
-    ) -> tuple[Process, int]:
+    ) -> tuple[BaseProcess, int]:
         """Start a program as ``spawn`` or ``spawn_as`` does, on a new terminal with this number of
         rows and columns. Return it, and a descriptor of the terminal's master side."""
         raise self._missing_capability("terminal", "run a program on a terminal")

@@ -17,7 +17,7 @@ _LAST_ROUNDS = 32  # of output that is read after the end, if background process
 _MOST_SECONDS = float(1 << 20)  # poll refuses more milliseconds than fit in a C int
 
 
-class Process(Protocol):
+class BaseProcess(Protocol):
     """A process inside a sandbox. ``pid`` is its number in the sandbox."""
 
     pid: int
@@ -75,7 +75,7 @@ class TimeLimitError(TimeoutError):
 
 
 def readable_streams(
-    process: Process,
+    process: BaseProcess,
     streams: Mapping[int, object],
     timeout: float | None,
     until_eof: bool = False,
@@ -113,7 +113,7 @@ def readable_streams(
 
 
 def communicate(
-    process: Process,
+    process: BaseProcess,
     streams: Mapping[int, Collector],
     timeout: float | None,
     until_eof: bool = False,

@@ -9,7 +9,7 @@ from typing import Any, ClassVar
 from intercode.agents.base import Feedback
 from intercode.agents.parsing import ParsedAnswer, is_complete
 from intercode.agents.prompt import OBSERVATION_LIMIT, format_observation
-from intercode.core.packages import GYM
+from intercode.core.packages import GYM_DISTRIBUTION
 from intercode.models.base import Completion, reached_token_limit, was_interrupted
 from intercode_sandbox.registry import Registry, unknown_name_error
 
@@ -17,7 +17,7 @@ FEEDBACK_STYLES = Registry(
     "feedback",
     {"standard": "intercode.agents.feedback:FeedbackStyle"},
     group="intercode.feedback",
-    owner=GYM,
+    owner=GYM_DISTRIBUTION,
 )
 """Classes of styles, by name."""
 TRUNCATED_ANSWER = "the answer reached its limit of tokens and was cut off"

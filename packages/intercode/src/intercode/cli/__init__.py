@@ -17,7 +17,7 @@ from types import ModuleType
 
 from intercode import __version__
 from intercode.core.errors import UsageError
-from intercode.core.packages import GYM
+from intercode.core.packages import GYM_DISTRIBUTION
 from intercode_sandbox.command.exit_status import USAGE, call_handler, run_program
 from intercode_sandbox.command.parser import Parser, add_options
 from intercode_sandbox.registry import Registry, unknown_name_error
@@ -70,7 +70,7 @@ RENAMED = {
 }
 """Commands of an earlier version, and what they are now."""
 
-_PLUGINS = Registry("command", {}, group="intercode.commands", owner=GYM)
+_PLUGINS = Registry("command", {}, group="intercode.commands", owner=GYM_DISTRIBUTION)
 """The modules of commands that other packages add by entry points."""
 
 
@@ -149,7 +149,7 @@ def _describe_commands(added: Mapping[str, str]) -> str:
 def _added_commands() -> dict[str, str]:
     """Return the commands of other packages that this one does not know, with a description."""
     names = (name for name in _PLUGINS if name not in COMMANDS)
-    return {name: f"a command of {_PLUGINS.origin(name) or GYM}" for name in names}
+    return {name: f"a command of {_PLUGINS.origin(name) or GYM_DISTRIBUTION}" for name in names}
 
 
 def _load_command(name: str) -> ModuleType:

@@ -17,7 +17,7 @@ from typing import Any, get_origin
 
 from intercode.core.config import EvalConfig
 from intercode.core.errors import InterCodeError, UsageError
-from intercode.core.packages import GYM
+from intercode.core.packages import GYM_DISTRIBUTION
 from intercode.core.settings import declared_types, describe
 from intercode.datasets import is_playable_name
 from intercode_sandbox.registry import Registry, unknown_name_error
@@ -29,7 +29,7 @@ _REGISTRIES = {
     "languages": "intercode.core.languages:LANGUAGES",
     "profiles": "intercode.environments.base.profiles:PROFILES",
     "rewards": "intercode.environments.base.rewards:REWARDS",
-    "sandboxes": "intercode_sandbox:SANDBOXES",
+    "sandboxes": "intercode_sandbox:BACKENDS",
 }
 
 DESCRIPTIONS: dict[str, dict[str, str]] = {
@@ -143,7 +143,7 @@ class ListedName:
 
     def lines(self) -> list[str]:
         """Return the entry as text."""
-        source = "" if self.package == GYM else f" [{self.package}]"
+        source = "" if self.package == GYM_DISTRIBUTION else f" [{self.package}]"
         lines = textwrap.wrap(f"{self.description}{source}", _WIDTH - 19) or [""]
         if self.tasks is not None:
             lines += textwrap.wrap(self._data_text(), _WIDTH - 19)
@@ -217,12 +217,12 @@ def _entries(kind: str) -> Iterator[ListedName]:
     module, _, attribute = _REGISTRIES[kind].partition(":")
     registry: Registry = getattr(importlib.import_module(module), attribute)
     for plugin in registry.shadowed_plugins():
-        known = registry.origin(plugin.name) or GYM
+        known = registry.origin(plugin.name) or GYM_DISTRIBUTION
         _warn(f"{plugin.origin} also has {kind} {plugin.name!r}; that of {known} is used")
     for name in registry:
-        package = registry.origin(name) or GYM
+        package = registry.origin(name) or GYM_DISTRIBUTION
         try:
-            own = package == GYM and DESCRIPTIONS.get(kind, {}).get(name)
+            own = package == GYM_DISTRIBUTION and DESCRIPTIONS.get(kind, {}).get(name)
             description = own or _description(registry.load(name))
             counted = kind == "datasets" and is_playable_name(name)
             tasks, remedy = _task_counts(name) if counted else (None, "")

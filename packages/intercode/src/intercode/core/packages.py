@@ -5,7 +5,7 @@ from __future__ import annotations
 from importlib.util import find_spec
 from pathlib import Path
 
-GYM = "intercode-gym"
+GYM_DISTRIBUTION = "intercode-gym"
 """This one: the product."""
 LAB = "intercode-lab"
 """Task families, variants, audits, contamination and validity."""

@@ -14,7 +14,7 @@ from types import ModuleType
 from typing import Any, TypeVar
 
 from intercode.core.errors import UnknownNameError, UsageError
-from intercode.core.packages import GYM, LAB
+from intercode.core.packages import GYM_DISTRIBUTION, LAB
 from intercode.core.types import Dataset
 from intercode.datasets import files, preprocess, salt, task_package
 from intercode.datasets.columns import parse_options
@@ -28,7 +28,7 @@ datasets = Registry(
         "apps": "intercode.datasets.python.apps:load",
         "bird": "intercode.datasets.sql.bird:load",
         "families": LAB,
-        "harbor": GYM,
+        "harbor": GYM_DISTRIBUTION,
         "hub": "intercode.datasets.hub:load",
         "intercode-alfa": "intercode.datasets.bash.intercode_alfa:load",
         "mbpp": "intercode.datasets.python.mbpp:load",
@@ -36,12 +36,12 @@ datasets = Registry(
         "nl2bash": "intercode.datasets.bash.nl2bash:load",
         "spider": "intercode.datasets.sql.spider:load",
         "starter": "intercode.datasets.starter.suites:load",
-        "swe-bench": GYM,
+        "swe-bench": GYM_DISTRIBUTION,
         "wikisql": "intercode.datasets.sql.wikisql:load",
         "worlds": LAB,
     },
     group="intercode.datasets",
-    owner=GYM,
+    owner=GYM_DISTRIBUTION,
 )
 """Loaders by name. A loader takes the name of a subset, or nothing, and returns a Dataset. If its
 first parameter is called ``address``, it takes all that follows the name and a colon. One with the

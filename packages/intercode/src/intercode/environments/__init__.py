@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import gymnasium as gym
 
 from intercode.core.errors import UnknownNameError, UsageError
-from intercode.core.packages import GYM
+from intercode.core.packages import GYM_DISTRIBUTION
 from intercode_sandbox.deprecation import renamed_arguments
 from intercode_sandbox.lazy import lazy_imports
 from intercode_sandbox.registry import Registry, suggest_name
@@ -96,13 +96,13 @@ ENVIRONMENTS = Registry(
         "bash": "intercode.environments.bash.env:BashEnv",
         "code": "intercode.environments.code.env:CodeEnv",
         "ctf": "intercode.environments.ctf.env:CTFEnv",
-        "harbor": GYM,
+        "harbor": GYM_DISTRIBUTION,
         "python": "intercode.environments.python.env:PythonEnv",
         "sql": "intercode.environments.sql.env:SqlEnv",
-        "swe-bench": GYM,
+        "swe-bench": GYM_DISTRIBUTION,
     },
     group="intercode.environments",
-    owner=GYM,
+    owner=GYM_DISTRIBUTION,
 )
 """Classes of environments by name; ``package.module:Class`` names any other."""
 _GYMNASIUM_IDS = {

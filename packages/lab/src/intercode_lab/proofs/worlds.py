@@ -28,7 +28,7 @@ from intercode.evaluation.worker_processes import worker_processes
 from intercode.results.tables import Cell, Table
 from intercode_lab.proofs.tasks import task_digest
 from intercode_lab.worlds import selection_of
-from intercode_lab.worlds.world import Run, WorldKind, WorldPayload, standard
+from intercode_lab.worlds.world import Run, WorldKind, WorldPayload, worlds_reward
 
 MAX_SHALLOW = 0.1
 """The greatest share of worlds that a shallow player or a rule may solve."""
@@ -167,7 +167,7 @@ class _Play:
         """Return the score of the present state, as the probe reads it in the sandbox itself."""
         probe = self.env.task.probe or ""
         output = self.env.sandbox.run(["/bin/bash", "-c", probe], timeout=PROBE_TIMEOUT).output
-        return standard(self.env.task, State(probe_output=output), State())
+        return worlds_reward(self.env.task, State(probe_output=output), State())
 
 
 def _run_player(play: Callable[[Run], None], run: Run) -> str:

@@ -156,7 +156,7 @@ def kind(
     return decorate
 
 
-def standard(task: Task, agent: State, _gold: State) -> Score:
+def worlds_reward(task: Task, agent: State, _gold: State) -> Score:
     """Return the share of the goals that are reached, halved for each damage."""
     readings = _readings(agent.probe_output)
     payload = WorldPayload.of(task)

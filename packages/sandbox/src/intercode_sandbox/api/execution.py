@@ -21,7 +21,7 @@ from intercode_sandbox.errors import SandboxError, UsageError
 from intercode_sandbox.limit_messages import DISK_FULL, FILE_SIZE_STATUSES, reported_limit
 from intercode_sandbox.long_output import Collector
 from intercode_sandbox.streams import (
-    Process,
+    BaseProcess,
     TimeLimitError,
     decode,
     encode,
@@ -55,7 +55,7 @@ class Command:
     user: User | None = None
     is_script: bool = False
 
-    def start(self, base: BaseSandbox, fds: Mapping[int, int]) -> Process:
+    def start(self, base: BaseSandbox, fds: Mapping[int, int]) -> BaseProcess:
         """Start the command with these descriptors. Raises OSError."""
         return base.spawn_as(self.user, self.argv, cwd=self.cwd, env=self.env, fds=fds)
 
@@ -100,25 +100,25 @@ class LiveProcesses:
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
-        self._processes: dict[int, Process] = {}
+        self._processes: dict[int, BaseProcess] = {}
 
-    def start(self, spawn: Callable[[], Process]) -> Process:
+    def start(self, spawn: Callable[[], BaseProcess]) -> BaseProcess:
         """Start a process, and add it before the end of another command could kill it."""
         with self._lock:
             process = spawn()
             self._processes[id(process)] = process
             return process
 
-    def remove(self, process: Process) -> None:
+    def remove(self, process: BaseProcess) -> None:
         with self._lock:
             self._processes.pop(id(process), None)
 
-    def has_others(self, process: Process | None = None) -> bool:
+    def has_others(self, process: BaseProcess | None = None) -> bool:
         """Return whether a process other than ``process`` is live."""
         with self._lock:
             return any(p is not process for p in self._processes.values())
 
-    def kill(self, base: BaseSandbox, process: Process, mark: int) -> None:
+    def kill(self, base: BaseSandbox, process: BaseProcess, mark: int) -> None:
         """Kill a process and everything that was started since ``mark``, except other processes of
         the owner, their descendants, and what earlier processes have started. Without the
         capability ``processes``, only the process is killed."""
@@ -173,8 +173,8 @@ class Execution:
             for fd in ends.values():
                 os.close(fd)
 
-    def _spawn(self, command: Command, fds: dict[int, int]) -> Process:
-        def spawn() -> Process:
+    def _spawn(self, command: Command, fds: dict[int, int]) -> BaseProcess:
+        def spawn() -> BaseProcess:
             return command.start(self._base, fds)
 
         if not isinstance(command.stdin, bytes):

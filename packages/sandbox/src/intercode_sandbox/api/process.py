@@ -16,7 +16,7 @@ from typing import Literal, Self
 from intercode_sandbox.api.execution import CHUNK, Command, LiveProcesses, Stream
 from intercode_sandbox.contract import BaseSandbox
 from intercode_sandbox.errors import SandboxError, UsageError
-from intercode_sandbox.streams import Process, encode, poll_milliseconds, readable_streams
+from intercode_sandbox.streams import BaseProcess, encode, poll_milliseconds, readable_streams
 from intercode_sandbox.validation import check_timeout
 
 _END_OF_INPUT = b"\x04"  # what a terminal takes for the end of its input
@@ -56,14 +56,14 @@ class SandboxProcess:
         for fd in (self._input, *self._streams.values()):
             os.set_blocking(fd, False)
 
-    def _spawn_on_terminal(self, command: Command, size: TerminalSize) -> Process:
+    def _spawn_on_terminal(self, command: Command, size: TerminalSize) -> BaseProcess:
         process, master = self._base.spawn_on_terminal(
             command.argv, cwd=command.cwd, env=command.env, size=size, user=command.user
         )
         self._streams, self._input = {"stdout": master}, master
         return process
 
-    def _spawn(self, command: Command) -> Process:
+    def _spawn(self, command: Command) -> BaseProcess:
         given: dict[int, int] = {}
         try:
             given[0], self._input = os.pipe()

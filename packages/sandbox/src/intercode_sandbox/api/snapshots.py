@@ -19,7 +19,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import IO, Any
 
-from intercode_sandbox.contract import BaseSandbox, SandboxSnapshot
+from intercode_sandbox.contract import BaseSandbox, BaseSnapshot
 from intercode_sandbox.errors import DataError, SandboxError, UsageError
 from intercode_sandbox.images.archives.tar import StrictTarInfo, has_more_entries
 from intercode_sandbox.images.archives.unpack_limits import UnpackLimits
@@ -40,7 +40,7 @@ class Snapshot:
     Processes are not part of it. Close it to free the copy of the files.
     """
 
-    def __init__(self, files: SandboxSnapshot) -> None:
+    def __init__(self, files: BaseSnapshot) -> None:
         self.files = files
 
     def save(self, path: str | Path) -> None:

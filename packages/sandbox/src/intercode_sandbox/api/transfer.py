@@ -28,7 +28,7 @@ from intercode_sandbox.contract import BaseSandbox
 from intercode_sandbox.errors import DataError, SandboxError, UsageError
 from intercode_sandbox.images.archives.tar import StrictTarInfo, mtime_ns
 from intercode_sandbox.images.archives.tree_writer import MODE_MASK, TreeWriter
-from intercode_sandbox.streams import Process, encode
+from intercode_sandbox.streams import BaseProcess, encode
 from intercode_sandbox.types import FileInfo
 from intercode_sandbox.validation import absolute_path
 
@@ -273,7 +273,7 @@ def _fetch_archive(
     """Write what the sandbox's tar makes of a directory to a file of this machine."""
     most = 2 * limit + (64 << 20)  # headers and padding of many small files
     read, write = os.pipe()
-    process: Process | None = None
+    process: BaseProcess | None = None
     try:
         argv = ["tar", "-c", "-f", "-", "-C", f".{path}", "."]
         process = live.start(lambda: base.spawn(argv, fds={1: write}))

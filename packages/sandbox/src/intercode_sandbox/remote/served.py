@@ -34,7 +34,7 @@ from intercode_sandbox.remote.protocol import (
     text_value,
 )
 from intercode_sandbox.remote.relay import Group
-from intercode_sandbox.streams import Process
+from intercode_sandbox.streams import BaseProcess
 from intercode_sandbox.supervisor.upper_layer import change_owner
 from intercode_sandbox.types import Layer
 
@@ -123,7 +123,7 @@ class ServedSandbox:
         self.checkpoint: Checkpoint | None = None
         self.lock = asyncio.Lock()
         self.began = self.last_used = clock.now()
-        self.processes: dict[int, tuple[Process, Group]] = {}
+        self.processes: dict[int, tuple[BaseProcess, Group]] = {}
         self.is_closed = False
         self._marks: dict[int, int] = {0: 0}
         self._last_mark = -1
@@ -153,7 +153,7 @@ class ServedSandbox:
         if len(self._marks) > _MAX_MARKS:
             del self._marks[next(iter(self._marks))]
 
-    def spawn(self, arguments: Arguments, descriptors: list[int], group: Group) -> Process:
+    def spawn(self, arguments: Arguments, descriptors: list[int], group: Group) -> BaseProcess:
         """Start a program with these descriptors, which are closed. The checkpoint of the sandbox
         ``source`` in the arguments continues in its place."""
         try:

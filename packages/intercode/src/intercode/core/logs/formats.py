@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from intercode.core.packages import GYM
+from intercode.core.packages import GYM_DISTRIBUTION
 from intercode.core.types import Trajectory
 from intercode_sandbox.registry import Registry
 
@@ -34,7 +34,7 @@ class LogFormat:
     stability: Callable[[Any, Path], Stability] | None = None
 
 
-LOG_FORMATS = Registry("log format", {}, group="intercode.log_formats", owner=GYM)
+LOG_FORMATS = Registry("log format", {}, group="intercode.log_formats", owner=GYM_DISTRIBUTION)
 """Formats by the name that the episodes have as their source."""
 SOURCE_RUN = "run"
 """The source of episodes that this package has recorded."""

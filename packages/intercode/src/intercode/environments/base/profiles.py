@@ -12,7 +12,7 @@ from collections.abc import Iterable
 from typing import Any, ClassVar
 
 from intercode.core.errors import UsageError
-from intercode.core.packages import GYM
+from intercode.core.packages import GYM_DISTRIBUTION
 from intercode.core.types import ExecResult, Image, Layer, Network, Score, State, Task
 from intercode.environments.base.settings import EnvironmentSettings
 from intercode.environments.base.workspaces import SandboxWorkspace
@@ -22,7 +22,7 @@ from intercode_sandbox.registry import Registry, unknown_name_error
 STANDARD = "standard"
 GOLD_SECONDS = 120.0
 """Time limit of a gold, and of the setup of a task."""
-PROFILES = Registry("profile", {}, group="intercode.profiles", owner=GYM)
+PROFILES = Registry("profile", {}, group="intercode.profiles", owner=GYM_DISTRIBUTION)
 """Classes of further profiles, by environment and profile: ``ENVIRONMENT-PROFILE``."""
 
 

@@ -16,7 +16,7 @@ from dataclasses import replace
 from typing import Any, Literal, Protocol
 
 from intercode.core.errors import UsageError
-from intercode.core.packages import GYM, LAB
+from intercode.core.packages import GYM_DISTRIBUTION, LAB
 from intercode.core.types import Dataset, Score, State, Task
 from intercode_sandbox.lines import split_lines
 from intercode_sandbox.registry import Registry
@@ -30,14 +30,14 @@ REWARDS = Registry(
         "code-standard": "intercode.environments.code.reward:standard",
         "ctf-standard": "intercode.environments.ctf.reward:standard",
         "probe": "intercode.environments.base.rewards:probe_similarity",
-        "harbor-standard": GYM,
-        "swe-bench-standard": GYM,
+        "harbor-standard": GYM_DISTRIBUTION,
+        "swe-bench-standard": GYM_DISTRIBUTION,
         "python-standard": "intercode.environments.python.reward:standard",
         "sql-standard": "intercode.environments.sql.reward:standard",
         "spider-lenient": "intercode.environments.sql.reward:lenient",
     },
     group="intercode.rewards",
-    owner=GYM,
+    owner=GYM_DISTRIBUTION,
 )
 
 

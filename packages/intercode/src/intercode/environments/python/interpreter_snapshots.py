@@ -31,7 +31,7 @@ from intercode.sessions.python.interpreter import (
 )
 from intercode.sessions.python.migration import MigrationError, migrate_fork
 from intercode.sessions.python.session import PythonSession, PythonState
-from intercode_sandbox import SandboxSnapshot, SandboxSpec
+from intercode_sandbox import BaseSnapshot, SandboxSpec
 
 _FORK_SECONDS = 30.0  # for an interpreter to fork
 
@@ -88,7 +88,7 @@ class InterpreterSnapshot:
     """The content of a snapshot: files, actions, the fork, and the sandbox in which it waits."""
 
     spec: SandboxSpec
-    files: SandboxSnapshot
+    files: BaseSnapshot
     state: PythonState
     shared: SharedSandbox
     fork: Interpreter
@@ -176,7 +176,7 @@ def resume_in_new_sandbox(
 
 
 def rerun_actions(
-    workspace: SandboxWorkspace, state: PythonState, files: SandboxSnapshot, timeout: float
+    workspace: SandboxWorkspace, state: PythonState, files: BaseSnapshot, timeout: float
 ) -> None:
     """Restore a state in a fresh workspace: run its actions again, each for at most ``timeout``
     seconds, and replace the files they leave by ``files``."""

@@ -24,7 +24,7 @@ from intercode.models.bridge import Bridge, BridgeStoppedError
 from intercode.models.limited_model import LimitedModel
 from intercode_sandbox.contract import BaseSandbox
 from intercode_sandbox.long_output import Collector
-from intercode_sandbox.streams import Process, decode, drain, drain_once, poll_milliseconds
+from intercode_sandbox.streams import BaseProcess, decode, drain, drain_once, poll_milliseconds
 
 DIRECTORY = "/dev/shm/intercode"
 """What belongs to the program and not to the task: no change in it counts."""
@@ -197,7 +197,7 @@ def _deadline(agent: ProgramAgent) -> Callable[[], float]:
 
 
 def _serve(
-    process: Process,
+    process: BaseProcess,
     read: int,
     output: Collector,
     bridge: Bridge,

@@ -5,13 +5,13 @@ from __future__ import annotations
 from intercode.core.errors import TaskSetupError
 from intercode_sandbox.clock_ticks import mark_after
 from intercode_sandbox.contract import BaseSandbox
-from intercode_sandbox.streams import Process
+from intercode_sandbox.streams import BaseProcess
 
 _ARGUMENTS = ("sh", "-c", "sleep infinity")
 """The command with which Harbor's environment `docker` starts a task's container."""
 
 
-def start_entry_point(sandbox: BaseSandbox) -> Process | None:
+def start_entry_point(sandbox: BaseSandbox) -> BaseProcess | None:
     """Start the entry point of the image as root in the image's working directory, with the
     command of Harbor's containers as its arguments. Its output is discarded.
 

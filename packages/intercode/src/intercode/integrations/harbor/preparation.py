@@ -13,7 +13,7 @@ from intercode.integrations.harbor.tasks.task_directory import (
 )
 from intercode_sandbox.clock import SYSTEM_CLOCK, Clock
 from intercode_sandbox.contract import BaseSandbox
-from intercode_sandbox.streams import Process
+from intercode_sandbox.streams import BaseProcess
 from intercode_sandbox.users import User, find_user
 
 SETUP_SECONDS = 600.0
@@ -60,7 +60,7 @@ def run_health_check(
     check: HealthCheck,
     cwd: str,
     user: User | None = None,
-    entry: Process | None = None,
+    entry: BaseProcess | None = None,
     clock: Clock = SYSTEM_CLOCK,
 ) -> None:
     """Run a health check until it succeeds. Raises TaskSetupError if it fails. The message says

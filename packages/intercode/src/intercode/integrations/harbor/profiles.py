@@ -51,7 +51,7 @@ from intercode.sessions.bash.persistent import BashSession
 from intercode_sandbox import SandboxSpec, open_sandbox
 from intercode_sandbox.backends import has_users
 from intercode_sandbox.contract import BaseSandbox, Limits
-from intercode_sandbox.streams import Process
+from intercode_sandbox.streams import BaseProcess
 
 MAX_DISK = 4 << 30
 """The largest disk limit in bytes. A task cannot get more, because the disk may be in memory."""
@@ -136,7 +136,7 @@ class HarborProfile(Profile):
             run_health_check(sandbox, check, _start_directory(task, sandbox), entry=entry)
         _prepare_steps(sandbox, task, config.steps[:1])
 
-    def restart_entry_point(self, sandbox: BaseSandbox, task: Task) -> Process | None:
+    def restart_entry_point(self, sandbox: BaseSandbox, task: Task) -> BaseProcess | None:
         """Start the entry point over an agent's files and wait until the health check succeeds. If
         either fails, the agent may be the reason, so that has no further effect."""
         entry = None

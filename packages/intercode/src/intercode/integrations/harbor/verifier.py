@@ -13,7 +13,7 @@ from intercode.core.types import TRUNCATED_CHANGES, ExecResult, FileEntry, State
 from intercode.integrations.harbor.preparation import give_to
 from intercode.integrations.harbor.tasks.task_directory import TESTS, Files
 from intercode_sandbox.contract import BaseSandbox
-from intercode_sandbox.streams import Process
+from intercode_sandbox.streams import BaseProcess
 from intercode_sandbox.users import find_user
 
 LOGS = "/logs/verifier"
@@ -43,7 +43,7 @@ def run_verifier(
     timeout: float,
     prepare: Callable[[], None],
     user: str,
-    start: Callable[[], Process | None],
+    start: Callable[[], BaseProcess | None],
 ) -> State:
     """Return the verifier's result on the files in a sandbox, in which no process of the agent
     runs. The sandbox cannot be used afterwards.
@@ -137,7 +137,7 @@ def _numbers(sandbox: BaseSandbox) -> dict[str, int]:
     return {name: int(name.rpartition("(")[2].rstrip(")")) for name in found}
 
 
-def _numbers_of(sandbox: BaseSandbox, entry: Process | None) -> list[int]:
+def _numbers_of(sandbox: BaseSandbox, entry: BaseProcess | None) -> list[int]:
     """Return the numbers of the image's entry point and of what it has started, the only processes
     before the verifier; none if it does not run."""
     return [] if entry is None else [entry.pid, *_numbers(sandbox).values()]

@@ -9,7 +9,7 @@ from pathlib import Path
 
 from intercode.core import logs
 from intercode.core.errors import UsageError
-from intercode.core.packages import GYM
+from intercode.core.packages import GYM_DISTRIBUTION
 from intercode.core.trajectories import trajectory_from_row, trajectory_to_row
 from intercode.core.types import Trajectory
 from intercode.results.export.base import ExportResult
@@ -27,7 +27,7 @@ FORMATS = Registry(
         "tokens": "intercode.results.export.tokens:export",
     },
     group="intercode.exports",
-    owner=GYM,
+    owner=GYM_DISTRIBUTION,
 )
 """Formats by name; each is a function ``export(episodes, out, **options) -> ExportResult``."""
 

@@ -8,7 +8,7 @@ from pathlib import Path
 
 from intercode.core.errors import UsageError
 from intercode.core.logs import find_logs, load_log
-from intercode.core.packages import GYM
+from intercode.core.packages import GYM_DISTRIBUTION
 from intercode.core.trajectories import TRAJECTORIES_FILE, has_incomplete_line
 from intercode.results.rendering import RENDERERS, render
 from intercode.results.report.matrix import matrix_tables
@@ -22,7 +22,7 @@ __all__ = ["RENDERERS", "REPORTS", "build", "render"]
 
 FurtherTables = tuple[list[Table], list[Table]]
 """The tables that precede those of our runs, and those at the end."""
-REPORTS = Registry("report", {}, group="intercode.reports", owner=GYM)
+REPORTS = Registry("report", {}, group="intercode.reports", owner=GYM_DISTRIBUTION)
 """Functions ``(result_sets) -> FurtherTables`` of plug-ins, by name."""
 
 

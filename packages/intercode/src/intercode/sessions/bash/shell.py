@@ -33,7 +33,7 @@ from intercode.sessions.paths import from_programs, program_root, to_programs
 from intercode_sandbox.contract import SCRIPT_FD, BaseSandbox
 from intercode_sandbox.long_output import Collector
 from intercode_sandbox.streams import (
-    Process,
+    BaseProcess,
     decode,
     drain,
     drain_once,
@@ -157,7 +157,7 @@ class Shell:
                     fds[scripts.STATE_FD] = file.fileno()
                 if self._code is not None:
                     fds[scripts.CODE_FD] = self._code.shells_end
-                self.process: Process = sandbox.spawn_as(
+                self.process: BaseProcess = sandbox.spawn_as(
                     user,
                     argv,
                     cwd=directory,

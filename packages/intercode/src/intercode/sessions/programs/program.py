@@ -16,7 +16,7 @@ from intercode.sessions.programs.repl import missing_language_message
 from intercode_sandbox.contract import BaseSandbox
 from intercode_sandbox.limit_messages import with_limit_note
 from intercode_sandbox.long_output import Collector
-from intercode_sandbox.streams import Process, communicate, decode, memory_file
+from intercode_sandbox.streams import BaseProcess, communicate, decode, memory_file
 
 RERUN_COMMAND = "run"
 """An action that begins with this line runs the last program again, and its other lines are the
@@ -153,7 +153,7 @@ class ProgramSession:
                 if fd >= 0:
                     os.close(fd)
 
-    def _spawn(self, fds: Mapping[int, int]) -> Process:
+    def _spawn(self, fds: Mapping[int, int]) -> BaseProcess:
         try:
             argv = expand_arguments(self.language.run, self._program_directory)
             return self._sandbox.spawn(argv, cwd=self._cwd, fds=fds)

@@ -32,7 +32,7 @@ from intercode.sessions.paths import from_programs, to_programs
 from intercode_sandbox.contract import BaseSandbox
 from intercode_sandbox.limit_messages import with_limit_note
 from intercode_sandbox.long_output import Collector
-from intercode_sandbox.streams import Process, decode, drain, drain_once, poll_milliseconds
+from intercode_sandbox.streams import BaseProcess, decode, drain, drain_once, poll_milliseconds
 
 _LINK_FD = 3
 _MAX_ANSWER = 16 << 20  # bytes of an answer
@@ -55,7 +55,7 @@ class ReplProcess:
         argv = [argument.replace("{driver}", repl.driver) for argument in repl.argv]
         try:
             fds = {1: remote_output, 2: remote_output, _LINK_FD: remote.fileno()}
-            self.process: Process = sandbox.spawn(argv, cwd=cwd, fds=fds)
+            self.process: BaseProcess = sandbox.spawn(argv, cwd=cwd, fds=fds)
         except BaseException:
             self.close()
             raise

@@ -26,7 +26,7 @@ from typing import Any
 from intercode.core.errors import SandboxError
 from intercode_sandbox.contract import SCRIPT_FD, BaseSandbox
 from intercode_sandbox.long_output import Collector
-from intercode_sandbox.streams import Process, drain, drain_once, memory_file, poll_milliseconds
+from intercode_sandbox.streams import BaseProcess, drain, drain_once, memory_file, poll_milliseconds
 
 CONTROL_FD = 63  # descriptor number in the interpreter
 _MAX_ANSWER = 8 << 20
@@ -74,7 +74,7 @@ class Interpreter:
         sandbox: BaseSandbox,
         control: socket.socket,
         output: SharedDescriptor,
-        process: Process | None = None,
+        process: BaseProcess | None = None,
     ) -> None:
         self.sandbox, self.control, self.process = sandbox, control, process
         self._output = output.acquire()
@@ -93,7 +93,7 @@ class Interpreter:
         """
         with memory_file(marshal.dumps(guest_module("server"), 2)) as code:
 
-            def spawn(fds: dict[int, int]) -> Process:
+            def spawn(fds: dict[int, int]) -> BaseProcess:
                 argv = [program, "-S", "-c", _BOOTSTRAP]
                 return sandbox.spawn(argv, cwd=cwd, fds={**fds, SCRIPT_FD: code.fileno()})
 
@@ -103,7 +103,7 @@ class Interpreter:
 
     @classmethod
     def connect(
-        cls, sandbox: BaseSandbox, spawn: Callable[[dict[int, int]], Process]
+        cls, sandbox: BaseSandbox, spawn: Callable[[dict[int, int]], BaseProcess]
     ) -> Interpreter:
         """Return a process that ``spawn`` starts with these descriptors: its output and socket."""
         local, remote = socket.socketpair()

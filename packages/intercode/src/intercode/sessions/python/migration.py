@@ -18,7 +18,7 @@ from intercode.sessions.python.interpreter import (
     InterpreterRefusedError,
 )
 from intercode_sandbox.contract import BaseSandbox, Checkpoint
-from intercode_sandbox.streams import Process
+from intercode_sandbox.streams import BaseProcess
 
 _BACKUP_FD = 61  # descriptor number, as in guest/server.py
 _STANDARD_FDS = (0, 1, 2, _BACKUP_FD, CONTROL_FD)
@@ -63,7 +63,7 @@ def migrate_fork(fork: Interpreter, sandbox: BaseSandbox, program: str) -> Inter
 
 
 def _restore_process(checkpoint: Checkpoint, sandbox: BaseSandbox, program: str) -> Interpreter:
-    def spawn(fds: dict[int, int]) -> Process:
+    def spawn(fds: dict[int, int]) -> BaseProcess:
         argv = [program, "-S", "-c", _PLACEHOLDER_PROGRAM]
         return sandbox.spawn_checkpoint(checkpoint, argv, fds={**fds, _BACKUP_FD: fds[1]})
 

@@ -7,7 +7,7 @@ from typing import Any, ClassVar
 
 from intercode.core.errors import UnknownNameError
 from intercode.core.logs.formats import is_native
-from intercode.core.packages import GYM
+from intercode.core.packages import GYM_DISTRIBUTION
 from intercode.core.types import SUBMIT, Score, Step, Trajectory
 from intercode.core.types.descriptions import load_function
 from intercode.environments import ENVIRONMENTS
@@ -16,7 +16,7 @@ from intercode.environments.base.replay.comparison import StepComparison, differ
 from intercode.environments.recorded_descriptions import recorded_environment
 from intercode_sandbox.registry import Registry, unknown_name_error
 
-LOG_RULES = Registry("replay of log", {}, group="intercode.replay_rules", owner=GYM)
+LOG_RULES = Registry("replay of log", {}, group="intercode.replay_rules", owner=GYM_DISTRIBUTION)
 """Rules for logs of other software, by format and environment: ``FORMAT.ENVIRONMENT``."""
 
 

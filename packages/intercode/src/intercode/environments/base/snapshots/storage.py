@@ -27,7 +27,7 @@ from intercode.datasets.files import read_json, require_inside
 from intercode.environments.base.snapshots.snapshot import EnvironmentSnapshot
 from intercode.sessions.base import SessionState
 from intercode.sessions.python.session import PythonState
-from intercode_sandbox import SandboxSnapshot, SandboxSpec, open_sandbox
+from intercode_sandbox import BaseSnapshot, SandboxSpec, open_sandbox
 from intercode_sandbox.contract import BaseSandbox
 from intercode_sandbox.images.archives.upper_layer_writer import unpack_upper_layer
 from intercode_sandbox.overlay_format import find_forged_mark, write_layer
@@ -40,7 +40,7 @@ MATCHING_KEYS = ("environment", "dataset_hash", "profile", "image_digest")
 
 @dataclass(frozen=True)
 class StoredFiles:
-    """The files of a stored snapshot. See ``SandboxSnapshot``."""
+    """The files of a stored snapshot. See ``BaseSnapshot``."""
 
     spec: SandboxSpec
     backend: str
@@ -67,7 +67,7 @@ class SavedWorkspace:
     """The files and the session of a workspace, and what its sandbox was."""
 
     spec: SandboxSpec
-    files: SandboxSnapshot
+    files: BaseSnapshot
     state: SessionState | PythonState
 
 
