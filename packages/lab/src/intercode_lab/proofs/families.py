@@ -1,6 +1,6 @@
 """Proves drawn tasks, in parallel processes, and writes the proofs to a file.
 
-Each task is played (see task_proofs.py) and drawn once more, which must give the same task. Of all
+Each task is played (see tasks.py) and drawn once more, which must give the same task. Of all
 tasks together: no two have the same world, and no other dataset has the query or a gold of one, or
 a copy that is nearly the same.
 """

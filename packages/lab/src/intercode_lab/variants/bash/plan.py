@@ -11,7 +11,6 @@ from dataclasses import replace
 from intercode.core.types import Task
 from intercode.environments.base.sandboxed_env import SandboxedEnv
 from intercode_lab.families.choices import WORDS, Choices
-from intercode_lab.variants.bash import plan as contents
 from intercode_lab.variants.bash.listing import Entry, read_entries, task_text
 from intercode_lab.variants.makers import VariantMaker
 from intercode_sandbox.lines import split_lines
@@ -188,13 +187,13 @@ class VariantPlan:
         elif source is not None and source.text and self._choices.chance(60):
             self._write(path, self._edited(source, name))
         else:
-            self._write(path, contents.new_text(self._new_size(), self._words, self._choices))
+            self._write(path, new_text(self._new_size(), self._words, self._choices))
         if self._choices.chance(50):
             self._modes[path] = self._choices.one(_MODES)
 
     def _edited(self, entry: Entry, name: str) -> str:
         text = entry.text or ""
-        return contents.edited_text(name, text, self._words, self._choices, self._blank_lines)
+        return edited_text(name, text, self._words, self._choices, self._blank_lines)
 
     def _new_size(self) -> int:
         size = self._choices.one(_SIZES)
