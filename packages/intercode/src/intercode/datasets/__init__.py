@@ -114,7 +114,7 @@ def load(
       the start of the pinned commit of its data or of its hash: seven digits or more.
     - ``name:address``: a registered loader of many datasets, such as ``hub:OWNER/NAME``,
       ``harbor:/path``, ``swe-bench:PATH`` and ``families:bash@seed=0..99``.
-    - the path of a .json, .jsonl, .csv, .tsv or .parquet file (see ``files.load``).
+    - the path of a file of rows, such as ``tasks.jsonl`` (see ``files.load``).
       ``?query=question`` renames columns, ``?preprocess=file.py:function`` changes rows.
     - the directory of a task package (see ``task_package.load``).
     - ``package.module:function``, or ``module:function`` if no dataset has the module's name: a

@@ -31,6 +31,9 @@ _SPLITS = {
     "test": ("test", "testing", "eval", "evaluation"),
 }
 """Words in the names of files and directories that identify a split."""
+_FORMATS = (".json", ".jsonl", ".csv", ".tsv", ".parquet")
+"""The files of a split that no card declares. With one more format, a dataset could have other
+tasks at the same commit."""
 _METADATA_FILES = ("readme", "dataset_infos", "dataset_dict", "config")
 
 _HTTP_LIBRARIES = ("httpx", "httpx2")
@@ -147,7 +150,7 @@ def split_files(
     known = _declared_splits(names, configs) or _splits_by_name(names)
     if not any(paths for splits in known.values() for paths in splits.values()):
         raise UsageError(
-            f"{repo} has no {', '.join(files.SUFFIXES)} file; the hub converts most datasets to "
+            f"{repo} has no {', '.join(_FORMATS)} file; the hub converts most datasets to "
             f"Parquet: try hub:{repo}@refs/convert/parquet"
         )
     chosen = known[_select(repo, "config", config, known, _default_config(configs))]
@@ -214,7 +217,7 @@ def _splits_by_name(names: Sequence[str]) -> dict[str, Splits]:
     for name in sorted(names):
         path = PurePosixPath(name)
         ignored = path.stem.lower() in _METADATA_FILES or path.name.startswith(".")
-        if path.suffix.lower() not in files.SUFFIXES or ignored:
+        if path.suffix.lower() not in _FORMATS or ignored:
             continue
         split = _split_name(path.stem)
         above = path.parts[:-1]
