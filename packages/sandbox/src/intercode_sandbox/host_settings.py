@@ -59,6 +59,9 @@ SETTINGS = (
     "xml",
 )
 """Files and directories. None holds keys: a private key is left out wherever it lies."""
+JAVA_DIRECTORIES, JAVA_ENTRIES = "java-*-openjdk", "java-*"
+"""Patterns of what Debian's Java needs to start. It is not copied: a root of its own gets binds of
+the directories, and commands of the tier ``landlock`` may read the entries."""
 TIME_ZONE = ("localtime", "timezone")
 """Only on the machine's network: elsewhere all machines give the same time zone, UTC."""
 _PRIVATE = "PRIVATE KEY-----"
@@ -77,6 +80,11 @@ class HostSettings:
 def setting_names(network: Network) -> tuple[str, ...]:
     """Return what sandboxes with this network show in /etc."""
     return (*SETTINGS, *(TIME_ZONE if network == "host" else ()))
+
+
+def java_settings(pattern: str) -> list[str]:
+    """Return the paths in /etc that match one of the two patterns of Java."""
+    return sorted(map(str, _ETC.glob(pattern)))
 
 
 @functools.lru_cache(maxsize=2)

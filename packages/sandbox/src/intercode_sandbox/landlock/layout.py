@@ -11,7 +11,7 @@ from typing import Any
 
 from intercode_sandbox.contract import ROOT_VARIABLE, SCRIPT_FD, SandboxSpec
 from intercode_sandbox.errors import SandboxUnavailableError
-from intercode_sandbox.host_settings import setting_names
+from intercode_sandbox.host_settings import JAVA_ENTRIES, java_settings, setting_names
 from intercode_sandbox.overlay_format import copy_tree
 from intercode_sandbox.platforms.paths import cache_root, state_path
 from intercode_sandbox.supervisor import root_files
@@ -141,7 +141,7 @@ def command_rules(spec: SandboxSpec) -> dict[str, Any]:
     names = (*_SETTINGS, *setting_names(spec.network))
     readable += [f"/etc/{name}" for name in names]
     readable += map(str, _resolved_settings(names))
-    readable += sorted(map(str, Path("/etc").glob("java-*")))
+    readable += java_settings(JAVA_ENTRIES)
     readable += [f"/proc/{name}" for name in _MACHINE_FACTS]
     return {
         "readable": readable,

@@ -16,7 +16,12 @@ from typing import Any
 from intercode_sandbox.contract import STANDARD_PATH, SandboxSpec
 from intercode_sandbox.determinism import RANDOM_FILE, Determinism
 from intercode_sandbox.hidden_files import hidden_packages
-from intercode_sandbox.host_settings import HostSettings, read_settings
+from intercode_sandbox.host_settings import (
+    JAVA_DIRECTORIES,
+    HostSettings,
+    java_settings,
+    read_settings,
+)
 from intercode_sandbox.platforms.paths import cache_root, sandbox_uid
 from intercode_sandbox.supervisor import clock
 
@@ -194,11 +199,6 @@ def _resolv_conf(spec: SandboxSpec) -> str:
         return ""
 
 
-def _java_settings() -> list[str]:
-    """Return the directories in which Debian keeps settings that its Java needs to start."""
-    return sorted(str(path) for path in Path("/etc").glob("java-*-openjdk"))
-
-
 def _add_host_programs(files: RootFiles, binds: list[list[str]]) -> None:
     for name, mode in (
         ("/usr", 0o755),
@@ -224,7 +224,7 @@ def _add_host_programs(files: RootFiles, binds: list[list[str]]) -> None:
         elif tree.is_dir():
             files[f"/{name}"] = [0o755, None]
             binds.append([f"/{name}", f"/{name}"])
-    for shown in ("/etc/alternatives", *_java_settings()):
+    for shown in ("/etc/alternatives", *java_settings(JAVA_DIRECTORIES)):
         if Path(shown).is_dir():
             files[shown] = [0o755, None]
             binds.append([shown, shown])
