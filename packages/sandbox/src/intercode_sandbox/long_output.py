@@ -3,6 +3,18 @@
 from __future__ import annotations
 
 from collections import deque
+from typing import NamedTuple
+
+
+class Excerpt(NamedTuple):
+    """The beginning and the end of a text, with a line for the part between them.
+
+    ``shown``: the characters of the text in it. ``omitted_bytes``: the size of the other part.
+    """
+
+    text: str
+    shown: int
+    omitted_bytes: int
 
 
 def omission_note(omitted: int) -> str:
@@ -11,19 +23,19 @@ def omission_note(omitted: int) -> str:
 
 
 def split_limit(limit: int) -> tuple[int, int]:
-    """Return how much of the beginning and of the end of an output is kept, ``limit`` in all."""
+    """Return how much of the beginning and of the end of an output is kept. An output that is
+    longer than both together is cut."""
     return limit - limit // 2, limit // 2
 
 
-def shorten(text: str, limit: int) -> tuple[str, int]:
-    """Return at most ``limit`` characters of the beginning and the end of a text, with a line for
-    the part between them, and the bytes of that part."""
-    if len(text) <= limit:
-        return text, 0
+def shorten(text: str, limit: int) -> Excerpt:
+    """Return an excerpt with at most ``limit`` characters of a text."""
     head, tail = split_limit(limit)
-    end = len(text) - tail
-    omitted = len(text[head:end].encode("utf-8", "surrogatepass"))
-    return f"{text[:head]}{omission_note(omitted)}{text[end:]}", omitted
+    end = max(head, len(text) - tail)
+    omitted = text[head:end]
+    size = len(omitted.encode("utf-8", "surrogatepass"))
+    shown = len(text) - len(omitted)
+    return Excerpt(f"{text[:head]}{omission_note(size)}{text[end:]}", shown, size)
 
 
 class Collector:

@@ -129,10 +129,11 @@ def format_observation(feedback: Feedback, limit: int) -> tuple[str, dict[str, i
     """Return at most ``limit`` characters of an output, head and tail, and the sizes if it was
     cut."""
     text = feedback.observation.strip("\n")
-    visible = shorten(text, limit)[0] or "(no output)"
+    excerpt = shorten(text, limit)
+    visible = excerpt.text or "(no output)"
     if feedback.timed_out:
         visible += "\n(It was stopped at the time limit.)"
-    return visible, omission_context({"characters": len(text), "shown": min(limit, len(text))})
+    return visible, omission_context({"characters": len(text), "shown": excerpt.shown})
 
 
 def omission_context(sizes: dict[str, int]) -> dict[str, int]:

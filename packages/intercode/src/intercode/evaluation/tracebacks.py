@@ -38,7 +38,7 @@ def portable_traceback(text: str) -> str:
     """Return a traceback without directories of this machine, and shorter if it is long."""
     text = text.rstrip("\n")
     text = _FRAME.sub(lambda m: f'{m["start"]}"{_import_path(m["path"])}"', text)
-    return shorten(text, MAX_CHARACTERS)[0]
+    return shorten(text, MAX_CHARACTERS).text
 
 
 def _import_path(file: str) -> str:

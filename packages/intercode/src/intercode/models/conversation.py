@@ -273,7 +273,7 @@ def fit_turns(
     turn = newest
     while length > MIN_CLIPPED_LENGTH and count(turn) > available:
         length = max(length * 3 // 4, MIN_CLIPPED_LENGTH)
-        turn = [cast(Message, {**m, "content": shorten(m["content"], length)[0]}) for m in newest]
+        turn = [cast(Message, {**m, "content": shorten(m["content"], length).text}) for m in newest]
     if turn is not newest:
         context["newest_turn"] = {"characters": original_length, "shown": length}
     return [*selected[:-1], turn]

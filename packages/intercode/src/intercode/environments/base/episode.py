@@ -175,7 +175,7 @@ class Episode:
     @property
     def last_observation(self) -> str:
         """The observation of the last executed action. Empty before the first."""
-        return shorten(self.last_result.observation, _MAX_KEPT)[0] if self.last_result else ""
+        return shorten(self.last_result.observation, _MAX_KEPT).text if self.last_result else ""
 
     # ------------------------------------------------------------------ turns
     def execute(self, action: str) -> StepResult:
@@ -246,7 +246,7 @@ class Episode:
         self.turns += 1
         truncated = self.env.max_turns is not None and self.turns >= self.env.max_turns
         self.running = not truncated
-        observation, omitted = shorten(result.observation, _MAX_KEPT)
+        observation, _, omitted = shorten(result.observation, _MAX_KEPT)
         self.transcript += [f"$ {action}", observation]
         hashes = self._hashes(observation)
         current = None if self.env.settings.reward_mode == "final" else score()
