@@ -32,7 +32,7 @@ def shorten_distinct(texts: Sequence[str], length: int) -> list[str]:
     ]
 
 
-def shorten(text: str, length: int) -> str:
+def cut_end(text: str, length: int) -> str:
     """Return a text cut to ``length`` characters, of which the last marks the cut."""
     return text if len(text) <= length else f"{text[: length - 1]}…"
 
@@ -49,7 +49,7 @@ def shorten_lines(lines: Sequence[str], most: int) -> list[str]:
 
 def shorten_line(text: str, length: int) -> str:
     """Return a text on one line, cut to ``length`` characters."""
-    return shorten(" ".join(text.split()), length)
+    return cut_end(" ".join(text.split()), length)
 
 
 def _cut(text: str, start: int, length: int) -> str:

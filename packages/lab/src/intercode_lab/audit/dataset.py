@@ -18,7 +18,7 @@ from intercode.environments.recorded_descriptions import describe_environment
 from intercode.evaluation.check.dataset import AUDIT_RULES
 from intercode.evaluation.check.findings import TaskFinding
 from intercode.evaluation.check.task_runs import TaskRun, TaskRunner, task_runners
-from intercode.results.short_text import shorten
+from intercode.results.short_text import cut_end
 from intercode.results.statistics.metrics import is_submission
 from intercode_lab.audit import rules
 from intercode_lab.audit.findings import AuditReport
@@ -207,4 +207,4 @@ def _describe(scored: Sequence[tuple[float, ScoredAnswer]]) -> TaskFinding:
 
 def _quote(text: str) -> str:
     text = " | ".join(text.split("\n"))
-    return repr(shorten(text, _MAX_TEXT))
+    return repr(cut_end(text, _MAX_TEXT))

@@ -16,7 +16,7 @@ from intercode.datasets.sql.base import schema_of
 from intercode.environments.base.rewards import RewardFunction
 from intercode.environments.sql.row_comparison import normalize_rows
 from intercode.evaluation.check.findings import TaskFinding
-from intercode.results.short_text import shorten
+from intercode.results.short_text import cut_end
 from intercode_lab.variants.tasks import TaskVariants
 
 _ZERO_LINE = re.compile(r"0+(\.0+)?[KMGT]?(\s.*)?")
@@ -86,7 +86,7 @@ def weak_answer(task: Task, state: State) -> Iterator[TaskFinding]:
         if not given:
             yield TaskFinding(task.id, "empty-answer", "no output, and no changed file")
         elif all(map(_ZERO_LINE.fullmatch, given)):
-            yield TaskFinding(task.id, "zero-answer", shorten(" | ".join(given), _MAX_TEXT))
+            yield TaskFinding(task.id, "zero-answer", cut_end(" | ".join(given), _MAX_TEXT))
 
 
 def equal_expectations(task: Task) -> Iterator[TaskFinding]:
@@ -156,7 +156,7 @@ def _literal(node: ast.expr) -> str | None:
 def _result_text(state: State) -> str:
     """Describe a result in a few words: its rows, else its output, else its changed paths."""
     if state.rows is not None:
-        return f"{len(state.rows)} rows, {shorten(repr(list(state.rows[:2])), _MAX_TEXT)}"
+        return f"{len(state.rows)} rows, {cut_end(repr(list(state.rows[:2])), _MAX_TEXT)}"
     changed = f", {len(state.files)} changed paths" if state.files else ""
     line = " | ".join((state.output or "").split("\n")).strip(" |")
-    return f"{shorten(line, _MAX_TEXT)!r}{changed}"
+    return f"{cut_end(line, _MAX_TEXT)!r}{changed}"
