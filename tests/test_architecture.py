@@ -57,7 +57,7 @@ SHARED = tuple(
         "errors",
         "event_loop",
         "hidden_files",
-        "host",
+        "platforms",
         "http",
         "lazy",
         "lines",

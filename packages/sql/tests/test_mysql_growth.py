@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from intercode_sql import SqlLimits, SqlSession
-from intercode_sql.server import server_keeper as owner
+from intercode_sql.server import server_process as owner
 from intercode_sql.types import DatabaseSpec
 from support.sql_engines import engine_or_skip, shop_in
 

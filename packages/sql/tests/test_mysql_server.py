@@ -23,7 +23,7 @@ from hostile.ordinary import _ID, _drop, _interpreter
 from intercode_sql import SqlEngine, SqlSession, open_engine
 from intercode_sql.errors import EngineUnavailableError, ServerKilledError, ServerLostError
 from intercode_sql.server import private_server
-from intercode_sql.server import server_keeper as owner_module
+from intercode_sql.server import server_process as owner_module
 from intercode_sql.server.connection import Address, ServerConnection
 from intercode_sql.types import DatabaseSpec
 from support.sandboxes import eventually

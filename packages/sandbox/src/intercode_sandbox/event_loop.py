@@ -13,7 +13,7 @@ from collections.abc import Coroutine
 from dataclasses import dataclass, field
 from typing import Any, Protocol, TypeVar
 
-from intercode_sandbox.host.forks import run_after_fork
+from intercode_sandbox.platforms.forks import run_after_fork
 
 T = TypeVar("T")
 SHUTDOWN_TIMEOUT = 5.0

@@ -10,7 +10,7 @@ from collections.abc import Callable
 from contextlib import suppress
 from queue import Empty, SimpleQueue
 
-from intercode_sandbox.host.forks import run_after_fork
+from intercode_sandbox.platforms.forks import run_after_fork
 
 _LOG = logging.getLogger(__name__)
 

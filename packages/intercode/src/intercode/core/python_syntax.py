@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import ast
 
-from intercode_sandbox.host.forks import ForkSafeLock
+from intercode_sandbox.platforms.forks import ForkSafeLock
 
 _parse_lock = ForkSafeLock()
 

@@ -17,7 +17,7 @@ from typing import Any, Self
 
 from intercode_sandbox.contract import BaseSandbox
 from intercode_sandbox.errors import SandboxError, SandboxLostError, UsageError
-from intercode_sandbox.host.forks import ForkSafeLock
+from intercode_sandbox.platforms.forks import ForkSafeLock
 
 _CHUNK = 1 << 16
 _MAX_CONNECTIONS = 128

@@ -11,7 +11,7 @@ from collections.abc import Callable
 from concurrent.futures import Future, ThreadPoolExecutor
 from typing import Literal, TypeVar
 
-from intercode_sandbox.host.forks import ForkSafeLock
+from intercode_sandbox.platforms.forks import ForkSafeLock
 
 MAX_THREADS = 8
 """Threads for requests of all sandboxes of this process."""

@@ -19,8 +19,8 @@ from intercode_sandbox.chroot.shared_programs import open_programs
 from intercode_sandbox.chroot.users import claim_user, lock_user
 from intercode_sandbox.contract import SandboxSpec
 from intercode_sandbox.errors import SandboxError
-from intercode_sandbox.host.forks import ForkSafeLock, run_after_fork
 from intercode_sandbox.images.cache.remove_tree import remove_tree
+from intercode_sandbox.platforms.forks import ForkSafeLock, run_after_fork
 from intercode_sandbox.platforms.paths import cache_root
 from intercode_sandbox.supervisor import build, programs, root_files
 from intercode_sandbox.supervisor.connection import SupervisorConnection

@@ -10,10 +10,10 @@ from pathlib import Path
 
 from intercode_sandbox.contract import SandboxSpec
 from intercode_sandbox.errors import ConfigError, SandboxError, SandboxUnavailableError
-from intercode_sandbox.host.forks import ForkSafeLock
 from intercode_sandbox.landlock.guard import remove_leftovers
 from intercode_sandbox.landlock.layout import TIER
 from intercode_sandbox.landlock.sandbox import LandlockSandbox
+from intercode_sandbox.platforms.forks import ForkSafeLock
 from intercode_sandbox.supervisor.runtime import syscalls
 from intercode_sandbox.tiers.tier_table import TRIAL_LIMITS
 from intercode_sandbox.types import Image

@@ -27,8 +27,8 @@ from intercode_sandbox.errors import (
     SandboxLostError,
     SandboxUnavailableError,
 )
-from intercode_sandbox.host.forks import ForkSafeLock
 from intercode_sandbox.http import is_loopback
+from intercode_sandbox.platforms.forks import ForkSafeLock
 from intercode_sandbox.remote.connection_end import ConnectionEnd
 from intercode_sandbox.remote.protocol import (
     MAX_FRAME,

@@ -27,7 +27,7 @@ from pathlib import Path
 from intercode_sql.dump.reader import dump_digest
 from intercode_sql.errors import EngineUnavailableError, ServerLostError
 from intercode_sql.host import cache_root, lock_file
-from intercode_sql.server import server_keeper as owner
+from intercode_sql.server import server_process as owner
 from intercode_sql.server.connection import Address
 from intercode_sql.server.dump_loading import load_dump
 

@@ -13,8 +13,8 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from intercode_sandbox.host.forks import ForkSafeLock
 from intercode_sandbox.platforms.files import lock_file
+from intercode_sandbox.platforms.forks import ForkSafeLock
 
 READ_ONLY_ERRNOS = (errno.EACCES, errno.EPERM, errno.EROFS)
 """Errors when writing to a cache that this process may only read."""
