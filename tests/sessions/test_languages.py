@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 
 import pytest
 
@@ -195,8 +196,12 @@ def test_nothing_of_a_program_runs_on(sandbox: BaseSandbox) -> None:
 
 
 def test_an_image_without_the_language_is_named(sandbox: BaseSandbox) -> None:
-    with pytest.raises(SandboxError, match=r"cannot run Nothing .*no-such-program.*recipe:code"):
+    with pytest.raises(SandboxError, match=r"cannot run Nothing .*no-such-program") as refused:
         ProgramSession(sandbox, ABSENT).run("anything", _PATIENCE)
+    assert "recipe:code" not in str(refused.value)  # it has no such language
+    with_node = replace(ABSENT, packages=JAVASCRIPT.packages)
+    with pytest.raises(SandboxError, match=r"use one that has nodejs .* such as recipe:code"):
+        ProgramSession(sandbox, with_node).run("anything", _PATIENCE)
 
 
 # -------------------------------------------------------------------- the table

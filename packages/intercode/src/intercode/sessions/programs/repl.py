@@ -327,11 +327,14 @@ class ReplSession:
 
 def missing_language_message(language: Language, error: OSError) -> str:
     """Return the error message for an image that lacks the programs of a language."""
+    from intercode_sandbox.images.recipes.packaged import load_recipe
+
     packages = " ".join(language.packages) or "the language's programs"
+    in_recipe = language.packages and {*language.packages} <= {*load_recipe("code").packages}
+    example = ", such as recipe:code (`intercode image build code`)" if in_recipe else ""
     return (
         f"the image cannot run {language.title} ({error}): use one that has {packages} and "
-        "the directory of the task, such as recipe:code for the languages of this package "
-        "(`intercode image build code`)"
+        f"the directory of the task{example}"
     )
 
 
