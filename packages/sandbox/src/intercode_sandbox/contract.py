@@ -69,6 +69,12 @@ class Limits:
 
     A further limit of the kernel is a field here and a row in ``set_limits`` of
     ``supervisor/c/common/syscalls.c``. Protocol, commands, settings and records have all fields.
+    Its name goes into the help of ``--limit`` in ``command/sandbox_arguments.py``. A row of the
+    same resource in ``_GIVEN`` of ``doctor_checks.py`` goes away: the supervisor now refuses what
+    it kept. ``LimitExceeded`` and ``limit_messages.py`` have the limit only if the C library prints
+    a message when it is met, ``remote/bounds.py`` only if a server must bound it for its clients.
+    If the default is None, ``check_limits`` in ``validation.py`` must accept that, as it does for
+    ``cpu_seconds``, and ``set_limits`` skip the row: it reads None as 0.
     """
 
     disk: int = _limit(512 << 20, least=1 << 20)
