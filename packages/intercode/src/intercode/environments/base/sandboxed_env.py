@@ -94,7 +94,7 @@ class SandboxedEnv(InterCodeEnv):
     # ----------------------------------------------------------- the episode
     def _open_workspace(self, task: Task) -> SandboxWorkspace:
         self._spec = self._spec_for(task)
-        return self._acquire_workspace()
+        return self._episode.open_workspace()
 
     @property
     def _episode(self) -> EpisodeContext:
@@ -113,10 +113,6 @@ class SandboxedEnv(InterCodeEnv):
         if determinism is None:
             return spec
         return replace(spec, determinism=determinism, hostname=determinism.hostname)
-
-    def _acquire_workspace(self) -> SandboxWorkspace:
-        """Return a pristine workspace."""
-        return self._episode.open_workspace()
 
     def close(self) -> None:
         try:

@@ -275,7 +275,7 @@ class Prewarmer:
 
     def acquire(self, key: Any, make: Callable[[], SandboxWorkspace]) -> SandboxWorkspace:
         """Take a workspace, and prewarm the next one if it is likely to be needed."""
-        workspace = self.take(key, make)
+        workspace = self.take_prewarmed(key) or _process_pool().create_now(make)
         if self.expects_again(key):
             self.prepare(key, make)
         return workspace
@@ -287,10 +287,6 @@ class Prewarmer:
             self._repeats[self._repeated] = repeated
         self._last_key, self._repeated = key, repeated
         return self._repeats[repeated]
-
-    def take(self, key: Any, make: Callable[[], SandboxWorkspace]) -> SandboxWorkspace:
-        """Return the prewarmed workspace if it was made for an equal ``key``, else a new one."""
-        return self.take_prewarmed(key) or _process_pool().create_now(make)
 
     def take_prewarmed(self, key: Any) -> SandboxWorkspace | None:
         """Return the prewarmed workspace if it was made for an equal ``key``, else None."""

@@ -111,7 +111,7 @@ class CodeEnv(SandboxedEnv):
         if isinstance(captured, StoredSnapshot):
             captured = captured.workspace(self._spec_for(self.task), self.backend)
         self._spec, state = captured.spec, captured.state
-        with closed_on_error(self._acquire_workspace()) as workspace:
+        with closed_on_error(self._episode.open_workspace()) as workspace:
             session = workspace.session
             assert isinstance(session, ReplSession)
             session.rerun(state, self._profile_impl.rerun_timeout)

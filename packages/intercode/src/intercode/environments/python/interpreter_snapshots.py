@@ -196,17 +196,18 @@ class LiveInterpreterEnv(SandboxedEnv):
     _shared_sandbox: SharedSandbox | None = None  # set once a snapshot was taken or restored
     _unused: tuple[Any, SandboxWorkspace] | None = None
 
-    def _acquire_workspace(self) -> SandboxWorkspace:
+    def _unused_or_new_workspace(self) -> SandboxWorkspace:
         unused, self._unused = self._unused, None
         if unused is not None:
             key, workspace = unused
             if key == (self._episode.request.key, self.task.initial_files):
                 return workspace
             workspace.close()
-        return super()._acquire_workspace()
+        return self._episode.open_workspace()
 
     def _open_workspace(self, task: Any) -> SandboxWorkspace:
-        workspace = super()._open_workspace(task)
+        self._spec = self._spec_for(task)
+        workspace = self._unused_or_new_workspace()
         self._episode_key = self._episode.request.key, self.task.initial_files
         return workspace
 
@@ -233,7 +234,7 @@ class LiveInterpreterEnv(SandboxedEnv):
     def _restore_workspace(self, captured: Any, consume: bool = False) -> SandboxWorkspace:  # noqa: ARG002
         if isinstance(captured, StoredSnapshot):
             self._spec = self._spec_for(self.task)
-            with closed_on_error(self._acquire_workspace()) as workspace:
+            with closed_on_error(self._unused_or_new_workspace()) as workspace:
                 assert isinstance(captured.state, PythonState)
                 files = captured.workspace(self._spec, self.backend).files
                 rerun_actions(workspace, captured.state, files, self.timeout)
@@ -242,7 +243,7 @@ class LiveInterpreterEnv(SandboxedEnv):
         self._shared_sandbox = resume_in_same_sandbox(captured, self.settings.interpreter)
         if self._shared_sandbox is not None:
             return self._shared_sandbox.workspace
-        with closed_on_error(self._acquire_workspace()) as workspace:
+        with closed_on_error(self._unused_or_new_workspace()) as workspace:
             return resume_in_new_sandbox(
                 workspace, captured, self.settings.interpreter, self.timeout
             )
