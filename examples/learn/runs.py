@@ -10,7 +10,7 @@ from settings import Setting, count
 from stored_runs import RunError
 from training import train
 
-from intercode.evaluation.worker_processes import worker_processes
+from intercode_lab.proofs.worker_processes import worker_processes
 
 
 def run_all(arms: Mapping[str, tuple[str, Setting]], description: str | None) -> None:

@@ -39,15 +39,6 @@ PLANTED = (
 )
 """Names of files beside the data: those of the standard library, and of other packages."""
 
-SPAWN = """
-import os
-from intercode.evaluation.worker_processes import worker_processes
-if __name__ == "__main__":
-    with worker_processes(2) as pool:
-        assert pool.submit(os.getpid).result() != os.getpid()
-    assert "PYTHONSAFEPATH" not in os.environ
-"""
-
 
 @pytest.fixture
 def data(tmp_path: Path) -> Path:
@@ -101,12 +92,6 @@ def test_an_empty_entry_of_the_search_path_is_not_the_directory(data: Path) -> N
     searched = f"{os.environ.get('PYTHONPATH', '')}{os.pathsep}{data.parent}"
     for program in ([str(script)], ["-m", "intercode"]):
         run(data, sys.executable, *program, "list", "datasets", PYTHONPATH=searched)
-
-
-def test_processes_of_multiprocessing_import_nothing_from_the_directory(data: Path) -> None:
-    script = data.parent / "spawn.py"
-    script.write_text(SPAWN)
-    run(data, sys.executable, str(script))
 
 
 @pytest.fixture

@@ -23,7 +23,6 @@ from intercode.environments import setting_names
 from intercode.evaluation.check.dataset import static_findings, with_retry
 from intercode.evaluation.check.findings import NOTE_KINDS
 from intercode.evaluation.check.task_runs import TaskRunner, task_runners
-from intercode.evaluation.worker_processes import worker_processes
 from intercode_lab.contamination.search import copy_faults, dataset_index, world_digest
 from intercode_lab.families.family import Family, FamilyPayload
 from intercode_lab.families.selection import select_families
@@ -34,6 +33,7 @@ from intercode_lab.proofs.tasks import (
     task_digest,
     variant_of,
 )
+from intercode_lab.proofs.worker_processes import worker_processes
 
 BATCH = 25
 """Tasks that are proven together, and then written down."""

@@ -24,9 +24,9 @@ from intercode.core.types import Dataset, Score, State, Task
 from intercode.environments import make
 from intercode.environments.base.probe import PROBE_TIMEOUT
 from intercode.environments.base.sandboxed_env import SandboxedEnv, uses_sandbox
-from intercode.evaluation.worker_processes import worker_processes
 from intercode.results.tables import Cell, Table
 from intercode_lab.proofs.tasks import task_digest
+from intercode_lab.proofs.worker_processes import worker_processes
 from intercode_lab.worlds import selection_of
 from intercode_lab.worlds.world import Run, WorldKind, WorldPayload, worlds_reward
 

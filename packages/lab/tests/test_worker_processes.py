@@ -19,7 +19,7 @@ from support.traces import living, started
 SCRIPT = r"""
 import os
 import time
-from intercode.evaluation.worker_processes import worker_processes
+from intercode_lab.proofs.worker_processes import worker_processes
 
 def work():
     os.write(1, b"%d\n" % os.getpid())  # in one piece; two processes write to this pipe
@@ -33,6 +33,15 @@ if __name__ == "__main__":
             jobs[0].result()
     except KeyboardInterrupt:
         raise SystemExit(7) from None
+"""
+
+SPAWN = """
+import os
+from intercode_lab.proofs.worker_processes import worker_processes
+if __name__ == "__main__":
+    with worker_processes(2) as pool:
+        assert pool.submit(os.getpid).result() != os.getpid()
+    assert "PYTHONSAFEPATH" not in os.environ
 """
 
 
@@ -75,3 +84,19 @@ def test_they_end_when_their_owner_is_killed(owner: subprocess.Popen[str]) -> No
     owner.kill()
     owner.communicate(timeout=60)
     eventually(lambda: not living(workers), "both workers have ended")
+
+
+def test_they_import_nothing_from_the_directory_in_which_they_start(tmp_path: Path) -> None:
+    directory, script = tmp_path / "data", tmp_path / "spawn.py"
+    directory.mkdir()
+    for name in ("concurrent", "random", "selectors", "sitecustomize", "typing"):
+        (directory / f"{name}.py").write_text("raise SystemExit('a file of the data is imported')")
+    script.write_text(SPAWN)
+    done = subprocess.run(
+        [sys.executable, str(script)],
+        cwd=directory,
+        capture_output=True,
+        text=True,
+        stdin=subprocess.DEVNULL,
+    )
+    assert (done.returncode, done.stderr) == (0, "")
