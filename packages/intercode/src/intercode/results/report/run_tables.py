@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from operator import attrgetter
 
 from intercode.core.logs.formats import SOURCE_RUN
@@ -33,11 +34,8 @@ GROUPS = "/groups"
 LABELS = ("agent", "model", "conditions")
 SUCCESS = ("success", "low", "high")
 """The columns of success with its 95 % interval."""
-DIGITS = (*FIGURE_DIGITS, ("tokens", 0), ("cost", 4))
 SHARED_COLUMNS = (*LABELS, "tasks", "episodes", "failed")
 """What is written once above a table if all rows have the same."""
-LESS_IMPORTANT = ("error %", "first turn", "episodes", "failed", UPPER_BOUND, "tasks")
-"""What LaTeX leaves out of a table that is too wide for a column, the first of them first."""
 
 
 def run_tables(result_sets: Sequence[ResultSet]) -> list[Table]:
@@ -91,7 +89,7 @@ def _different_tasks_warnings(logs: Sequence[ResultSet]) -> list[str]:
 
 
 def _dataset_tables(name: str, result_sets: Sequence[ResultSet]) -> list[Table]:
-    rows = [_figures_of(e) for e in result_sets]
+    rows = [_cells(e) for e in result_sets]
     known = {column for row in rows for column, cell in row.items() if cell is not None}
     columns = tuple(column for column in rows[0] if column in known or column in SUCCESS)
     notes = _failed_note(result_sets) + _action_errors_note(result_sets)
@@ -107,38 +105,26 @@ def _dataset_tables(name: str, result_sets: Sequence[ResultSet]) -> list[Table]:
         columns,
         tuple(tuple(row[column] for column in columns) for row in rows),
         tuple(notes),
-        DIGITS,
+        tuple((column.name, column.digits) for column in _COLUMNS),
         (SUCCESS,),
         SHARED_COLUMNS,
-        LESS_IMPORTANT,
+        tuple(
+            column.name
+            for column in sorted(_COLUMNS, key=attrgetter("left_out"))
+            if column.left_out
+        ),
     )
     return [table, *_group_tables(name, result_sets)]
 
 
-def _figures_of(result_set: ResultSet) -> dict[str, Cell]:
+def _cells(result_set: ResultSet) -> dict[str, Cell]:
     """Return the cells of a row by their columns, None for what it does not have."""
     episodes = result_set.episodes
-    success, low, high = value_and_bounds(figures.success(episodes))
-    tokens = figures.mean_figure(episodes, _tokens)
-    cost = figures.mean_figure(episodes, lambda t: known_usage(t).cost)
-    tasks = len({t.task for t in episodes})
-    failed = metrics.count_failed(episodes)
+    labels = (result_set.agent, result_set.model, result_set.description)
     return {
-        "agent": result_set.agent,
-        "model": result_set.model,
-        "conditions": result_set.description,
-        **dict(zip(SUCCESS, (success, low, high), strict=True)),
-        UPPER_BOUND: metrics.upper_bound(episodes) if failed else None,
-        "first turn": metrics.first_turn_rate(episodes) if _scores_every_turn(episodes) else None,
-        "turns": metrics.mean_turns(episodes),
-        "restarts": metrics.mean_restarts(episodes),
-        "error %": metrics.error_rate(episodes),
-        "tokens": None if tokens is None else tokens.value,
-        "cost": None if cost is None else cost.value,
-        "tasks": tasks,
-        "episodes": len(episodes) if len(episodes) > tasks else None,
-        "failed": failed,
-        "action errors": metrics.count_action_errors(episodes) or None,
+        **dict(zip(LABELS, labels, strict=True)),
+        **dict(zip(SUCCESS, value_and_bounds(figures.success(episodes)), strict=True)),
+        **{column.name: column.figure(episodes) for column in _COLUMNS},
     }
 
 
@@ -157,6 +143,54 @@ def _tokens(episode: Trajectory) -> float | None:
     if usage.prompt_tokens is None or usage.completion_tokens is None:
         return None
     return usage.prompt_tokens + usage.completion_tokens
+
+
+def _mean(
+    episodes: Sequence[Trajectory], value_of: Callable[[Trajectory], float | None]
+) -> float | None:
+    mean = figures.mean_figure(episodes, value_of)
+    return None if mean is None else mean.value
+
+
+def _count_tasks(episodes: Sequence[Trajectory]) -> int:
+    return len({t.task for t in episodes})
+
+
+@dataclass(frozen=True, slots=True)
+class _Column:
+    """A column beside the labels and success.
+
+    ``figure`` returns None for episodes that do not have it. ``left_out`` is the place of the
+    column among those that LaTeX leaves out of a table that is too wide, 0 if it never does.
+    """
+
+    name: str
+    figure: Callable[[Sequence[Trajectory]], Cell]
+    digits: int = 1
+    left_out: int = 0
+
+
+_COLUMNS = (
+    _Column(
+        UPPER_BOUND,
+        lambda e: metrics.upper_bound(e) if metrics.count_failed(e) else None,
+        left_out=5,
+    ),
+    _Column(
+        "first turn",
+        lambda e: metrics.first_turn_rate(e) if _scores_every_turn(e) else None,
+        left_out=2,
+    ),
+    _Column("turns", metrics.mean_turns, digits=2),
+    _Column("restarts", metrics.mean_restarts),
+    _Column("error %", metrics.error_rate, digits=2, left_out=1),
+    _Column("tokens", lambda e: _mean(e, _tokens), digits=0),
+    _Column("cost", lambda e: _mean(e, lambda t: known_usage(t).cost), digits=4),
+    _Column("tasks", _count_tasks, left_out=6),
+    _Column("episodes", lambda e: len(e) if len(e) > _count_tasks(e) else None, left_out=3),
+    _Column("failed", metrics.count_failed, left_out=4),
+    _Column("action errors", lambda e: metrics.count_action_errors(e) or None),
+)
 
 
 def _group_tables(name: str, result_sets: Sequence[ResultSet]) -> list[Table]:
