@@ -301,7 +301,11 @@ def _aliases(items: Iterable[exp.Expr]) -> set[str]:
 
 
 def _group_expressions(nodes: Iterable[exp.Expr], block: QueryBlock) -> list[exp.Expr]:
-    """Return the grouping expressions, with positions and aliases resolved."""
+    """Return the grouping expressions, with positions and aliases resolved.
+
+    The compiler resolves them, too: ``_group_expression`` of ``embedded/compile/select.py`` and
+    ``Scope._find_in_block``.
+    """
     items = block.node.expressions
     out = []
     for node in nodes:

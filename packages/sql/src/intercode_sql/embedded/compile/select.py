@@ -501,7 +501,11 @@ def _group_by(parts: SelectParts) -> None:
 
 
 def _group_expression(item: exp.Expr, parts: SelectParts) -> Expression:
-    """Compile an entry of GROUP BY. An ambiguous name can refer to a selected column."""
+    """Compile an entry of GROUP BY. An ambiguous name can refer to a selected column.
+
+    Names in GROUP BY are also resolved by ``Scope._find_in_block``, and by ``_group_expressions``
+    of ``dialect/group_by.py`` for its checks: a fault in one may be in all.
+    """
     try:
         return compile_scalar(item, parts.scope)
     except StatementError as e:
