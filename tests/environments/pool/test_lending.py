@@ -53,3 +53,32 @@ def test_what_comes_back_after_the_end_is_closed() -> None:
     pool.give_back(late)
     assert (late.ends, late.closes) == (1, 1)
     pool.close()
+
+
+class FaultyRoom(Room):
+    """An environment with faults of its own code."""
+
+    def end_episode(self) -> None:
+        super().end_episode()
+        raise RuntimeError("a fault at the end")
+
+    def close(self) -> None:
+        super().close()
+        if not self.ends:
+            raise RuntimeError("a fault of close")
+
+
+def test_a_fault_at_the_end_of_an_episode_is_raised_and_the_environment_closed() -> None:
+    pool = EnvironmentPool[Room]()
+    with pytest.raises(RuntimeError, match="a fault at the end"), pool.borrow(FaultyRoom) as faulty:
+        pass
+    assert faulty.closes == 1
+    with pool.borrow(Room) as new:
+        assert new is not faulty
+
+
+def test_a_fault_of_close_does_not_replace_the_one_of_the_use() -> None:
+    pool = EnvironmentPool[Room]()
+    with pytest.raises(ValueError, match="a fault of the use"), pool.borrow(FaultyRoom) as faulty:
+        raise ValueError("a fault of the use")
+    assert faulty.closes == 1

@@ -45,15 +45,6 @@ DESCRIPTIONS: dict[str, dict[str, str]] = {
         "swe-bench": "SWE-bench asks for changes of a repository that pass its hidden tests.",
         "wikisql": "WikiSQL asks questions about single tables of Wikipedia.",
     },
-    "environments": {
-        "bash": "A task is a request for Bash commands; output and file system are scored.",
-        "code": "A task is to write a program or a function, scored by hidden tests.",
-        "ctf": "A task is to find a hidden flag with Bash, and to submit it.",
-        "harbor": "A task is a Harbor task directory, scored by its own verifier.",
-        "python": "A task is to write Python code, scored by hidden tests.",
-        "sql": "A task is a question about a database; the rows of the last result are scored.",
-        "swe-bench": "A task is the issue of a repository; its tests score the change.",
-    },
     "languages": {
         "c": "Tasks are C programs, which are compiled.",
         "java": "Tasks are Java programs, which are compiled.",

@@ -4,19 +4,14 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
-from functools import cache
+from functools import cache, partial
+from importlib import import_module
 from importlib.resources import files
 from pathlib import Path
-from typing import Any
+from typing import Any, Protocol, cast
 
 from intercode.core.errors import DataError
 from intercode.core.types import Dataset, Task, TreeEntry, tree_digest
-from intercode.datasets.bash import starter as bash
-from intercode.datasets.code import starter as code
-from intercode.datasets.ctf import starter as ctf
-from intercode.datasets.python import starter as python
-from intercode.datasets.sql import starter as sql
 from intercode.datasets.starter.file_tree import cached_entries
 from intercode_sandbox.registry import unknown_name_error
 
@@ -24,34 +19,33 @@ _REQUIRED = {"id", "query", "gold", "hardness", "tags"}
 _OPTIONAL = {"also"}
 
 
-@dataclass(frozen=True, slots=True)
-class _StarterSuite:
-    """The starter tasks of one environment.
+class _StarterSuite(Protocol):
+    """The starter tasks of one environment: the package ``datasets/ENVIRONMENT/starter``.
 
     ``entries`` returns the files that the tasks share. ``task_fields`` turns the directory in which
-    they are, and a row, into the fields of a Task. ``keys`` are keys that a row has in addition to
-    the usual ones. ``rows`` yields the rows, each with its location for messages; None reads
-    ``tasks.jsonl``. ``programs`` are those that the image must have in addition to the usual small
-    tools.
+    they are, and a row, into the fields of a Task. A suite may have ``KEYS`` that a row has in
+    addition to the usual ones; ``PROGRAMS`` that the image must have in addition to the usual small
+    tools; and ``rows``, which yields the rows, each with its location for messages. Else they are
+    read from ``tasks.jsonl``.
     """
 
-    entries: Callable[[], Sequence[TreeEntry]]
-    task_fields: Callable[[Path, dict[str, Any]], dict[str, Any]]
-    keys: frozenset[str] = frozenset()
-    rows: Callable[[], Iterator[tuple[str, dict[str, Any]]]] | None = None
-    programs: tuple[str, ...] = ()
+    def entries(self) -> Sequence[TreeEntry]: ...
+    def task_fields(self, root: Path, row: dict[str, Any]) -> dict[str, Any]: ...
 
 
-_DATA = frozenset({"data"})
-_SUITES = {
-    "bash": _StarterSuite(bash.entries, bash.task_fields),
-    "code": _StarterSuite(code.entries, code.task_fields, _DATA, code.rows, code.PROGRAMS),
-    "ctf": _StarterSuite(ctf.entries, ctf.task_fields, frozenset(), ctf.rows),
-    "python": _StarterSuite(python.entries, python.task_fields, _DATA, python.rows),
-    "sql": _StarterSuite(sql.entries, sql.task_fields, frozenset({"database"})),
-}
-ENVIRONMENTS = tuple(_SUITES)
+ENVIRONMENTS = tuple(
+    sorted(
+        folder.name
+        for folder in files("intercode.datasets").iterdir()
+        if folder.joinpath("starter", "__init__.py").is_file()
+    )
+)
 """The environments that have starter tasks."""
+
+
+def _suite(environment: str) -> _StarterSuite:
+    suite: Any = import_module(f"intercode.datasets.{environment}.starter")
+    return cast("_StarterSuite", suite)
 
 
 def load(environment: str = "bash") -> Dataset:
@@ -60,9 +54,8 @@ def load(environment: str = "bash") -> Dataset:
     Raises UnknownNameError for an environment without starter tasks, and OSError when the cache
     cannot be written.
     """
-    if environment not in _SUITES:
-        raise unknown_name_error("starter environment", environment, list(_SUITES))
-    suite = _SUITES[environment]
+    if environment not in ENVIRONMENTS:
+        raise unknown_name_error("starter environment", environment, list(ENVIRONMENTS))
     root = cached_entries(f"starter/{environment}", *_shared_files(environment))
     return Dataset(
         name=f"starter:{environment}",
@@ -70,7 +63,7 @@ def load(environment: str = "bash") -> Dataset:
         tasks=_tasks(environment, root),
         image="host",
         comparable=False,
-        programs=suite.programs,
+        programs=getattr(_suite(environment), "PROGRAMS", ()),
         notes="Our own tasks on the machine's own programs: a start, not a benchmark.",
     )
 
@@ -78,17 +71,19 @@ def load(environment: str = "bash") -> Dataset:
 @cache
 def _shared_files(environment: str) -> tuple[Sequence[TreeEntry], str]:
     """Return the files that the tasks of an environment share, and the digest of their tree."""
-    entries = _SUITES[environment].entries()
+    entries = _suite(environment).entries()
     return entries, tree_digest(entries)
 
 
 @cache
 def _tasks(environment: str, root: Path) -> tuple[Task, ...]:
     """Return the tasks of an environment, whose shared files are in the directory ``root``."""
-    suite, tasks = _SUITES[environment], []
-    required = _REQUIRED | suite.keys
+    suite, tasks = _suite(environment), []
+    required = _REQUIRED | getattr(suite, "KEYS", frozenset())
     allowed = required | _OPTIONAL
-    for where, row in suite.rows() if suite.rows else _read_lines(environment):
+    rows: Callable[[], Iterator[tuple[str, Any]]]
+    rows = getattr(suite, "rows", partial(_read_lines, environment))
+    for where, row in rows():
         if not isinstance(row, dict) or not row.keys() >= required or row.keys() - allowed:
             raise DataError(f"{where}: a row needs the keys {sorted(required)} and may have 'also'")
         row["tags"], row["also"] = tuple(row["tags"]), tuple(row.get("also", ()))

@@ -25,7 +25,7 @@ from numpy.typing import NDArray
 
 from intercode.core.errors import InfrastructureError, UsageError
 from intercode.core.types import Dataset
-from intercode.environments import make
+from intercode.environments import ENVIRONMENTS, make
 from intercode.environments.base.env import InterCodeEnv
 from intercode.environments.base.options import (
     check_tasks,
@@ -247,10 +247,12 @@ def make_vec(environment: str, num_envs: int = 1, **settings: Any) -> VectorInte
     return VectorInterCode(partial(make, environment), num_envs, **settings)
 
 
-bash, code, ctf, python, sql = (
-    partial(make_vec, name) for name in ("bash", "code", "ctf", "python", "sql")
-)
-"""The vector entry points of ``gymnasium.make_vec("intercode/Bash-v1", num_envs=…)``."""
+def __getattr__(name: str) -> Any:
+    """Return the vector entry point of ``gymnasium.make_vec("intercode/Bash-v1", num_envs=…)``:
+    each environment has one of its name."""
+    if name not in ENVIRONMENTS:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    return partial(make_vec, name)
 
 
 def _parse_autoreset_mode(name: str | AutoresetMode) -> AutoresetMode:

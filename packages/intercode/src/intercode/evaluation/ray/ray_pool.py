@@ -53,5 +53,7 @@ class RayPool(Pool):
 
     async def close(self) -> None:
         """End every episode, free every sandbox, and disconnect. May be called again."""
-        await super().close()
-        await asyncio.get_running_loop().run_in_executor(None, self._resources.close)
+        try:
+            await super().close()
+        finally:
+            await asyncio.get_running_loop().run_in_executor(None, self._resources.close)

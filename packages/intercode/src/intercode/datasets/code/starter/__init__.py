@@ -21,6 +21,7 @@ HOME = "/code"
 """The working directory of the tasks, which is empty."""
 PROGRAMS = ("node", "gcc", "javac")
 _LANGUAGES = ("javascript", "c", "java")
+KEYS = frozenset({"data"})
 
 
 def entries() -> list[TreeEntry]:

@@ -20,6 +20,7 @@ from intercode.datasets.starter.task_texts import TextTask, read_tasks
 
 HOME = "/lab"
 """The working directory of the tasks."""
+KEYS = frozenset({"data"})
 
 
 def entries() -> list[TreeEntry]:

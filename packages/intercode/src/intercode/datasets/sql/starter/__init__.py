@@ -14,6 +14,7 @@ from intercode.core.types import DatabaseSpec, TreeEntry
 from intercode.datasets.starter.file_tree import EPOCH
 
 DUMP = "databases.sql"
+KEYS = frozenset({"database"})
 
 
 def entries() -> list[TreeEntry]:

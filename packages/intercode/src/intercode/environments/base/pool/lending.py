@@ -49,15 +49,24 @@ class EnvironmentPool(Generic[E]):
 
     def give_back(self, env: E, key: Hashable = None, *, failed: bool = False) -> None:
         """Take back an environment. ``failed``: whether its use failed."""
-        with suppress(InterCodeError, OSError):  # the environment may be what failed
+        expected = (Exception,) if failed else (InterCodeError, OSError)
+        kept = False
+        try:
             if not failed:
-                env.end_episode()
-                with self._lock:
-                    if not self._closed:
-                        self._idle.setdefault(key, []).append(env)
-                        return
-        with suppress(InterCodeError, OSError):
-            env.close()
+                with suppress(*expected):
+                    env.end_episode()
+                    kept = self._keep(env, key)
+        finally:
+            if not kept:
+                with suppress(*expected):  # of a use that failed, its own error is the one to show
+                    env.close()
+
+    def _keep(self, env: E, key: Hashable) -> bool:
+        """Make an environment idle, unless the pool is closed. Return whether it is."""
+        with self._lock:
+            if not self._closed:
+                self._idle.setdefault(key, []).append(env)
+            return not self._closed
 
     @contextmanager
     def borrow(self, make: Callable[[], E], key: Hashable = None) -> Iterator[E]:

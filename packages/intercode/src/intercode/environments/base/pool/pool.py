@@ -179,8 +179,10 @@ class Pool:
         async with self._acquire_lock:  # who waits for slots gives up those that it has
             for _ in range(self.size):  # each is free when its episode has ended
                 await self._slots.acquire()
-        await self._workers.submit(self._envs.close)
-        self._workers.close()
+        try:
+            await self._workers.submit(self._envs.close)
+        finally:
+            self._workers.close()
 
     # ------------------------------------------------------------- internals
     async def _acquire(self, n: int) -> list[PooledEpisode]:
