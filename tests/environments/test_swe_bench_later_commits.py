@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import os
+import shutil
 from collections.abc import Callable
 from pathlib import Path
 
@@ -182,9 +184,37 @@ def _partial_clone(testbed: Path, srv: Path) -> None:
     git(testbed, "reset", "-q", "--hard", base)
 
 
+def _link(path: Path, target: Path) -> None:
+    """Move something to a directory beside /testbed, and leave a link."""
+    path.rename(target)
+    path.symlink_to(os.path.relpath(target, path.parent))
+
+
+def _linked_objects(testbed: Path, srv: Path) -> None:
+    _packed(testbed, srv)
+    _link(testbed / ".git/objects", srv / "data")
+
+
+def _linked_packs(testbed: Path, srv: Path) -> None:
+    """Another repository links to the packs, too."""
+    _packed(testbed, srv)
+    git(srv, "clone", "-q", "--no-local", str(testbed), "clone")
+    _link(testbed / ".git/objects/pack", srv / "packs")
+    shutil.rmtree(srv / "clone/.git/objects/pack")
+    (srv / "clone/.git/objects/pack").symlink_to("../../../packs")
+
+
+def _linked_pack(testbed: Path, srv: Path) -> None:
+    git(testbed, "gc", "-q")
+    _link(next((testbed / ".git/objects/pack").glob("*.pack")), srv / "one.pack")
+
+
 @pytest.mark.parametrize(
     "hide",
     [
+        _linked_objects,
+        _linked_packs,
+        _linked_pack,
         _without_head,
         _partial_clone,
         _submodule,
@@ -214,7 +244,7 @@ def test_nothing_of_a_later_commit_is_found(
         assert env.step("git rev-parse HEAD; git diff HEAD -- pkg.py")[0].strip() == base
         assert env.step("git log --format=%s --all")[0].strip() == "start"
         tags = env.step("git tag")[0].strip()
-        assert tags == ("v1" if hide is _packed else "")
+        assert tags == ("v1" if hide in (_packed, _linked_objects, _linked_packs) else "")
         env.step(env.task.solution or "")
         score = env.score()
         assert score.value == 1.0 and LATER not in score.details["patch"]
@@ -250,13 +280,24 @@ def test_packs_and_bundles_outside_of_repositories_are_removed(tmp_path: Path) -
         (srv / "a b.pack").write_bytes(pack.read_bytes())
         git(testbed, "reset", "-q", "--hard", "HEAD~1")
         (srv / "program.bundle").write_text("no bundle of git")
+        for other in (testbed / "part.log", srv / "other"):
+            (other / "data").mkdir(parents=True)
+            shutil.copy(srv / "a b.pack", other / "data/file.pack")
+            git(other, "init", "-q")
+            git(other, "add", "data")
+            git(other, "commit", "-qm", "another project")
 
     with _open(tmp_path, hide, "one") as env:
         env.reset(options={"task": 0})
         found = env.step("find /srv /testbed -name '*.bundle' -o -name '*.pack'")[0].splitlines()
-        kept = sorted(path for path in found if not path.startswith("/testbed/.git/objects/pack/"))
-        assert kept == ["/srv/program.bundle", "/testbed/old.bundle"]
-        assert len(found) == len(kept) + 1
+        kept = sorted(path for path in found if "/.git/objects/pack/" not in path)
+        assert kept == [
+            "/srv/other/data/file.pack",
+            "/srv/program.bundle",
+            "/testbed/old.bundle",
+            "/testbed/part.log/data/file.pack",
+        ]
+        assert "/testbed/.git/objects/pack/" in "\n".join(found)
 
 
 def _open(folder: Path, hide: Callable[[Path, Path], None], name: str = "instances") -> SweBenchEnv:

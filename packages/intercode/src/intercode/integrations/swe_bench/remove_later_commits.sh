@@ -190,7 +190,7 @@ grep -vxF "$(line_of "${common:-/}")" "$work/found" >> "$work/repositories"
 
 shared=
 note_shared() {
-    if [ -L "$folder/objects" ] || [ -f "$folder/objects/info/alternates" ]; then shared=1; fi
+    [ -z "$(find "$folder/objects" -type l)" ] && [ ! -f "$folder/objects/info/alternates" ] || shared=1
 }
 for_each_repository note_shared
 pack_needed() {
@@ -250,17 +250,28 @@ finish() {
 }
 for_each_repository finish
 
-# Packs and bundles that belong to no repository and are no files of the task's commit.
+# Packs and bundles that belong to no repository and are no files of one, by device and inode, as a
+# repository may have links to its own.
+note_packs() { stat -L -c %d:%i "$folder"/objects/pack/*.pack 2> /dev/null; }
+for_each_repository note_packs > "$work/packs"
+is_tracked() {
+    tree=$1
+    while [ -n "$tree" ]; do
+        tree=${tree%/*}
+        [ -e "$tree/.git" ] && g -C "$tree/" cat-file -e "HEAD:${1#"$tree"/}" 2> /dev/null && return
+    done
+    return 1
+}
 find / \( -path /proc -o -path /sys -o -path /dev \) -prune -o -type f \
     \( -name '*.pack' -o -name '*.bundle' \) \
     -exec sh -c 'printf %s "$1" | tr "\n" "\001"; echo' sh {} \; 2> /dev/null |
     while IFS= read -r line; do
         file=$(path_of "$line") file=${file%.}
         case $(head -c 8 "$file" | tr -d '\0') in PACK* | '# v'?' git') ;; *) continue ;; esac
-        grep -qxF "$(line_of "${file%/objects/pack/*}")" "$work/repositories" && continue
-        case $file in
-        "$testbed"/*) g -C "$testbed" cat-file -e "HEAD:${file#"$testbed"/}" 2> /dev/null && continue ;;
-        esac
-        rm -f "$file"
+        grep -qxF "$(stat -c %d:%i "$file")" "$work/packs" || is_tracked "$file" || rm -f "$file"
     done
+if [ -n "$start" ] && [ -z "$(commit "$own" HEAD)" ]; then
+    echo "the commit of $own is lost with the later ones"
+    exit 1
+fi
 exit 0
