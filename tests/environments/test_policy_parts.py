@@ -7,6 +7,8 @@ import sys
 import pytest
 
 from intercode.core.errors import ConfigError
+from intercode.environments.base.policy.policy import read_policy
+from intercode.environments.base.policy.rules import ParsedAction
 from support.descriptions import guard as make_guard
 
 
@@ -276,6 +278,16 @@ def test_other_repetitions_are_allowed(pattern: str) -> None:
         ("table:secret", "SELECT 1 WHERE 1 IN (SELECT x FROM `secret`)"),
         ("table:a.*", "SELECT * FROM a.b"),
         ("table:mysql.user", "UPDATE mysql.user SET x = 1"),
+        ("statement:DROP", "/*!50000 DROP TABLE a */"),
+        ("statement:DROP", "/*M!100100 DROP TABLE a */"),
+        ("statement:DROP", "/*! DROP TABLE a */ /*!99999 x */"),
+        ("statement:SELECT", "/*!50000 SELECT 1 */"),
+        ("table:secret", "SELECT 1 /*!99999 FROM secret */"),
+        ("table:secret", "WITH secret AS (SELECT * FROM secret) SELECT * FROM secret"),
+        ("table:secret", "SELECT * FROM secret WHERE 1 IN (WITH secret AS (SELECT 1) SELECT 1)"),
+        ("table:secret", "WITH a AS (SELECT * FROM secret), secret AS (SELECT 1) SELECT * FROM a"),
+        ("table:secret", "WITH secret AS (SELECT 1) UPDATE secret SET x = 1"),
+        ("table:secret", "(WITH secret AS (SELECT 1) TABLE secret) UNION TABLE secret"),
         ("function:sleep", "SELECT SLEEP(3)"),
         ("function:group_concat", "SELECT group_concat(a) FROM t"),
         ("function:if", "SELECT IF(a, 1, 2) FROM t"),
@@ -291,7 +303,10 @@ def test_parts_of_sql_are_found(rule: str, action: str) -> None:
     [
         ("statement:DROP", "SELECT 'DROP TABLE x' AS dropped"),
         ("table:secret", "WITH secret AS (SELECT 1) SELECT secret.a FROM secret"),
-        ("table:secret", "SELECT secret FROM t"),
+        ("table:secret", "WITH secret AS (SELECT 1), b AS (SELECT * FROM secret) SELECT * FROM b"),
+        ("table:secret", "WITH secret AS (SELECT 1) SELECT 1 WHERE 1 IN (TABLE secret)"),
+        ("table:a", "WITH RECURSIVE b AS (SELECT * FROM a), a AS (SELECT 1) SELECT * FROM b"),
+        ("table:secret", "SELECT secret FROM t /* , secret */"),
         ("table:a.b", "SELECT * FROM b"),
         ("function:and", "SELECT 1 WHERE 1 AND 1"),
         ("function:case", "SELECT CASE WHEN 1 THEN 2 END"),
@@ -314,6 +329,21 @@ def test_sql_that_is_not_parsed_is_uncertain(action: str) -> None:
         make_guard({"deny": ["table:u"], "unparsed": "refuse"}, "sql").refusal("SHOW TABLES")
         is None
     )
+
+
+def test_a_text_at_which_a_parser_fails_is_uncertain() -> None:
+    def parse(_: str) -> ParsedAction:
+        raise IndexError
+
+    for unparsed in ("allow", "refuse"):
+        policy = read_policy({"deny": ["command:rm"], "unparsed": unparsed})
+        assert (policy.refusal("x", parse) is None) == (unparsed == "allow")
+
+
+@pytest.mark.parametrize("action", ["", ";", "/*! ; */", "/*! */", "-- x"])
+def test_a_statement_without_words_is_uncertain(action: str) -> None:
+    refusal = make_guard({"allow": ["statement:SELECT"]}, "sql").refusal(action)
+    assert refusal is not None and "a syntax error" in refusal
 
 
 def test_a_short_policy_allows_reading_only() -> None:

@@ -157,6 +157,8 @@ def parse(text: str, ignore_space: bool = False, database: str = "") -> exp.Expr
     tokens = sqlglot_tokens(text)
     while tokens and tokens[-1].token_type == _END:
         tokens = tokens[:-1]
+    if not tokens:  # only comments and semicolons
+        raise mysql_error(1065)
     check_syntax(text, ignore_space)
     check_depth(tokens)
     plain = _without_braces(tokens) if "{" in text else tokens

@@ -52,7 +52,8 @@ class Policy:
     def refusal(self, text: str, parse: Callable[[str], ParsedAction]) -> str | None:
         """Return the observation for an action that is refused, None if it may run.
 
-        An action that exceeds a limit of this function or of its parser is refused.
+        An action that exceeds a limit of this function or of its parser is refused. One at which
+        its parser fails is uncertain.
         """
         rules = (*self.deny, *self.allow)
         try:
@@ -62,6 +63,8 @@ class Policy:
             parsed = parse(text) if needs_parsing else ParsedAction(())
         except ActionLimitError as e:
             return self._refusal_text("limit", "the limits of a policy", str(e))
+        except Exception as e:
+            parsed = ParsedAction((), f"a text at which its parser fails ({type(e).__name__})")
         for rule in self.deny:
             if (found := rule.find_match(text, parsed.parts)) is not None:
                 return self._refusal_text("deny", str(rule), found, rule.message)

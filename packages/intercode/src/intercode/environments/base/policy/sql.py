@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from typing import TYPE_CHECKING
 
 from intercode.environments.base.policy.rules import (
     ActionLimitError,
@@ -11,6 +12,9 @@ from intercode.environments.base.policy.rules import (
     merge_parsed,
 )
 
+if TYPE_CHECKING:
+    from sqlglot import exp
+
 _QUERY_NODES = ("Select", "Union", "Intersect", "Except", "Subquery", "Values")
 _STATEMENT_NAMES = {
     "TruncateTable": "TRUNCATE TABLE",
@@ -18,6 +22,9 @@ _STATEMENT_NAMES = {
     "Describe": "DESCRIBE",
     "Values": "VALUES",
 }
+_VERSIONS = (-1, 80033, 999_999)
+"""Versions of MySQL that read a text in different ways: none (SQLite), the one whose behaviour
+environments have, and any."""
 _OPERATOR_NODES = ("And", "Or", "Xor", "Case", "If")
 """Operators and special forms that the tree represents as functions. The function ``IF(...)`` keeps
 its name in MySQL, and is matched by that."""
@@ -28,9 +35,19 @@ def sql_action_parts(text: str) -> ParsedAction:
 
     The kind is ``SELECT``, ``DROP TABLE`` and the like. A table is ``db.table`` if the statement
     names the database. Tables that it defines with WITH are omitted. The statement is parsed as
-    MySQL, and if that fails as SQLite. Raises ActionLimitError for a statement that is too long or
-    nested too deeply.
+    MySQL, and if that fails as SQLite. What is in a comment such as ``/*!50000 ... */`` depends on
+    the version, so that the parts are those of all versions. Raises ActionLimitError for a
+    statement that is too long or nested too deeply.
     """
+    from intercode_sql.dialect.tokens import without_comments
+
+    open_text = text.replace("/*M!", "/*!")  # of MariaDB
+    readings = dict.fromkeys(without_comments(open_text, version) for version in _VERSIONS)
+    filled = [reading for reading in readings if reading.strip()]
+    return merge_parsed(map(_reading_parts, filled or [text]))
+
+
+def _reading_parts(text: str) -> ParsedAction:
     from sqlglot import Dialect
     from sqlglot.errors import SqlglotError
 
@@ -76,15 +93,35 @@ def _iterate_parts(tree: object) -> Iterator[ActionPart]:
 
     assert isinstance(tree, exp.Expression)
     yield ActionPart("statement", tuple(_statement_kind(tree).split()))
-    defined = {cte.alias.lower() for cte in tree.find_all(exp.CTE)}
-    for table in tree.find_all(exp.Table):
-        if table.name and (table.db or table.name.lower() not in defined):
-            yield ActionPart("table", (f"{table.db}.{table.name}" if table.db else table.name,))
+    for table in _iterate_tables(tree):
+        yield ActionPart("table", (f"{table.db}.{table.name}" if table.db else table.name,))
     for call in tree.find_all(exp.Func):
         if isinstance(call, exp.Anonymous | exp.AnonymousAggFunc):
             yield ActionPart("function", (str(call.name).removeprefix(FUNCTION_MARK).upper(),))
         elif type(call).__name__ not in _OPERATOR_NODES:
             yield ActionPart("function", (call.sql_name(),))
+
+
+def _iterate_tables(tree: exp.Expression) -> Iterator[exp.Table]:
+    """Yield the tables of a statement, except those that a WITH around them defines."""
+    from sqlglot import exp
+
+    waiting: list[tuple[exp.Expression, frozenset[str]]] = [(tree, frozenset())]
+    for node, defined in waiting:
+        if isinstance(node, exp.Table) and node.name:
+            is_changed = isinstance(node.parent, exp.Schema | exp.Insert | exp.Update | exp.Delete)
+            if node.db or is_changed or node.name not in defined:
+                yield node
+        tables = node.args.get("with_")
+        inner = defined.union(table.alias for table in tables.expressions) if tables else defined
+        for child in node.iter_expressions():
+            if child is not tables:
+                waiting.append((child, inner))
+                continue
+            before = inner if tables.args.get("recursive") else defined
+            for table in tables.expressions:
+                waiting.append((table, before))
+                before = before | {table.alias}
 
 
 def _statement_kind(tree: object) -> str:
