@@ -23,7 +23,7 @@ _MAX_NESTED = 40
 _MAX_DEPTH = 2  # nested `bash -c`
 _MAX_WRAPPED = 50
 """Commands that one command may run through ``sudo``, ``xargs``, ``find -exec`` and the like."""
-_WRITE_OPERATORS = (">", ">>", ">|", "&>", "&>>", "<>")
+_WRITE_OPERATORS = (">", ">>", ">|", ">&", "&>", "&>>", "<>")
 _DECLARATIONS = ("declare", "typeset", "export", "readonly", "local", "unset", "unsetenv")
 
 _WRAPPER_OPTIONS = {
@@ -56,28 +56,45 @@ _WRAPPER_ARGUMENTS = {"timeout": 1, "flock": 1, "chroot": 1}
 _SHELLS = ("bash", "sh", "dash", "zsh", "ksh", "ash", "rbash", "su")
 _FIND_EXEC = ("-exec", "-execdir", "-ok", "-okdir")
 
-_SPACE = re.compile(r"(?:[ \t\r]|\\\n)*(?:#[^\n]*)?")
-_LINES = re.compile(r"(?:[ \t\r\n]|\\\n|#[^\n]*)*")
+_SPACE = re.compile(r"(?:[ \t\r]|\\\n)*(?:(?<!\r)#[^\n]*)?")
+_LINES = re.compile(r"(?:[ \t\r\n]|\\\n|(?<!\r)#[^\n]*)*")
 _OPERATOR = re.compile(r"&&|\|\||;;&|;;|;&|\|&|[;&|\n()]")
 _REDIRECT = re.compile(
     r"(?:\d+|\{\w+\})?(<<<|<<-|<<|<>|<&|<(?!\()|>>|>\||>&|>(?!\())|&>>|&>", re.ASCII
 )
+_DESCRIPTOR = re.compile(r"\d+-?|-", re.ASCII)
 _PLAIN = {
     "word": re.compile(r"[^ \t\r\n;|&()<>'\"`\\$]+"),
     '"': re.compile(r"[^\"\\$`]+"),
     "}": re.compile(r"[^}\\$`'\"]+"),
+    "]": re.compile(r"[^]\[\\$`'\"]+"),
     "": re.compile(r"[^\\$`]+"),
 }
-"""Text without a special character: in a word, in quotes, in `${}`, and in a here-document."""
+"""Text without a special character: in a word, in quotes, in `${}`, in a
+subscript, and in a here-document."""
 _SINGLE_QUOTED = re.compile(r"'([^']*)'")
 _ANSI_QUOTED = re.compile(r"\$'((?:[^'\\]|\\.)*)'", re.DOTALL)
 _BACKQUOTED = re.compile(r"`((?:[^`\\]|\\.)*)`", re.DOTALL)
-_VARIABLE = re.compile(r"\$(?:\w+|[@*#?!$-])")
-_ASSIGNMENT = re.compile(r"[A-Za-z_]\w*(?:\[[^\]\s]*\])?\+?=")
+_VARIABLE = re.compile(r"\$(?:\w+|[@*#?!$-])", re.ASCII)
+_NAME = re.compile(r"[A-Za-z_]\w*", re.ASCII)
+_ELEMENT = re.compile(r"[A-Za-z_]\w*\[", re.ASCII)
+_INDEX = re.compile(r"\[")
+_ASSIGNS = re.compile(r"\+?=")
+_PATTERN_REMOVAL = re.compile(r"!?(?:\w+|[@*#?!$-])(?:\[[\w@*]+\])?[%#/^,]", re.ASCII)
+"""The begin of an expansion in which single quotes quote even inside double quotes."""
+_NAME_PATTERN = re.compile(r"[*?\[{]")
+_QUOTE = re.compile(r"\\(.)|\$'((?:[^'\\]|\\.)*)'|'([^']*)'|\$?\"((?:[^\"\\]|\\.)*)\"", re.DOTALL)
+_DOUBLE_QUOTED_ESCAPE = re.compile(r'\\(?:\n|([\\"$`]))')
+_LINE = re.compile(r"[^\n]*\n?")
+_JOINED_LINE = re.compile(r"(?:[^\\\n]|\\.)*+\\?\n?", re.DOTALL)
+_ANSI_ESCAPE = re.compile(
+    r"\\(?:x([0-9A-Fa-f]{1,2})|u([0-9A-Fa-f]{1,4})|U([0-9A-Fa-f]{1,8})|([0-7]{1,3})|(.))", re.DOTALL
+)
+_ANSI_LETTERS = dict(zip("abeEfnrtv\\'\"?", "\a\b\x1b\x1b\f\n\r\t\v\\'\"?", strict=True))
 _FUNCTION_MARK = re.compile(r"[ \t]*\([ \t]*\)")
 _BRACKET = re.compile(r"[()]|\\.|'[^']*'|\"(?:[^\"\\]|\\.)*\"", re.DOTALL)
 _IN = re.compile(r"in(?=\s|;|$)")
-_TEST_OPERATOR = re.compile(r"&&|\|\||[()<>|&;]")
+_TEST_OPERATOR = re.compile(r"&&|\|\||[<>](?!\()|[()|&;]")
 _BEGINNINGS = {"if": "then", "while": "do", "until": "do", "{": "}"}
 """Words that begin a compound command, with the word that it needs next."""
 _MIDDLES = {
@@ -94,12 +111,21 @@ _ENDS = ("fi", "done", "esac", "}")
 class Word:
     """A word as its command receives it, and as the code has it (``source``).
 
-    ``is_literal``: the code has it literally, it is not computed.
+    ``is_literal``: the code has it literally, it is not computed. ``is_pattern``: a part without
+    quotes may stand for names of files or for several words. ``is_assignment``: it would be one at
+    the start of a command.
     """
 
     text: str
     source: str
     is_literal: bool = True
+    is_pattern: bool = False
+    is_assignment: bool = False
+
+    @property
+    def is_fixed(self) -> bool:
+        """Whether the text is the only one that the word can have."""
+        return self.is_literal and (not self.is_pattern or self.text in ("[", "[["))
 
 
 def bash_action_parts(code: str, depth: int = 0) -> ParsedAction:
@@ -148,6 +174,7 @@ class _Scanner:
         """Read commands up to a closing bracket or the end of the text."""
         with self._nest():
             _CommandReader(self, end).read()
+        self.is_broken |= not end and bool(self._here_documents)
 
     def read_arithmetic(self) -> bool:
         """Read ``((...))`` if it is here and is not two subshells."""
@@ -164,30 +191,43 @@ class _Scanner:
                 return True
         return False
 
-    def read_word(self) -> Word:
-        """Read a word, at least one character."""
-        start, texts, is_literal = self.at, [], True
+    def read_word(self, element: re.Pattern[str] | None = None) -> Word:
+        """Read a word, at least one character. It may begin with ``element`` and a subscript."""
+        start, texts, is_literal, is_pattern = self.at, [], True, False
+        is_element = element is not None and bool(self.skip(element))
+        if is_element:
+            self._read_nested("]")
+            texts.append(self.text[start : self.at])
+            is_pattern = True
+            assigns_at = self.at
+        else:
+            name = _NAME.match(self.text, start)
+            assigns_at = name.end() if name else -1
+        assigns = _ASSIGNS.match(self.text, assigns_at) if assigns_at >= 0 else None
         while self.at < len(self.text):
             at, mark, two = self.at, self.text[self.at], self.text[self.at : self.at + 2]
             if plain := self.skip(_PLAIN["word"]):
                 texts.append(plain)
+                is_pattern |= _NAME_PATTERN.search(plain) is not None
             elif mark == "\\":
                 self.at += 2
                 texts.append("" if two == "\\\n" else two[1:])
             elif mark == "'" and (quoted := self.skip(_SINGLE_QUOTED)):
                 texts.append(quoted[1:-1])
             elif two == "$'" and (quoted := self.skip(_ANSI_QUOTED)):
-                texts.append(quoted[2:-1])
+                decoded = _decode_ansi(quoted[2:-1])
+                texts.append(quoted if decoded is None else decoded)
+                is_literal &= decoded is not None
             elif mark == '"' or two == '$"':
                 self.at += len(two[: two.index('"') + 1])
                 begin, fixed = self.at, self._read_quoted('"')
                 inner = self.text[begin : self.at - 1]
-                texts.append(re.sub(r'\\([\\"$`])', r"\1", inner) if fixed else inner)
+                texts.append(_DOUBLE_QUOTED_ESCAPE.sub(r"\1", inner) if fixed else inner)
                 is_literal &= fixed
             elif mark in "$`" or two in ("<(", ">("):
                 is_literal &= not self._read_expansion()
                 texts.append(self.text[at : self.at])
-            elif mark == "(" and _ASSIGNMENT.fullmatch(self.text, start, at):
+            elif mark == "(" and assigns and assigns.end() == at:
                 self._read_array()
                 texts.append(self.text[at : self.at])
             else:
@@ -195,11 +235,22 @@ class _Scanner:
         if self.at == start:  # a quotation without an end, or an operator that has no place here
             self.is_broken = True
             self.at += 1
-        return Word("".join(texts), self.text[start : self.at], is_literal)
+        source = self.text[start : self.at]
+        return Word("".join(texts), source, is_literal, is_pattern, assigns is not None)
 
-    def _read_quoted(self, end: str) -> bool:
-        """Read expansions up to the character ``end``. Return whether there is none."""
+    def _read_nested(self, end: str, in_double: bool = False) -> None:
+        with self._nest():
+            self._read_quoted(end, in_double)
+
+    def _read_quoted(self, end: str, in_double: bool = True) -> bool:
+        """Read expansions up to the character ``end``. Return whether there is none.
+
+        ``in_double``: the text is in double quotes, where single quotes do not quote.
+        """
         is_fixed = True
+        has_quotes = end == "]" or (end == "}" and in_double)
+        if end == "}" and self.is_before(_PATTERN_REMOVAL):
+            in_double = has_quotes = False
         while self.at < len(self.text):
             mark = self.text[self.at]
             if mark == end:
@@ -207,37 +258,57 @@ class _Scanner:
                 return is_fixed
             if self.skip(_PLAIN[end]):
                 continue
-            if mark in "$`":
-                is_fixed &= not self._read_expansion()
+            at, quoted = self.at, ""
+            if end in ("}", "]"):
+                quoted = self.skip(_ANSI_QUOTED) or self.skip(_SINGLE_QUOTED)
+            if quoted and has_quotes:  # expanded, but not part of what is around it
+                self._read_inner(self.text[at : self.at])
+                self.is_broken |= end == "}" and ("}" in quoted or '"' in quoted)
+            elif quoted:
+                continue
+            elif mark in "$`":
+                is_fixed &= not self._read_expansion(in_double)
             elif mark == '"':
                 self.at += 1
-                with self._nest():
-                    self._read_quoted('"')
-            elif mark != "'" or not self.skip(_SINGLE_QUOTED):
+                self._read_nested('"', in_double=True)
+            elif mark == "[" and end == "]":
+                self.at += 1
+                self._read_nested("]", in_double)
+            else:
+                self.is_broken |= mark == "'"
                 self.at += 2 if mark == "\\" else 1
         self.is_broken |= bool(end)
         return is_fixed
 
-    def _read_expansion(self) -> bool:
+    def _read_expansion(self, in_double: bool = False) -> bool:
         """Read an expansion or a substitution. Return False if its character stands for itself."""
         if self.text[self.at] == "`":
             quoted = self.skip(_BACKQUOTED)
             self.is_broken |= not quoted
             self.at += not quoted
-            self._read_inner(re.sub(r"\\([\\$`])", r"\1", quoted[1:-1]), is_code=True)
+            escaped = r'\\([\\$`"])' if in_double else r"\\([\\$`])"
+            self._read_inner(re.sub(escaped, r"\1", quoted[1:-1]), is_code=True)
             return True
         if self.skip(_VARIABLE):
             return True
         self.at += 1
         mark = self.text[self.at : self.at + 1]
-        if mark == "{":
+        self.is_broken |= self.text.startswith("\\\n", self.at)  # what follows is on the next line
+        if mark in ("{", "["):
             self.at += 1
-            with self._nest():
-                self._read_quoted("}")
+            self._read_nested("}" if mark == "{" else "]", in_double)
         elif mark == "(" and not self.read_arithmetic():
-            self.at += 1
-            self.read_commands(")")
-        return mark in ("{", "(")
+            self._read_substitution()
+        return mark in ("{", "[", "(")
+
+    def _read_substitution(self) -> None:
+        """Read commands in brackets. Here-documents may not go beyond the brackets."""
+        start, outer, self._here_documents = self.at, self._here_documents, []
+        self.at += 1
+        self.read_commands(")")
+        self.is_broken |= bool(self._here_documents)
+        self.is_broken |= bool(outer) and "\n" in self.text[start : self.at]
+        self._here_documents = outer
 
     def _read_array(self) -> None:
         self.at += 1
@@ -247,28 +318,28 @@ class _Scanner:
                 if self.text[self.at] == ")":
                     self.at += 1
                     return
-                self.read_word()
+                self.read_word(_INDEX)
                 self.skip(_LINES)
         self.is_broken = True
 
     def read_here_document_mark(self, is_indented: bool) -> None:
-        """Read the word after ``<<``. Its text follows the line."""
-        word = self.read_word()
-        is_quoted = any(mark in word.source for mark in "'\"\\")
-        mark = word.text if word.is_literal else word.source
-        self._here_documents.append((mark, is_quoted, is_indented))
+        """Read the word after ``<<``, which is not expanded. Its text follows the line."""
+        count = len(self.found)
+        source = self.read_word().source.replace("\\\n", "")
+        del self.found[count:]
+        is_quoted = any(mark in source for mark in "'\"\\")
+        self._here_documents.append((_without_quotes(source), is_quoted, is_indented))
 
     def read_here_documents(self) -> None:
         """Read the here-documents of the line before."""
         marks, self._here_documents = self._here_documents, []
         for mark, is_quoted, is_indented in marks:
-            start, line = self.at, ""
-            while self.at < len(self.text):
-                begin = self.at
-                self.at = (self.text.find("\n", begin) + 1) or len(self.text)
-                line = self.text[begin : self.at].removesuffix("\n")
-                if (line.lstrip("\t") if is_indented else line) == mark:
-                    break
+            start, has_end = self.at, False
+            while self.at < len(self.text) and not has_end:
+                line = self.skip(_LINE if is_quoted else _JOINED_LINE).removesuffix("\n")
+                line = line if is_quoted else line.replace("\\\n", "")
+                has_end = (line.lstrip("\t") if is_indented else line) == mark
+            self.is_broken |= not has_end
             if not is_quoted:
                 self._read_inner(self.text[start : self.at])
 
@@ -281,6 +352,7 @@ class _Scanner:
                 self.read_commands()
             else:
                 self._read_quoted("")
+        self.is_broken |= bool(self._here_documents)
         self.text, self.at, self._here_documents = outer
 
     @contextmanager
@@ -340,7 +412,8 @@ class _CommandReader:
             return
         at = len(scanner.found)
         target = scanner.read_word()
-        if operator in _WRITE_OPERATORS:
+        is_copy = operator == ">&" and _DESCRIPTOR.fullmatch(target.source)
+        if operator in _WRITE_OPERATORS and not is_copy:
             scanner.found.insert(at, target)
 
     def _bracket(self) -> None:
@@ -379,7 +452,7 @@ class _CommandReader:
         scanner = self._scanner
         is_reserved_place = self._before != "words"
         at = len(scanner.found)
-        word = scanner.read_word()
+        word = scanner.read_word(_ELEMENT)
         text = word.source if is_reserved_place else ""
         if text in _BEGINNINGS:
             self._ends.append(_BEGINNINGS[text])
@@ -416,7 +489,7 @@ class _CommandReader:
         if self._before != "words":
             self._start("words")
             scanner.found.insert(at, self._words)
-        if not _ASSIGNMENT.match(word.source):
+        if not word.is_assignment:
             self._words.append(word)
 
     def _test(self) -> None:
@@ -471,6 +544,36 @@ class _CommandReader:
         scanner.is_broken = True
 
 
+def _decode_ansi(text: str) -> str | None:
+    """Return the text of ``$'...'``, or None if that depends on the encoding or the shell."""
+    if not text.isascii():
+        return text if "\\" not in text else None
+    pieces, at = [], 0
+    for escape in _ANSI_ESCAPE.finditer(text):
+        *numbers, octal, letter = escape.groups()
+        digits = next((number for number in numbers if number), "")
+        code = int(digits, 16) if digits else int(octal, 8) if octal else None
+        if not (letter in _ANSI_LETTERS if code is None else 0 < code < 128):
+            return None
+        pieces += [text[at : escape.start()], chr(code) if code else _ANSI_LETTERS[letter]]
+        at = escape.end()
+    return "".join((*pieces, text[at:]))
+
+
+def _without_quotes(source: str) -> str:
+    """Return a word without its quotes, as the mark of a here-document."""
+
+    def inner(quote: re.Match[str]) -> str:
+        escaped, ansi, single, double = quote.groups()
+        if quote.group().startswith("$'"):
+            return _decode_ansi(ansi) or ""
+        if double is not None:
+            return _DOUBLE_QUOTED_ESCAPE.sub(r"\1", double)
+        return str(escaped or single or "")
+
+    return _QUOTE.sub(inner, source)
+
+
 def _command_parts(
     words: Sequence[Word], functions: set[str], depth: int
 ) -> Iterator[ParsedAction]:
@@ -483,11 +586,11 @@ def _command_parts(
             return
         words = waiting.pop()
         name = words[0].text
-        if not words[0].is_literal:
+        if not words[0].is_fixed:
             yield ParsedAction((), f"the command's name in `{name}` is calculated")
         texts = tuple(word.text for word in words)
         yield ParsedAction((ActionPart("command", texts, defined_by_action=name in functions),))
-        if words[0].is_literal:
+        if words[0].is_fixed:
             inner = list(islice(_wrapped_commands(words), _MAX_WRAPPED + 1 - len(waiting)))
             waiting += [one.words for one in inner if one.words]
             yield from (_nested_parts(one, depth) for one in inner if not one.words)
@@ -520,7 +623,7 @@ def _wrapped_commands(words: Sequence[Word]) -> Iterator[_WrappedCommand]:
     rest = list(words[1:])
     if name == "eval":
         code = " ".join(word.text for word in rest)
-        yield _WrappedCommand(name, code=code, is_literal=all(word.is_literal for word in rest))
+        yield _WrappedCommand(name, code=code, is_literal=all(word.is_fixed for word in rest))
     elif name in _SHELLS:
         yield from _shell_code(name, rest)
     elif name == "find":
