@@ -688,6 +688,17 @@ def test_the_entry_that_a_new_key_finds_twice(changed: SqlSession, rows: str, en
         ("TO_SECONDS(950501)", 62966505600),
         ("UUID() LIKE '________-____-1___-____-____________' AND UUID() <> UUID()", 1),
         ("JSON_ARRAY(1, 'a', NULL, TRUE, 1.50, JSON_ARRAY())", '[1, "a", null, true, 1.50, []]'),
+        ("JSON_ARRAY(1.5e-5, 1.5e-10, 1e15, 1e0)", "[0.000015, 0.00000000015, 1e15, 1.0]"),
+        ("JSON_EXTRACT('[1.5e-5, 1e15]', '$')", "[0.000015, 1e15]"),
+        ("JSON_ARRAY(JSON_ARRAY(1.50))", "[[1.50]]"),
+        ("JSON_ARRAY(1 = 1, NOT 0, (id IS NULL), NULL = 1, id)", "[true, true, false, null, 1]"),
+        ("JSON_ARRAY(CASE WHEN id = 1 THEN JSON_ARRAY(1) ELSE js END)", "[[1]]"),
+        ("JSON_ARRAY(IF(id = 1, NULL, js))", "[null]"),
+        ("JSON_ARRAY(1) = JSON_ARRAY(1.0)", 1),
+        ("JSON_ARRAY(1) = JSON_ARRAY(TRUE)", 0),
+        ("JSON_ARRAY(1) = JSON_ARRAY('1')", 0),
+        ("JSON_ARRAY(0) IN (JSON_ARRAY(2), JSON_ARRAY(-0e0))", 1),
+        ("JSON_OBJECT('a', 1, 'b', 2) = JSON_EXTRACT('{\"b\": 2.0, \"a\": 1}', '$')", 1),
         ("JSON_ARRAY(js, d, x)", '[{"a": {"b": 1}, "c": "x"}, 1.500, 0.1]'),
         ("JSON_OBJECT('cc', 1, 'b', 'x\"y', 'b', NULL)", '{"b": null, "cc": 1}'),
         ("JSON_EXTRACT(JSON_OBJECT('a', JSON_ARRAY(1, 2)), '$.a[1]')", "2"),
@@ -703,6 +714,30 @@ def test_functions_and_numbers_of_generated_statements(
     session: SqlSession, expression: str, value: object
 ) -> None:
     assert values(session, expression) == [value]
+
+
+@pytest.mark.parametrize(
+    "expression",
+    [
+        "JSON_ARRAY(CASE WHEN id = 1 THEN 'x' ELSE js END)",
+        "JSON_ARRAY(IF(id = 1, 'x', js))",
+        "JSON_ARRAY(IF(id = 1, 'x', JSON_ARRAY()))",
+        "JSON_ARRAY(COALESCE(v, js))",
+        "JSON_OBJECT('a', COALESCE(1 = 1, 0))",
+        "JSON_ARRAY((SELECT 1 = 1))",
+        "JSON_ARRAY(1) < JSON_ARRAY(2)",
+    ],
+)
+def test_a_document_of_which_the_engine_does_not_know_the_value(
+    session: SqlSession, expression: str
+) -> None:
+    assert session.run(f"SELECT {expression} FROM t", 10.0).output.startswith(CANNOT)
+
+
+def test_a_column_of_truth_values_holds_numbers(changed: SqlSession) -> None:
+    changed.run("CREATE TABLE z AS SELECT id AS a FROM t WHERE id = 1", 10.0)
+    changed.run("ALTER TABLE z ADD COLUMN b BOOL DEFAULT 1, ADD COLUMN c TINYINT(1)", 10.0)
+    assert column(changed, "SELECT JSON_ARRAY(a, b, c) FROM z") == ["[1, 1, null]"]
 
 
 def test_a_name_that_is_null_is_no_member(session: SqlSession) -> None:

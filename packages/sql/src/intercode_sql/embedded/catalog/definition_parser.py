@@ -151,7 +151,7 @@ def _read_arguments(reader: TokenReader) -> tuple[list[int], tuple[str, ...]]:
 
 def _integer(name: str, sizes: list[int], unsigned: bool, zerofill: bool) -> DeclaredType:
     if name.startswith("BOOL"):
-        return DeclaredType(Type("int", 1), "tinyint(1)")
+        return DeclaredType(Type("int", 1, fixed=True), "tinyint(1)")
     digits = _INTEGER_DIGITS[name] + (name == "BIGINT" and unsigned)
     shown = bool(sizes) and (zerofill or (name == "TINYINT" and sizes == [1] and not unsigned))
     width = f"({sizes[0]})" if shown else ""

@@ -199,6 +199,8 @@ def _merge_kinds(known: list[Type]) -> Type:
         scales = [k.scale for k in known]
         fixed = None if None in scales else max(s for s in scales if s is not None)
         return replace(DOUBLE, scale=fixed)
+    if names == {"json"}:
+        return JSON
     if len(names) == 1 and not known[0].text:
         return max(known, key=lambda k: k.scale or 0)
     if names <= {"date", "datetime", "time"}:

@@ -393,7 +393,7 @@ def stored_json(value: Any, name: str) -> str:
     except ValueError as e:
         reason = "Invalid value." if text.strip() else "The document is empty."
         raise mysql_error(3140, reason, getattr(e, "pos", 0), name) from e
-    return json.dumps(found, ensure_ascii=False)
+    return document_text(found)
 
 
 def _sorted_keys(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
@@ -412,6 +412,19 @@ def load_json(text: str, **options: Any) -> Any:
         raise json.JSONDecodeError("Expecting value", text, found.start())
 
     return json.loads(text, parse_constant=refuse, **options)
+
+
+def document_text(value: Any) -> str:
+    """Return a JSON document as MySQL writes it."""
+    if isinstance(value, dict):
+        pairs = (f"{document_text(name)}: {document_text(v)}" for name, v in value.items())
+        return f"{{{', '.join(pairs)}}}"
+    if isinstance(value, list):
+        return f"[{', '.join(map(document_text, value))}]"
+    if isinstance(value, float):
+        text = double_text(value)
+        return text if "." in text or "e" in text else f"{text}.0"
+    return json.dumps(value, ensure_ascii=False)
 
 
 def default_value(column: Column, now: str) -> Any:

@@ -410,6 +410,9 @@ def _uuid(name: str, args: Args, scope: Scope) -> Expression:
     return Expression("mysql_uuid()", replace(ASCII_STRING, precision=36, nullable=False))
 
 
+_CONDITIONS = (exp.Boolean, exp.Predicate, exp.Connector, exp.Not)
+
+
 @special("JSON_ARRAY", "JSON_OBJECT")
 def _json_value(name: str, args: Args, scope: Scope) -> Expression:
     """Compile a document of values, each with the word of what it is."""
@@ -422,14 +425,15 @@ def _json_value(name: str, args: Args, scope: Scope) -> Expression:
         kind = value.type
         if value.columns or kind.binary or kind.moment or kind.bits or kind.wrapped:
             raise unsupported(f"{name} of such a value")
-        if key or kind.text:
-            word = "json" if kind.kind == "json" or kind == JSON_COLUMN else "text"
-            parts += [as_text(value).sql, "'key'" if key else f"'{word}'"]
-        elif kind.kind == "decimal":
-            parts += [as_text(value).sql, "'number'"]
-        else:
-            truth = isinstance(args[i], exp.Boolean)
-            parts += [value.sql, "'truth'" if truth else "'number'"]
+        if kind.kind == "string" and replace(kind, nullable=True) == JSON_COLUMN:
+            raise unsupported(f"{name} of texts among documents")
+        truth = isinstance(args[i].unnest(), _CONDITIONS)
+        constant = value.literal is not None or kind.fixed  # or a column, which is a number
+        if not (truth or constant) and replace(kind, nullable=True) == BOOL:
+            raise unsupported(f"{name} of such a truth value")
+        exact = kind.kind in ("json", "decimal") and not key
+        word = "key" if key else "document" if exact else "truth" if truth else "value"
+        parts += [as_text(value).sql if key or kind.text or exact else value.sql, f"'{word}'"]
     return Expression(f"mysql_{name.lower()}({', '.join(parts)})", replace(JSON, nullable=False))
 
 

@@ -345,6 +345,10 @@ def align_types(
         return left, right, ""
     if (a.kind == "json") != (b.kind == "json") and not (a.moment or b.moment):
         return _compared_document(left), _compared_document(right), " COLLATE BINARY"
+    if a.kind == b.kind == "json":
+        if ordered:
+            raise unsupported("the order of JSON documents")
+        return _equal_document(left), _equal_document(right), " COLLATE BINARY"
     if a.kind == "json" or b.kind == "json":
         return as_text(left), as_text(right), " COLLATE BINARY"
     if a.moment or b.moment:
@@ -355,6 +359,10 @@ def align_types(
     if kind.binary:
         return as_bytes(left), as_bytes(right), ""
     return left, right, collate_clause(ordered, left.type, right.type)
+
+
+def _equal_document(ex: Expression) -> Expression:
+    return replace(ex, sql=f"mysql_json_equality({ex.sql})")
 
 
 def _compared_document(ex: Expression) -> Expression:

@@ -6,12 +6,13 @@ import json
 import math
 import re
 from collections.abc import Iterator
+from decimal import Context, Decimal
 from functools import lru_cache
 from typing import Any
 
 from intercode_sql.dialect.errors import mysql_error
 from intercode_sql.embedded.catalog.types import BOOL, INT, JSON, JSON_TEXT
-from intercode_sql.embedded.catalog.values import load_json
+from intercode_sql.embedded.catalog.values import document_text, load_json
 from intercode_sql.embedded.functions.registry import (
     OPTIONAL_TEXT,
     TEXT,
@@ -117,7 +118,7 @@ def json_extract(text: str, *paths: str) -> str | None:
     if not found:
         return None
     several = len(paths) > 1 or _has_many(paths[0])
-    return json.dumps(found if several else found[0], ensure_ascii=False)
+    return document_text(found if several else found[0])
 
 
 @scalar("JSON_UNQUOTE", args=[TEXT], returns=JSON_TEXT)
@@ -127,11 +128,9 @@ def json_unquote(text: str) -> str:
 
 def _member(value: Any, what: str) -> str:
     """Return the text of a member of a document, from its value and the word of what it is."""
-    if value is None or what in ("text", "key"):
-        return json.dumps(value, ensure_ascii=False)
-    if what == "json":
-        return json.dumps(load_json(value), ensure_ascii=False)
-    return json.dumps(bool(value)) if what == "truth" else str(value).replace("e+", "e")
+    if value is not None and what == "document":
+        return str(value)
+    return document_text(bool(value) if what == "truth" and value is not None else value)
 
 
 @internal("json_array", accepts_null=True, gives_bytes=True)
@@ -153,7 +152,25 @@ def json_object(*args: Any) -> str:
 
 @internal("json_quote")
 def json_quote(text: str) -> str:
-    return json.dumps(text, ensure_ascii=False)
+    return document_text(text)
+
+
+@internal("json_equality", gives_bytes=True)
+def json_equality(text: str) -> str:
+    """Return a text that documents share which are equal."""
+    return repr(_comparable(load_json(text, parse_float=Decimal, parse_int=Decimal)))
+
+
+_EXACT = Context(prec=100)
+
+
+def _comparable(value: Any) -> Any:
+    """Return a value of a document with its members in one order and one form of its numbers."""
+    if isinstance(value, dict):
+        return {name: _comparable(member) for name, member in sorted(value.items())}
+    if isinstance(value, list):
+        return [*map(_comparable, value)]
+    return value.normalize(_EXACT) or 0 if isinstance(value, Decimal) else value
 
 
 @internal("json_compared", gives_bytes=True)
