@@ -74,7 +74,9 @@ class Limits:
     it kept. ``LimitExceeded`` and ``limit_messages.py`` have the limit only if the C library prints
     a message when it is met, ``remote/bounds.py`` only if a server must bound it for its clients.
     If the default is None, ``check_limits`` in ``validation.py`` must accept that, as it does for
-    ``cpu_seconds``, and ``set_limits`` skip the row: it reads None as 0.
+    ``cpu_seconds``, and ``set_limits`` skip the row: it reads None as 0. The tables of
+    ``docs/sandbox.md`` and ``docs/evaluation.md`` have it, and ``test_inherited.py`` what programs
+    inherit. A default below what they had takes the rest from them: the hard limit is lowered, too.
     """
 
     disk: int = _limit(512 << 20, least=1 << 20)

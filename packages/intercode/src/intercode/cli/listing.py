@@ -45,11 +45,6 @@ DESCRIPTIONS: dict[str, dict[str, str]] = {
         "swe-bench": "SWE-bench asks for changes of a repository that pass its hidden tests.",
         "wikisql": "WikiSQL asks questions about single tables of Wikipedia.",
     },
-    "languages": {
-        "c": "Tasks are C programs, which are compiled.",
-        "java": "Tasks are Java programs, which are compiled.",
-        "javascript": "Tasks are JavaScript programs, and functions in a live interpreter.",
-    },
     "rewards": {
         "bash-standard": "Scores output, changed files and their content, as the paper defines it.",
         "code-standard": "Scores the share of hidden tests that pass.",
