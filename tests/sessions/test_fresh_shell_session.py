@@ -81,7 +81,7 @@ def test_without_carrying_only_the_directory_stays(sandbox: BaseSandbox) -> None
         ("x=2; exit 3", 3),
         ("x=2; exec true", 0),
         ("x=2; kill -9 $$", -9),
-        ("x=2; exec 250>&-", None),
+        ("x=2; exec 50>&-", None),
         ("set -e; x=2; false", 1),
         ("x=2; logout 2>/dev/null || exit 4", 4),
     ],

@@ -7,6 +7,7 @@ from collections.abc import Callable
 
 import pytest
 
+from intercode.core.errors import SandboxError
 from intercode.sessions.base import Session
 from intercode.sessions.bash.fresh import FreshShellSession
 from intercode.sessions.bash.persistent import BashSession
@@ -101,3 +102,22 @@ def test_a_failure_of_the_machine_is_raised(
     monkeypatch.setattr(sandbox, "spawn", spawn)
     with pytest.raises(OSError, match="Too many open files"):
         session.run(breaks, 5)
+
+
+@pytest.mark.parametrize("kind", [BashSession, FreshShellSession])
+@pytest.mark.parametrize("open_files", [64, 100])
+def test_a_shell_starts_with_a_low_limit_of_open_files(
+    kind: type[BashSession | FreshShellSession], open_files: int
+) -> None:
+    with open_test_sandbox(limits=Limits(open_files=open_files)) as sandbox:
+        session = kind(sandbox)
+        assert session.run("x=1; ulimit -n", 20).output == f"{open_files}\n"
+        words = " ".join(f"<(echo {number})" for number in range(12))
+        assert session.run(f"cat {words} | wc -l", 20).output == "12\n"
+        assert session.run("trap : DEBUG; echo $x", 20).output == "1\n"
+
+
+def test_the_error_about_a_shell_that_ends_at_once_says_so(sandbox: BaseSandbox) -> None:
+    sandbox.write("/root/program", b"#!/bin/sh\nexit 3\n", 0o755)
+    with pytest.raises(SandboxError, match="the shell has ended"):
+        BashSession(sandbox, shell="/root/program")

@@ -104,7 +104,7 @@ def _harm(rng: random.Random) -> str:
             "echo 'open",
             "cat <<E\nopen",
             "set -e; false",
-            "exec 250>&-",
+            "exec 50>&-",
             "exec 1>&-",
             "kill -9 -1",
             "rm -rf / 2>/dev/null",
@@ -114,7 +114,7 @@ def _harm(rng: random.Random) -> str:
             "set -u; echo $nothing",
             "unset PATH",
             "exec 3>/tmp/held; echo a >&3",
-            "echo forged >&250",
+            "echo forged >&50",
         )
     )
 

@@ -15,8 +15,9 @@ import re
 from functools import lru_cache
 from typing import NamedTuple
 
-REPORT_FD, STATE_FD, CODE_FD, GIVEN_REPORT_FD = 250, 59, 58, 57
-"""Descriptor numbers in the shell. Bash itself uses those from 10 and from 63 down."""
+REPORT_FD, STATE_FD, CODE_FD, GIVEN_REPORT_FD = 50, 59, 58, 57
+"""Descriptor numbers in the shell, under the least limit of open files. Bash itself uses those from
+10 and from 63 down that are free."""
 MAX_LAST = 4096
 """Characters of ``$_`` that are kept from one action to the next."""
 _LAST_DEBUG_TRAP = re.compile(r"^trap -- '(?:[^']|'\\'')*' DEBUG\n\Z", re.MULTILINE)

@@ -96,6 +96,9 @@ def refuse(code: str) -> ExecResult | None:
 class ShellEndedError(Exception):
     """The shell has ended, or can no longer be trusted."""
 
+    def __init__(self, message: str = "the shell has ended, or its reports are broken") -> None:
+        super().__init__(message)
+
 
 class Shell:
     """A running shell and the three channels to it. ``separate_stderr`` adds a channel for
