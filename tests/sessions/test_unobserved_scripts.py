@@ -568,6 +568,14 @@ def test_an_action_is_run_by_a_new_shell_if_the_one_before_takes_none(sandbox: B
     assert result.note.startswith("[the shell ended; a new one was started in /, with")
 
 
+@pytest.mark.parametrize("code", ["__trace=5", "declare -n __trace=X; X=5", "readonly __trace=5"])
+def test_a_shell_that_traces_elsewhere_keeps_all_variables(sandbox: BaseSandbox, code: str) -> None:
+    session = BashSession(sandbox)
+    outputs(session, [f"{code}; BASH_XTRACEFD=2"])
+    session.run("exit 1", 20)
+    assert outputs(session, ["echo $__trace $BASH_XTRACEFD; echo $X"]).split()[:2] == ["5", "2"]
+
+
 def test_errexit_of_an_earlier_action_ends_the_shell(sandbox: BaseSandbox) -> None:
     session = BashSession(sandbox)
     session.run("set -e", 20)

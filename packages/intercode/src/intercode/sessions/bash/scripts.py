@@ -82,9 +82,8 @@ ACCEPTANCE_SCRIPT = (
 )
 
 _OWN_BUILTINS = (
-    'for _ in; do :; done <"/dev/null/${__trace:=${BASH_XTRACEFD:-2}}"; '
-    "for _ in; do :; done {__trace}>&-; "
-    "POSIXLY_CORRECT=1; \\unset -f unset builtin enable; \\unset -v POSIXLY_CORRECT _ __trace; "
+    "! for _ in; do :; done {BASH_XTRACEFD}>&-; "
+    "POSIXLY_CORRECT=1; \\unset -f unset builtin enable; \\unset -v POSIXLY_CORRECT _; "
     "\\enable builtin trap printf unset declare alias shopt umask set eval; builtin set +x;"
 )
 """What a fork of the shell runs first if the agent may have disabled builtins, or replaced them by
