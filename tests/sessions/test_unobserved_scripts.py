@@ -547,13 +547,22 @@ def test_a_state_changes_no_text_of_the_agent(
     assert ("hello" in outputs[1]) == (option == "s")
 
 
-@pytest.mark.parametrize("code", ["echo a; set -n", "echo a\nset -o noexec; echo b"])
+@pytest.mark.parametrize(
+    "code",
+    [
+        "echo a; set -n",
+        "echo a\nset -o noexec; echo b",
+        "echo a; f",
+        "echo a; n=n; set -$n",
+        "trap 'set -n' USR1; echo a; kill -USR1 $$",
+    ],
+)
 @pytest.mark.parametrize("kind", _SESSIONS)
 def test_a_shell_that_runs_nothing_more_is_replaced_at_once(
     sandbox: BaseSandbox, kind: Any, code: str
 ) -> None:
     session = kind(sandbox)
-    outputs(session, ["x=1", "echo 'set -n'; y=2"])
+    outputs(session, ["x=1", "echo 'set -n'; y=2", "f() { set -o noexec; }"])
     result = session.run(code, 600)
     assert (result.output, result.exit_code) == ("a\n", 0)
     assert result.note.startswith("[the shell ended")

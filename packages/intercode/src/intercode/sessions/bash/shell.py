@@ -53,6 +53,7 @@ MAX_CODE = 4 << 20
 START_SECONDS = 10.0
 _STOP_SIGNAL = 64  # SIGRTMAX of Linux, on which the shell runs wherever this runs
 _STATE_SECONDS = 2.0  # for a shell to find its directory
+_SILENT_SECONDS = 0.3  # until a shell that has read its script is asked whether it runs it
 _MAX_RECORD = 16 << 20
 
 _OBSERVES = re.compile(
@@ -70,7 +71,6 @@ _ALTERS = re.compile(
 """Code that may disable or replace builtins, make ``$_`` a variable that refuses words, or send
 traces where the shell cannot hide its own."""
 _TRACES_TO_FILE = re.compile(r"^declare -\S+ BASH_XTRACEFD=", re.MULTILINE)  # in a state
-_STOPS_EXECUTION = re.compile(r"\bset\s.*-\w*n|\bnoexec\b")
 _TURNS_ALIASES_ON = re.compile("expand_aliases|posix", re.IGNORECASE)
 _DIRECTORY_MARK = "/@sandbox@"
 """Stands for the root that programs see in a state, which another sandbox may restore."""
@@ -237,8 +237,7 @@ class Shell:
                 self._own_texts.append(f"{scripts.RETAINED_TEXT}\n".encode())
                 text = scripts.RETAIN_SCRIPT + before + self._source(code)
                 text = self._with_report(text, quiet=False, retained=True)
-        may_stop = _STOPS_EXECUTION.search(code) is not None
-        report = self._run(text, collector, deadline - time.monotonic(), own_lines, may_stop)
+        report = self._run(text, collector, deadline - time.monotonic(), own_lines)
         if report and self._last_report and not runs_nothing(code):
             has_word = self.is_quiet and not self._are_aliases_off
             self._last_command.note(self._last_report, has_word)
@@ -393,15 +392,11 @@ class Shell:
         collector: Collector,
         timeout: float,
         own_lines: int | None = None,
-        may_stop: bool = False,
     ) -> tuple[int, str] | None:
         """Send a script that ends with a report, and wait for that. ``own_lines``: see
-        ``HistoryList.note_lines``. ``may_stop``: the shell may read the script without running it,
-        because of the option noexec."""
+        ``HistoryList.note_lines``."""
         deadline = time.monotonic() + timeout
-        may_stop = may_stop and self._code is not None  # without files in between
-        text += "\n" * may_stop
-        record = self._exchange(_encode(text), collector, timeout, own_lines, may_stop)
+        record = self._exchange(_encode(text), collector, timeout, own_lines)
         if record is None:
             return None
         status = scripts.unreported_status(record)
@@ -488,8 +483,12 @@ class Shell:
         collector: Collector,
         timeout: float,
         own_lines: int | None = None,
-        may_stop: bool = False,
     ) -> bytes | None:
+        """Send a script and return the record of its report, or None after ``timeout`` seconds.
+
+        With the option noexec, a shell reads its script without running it. If it has read all and
+        is silent, it gets an empty line, and no more if it reads that before it has reported.
+        """
         deadline = time.monotonic() + timeout
         self._history.note_lines(script, own_lines)
         left = memoryview(script)
@@ -506,12 +505,17 @@ class Shell:
         if left:
             poll.register(self.script, select.POLLOUT)
         record = b""
+        sees_pipe, has_asked = self._code is not None, False  # without files in between
         while (wait := deadline - time.monotonic()) > 0:
-            has_read_all = may_stop and not left and self._has_read_all()
-            ready = dict(poll.poll(poll_milliseconds(min(wait, 0.1) if may_stop else wait)))
-            if has_read_all and not ready:  # it has read a line after the report, and not run that
-                may_stop = False
-                self._end_script()
+            has_read_all = sees_pipe and not left and self._has_read_all()
+            silent = min(wait, _SILENT_SECONDS) if sees_pipe else wait
+            ready = dict(poll.poll(poll_milliseconds(silent)))
+            if has_read_all and not ready and silent < wait:
+                if has_asked:
+                    self._end_script()
+                else:
+                    self._write_script(memoryview(b"\n"))
+                has_asked = True
             if self.script in ready:
                 left = self._write_script(left)
                 if not left:
@@ -534,8 +538,11 @@ class Shell:
         return None
 
     def _has_read_all(self) -> bool:
-        """Return whether the shell has read all of its script."""
-        return not any(fcntl.ioctl(self.script, termios.FIONREAD, bytes(4)))
+        """Return whether the shell has read all of its script, which has not ended."""
+        try:
+            return not any(fcntl.ioctl(self.script, termios.FIONREAD, bytes(4)))
+        except OSError:  # no pipe any more
+            return False
 
     def _end_script(self) -> None:
         """Let the shell find the end of its script, after which it ends."""
