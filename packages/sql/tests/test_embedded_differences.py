@@ -614,6 +614,16 @@ def test_a_view_that_is_written_to(tmp_path: Path, query: str, answer: str) -> N
         (["SELECT SQL_CALC_FOUND_ROWS id FROM t LIMIT 2", "SELECT FOUND_ROWS()"], "[(8,)]"),
         (["SELECT SQL_CALC_FOUND_ROWS id FROM t LIMIT 9, 1", "SELECT FOUND_ROWS()"], "[(8,)]"),
         (["SELECT 'SQL_CALC_FOUND_ROWS' FROM t LIMIT 2", "SELECT FOUND_ROWS()"], "[(2,)]"),
+        (
+            ["SELECT SQL_CALC_FOUND_ROWS DISTINCT b1 FROM t LIMIT 1", "SELECT FOUND_ROWS()"],
+            "[(3,)]",
+        ),
+        (["SELECT SQL_CALC_FOUND_ROWS id FROM t LIMIT 1 INTO @x"], "SQL_CALC_FOUND_ROWS with INTO"),
+        (
+            ["SELECT SQL_CALC_FOUND_ROWS id FROM t UNION SELECT 9 LIMIT 1"],
+            "SQL_CALC_FOUND_ROWS in a part",
+        ),
+        (["SELECT 1 FROM t2", "SELECT @@error_count"], "cannot do this: @@error_count"),
         (["SELECT N'a' 'b'"], "[('ab',)]"),
         (["SELECT SUM(id) AS n FROM t GROUP BY 1"], E + "Can't group on 'n'"),
         (["SELECT 0 AND EXP(1000), 1 OR POW(10, 400)"], "[(0, 1)]"),
@@ -665,6 +675,42 @@ def test_the_default_of_a_column(changed: SqlSession, code: str, rows: object) -
     changed.run("UPDATE z SET a = DEFAULT(a) * 2, b = DEFAULT, c = DEFAULT", 10.0)
     found = changed.run("SELECT a, b, c, DEFAULT(a), DEFAULT(b), DEFAULT(c) FROM z", 10.0).rows
     assert found == (((10, "x", 5, 5, "x", 5),) if rows else ())
+
+
+@pytest.mark.parametrize(
+    ("code", "answer"),
+    [
+        ("SELECT DEFAULT(a) FROM z", E + "DEFAULT function cannot be used with default value"),
+        ("INSERT INTO z (b) VALUES (DEFAULT(a))", E + "DEFAULT function cannot be used"),
+        ("SELECT DEFAULT(m) FROM z", CANNOT),
+        ("UPDATE z SET a = DEFAULT", "None"),
+    ],
+)
+def test_the_default_of_a_column_that_is_an_expression(
+    changed: SqlSession, code: str, answer: str
+) -> None:
+    defaults = "a INT DEFAULT (1 + 2), b INT, m DATETIME DEFAULT CURRENT_TIMESTAMP"
+    changed.run(f"CREATE TABLE z ({defaults})", 10.0)
+    assert changed.run(code, 10.0).output.startswith(answer)
+
+
+def test_the_entry_that_a_primary_key_of_texts_finds_twice(changed: SqlSession) -> None:
+    changed.run("CREATE TABLE z (a VARCHAR(5))", 10.0)
+    changed.run("INSERT INTO z VALUES ('b'), ('a'), ('a')", 10.0)
+    output = changed.run("ALTER TABLE z ADD PRIMARY KEY (a)", 10.0).output
+    assert output == f"{E}Duplicate entry 'a' for key 'z.PRIMARY'"
+
+
+@pytest.mark.parametrize(
+    "code",
+    [
+        "CASE WHEN " * 3_900 + "1" + " THEN 1 END" * 3_900,
+        "CASE WHEN " * 10_000 + "1" + " THEN 1 END" * 10_000,
+        "1" + " BETWEEN 1 AND 1" * 60,
+    ],
+)
+def test_a_long_chain_is_refused(session: SqlSession, code: str) -> None:
+    assert session.run(f"SELECT {code}", 10.0).output.startswith(CANNOT)
 
 
 @pytest.mark.parametrize(

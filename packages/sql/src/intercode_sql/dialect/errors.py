@@ -164,6 +164,7 @@ ERROR_MESSAGES: dict[int, tuple[str, str]] = {
     ),
     3685: ("HY000", "Illegal argument to a regular expression."),
     3686: ("HY000", "Index out of bounds in regular expression search."),
+    3773: ("HY000", "DEFAULT function cannot be used with default value expressions"),
     3887: ("HY000", "A capture group has an invalid name."),
     3819: ("HY000", "Check constraint '{}' is violated."),
     3953: ("HY000", "Multiple INTO clauses in one query block."),

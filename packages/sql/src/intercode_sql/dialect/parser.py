@@ -13,6 +13,7 @@ import re
 import threading
 from collections.abc import Sequence
 from functools import lru_cache
+from itertools import takewhile
 
 from sqlglot import exp
 from sqlglot.dialects.mysql import MySQL
@@ -33,7 +34,7 @@ FUNCTION_MARK = "f__"
 """Prefix of the names of called functions, so that no dialect interprets them."""
 MAX_TOKENS = 20_000
 MAX_DEPTH = 80
-"""Limit of nested brackets and prefix operators. It bounds the parsers' recursion."""
+"""Limit of nested brackets, CASE and prefix operators. It bounds the parsers' recursion."""
 MAX_PARSED_TOKENS = 200_000
 """Limit of the tokens that sqlglot parses, which tries some constructs in two ways, one after the
 other, and so takes twice as long for each such construct inside another."""
@@ -205,9 +206,9 @@ def check_depth(tokens: Sequence[Token]) -> None:
     depth = run = 0
     for token in tokens:
         kind = token.token_type
-        if kind == _OPEN:
+        if kind in _OPENING:
             depth += 1
-        elif kind == _CLOSE:
+        elif kind in _CLOSING:
             depth -= 1
         run = run + 1 if kind in _PREFIX_OPERATORS else 0
         if depth > MAX_DEPTH or run > MAX_DEPTH:
@@ -327,10 +328,13 @@ def _mark_function_calls(
     return _with_brackets(out)
 
 
+_SELECT_OPTIONS = MySQL.Parser.OPERATION_MODIFIERS
+
+
 def _with_brackets(tokens: list[Token]) -> list[Token]:
     """Return the tokens with brackets around a fraction or a string after INTERVAL, where sqlglot
     makes integers strings, around what is added to an interval, and behind functions that are
-    called without them."""
+    called without them. DISTINCT comes before other options of SELECT."""
     out: list[Token] = []
     for token, after in zip(tokens, [*tokens[1:], None], strict=True):
         place = (token.line, token.col, token.start, token.end)
@@ -342,6 +346,10 @@ def _with_brackets(tokens: list[Token]) -> list[Token]:
         before = out[-1].token_type if out else None
         if token.token_type == TokenType.JOIN and before not in _JOIN_KINDS:
             out.append(Token(TokenType.INNER, "INNER", *place))  # else sqlglot reads a comma
+        if token.token_type == TokenType.DISTINCT:
+            options = takewhile(lambda t: t.text.upper() in _SELECT_OPTIONS, reversed(out))
+            out.insert(len(out) - sum(1 for _ in options), token)
+            continue
         sized = number or token.token_type == TokenType.STRING
         if sum_of_interval or (sized and before == TokenType.INTERVAL):
             out += [Token(_OPEN, "(", *place), token, Token(_CLOSE, ")", *place)]

@@ -364,9 +364,19 @@ def _default(name: str, args: Args, scope: Scope) -> Expression:
     for source in scope.sources:
         column = source.table.column(args[0].name) if source.table is not None else None
         if column is not None and args[0].text("table").lower() in ("", source.name.lower()):
-            value = convert_to(compile_scalar(default_expression(column), scope), column.type)
+            value = convert_to(compile_scalar(constant_default(column), scope), column.type)
             return replace(value, type=column.type.as_nullable())
     raise unsupported("the default of a column that is no table's")
+
+
+def constant_default(column: Column) -> exp.Expr:
+    """Return what DEFAULT(column) means. Raises StatementError 3773 for the default of an
+    expression."""
+    if column.computed and str(column.default).startswith("CURRENT_TIMESTAMP"):
+        raise unsupported("DEFAULT of a column whose default is the current time")
+    if column.computed:
+        raise mysql_error(3773)
+    return default_expression(column)
 
 
 def default_expression(column: Column) -> exp.Expr:

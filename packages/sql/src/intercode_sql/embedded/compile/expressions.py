@@ -7,7 +7,7 @@ from dataclasses import replace
 
 from sqlglot import exp
 
-from intercode_sql.dialect.errors import mysql_error
+from intercode_sql.dialect.errors import mysql_error, unsupported
 from intercode_sql.embedded.catalog.collations import collate_clause
 from intercode_sql.embedded.catalog.definition_parser import collation_family
 from intercode_sql.embedded.catalog.types import BOOL, BYTES, INT, merge_types
@@ -51,6 +51,7 @@ from intercode_sql.embedded.compile.operators import (
 
 _VOLATILE = re.compile(r"mysql_(?:rand|sleep)\(")
 _MAX_REPEATED = 4000  # characters of conditions that are written twice
+_MAX_TWICE = 100_000  # characters of a value that BETWEEN compares twice
 _COMPARISONS = {
     exp.EQ: "=",
     exp.NEQ: "<>",
@@ -177,6 +178,8 @@ def _between(node: exp.Between, scope: Scope) -> Expression:
         parts = on_this_day(parts, scope)
     parts = [parts[0], *(year_constant(p, parts[0]) for p in parts[1:])]
     this, low, high = align_three(parts)
+    if len(this.sql) > _MAX_TWICE:
+        raise unsupported("BETWEEN of so large an expression")
     a, b = compare(">=", this, low), compare("<=", this, high)
     return Expression(f"({a.sql} AND {b.sql})", BOOL)
 
@@ -269,6 +272,8 @@ def _variable(node: exp.Parameter, scope: Scope) -> Expression:
 def _setting(node: exp.SessionParameter, scope: Scope) -> Expression:
     scope.context.volatile = True
     name = node.this.name.lower()
+    if name in ("warning_count", "error_count"):
+        raise unsupported(f"@@{name}: SHOW COUNT(*) WARNINGS and SHOW COUNT(*) ERRORS")
     if name not in scope.context.settings:
         raise mysql_error(1193, name)
     return value_constant(scope.context.settings[name])

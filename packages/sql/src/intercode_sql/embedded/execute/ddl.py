@@ -173,7 +173,7 @@ def _duplicate_row(
         return {}
     names = [quoted_name(c.name) for c in columns]
     keys = [f"{n}{collate_clause(True, c.type)}" for n, c in zip(names, columns, strict=True)]
-    source = quoted_name(f"raw {table.name}" if index.primary else table.name)
+    source = quoted_name(f"raw {table.name}" if index.primary and table.rowid_key else table.name)
     rows = connection.execute(
         f"SELECT DENSE_RANK() OVER (ORDER BY {', '.join(keys)}), {', '.join(names)} "
         f"FROM {schema}{source} WHERE {' AND '.join(f'{n} IS NOT NULL' for n in names)} "

@@ -29,7 +29,7 @@ from intercode_sql.embedded.catalog.values import (
     nearest_value,
     to_stored,
 )
-from intercode_sql.embedded.compile.calls import default_expression
+from intercode_sql.embedded.compile.calls import constant_default
 from intercode_sql.embedded.compile.conversions import number_constant, require_rounded
 from intercode_sql.embedded.compile.model import Expression, Source
 from intercode_sql.embedded.compile.strict_values import checked_values
@@ -634,7 +634,7 @@ def _insert_value(node: exp.Expr, column: Column, table: Table, session: Session
         name = part.name.removeprefix(FUNCTION_MARK) if isinstance(part, exp.Anonymous) else ""
         if name.upper() != "DEFAULT":
             return part
-        return default_expression(column_of(table, part.expressions[0].name))
+        return constant_default(column_of(table, part.expressions[0].name))
 
     return _selected_value(exp.select(node.copy().transform(filled)), column, session)
 

@@ -74,6 +74,19 @@ _CAN_WARN = re.compile(
 """Matches statements of which this engine does not know whether they give a warning or a note."""
 
 
+def _counts_all(tree: exp.Expr) -> bool:
+    """Return whether a query has SQL_CALC_FOUND_ROWS. Raises StatementError for a part with it."""
+    queries = [
+        query
+        for query in tree.find_all(exp.Select)
+        for option in query.args.get("operation_modifiers") or ()
+        if option.name.upper() == "SQL_CALC_FOUND_ROWS"
+    ]
+    if any(query is not tree for query in queries):
+        raise unsupported("SQL_CALC_FOUND_ROWS in a part of a query")
+    return bool(queries)
+
+
 class EmbeddedSession(SessionContext, LocalSession):
     """A ``LocalSession`` of the embedded engine."""
 
@@ -206,8 +219,7 @@ class EmbeddedSession(SessionContext, LocalSession):
         """Return the result of a query, and keep how many rows it has without LIMIT."""
         tree = dispatch.parse_statement(code, self)
         assert tree is not None  # a query has one
-        options = [option.name.upper() for option in tree.args.get("operation_modifiers") or ()]
-        if "SQL_CALC_FOUND_ROWS" in options and tree.args.get("limit") is not None:
+        if _counts_all(tree) and tree.args.get("limit") is not None:
             whole = tree.copy()
             whole.set("limit", None)
             whole.set("offset", None)
@@ -220,6 +232,8 @@ class EmbeddedSession(SessionContext, LocalSession):
         check_syntax(code, "IGNORE_SPACE" in self.modes)
         tree = dispatch.parse_statement(query, self)
         assert tree is not None  # a query has one
+        if _counts_all(tree):
+            raise unsupported("SQL_CALC_FOUND_ROWS with INTO")
         found = translate(tree, self.compile_context())
         if len(found.types) != len(variables):
             raise mysql_error(1222)
