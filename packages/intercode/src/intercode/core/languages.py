@@ -54,10 +54,10 @@ class Language:
 
     @property
     def summary(self) -> str:
-        """One line with the title and the kinds of tasks: programs, functions, or both."""
-        kinds = ["programs, compiled" if self.compile else "programs"]
-        kinds += ["functions, in a live interpreter"] if self.repl is not None else []
-        return f"{self.title}: {'; '.join(kinds)}"
+        """A sentence with the title and the kinds of tasks: programs, functions, or both."""
+        compiled = ", which are compiled" if self.compile else ""
+        functions = ", and functions in a live interpreter" if self.repl is not None else ""
+        return f"Tasks are {self.title} programs{compiled}{functions}."
 
 
 def expand_arguments(argv: tuple[str, ...], home: str) -> list[str]:
