@@ -6,6 +6,7 @@ The code is read once from left to right, so that the time grows with its length
 from __future__ import annotations
 
 import re
+import shlex
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -20,7 +21,7 @@ from intercode.environments.base.policy.rules import (
 
 _MAX_NESTED = 40
 """Limit of substitutions, subshells and expansions in each other. It bounds the recursion."""
-_MAX_DEPTH = 2  # nested `bash -c`
+_MAX_DEPTH = 2  # code in `bash -c`, `eval` and the like
 _MAX_WRAPPED = 50
 """Commands that one command may run through ``sudo``, ``xargs``, ``find -exec`` and the like."""
 _WRITE_OPERATORS = (">", ">>", ">|", ">&", "&>", "&>>", "<>")
@@ -29,31 +30,32 @@ _DECLARATIONS = ("declare", "typeset", "export", "readonly", "local", "unset", "
 _WRAPPER_OPTIONS = {
     "builtin": "",
     "busybox": "",
-    "chroot": "",
+    "chroot": "userspec groups",
     "command": "",
-    "coproc": "",
-    "doas": "uC",
-    "env": "uSC",
+    "doas": "u C",
+    "env": "u S C unset split-string chdir",
     "exec": "a",
-    "flock": "wE",
-    "ionice": "cnp",
-    "nice": "n",
+    "flock": "w E timeout wait conflict-exit-code",
+    "ionice": "c n p class classdata pid",
+    "nice": "n adjustment",
     "nohup": "",
-    "parallel": "jN",
+    "parallel": "j N jobs max-args",
     "setsid": "",
-    "stdbuf": "ioe",
-    "strace": "eopsP",
-    "sudo": "ugpCDRTU",
-    "time": "fo",
-    "timeout": "sk",
-    "watch": "n",
-    "xargs": "adEILnPs",
+    "stdbuf": "i o e input output error",
+    "strace": "e o p s P",
+    "sudo": "u g p h r t C D R T U user group prompt host role type chdir chroot close-from "
+    "command-timeout other-user",
+    "time": "f o format output",
+    "timeout": "s k signal kill-after",
+    "watch": "n interval",
+    "xargs": "a d E I L n P s arg-file delimiter max-args max-chars max-procs process-slot-var",
 }
-"""Programs that run the words after their options, with those of their one-letter options that take
-the next word as a value."""
+"""Programs that run the words after their options, with those of their options that take the next
+word as a value."""
 _WRAPPER_ARGUMENTS = {"timeout": 1, "flock": 1, "chroot": 1}
 """Number of arguments before the command."""
-_SHELLS = ("bash", "sh", "dash", "zsh", "ksh", "ash", "rbash", "su")
+_SHELLS = ("bash", "sh", "dash", "zsh", "ksh", "ash", "rbash")
+_SHELL_FILES = ("--rcfile", "--init-file")
 _FIND_EXEC = ("-exec", "-execdir", "-ok", "-okdir")
 
 _SPACE = re.compile(r"(?:[ \t\r]|\\\n)*(?:(?<!\r)#[^\n]*)?")
@@ -85,12 +87,15 @@ _PATTERN_REMOVAL = re.compile(r"!?(?:\w+|[@*#?!$-])(?:\[[\w@*]+\])?[%#/^,]", re.
 _NAME_PATTERN = re.compile(r"[*?\[{]")
 _QUOTE = re.compile(r"\\(.)|\$'((?:[^'\\]|\\.)*)'|'([^']*)'|\$?\"((?:[^\"\\]|\\.)*)\"", re.DOTALL)
 _DOUBLE_QUOTED_ESCAPE = re.compile(r'\\(?:\n|([\\"$`]))')
+_HERE_DOCUMENT_ESCAPE = re.compile(r"\\(?:\n|([\\$`]))")
 _LINE = re.compile(r"[^\n]*\n?")
 _JOINED_LINE = re.compile(r"(?:[^\\\n]|\\.)*+\\?\n?", re.DOTALL)
 _ANSI_ESCAPE = re.compile(
     r"\\(?:x([0-9A-Fa-f]{1,2})|u([0-9A-Fa-f]{1,4})|U([0-9A-Fa-f]{1,8})|([0-7]{1,3})|(.))", re.DOTALL
 )
 _ANSI_LETTERS = dict(zip("abeEfnrtv\\'\"?", "\a\b\x1b\x1b\f\n\r\t\v\\'\"?", strict=True))
+_TIME_OPTIONS = re.compile(r"(?:[ \t]+-p(?=\s))?(?:[ \t]+--(?=\s))?(?![ \t]+-)")
+_COPROCESS_NAME = re.compile(r"[ \t]+[A-Za-z_]\w*(?=[ \t]+(?:\{\s|\())", re.ASCII)
 _FUNCTION_MARK = re.compile(r"[ \t]*\([ \t]*\)")
 _BRACKET = re.compile(r"[()]|\\.|'[^']*'|\"(?:[^\"\\]|\\.)*\"", re.DOTALL)
 _IN = re.compile(r"in(?=\s|;|$)")
@@ -128,13 +133,19 @@ class Word:
         return self.is_literal and (not self.is_pattern or self.text in ("[", "[["))
 
 
+class _Command(list[Word]):
+    """The words of a command. ``input``: its here-document or here-string."""
+
+    input: Word | None = None
+
+
 def bash_action_parts(code: str, depth: int = 0) -> ParsedAction:
     """Return the commands of a text, and the files to which it redirects output.
 
     Commands are every simple command (also in pipelines, substitutions, subshells, functions and
     here-documents), those that ``sudo``, ``xargs``, ``find -exec`` and the like run, and those of
-    the code after ``bash -c`` and ``eval``, up to a depth. Raises ActionLimitError for code that is
-    nested too deeply.
+    the code that ``bash``, ``eval`` and ``trap`` receive, up to a depth. Raises ActionLimitError
+    for code that is nested too deeply.
     """
     scanner = _Scanner(code)
     scanner.read_commands()
@@ -156,8 +167,8 @@ class _Scanner:
 
     def __init__(self, text: str) -> None:
         self.text, self.at, self._nested = text, 0, 0
-        self._here_documents: list[tuple[str, bool, bool]] = []
-        self.found: list[list[Word] | Word] = []
+        self._here_documents: list[tuple[str, bool, bool, _Command]] = []
+        self.found: list[_Command | Word] = []
         self.functions: set[str] = set()
         self.is_broken = False
 
@@ -322,38 +333,42 @@ class _Scanner:
                 self.skip(_LINES)
         self.is_broken = True
 
-    def read_here_document_mark(self, is_indented: bool) -> None:
+    def read_here_document_mark(self, is_indented: bool, command: _Command) -> None:
         """Read the word after ``<<``, which is not expanded. Its text follows the line."""
         count = len(self.found)
         source = self.read_word().source.replace("\\\n", "")
         del self.found[count:]
         is_quoted = any(mark in source for mark in "'\"\\")
-        self._here_documents.append((_without_quotes(source), is_quoted, is_indented))
+        mark = _without_quotes(source)
+        self._here_documents.append((mark, is_quoted, is_indented, command))
 
     def read_here_documents(self) -> None:
         """Read the here-documents of the line before."""
         marks, self._here_documents = self._here_documents, []
-        for mark, is_quoted, is_indented in marks:
-            start, has_end = self.at, False
+        for mark, is_quoted, is_indented, command in marks:
+            start, end, has_end = self.at, self.at, False
             while self.at < len(self.text) and not has_end:
+                end = self.at
                 line = self.skip(_LINE if is_quoted else _JOINED_LINE).removesuffix("\n")
                 line = line if is_quoted else line.replace("\\\n", "")
                 has_end = (line.lstrip("\t") if is_indented else line) == mark
             self.is_broken |= not has_end
-            if not is_quoted:
-                self._read_inner(self.text[start : self.at])
+            source = self.text[start:end]
+            is_fixed = is_quoted or self._read_inner(source)
+            text = source if is_quoted else _HERE_DOCUMENT_ESCAPE.sub(r"\1", source)
+            command.input = Word(text, source, is_fixed)
 
-    def _read_inner(self, text: str, is_code: bool = False) -> None:
-        """Read the expansions of another text, or its commands."""
+    def _read_inner(self, text: str, is_code: bool = False) -> bool:
+        """Read the expansions of another text, or its commands. Return whether there is none."""
         outer = self.text, self.at, self._here_documents
         self.text, self.at, self._here_documents = text, 0, []
         with self._nest():
             if is_code:
                 self.read_commands()
-            else:
-                self._read_quoted("")
+            is_fixed = not is_code and self._read_quoted("")
         self.is_broken |= bool(self._here_documents)
         self.text, self.at, self._here_documents = outer
+        return is_fixed
 
     @contextmanager
     def _nest(self) -> Iterator[None]:
@@ -370,7 +385,7 @@ class _CommandReader:
     def __init__(self, scanner: _Scanner, end: str) -> None:
         self._scanner, self._end = scanner, end
         self._ends: list[str] = []  # the words that the open compound commands need next
-        self._words: list[Word] = []  # of the current command
+        self._words = _Command()  # of the current command
         self._before = ""
         """What was read of it: nothing, an operator or a word that needs a command, words or
         redirections, or a compound command."""
@@ -399,7 +414,7 @@ class _CommandReader:
 
     def _start(self, before: str) -> None:
         """Start a command."""
-        self._words, self._before = [], before
+        self._words, self._before = _Command(), before
 
     def _redirect(self, operator: str) -> None:
         scanner = self._scanner
@@ -408,10 +423,12 @@ class _CommandReader:
             scanner.found.append(self._words)
         scanner.skip(_SPACE)
         if operator in ("<<", "<<-"):
-            scanner.read_here_document_mark(operator == "<<-")
+            scanner.read_here_document_mark(operator == "<<-", self._words)
             return
         at = len(scanner.found)
         target = scanner.read_word()
+        if operator == "<<<":
+            self._words.input = target
         is_copy = operator == ">&" and _DESCRIPTOR.fullmatch(target.source)
         if operator in _WRITE_OPERATORS and not is_copy:
             scanner.found.insert(at, target)
@@ -424,8 +441,7 @@ class _CommandReader:
             scanner.functions.add(self._words.pop().text)
             self._start("open")
             return
-        is_time = bool(self._words) and all(w.text in ("time", "-p") for w in self._words)
-        scanner.is_broken |= self._before in ("words", "compound") and not is_time
+        scanner.is_broken |= self._before in ("words", "compound")
         if not scanner.read_arithmetic():
             scanner.at += 1
             scanner.read_commands(")")
@@ -468,6 +484,10 @@ class _CommandReader:
             self._start("compound")
         elif text == "!":
             self._start("open")
+        elif text == "coproc" or (text == "time" and scanner.is_before(_TIME_OPTIONS)):
+            scanner.found.insert(at, _Command([word]))
+            scanner.skip(_TIME_OPTIONS if text == "time" else _COPROCESS_NAME)
+            self._start("" if text == "time" else "open")
         elif text == "[[":
             self._test()
         elif text in ("for", "select"):
@@ -574,10 +594,9 @@ def _without_quotes(source: str) -> str:
     return _QUOTE.sub(inner, source)
 
 
-def _command_parts(
-    words: Sequence[Word], functions: set[str], depth: int
-) -> Iterator[ParsedAction]:
+def _command_parts(command: _Command, functions: set[str], depth: int) -> Iterator[ParsedAction]:
     """Yield a command, and the commands that it runs."""
+    words: Sequence[Word] = command
     if words[0].text in _DECLARATIONS:
         words = [Word(word.source, word.source) for word in words]
     waiting = [words]
@@ -591,7 +610,8 @@ def _command_parts(
         texts = tuple(word.text for word in words)
         yield ParsedAction((ActionPart("command", texts, defined_by_action=name in functions),))
         if words[0].is_fixed:
-            inner = list(islice(_wrapped_commands(words), _MAX_WRAPPED + 1 - len(waiting)))
+            wrapped = _wrapped_commands(words, command.input)
+            inner = list(islice(wrapped, _MAX_WRAPPED + 1 - len(waiting)))
             waiting += [one.words for one in inner if one.words]
             yield from (_nested_parts(one, depth) for one in inner if not one.words)
     if waiting:
@@ -617,45 +637,105 @@ class _WrappedCommand:
     is_literal: bool = True
 
 
-def _wrapped_commands(words: Sequence[Word]) -> Iterator[_WrappedCommand]:
-    """Yield the commands that a command runs, as far as its words show."""
+def _wrapped_commands(words: Sequence[Word], entered: Word | None) -> Iterator[_WrappedCommand]:
+    """Yield the commands that a command runs, as far as its words and its input show."""
     name = words[0].text.rpartition("/")[2]
     rest = list(words[1:])
+    if name in ("eval", "trap") and rest and rest[0].text == "--":
+        del rest[0]
     if name == "eval":
         code = " ".join(word.text for word in rest)
         yield _WrappedCommand(name, code=code, is_literal=all(word.is_fixed for word in rest))
-    elif name in _SHELLS:
-        yield from _shell_code(name, rest)
+    elif name == "trap":
+        if len(rest) > 1 and not rest[0].text.startswith("-"):
+            yield _WrappedCommand(name, code=rest[0].text, is_literal=rest[0].is_literal)
+    elif name in (*_SHELLS, "su"):
+        run = _su_code(rest) if name == "su" else _shell_code(rest, entered)
+        if run is not None:
+            yield _WrappedCommand(name, code=run.text, is_literal=run.is_literal)
     elif name == "find":
         for at, word in enumerate(rest[:-1]):
             if word.text in _FIND_EXEC:
                 inner = takewhile(lambda other: other.text not in (";", "+"), rest[at + 1 :])
                 yield _WrappedCommand(name, tuple(inner))
     elif name in _WRAPPER_OPTIONS:
-        run = _after_options(rest, _WRAPPER_OPTIONS[name])[_WRAPPER_ARGUMENTS.get(name, 0) :]
-        if run:
-            yield _WrappedCommand(name, tuple(run))
+        inner_words = _after_options(name, rest)[_WRAPPER_ARGUMENTS.get(name, 0) :]
+        if inner_words:
+            yield _WrappedCommand(name, tuple(inner_words))
 
 
-def _shell_code(name: str, rest: Sequence[Word]) -> Iterator[_WrappedCommand]:
-    """Yield the code that a shell receives with ``-c`` or a bundle such as ``-lc``."""
-    for word, code in pairwise(rest):
-        if word.text.startswith("-") and not word.text.startswith("--") and word.text[-1] == "c":
-            yield _WrappedCommand(name, code=code.text, is_literal=code.is_literal)
-            return
+def _shell_code(rest: Sequence[Word], entered: Word | None) -> Word | None:
+    """Return the code that a shell receives: its first argument with ``-c``, else its input. The
+    name of a file that is calculated is code that is."""
+    at, letters = 0, ""
+    while at < len(rest) and (text := rest[at].text)[:1] in ("-", "+"):
+        at += 1
+        if text in ("-", "--"):
+            break
+        if text.startswith("--"):
+            at += text in _SHELL_FILES
+        else:
+            at += text.count("o") + text.count("O")
+            letters += text
+    argument = rest[at] if at < len(rest) else None
+    if "c" in letters or (argument is not None and not argument.is_literal):
+        return argument
+    return entered if argument is None or "s" in letters else None
 
 
-def _after_options(rest: Sequence[Word], valued: str) -> list[Word]:
+def _su_code(rest: Sequence[Word]) -> Word | None:
+    """Return the code that ``su`` receives with ``-c``, a bundle with it or ``--command``."""
+    for word, code in pairwise([*rest, Word("", "")]):
+        option, mark, value = word.text.partition("=")
+        if option == "--command" and mark:
+            return Word(value, word.source, word.is_literal)
+        if option == "--command" or (option[-1:] == "c" and option[0] == "-" != option[1]):
+            return code
+    return None
+
+
+def _after_options(name: str, rest: Sequence[Word]) -> list[Word]:
     """Return the words after options, their values, and assignments."""
-    at = 0
+    valued = _WRAPPER_OPTIONS[name].split()
+    at, in_options = 0, True
     while at < len(rest):
         text = rest[at].text
-        if text == "--":
-            return list(rest[at + 1 :])
-        if text.startswith("-"):
-            at += 2 if len(text) == 2 and text[1] in valued else 1
-        elif "=" in text.partition("/")[0]:
+        if in_options and text == "--":
+            in_options = False
+            at += 1
+        elif in_options and text.startswith("-"):
+            option, value, at = _read_option(rest, at, valued)
+            if name == "env" and option in ("S", "split-string"):
+                rest, at = [*_split_words(value), *rest[at:]], 0
+        elif "=" in text.partition("/")[0] and not text.startswith("{"):
             at += 1
         else:
             break
     return list(rest[at:])
+
+
+def _read_option(rest: Sequence[Word], at: int, valued: Sequence[str]) -> tuple[str, Word, int]:
+    """Return an option with a value (or an empty name), the value, and the position behind both."""
+    word = rest[at]
+    if word.text.startswith("--"):
+        begun, mark, value = word.text[2:].partition("=")
+        names = (known for known in valued if len(known) > 1 and known.startswith(begun))
+        option, has_value = next(names, ""), bool(mark)
+    else:
+        letter = next((n for n, char in enumerate(word.text) if n and char in valued), None)
+        option = "" if letter is None else word.text[letter]
+        value = "" if letter is None else word.text[letter + 1 :]
+        has_value = bool(value)
+    if option and not has_value and at + 1 < len(rest):
+        return option, rest[at + 1], at + 2
+    return option, Word(value, word.source, word.is_literal), at + 1
+
+
+def _split_words(value: Word) -> list[Word]:
+    """Return the words of the value of ``env -S``, or one that is calculated."""
+    is_literal = value.is_literal and not any(mark in value.text for mark in "$\\")
+    try:
+        texts = shlex.split(value.text) if is_literal else []
+    except ValueError:
+        texts = []
+    return [Word(text, text) for text in texts] or [Word(value.text, value.source, False)]
