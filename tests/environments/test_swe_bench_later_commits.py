@@ -300,6 +300,25 @@ def test_packs_and_bundles_outside_of_repositories_are_removed(tmp_path: Path) -
         assert "/testbed/.git/objects/pack/" in "\n".join(found)
 
 
+def test_a_committed_repository_stays_if_testbed_is_a_link(tmp_path: Path) -> None:
+    def hide(testbed: Path, srv: Path) -> None:
+        git(testbed, "clone", "-q", "--bare", "--no-local", ".", "fixtures/old.git")
+        git(testbed, "init", "-q", "--bare", "fixtures/new.git")
+        git(testbed, "add", "-f", "fixtures")
+        git(testbed, "commit", "-qm", "made by the image")
+        _commit_later(testbed)
+        git(testbed, "reset", "-q", "--hard", "HEAD~1")
+        dockerfile = testbed.parent / "Dockerfile"
+        linked = "COPY testbed /data/real\nRUN ln -s /data/real /testbed"
+        dockerfile.write_text(dockerfile.read_text().replace("COPY testbed /testbed", linked))
+
+    with _open(tmp_path, hide, "one") as env:
+        env.reset(options={"task": 0})
+        assert env.step("git status --porcelain fixtures; git fsck")[0] == ""
+        assert env.step("git -C fixtures/old.git log --format=%s --all")[0] == "start\n"
+        assert env.step(SEARCH)[0] == ""
+
+
 def _open(folder: Path, hide: Callable[[Path, Path], None], name: str = "instances") -> SweBenchEnv:
     rows = write_instances(folder / name)
     context = rows.parent / "acme__pkg-1"

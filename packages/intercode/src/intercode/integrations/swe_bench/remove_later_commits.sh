@@ -161,6 +161,7 @@ own=$(cd "$testbed" 2> /dev/null && g rev-parse --absolute-git-dir 2> /dev/null)
 start=
 if [ -n "$own" ]; then
     own=$(cd "$own" && pwd -P)
+    testbed=$(cd "$testbed" && pwd -P)
     [ -z "$(commit "$own" "${base:-HEAD-}")" ] && start=$(commit "$own" HEAD)
 fi
 find / \( -path /proc -o -path /sys -o -path /dev \) -prune -o -name objects \
