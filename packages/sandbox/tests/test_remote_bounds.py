@@ -24,7 +24,7 @@ from aiohttp import WSMessage, WSMsgType
 
 from intercode_sandbox import Limits, SandboxSpec, resolve_image
 from intercode_sandbox.clock import SYSTEM_CLOCK, Clock
-from intercode_sandbox.contract import BaseSandbox
+from intercode_sandbox.contract import SCRIPT_FD, BaseSandbox
 from intercode_sandbox.errors import (
     ConfigError,
     SandboxError,
@@ -402,6 +402,68 @@ def test_a_program_that_starts_while_its_sandbox_ends_leaves_no_reader(
     finally:
         os.close(status)
         os.close(end)
+
+
+@pytest.mark.parametrize("waits_for", ["lock", "script", "thread", "program"])
+def test_a_client_that_leaves_while_a_program_starts_leaves_no_descriptor(
+    monkeypatch: pytest.MonkeyPatch, waits_for: str
+) -> None:
+    monkeypatch.setattr(session, "_THREADS", 1)
+    begun, go = threading.Event(), threading.Event()
+    pipes = [os.pipe() for _ in range(3)]
+    (reader, end), (script, script_end), (other, other_end) = pipes
+    ends = os.dup(script), os.dup(other_end)
+
+    def wait() -> None:
+        begun.set()
+        assert go.wait(30)
+
+    def open_script() -> tuple[int, int]:
+        if waits_for == "script":
+            wait()
+        return ends
+
+    def spawn(*_: object, **__: object) -> SimpleNamespace:
+        if waits_for == "program":
+            wait()
+        return SimpleNamespace(pid=1, fileno=lambda: -1)
+
+    async def serve() -> None:
+        client = Client("key", sandboxes=1)
+        connection = _session(None, client)
+        sandbox = SimpleNamespace(
+            spawn=spawn, open_script=open_script, close=lambda *_: None, capabilities={"script"}
+        )
+        served = connection._sandboxes[1] = ServedSandbox(1, sandbox, client)  # type: ignore[arg-type]
+        arguments = {"process": 1, "argv": ["true"], "cwd": "/", "targets": [SCRIPT_FD]}
+        arguments["fds"] = [["read", 1, 0]]
+        if waits_for == "lock":
+            begun.set()
+            await served.lock.acquire()
+        elif waits_for == "thread":
+            connection._threads.submit(wait)
+        work = connection._spawn(served, arguments, [reader], Group(1))
+        starting = asyncio.ensure_future(work)
+        await asyncio.to_thread(begun.wait, 30)
+        starting.cancel()
+        with suppress(asyncio.CancelledError):
+            await starting
+        go.set()
+        await asyncio.to_thread(connection._threads.shutdown)
+
+    asyncio.run(serve())
+    if waits_for in ("lock", "thread"):  # no script was opened
+        for fd in ends:
+            os.close(fd)
+    os.close(script)
+    os.close(other_end)
+    for writer in (end, script_end):
+        with pytest.raises(BrokenPipeError):
+            os.write(writer, b"x")
+        os.close(writer)
+    os.set_blocking(other, False)
+    assert os.read(other, 1) == b""
+    os.close(other)
 
 
 def test_an_exit_status_after_its_thread_has_given_up_is_written_to_no_other_file() -> None:

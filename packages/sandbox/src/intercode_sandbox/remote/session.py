@@ -319,14 +319,16 @@ class ClientSession:
         fds: list[int],
         group: Group,
     ) -> tuple[Arguments, bytes]:
-        async with served.lock:
-            try:
+        unused = list(fds)
+        try:
+            async with served.lock:
                 await self._open_script(served, arguments, fds)
-            except BaseException:
-                for fd in fds:
-                    os.close(fd)
-                raise
-            process = await self._in_thread(lambda: served.spawn(arguments, fds, group))
+                starting = self._in_thread(lambda: served.spawn(arguments, fds, group))
+                unused.clear()
+                process = await asyncio.shield(starting)  # closes them even if the client leaves
+        finally:
+            for fd in unused:
+                os.close(fd)
         if self._sandboxes.get(served.number) is not served:  # a reader would never be removed
             raise SandboxLostError("the sandbox was closed while a program started")
         number = arguments["process"]
@@ -345,7 +347,12 @@ class ClientSession:
         at = targets.index(SCRIPT_FD)
         kind, number, _ = arguments["fds"][at]
         if kind == "read":
-            ends = await self._in_thread(served.sandbox.open_script)
+            opening = self._threads.submit(served.sandbox.open_script)
+            try:
+                ends = await asyncio.wrap_future(opening)
+            except asyncio.CancelledError:
+                opening.add_done_callback(_close_ends)
+                raise
             self._relay.replace_pipe(number, fds[at], ends)
 
     def _process_ended(self, served: ServedSandbox, number: int, fd: int) -> None:
@@ -426,6 +433,13 @@ class ClientSession:
 
 async def _raise(error: Exception) -> tuple[Arguments, bytes]:
     raise error
+
+
+def _close_ends(done: Future[tuple[int, int]]) -> None:
+    """Close a pipe for which nobody waits any more."""
+    if not done.cancelled() and done.exception() is None:
+        for fd in done.result():
+            os.close(fd)
 
 
 def _close_result(done: Future[BaseSandbox | None]) -> None:
