@@ -4,6 +4,7 @@ mean by an agent and by tasks works."""
 from __future__ import annotations
 
 import asyncio
+import itertools
 import json
 import os
 import threading
@@ -270,6 +271,9 @@ def test_tasks_are_an_id_a_number_a_range_or_several(tasks: Any, names: list[str
         (set(), "names no task"),
         ([], "names no task"),
         ("a.txt", "there is no such file"),
+        (range(10**30), "names more than 1,000,000 tasks; leave it out to play all"),
+        (["t/3", itertools.repeat(1)], "is no task"),
+        (itertools.count(), "names more than 1,000,000 tasks"),
     ],
 )
 def test_what_is_no_task(tasks: Any, message: str) -> None:

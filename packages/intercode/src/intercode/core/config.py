@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import json
 import operator
 import os
@@ -18,6 +19,7 @@ from intercode_sandbox.registry import suggest_name, unknown_name_error
 from intercode_sandbox.toml import read_toml
 from intercode_sandbox.valid_text import has_surrogates
 
+_MAX_TASKS = 1_000_000  # named one by one, so that an endless listing is an error
 _SIMILAR = 0.7
 """How similar a name is to that of a missing setting if it is taken for a mistake."""
 
@@ -314,21 +316,25 @@ def task_names(value: object) -> tuple[str, ...]:
         if text.endswith(".txt"):
             raise ConfigError(f"tasks = {text!r}: there is no such file")
         names = tuple(name for part in text.split(",") if (name := part.strip()))
-    elif isinstance(value, Iterable) and not isinstance(value, bytes | Mapping | range):
-        names = tuple(name for item in value for name in _task_name(item))
     else:
-        names = _task_name(value)
+        items: Iterable[object] = [value]
+        if isinstance(value, Iterable) and not isinstance(value, bytes | Mapping):
+            items = value
+        listing = (name for item in items for name in _task_name(item))
+        names = tuple(itertools.islice(listing, _MAX_TASKS + 1))
+    if len(names) > _MAX_TASKS:
+        raise ConfigError(f"tasks names more than {_MAX_TASKS:,} tasks; leave it out to play all")
     if not names:
         raise ConfigError(f"tasks = {value!r} names no task; leave it out to play all tasks")
     return names
 
 
-def _task_name(value: object) -> tuple[str, ...]:
+def _task_name(value: object) -> Iterable[str]:
     """Return what one id, position or range of positions stands for."""
     if isinstance(value, str):
         return (value,)
     if isinstance(value, range):
-        return tuple(name for position in value for name in _task_name(position))
+        return (name for position in value for name in _task_name(position))
     if isinstance(value, bool) or not hasattr(value, "__index__") or operator.index(value) < 0:
         raise ConfigError(
             f"tasks: {value!r} is no task; give ids, positions from 0, or ranges such as '0-5'"
