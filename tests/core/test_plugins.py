@@ -102,7 +102,7 @@ def test_list_shows_the_origin_of_names_and_warns_of_broken_plugins(python: Path
     assert found["agents"]["gold"]["package"] == GYM_DISTRIBUTION
     assert found["agents"]["idle"]["package"] == "quiet_plugin 1.0"
     assert found["rewards"]["flat"]["package"] == "quiet_plugin 1.0"
-    assert found["languages"]["lua"]["description"] == "Lua: programs"
+    assert found["languages"]["lua"]["description"] == "Tasks are Lua programs."
     assert found["languages"]["lua"]["package"] == "quiet_plugin 1.0"
     assert found["languages"]["c"]["description"] == "Tasks are C programs, which are compiled."
     assert "shaky" not in found["agents"]
