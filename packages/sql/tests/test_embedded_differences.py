@@ -644,6 +644,12 @@ def test_a_view_that_is_written_to(tmp_path: Path, query: str, answer: str) -> N
         (["SELECT id + 1 FROM t", "SHOW WARNINGS"], "[]"),
         (["SELECT 1/0", "SHOW WARNINGS"], "cannot do this: SHOW WARNINGS"),
         (["SELECT 1/0", "SHOW ERRORS"], "[]"),
+        (
+            ["SELECT v, COUNT(*), MAX(x) FROM t WHERE id IN (1, 2) GROUP BY v", "SHOW WARNINGS"],
+            "[]",
+        ),
+        (["SELECT 1 FROM t2", "SHOW WARNINGS LIMIT 1, 1"], "[]"),
+        (["SELECT 1 FROM t2", "SHOW WARNINGS LIMIT 0, 1"], "[('Error', 1146"),
         (["UPDATE IGNORE t SET u = '-3' WHERE id = 1", "SELECT u FROM t WHERE id = 1"], "[(0,)]"),
     ],
 )
@@ -654,6 +660,32 @@ def test_what_a_session_remembers_and_refuses(
     for code in before:
         changed.run(code, 10.0)
     assert answer in changed.run(last, 10.0).output
+
+
+@pytest.mark.parametrize(
+    "code",
+    [
+        "SELECT GROUP_CONCAT(v) FROM t",
+        "INSERT INTO z VALUES (1.555)",
+        "UPDATE z SET a = 1.555",
+        "CREATE TABLE z2 (a INT, KEY b (a), KEY c (a))",
+        "SET sql_mode = @@sql_mode",
+        "SELECT SQL_NO_CACHE id FROM t",
+        "SELECT !1",
+        "SELECT ! 1 FROM t2",
+        "SELECT UNIX_TIMESTAMP('x')",
+        "SELECT CAST('x' AS CHAR(3))",
+        "SELECT id FROM t WHERE id = 9 INTO @x",
+        "SELECT * FROM y",
+    ],
+)
+def test_statements_of_which_the_warnings_are_unknown(changed: SqlSession, code: str) -> None:
+    changed.run("CREATE TABLE z (a DECIMAL(5,2))", 10.0)
+    changed.run("CREATE OR REPLACE VIEW y AS SELECT GROUP_CONCAT(v) FROM t", 10.0)
+    changed.run(code, 10.0)
+    assert f"{CANNOT}: SHOW WARNINGS" in changed.run("SHOW WARNINGS", 10.0).output
+    changed.run("DROP VIEW y", 10.0)
+    changed.run("DROP TABLE IF EXISTS z2", 10.0)
 
 
 DEFAULTS = "a INT DEFAULT 5, b VARCHAR(9) DEFAULT 'x', c BIT(3) DEFAULT b'101', d INT NOT NULL"

@@ -10,6 +10,7 @@ import sqlite3
 import time
 from collections.abc import Mapping
 from dataclasses import replace
+from itertools import pairwise
 from typing import Any
 
 from sqlglot import exp
@@ -27,7 +28,7 @@ from intercode_sql.dialect.keywords import word_set
 from intercode_sql.dialect.parser import require_single_statement
 from intercode_sql.dialect.syntax import check_syntax
 from intercode_sql.dialect.text_for_parser import REWRITTEN_MODES, default_mode_text, in_own_mode
-from intercode_sql.dialect.tokens import first_token, into_variables, without_comments
+from intercode_sql.dialect.tokens import first_token, into_variables, tokenize, without_comments
 from intercode_sql.embedded.catalog.catalog import BuiltDatabases, quote_table
 from intercode_sql.embedded.catalog.values import convert_rows
 from intercode_sql.embedded.compile.strict_values import checked_values
@@ -65,13 +66,29 @@ _BOUNDED_FUNCTIONS = BEFORE_BRACKETS | word_set("""
 """Functions whose time is linear in their arguments (see ``bounded``)."""
 
 
-_CAN_WARN = re.compile(
-    r"\b(?:IF|IGNORE|SLEEP|BINARY|ZEROFILL|UNSIGNED|UTF8|FLOAT|DOUBLE|SQL_CALC_FOUND_ROWS|FOUND_ROWS"
-    r"|DUPLICATE|YEAR|INT)\s*\(|\b(?:IF\s+(?:NOT\s+)?EXISTS|IGNORE|BINARY|ZEROFILL|UNSIGNED|UTF8|UTF8MB3"
-    r"|SQL_CALC_FOUND_ROWS|DUPLICATE)\b|&&|\|\||:=",
-    re.I,
+_SILENT_STATEMENTS = word_set("BEGIN COMMIT USE TRUNCATE")
+_TYPES = word_set("CHAR VARCHAR DECIMAL NUMERIC")
+_SILENT_FUNCTIONS = BEFORE_BRACKETS - _TYPES | word_set("""
+    COUNT SUM AVG MIN MAX ROW_NUMBER RANK DENSE_RANK ROUND ABS FLOOR CEIL CEILING IF IFNULL COALESCE
+    NULLIF ISNULL CONCAT LOWER UPPER LENGTH CHAR_LENGTH""")
+"""Functions that warn of nothing but values that a strict mode rejects."""
+_WARNING_WORDS = re.compile(
+    r"&&|\|\||:=|!(?!=)|@@|/\*|\b(?:BINARY|INTO|INTERVAL|SQL_\w+|_?UTF8\w*)\b", re.I
 )
-"""Matches statements of which this engine does not know whether they give a warning or a note."""
+"""Matches forms of which MySQL warns, or of which this engine does not know whether it does."""
+
+
+def _is_silent(code: str) -> bool:
+    """Return whether a query has only forms of which MySQL gives no warning."""
+    if _WARNING_WORDS.search(code):
+        return False
+    tokens = list(tokenize(code))
+    return all(
+        before.word in _SILENT_FUNCTIONS
+        or not (before.word.isidentifier() or before.kind == "quoted")
+        for before, token in pairwise(tokens)
+        if token.text == "("
+    )
 
 
 def _counts_all(tree: exp.Expr) -> bool:
@@ -188,31 +205,35 @@ class EmbeddedSession(SessionContext, LocalSession):
         return result
 
     def warnings(self, errors: bool) -> list[tuple[Any, ...]]:
-        """Return what SHOW WARNINGS or SHOW ERRORS shows of the statement before. A query has no
-        warnings if no value of it is wrong where a strict mode makes that an error; other warnings
-        are refused."""
+        """Return what SHOW WARNINGS or SHOW ERRORS shows of the statement before. A query of silent
+        forms has no warnings if no value of it is wrong where a strict mode makes that an error;
+        other warnings are refused."""
         code, error = self.latest = self.before
-        if errors and error is None:
-            return []
-        if error is not None and error.number:
-            return [("Error", error.number, error.message)]
-        if error is not None or _CAN_WARN.search(code):
-            raise unsupported("SHOW WARNINGS after such a statement")
         word = first_token(code).word
-        if word in ("INSERT", "UPDATE", "DELETE", "REPLACE") and not self.strict:
-            raise unsupported("SHOW WARNINGS after a write without a strict mode")
-        if word in ("SELECT", "WITH", "VALUES", "TABLE"):
-            query = into_variables(code := self._in_default_mode(code)) or (code,)
-            tree = dispatch.parse_statement(query[0], self)
-            assert tree is not None  # a query has one
-            try:
-                with checked_values(True, self.modes):
-                    found = translate(tree, self.compile_context())
-                self.rows(found)
-            except (StatementError, sqlite3.Error) as e:
-                if isinstance(e, sqlite3.Error):
-                    translate_sqlite_error(e)
-                raise unsupported("SHOW WARNINGS of a query that has some") from e
+        shown = [("Error", error.number, error.message)] if error is not None else []
+        query = word in ("SELECT", "WITH", "VALUES", "TABLE")
+        if error is not None and not error.number:
+            raise unsupported("SHOW WARNINGS after such a statement")
+        if errors or not code or word in _SILENT_STATEMENTS:
+            return shown
+        if not (query and _is_silent(code)):
+            raise unsupported("SHOW WARNINGS after such a statement")
+        if error is not None:
+            return shown
+        tree = dispatch.parse_statement(self._in_default_mode(code), self)
+        assert tree is not None  # a query has one
+        for table in tree.find_all(exp.Table):
+            read = self.state.catalog.table(table.db.lower() or self.database, table.name.lower())
+            if table.db.lower() == "information_schema" or (read and read.query is not None):
+                raise unsupported("SHOW WARNINGS after such a statement")
+        try:
+            with checked_values(True, self.modes):
+                found = translate(tree, self.compile_context())
+            self.rows(found)
+        except (StatementError, sqlite3.Error) as e:
+            if isinstance(e, sqlite3.Error):
+                translate_sqlite_error(e)
+            raise unsupported("SHOW WARNINGS of a query that has some") from e
         return []
 
     def _counted(self, result: ExecResult, code: str) -> ExecResult:

@@ -231,7 +231,8 @@ def _warnings(found: dict[str, Any], session: SessionContext) -> Shown:
     rows = session.warnings(found["kind"].upper() == "ERRORS")
     if found["count"]:
         return (f"@@session.{found['kind'][:-1].lower()}_count",), [(len(rows),)]
-    return ("Level", "Code", "Message"), rows[: int(found["limit"] or 1)]
+    start, limit = int(found["start"] or 0), int(found["limit"] or 1)
+    return ("Level", "Code", "Message"), rows[start : start + limit]
 
 
 _COLUMNS = (3, 15, 6, 16, 5, 17)
@@ -287,7 +288,7 @@ _FORMS = (
     (rf"SHOW\s+(?:(?:GLOBAL|SESSION|LOCAL)\s+)?VARIABLES{_TAIL}", _variables),
     (
         r"SHOW\s+(?P<count>COUNT\s*\(\s*\*\s*\)\s+)?(?P<kind>WARNINGS|ERRORS)"
-        r"(?:\s+LIMIT\s+(?P<limit>\d+))?",
+        r"(?:\s+LIMIT\s+(?:(?P<start>\d+)\s*,\s*)?(?P<limit>\d+))?",
         _warnings,
     ),
 )
