@@ -98,6 +98,7 @@ _TIME_OPTIONS = re.compile(r"(?:[ \t]+-p(?=\s))?(?:[ \t]+--(?=\s))?(?![ \t]+-)")
 _COPROCESS_NAME = re.compile(r"[ \t]+[A-Za-z_]\w*(?=[ \t]+(?:\{\s|\())", re.ASCII)
 _FUNCTION_MARK = re.compile(r"[ \t]*\([ \t]*\)")
 _BRACKET = re.compile(r"[()]|\\.|'[^']*'|\"(?:[^\"\\]|\\.)*\"", re.DOTALL)
+_LOOP_BRACE = re.compile(r"[ \t]*;?(?:[ \t\r\n]|\\\n|(?<!\r)#[^\n]*)*\{(?=\s)")
 _IN = re.compile(r"in(?=\s|;|$)")
 _TEST_OPERATOR = re.compile(r"&&|\|\||[<>](?!\()|[()|&;]")
 _BEGINNINGS = {"if": "then", "while": "do", "until": "do", "{": "}"}
@@ -532,8 +533,9 @@ class _CommandReader:
                 while scanner.at < len(scanner.text) and not scanner.is_before(_OPERATOR):
                     scanner.read_word()
                     scanner.skip(_SPACE)
-        self._ends.append("do")
-        self._start("compound")
+        has_brace = bool(scanner.skip(_LOOP_BRACE))
+        self._ends.append("}" if has_brace else "do")
+        self._start("open" if has_brace else "compound")
 
     def _case(self) -> None:
         scanner = self._scanner

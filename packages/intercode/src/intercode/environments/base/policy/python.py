@@ -48,6 +48,9 @@ class _Reader:
 
     def read(self) -> Iterator[ParsedAction]:
         for node in self._nodes:
+            for decorator in getattr(node, "decorator_list", ()):
+                if not isinstance(decorator, ast.Call):
+                    yield self._called(decorator)
             if isinstance(node, ast.Import):
                 yield _parts("import", *(alias.name for alias in node.names))
             elif isinstance(node, ast.ImportFrom):
@@ -59,8 +62,9 @@ class _Reader:
                 yield _parts("attribute", self._dotted_name(node))
 
     def _call(self, node: ast.Call) -> Iterator[ParsedAction]:
-        name = self._dotted_name(node.func).removeprefix("builtins.").removeprefix("__builtins__.")
-        yield ParsedAction((ActionPart("call", (name,), defined_by_action=name in self._defined),))
+        called = self._called(node.func)
+        name = called.parts[0].text
+        yield called
         if name in _IMPORTERS:
             module = _literal_argument(node, 0)
             computed = ParsedAction((), f"what {name} imports is calculated")
@@ -73,6 +77,10 @@ class _Reader:
                 yield python_action_parts(code, self._depth + 1)
         elif name == "getattr" and (attribute := _literal_argument(node, 1)) is not None:
             yield _parts("attribute", f"{self._dotted_name(node.args[0])}.{attribute}")
+
+    def _called(self, function: ast.expr) -> ParsedAction:
+        name = self._dotted_name(function).removeprefix("builtins.").removeprefix("__builtins__.")
+        return ParsedAction((ActionPart("call", (name,), defined_by_action=name in self._defined),))
 
     def _dotted_name(self, node: ast.expr) -> str:
         names: list[str] = []

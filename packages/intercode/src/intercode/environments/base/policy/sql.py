@@ -22,6 +22,9 @@ _STATEMENT_NAMES = {
     "Describe": "DESCRIBE",
     "Values": "VALUES",
 }
+_SHOWN = ("COLUMNS", "INDEX", "CREATE TABLE", "CREATE VIEW")
+_PRAGMAS = ("TABLE_INFO", "TABLE_XINFO", "INDEX_LIST", "FOREIGN_KEY_LIST", "FOREIGN_KEY_CHECK")
+"""What SHOW and PRAGMA tell about a table."""
 _VERSIONS = (-1, 80033, 999_999)
 """Versions of MySQL that read a text in different ways: none (SQLite), the one whose behaviour
 environments have, and any."""
@@ -95,6 +98,13 @@ def _iterate_parts(tree: object) -> Iterator[ActionPart]:
     yield ActionPart("statement", tuple(_statement_kind(tree).split()))
     for table in _iterate_tables(tree):
         yield ActionPart("table", (f"{table.db}.{table.name}" if table.db else table.name,))
+    if isinstance(tree, exp.Show) and tree.args["this"] in _SHOWN:
+        names = (tree.text("db"), tree.text("target"))
+        yield ActionPart("table", (".".join(filter(None, names)),))
+    elif isinstance(tree, exp.Pragma) and isinstance(tree.this, exp.EQ):
+        pragma = tree.this.this.text("expression") or tree.this.this.name  # behind a database
+        if pragma.upper() in _PRAGMAS:
+            yield ActionPart("table", (tree.this.expression.name,))
     for call in tree.find_all(exp.Func):
         if isinstance(call, exp.Anonymous | exp.AnonymousAggFunc):
             yield ActionPart("function", (str(call.name).removeprefix(FUNCTION_MARK).upper(),))
