@@ -201,6 +201,8 @@ class _Scanner:
                 self._read_inner(self.text[self.at + 2 : bracket.start()])
                 self.at = bracket.end() + 1
                 return True
+            if depth > _MAX_NESTED:  # as subshells, it is refused
+                return False
         return False
 
     def read_word(self, element: re.Pattern[str] | None = None) -> Word:
