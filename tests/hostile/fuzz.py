@@ -20,8 +20,8 @@ from intercode.sessions.bash.persistent import BashSession
 from intercode_sandbox.contract import BaseSandbox
 
 PIECES = (
-    ">&250",
-    "exec 250>&-",
+    ">&50",
+    "exec 50>&-",
     "<&62",
     "<&255",
     ">/dev/null",
@@ -61,7 +61,7 @@ PIECES = (
     "set -u",
     "set -x",
     "set +o posix",
-    "printf 'x 0 /\\0' >&250",
+    "printf 'x 0 /\\0' >&50",
     "trap 'exit 5' DEBUG",
     "trap '' RTMAX",
     "unset PATH",
@@ -91,7 +91,7 @@ PIECES = (
     "exec 1>&-",
     "wait",
     "ulimit -n 5",
-    "yes >&250 &",
+    "yes >&50 &",
     "set -r",
     "enable -n .",
 )
