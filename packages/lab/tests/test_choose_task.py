@@ -74,6 +74,6 @@ def test_a_dataset_of_another_environment_is_refused() -> None:
         assert pick_dataset(spec, own) and pick_dataset(spec, "package.module:Class")
     assert pick_dataset("starter", "mine", "ctf").environment == "ctf"
     for name in ("harbor", "swe-bench"):  # entries that a plug-in of this package adds
-        with pytest.raises(UnknownNameError, match=name):
+        with pytest.raises(UsageError, match=f"mine has no starter tasks: .* {name}:PATH"):
             pick_dataset("starter", "mine", name)
     assert {pick_dataset("starter", name).environment for name in ("sql", "ctf")} == {"sql", "ctf"}

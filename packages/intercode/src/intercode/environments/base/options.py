@@ -38,11 +38,10 @@ def pick_dataset(dataset: str | Dataset, *names: str) -> Dataset:
 
     Raises UsageError if it has no tasks, for the starter tasks of an environment that has none, or
     if its name is that of a registered dataset whose tasks are for another environment of this
-    package. A Dataset object, a file of rows and an environment
-    of the user's are taken as they are.
+    package. A Dataset object, a file of rows and a user's environment are taken as they are.
     """
     environment = next(filter(ENVIRONMENTS.is_listed, names), names[0])
-    if dataset == "starter" and not _has_starter_tasks(environment):
+    if dataset == "starter" and environment in ENVIRONMENTS and not _has_starter_tasks(environment):
         form = f"{environment}:PATH" if environment in datasets.datasets else "tasks.jsonl"
         raise UsageError(f"{names[0]} has no starter tasks: give a dataset, such as {form}")
     loaded = datasets.load(dataset, environment)

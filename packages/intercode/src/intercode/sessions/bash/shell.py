@@ -8,14 +8,12 @@ ulimits.
 
 from __future__ import annotations
 
-import fcntl
 import os
 import re
 import secrets
 import select
 import shlex
 import socket
-import termios
 import time
 from collections.abc import Callable
 from contextlib import nullcontext, suppress
@@ -539,6 +537,9 @@ class Shell:
 
     def _has_read_all(self) -> bool:
         """Return whether the shell has read all of its script, which has not ended."""
+        import fcntl  # not on Windows, which imports this module
+        import termios
+
         try:
             return not any(fcntl.ioctl(self.script, termios.FIONREAD, bytes(4)))
         except OSError:  # no pipe any more
