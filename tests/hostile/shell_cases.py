@@ -196,13 +196,13 @@ CASES = [
     _framing(
         "a report with a descriptor in it",
         python(
-            "import socket, array\ns = socket.socket(fileno=250)\n"
+            "import socket, array\ns = socket.socket(fileno=50)\n"
             "s.sendmsg([b'x'], [(1, 1, array.array('i', [0, 1, 2]))])\ns.detach()"
         ),
         limit=3,
     ),
     _framing(
-        "a closed report", python("import socket\nsocket.socket(fileno=250).shutdown(2)"), limit=3
+        "a closed report", python("import socket\nsocket.socket(fileno=50).shutdown(2)"), limit=3
     ),
     _framing("no newline at the end", "printf abc", shows=("abc",), late=False),
     _framing("escape sequences", "printf '\\033[2J\\033]0;x\\007\\033[6n\\033c'", late=False),

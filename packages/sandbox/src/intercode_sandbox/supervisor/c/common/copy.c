@@ -1,5 +1,5 @@
-/* Copies an overlay's upper directory, including whiteouts and opaque marks. sandbox/layers.py does the
-   same outside of the supervisor. */
+/* Copies an overlay's upper directory, including whiteouts and opaque marks.
+   sandbox/overlay_format.py does the same outside of the supervisor. */
 
 #define _GNU_SOURCE
 #include "supervisor.h"
