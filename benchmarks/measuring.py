@@ -31,12 +31,16 @@ def sandbox_module(name: str = "") -> ModuleType:
 
 def cache_root() -> Path:
     """Return the cache of the tree that is measured."""
-    try:
-        paths = sandbox_module("host.paths")
-    except ImportError:  # a commit from before November 2026
-        paths = import_module("intercode.core.paths")
-    root: Path = paths.cache_root()
+    root: Path = _paths_module().cache_root()
     return root
+
+
+def _paths_module() -> ModuleType:
+    """Return the module of directories, which older commits have under other names."""
+    for name in ("platforms.paths", "host.paths"):
+        with suppress(ImportError):
+            return sandbox_module(name)
+    return import_module("intercode.core.paths")
 
 
 @dataclass(frozen=True)
