@@ -226,8 +226,8 @@ def test_a_directory_of_another_user_blocks_nothing(
 def test_temporary_files_have_a_file_system_of_their_own(tmp_path: Path) -> None:
     """Here the kernel allows it; where it does not, only the limit of each file remains."""
     code = (
-        "import sys; from pathlib import Path; from intercode_sql.server import owner\n"
-        "directory = Path(sys.argv[1]); owner._limit_directory(directory, 1 << 20, None)\n"
+        "import sys; from pathlib import Path; from intercode_sql.server import server_process\n"
+        "directory = Path(sys.argv[1]); server_process._limit_directory(directory, 1 << 20, None)\n"
         "(directory / 'a').write_bytes(bytes(1 << 19)); print('half')\n"
         "(directory / 'b').write_bytes(bytes(1 << 20))"
     )
