@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from intercode_sql import SqlLimits, SqlSession
-from intercode_sql.server import server_process as owner
+from intercode_sql.server import server_process
 from intercode_sql.types import DatabaseSpec
 from support.sql_engines import engine_or_skip, shop_in
 
@@ -20,19 +20,19 @@ from support.sql_engines import engine_or_skip, shop_in
 def times(monkeypatch: pytest.MonkeyPatch) -> dict[Path, int]:
     """The processor times of threads, which a test sets."""
     known: dict[Path, int] = {}
-    monkeypatch.setattr(owner, "_processor_time", lambda thread: known.get(thread, 0))
+    monkeypatch.setattr(server_process, "_processor_time", lambda thread: known.get(thread, 0))
     return known
 
 
 @pytest.fixture
-def shared(tmp_path: Path) -> owner.SharedFile:
+def shared(tmp_path: Path) -> server_process.SharedFile:
     """A shared file of 12 bytes, of which each session may use 100."""
     (tmp_path / "file").write_bytes(bytes(12))
-    return owner.SharedFile(tmp_path / "file", 100)
+    return server_process.SharedFile(tmp_path / "file", 100)
 
 
 def test_growth_is_charged_by_processor_time(
-    tmp_path: Path, shared: owner.SharedFile, times: dict[Path, int]
+    tmp_path: Path, shared: server_process.SharedFile, times: dict[Path, int]
 ) -> None:
     first, second, idle = Path("1"), Path("2"), Path("3")
     times.update({first: 50, second: 7000, idle: 9000})
@@ -46,7 +46,7 @@ def test_growth_is_charged_by_processor_time(
 
 
 def test_a_thread_belongs_to_the_last_session_that_named_it(
-    tmp_path: Path, shared: owner.SharedFile, times: dict[Path, int]
+    tmp_path: Path, shared: server_process.SharedFile, times: dict[Path, int]
 ) -> None:
     thread = Path("1")
     for session in range(3):
@@ -57,7 +57,7 @@ def test_a_thread_belongs_to_the_last_session_that_named_it(
 
 
 def test_growth_of_a_nearly_full_file_costs_more(
-    tmp_path: Path, shared: owner.SharedFile, times: dict[Path, int]
+    tmp_path: Path, shared: server_process.SharedFile, times: dict[Path, int]
 ) -> None:
     assert shared.part(0, Path("1")) == 0
     for session, (size, charge) in enumerate([(200, 200), (250, 100), (299, 200), (310, 200)], 1):

@@ -22,8 +22,7 @@ import pytest
 from hostile.ordinary import _ID, _drop, _interpreter
 from intercode_sql import SqlEngine, SqlSession, open_engine
 from intercode_sql.errors import EngineUnavailableError, ServerKilledError, ServerLostError
-from intercode_sql.server import private_server
-from intercode_sql.server import server_process as owner_module
+from intercode_sql.server import private_server, server_process
 from intercode_sql.server.connection import Address, ServerConnection
 from intercode_sql.types import DatabaseSpec
 from support.sandboxes import eventually
@@ -386,7 +385,7 @@ def _send_signal_to_thread(process: int, thread: int, number: int) -> None:
 
 
 def test_a_crash_is_found_in_the_log_of_either_server(tmp_path: Path) -> None:
-    log, crashed = tmp_path / "log.err", owner_module._crashed_connection
+    log, crashed = tmp_path / "log.err", server_process._crashed_connection
     assert crashed(log) == 0  # there is none
     forged = "Connection ID (thread ID): 9\n"
     quoted, named = f"Query (0x7f): SELECT '\n{forged}'\n", "Connection ID (thread ID): 12\n"
@@ -405,8 +404,8 @@ def test_a_crash_is_found_in_the_log_of_either_server(tmp_path: Path) -> None:
 def test_the_directory_of_a_server_that_starts_is_no_orphan(tmp_path: Path) -> None:
     home = tmp_path / "run-x-1"
     home.mkdir()
-    with owner_module.starting(tmp_path), owner_module.starting(tmp_path):
-        owner_module.remove_orphans(tmp_path)
+    with server_process.starting(tmp_path), server_process.starting(tmp_path):
+        server_process.remove_orphans(tmp_path)
         assert home.is_dir()
-    owner_module.remove_orphans(tmp_path)
+    server_process.remove_orphans(tmp_path)
     assert not home.exists()

@@ -8,7 +8,7 @@ from intercode_sandbox.contract import ROOT_VARIABLE, BaseSandbox
 def program_root(sandbox: BaseSandbox) -> str:
     """Return the directory below which programs see the files of a sandbox; empty if they see them
     at the sandbox's own paths. What an image or the owner calls so is not meant."""
-    given = {**sandbox.spec.image.env, **sandbox.spec.env}.get(ROOT_VARIABLE)
+    given = sandbox.spec.env.get(ROOT_VARIABLE, sandbox.spec.image.env.get(ROOT_VARIABLE))
     root = sandbox.env.get(ROOT_VARIABLE, "")
     return "" if root == given else root
 

@@ -33,13 +33,12 @@ def _run(words: list[str]) -> int:
 
 def make_parser() -> Parser:
     """Return the parser of all sub-commands."""
-    from intercode_sandbox.command import doctor, image, serve
-    from intercode_sandbox.command import sandbox_arguments as sandboxes
+    from intercode_sandbox.command import doctor, image, sandbox_arguments, serve
     from intercode_sandbox.version import __version__
 
-    parser = Parser(prog=PROGRAM, description=_DESCRIPTION, epilog=sandboxes.EXAMPLE)
+    parser = Parser(prog=PROGRAM, description=_DESCRIPTION, epilog=sandbox_arguments.EXAMPLE)
     parser.add_argument("--version", action="version", version=f"{PROGRAM} {__version__}")
-    parts = sandboxes.add_arguments(parser)
+    parts = sandbox_arguments.add_arguments(parser)
     parts.metavar = "COMMAND"
     for name, module in (("image", image), ("serve", serve), ("doctor", doctor)):
         description = f"{module.SUMMARY[0].upper()}{module.SUMMARY[1:]}."

@@ -7,8 +7,7 @@ import re
 from collections.abc import Callable
 from typing import Any
 
-from intercode_sandbox.command import live, terminal
-from intercode_sandbox.command import run_and_fork as commands
+from intercode_sandbox.command import live, run_and_fork, terminal
 from intercode_sandbox.command.parser import add_options
 
 EXAMPLE = """\
@@ -69,7 +68,7 @@ _PARTS: dict[str, tuple[str, str, str, _Handler]] = {
         f"{_OPTIONS}\n{_TIMEOUT}\n{_COMMAND}",
         "The command reads standard input, unless that is a terminal, and its output is passed on "
         f"as it comes.\n\n{_STATUS}",
-        commands.run,
+        run_and_fork.run,
     ),
     "shell": (
         "open a shell, or another command, on a terminal in a new sandbox",
@@ -83,7 +82,7 @@ _PARTS: dict[str, tuple[str, str, str, _Handler]] = {
         "--setup COMMAND         text for /bin/sh, run before the copies are made\n"
         f"{_OPTIONS}\n{_TIMEOUT}\nnumber N                number of copies\n{_COMMAND}",
         _FORK,
-        commands.fork,
+        run_and_fork.fork,
     ),
     "attach": (
         "open a shell on a terminal in a live sandbox of another program",

@@ -2,8 +2,8 @@
 
 Each dump has a server of its own, so that its databases keep their names. The data directory is
 loaded once, cached, and copied into memory when a server starts. Every process that uses a server
-holds a connection to its owner process (see ``owner``), which deletes the server after the last
-one.
+holds a connection to its owner process (``server_process``), which deletes the server after the
+last one.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from pathlib import Path
 from intercode_sql.dump.reader import dump_digest
 from intercode_sql.errors import EngineUnavailableError, ServerLostError
 from intercode_sql.host import cache_root, lock_file
-from intercode_sql.server import server_process as owner
+from intercode_sql.server import server_process
 from intercode_sql.server.connection import Address
 from intercode_sql.server.dump_loading import load_dump
 
@@ -77,7 +77,7 @@ _SERVER_ARGUMENTS = (
     "--innodb-stats-auto-recalc=0",
     "--innodb-autoextend-increment=1",
     "--aria-log-file-size=8M",
-    f"--innodb-temp-data-file-path=../{owner.TEMPORARY_TABLES}:12M:autoextend",
+    f"--innodb-temp-data-file-path=../{server_process.TEMPORARY_TABLES}:12M:autoextend",
     f"--loose-tmp-disk-table-size={_SESSION_BYTES}",
     f"--loose-maximum-tmp-disk-table-size={_SESSION_BYTES}",
     f"--loose-max-tmp-session-space-usage={_SESSION_BYTES}",
@@ -102,7 +102,7 @@ class Lease:
             with self._lock:
                 self.control.sendall(f"size {database} {connection} {session} {thread}\n".encode())
                 answer = self.control.recv(64)
-                if answer.startswith(owner.CRASHED):
+                if answer.startswith(server_process.CRASHED):
                     self._last_message.extend(answer)
                     return 0, 0
                 own, part = answer.split() or (0, 0)
@@ -122,7 +122,7 @@ class Lease:
                 pass
             finally:
                 self.control.settimeout(None)
-            number = bytes(self._last_message).partition(owner.CRASHED)[2].strip()
+            number = bytes(self._last_message).partition(server_process.CRASHED)[2].strip()
             return int(number) if number.isdigit() else 0
 
     @property
@@ -130,7 +130,7 @@ class Lease:
         """Whether the owner process still holds its end of the connection."""
         try:
             piece = self.control.recv(1, socket.MSG_DONTWAIT | socket.MSG_PEEK)
-            return piece not in (b"", owner.CRASHED[:1])
+            return piece not in (b"", server_process.CRASHED[:1])
         except BlockingIOError:
             return True
         except OSError:
@@ -186,7 +186,7 @@ def lease_server(dump: Path) -> Lease:
         for running in base.glob(f"run-{key}-*"):
             if joined := _connect(running):
                 return joined
-        owner.remove_orphans(base)
+        server_process.remove_orphans(base)
         loaded = _loaded_directory(home, key, dump)
         os.utime(loaded)
         _evict_old(home, loaded)
@@ -250,7 +250,7 @@ def _connect(home: Path) -> Lease | None:
 
 def _start_server(key: str, source: Path) -> Lease:
     base = runtime_directory()
-    with owner.starting(base):
+    with server_process.starting(base):
         home = Path(tempfile.mkdtemp(prefix=f"run-{key}-", dir=base))
         answer = _start_owner(key, source, home)
     if "error" in answer:
@@ -272,7 +272,7 @@ def _start_owner(key: str, source: Path, home: Path) -> dict[str, object]:
         "session_bytes": _SESSION_BYTES,
     }
     process = subprocess.Popen(
-        [sys.executable, "-I", owner.__file__, json.dumps(settings)],
+        [sys.executable, "-I", server_process.__file__, json.dumps(settings)],
         stdin=subprocess.DEVNULL,
         stdout=subprocess.PIPE,
         start_new_session=True,

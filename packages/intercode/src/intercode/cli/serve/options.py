@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 from typing import Any
 
-from intercode.cli import shared_options as parser
+from intercode.cli import shared_options
 from intercode.core.types import Dataset
 from intercode_sandbox.command.serve import ADDRESS
 
@@ -29,7 +29,7 @@ def environment_settings(args: argparse.Namespace) -> dict[str, Any]:
     training would teach exploits, unless --allow-exploitable is given."""
     from intercode.environments.base.options import check_training
 
-    given = parser.environment_settings(args)
+    given = shared_options.environment_settings(args)
     if args.max_turns is not None:
         given["max_turns"] = args.max_turns
     check_training(given, args.allow_exploitable)

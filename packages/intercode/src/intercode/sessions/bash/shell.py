@@ -385,11 +385,7 @@ class Shell:
         return self._run(text, collector or Collector(1 << 12), timeout)
 
     def _run(
-        self,
-        text: str,
-        collector: Collector,
-        timeout: float,
-        own_lines: int | None = None,
+        self, text: str, collector: Collector, timeout: float, own_lines: int | None = None
     ) -> tuple[int, str] | None:
         """Send a script that ends with a report, and wait for that. ``own_lines``: see
         ``HistoryList.note_lines``."""

@@ -72,8 +72,8 @@ _PLAIN = {
     "]": re.compile(r"[^]\[\\$`'\"]+"),
     "": re.compile(r"[^\\$`]+"),
 }
-"""Text without a special character: in a word, in quotes, in `${}`, in a
-subscript, and in a here-document."""
+"""Text without a special character: in a word, in quotes, in `${}`, in a subscript, and in a
+here-document."""
 _SINGLE_QUOTED = re.compile(r"'([^']*)'")
 _ANSI_QUOTED = re.compile(r"\$'((?:[^'\\]|\\.)*)'", re.DOTALL)
 _BACKQUOTED = re.compile(r"`((?:[^`\\]|\\.)*)`", re.DOTALL)
@@ -98,7 +98,7 @@ _TIME_OPTIONS = re.compile(r"(?:[ \t]+-p(?=\s))?(?:[ \t]+--(?=\s))?(?![ \t]+-)")
 _COPROCESS_NAME = re.compile(r"[ \t]+[A-Za-z_]\w*(?=[ \t]+(?:\{\s|\())", re.ASCII)
 _FUNCTION_MARK = re.compile(r"[ \t]*\([ \t]*\)")
 _BRACKET = re.compile(r"[()]|\\.|'[^']*'|\"(?:[^\"\\]|\\.)*\"", re.DOTALL)
-_LOOP_BRACE = re.compile(r"[ \t]*;?(?:[ \t\r\n]|\\\n|(?<!\r)#[^\n]*)*\{(?=\s)")
+_LOOP_BRACE = re.compile(rf"[ \t]*;?{_LINES.pattern}\{{(?=\s)")
 _IN = re.compile(r"in(?=\s|;|$)")
 _TEST_OPERATOR = re.compile(r"&&|\|\||[<>](?!\()|[()|&;]")
 _BEGINNINGS = {"if": "then", "while": "do", "until": "do", "{": "}"}
