@@ -51,7 +51,7 @@ from intercode_sandbox.remote.protocol import (
     spec_values,
 )
 from intercode_sandbox.remote.relay import Group, Relay
-from intercode_sandbox.remote.served import Capture, ServedSandbox
+from intercode_sandbox.remote.served import ServedSandbox
 from intercode_sandbox.types import Layer
 from support.fake_clock import FakeClock
 from support.sandbox_server import ServerProcess
@@ -242,21 +242,6 @@ def _session(
     )
 
 
-def test_a_layer_waits_until_its_client_may_open_a_sandbox(monkeypatch: pytest.MonkeyPatch) -> None:
-    begun: list[object] = []
-    monkeypatch.setattr(session, "Capture", lambda *arguments: begun.append(arguments))
-
-    async def open_capture() -> None:
-        served = _session(None, Client("key", sandboxes=1))
-        await asyncio.wait_for(
-            served._open_capture(1, SandboxSpec(resolve_image("host")), "0" * 32), 0.3
-        )
-
-    with pytest.raises(TimeoutError):
-        asyncio.run(open_capture())
-    assert not begun
-
-
 def test_idle_and_old_sandboxes_end(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(session, "tier_of", lambda kind: kind)
     use = WSMessage(
@@ -306,24 +291,27 @@ def test_idle_and_old_sandboxes_end(monkeypatch: pytest.MonkeyPatch) -> None:
     asyncio.run(serve())
 
 
-def test_a_client_makes_no_more_layers_than_sandboxes() -> None:
-    client, spec = Client("key", captures=2), SandboxSpec(resolve_image("host"))
-    with pytest.raises(SandboxUnavailableError, match="too many layers"):
-        Capture("reference", "key", spec, "namespace", Bounds(sandboxes=2), client)
-
-
 def test_the_layers_that_a_client_makes_are_counted() -> None:
-    client, limits = Client("key"), Bounds(uploads=1 << 20)
-    spec = SandboxSpec(resolve_image("host"))
-    key = hashlib.sha256(os.urandom(8)).hexdigest()[:32]
-    capture = Capture("reference", key, spec, "namespace", limits, client)
-    opened = capture.opened.result(30)
-    assert opened is not None
-    opened.write("/tmp/large", b"x" * (2 << 20))
-    capture.finish(complete=True)
-    with pytest.raises(UsageError, match="--limit uploads"):
-        capture.layer.result(30)
-    assert client.captures == 0
+    client, store = Client("key"), Store(Bounds(uploads=1 << 20))
+    reference = f"capture:{os.urandom(16).hex()}"
+    with BaseSandbox.open("host", "namespace") as sandbox:
+        sandbox.write("/tmp/large", b"x" * (2 << 20))
+        for _ in range(2):
+            with pytest.raises(UsageError, match="--limit uploads"):
+                store.capture(client, reference, sandbox)
+            assert not store.has_layer(client, reference)
+
+
+def test_the_first_layer_of_a_name_stays_its_clients_own() -> None:
+    client, store = Client("key"), Store(Bounds())
+    reference = f"capture:{os.urandom(16).hex()}"
+    with BaseSandbox.open("host", "namespace") as sandbox:
+        for text in (b"first", b"second"):
+            sandbox.write("/tmp/file", text)
+            store.capture(client, reference, sandbox)
+    assert store.has_layer(client, reference)
+    assert (store.layer(client, reference).root / "tmp" / "file").read_bytes() == b"first"
+    assert not store.has_layer(Client("other"), reference)
 
 
 def test_requests_that_wait_for_a_sandbox_are_not_read_without_bound(
@@ -528,10 +516,14 @@ def test_uploads_that_a_killed_server_left_are_removed(
     assert os.listdir(tmp_path / "staging") == ["running"]
 
 
-def test_has_layer_takes_a_digest_only(remote: ServerProcess) -> None:
-    for text in ("../" * 8 + "etc", "\ud800", "x" * 64):
-        with pytest.raises(UsageError, match="SHA-256"):
-            connect(remote.url).request("has_layer", digest=text)
+def test_a_layer_is_named_by_a_reference_only(remote: ServerProcess) -> None:
+    with BaseSandbox.open("host", remote.kind) as sandbox:
+        for name in ("../" * 8 + "etc", "\ud800", "archive:" + "x" * 64, "capture:../x"):
+            for operation in ("has_layer", "capture"):
+                with pytest.raises(UsageError, match="reference to a layer is not valid"):
+                    connect(remote.url).request(operation, sandbox=sandbox.number, reference=name)
+        with pytest.raises(UsageError, match="a layer that is sent"):
+            sandbox.keep_changes("archive:" + "1" * 64)
 
 
 def test_what_one_client_has_sent_is_no_other_clients_business(
@@ -543,8 +535,8 @@ def test_what_one_client_has_sent_is_no_other_clients_business(
     digest = hashlib.sha256(archive.read_bytes()).hexdigest()
     store, first, second = Store(Bounds()), Client("first"), Client("second")
     store.add_archive(first, digest, archive)
-    assert store.has_archive(first, digest) and not store.has_archive(second, digest)
     reference = f"archive:{digest}"
+    assert store.has_layer(first, reference) and not store.has_layer(second, reference)
     assert (store.layer(first, reference).root / "note").is_file()
     unknown = f"archive:{'1' * 64}"
     for client, name in ((second, reference), (second, unknown), (first, unknown)):

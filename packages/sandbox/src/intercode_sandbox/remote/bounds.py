@@ -12,16 +12,17 @@ from pathlib import Path
 from threading import Lock
 
 from intercode_sandbox import images
-from intercode_sandbox.contract import SandboxSpec
+from intercode_sandbox.contract import BaseSandbox, SandboxSpec
 from intercode_sandbox.errors import DataError, SandboxError, UsageError
 from intercode_sandbox.images.archives.streams import is_compressed
 from intercode_sandbox.images.archives.tar import refuse_sparse_entries
 from intercode_sandbox.images.build.capture import layer_key
 from intercode_sandbox.images.build.layer_dates import redated_layer
-from intercode_sandbox.images.build.steps import step_path
+from intercode_sandbox.images.build.steps import cached_step, step_path
 from intercode_sandbox.images.cache.remove_tree import remove_tree
 from intercode_sandbox.images.cache.trees import cached_tree
 from intercode_sandbox.platforms.paths import cache_root, sandbox_uid
+from intercode_sandbox.supervisor.upper_layer import change_owner
 from intercode_sandbox.types import Image, Layer, LayerSpec
 
 _MAX_PROCESSES, _MAX_INODES, _MAX_OPEN_FILES = 4096, 2_000_000, 1 << 16
@@ -29,7 +30,7 @@ _ENTRY_SIZE = 512  # bytes, at least, of an inode and a name
 _UNUSED_SECONDS = 48 * 3600
 _MAX_CLOCKS = 64  # stopped clocks for which a client's layers are dated
 DIGEST = re.compile("[0-9a-f]{64}")
-_REFERENCE = re.compile(r"(archive:[0-9a-f]{64}|capture:[0-9a-f]{32})(@([0-9]{1,11}))?")
+_REFERENCE = re.compile(r"(archive|capture):([0-9a-f]{32}|[0-9a-f]{64})(?:@([0-9]{1,11}))?")
 _IMAGE = re.compile(r"host|(recipe|image):[A-Za-z0-9][A-Za-z0-9._-]*")
 
 
@@ -86,7 +87,7 @@ class Bounds:
 class Client:
     """A token and what its connections use together. ``key``: a secret digest of the token.
 
-    ``captures``: threads that make layers. ``uploaded``: bytes of layers, sent or made here.
+    ``uploaded``: bytes of layers, sent or made here.
     ``unfinished``: bytes of requests whose work has not ended. ``dated``: layers that were copied
     for stopped clocks. ``archives``: digests of the layers that it has sent. What others have sent
     is none of its business, even if the server has it already.
@@ -95,7 +96,6 @@ class Client:
     key: str
     sandboxes: int = 0
     connections: int = 0
-    captures: int = 0
     uploaded: int = 0
     unfinished: int = 0
     archives: set[str] = field(default_factory=set)
@@ -143,13 +143,14 @@ class Store:
             raise UsageError(f"the image {name} has changed at the server: start the run again")
         return image
 
-    def has_archive(self, client: Client, digest: str) -> bool:
-        """Return whether a client has sent an archive with this SHA-256 before. Raises UsageError
-        for a text that is none."""
-        if not DIGEST.fullmatch(digest):
-            raise UsageError("the name of a layer is the SHA-256 of its archive")
-        tree = cache_root() / "layers" / _tree_name(digest)
-        return digest in client.archives and tree.is_dir()
+    def has_layer(self, client: Client, reference: str) -> bool:
+        """Return whether a client has sent or made a layer before. Raises UsageError for a text
+        that is no reference."""
+        kind, name, _ = _parse_reference(reference)
+        if kind == "capture":
+            return step_path(captured_key(client, name)).is_dir()
+        tree = cache_root() / "layers" / _tree_name(name)
+        return name in client.archives and tree.is_dir()
 
     def add_archive(self, client: Client, digest: str, path: Path) -> None:
         """Unpack an archive that a client has sent, with this SHA-256. Raises DataError.
@@ -165,12 +166,26 @@ class Store:
 
     def layer(self, client: Client, reference: object) -> Layer:
         """Return the layer that a client names. Raises UsageError if it is not here."""
-        found = _REFERENCE.fullmatch(reference) if isinstance(reference, str) else None
-        if found is None:
-            raise UsageError("the reference to a layer is not valid")
-        name, _, hour = found.groups()
-        layer = self._undated_layer(client, *name.split(":"))
+        kind, name, hour = _parse_reference(reference)
+        layer = self._undated_layer(client, kind, name)
         return layer if hour is None else self._redated(client, layer, int(hour))
+
+    def capture(self, client: Client, reference: str, sandbox: BaseSandbox) -> None:
+        """Keep the changes of a client's sandbox as a layer, unless it has made that before. Raises
+        UsageError if the client has stored too much."""
+
+        def fill(stage: Path) -> None:
+            client.charge(0, self._bounds)
+            sandbox.save(stage / "upper")
+            client.charge(tree_size(stage / "upper"), self._bounds)
+            if os.geteuid() == 0:
+                change_owner(stage / "upper", sandbox_uid())
+
+        kind, name, _ = _parse_reference(reference)
+        if kind != "capture":
+            raise UsageError("a layer that is sent, and not made in a sandbox")
+        with client.stage:
+            cached_step(captured_key(client, name), fill)
 
     def _undated_layer(self, client: Client, kind: str, name: str) -> Layer:
         if kind == "archive":
@@ -203,6 +218,15 @@ class Store:
             if is_first:
                 _remove_unused_copies(cache_root())
         return redated_layer(layer, home, hour)
+
+
+def _parse_reference(reference: object) -> tuple[str, str, str | None]:
+    """Return the kind of a layer, its name, and the hour of its dates."""
+    found = _REFERENCE.fullmatch(reference) if isinstance(reference, str) else None
+    if found is None:
+        raise UsageError("the reference to a layer is not valid")
+    kind, name, hour = found.groups()
+    return kind, name, hour
 
 
 def captured_key(client: Client, key: str) -> str:

@@ -127,6 +127,10 @@ class RemoteSandbox(ForwardedSandbox):
         except ProtocolError as e:
             raise SandboxLostError(f"{self.connection.url} sent {e}") from e
 
+    def keep_changes(self, reference: str) -> None:
+        """Let the server keep the changes as the layer with this reference."""
+        self._request("capture", reference=reference, seconds=_COPY_SECONDS)
+
     # ------------------------------------------------------------------ programs
     def spawn(
         self,

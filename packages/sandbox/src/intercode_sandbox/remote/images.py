@@ -10,6 +10,9 @@ from typing import Any
 
 from intercode_sandbox.contract import BaseSandbox, Limits, SandboxSpec
 from intercode_sandbox.errors import SandboxError, UsageError
+from intercode_sandbox.images.build.capture import layer_key
+from intercode_sandbox.images.build.steps import steps_directory
+from intercode_sandbox.images.cache.trees import file_lock
 from intercode_sandbox.overlay_format import write_layer
 from intercode_sandbox.remote.client import RemoteSandbox
 from intercode_sandbox.remote.connection import Connection, connect
@@ -25,7 +28,7 @@ from intercode_sandbox.remote.references import NOWHERE, RemoteImage, RemoteLaye
 from intercode_sandbox.types import Layer, Network
 
 BUILD_SECONDS = 3600.0
-"""Time in which a server builds an image, or waits until another client has built a layer."""
+"""Time in which a server builds an image."""
 _MAX_DIGEST = 200  # characters
 
 
@@ -97,10 +100,11 @@ def _send_layer(connection: Connection, root: Path) -> str:
             write_layer(out, root)
         with archive.open("rb") as file:
             digest = hashlib.file_digest(file, "sha256").hexdigest()
-        answer, _ = connection.request("has_layer", digest=digest)
+        reference = f"archive:{digest}"
+        answer, _ = connection.request("has_layer", reference=reference)
         if answer.get("value") is not True:
             connection.upload(digest, archive)
-    return f"archive:{digest}"
+    return reference
 
 
 def capture_layer(
@@ -113,20 +117,16 @@ def capture_layer(
 ) -> Layer:
     """Return the changes that ``work`` makes in a fresh sandbox of a server, as a layer there.
 
-    The server makes it once for all clients with the same token.
+    The server keeps the first one for all clients with the same token. Other processes of this
+    machine wait for it.
     """
-    connection = connect(image.url)
-    spec = SandboxSpec(image, layers, network=network, limits=limits, appearance="docker")
-    number, values = connection.next_number(), _values(connection, spec)
-    opened, _ = connection.request(
-        "open", sandbox=number, spec=values, capture=key, seconds=BUILD_SECONDS
-    )
-    if "layer" not in opened:
-        with RemoteSandbox(connection, number, spec, opened) as sandbox:
-            work(sandbox)
-            opened, _ = connection.request("capture", sandbox=number, seconds=BUILD_SECONDS)
-    try:
-        reference = text_value(opened.get("layer"))[:_MAX_DIGEST]
-    except ProtocolError as e:
-        raise SandboxError(f"{image.url} returned no layer") from e
+    reference = f"capture:{key}"
+    with file_lock(steps_directory() / f"{layer_key(image.url, key)}.lock"):
+        connection = connect(image.url)
+        answer, _ = connection.request("has_layer", reference=reference)
+        if answer.get("value") is not True:
+            spec = SandboxSpec(image, layers, network=network, limits=limits, appearance="docker")
+            with open_sandbox(spec, image.url) as sandbox:
+                work(sandbox)
+                sandbox.keep_changes(reference)
     return RemoteLayer(NOWHERE, reference, reference)

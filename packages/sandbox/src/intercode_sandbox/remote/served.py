@@ -5,26 +5,18 @@ from __future__ import annotations
 import asyncio
 import errno
 import os
-import threading
 from collections.abc import Callable
-from concurrent.futures import Future
 from functools import partial
-from pathlib import Path
 from typing import Any
 
-from intercode_sandbox import open_sandbox
 from intercode_sandbox.clock import SYSTEM_CLOCK, Clock
-from intercode_sandbox.contract import BaseSandbox, Checkpoint, SandboxSpec
+from intercode_sandbox.contract import BaseSandbox, Checkpoint
 from intercode_sandbox.errors import (
-    SandboxError,
     SandboxLostError,
-    SandboxUnavailableError,
     UsageError,
 )
-from intercode_sandbox.images.build.steps import cached_step
 from intercode_sandbox.images.cache.staging import staged_upper_layer
-from intercode_sandbox.platforms.paths import sandbox_uid
-from intercode_sandbox.remote.bounds import Bounds, Client, tree_size
+from intercode_sandbox.remote.bounds import Client
 from intercode_sandbox.remote.files import saved_files, unpack_files
 from intercode_sandbox.remote.operations import OPERATIONS
 from intercode_sandbox.remote.protocol import (
@@ -35,77 +27,10 @@ from intercode_sandbox.remote.protocol import (
 )
 from intercode_sandbox.remote.relay import Group
 from intercode_sandbox.streams import BaseProcess
-from intercode_sandbox.supervisor.upper_layer import change_owner
-from intercode_sandbox.types import Layer
 
 _MAX_MARKS = 1000
 _MAX_PROCESSES = 256
 Arguments = dict[str, Any]
-
-
-class Capture:
-    """A sandbox whose changes become a layer, which one thread makes while the client works in it.
-
-    ``reference`` is the client's name for the layer, ``key`` the one in the cache. The work may
-    take as long as a sandbox. ``opened`` is the sandbox, or None if the layer exists already;
-    ``layer`` is the result.
-    """
-
-    def __init__(
-        self,
-        reference: str,
-        key: str,
-        spec: SandboxSpec,
-        backend: str,
-        bounds: Bounds,
-        client: Client,
-    ) -> None:
-        self.reference, self._bounds, self._client = reference, bounds, client
-        self.opened: Future[BaseSandbox | None] = Future()
-        self.layer: Future[Layer] = Future()
-        self._finished, self._complete = threading.Event(), False
-        with client.lock:
-            if client.captures >= bounds.sandboxes:
-                raise SandboxUnavailableError("this client already makes too many layers at once")
-            client.captures += 1
-        threading.Thread(
-            target=self._run, args=(key, spec, backend), name="intercode-capture", daemon=True
-        ).start()
-
-    def _run(self, key: str, spec: SandboxSpec, backend: str) -> None:
-        try:
-            try:
-                layer = cached_step(key, lambda stage: self._fill(stage, spec, backend))
-            finally:  # before the client hears of the end, and may begin another one
-                with self._client.lock:
-                    self._client.captures -= 1
-        except Exception as e:
-            if not self.opened.done():
-                self.opened.set_exception(e)
-            self.layer.set_exception(e)
-            return
-        if not self.opened.done():
-            self.opened.set_result(None)
-        self.layer.set_result(layer)
-
-    def _fill(self, stage: Path, spec: SandboxSpec, backend: str) -> None:
-        """Let the client work in a sandbox, whose limit on files holds, and copy its changes."""
-        if self._finished.is_set():  # while this thread waited for another that made the layer
-            raise SandboxError("the client did not complete its layer")
-        self._client.charge(0, self._bounds)
-        with open_sandbox(spec, backend) as sandbox:
-            self.opened.set_result(sandbox)
-            if not self._finished.wait(self._bounds.lifetime) or not self._complete:
-                raise SandboxError("the client did not complete its layer")
-            sandbox.save(stage / "upper")
-            self._client.charge(tree_size(stage / "upper"), self._bounds)
-        if os.geteuid() == 0:
-            change_owner(stage / "upper", sandbox_uid())
-
-    def finish(self, complete: bool) -> None:
-        """End the work. Without ``complete``, its changes are discarded."""
-        self._complete = self._complete or complete
-        self._finished.set()
 
 
 class ServedSandbox:
@@ -119,7 +44,6 @@ class ServedSandbox:
         self, number: int, sandbox: BaseSandbox, client: Client, clock: Clock = SYSTEM_CLOCK
     ) -> None:
         self.number, self.sandbox, self._client = number, sandbox, client
-        self.capture: Capture | None = None
         self.checkpoint: Checkpoint | None = None
         self.lock = asyncio.Lock()
         self.began = self.last_used = clock.now()
@@ -245,7 +169,4 @@ class ServedSandbox:
             return
         self.is_closed = True
         self._close_checkpoint()
-        if self.capture is not None:
-            self.capture.finish(complete=False)
-        else:
-            self.sandbox.close(wait)
+        self.sandbox.close(wait)

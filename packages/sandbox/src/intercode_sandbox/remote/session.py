@@ -24,7 +24,7 @@ from intercode_sandbox.errors import (
     UsageError,
 )
 from intercode_sandbox.images.cache.staging import staged_upper_layer
-from intercode_sandbox.remote.bounds import Bounds, Client, Store, captured_key
+from intercode_sandbox.remote.bounds import Bounds, Client, Store
 from intercode_sandbox.remote.connection_end import ConnectionEnd
 from intercode_sandbox.remote.files import unpack_files
 from intercode_sandbox.remote.protocol import (
@@ -43,7 +43,7 @@ from intercode_sandbox.remote.protocol import (
     text_value,
 )
 from intercode_sandbox.remote.relay import Group
-from intercode_sandbox.remote.served import Arguments, Capture, ServedSandbox
+from intercode_sandbox.remote.served import Arguments, ServedSandbox
 
 _WAIT_SECONDS = 30.0  # for a place, if the client has as many sandboxes as it may have
 _CHECK_SECONDS = 1.0
@@ -204,8 +204,8 @@ class ClientSession:
     # ------------------------------------------------------------------ requests
     async def _resolve(self, operation: str, arguments: Arguments) -> tuple[Arguments, bytes]:
         if operation == "has_layer":
-            digest = text_value(arguments.get("digest"))
-            return {"value": self._store.has_archive(self._client, digest)}, b""
+            reference = text_value(arguments.get("reference"))
+            return {"value": self._store.has_layer(self._client, reference)}, b""
         name = text_value(arguments.get("name"))
         image = await self._in_thread(lambda: self._store.image(name))
         values = {"digest": image.digest, "env": dict(image.env), "cwd": image.cwd}
@@ -225,51 +225,17 @@ class ClientSession:
     async def _open(self, arguments: Arguments, body: bytes) -> tuple[Arguments, bytes]:
         number = number_value(arguments.get("sandbox"), 2**32 - 1)
         spec = await self._in_thread(lambda: self._parse_spec(arguments.get("spec")))
-        if "capture" in arguments:
-            return await self._open_capture(number, spec, text_value(arguments["capture"]))
         if arguments.get("with_files") is True:
-            return await self._open_in_thread(number, lambda: self._open_with_files(spec, body))
-        return await self._open_in_thread(number, lambda: open_sandbox(spec, self._backend))
+            return await self._add(number, lambda: self._open_with_files(spec, body))
+        return await self._add(number, lambda: open_sandbox(spec, self._backend))
 
     def _open_with_files(self, spec: SandboxSpec, body: bytes) -> BaseSandbox:
         with self._client.stage, staged_upper_layer() as directory:
             unpack_files(body, directory, spec.limits.inodes)
             return open_sandbox(spec, self._backend, directory)
 
-    async def _open_capture(
-        self, number: int, spec: SandboxSpec, key: str
-    ) -> tuple[Arguments, bytes]:
-        reference, step = f"capture:{key}", captured_key(self._client, key)
-        captures: list[Capture] = []
-
-        def begin() -> Future[BaseSandbox | None]:
-            captures.append(
-                Capture(reference, step, spec, self._backend, self._bounds, self._client)
-            )
-            return captures[0].opened
-
-        try:
-            served = await self._add(number, begin)
-        except BaseException:
-            for capture in captures:
-                capture.finish(complete=False)
-            raise
-        if served is None:
-            return {"layer": reference}, b""
-        served.capture = captures[0]
-        return served.describe(), b""
-
-    async def _open_in_thread(
-        self, number: int, make: Callable[[], BaseSandbox]
-    ) -> tuple[Arguments, bytes]:
-        served = await self._add(number, lambda: self._threads.submit(make))
-        assert served is not None
-        return served.describe(), b""
-
-    async def _add(
-        self, number: int, begin: Callable[[], Future[BaseSandbox | None]]
-    ) -> ServedSandbox | None:
-        """Open a sandbox once the client has a place for it. Return None if none is needed."""
+    async def _add(self, number: int, make: Callable[[], BaseSandbox]) -> tuple[Arguments, bytes]:
+        """Open a sandbox once the client has a place for it."""
         if number in self._sandboxes or number in self._reserved:
             raise ProtocolError("a number that is in use")
         self._reserved.add(number)
@@ -277,7 +243,7 @@ class ClientSession:
             await self._wait_for_room()
             sandbox = opening = None
             try:
-                opening = begin()
+                opening = self._threads.submit(make)
                 sandbox = await asyncio.shield(asyncio.wrap_future(opening))
             finally:
                 if sandbox is None:
@@ -286,15 +252,13 @@ class ClientSession:
                         opening.add_done_callback(_close_result)
         finally:
             self._reserved.discard(number)
-        if sandbox is None:
-            return None
         if number in self._unwanted:
             self._unwanted.discard(number)
             self._client.sandboxes -= 1
             await self._in_thread(sandbox.close)
             raise SandboxLostError("the client closed the sandbox before it was open")
         served = self._sandboxes[number] = ServedSandbox(number, sandbox, self._client, self._clock)
-        return served
+        return served.describe(), b""
 
     async def _wait_for_room(self) -> None:
         deadline = self._clock.now() + _WAIT_SECONDS
@@ -310,7 +274,7 @@ class ClientSession:
     async def _fork(self, served: ServedSandbox, arguments: Arguments) -> tuple[Arguments, bytes]:
         new = number_value(arguments.get("new"), 2**32 - 1)
         async with served.lock:
-            return await self._open_in_thread(new, served.sandbox.fork)
+            return await self._add(new, served.sandbox.fork)
 
     async def _spawn(
         self,
@@ -381,15 +345,14 @@ class ClientSession:
                 await self._clock.wait(_PAUSE_SECONDS)
             return {}, await self._in_thread(lambda: served.perform(operation, arguments, body))
 
-    async def _capture(self, served: ServedSandbox, _: Arguments) -> tuple[Arguments, bytes]:
-        """Keep the changes of a sandbox as a layer, and end it."""
-        if served.capture is None:
-            raise UsageError("a sandbox that was not opened for a layer")
+    async def _capture(
+        self, served: ServedSandbox, arguments: Arguments
+    ) -> tuple[Arguments, bytes]:
+        """Keep the changes of a sandbox as a layer."""
+        name = text_value(arguments.get("reference"))
         async with served.lock:
-            served.capture.finish(complete=True)
-            await asyncio.wrap_future(served.capture.layer)
-            self._forget(served)
-        return {"layer": served.capture.reference}, b""
+            await self._in_thread(lambda: self._store.capture(self._client, name, served.sandbox))
+        return {}, b""
 
     # ----------------------------------------------------------------------- end
     async def _close_sandbox(
@@ -442,7 +405,7 @@ def _close_ends(done: Future[tuple[int, int]]) -> None:
             os.close(fd)
 
 
-def _close_result(done: Future[BaseSandbox | None]) -> None:
+def _close_result(done: Future[BaseSandbox]) -> None:
     """Close a sandbox for which nobody waits any more."""
-    if not done.cancelled() and done.exception() is None and (sandbox := done.result()):
-        sandbox.close()
+    if not done.cancelled() and done.exception() is None:
+        done.result().close()
