@@ -1,13 +1,12 @@
 """Caches the states that golds reach, so that stable golds need not run again.
 
-`intercode check` runs each gold twice. If both runs reach the same state, it writes that state to
-the cache, unless one before it in the task is not cached. The key of an entry covers everything
-that the state depends on: gold and setup, content of image and layers, limits, network, session,
-kernel, and the code of this package that creates and reads sandboxes. Golds that read a clock or
-the machine are never cached, nor golds that ran with a network or on an image without a digest. An
-entry is valid for one day. An entry that holds for one dating of the files only (see
-sandbox/images/build/layer_dates.py) is valid for that dating. The files lie in the cache directory,
-which no sandbox can read.
+`intercode check` finds out which golds are stable by running them (see
+evaluation/check/stable_golds.py) and writes their states to the cache, up to the first of a task
+that is not stable. The key of an entry covers everything that the state depends on: gold and setup,
+content of image and layers, limits, network, session, the running system of this machine, and the
+code of this package that creates and reads sandboxes. Golds that ran with a network or on an image
+without a digest are never cached, nor those that read what no run can vary (``_UNVARIED``). An
+entry is valid for one day. The files lie in the cache directory, which no sandbox can read.
 """
 
 from __future__ import annotations
@@ -50,37 +49,10 @@ _DIGESTED_PATHS = (
 sandboxes."""
 _DIGESTED_FIELDS = ("image", "layers", "upper")
 """Fields of a specification that the key holds as digests."""
-_NONDETERMINISTIC_CODE = re.compile(
-    r"""(?:(?<![\w./%-])|(?<=bin/))(?:date|n?cal|uptime|who|last|lastlog|ps|p?top|pstree|pgrep|pidof|free|df|du
-      |vmstat|iostat|lsof|fuser|mount|findmnt|uname|nproc|lscpu|hostid|mktemp|shuf|openssl|uuidgen
-      |stat|times|jobs|ping|curl|wget|dig|host|nslookup)(?![\w.=/-])
-      |(?:^|[|;&(`])\s*w(?:\s*$|\s*[|;&]|\s+-)
-      |/proc\b|/sys\b|/dev/u?random|RANDOM|SECONDS|EPOCH|BASHPID|PPID|\$\$|\$!
-      |%\([^)]*\)T|-printf\b.*%[AaCcTtDi]|-f?ls\b|-daystart|-newer|-[amc](?:time|min)\b|--time
-      |sort\s+-R|\bls\b[^|;&]*\s-\w*[lgnoicsu]|--full-time|\btree\b[^|;&]*\s-\w*[Dsh]""",
-    re.VERBOSE | re.MULTILINE,
-)
-"""Code whose result may depend on the time or the machine."""
-
-_DETERMINISTIC_CODE = re.compile(
-    r"""(?<![\w./-])find\s/\s-path\s/proc\s-prune\s-o\s-path\s/sys\s-prune\s-o\s(?!.*\s-d(?:epth|elete)?\b)
-      |(?<=-exec\s)ls\s-\w+\s\{\}\s(?:\\;|\+)\s*\|\s*wc\s-l(?=\s*(?:\Z|[|;&)]))
-      |(?<=-exec\s)(?:mv|cp)\s-t\s/(?=\s)
-      |(?<![\w./-])n?cal\s(?:-\d\s)?\d{1,2}\s\d{4}(?![\w-])""",
-    re.VERBOSE | re.DOTALL,
-)
-"""Code that looks as if it depended on the time or the machine, and does not: a search that prunes
-/proc and /sys (`-depth` and `-delete` turn that off), a count of the lines of `ls`, a move to `/`,
-the calendar of a named month."""
-
-_TREE_WALK = re.compile(
-    r"(?<![\w./-])(?:find|tree|ls\s+-\w*R\w*|[ef]?grep\s+(?:-\w+\s+)*-\w*[rR]\w*)(?P<rest>[^|;&]*)"
-)
-"""Commands that read a directory tree. From `/` they also read /proc, which changes all the
-time."""
-_CHANGES_DIRECTORY = re.compile(r"\bcd (?:/\w[\w.-]*)+/?\s*(?:&&|;)(?:(?!\bcd\b)[^()])*\Z")
-"""Code that changes to a directory below `/`, whose shell then runs what follows."""
-_EXPLICIT_PATH = re.compile(r"""["']?(?:~|/[\w.])""")
+_UNVARIED = frozenset(("df", "free", "top", "uptime", "vmstat", "w", "-cmin", "/proc/"))
+"""Words of code that reads what a check cannot vary, and what may change later: the use of the
+machine, and the minute in which a file was copied."""
+_WORD = re.compile(r"/proc/|[\w.+=%-]+")
 
 
 @runtime_checkable
@@ -89,56 +61,23 @@ class CachesGolds(Protocol):
 
     use_gold_cache: bool
 
-    def cache_golds(self, states: Sequence[State], current_dates_only: bool) -> bool:
-        """Write the states of the current task's golds, up to the first that is not cacheable.
-        Returns False if that is the first of all.
-
-        ``current_dates_only``: the states hold for the current dating of the files only.
-        """
+    def cache_golds(self, states: Sequence[State]) -> bool:
+        """Write the states of the current task's first golds, up to the first that is not
+        cacheable. Returns False if that is the first of all."""
         ...
-
-
-@lru_cache(maxsize=4096)  # every score asks for the golds of its task
-def nondeterminism_reason(code: str, cwd: str) -> str:
-    """Return why the result of code may depend on time or machine. Empty: nothing suggests it."""
-    code = _DETERMINISTIC_CODE.sub(":", code)
-    if match := _NONDETERMINISTIC_CODE.search(code):
-        return f"it uses {match.group().strip()!r}, which depends on time, machine or chance"
-    if _reads_whole_tree(code, cwd):
-        return "it reads the tree from / down, and so /proc, which changes all the time"
-    return ""
 
 
 def count_cacheable(task: Task, spec: SandboxSpec) -> int:
     """Return how many golds of a task, from the first, may be cached, provided that they are
     stable. Each gold runs in a sandbox of its own, so the others do not matter."""
-    if spec.network != "none" or spec.image.root is None:
+    if spec.network != "none" or spec.image.root is None or not _can_be_varied(task.setup or ""):
         return 0
-    if nondeterminism_reason(task.setup or "", task.cwd):
-        return 0
-    return len(list(takewhile(lambda code: not nondeterminism_reason(code, task.cwd), task.golds)))
+    return len(list(takewhile(_can_be_varied, task.golds)))
 
 
-def _reads_whole_tree(code: str, cwd: str) -> bool:
-    """Return whether code may read the directory tree from `/` down."""
-    for walk in _TREE_WALK.finditer(code):
-        words = walk["rest"].split()
-        in_root = cwd == "/" and not _CHANGES_DIRECTORY.search(code, 0, walk.start())
-        if "/" in words or (in_root and not any(map(_EXPLICIT_PATH.match, words))):
-            return True
-    return False
-
-
-def contains_current_time(text: str, now: float) -> bool:
-    """Return whether a text may contain the current day, hour or minute.
-
-    ``now`` is in seconds since the epoch. A gold that prints the time prints another text tomorrow.
-    """
-    marks = {str(int(now))[:5]}
-    for moment in (now - 60, now):
-        for at in (time.gmtime(moment), time.localtime(moment)):
-            marks |= {time.strftime(form, at) for form in ("%H:%M", "%Y", "%b %e", "%e %b", "%D")}
-    return any(mark.strip() in text for mark in marks)
+@lru_cache(maxsize=4096)  # every score asks for the golds of its task
+def _can_be_varied(code: str) -> bool:
+    return _UNVARIED.isdisjoint(_WORD.findall(code))
 
 
 def load_golds(task: Task, spec: SandboxSpec, session: str) -> list[State] | None:
@@ -150,37 +89,29 @@ def load_golds(task: Task, spec: SandboxSpec, session: str) -> list[State] | Non
     count = count_cacheable(task, spec)
     if not count:
         return None
-    for current_dates_only in (False, True):
-        key = _entry_key(task, spec, session, current_dates_only)
-        path = _cache_directory() / f"{_digest(key)}.json"
-        try:
-            data = path.read_bytes()
-        except FileNotFoundError:
-            continue
-        except OSError:
-            return None
-        states = _parse_entry(data, key)
-        if states is not None and 0 < len(states) <= count:
-            return states
-        with suppress(OSError):
-            path.unlink()
+    key = _entry_key(task, spec, session)
+    path = _cache_directory() / f"{_digest(key)}.json"
+    try:
+        states = _parse_entry(path.read_bytes(), key)
+    except OSError:
+        return None
+    if states is not None and 0 < len(states) <= count:
+        return states
+    with suppress(OSError):
+        path.unlink()
     return None
 
 
-def save_golds(
-    task: Task, spec: SandboxSpec, session: str, states: Sequence[State], current_dates_only: bool
-) -> bool:
-    """Write the states of a task's golds, up to the first gold that is not cacheable because it
-    reads a clock or prints the time. ``current_dates_only``: see ``CachesGolds``.
+def save_golds(task: Task, spec: SandboxSpec, session: str, states: Sequence[State]) -> bool:
+    """Write the states of a task's first golds, up to the first that is not cacheable.
 
     Returns False if none is written. The states may also be too large.
     """
     now = time.time()
     states = states[: count_cacheable(task, spec)]
-    states = list(takewhile(lambda s: not contains_current_time(s.output or "", now), states))
     if not states:
         return False
-    key = _entry_key(task, spec, session, current_dates_only)
+    key = _entry_key(task, spec, session)
     body = json.dumps({"key": key, "verified_at": now, "states": [to_jsonable(s) for s in states]})
     if len(body) > _MAX_ENTRY_BYTES:
         return False
@@ -224,11 +155,10 @@ def _state_from_row(row: Mapping[str, Any]) -> State:
     )
 
 
-def _entry_key(task: Task, spec: SandboxSpec, session: str, current_dates_only: bool) -> str:
-    """Return a text of everything that the state of a gold depends on."""
-    layers = [layer.digest for layer in spec.layers]
-    if not current_dates_only:
-        layers = [digest.partition("@")[0] for digest in layers]
+def _entry_key(task: Task, spec: SandboxSpec, session: str) -> str:
+    """Return a text of everything that the state of a stable gold depends on: not the dates of
+    layers, which follow the clock (see sandbox/images/build/layer_dates.py)."""
+    layers = [layer.digest.partition("@")[0] for layer in spec.layers]
     others = {
         f.name: repr(getattr(spec, f.name)) for f in fields(spec) if f.name not in _DIGESTED_FIELDS
     }
@@ -237,7 +167,6 @@ def _entry_key(task: Task, spec: SandboxSpec, session: str, current_dates_only: 
             "golds": task.golds,
             "setup": task.setup,
             "cwd": task.cwd,
-            "dated": current_dates_only,
             "files": tree_digest(task.initial_files),
             "image": [spec.image.digest, dict(spec.image.env)],
             "layers": layers,
@@ -251,9 +180,14 @@ def _entry_key(task: Task, spec: SandboxSpec, session: str, current_dates_only: 
 
 
 @cache
-def _machine() -> tuple[str, str, int | None]:
-    """Return what the state of a gold may depend on of the machine."""
-    return platform.release(), platform.machine(), os.cpu_count()
+def _machine() -> tuple[str, str, int | None, str]:
+    """Return what the state of a gold may depend on of the machine, which is the same until it
+    starts again: kernel, processors, memory, file systems."""
+    try:
+        boot = Path("/proc/sys/kernel/random/boot_id").read_text()
+    except OSError:  # another system than Linux
+        boot = ""
+    return platform.release(), platform.machine(), os.cpu_count(), boot
 
 
 @cache

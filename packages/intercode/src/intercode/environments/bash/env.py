@@ -63,6 +63,6 @@ class BashEnv(SandboxedEnv):
     def use_gold_cache(self, value: bool) -> None:
         self._profile_impl.uses_gold_cache = value
 
-    def cache_golds(self, states: Sequence[State], current_dates_only: bool) -> bool:
+    def cache_golds(self, states: Sequence[State]) -> bool:
         """Save the golds' states; see ``gold_cache.CachesGolds``."""
-        return self._profile_impl.cache_golds(self._episode, states, current_dates_only)
+        return self._profile_impl.cache_golds(self._episode, states)

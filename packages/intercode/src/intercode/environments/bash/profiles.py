@@ -72,7 +72,6 @@ class BashProfile(Profile):
         self,
         episode: EpisodeContext,  # noqa: ARG002
         states: Sequence[State],  # noqa: ARG002
-        current_dates_only: bool,  # noqa: ARG002
     ) -> bool:
         """Save the golds' states; see ``gold_cache.CachesGolds``."""
         return False
@@ -180,13 +179,10 @@ class StandardBashProfile(BashProfile):
             return None
         return gold_cache.load_golds(episode.task, episode.spec, self._shell_key(episode))
 
-    def cache_golds(
-        self, episode: EpisodeContext, states: Sequence[State], current_dates_only: bool
-    ) -> bool:
+    def cache_golds(self, episode: EpisodeContext, states: Sequence[State]) -> bool:
         if episode.task.probe is not None:
             return False
-        key = self._shell_key(episode)
-        return gold_cache.save_golds(episode.task, episode.spec, key, states, current_dates_only)
+        return gold_cache.save_golds(episode.task, episode.spec, self._shell_key(episode), states)
 
     def _shell_key(self, episode: EpisodeContext) -> str:
         """Return the kind of shell and sandbox, as a part of the gold cache's key."""

@@ -25,7 +25,6 @@ from intercode.core.types import (
     tree_digest,
 )
 from intercode.datasets.load_cache import environment_for_options
-from intercode.environments.base.gold_cache import nondeterminism_reason
 from intercode.evaluation.check import stable_golds
 from intercode.evaluation.check.findings import (
     FAULT_KINDS,
@@ -36,7 +35,6 @@ from intercode.evaluation.check.findings import (
     findings_in_output,
 )
 from intercode.evaluation.check.sandbox_search import search_sandboxes
-from intercode.evaluation.check.stable_golds import StableGolds
 from intercode.evaluation.check.task_runs import TaskRun, TaskRunner, task_runners
 from intercode.results.short_text import shorten_line
 from intercode_sandbox.clock import SYSTEM_CLOCK, Clock
@@ -70,9 +68,10 @@ def check(
     for golds and for the programs that the dataset needs (see sandbox_search.py). ``limit``:
     check only this many tasks, from the first.
 
-    ``cache_golds`` stores results of golds that were the same twice in the gold cache, for later
-    episodes (see environments/base/gold_cache.py). ``timeout`` limits each gold, in seconds.
-    ``env_options`` are settings of the environment, such as SqlEnv's ``engine``. Raises
+    ``cache_golds`` runs the golds under other clocks and seeds, too, and stores the results that
+    stay the same in the gold cache, for later episodes (see stable_golds.py). ``timeout`` limits
+    each gold, in seconds. ``env_options`` are settings of the environment, such as SqlEnv's
+    ``engine``. Raises
     UnknownNameError and UsageError for a dataset or an image that does not exist. A sandbox that
     fails is a finding.
     """
@@ -87,8 +86,8 @@ def check(
     settings |= {"backend": backend, **env_options}
     checks = [TaskCheck(i, task) for i, task in enumerate(chosen.tasks)]
     metadata, search_findings, search = _run_passes(chosen, settings, parallel, checks)
-    stable = {c.index: golds for c in checks if cache_golds and (golds := c.stable) is not None}
-    cached = stable_golds.cache_stable(chosen, settings, parallel, stable) if stable else 0
+    equal = {c.index: golds for c in checks if cache_golds and (golds := c.equal_golds) is not None}
+    cached = stable_golds.cache_stable(chosen, settings, parallel, equal) if equal else 0
     findings = [*static_findings(chosen), *(f for c in checks for f in c.findings)]
     findings += search_findings
     order = {c.task.id: c.index for c in reversed(checks)}
@@ -150,7 +149,7 @@ class TaskCheck:
         self.second_run: TaskRun | None = None
 
     @property
-    def stable(self) -> StableGolds | None:
+    def equal_golds(self) -> stable_golds.Golds | None:
         """The results of the golds, if both passes gave the same and found no fault."""
         if (
             self.first_run is None
@@ -215,7 +214,7 @@ class TaskCheck:
             run = runner.run(self.index, *self.solution)
         self.second_run = run
         if difference := self.first_run.difference(run):
-            self.add_finding("volatile", difference + _instability_reason(self.task))
+            self.add_finding("volatile", difference)
         if all(f.kind != "gold-below-1" for f in self.findings):
             self.require_success("gold-below-1", "the gold", run)
 
@@ -295,13 +294,6 @@ def audit_gold(runner: TaskRunner, check: TaskCheck) -> None:
         rule = AUDIT_RULES.load(environment)
         for finding in rule(runner, check.index, first_run):
             check.add_finding(finding.kind, finding.detail)
-
-
-def _instability_reason(task: Task) -> str:
-    """Return why a task's golds may differ from run to run; empty if nothing shows."""
-    codes = (*task.golds, task.setup or "")
-    reasons = (nondeterminism_reason(code, task.cwd) for code in codes)
-    return next((f"; {reason}" for reason in reasons if reason), "")
 
 
 def _first_failed_test(run: TaskRun) -> str:

@@ -188,8 +188,9 @@ def _cache_note(report: CheckReport) -> str:
     if not report.cached_tasks:
         return ""
     return (
-        f"the golds of {report.cached_tasks} tasks gave the same results twice: for a day, scoring "
-        f"takes these from the gold cache and runs no gold (--set use_gold_cache=false runs them)"
+        f"the golds of {report.cached_tasks} tasks gave the same results at any time: for a day, "
+        f"scoring takes these from the gold cache and runs no gold (--set use_gold_cache=false "
+        f"runs them)"
     )
 
 

@@ -1,122 +1,67 @@
 """Stores the results of stable golds in the gold cache, so that later episodes need not run them.
 
-A gold is stable if a check has run it twice with the same result.
+A gold is stable if it reaches the same state with the clock and the random numbers of this machine,
+where a check has run it twice, and under other clocks and seeds, each in a sandbox of its own.
 """
 
 from __future__ import annotations
 
-import shutil
-import tempfile
-import time
-from collections.abc import Iterable, Iterator, Mapping
-from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from collections.abc import Mapping
+from dataclasses import replace
 from functools import partial
 from itertools import takewhile
-from pathlib import Path
 from typing import Any
 
 from intercode.core.errors import InterCodeError
-from intercode.core.types import Dataset, Image, LayerSpec, State, Task
-from intercode.environments.base.layers import task_layer
+from intercode.core.types import Dataset, State
 from intercode.evaluation.check.task_runs import TaskRun, TaskRunner, task_runners
-from intercode_sandbox.images.build import layer_dates
-from intercode_sandbox.images.build.on_demand import resolve_or_build
-from intercode_sandbox.platforms.paths import cache_root
+from intercode_sandbox.determinism import Determinism, resolve_determinism
 
-_AGE_SECONDS = (40 * 24 + 7) * 3600
-"""Seconds by which task files are made older, to test whether a gold depends on their dates."""
+_CLOCKS = ("2019-02-28 00:00:01", "2022-08-14 15:59:58", "2099-12-05 21:30:29")
+"""Times that differ in each of their parts. In the first two, the files of tasks are as old as at
+the first and at the last second of an hour (see sandbox/images/build/layer_dates.py); in the last,
+those of the image are old."""
 
-
-@dataclass(frozen=True, slots=True)
-class StableGolds:
-    """The results of a task's golds, up to the first that differed between two runs, and the hour
-    since the epoch of both runs."""
-
-    hour: int
-    golds: tuple[State, ...]
+Golds = tuple[State, ...]
 
 
-def compare_runs(first: TaskRun, second: TaskRun, golds: int) -> StableGolds | None:
-    """Return the equal results of two scored runs of all golds, if they are from the same hour."""
-    hours = {int(run.started // 3600) for run in (first, second)}
+def compare_runs(first: TaskRun, second: TaskRun, golds: int) -> Golds | None:
+    """Return the results of two scored runs of all golds, up to the first that differs; None if it
+    is the first of all."""
     equal = _equal_start(first.golds, second.golds)
-    is_complete = len(first.golds) == len(second.golds) == golds
-    return StableGolds(hours.pop(), equal) if equal and is_complete and len(hours) == 1 else None
+    return equal if equal and len(first.golds) == len(second.golds) == golds else None
 
 
-def _equal_start(one: tuple[State, ...], other: tuple[State, ...]) -> tuple[State, ...]:
+def _equal_start(one: Golds, other: Golds) -> Golds:
     """Return the states before the first that differs from the other one in its place."""
     pairs = takewhile(lambda pair: pair[0] == pair[1], zip(one, other, strict=False))
     return tuple(state for state, _ in pairs)
 
 
 def cache_stable(
-    dataset: Dataset, settings: Mapping[str, Any], parallel: int, stable: Mapping[int, StableGolds]
+    dataset: Dataset, settings: Mapping[str, Any], parallel: int, equal: Mapping[int, Golds]
 ) -> int:
-    """Store stable golds, by position in the dataset, and return for how many tasks.
-
-    Some task files get new dates every hour. Their golds run once more on files that are forty days
-    older. Only results that are the same then are stored for later hours too.
-    """
-
-    def cache(runner: TaskRunner, i: int, dated: bool) -> bool:
-        return runner.cache_golds(i, stable[i].golds, dated, stable[i].hour)
-
+    """Store the results that golds also have under other clocks and seeds, and return for how many
+    tasks. ``equal``: those that were equal twice, by position in the dataset."""
+    own = resolve_determinism(settings.get("deterministic", False)) or Determinism(locale="POSIX")
     with task_runners(dataset, settings, parallel) as run_all:
-        results = run_all(partial(cache, dated=True), stable)
-        cached = {i: stable[i] for i, ok in zip(stable, results, strict=True) if ok}
-        stable = _stable_with_older_files(dataset, settings, parallel, cached)
-        run_all(partial(cache, dated=False), stable)
-    return len(cached)
+        if not run_all(lambda runner, _: runner.caches_golds, [0])[0]:
+            return 0
+        for seed, clock in enumerate(_CLOCKS, own.seed + 1):
+            varied = {**settings, "deterministic": replace(own, clock=clock, seed=seed)}
+            with task_runners(dataset, varied, parallel) as run_all_varied:
+                results = run_all_varied(partial(_golds_at, clock), equal)
+            pairs = zip(equal.items(), results, strict=True)
+            equal = {i: same for (i, golds), other in pairs if (same := _equal_start(golds, other))}
+        return sum(run_all(lambda runner, i: runner.cache_golds(i, equal[i]), equal))
 
 
-def _stable_with_older_files(
-    dataset: Dataset, settings: Mapping[str, Any], parallel: int, stable: Mapping[int, StableGolds]
-) -> dict[int, StableGolds]:
-    """Return the results that golds also have on older files, by position in the dataset."""
-    if not stable:
-        return {}
-    image = resolve_or_build(str(settings.get("image") or dataset.image))
-    with (
-        _with_older_files(dataset, image, stable) as aged,
-        task_runners(aged, settings, parallel) as run_all,
-    ):
-        results = run_all(_run_golds, stable)
-    runs = zip(stable.items(), results, strict=True)
-    equal = {i: replace(s, golds=_equal_start(s.golds, golds)) for (i, s), golds in runs}
-    return {i: s for i, s in equal.items() if s.golds}
-
-
-def _run_golds(runner: TaskRunner, i: int) -> tuple[State, ...]:
-    """Return the results of the golds of a task; empty if they fail."""
+def _golds_at(clock: str, runner: TaskRunner, i: int) -> Golds:
+    """Return the results of the golds of a task; empty if they fail, or if the programs of the
+    sandbox do not read its clock."""
     try:
-        return runner.run(i, runner.env.dataset.tasks[i].golds[0]).golds
+        runner.reset(i)
+        shown = runner.env.execute("date -u '+%Y-%m-%d %H:%M:%S'").observation.strip()
+        return runner.score_here()[2] if shown == clock else ()
     except InterCodeError:  # so it is not known to be stable
         return ()
-
-
-@contextmanager
-def _with_older_files(dataset: Dataset, image: Image, which: Iterable[int]) -> Iterator[Dataset]:
-    """Yield the dataset with older copies of the files that get new dates every hour."""
-    copies: dict[LayerSpec, LayerSpec] = {}
-    home = Path(tempfile.mkdtemp(prefix="aged-", dir=cache_root()))
-    home.chmod(0o755)
-    try:
-        tasks = list(dataset.tasks)
-        for i in which:
-            tasks[i] = _task_with_older_files(tasks[i], image, home, copies)
-        yield replace(dataset, tasks=tuple(tasks))
-    finally:
-        shutil.rmtree(home, ignore_errors=True)
-
-
-def _task_with_older_files(
-    task: Task, image: Image, home: Path, copies: dict[LayerSpec, LayerSpec]
-) -> Task:
-    for spec in task.files:
-        if spec.shift_dates and spec not in copies:
-            layer = task_layer(replace(spec, shift_dates=False), image)
-            old = layer_dates.redated_layer(layer, home, now=time.time() - _AGE_SECONDS)
-            copies[spec] = LayerSpec("dir", old.root)
-    return replace(task, files=tuple(copies.get(spec, spec) for spec in task.files))

@@ -141,7 +141,10 @@ class CodeRunner(Protocol):
 
 
 class TaskRunner:
-    """Runs code in new episodes of one environment, and records the states that are scored."""
+    """Runs code in new episodes of one environment, and records the states that are scored.
+
+    ``caches_golds``: whether episodes with these settings read the gold cache.
+    """
 
     def __init__(self, dataset: Dataset, settings: Mapping[str, Any]) -> None:
         self._agent_state: State | None = None
@@ -159,6 +162,7 @@ class TaskRunner:
             dataset.environment, dataset, **{**settings, "reward": recording_reward}
         )
         self.env.scores_every_gold = True
+        self.caches_golds = isinstance(self.env, CachesGolds) and self.env.use_gold_cache
         if isinstance(self.env, CachesGolds):
             self.env.use_gold_cache = False  # golds must run here: this result fills the cache
 
@@ -225,19 +229,10 @@ class TaskRunner:
         """Close the environment."""
         self.env.close()
 
-    def cache_golds(self, index: int, golds: Sequence[State], dated: bool, hour: int) -> bool:
-        """Store the results of a task's golds in the gold cache; see ``CachesGolds``.
-
-        Returns whether they were stored. If ``dated``, the results depend on file dates and are
-        valid for one hour only. They are then stored only if the current hour is still ``hour``,
-        which is counted in hours since the epoch.
-        """
-        if not isinstance(self.env, CachesGolds):
-            return False
-        self.env.reset(options={"task": index})
-        if dated and time.time() // 3600 != hour:
-            return False
-        return self.env.cache_golds(golds, dated)
+    def cache_golds(self, index: int, golds: Sequence[State]) -> bool:
+        """Store the results of a task's golds in the gold cache; see ``CachesGolds``."""
+        self.reset(index)
+        return isinstance(self.env, CachesGolds) and self.env.cache_golds(golds)
 
 
 @contextmanager
