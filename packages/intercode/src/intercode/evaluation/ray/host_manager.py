@@ -36,7 +36,7 @@ START_TIMEOUT = 300.0
 """The same before its first answer, because starting takes longer."""
 _POLL_INTERVAL = 1.0  # seconds between two polls of the cluster, or two heartbeats
 _MAX_STARTS = 3  # host processes that may be lost at start on one node
-_CLOSE_TIMEOUT = 5.0  # seconds for the host processes to close their environments
+_CLOSE_TIMEOUT = 5.0  # seconds for the host processes to close their environments, and to end
 
 
 class HostHandle:
@@ -88,6 +88,11 @@ class HostHandle:
         self.lost = True
         with suppress(Exception):  # Ray raises if it has ended already
             self._ray.kill(self.actor)
+
+    def end(self) -> Any:
+        """Like ``kill``. Returns a reference that is ready once Ray knows of the end."""
+        self.kill()
+        return self.actor.heartbeat.options(concurrency_group="heartbeat").remote()
 
     def _wait_for(self, answer: Any) -> None:
         """Wait for an answer. Raises SandboxLostError if a heartbeat is overdue."""
@@ -194,15 +199,18 @@ class HostManager:
                 return
             self._closed = True
             self._change.notify_all()
-            hosts = list(self._hosts)
-        ended = [ref for h in hosts if h.started and (ref := h.send("close")) is not None]
-        with suppress(Exception):  # they are killed in any case
-            self._ray.wait(ended, num_returns=len(ended), timeout=_CLOSE_TIMEOUT)
-        for host in hosts:
-            host.kill()
+            hosts = [host for host in self._hosts if not host.lost]
+        closed = (host.send("close") for host in hosts if host.started)
+        self._wait_for([answer for answer in closed if answer is not None])
+        # At its shutdown, Ray frees what its threads use while they are told of an end.
+        self._wait_for([host.end() for host in hosts])
         # a call of Ray after its shutdown would connect again
         for thread in self._threads.values():
             thread.join(_CLOSE_TIMEOUT)
+
+    def _wait_for(self, answers: list[Any]) -> None:
+        with suppress(Exception):  # Ray is shut down, or answers none
+            self._ray.wait(answers, num_returns=len(answers), timeout=_CLOSE_TIMEOUT)
 
     # ------------------------------------------------------------- nodes
     def _find_nodes(self) -> None:
