@@ -9,7 +9,6 @@ import pytest
 from intercode.core.logs import load_log
 from intercode.core.types import Step, Trajectory
 from intercode.environments.languages.exploration import MAX_ACTION_LENGTH, is_exploration
-from intercode.environments.languages.shell_commands import ShellCommand, parse_commands
 from intercode.results.statistics.behaviour import (
     behaviour_figures,
     count_error_classes,
@@ -161,18 +160,6 @@ def test_ctf_is_a_shell_and_a_program_as_action_is_not_read() -> None:
     assert is_exploration("file a; xxd a | head", language_of("ctf"))
     assert not is_exploration("xxd -r a b", language_of("ctf"))
     assert not is_exploration("ls" + " " * MAX_ACTION_LENGTH, language_of("bash"))
-
-
-def test_commands_of_a_text() -> None:
-    assert parse_commands("a 'b c' | d>e; f $(g h)") == [
-        ShellCommand(("a", "b c")),
-        ShellCommand(("d",), ("e",)),
-        ShellCommand(("g", "h")),
-        ShellCommand(("f", "$(g h)")),
-    ]
-    assert parse_commands("x=1 y=2 cmd 2>&1 >log &") == [ShellCommand(("cmd",), ("log",))]
-    assert parse_commands("'open") is None
-    assert parse_commands("# nothing") == []
 
 
 def episode(*steps: Step, where: str = "bash", task: str = "a") -> Trajectory:

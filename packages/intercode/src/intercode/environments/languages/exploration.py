@@ -7,11 +7,11 @@ import ast
 import re
 import warnings
 from collections.abc import Callable, Sequence
-from itertools import takewhile
 
 from intercode.core.python_syntax import parse_python
 from intercode.core.types import ActionLanguage
-from intercode.environments.languages.shell_commands import ShellCommand, parse_commands
+from intercode.environments.base.policy.bash import bash_action_parts
+from intercode.environments.base.policy.rules import ActionLimitError, ActionPart
 
 _READING_COMMANDS_TEXT = """
 ls dir vdir cat tac head tail more less nl wc grep egrep fgrep zgrep zcat bzcat xzcat rg ag cut
@@ -30,14 +30,14 @@ READING_COMMANDS = frozenset(_READING_COMMANDS_TEXT.split())
 ``CONDITIONAL_COMMANDS``."""
 
 _WRAPPER_COMMANDS = frozenset(
-    ("sudo", "nohup", "nice", "stdbuf", "builtin", "exec", "busybox", "setsid")
+    ("sudo", "nohup", "nice", "stdbuf", "builtin", "exec", "busybox", "setsid", "timeout")
 )
+"""Commands that run others, which are judged by themselves."""
 _OPTIONS_ONLY_COMMANDS = frozenset(("mount", "hostname", "env", "ifconfig"))
 _HARMLESS_TARGETS = ("/dev/null", "/dev/stdout", "/dev/stderr", "/dev/tty")
 _AWK_WRITES = re.compile(r"""print[^;}]*[>|]\s*["\w$(/]|system\s*\(|getline|\|&""")
 _SED_WRITES = re.compile(r"(?:^|[;}\d$/!\s])[wWe]\s+\S|/[gpiI\d]*[we](?:\s|$)")
 _FIND_WRITES = ("-delete", "-fprint", "-fprintf", "-fprint0", "-fls")
-_FIND_RUNS = ("-exec", "-execdir", "-ok", "-okdir")
 
 Words = Sequence[str]
 
@@ -46,49 +46,25 @@ def is_shell_exploration(code: str) -> bool:
     """Return whether every command in a text reads, and none writes, starts or ends anything."""
     if re.search(r"(?:^|[;&|\s])function\s|\w+\s*\(\)\s*\{", code):
         return False
-    commands = parse_commands(code)
-    return bool(commands) and all(map(_command_only_reads, commands or ()))
-
-
-def _command_only_reads(command: ShellCommand) -> bool:
-    if any(target not in _HARMLESS_TARGETS for target in command.output_targets):
+    try:
+        action = bash_action_parts(code)
+    except ActionLimitError:
         return False
-    return not command.words or words_only_read(command.words)
+    return bool(action.parts) and not action.uncertainty and all(map(_only_reads, action.parts))
 
 
-def words_only_read(words: Words) -> bool:
-    """Return whether one simple command reads. ``sudo``, ``xargs``, ``timeout`` and similar
-    commands are judged by the command that they run."""
-    name, rest = words[0].rpartition("/")[2], words[1:]
+def _only_reads(part: ActionPart) -> bool:
+    """Return whether one simple command reads, or a redirection writes nothing."""
+    name, rest = part.words[0].rpartition("/")[2], part.words[1:]
+    if part.kind == "redirect":
+        return part.words[0] in _HARMLESS_TARGETS
     if name in _WRAPPER_COMMANDS:
-        return bool(rest) and not rest[0].startswith("-") and words_only_read(rest)
+        return any(not word.startswith("-") for word in rest)
     if name in _OPTIONS_ONLY_COMMANDS:
         return all(word.startswith("-") for word in rest)
     if name in CONDITIONAL_COMMANDS:
         return CONDITIONAL_COMMANDS[name](rest)
     return name in READING_COMMANDS
-
-
-def _find(rest: Words) -> bool:
-    if any(word in _FIND_WRITES for word in rest):
-        return False
-    starts = [at for at, word in enumerate(rest) if word in _FIND_RUNS]
-    runs = [list(takewhile(lambda w: w not in (";", "+"), rest[at + 1 :])) for at in starts]
-    return all(run and words_only_read(run) for run in runs)
-
-
-def _xargs(rest: Words) -> bool:
-    """Judge the command: the first word that is neither an option nor an option's value."""
-    valued = {"-I", "-n", "-P", "-L", "-d", "-s", "-a", "-E", "--delimiter", "--max-args"}
-    position = 0
-    while position < len(rest) and rest[position].startswith("-"):
-        position += 2 if rest[position] in valued else 1
-    return position >= len(rest) or words_only_read(rest[position:])
-
-
-def _timeout(rest: Words) -> bool:
-    run = [word for word in rest if not word.startswith("-")]
-    return len(run) > 1 and words_only_read(run[1:])
 
 
 def _without_options(*options: str) -> Callable[[Words], bool]:
@@ -121,14 +97,13 @@ def _tar(rest: Words) -> bool:
 
 
 def _shell(rest: Words) -> bool:
-    """Judge ``bash -c TEXT`` by its text."""
-    return len(rest) == 2 and rest[0] == "-c" and is_shell_exploration(rest[1])
+    """Return whether a shell runs a text, which is judged by itself."""
+    return len(rest) == 2 and rest[0] == "-c"
 
 
 CONDITIONAL_COMMANDS: dict[str, Callable[[Words], bool]] = {
-    "find": _find,
-    "xargs": _xargs,
-    "timeout": _timeout,
+    "find": lambda rest: not any(word in _FIND_WRITES for word in rest),
+    "xargs": lambda _: True,
     "sed": _sed,
     "awk": lambda rest: not any(_AWK_WRITES.search(word) for word in rest),
     "gawk": lambda rest: not any(_AWK_WRITES.search(word) for word in rest),
