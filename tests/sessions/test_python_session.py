@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import signal
 from collections.abc import Iterator
 
 import pytest
@@ -95,7 +96,7 @@ def test_input_ends_at_once(session: PythonSession) -> None:
         "import os\nfor n in range(3, 99):\n    try: os.write(n, b'0 /\\0')\n    except OSError: 0",
         "import ctypes; ctypes.string_at(0)",
         "import os; os.execv('/bin/true', ['true'])",
-        "import sys; sys._getframe(1).f_globals['Server'].send = None",
+        "import sys; sys._getframe(1).f_globals['h'].send = None",
         "import gc\nfor o in gc.get_objects():\n"
         "    if type(o).__name__ == 'Server': o.socket = None",
     ],
@@ -128,6 +129,13 @@ def test_an_action_that_ends_the_interpreter_loses_its_own_effects_only(
         "import builtins; builtins.repr = builtins.compile = None; del builtins.print",
         "import sys; sys.setrecursionlimit(50)",
         "import sys; sys.displayhook = sys.excepthook = None",
+        "import sys; sys.stdout.detach()",
+        "import os; os.close(61)",
+        "import os; os.close(0); input()",
+        "import sys; sys.addaudithook(lambda name, given: 1 / 0)",
+        "import builtins; builtins.BaseException = builtins.exec = builtins.type = None; 1 / 0",
+        "class C:\n    def __str__(self): raise ValueError\nraise SystemExit(C())",
+        "class C(int):\n    def __and__(self, other): return 'x'\nraise SystemExit(C(3))",
     ],
 )
 def test_damage_to_the_interpreter_does_not_outlast_the_action(
@@ -135,7 +143,67 @@ def test_damage_to_the_interpreter_does_not_outlast_the_action(
 ) -> None:
     session.run("from builtins import print as say; kept = 1", 5)
     session.run(code, 5)
+    assert session.run("import os; os.close(1)", 5).note == ""
     assert session.run("say(kept + 1)", 5).output == "2\n"
+
+
+@pytest.mark.parametrize(
+    ("code", "later", "output"),
+    [
+        ("sys.settrace(lambda f, e, a: seen.add(f.f_code.co_filename))\n1", "seen", "set()"),
+        ("sys.settrace(lambda f, e, a: seen.add(f.f_code.co_filename))\n1 / 0", "seen", "set()"),
+        (
+            "sys.setprofile(lambda f, e, a: seen.add((f.f_code.co_filename, e)))\n1 / 0",
+            "seen",
+            "{('<action 1>', 'return')}",
+        ),
+        ("import traceback; seen = traceback.extract_stack()[1:]", "len(seen)", "1"),
+        (
+            "seen = sys.argv, repr(exit)",
+            "seen",
+            "([''], 'Use exit() or Ctrl-D (i.e. EOF) to exit')",
+        ),
+        ("sys.stdout = None; sys.stdout = sys.__stdout__; seen = print(1)", "seen is None", "True"),
+        ("help(len)", "seen", "set()"),
+    ],
+)
+def test_actions_observe_nothing_of_the_session(
+    session: PythonSession, code: str, later: str, output: str
+) -> None:
+    shown = session.run(f"import sys; seen = set()\n{code}", 5)
+    assert "<intercode>" not in shown.output and "NameError" not in shown.output
+    assert session.run(later, 5).output == f"{output}\n"
+
+
+@pytest.mark.parametrize(
+    ("code", "status"),
+    [("exit(7)", 7), ("1 / 0", 1), ("pass", 0), ("import atexit; atexit.register(os._exit, 5)", 5)],
+)
+def test_a_process_that_an_action_forks_ends_as_a_script_does(
+    session: PythonSession, code: str, status: int
+) -> None:
+    child = f"import os\npid = os.fork()\nif pid == 0:\n    {code}"
+    shown = session.run(f"{child}\nelse:\n    print(os.waitpid(pid, 0)[1] >> 8)", 5)
+    assert shown.output.endswith(f"{status}\n")
+
+
+def test_a_signal_between_two_actions_has_its_effect_in_the_later_one(
+    session: PythonSession,
+) -> None:
+    session.run("import signal\ndef late(*given): raise KeyError('late')\nkept = 1", 5)
+    session.run("signal.signal(signal.SIGALRM, late)", 5)
+    session._sandbox.signal(session.interpreter().pid, signal.SIGALRM)
+    shown = session.run("print(kept)", 5)
+    assert (shown.output[-16:], shown.exit_code) == ("KeyError: 'late'\n"[-16:], 1)
+    assert session.run("print(kept)", 5).output == "1\n"
+    status = "open('/proc/self/status').read().split('SigBlk:')[1].split()[0].strip('0')"
+    assert session.run(status, 5).output == "''\n"
+
+
+def test_a_program_that_replaces_the_interpreter_runs_to_its_end(session: PythonSession) -> None:
+    program = ["sh", "-c", "echo end; exit 4"]
+    result = session.run(f"import os; os.execvp('sh', {program})", 5)
+    assert (result.output, result.exit_code) == ("end\n", 4)
 
 
 def test_programs_that_it_starts_do_not_hold_its_connection(session: PythonSession) -> None:

@@ -38,14 +38,28 @@ _BOOTSTRAP = (
     "import _frozen_importlib_external as e\nm,c,s=marshal.loads(s)\n"
     "g={'__builtins__':vars(b).copy(),'__name__':'<intercode>'}\n"
     "exec(marshal.loads(c) if m==e.MAGIC_NUMBER else compile(s,'<intercode>','exec',0,True),g)\n"
-    "g['main']()"
+    "h=g['main']()\n"
+    "while not h.ending:\n"
+    " try:\n"
+    "  while not h.ending:\n"
+    "   try:\n"
+    "    for _ in h.codes:pass\n"
+    "   except:\n"
+    "    for h.raised in h.failures:break\n"
+    " except:\n"  # an interrupt that came with the exception
+    "  for h.raised in h.failures:break\n"
+    "raise h.ending"
 )
 """Gives the guest's code its own copy of the builtins, so that an agent does not replace them by
-accident."""
+accident, and executes the actions that it yields. What they raise goes to the guest."""
 
 
 class InterpreterEndedError(Exception):
     """The interpreter has ended, or can no longer be trusted."""
+
+
+class SocketClosedError(InterpreterEndedError):
+    """The interpreter has closed its socket."""
 
 
 class InterpreterRefusedError(Exception):
@@ -198,8 +212,13 @@ class Interpreter:
             if self.output in ready and not drain_once(self.output, streams[self.output]):
                 poll.unregister(self.output)
             if self.control.fileno() in ready:
-                if (answer := self._receive()) is not None:
-                    return answer
+                try:
+                    if (answer := self._receive()) is not None:
+                        return answer
+                except SocketClosedError:  # the process may go on, as another program
+                    if ends < 0:
+                        raise
+                    poll.unregister(self.control.fileno())
             elif ends in ready:
                 raise InterpreterEndedError
         return None
@@ -212,8 +231,10 @@ class Interpreter:
             return None
         except OSError as e:
             raise InterpreterEndedError from e
+        if not data:
+            raise SocketClosedError
         self._received += data
-        if not data or len(self._received) > _MAX_ANSWER:
+        if len(self._received) > _MAX_ANSWER:
             raise InterpreterEndedError
         if b"\0" not in data:
             return None

@@ -36,8 +36,9 @@ _DEFINITIONS = (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef, ast.Import,
 _MAY_END_INTERPRETER = re.compile(
     r"\b(_exit|abort|r?kill\w*|fork\w*|exec[lv]\w*|spawn\w*|signal|ctypes|cffi|closerange|dup2?"
     r"|resource|setrecursionlimit|_getframe|get_objects|get_referrers|mmap|faulthandler|builtins"
-    r"|multiprocessing|pthread\w*|prctl|settrace|setprofile|_?socket|atexit|f_back|fdopen|pickle"
-    r"|marshal|__import__|eval|exec|compile|sys\.std\w+|sys\.modules|os\.close|os\.write|/proc"
+    r"|multiprocessing|pthread\w*|prctl|settrace|setprofile|addaudithook|_?socket|atexit|f_back"
+    r"|fdopen|pickle|marshal|__import__|eval|exec|compile|sys\.std\w+|sys\.modules|os\.close"
+    r"|os\.write|/proc"
     r"|/dev)\b|\*\*\s*\d|\.__"
 )
 

@@ -10,16 +10,18 @@ from __future__ import annotations
 
 import _io
 import _signal  # type: ignore[import-not-found]
+import _sitebuiltins
 import _socket
 import builtins
 import marshal
 import posix
 import sys
+from itertools import repeat
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterator
-    from typing import Any, NoReturn
+    from collections.abc import Generator, Iterator
+    from typing import Any
 
 CONTROL_FD, BACKUP_FD = 63, 61  # the socket, and a copy of the output descriptor
 _HEADER = 8  # bytes of a request's length, in hexadecimal
@@ -27,6 +29,7 @@ _ONLY_AST = 1024  # ast.PyCF_ONLY_AST, for compile()
 _FUTURE_FLAGS = 0x1FE0000  # flags of `from __future__` for compile(), Python 3.8 or later
 _ACCESS_MODE = 3  # O_ACCMODE, for open()
 _FILE_NAME = "<intercode>"  # the name of this file in tracebacks
+_HELD_SIGNALS = set(range(1, 32)) - {_signal.SIGINT}  # while no code of the agent runs
 
 
 def _open_files() -> Iterator[tuple[str, int, int]]:
@@ -82,11 +85,15 @@ class Server:
         self.sources: dict[str, str] = {}
         self.futures = 0
         self.format_exception: Any = repr  # replaced when tracebacks.py is loaded
+        self.error: Any = None  # what the agent's code raised
+        self.raised: Any = None  # the same, as the loop of main() caught it
+        self.status = 0  # of the agent's code
+        self.ending: SystemExit | None = None  # ends a process that the agent forked
+        self.signal_mask = _signal.pthread_sigmask(_signal.SIG_BLOCK, _HELD_SIGNALS)
         self.output = posix.fstat(1)[1:3]
         posix.dup2(1, BACKUP_FD, False)
         posix.set_inheritable(CONTROL_FD, False)
         self.handlers: dict[str, Any] = {
-            "run": self.run,
             "fork": self.fork,
             "load": self.load,
             "chdir": self.chdir,
@@ -99,15 +106,29 @@ class Server:
         self.displayhook = sys.displayhook
         self.restore_streams()
 
-    def serve(self) -> NoReturn:
-        """Answer requests until the owner closes the socket."""
-        while True:
-            request, fds = self.receive()
-            try:
-                answer = self.handlers[request[1]](*request[2:], fds=fds)
-            except RefusedError as e:
-                answer = "!" + str(e)
-            self.send(request[0], answer)
+    def serve(self) -> Iterator[Any]:
+        """Answer requests until the owner closes the socket, and yield the code of actions.
+
+        The caller executes it, so that no frame of this file is below the agent's. The iterator
+        ends in a process that the agent forked, once it has run all its code.
+        """
+        try:
+            while True:
+                request, fds = self.receive()
+                try:
+                    if request[1] == "run":
+                        answer = yield from self.run(*request[2:])
+                    else:
+                        answer = self.handlers[request[1]](*request[2:], fds=fds)
+                except RefusedError as e:
+                    answer = "!" + str(e)
+                if posix.getpid() != self.pid:  # the caller ends it as a script
+                    _signal.pthread_sigmask(_signal.SIG_SETMASK, self.signal_mask)
+                    self.ending = SystemExit(self.status)
+                    return
+                self.send(request[0], answer)
+        except BaseException:  # nothing of this file is shown
+            posix._exit(1)
 
     def receive(self) -> tuple[tuple[Any, ...], list[int]]:
         try:
@@ -127,8 +148,6 @@ class Server:
         return marshal.loads(body), fds
 
     def send(self, token: str, answer: str) -> None:
-        if posix.getpid() != self.pid:  # a process that the agent forked has run all its code
-            posix._exit(0)
         text = token + " " + answer + "\0"
         try:
             self.socket.sendall(text.encode("utf-8", "surrogateescape"))
@@ -136,12 +155,35 @@ class Server:
             posix._exit(0)
 
     # ------------------------------------------------------------------ actions
-    def run(self, number: int, code: str, fds: list[int]) -> str:
-        """Run an action as a prompt does. Answer its status and the directory."""
+    def run(self, number: int, code: str) -> Generator[Any, None, str]:
+        """Yield the parts of an action: all but the last statement as a module, and then the last
+        one as at a prompt, which shows its value. Return its status and the directory."""
         name = f"<action {number}>"
         self.sources[name] = code
-        status = self.run_guarded(lambda: self.execute(code, name))
-        return f"{status} {self.directory()}"
+        try:
+            self.begin()
+            for part in self.compile(code, name):
+                yield part
+                if self.raised is not None:
+                    self.error, trace = self.raised[1][1:]
+                    self.error.__traceback__ = trace.tb_next
+                    break
+        except GeneratorExit:  # the loop of main() has ended
+            raise
+        except BaseException as e:
+            self.error = e
+        return f"{self.end()} {self.directory()}"
+
+    def compile(self, code: str, name: str) -> list[Any]:
+        tree = compile(code, name, "exec", _ONLY_AST | self.futures, True)
+        last = [tree.body.pop()] if tree.body and type(tree.body[-1]).__name__ == "Expr" else []
+        main = compile(tree, name, "exec", self.futures, True)
+        self.futures |= main.co_flags & _FUTURE_FLAGS
+        if not last:
+            return [main]
+        prompt = compile("0", name, "single", _ONLY_AST, True)
+        prompt.body = last
+        return [main, compile(prompt, name, "single", self.futures, True)]
 
     def directory(self) -> str:
         """Return the directory of the process as the kernel has it, also if it was removed. The
@@ -156,47 +198,48 @@ class Server:
             return ""
         return name[: -len(mark)] if name.endswith(mark) else name
 
-    def execute(self, code: str, name: str) -> None:
-        """Run all but the last statement as a module. The last one also shows its value."""
-        flags = _ONLY_AST | self.futures
-        tree = compile(code, name, "exec", flags, True)
-        last = [tree.body.pop()] if tree.body and type(tree.body[-1]).__name__ == "Expr" else []
-        main = compile(tree, name, "exec", self.futures, True)
-        self.futures |= main.co_flags & _FUTURE_FLAGS
-        parts = [main]
-        if last:
-            import _ast
-
-            parts.append(compile(_ast.Interactive(last), name, "single", self.futures, True))
-        _signal.signal(_signal.SIGINT, _signal.default_int_handler)
-        for part in parts:
-            exec(part, self.namespace)
-
     def run_guarded(self, work: Any) -> int:
-        """Call ``work``, which runs the agent's code.
-
-        Returns 0, 1 for an exception, or the status given to `sys.exit`.
-        """
-        status = 1
-        self.restore_streams()
+        """Call ``work``, which runs the agent's code, and return the status."""
         try:
+            self.begin()
             work()
-            status = 0
-        except SystemExit as e:
-            status = e.code if isinstance(e.code, int) else 0 if e.code is None else 1
-            if e.code is not None and not isinstance(e.code, int):
-                print(e.code, file=sys.stderr)
-            status &= 255
         except BaseException as e:
-            self.print_exception(e)
-        finally:
-            self.clean_up()
-        return status
+            self.error = e
+        return self.end()
+
+    def begin(self) -> None:
+        """Prepare for code of the agent. Its signals arrive from now on."""
+        self.restore_streams()
+        _signal.signal(_signal.SIGINT, _signal.default_int_handler)
+        _signal.pthread_sigmask(_signal.SIG_SETMASK, self.signal_mask)
+
+    def end(self) -> int:
+        """Return the status of the agent's code: 0, 1 for an exception, or that of `sys.exit`."""
+        try:
+            self.status = self.exit_status(self.error)
+        except BaseException:  # of a method of the agent's
+            self.status = 1
+        self.error = self.raised = None
+        self.clean_up()
+        return self.status
+
+    def exit_status(self, error: BaseException | None) -> int:
+        if error is None:
+            return 0
+        if not isinstance(error, SystemExit):
+            self.print_exception(error)
+            return 1
+        if isinstance(error.code, int):
+            return int.__and__(error.code, 255)
+        if error.code is not None:
+            print(error.code, file=sys.stderr)
+        return int(error.code is not None)
 
     def clean_up(self) -> None:
         """Undo what the agent's code installed, so that none of it runs between two actions."""
         while True:
             try:
+                _signal.pthread_sigmask(_signal.SIG_BLOCK, _HELD_SIGNALS)
                 _signal.signal(_signal.SIGINT, _signal.SIG_IGN)
                 sys.settrace(None)
                 sys.setprofile(None)
@@ -205,24 +248,34 @@ class Server:
                         stream.flush()
                     except Exception:
                         pass
+                if not any(map(self.is_output, (BACKUP_FD, 1, 2))):
+                    posix._exit(1)
                 return
-            except KeyboardInterrupt:
+            except BaseException:  # of a handler of the agent's, for a signal that came before
                 continue
 
     def restore_streams(self) -> None:
         """Restore the standard streams, whatever the last action did to them."""
-        for fd in (1, 2):
-            try:
-                if posix.fstat(fd)[1:3] == self.output:
-                    continue
-            except OSError:
-                pass
-            posix.dup2(BACKUP_FD, fd)
+        intact = [fd for fd in (BACKUP_FD, 1, 2) if self.is_output(fd)]
+        for fd in (BACKUP_FD, 1, 2):
+            if fd not in intact:
+                posix.dup2(intact[0], fd, fd != BACKUP_FD)
+        try:
+            posix.fstat(0)
+        except OSError:
+            posix.open("/dev/null", posix.O_RDONLY)  # the least free number, which is 0
         streams = getattr(self, "streams", ())
-        if not streams or any(s.closed for s in streams):
+        if not streams or any(is_closed(s) for s in streams):
             self.streams = [open_stream(fd) for fd in (0, 1, 2)]
         sys.stdin, sys.stdout, sys.stderr = self.streams
+        sys.__stdin__, sys.__stdout__, sys.__stderr__ = self.streams  # type: ignore[misc]
         sys.displayhook = self.displayhook
+
+    def is_output(self, fd: int) -> bool:
+        try:
+            return posix.fstat(fd)[1:3] == self.output
+        except OSError:
+            return False
 
     def print_exception(self, error: BaseException) -> None:
         """Print an exception without the frames of this file."""
@@ -234,7 +287,7 @@ class Server:
             sys.stderr.write(text)
         except BaseException:
             self.restore_streams()
-            sys.stderr.write(text)
+            posix.write(2, text.encode("utf-8", "backslashreplace"))
 
     # -------------------------------------------------------------------- forks
     def fork(self, purpose: str, fds: list[int]) -> str:
@@ -285,9 +338,9 @@ class Server:
 
     # ------------------------------------------------------------------ the rest
     def after_restore(self, fds: list[int]) -> str:
-        """Take the new process number: the first request after the process was moved to another
-        sandbox."""
-        self.pid = posix.getpid()
+        """Take the new process number and output: the first request after the process was moved to
+        another sandbox."""
+        self.pid, self.output = posix.getpid(), posix.fstat(BACKUP_FD)[1:3]
         return str(self.pid)
 
     def leave_removed(self, root: str, fds: list[int]) -> str:
@@ -338,24 +391,41 @@ class LazySiteFinder:
         return PathFinder.find_spec(name, path)
 
 
+def is_closed(stream: Any) -> bool:
+    try:
+        return bool(stream.closed)
+    except ValueError:  # detached
+        return True
+
+
 def open_stream(fd: int) -> Any:
     """Open a standard stream as on a terminal: text in UTF-8, flushed at every line."""
     raw = _io.FileIO(fd, "wb" if fd else "rb", closefd=False)
+    raw.name = ("<stdin>", "<stdout>", "<stderr>")[fd]
     buffer = _io.BufferedWriter(raw) if fd else _io.BufferedReader(raw)
     stream = _io.TextIOWrapper(buffer, "utf-8", "backslashreplace", line_buffering=bool(fd))
     stream.mode = "w" if fd else "r"  # type: ignore[misc]
     return stream
 
 
-def leave(code: Any = None) -> None:
-    """Raise SystemExit, as `exit` and `quit` do at a prompt."""
-    raise SystemExit(code)
+def main() -> Any:
+    """Return the server to its caller, which executes ``codes`` in a loop.
 
-
-def main() -> NoReturn:
+    These iterators run in C: no frame of this file is on the stack while an action runs, and a
+    trace that it has set ends before one is again. ``failures`` ends it, too, and has the
+    exception that is being handled.
+    """
     _signal.signal(_signal.SIGINT, _signal.SIG_IGN)
     _signal.signal(_signal.SIGPIPE, _signal.SIG_IGN)
-    builtins.exit = builtins.quit = leave  # type: ignore[assignment]
-    host = Server()
+    sys.argv = [""]  # as at a prompt
+    builtins.exit, builtins.quit = (
+        _sitebuiltins.Quitter(name, "Ctrl-D (i.e. EOF)") for name in ("exit", "quit")
+    )
+    builtins.help = _sitebuiltins._Helper()
+    host: Any = Server()
     host.send("", str(host.pid))
-    host.serve()
+    executed: Any = map(exec, host.serve(), repeat(host.namespace))
+    host.codes = map(sys.setprofile, map(sys.settrace, executed))
+    untraced = map(sys.setprofile, map(sys.settrace, repeat(None)))
+    host.failures = zip(untraced, iter(sys.exc_info, None))  # noqa: B905  # for Python 3.7
+    return host
