@@ -188,8 +188,17 @@ def members(
             targets = part.targets if isinstance(part, ast.Assign) else [part.target]
             for target in targets:
                 names = target.elts if isinstance(target, ast.Tuple) else [target]
-                found |= {t.id: part for t in names if isinstance(t, ast.Name)}
+                found |= {t.id: forwarded(module, part) for t in names if isinstance(t, ast.Name)}
     return found
+
+
+def forwarded(module: str, part: ast.Assign | ast.AnnAssign) -> ast.AST:
+    """Return the method that ``name = function(Class.name)`` stands for, or else the assignment."""
+    match part.value:
+        case ast.Call(args=[ast.Attribute(value=ast.Name(id=owner), attr=name), *_]):
+            home, node = find(module, owner)
+            return members(home, node).get(name, part) if isinstance(node, ast.ClassDef) else part
+    return part
 
 
 def settings(module: str, found: dict[str, ast.AST]) -> Iterator[str]:

@@ -8,14 +8,14 @@ millisecond and run in a bounded executor, because they can take longer.
 from __future__ import annotations
 
 import asyncio
-import signal
 import socket
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Coroutine, Mapping, Sequence
 from contextlib import suppress
+from functools import partial, wraps
 from pathlib import Path
-from typing import Any, Self
+from typing import Any, Concatenate, ParamSpec, Self, TypeVar
 
-from intercode_sandbox.api import snapshots, transfer
+from intercode_sandbox.api import snapshots
 from intercode_sandbox.api.async_process import AsyncSandboxProcess
 from intercode_sandbox.api.execution import (
     KILL_SECONDS,
@@ -32,8 +32,25 @@ from intercode_sandbox.api.sandbox import DEFAULT_TIMEOUT, Files, Sandbox
 from intercode_sandbox.contract import Limits
 from intercode_sandbox.deprecation import renamed_arguments
 from intercode_sandbox.errors import SandboxError
-from intercode_sandbox.types import FileEntry, FileInfo, Network, ResourceUsage
+from intercode_sandbox.types import Network
 from intercode_sandbox.validation import check_timeout
+
+P = ParamSpec("P")
+T = TypeVar("T")
+
+
+def _in_thread(
+    method: Callable[Concatenate[Sandbox, P], T], release: Callable[[T], object] | None = None
+) -> Callable[Concatenate[AsyncSandbox, P], Coroutine[Any, Any, T]]:
+    """Return a method of ``AsyncSandbox`` that calls one of ``Sandbox`` in a thread. ``release``
+    frees a result whose caller was cancelled meanwhile."""
+
+    @wraps(method)
+    async def call(self: AsyncSandbox, /, *values: P.args, **named: P.kwargs) -> T:
+        work = partial(getattr(self.sandbox, method.__name__), *values, **named)
+        return await (in_executor(work) if release is None else obtain(work, release))
+
+    return call
 
 
 class AsyncSandbox:
@@ -158,87 +175,25 @@ class AsyncSandbox:
         )
         return AsyncSandboxProcess(process)
 
-    # ----------------------------------------------------------------------- files
-    async def read(
-        self, path: str, limit: int = 64 << 20, *, user: str | int | None = None
-    ) -> bytes:
-        """Return the content of a file; see ``Sandbox.read``."""
-        return await in_executor(lambda: self.sandbox.read(path, limit, user=user))
-
-    async def write(
-        self, path: str, data: str | bytes, mode: int = 0o644, *, user: str | int | None = None
-    ) -> None:
-        """Write a file; see ``Sandbox.write``."""
-        await in_executor(lambda: self.sandbox.write(path, data, mode, user=user))
-
-    async def write_files(self, files: Files) -> None:
-        """Write several files or trees; see ``Sandbox.write_files``."""
-        await in_executor(lambda: self.sandbox.write_files(files))
-
-    async def stat(self, path: str, *, follow: bool = True) -> FileInfo:
-        """Return what a path is; see ``Sandbox.stat``."""
-        return await in_executor(lambda: self.sandbox.stat(path, follow=follow))
-
-    async def exists(self, path: str) -> bool:
-        """Return whether there is something at a path; see ``Sandbox.exists``."""
-        return await in_executor(lambda: self.sandbox.exists(path))
-
-    async def list_files(self, path: str) -> dict[str, FileInfo]:
-        """Return what is in a directory; see ``Sandbox.list_files``."""
-        return await in_executor(lambda: self.sandbox.list_files(path))
-
-    async def remove(
-        self, path: str, *, recursive: bool = False, user: str | int | None = None
-    ) -> None:
-        """Remove a file or directory; see ``Sandbox.remove``."""
-        await in_executor(lambda: self.sandbox.remove(path, recursive=recursive, user=user))
-
-    async def upload(self, local: str | Path, path: str) -> None:
-        """Copy a file or directory into the sandbox; see ``Sandbox.upload``."""
-        await in_executor(lambda: self.sandbox.upload(local, path))
-
-    async def download(
-        self, path: str, local: str | Path, limit: int = transfer.DEFAULT_LIMIT
-    ) -> list[str]:
-        """Copy a file or directory out of the sandbox; see ``Sandbox.download``."""
-        return await in_executor(lambda: self.sandbox.download(path, local, limit))
-
-    async def changes(self) -> dict[str, FileEntry]:
-        """Return what differs from the image; see ``Sandbox.changes``."""
-        return await in_executor(lambda: self.sandbox.changes())
-
-    async def forward(
-        self, target: int | str, *, host: str = "127.0.0.1", port: int = 0
-    ) -> ForwardedPort:
-        """Forward a port of this machine to a server in the sandbox; see ``Sandbox.forward``."""
-        return await obtain(
-            lambda: self.sandbox.forward(target, host=host, port=port), ForwardedPort.close
-        )
-
-    async def listen(self, port: int = 0) -> socket.socket:
-        """Return a socket that listens in the sandbox; see ``Sandbox.listen``."""
-        return await obtain(lambda: self.sandbox.listen(port), socket.socket.close)
-
-    async def processes(self) -> dict[int, str]:
-        """Return the names of the live processes; see ``Sandbox.processes``."""
-        return await in_executor(lambda: self.sandbox.processes())
-
-    async def kill(self, pid: int, number: int = signal.SIGKILL) -> None:
-        """Send a signal to a process; see ``Sandbox.kill``."""
-        await in_executor(lambda: self.sandbox.kill(pid, number))
-
-    async def usage(self) -> ResourceUsage:
-        """Return what the sandbox uses now; see ``Sandbox.usage``."""
-        return await in_executor(lambda: self.sandbox.usage())
-
-    # ------------------------------------------------------------------- snapshots
-    async def snapshot(self) -> snapshots.Snapshot:
-        """Copy the files; see ``Sandbox.snapshot``."""
-        return await obtain(lambda: self.sandbox.snapshot(), snapshots.Snapshot.close)
-
-    async def restore(self, snapshot: snapshots.Snapshot) -> None:
-        """Replace the files by those of a snapshot; see ``Sandbox.restore``."""
-        await in_executor(lambda: self.sandbox.restore(snapshot))
+    # ----------------------------------------------------- files, processes, snapshots
+    read = _in_thread(Sandbox.read)
+    write = _in_thread(Sandbox.write)
+    write_files = _in_thread(Sandbox.write_files)
+    stat = _in_thread(Sandbox.stat)
+    exists = _in_thread(Sandbox.exists)
+    list_files = _in_thread(Sandbox.list_files)
+    remove = _in_thread(Sandbox.remove)
+    upload = _in_thread(Sandbox.upload)
+    download = _in_thread(Sandbox.download)
+    changes = _in_thread(Sandbox.changes)
+    forward = _in_thread(Sandbox.forward, ForwardedPort.close)
+    listen = _in_thread(Sandbox.listen, socket.socket.close)
+    processes = _in_thread(Sandbox.processes)
+    kill = _in_thread(Sandbox.kill)
+    usage = _in_thread(Sandbox.usage)
+    snapshot = _in_thread(Sandbox.snapshot, snapshots.Snapshot.close)
+    restore = _in_thread(Sandbox.restore)
+    save = _in_thread(Sandbox.save)
 
     @classmethod
     async def from_snapshot(cls, snapshot: snapshots.Snapshot) -> Self:
@@ -249,10 +204,6 @@ class AsyncSandbox:
         """Return new sandboxes with copies of the files; see ``Sandbox.fork``."""
         forks = await obtain(lambda: self.sandbox.fork(n), _close_all)
         return [self.of(fork) for fork in forks]
-
-    async def save(self, path: str | Path) -> None:
-        """Write the changed files to a new file; see ``Sandbox.save``."""
-        await in_executor(lambda: self.sandbox.save(path))
 
     @classmethod
     async def load(cls, path: str | Path, image: str = "host", **settings: Any) -> Self:
