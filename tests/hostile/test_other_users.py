@@ -149,7 +149,7 @@ def test_a_user_is_nobody_on_the_machine(sandbox: Sandbox) -> None:
     base = sandbox.base
     root = Path(f"/proc/{base.supervisor_pid}/uid_map")  # type: ignore[attr-defined]
     rows = [[int(word) for word in row.split()] for row in root.read_text().splitlines()]
-    process = base.spawn_as(User("x", 1000, 1000), ["sleep", "60"])
+    process = base.spawn(["sleep", "60"], user=User("x", 1000, 1000))
     status = Path(f"/proc/{number_on_machine(process)}/status").read_text()
     found = dict(line.split(":", 1) for line in status.splitlines())
     outside = next(b + 1000 - a for a, b, count in rows if a <= 1000 < a + count)
@@ -164,7 +164,7 @@ def test_a_file_of_the_owner_remains_its_own(sandbox: Sandbox, tmp_path: Path) -
     """Even one that is given to a program of another user as its output."""
     with (tmp_path / "output").open("wb") as output:
         fds = {1: output.fileno()}
-        process = sandbox.base.spawn_as(User("x", 1000, 1000), ["echo", "printed"], fds=fds)
+        process = sandbox.base.spawn(["echo", "printed"], fds=fds, user=User("x", 1000, 1000))
         assert process.wait(60) == 0
         owner = os.fstat(output.fileno()).st_uid
     assert (tmp_path / "output").read_text() == "printed\n"
@@ -190,7 +190,7 @@ def test_all_users_together_take_no_more_than_one(bounded: Sandbox) -> None:
 def test_root_that_becomes_a_user_reaches_nothing_outside(bounded: Sandbox, user: int) -> None:
     """Neither the supervisor, which has the id of root, nor the same user of another sandbox."""
     with bounded.fork(1)[0] as other:
-        sleeps = other.base.spawn_as(User("x", user, user), ["sleep", "600"])
+        sleeps = other.base.spawn(["sleep", "600"], user=User("x", user, user))
         for pid in (bounded.base.supervisor_pid, number_on_machine(sleeps)):  # type: ignore[attr-defined]
             nice = os.getpriority(os.PRIO_PROCESS, pid)
             argv = ["python3", "-c", _REACH, str(pid), str(user)]

@@ -12,7 +12,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
 
-from intercode_sandbox import BaseSandbox, SandboxSpec
+from intercode_sandbox import BaseSandbox, ProgramSpec, SandboxSpec
 from intercode_sandbox.errors import SandboxLostError
 from intercode_sandbox.types import FileEntry
 
@@ -56,20 +56,20 @@ class UnisolatedSandbox(BaseSandbox):
     def _path(self, path: str) -> Path:
         return Path(path if path.startswith(self._home.name) else f"{self._root}/{path}")
 
-    def spawn(self, argv: Any, *, cwd: str = "/", env: Any = None, fds: Any = None) -> Any:
+    def start(self, program: ProgramSpec) -> Any:
         if not self._root.exists():
             raise SandboxLostError("the sandbox is closed")
         process = UnisolatedProcess(
-            argv,
-            cwd=self._path(cwd),
-            env=self.env if env is None else env,
+            program.argv,
+            cwd=self._path(program.cwd),
+            env=self.env if program.env is None else program.env,
             **_QUIET,
             start_new_session=True,
             close_fds=False,
             preexec_fn=lambda: [  # high numbers first
                 os.dup2(high, number)
                 for number, high in [
-                    (n, fcntl.fcntl(fd, fcntl.F_DUPFD_CLOEXEC, 99)) for n, fd in (fds or {}).items()
+                    (n, fcntl.fcntl(fd, fcntl.F_DUPFD_CLOEXEC, 99)) for n, fd in program.fds.items()
                 ]
             ],
         )

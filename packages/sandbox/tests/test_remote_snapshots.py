@@ -155,7 +155,7 @@ def test_a_server_keeps_one_checkpoint_of_a_sandbox(remote: ServerProcess) -> No
         sandbox.checkpoint(process.pid, ())
         sandbox.close(wait=True)
         with pytest.raises(SandboxError):
-            other.spawn_checkpoint(first, ["sleep", "600"])
+            other.spawn(["sleep", "600"], checkpoint=first)
         assert other.run("echo again").output == "again\n"
 
 

@@ -40,6 +40,7 @@ if TYPE_CHECKING:
         BaseSnapshot,
         Capability,
         Limits,
+        ProgramSpec,
         SandboxSpec,
     )
     from intercode_sandbox.determinism import Determinism, resolve_determinism
@@ -60,6 +61,7 @@ __all__ = [
     "FileInfo",
     "ForwardedPort",
     "Limits",
+    "ProgramSpec",
     "ResourceUsage",
     "Result",
     "Sandbox",
@@ -90,6 +92,7 @@ __getattr__ = lazy_imports(
         "FileInfo": ".types",
         "ForwardedPort": ".api.forwarding",
         "Limits": ".contract",
+        "ProgramSpec": ".contract",
         "BaseProcess": ".streams",
         "ResourceUsage": ".types",
         "Result": ".api.results",

@@ -95,7 +95,7 @@ class Limits:
 class SandboxSpec:
     """The specification of a sandbox: image, layers, limits and environment.
 
-    ``users``: it has other users than root; see ``BaseSandbox.spawn_as``. ``appearance``:
+    ``users``: it has other users than root; see ``ProgramSpec``. ``appearance``:
     ``docker`` imitates the containers of Docker. ``upper``: keep the
     writable layer in this directory of the machine, not in memory; image builders use it to make
     layers. ``determinism``: with None, the sandbox uses the machine's clock and random numbers.
@@ -173,10 +173,29 @@ class Checkpoint(Protocol):
         """Free it. May be called again."""
 
 
+@dataclass(frozen=True, slots=True)
+class ProgramSpec:
+    """A program that a sandbox starts.
+
+    ``env``: None for the sandbox's own environment. ``fds`` maps descriptor numbers in the sandbox
+    to descriptors of this process; 0, 1 and 2 are /dev/null by default. ``user``: None is root.
+    ``checkpoint`` is restored in the program's place: the process has the given descriptors and the
+    files that it had open. ``on_terminal``: descriptor 0 is its controlling terminal.
+    """
+
+    argv: Sequence[str]
+    cwd: str = "/"
+    env: Mapping[str, str] | None = None
+    fds: Mapping[int, int] = field(default_factory=dict)
+    user: User | None = None
+    checkpoint: Checkpoint | None = None
+    on_terminal: bool = False
+
+
 class BaseSandbox(ABC):
     """An isolated machine in which code runs.
 
-    A back end sets ``spec``, ``tier`` and ``env``, and implements ``spawn``, ``read``, ``write``,
+    A back end sets ``spec``, ``tier`` and ``env``, and implements ``start``, ``read``, ``write``,
     ``changes`` and ``close``. ``run`` is built on them. The other methods belong to a capability,
     and raise MissingCapabilityError in a back end without it. Every method raises SandboxLostError
     once the sandbox is gone.
@@ -215,8 +234,8 @@ class BaseSandbox(ABC):
         """The optional features of this sandbox, most of them named after their method.
 
         ``processes`` also stands for ``descendants``, ``signal`` and ``kill_since``, ``fork`` for
-        ``snapshot``, ``checkpoint`` for ``spawn_checkpoint``, ``restore`` for ``replace_files``.
-        ``terminal`` is ``spawn_on_terminal``, ``users`` is ``spawn_as``, and ``listing`` is
+        ``snapshot``, ``restore`` for ``replace_files``. ``terminal`` is ``open_terminal``,
+        ``users`` and ``checkpoint`` are parameters of ``spawn``, too, and ``listing`` is
         ``file_info`` and ``list_directory``. ``script``: programs cannot open a descriptor by name;
         what is written to ``script_path`` is what the next program that opens it reads.
         """
@@ -261,7 +280,7 @@ class BaseSandbox(ABC):
         exit status (None at the timeout), and the number of omitted bytes. At the timeout in
         seconds, the program and every process that it started are killed (only the program without
         the capability ``processes``), and the output so far is returned. ``until_eof``: wait until
-        nothing holds the output open any more. ``user``: None is root; see ``spawn_as``.
+        nothing holds the output open any more. ``user``: None is root.
         """
         argv = ["/bin/sh", "-c", command] if isinstance(command, str) else command
         mark, collector = self.mark(), Collector(self.spec.limits.output)
@@ -271,7 +290,7 @@ class BaseSandbox(ABC):
             with memory_file(stdin) as source:
                 if stdin:
                     fds[0] = source.fileno()
-                process = self.spawn_as(user, argv, cwd=cwd, env=env, fds=fds)
+                process = self.spawn(argv, cwd=cwd, env=env, fds=fds, user=user)
             os.close(write)
             write = -1
             if communicate(process, {read: collector}, timeout, until_eof):
@@ -287,7 +306,6 @@ class BaseSandbox(ABC):
                 if fd >= 0:
                     os.close(fd)
 
-    @abstractmethod
     def spawn(
         self,
         argv: Sequence[str],
@@ -295,19 +313,21 @@ class BaseSandbox(ABC):
         cwd: str = "/",
         env: Mapping[str, str] | None = None,
         fds: Mapping[int, int] | None = None,
+        user: User | None = None,
+        checkpoint: Checkpoint | None = None,
+        on_terminal: bool = False,
     ) -> BaseProcess:
-        """Start a program.
+        """Start a program; see ``ProgramSpec``. Raises OSError if the program or ``cwd`` cannot be
+        used."""
+        if user is not None and "users" not in self.capabilities:
+            raise self._missing_capability("users", f"run a program as {user.name!r}")
+        if checkpoint is not None and "checkpoint" not in self.capabilities:
+            raise self._missing_capability("checkpoint", "continue a process of another sandbox")
+        return self.start(ProgramSpec(argv, cwd, env, fds or {}, user, checkpoint, on_terminal))
 
-        ``fds`` maps descriptor numbers in the sandbox to descriptors of this process; 0, 1 and 2
-        are /dev/null by default. ``env``: None uses the sandbox's own environment. Raises OSError
-        if the program or ``cwd`` cannot be used.
-        """
-
-    def spawn_as(self, user: User | None, argv: Sequence[str], **settings: Any) -> BaseProcess:
-        """Start a program as a user; None is root. ``settings``: those of ``spawn``."""
-        if user is None:
-            return self.spawn(argv, **settings)
-        raise self._missing_capability("users", f"run a program as {user.name!r}")
+    @abstractmethod
+    def start(self, program: ProgramSpec) -> BaseProcess:
+        """Do what ``spawn`` does, which has checked that the sandbox has the capabilities."""
 
     def open_script(self) -> tuple[int, int]:
         """Open a pipe from which one program reads its script. Return its two ends.
@@ -454,32 +474,9 @@ class BaseSandbox(ABC):
         """
         raise self._missing_capability("checkpoint", "move a live process to another sandbox")
 
-    def spawn_checkpoint(
-        self,
-        checkpoint: Checkpoint,
-        argv: Sequence[str],
-        *,
-        cwd: str = "/",
-        env: Mapping[str, str] | None = None,
-        fds: Mapping[int, int] | None = None,
-    ) -> BaseProcess:
-        """Start a program as ``spawn`` does, and restore a checkpoint in its place.
-
-        The process has the given descriptors and the files that it had open.
-        """
-        raise self._missing_capability("checkpoint", "continue a process of another sandbox")
-
-    def spawn_on_terminal(
-        self,
-        argv: Sequence[str],
-        *,
-        cwd: str = "/",
-        env: Mapping[str, str] | None = None,
-        size: tuple[int, int] = (24, 80),
-        user: User | None = None,
-    ) -> tuple[BaseProcess, int]:
-        """Start a program as ``spawn`` or ``spawn_as`` does, on a new terminal with this number of
-        rows and columns. Return it, and a descriptor of the terminal's master side."""
+    def open_terminal(self, size: tuple[int, int]) -> tuple[int, int]:
+        """Open a terminal with this number of rows and columns. Return its master side, and the
+        other side for a program that is started ``on_terminal``."""
         raise self._missing_capability("terminal", "run a program on a terminal")
 
     def connect(self, address: int | str) -> socket.socket:

@@ -183,8 +183,13 @@ def _check_save(sandbox: BaseSandbox) -> None:
 
 def _check_terminal(sandbox: BaseSandbox) -> None:
     script = "stty -echo; tty && stty size < /dev/tty; read line; echo got $line; exit 3"
-    process, master = sandbox.spawn_on_terminal(["/bin/sh", "-c", script], size=(33, 99))
+    master, other = sandbox.open_terminal((33, 99))
     try:
+        try:
+            fds = dict.fromkeys(range(3), other)
+            process = sandbox.spawn(["/bin/sh", "-c", script], fds=fds, on_terminal=True)
+        finally:
+            os.close(other)
         os.write(master, b"text\n")
         require(process.wait(_TIMEOUT) == 3, "a program on a terminal does not read its input")
         text, output = os.read(master, 4096), b""
@@ -244,7 +249,7 @@ def _check_checkpoint(sandbox: BaseSandbox) -> None:
         process = sandbox.spawn(["/bin/sh", "-c", code], fds={0: script})
         with sandbox.fork() as copy:
             checkpoint = _wait_for_checkpoint(sandbox, process.pid)
-            restored = copy.spawn_checkpoint(checkpoint, ["/bin/sh"], fds={0: script})
+            restored = copy.spawn(["/bin/sh"], fds={0: script}, checkpoint=checkpoint)
             checkpoint.close()
             process.kill()
             process.wait(_TIMEOUT)
@@ -290,9 +295,8 @@ def _check_users(sandbox: BaseSandbox) -> None:
     sandbox.run("mkdir -m 1777 /tmp/shared; umask 077; echo > /tmp/shared/roots", timeout=_TIMEOUT)
     output, output_end = os.pipe()
     try:
-        process = sandbox.spawn_as(
-            user, ["/bin/sh", "-c", f"{code}; cat roots"], cwd="/tmp/shared", fds={1: output_end}
-        )
+        argv = ["/bin/sh", "-c", f"{code}; cat roots"]
+        process = sandbox.spawn(argv, cwd="/tmp/shared", fds={1: output_end}, user=user)
         status = process.wait(_TIMEOUT)
         text = os.read(output, 100)
     finally:
@@ -306,7 +310,7 @@ def _check_users(sandbox: BaseSandbox) -> None:
         found = copy.run("stat -c %u /tmp/shared/mine", timeout=_TIMEOUT).output
     require(found == "1000\n", f"the owner of a user's file is {found!r} in a fork")
     mark, before = sandbox.mark(), sandbox.processes()
-    sandbox.spawn_as(user, ["/bin/sh", "-c", "sleep 600 & sleep 600"])
+    sandbox.spawn(["/bin/sh", "-c", "sleep 600 & sleep 600"], user=user)
     sandbox.kill_since(mark)
     require(sandbox.processes() == before, "kill_since() leaves processes of a user")
     sandbox.run("rm -r /tmp/shared", timeout=_TIMEOUT)
@@ -322,11 +326,11 @@ def _check_missing_capabilities(sandbox: BaseSandbox) -> None:
         "seal": sandbox.seal,
         "save": lambda: sandbox.save(Path("/nonexistent")),
         "checkpoint": lambda: sandbox.checkpoint(1, ()),
-        "terminal": lambda: sandbox.spawn_on_terminal(["true"]),
+        "terminal": lambda: sandbox.open_terminal((24, 80)),
         "connect": lambda: sandbox.connect(9),
         "listen": sandbox.listen,
         "usage": sandbox.usage,
-        "users": lambda: sandbox.spawn_as(User("nobody", 65534, 65534), ["true"]),
+        "users": lambda: sandbox.spawn(["true"], user=User("nobody", 65534, 65534)),
     }
     for capability, call in calls.items():
         if capability not in sandbox.capabilities:

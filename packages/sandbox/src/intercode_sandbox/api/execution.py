@@ -55,9 +55,12 @@ class Command:
     user: User | None = None
     is_script: bool = False
 
-    def start(self, base: BaseSandbox, fds: Mapping[int, int]) -> BaseProcess:
+    def start(
+        self, base: BaseSandbox, fds: Mapping[int, int], on_terminal: bool = False
+    ) -> BaseProcess:
         """Start the command with these descriptors. Raises OSError."""
-        return base.spawn_as(self.user, self.argv, cwd=self.cwd, env=self.env, fds=fds)
+        settings: dict[str, Any] = {"cwd": self.cwd, "env": self.env, "user": self.user}
+        return base.spawn(self.argv, fds=fds, on_terminal=on_terminal, **settings)
 
 
 def make_command(

@@ -57,9 +57,14 @@ class SandboxProcess:
             os.set_blocking(fd, False)
 
     def _spawn_on_terminal(self, command: Command, size: TerminalSize) -> BaseProcess:
-        process, master = self._base.spawn_on_terminal(
-            command.argv, cwd=command.cwd, env=command.env, size=size, user=command.user
-        )
+        master, other = self._base.open_terminal(size)
+        try:
+            process = command.start(self._base, dict.fromkeys(range(3), other), on_terminal=True)
+        except BaseException:
+            os.close(master)
+            raise
+        finally:
+            os.close(other)
         self._streams, self._input = {"stdout": master}, master
         return process
 

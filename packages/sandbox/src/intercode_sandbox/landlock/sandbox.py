@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping, Sequence
-from typing import Any, Self
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import Self
 
-from intercode_sandbox.contract import LimitExceeded, SandboxSpec
+from intercode_sandbox.contract import LimitExceeded, ProgramSpec, SandboxSpec
 from intercode_sandbox.errors import SandboxError
 from intercode_sandbox.landlock import layout
 from intercode_sandbox.landlock.guard import GuardedDirectory, start_guard
@@ -38,16 +39,10 @@ class LandlockSandbox(ScannedSandbox):
         self.supervisor_pid = self.connection.handshake["pid"]
         self._start_watchdog(spec, spec.limits.memory)
 
-    def _spawn(
-        self,
-        argv: Sequence[str],
-        cwd: str = "/",
-        *settings: Any,
-        **more: Any,
-    ) -> SupervisedProcess:
-        if not f"{cwd}/".startswith(f"{self.root}/"):  # a program may have reported it
-            cwd = self.root + cwd
-        return super()._spawn(argv, cwd, *settings, **more)
+    def start(self, program: ProgramSpec) -> SupervisedProcess:
+        if not f"{program.cwd}/".startswith(f"{self.root}/"):  # a program may have reported it
+            program = replace(program, cwd=self.root + program.cwd)
+        return super().start(program)
 
     def _poll_limit_exceeded(self) -> LimitExceeded:
         exceeded = super()._poll_limit_exceeded() or self._storage_limit_exceeded()

@@ -9,12 +9,12 @@ from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from functools import partial
 from pathlib import Path
-from typing import Any, get_args
+from typing import Any, TypeGuard, get_args
 
 from intercode_sandbox.contract import (
     BaseSandbox,
     Capability,
-    Checkpoint,
+    ProgramSpec,
     SandboxSpec,
 )
 from intercode_sandbox.errors import DataError, SandboxError, SandboxLostError
@@ -132,31 +132,22 @@ class RemoteSandbox(ForwardedSandbox):
         self._request("capture", reference=reference, seconds=_COPY_SECONDS)
 
     # ------------------------------------------------------------------ programs
-    def spawn(
-        self,
-        argv: Sequence[str],
-        *,
-        cwd: str = "/",
-        env: Mapping[str, str] | None = None,
-        fds: Mapping[int, int] | None = None,
-    ) -> SupervisedProcess:
-        return self._spawn(argv, cwd, env, dict(fds or {}))
-
-    def _spawn(
-        self,
-        argv: Sequence[str],
-        cwd: str,
-        env: Mapping[str, str] | None,
-        given: dict[int, int],
-        **more: Any,
-    ) -> SupervisedProcess:
-        """Start a program. ``more``: further arguments of the request."""
-        refuse_nul(*argv, cwd, *(word for item in (env or {}).items() for word in item))
+    def start(self, program: ProgramSpec) -> SupervisedProcess:
+        env, more = program.env, dict[str, int]()
+        if program.checkpoint is not None:
+            source = program.checkpoint
+            if not (isinstance(source, RemoteCheckpoint) and self._reaches(source.sandbox)):
+                raise SandboxError(
+                    "a checkpoint can only be continued in a sandbox of one connection"
+                )
+            more["source"] = source.sandbox.number
+        words = (word for item in (env or {}).items() for word in item)
+        refuse_nul(*program.argv, program.cwd, *words)
         relay, group = self.connection.relay, Group(self.number)
         status, end = relay.describe_status()
         copies, numbers = [end], [end[0]]
         try:
-            rows, streams, contents = relay.describe(list(given.values()))
+            rows, streams, contents = relay.describe(list(program.fds.values()))
             copies += streams
             numbers += [number for number, _ in streams]
             answer, _ = self._request(
@@ -164,10 +155,10 @@ class RemoteSandbox(ForwardedSandbox):
                 contents,
                 before=lambda: relay.adopt(rows, copies, group),
                 process=end[0],
-                argv=list(argv),
-                cwd=cwd,
+                argv=list(program.argv),
+                cwd=program.cwd,
                 env=None if env is None else dict(env),
-                targets=list(given),
+                targets=list(program.fds),
                 fds=rows,
                 **more,
             )
@@ -179,6 +170,10 @@ class RemoteSandbox(ForwardedSandbox):
         kill = partial(self.connection.notify, "kill", sandbox=self.number, process=end[0])
         return SupervisedProcess(pid, status, kill, self.lost_error)
 
+    def _reaches(self, other: object) -> TypeGuard[RemoteSandbox]:
+        """Return whether another sandbox is one of the same connection."""
+        return isinstance(other, RemoteSandbox) and other.connection is self.connection
+
     def _abandon(self, numbers: list[int], copies: list[tuple[int, int]]) -> None:
         """Close the streams of a request that failed, also those that it did not adopt."""
         self.connection.drop_channels(numbers)
@@ -189,20 +184,6 @@ class RemoteSandbox(ForwardedSandbox):
     def checkpoint(self, pid: int, given_fds: Sequence[int]) -> RemoteCheckpoint:
         self._request("checkpoint", pid=pid, given_fds=list(given_fds), seconds=_COPY_SECONDS)
         return RemoteCheckpoint(self)
-
-    def spawn_checkpoint(
-        self,
-        checkpoint: Checkpoint,
-        argv: Sequence[str],
-        *,
-        cwd: str = "/",
-        env: Mapping[str, str] | None = None,
-        fds: Mapping[int, int] | None = None,
-    ) -> SupervisedProcess:
-        source = checkpoint.sandbox if isinstance(checkpoint, RemoteCheckpoint) else None
-        if source is None or source.connection is not self.connection:
-            raise SandboxError("a checkpoint can only be continued in a sandbox of one connection")
-        return self._spawn(argv, cwd, env, dict(fds or {}), source=source.number)
 
     # --------------------------------------------------------------------- files
     def read(self, path: str, limit: int = 64 << 20) -> bytes:
@@ -228,7 +209,7 @@ class RemoteSandbox(ForwardedSandbox):
         if isinstance(source, Path):
             self._request("replace_files", pack_files(source), seconds=_COPY_SECONDS)
             return
-        if not isinstance(source, RemoteSandbox) or source.connection is not self.connection:
+        if not self._reaches(source):
             raise SandboxError("files can only be copied between sandboxes of one connection")
         self._request("replace_files", source=source.number)
 

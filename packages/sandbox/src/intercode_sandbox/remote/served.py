@@ -6,7 +6,6 @@ import asyncio
 import errno
 import os
 from collections.abc import Callable
-from functools import partial
 from typing import Any
 
 from intercode_sandbox.clock import SYSTEM_CLOCK, Clock
@@ -87,17 +86,16 @@ class ServedSandbox:
                 raise UsageError("descriptors or a process number that cannot be used")
             if len(self.processes) >= _MAX_PROCESSES:
                 raise OSError(11, "too many programs run in one sandbox")
-            start = self.sandbox.spawn
-            if "source" in arguments:
-                if (checkpoint := arguments["source"].checkpoint) is None:
-                    raise UsageError("there is no such checkpoint")
-                start = partial(self.sandbox.spawn_checkpoint, checkpoint)
+            checkpoint = arguments["source"].checkpoint if "source" in arguments else None
+            if "source" in arguments and checkpoint is None:
+                raise UsageError("there is no such checkpoint")
             env = arguments.get("env")
-            process = start(
+            process = self.sandbox.spawn(
                 [text_value(word) for word in list_value(arguments.get("argv"))],
                 cwd=text_value(arguments.get("cwd")),
                 env=None if env is None else string_values(env),
                 fds=dict(zip(targets, descriptors, strict=True)),
+                checkpoint=checkpoint,
             )
         finally:
             for fd in descriptors:

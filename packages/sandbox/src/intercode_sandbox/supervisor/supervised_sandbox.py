@@ -24,6 +24,7 @@ from intercode_sandbox.contract import (
     Capability,
     Checkpoint,
     LimitExceeded,
+    ProgramSpec,
     SandboxSpec,
 )
 from intercode_sandbox.errors import SandboxError
@@ -39,7 +40,6 @@ from intercode_sandbox.supervisor.socket_memory import SocketMemory
 from intercode_sandbox.supervisor.supervised_process import SupervisedProcess
 from intercode_sandbox.supervisor.watchdog import Watch, Watchdog, measure_processes
 from intercode_sandbox.types import TRUNCATED_CHANGES, FileEntry, FileInfo, ResourceUsage
-from intercode_sandbox.users import User
 
 _TICKS = os.sysconf("SC_CLK_TCK")
 _MIN_FREE_BYTES = 1 << 16  # free space below which the disk counts as full
@@ -128,100 +128,45 @@ class SupervisedSandbox(BaseSandbox):
             return "disk"
         return "shared_memory" if answer.get("shared_memory_full") else ""
 
-    def spawn(
-        self,
-        argv: Sequence[str],
-        *,
-        cwd: str = "/",
-        env: Mapping[str, str] | None = None,
-        fds: Mapping[int, int] | None = None,
-    ) -> SupervisedProcess:
-        return self._spawn(argv, cwd, env, fds)
-
-    def spawn_as(
-        self, user: User | None, argv: Sequence[str], **settings: Any
-    ) -> SupervisedProcess:
-        if user is None:
-            return self.spawn(argv, **settings)
-        return self._spawn(argv, **settings, user=user)
-
-    def spawn_checkpoint(
-        self,
-        checkpoint: Checkpoint,
-        argv: Sequence[str],
-        *,
-        cwd: str = "/",
-        env: Mapping[str, str] | None = None,
-        fds: Mapping[int, int] | None = None,
-    ) -> SupervisedProcess:
-        if not isinstance(checkpoint, CheckpointFile):
-            raise SandboxError("a checkpoint of another back end cannot be continued here")
-        descriptor = checkpoint.duplicate()
-        try:
-            return self._spawn(argv, cwd, env, fds, descriptor)
-        finally:
-            os.close(descriptor)
-
-    def _spawn(
-        self,
-        argv: Sequence[str],
-        cwd: str = "/",
-        env: Mapping[str, str] | None = None,
-        fds: Mapping[int, int] | None = None,
-        checkpoint: int | None = None,
-        on_terminal: bool = False,
-        user: User | None = None,
-    ) -> SupervisedProcess:
-        fds = fds or {}
+    def start(self, program: ProgramSpec) -> SupervisedProcess:
+        fds, user = program.fds, program.user
         uid, gid = (user.uid, user.gid) if user else (0, 0)
-        if user is not None and "users" not in self.capabilities:
-            raise self._missing_capability("users", f"run a program as {user.name!r}")
-        environment = dict(self.env if env is None else env)
         if os.geteuid() == 0:  # otherwise a command could not open /dev/stdout by name
             for fd in fds.values():
                 os.fchown(fd, self.user_id + uid, self.user_id + gid)
-        status_r, status_w = os.pipe()
-        arguments: dict[str, Any] = {"argv": list(argv), "cwd": cwd, "env": environment}
+        arguments: dict[str, Any] = {"argv": list(program.argv), "cwd": program.cwd}
+        arguments["env"] = dict(self.env if program.env is None else program.env)
         arguments["targets"] = list(fds)
-        if on_terminal:
+        if program.on_terminal:
             arguments["on_terminal"] = True
         if user is not None:
             arguments["user"] = {"uid": uid, "gid": gid, "groups": list(user.groups)}
-        descriptors, operation = [status_w, *fds.values()], "spawn"
-        if checkpoint is not None:
-            operation, arguments["given_fds"] = "restore_checkpoint", [0, *fds]
-            descriptors.insert(1, checkpoint)
+        operation = "spawn"
+        status, *own = os.pipe()
         try:
-            answer = self._request_spawn(operation, descriptors, arguments)
+            if program.checkpoint is not None:
+                if not isinstance(program.checkpoint, CheckpointFile):
+                    raise SandboxError("a checkpoint of another back end cannot be continued here")
+                operation, arguments["given_fds"] = "restore_checkpoint", [0, *fds]
+                own.append(program.checkpoint.duplicate())
+            answer = self._request_spawn(operation, [*own, *fds.values()], arguments)
         except BaseException:
-            os.close(status_r)
+            os.close(status)
             raise
         finally:
-            os.close(status_w)
+            for fd in own:
+                os.close(fd)
         kill = partial(self.connection.request, "kill", child=answer["child"])
-        process = SupervisedProcess(answer["pid"], status_r, kill, self.connection.lost_error)
+        process = SupervisedProcess(answer["pid"], status, kill, self.connection.lost_error)
         self._spawned.add(process)
         return process
 
-    def spawn_on_terminal(
-        self,
-        argv: Sequence[str],
-        *,
-        cwd: str = "/",
-        env: Mapping[str, str] | None = None,
-        size: tuple[int, int] = (24, 80),
-        user: User | None = None,
-    ) -> tuple[SupervisedProcess, int]:
+    def open_terminal(self, size: tuple[int, int]) -> tuple[int, int]:
         if "terminal" not in self.capabilities:
-            raise self._missing_capability("terminal", "run a program on a terminal")
+            return super().open_terminal(size)
         master = self.connection.request_fd("terminal")
         try:
-            slave = open_slave(master, size)
-            try:
-                fds = dict.fromkeys(range(3), slave)
-                return self._spawn(argv, cwd, env, fds, None, True, user), master
-            finally:
-                os.close(slave)
+            return master, open_slave(master, size)
         except BaseException:
             os.close(master)
             raise

@@ -158,12 +158,12 @@ class Shell:
                     fds[scripts.STATE_FD] = file.fileno()
                 if self._code is not None:
                     fds[scripts.CODE_FD] = self._code.shells_end
-                self.process: BaseProcess = sandbox.spawn_as(
-                    user,
+                self.process: BaseProcess = sandbox.spawn(
                     argv,
                     cwd=directory,
                     env={**sandbox.env, **user.env} if user else None,
                     fds=fds,
+                    user=user,
                 )
         except BaseException:
             self.close()

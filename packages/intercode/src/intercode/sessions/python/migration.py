@@ -65,6 +65,6 @@ def migrate_fork(fork: Interpreter, sandbox: BaseSandbox, program: str) -> Inter
 def _restore_process(checkpoint: Checkpoint, sandbox: BaseSandbox, program: str) -> Interpreter:
     def spawn(fds: dict[int, int]) -> BaseProcess:
         argv = [program, "-S", "-c", _PLACEHOLDER_PROGRAM]
-        return sandbox.spawn_checkpoint(checkpoint, argv, fds={**fds, _BACKUP_FD: fds[1]})
+        return sandbox.spawn(argv, fds={**fds, _BACKUP_FD: fds[1]}, checkpoint=checkpoint)
 
     return Interpreter.connect(sandbox, spawn)
