@@ -696,7 +696,8 @@ DEFAULTS = "a INT DEFAULT 5, b VARCHAR(9) DEFAULT 'x', c BIT(3) DEFAULT b'101', 
     [
         ("INSERT INTO z VALUES (DEFAULT(a) + 1, DEFAULT(b), DEFAULT(c), 1)", (6, "x", 5)),
         ("INSERT INTO z VALUES (1, 'y', 1, 1)", (1, "y", 1)),
-        ("INSERT INTO z (d) SELECT DEFAULT(id) + 1 FROM t", None),
+        ("INSERT INTO z (d) SELECT DEFAULT(i) + 1 FROM t", None),
+        ("INSERT INTO z (d) SELECT DEFAULT(id) + 1 FROM t LIMIT 1", (5, "x", 5)),
     ],
 )
 def test_the_default_of_a_column(changed: SqlSession, code: str, rows: object) -> None:
@@ -826,3 +827,50 @@ def test_a_name_that_is_null_is_no_member(session: SqlSession) -> None:
 def test_a_set_stores_the_number_of_a_quotient(changed: SqlSession) -> None:
     changed.run("UPDATE t SET st = 7 / 2 WHERE id = 1", 10.0)
     assert values(changed, "st + 0") == [3.0]
+
+
+@pytest.mark.parametrize(
+    ("query", "ids"),
+    [
+        ("SELECT id FROM t WHERE y > (2 > 1) ORDER BY id", [3, 5, 6]),
+        ("SELECT id FROM t WHERE y IN (ABS(1), LENGTH('a')) ORDER BY id", [1]),
+        ("SELECT id FROM t WHERE y > id AND id < 3 ORDER BY id", [1, 2]),
+        ("SELECT id FROM t WHERE vb > ALL (SELECT s.v FROM s WHERE v > '') ORDER BY id", [5, 7, 8]),
+        ("SELECT id FROM t WHERE bl BETWEEN bn AND da ORDER BY id", [1, 2, 3, 5, 6, 7, 8]),
+        ("SELECT id FROM t ORDER BY COT(0), id DESC LIMIT 2", [8, 7]),
+        ("SELECT id FROM t WHERE STRCMP(bl, l) = -1 AND bl = 0xc3a4", [5]),
+        (
+            "SELECT t.id FROM t JOIN s JOIN s r ON r.k = s.k ON t.i = s.i ORDER BY 1 DESC",
+            [7, 7, 6, 2, 1, 1],
+        ),
+        ("SELECT r.k FROM t LEFT JOIN (s JOIN s r USING (v)) ON t.id = s.k WHERE t.id < 3", [1, 2]),
+        ("SELECT DEFAULT(id) FROM t WHERE id = 1", [0]),
+    ],
+)
+def test_rows_of_generated_queries(session: SqlSession, query: str, ids: list[object]) -> None:
+    assert column(session, query) == ids
+
+
+def test_a_join_in_brackets_is_written_to(changed: SqlSession) -> None:
+    changed.run("UPDATE t JOIN (s JOIN s r ON r.k = s.k) ON t.id = s.k SET s.v = t.id", 10.0)
+    assert column(changed, "SELECT v FROM s ORDER BY k") == ["1", "2", "3", "6", ""]
+
+
+@pytest.mark.parametrize(
+    ("code", "near"),
+    [
+        ("SELECT DEFAULT(b'1') FROM t", "b'1') FROM t"),
+        ("SELECT 1 FROM x'41'", "x'41'"),
+        ("CREATE VIEW w AS SELECT id, FROM t", "FROM t"),
+        ("CREATE TABLE z AS SELECT id, FROM t", "FROM t"),
+    ],
+)
+def test_the_text_from_a_syntax_error_on(session: SqlSession, code: str, near: str) -> None:
+    assert session.run(code, 10.0).output.endswith(f"near '{near}' at line 1")
+
+
+def test_a_column_of_texts_holds_the_digits_of_a_second(changed: SqlSession) -> None:
+    made = "CAST(dt3 AS CHAR) AS a, CONCAT(tm2, 'x') AS b, IF(id > 3, dt3, 'a') AS c"
+    changed.run(f"CREATE TABLE z AS SELECT id, {made} FROM t", 10.0)
+    (row,) = changed.run("SELECT a, b, c FROM z WHERE id = 6", 10.0).rows or ()
+    assert row == ("2020-06-15 12:30:45.120", "01:02:03.00x", "2020-06-15 12:30:45.120")

@@ -40,7 +40,6 @@ _CLOCK_NAMES = {
 }
 """The names of functions of the time in errors, where that is not their own."""
 _DATE_SUMS = word_set("DATE_ADD DATE_SUB ADDDATE SUBDATE")
-_TEXT_PREFIXES = word_set("X B N")
 _UNREAD_CALLS = word_set("JSON_VALUE WEIGHT_STRING")
 """Functions with words of their own that are not in the grammar here."""
 
@@ -165,7 +164,7 @@ class ExpressionSyntax(TokenReader):
             self.name()
             self.expression()
             self.expect("}")
-        elif after.kind in ("string", "number") and self._prefixed(word, joined):
+        elif after.kind in ("string", "number") and self._prefixed(word):
             self.at += 2
         elif word.startswith("_") and after.word in ("X", "B") and self._is_joined_string(2):
             self.at += 3
@@ -195,11 +194,11 @@ class ExpressionSyntax(TokenReader):
         """Return whether a later token is a string directly behind the one before it."""
         return self.ahead(n).kind == "string" and self.ahead(n).start == self.ahead(n - 1).end
 
-    def _prefixed(self, word: str, joined: bool) -> bool:
+    def _prefixed(self, word: str) -> bool:
         """Return whether a word belongs to the literal after it: DATE '...', x'...', _utf8'...'."""
         if self.ahead(1).kind == "string" and word in ("DATE", "TIME", "TIMESTAMP"):
             return True
-        return word.startswith("_") or (joined and word in _TEXT_PREFIXES)
+        return word.startswith("_") or self.is_prefixed_string()
 
     def _variable(self) -> None:
         self.take()

@@ -253,11 +253,19 @@ class TokenReader:
     def is_name(self) -> bool:
         """Return whether the next token can be a name."""
         token, after = self.token, self.ahead()
+        if self.is_prefixed_string():
+            return False
         if token.word in NO_SPACE_FUNCTIONS and after.word == "(":
             return not (self._ignore_space or after.start == token.end)
         return token.kind == "quoted" or (
             token.kind == "word" and not (self._reserved and token.word in RESERVED_WORDS)
         )
+
+    def is_prefixed_string(self) -> bool:
+        """Return whether the next token is directly before a string, and says what is in it."""
+        token, after = self.token, self.ahead()
+        joined = after.kind == "string" and after.start == token.end
+        return joined and token.word in ("X", "B", "N")
 
     def name(self) -> str:
         """Return the next name."""

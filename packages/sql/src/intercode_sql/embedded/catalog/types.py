@@ -90,6 +90,11 @@ class Type:
         return set_number(text, self.members)
 
     @property
+    def size(self) -> int:
+        """The characters of a value, with the digits of a second."""
+        return self.precision + (self.scale + 1 if self.moment and self.scale else 0)
+
+    @property
     def moment(self) -> bool:
         return self.kind in TEMPORAL_KINDS
 
@@ -238,7 +243,7 @@ def concatenation_type(*kinds: Type) -> Type:
     strong = decisive(texts)
     binary = [k for k in kinds if k.binary]
     explicit = any(k.explicit for k in strong)
-    size = sum(k.precision for k in kinds) if all(k.precision for k in kinds) else 0
+    size = sum(k.size for k in kinds) if all(k.precision for k in kinds) else 0
     if binary and not explicit and (not strong or any(k.strong for k in binary)):
         return replace(BYTES, precision=size, strong=any(k.strong for k in binary))
     used = strong or texts or [STRING]

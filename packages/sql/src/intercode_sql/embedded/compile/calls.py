@@ -376,7 +376,7 @@ def constant_default(column: Column) -> exp.Expr:
         raise unsupported("DEFAULT of a column whose default is the current time")
     if column.computed:
         raise mysql_error(3773)
-    return default_expression(column)
+    return exp.Literal.number(0) if column.auto else default_expression(column)
 
 
 def default_expression(column: Column) -> exp.Expr:
@@ -548,9 +548,8 @@ def simple_call(name: str, args: list[Expression], text: str = "") -> Expression
     texts = [m.type for m, p in zip(arguments, parameters, strict=True) if p.kind == "text"]
     if len(texts) > 1 and any(t.binary for t in texts):
         kind = concatenation_type(*texts)
-        to_bytes = kind.binary and function.returns is ARGUMENT_TEXT
         arguments = [
-            as_bytes(m) if to_bytes and m.type.charset else as_characters(m, kind)
+            as_bytes(m) if kind.binary and m.type.charset else as_characters(m, kind)
             for m in arguments
         ]
     if result is ARGUMENT_TEXT:

@@ -272,7 +272,7 @@ def as_text(ex: Expression) -> Expression:
         if kind.kind == "json":
             return replace(ex, type=replace(JSON_COLUMN, nullable=kind.nullable))
         sql = f"mysql_moment_text({ex.sql}, {kind.scale})" if kind.moment and kind.scale else ex.sql
-        return Expression(sql, replace(STRING, precision=kind.precision, plain=2 * kind.moment))
+        return Expression(sql, replace(STRING, precision=kind.size, plain=2 * kind.moment))
     if kind.kind in ("int", "year"):
         return Expression(f"CAST({ex.sql} AS TEXT)", replace(STRING, precision=20, plain=2))
     scale = -1 if kind.scale is None else kind.scale

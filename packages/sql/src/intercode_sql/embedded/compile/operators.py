@@ -383,8 +383,8 @@ def _as_double(ex: Expression, other: Expression) -> Expression:
 
 
 _COLUMN = re.compile(r"""\w+\.(\w+|"[^"]*")$""")
-_ARITHMETIC = re.compile(r"[\d()+* -]*[+*-][\d()+* -]*")
-"""SQLite's SQL of arithmetic over constant integers."""
+_VARYING = re.compile(r"\b[a-z]+\d+\b(?!\()|\b(SELECT|OVER|mysql_(rand|uuid|seeded_rand))\b", re.I)
+"""SQLite's SQL of what differs between rows."""
 
 
 def year_constant(ex: Expression, other: Expression) -> Expression:
@@ -393,7 +393,7 @@ def year_constant(ex: Expression, other: Expression) -> Expression:
     if other.type.kind != "year" or not _COLUMN.match(other.sql):
         return ex
     value = ex.literal
-    if value is None and _ARITHMETIC.fullmatch(ex.sql):
+    if value is None and ex.type.number and is_constant(ex):
         return replace(ex, sql=year_sql(as_integer(ex).sql))
     if isinstance(value, bytes):
         value = int.from_bytes(value, "big")
@@ -406,12 +406,19 @@ def year_constant(ex: Expression, other: Expression) -> Expression:
     return value_constant(year + (2000 if year < 70 else 1900))
 
 
+def is_constant(ex: Expression) -> bool:
+    """Return whether the SQL of a value shows that it is the same for all rows."""
+    return not ex.aggregate and _VARYING.search(ex.sql) is None
+
+
 def years_in_list(values: list[Expression], other: Expression) -> list[Expression]:
     """Return the values of IN, which are years if all are constants that are compared alike: as
     doubles or not."""
     known = [v for v in values if v.type.kind != "null"]
     alike = len({v.type.kind == "double" for v in known}) == 1
-    if not alike or any(v.literal is None and not _ARITHMETIC.fullmatch(v.sql) for v in known):
+    if not alike or any(
+        v.literal is None and not (v.type.number and is_constant(v)) for v in known
+    ):
         return values
     return [year_constant(value, other) for value in values]
 
@@ -424,7 +431,7 @@ def align_three(values: list[Expression]) -> list[Expression]:
         return values
     if kinds & NUMERIC_KINDS and kinds & {"string", "bytes"}:
         return [as_compared_number(v) for v in values]
-    if values[0].type.kind == "string" and kinds & {"date", "datetime"}:
+    if values[0].type.kind in ("string", "bytes") and kinds & {"date", "datetime"}:
         return [_compared_date(v) for v in values]
     if "bytes" in kinds and kinds <= {"string", "bytes"}:
         return in_one_charset(values)
@@ -449,7 +456,7 @@ def _collated(ex: Expression, collation: Collation) -> Expression:
 
 
 def _compared_date(ex: Expression) -> Expression:
-    if ex.type.kind != "string":
+    if ex.type.kind not in ("string", "bytes"):
         return as_temporal(ex, "datetime")
     return Expression(f"mysql_compared_moment({ex.sql}, 'datetime')", DATETIME)
 

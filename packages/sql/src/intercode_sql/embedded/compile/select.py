@@ -10,7 +10,7 @@ per row evaluated, 0.25 per page read. A condition on a column without a key kee
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from itertools import permutations
 
@@ -38,6 +38,7 @@ from intercode_sql.embedded.compile.model import (
     Source,
     compile_scalar,
 )
+from intercode_sql.embedded.compile.operators import is_constant
 from intercode_sql.embedded.compile.sources import from_clause
 from intercode_sql.literals import quoted_name
 
@@ -231,10 +232,20 @@ def _row_order(parts: SelectParts) -> list[OrderKey]:
     return keys
 
 
+def _joins(node: exp.Expr) -> Iterator[exp.Join]:
+    """Yield the joins of a query, also those in brackets."""
+    joins = node.args.get("joins") or ()
+    yield from joins
+    start = node.args["from_"] if isinstance(node, exp.Select) else node
+    for entry in (start.this, *(join.this for join in joins)):
+        if isinstance(entry, (exp.Table, exp.Subquery)):
+            yield from _joins(entry)
+
+
 def _join_predicates(node: exp.Select) -> list[exp.Expr]:
     where = node.args.get("where")
     out = [where.this] if where is not None else []
-    for join in node.args.get("joins") or ():
+    for join in _joins(node):
         if join.args.get("on") is not None:
             out.append(join.args["on"])
         start = node.args["from_"].this
@@ -604,7 +615,11 @@ def _from_where_sql(parts: SelectParts, extra: str = "") -> str:
 
 
 def _order_keys(parts: SelectParts) -> list[str]:
-    return [sort_expression(e) + " DESC" * d for e, d in parts.order if _varies(e)]
+    return [
+        sort_expression(e) + " DESC" * d
+        for e, d in parts.order
+        if _varies(e) and not is_constant(e)  # MySQL does not compute a constant
+    ]
 
 
 def _varies(ex: Expression) -> bool:

@@ -105,6 +105,10 @@ def _nested_joins(first: exp.Expr, joins: list[exp.Join], scope: Scope) -> Joine
     joined = _from_entry(first, scope)
     for join in joins:
         joined = _join(joined, _from_entry(join.this, scope), join, scope)
+    for source in joined.sources:  # SQLite makes a query of brackets, which hides the rowid
+        if source.table is not None:
+            key = source.table.rowid_key
+            source.keys = [f"{source.alias}.{quoted_name(key)}"] if key is not None else []
     return JoinedSources(
         f"({_joined_sql(joined)})", joined.sources, joined.list_columns, joined.outer
     )

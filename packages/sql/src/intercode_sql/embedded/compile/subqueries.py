@@ -132,12 +132,10 @@ def quantified_comparison(
         value = _cached_as_text(value, inner)
     else:
         value = _searched(_year(value, inner, kind), inner, node)
-    if (
-        value.type.binary
-        and kind.kind == "string"
-        and op not in ("=", "<>")
-        and (scope.clause == "where")
-    ):
+    other = value.type.binary or (
+        value.type.kind == "string" and value.type.collation != kind.collation
+    )
+    if other and kind.kind == "string" and op not in ("=", "<>") and scope.clause == "where":
         return _compared_with_extreme(op, value, query, isinstance(node, exp.All), scope)
     constant = inner.expressions and isinstance(
         inner.expressions[0].unalias(), (exp.HexString, exp.BitString)
@@ -158,8 +156,8 @@ def quantified_comparison(
 def _compared_with_extreme(
     op: str, value: Expression, query: CompiledQuery, all_of: bool, scope: Scope
 ) -> Expression:
-    """Compile a comparison of bytes with ALL or ANY of texts in a condition. MySQL compares with
-    the least or the greatest of them in the order of texts."""
+    """Compile a comparison of bytes, or of a text of another collation, with ALL or ANY of texts in
+    a condition. MySQL compares with the least or the greatest of them in their own order."""
     alias = scope.context.new_alias()
     kind = query.types[0]
     word = "MIN" if (op in ("<", "<=")) == all_of else "MAX"

@@ -9,7 +9,13 @@ from typing import Any
 
 from sqlglot import exp
 
-from intercode_sql.dialect.errors import StatementError, access_denied, mysql_error, unsupported
+from intercode_sql.dialect.errors import (
+    StatementError,
+    access_denied,
+    mysql_error,
+    syntax_error,
+    unsupported,
+)
 from intercode_sql.dialect.parser import parse
 from intercode_sql.embedded.catalog.catalog import Column, Table, quote_schema, quote_table
 from intercode_sql.embedded.catalog.collations import collate_clause
@@ -216,12 +222,22 @@ def create_table(code: str, session: SessionContext) -> None:
     rows: list[tuple[Any, ...]] = []
     if statement.query:
         with checked_values(session.strict, session.modes):
-            query = parse(statement.query, False, session.database)
+            query = _query_of(code, statement.query, session)
             table, rows = _with_query(table, query, session)
     with write_transaction(session, database) as connection:
         table = rebuild_table(connection, database, table, rows)
     record_table(session, database, table, "new")
     transactions.commit(session)
+
+
+def _query_of(code: str, text: str, session: SessionContext) -> exp.Expr:
+    """Return the query at the end of a statement. Raises StatementError about the statement."""
+    try:
+        return parse(text, False, session.database)
+    except StatementError as e:
+        if e.position is None:
+            raise
+        raise syntax_error(code, code.rindex(text) + e.position) from e
 
 
 def _with_query(
@@ -312,6 +328,7 @@ def create_view(code: str, session: SessionContext) -> None:
     existing = session.state.catalog.table(database, view.name)
     if existing is not None and not (view.replacing and existing.query is not None):
         raise mysql_error(1050, view.name)
+    _query_of(code, view.query, session)
     record_table(session, database, view_table(view, session), "new")
     transactions.commit(session)
 

@@ -323,16 +323,14 @@ class JoinedTargets:
         self._scope.clause = "select"
         makers = _value_makers(values, columns, self._scope)
         shown = [
-            f"{source.alias}.{table.rowid_name}",
+            f"{source.alias}.{quoted_name(table.rowid_key or table.rowid_name)}",
             *(f"{source.alias}.{quoted_name(c.name)}" for c in table.columns),
             *(sql for sql, _ in makers),
         ]
         text = self._from
         for one in self._scope.sources:
             text = text.replace(one.placeholder, one.sql())
-        keys = [
-            f"{s.alias}.{s.table.rowid_name}" for s in self._scope.sources if s.table is not None
-        ]
+        keys = [key for s in self._scope.sources if s.table is not None for key in s.keys]
         self._session.connection.attach(self._context.databases)
         found = self._session.connection.sqlite.execute(
             f"SELECT {', '.join(shown)} FROM {text}{self._where} ORDER BY {', '.join(keys)}"
