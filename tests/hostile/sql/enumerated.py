@@ -45,8 +45,21 @@ FORMS = {
     "rows": "(({a}, id) = ({b}, id))",
 }
 """Operators that are no signs between their operands."""
-_COMPARING = frozenset({*COMPARISONS, "IN", "NOT IN", "BETWEEN", "simple CASE", "NULLIF", "ANY"})
+_COMPARING = frozenset(
+    {
+        *(*COMPARISONS, "IN", "NOT IN", "BETWEEN", "simple CASE", "NULLIF"),
+        *("ANY", "ALL", "rows"),
+    }
+)
 _NUMBERS = frozenset({"int", "unsigned", "decimal", "float", "double", "year", "bits"})
+_WHOLE = {
+    "float": "(FLOOR({}) % 1000)",
+    "double": "(FLOOR({}) % 1000)",
+    "text": "LEFT({}, 2)",
+    "datetime": "CAST({} AS DATETIME)",
+    "time": "CAST({} AS TIME)",
+}
+"""The whole number, or the date or time without a fraction, of an operand on bits."""
 _DATED = {"date": "20010203", "datetime": "20200615123045", "time": "101112"}
 AGGREGATES = (
     "COUNT",
@@ -164,6 +177,8 @@ class Enumerated:
             return self._write(*words)
         kind = words[-1]
         column = self.made.column(kind)
+        if words[0].startswith("PERIOD_") and kind in _NUMBERS and self.rng.random() < 0.85:
+            column = f"({column} * 0 + 202001)"
         if part in ("aggregate", "distinct aggregate"):
             word = "DISTINCT " if part.startswith("distinct") else ""
             tail = f" ORDER BY {column}, id" if words[0] == "GROUP_CONCAT" else ""
@@ -196,15 +211,20 @@ class Enumerated:
         return f"({words[0]}{column})" if part == "prefix" else f"({column} {words[0]})"
 
     def _operands(self, operator: str, *kinds: str) -> list[str]:
-        """Return operands of these types. Beside a date, a number is mostly one of a date, and on
-        bits a double is mostly a whole number."""
+        """Return operands of these types, mostly some for which both servers have one rule. Beside
+        a date, a number is one of a date and a text a column; on bits, doubles, texts, dates and
+        times have no fraction, and doubles less than 64 bits."""
         found = [self._operand(kind) for kind in kinds]
         dated = next((_DATED[kind] for kind in kinds if kind in _DATED), None)
         for n, kind in enumerate(kinds):
-            if dated and operator in _COMPARING and kind in _NUMBERS and self.rng.random() < 0.8:
+            if self.rng.random() < 0.15:
+                continue
+            if dated and operator in _COMPARING and kind in _NUMBERS:
                 found[n] = f"({self.made.column(kind)} * 0 + {dated})"
-            if operator in BITS and kind in ("float", "double") and self.rng.random() < 0.7:
-                found[n] = f"FLOOR({found[n]})"
+            elif dated and operator in _COMPARING and kind not in _DATED:
+                found[n] = self.made.column(kind)
+            elif operator in BITS and kind in _WHOLE:
+                found[n] = _WHOLE[kind].format(found[n])
         return found
 
     def _operand(self, kind: str) -> str:

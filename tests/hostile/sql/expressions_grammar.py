@@ -237,16 +237,18 @@ _JSON = ("'[1, 2, 3]'", '\'{"a": {"b": 1}, "c": "x"}\'', "'\"text\"'", "'7'", "'
 _JSON_PATHS = ("'$[0]'", "'$.a'", "'$.a.b'", "'$.c'", "'$'")
 
 
-def _arguments(text: str) -> list[str]:
-    """Return the arguments of a call."""
+def split_call(text: str) -> tuple[list[str], str]:
+    """Return the arguments of a call and the text behind it, from the text behind its bracket."""
     found, depth, quoted, start = [], 0, False, 0
     for n, char in enumerate(text):
         quoted ^= char == "'"
         depth += 0 if quoted else (char == "(") - (char == ")")
-        if char == "," and not depth and not quoted:
+        if not quoted and (depth < 0 or (char == "," and not depth)):
             found.append(text[start:n].strip())
             start = n + 1
-    return [*found, text[start:].strip()]
+            if depth < 0:
+                break
+    return found, text[start:]
 
 
 class Expressions:
@@ -396,7 +398,7 @@ class Expressions:
         """Return a call of a function with a column as its first argument, or behind the unit as
         its last."""
         text = self.call(0, name)
-        args = _arguments(text[len(name) + 1 : -1])
+        args, _ = split_call(text[len(name) + 1 :])
         at = -1 if name in ("TIMESTAMPADD", "TIMESTAMPDIFF") else 0
         args[at : (at + 1) or None] = [column]
         return f"{name}({', '.join(args)})" if text[len(name) + 1 : -1] else text

@@ -98,7 +98,7 @@ def kind_of(node: exp.Expression | None) -> str:
         return kinds.pop() if len(kinds) == 1 else "text" if "text" in kinds else ""
     if isinstance(node, (exp.Func, exp.Add, exp.Sub)):
         words = node.sql("mysql").upper()
-        name = words.partition("(")[0]
+        name = words.partition("(")[0] if not isinstance(node, exp.Connector) else ""
         if isinstance(node, (exp.Add, exp.Sub)) and "INTERVAL" in words:
             return "datetime"
         if isinstance(node, exp.Func) and name in SCALARS:
@@ -132,6 +132,8 @@ def arguments(code: str, *names: str) -> Iterator[frozenset[str]]:
     """Yield the kinds of the arguments of each call of these functions."""
     tree = tree_of(code)
     for node in tree.walk() if tree is not None else ():
-        if isinstance(node, exp.Func) and node.sql("mysql").upper().partition("(")[0] in names:
+        if not isinstance(node, exp.Func) or isinstance(node, exp.Cast):
+            continue
+        if node.sql("mysql").upper().partition("(")[0] in names:
             children = [v for v in node.args.values() if isinstance(v, exp.Expression)]
             yield frozenset(kind_of(c) for c in [*children, *node.expressions])
