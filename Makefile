@@ -110,7 +110,7 @@ wheel: $(STAMP)  ## build the wheels into dist/ (DIST=DIRECTORY)
 release-check: $(TOOLS)  ## build and check the wheels and the sdist, and install them in fresh environments
 	$(BIN)/python tools/release_check.py $(RELEASE)
 
-results: $(TOOLS)  ## play the starter suites with agents that need no model, and write docs/results.md
+results: $(TOOLS)  ## play the starter suites with agents that need no model, and write benchmarks/results/agents.md
 	$(BIN)/python benchmarks/results.py
 
 bench: $(TOOLS)  ## print the benchmark tables

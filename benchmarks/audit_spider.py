@@ -1,4 +1,4 @@
-"""Audits Spider's 1034 tasks on both engines; writes docs/spider-audit.md and the verified list.
+"""Audits Spider's 1034 tasks on both engines; writes results/spider.md and the verified list.
 
     INTERCODE_DATA=... python benchmarks/audit_spider.py [--write]
 
@@ -34,7 +34,7 @@ from intercode.evaluation.check.findings import FAULT_KINDS, NOTE_KINDS, CheckRe
 from intercode_sql import SqlLimits, open_engine
 
 ROOT = Path(__file__).resolve().parents[1]
-PAGE = ROOT / "docs" / "spider-audit.md"
+PAGE = ROOT / "benchmarks" / "results" / "spider.md"
 LIST = ROOT / "packages/intercode/src/intercode/datasets/sql/spider_verified.json"
 ENGINES = ("embedded", "mysql")
 SECONDS = 30.0
@@ -305,12 +305,12 @@ intercode check spider                                   # the faults and notes 
 - **Luck**: 23 tasks that were sound before are left out (`right-by-luck`), because a reader found
   answers that read the query wrongly and return the gold's rows, and their twins in other words.
 - **Variants of the data** (other rows in the same tables) were used to make the labels of
-  [validity.md](validity.md), whose wrong golds are in this audit. `--variants` of `check`,
-  `audit`, `eval` and `regrade` makes such variants ([variants](variants.md)).
+  [validity.md](../../docs/validity.md), whose wrong golds are in this audit. `--variants` of
+  `check`, `eval` and `replay` makes such variants ([variants](../../docs/variants.md)).
 
 A task accepts **further columns** if its gold sorts, groups or filters by something that it does
 not select, such as the count by which the rows are sorted: the reader of the labels in
-[validity.md](validity.md) called every such answer right. No other column may be added.
+[validity.md](../../docs/validity.md) called every such answer right. No other column may be added.
 
 A gold is **corrected** if the query has one answer and the gold another. A task has **further
 golds** if the query leaves open what a fair reader would take either way. It is **left out** if the

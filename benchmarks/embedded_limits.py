@@ -1,4 +1,5 @@
-"""Lists from the code what the embedded SQL engine cannot do, and writes docs/embedded-limits.md.
+"""Lists from the code what the embedded SQL engine cannot do, and writes a page
+of results/.
 
     python benchmarks/embedded_limits.py [--write]
 
@@ -14,7 +15,7 @@ import sys
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[1]
-PAGE = ROOT / "docs" / "embedded-limits.md"
+PAGE = ROOT / "benchmarks" / "results" / "embedded-limits.md"
 _SOURCES = ("packages/sql/src/intercode_sql/dialect", "packages/sql/src/intercode_sql/embedded")
 _PARTS = {
     "dialect": "The text of a statement",

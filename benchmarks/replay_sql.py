@@ -1,4 +1,4 @@
-"""Replays the authors' SQL logs on both engines and writes docs/sql-replay.md.
+"""Replays the authors' SQL logs on both engines and writes results/sql-replay.md.
 
     INTERCODE_DATA=... python benchmarks/replay_sql.py LOGS [--write] [--engine embedded mysql]
 
@@ -19,7 +19,7 @@ from intercode.evaluation.replay import log_replay
 from intercode.evaluation.replay.log_replay import ReplayReport, StepComparison
 from intercode.paper.replay.sql import LEAKED_TABLES, LENIENT_CAUSE
 
-PAGE = Path(__file__).resolve().parents[1] / "docs" / "sql-replay.md"
+PAGE = Path(__file__).resolve().parent / "results" / "sql-replay.md"
 
 ABOUT = """\
 # Replay of the published SQL logs
@@ -55,7 +55,7 @@ these changes:
 A step is dependent if it names such a table and the recorded observation does not report it as
 missing, if its recorded catalog shows the table, or if it is a `submit` after such a step. A replay
 isolates episodes, so no episode sees the changes of another one. The steps that are not dependent
-are the [stable](glossary.md#evaluations) ones.
+are the [stable](../../docs/glossary.md#evaluations) ones.
 """
 
 

@@ -1,4 +1,4 @@
-"""Plays agents that need no paid model, and writes the table of docs/results.md.
+"""Plays agents that need no paid model, and writes the table of benchmarks/results/agents.md.
 
     python benchmarks/results.py [--only starter trained human open-weights] [--human LOG]
 
@@ -34,7 +34,7 @@ from intercode.results import Run
 from intercode_sandbox import tier_of
 
 ROOT = Path(__file__).parents[1]
-PAGE = ROOT / "docs/results.md"
+PAGE = ROOT / "benchmarks/results/agents.md"
 BEGIN, END = "<!-- table: python benchmarks/results.py -->\n\n", "\n\n<!-- end of the table -->"
 HEAD = "| tasks | agent | solved | mean reward | dataset | scoring | ran in |\n" + 7 * "|---" + "|"
 WEIGHTS = "SmolLM2-135M-Instruct.Q4_1.gguf"

@@ -1,6 +1,6 @@
 """examples/learn: each kind of credit trains, a run that was interrupted goes on, figures and
 tables are made, and no test task was met in training. What is learned is measured by hand
-(docs/learning.md)."""
+(examples/learn/README.md)."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ if find_spec("torch") is None:  # each worker would import it
     pytest.skip("make training", allow_module_level=True)
 EXAMPLES = Path(__file__).parent.parent / "examples"
 FOLDER = EXAMPLES / "learn"
-PAGE = EXAMPLES.parent / "docs/learning.md"
+PAGE = EXAMPLES / "learn/README.md"
 LESS = {"curves": (), "difficulty": ("--tasks", "1"), "leaks": ("--episodes", "1")}
 """What makes the commands of the page short. The others train from one seed."""
 pytestmark = [pytest.mark.sandbox, pytest.mark.slow]
@@ -217,8 +217,8 @@ def test_no_test_task_was_met_in_training(training: ModuleType) -> None:
 def test_what_needs_a_gpu_runs_with_a_tiny_model_of_that_name(
     training: ModuleType, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: Any
 ) -> None:
-    """The commands of docs/learning.md, and then the program of docs/training.md. The model is made
-    from scratch: it shows that they run, and nothing more."""
+    """The commands of examples/learn/README.md, then the program of docs/training.md. The model is
+    made from scratch: it shows that they run, and nothing more."""
     trl = pytest.importorskip("trl", reason="make training")
     import curves
     import language_model

@@ -16,7 +16,7 @@ from intercode.evaluation.check.dataset import check
 LISTING = json.loads(
     resources.files("intercode.datasets").joinpath("sql/spider_verified.json").read_text()
 )
-AUDIT = Path(__file__).resolve().parents[2] / "docs" / "spider-audit.md"
+AUDIT = Path(__file__).resolve().parents[2] / "benchmarks" / "results" / "spider.md"
 
 
 @pytest.fixture

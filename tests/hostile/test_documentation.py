@@ -1,4 +1,4 @@
-"""The tests and cases that docs/hostile-suite.md names exist."""
+"""The tests and cases that tests/hostile/README.md names exist."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from hostile.cases import all_cases
 _ROOT = Path(__file__).resolve().parents[2]
 _ROWS = [
     line
-    for line in (_ROOT / "docs" / "hostile-suite.md").read_text(encoding="utf-8").splitlines()
+    for line in (Path(__file__).parent / "README.md").read_text(encoding="utf-8").splitlines()
     if line.startswith("| ") and not line.startswith("| finding ")
 ]
 
