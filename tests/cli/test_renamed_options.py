@@ -10,7 +10,7 @@ import pytest
 
 import intercode
 from intercode.cli import main
-from intercode.cli.play import unfinished_sessions
+from intercode.cli.play import play_session
 from intercode.cli.shared_options import RENAMED_OPTIONS
 from intercode.core.config import make_config
 from intercode.core.errors import ConfigError, UnknownNameError
@@ -93,11 +93,9 @@ def test_a_session_of_play_with_an_old_setting_is_resumed(
 ) -> None:
     monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path))
     settings = {"dataset": "starter", "agent": "human", "out": str(tmp_path / "out")}
-    unfinished_sessions.save(unfinished_sessions.UnfinishedSession(settings, (0,)))
+    play_session.save_session(play_session.PlaySession(settings, (0,)))
     [path] = tmp_path.rglob("unfinished/*.json")
     row = json.loads(path.read_text())
     path.write_text(json.dumps({**row, "settings": {**settings, "sandbox": "docker"}}))
     os.utime(path)
-    assert unfinished_sessions.load_newest("starter").settings["env_options"] == {
-        "backend": "docker"
-    }
+    assert play_session.load_session("starter").settings["env_options"] == {"backend": "docker"}

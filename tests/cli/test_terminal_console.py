@@ -17,9 +17,8 @@ from prompt_toolkit.input import PipeInput, create_pipe_input
 from prompt_toolkit.output import DummyOutput
 
 from intercode.cli.play import play_session
-from intercode.cli.play.interrupts import MAX_PRESSES, InterruptGate
-from intercode.cli.play.terminal_console import TerminalConsole, history_file
-from intercode.cli.play.terminal_player import AGENT_COMMANDS, PLAY_COMMANDS, Quit
+from intercode.cli.play.console import Quit
+from intercode.cli.play.terminal_console import MAX_PRESSES, TerminalConsole, history_file
 from intercode.core.errors import ConfigError
 from support.descriptions import language_of
 
@@ -44,15 +43,9 @@ def keys(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[PipeInput]
 
 def typed(keys: PipeInput, text: str, environment: str = "bash", default: str = "") -> str:
     """Return the line that a new session reads from some keys."""
-    console = TerminalConsole(
-        environment,
-        language_of(environment).typing,
-        lambda: "",
-        (*PLAY_COMMANDS, *AGENT_COMMANDS),
-        InterruptGate(),
-    )
+    console = TerminalConsole(environment, language_of(environment))
     keys.send_text(text)
-    return console.ask("> ", language_of(environment).typing, default)
+    return console.ask("> ", default)
 
 
 def test_enter_runs_complete_input_and_continues_incomplete_input(keys: PipeInput) -> None:
@@ -98,17 +91,13 @@ def test_without_pygments_there_are_no_colours(
     keys: PipeInput, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.delenv("NO_COLOR", raising=False)
-    console = TerminalConsole(
-        "python", language_of("python").typing, lambda: "", (), InterruptGate()
-    )
+    console = TerminalConsole("python", language_of("python"))
     console.code("x = 'a'")
     assert "\x1b[" in capsys.readouterr().out
     monkeypatch.setitem(sys.modules, "pygments", None)
     monkeypatch.delitem(sys.modules, "pygments.lexers")
     assert typed(keys, f"ls{ENTER}") == "ls"
-    console = TerminalConsole(
-        "python", language_of("python").typing, lambda: "", (), InterruptGate()
-    )
+    console = TerminalConsole("python", language_of("python"))
     console.code("x = 'a'")
     assert capsys.readouterr().out.endswith("x = 'a'\n")
 
@@ -118,24 +107,25 @@ def test_a_terminal_without_prompt_toolkit_names_the_extra(monkeypatch: pytest.M
     monkeypatch.setattr(sys, "stdout", SimpleNamespace(isatty=lambda: True))
     monkeypatch.setattr(play_session, "find_spec", lambda _: None)
     with pytest.raises(ConfigError, match=r"intercode-gym\[play\].*pipe"):
-        play_session.start_session({"dataset": "starter", "agent": "human"})
+        play_session.run_new_session({"dataset": "starter", "agent": "human"})
 
 
 def test_words_are_completed(keys: PipeInput) -> None:
     assert typed(keys, f"subm{TAB}{ENTER}") == "submit"
 
 
-def test_ctrl_c_goes_through_the_gate_only_while_it_is_open() -> None:
-    gate = InterruptGate()
-    with gate.installed():
+def test_ctrl_c_interrupts_only_what_may_be_interrupted(keys: PipeInput) -> None:
+    console = TerminalConsole("bash", language_of("bash"))
+    with console.session():
         signal.raise_signal(signal.SIGINT)  # the signal must not stop anything now
-        with pytest.raises(KeyboardInterrupt), gate.allowed():
+        with pytest.raises(KeyboardInterrupt), console.interruptible():
             raise AssertionError("an earlier Ctrl-C stops it at once")
         signal.raise_signal(signal.SIGINT)
-        gate.clear()
-        with gate.allowed():
+        keys.send_text(ENTER)
+        console.ask("> ")
+        with console.interruptible():
             pass
-        with pytest.raises(KeyboardInterrupt), gate.allowed():
+        with pytest.raises(KeyboardInterrupt), console.interruptible():
             signal.raise_signal(signal.SIGINT)
         for _ in range(MAX_PRESSES - 1):
             signal.raise_signal(signal.SIGINT)
@@ -149,7 +139,7 @@ def test_printed_text_and_code_control_no_terminal(
     keys: PipeInput, capsys: pytest.CaptureFixture[str]
 ) -> None:
     assert keys
-    console = TerminalConsole("bash", language_of("bash").typing, lambda: "", (), InterruptGate())
+    console = TerminalConsole("bash", language_of("bash"))
     console.say("\x1b]52;c;ZQ==\x07\x1b[1;31mred")
     console.say("plain\x1bc\x9b2J\udc9b")
     assert capsys.readouterr().out == (

@@ -41,7 +41,7 @@ _USED = {
 
 def handle(args: argparse.Namespace) -> int:
     """Start or resume a session."""
-    from intercode.cli.play.play_session import resume_session, run_session, start_session
+    from intercode.cli.play.play_session import load_session, run_new_session, run_session
 
     given = given_options(args)
     if not given.pop("resume", False):
@@ -51,9 +51,9 @@ def handle(args: argparse.Namespace) -> int:
                 f"a session of play has no {', '.join(unused)}: these are settings of "
                 "`intercode eval`"
             )
-        return run_session(start_session(settings))
+        return run_new_session(settings)
     dataset = given.pop("dataset", None)
     if given:
         names = ", ".join(f"--{name.replace('_', '-')}" for name in given)
         raise UsageError(f"--resume uses the settings of the saved session: leave out {names}")
-    return run_session(resume_session(dataset))
+    return run_session(load_session(dataset))

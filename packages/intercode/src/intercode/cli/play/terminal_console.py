@@ -1,9 +1,11 @@
-"""Input and output of ``intercode play`` at a terminal: editing, colours, history, status line."""
+"""The console at a terminal: editing, colours, history, status line, and what Ctrl-C stops."""
 
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterable
+import signal
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -15,12 +17,21 @@ from prompt_toolkit.key_binding import KeyBindings, KeyPressEvent
 from prompt_toolkit.lexers import PygmentsLexer
 from prompt_toolkit.shortcuts import CompleteStyle
 
-from intercode.cli.play.interrupts import InterruptGate
-from intercode.cli.play.terminal_player import Console, Quit, is_command
-from intercode.core.types import Typing
+from intercode.cli.play.console import (
+    AGENT_COMMANDS,
+    PLAY_COMMANDS,
+    Console,
+    Quit,
+    format_number,
+    is_command,
+)
+from intercode.core.types import ActionLanguage, Brief
+from intercode.evaluation.play.interactive_episode import InteractiveEpisode
 from intercode_sandbox.command.output import escape_control
 from intercode_sandbox.platforms.paths import state_root
 
+MAX_PRESSES = 5
+"""Pressed this many times while nothing may be interrupted, Ctrl-C still ends the session."""
 _INDENT = "    "
 
 
@@ -34,47 +45,76 @@ class ActionHistory(FileHistory):
 
 
 class TerminalConsole(Console):
-    """Reads from a terminal.
+    """A human at a terminal.
 
     Enter runs a complete action and begins a new line in an incomplete one. Alt-Enter always begins
-    a new line. Ctrl-C discards the input, Ctrl-D on an empty line ends the session. ``typing``: how
-    the language is typed. ``status`` returns the line at the bottom, ``words`` are completed, and
-    ``gate`` decides what else Ctrl-C stops.
+    a new line. Ctrl-C discards the input, Ctrl-D on an empty line ends the session. While an action
+    runs or the agent thinks, Ctrl-C interrupts it, also if it was pressed since the last input;
+    elsewhere it interrupts nothing half-way. ``limit``: the actions a task may take, None for any
+    number.
     """
 
     def __init__(
         self,
         environment: str,
-        typing: Typing,
-        status: Callable[[], str],
-        words: Iterable[str],
-        gate: InterruptGate,
+        language: ActionLanguage,
+        agent: str | None = None,
+        limit: int | None = None,
     ) -> None:
-        self.gate = gate
-        self._rules, self._lexer = typing, pygments_lexer(typing)
+        super().__init__(language, agent)
+        self._limit = limit
+        self._episode: InteractiveEpisode | None = None
+        self._is_interruptible, self._presses = False, 0
+        self._lexer = _pygments_lexer(language.typing.lexer)
+        words = [*PLAY_COMMANDS, *(AGENT_COMMANDS if agent else ())]
         self._session: PromptSession[str] = PromptSession(
             history=ActionHistory(str(history_file(environment))),
             lexer=PygmentsLexer(self._lexer) if self._lexer else None,
             auto_suggest=AutoSuggestFromHistory(),
-            completer=WordCompleter(list(words), sentence=True),
+            completer=WordCompleter(words, sentence=True),
             complete_while_typing=False,
             complete_style=CompleteStyle.READLINE_LIKE,
             multiline=True,
             key_bindings=self._keys(),
-            prompt_continuation=self._rules.continuation_prompt,
-            bottom_toolbar=status,
+            prompt_continuation=language.typing.continuation_prompt,
+            bottom_toolbar=self._status,
         )
 
-    def ask(self, prompt: str, rules: Typing, default: str = "") -> str:  # noqa: ARG002
-        if self.gate:
-            self.gate.clear()
-        while True:
-            try:
-                return self._session.prompt(prompt, default=default)
-            except KeyboardInterrupt:
-                continue
-            except EOFError as e:
-                raise Quit from e
+    # ------------------------------------------------------------- Ctrl-C
+    @contextmanager
+    def session(self) -> Iterator[None]:
+        """Handle SIGINT while the block runs. Only the main thread may call this."""
+        before = signal.signal(signal.SIGINT, self._press)
+        try:
+            yield
+        finally:
+            signal.signal(signal.SIGINT, before)
+
+    @contextmanager
+    def interruptible(self) -> Iterator[None]:
+        """Let Ctrl-C interrupt the block."""
+        self._is_interruptible = True
+        try:
+            if self._presses:
+                raise KeyboardInterrupt
+            yield
+        finally:
+            self._is_interruptible, self._presses = False, 0
+
+    def interrupted(self) -> None:
+        """Say so. The human is asked again."""
+        self.note("stopped; its effects are undone")
+
+    def _press(self, number: int, frame: Any) -> None:  # noqa: ARG002
+        self._presses += 1
+        if self._is_interruptible or self._presses >= MAX_PRESSES:
+            raise KeyboardInterrupt
+
+    # ------------------------------------------------------------- output
+    def start(self, brief: Brief, episode: InteractiveEpisode) -> None:
+        """Print the task, and show the state of its episode from now on."""
+        self._episode = episode
+        super().start(brief, episode)
 
     def code(self, text: str) -> None:
         """Print code, in colours unless NO_COLOR is set or Pygments is not installed."""
@@ -87,48 +127,71 @@ class TerminalConsole(Console):
             text = highlight(text, lexer, TerminalFormatter())
         self.say(text)
 
-    def is_complete(self, text: str) -> bool:
-        """Return whether a text is a complete action."""
-        lines = text.split("\n")
-        if self._rules.indents and not lines[-1].strip():
+    def _status(self) -> str:
+        """Return one line with the task, the turn and the last score that was requested."""
+        episode = self._episode
+        if episode is None:
+            return ""
+        turns = f"turn {len(episode.steps) + 1}" + (f" of {self._limit}" if self._limit else "")
+        parts = [episode.env.task.id, turns]
+        if episode.last_score is not None:
+            after, score = episode.last_score
+            suffix = "" if after == len(episode.steps) else f" after turn {after}"
+            parts.append(f"score {format_number(score.value)}{suffix}")
+        return "  |  ".join([*parts, "help"])
+
+    # ------------------------------------------------------------- input
+    def ask(self, prompt: str, default: str = "") -> str:
+        """Read an action or command, which can be edited. Raises Quit for Ctrl-D."""
+        self._presses = 0
+        while True:
+            try:
+                return self._session.prompt(prompt, default=default)
+            except KeyboardInterrupt:
+                continue
+            except EOFError as e:
+                raise Quit from e
+
+    def _is_complete(self, text: str) -> bool:
+        lines, typing = text.split("\n"), self.language.typing
+        if typing.indents and not lines[-1].strip():
             lines[-1] = ""
-        return not text.strip() or not self._rules.is_unfinished(lines)
+        return not text.strip() or not typing.is_unfinished(lines)
 
     def _keys(self) -> KeyBindings:
-        keys = KeyBindings()
+        keys, indents = KeyBindings(), self.language.typing.indents
+
+        def begin_line(buffer: Any) -> None:
+            before = buffer.document.current_line_before_cursor
+            buffer.newline(copy_margin=indents)
+            if indents and before.rstrip().endswith(":"):
+                buffer.insert_text(_INDENT)
 
         @keys.add("enter")
         def enter(event: KeyPressEvent) -> None:
-            buffer = event.current_buffer
-            if buffer.document.is_cursor_at_the_end and self.is_complete(buffer.text):
-                buffer.text = buffer.text.rstrip(" \t") if self._rules.indents else buffer.text
+            buffer, is_complete = event.current_buffer, self._is_complete(event.current_buffer.text)
+            if buffer.document.is_cursor_at_the_end and is_complete:
+                buffer.text = buffer.text.rstrip(" \t") if indents else buffer.text
                 buffer.validate_and_handle()
-            elif "\n" in buffer.document.text_after_cursor or not self.is_complete(buffer.text):
-                self._new_line(buffer)
+            elif "\n" in buffer.document.text_after_cursor or not is_complete:
+                begin_line(buffer)
             else:
                 buffer.validate_and_handle()
 
         @keys.add("escape", "enter")
         def new_line(event: KeyPressEvent) -> None:
-            self._new_line(event.current_buffer)
+            begin_line(event.current_buffer)
 
         return keys
 
-    def _new_line(self, buffer: Any) -> None:
-        """Begin a new line, indented as Python needs it."""
-        before = buffer.document.current_line_before_cursor
-        buffer.newline(copy_margin=self._rules.indents)
-        if self._rules.indents and before.rstrip().endswith(":"):
-            buffer.insert_text(_INDENT)
 
-
-def pygments_lexer(typing: Typing) -> Any:
+def _pygments_lexer(name: str) -> Any:
     """Return the lexer of a language, or None if Pygments is not installed."""
     try:
         from pygments import lexers
     except ImportError:
         return None
-    return getattr(lexers, typing.lexer, lexers.TextLexer)
+    return getattr(lexers, name, lexers.TextLexer)
 
 
 def history_file(environment: str) -> Path:
