@@ -132,6 +132,31 @@ def test_everything_else_is_one_error(service: str, message: str, tmp_path: Path
         config_of(tmp_path, service)
 
 
+@pytest.mark.parametrize(
+    ("build", "text"),
+    [
+        ("args: {A: 1}", "last 1 inside"),
+        ("target: first", "first inside"),
+        ("args: {A: $FROM_OUTSIDE}", "last outside inside"),
+        ("tags: [a], args: [A=$TAG]", "last t inside"),
+    ],
+)
+@pytest.mark.sandbox
+def test_a_build_has_its_arguments_stage_and_context(build: str, text: str, tmp_path: Path) -> None:
+    (tmp_path / ".env").write_text("TAG=t\n")
+    (tmp_path / "parts/sub").mkdir(parents=True)
+    (tmp_path / "parts/file").write_text("inside\n")
+    (tmp_path / "parts/sub/Dockerfile").write_text(
+        "FROM host AS first\nARG A\nCOPY file /file\n"
+        "RUN echo first $A $(cat /file) > /stage\n"
+        "FROM first\nARG A\nRUN echo last $A $(cat /file) > /stage\n"
+    )
+    where = "context: parts, dockerfile: sub/Dockerfile"
+    config = config_of(tmp_path, f"build: {{{where}, {build}}}")
+    with InterCodeSandbox.open(config).sandbox as sandbox:
+        assert sandbox.read("/stage").decode() == f"{text}\n"
+
+
 def test_an_image_of_the_sample_is_not_resolved_before_it(tmp_path: Path) -> None:
     file = tmp_path / "compose.yaml"
     file.write_text("services:\n  a:\n    image: ${SAMPLE_METADATA_IMAGE}\n")

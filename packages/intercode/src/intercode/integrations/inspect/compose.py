@@ -46,6 +46,9 @@ _VALUES_WITHOUT_EFFECT: dict[str, tuple[Any, ...]] = {
     "scale": (1,),
 }
 """Further keys, with the values that change nothing."""
+_BUILD_WITHOUT_EFFECT = {"cache_from", "cache_to", "labels", "shm_size", "tags"}
+OWN_BUILD = "x-intercode"
+"""The key of a build under which are its keys that Inspect's type of builds lacks."""
 _TEXTS = ("user", "mem_limit", "hostname", "working_dir", "image")
 
 Variables = Mapping[str, str]
@@ -114,7 +117,17 @@ def _plain_service(service: Any, directory: Path, known: Variables) -> Any:
             if isinstance(settings.get(name), int | float):
                 settings[name] = str(settings[name])
     files, given = plain.pop("env_file", None), plain.pop("environment", None)
-    return {**plain, "environment": _environment(files or [], given or {}, directory, known)}
+    environment = _environment(files or [], given or {}, directory, known)
+    if isinstance(build := plain.get("build"), dict):
+        plain["build"] = _plain_build(build, directory, known)
+    return {**plain, "environment": environment}
+
+
+def _plain_build(build: dict[str, Any], directory: Path, known: Variables) -> dict[str, Any]:
+    plain = {k: v for k, v in build.items() if k not in _BUILD_WITHOUT_EFFECT}
+    args, target = plain.pop("args", None), plain.pop("target", None)
+    own = {"args": _environment([], args or {}, directory, known), "target": target}
+    return {**plain, OWN_BUILD: own}
 
 
 def _environment(files: Any, given: Any, directory: Path, known: Variables) -> dict[str, str]:

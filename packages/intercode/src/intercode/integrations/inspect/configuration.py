@@ -20,9 +20,10 @@ from pydantic import BaseModel, ConfigDict
 
 from intercode.core.errors import UsageError
 from intercode.core.types import Image
-from intercode.integrations.inspect.compose import Variables, read_compose_file
+from intercode.integrations.inspect.compose import OWN_BUILD, Variables, read_compose_file
 from intercode_sandbox import resolve_image
 from intercode_sandbox.images.build.base_images import BaseImageResolver, is_packaged_recipe
+from intercode_sandbox.images.build.on_demand import resolve_or_build
 from intercode_sandbox.images.registry_hosts import is_registry_host
 from intercode_sandbox.sizes import parse_size
 
@@ -61,11 +62,22 @@ _KEYS = {
 """The keys of a service that a sandbox honours."""
 
 
+class ImageBuild(BaseModel):
+    """How a Dockerfile is built: values for ARG, the stage (None: the last one), and the directory
+    of COPY."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+    context: str
+    args: dict[str, str] = {}
+    target: str | None = None
+
+
 class SandboxConfig(BaseModel):
     """The configuration: ``sandbox=SandboxEnvironmentSpec("intercode", SandboxConfig(...))``.
 
     ``image`` is a form of docs/images.md or a name as in a FROM line, ``backend`` and ``network``
-    are as in `intercode eval`. ``user`` runs the commands that name no user (None: root).
+    are as in `intercode eval`. ``build`` is for the Dockerfile of a compose file. ``user`` runs the
+    commands that name no user (None: root).
     ``directory`` is that of commands and relative paths (None: the image's, as with Docker).
     ``command`` is started in the background when the sandbox opens. ``memory`` is in bytes.
     """
@@ -80,12 +92,18 @@ class SandboxConfig(BaseModel):
     env: dict[str, str] = {}
     hostname: str = "intercode"
     memory: int | None = None
+    build: ImageBuild | None = None
 
     def __hash__(self) -> int:  # Inspect keeps configurations in sets
         return hash(self.model_dump_json())
 
     def find_image(self) -> Image:
         """Return the image, fetched or built first if necessary."""
+        if build := self.build:
+            context = Path(build.context).resolve()
+            return resolve_or_build(
+                self.image, args=build.args, target=build.target, context=context
+            )
         images = BaseImageResolver(lambda name: resolve_image(name, self.backend))
         return images.resolve_base(self.image, "image")
 
@@ -164,6 +182,7 @@ def _read_compose(config: ComposeConfig, directory: Path) -> SandboxConfig:
             "or 'host'"
         )
     image, build, env = service.image, service.build, service.environment or {}
+    chosen: ImageBuild | None = None
     if not (image or build):
         raise UsageError("the service of the compose file has neither an image nor a build")
     if service.working_dir and not service.working_dir.startswith("/"):
@@ -177,11 +196,15 @@ def _read_compose(config: ComposeConfig, directory: Path) -> SandboxConfig:
                 f"a sandbox cannot be built from the address {build.context} of the compose file: "
                 "clone it, and name its directory in 'build'"
             )
-        path = directory / (build.context or ".") / (build.dockerfile or "Dockerfile")
-        image = f"dockerfile:{path}"
+        context = directory / (build.context or ".")
+        file = context / (build.dockerfile or "Dockerfile")
+        image, own = f"dockerfile:{file}", build.extensions.get(OWN_BUILD, {})
+        if any(own.values()) or file.parent != context:
+            chosen = ImageBuild(context=str(context), **own)
     pairs = env.items() if isinstance(env, Mapping) else (e.partition("=")[::2] for e in env)
     settings: dict[str, Any] = {
         "image": image,
+        "build": chosen,
         "user": service.user,
         "directory": service.working_dir,
         "command": (*_words(service.entrypoint), *_words(service.command)),

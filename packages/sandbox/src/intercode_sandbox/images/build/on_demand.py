@@ -37,6 +37,7 @@ def resolve_or_build(
     aliases: Mapping[str, str] | None = None,
     args: Mapping[str, str] | None = None,
     target: str | None = None,
+    context: Path | None = None,
     mirrors: Sequence[str] = (),
     force: bool = False,
 ) -> Image:
@@ -45,7 +46,8 @@ def resolve_or_build(
     ``dockerfile:/path`` (a file or directory) is built, and ``built:DIGEST`` is an earlier build;
     for other forms see ``images.resolve``. ``progress`` receives the lines of a build's output.
     For builds: ``aliases`` maps names in FROM to specifications, ``args`` are values for ARG,
-    ``target`` is the stage to build, ``mirrors`` are Debian archives (see
+    ``target`` is the stage to build, ``context`` is the directory of COPY (None: that of the
+    Dockerfile), ``mirrors`` are Debian archives (see
     ``apt_sources.recipe_sources``).
 
     Raises as ``images.resolve`` does; DataError with the line of a Dockerfile that fails.
@@ -68,7 +70,7 @@ def resolve_or_build(
         _allowed_directory.get(),
     )
     path = Path(rest).expanduser().resolve()
-    bases = replace(bases, allowed_directory=path if path.is_dir() else path.parent)
+    bases = replace(bases, allowed_directory=context or (path if path.is_dir() else path.parent))
     if path in _builds_in_progress.get():
         raise UsageError(f"{spec} uses itself as a base: choose another base")
     mark, trusted_directory = (
@@ -76,7 +78,9 @@ def resolve_or_build(
         _allowed_directory.set(bases.allowed_directory),
     )
     try:
-        return build_dockerfile(path, bases, say, args=args, target=target, force=force)
+        return build_dockerfile(
+            path, bases, say, args=args, target=target, context=context, force=force
+        )
     finally:
         _builds_in_progress.reset(mark)
         _allowed_directory.reset(trusted_directory)

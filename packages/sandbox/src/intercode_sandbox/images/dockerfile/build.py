@@ -28,17 +28,19 @@ def build_dockerfile(
     *,
     args: Mapping[str, str] | None = None,
     target: str | None = None,
+    context: Path | None = None,
     force: bool = False,
 ) -> Image:
-    """Return the image of a Dockerfile, or of the Dockerfile in a directory. The context is the
-    directory of the file.
+    """Return the image of a Dockerfile, or of the Dockerfile in a directory. ``context`` is by
+    default the directory of the file.
 
     ``args`` are values for ARG; ``target`` is the stage to build. Cached steps do not run again,
     unless ``force``. Raises UsageError for a missing file, an unknown base image, or an argument
     that no ARG declares; DataError with the line for faults of the Dockerfile and failed commands.
     """
-    file, context = locate_dockerfile(path)
-    spec = f"dockerfile:{context if file.name == 'Dockerfile' else file}"
+    file, directory = locate_dockerfile(path)
+    spec = f"dockerfile:{directory if file.name == 'Dockerfile' else file}"
+    context = context or directory
     given = dict(args or {})
     generation = built_images.build_generation(spec, force)
     script = parse_dockerfile(_read_text(file), str(file))
