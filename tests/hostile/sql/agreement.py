@@ -170,14 +170,16 @@ def run_case(case: Sequence[str], ours: SqlSession, theirs: SqlSession, tally: T
 
 
 _CALLS = re.compile(
-    r"\b(GREATEST|LEAST|STD|STDDEV\w*|VAR_\w+|VARIANCE|PERCENT_RANK|CUME_DIST)\(", re.I
+    r"\b(REGEXP_SUBSTR|GREATEST|LEAST|STD|STDDEV\w*|VAR_\w+|VARIANCE|PERCENT_RANK|CUME_DIST)\(",
+    re.I,
 )
 
 
 def for_mariadb(code: str) -> str:
     """Return a statement in a form for which MariaDB follows the rules of MySQL 8: GREATEST and
-    LEAST of values of several kinds compare texts (comparison-operators.html), and STD, VAR,
-    PERCENT_RANK and CUME_DIST have all digits of a double (aggregate-functions.html)."""
+    LEAST of values of several kinds compare texts (comparison-operators.html), STD, VAR,
+    PERCENT_RANK and CUME_DIST have all digits of a double (aggregate-functions.html), and
+    REGEXP_SUBSTR gives NULL without a match (regexp.html)."""
     for call in reversed([*_CALLS.finditer(code)]):
         arguments, rest = split_call(code[call.end() :])
         if call[1].upper() in ("GREATEST", "LEAST"):
@@ -186,6 +188,9 @@ def for_mariadb(code: str) -> str:
             if not several_families(frozenset(kinds)):
                 continue
             text = f"{call[0]}{', '.join(f'CONCAT({argument})' for argument in arguments)})"
+        elif call[1].upper() == "REGEXP_SUBSTR":
+            found = f"{call[0]}{', '.join(arguments)})"
+            text = f"IF(LENGTH({found}) = 0, NULL, {found})"
         else:
             over = re.match(r"\s*OVER\s*\(", rest)
             window, rest = split_call(rest[over.end() :]) if over else ([], rest)

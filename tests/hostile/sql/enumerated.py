@@ -179,6 +179,8 @@ class Enumerated:
         column = self.made.column(kind)
         if words[0].startswith("PERIOD_") and kind in _NUMBERS and self.rng.random() < 0.85:
             column = f"({column} * 0 + 202001)"
+        elif words[0].startswith("JSON_") and kind in _NUMBERS and self.rng.random() < 0.85:
+            column = f"CONCAT({column})"
         if part in ("aggregate", "distinct aggregate"):
             word = "DISTINCT " if part.startswith("distinct") else ""
             tail = f" ORDER BY {column}, id" if words[0] == "GROUP_CONCAT" else ""

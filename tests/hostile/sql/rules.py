@@ -162,7 +162,7 @@ _MOMENTS = frozenset({"date", "datetime", "time"})
 _TEXTS = frozenset({"text", "enum", "set", "json"})
 _HAS_MOMENT = r"\b(da|dt3?|ts|tm2?)\b|DATE|TIME|INTERVAL|DAY"
 _DOUBLES = frozenset({"float", "double", "decimal", "text", "bytes", "time", "datetime", ""})
-_WHOLE = r": \d[\d.e+]*$|^\[|^None$"
+_WHOLE = r": '?\d[\d.e+]*'?$|^\[|^None$"
 
 
 def _number_with_moment(code: str) -> bool:
@@ -301,11 +301,16 @@ RULES: tuple[Rule, ...] = (
         "Data truncated",
     ),
     Rule(
-        "REGEXP_SUBSTR gives NULL without a match",
-        _MANUAL + "regexp.html",
-        "REGEXP_SUBSTR",
-        embedded=r"None$|^\[",
-        seldom=True,
+        "DIV of doubles beyond 64 bits is out of range",
+        _MANUAL + "arithmetic-functions.html",
+        r"\bDIV\b",
+        "Got overflow when converting",
+        "value is out of range",
+    ),
+    Rule(
+        "NULLIF of an ENUM is its number in a condition",
+        _MANUAL + "flow-control-functions.html",
+        r"\b(WHERE|ON|HAVING)\b.*NULLIF\(\(*([ts]\.)?(e|st)\b",
     ),
     Rule(
         "INT UNSIGNED with BIGINT is a BIGINT",
@@ -531,7 +536,7 @@ RULES: tuple[Rule, ...] = (
         "MIN and MAX of an ENUM are its text in a condition",
         _MANUAL + "aggregate-functions.html",
         r"HAVING M(IN|AX)\((DISTINCT )?(t\.)?(e|st)\)"
-        r"|M(IN|AX)\((e|st)\) AS n .*(HAVING n|ORDER BY n)",
+        r"|M(IN|AX)\((DISTINCT )?(e|st)\) AS n .*(HAVING n|ORDER BY n)",
     ),
     Rule(
         "a text that is no path in a JSON document is an error",
@@ -883,7 +888,7 @@ RULES: tuple[Rule, ...] = (
     Rule(
         "FALSE and TRUE are no positions in ORDER BY",
         _MANUAL + "select.html",
-        r"ORDER BY \(*-?(TRUE|FALSE)",
+        r"ORDER BY \(*[-+]?(TRUE|FALSE)",
     ),
     Rule(
         "a TIME with a fraction is rounded to an integer",
