@@ -194,7 +194,7 @@ class ServerConnection:
         while end is None:
             block, length, end = self._fetch_block()
             size += length
-            rows += convert_rows(block, columns, self._connection.converter)
+            rows += decode_rows(block, columns, self._connection.converter)
             if end is None and (len(rows) > limits.rows or size + 8 * len(rows) > limits.size * 2):
                 if kill is not None:
                     kill()
@@ -324,7 +324,7 @@ def decode_value(value: object) -> str:
     return bytes(value).decode() if isinstance(value, (bytes, bytearray)) else str(value)
 
 
-def convert_rows(
+def decode_rows(
     rows: Sequence[tuple[Any, ...]], columns: Sequence[Any], converter: Any
 ) -> list[tuple[Any, ...]]:
     """Convert rows of bytes to the values that the client would return, and SETs to their text."""

@@ -131,7 +131,7 @@ def _read_fields(text: str) -> Moment | None:
     return _moment(year, month, day, clock, fraction, clean)
 
 
-def number_text(value: float) -> str | None:
+def moment_of_digits(value: float) -> str | None:
     """Return the date, or the date and time, that the digits of a number are (YYMMDD, YYYYMMDD or
     those with hhmmss), as text. Zero is the date of zeros."""
     whole = int(value)

@@ -25,11 +25,11 @@ from intercode_sql.embedded.compile.conversions import (
     as_integer,
     as_number,
     as_text,
+    compared_time,
     convert_to,
     enum_index,
     quote_text,
     sort_expression,
-    time_order,
 )
 from intercode_sql.embedded.compile.model import Expression, Scope, compile_expression, compiles
 from intercode_sql.embedded.functions import registry as functions
@@ -62,7 +62,7 @@ def aggregate_call(
         clause = collate_clause(True, value.type) if value.type.kind == "string" else ""
         kind = replace(value.type.as_stored(), nullable=True, words=(), members=())
         sql = f"{name}({value.sql}{clause})"
-        if kind.kind == "time" and (order := time_order(value)) != value.sql:
+        if kind.kind == "time" and (order := compared_time(value)) != value.sql:
             sql = f"mysql_ordered_time({name}({order}), 0)"
         return Expression(sql, kind, aggregate=True)
     if distinct:

@@ -49,12 +49,12 @@ from intercode_sql.embedded.compile.conversions import (
     as_text,
     as_texts,
     chosen_sql,
+    compared_time,
     convert_to,
     on_this_day,
     quote_text,
     text_constant,
     time_of_this_day,
-    time_order,
     truth_sql,
     value_constant,
 )
@@ -155,7 +155,7 @@ def _greatest_least(name: str, args: Args, scope: Scope) -> Expression:
     values = [convert_to(m, kind) for m in arguments]
     parts = [v.sql for v in values]
     clause = collate_clause(True, *(v.type for v in values)) if kind.kind == "string" else ""
-    if kind.kind == "time" and any(time_order(v) != v.sql for v in values):
+    if kind.kind == "time" and any(compared_time(v) != v.sql for v in values):
         ordered = ", ".join(f"mysql_time_order({part})" for part in parts)
         return Expression(f"mysql_ordered_time({word}({ordered}), 0)", kind)
     if word == "MIN":  # SQLite returns the last of equal ones, MySQL the first

@@ -209,7 +209,7 @@ def sort_expression(ex: Expression) -> str:
     if isinstance(ex.literal, int):  # SQLite would take it for the position of a column
         return f"({ex.sql} + 0)"
     if ex.type.kind == "time":
-        return time_order(ex)
+        return compared_time(ex)
     return as_number(ex).sql if ex.type.wrapped else grouped_sql(ex, True)
 
 
@@ -233,7 +233,7 @@ def require_rounded(ex: Expression, kind: Type) -> None:
         raise unsupported("a quotient of exact numbers in a column of texts")
 
 
-def time_order(ex: Expression) -> str:
+def compared_time(ex: Expression) -> str:
     """Return the SQL by which a time is compared. As texts, times below zero and from 100 hours
     have another order; columns and most constants have none of them."""
     return ex.sql if _SHORT_TIME.match(ex.sql) else f"mysql_time_order({ex.sql})"

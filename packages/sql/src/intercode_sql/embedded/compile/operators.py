@@ -37,8 +37,8 @@ from intercode_sql.embedded.compile.conversions import (
     as_temporal,
     as_text,
     as_texts,
+    compared_time,
     quote_text,
-    time_order,
     value_constant,
     year_sql,
 )
@@ -483,7 +483,7 @@ def _align_temporal(left: Expression, right: Expression) -> tuple[Expression, Ex
     left, right = as_temporal(left, kind), as_temporal(right, kind)
     if kind != "time":
         return left, right
-    a, b = time_order(left), time_order(right)
+    a, b = compared_time(left), compared_time(right)
     if (a == left.sql) != (b == right.sql):
         a, b = f"mysql_time_order({left.sql})", f"mysql_time_order({right.sql})"
     return replace(left, sql=a), replace(right, sql=b)

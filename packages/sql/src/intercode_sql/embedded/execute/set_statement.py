@@ -17,10 +17,10 @@ from intercode_sql.dialect.errors import (
 from intercode_sql.dialect.keywords import word_set
 from intercode_sql.dialect.parser import parse
 from intercode_sql.dialect.tokens import tokenize
+from intercode_sql.embedded.catalog.moments import with_fraction
 from intercode_sql.embedded.compile.translation import Translation, translate
 from intercode_sql.embedded.execute import transactions
 from intercode_sql.embedded.execute.context import DEFAULT_SETTINGS, SessionContext
-from intercode_sql.embedded.functions.datetimes import moment_text
 
 _COMBINED_MODES = {
     "ANSI": (
@@ -171,7 +171,7 @@ def variable_values(row: Sequence[Any], found: Translation) -> list[Any]:
     out = []
     for value, kind, read in zip(row, found.types, found.converters, strict=True):
         if value is not None and kind.moment:
-            value = moment_text(value, kind.scale or 0)
+            value = with_fraction(value, kind.scale or 0)
         elif value is not None and read is not None:
             value = read(value)
         out.append(value)

@@ -13,7 +13,7 @@ from intercode_sql.embedded.catalog.moments import (
     LONGEST_CLOCK,
     ZERO_DATE,
     is_date,
-    number_text,
+    moment_of_digits,
     read_moment,
     read_parts,
     read_time,
@@ -320,28 +320,15 @@ def compared_moment(value: Any, kind: str) -> str:
     return made or _ZEROS[kind]
 
 
-@internal("rounded")
-def round_moment(value: str, digits: int) -> str | None:
-    """Return a moment with so many digits of its fraction."""
-    return rounded(value, digits)
-
-
-@internal("time_order")
-def time_order(value: str) -> int:
-    """Return the microseconds of a time."""
-    return time_microseconds(value)
+internal("rounded")(rounded)
+internal("moment_text")(with_fraction)
+internal("time_order")(time_microseconds)
 
 
 @internal("ordered_time")
 def ordered_time(microseconds: int, _: int) -> str:
-    """Return the time of which ``time_order`` has made microseconds."""
+    """Return the time of which ``mysql_time_order`` has made microseconds."""
     return time_text(microseconds)
-
-
-@internal("moment_text")
-def moment_text(value: str, digits: int) -> str:
-    """Return a moment as text with exactly so many digits of its fraction."""
-    return with_fraction(value, digits)
 
 
 @internal("timestampdiff", gives_bytes=False)
@@ -668,7 +655,7 @@ def number_clock(value: float) -> str | None:
         return double_text(round(value, 6)) if isinstance(value, float) else str(value)
     if not FIRST_DATE <= value < 1e14:
         return None
-    moment = number_text(value)
+    moment = moment_of_digits(value)
     return f"{moment} 00:00:00" if moment is not None and " " not in moment else moment
 
 
@@ -696,7 +683,7 @@ def whole_number_moment(value: float, kind: str, scale: int) -> str:
 @internal("number_moment")
 def number_moment(value: float, kind: str) -> str | None:
     """Return the date, the date and time, or whichever a number is, as text."""
-    found = number_text(value)
+    found = moment_of_digits(value)
     if found is None or not kind:
         return found
     if kind == "date":

@@ -49,7 +49,7 @@ def bit_bytes(value: int, size: int) -> bytes:
 
 
 @internal("set_number")
-def set_number(value: str, members: str) -> int:
+def number_of_set(value: str, members: str) -> int:
     """Return the number of a SET's value. ``members`` are its words with commas."""
     return types.set_number(value, members.split(","))
 
