@@ -845,6 +845,7 @@ def test_a_set_stores_the_number_of_a_quotient(changed: SqlSession) -> None:
         ),
         ("SELECT r.k FROM t LEFT JOIN (s JOIN s r USING (v)) ON t.id = s.k WHERE t.id < 3", [1, 2]),
         ("SELECT DEFAULT(id) FROM t WHERE id = 1", [0]),
+        ("SELECT ELT(id, 'a', v, EXP(12 * x)) FROM t WHERE id < 3", ["a", "bob"]),
     ],
 )
 def test_rows_of_generated_queries(session: SqlSession, query: str, ids: list[object]) -> None:
@@ -854,6 +855,12 @@ def test_rows_of_generated_queries(session: SqlSession, query: str, ids: list[ob
 def test_a_join_in_brackets_is_written_to(changed: SqlSession) -> None:
     changed.run("UPDATE t JOIN (s JOIN s r ON r.k = s.k) ON t.id = s.k SET s.v = t.id", 10.0)
     assert column(changed, "SELECT v FROM s ORDER BY k") == ["1", "2", "3", "6", ""]
+
+
+@pytest.mark.parametrize("number", ["CRC32(v)", "INET_ATON('0.0.0.9')"])
+def test_unsigned_numbers_of_functions(session: SqlSession, number: str) -> None:
+    output = session.run(f"SELECT 3 - {number} FROM t WHERE id = 1", 10.0).output
+    assert output.startswith(f"{E}BIGINT UNSIGNED value is out of range")
 
 
 @pytest.mark.parametrize(

@@ -132,6 +132,8 @@ def tuples(value: Any) -> Any:
 
 NULL = Type("null")
 INT = Type("int", 20)
+UNSIGNED_INT = Type("int", 10, unsigned=True)
+UNSIGNED_BIGINT = Type("int", 20, unsigned=True)
 BITS = Type("int", 20, unsigned=True, wrapped=True)
 """The result of an operator on bits."""
 BOOL = Type("int", 1)

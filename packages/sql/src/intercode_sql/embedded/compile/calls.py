@@ -570,6 +570,9 @@ def simple_call(name: str, args: list[Expression], text: str = "") -> Expression
         kind = concatenation_type(*(m.type for m in arguments if m.type.text))
         parts.insert(0, "'bytes'" if kind.binary else f"'{kind.collation}'")
     sql = f"{function.sqlite_name}({', '.join(parts)})"
+    if name == "ELT":
+        words = " ".join(f"WHEN {n} THEN {word}" for n, word in enumerate(parts[1:], 1))
+        sql = f"(CASE {function.sqlite_name}({parts[0]}) {words} END)"
     if result.binary and function.returns is ARGUMENT_TEXT:
         sql = f"CAST({sql} AS BLOB)"
     if name in _OF_SECONDS:

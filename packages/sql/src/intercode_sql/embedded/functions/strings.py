@@ -12,7 +12,15 @@ from typing import Any
 
 from intercode_sql.dialect.errors import mysql_error, unsupported
 from intercode_sql.embedded.catalog.collations import collation_key, weights
-from intercode_sql.embedded.catalog.types import ASCII_STRING, BOOL, BYTES, INT, Collation
+from intercode_sql.embedded.catalog.types import (
+    ASCII_STRING,
+    BOOL,
+    BYTES,
+    INT,
+    UNSIGNED_BIGINT,
+    UNSIGNED_INT,
+    Collation,
+)
 from intercode_sql.embedded.functions.registry import (
     ARGUMENT_TEXT,
     INTEGER,
@@ -192,10 +200,10 @@ def concat_ws(separator: str | None, *parts: str | None) -> str | None:
     return separator.join(known)
 
 
-@scalar("ELT", args=[INTEGER, TEXTS], returns=ARGUMENT_TEXT, accepts_null=True)
-def elt(number: float | None, *words: str | None) -> str | None:
-    at = int(number or 0) & 0xFFFFFFFF  # MySQL reads 32 bits of it
-    return words[at - 1] if 1 <= at <= len(words) else None
+@scalar("ELT", args=[INTEGER, TEXTS], returns=ARGUMENT_TEXT)
+def elt(number: float) -> int:
+    """Return the position of the word that ELT gives. No other one is computed."""
+    return int(number) & 0xFFFFFFFF  # MySQL reads 32 bits of it
 
 
 @scalar("QUOTE", args=[TEXT], returns=ARGUMENT_TEXT, nocase_level=1, accepts_null=True)
@@ -386,13 +394,13 @@ def sha2(text: str | bytes, bits: float) -> str | None:
     return hashlib.new(kind, text_bytes(text)).hexdigest() if kind else None
 
 
-@scalar("CRC32", args=[TEXT], returns=INT, takes_bytes=True)
+@scalar("CRC32", args=[TEXT], returns=UNSIGNED_INT, takes_bytes=True)
 def crc32(text: str | bytes) -> int:
     return zlib.crc32(text_bytes(text))
 
 
 # ---------------------------------------------------------------- addresses and identifiers
-@scalar("INET_ATON", args=[TEXT], returns=INT)
+@scalar("INET_ATON", args=[TEXT], returns=UNSIGNED_BIGINT)
 def inet_aton(text: str) -> int | None:
     """Return the number of an address, whose last part can stand for several."""
     parts = text.split(".")
