@@ -189,8 +189,8 @@ def for_mariadb(code: str) -> str:
                 continue
             text = f"{call[0]}{', '.join(f'CONCAT({argument})' for argument in arguments)})"
         elif call[1].upper() == "REGEXP_SUBSTR":
-            found = f"{call[0]}{', '.join(arguments)})"
-            text = f"IF(LENGTH({found}) = 0, NULL, {found})"
+            test = f"({arguments[0]}) REGEXP ({arguments[1]})"
+            text = f"IF({test}, {call[0]}{', '.join(arguments)}), NULL)"
         else:
             over = re.match(r"\s*OVER\s*\(", rest)
             window, rest = split_call(rest[over.end() :]) if over else ([], rest)

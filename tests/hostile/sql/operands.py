@@ -46,6 +46,7 @@ _CASTS = {
     "DECIMAL": "decimal",
     "DOUBLE": "double",
     "SIGNED": "int",
+    "BIGINT": "int",
     "UNSIGNED": "int",
 }
 _TRANSPARENT = (exp.Paren, exp.Alias, exp.Any, exp.All, exp.Distinct, exp.Max, exp.Min)

@@ -811,6 +811,13 @@ RULES: tuple[Rule, ...] = (
         answers=_within(0.0, 5.1e-5),
     ),
     Rule(
+        "a text of a negative number is no SET",
+        _MANUAL + "set.html",
+        r"(INSERT|REPLACE|UPDATE).*\bst\b.*'-\d",
+        r"'[a-z,]*'$",
+        "''$",
+    ),
+    Rule(
         "digits before a point are a date",
         _MANUAL + "date-and-time-literals.html",
         "INET_NTOA",
