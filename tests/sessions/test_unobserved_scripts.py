@@ -85,6 +85,7 @@ _SAME_IN_ALL = [
     ["readonly LINENO PWD; trap 'echo D' DEBUG", "echo a", "cd /usr; pwd"],
     ["trap 'echo usr' USR1", "kill -USR1 $$; echo a", "trap"],
     ["set -v", "echo a\nprintf b", "false", "set +v", "echo c"],
+    ["shopt -so verbose; echo a", "echo b"],
     ["x='trap -p'; $x", "$x", "eval 'echo a; trap'", "f() { trap; }", "f"],
     [
         "echo 'trap -p; trap \"echo D\" DEBUG' > /tmp/s.sh",
@@ -154,6 +155,13 @@ _SAME_IN_ALL = [
     ["shopt -s expand_aliases; alias for=x", "unset BASH_ALIASES", "cd /usr; pwd", "echo a; false"],
 ]
 _SAME_IN_ONE_SHELL = [
+    [
+        "readonly __last=a __options=b __statuses=c; declare -i __state; __status() { echo f; }",
+        "readonly -f __status; shopt -s expand_aliases; alias q='echo Q'",
+        "q a",
+        "(exit 5)",
+        "echo $? $__last $__options $__statuses; __status",
+    ],
     [
         "trap 'echo D $BASH_COMMAND' DEBUG",
         "false",

@@ -12,12 +12,16 @@ may expand aliases, forks the shell once, and ``pipeline_script`` runs a pipelin
 from __future__ import annotations
 
 import re
+import secrets
 from functools import lru_cache
 from typing import NamedTuple
 
 REPORT_FD, STATE_FD, CODE_FD, GIVEN_REPORT_FD = 50, 59, 58, 57
 """Descriptor numbers in the shell, under the least limit of open files. Bash itself uses those from
 10 and from 63 down that are free."""
+_OWN = f"__{secrets.token_hex(8)}_"
+"""What the names of the session's own variables and functions begin with: no action knows it, so
+none is one of the agent's, or has attributes that the agent gave it."""
 MAX_LAST = 4096
 """Characters of ``$_`` that are kept from one action to the next."""
 _LAST_DEBUG_TRAP = re.compile(r"^trap -- '(?:[^']|'\\'')*' DEBUG\n\Z", re.MULTILINE)
@@ -55,7 +59,7 @@ INIT_SCRIPT = (
 as 10 and 11, for itself, and copies the flag that says so."""
 _STOP_TRAP_FORM = (
     "shopt -s extdebug; trap 'case $BASH_COMMAND in (builtin\\ *{report}*|builtin\\ trap*"
-    "|*__options*|*builtin\\ shopt*|for\\ _\\ in*SHELLOPTS*|*-ef\\ .*|*HISTIGNORE*"
+    f"|*{_OWN}options*|*builtin\\ shopt*|for\\ _\\ in*SHELLOPTS*|*-ef\\ .*|*HISTIGNORE*"
     "|builtin\\ history*) ;;"
     " (*) break 1000 2>/dev/null; builtin false ;; esac' DEBUG"
 )
@@ -67,8 +71,8 @@ RESUME_SCRIPT = "builtin trap - DEBUG; builtin shopt -u extdebug; builtin jobs >
 the output of the next action."""
 RESTORE_SCRIPT = (
     "exec 60>&1 61>&2 >/dev/null 2>&1\n"
-    f"IFS=; builtin mapfile -u {STATE_FD} __state; exec {STATE_FD}<&-\n"
-    'builtin eval "builtin unset -v __state; ${__state[*]}"\n'
+    f"IFS=; builtin mapfile -u {STATE_FD} {_OWN}state; exec {STATE_FD}<&-\n"
+    f'builtin eval "builtin unset -v {_OWN}state; ${{{_OWN}state[*]}}"\n'
     "\\builtin shopt -u expand_aliases\n"
     "[[ ${PWD-} == /* && $PWD -ef . ]] || builtin cd . || builtin :\n"
     "command exec >&60 2>&61 60>&- 61>&-\n"
@@ -116,14 +120,14 @@ _REPORT = (
 """Reports the exit status, the options, the statuses of the last pipeline, ``PWD`` and ``$_``. The
 last character is 1 if ``$PWD`` is the directory of the shell. Negated, the test ends no shell with
 errexit."""
-_FORGET = "builtin unset -v __last __statuses __options;builtin trap - RETURN"
-_ALIASES_OFF = '\n__options="$? $SHELLOPTS::$BASHOPTS"; \\builtin shopt -u expand_aliases\n'
+_FORGET = f"builtin unset -v {_OWN}last {_OWN}statuses {_OWN}options;builtin trap - RETURN"
+_ALIASES_OFF = f'\n{_OWN}options="$? $SHELLOPTS::$BASHOPTS"; \\builtin shopt -u expand_aliases\n'
 """The line before a report that aliases could change: bash expands those of reserved words, too,
 but none where a word is quoted. The empty line before it is for bash's parser, which an open quote
 in the action leaves confused for one line."""
 ALIASES_OFF_SCRIPT = "\\builtin shopt -u expand_aliases\n"
 """Fires the DEBUG trap, and what that prints is not read."""
-RETAINED_TEXT = f"__last={_LAST} __statuses={_STATUSES}"
+RETAINED_TEXT = f"{_OWN}last={_LAST} {_OWN}statuses={_STATUSES}"
 RETAIN_SCRIPT = f"builtin trap -- '{RETAINED_TEXT}' RETURN\n"
 """Keeps what the next command that sources a file would change, for the report after it."""
 UNLESS_REPORTED = f'||builtin printf "$?\\0">&{REPORT_FD}'
@@ -278,7 +282,8 @@ def report_script(token: str, quiet: bool, retained: bool) -> str:
         return (_NOTHING_IN_FORK if retained else _NOTHING).format(words=words, to=REPORT_FD)
     if not retained:
         return f"{{ {_format_report(token, '', '')};builtin : __status;}} 2>&-\n"
-    report = _format_report(token, "${__statuses-}", "${__last-}", "$__options")
+    kept = f"${{{_OWN}statuses-}}", f"${{{_OWN}last-}}", f"${_OWN}options"
+    report = _format_report(token, *kept)
     return f"{_ALIASES_OFF}{{ {report};{_FORGET};}} 2>&-\n"
 
 
@@ -336,8 +341,8 @@ def status_script(status: int, quiet: bool, last: str) -> str:
         return "" if quiet or last == "__status" else f"builtin : {last}\n"
     if not quiet:
         return (
-            f"__status() {{ builtin unset -f __status; builtin return {status}; }}\n"
-            f"{{ __status {last}; }} >&- 2>&- && builtin :\n"
+            f"{_OWN}status() {{ builtin unset -f {_OWN}status; builtin return {status}; }}\n"
+            f"{{ {_OWN}status {last}; }} >&- 2>&- && builtin :\n"
         )
     if status == 1:
         return "! for _ in; do :; done\n"
@@ -353,7 +358,7 @@ def pipeline_script(statuses: tuple[int, ...], status: int, pipefail: bool) -> s
     return f"{{ {negation}{pipeline}; }} >&- 2>&- {'&&' if status else '||'} builtin :\n"
 
 
-_WORDS = ("RETURN", "RTMAX", "__status")
+_WORDS = ("RETURN", "RTMAX", "__status", "expand_aliases")
 OWN_WORDS = frozenset(map(quote, _WORDS))
 """What ``$_`` is after scripts that are not quiet, as words of a script."""
 STOP_TRAP = _STOP_TRAP_FORM.format(report=REPORT_FD)

@@ -128,6 +128,7 @@ class Shell:
         self._token, self._status, self._directory = "", 0, cwd
         self._last_report: scripts.ActionReport | None = None
         self._options: frozenset[str] = frozenset()
+        self._question = f"#{secrets.token_hex(8)}\n".encode()
         self._own_texts: list[bytes] = []
         self._is_verbose = False
         self._history = HistoryList()
@@ -211,7 +212,8 @@ class Shell:
         """
         deadline = time.monotonic() + timeout
         self.stderr_collector, self._output_collector = Collector(collector.limit), collector
-        self._own_texts, self._is_verbose = [], "verbose" in self._options
+        self._own_texts = [self._question]
+        self._is_verbose = "verbose" in self._options
         uses_history = self._history.begin(code, self._options)
         before, self.is_quiet = self._prepare(code)
         own_lines = 1
@@ -229,7 +231,9 @@ class Shell:
                 text = self._with_report(before + self._source(code), quiet=False)
             elif self._takes_report(code):
                 self._token, own_lines = secrets.token_hex(8), 0
-                code_and_report = f"{code}\n{scripts.report_in_code(self._token)}"
+                report_text = scripts.report_in_code(self._token)
+                self._own_texts.append(f"{report_text}\n".encode())
+                code_and_report = f"{code}\n{report_text}"
                 text = before + self._source(code_and_report, scripts.UNLESS_REPORTED)
             else:
                 self._own_texts.append(f"{scripts.RETAINED_TEXT}\n".encode())
@@ -481,7 +485,7 @@ class Shell:
         """Send a script and return the record of its report, or None after ``timeout`` seconds.
 
         With the option noexec, a shell reads its script without running it. If it has read all and
-        is silent, it gets an empty line, and no more if it reads that before it has reported.
+        is silent, it gets a comment, and no more if it reads that before it has reported.
         """
         deadline = time.monotonic() + timeout
         self._history.note_lines(script, own_lines)
@@ -508,7 +512,7 @@ class Shell:
                 if has_asked:
                     self._end_script()
                 else:
-                    self._write_script(memoryview(b"\n"))
+                    self._write_script(memoryview(self._question))
                 has_asked = True
             if self.script in ready:
                 left = self._write_script(left)
