@@ -276,15 +276,22 @@ def render_text(current: str = "") -> str:
 
 
 def render_markdown() -> str:
-    """Return the threat model as a Markdown table with a column for each tier."""
-    models = [THREAT_MODELS[name] for name in _tier_names()]
-    rows = [["", *(f"`{name}`" for name in _tier_names())], ["---"] * (len(models) + 1)]
-    rows.append(["**protects against**", *(model.summary for model in models)])
+    """Return the threat model as a Markdown table. Tiers with equal cells share a row."""
+    models = {name: THREAT_MODELS[name] for name in _tier_names()}
+    rows = [["", "tiers", "what enforces it", "not protected"], ["---"] * 4]
+    rows += _shared_rows("protects against", {n: (m.summary, "") for n, m in models.items()})
     for aspect in ASPECTS:
-        protections = [model.protections[aspect] for model in models]
-        rows.append([f"**{aspect}**", *(f"{p.by}. *Not:* {p.gap}" for p in protections)])
-    rows.append(["**may hold golds**", *(model.golds for model in models)])
+        found = {name: model.protections[aspect] for name, model in models.items()}
+        rows += _shared_rows(aspect, {name: (p.by, p.gap) for name, p in found.items()})
+    rows += _shared_rows("may hold golds", {n: (m.golds, "") for n, m in models.items()})
     return "\n".join(map(_table_row, rows))
+
+
+def _shared_rows(title: str, cells: dict[str, tuple[str, str]]) -> list[list[str]]:
+    shared: dict[tuple[str, str], list[str]] = {}
+    for name, cell in cells.items():
+        shared.setdefault(cell, []).append(f"`{name}`")
+    return [[f"**{title}**", ", ".join(names), *cell] for cell, names in shared.items()]
 
 
 def _table_row(cells: Sequence[str]) -> str:
