@@ -5,7 +5,7 @@
 
 Each worker is a process of its own. It and its children have one core if the row says so, and
 otherwise all cores: one worker already prewarms its next sandbox on a second core. The results of
-golds that gave them twice in `intercode check`, which runs first, come from the gold cache;
+golds that `intercode check`, which runs first, finds to be stable come from the gold cache;
 --no-gold-cache runs every gold. With a checkout of the authors' repository (or
 INTERCODE_AUTHORS) and a Docker daemon (.ci/docker) their environment plays the sound tasks of file
 system 1 in turns with ours."""

@@ -33,6 +33,11 @@ def test_an_old_option_says_the_new_one(
     assert "--sandbox: the option is now --backend" in capsys.readouterr().err
 
 
+def test_an_old_option_of_one_command_says_the_setting(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["check", "starter", "--no-gold-cache"]) == 2
+    assert "the option is now --set use_gold_cache=false" in capsys.readouterr().err
+
+
 def test_an_old_option_is_not_in_the_help(capsys: pytest.CaptureFixture[str]) -> None:
     main(["eval", "--help"])
     shown = capsys.readouterr().out

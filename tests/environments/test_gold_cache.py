@@ -205,7 +205,8 @@ def test_check_caches_stable_golds_and_episodes_use_them(
     monkeypatch.setattr(gold_cache, "_cache_directory", lambda: tmp_path)
     tasks = tuple(Task(name, f"query {name}", gold) for name, gold in GOLDS.items())
     dataset = Dataset("made", "bash", tasks, image=image)
-    assert check(dataset, cache_golds=False).cached_tasks == 0 and list(tmp_path.iterdir()) == []
+    for no_cache in ({"cache_golds": False}, {"env_options": {"use_gold_cache": False}}):
+        assert check(dataset, **no_cache).cached_tasks == 0 and list(tmp_path.iterdir()) == []
     report = check(dataset)
     assert report.cached_tasks == len(STEADY) and report.metadata["golds"] == "run"
     with intercode.make("bash", dataset=dataset) as env:

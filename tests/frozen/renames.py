@@ -17,7 +17,6 @@ FLAGS = {
     "--again": ("image build", "--force"),
     "--even-if": ("compare", "--allow-mismatch"),
     "--bare": ("export", "--messages-only"),
-    "--no-keep": ("check", "--no-gold-cache"),
     "--against": ("check", "--baseline"),
     "--idle": ("serve", "--idle-timeout"),
     "--diffs": ("eval", "--record-diffs"),
@@ -102,7 +101,9 @@ def rename_options(words: Sequence[str]) -> list[str]:
     named, left = [command], iter(rest)
     for word in left:
         name = word.removeprefix("--")
-        if word in _TABLES:
+        if word == "--no-keep":
+            named += ["--set", "use_gold_cache=false"]
+        elif word in _TABLES:
             named += ["--set", f"{_TABLES[word]}{next(left)}"]
         elif name in _SWITCHES and word != name:
             named += ["--set", f"{_NAMES.get(name, name.replace('-', '_'))}=true"]

@@ -68,7 +68,6 @@ datasets [DATASET] ...  name[:subset], or a .json/.jsonl/.csv file
 --out FILE              where --draw writes its proofs and finds earlier ones (default: in the
                         cache), and --labels every graded label, one JSON object a line
 --parallel N            tasks at the same time (default 2); with --draw: processes
---no-gold-cache         do not store results that golds gave twice in the gold cache
 --baseline FILE         the output of an earlier --json: a gold that now does something else is
                         volatile
 --json                  print the whole report as JSON
@@ -85,6 +84,8 @@ DEFAULTS = {
 }
 
 SETTINGS = {"variants": {"type": int}, "limit": {"type": int}}
+RENAMED = {"--no-gold-cache": "--set use_gold_cache=false"}
+"""Options of an earlier version that only this command had, and what they are now."""
 
 
 _SETTINGS_OF_RUNS = {"image", "backend", "set", "profile"}
@@ -96,7 +97,7 @@ _MODES = {
     "--contamination": {"contamination", "draw", *_SHARED},
     "--draw": {"draw", "out", *_SETTINGS_OF_RUNS, *_SHARED} - {"profile"},
     "--audit": {"audit", "runs", "variants", *_SETTINGS_OF_RUNS, *_SHARED},
-    _SOUNDNESS: {"limit", "variants", "baseline", "no_gold_cache", *_SETTINGS_OF_RUNS, *_SHARED},
+    _SOUNDNESS: {"limit", "variants", "baseline", *_SETTINGS_OF_RUNS, *_SHARED},
 }
 """The options of each thing that the command does."""
 
@@ -144,7 +145,6 @@ def _check_dataset(args: argparse.Namespace, name: str) -> tuple[dict[str, Any],
         chosen,
         limit=args.limit,
         parallel=args.parallel,
-        cache_golds=not args.no_gold_cache,
         env_options=settings,
     )
     if args.baseline is not None:
