@@ -857,6 +857,11 @@ def test_a_join_in_brackets_is_written_to(changed: SqlSession) -> None:
     assert column(changed, "SELECT v FROM s ORDER BY k") == ["1", "2", "3", "6", ""]
 
 
+def test_a_negative_number_has_one_more_digit(changed: SqlSession) -> None:
+    changed.run("CREATE TABLE z AS SELECT -u AS a, -y AS b FROM t WHERE id = 3", 10.0)
+    assert changed.run("SELECT a, b FROM z", 10.0).rows == ((-4294967295, -2024),)
+
+
 @pytest.mark.parametrize("number", ["CRC32(v)", "INET_ATON('0.0.0.9')"])
 def test_unsigned_numbers_of_functions(session: SqlSession, number: str) -> None:
     output = session.run(f"SELECT 3 - {number} FROM t WHERE id = 1", 10.0).output

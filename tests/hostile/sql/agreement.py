@@ -85,6 +85,7 @@ def _bare(output: str) -> str:
     """Return a message without the brackets and quotes that only one of both writes, and with TRUE
     and FALSE as numbers, as MariaDB writes them."""
     output = output.replace("octet_length(", "length(").replace(" MOD ", " % ")
+    output = re.sub(r"convert\(([^() ]+) using utf8mb4\)", r"\1", output)
     output = re.sub(r"interval '(-?[\d.]+)'", r"interval \1", output)
     words = re.sub(
         r"\b(true|false)\b", lambda m: str(int(m[1].lower() == "true")), output, flags=re.I

@@ -177,7 +177,7 @@ def _cast_moment_compared(code: str) -> bool:
     """Return whether a date or a time that is made by CAST or CONVERT is compared."""
     tree = tree_of(code)
     return any(
-        isinstance(node.unnest(), exp.Cast) and kind_of(node) in _MOMENTS
+        isinstance(node.unnest(), exp.Func) and kind_of(node) in _MOMENTS
         for compared in (tree.find_all(*COMPARISONS) if tree is not None else ())
         for node in compared.iter_expressions()
         if isinstance(node, exp.Expression)
@@ -308,6 +308,11 @@ RULES: tuple[Rule, ...] = (
         "value is out of range",
     ),
     Rule(
+        "GREATEST and LEAST of an ENUM or a SET are of its number in a condition",
+        _MANUAL + "comparison-operators.html",
+        r"\b(WHERE|ON|HAVING)\b.*(GREATEST|LEAST)\(.*\b(e|st)\b",
+    ),
+    Rule(
         "NULLIF of an ENUM is its number in a condition",
         _MANUAL + "flow-control-functions.html",
         r"\b(WHERE|ON|HAVING)\b.*NULLIF\(\(*([ts]\.)?(e|st)\b",
@@ -418,7 +423,13 @@ RULES: tuple[Rule, ...] = (
         r"\.\d{31,}",
         r"\.\d{30}\D*$",
     ),
-    Rule("a JSON document is normalized", _MANUAL + "json.html", r"\bjs\b", r"[{\[\"]", r"[{\[\"]"),
+    Rule(
+        "a JSON document is normalized",
+        _MANUAL + "json.html",
+        r"\bjs\b|JSON_\w+\(CONCAT",
+        r"[{\[\"]",
+        r"[{\[\"]",
+    ),
     Rule(
         "a double in a JSON document has a point or an exponent",
         _MANUAL + "json.html",
@@ -631,7 +642,7 @@ RULES: tuple[Rule, ...] = (
     Rule(
         "a CAST that gives no date is NULL in a comparison",
         _MANUAL + "cast-functions.html",
-        r"(CAST|CONVERT)\(.*(AS|,) (DATE|DATETIME|TIME)\b",
+        r"(CAST|CONVERT)\(.*(AS|,) (DATE|DATETIME|TIME)\b|\b(DATE|TIME|TIMESTAMP)\(",
         r": -?[01]$|^\[\(",
         r"None$|^\[",
         operands=_cast_moment_compared,

@@ -251,7 +251,10 @@ def _negation(node: exp.Neg, scope: Scope) -> Expression:
     literal = -number.literal if isinstance(number.literal, (int, float)) else None
     sign = "0 - " if number.type.kind == "decimal" else "-"  # a decimal has no minus zero
     sql = f"({sign}{number.sql})"
-    return Expression(sql, replace(number.type, unsigned=False), literal=literal)
+    kind = replace(number.type, unsigned=False)
+    if kind.kind in ("int", "year") and literal is None:
+        kind = replace(kind, kind="int", precision=min(kind.precision + 1, INT.precision))
+    return Expression(sql, kind, literal=literal)
 
 
 def concatenate(parts: list[Expression]) -> Expression:
