@@ -1,4 +1,4 @@
-"""One background event loop, shared by all threads that send HTTP requests.
+"""One background event loop, shared by all threads that send HTTP requests or use remote sandboxes.
 
 It starts with the first request and ends when its last resource is closed, or with the process. A
 child process starts its own loop after a fork and leaves the inherited one alone.

@@ -1,7 +1,7 @@
 """A client's connection to a server of remote sandboxes: one for each process and server.
 
-A thread with an event loop carries requests and streams. If the connection is lost, all sandboxes
-that it had opened are lost. The next sandbox that is opened makes a new connection.
+The event loop of HTTP requests carries requests and streams. If the connection is lost, all
+sandboxes that it had opened are lost. The next sandbox that is opened makes a new connection.
 """
 
 from __future__ import annotations
@@ -10,17 +10,17 @@ import asyncio
 import errno
 import itertools
 import os
-import threading
 import time
 from collections.abc import Callable
 from concurrent.futures import Future
 from contextlib import suppress
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any
 from urllib.parse import urlsplit
 
 import aiohttp
 
+from intercode_sandbox import event_loop
 from intercode_sandbox.errors import (
     ConfigError,
     SandboxError,
@@ -52,11 +52,10 @@ ANSWER_SECONDS = 120.0
 """Time for an answer. The server has limits of its own, and the heartbeat shows that it lives."""
 UPLOAD_SECONDS = 1800.0
 """Time for the upload of one archive."""
-_CHECK_SECONDS = 1.0  # between two checks whether the event loop still runs
 _CONNECT_SECONDS = 10.0
 _PAUSES = (0.1, 0.3, 1.0, 3.0, 5.0, 10.0, 10.0)  # seconds before further attempts to connect
+_NO_ANSWER = (aiohttp.ClientError, OSError, TypeError, TimeoutError, ProtocolError)
 _NO_SERVER = (502, 503, 504)  # the server is full, or a proxy finds none behind it
-T = TypeVar("T")
 
 
 def server_address(url: str) -> str:
@@ -99,15 +98,14 @@ class Connection:
         self._pending: dict[int, Future[tuple[dict[str, Any], bytes]]] = {}
         self._losses: dict[int, Callable[[Exception], None]] = {}
         self._lost: BaseException | None = None
-        self._greeting: Future[dict[str, str]] = Future()
-        self._thread = threading.Thread(target=self._run, name="intercode-remote", daemon=True)
-        self._thread.start()
-        self.greeting = self._greeting.result()
+        self._owner = os.getpid()  # the loop of a forked child is another
+        self._end = ConnectionEnd(passes_descriptors=True)
+        self.greeting = event_loop.run_on_loop(self._open())
 
     @property
     def is_lost(self) -> bool:
-        """Whether the connection has ended."""
-        return self._lost is not None
+        """Whether the connection has ended, or is that of the parent of this process."""
+        return self._lost is not None or self._owner != os.getpid()
 
     def next_number(self) -> int:
         """Return a number that no other request or sandbox of this connection has."""
@@ -115,7 +113,7 @@ class Connection:
 
     def lost_error(self) -> SandboxLostError:
         """Return the error for a sandbox of this connection after its end."""
-        return SandboxLostError(f"the connection to {self.url} was lost: {self._lost}")
+        return SandboxLostError(f"the connection to {self.url} was lost: {self._lost or 'a fork'}")
 
     # ------------------------------------------------------------ from any thread
     def request(
@@ -133,40 +131,29 @@ class Connection:
         the connection is lost, OSError for arguments that are too long, and the errors that the
         server reports.
         """
-        number, future = self.next_number(), Future[tuple[dict[str, Any], bytes]]()
         message = pack_message({"do": operation, **arguments}, body)
         if len(message) - len(body) > MAX_HEADER:  # such as the arguments of a program
             raise OSError(errno.E2BIG, os.strerror(errno.E2BIG))
+        number, future = self.next_number(), Future[tuple[dict[str, Any], bytes]]()
 
         def submit() -> None:
-            if self._lost is not None:
-                future.set_exception(self.lost_error())
-                return
             try:
+                if self.is_lost:
+                    raise self.lost_error()
                 if before is not None:
                     before()
-            except OSError as e:
+                self._pending[number] = future
+                self._end.send_message(number, message)
+            except (OSError, SandboxLostError) as e:
                 future.set_exception(e)
-                return
-            self._pending[number] = future
-            self._end.send_message(number, message)
 
         self._call(submit)
-        return self._wait(future, seconds)
-
-    def _wait(self, future: Future[T], seconds: float) -> T:
-        """Return a result of the event loop. Raises SandboxLostError if it does not come."""
-        deadline = time.monotonic() + seconds
-        while not future.done() and self._thread.is_alive():
-            if (left := deadline - time.monotonic()) <= 0:
-                break
-            with suppress(TimeoutError):
-                future.exception(min(left, _CHECK_SECONDS))
-        if future.done():
-            return future.result()
-        if self.is_lost:
-            raise self.lost_error()
-        raise SandboxLostError(f"{self.url} gave no answer for {seconds:g} s")
+        try:
+            return future.result(seconds)
+        except TimeoutError as e:
+            if future.done():  # the server says so
+                raise
+            raise SandboxLostError(f"{self.url} gave no answer for {seconds:g} s") from e
 
     def notify(self, operation: str, **arguments: Any) -> None:
         """Send a request that has no answer. Does nothing if the connection is lost."""
@@ -175,6 +162,8 @@ class Connection:
             self._call(lambda: self._end.send_message(0, message))
 
     def _call(self, action: Callable[[], None]) -> None:
+        if self.is_lost:
+            raise self.lost_error()
         try:
             self._loop.call_soon_threadsafe(action)
         except RuntimeError as e:  # the loop is closed
@@ -202,80 +191,71 @@ class Connection:
 
     def upload(self, digest: str, archive: Path) -> None:
         """Send the archive of a layer. Raises SandboxError if the server refuses it."""
-        done: Future[None] = Future()
-
-        async def put() -> None:
-            try:
-                url = f"{self._address}/layers/{digest}"
-                with archive.open("rb") as file:
-                    async with self._session.put(url, data=file) as response:
-                        if response.status != 200:
-                            text = (await response.content.read(500)).decode("utf-8", "replace")
-                            raise SandboxError(f"{self.url} refused a layer: {printable(text)}")
-                done.set_result(None)
-            except aiohttp.ClientError as e:
-                done.set_exception(SandboxLostError(f"{self.url} did not take a layer: {e}"))
-            except Exception as e:
-                done.set_exception(e)
-
-        self._call(lambda: self._tasks.append(asyncio.ensure_future(put())))
-        self._wait(done, UPLOAD_SECONDS)
+        event_loop.run_on_loop(self._upload(digest, archive))
 
     # --------------------------------------------------------- in the event loop
-    def _run(self) -> None:
+    async def _upload(self, digest: str, archive: Path) -> None:
+        if self.is_lost:
+            raise self.lost_error()
         try:
-            asyncio.run(self._communicate())
-        except Exception as e:
-            self._lose(e)
+            with archive.open("rb") as file:
+                async with (
+                    asyncio.timeout(UPLOAD_SECONDS),
+                    self._session.put(f"{self._address}/layers/{digest}", data=file) as response,
+                ):
+                    if response.status != 200:
+                        text = (await response.content.read(500)).decode("utf-8", "replace")
+                        raise SandboxError(f"{self.url} refused a layer: {printable(text)}")
+        except (aiohttp.ClientError, TimeoutError) as e:
+            raise SandboxLostError(f"{self.url} did not take a layer: {e}") from e
 
-    async def _communicate(self) -> None:
-        self._loop, self._tasks = asyncio.get_running_loop(), list[asyncio.Future[None]]()
-        self._end = ConnectionEnd(passes_descriptors=True)
+    async def _open(self) -> dict[str, str]:
+        """Connect to the server, and return its greeting."""
+        self._loop = asyncio.get_running_loop()
         token = os.environ.get(TOKEN_VARIABLE)
         headers = {"Authorization": f"Bearer {token}"} if token else {}
         timeout = aiohttp.ClientTimeout(total=None, sock_connect=_CONNECT_SECONDS)
         redirects = aiohttp.TraceConfig()
         redirects.on_request_redirect.append(_refuse_redirect)
-        async with aiohttp.ClientSession(
+        self._session = aiohttp.ClientSession(
             headers=headers, timeout=timeout, trace_configs=[redirects]
-        ) as self._session:
-            try:
-                async with asyncio.timeout(_CONNECT_SECONDS):
-                    socket = await self._session.ws_connect(
-                        self._address + PATH, heartbeat=HEARTBEAT_SECONDS, max_msg_size=MAX_FRAME
-                    )
-                    self._greet(await socket.receive_bytes())
-            except aiohttp.WSServerHandshakeError as e:
-                raise _refusal(self.url, e.status) from e
-            except (aiohttp.ClientError, OSError, TypeError, TimeoutError, ProtocolError) as e:
-                raise SandboxUnavailableError(
-                    f"no server of sandboxes answers at {self.url}: {e or type(e).__name__}"
-                ) from e
-            writer = asyncio.ensure_future(self._end.write_frames(socket))
-            cause: BaseException | None = None
-            try:
-                async for message in socket:
-                    if message.type is not aiohttp.WSMsgType.BINARY:
-                        raise ProtocolError("a message that is not binary")
-                    self._receive(message.data)
-            except (ProtocolError, OSError, aiohttp.ClientError) as e:
-                cause = e
-            finally:
-                writer.cancel()
-                self._lose(cause or socket.exception() or ConnectionError("the server closed it"))
-                await socket.close()
+        )
+        greeting: dict[str, str] = {}
+        try:
+            async with asyncio.timeout(_CONNECT_SECONDS):
+                socket = await self._session.ws_connect(
+                    self._address + PATH, heartbeat=HEARTBEAT_SECONDS, max_msg_size=MAX_FRAME
+                )
+                greeting = _parse_greeting(await socket.receive_bytes())
+        except _NO_ANSWER as e:
+            raise _refusal(self.url, e) from e
+        finally:
+            if not greeting:
+                await self._session.close()
+        event_loop.add_resource(self)
+        self._communication = asyncio.ensure_future(self._communicate(socket))
+        return greeting
 
-    def _greet(self, data: bytes) -> None:
-        header, _ = parse_message(data)
-        if header.get("version") != VERSION:
-            raise ProtocolError(
-                f"its protocol has the version {header.get('version')!r}, this one {VERSION}: "
-                "install the same version of intercode on both machines"
-            )
-        greeting = {
-            name: printable(str(header.get(name, ""))[:100]) for name in ("tier", "machine")
-        }
-        self._greeting.set_result(greeting)
+    async def _communicate(self, socket: aiohttp.ClientWebSocketResponse) -> None:
+        writer = asyncio.ensure_future(self._end.write_frames(socket))
+        cause: BaseException | None = None
+        try:
+            async for message in socket:
+                if message.type is not aiohttp.WSMsgType.BINARY:
+                    raise ProtocolError("a message that is not binary")
+                self._receive(message.data)
+        except (ProtocolError, OSError, aiohttp.ClientError) as e:
+            cause = e
+        finally:
+            writer.cancel()
+            self._lose(cause or socket.exception() or ConnectionError("the server closed it"))
+            await socket.close()
+            await self._session.close()
+
+    async def aclose(self) -> None:
+        """Close the connection, at the end of the loop."""
+        self._communication.cancel()
+        await asyncio.wait([self._communication])
 
     def _receive(self, data: bytes) -> None:
         kind, number, payload = parse_frame(data)
@@ -308,16 +288,23 @@ class Connection:
     def _lose(self, cause: BaseException) -> None:
         """Report the end of the connection to all who wait for something of it."""
         self._lost = self._lost or cause
-        if not self._greeting.done():
-            self._greeting.set_exception(cause)
-            return
-        with suppress(RuntimeError):  # without a running loop, there is nothing to close
-            self.relay.close()
+        self.relay.close()
         for future in self._pending.values():
             future.set_exception(self.lost_error())
         self._pending.clear()
         for lost in list(self._losses.values()):
             lost(self.lost_error())
+
+
+def _parse_greeting(data: bytes) -> dict[str, str]:
+    """Return what a server says of itself. Raises ProtocolError."""
+    header, _ = parse_message(data)
+    if header.get("version") != VERSION:
+        raise ProtocolError(
+            f"its protocol has the version {header.get('version')!r}, this one {VERSION}: "
+            "install the same version of intercode on both machines"
+        )
+    return {name: printable(str(header.get(name, ""))[:100]) for name in ("tier", "machine")}
 
 
 async def _refuse_redirect(_: object, __: object, request: Any) -> None:
@@ -327,8 +314,13 @@ async def _refuse_redirect(_: object, __: object, request: Any) -> None:
     )
 
 
-def _refusal(url: str, status: int) -> Exception:
-    """Return the error for a server that refuses the connection."""
+def _refusal(url: str, error: BaseException) -> Exception:
+    """Return the error for a server that does not answer, or refuses the connection."""
+    if not isinstance(error, aiohttp.WSServerHandshakeError):
+        return SandboxUnavailableError(
+            f"no server of sandboxes answers at {url}: {error or type(error).__name__}"
+        )
+    status = error.status
     if status in (401, 403):
         return ConfigError(
             f"{url} refuses this client ({status}): set {TOKEN_VARIABLE} to the token of the server"
@@ -358,6 +350,8 @@ def connect(url: str) -> Connection:
         found = _connections.get(key)
         if found is not None and not found.is_lost:
             return found
+        if found is not None:
+            event_loop.close_resource(found)
         # a server that was there may be starting again; one that was never there is an error
         for pause in _PAUSES if _connections.pop(key, None) is not None else ():
             with suppress(SandboxUnavailableError):
