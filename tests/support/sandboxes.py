@@ -70,14 +70,10 @@ def a_duration() -> str:
 
 def end_waiting() -> None:
     """End the containers that wait for reuse, if sandboxes are containers."""
-    if backend.is_chroot():
-        from intercode_sandbox.chroot import pool
+    if backend.is_chroot() or backend.is_container():
+        from intercode_sandbox.supervisor.recycling import recycler
 
-        pool.close_idle()
-    elif backend.is_container():
-        from intercode_sandbox.container import container_pool
-
-        container_pool.close_idle()
+        recycler().clear()
 
 
 def our_sandboxes() -> int:

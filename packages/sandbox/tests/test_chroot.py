@@ -14,10 +14,11 @@ from pathlib import Path
 import pytest
 
 from intercode_sandbox import SandboxSpec, images
-from intercode_sandbox.chroot import guard, pool, users
+from intercode_sandbox.chroot import guard, users
 from intercode_sandbox.chroot import open as factory
 from intercode_sandbox.chroot.sandbox import ChrootSandbox
 from intercode_sandbox.errors import SandboxLostError
+from intercode_sandbox.supervisor.recycling import recycler
 from support.sandboxes import a_duration, eventually, running
 
 pytestmark = [
@@ -204,8 +205,8 @@ def test_what_a_killed_guard_leaves_is_removed() -> None:
     mark = a_duration()
     sandbox.spawn(["setsid", "sleep", mark])
     eventually(lambda: len(running(mark)) == 1, "the sleep started")
-    assert sandbox._root is not None
-    os.kill(sandbox._root.guard.pid, signal.SIGKILL)
+    assert sandbox._held is not None
+    os.kill(sandbox._held.guard.pid, signal.SIGKILL)
     eventually(lambda: sandbox.is_lost, "the supervisor ended with its guard")
     with pytest.raises(SandboxLostError):
         sandbox.run(["true"])
@@ -226,11 +227,11 @@ def owners_of_roots() -> list[int]:
 
 
 def test_recycled_directories_are_used_again() -> None:
-    pool.close_idle()
+    recycler().clear()
     with open_chroot() as first:
         pid = first.supervisor_pid
         first.run("echo x > /tmp/x; ln -s / /tmp/all; mkdir -p /tmp/a/b; chmod 0 /tmp/a")
     with open_chroot() as second:
         assert second.supervisor_pid == pid and second.changes() == {}
         assert second.run("ls -A /tmp").output == ""
-    pool.close_idle()
+    recycler().clear()

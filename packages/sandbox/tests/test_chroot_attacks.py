@@ -11,12 +11,13 @@ from pathlib import Path
 import pytest
 
 from intercode_sandbox import SandboxSpec, images
-from intercode_sandbox.chroot import guard, pool, shared_programs
+from intercode_sandbox.chroot import guard, shared_programs
 from intercode_sandbox.chroot import open as factory
 from intercode_sandbox.chroot import sandbox as chroot_sandbox
 from intercode_sandbox.chroot.root_layout import root_layout
 from intercode_sandbox.chroot.sandbox import ChrootSandbox
 from intercode_sandbox.images.cache.remove_tree import remove_tree
+from intercode_sandbox.supervisor.recycling import recycler
 from support.sandboxes import a_duration, eventually, running
 
 pytestmark = [
@@ -39,7 +40,7 @@ def sandbox() -> Iterator[ChrootSandbox]:
 
 @pytest.mark.parametrize("name", ["proc", "sys"])
 def test_files_in_another_directory_of_that_name_are_found_and_removed(name: str) -> None:
-    pool.close_idle()
+    recycler().clear()
     with open_chroot() as first:
         pid = first.supervisor_pid
         first.run(f"rmdir /{name} && mkdir /{name} && head -c {MIB} /dev/zero > /{name}/x")
@@ -56,7 +57,7 @@ def test_files_in_another_directory_of_that_name_are_found_and_removed(name: str
             == 1
         )
         assert second.changes() == {}
-    pool.close_idle()
+    recycler().clear()
 
 
 @pytest.fixture
@@ -173,8 +174,8 @@ def test_a_process_that_stops_all_others_ends_with_its_sandbox() -> None:
     code = "import os\nwhile True:\n    try: os.kill(-1, 19)\n    except OSError: pass"
     sandbox.spawn(["python3", "-c", code, mark])
     eventually(lambda: len(running(mark)) == 1, "the process started")
-    assert sandbox._root is not None
-    end = sandbox._root.guard
+    assert sandbox._held is not None
+    end = sandbox._held.guard
     sandbox.close(wait=True)
     assert end.poll() == 0 and not running(mark)
 

@@ -17,7 +17,6 @@ import pytest
 from intercode.environments.base.layers import task_layer
 from intercode_sandbox import SandboxSpec, images, open_sandbox, tier_of
 from intercode_sandbox.container import (
-    container_pool,
     engine,
     image_import,
     limit_counters,
@@ -30,6 +29,7 @@ from intercode_sandbox.contract import BaseSandbox
 from intercode_sandbox.determinism import Determinism
 from intercode_sandbox.errors import SandboxError, SandboxUnavailableError
 from intercode_sandbox.platforms.paths import sandbox_uid
+from intercode_sandbox.supervisor.recycling import recycler
 from intercode_sandbox.tiers.choice import choose_tier
 from intercode_sandbox.types import Layer, LayerSpec
 from support import requirements
@@ -51,7 +51,7 @@ time.sleep(1000)
 def container_engine(request: pytest.FixtureRequest) -> Iterator[engine.ContainerEngine]:
     requirements.require(request.param)
     yield engine.get_engine(request.param)
-    container_pool.close_idle()
+    recycler().clear()
 
 
 def open_one(container_engine: engine.ContainerEngine, **spec: object) -> BaseSandbox:
@@ -113,7 +113,7 @@ def test_a_root_directory_without_permissions_can_be_scored(
 def test_a_recycled_container_is_clean_and_faster_than_a_new_one(
     container_engine: engine.ContainerEngine,
 ) -> None:
-    container_pool.close_idle()
+    recycler().clear()
     sandbox = open_one(container_engine)
     first = sandbox.supervisor_pid
     remove = "rm -rf /etc/passwd /etc/group /tmp; mkdir /tmp; echo x > /new; sleep 100 &"
@@ -132,7 +132,7 @@ def test_containers_over_a_limit_or_deterministic_are_not_recycled(
 ) -> None:
     from intercode_sandbox import Limits
 
-    container_pool.close_idle()
+    recycler().clear()
     hog = "x = bytearray(300 << 20)"
     with open_one(container_engine, limits=Limits(memory=64 << 20)) as sandbox:
         first, result = sandbox.supervisor_pid, sandbox.run(["python3", "-c", hog], timeout=60)
@@ -151,7 +151,7 @@ def test_a_container_with_a_changed_merged_directory_is_replaced_by_a_new_one(
     container_engine: engine.ContainerEngine, tmp_path: Path, treed: Layer
 ) -> None:
     """An overlay shows another one when it is made again."""
-    container_pool.close_idle()
+    recycler().clear()
     (tmp_path / "data" / "dir").mkdir(parents=True)
     layers = (treed, layer_of(tmp_path))
     show = ["stat", "-c", "%b %s %h", "/data", "/data/dir"]
@@ -306,7 +306,7 @@ def test_concurrent_requests_import_an_image_once(
     container_engine.run("rmi", name)
     with ContainerSandbox(spec, container_engine) as sandbox:
         assert sandbox.read("/mark") and not sandbox.changes()
-    container_pool.close_idle()
+    recycler().clear()
     eventually(lambda: _removed(container_engine, name), "the image can be removed", 30)
 
 
@@ -321,7 +321,7 @@ def test_images_without_their_trees_are_pruned(
     (tmp_path / "layer").rename(tmp_path / "elsewhere")
     assert name not in prune_images(container_engine, tmp_path), "a container uses it"
     sandbox.close(wait=True)
-    container_pool.close_idle()
+    recycler().clear()
     eventually(lambda: name in prune_images(container_engine, tmp_path), "it is removed", 30)
     assert not image_import._has_image(container_engine, name)
 

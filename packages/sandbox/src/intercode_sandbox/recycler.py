@@ -51,6 +51,7 @@ class Recycler(Generic[T]):
         self._lock = threading.Lock()
         self._waiting: list[tuple[Any, Future[T | None]]] = []
         self._close = end
+        self._names: set[str] = set()
 
     def take(self, kind: Any) -> T | None:
         """Return a recycled sandbox of this kind, or None."""
@@ -76,10 +77,14 @@ class Recycler(Generic[T]):
         if surplus is not None:
             surplus.add_done_callback(self._close_result)
 
-    def run_in_background(self, work: Callable[[], None]) -> None:
-        """Run other work in the same threads."""
-        with suppress(RuntimeError):  # the interpreter is shutting down
-            self._workers.submit(work)
+    def run_once(self, name: str, work: Callable[[], None]) -> None:
+        """Run other work in the same threads, unless work of this name was run before."""
+        with self._lock:
+            is_first = name not in self._names
+            self._names.add(name)
+        if is_first:
+            with suppress(RuntimeError):  # the interpreter is shutting down
+                self._workers.submit(work)
 
     def clear(self) -> None:
         """Close the recycled sandboxes."""

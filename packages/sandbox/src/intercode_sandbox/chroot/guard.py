@@ -24,6 +24,7 @@ from intercode_sandbox.platforms.forks import ForkSafeLock, run_after_fork
 from intercode_sandbox.platforms.paths import cache_root
 from intercode_sandbox.supervisor import build, programs, root_files
 from intercode_sandbox.supervisor.connection import SupervisorConnection
+from intercode_sandbox.supervisor.recycling import RecyclableSupervisor
 from intercode_sandbox.supervisor.runtime import protocol, seccomp, syscalls
 
 _DIRECTORY = os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC
@@ -34,22 +35,15 @@ _END_SECONDS = 60.0  # time to end the processes and to remove the files
 
 
 @dataclass(frozen=True)
-class GuardedRoot:
+class GuardedRoot(RecyclableSupervisor):
     """A root directory in which a supervisor waits for requests. ``user``: the user id of commands.
     ``base_trees``: what the root was made of, the topmost first. ``grants``: takes directories that
     the supervisor may read with the guard's help."""
 
-    recycle_key: str
-    connection: SupervisorConnection
-    supervisor_pid: int
     user: int
     base_trees: tuple[str, ...]
     guard: subprocess.Popen[bytes]
     grants: socket.socket
-
-    @property
-    def is_lost(self) -> bool:
-        return self.connection.is_lost
 
     @contextmanager
     def granted(self, directory: int) -> Iterator[None]:

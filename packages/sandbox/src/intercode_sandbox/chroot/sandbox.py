@@ -8,21 +8,19 @@ from contextlib import AbstractContextManager, nullcontext
 from dataclasses import replace
 from typing import Self
 
-from intercode_sandbox.chroot import pool
-from intercode_sandbox.chroot.guard import GuardedRoot
+from intercode_sandbox.chroot.guard import GuardedRoot, remove_leftovers, start_guard
 from intercode_sandbox.chroot.root_layout import root_layout
 from intercode_sandbox.contract import Capability, SandboxSpec
 from intercode_sandbox.streams import memory_file
-from intercode_sandbox.supervisor.scanned_sandbox import ScannedSandbox
+from intercode_sandbox.supervisor.recycling import RecycledSandbox, recycler
 
 TIER = "chroot"
 
 
-class ChrootSandbox(ScannedSandbox):
+class ChrootSandbox(RecycledSandbox):
     """A sandbox of the back end ``chroot``. Raises SandboxError if it cannot be created.
 
-    Its root directory may be a recycled one, and may be recycled again; see pool.py. There is no
-    /proc in it.
+    Its root directory may be a recycled one, and may be recycled again. There is no /proc in it.
     """
 
     tier = TIER
@@ -32,11 +30,13 @@ class ChrootSandbox(ScannedSandbox):
         self.spec = spec
         layout = root_layout(spec)
         self.env: Mapping[str, str] = layout.env
-        self._root: GuardedRoot | None = pool.acquire_root(spec, layout)
-        self.user_id = self._root.user
-        self.base_trees = self._root.base_trees
-        self.connection = self._root.connection
-        self.supervisor_pid = self._root.supervisor_pid
+        recycler().run_once("chroot", remove_leftovers)
+        found = None if spec.determinism else GuardedRoot.take(layout.recycle_key)
+        self._held: GuardedRoot | None = found or start_guard(spec, layout)
+        self.user_id = self._held.user
+        self.base_trees = self._held.base_trees
+        self.connection = self._held.connection
+        self.supervisor_pid = self._held.supervisor_pid
         self._start_watchdog(spec, spec.limits.memory)
 
     @property
@@ -60,22 +60,7 @@ class ChrootSandbox(ScannedSandbox):
             self.connection.request("script", [source.fileno()])
 
     def _granted(self, directory: int) -> AbstractContextManager[None]:
-        return nullcontext() if self._root is None else self._root.granted(directory)
+        return nullcontext() if self._held is None else self._held.granted(directory)
 
     def fork(self) -> Self:
         return type(self)(replace(self.spec, upper=None)).with_files_of(self)
-
-    def recycle(self) -> None:
-        pool.recycle_root(self._require_recyclable(self._root))
-
-    def close(self, wait: bool = False) -> None:
-        root, self._root = self._root, None
-        if root is None:
-            return
-        if not wait and not self.connection.is_lost:
-            self.limit_exceeded()
-        if wait or self.connection.is_lost or not self._can_recycle:
-            root.close(wait)
-        else:
-            pool.release_root(replace(root, connection=self.connection.transfer()))
-        super().close()

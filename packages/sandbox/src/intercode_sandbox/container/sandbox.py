@@ -6,16 +6,16 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import Self
 
-from intercode_sandbox.container import container_pool
+from intercode_sandbox.container.container_pool import acquire_container
 from intercode_sandbox.container.container_spec import ContainerSpec, container_spec
 from intercode_sandbox.container.engine import ContainerEngine
 from intercode_sandbox.container.limit_counters import open_control_group
 from intercode_sandbox.contract import Capability, LimitExceeded, SandboxSpec
 from intercode_sandbox.platforms.paths import sandbox_uid
-from intercode_sandbox.supervisor.scanned_sandbox import ScannedSandbox
+from intercode_sandbox.supervisor.recycling import RecycledSandbox
 
 
-class ContainerSandbox(ScannedSandbox):
+class ContainerSandbox(RecycledSandbox):
     """A sandbox of the back end ``container``. Raises SandboxError if it cannot be created.
 
     Its container may be a recycled one, and may be recycled again; see container_pool.py.
@@ -24,17 +24,12 @@ class ContainerSandbox(ScannedSandbox):
     def __init__(self, spec: SandboxSpec, engine: ContainerEngine) -> None:
         self.spec, self._engine = spec, engine
         self._container_spec: ContainerSpec = container_spec(spec, engine.name)
-        self._container: container_pool.Container | None = container_pool.acquire_container(
-            engine, spec, self._container_spec
-        )
-        self._counters = counters = self._container.counters
+        self._held = container = acquire_container(engine, spec, self._container_spec)
+        self._counters = counters = container.counters
         self.tier, self.user_id = f"container/{engine.name}", sandbox_uid()
         self.env = dict(self._container_spec.env)
         self.base_trees = [str(tree.path) for tree in self._container_spec.trees]
-        self.connection, self.supervisor_pid = (
-            self._container.connection,
-            self._container.supervisor_pid,
-        )
+        self.connection, self.supervisor_pid = container.connection, container.supervisor_pid
         self.connection.memory_exceeded = lambda: counters.limit_exceeded() == "memory"
         self._group = open_control_group(self.supervisor_pid)
         self._start_watchdog(spec, None if self._counters.counts_memory else spec.limits.memory)
@@ -55,20 +50,3 @@ class ContainerSandbox(ScannedSandbox):
             mark, lambda p: p.inner_pid in (1, *keep) or p.pid == self.supervisor_pid
         ):
             super().kill_since(mark, keep)
-
-    def recycle(self) -> None:
-        container_pool.recycle_container(self._require_recyclable(self._container))
-
-    def close(self, wait: bool = False) -> None:
-        container, self._container = self._container, None
-        if container is None:
-            return
-        if not wait and not self.connection.is_lost:
-            self.limit_exceeded()
-        if wait or self.connection.is_lost or not self._can_recycle:
-            container.close(wait)
-        else:
-            container_pool.release_container(
-                replace(container, connection=self.connection.transfer())
-            )
-        super().close()

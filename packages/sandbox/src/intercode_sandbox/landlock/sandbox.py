@@ -7,13 +7,11 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import Self
 
-from intercode_sandbox.contract import LimitExceeded, ProgramSpec, SandboxSpec
+from intercode_sandbox.contract import ProgramSpec, SandboxSpec
 from intercode_sandbox.errors import SandboxError
 from intercode_sandbox.landlock import layout
 from intercode_sandbox.landlock.guard import GuardedDirectory, start_guard
-from intercode_sandbox.supervisor.connection import READ_SECONDS
-from intercode_sandbox.supervisor.process_table import unblock_supervisor
-from intercode_sandbox.supervisor.scanned_sandbox import ScannedSandbox
+from intercode_sandbox.supervisor.scanned_sandbox import ScannedSandbox, reset_sandbox
 from intercode_sandbox.supervisor.supervised_process import SupervisedProcess
 
 
@@ -33,7 +31,6 @@ class LandlockSandbox(ScannedSandbox):
         self.script_path = self.root + layout.SCRIPT
         self.env: Mapping[str, str] = layout.environment(spec, self.root)
         self.user_id = os.geteuid()
-        self._limit_was_exceeded = False
         self.base_trees = self._directory.trees
         self.connection = self._directory.connection
         self.supervisor_pid = self.connection.handshake["pid"]
@@ -44,32 +41,14 @@ class LandlockSandbox(ScannedSandbox):
             program = replace(program, cwd=self.root + program.cwd)
         return super().start(program)
 
-    def _poll_limit_exceeded(self) -> LimitExceeded:
-        exceeded = super()._poll_limit_exceeded() or self._storage_limit_exceeded()
-        self._limit_was_exceeded = self._limit_was_exceeded or bool(exceeded)
-        return exceeded
-
     def fork(self) -> Self:
-        copy = type(self)(self.spec)
-        try:
-            copy.replace_files(self)
-        except BaseException:
-            copy.close()
-            raise
-        return copy
+        return type(self)(self.spec).with_files_of(self)
 
     def recycle(self) -> None:
         self.limit_exceeded()
         if self._limit_was_exceeded:
             raise SandboxError("a sandbox that exceeded a limit cannot be recycled")
-        try:
-            self.connection.request(
-                "recycle",
-                seconds=READ_SECONDS,
-                on_delay=lambda: unblock_supervisor(self.supervisor_pid),
-            )
-        except OSError as e:
-            raise SandboxError(f"the sandbox cannot be recycled: {e.strerror}") from e
+        reset_sandbox(self.connection, self.supervisor_pid)
 
     def close(self, wait: bool = False) -> None:
         directory, self._directory = self._directory, None

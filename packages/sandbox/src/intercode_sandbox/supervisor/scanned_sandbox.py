@@ -6,7 +6,7 @@ import os
 from collections.abc import Iterator
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from pathlib import Path
-from typing import Self, TypeVar
+from typing import Self
 
 from intercode_sandbox.contract import BaseSandbox, LimitExceeded
 from intercode_sandbox.errors import SandboxError, TooManyChangesError
@@ -20,7 +20,6 @@ from intercode_sandbox.supervisor.upper_layer import (
     write_upper_layer,
 )
 
-_Held = TypeVar("_Held")
 _DIRECTORY = os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC
 
 
@@ -41,20 +40,6 @@ class ScannedSandbox(SupervisedSandbox):
     def _counted_limit_exceeded(self) -> LimitExceeded:
         """Return the limit that the back end's own counters report."""
         return ""
-
-    @property
-    def _can_recycle(self) -> bool:
-        return not self._limit_was_exceeded and self.spec.determinism is None
-
-    def _require_recyclable(self, held: _Held | None) -> _Held:
-        """Return what the back end holds for this sandbox, which is None after ``close``. Raises
-        SandboxError if the sandbox cannot be reset in place."""
-        self.limit_exceeded()
-        if not self._can_recycle or held is None:
-            raise SandboxError(
-                "a deterministic sandbox, or one that exceeded a limit, cannot be recycled"
-            )
-        return held
 
     def with_files_of(self, other: BaseSandbox | Path) -> Self:
         """Replace the files of this new sandbox and return it; close it if that fails."""
@@ -103,17 +88,15 @@ class ScannedSandbox(SupervisedSandbox):
             change_owner(directory, sandbox_uid())
 
 
-def reset_sandbox(connection: SupervisorConnection, supervisor_pid: int, name: str) -> None:
-    """Let a supervisor end all processes and restore the initial files.
-
-    ``name``: what is reset, for the error. Raises SandboxError if that is not possible.
-    """
+def reset_sandbox(connection: SupervisorConnection, supervisor_pid: int) -> None:
+    """Let a supervisor end all processes and restore the initial files. Raises SandboxError if that
+    is not possible."""
     try:
         connection.request(
             "recycle", seconds=READ_SECONDS, on_delay=lambda: unblock_supervisor(supervisor_pid)
         )
     except OSError as e:
-        raise SandboxError(f"the {name} cannot be recycled: {e.strerror}") from e
+        raise SandboxError(f"the sandbox cannot be recycled: {e.strerror}") from e
 
 
 @contextmanager

@@ -5,7 +5,7 @@ sandbox is reset in the background after an episode, and then serves an episode 
 specification. That costs about a fifth of the processor time of a new sandbox. A recycled sandbox
 keeps its user, process and network namespaces. Its processes have ended, and its files, shared
 memory and process numbers start as in a new sandbox. A sandbox that used the network or exceeded a
-limit is not recycled. Containers recycle by themselves (see sandbox/container/container_pool.py).
+limit is not recycled. Containers recycle by themselves (see sandbox/supervisor/recycling.py).
 """
 
 from __future__ import annotations
