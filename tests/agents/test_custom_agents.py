@@ -1,4 +1,4 @@
-"""The agents of docs/agents.md, and what reaches their prompts."""
+"""The agents of the guide, the options of docs/agents.md, and what reaches their prompts."""
 
 from __future__ import annotations
 
@@ -18,12 +18,13 @@ from intercode.models import ScriptedModel
 from support.descriptions import brief as make_brief
 
 PAGE = Path(__file__).parents[2] / "docs" / "agents.md"
+GUIDE = PAGE.parent / "guides" / "add-an-agent.md"
 LS = "```bash\nls /\n```"
 
 
-def defined_on_page(name: str) -> Any:
-    """Return what the code on the page defines under a name."""
-    blocks = re.findall(r"```python\n(.*?)```", PAGE.read_text(), re.DOTALL)
+def defined_on_page(name: str, page: Path = PAGE) -> Any:
+    """Return what the code on a page defines under a name."""
+    blocks = re.findall(r"```python\n(.*?)```", page.read_text(), re.DOTALL)
     (block,) = [b for b in blocks if f"class {name}" in b or f"def {name}" in b]
     assert len(block.splitlines()) <= 30
     namespace: dict[str, Any] = {"__name__": "page"}
@@ -32,14 +33,14 @@ def defined_on_page(name: str) -> Any:
 
 
 @pytest.mark.sandbox
-def test_the_agents_of_the_page_play() -> None:
-    review = defined_on_page("ReviewAgent")(model=ScriptedModel(["Draft.", LS]), max_turns=1)
+def test_the_agents_of_the_guide_play() -> None:
+    review = defined_on_page("ReviewAgent", GUIDE)(model=ScriptedModel(["Draft.", LS]), max_turns=1)
     with intercode.make("bash") as env:
         t = rollout(review, env, 0)
         assert [s.action for s in t.steps] == ["ls /"]
         assert t.usage.requests == 2
         assert "mistakes" in t.steps[0].messages[3]["content"]
-        t = rollout(defined_on_page("ListThenSubmit")(), env, 0)
+        t = rollout(defined_on_page("ListThenSubmit", GUIDE)(), env, 0)
         assert (t.end, t.turns) == ("submitted", 2)
 
 
