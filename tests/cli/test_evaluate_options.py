@@ -126,7 +126,7 @@ def test_a_run_resumes_from_its_directory_alone(
     assert main(["eval", "--resume", str(out), "--set", "timeout=4"]) == 2
     assert "a run with timeout 3, not 4:" in capsys.readouterr().err
     assert main(["eval", "--resume", str(tmp_path)]) == 2
-    assert "cannot read" in capsys.readouterr().err
+    assert "is no run" in capsys.readouterr().err
 
 
 def test_a_limit_stops_the_run_with_status_4(

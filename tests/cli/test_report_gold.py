@@ -15,6 +15,7 @@ from support.view_runs import write_run
     [
         (["--with-gold", "--format", "csv"], "--with-gold prints texts, not csv"),
         (["--failed"], "--failed needs --with-gold"),
+        (["--out", "report.html"], "intercode view ... --html report.html"),
     ],
 )
 def test_mistakes(

@@ -190,7 +190,10 @@ def test_missing_keys_of_early_releases_do_not_count_as_differences(tmp_path: Pa
 
 
 def test_a_missing_or_broken_run_file_is_named(tmp_path: Path) -> None:
-    with pytest.raises(DataError, match=r"cannot read .*run\.json"):
+    (tmp_path / "mine").mkdir()
+    (tmp_path / "mine" / "run.json").write_text("{}")
+    message = r"is no run: it has no run\.json; the last runs in it are mine"
+    with pytest.raises(DataError, match=message):
         trajectories.read_run_metadata(tmp_path)
     (tmp_path / "run.json").write_text("{")
     with pytest.raises(DataError, match=r"run\.json: broken JSON"):

@@ -89,6 +89,13 @@ def test_errors_name_file_and_line(tmp_path: Path, name: str, text: str, message
     assert message in str(caught.value)
 
 
+def test_a_misspelt_column_is_a_warning(tmp_path: Path) -> None:
+    rows = [{"query": "q", "gold": "ls", "hardnes": "easy", "source": "mine", "tags": []}]
+    (file := tmp_path / "my.json").write_text(json.dumps(rows))
+    (warning,) = load(str(file)).warnings
+    assert "'hardnes'" in warning and "'hardness'" in warning
+
+
 def test_absent_and_binary(tmp_path: Path) -> None:
     with pytest.raises(DataError, match="No such file"):
         load(str(tmp_path / "absent.csv"))

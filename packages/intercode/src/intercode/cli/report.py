@@ -71,6 +71,11 @@ def handle(args: argparse.Namespace) -> int:
         args.paths = [_merge(args.paths, args.merge, args.duplicates or "refuse")]
     elif args.duplicates is not None:
         raise UsageError("--duplicates needs --merge: it says how the parts of a run are merged")
+    if args.out is not None and args.out.suffix in (".html", ".htm"):
+        raise UsageError(
+            f"a report is no HTML: `intercode view ... --html {args.out}` writes a page, and "
+            "--format markdown, latex, csv or json gives other forms"
+        )
     tables = report.build(args.paths, stats=args.stats, matrix=args.matrix)
     text = report.render(tables, args.format)
     text += "" if text.endswith("\n") else "\n"

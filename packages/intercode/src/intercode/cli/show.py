@@ -77,7 +77,10 @@ def handle(args: argparse.Namespace) -> int:
     style = Style(sys.stdout.isatty() and "NO_COLOR" not in os.environ)
     if args.task is None:
         if args.with_gold:
-            raise UsageError("--with-gold needs a TASK: it plays one episode again")
+            raise UsageError(
+                "--with-gold needs a TASK: it plays one episode again. For those that failed: "
+                f"intercode report {args.run} --with-gold --failed"
+            )
         if not episodes:
             raise UsageError(f"{args.run} has no episode yet")
         listed = [t for t in episodes if not (args.failed and is_solved(t))]

@@ -214,6 +214,9 @@ def read_run_metadata(directory: Path) -> dict[str, Any]:
     Raises DataError if the file is missing or broken.
     """
     path = directory / RUN_FILE
+    with reading(directory):
+        if not any(file.name == RUN_FILE for file in directory.iterdir()):
+            raise DataError(f"{directory} is no run: it has no {RUN_FILE}{_runs_in(directory)}")
     with _open_file(path) as file:
         try:
             metadata = json.load(file)
@@ -225,6 +228,12 @@ def read_run_metadata(directory: Path) -> dict[str, Any]:
         return without_version(metadata)
     except DataError as e:
         raise DataError(f"{path}: {e}") from e
+
+
+def _runs_in(directory: Path) -> str:
+    """Return the last runs in a directory as the end of a message."""
+    found = sorted(file.parent.name for file in directory.glob(f"*/{RUN_FILE}"))
+    return f"; the last runs in it are {', '.join(found[-3:])}" if found else ""
 
 
 def without_version(values: Mapping[str, Any]) -> dict[str, Any]:

@@ -20,6 +20,7 @@ from intercode.datasets.columns import Columns
 from intercode.datasets.payloads import RowPayload, payload_of
 from intercode.datasets.preprocess import PreprocessHook, prepare_rows
 from intercode_sandbox.hidden_files import hide_from_host_image
+from intercode_sandbox.registry import suggest_name
 
 LOCAL_IMAGE = re.compile(r"(?:dir|tar|recipe|docker-archive|oci|dockerfile|built|image):")
 """Matches names of images that refer to files of this machine."""
@@ -335,4 +336,13 @@ def build_dataset(
         seen.add(task.id)
     notes = "a file of the user's own, played on the machine's own programs"
     kind = payload.environment or environment or ""
-    return Dataset(name, kind, tasks, image="host", comparable=False, notes=notes)
+    warnings = tuple(_misspelt_keys(given, payload))
+    return Dataset(name, kind, tasks, "host", comparable=False, notes=notes, warnings=warnings)
+
+
+def _misspelt_keys(rows: Iterable[Mapping[Any, Any]], payload: type[RowPayload]) -> Iterator[str]:
+    """Yield a warning for each key of rows that nothing reads and that is like one that is."""
+    known = {*_TEXT_KEYS, *_LIST_KEYS, "database", *(field.name for field in fields(payload))}
+    for key in dict.fromkeys(key for row in rows for key in row if key not in known):
+        if hint := suggest_name(key, known, cutoff=0.8):
+            yield f"nothing reads the column {key!r}: {hint.strip()}"

@@ -18,7 +18,7 @@ dataset [DATASET]       name[:subset], such as starter or nl2bash:fs_1, or a .js
 --config FILE.toml      read settings from a file, under the names of `intercode list settings`; the
                         command line overrides them; a table [grid] of lists makes it an experiment
                         of many runs
---resume DIR            play what is missing in that run, with the settings that it was started with
+--resume DIR            play what is missing in that run, with its settings (but --parallel)
 --set NAME=VALUE ...    a line of such a file: any setting of the run or of its environment, as in
                         session=fresh, timeout=30, network=host, deterministic=true,
                         limits.memory=2g, policy.deny='command:rm -r', model_options.temperature=0.7

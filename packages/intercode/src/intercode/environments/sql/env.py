@@ -43,7 +43,10 @@ _SANDBOX_SETTINGS = ("image", "backend", "network")
 
 def _database(task: Task) -> DatabaseSpec:
     if task.database is None:
-        raise DataError(f"{task.id} names no database: its row needs one")
+        raise DataError(
+            f"{task.id} names no database: its row needs 'database', an object with kind "
+            "(mysql-dump or sqlite), path and name"
+        )
     return task.database
 
 
