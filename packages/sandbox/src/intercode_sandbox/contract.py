@@ -167,7 +167,7 @@ class BaseSnapshot(Protocol):
 
 
 class Checkpoint(Protocol):
-    """A process that was written down, for ``BaseSandbox.spawn_checkpoint``."""
+    """A process that was written down, for ``BaseSandbox.spawn``."""
 
     def close(self) -> None:
         """Free it. May be called again."""
