@@ -9,9 +9,11 @@ import textwrap
 import threading
 import time
 from pathlib import Path
+from typing import Any, get_args
 
 import pytest
 
+from intercode_sandbox.contract import LimitExceeded, Limits
 from intercode_sandbox.limit_messages import with_limit_note
 from intercode_sandbox.sizes import format_size
 from intercode_sandbox.supervisor.runtime.cgroups import process_start_ticks
@@ -49,6 +51,25 @@ def test_many_processes_share_one_limit(tier: str) -> None:
         assert "[killed: over the memory limit of 160 MiB]" in result.observation
         assert not result.timed_out
         assert session.run("echo on", 5).output == "on\n", "the shell itself was spared"
+
+
+def test_every_limit_has_a_note_of_its_own() -> None:
+    class Reporting:
+        class spec:  # noqa: N801
+            limits = Limits(cpu_seconds=3)
+
+        def __init__(self, limit: str) -> None:
+            self.limit_exceeded = lambda: limit
+
+    def note(limit: str) -> str:
+        sandbox: Any = Reporting(limit)
+        return with_limit_note(sandbox, ExecResult("", 1), 5).note
+
+    names = set(get_args(LimitExceeded)) - {""}
+    assert len({note(name) for name in names}) == len(names)
+    assert note("cpu") == "[killed: over the limit of 3 s of processor time]\n"
+    assert "/dev/shm" in note("shared_memory")
+    assert note("sockets") == "[over the limit sockets]\n", "a newer server's"
 
 
 @pytest.mark.parametrize("tier", TIERS)

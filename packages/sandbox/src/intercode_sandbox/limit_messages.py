@@ -39,6 +39,16 @@ _REFUSED: dict[str, Callable[[Limits], str]] = {
     ),
     "processes": lambda limits: f"over the limit of {limits.processes} processes",
 }
+_KILLED: dict[str, Callable[[Limits], str]] = {
+    "memory": lambda limits: f"over the memory limit of {format_size(limits.memory)}",
+    "cpu": lambda limits: f"over the limit of {limits.cpu_seconds:g} s of processor time",
+    "background": lambda limits: (
+        f"background processes that used up all {limits.processes} processes"
+    ),
+    "disk": lambda limits: f"over the limit of {format_size(limits.disk)} for all files",
+    "inodes": lambda limits: f"over the limit of {limits.inodes} files",
+}
+_SHARED_MEMORY_FULL = "/dev/shm is full: it has a limit of its own, 64 MiB"
 
 
 def with_limit_note(sandbox: BaseSandbox, result: ExecResult, timeout: float) -> ExecResult:
@@ -75,17 +85,11 @@ def _note(sandbox: BaseSandbox, result: ExecResult, timeout: float) -> str:
 
 
 def _describe_limit(limit: str, limits: Limits) -> str:
-    if limit == "memory":
-        return f"killed: over the memory limit of {format_size(limits.memory)}"
-    if limit == "background":
-        return f"killed: background processes that used up all {limits.processes} processes"
-    if limit == "disk":
-        return f"killed: over the limit of {format_size(limits.disk)} for all files"
-    if limit == "inodes":
-        return f"killed: over the limit of {limits.inodes} files"
     if limit in _REFUSED:
         return f"refused: {_REFUSED[limit](limits)}"
-    return f"killed: over the limit of {limits.cpu_seconds:g} s of processor time"
+    if limit in _KILLED:
+        return f"killed: {_KILLED[limit](limits)}"
+    return _SHARED_MEMORY_FULL if limit == "shared_memory" else f"over the limit {limit}"
 
 
 def _limit_in_output(sandbox: BaseSandbox, result: ExecResult) -> str:
@@ -94,7 +98,7 @@ def _limit_in_output(sandbox: BaseSandbox, result: ExecResult) -> str:
     limits = sandbox.spec.limits
     if DISK_FULL in output and (exhausted := sandbox.storage_exhausted()):
         if exhausted == "shared_memory":
-            return "/dev/shm is full: it has a limit of its own, 64 MiB"
+            return _SHARED_MEMORY_FULL
         maximum = format_size(limits.disk) if exhausted == "disk" else f"{limits.inodes} files"
         return f"the disk is full: over the limit of {maximum}"
     if result.ok and "fork: retry: Resource temp" not in output:
