@@ -67,6 +67,8 @@ def test_without_the_setting_nothing_is_recorded() -> None:
         ({"open_files": 3}, "the limit open_files has to be a whole number of at least 64, not 3"),
         ({"cpu_seconds": 1e-9}, "the limit cpu_seconds has to be a number .* at least 0.1, not"),
         ({"processes": 2}, "at least 5"),
+        ({"processes": 1 << 31}, "processes has to be a whole number of at most 4194304, not"),
+        ({"inodes": 1 << 62}, "inodes has to be a whole number of at most"),
         ({"time": 3}, "the seconds of an action are the setting timeout"),
         ({"cpu_seconds": "x"}, "limit cpu_seconds is a number"),
         ("2g", "limits is a mapping"),

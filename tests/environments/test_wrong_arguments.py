@@ -25,6 +25,7 @@ _WRONG = [
     ("bash", "render_mode", ["ansi"], r"unknown render mode \['ansi'\]; .*known: None, ansi"),
     ("bash", "reward_mode", 5, "unknown reward mode 5"),
     ("bash", "session", None, "unknown session None"),
+    ("bash", "reward", "a\0b.py:f", "cannot read .*embedded null byte"),
     ("bash", "session", object, "unknown session"),
     ("bash", "policy", 5, "a policy is"),
     ("bash", "policy", ["command:rm"], "a policy is"),
@@ -122,8 +123,9 @@ def test_a_table_with_two_columns_of_one_name_is_refused(tmp_path: Path) -> None
         ("x" * 5000, "unknown dataset"),
         ("x" * 5000 + ".jsonl", "File name too long"),
         ("./" + "x" * 5000, "no such file or directory"),
+        ("harbor:" + "x" * 5000, "there is no directory"),
     ],
-    ids=["surrogate", "NUL", "surrogate name", "NUL in a folder", "long", "long file", "long path"],
+    ids=map(str, range(8)),
 )
 def test_a_name_that_cannot_be_a_path_is_refused_in_one_line(name: str, message: str) -> None:
     with pytest.raises(InterCodeError, match=message) as caught:

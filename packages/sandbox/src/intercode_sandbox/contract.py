@@ -51,10 +51,10 @@ background processes used up all process numbers and were killed. ``shared_memor
 /dev/shm, 64 MiB, where its files do not count towards ``disk``."""
 
 
-def _limit(default: int | float | None, least: float) -> Any:
-    """Declare a limit. ``least``: the smallest value with which every back end opens a sandbox and
-    runs a shell and Python."""
-    return field(default=default, metadata={"least": least})
+def _limit(default: int | float | None, least: float, most: int = (1 << 63) - 1) -> Any:
+    """Declare a limit. ``least`` and ``most``: the values between which every back end opens a
+    sandbox and runs a shell and Python. The supervisor reads no larger number."""
+    return field(default=default, metadata={"least": least, "most": most})
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,8 +80,8 @@ class Limits:
     """
 
     disk: int = _limit(512 << 20, least=1 << 20)
-    inodes: int = _limit(100_000, least=64)
-    processes: int = _limit(256, least=5)
+    inodes: int = _limit(100_000, least=64, most=1 << 53)  # of a tmpfs
+    processes: int = _limit(256, least=5, most=1 << 22)  # of Linux
     open_files: int = _limit(1024, least=64)
     file_size: int = _limit(256 << 20, least=64 << 10)
     address_space: int = _limit(8 << 30, least=32 << 20)

@@ -13,8 +13,6 @@ from intercode_sandbox.registry import unknown_name_error
 from intercode_sandbox.sizes import format_size, parse_size
 from intercode_sandbox.types import Network
 
-_MOST = (1 << 63) - 1  # what the supervisor can read
-
 
 def check_network(network: object) -> None:
     """Raise UnknownNameError unless a value names a network that sandboxes can have."""
@@ -81,15 +79,16 @@ def check_limits(limits: Any) -> None:
     for limit in fields(limits):
         if "least" not in limit.metadata:
             continue
-        name, least, value = limit.name, limit.metadata["least"], getattr(limits, limit.name)
+        name, value = limit.name, getattr(limits, limit.name)
+        least, most = limit.metadata["least"], limit.metadata["most"]
         is_time = name == "cpu_seconds"
         if is_time and value is None:
             continue
         is_number = type(value) in ((int, float) if is_time else (int,))
-        if not is_number or not least <= value <= _MOST:
+        if not is_number or not least <= value <= most:
             kind = "number of seconds" if is_time else "whole number"
             size = f" ({format_size(int(least))})" if least >= 1 << 10 else ""
-            bound = f"at most {_MOST}" if is_number and value > _MOST else f"at least {least}{size}"
+            bound = f"at most {most}" if is_number and value > most else f"at least {least}{size}"
             raise UsageError(f"the limit {name} has to be a {kind} of {bound}, not {value!r}")
 
 

@@ -11,6 +11,7 @@ import pytest
 
 from intercode_sandbox.errors import UnknownNameError, UsageError
 from intercode_sandbox.images import resolve, resolve_layer
+from intercode_sandbox.images.build.on_demand import resolve_or_build
 from intercode_sandbox.images.recipes import packaged
 from intercode_sandbox.platforms.paths import sandbox_uid
 from intercode_sandbox.types import LayerSpec
@@ -110,6 +111,14 @@ def test_files_that_are_not_images(tree: Path, archive: Path, cache: Path) -> No
         resolve_layer(LayerSpec("script", archive), cache)
     with pytest.raises(UsageError, match="there is no file"):
         resolve_layer(LayerSpec("tar", tree / "absent.tar"), cache)
+
+
+@pytest.mark.parametrize("kind", ["", "dir:", "tar:", "oci:", "docker-archive:", "dockerfile:"])
+def test_a_name_that_no_file_can_have_is_named(kind: str) -> None:
+    with pytest.raises(UsageError, match=f"there is no image '{kind}x.*': File name too long"):
+        resolve_or_build(f"{kind}{'x' * 5000}")
+    with pytest.raises(UsageError, match=r"there is no|is not an image"):
+        resolve_or_build(f"{kind}/a\0b")
 
 
 def test_the_task_sets_file_systems(data_dir: Path, cache: Path) -> None:

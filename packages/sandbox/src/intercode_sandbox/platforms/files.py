@@ -39,5 +39,5 @@ def file_digest(path: Path) -> str:
     try:
         with path.open("rb") as file:
             return hashlib.file_digest(file, "sha256").hexdigest()
-    except OSError as e:
-        raise DataError(f"cannot read {path}: {e.strerror}") from e
+    except (OSError, ValueError) as e:  # the latter for a path with a NUL byte
+        raise DataError(f"cannot read {path}: {getattr(e, 'strerror', e)}") from e

@@ -9,7 +9,7 @@ from functools import partial
 from pathlib import Path
 
 from intercode_sandbox import images
-from intercode_sandbox.errors import UsageError
+from intercode_sandbox.errors import InterCodeError, UsageError
 from intercode_sandbox.images.build import built_images
 from intercode_sandbox.images.build.base_images import (
     BaseImageResolver,
@@ -90,14 +90,20 @@ def check_spec(spec: str) -> None:
     """Raise UsageError for a specification that ``resolve_or_build`` would refuse for its form, or
     because what it names does not exist on this machine. Nothing is built, fetched or unpacked."""
     kind, _, rest = spec.partition(":")
-    if kind == "recipe" and not is_packaged_recipe(spec):
-        raise refuse_recipe(Path(rest).expanduser().resolve())
-    if is_build_spec(spec):
-        locate_dockerfile(Path(rest).expanduser().resolve())
-    elif kind == "built" and rest:
-        built_images.find_built_image(rest)
-    elif spec != "scratch":
-        images.check_spec(spec)
+    try:
+        if kind == "recipe" and not is_packaged_recipe(spec):
+            raise refuse_recipe(Path(rest).expanduser().resolve())
+        if is_build_spec(spec):
+            locate_dockerfile(Path(rest).expanduser().resolve())
+        elif kind == "built" and rest:
+            built_images.find_built_image(rest)
+        elif spec != "scratch":
+            images.check_spec(spec)
+    except InterCodeError:
+        raise
+    except (OSError, ValueError) as e:  # a name that no file can have
+        reason = e.strerror if isinstance(e, OSError) else e
+        raise UsageError(f"there is no image {spec[:80]!r}: {reason}") from e
 
 
 def is_build_spec(spec: str) -> bool:

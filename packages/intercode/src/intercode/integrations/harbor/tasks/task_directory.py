@@ -83,10 +83,10 @@ def load(address: str) -> Dataset:
     if options.get("skip", UNPLAYABLE) != UNPLAYABLE:
         raise UsageError(f"{spec!r}: the only option is ?skip={UNPLAYABLE}")
     root = Path(path).expanduser().absolute()
-    is_single = (root / "task.toml").is_file()
+    is_single = os.path.isfile(root / "task.toml")  # also of a name that no file can have
     if is_single:
         folders = [root]
-    elif root.is_dir():
+    elif os.path.isdir(root):
         folders = sorted(p.parent for p in root.glob("*/task.toml"))
     else:
         raise UsageError(f"{spec!r}: there is no directory {root}")
