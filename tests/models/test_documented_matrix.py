@@ -5,7 +5,6 @@ The servers answer in the formats that the providers publish; the clients are th
 
 from __future__ import annotations
 
-import importlib.util
 import json
 import math
 import re
@@ -20,6 +19,7 @@ from intercode.core.errors import ModelUnavailableError
 from intercode.models import Completion, FunctionModel, Message, Model, Tool, open_model
 from intercode.models.transport.retry import RetryPolicy
 from support.faulty_endpoint import FaultyEndpoint, silent_after, status, streamed
+from support.requirements import require_library
 
 PAGE = Path(__file__).parents[2] / "docs" / "models.md"
 RUN = Tool("run", "Runs code.", {"type": "object", "properties": {"code": {"type": "string"}}})
@@ -257,8 +257,8 @@ pytestmark = pytest.mark.heavy
 def _opened(name: str, server: FaultyEndpoint, **options: Any) -> Model:
     protocol = PROTOCOLS[name]
     library = protocol.library
-    if library and importlib.util.find_spec(library) is None:
-        pytest.skip(f"no {library}: pip install 'intercode-gym[{name}]'")
+    if library:
+        require_library(library, name)
     url = server.base_url.removesuffix("/v1") + protocol.path
     settings = {"api_key": "k", "stream": False, **protocol.options, **options}
     return open_model(protocol.model, url, **settings)

@@ -3,7 +3,6 @@ parts of their protocols that the tests need."""
 
 from __future__ import annotations
 
-import importlib.util
 import logging
 import sys
 import traceback
@@ -15,6 +14,7 @@ from intercode.core.errors import ConfigError, ModelRefusedError, ModelUnavailab
 from intercode.models import Message, Tool, open_model
 from intercode.models.transport.retry import RetryPolicy
 from support.faulty_endpoint import FaultyEndpoint, hang, ok, reset, short_body, status, streamed
+from support.requirements import require_library
 
 pytestmark = pytest.mark.heavy
 KEY = "sk-very-secret-0123456789"
@@ -70,8 +70,7 @@ NATIVE = [
 def model_at(kind: str, server: FaultyEndpoint, **options: Any) -> Any:
     library = {"anthropic": "anthropic", "google": "google.genai", "litellm": "litellm"}[kind]
     # not imported here, because the tests cover our import
-    if importlib.util.find_spec(library) is None:
-        pytest.skip(f"no {library}: pip install 'intercode-gym[{kind}]'")
+    require_library(library, kind)
     name = {"anthropic": "anthropic/claude-x", "google": "google/gemini-x"}
     url = server.base_url if kind == "litellm" else server.base_url.removesuffix("/v1")
     options = {"retry": QUICK, "api_key": KEY, "stream": False} | options
@@ -303,8 +302,7 @@ def test_the_address_that_a_library_reads_from_the_environment_is_recorded(
     monkeypatch: pytest.MonkeyPatch, kind: str, variable: str, name: str, body: Any
 ) -> None:
     """Otherwise a run would be continued against another server without a word."""
-    if importlib.util.find_spec(kind if kind != "google" else "google.genai") is None:
-        pytest.skip(f"no client library: pip install 'intercode-gym[{kind}]'")
+    require_library(kind if kind != "google" else "google.genai", kind)
     with FaultyEndpoint(sound(body)) as server:
         url = server.base_url if kind == "litellm" else server.base_url.removesuffix("/v1")
         monkeypatch.setenv(variable, f"{url}/")
@@ -316,8 +314,7 @@ def test_the_address_that_a_library_reads_from_the_environment_is_recorded(
 
 @pytest.mark.slow  # the library is slow to import
 def test_the_region_of_a_cloud_is_a_part_of_the_address(monkeypatch: pytest.MonkeyPatch) -> None:
-    if importlib.util.find_spec("litellm") is None:
-        pytest.skip("no litellm: pip install 'intercode-gym[litellm]'")
+    require_library("litellm", "litellm")
     monkeypatch.setenv("LITELLM_LOCAL_MODEL_COST_MAP", "True")
     for variable in ("AWS_REGION_NAME", "AWS_REGION", "AWS_DEFAULT_REGION"):
         monkeypatch.delenv(variable, raising=False)
@@ -334,8 +331,7 @@ def test_the_region_of_a_cloud_is_a_part_of_the_address(monkeypatch: pytest.Monk
 
 
 def test_vertex_ai_is_another_address_of_google(monkeypatch: pytest.MonkeyPatch) -> None:
-    if importlib.util.find_spec("google.genai") is None:
-        pytest.skip("no google.genai: pip install 'intercode-gym[google]'")
+    require_library("google.genai", "google")
     monkeypatch.delenv("GOOGLE_GEMINI_BASE_URL", raising=False)
     found = set()
     for value, project in (("", ""), ("true", ""), ("1", "shop")):

@@ -37,6 +37,16 @@ def require(need: str) -> None:
     pytest.skip(message)
 
 
+def require_library(name: str, extra: str) -> None:
+    """Skip the running test if a library is not installed, without importing it."""
+    try:
+        found = find_spec(name)
+    except ModuleNotFoundError:  # the package that would hold it
+        found = None
+    if found is None:
+        pytest.skip(f"no {name}: pip install 'intercode-gym[{extra}]'")
+
+
 def required(need: str) -> bool:
     """Return whether ``INTERCODE_REQUIRE`` names the need. Raises ValueError for unknown names."""
     names = {name.strip() for name in os.environ.get(VARIABLE, "").split(",") if name.strip()}

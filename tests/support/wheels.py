@@ -11,6 +11,8 @@ import zipfile
 from collections.abc import Mapping
 from pathlib import Path
 
+import pytest
+
 from support.sources import SOURCES
 
 
@@ -48,6 +50,7 @@ def _row(path: str, text: str) -> str:
 def venv_with(folder: Path, *wheels: Path) -> Path:
     """Return the Python of a new environment with these wheels, this package and its
     dependencies."""
+    pytest.importorskip("pip", reason="pip installs the wheels of this test")
     make = [sys.executable, "-m", "venv", "--without-pip", str(folder)]
     subprocess.run(make, check=True, timeout=120)
     python = folder / "bin" / "python"
