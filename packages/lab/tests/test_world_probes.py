@@ -113,6 +113,9 @@ _PIPES = "for f in {}; do rm -rf $f; mkfifo $f; done"
         ("restored-store", "ln -s /dev/zero etc/jobs.d/zz.conf; ln -s x etc/jobs.d/zy.conf", True),
         ("restored-store", _PIPES.format("live/store.tsv live/position"), False),
         ("restored-store", "rm live/store.tsv; ln -s /dev/zero live/store.tsv", False),
+        ("silent-till", _PIPES.format("answers/totals.csv"), False),
+        ("silent-till", "rm answers/totals.csv; ln -s /dev/zero answers/totals.csv", False),
+        ("silent-till", "mkfifo answers/pipe; echo 'B01,x' >> answers/totals.csv", True),
     ],
 )
 def test_pipes_and_links_hold_no_probe_up(kind: str, command: str, reached: bool) -> None:
