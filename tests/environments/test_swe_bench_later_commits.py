@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 import os
 import shutil
@@ -298,6 +299,24 @@ def test_packs_and_bundles_outside_of_repositories_are_removed(tmp_path: Path) -
             "/testbed/part.log/data/file.pack",
         ]
         assert "/testbed/.git/objects/pack/" in "\n".join(found)
+
+
+def test_objects_of_git_lfs_are_those_of_the_checkout(tmp_path: Path) -> None:
+    def hide(testbed: Path, srv: Path) -> None:
+        for content in ("of the image", LATER):
+            name = hashlib.sha256(content.encode()).hexdigest()
+            (testbed / "data.bin").write_text(f"version 1\noid sha256:{name}\nsize 9\n")
+            git(testbed, "add", "-f", "data.bin")
+            git(testbed, "commit", "-qm", content)
+            folder = testbed / ".git/lfs/objects" / name[:2] / name[2:4]
+            folder.mkdir(parents=True)
+            (folder / name).write_text(content)
+        git(testbed, "reset", "-q", "--hard", "HEAD~1")
+
+    with _open(tmp_path, hide, "one") as env:
+        env.reset(options={"task": 0})
+        assert env.step("find .git/lfs -type f -exec cat {} +")[0].strip() == "of the image"
+        assert env.step(SEARCH)[0] == ""
 
 
 def test_a_committed_repository_stays_if_testbed_is_a_link(tmp_path: Path) -> None:

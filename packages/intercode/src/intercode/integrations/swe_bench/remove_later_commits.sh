@@ -157,6 +157,15 @@ remove_records() {
     rm -f "$1/info/refs"
 }
 
+# Removes the objects of Git LFS to which no file of the checkout points.
+remove_lfs_objects() {
+    [ -d "$1/lfs" ] || return 0
+    g --git-dir="$1" grep -ahoE '^oid sha256:[0-9a-f]{64}$' HEAD 2> /dev/null > "$work/pointers"
+    find "$1/lfs/" -type f | while IFS= read -r file; do
+        grep -qxF "oid sha256:${file##*/}" "$work/pointers" || rm -f "$file"
+    done
+}
+
 own=$(cd "$testbed" 2> /dev/null && g rev-parse --absolute-git-dir 2> /dev/null)
 start=
 if [ -n "$own" ]; then
@@ -245,6 +254,7 @@ finish() {
         find "$folder/kept-objects" -type f -exec mv {} "$folder/objects/pack/" \;
     fi
     remove_records "$folder"
+    remove_lfs_objects "$folder"
     for admin in "$folder"/worktrees/*; do
         [ ! -d "$admin" ] || remove_records "$admin"
     done
