@@ -87,7 +87,7 @@ _HEARSAY = {
     "threshold": ("least", "Large baskets got some per cent off, from {} on. I believe that not "
                   "everything counted."),
     "card": ("days", "Cards of good customers got a little off. It went by the last {} days, "
-             "whether by money or by visits I never knew."),
+             "by the date; whether by money or by visits I never knew."),
     "repeat": ("less", "Who bought the same again with the card had {} off, or was that each?"),
     "cap": ("most", "There was a most that a basket could get off, {} or so."),
 }  # fmt: skip
@@ -486,8 +486,10 @@ def _write_documents(
         "for its card like any other, with the total and the points that it must have had.",
         "The docs/stock.csv is old. What receipts/printed shows is what the shelf said that day. "
         "Nothing that a rule takes off shows in the lines of a receipt, only in what is to pay.",
-        "A basket in pending.csv is at the time that stands there, at the last prices, and its "
-        "card is as it is after the last receipt, whatever the other baskets are.",
+        "A basket in pending.csv is bought at the time that stands there, at the last prices. Its "
+        "card has bought before what the receipts show, and nothing of the other baskets. What a "
+        "card has spent is what was to pay, rightly or wrongly.",
+        "The folder answers is still to be made. Its files have no header.",
     ]
     if d > 1:
         notes.append(
