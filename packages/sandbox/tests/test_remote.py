@@ -3,6 +3,7 @@ when a connection ends."""
 
 from __future__ import annotations
 
+import errno
 import os
 import platform
 import signal
@@ -23,8 +24,13 @@ from intercode_sandbox import (
     tier_of,
 )
 from intercode_sandbox.contract import BaseSandbox
-from intercode_sandbox.errors import SandboxLostError, SandboxUnavailableError, UsageError
-from intercode_sandbox.remote import connection
+from intercode_sandbox.errors import (
+    MissingCapabilityError,
+    SandboxLostError,
+    SandboxUnavailableError,
+    UsageError,
+)
+from intercode_sandbox.remote import connection, images
 from intercode_sandbox.types import LayerSpec
 from support.sandbox_server import ServerProcess, serving_sandboxes
 from support.sandboxes import a_duration, eventually, running
@@ -79,12 +85,29 @@ def test_layers_are_sent_once_and_made_at_the_server(remote: ServerProcess, tmp_
         assert 7000 < int(dates[1]) - int(dates[0]) < 11000
 
 
+def test_a_layer_is_made_without_a_lock_in_a_cache_that_may_only_be_read(
+    remote: ServerProcess, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def refuse(_: Path) -> None:
+        raise OSError(errno.EROFS, os.strerror(errno.EROFS))
+
+    monkeypatch.setattr(images, "file_lock", refuse)
+    image = images.resolve_image("host", remote.url)
+    made = images.capture_layer(
+        image, os.urandom(16).hex(), (), lambda made: made.write("/f", b"1"), "none", Limits()
+    )
+    with open_sandbox(SandboxSpec(image, (made,)), remote.kind) as sandbox:
+        assert sandbox.read("/f") == b"1"
+
+
 def test_what_the_server_cannot_do_is_refused(remote: ServerProcess) -> None:
     for name in ("dir:/etc", "tar:/etc/passwd", "recipe:../x", "dockerfile:/", "registry:x/y"):
         with pytest.raises(UsageError, match=r"only host, recipe:NAME and image:NAME"):
             resolve_image(name, remote.kind)
     with BaseSandbox.open("host", remote.kind) as sandbox:
         assert "seal" not in sandbox.capabilities
+        with pytest.raises(MissingCapabilityError, match="to run a program on a terminal"):
+            sandbox.spawn(["true"], on_terminal=True)
         with pytest.raises(FileNotFoundError):
             sandbox.read("/nonexistent")
         sandbox.write("/tmp/f", bytearray(b"12345"))

@@ -262,6 +262,7 @@ def test_a_hostile_server_is_an_error_of_the_sandbox() -> None:
         "lies": frame(Kind.MESSAGE, 1, pack_message({"env": 5})),
         "unknown": frame(Kind.MESSAGE, 77, pack_message({})),
         "part": frame(Kind.PART, 77, b"x"),
+        "broken": frame(Kind.MESSAGE, 1, b"\0\0"),
         "long": b"x" * (MAX_FRAME + 1),
     }
 

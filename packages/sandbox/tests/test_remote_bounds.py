@@ -20,9 +20,9 @@ from types import SimpleNamespace
 from typing import Any
 
 import pytest
-from aiohttp import WSMessage, WSMsgType
+from aiohttp import ClientWebSocketResponse, WSMessage, WSMsgType
 
-from intercode_sandbox import Limits, SandboxSpec, resolve_image
+from intercode_sandbox import Limits, SandboxSpec, event_loop, resolve_image
 from intercode_sandbox.clock import SYSTEM_CLOCK, Clock
 from intercode_sandbox.contract import SCRIPT_FD, BaseSandbox
 from intercode_sandbox.errors import (
@@ -33,7 +33,7 @@ from intercode_sandbox.errors import (
     UsageError,
 )
 from intercode_sandbox.platforms.paths import cache_root
-from intercode_sandbox.remote import bounds, server, session
+from intercode_sandbox.remote import bounds, connection, server, session
 from intercode_sandbox.remote.bounds import Bounds, Client, Store
 from intercode_sandbox.remote.connection import Connection, connect
 from intercode_sandbox.remote.operations import OPERATIONS
@@ -302,16 +302,31 @@ def test_the_layers_that_a_client_makes_are_counted() -> None:
             assert not store.has_layer(client, reference)
 
 
-def test_the_first_layer_of_a_name_stays_its_clients_own() -> None:
+def test_the_first_layer_of_a_name_stays_its_clients_own(monkeypatch: pytest.MonkeyPatch) -> None:
     client, store = Client("key"), Store(Bounds())
     reference = f"capture:{os.urandom(16).hex()}"
     with BaseSandbox.open("host", "namespace") as sandbox:
         for text in (b"first", b"second"):
             sandbox.write("/tmp/file", text)
-            store.capture(client, reference, sandbox)
+            with client.stage:  # other files are sent at the same time
+                store.capture(client, reference, sandbox)
     assert store.has_layer(client, reference)
     assert (store.layer(client, reference).root / "tmp" / "file").read_bytes() == b"first"
+    monkeypatch.setattr(bounds, "step_path", lambda name: pytest.fail(f"{name} is marked"))
     assert not store.has_layer(Client("other"), reference)
+    with pytest.raises(UsageError, match="no longer has a layer"):
+        store.layer(Client("other"), reference)
+
+
+def test_a_layer_is_looked_up_in_a_thread(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The look-up waits while images are removed; the event loop serves all clients."""
+    monkeypatch.setattr(Store, "has_layer", lambda *_: threading.current_thread().name)
+
+    async def look_up() -> object:
+        found, _ = await _session(None, Client("key"))._resolve("has_layer", {"reference": "any"})
+        return found["value"]
+
+    assert str(asyncio.run(look_up())).startswith("intercode-serve")
 
 
 def test_requests_that_wait_for_a_sandbox_are_not_read_without_bound(
@@ -565,6 +580,44 @@ def test_errors_name_no_paths_of_the_server(remote: ServerProcess, tmp_path: Pat
 
 
 # --------------------------------------------------------------------- the client
+def test_the_message_of_a_time_limit_names_it(
+    remote: ServerProcess, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    archive, made = tmp_path / "layer.tar", connect(remote.url)
+    archive.write_bytes(b"x")
+    monkeypatch.setattr(connection, "UPLOAD_SECONDS", 0)
+    monkeypatch.setattr(connection, "_CONNECT_SECONDS", 0)
+    with pytest.raises(SandboxLostError, match="did not take a layer: no answer for 0 s"):
+        made.upload("1" * 64, archive)
+    with pytest.raises(SandboxLostError, match="gave no answer for 0 s"):
+        made.request("image", name="host", seconds=0)
+    with pytest.raises(SandboxUnavailableError, match=r"no server .* TimeoutError"):
+        Connection(remote.url)
+
+
+def test_a_connection_whose_end_is_interrupted_leaves_no_session(
+    remote: ServerProcess, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    made = Connection(remote.url)
+
+    async def end() -> bool:
+        closing = asyncio.Event()
+
+        async def close(_: object) -> None:
+            closing.set()
+            await asyncio.Event().wait()  # until it is cancelled
+
+        monkeypatch.setattr(ClientWebSocketResponse, "close", close)
+        first = asyncio.ensure_future(made.aclose())
+        await closing.wait()
+        await made.aclose()
+        await first
+        return made._session.closed
+
+    assert event_loop.run_on_loop(end())
+    event_loop.close_resource(made)
+
+
 class _Proxy(BaseHTTPRequestHandler):
     """Answers with the status in the path, and names another address."""
 

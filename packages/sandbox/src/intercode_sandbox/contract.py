@@ -323,6 +323,8 @@ class BaseSandbox(ABC):
             raise self._missing_capability("users", f"run a program as {user.name!r}")
         if checkpoint is not None and "checkpoint" not in self.capabilities:
             raise self._missing_capability("checkpoint", "continue a process of another sandbox")
+        if on_terminal and "terminal" not in self.capabilities:
+            raise self._missing_capability("terminal", "run a program on a terminal")
         return self.start(ProgramSpec(argv, cwd, env, fds or {}, user, checkpoint, on_terminal))
 
     @abstractmethod

@@ -18,7 +18,7 @@ from intercode_sandbox.images.archives.streams import is_compressed
 from intercode_sandbox.images.archives.tar import refuse_sparse_entries
 from intercode_sandbox.images.build.capture import layer_key
 from intercode_sandbox.images.build.layer_dates import redated_layer
-from intercode_sandbox.images.build.steps import cached_step, step_path
+from intercode_sandbox.images.build.steps import cached_step, step_path, steps_directory
 from intercode_sandbox.images.cache.remove_tree import remove_tree
 from intercode_sandbox.images.cache.trees import cached_tree
 from intercode_sandbox.platforms.paths import cache_root, sandbox_uid
@@ -104,6 +104,8 @@ class Client:
     lock: Lock = field(default_factory=Lock, repr=False)
     stage: Lock = field(default_factory=Lock, repr=False)
     """Held while files of a sandbox are copied to the server's disk, for one at a time."""
+    capturing: Lock = field(default_factory=Lock, repr=False)
+    """Held while a layer is made, so that no two exceed the bound together."""
 
     def charge(self, size: int, bounds: Bounds) -> None:
         """Count bytes on the server's disk. Raises UsageError above ``bounds.uploads``."""
@@ -148,7 +150,7 @@ class Store:
         that is no reference."""
         kind, name, _ = _parse_reference(reference)
         if kind == "capture":
-            return step_path(captured_key(client, name)).is_dir()
+            return _captured_path(client, name) is not None
         tree = cache_root() / "layers" / _tree_name(name)
         return name in client.archives and tree.is_dir()
 
@@ -184,7 +186,7 @@ class Store:
         kind, name, _ = _parse_reference(reference)
         if kind != "capture":
             raise UsageError("a layer that is sent, and not made in a sandbox")
-        with client.stage:
+        with client.capturing:
             cached_step(captured_key(client, name), fill)
 
     def _undated_layer(self, client: Client, kind: str, name: str) -> Layer:
@@ -194,10 +196,9 @@ class Store:
             return Layer(
                 cached_tree(cache_root(), _tree_name(name), _raise_missing), f"sha256:{name}"
             )
-        step = captured_key(client, name)
-        if not (path := step_path(step)).is_dir():
+        if (path := _captured_path(client, name)) is None:
             raise UsageError("the server no longer has a layer of this run: start the run again")
-        return Layer(path, f"built:{step}")
+        return Layer(path, f"built:{path.name}")
 
     def _redated(self, client: Client, layer: Layer, hour: int) -> Layer:
         """Return a layer with shifted dates. Layers of the current time are shared; a client may
@@ -233,6 +234,15 @@ def captured_key(client: Client, key: str) -> str:
     """Return the name in the cache of a layer that a client has captured. Other clients' have other
     names, because a client decides what is in its own."""
     return layer_key("remote", client.key, key)
+
+
+def _captured_path(client: Client, key: str) -> Path | None:
+    """Return the path of a layer that a client has captured, marked as in use, if it exists."""
+    step = captured_key(client, key)
+    if not (steps_directory() / step).is_dir():  # a name that is marked stays in memory and on disk
+        return None
+    path = step_path(step)
+    return path if path.is_dir() else None  # it may have been removed meanwhile
 
 
 def token_key(token: str | None) -> str:

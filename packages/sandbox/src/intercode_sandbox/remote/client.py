@@ -18,7 +18,7 @@ from intercode_sandbox.contract import (
     SandboxSpec,
 )
 from intercode_sandbox.errors import DataError, SandboxError, SandboxLostError
-from intercode_sandbox.remote.connection import Connection
+from intercode_sandbox.remote.connection import BUILD_SECONDS, Connection
 from intercode_sandbox.remote.files import pack_files, unpack_files
 from intercode_sandbox.remote.operations import (
     OPERATIONS,
@@ -129,7 +129,7 @@ class RemoteSandbox(ForwardedSandbox):
 
     def keep_changes(self, reference: str) -> None:
         """Let the server keep the changes as the layer with this reference."""
-        self._request("capture", reference=reference, seconds=_COPY_SECONDS)
+        self._request("capture", reference=reference, seconds=BUILD_SECONDS)
 
     # ------------------------------------------------------------------ programs
     def start(self, program: ProgramSpec) -> SupervisedProcess:

@@ -12,7 +12,7 @@ import itertools
 import os
 import time
 from collections.abc import Callable
-from concurrent.futures import Future
+from concurrent.futures import Future, wait
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
@@ -52,6 +52,8 @@ ANSWER_SECONDS = 120.0
 """Time for an answer. The server has limits of its own, and the heartbeat shows that it lives."""
 UPLOAD_SECONDS = 1800.0
 """Time for the upload of one archive."""
+BUILD_SECONDS = 3600.0
+"""Time in which a server builds an image, or keeps the changes of a sandbox as a layer."""
 _CONNECT_SECONDS = 10.0
 _PAUSES = (0.1, 0.3, 1.0, 3.0, 5.0, 10.0, 10.0)  # seconds before further attempts to connect
 _NO_ANSWER = (aiohttp.ClientError, OSError, TypeError, TimeoutError, ProtocolError)
@@ -148,12 +150,9 @@ class Connection:
                 future.set_exception(e)
 
         self._call(submit)
-        try:
-            return future.result(seconds)
-        except TimeoutError as e:
-            if future.done():  # the server says so
-                raise
-            raise SandboxLostError(f"{self.url} gave no answer for {seconds:g} s") from e
+        if not wait([future], seconds).done:
+            raise SandboxLostError(f"{self.url} gave no answer for {seconds:g} s")
+        return future.result()
 
     def notify(self, operation: str, **arguments: Any) -> None:
         """Send a request that has no answer. Does nothing if the connection is lost."""
@@ -207,7 +206,8 @@ class Connection:
                         text = (await response.content.read(500)).decode("utf-8", "replace")
                         raise SandboxError(f"{self.url} refused a layer: {printable(text)}")
         except (aiohttp.ClientError, TimeoutError) as e:
-            raise SandboxLostError(f"{self.url} did not take a layer: {e}") from e
+            reason = str(e) or f"no answer for {UPLOAD_SECONDS:g} s"
+            raise SandboxLostError(f"{self.url} did not take a layer: {reason}") from e
 
     async def _open(self) -> dict[str, str]:
         """Connect to the server, and return its greeting."""
@@ -249,8 +249,10 @@ class Connection:
         finally:
             writer.cancel()
             self._lose(cause or socket.exception() or ConnectionError("the server closed it"))
-            await socket.close()
-            await self._session.close()
+            try:
+                await socket.close()
+            finally:  # ``aclose`` may cancel that
+                await self._session.close()
 
     async def aclose(self) -> None:
         """Close the connection, at the end of the loop."""
@@ -279,7 +281,8 @@ class Connection:
         message = self._end.receive_part(kind, number, payload)
         if message is None:
             return
-        future, (header, body) = self._pending.pop(number), parse_message(message)
+        header, body = parse_message(message)
+        future = self._pending.pop(number)  # not before: ``_lose`` reports to those that are left
         if "error" in header:
             future.set_exception(parse_error(header["error"], self.url))
         else:
@@ -318,7 +321,7 @@ def _refusal(url: str, error: BaseException) -> Exception:
     """Return the error for a server that does not answer, or refuses the connection."""
     if not isinstance(error, aiohttp.WSServerHandshakeError):
         return SandboxUnavailableError(
-            f"no server of sandboxes answers at {url}: {error or type(error).__name__}"
+            f"no server of sandboxes answers at {url}: {str(error) or type(error).__name__}"
         )
     status = error.status
     if status in (401, 403):

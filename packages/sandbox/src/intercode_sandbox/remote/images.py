@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import tempfile
 from collections.abc import Callable
+from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
 
@@ -12,10 +13,11 @@ from intercode_sandbox.contract import BaseSandbox, Limits, SandboxSpec
 from intercode_sandbox.errors import SandboxError, UsageError
 from intercode_sandbox.images.build.capture import layer_key
 from intercode_sandbox.images.build.steps import steps_directory
+from intercode_sandbox.images.cache.in_use import READ_ONLY_ERRNOS
 from intercode_sandbox.images.cache.trees import file_lock
 from intercode_sandbox.overlay_format import write_layer
 from intercode_sandbox.remote.client import RemoteSandbox
-from intercode_sandbox.remote.connection import Connection, connect
+from intercode_sandbox.remote.connection import BUILD_SECONDS, Connection, connect
 from intercode_sandbox.remote.files import pack_files
 from intercode_sandbox.remote.protocol import (
     ProtocolError,
@@ -27,8 +29,6 @@ from intercode_sandbox.remote.protocol import (
 from intercode_sandbox.remote.references import NOWHERE, RemoteImage, RemoteLayer
 from intercode_sandbox.types import Layer, Network
 
-BUILD_SECONDS = 3600.0
-"""Time in which a server builds an image."""
 _MAX_DIGEST = 200  # characters
 
 
@@ -118,10 +118,15 @@ def capture_layer(
     """Return the changes that ``work`` makes in a fresh sandbox of a server, as a layer there.
 
     The server keeps the first one for all clients with the same token. Other processes of this
-    machine wait for it.
+    machine wait for it, if they can write to the cache.
     """
     reference = f"capture:{key}"
-    with file_lock(steps_directory() / f"{layer_key(image.url, key)}.lock"):
+    with ExitStack() as held:
+        try:
+            held.enter_context(file_lock(steps_directory() / f"{layer_key(image.url, key)}.lock"))
+        except OSError as e:
+            if e.errno not in READ_ONLY_ERRNOS:
+                raise
         connection = connect(image.url)
         answer, _ = connection.request("has_layer", reference=reference)
         if answer.get("value") is not True:

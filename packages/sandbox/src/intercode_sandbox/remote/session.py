@@ -205,7 +205,8 @@ class ClientSession:
     async def _resolve(self, operation: str, arguments: Arguments) -> tuple[Arguments, bytes]:
         if operation == "has_layer":
             reference = text_value(arguments.get("reference"))
-            return {"value": self._store.has_layer(self._client, reference)}, b""
+            has = await self._in_thread(lambda: self._store.has_layer(self._client, reference))
+            return {"value": has}, b""
         name = text_value(arguments.get("name"))
         image = await self._in_thread(lambda: self._store.image(name))
         values = {"digest": image.digest, "env": dict(image.env), "cwd": image.cwd}
