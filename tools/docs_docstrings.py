@@ -5,6 +5,7 @@ An extension of Griffe, which mkdocstrings reads the sources with (see mkdocs.ym
 
 from __future__ import annotations
 
+import copy
 import re
 from typing import Any
 
@@ -22,6 +23,22 @@ class DocstringMarkdown(griffe.Extension):
     def on_object(self, *, obj: griffe.Object, **_: Any) -> None:
         if obj.docstring is not None:
             obj.docstring.value = to_markdown(obj.docstring.value)
+
+    def on_package(self, *, pkg: griffe.Module, **_: Any) -> None:
+        """Give ``AsyncSandbox`` the methods that it makes of those of ``Sandbox`` as it starts."""
+        if pkg.path == "intercode_sandbox":
+            made = pkg["api.async_sandbox.AsyncSandbox"]
+            for name, attribute in list(made.attributes.items()):
+                call = attribute.value
+                if isinstance(call, griffe.ExprCall) and str(call.function) == "_in_thread":
+                    made.set_member(name, _asynchronous(pkg["api.sandbox.Sandbox"][name]))
+
+
+def _asynchronous(method: griffe.Function) -> griffe.Function:
+    """Return a coroutine method with the parameters and the docstring of another method."""
+    made = copy.copy(method)
+    made.labels = {*method.labels, "async"}
+    return made
 
 
 def to_markdown(text: str) -> str:

@@ -16,6 +16,7 @@ from intercode.evaluation.evaluate.run_metadata import source_of
 from intercode.models import Completion, FunctionModel, Message, ScriptedModel
 from intercode.models.providers.function import as_model
 from intercode.results import Run
+from intercode_sandbox import event_loop
 
 
 def gold(messages: list[Message]) -> str:
@@ -142,6 +143,19 @@ def test_functions_and_their_answers() -> None:
     assert as_model(scripted) is scripted
     with pytest.raises(UsageError, match="model = 3 is no name"):
         as_model(3)  # type: ignore[arg-type]
+
+
+def test_asynchronous_functions_may_block_their_loop_which_is_always_the_same() -> None:
+    """Requests and remote sandboxes have another, so that a function may wait for those."""
+    loops = []
+
+    async def answer(_: list[Message]) -> str:
+        loops.append(asyncio.get_running_loop())
+        return event_loop.run_on_loop(asyncio.sleep(0, "answer"))
+
+    for _ in range(2):
+        assert FunctionModel(answer).complete([]).text == "answer"
+    assert loops[0] is loops[1]
 
 
 def test_a_configuration_takes_no_further_settings() -> None:

@@ -5,13 +5,15 @@ from __future__ import annotations
 import asyncio
 import functools
 import inspect
+import os
+import threading
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from typing import Any
 
 from intercode.core.errors import UsageError
 from intercode.core.types import Usage
 from intercode.models.base import Completion, Message, Model, Tool
-from intercode_sandbox import event_loop
+from intercode_sandbox.platforms.forks import ForkSafeLock
 
 ModelFunction = Callable[..., Any]
 """A function of a list of messages that returns a text, a message or a Completion. It may be
@@ -22,7 +24,7 @@ class FunctionModel(Model):
     """Asks a function for every answer. Several threads call it at once, one for each episode.
 
     The name is that of the function, unless ``name`` is given. An asynchronous function runs on
-    ``loop``, or else on an event loop of this package in another thread. An exception of the
+    ``loop``, or else on an event loop for such functions in another thread. An exception of the
     function ends the episode with an error; ModelUnavailableError has it played again.
     """
 
@@ -55,9 +57,13 @@ class FunctionModel(Model):
         async def result() -> Any:
             return await reply
 
-        if self._loop is None:
-            return event_loop.run_on_loop(result())
-        return asyncio.run_coroutine_threadsafe(result(), self._loop).result()
+        loop = self._loop or _function_loop()
+        future = asyncio.run_coroutine_threadsafe(result(), loop)
+        try:
+            return future.result()
+        except BaseException:
+            future.cancel()
+            raise
 
     def _completion(self, reply: Any) -> Completion:
         if isinstance(reply, Completion):
@@ -90,6 +96,22 @@ def as_model(model: Model | ModelFunction, loop: asyncio.AbstractEventLoop | Non
             f"model = {_shown(model)} is no name, no Model and no function of messages"
         )
     return FunctionModel(model, loop=loop)
+
+
+_loops: dict[int, asyncio.AbstractEventLoop] = {}  # a forked child has no thread
+_lock = ForkSafeLock()
+
+
+def _function_loop() -> asyncio.AbstractEventLoop:
+    """Return this process's event loop for functions, which may block it: not the one of requests
+    and remote sandboxes. All share it, as they may share a client of HTTP."""
+    with _lock:
+        loop = _loops.get(os.getpid())
+        if loop is None:
+            loop = _loops[os.getpid()] = asyncio.new_event_loop()
+            name = "intercode-model-functions"
+            threading.Thread(target=loop.run_forever, name=name, daemon=True).start()
+        return loop
 
 
 def _name_of(function: ModelFunction) -> str:

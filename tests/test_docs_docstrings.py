@@ -1,0 +1,27 @@
+"""tools/docs_docstrings.py: what the pages of the public names say that the sources do not."""
+
+from __future__ import annotations
+
+import inspect
+from pathlib import Path
+
+import pytest
+
+from intercode_sandbox import AsyncSandbox
+
+griffe = pytest.importorskip("griffe", reason="pip install 'intercode-gym[dev]'")
+ROOT = Path(__file__).parents[1]
+
+
+def test_every_method_of_an_asynchronous_sandbox_has_its_parameters_and_its_docstring() -> None:
+    extensions = griffe.load_extensions(str(ROOT / "tools/docs_docstrings.py"))
+    loader = griffe.GriffeLoader(
+        search_paths=[ROOT / "packages/sandbox/src"], extensions=extensions
+    )
+    read = loader.load("intercode_sandbox")["api.async_sandbox.AsyncSandbox"]
+    for name, method in inspect.getmembers(AsyncSandbox, inspect.iscoroutinefunction):
+        if not name.startswith("_"):
+            assert read[name].is_function and "async" in read[name].labels, name
+            assert read[name].docstring is not None, name
+            expected = [*inspect.signature(getattr(method, "__func__", method)).parameters]
+            assert [parameter.name for parameter in read[name].parameters] == expected, name
