@@ -61,6 +61,12 @@ def test_a_traceback_shows_the_agents_lines_and_no_others(session: PythonSession
         '  File "<action 1>", line 2, in half\n    return x / 0\n'
         "ZeroDivisionError: division by zero\n"
     )
+    frozen = (
+        "from dataclasses import dataclass\n@dataclass(frozen=True)\nclass E(Exception): n: int"
+    )
+    assert session.run(f"{frozen}\nraise E(3)", 5).output.endswith(
+        "in <module>\n    raise E(3)\nE: 3\n"
+    )
     chained = session.run(
         "try:\n    half(1)\nexcept ZeroDivisionError as e:\n    raise KeyError('k') from e", 5
     )
@@ -136,13 +142,16 @@ def test_an_action_that_ends_the_interpreter_loses_its_own_effects_only(
         "import builtins; builtins.BaseException = builtins.exec = builtins.type = None; 1 / 0",
         "class C:\n    def __str__(self): raise ValueError\nraise SystemExit(C())",
         "class C(int):\n    def __and__(self, other): return 'x'\nraise SystemExit(C(3))",
+        "import sys; del sys.stdout",
+        "import sys; sys.settrace = sys.setprofile = None",
+        "import sys\nclass C:\n    def flush(self): raise SystemExit\nsys.stdout = C()",
     ],
 )
 def test_damage_to_the_interpreter_does_not_outlast_the_action(
     session: PythonSession, code: str
 ) -> None:
     session.run("from builtins import print as say; kept = 1", 5)
-    session.run(code, 5)
+    assert not session.run(code, 5).timed_out
     assert session.run("import os; os.close(1)", 5).note == ""
     assert session.run("say(kept + 1)", 5).output == "2\n"
 
@@ -177,7 +186,13 @@ def test_actions_observe_nothing_of_the_session(
 
 @pytest.mark.parametrize(
     ("code", "status"),
-    [("exit(7)", 7), ("1 / 0", 1), ("pass", 0), ("import atexit; atexit.register(os._exit, 5)", 5)],
+    [
+        ("exit(7)", 7),
+        ("1 / 0", 1),
+        ("pass", 0),
+        ("import atexit; atexit.register(os._exit, 5)", 5),
+        ("os.closerange(0, 99); import atexit; atexit.register(os._exit, 5)", 5),
+    ],
 )
 def test_a_process_that_an_action_forks_ends_as_a_script_does(
     session: PythonSession, code: str, status: int
@@ -198,6 +213,15 @@ def test_a_signal_between_two_actions_has_its_effect_in_the_later_one(
     assert session.run("print(kept)", 5).output == "1\n"
     status = "open('/proc/self/status').read().split('SigBlk:')[1].split()[0].strip('0')"
     assert session.run(status, 5).output == "''\n"
+
+
+def test_the_mask_of_signals_is_as_the_action_before_left_it(session: PythonSession) -> None:
+    session.run("import os, signal; signal.pthread_sigmask(signal.SIG_BLOCK, {10})", 5)
+    session.run("os.kill(os.getpid(), 10)", 5)
+    session.run("signal.sigwait({10}) == 10", 5)
+    mask = "sorted(map(int, signal.pthread_sigmask(signal.SIG_SETMASK, {12})))"
+    assert session.run(mask, 5).output == "[10]\n"
+    assert session.run(mask, 5).output == "[12]\n"
 
 
 def test_a_program_that_replaces_the_interpreter_runs_to_its_end(session: PythonSession) -> None:

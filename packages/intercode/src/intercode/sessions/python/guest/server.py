@@ -17,6 +17,7 @@ import marshal
 import posix
 import sys
 from itertools import repeat
+from sys import setprofile, settrace
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -30,6 +31,7 @@ _FUTURE_FLAGS = 0x1FE0000  # flags of `from __future__` for compile(), Python 3.
 _ACCESS_MODE = 3  # O_ACCMODE, for open()
 _FILE_NAME = "<intercode>"  # the name of this file in tracebacks
 _HELD_SIGNALS = set(range(1, 32)) - {_signal.SIGINT}  # while no code of the agent runs
+_TRIES = 100  # more than the signals that can be pending
 
 
 def _open_files() -> Iterator[tuple[str, int, int]]:
@@ -89,7 +91,8 @@ class Server:
         self.raised: Any = None  # the same, as the loop of main() caught it
         self.status = 0  # of the agent's code
         self.ending: SystemExit | None = None  # ends a process that the agent forked
-        self.signal_mask = _signal.pthread_sigmask(_signal.SIG_BLOCK, _HELD_SIGNALS)
+        self.signal_mask = _signal.pthread_sigmask(_signal.SIG_BLOCK, _HELD_SIGNALS)  # the agent's
+        self.signals_held = True
         self.output = posix.fstat(1)[1:3]
         posix.dup2(1, BACKUP_FD, False)
         posix.set_inheritable(CONTROL_FD, False)
@@ -166,7 +169,7 @@ class Server:
                 yield part
                 if self.raised is not None:
                     self.error, trace = self.raised[1][1:]
-                    self.error.__traceback__ = trace.tb_next
+                    BaseException.with_traceback(self.error, trace.tb_next)
                     break
         except GeneratorExit:  # the loop of main() has ended
             raise
@@ -211,6 +214,7 @@ class Server:
         """Prepare for code of the agent. Its signals arrive from now on."""
         self.restore_streams()
         _signal.signal(_signal.SIGINT, _signal.default_int_handler)
+        self.signals_held = False
         _signal.pthread_sigmask(_signal.SIG_SETMASK, self.signal_mask)
 
     def end(self) -> int:
@@ -237,22 +241,28 @@ class Server:
 
     def clean_up(self) -> None:
         """Undo what the agent's code installed, so that none of it runs between two actions."""
-        while True:
+        for _ in range(_TRIES):
             try:
-                _signal.pthread_sigmask(_signal.SIG_BLOCK, _HELD_SIGNALS)
+                held, self.signals_held = self.signals_held, True
+                mask = _signal.pthread_sigmask(_signal.SIG_BLOCK, _HELD_SIGNALS)
+                if not held:
+                    self.signal_mask = mask
                 _signal.signal(_signal.SIGINT, _signal.SIG_IGN)
-                sys.settrace(None)
-                sys.setprofile(None)
-                for stream in (sys.stdout, sys.stderr, *self.streams[1:]):
+                settrace(None)
+                setprofile(None)
+                own = (getattr(sys, name, None) for name in ("stdout", "stderr"))
+                for stream in (*own, *self.streams[1:]):
                     try:
                         stream.flush()
-                    except Exception:
+                    except BaseException:
                         pass
-                if not any(map(self.is_output, (BACKUP_FD, 1, 2))):
-                    posix._exit(1)
-                return
+                if any(map(self.is_output, (BACKUP_FD, 1, 2))):
+                    return
+                break
             except BaseException:  # of a handler of the agent's, for a signal that came before
                 continue
+        if posix.getpid() == self.pid:
+            posix._exit(1)
 
     def restore_streams(self) -> None:
         """Restore the standard streams, whatever the last action did to them."""
@@ -425,7 +435,7 @@ def main() -> Any:
     host: Any = Server()
     host.send("", str(host.pid))
     executed: Any = map(exec, host.serve(), repeat(host.namespace))
-    host.codes = map(sys.setprofile, map(sys.settrace, executed))
-    untraced = map(sys.setprofile, map(sys.settrace, repeat(None)))
+    host.codes = map(setprofile, map(settrace, executed))
+    untraced = map(setprofile, map(settrace, repeat(None)))
     host.failures = zip(untraced, iter(sys.exc_info, None))  # noqa: B905  # for Python 3.7
     return host
