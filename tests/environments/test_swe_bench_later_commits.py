@@ -301,21 +301,40 @@ def test_packs_and_bundles_outside_of_repositories_are_removed(tmp_path: Path) -
         assert "/testbed/.git/objects/pack/" in "\n".join(found)
 
 
-def test_objects_of_git_lfs_are_those_of_the_checkout(tmp_path: Path) -> None:
-    def hide(testbed: Path, srv: Path) -> None:
-        for content in ("of the image", LATER):
+@pytest.mark.parametrize("store", ["lfs", "/srv/store"])
+def test_objects_of_git_lfs_are_those_of_the_checkouts(tmp_path: Path, store: str) -> None:
+    """Also those of a linked worktree, and where the configuration of a repository changes what
+    `git grep` prints."""
+
+    def commit_objects(repository: Path, folder: Path, *contents: str) -> None:
+        git(repository, "config", "grep.lineNumber", "true")
+        git(repository, "config", "color.ui", "always")
+        git(repository, "config", "lfs.storage", store)
+        for content in (*contents, LATER):
             name = hashlib.sha256(content.encode()).hexdigest()
-            (testbed / "data.bin").write_text(f"version 1\noid sha256:{name}\nsize 9\n")
-            git(testbed, "add", "-f", "data.bin")
-            git(testbed, "commit", "-qm", content)
-            folder = testbed / ".git/lfs/objects" / name[:2] / name[2:4]
-            folder.mkdir(parents=True)
-            (folder / name).write_text(content)
-        git(testbed, "reset", "-q", "--hard", "HEAD~1")
+            (repository / "data.bin").write_text(f"version 1\noid sha256:{name}\nsize 9\n")
+            git(repository, "add", "-f", "data.bin")
+            git(repository, "commit", "-qm", content)
+            file = folder / "objects" / name[:2] / name[2:4] / name
+            file.parent.mkdir(parents=True, exist_ok=True)
+            file.write_text(f"{content}\n")
+        git(repository, "reset", "-q", "--hard", "HEAD~1")
+
+    def hide(testbed: Path, srv: Path) -> None:
+        other = srv / "other"
+        git(srv, "init", "-q", "other")
+        for repository in (testbed, other):
+            folder = repository / ".git/lfs" if store == "lfs" else srv / "store"
+            more = ["of a worktree"] if repository == other else []
+            commit_objects(repository, folder, *more, f"of {repository.name}")
+        git(other, "worktree", "add", "-q", "--detach", str(srv / "more"), "HEAD~1")
 
     with _open(tmp_path, hide, "one") as env:
         env.reset(options={"task": 0})
-        assert env.step("find .git/lfs -type f -exec cat {} +")[0].strip() == "of the image"
+        shown = env.step(
+            "find /testbed /srv -path '*/objects/??/??/*' -exec cat {} + 2> /dev/null"
+        )[0]
+        assert sorted(shown.splitlines()) == ["of a worktree", "of other", "of testbed"]
         assert env.step(SEARCH)[0] == ""
 
 

@@ -123,6 +123,10 @@ def test_names_versions_extensions_and_profiles_change_nothing(tmp_path: Path) -
         ("working_dir: here", "no absolute path"),
         ("env_file: absent.env", "absent.env"),
         ("deploy: {resources: {reservations: {devices: [{capabilities: [gpu]}]}}}", "devices"),
+        ("build: {context: ., target: [1]}", r"target .* no text: \[1\]"),
+        ("build: {context: ., args: 5}", "has 5 where a list"),
+        ("environment: 5", "has 5 where a list"),
+        ("env_file: 5", "has 5 where a list"),
         ("command: [", "Invalid compose file format"),
         ("\tcommand: x", "Invalid compose file format"),
     ],
@@ -137,6 +141,8 @@ def test_everything_else_is_one_error(service: str, message: str, tmp_path: Path
     [
         ("args: {A: 1}", "last 1 inside"),
         ("target: first", "first inside"),
+        ("target: 0", "first inside"),
+        ("args: {A: 1, BUILDKIT_INLINE_CACHE: 1}", "last 1 inside"),
         ("args: {A: $FROM_OUTSIDE}", "last outside inside"),
         ("tags: [a], args: [A=$TAG]", "last t inside"),
     ],
@@ -155,6 +161,13 @@ def test_a_build_has_its_arguments_stage_and_context(build: str, text: str, tmp_
     config = config_of(tmp_path, f"build: {{{where}, {build}}}")
     with InterCodeSandbox.open(config).sandbox as sandbox:
         assert sandbox.read("/stage").decode() == f"{text}\n"
+
+
+def test_a_build_for_another_machine_is_refused_before_it(tmp_path: Path) -> None:
+    config = config_of(tmp_path, "build: {context: ., args: {A: 1}}")
+    there = config.model_copy(update={"backend": "remote:http://127.0.0.1:1"})
+    with pytest.raises(UsageError, match="would be on this machine, not at remote:http"):
+        there.find_image()
 
 
 def test_an_image_of_the_sample_is_not_resolved_before_it(tmp_path: Path) -> None:

@@ -126,12 +126,20 @@ def _plain_service(service: Any, directory: Path, known: Variables) -> Any:
 def _plain_build(build: dict[str, Any], directory: Path, known: Variables) -> dict[str, Any]:
     plain = {k: v for k, v in build.items() if k not in _BUILD_WITHOUT_EFFECT}
     args, target = plain.pop("args", None), plain.pop("target", None)
-    own = {"args": _environment([], args or {}, directory, known), "target": target}
+    if not isinstance(target, str | int | None):
+        raise UsageError(f"target of a build in the compose file is no text: {target!r}")
+    own = {
+        "args": _environment([], args or {}, directory, known),
+        "target": None if target in (None, "") else str(target),
+    }
     return {**plain, OWN_BUILD: own}
 
 
 def _environment(files: Any, given: Any, directory: Path, known: Variables) -> dict[str, str]:
     """Return the variables that the keys ``env_file`` and ``environment`` of a service set."""
+    for value, kinds in ((files, str | dict | list), (given, dict | list)):
+        if not isinstance(value, kinds):
+            raise UsageError(f"the compose file has {value!r} where a list or a mapping should be")
     environment: dict[str, str] = {}
     for entry in [files] if isinstance(files, str | dict) else files:
         named = entry if isinstance(entry, dict) else {"path": entry}

@@ -22,6 +22,7 @@ from intercode.core.errors import UsageError
 from intercode.core.types import Image
 from intercode.integrations.inspect.compose import OWN_BUILD, Variables, read_compose_file
 from intercode_sandbox import resolve_image
+from intercode_sandbox.backends import find_backend
 from intercode_sandbox.images.build.base_images import BaseImageResolver, is_packaged_recipe
 from intercode_sandbox.images.build.on_demand import resolve_or_build
 from intercode_sandbox.images.registry_hosts import is_registry_host
@@ -98,11 +99,21 @@ class SandboxConfig(BaseModel):
         return hash(self.model_dump_json())
 
     def find_image(self) -> Image:
-        """Return the image, fetched or built first if necessary."""
+        """Return the image, fetched or built first if necessary. Values for arguments that the
+        Dockerfile does not declare have no effect, as with Docker."""
         if build := self.build:
-            context = Path(build.context).resolve()
+            if (backend := find_backend(self.backend)).resolve_image is not None:
+                raise UsageError(
+                    f"the build of {self.image} would be on this machine, not at {backend.name}: "
+                    "import its image there with `intercode-sandbox image import`, and use it as "
+                    "image:NAME"
+                )
             return resolve_or_build(
-                self.image, args=build.args, target=build.target, context=context
+                self.image,
+                args=build.args,
+                target=build.target,
+                context=Path(build.context).resolve(),
+                refuse_undeclared=False,
             )
         images = BaseImageResolver(lambda name: resolve_image(name, self.backend))
         return images.resolve_base(self.image, "image")

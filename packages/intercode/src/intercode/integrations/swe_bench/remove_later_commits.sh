@@ -157,13 +157,12 @@ remove_records() {
     rm -f "$1/info/refs"
 }
 
-# Removes the objects of Git LFS to which no file of the checkout points.
-remove_lfs_objects() {
-    [ -d "$1/lfs" ] || return 0
-    g --git-dir="$1" grep -ahoE '^oid sha256:[0-9a-f]{64}$' HEAD 2> /dev/null > "$work/pointers"
-    find "$1/lfs/" -type f | while IFS= read -r file; do
-        grep -qxF "oid sha256:${file##*/}" "$work/pointers" || rm -f "$file"
-    done
+# The files of a repository's stores of Git LFS.
+lfs_files() {
+    [ ! -d "$1/lfs" ] || find "$1/lfs/" -type f
+    store=$(g --git-dir="$1" config lfs.storage) || return 0
+    case $store in /*) ;; *) store=$1/$store ;; esac
+    [ ! -d "$store/objects" ] || find "$store/objects/" -type f -path '*/objects/??/??/*'
 }
 
 own=$(cd "$testbed" 2> /dev/null && g rev-parse --absolute-git-dir 2> /dev/null)
@@ -254,12 +253,30 @@ finish() {
         find "$folder/kept-objects" -type f -exec mv {} "$folder/objects/pack/" \;
     fi
     remove_records "$folder"
-    remove_lfs_objects "$folder"
     for admin in "$folder"/worktrees/*; do
         [ ! -d "$admin" ] || remove_records "$admin"
     done
 }
 for_each_repository finish
+
+# Objects of Git LFS to which no file of a checkout points; several repositories may have one store.
+note_lfs() {
+    lfs_files "$folder" > "$work/files"
+    [ -s "$work/files" ] || return 0
+    for admin in "$folder" "$folder"/worktrees/*; do
+        head=$(commit "$admin" HEAD) || continue
+        g -c grep.lineNumber=false -c grep.column=false --git-dir="$admin" \
+            grep --no-color -ahE '^oid sha256:[0-9a-f]{64}$' "$head" 2> /dev/null >> "$work/pointers"
+        [ $? -le 1 ] || return
+    done
+    cat "$work/files" >> "$work/stored"
+}
+: > "$work/pointers"
+: > "$work/stored"
+for_each_repository note_lfs
+while IFS= read -r file; do
+    grep -qxF "oid sha256:${file##*/}" "$work/pointers" || rm -f "$file"
+done < "$work/stored"
 
 # Packs and bundles that belong to no repository and are no files of one, by device and inode, as a
 # repository may have links to its own.

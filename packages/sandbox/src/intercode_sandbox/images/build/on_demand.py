@@ -40,14 +40,15 @@ def resolve_or_build(
     context: Path | None = None,
     mirrors: Sequence[str] = (),
     force: bool = False,
+    refuse_undeclared: bool = True,
 ) -> Image:
     """Return the image that ``spec`` names, built first if necessary or with ``force``.
 
     ``dockerfile:/path`` (a file or directory) is built, and ``built:DIGEST`` is an earlier build;
     for other forms see ``images.resolve``. ``progress`` receives the lines of a build's output.
-    For builds: ``aliases`` maps names in FROM to specifications, ``args`` are values for ARG,
-    ``target`` is the stage to build, ``context`` is the directory of COPY (None: that of the
-    Dockerfile), ``mirrors`` are Debian archives (see
+    For builds: ``aliases`` maps names in FROM to specifications, ``args`` are values for ARG (for
+    ``refuse_undeclared`` see ``build_dockerfile``), ``target`` is the stage to build, ``context``
+    is the directory of COPY (None: that of the Dockerfile), ``mirrors`` are Debian archives (see
     ``apt_sources.recipe_sources``).
 
     Raises as ``images.resolve`` does; DataError with the line of a Dockerfile that fails.
@@ -79,7 +80,14 @@ def resolve_or_build(
     )
     try:
         return build_dockerfile(
-            path, bases, say, args=args, target=target, context=context, force=force
+            path,
+            bases,
+            say,
+            args=args,
+            target=target,
+            context=context,
+            force=force,
+            refuse_undeclared=refuse_undeclared,
         )
     finally:
         _builds_in_progress.reset(mark)

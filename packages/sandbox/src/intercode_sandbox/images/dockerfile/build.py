@@ -30,13 +30,15 @@ def build_dockerfile(
     target: str | None = None,
     context: Path | None = None,
     force: bool = False,
+    refuse_undeclared: bool = True,
 ) -> Image:
     """Return the image of a Dockerfile, or of the Dockerfile in a directory. ``context`` is by
     default the directory of the file.
 
     ``args`` are values for ARG; ``target`` is the stage to build. Cached steps do not run again,
-    unless ``force``. Raises UsageError for a missing file, an unknown base image, or an argument
-    that no ARG declares; DataError with the line for faults of the Dockerfile and failed commands.
+    unless ``force``. Raises UsageError for a missing file, an unknown base image, or, with
+    ``refuse_undeclared``, an argument that no ARG declares; DataError with the line for faults of
+    the Dockerfile and failed commands.
     """
     file, directory = locate_dockerfile(path)
     spec = f"dockerfile:{directory if file.name == 'Dockerfile' else file}"
@@ -64,7 +66,8 @@ def build_dockerfile(
         built = _build_stage(stage, work, generation, file)
         done[stage.name] = done[str(stage.number)] = built
         declared |= built.args.keys()
-    if unknown := sorted(set(given) - declared - _declared_arguments(script.instructions)):
+    unknown = sorted(set(given) - declared - _declared_arguments(script.instructions))
+    if unknown and refuse_undeclared:
         raise UsageError(f"--build-arg {unknown[0]}: no ARG of {file} declares it")
     return built_images.record_image(
         spec, built.base, built.env, built.cwd, built.notes, built.entrypoint
