@@ -12,7 +12,7 @@ import threading
 import time
 import warnings
 from collections import Counter
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from contextlib import suppress
 from typing import Any, Self
 
@@ -200,17 +200,18 @@ class HostManager:
             self._closed = True
             self._change.notify_all()
             hosts = [host for host in self._hosts if not host.lost]
-        closed = (host.send("close") for host in hosts if host.started)
-        self._wait_for([answer for answer in closed if answer is not None])
+        if not self._ray.is_initialized():  # a call after its shutdown would connect again
+            return
+        self._wait_for(host.send("close") for host in hosts if host.started)
         # At its shutdown, Ray frees what its threads use while they are told of an end.
-        self._wait_for([host.end() for host in hosts])
-        # a call of Ray after its shutdown would connect again
+        self._wait_for(host.end() for host in hosts)
         for thread in self._threads.values():
             thread.join(_CLOSE_TIMEOUT)
 
-    def _wait_for(self, answers: list[Any]) -> None:
-        with suppress(Exception):  # Ray is shut down, or answers none
-            self._ray.wait(answers, num_returns=len(answers), timeout=_CLOSE_TIMEOUT)
+    def _wait_for(self, answers: Iterable[Any]) -> None:
+        with suppress(Exception):  # what does not answer is lost
+            due = [answer for answer in answers if answer is not None]
+            self._ray.wait(due, num_returns=len(due), timeout=_CLOSE_TIMEOUT)
 
     # ------------------------------------------------------------- nodes
     def _find_nodes(self) -> None:
