@@ -41,7 +41,7 @@ from typing import Any
 ROOT = Path(__file__).resolve().parents[1]
 TABLE = ROOT / "tests" / "frozen" / "inventory.tsv"
 SOURCES = sorted(ROOT.glob("packages/*/src"))
-NO_PROMISES = re.compile(r"results|benchmarks|audit|learning|hostile-suite|comparison|glossary")
+NO_PROMISES = re.compile(r"results|benchmarks|audit|comparison|glossary")
 """Pages of figures and findings, whose tables and headings promise nothing."""
 SETTINGS_MODULE = "intercode.environments.base.settings"
 Row = tuple[str, str]

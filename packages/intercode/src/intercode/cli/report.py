@@ -66,16 +66,16 @@ def handle(args: argparse.Namespace) -> int:
         )
     if args.failed and not args.with_gold:
         raise UsageError("--failed needs --with-gold: it chooses the episodes of which to show it")
-    if args.merge is not None:
-        report.render((), args.format)  # raises for an unknown one before anything is written
-        args.paths = [_merge(args.paths, args.merge, args.duplicates or "refuse")]
-    elif args.duplicates is not None:
-        raise UsageError("--duplicates needs --merge: it says how the parts of a run are merged")
     if args.out is not None and args.out.suffix in (".html", ".htm"):
         raise UsageError(
             f"a report is no HTML: `intercode view ... --html {args.out}` writes a page, and "
             "--format markdown, latex, csv or json gives other forms"
         )
+    if args.merge is not None:
+        report.render((), args.format)  # raises for an unknown one before anything is written
+        args.paths = [_merge(args.paths, args.merge, args.duplicates or "refuse")]
+    elif args.duplicates is not None:
+        raise UsageError("--duplicates needs --merge: it says how the parts of a run are merged")
     tables = report.build(args.paths, stats=args.stats, matrix=args.matrix)
     text = report.render(tables, args.format)
     text += "" if text.endswith("\n") else "\n"

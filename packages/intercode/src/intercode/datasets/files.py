@@ -336,13 +336,13 @@ def build_dataset(
         seen.add(task.id)
     notes = "a file of the user's own, played on the machine's own programs"
     kind = payload.environment or environment or ""
-    warnings = tuple(_misspelt_keys(given, payload))
+    warnings = tuple(_misspelt_keys(given, payload)) if payload.environment else ()
     return Dataset(name, kind, tasks, "host", comparable=False, notes=notes, warnings=warnings)
 
 
 def _misspelt_keys(rows: Iterable[Mapping[Any, Any]], payload: type[RowPayload]) -> Iterator[str]:
-    """Yield a warning for each key of rows that nothing reads and that is like one that is."""
+    """Yield a warning for each key that is not read and is nearly the name of one that is."""
     known = {*_TEXT_KEYS, *_LIST_KEYS, "database", *(field.name for field in fields(payload))}
     for key in dict.fromkeys(key for row in rows for key in row if key not in known):
-        if hint := suggest_name(key, known, cutoff=0.8):
-            yield f"nothing reads the column {key!r}: {hint.strip()}"
+        if hint := suggest_name(key, known, cutoff=0.9):
+            yield f"no environment of this package reads the column {key!r}: {hint.strip()}"

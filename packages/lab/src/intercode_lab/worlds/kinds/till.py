@@ -575,7 +575,9 @@ def totals():
     for line in lines("answers/totals.csv"):
         basket, cents = line.split(",")
         try:
-            found["total/" + basket.strip()] = int(Decimal(cents.strip()) * 100)
+            value = Decimal(cents.strip()) * 100
+            if value == int(value):
+                found["total/" + basket.strip()] = int(value)
         except ArithmeticError:
             pass
 
