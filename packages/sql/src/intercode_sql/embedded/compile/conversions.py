@@ -221,7 +221,7 @@ def grouped_sql(ex: Expression, ordered: bool = False) -> str:
 def as_column(ex: Expression) -> Expression:
     """Return a value as a column of a result holds it: a quotient has the digits of its type."""
     if ex.type.kind == "decimal" and ex.sql.startswith("mysql_quotient("):
-        return replace(ex, sql=f"{ex.sql[:-1]}, {ex.type.scale})")
+        return replace(ex, sql=f"({ex.sql[:-1]}, {ex.type.scale}))")  # brackets: of a column once
     return ex
 
 
