@@ -886,3 +886,84 @@ def test_a_column_of_texts_holds_the_digits_of_a_second(changed: SqlSession) -> 
     changed.run(f"CREATE TABLE z AS SELECT id, {made} FROM t", 10.0)
     (row,) = changed.run("SELECT a, b, c FROM z WHERE id = 6", 10.0).rows or ()
     assert row == ("2020-06-15 12:30:45.120", "01:02:03.00x", "2020-06-15 12:30:45.120")
+
+
+@pytest.mark.parametrize(
+    "order",
+    [
+        "COUNT(*) / 6 DESC",
+        "-COUNT(*)",
+        "COUNT(*) + 1 DESC",
+        "COUNT(*) DIV 2 DESC",
+        "ROUND(COUNT(*) / 3, 2) DESC",
+        "COUNT(*) > 1 DESC",
+        "IFNULL(COUNT(*), 0) DESC",
+        "SUM(1) + 0 DESC",
+        "-BIT_XOR(1) DESC",
+        "CONCAT(GROUP_CONCAT('a')) DESC",
+    ],
+)
+def test_groups_are_ordered_by_an_expression_of_an_aggregate(
+    session: SqlSession, order: str
+) -> None:
+    expected = [5, None, -7, -1, 0, 10, 2147483647]
+    grouped = "FROM t GROUP BY i ORDER BY"
+    assert column(session, f"SELECT i {grouped} {order}, i") == expected
+    value = order.removesuffix(" DESC")
+    named = f"SELECT {value} AS n, i {grouped} {order.replace(value, 'n')}, i"
+    assert column(session, named) == expected
+
+
+@pytest.mark.parametrize(
+    ("query", "ids"),
+    [
+        ("SELECT id FROM t ORDER BY -ROW_NUMBER() OVER (ORDER BY id) LIMIT 2", [8, 7]),
+        ("SELECT id FROM t ORDER BY -(SELECT COUNT(*) FROM s WHERE k <= t.id), id LIMIT 2", [6, 7]),
+        ("SELECT id / 6 AS share, id FROM t ORDER BY share DESC LIMIT 2", [8, 7]),
+        ("SELECT MIN(id), i / 3 AS a FROM t WHERE id < 3 GROUP BY a ORDER BY 2 DESC", None),
+        ("SELECT y FROM t GROUP BY y HAVING y > -COUNT(*) ORDER BY y LIMIT 2", [1970, 1999]),
+        ("SELECT y FROM t GROUP BY y HAVING y > COUNT(*) * 50 ORDER BY y LIMIT 2", [1970, 1999]),
+    ],
+)
+def test_rows_in_the_order_of_what_varies(
+    session: SqlSession, query: str, ids: list[object] | None
+) -> None:
+    assert column(session, query) == (ids or [Decimal("1.6667"), Decimal("-2.3333")])
+
+
+YEARS = [1970, 1999, 2000, 2001, 2020, 2024, 2155]
+
+
+@pytest.mark.parametrize(
+    ("condition", "years"),
+    [
+        ("y >= YEAR('2024-01-01') - 125", YEARS),
+        ("y > YEAR(NOW()) - 200", YEARS),
+        ("y > FLOOR(18.9) * 100", YEARS),
+        ("y > ROUND(1899.6)", YEARS),
+        ("y <> ABS(-1800)", YEARS),
+        ("y < ABS(-3000)", YEARS),
+        ("y > -ABS(5)", YEARS),
+        ("y > ABS(-100)", YEARS),
+        ("y NOT IN (ABS(-3000), 1)", [year for year in YEARS if year != 2001]),
+        ("y BETWEEN ABS(-1) AND ABS(-3000)", YEARS[3:]),
+        ("y > SQRT(8)", YEARS[4:]),
+        ("y = 1.9e0", [2001]),
+        ("y = 0.6e0", []),
+        ("y = 0.5", [2001]),
+        ("y = '0.5'", [2001]),
+        ("y = '-0.4'", []),
+        ("y = 2000.6", [2001]),
+        ("y = ABS(-2000.6)", [2001]),
+        ("y = 2001.6e0", [2001]),
+        ("y >= 2155.4e0", []),
+        ("y >= 2155.4", [2155]),
+        ("y IN (1.9e0, 70.6e0)", [1970, 2001]),
+        ("y > RAND() * 0 + 1", YEARS),
+        ("ABS(1) IN (SELECT r.y FROM t r) AND y < 1999", [1970]),
+    ],
+)
+def test_a_year_beside_a_constant_of_a_call(
+    session: SqlSession, condition: str, years: list[int]
+) -> None:
+    assert column(session, f"SELECT y FROM t WHERE {condition} ORDER BY y") == years

@@ -332,7 +332,8 @@ def _normalized_text(node: exp.Expr) -> str:
     return node.sql(DIALECT).replace("`", "").lower()
 
 
-def _function_name(node: exp.Expr) -> str:
+def function_name(node: exp.Expr) -> str:
+    """Return the name of a called function in upper case, or an empty string."""
     if isinstance(node, exp.GroupConcat):
         return "GROUP_CONCAT"
     return (
@@ -343,7 +344,7 @@ def _function_name(node: exp.Expr) -> str:
 
 
 def _is_aggregate(node: exp.Expr) -> bool:
-    return _function_name(node) in AGGREGATE_FUNCTIONS and not isinstance(node.parent, exp.Window)
+    return function_name(node) in AGGREGATE_FUNCTIONS and not isinstance(node.parent, exp.Window)
 
 
 def _contains_aggregate(node: exp.Expr) -> bool:
@@ -381,7 +382,7 @@ def _ungrouped_columns(
     todo = [node]
     while todo:
         one = todo.pop()
-        if _is_aggregate(one) or _function_name(one) in ("ANY_VALUE", "GROUPING"):
+        if _is_aggregate(one) or function_name(one) in ("ANY_VALUE", "GROUPING"):
             continue
         if (composed or isinstance(one, exp.Column)) and _normalized_text(one) in written:
             continue

@@ -137,7 +137,7 @@ def _coalesce(name: str, args: Args, scope: Scope) -> Expression:
 def _nullif(name: str, args: Args, scope: Scope) -> Expression:
     a, b = _compile_arguments(name, args, scope, 2, 2)
     x, y = on_this_day([a, b], scope)
-    same = compare("=", year_constant(x, y), year_constant(y, x)).sql
+    same = compare("=", year_constant(x, args[0], y), year_constant(y, args[1], x)).sql
     return Expression(f"(CASE WHEN {same} THEN NULL ELSE {a.sql} END)", a.type.as_nullable())
 
 

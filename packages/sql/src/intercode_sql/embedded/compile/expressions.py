@@ -73,7 +73,9 @@ def _comparison(node: exp.Binary, scope: Scope) -> Expression:
             return subqueries.quantified_comparison(way, other, one, scope)
     sides = [compile_expression(node.this, scope), compile_expression(node.expression, scope)]
     left, right = on_this_day(sides, scope)
-    return compare(op, year_constant(left, right), year_constant(right, left))
+    return compare(
+        op, year_constant(left, node.this, right), year_constant(right, node.expression, left)
+    )
 
 
 @compiles(exp.And, exp.Or)
@@ -173,10 +175,12 @@ def _is(node: exp.Is, scope: Scope) -> Expression:
 
 @compiles(exp.Between)
 def _between(node: exp.Between, scope: Scope) -> Expression:
-    parts = [compile_scalar(p, scope) for p in (node.this, node.args["low"], node.args["high"])]
+    nodes = (node.this, node.args["low"], node.args["high"])
+    parts = [compile_scalar(p, scope) for p in nodes]
     if parts[0].type.moment:
         parts = on_this_day(parts, scope)
-    parts = [parts[0], *(year_constant(p, parts[0]) for p in parts[1:])]
+    this, low, high = parts
+    parts = [this, year_constant(low, nodes[1], this), year_constant(high, nodes[2], this)]
     this, low, high = align_three(parts)
     if len(this.sql) > _MAX_TWICE:
         raise unsupported("BETWEEN of so large an expression")
@@ -191,9 +195,9 @@ def _in(node: exp.In, scope: Scope) -> Expression:
     left = as_text(left) if left.type.kind == "json" else left
     query = node.args.get("query")
     if query is not None:
-        return subqueries.in_subquery(left, query, scope)
+        return subqueries.in_subquery(left, node.this, query, scope)
     parts = [compile_expression(e, scope) for e in node.expressions]
-    parts = years_in_list(parts, left)
+    parts = years_in_list(parts, node.expressions, left)
     if left.type.moment:
         left, *parts = on_this_day([left, *parts], scope)
     if not left.columns:

@@ -8,6 +8,9 @@ from dataclasses import replace
 from sqlglot import exp
 
 from intercode_sql.dialect.errors import mysql_error, unsupported
+from intercode_sql.dialect.group_by import function_name
+from intercode_sql.dialect.keywords import AGGREGATE_FUNCTIONS
+from intercode_sql.dialect.parser import all_nodes
 from intercode_sql.embedded.catalog.collations import EXACT_EQUALITY, collate_clause
 from intercode_sql.embedded.catalog.moments import read_moment
 from intercode_sql.embedded.catalog.types import (
@@ -40,7 +43,6 @@ from intercode_sql.embedded.compile.conversions import (
     compared_time,
     quote_text,
     value_constant,
-    year_sql,
 )
 from intercode_sql.embedded.compile.model import (
     Expression,
@@ -51,6 +53,7 @@ from intercode_sql.embedded.compile.model import (
 )
 from intercode_sql.embedded.compile.strict_values import divisor, moved_date, whole_number
 from intercode_sql.embedded.compile.text_in_errors import item_text
+from intercode_sql.embedded.functions.numeric import year_held
 
 _BIT_OPERATORS: dict[type[exp.Expr], str] = {
     exp.BitwiseAnd: "&",
@@ -386,44 +389,52 @@ def _as_double(ex: Expression, other: Expression) -> Expression:
 
 
 _COLUMN = re.compile(r"""\w+\.(\w+|"[^"]*")$""")
-_VARYING = re.compile(r"\b[a-z]+\d+\b(?!\()|\b(SELECT|OVER|mysql_(rand|uuid|seeded_rand))\b", re.I)
-"""SQLite's SQL of what differs between rows."""
+_VARYING = (exp.Column, exp.Query, exp.Window)
+_VARYING_FUNCTIONS = AGGREGATE_FUNCTIONS | {"RAND", "SLEEP", "UUID", "UUID_SHORT"}
 
 
-def year_constant(ex: Expression, other: Expression) -> Expression:
+def is_constant(node: exp.Expr) -> bool:
+    """Return whether an expression has one value for all rows and groups."""
+    return not any(
+        isinstance(part, _VARYING) or function_name(part) in _VARYING_FUNCTIONS
+        for part in all_nodes(node)
+    )
+
+
+def year_constant(ex: Expression, node: exp.Expr, other: Expression) -> Expression:
     """Return a constant that is compared with a YEAR column as the year that the column would
-    hold."""
+    hold, or as it is if the column holds no such year."""
     if other.type.kind != "year" or not _COLUMN.match(other.sql):
         return ex
     value = ex.literal
-    if value is None and ex.type.number and is_constant(ex):
-        return replace(ex, sql=year_sql(as_integer(ex).sql))
+    double = ex.type.kind == "double"
+    if value is None and ex.type.number and is_constant(node):
+        return replace(ex, sql=f"mysql_year_held({as_number(ex).sql}, {int(double)})")
     if isinstance(value, bytes):
         value = int.from_bytes(value, "big")
     if not isinstance(value, (str, int, float)):
         return ex
-    zero = isinstance(value, str) and is_number(value)
-    year = round(leading_number(value) if isinstance(value, str) else value)
-    if not (0 <= year < 100 and (year or zero)):
-        return ex
-    return value_constant(year + (2000 if year < 70 else 1900))
+    number = leading_number(value) if isinstance(value, str) else value
+    if isinstance(value, str) and is_number(value) and 0 <= number < 0.5:
+        return value_constant(2000)
+    year = year_held(number, double)
+    return ex if year == number else value_constant(year)
 
 
-def is_constant(ex: Expression) -> bool:
-    """Return whether the SQL of a value shows that it is the same for all rows."""
-    return not ex.aggregate and _VARYING.search(ex.sql) is None
-
-
-def years_in_list(values: list[Expression], other: Expression) -> list[Expression]:
+def years_in_list(
+    values: list[Expression], nodes: list[exp.Expr], other: Expression
+) -> list[Expression]:
     """Return the values of IN, which are years if all are constants that are compared alike: as
     doubles or not."""
-    known = [v for v in values if v.type.kind != "null"]
-    alike = len({v.type.kind == "double" for v in known}) == 1
+    pairs = [*zip(values, nodes, strict=True)]
+    known = [pair for pair in pairs if pair[0].type.kind != "null"]
+    alike = len({value.type.kind == "double" for value, _ in known}) == 1
     if not alike or any(
-        v.literal is None and not (v.type.number and is_constant(v)) for v in known
+        value.literal is None and not (value.type.number and is_constant(node))
+        for value, node in known
     ):
         return values
-    return [year_constant(value, other) for value in values]
+    return [year_constant(value, node, other) for value, node in pairs]
 
 
 def align_three(values: list[Expression]) -> list[Expression]:

@@ -551,6 +551,8 @@ def _order_by(parts: SelectParts) -> None:
             expression = _find_alias(node.name, parts)
         if expression is None:
             expression = compile_scalar(node, scope)
+            if is_constant(node):  # MySQL does not compute it
+                continue
         parts.order.append((expression, bool(item.args.get("desc"))))
 
 
@@ -615,11 +617,7 @@ def _from_where_sql(parts: SelectParts, extra: str = "") -> str:
 
 
 def _order_keys(parts: SelectParts) -> list[str]:
-    return [
-        sort_expression(e) + " DESC" * d
-        for e, d in parts.order
-        if _varies(e) and not is_constant(e)  # MySQL does not compute a constant
-    ]
+    return [sort_expression(e) + " DESC" * d for e, d in parts.order if _varies(e)]
 
 
 def _varies(ex: Expression) -> bool:

@@ -68,9 +68,9 @@ def exists_subquery(node: exp.Exists, scope: Scope) -> Expression:
     return Expression(f"(EXISTS ({query.sql}))", BOOL)
 
 
-def in_subquery(left: Expression, node: exp.Expr, scope: Scope) -> Expression:
-    """Compile ``left IN (subquery)``. Raises StatementError 1235 for a LIMIT, 1241 for a wrong
-    number of columns."""
+def in_subquery(left: Expression, searched: exp.Expr, node: exp.Expr, scope: Scope) -> Expression:
+    """Compile ``left IN (subquery)``, ``left`` being made of ``searched``. Raises StatementError
+    1235 for a LIMIT, 1241 for a wrong number of columns."""
     inner = node
     while isinstance(inner, exp.Subquery):
         inner = inner.this
@@ -79,7 +79,7 @@ def in_subquery(left: Expression, node: exp.Expr, scope: Scope) -> Expression:
     query = _compile_subquery(inner, scope)
     wanted = left.columns or (_searched(left, inner, node),)
     if not left.columns:
-        wanted = (_year(wanted[0], inner, query.types[0]),)
+        wanted = (_year(wanted[0], searched, inner, query.types[0]),)
     if len(query.types) != len(wanted):
         raise mysql_error(1241, len(wanted))
     alias = scope.context.new_alias()
@@ -131,7 +131,7 @@ def quantified_comparison(
     if op != "=" or isinstance(node, exp.All):
         value = _cached_as_text(value, inner)
     else:
-        value = _searched(_year(value, inner, kind), inner, node)
+        value = _searched(_year(value, left, inner, kind), inner, node)
     other = value.type.binary or (
         value.type.kind == "string" and value.type.collation != kind.collation
     )
@@ -142,7 +142,7 @@ def quantified_comparison(
     )
     if constant and value.type.number:
         raise unsupported("a number beside constant bytes of a subquery")
-    value = _year(value, inner, kind)
+    value = _year(value, left, inner, kind)
     sides = on_this_day([value, Expression(f"{alias}.c0", kind)], scope)
     test = compare(op, *sides).sql
     first, last = (0, 1) if isinstance(node, exp.All) else (1, 0)
@@ -171,10 +171,10 @@ def _compared_with_extreme(
     return Expression(sql, BOOL)
 
 
-def _year(value: Expression, query: exp.Expr, kind: Type) -> Expression:
+def _year(value: Expression, node: exp.Expr, query: exp.Expr, kind: Type) -> Expression:
     """Return a constant that is compared with a column of YEAR in a subquery as its year."""
     column = bool(query.expressions) and isinstance(query.expressions[0].unalias(), exp.Column)
-    return year_constant(value, Expression("q.c0", kind)) if column else value
+    return year_constant(value, node, Expression("q.c0", kind)) if column else value
 
 
 def _searched(value: Expression, query: exp.Expr, node: exp.Expr) -> Expression:

@@ -69,6 +69,18 @@ def to_integer(value: float, exact: int) -> int:
     return max(-(1 << 63), min((1 << 63) - 1, int(whole) * (-1 if value < 0 else 1)))
 
 
+@internal("year_held")
+def year_held(number: float, double: int) -> float:
+    """Return the year that a YEAR column holds for a number, or the number if it holds none:
+    decimals are rounded, doubles cut."""
+    if not 0 <= number < (2155 if double else 2156):
+        return number
+    year = math.floor(number if double else number + 0.5)
+    if 0 < year < 100:
+        return year + (2000 if year < 70 else 1900)
+    return year if year == 0 or 1901 <= year <= 2155 else number
+
+
 @internal("unwrapped")
 def unwrapped(value: int) -> int:
     """Return an unsigned integer that is stored as a signed one, if it has at most 63 bits."""
