@@ -221,7 +221,7 @@ def test_answers_are_flags_and_code(tmp_path: Path) -> None:
     with intercode.make("python", dataset="starter") as env:
         solved = play(env, write.format(env.dataset.tasks[0].solution), 0)
         failed = play(env, ": {query}; exit 3", 0)
-    assert (solved.end, solved.reward) == ("submitted", 1.0)
+    assert (solved.end, solved.reward) == ("submitted", 1.0), solved.steps
     assert (failed.end, failed.reward) == ("agent_stopped", 0.0)
     assert failed.steps[-1].context["program"]["exit_code"] == 3
 

@@ -10,7 +10,16 @@ from pathlib import Path
 from support.sources import write_metadata
 
 ROOT = Path(__file__).parents[2]
-COPIED = ("packages", "tests", "docs", "examples", "README.md", "conftest.py", "pyproject.toml")
+COPIED = (
+    "packages",
+    "tests",
+    "docs",
+    "benchmarks",
+    "examples",
+    "README.md",
+    "conftest.py",
+    "pyproject.toml",
+)
 DELETED = ("packages/intercode/src/intercode/paper", "tests/paper")
 _ENTRY_POINT = re.compile(r"(?m)^.*\bintercode\.paper\b.*\n")
 
