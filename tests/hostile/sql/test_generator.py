@@ -167,6 +167,22 @@ EXCUSED = {
     ),
     "constants": ("SELECT '100:00:00' > '10:11:12' FROM t", "row 1: 1", "row 1: 0"),
     "a document": ("SELECT NULLIF(js, b1) FROM t", "row 2: '[1, 2, 3]'", "row 2: None"),
+    "rows of a cast that is no date": (
+        "SELECT id FROM t WHERE DATE(v) < dt",
+        "[(1,), (3,)]",
+        "[(1,), (2,), (3,)]",
+    ),
+    "rows of REPLACE": ("SELECT id FROM t WHERE REPLACE('1', 'a', bt)", "[(1,)]", "[(1,), (4,)]"),
+    "the mean of bytes": (
+        "SELECT AVG(CONVERT(da, BINARY(4))) / 2 FROM t",
+        "row 1: 1572.357142857143",
+        "row 1: 1572.35714286",
+    ),
+    "an error of a truth value": (
+        "SELECT id FROM t ORDER BY FALSE",
+        "[(4,), (8,)]",
+        "Error executing query: Unknown column '0' in 'order clause'",
+    ),
     "a time in an integer": (
         "UPDATE t SET ub = TIME'00:00:00.5'; SELECT ub FROM t",
         "row 6: 1",
@@ -174,6 +190,27 @@ EXCUSED = {
     ),
 }
 NOT_EXCUSED = {
+    "other rows of REPLACE": ("SELECT id FROM t WHERE REPLACE(v, 'a', l)", "[(1,)]", "[(4,)]"),
+    "rows of a date": ("SELECT id FROM t WHERE DATE(dt) < da", "[(1,)]", "[(1,), (2,)]"),
+    "other rows of a cast": ("SELECT id FROM t WHERE DATE(v) < dt", "[(4,)]", "[(1,), (2,)]"),
+    "the least text": ("SELECT LEAST('a-b', 'b') FROM t", "row 1: 'a-b'", "row 1: 'b'"),
+    "a week": ("SELECT WEEK(dt3) FROM t", "row 1: 5", "row 1: 6"),
+    "another number of a document": (
+        "SELECT JSON_EXTRACT(CONCAT(d), '$', '$') FROM t",
+        "row 1: '[1.5, 1.5]'",
+        "row 1: '[1.500, 1.600]'",
+    ),
+    "a word behind another function": (
+        "SELECT id FROM t WHERE LEAST(1, i) AND e = 'low'",
+        "[(1,)]",
+        "[]",
+    ),
+    "a date beside bytes": (
+        "SELECT MAX(0x41), da FROM t",
+        "row 1: datetime.date(2001, 2, 3)",
+        "row 1: datetime.date(2001, 2, 4)",
+    ),
+    "rows by a truth value": ("SELECT id FROM t ORDER BY TRUE", "[(4,), (8,)]", "[(4,)]"),
     "another quotient of a text": (
         "SELECT vbin FROM t UNION SELECT 1 / i FROM t",
         "row b'-0.1429': b'-0.1429'",
@@ -292,6 +329,12 @@ def test_a_syntax_error_is_compared_by_where_it_is() -> None:
     assert worded(cut, text.format("b" + "a" * 79)) == cut
     assert worded(text.format(" b"), text.format(", b")) == text.format(", b")
     assert worded(text.format("b"), text.format("b c")) == text.format("b")
+
+
+def test_rows_by_a_truth_value_have_no_order() -> None:
+    one, other, third = (ExecResult("", 0, rows=((a,), (b,))) for a, b in ((1, 2), (2, 1), (1, 3)))
+    assert difference("SELECT id FROM t ORDER BY TRUE", one, other) is None
+    assert difference("SELECT id FROM t ORDER BY TRUE", one, third)
 
 
 def test_values_of_another_type_differ() -> None:
