@@ -50,16 +50,19 @@ def is_shell_exploration(code: str) -> bool:
         action = bash_action_parts(code)
     except ActionLimitError:
         return False
-    return bool(action.parts) and not action.uncertainty and all(map(_only_reads, action.parts))
+    if action.uncertainty or not (action.parts or code.lstrip().startswith("[[")):
+        return False
+    return all(map(_only_reads, action.parts, [*action.parts[1:], None]))
 
 
-def _only_reads(part: ActionPart) -> bool:
-    """Return whether one simple command reads, or a redirection writes nothing."""
+def _only_reads(part: ActionPart, following: ActionPart | None) -> bool:
+    """Return whether one simple command reads, or a redirection writes nothing. ``following``: the
+    next part, which a command that runs another has at its end."""
     name, rest = part.words[0].rpartition("/")[2], part.words[1:]
     if part.kind == "redirect":
         return part.words[0] in _HARMLESS_TARGETS
     if name in _WRAPPER_COMMANDS:
-        return any(not word.startswith("-") for word in rest)
+        return following is not None and rest[-len(following.words) :] == following.words
     if name in _OPTIONS_ONLY_COMMANDS:
         return all(word.startswith("-") for word in rest)
     if name in CONDITIONAL_COMMANDS:
@@ -111,6 +114,7 @@ CONDITIONAL_COMMANDS: dict[str, Callable[[Words], bool]] = {
     "sort": _without_options("-o", "--output"),
     "tree": _without_options("-o"),
     "tar": _tar,
+    "time": _without_options("-o", "--output"),
     "bash": _shell,
     "sh": _shell,
     "unzip": lambda rest: any(w in ("-l", "-v", "-Z", "-t", "-p") for w in rest),
