@@ -502,16 +502,16 @@ def test_copies_for_stopped_clocks_are_counted_and_removed(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(bounds, "cache_root", lambda: tmp_path)
-    tree, left = tmp_path / "layer", tmp_path / "dated-5"
+    tree, left = tmp_path / "layer", tmp_path / "dated" / "clock.5"
     for folder in (tree, left):
-        folder.mkdir()
+        folder.mkdir(parents=True)
     (tree / "file").write_bytes(b"x" * 100_000)
     os.utime(left, (1e9, 1e9))
     store, client = Store(Bounds(uploads=250_000)), Client("key")
     layer = Layer(tree, "sha256:" + "1" * 64)
     for hour in (36_000, 36_000, 72_000):  # the same copy is counted once
         store._redated(client, layer, hour)
-    assert {p.name for p in tmp_path.glob("dated-*")} == {"dated-10", "dated-20"}
+    assert {p.name for p in (tmp_path / "dated").iterdir()} == {"clock.10", "clock.20"}
     assert not left.exists()
     with pytest.raises(UsageError, match="--limit uploads"):
         store._redated(client, layer, 108_000)

@@ -13,6 +13,7 @@ import pytest
 
 from intercode_sandbox.errors import UsageError
 from intercode_sandbox.images import resolve
+from intercode_sandbox.images.build.layer_dates import stopped_clock_copies
 from intercode_sandbox.images.cache import prune, records
 from intercode_sandbox.images.cache import trees as caches
 from intercode_sandbox.images.cache.in_use import mark_in_use
@@ -149,6 +150,18 @@ def test_incomplete_entries(cache: Path) -> None:
     assert all((cache / name).is_file() for name in stays)
     assert not any((cache / name).exists() for name in left)
     assert not list((cache / "trash").iterdir())
+
+
+def test_copies_with_other_dates_stay_for_a_day(
+    cache: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    copies = stopped_clock_copies(cache, 7200), cache / "dated" / "0123-60600-7200"
+    copies[1].mkdir()
+    (cache / "dated" / "lock").touch()
+    assert prune.prune(cache).trees == 0 and all(copy.is_dir() for copy in copies)
+    monkeypatch.setattr(prune, "_DAY", 0.0)
+    assert prune.prune(cache).trees == 2
+    assert [path.name for path in (cache / "dated").iterdir()] == ["lock"]
 
 
 def test_shared_programs_stay_for_a_day(cache: Path, monkeypatch: pytest.MonkeyPatch) -> None:

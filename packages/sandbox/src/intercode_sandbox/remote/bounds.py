@@ -17,9 +17,8 @@ from intercode_sandbox.errors import DataError, SandboxError, UsageError
 from intercode_sandbox.images.archives.streams import is_compressed
 from intercode_sandbox.images.archives.tar import refuse_sparse_entries
 from intercode_sandbox.images.build.capture import layer_key
-from intercode_sandbox.images.build.layer_dates import redated_layer
+from intercode_sandbox.images.build.layer_dates import redated_layer, stopped_clock_copies
 from intercode_sandbox.images.build.steps import cached_step, step_path, steps_directory
-from intercode_sandbox.images.cache.remove_tree import remove_tree
 from intercode_sandbox.images.cache.trees import cached_tree
 from intercode_sandbox.platforms.paths import cache_root, sandbox_uid
 from intercode_sandbox.supervisor.upper_layer import change_owner
@@ -27,7 +26,6 @@ from intercode_sandbox.types import Image, Layer, LayerSpec
 
 _MAX_PROCESSES, _MAX_INODES, _MAX_OPEN_FILES = 4096, 2_000_000, 1 << 16
 _ENTRY_SIZE = 512  # bytes, at least, of an inode and a name
-_UNUSED_SECONDS = 48 * 3600
 _MAX_CLOCKS = 64  # stopped clocks for which a client's layers are dated
 DIGEST = re.compile("[0-9a-f]{64}")
 _REFERENCE = re.compile(r"(archive|capture):([0-9a-f]{32}|[0-9a-f]{64})(?:@([0-9]{1,11}))?")
@@ -206,18 +204,15 @@ class Store:
         if abs(hour - time.time()) <= 2 * 3600:
             return redated_layer(layer, cache_root() / "dated", hour)
         count = hour // 3600
-        home, copied = cache_root() / f"dated-{count}", (layer.digest, count)
+        copied = layer.digest, count
         with self._lock:
             client.clocks.add(count)
             if len(client.clocks) > _MAX_CLOCKS:
                 raise UsageError(f"a client may use at most {_MAX_CLOCKS} stopped clocks")
-            if is_first := copied not in client.dated:
+            if copied not in client.dated:
                 client.charge(tree_size(layer.root), self._bounds)
                 client.dated.add(copied)
-            home.mkdir(exist_ok=True)
-            os.utime(home)
-            if is_first:
-                _remove_unused_copies(cache_root())
+            home = stopped_clock_copies(cache_root(), hour)
         return redated_layer(layer, home, hour)
 
 
@@ -259,14 +254,6 @@ def tree_size(root: Path) -> int:
             with suppress(OSError):
                 size += os.lstat(os.path.join(folder, name)).st_blocks * 512 + _ENTRY_SIZE
     return size
-
-
-def _remove_unused_copies(cache: Path) -> None:
-    """Remove the copies for stopped clocks that no client has used for two days."""
-    for home in cache.glob("dated-*"):
-        with suppress(OSError):
-            if home.stat().st_mtime < time.time() - _UNUSED_SECONDS:
-                remove_tree(home)
 
 
 def _tree_name(digest: str) -> str:

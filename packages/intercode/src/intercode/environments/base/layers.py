@@ -40,9 +40,9 @@ def _make_task_layer(spec: LayerSpec, image: Image, now: int | None) -> Layer:
     layer = _script_layer(spec.path, image) if spec.kind == "script" else images.resolve_layer(spec)
     if not spec.shift_dates:
         return layer
-    # layers dated for a stopped clock do not age: each hour has a directory of its own
-    directory = "dated" if now is None else f"dated-{now // 3600}"
-    return layer_dates.redated_layer(layer, cache_root() / directory, now)
+    cache = cache_root()
+    home = cache / "dated" if now is None else layer_dates.stopped_clock_copies(cache, now)
+    return layer_dates.redated_layer(layer, home, now)
 
 
 def _script_layer(path: Path, image: Image) -> Layer:

@@ -9,8 +9,10 @@ from __future__ import annotations
 import os
 import shutil
 import time
+from contextlib import suppress
 from pathlib import Path
 
+from intercode_sandbox.images.cache.remove_tree import remove_tree
 from intercode_sandbox.overlay_format import copy_tree
 from intercode_sandbox.platforms.files import O_CLOEXEC, O_DIRECTORY, lock_file
 from intercode_sandbox.platforms.paths import sandbox_uid
@@ -53,6 +55,19 @@ def redated_layer(layer: Layer, home: Path, now: float | None = None) -> Layer:
         _shift_dates(partial, hour - SETUP_AGE)
         partial.rename(final)
     return result
+
+
+def stopped_clock_copies(cache: Path, now: int) -> Path:
+    """Return the directory of the copies for a stopped clock, which do not age. Those that nobody
+    has used for two days are removed."""
+    home = cache / "dated" / f"clock.{now // 3600}"
+    home.mkdir(parents=True, exist_ok=True)
+    os.utime(home)
+    for other in home.parent.glob("clock.*"):
+        with suppress(OSError):
+            if other.stat().st_mtime < time.time() - _MAX_COPY_AGE:
+                remove_tree(other)
+    return home
 
 
 def _copy_layer(source: Path, target: Path) -> None:

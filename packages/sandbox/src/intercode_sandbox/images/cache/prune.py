@@ -56,8 +56,9 @@ def disk_usage(path: Path) -> int:
 def prune(cache: Path, protected: Collection[str] = (), everything: bool = False) -> PruneResult:
     """Remove unfinished entries of killed processes, downloads that were unpacked, saved archives
     of engines, trees that no record names, links to this machine's programs that no sandbox of the
-    tier chroot has used for a day, files of sandboxes that killed processes saved or opened more
-    than an hour ago, and databases that were drawn or built more than a day ago.
+    tier chroot has used for a day, copies of layers with shifted dates that are more than a day
+    old, files of sandboxes that killed processes saved or opened more than an hour ago, and
+    databases that were drawn or built more than a day ago.
 
     With ``everything``, also remove younger databases, and images that can be unpacked or fetched
     again by their name. Databases are written again when they are needed; all of a kind stay while
@@ -123,7 +124,7 @@ def _empty_trash(trash: Path, removed: list[str]) -> PruneResult:
 
 def _removable_paths(cache: Path, needed: set[str]) -> Iterator[Path]:
     """Yield the entries that may be removed. An entry whose lock is held is being made."""
-    for folder in ("layers", "built", "blobs", "images", "images/engines", "shared"):
+    for folder in ("layers", "built", "blobs", "images", "images/engines", "shared", "dated"):
         for path in _children(cache / folder):
             if f"{folder}/{path.name}" in needed or not _is_removable(folder, path):
                 continue
@@ -155,10 +156,10 @@ def _children(folder: Path) -> list[Path]:
 
 def _is_removable(folder: str, path: Path) -> bool:
     """Return whether an entry that nothing needs may be removed."""
-    if path.suffix == ".lock":
+    if path.suffix == ".lock" or path.name == "lock":
         return False
     # a running sandbox may still have it mounted; the next one may use it again
-    if path.name.startswith("former-") or folder == "shared":
+    if path.name.startswith("former-") or folder in ("shared", "dated"):
         return time.time() - path.stat().st_ctime > _DAY
     if folder == "images":
         return path.name.startswith(".") and path.suffix == ".half"
