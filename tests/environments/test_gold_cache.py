@@ -3,20 +3,22 @@
 from __future__ import annotations
 
 import dataclasses
+import os
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 import intercode
-from intercode.core.types import Dataset, FileEntry, Image, Layer, State, Task
+from intercode.core.types import Dataset, FileEntry, Image, Layer, LayerSpec, State, Task
 from intercode.environments.base import gold_cache
 from intercode.environments.bash.env import BashEnv
+from intercode.evaluation.check import task_runs
 from intercode.evaluation.check.dataset import check
-from intercode.evaluation.check.stable_golds import compare_runs
-from intercode.evaluation.check.task_runs import TaskRun
+from intercode.evaluation.check.stable_golds import cache_stable, compare_runs
+from intercode.evaluation.check.task_runs import TaskRun, TaskRunner
 from intercode_sandbox import Limits, SandboxSpec
 from support import backend, requirements
 from support.sandboxes import open_test_sandbox
@@ -84,7 +86,17 @@ def test_an_entry_is_loaded_when_the_files_of_the_task_have_other_dates() -> Non
 
 
 @pytest.mark.parametrize(
-    "code", ["df .", "/bin/free -g", "w | wc -l", "cat </proc/loadavg", "find . -cmin -60"]
+    "code",
+    [
+        "df .",
+        "/bin/free -g",
+        "iostat",
+        "w | wc -l",
+        "cat </proc/loadavg",
+        "cd /proc; cat loadavg",
+        "cat /sys/power/state",
+        "find . -cmin -60",
+    ],
 )
 def test_code_that_reads_what_no_run_can_vary_is_not_cached(code: str) -> None:
     for task in (Task("t", "q", gold=code), Task("t", "q", gold="true", setup=code)):
@@ -94,11 +106,60 @@ def test_code_that_reads_what_no_run_can_vary_is_not_cached(code: str) -> None:
 
 @pytest.mark.parametrize(
     "code",
-    ["wc -w f", "chmod a+w f", "find . -perm -o=w", "find / -path /proc -prune -o -print", "du ."],
+    [
+        "wc -w f",
+        "chmod a+w f",
+        "find . -perm -o=w",
+        "find / -path /proc -prune -o -path /sys -prune -o -print",
+        "du .",
+        "cat /home/proc /home/sys",
+    ],
 )
 def test_other_code_may_be_cached(code: str) -> None:
     task = Task("t", "q", gold=code)
     assert gold_cache.save_golds(task, spec(), "persistent", [State("x")])
+
+
+AGES = (
+    "find /work -mmin -60",
+    "find /work -mtime -1",
+    "find /work -newermt '-1 hour'",
+    "find /work -newerct '-30 min'",
+    "touch -d '-1 hour' r; [ f -nt r ]",
+    "stat -c %Y f",
+)
+
+
+@pytest.mark.parametrize("code", AGES)
+def test_ages_are_cached_only_if_no_file_is_of_today(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, code: str
+) -> None:
+    image, task = Image("tar:x", "sha256:1", tmp_path), Task("t", "q", gold=code)
+    plain, dated = (Layer(tmp_path, f"sha256:2{hour}") for hour in ("", "@3600"))
+    now = time.time()
+    for later, layers, count in (
+        (0, (), 0),
+        (0, (dated,), 0),
+        (86400, (), 1),
+        (86400, (dated,), 1),
+        (86400, (dated, plain), 0),
+    ):
+        monkeypatch.setattr(time, "time", lambda later=later: now + later)
+        found = gold_cache.count_cacheable(task, SandboxSpec(image, layers))
+        assert found == count, (later, layers)
+        assert gold_cache.count_cacheable(TASK, SandboxSpec(image, layers)) == 2
+
+
+def test_an_entry_is_for_the_processors_of_this_process(monkeypatch: pytest.MonkeyPatch) -> None:
+    gold_cache._machine.cache_clear()
+    monkeypatch.setattr(os, "sched_getaffinity", lambda _: {0}, raising=False)
+    try:
+        one = gold_cache._machine()
+        gold_cache._machine.cache_clear()
+        monkeypatch.setattr(os, "sched_getaffinity", lambda _: {0, 1})
+        assert gold_cache._machine() != one
+    finally:
+        gold_cache._machine.cache_clear()
 
 
 def test_golds_are_cached_up_to_the_first_that_is_not_cacheable() -> None:
@@ -230,6 +291,36 @@ def test_check_caches_stable_golds_and_episodes_use_them(
     with BashEnv(dataset, profile="original") as env:
         env.reset(options={"task": "t/steady"})
         assert env.result_metadata()["golds"] == "run" and not env.cache_golds([State("x")])
+
+
+@pytest.mark.slow
+@pytest.mark.sandbox
+@pytest.mark.rootfs
+def test_golds_that_may_not_be_cached_run_under_no_other_clock(
+    image: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    made = tmp_path / "files"
+    (made / "work").mkdir(parents=True)
+    (made / "work" / "new").write_text("x")
+    files, scored = (LayerSpec("dir", made),), []
+    tasks = (
+        Task("t/plain", "Show it.", "cat /work/new", files=files),
+        *(Task(f"t/{n}", "Find it.", code, files=files) for n, code in enumerate(AGES[:4])),
+        Task("t/probed", "Show it.", "cat /work/new", files=files, probe="echo x"),
+    )
+
+    class Runner(TaskRunner):
+        def score_here(self, golds: Sequence[State] = ()) -> Any:
+            scored.append(self.env.task.id)
+            return super().score_here(golds)
+
+    monkeypatch.setattr(gold_cache, "_cache_directory", lambda: tmp_path / "golds")
+    dataset = Dataset("made", "bash", tasks, image=image)
+    monkeypatch.setattr(task_runs, "TaskRunner", Runner)
+    equal = dict.fromkeys(range(len(tasks)), (State("", exit_code=0),))
+    assert cache_stable(dataset, {"image": image}, 2, equal) == 0
+    assert scored == ["t/plain"], "no state is equal to this one after the first clock"
+    assert check(dataset).cached_tasks == 1
 
 
 @pytest.mark.sandbox

@@ -21,7 +21,7 @@ import time
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import fields
-from functools import cache, lru_cache
+from functools import cache, lru_cache, partial
 from itertools import takewhile
 from pathlib import Path
 from typing import Any, Protocol, runtime_checkable
@@ -49,10 +49,17 @@ _DIGESTED_PATHS = (
 sandboxes."""
 _DIGESTED_FIELDS = ("image", "layers", "upper")
 """Fields of a specification that the key holds as digests."""
-_UNVARIED = frozenset(("df", "free", "top", "uptime", "vmstat", "w", "-cmin", "/proc/"))
+_MACHINE_WORDS = ("df", "free", "iostat", "top", "uptime", "vmstat", "w")
+_UNVARIED = frozenset((*_MACHINE_WORDS, "-cmin", "/proc", "/proc/", "/sys", "/sys/"))
 """Words of code that reads what a check cannot vary, and what may change later: the use of the
 machine, and the minute in which a file was copied."""
-_WORD = re.compile(r"/proc/|[\w.+=%-]+")
+_WORD = re.compile(r"(?<!\w)/(?:proc|sys)/|(?<!\w)(?<!-path )/(?:proc|sys)(?![\w.-])|[\w.+=%-]+")
+_READS_AGES = re.compile(
+    r"(?<![\w-])-(?:[acm](?:min|time)|[acm]?newer\w*|used|[no]t)(?![\w-])"
+    r"|%[XYZ]|%[ACT]@|(?:st_|get)[acm]time|\bdate (?:-r|--reference)"
+)
+"""Code that may compare the dates of files with the clock."""
+_DAY = 86400
 
 
 @runtime_checkable
@@ -60,6 +67,10 @@ class CachesGolds(Protocol):
     """An environment with a cache of golds. ``use_gold_cache``: whether it reads the cache."""
 
     use_gold_cache: bool
+
+    def count_cacheable_golds(self) -> int:
+        """Return how many golds of the current task, from the first, may be cached."""
+        ...
 
     def cache_golds(self, states: Sequence[State]) -> bool:
         """Write the states of the current task's first golds, up to the first that is not
@@ -70,14 +81,27 @@ class CachesGolds(Protocol):
 def count_cacheable(task: Task, spec: SandboxSpec) -> int:
     """Return how many golds of a task, from the first, may be cached, provided that they are
     stable. Each gold runs in a sandbox of its own, so the others do not matter."""
-    if spec.network != "none" or spec.image.root is None or not _can_be_varied(task.setup or ""):
+    if spec.network != "none" or spec.image.root is None:
         return 0
-    return len(list(takewhile(_can_be_varied, task.golds)))
+    varied = partial(_can_be_varied, with_ages=_has_varied_ages(spec.image.root, spec))
+    return len(list(takewhile(varied, task.golds))) if varied(task.setup or "") else 0
 
 
 @lru_cache(maxsize=4096)  # every score asks for the golds of its task
-def _can_be_varied(code: str) -> bool:
-    return _UNVARIED.isdisjoint(_WORD.findall(code))
+def _can_be_varied(code: str, with_ages: bool) -> bool:
+    is_varied = _UNVARIED.isdisjoint(_WORD.findall(code))
+    return is_varied and (with_ages or not _READS_AGES.search(code))
+
+
+def _has_varied_ages(root: Path, spec: SandboxSpec) -> bool:
+    """Return whether the files of a task look older under some clock of a check. Every stopped
+    clock shows those of today as new (see sandbox/supervisor/clock.py), unless it dates them."""
+    try:
+        unpacked = root.stat().st_ctime
+    except OSError:
+        return False
+    dated = all("@" in layer.digest for layer in spec.layers)
+    return dated and unpacked < time.time() // _DAY * _DAY
 
 
 def load_golds(task: Task, spec: SandboxSpec, session: str) -> list[State] | None:
@@ -180,14 +204,17 @@ def _entry_key(task: Task, spec: SandboxSpec, session: str) -> str:
 
 
 @cache
-def _machine() -> tuple[str, str, int | None, str]:
+def _machine() -> tuple[str, str, str, str]:
     """Return what the state of a gold may depend on of the machine, which is the same until it
     starts again: kernel, processors, memory, file systems."""
     try:
         boot = Path("/proc/sys/kernel/random/boot_id").read_text()
     except OSError:  # another system than Linux
         boot = ""
-    return platform.release(), platform.machine(), os.cpu_count(), boot
+    processors = (
+        sorted(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count()
+    )
+    return platform.release(), platform.machine(), repr(processors), boot
 
 
 @cache

@@ -68,6 +68,10 @@ class BashProfile(Profile):
         if not task.golds:
             raise GoldError(f"{task.id} has no gold: nothing to score against")
 
+    def count_cacheable_golds(self, episode: EpisodeContext) -> int:  # noqa: ARG002
+        """Count the golds that may be cached; see ``gold_cache.CachesGolds``."""
+        return 0
+
     def cache_golds(
         self,
         episode: EpisodeContext,  # noqa: ARG002
@@ -179,8 +183,13 @@ class StandardBashProfile(BashProfile):
             return None
         return gold_cache.load_golds(episode.task, episode.spec, self._shell_key(episode))
 
+    def count_cacheable_golds(self, episode: EpisodeContext) -> int:
+        if episode.task.probe is not None:  # no probe output is cached
+            return 0
+        return gold_cache.count_cacheable(episode.task, episode.spec)
+
     def cache_golds(self, episode: EpisodeContext, states: Sequence[State]) -> bool:
-        if episode.task.probe is not None:
+        if not self.count_cacheable_golds(episode):
             return False
         return gold_cache.save_golds(episode.task, episode.spec, self._shell_key(episode), states)
 
