@@ -786,6 +786,8 @@ def test_the_entry_that_a_new_key_finds_twice(changed: SqlSession, rows: str, en
         ("REPEAT('ab', FALSE ^ -2)", None),
         ("LEFT('ab', FALSE ^ -2)", "ab"),
         ("ADDDATE(CAST('1010' AS UNSIGNED), 1)", "2000-10-11"),
+        ("ADDDATE(da, '1:2')", dt.date(2001, 2, 4)),
+        ("SUBDATE(da, 'x')", dt.date(2001, 2, 3)),
         ("CAST(CAST('20200101' AS UNSIGNED) AS DATE)", dt.date(2020, 1, 1)),
     ],
 )

@@ -242,11 +242,12 @@ def current_time(name: str, args: Args, scope: Scope) -> Expression:
 
 @special("DATE_ADD", "DATE_SUB", "ADDDATE", "SUBDATE")
 def _date_add(name: str, args: Args, scope: Scope) -> Expression:
-    interval = args[1]
+    base, interval, days = compile_expression(args[0], scope), args[1], None
     if not isinstance(interval, exp.Interval):
-        interval = exp.Interval(this=interval, unit=exp.Var(this="DAY"))
+        days = compile_scalar(interval, scope)
+        interval = exp.Interval(this=exp.Null(), unit=exp.Var(this="DAY"))
     sign = -1 if name in ("DATE_SUB", "SUBDATE") else 1
-    return add_interval(compile_expression(args[0], scope), interval, sign, scope)
+    return add_interval(base, interval, sign, scope, days)
 
 
 @special("TIMESTAMPDIFF", "TIMESTAMPADD")
