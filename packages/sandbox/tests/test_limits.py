@@ -262,7 +262,12 @@ def test_a_small_process_is_not_killed_for_the_memory_of_one_that_is_ending() ->
     with subprocess.Popen(["sh", "-c", "sleep 60 & wait"], start_new_session=True) as family:
         try:
             children = Path(f"/proc/{family.pid}/task/{family.pid}/children")
-            eventually(lambda: children.read_text() != "", "the child has started")
+
+            def command() -> bytes:
+                pid = children.read_text().strip()
+                return Path(f"/proc/{pid}/cmdline").read_bytes() if pid else b""
+
+            eventually(lambda: command().startswith(b"sleep"), "the child has memory of its own")
             watch = Watch(family.pid, 64 * MIB, None, group=_FullGroup())  # type: ignore[arg-type]
             watch.start_ticks = process_start_ticks(family.pid)
             dog = Watchdog()
