@@ -143,7 +143,7 @@ class TerminalConsole(Console):
     # ------------------------------------------------------------- input
     def ask(self, prompt: str, default: str = "") -> str:
         """Read an action or command, which can be edited. Raises Quit for Ctrl-D."""
-        self._presses = 0
+        self._presses, handler = 0, signal.getsignal(signal.SIGINT)
         while True:
             try:
                 return self._session.prompt(prompt, default=default)
@@ -151,6 +151,8 @@ class TerminalConsole(Console):
                 continue
             except EOFError as e:
                 raise Quit from e
+            finally:  # older versions of prompt_toolkit leave Python's own
+                signal.signal(signal.SIGINT, handler)
 
     def _is_complete(self, text: str) -> bool:
         lines, typing = text.split("\n"), self.language.typing
