@@ -215,7 +215,8 @@ def read_run_metadata(directory: Path) -> dict[str, Any]:
     """
     path = directory / RUN_FILE
     with reading(directory):
-        if not any(file.name == RUN_FILE for file in directory.iterdir()):
+        directory.stat()
+        if not path.exists():
             raise DataError(f"{directory} is no run: it has no {RUN_FILE}{_runs_in(directory)}")
     with _open_file(path) as file:
         try:
