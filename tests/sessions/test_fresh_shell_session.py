@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import select
 from collections.abc import Iterator
 from typing import Any
 
@@ -13,6 +14,7 @@ from intercode.core.types import Dataset, Task
 from intercode.environments.bash.env import BashEnv
 from intercode.evaluation import check_env
 from intercode.sessions import check_session
+from intercode.sessions.bash import shell as shell_module
 from intercode.sessions.bash.fresh import FreshShellSession
 from intercode.sessions.bash.persistent import BashSession
 from intercode_sandbox.contract import BaseSandbox
@@ -195,3 +197,34 @@ def test_bad_settings() -> None:
         BashEnv(TASKS, session="frehs")  # type: ignore[arg-type]
     with pytest.raises(UsageError, match="has its own session"):
         BashEnv(TASKS, session="fresh", profile="original")
+
+
+def test_lines_shown_just_before_a_report_are_not_output_of_the_next_action(
+    sandbox: BaseSandbox, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """``poll`` looks at one descriptor after another: it can see a report and miss what the shell
+    wrote before it. Here it misses that every time."""
+
+    class Poll:
+        def __init__(self) -> None:
+            self._poll, self._first = real_poll(), -1
+
+        def register(self, fd: int, events: int) -> None:
+            self._first = fd if self._first < 0 else self._first
+            self._poll.register(fd, events)
+
+        def unregister(self, fd: int) -> None:
+            self._poll.unregister(fd)
+
+        def poll(self, timeout: int | None) -> list[tuple[int, int]]:
+            ready = self._poll.poll(timeout)
+            later = [(fd, events) for fd, events in ready if fd != self._first]
+            return later or ready
+
+    real_poll = select.poll
+    monkeypatch.setattr(shell_module.select, "poll", Poll)
+    session = FreshShellSession(sandbox)
+    assert [session.run(action, 20).output for action in ("set -v; echo a", "echo b")] == [
+        "a\n",
+        "echo b\nb\n",
+    ]

@@ -528,6 +528,9 @@ class Shell:
                     self._end_script()
                 record += data
                 if record.endswith(b"\0") or self._is_quiet_report(record):
+                    for fd, into in streams.items():  # written after poll() looked at them
+                        if fd not in ready:
+                            drain_once(fd, into)
                     return record
                 if len(record) > _MAX_RECORD:
                     raise ShellEndedError
