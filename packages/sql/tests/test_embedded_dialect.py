@@ -363,7 +363,7 @@ def test_a_space_before_the_bracket_depends_on_sql_mode(zoo: SqlSession) -> None
     "code",
     [
         "EXPLAIN SELECT 1",
-        "SELECT id FROM keeper GROUP BY id WITH ROLLUP",
+        "SELECT DISTINCT id FROM keeper GROUP BY id WITH ROLLUP",
         "CREATE TRIGGER t BEFORE INSERT ON keeper FOR EACH ROW SET @a = 1",
         "SELECT MATCH(name) AGAINST ('x') FROM keeper",
         "SELECT 'a' REGEXP '(a+)+$'",

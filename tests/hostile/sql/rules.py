@@ -111,6 +111,11 @@ def _fewer_rows(ours: str, theirs: str) -> bool:
     return not ours.startswith("[") or a <= b
 
 
+def _same_rows(ours: str, theirs: str) -> bool:
+    """Return whether two answers have the same rows, in another order."""
+    return sorted(_ROW.findall(ours)) == sorted(_ROW.findall(theirs)) != []
+
+
 _ROW = re.compile(r"\((?:[^()]|\([^()]*\))*\)")
 
 
@@ -870,6 +875,12 @@ RULES: tuple[Rule, ...] = (
         "constants are compared in utf8mb4_0900_ai_ci",
         _MANUAL + "charset-connection.html",
         operands=_constants_compared,
+    ),
+    Rule(
+        "constants are sorted in utf8mb4_0900_ai_ci",
+        _MANUAL + "charset-connection.html",
+        r"SELECT '[^']*\W[^']*' .*UNION.* ORDER BY|UNION.* SELECT '[^']*\W[^']*' .* ORDER BY",
+        answers=_same_rows,
     ),
     Rule(
         "LOCATE beside bytes counts bytes",

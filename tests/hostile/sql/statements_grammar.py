@@ -219,6 +219,9 @@ class Statements:
             "SUM(i) > (SELECT MIN(i) FROM s)",
         )
         having = f" HAVING {self.rng.choice(tests)}" if self._chance(0.4) else ""
+        if self._chance(0.1):
+            groups = self.rng.choice((by, f"{by}, {self.rng.choice(KEYS)}"))
+            return [f"SELECT {key} AS g, {aggregate} AS n FROM t GROUP BY {groups} WITH ROLLUP"]
         order = self.rng.choice(("g", "1", "g DESC", "n DESC, g", "COUNT(*), g", "1 DESC"))
         limit = self.rng.choice(("", "", " LIMIT 2"))
         return [

@@ -25,6 +25,7 @@ from intercode_sql.embedded.compile.model import (
     Source,
     compile_scalar,
 )
+from intercode_sql.embedded.compile.rollup import compile_rollup, is_rollup
 from intercode_sql.embedded.compile.select import compile_select, limit_clause
 
 MAX_RECURSION = 1000
@@ -50,7 +51,9 @@ def compile_query(node: exp.Expr, parent: Scope, ordered: bool = True) -> Compil
             prefix = _common_tables(common, parent)
         else:
             prefix = ""
-        if isinstance(node, exp.Select):
+        if isinstance(node, exp.Select) and is_rollup(node):
+            query = compile_rollup(node, parent)
+        elif isinstance(node, exp.Select):
             query = compile_select(node, parent, ordered)
         else:
             query = _set_operation(node, parent, ordered)
@@ -136,8 +139,10 @@ def _on_this_day(query: CompiledQuery, other: CompiledQuery, scope: Scope) -> Co
 
 def _merged(a: Type, b: Type) -> Type:
     """Return the type of a column of a set operation. BINARY(n) makes values of one width of all
-    but strings of variable length."""
+    but strings of variable length. An ENUM or a SET is one beside NULL."""
     for one, other in ((a, b), (b, a)):
+        if one.ranked and other.kind == "null":
+            return one.as_nullable()
         wide = other.fixed or other.dated or (other.binary and not other.strong and other.nullable)
         if one.bits and other.text and wide:
             raise unsupported("BIT in a set operation with strings of a fixed width")

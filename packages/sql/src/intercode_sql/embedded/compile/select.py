@@ -16,7 +16,7 @@ from itertools import permutations
 
 from sqlglot import exp
 
-from intercode_sql.dialect.errors import StatementError, mysql_error, unsupported
+from intercode_sql.dialect.errors import StatementError, mysql_error
 from intercode_sql.dialect.group_by import conjuncts
 from intercode_sql.dialect.parser import FUNCTION_MARK, mysql_text
 from intercode_sql.embedded.catalog.catalog import Column, Index, Table
@@ -436,14 +436,14 @@ def _select_list(parts: SelectParts) -> None:
             inner = item.unalias()
             column = compile_scalar(inner, scope)
             parts.columns.append(as_column(column))
-            parts.names.append(item.alias or _default_column_name(inner))
+            parts.names.append(item.alias or default_column_name(inner))
             if item.alias:  # a later subquery sees it
                 scope.aliases.setdefault(item.alias.lower(), column)
     for name, column in zip(parts.names, parts.columns, strict=True):
         scope.aliases.setdefault(name.lower(), column)
 
 
-def _default_column_name(node: exp.Expr) -> str:
+def default_column_name(node: exp.Expr) -> str:
     """Return MySQL's name for a column without an alias: its text."""
     if isinstance(node, exp.Column):
         return node.name
@@ -496,8 +496,6 @@ def _group_by(parts: SelectParts) -> None:
     group = parts.node.args.get("group")
     if group is None:
         return
-    if any(group.args.get(k) for k in ("rollup", "cube", "grouping_sets")):
-        raise unsupported("GROUP BY WITH ROLLUP")
     scope = parts.scope
     scope.clause = "group"
     for item in group.expressions:
