@@ -50,8 +50,8 @@ def compile_rollup(node: exp.Select, parent: Scope) -> CompiledQuery:
     ]
     hidden = [key for key, _ in keys if not isinstance(key, int)]
     levels = [
-        compile_select(_level(node, groups, kept, [*hidden, *groups]), parent, False)
-        for kept in range(len(groups), -1, -1)
+        compile_select(_level(node, groups, retained, [*hidden, *groups]), parent, False)
+        for retained in range(len(groups), -1, -1)
     ]
     first, alias = levels[0], parent.context.new_alias()
     types = tuple(kind.as_nullable() for kind in first.types)
@@ -105,16 +105,16 @@ def _selected(item: exp.Expr, node: exp.Select) -> exp.Expr | int:
 
 
 def _level(
-    node: exp.Select, groups: list[exp.Expr], kept: int, hidden: list[exp.Expr]
+    node: exp.Select, groups: list[exp.Expr], retained: int, hidden: list[exp.Expr]
 ) -> exp.Select:
-    """Return the query of the groups of the first ``kept`` expressions, with further columns."""
+    """Return the query of the groups of the first ``retained`` expressions, with further columns."""
     level = node.copy()
     for clause in ("order", "limit", "offset"):
         level.set(clause, None)
-    level.set("group", exp.Group(expressions=[g.copy() for g in groups[:kept]] or [exp.null()]))
+    level.set("group", exp.Group(expressions=[g.copy() for g in groups[:retained]] or [exp.null()]))
     further = [exp.alias_(item.copy(), f"rollup {n}") for n, item in enumerate(hidden)]
     level.set("expressions", [*level.expressions, *further])
-    dropped = groups[kept:]
+    dropped = groups[retained:]
     level.set("expressions", [_without(item, dropped) for item in level.expressions])
     if level.args.get("having") is not None:
         level.set("having", exp.Having(this=_without(level.args["having"].this, dropped)))
