@@ -33,7 +33,7 @@ def test_the_nl2bash_golds_are_given_the_same(
     """Rewards are equal for every task whose gold gives the same result twice.
 
     An engine's containers play half of the tasks in one profile and the other half in the other.
-    docs/containers.md lists what golds print about the sandbox itself. In the original profile the
+    Some golds print something of the sandbox itself (``SHOWN``). In the original profile the
     gold runs in another sandbox, so a few golds score more if both sandboxes print the same.
     """
     image = requirements.image("nl2bash")
