@@ -7,9 +7,9 @@
 Words select the cases whose class and name contain one of them. The exit status is 1 if a case
 fails that is not known to. With ``--serve`` the positions of cases are read from the standard
 input, and each is answered with the user id and ``ok`` or the failed expectation. With ``--table``
-the cases run on one tier, and a row of the table of docs/benchmarks.md is printed, with the reason
-for each case that is not contained. ``tests`` and ``src`` must be on PYTHONPATH. For ``fuzz`` see
-``fuzzing/campaign.py``.
+the cases run on one tier, and a row of the table of benchmarks/results/costs.md is printed, with
+the reason for each case that is not contained. ``tests`` and ``src`` must be on PYTHONPATH. For
+``fuzz`` see ``fuzzing/campaign.py``.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """Rates of a grader: how often it agrees with labels, and how often it errs in each direction.
 
 Two figures for each rate: the share of the labels, and that of the trajectories for which they
-stand, by their weights. Formulas: docs/validity.md.
+stand, by their weights. Formulas: ``estimate_weighted_share``.
 """
 
 from __future__ import annotations

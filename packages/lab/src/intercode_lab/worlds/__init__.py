@@ -1,4 +1,11 @@
-"""Worlds: several goals in a state with documents and traps, from seeds (docs/worlds.md)."""
+"""Worlds: several goals in a state with documents and traps, from seeds (docs/task-families.md).
+
+A program in the state that the probe runs could print readings of its own. So a probe runs none
+but ``git`` and ``python3`` of the image, and reads regular files of at most 16 MiB below the
+directory, so that no pipe, link or device holds it up. Git gets a copy of the objects, branches and
+tags alone, without settings, hooks, attributes, grafts and replacements, and a history counts as
+rewritten if ``git fsck`` finds a fault. SQLite gets a copy of the database.
+"""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
 """Finds the C programs of sandboxes, which are compiled when the package is installed (build.py).
 
 The supervisor owns the processes of a sandbox. It takes a twentieth of the memory of an interpreter
-and a fraction of the processor time (docs/benchmarks.md).
+and a fraction of the processor time (benchmarks/results/costs.md).
 """
 
 from __future__ import annotations
