@@ -18,8 +18,8 @@ SOURCES := $(NATIVE)/build.py $(shell find $(NATIVE) -name '*.[ch]')
 # Tests start hundreds of interpreters: without compiled modules, each would compile the package.
 unexport PYTHONDONTWRITEBYTECODE
 
-# One worker more than there are processors, because tests wait for time limits.
-WORKERS ?= $(shell expr $$(nproc) + 1)
+# Two workers for each processor, because tests wait for time limits and other processes.
+WORKERS ?= $(shell expr $$(nproc) \* 2)
 SUITE  := $(BIN)/python -m pytest -q -n $(WORKERS) --dist worksteal
 # What needs nothing beyond this package and PyPI.
 PORTABLE := not docker and not mysql and not browser and not rootfs and not network and not nl2bash
