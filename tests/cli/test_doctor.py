@@ -12,8 +12,10 @@ from pathlib import Path
 import pytest
 
 from intercode.cli import main
+from intercode_sandbox.command.doctor import print_findings
 from intercode_sandbox.doctor_checks import diagnose
 from intercode_sandbox.tiers.remedies import user_namespace_fix
+from intercode_sandbox.tiers.tier_table import Finding
 
 
 @pytest.mark.slow
@@ -41,6 +43,20 @@ def test_a_cache_that_cannot_be_made_is_a_line(tmp_path: Path, name: str) -> Non
     assert cache in line
     assert "Set INTERCODE_CACHE to a directory that this user can write to" in line
     assert "a sandbox  " in done.stdout
+    last = done.stdout.splitlines()[-1]
+    assert last.startswith("Not well: what is needed is missing: cache")
+
+
+@pytest.mark.parametrize(
+    ("needed", "last"),
+    [(False, "All is well: "), (True, "Not well: what is needed is missing: b.")],
+)
+def test_the_last_line_says_whether_all_is_well(
+    needed: bool, last: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    findings = [Finding("a", True, ""), Finding("b", False, "", "install b", needed)]
+    assert print_findings(findings, as_json=False) == needed
+    assert capsys.readouterr().out.splitlines()[-1].startswith(last)
 
 
 @pytest.mark.slow

@@ -33,6 +33,7 @@ def test_mistakes_are_reported_in_one_line(
     for words, message in (
         (["--to", "atiff"], "did you mean 'atif'"),
         (["--to", "atif", "--messages-only"], "--messages-only is for the format chat"),
+        (["--format", "atif"], "the option is now --to FORMAT"),
         (["--to", "tokens"], "no turn of these episodes holds token ids"),
     ):
         assert main(["export", log, *words, "--out", out]) == 2

@@ -173,3 +173,5 @@ def test_list_prints_whether_data_is_installed(
     text = capsys.readouterr().out
     assert "Not installed: run `intercode list --fetch nl2bash`." in text
     assert "tasks (bash " in text and "), installed." in text
+    assert "Subsets: fs_1, fs_2, fs_3, fs_4, verified." in text
+    assert "Subsets: bash, code, ctf, python, sql." in text

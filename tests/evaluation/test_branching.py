@@ -91,6 +91,7 @@ def test_the_first_difference_is_named(
     assert main(["replay", str(log)]) == 1
     out = capsys.readouterr().out
     assert out.count("DIFFERS") == 1 and said in out
+    assert "DIFFERS" in out.splitlines()[-1]
     assert ("every reward is equal" in out) == ("reward" not in said)
     left = 3 - int(said[5])
     assert f"1 of 3 episodes differ; {9 - left} of 9 steps were compared" in out

@@ -266,7 +266,7 @@ def embedded(folder: Path, content: str | bytes) -> SqlSession:
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        ("CALL p();", "no such statement in a dump: correct the statement, or take engine='mysql'"),
+        ("CALL p();", "no such statement in a dump: correct the statement, or take engine=mysql"),
         (
             "CREATE TABLE t (a int); CREATE TRIGGER r BEFORE INSERT ON t FOR EACH ROW CALL p(); "
             "INSERT INTO t VALUES (1);",

@@ -110,5 +110,5 @@ def test_open_rejects_bad_databases(engine: SqlEngine, tmp_path: Path) -> None:
         engine.open(DatabaseSpec("sqlite", path, "x"))
     with pytest.raises(SqlDataError, match="no such database file"):
         engine.open(DatabaseSpec("sqlite", tmp_path / "none", "x"))
-    with pytest.raises(SqlUsageError, match="engine='embedded'"):
+    with pytest.raises(SqlUsageError, match="engine=embedded"):
         engine.open(DatabaseSpec("mysql-dump", path, "x"))

@@ -21,7 +21,12 @@ from intercode.results.compare.comparison import (
     compare_all,
     open_side,
 )
-from intercode.results.compare.comparison_tables import comparison_tables, comparisons_json, verdict
+from intercode.results.compare.comparison_tables import (
+    comparison_tables,
+    comparisons_json,
+    significance_notes,
+    verdict,
+)
 from intercode.results.report.result_sets import load_result_sets
 from intercode.results.short_text import shorten_distinct
 
@@ -100,6 +105,46 @@ def test_paired_by_task(tmp_path: Path) -> None:
     assert "time" not in measured  # unknown, not zero
 
 
+@pytest.mark.parametrize(
+    ("first", "second", "sentence"),
+    [
+        ("-" * 9, "+" * 9, "B is better than A, by 100.0 points of success ["),
+        ("+" * 9, "-" * 9, "A is better than B, by 100.0 points of success ["),
+        ("-" * 9, "+" + "-" * 8, "A and B cannot be told apart on 9 common tasks: B is ahead by"),
+        ("+-" * 9, "+-" * 9, "A and B cannot be told apart on 18 common tasks: neither is ahead"),
+    ],
+)
+def test_one_sentence_says_which_side_is_better(
+    first: str, second: str, sentence: str, tmp_path: Path
+) -> None:
+    a, b = (
+        run(tmp_path, name, {f"t{n}": char for n, char in enumerate(outcomes)})
+        for name, outcomes in (("a", first), ("b", second))
+    )
+    found = compared(a, b)
+    assert verdict(found).startswith(sentence)
+    assert comparisons_json([found])["comparisons"][0]["verdict"] == verdict(found)
+
+
+def test_runs_of_one_agent_on_different_datasets_are_one_side(tmp_path: Path) -> None:
+    for name, outcome in (("a", "+"), ("b", "-")):
+        run(tmp_path / name, "bash", {"bash/1": outcome, "bash/2": "+"}, agent=name)
+        more = {"environment": "sql", "dataset": "other", "image": None, "image_digest": None}
+        run(tmp_path / name, "sql", {"sql/1": outcome}, agent=name, **more)
+    found = compared(tmp_path / "a", tmp_path / "b")
+    assert found.tasks == ("bash/1", "bash/2", "sql/1")
+    assert found.figures[0].difference.value == pytest.approx(-200 / 3)
+    run(tmp_path / "b", "again", {"sql/1": "+"}, agent="b")
+    with pytest.raises(UsageError, match="holds 3 runs"):
+        open_side("B", tmp_path / "b")
+    run(tmp_path / "c", "sql", {"sql/1": "+"}, environment="sql", tier="other")
+    run(tmp_path / "c", "bash", {"bash/1": "+"})
+    with pytest.raises(
+        UsageError, match=r"they differ in image: .*; tier: bash: namespace \+ sql: namespace \| "
+    ):
+        compared(tmp_path / "a", tmp_path / "c")
+
+
 def test_epochs_show_which_flips_are_flaky(tmp_path: Path) -> None:
     a = run(tmp_path, "a", {"steady": "+++", "luck": "+--", "same": "+-+", "none": "---"})
     b = run(tmp_path, "b", {"steady": "---", "luck": "+++", "same": "-++", "none": "---"})
@@ -134,7 +179,7 @@ def test_three_killed_episodes_of_six_lose_against_four_solved(tmp_path: Path) -
     honest = run(tmp_path, "b", dict(zip(names, "++++--", strict=True)))
     found = compared(killer, honest)
     assert found.figures[0].difference.value == pytest.approx(100 / 6)
-    said = " ".join(verdict(found))
+    said = " ".join(significance_notes(found))
     assert "A: 3 of 6 episodes ended in an error and count as not solved" in said
     assert "success 50.0 %, at most 100.0 %" in said
     first, second = comparisons_json([found])["sides"]
@@ -154,7 +199,7 @@ def test_an_epoch_that_failed_is_not_solved(tmp_path: Path) -> None:
 def test_uneven_epochs_are_reported(tmp_path: Path) -> None:
     a = run(tmp_path, "a", {"t": "+-+", "u": "--"})
     b = run(tmp_path, "b", {"t": "+", "u": "-+"})
-    assert "1 tasks have more episodes on one side" in " ".join(verdict(compared(a, b)))
+    assert "1 tasks have more episodes on one side" in " ".join(significance_notes(compared(a, b)))
 
 
 def test_a_branch_is_not_a_second_sample(tmp_path: Path) -> None:
@@ -198,7 +243,10 @@ def test_other_conditions_are_refused_unless_named(tmp_path: Path, name: str) ->
         compared(a, b, allow_mismatch=(wrong,))
     found = compared(a, b, allow_mismatch=(name, wrong))
     assert [d.name for d in found.allowed_mismatches] == [name]
-    assert any(line.startswith(f"differs, but was allowed to: {name}") for line in verdict(found))
+    assert any(
+        line.startswith(f"differs, but was allowed to: {name}")
+        for line in significance_notes(found)
+    )
 
 
 def test_all_differences_are_named_at_once(tmp_path: Path) -> None:

@@ -97,7 +97,7 @@ def test_an_agent_that_kills_its_episodes_does_not_lead(tmp_path: Path) -> None:
     (table,) = _page(tmp_path, tmp_path / "killer.tar.gz", honest).tables
     assert [row[1] for row in table[1:]] == ["m/honest", "m/killer"]
     assert [row[4] for row in table[1:]] == ["50.0 %", "25.0 % (at most 100.0 %)"]
-    assert table[2][3] == "3 / 12 (9 failed)"
+    assert table[2][3] == "3 / 12 (9 errors)"
 
 
 @pytest.mark.parametrize(

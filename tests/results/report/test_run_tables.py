@@ -62,7 +62,7 @@ def test_a_run_gets_the_papers_table_and_its_own(tmp_path: Path) -> None:
         "turns",
         "error %",
         "tasks",
-        "failed",
+        "errors",
     )
     assert own.rows[0][3:] == (
         50.0,
@@ -151,6 +151,31 @@ def test_failed_episodes_count_as_not_solved_and_have_a_bound(tmp_path: Path) ->
         assert any("at most 60.0 %" in n for n in _build(run)[name].notes)
 
 
+def test_a_run_that_is_not_finished_says_how_much_is_left(tmp_path: Path) -> None:
+    run = _run(tmp_path / "a", ALL)
+    history = run / trajectories.HISTORY_FILE
+    notes = []
+    for tasks in (4, 5):
+        history.write_text(f'{{"began": "now", "tasks": {tasks}, "epochs": 2}}\n{{"ended": ')
+        notes.append([n for n in report.build([run])[0].notes if "not finished" in n])
+    history.write_text('{"began": "now", "tasks": 4, "epochs": 1}\n')
+    assert not any("not finished" in n for t in report.build([run]) for n in t.notes)
+    assert [n.partition("; ")[0] for same in notes for n in same] == [
+        f"{run} is not finished: 4 of {planned} episodes are played" for planned in (8, 10)
+    ]
+
+
+def test_a_model_without_a_single_action_gets_a_note(tmp_path: Path) -> None:
+    directory = tmp_path / "a"
+    trajectories.write_run_metadata(directory, {**META, "agent": "tool-calling"})
+    log = directory / "trajectories.jsonl"
+    for n, executed in enumerate((False, True)):
+        steps = (Step("ls" if executed else "", "no call", executed=executed),)
+        trajectories.append_trajectory(log, Trajectory(f"t{n}", n, "q", steps, end="turn_limit"))
+        notes = [note for t in report.build([directory]) for note in t.notes]
+        assert any("no answer of the model had an action" in note for note in notes) != executed
+
+
 def test_an_agent_that_kills_half_its_episodes_has_half_the_rate(tmp_path: Path) -> None:
     solved = {f"fs_1/{n}": [1.0] for n in range(3)}
     run = _run(tmp_path / "a", solved, agent="react")
@@ -229,7 +254,7 @@ def test_epochs_are_episodes_and_no_further_tasks(tmp_path: Path) -> None:
     trajectories.append_trajectory(run / "trajectories.jsonl", extra.replace(epoch=1))
     tables = _build(run)
     own = tables["nl2bash"]
-    assert own.columns[-3:] == ("tasks", "episodes", "failed") and own.rows[0][-3:] == (2, 3, 0)
+    assert own.columns[-3:] == ("tasks", "episodes", "errors") and own.rows[0][-3:] == (2, 3, 0)
     assert tables["strategies"].cell("tasks", agent="try-again") == 2
 
 

@@ -113,4 +113,4 @@ def test_pandas_reads_the_csv_as_it_is(runs: Path) -> None:
     assert len(own) == 25 and own.success.between(own.low, own.high).all()
     (first,) = (t for t in json.loads(report.render(tables, "json")) if "/" not in t["name"])
     assert list(own.success) == [row["success"] for row in first["rows"]]
-    assert own.failed.sum() == 1 and own.tokens.mean() == pytest.approx(1200)
+    assert own.errors.sum() == 1 and own.tokens.mean() == pytest.approx(1200)

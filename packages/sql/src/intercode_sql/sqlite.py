@@ -306,7 +306,7 @@ class SqliteEngine(LocalEngine):
         if database.kind != "sqlite":
             raise SqlUsageError(
                 f"the engine 'sqlite' reads SQLite files, not {database.kind!r}: "
-                "use engine='embedded' for MySQL dumps"
+                "use engine=embedded for MySQL dumps"
             )
         if not database.path.is_file():
             raise SqlDataError(f"{database.path}: there is no such database file")

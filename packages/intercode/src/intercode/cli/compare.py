@@ -13,13 +13,15 @@ from intercode.core.errors import UsageError
 EXAMPLE = """\
 examples:
   intercode compare runs/baseline runs/mine
-      differences with intervals, an exact test, and the tasks whose outcome changed
+      differences with intervals, an exact test, the tasks whose outcome changed, and last in one
+      sentence which run is better, or that this cannot be told
   intercode compare runs/baseline runs/mine --task nl2bash/fs_1/4
       the two transcripts of one task side by side
   intercode compare runs/one-profile runs/another --allow-mismatch profile
 
-The first run is compared with each other run, by the tasks that both have played. Episodes that
-ended in an error of the infrastructure count as not solved. Runs that were made under
+The first run is compared with each other run, by the tasks that both have played. A directory of
+runs of one agent and model on different datasets counts as one run. Episodes that
+ended in an error of the sandbox or the model count as not solved. Runs that were made under
 different conditions are refused, unless --allow-mismatch names the conditions that differ:
 subset, hash, profile, scoring, reward, image, arch, tier, network, limits, policy, determinism."""
 
@@ -31,7 +33,7 @@ def _epoch_number(text: str) -> int:
 
 
 ARGUMENTS = """\
-first A       run, log, or directory of one
+first A       run, log, or directory of runs on different datasets
 others B ...  what A is compared with
 --allow-mismatch NAME,...  compare although these conditions differ; each is named in the result
 --task ID     transcripts of this task, side by side
@@ -46,7 +48,11 @@ def handle(args: argparse.Namespace) -> int:
     """Print the comparison or the transcripts."""
     from intercode.core.trajectories import README_FILE
     from intercode.results.compare.comparison import compare_all, open_side
-    from intercode.results.compare.comparison_tables import comparison_tables, comparisons_json
+    from intercode.results.compare.comparison_tables import (
+        comparison_tables,
+        comparisons_json,
+        verdict,
+    )
     from intercode.results.compare.transcripts import side_by_side
     from intercode.results.rendering import render
     from intercode_sandbox.valid_text import replace_surrogates
@@ -72,7 +78,9 @@ def handle(args: argparse.Namespace) -> int:
         document = json.dumps(comparisons_json(comparisons), indent=2, ensure_ascii=False)
         print(replace_surrogates(document))
     else:
-        print(render(comparison_tables(comparisons, full=args.all)), end="")
+        print(render(comparison_tables(comparisons, full=args.all)))
+        for comparison in comparisons:
+            print(verdict(comparison))
     return 0
 
 

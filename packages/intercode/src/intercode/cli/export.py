@@ -50,6 +50,8 @@ for harbor:
 SETTINGS = {"to": {"required": True}, "out": {"required": True}}
 _OWN = {"chat": {"which", "messages_only"}, "harbor": {"environment", "base", "limit"}}
 """The options that a format has for itself."""
+RENAMED = {"--format": "--to FORMAT"}
+"""What other commands call an option."""
 
 
 def handle(args: argparse.Namespace) -> int:

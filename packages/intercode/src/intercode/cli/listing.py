@@ -16,7 +16,7 @@ from types import ModuleType, NoneType
 from typing import Any, get_origin
 
 from intercode.core.config import EvalConfig
-from intercode.core.errors import InterCodeError, UsageError
+from intercode.core.errors import InterCodeError, UnknownNameError, UsageError
 from intercode.core.packages import GYM_DISTRIBUTION
 from intercode.core.settings import declared_types, describe
 from intercode.datasets import is_playable_name
@@ -81,7 +81,8 @@ examples:
       fetches the files of NL2Bash from its authors' repository, verifies their checksums and prints
       the directory; a download that was interrupted is resumed
 
-Datasets are listed with their number of tasks, or with what to do if their data is not installed.
+Datasets are listed with their number of tasks and their subsets, to be written as in nl2bash:fs_1,
+or with what to do if their data is not installed.
 
 You can give your own in place of these names: --agent package.module:Class, --set
 reward=package.module:function or reward=file.py:function, and for a dataset the directory of a task
@@ -109,7 +110,8 @@ class ListedName:
     """A name that a command takes.
 
     ``package`` is the package that provides it. For datasets, ``tasks`` counts the tasks of each
-    environment, and ``remedy`` says how to install data that is missing. For environments,
+    environment, ``subsets`` names its subsets, and ``remedy`` says how to install data that is
+    missing. For environments,
     ``settings`` has the descriptions of those that it has for itself, by name and default.
     """
 
@@ -118,6 +120,7 @@ class ListedName:
     package: str
     tasks: dict[str, int] | None = None
     remedy: str = ""
+    subsets: str = ""
     settings: dict[str, str] = field(default_factory=dict)
 
     def as_json(self) -> dict[str, Any]:
@@ -133,6 +136,9 @@ class ListedName:
         lines = textwrap.wrap(f"{self.description}{source}", _WIDTH - 19) or [""]
         if self.tasks is not None:
             lines += textwrap.wrap(self._data_text(), _WIDTH - 19)
+        if self.subsets:
+            text = f"Subsets: {self.subsets}."
+            lines += textwrap.wrap(text, _WIDTH - 19, break_on_hyphens=False)
         for name, meaning in self.settings.items():
             text = f"--set {name}: {meaning}"
             lines += textwrap.wrap(text, _WIDTH - 19, subsequent_indent="  ")
@@ -212,11 +218,12 @@ def _entries(kind: str) -> Iterator[ListedName]:
             description = own or _description(registry.load(name))
             counted = kind == "datasets" and is_playable_name(name)
             tasks, remedy = _task_counts(name) if counted else (None, "")
+            subsets = _subsets(name) if counted else ""
             settings = _settings(registry.load(name)) if kind == "environments" else {}
         except InterCodeError as e:
             _warn(str(e))
             continue
-        yield ListedName(name, description, package, tasks, remedy, settings)
+        yield ListedName(name, description, package, tasks, remedy, subsets, settings)
 
 
 def _print_settings(as_json: bool) -> None:
@@ -277,6 +284,19 @@ def _task_counts(name: str) -> tuple[dict[str, int], str]:
             return {}, _remedy(str(e))
         counts[dataset.environment] = len(dataset)
     return counts, ""
+
+
+def _subsets(name: str) -> str:
+    """Return the subsets of a dataset, which the error for one that does not exist lists."""
+    from intercode import datasets
+
+    try:
+        datasets.load(f"{name}:?")
+    except UnknownNameError as e:
+        return str(e).rpartition("known: ")[2]
+    except UsageError:
+        pass  # its data is missing, or what follows its name is an address
+    return ""
 
 
 def _remedy(message: str) -> str:

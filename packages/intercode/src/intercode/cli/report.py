@@ -28,7 +28,10 @@ examples:
 
 PATH is a run's directory, a .jsonl of trajectories, a log in the authors' format, or a directory
 with any of these below it. Results under different conditions are in different rows. Published logs
-give the tables of the paper; the report names the cells that the logs cannot give."""
+give the tables of the paper; the report names the cells that the logs cannot give.
+
+"error %" is the mean share of an episode's actions that failed, as in the paper; "errors" counts
+the episodes that ended in an error of the sandbox or the model. They count as not solved."""
 
 ARGUMENTS = """\
 paths PATH ...      runs and logs

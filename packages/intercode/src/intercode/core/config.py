@@ -34,7 +34,9 @@ class EvalConfig:
     """
 
     dataset: str = setting(
-        MISSING, "name[:subset], such as starter or nl2bash:fs_1, or a .json/.jsonl/.csv file"
+        MISSING,
+        "name[:subset], such as starter (its Bash tasks), starter:sql or nl2bash:fs_1, or a "
+        ".json/.jsonl/.csv file",
     )
     agent: str = setting(
         MISSING,

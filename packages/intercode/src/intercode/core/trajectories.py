@@ -26,6 +26,7 @@ SCHEMA_VERSION = 2
 RUN_FILE = "run.json"
 README_FILE = "README.txt"
 TRAJECTORIES_FILE = "trajectories.jsonl"
+HISTORY_FILE = "history.jsonl"
 IDENTITY_KEYS = (
     "environment",
     "dataset",
@@ -147,6 +148,16 @@ def read_trajectories(path: Path) -> Iterator[Trajectory]:
             except DataError as e:
                 raise DataError(f"{path}, line {number}: {e}") from e
             yield trajectory
+
+
+def planned_episodes(directory: Path) -> int:
+    """Return how many episodes a run is to have, 0 if its history does not say."""
+    planned = 0
+    with contextlib.suppress(OSError, ValueError, TypeError):
+        for line in (directory / HISTORY_FILE).open("rb"):
+            row = json.loads(line)
+            planned = row.get("tasks", 0) * row.get("epochs", 1) or planned
+    return planned
 
 
 def has_incomplete_line(path: Path) -> bool:

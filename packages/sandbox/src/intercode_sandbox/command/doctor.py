@@ -58,7 +58,15 @@ def print_findings(findings: Sequence[Finding], as_json: bool) -> int:
     else:
         for finding in findings:
             print(_format(finding))
+        print(_verdict(findings))
     return int(any(f.needed and not f.ok for f in findings))
+
+
+def _verdict(findings: Sequence[Finding]) -> str:
+    """Return the last line: whether all is well."""
+    if missing := [f.name for f in findings if f.needed and not f.ok]:
+        return f"Not well: what is needed is missing: {', '.join(missing)}."
+    return "All is well: nothing that is needed is missing. What is marked `no` is optional."
 
 
 def _print_fixes() -> int:

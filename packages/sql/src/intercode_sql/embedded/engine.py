@@ -55,7 +55,7 @@ class EmbeddedEngine(LocalEngine):
         if database.kind != "mysql-dump":
             raise SqlUsageError(
                 f"the engine 'embedded' reads MySQL dumps, not {database.kind!r}: "
-                "use engine='sqlite' for SQLite files"
+                "use engine=sqlite for SQLite files"
             )
         databases, name = (
             self._caches.databases_of(database.path, build_databases),

@@ -120,7 +120,7 @@ class MysqlEngine:
         if database.kind != "mysql-dump":
             raise SqlUsageError(
                 f"the engine mysql reads dumps in MySQL's dialect, not {database.kind}: "
-                "take engine='sqlite' or 'embedded' for this dataset"
+                "take engine=sqlite or 'embedded' for this dataset"
             )
         running = self._server(database.path.absolute())
         pristine = running.pristine.get(database.name.lower())

@@ -152,7 +152,7 @@ def server_program() -> Path:
     if sys.platform != "linux":
         raise EngineUnavailableError(
             "a private MySQL server needs Linux: give dsn='mysql://user:password@host', or leave "
-            "out engine='mysql' to take the embedded engine"
+            "out engine=mysql to take the embedded engine"
         )
     path = os.environ.get("PATH", os.defpath) + _EXTRA_PATH
     for name in ("mariadbd", "mysqld"):
@@ -161,7 +161,7 @@ def server_program() -> Path:
     raise EngineUnavailableError(
         "there is no mariadbd or mysqld on this machine: install one (Debian: apt-get install "
         "mariadb-server; it need not run), give dsn='mysql://user:password@host', or leave out "
-        "engine='mysql' to take the embedded engine"
+        "engine=mysql to take the embedded engine"
     )
 
 

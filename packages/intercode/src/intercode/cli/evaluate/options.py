@@ -14,7 +14,8 @@ from intercode_sandbox.command.parser import path
 from intercode_sandbox.toml import read_toml
 
 ARGUMENTS = f"""\
-dataset [DATASET]       name[:subset], such as starter or nl2bash:fs_1, or a .json/.jsonl/.csv file
+dataset [DATASET]       name[:subset], such as starter (its Bash tasks), starter:sql or
+                        nl2bash:fs_1, or a .json/.jsonl/.csv file (see `intercode list datasets`)
 --config FILE.toml      read settings from a file, under the names of `intercode list settings`; the
                         command line overrides them; a table [grid] of lists makes it an experiment
                         of many runs

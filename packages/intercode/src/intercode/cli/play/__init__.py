@@ -22,7 +22,7 @@ next line, and so is a here-document. In Python, an empty line ends a block. Alt
 a new line. The commands are: submit, score, undo, show, skip, quit, help."""
 
 ARGUMENTS = f"""\
-dataset [DATASET]       such as starter or nl2bash:fs_1
+dataset [DATASET]       such as starter (its Bash tasks), starter:sql or nl2bash:fs_1
 {options_of_run("tasks")}
 --resume                resume the session that was left last (of DATASET, if it is given)
 --max-turns N           actions a task may take (default: any number)

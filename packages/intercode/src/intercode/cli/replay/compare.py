@@ -35,19 +35,22 @@ def handle(args: argparse.Namespace, options: ReplayOptions) -> int:
     if args.json:
         print(json.dumps([_as_json(r) for r in reports], indent=1))
     else:
-        print(report.render([_table(reports), _causes(reports)], "text"))
+        tables = [_table(reports), _causes(reports)]
+        print(report.render([table for table in tables if table.rows], "text"))
         _print_native_results(reports)
     return NOT_EQUAL if any(r.native_mismatches for r in reports) else 0
 
 
 def _print_native_results(reports: Sequence[ReplayReport]) -> None:
-    """Print the results for the episodes that InterCode recorded."""
-    for report in reports:
-        if not report.native:
-            continue
+    """Print the results for the episodes that InterCode recorded, last a sentence for each file."""
+    native = [report for report in reports if report.native]
+    for report in native:
         for check in report.native_mismatches:
-            print(f"DIFFERS  {branch.describe_mismatch(check)}")
+            print(f"differs  {branch.describe_mismatch(check)}")
             print(branch.indent(branch.format_difference(check)))
+        if report.native_mismatches and not report.deterministic:
+            print(branch.NOT_DETERMINISTIC)
+    for report in native:
         hashed = sum(bool(step.recorded_hashes) for step in report.steps)
         also = f", {hashed} with hashes" if hashed else ""
         what = "observation, reward and hash" if hashed else "observation and reward"
@@ -56,14 +59,11 @@ def _print_native_results(reports: Sequence[ReplayReport]) -> None:
             print(f"EQUAL    {report.file}: {counts}: every {what} is equal")
             continue
         differing, steps = len(report.native_mismatches), len(report.steps)
+        equal = f"; {branch.REWARDS_EQUAL}" if report.native_rewards_equal else ""
         print(
-            f"         {report.file}: {differing} of {report.episodes} episodes differ; "
-            f"{steps} of {steps + report.later_steps} steps were compared"
+            f"DIFFERS  {report.file}: {differing} of {report.episodes} episodes differ; "
+            f"{steps} of {steps + report.later_steps} steps were compared{equal}"
         )
-        if report.native_rewards_equal:
-            print(f"         {branch.REWARDS_EQUAL}")
-        if not report.deterministic:
-            print(branch.NOT_DETERMINISTIC)
 
 
 def _as_json(report: ReplayReport) -> dict[str, Any]:

@@ -81,7 +81,7 @@ def _tables(result: RegradeResult) -> list[Table]:
         "lost",
         "episodes changed",
         "steps changed",
-        "failed",
+        "errors",
         "left out",
     )
     notes = tuple(f"{t.task}: {t.error}" for t in result.failed[:MAX_SHOWN_EPISODES])

@@ -29,20 +29,21 @@ def handle(args: argparse.Namespace, bundle: Path, options: ReplayOptions) -> in
     print(f"sha256 {verdict.bundle.sha256}: every digest is correct")
     for note in verdict.notes:
         print(escape_control(f"NOTE     {note}"))
+    if first is not None:
+        print(escape_control(f"first    {branch.describe_mismatch(first)}"))
+        print(escape_control(branch.indent(branch.format_difference(first))))
+        if not report.deterministic:
+            print(branch.NOT_DETERMINISTIC)
+    print(f"seed {verdict.seed}; wrote {receipt}", file=sys.stderr)
     total, steps = len(verdict.bundle.episodes), len(report.steps)
     if first is None:
         counts = f"{report.episodes} of {total} episodes, {steps} steps"
         print(f"EQUAL    {counts}: every recorded observation, reward and hash is equal")
     else:
+        equal = f"; {branch.REWARDS_EQUAL}" if report.native_rewards_equal else ""
         print(
             f"DIFFERS  {len(report.native_mismatches)} of {report.episodes} executed episodes "
-            f"({total} in the bundle); {steps} of {steps + report.later_steps} steps were compared"
+            f"({total} in the bundle); {steps} of {steps + report.later_steps} steps were "
+            f"compared{equal}"
         )
-        if report.native_rewards_equal:
-            print(f"         {branch.REWARDS_EQUAL}")
-        print(escape_control(f"         first {branch.describe_mismatch(first)}"))
-        print(escape_control(branch.indent(branch.format_difference(first))))
-        if not report.deterministic:
-            print(branch.NOT_DETERMINISTIC)
-    print(f"seed {verdict.seed}; wrote {receipt}", file=sys.stderr)
     return 0 if verdict.equal else DIFFERS

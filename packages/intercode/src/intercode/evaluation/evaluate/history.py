@@ -19,10 +19,9 @@ from pathlib import Path
 from typing import Any
 
 from intercode.core import trajectories
+from intercode.core.trajectories import HISTORY_FILE
 from intercode.core.types import Usage, to_jsonable
 from intercode.evaluation.evaluate.run_state import total_usage, usage_from_json
-
-HISTORY_FILE = "history.jsonl"
 
 
 class RunHistory:

@@ -107,9 +107,14 @@ class Side:
         """Return the episodes' values of the first of these metadata keys that is recorded, as
         text; several values are joined."""
         for name in names:
-            values = {_value_text(t.run.get(name)) for t in self.result_set.episodes}
-            if values != {NOT_RECORDED}:
-                return " + ".join(sorted(values))
+            values = {
+                (str(t.run.get("environment")), _value_text(t.run.get(name)))
+                for t in self.result_set.episodes
+            }
+            if {value for _, value in values} != {NOT_RECORDED}:
+                several = len({environment for environment, _ in values}) > 1
+                texts = (f"{own}: {value}" if several else value for own, value in values)
+                return " + ".join(sorted(texts))
         return NOT_RECORDED
 
 
@@ -127,21 +132,38 @@ class Mismatch:
 
 
 def open_side(letter: str, path: Path) -> Side:
-    """Return the one run at a path: a run directory, a file, or a directory of published logs that
-    make one row of a report.
+    """Return the one run at a path: a run directory, a file, a directory of published logs that
+    make one row of a report, or a directory of runs of one agent and model on different tasks,
+    which are taken together.
 
-    Raises UsageError if there are several, naming them, or no episode.
+    Raises UsageError if there are others, naming them, or no episode.
     """
     result_sets = load_result_sets([path])
+    if len(result_sets) > 1 and _make_one_side(result_sets):
+        whole = replace(
+            result_sets[0],
+            environment=" + ".join(dict.fromkeys(e.environment for e in result_sets)),
+            dataset=" + ".join(dict.fromkeys(e.dataset for e in result_sets)),
+            conditions=" + ".join(dict.fromkeys(e.conditions for e in result_sets)),
+            episodes=tuple(t for e in result_sets for t in e.episodes),
+        )
+        return Side(letter, path, whole)
     if len(result_sets) > 1:
         named = "; ".join(f"{e.log} ({e.agent}, {e.model})" for e in result_sets[:6])
         raise UsageError(
-            f"{path} holds {len(result_sets)} runs, compare one of them: {named}. Published logs "
-            "of one agent and model make one side if they have a directory of their own."
+            f"{path} holds {len(result_sets)} runs, compare one of them: {named}. Runs and logs "
+            "of one agent and model on different tasks make one side if they have a directory of "
+            "their own."
         )
     if not result_sets:
         raise UsageError(f"{path} holds no episode: nothing to compare")
     return Side(letter, path, result_sets[0])
+
+
+def _make_one_side(result_sets: Sequence[ResultSet]) -> bool:
+    """Return whether result sets are of one agent and model, and no task is in two of them."""
+    tasks = [t for e in result_sets for t in {t.task for t in e.episodes}]
+    return len({(e.agent, e.model) for e in result_sets}) == 1 and len(tasks) == len(set(tasks))
 
 
 def check_conditions(first: Side, second: Side, allow_mismatch: Sequence[str]) -> list[Mismatch]:

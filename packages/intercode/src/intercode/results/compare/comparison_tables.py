@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import asdict
 from typing import Any
 
-from intercode.results.compare.comparison import POWER, Comparison, Flip, Side
+from intercode.results.compare.comparison import LEVEL, POWER, Comparison, Flip, Side
 from intercode.results.report.result_sets import why_not_comparable
 from intercode.results.statistics.metrics import count_failed, success_rate, upper_bound
 from intercode.results.tables import Cell, Table
@@ -39,7 +39,24 @@ def comparisons_json(comparisons: Sequence[Comparison]) -> dict[str, Any]:
     }
 
 
-def verdict(comparison: Comparison) -> list[str]:
+def verdict(comparison: Comparison) -> str:
+    """Return in one sentence which side is better, if its test and its interval agree on it."""
+    first, second = comparison.first.letter, comparison.second.letter
+    found = comparison.figures[0].difference  # of success
+    p = comparison.test.p if comparison.adjusted_p is None else comparison.adjusted_p
+    bounds = [0.0 if bound is None else bound for bound in (found.low, found.high)]
+    better, worse = (second, first) if found.value >= 0 else (first, second)
+    size = abs(found.value)
+    low, high = bounds if found.value >= 0 else (-bounds[1], -bounds[0])
+    points = f"{size:.1f} points of success [{low:.1f}, {high:.1f}]"
+    on = f"on {len(comparison.tasks)} common tasks"
+    if p < 1 - LEVEL and low > 0:
+        return f"{better} is better than {worse}, by {points}, {on} (p = {_format_p(p)})."
+    ahead = f"{better} is ahead by {points}" if size else "neither is ahead"
+    return f"{first} and {second} cannot be told apart {on}: {ahead} (p = {_format_p(p)})."
+
+
+def significance_notes(comparison: Comparison) -> list[str]:
     """Return the result of the test in sentences, with its caveats."""
     first, second = comparison.first.letter, comparison.second.letter
     adjusted = (
@@ -103,7 +120,7 @@ def _sides_table(sides: Sequence[Side]) -> Table:
         )
         for s in sides
     )
-    columns = ("side", "dataset", "agent", "model", "tasks", "episodes", "failed", "path")
+    columns = ("side", "dataset", "agent", "model", "tasks", "episodes", "errors", "path")
     return Table("sides", "What is compared", columns, rows)
 
 
@@ -114,7 +131,10 @@ def _figures_table(comparison: Comparison) -> Table:
         d = m.difference
         rows.append((m.name, m.unit, m.first, m.second, d.value, d.low, d.high, d.clusters))
     columns = ("figure", "unit", a, b, f"{b} - {a}", "low", "high", "tasks")
-    notes = [*verdict(comparison), *(f"also differs: {d}." for d in comparison.other_differences)]
+    notes = [
+        *significance_notes(comparison),
+        *(f"also differs: {d}." for d in comparison.other_differences),
+    ]
     digits = tuple((name, 2) for name in columns[2:7])
     title = f"{b} against {a}, task by task, with 95 % intervals"
     return Table(f"compare-{a}-{b}", title, columns, tuple(rows), tuple(notes), digits)
@@ -192,6 +212,7 @@ def _comparison_json(comparison: Comparison) -> dict[str, Any]:
         "first": comparison.first.letter,
         "second": comparison.second.letter,
         "tasks": len(comparison.tasks),
+        "verdict": verdict(comparison),
         "p": comparison.test.p,
         "test": comparison.test.method,
         "p_adjusted": comparison.adjusted_p,

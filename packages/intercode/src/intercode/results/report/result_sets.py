@@ -243,8 +243,8 @@ def failure_notes(result_set: ResultSet) -> list[str]:
     label = f"{result_set.model}, {result_set.agent} ({result_set.description})"
     bound = metrics.upper_bound(result_set.episodes)
     return [
-        f"{label}: failed (ended in an error, counted as not solved): {count}; success is at most "
-        f"{bound:.1f} %."
+        f"{label}: errors (episodes that ended in one, counted as not solved): {count}; success is "
+        f"at most {bound:.1f} %."
     ]
 
 

@@ -34,7 +34,7 @@ GROUPS = "/groups"
 LABELS = ("agent", "model", "conditions")
 SUCCESS = ("success", "low", "high")
 """The columns of success with its 95 % interval."""
-SHARED_COLUMNS = (*LABELS, "tasks", "episodes", "failed")
+SHARED_COLUMNS = (*LABELS, "tasks", "episodes", "errors")
 """What is written once above a table if all rows have the same."""
 
 
@@ -97,7 +97,7 @@ def _dataset_tables(name: str, result_sets: Sequence[ResultSet]) -> list[Table]:
     with_image = (t for t in first if description_of(t.run).image != "none")
     if reason := why_not_comparable(with_image):
         notes.append(f"not comparable: {reason}.")
-    notes += _unprotected_note(result_sets)
+    notes += _no_action_notes(result_sets) + _unprotected_note(result_sets)
     notes += mixed_conditions_warning(result_sets) + different_tasks_warning(result_sets)
     table = Table(
         name,
@@ -188,7 +188,7 @@ _COLUMNS = (
     _Column("cost", lambda e: _mean(e, lambda t: known_usage(t).cost), digits=4),
     _Column("tasks", _count_tasks, left_out=6),
     _Column("episodes", lambda e: len(e) if len(e) > _count_tasks(e) else None, left_out=3),
-    _Column("failed", metrics.count_failed, left_out=4),
+    _Column("errors", metrics.count_failed, left_out=4),
     _Column("action errors", lambda e: metrics.count_action_errors(e) or None),
 )
 
@@ -219,7 +219,8 @@ def _failed_note(result_sets: Sequence[ResultSet]) -> list[str]:
     if len(result_sets) == 1:
         return failure_notes(result_sets[0])
     return [
-        f"failed (ended in an error, counted as not solved): {failed}; the upper bound is success "
+        f"errors (episodes that ended in one, counted as not solved): {failed}; the upper bound is "
+        "success "
         "if all of them had been solved."
     ]
 
@@ -236,6 +237,20 @@ def _action_errors_note(result_sets: Sequence[ResultSet]) -> list[str]:
         f"not played again): {len(errors)} ({listed}). They may be faults of InterCode: `intercode "
         "show RUN TASK` prints the trace."
     ]
+
+
+def _no_action_notes(result_sets: Sequence[ResultSet]) -> list[str]:
+    """Return a note for each model of which no answer had an action."""
+    notes = []
+    for e in result_sets:
+        steps = [s for t in metrics.completed_episodes(e.episodes) for s in metrics.agent_turns(t)]
+        if steps and e.episodes[0].run.get("model") and not any(s.executed for s in steps):
+            notes.append(
+                f"{e.agent} {e.model}: no answer of the model had an action. `intercode show RUN "
+                "TASK --messages` prints the answers; a model that calls no tools needs an agent "
+                "that reads code in texts, such as try-again."
+            )
+    return notes
 
 
 def _unprotected_note(result_sets: Sequence[ResultSet]) -> list[str]:

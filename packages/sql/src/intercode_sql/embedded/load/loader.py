@@ -152,7 +152,7 @@ def _actions(trigger: tuple[str, str, str], table: Table) -> Iterator[_Action]:
             raise SqlDataError(
                 f"the trigger {name} would run for rows of {table.name}, and the embedded engine "
                 "runs only triggers of SET and INSERT: move it behind the rows, or take "
-                "engine='mysql'"
+                "engine=mysql"
             )
 
 
@@ -208,7 +208,7 @@ def _value(text: str, row: list[Any], names: dict[str, int], evaluate: Evaluate)
 
 
 _LOG = logging.getLogger(__name__)
-ERROR_HINT = "correct the statement, or take engine='mysql'"
+ERROR_HINT = "correct the statement, or take engine=mysql"
 _PROGRAMS = ("PROCEDURE", "FUNCTION", "EVENT", "PACKAGE")
 _OTHER_OBJECTS = ("USER", "ROLE", "SERVER", "TABLESPACE", "LOGFILE", "UNDO")
 

@@ -168,7 +168,7 @@ def _render_cells(row: LeaderboardRow) -> Iterator[str]:
     yield f'<th scope="row">{_escape_text(metadata.get("agent"))}{again}</th>'
     yield f"<td>{_escape_text(metadata.get('model') or '-')}</td>"
     yield f'<td class="n">{_escape_text(metadata.get("max_turns") or "-")}</td>'
-    failed = f" ({results['failed']} failed)" if results["failed"] else ""
+    failed = f" ({results['failed']} errors)" if results["failed"] else ""
     yield f'<td class="n">{results["solved"]} / {results["episodes"]}{failed}</td>'
     success = results["success"] or 0.0
     bar = f'<span class="bar" style="--v: {success:.1f}%"></span>'
