@@ -92,10 +92,19 @@ def test_broken_json_in_the_middle_names_file_and_line(tmp_path: Path) -> None:
         ({"v": 3}, "version 3, .* only 2: use the release that wrote the record"),
         ({"v": True}, "version True"),
         ({"task": "a"}, "no 'v', the schema version"),
-        ({"v": 2, "steps": "x"}, "'steps' has to be a list"),
-        ({"v": 2, "task": "a", "steps": []}, "not a Trajectory"),
-        ({"v": 2, "task": "a", "index": 0, "query": "", "steps": [], "colour": 1}, "no colour"),
-        ({"v": 2, "task": "a", "index": 0, "query": "", "steps": [{"action": "x"}]}, "not a Step"),
+        (
+            {"v": 2, "task": "a", "index": 0, "query": "", "steps": "x"},
+            "'steps' must be a list, not 'x'",
+        ),
+        ({"v": 2, "task": "a", "steps": []}, "no 'index'; found task, steps"),
+        (
+            {"v": 2, "task": "a", "index": 0, "query": "", "steps": [], "colour": 1},
+            "'colour' is unknown: .*known: task, index",
+        ),
+        (
+            {"v": 2, "task": "a", "index": 0, "query": "", "steps": [{"action": "x"}]},
+            "'steps.0.' has no 'observation'; found action",
+        ),
         ([1], "an object is expected"),
     ],
 )

@@ -16,7 +16,7 @@ from intercode.cli import main
 from intercode.core.errors import DataError
 from intercode.datasets import load
 from intercode.integrations.harbor.env import HarborEnv
-from intercode.integrations.harbor.tasks.values import SETTINGS, named_settings
+from intercode.integrations.harbor.tasks.tables import SETTINGS, named_settings
 from support.harbor import write_steps_task, write_task
 
 ROOT = Path(__file__).parents[2]
@@ -145,7 +145,11 @@ def test_only_an_agent_that_may_use_a_network_gets_it(
 
 def test_what_would_change_the_grade_is_refused(tmp_path: Path) -> None:
     for name, files, message in (
-        ("mode", {"task.toml": "[agent]\nnetwork_mode = 'some'"}, "'some' is not a network mode"),
+        (
+            "mode",
+            {"task.toml": "[agent]\nnetwork_mode = 'some'"},
+            "agent.network_mode' must be one of public, .* not 'some'",
+        ),
         ("talk", {"trajectory.json": "{}"}, "a conversation that the agent continues"),
     ):
         with pytest.raises(DataError, match=message):

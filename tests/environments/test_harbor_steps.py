@@ -181,17 +181,20 @@ def test_rewards_are_combined_as_in_harbor() -> None:
         ({"task.toml": STEPS_TOML.replace("two", "../x")}, "not the name of a directory"),
         (
             {"task.toml": "multi_step_reward_strategy = 'best'\n"},
-            "'best' is not one of mean, final",
+            "must be one of mean, final, not 'best'",
         ),
-        ({"task.toml": STEPS_TOML.replace("1.0", "'all'")}, r"min_reward\] reward = 'all' is not"),
+        (
+            {"task.toml": STEPS_TOML.replace("1.0", "'all'")},
+            r"steps\[0\]\.min_reward' must be a number or an object, not 'all'",
+        ),
         ({"steps__two__instruction.md": ""}, r"steps/two/instruction\.md"),
         (
             {"task.toml": STEPS_TOML + "healthcheck = {}"},
-            r"\[steps\.three\.healthcheck\] needs a c",
+            r"'steps\[2\]\.healthcheck' has no 'command'",
         ),
         (
             {"task.toml": STEPS_TOML + "healthcheck = { command = 'x', retries = 0.5 }"},
-            "retries = 0.5",
+            "retries' must be a whole number, not 0.5",
         ),
         ({"tests__test.sh": ""}, r"steps/one has no tests/test\.sh"),
     ],

@@ -97,13 +97,13 @@ def test_a_changed_reward_is_found_though_the_digests_were_made_again(bundle: Pa
 @pytest.mark.parametrize(
     ("where", "value", "message"),
     [
-        ("reward", 99.0, "reward cannot be 99.0"),
-        ("reward", "1", "reward cannot be '1'"),
-        ("reward", float("nan"), "reward cannot be nan"),
-        ("observation", 3, "observation cannot be 3"),
-        ("valid", "yes", "valid cannot be 'yes'"),
-        ("usage", {"cost": "free"}, "cost cannot be 'free'"),
-        ("strange\x1b[2J", 1, r"Step has no strange\\x1b"),
+        ("reward", 99.0, "reward' is 99.0, more than 1"),
+        ("reward", "1", r"'steps\[0\]\.reward' must be a number, not '1'"),
+        ("reward", float("nan"), r"'steps\[0\]\.reward' must be a number, not nan"),
+        ("observation", 3, r"'steps\[0\]\.observation' must be a text, not 3"),
+        ("valid", "yes", r"'steps\[0\]\.valid' must be true or false, not 'yes'"),
+        ("usage", {"cost": "free"}, r"'steps\[0\]\.usage.cost' must be a number, not 'free'"),
+        ("strange\x1b[2J", 1, r"steps.0..strange\\x1b.* is unknown"),
     ],
 )
 def test_values_of_another_type_are_refused(

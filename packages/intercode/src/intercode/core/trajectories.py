@@ -14,12 +14,14 @@ import os
 import sys
 import threading
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, field
+from itertools import pairwise
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any
 
+from intercode.core.decoding import decode
 from intercode.core.errors import DataError, UsageError
-from intercode.core.types import Step, Trajectory, Usage, to_jsonable
+from intercode.core.types import Trajectory, to_jsonable
 
 SCHEMA_VERSION = 2
 """The version of records that this release reads and writes."""
@@ -60,8 +62,6 @@ _OPTIONAL_IDENTITY_KEYS = ("generation", "prompts", "sources")
 
 _KEYS_OF_MODELS = ("endpoint",)
 """Keys that runs without a model and those of early releases lack, and only then match others."""
-
-T = TypeVar("T", Step, Trajectory, Usage)
 
 
 @dataclass
@@ -280,54 +280,18 @@ def trajectory_from_row(row: object) -> Trajectory:
     """
     if not isinstance(row, dict):
         raise DataError(f"an object is expected, not {type(row).__name__}")
-    values = without_version(row)
-    steps = values.get("steps")
-    if not isinstance(steps, list):
-        raise DataError("'steps' has to be a list")
-    values["steps"] = tuple(_step_from_row(s) for s in steps)
-    for name in ("tags", "restarts"):
-        if not isinstance(listed := values.get(name, []), list):
-            raise DataError(f"{name!r} has to be a list")
-        values[name] = tuple(listed)
-    _check_restarts(values["restarts"], len(steps))
-    return _build_record(Trajectory, values)
+    trajectory: Trajectory = decode(Trajectory, without_version(row))
+    _check_restarts(trajectory.restarts, trajectory.turns)
+    return trajectory
 
 
-def _check_restarts(restarts: Sequence[object], steps: int) -> None:
+def _check_restarts(restarts: Sequence[int], steps: int) -> None:
     """Raise DataError unless these are growing numbers of steps."""
-    before = 0
-    for n in restarts:
-        if type(n) is not int or not before < n <= steps:
-            raise DataError(
-                f"'restarts' has to list growing numbers from 1 to {steps}, the number of steps, "
-                f"not {list(restarts)!r:.80}"
-            )
-        before = n
-
-
-def _step_from_row(row: object) -> Step:
-    if not isinstance(row, dict):
-        raise DataError(f"a step has to be an object, not {type(row).__name__}")
-    values = dict(row)
-    if "usage" in values:
-        usage = values["usage"]
-        values["usage"] = _build_record(
-            Usage, usage if isinstance(usage, dict) else {"usage": usage}
+    if not all(before < n <= steps for before, n in pairwise((0, *restarts))):
+        raise DataError(
+            f"'restarts' has to list growing numbers from 1 to {steps}, the number of steps, "
+            f"not {list(restarts)!r:.80}"
         )
-    for name in ("changes", "messages"):
-        if name in values:
-            values[name] = tuple(values[name])
-    return _build_record(Step, values)
-
-
-def _build_record(kind: type[T], values: dict[str, Any]) -> T:
-    unknown = values.keys() - {f.name for f in fields(kind)}
-    if unknown:
-        raise DataError(f"{kind.__name__} has no {', '.join(sorted(unknown))}")
-    try:
-        return kind(**values)
-    except TypeError as e:
-        raise DataError(f"not a {kind.__name__}: {e}") from e
 
 
 @contextlib.contextmanager

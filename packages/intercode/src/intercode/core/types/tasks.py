@@ -5,22 +5,11 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import MISSING, dataclass, field, fields, replace
-from functools import cache
+from dataclasses import dataclass, field, replace
 from pathlib import Path
-from types import NoneType, UnionType
-from typing import (
-    Any,
-    ClassVar,
-    Literal,
-    NamedTuple,
-    Self,
-    Union,
-    get_args,
-    get_origin,
-    get_type_hints,
-)
+from typing import Any, ClassVar, Literal, Self
 
+from intercode.core.decoding import decode
 from intercode.core.errors import DataError
 from intercode.core.types.descriptions import EnvironmentDescription, describe_unknown
 from intercode_sandbox.types import LayerSpec
@@ -135,7 +124,8 @@ class Payload:
     """
 
     hint: ClassVar[str] = ""
-    """What to do about a field that is missing, for the error."""
+    """What to do about a field that is missing, for the error of ``decode``."""
+    other_keys: ClassVar[bool] = True
     notes: str = ""
     solution: str | None = None
     actions: tuple[str, ...] = ()
@@ -156,56 +146,9 @@ class Payload:
     def of_row(cls, row: Mapping[str, Any], where: str) -> Self:
         """Return the payload in a row. Raises DataError that begins with ``where`` and names the
         field."""
-        values: dict[str, Any] = {}
-        for name, column in _columns(cls).items():  # type: ignore[arg-type]
-            value = row.get(name)
-            if value is not None:
-                if not column.holds(value):
-                    raise DataError(f"{where}: {name!r} must be {column.form}, not {value!r}")
-                values[name] = tuple(value) if column.kind is tuple else value
-            elif column.required:
-                found = ", ".join(map(str, row)) or "nothing"
-                raise DataError(f"{where}: no {name!r}; found {found}{cls.hint}")
-        return cls(**values)
-
-
-_FORMS = {str: "a text", bool: "true or false", int: "a whole number", float: "a number"}
-
-
-class _Column(NamedTuple):
-    """What a column must hold: an instance of ``kind``; for a list, texts if ``of_texts``."""
-
-    kind: Any
-    of_texts: bool
-    required: bool
-
-    def holds(self, value: Any) -> bool:
-        if self.kind is tuple:
-            is_list = isinstance(value, list | tuple)
-            return is_list and not (self.of_texts and any(type(v) is not str for v in value))
-        if self.kind is Any:
-            return True
-        return isinstance(value, self.kind) and isinstance(value, bool) <= (self.kind is bool)
-
-    @property
-    def form(self) -> str:
-        if self.kind is tuple:
-            return "a list of texts" if self.of_texts else "a list"
-        return _FORMS.get(self.kind, "an object")
-
-
-@cache
-def _columns(payload: type[Payload]) -> dict[str, _Column]:
-    """Return the columns of a payload, by their names."""
-    hints, columns = get_type_hints(payload), dict[str, _Column]()
-    for own in fields(payload):
-        hint = hints[own.name]
-        choices = get_args(hint) if get_origin(hint) in (Union, UnionType) else (hint,)
-        kind = next(choice for choice in choices if choice is not NoneType)
-        required = own.default is own.default_factory is MISSING
-        of_texts = get_args(kind)[:1] == (str,)
-        columns[own.name] = _Column(get_origin(kind) or kind, of_texts, required)
-    return columns
+        given = {name: value for name, value in row.items() if value is not None}
+        payload: Self = decode(cls, given, where)
+        return payload
 
 
 @dataclass(frozen=True, slots=True)

@@ -222,20 +222,20 @@ class SandboxedEnv(InterCodeEnv):
         """
         values, captured = storage.read_snapshot(Path(directory), self.result_metadata())
         index, task, task_seed = choose_task(
-            self.dataset, {"task": values["task"]}, values["task_seed"], self.np_random
+            self.dataset, {"task": values.task}, values.task_seed, self.np_random
         )
         return EnvironmentSnapshot(
             index=index,
             task=task,
             task_seed=task_seed,
-            turns=values["turns"],
-            last_result=values["last_result"],
-            transcript=tuple(values["transcript"]),
-            random_state=values["random_state"],
-            previous_score=values["previous_score"],
+            turns=values.turns,
+            last_result=values.last_result,
+            transcript=values.transcript,
+            random_state=values.random_state,
+            previous_score=values.previous_score,
             captured=captured,
-            omitted=tuple(values["omitted"]),
-            step_rewards=values["step_rewards"],
+            omitted=values.omitted,
+            step_rewards=values.step_rewards,
             release=lambda: None,
         )
 

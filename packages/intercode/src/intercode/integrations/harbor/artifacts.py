@@ -15,7 +15,7 @@ from intercode.core.errors import (
     SandboxLostError,
     UsageError,
 )
-from intercode.integrations.harbor.tasks.separate_verifier import Artifact, CollectCommand
+from intercode.integrations.harbor.tasks.tables import Artifact, CollectCommand
 from intercode_sandbox import Sandbox
 from intercode_sandbox.contract import BaseSandbox
 from intercode_sandbox.users import find_user

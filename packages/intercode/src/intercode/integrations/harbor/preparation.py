@@ -5,7 +5,8 @@ from __future__ import annotations
 from pathlib import Path
 
 from intercode.core.errors import MissingCapabilityError, TaskSetupError, UsageError
-from intercode.integrations.harbor.tasks.steps import HealthCheck, StepConfig
+from intercode.integrations.harbor.tasks.steps import StepConfig
+from intercode.integrations.harbor.tasks.tables import HealthCheck
 from intercode.integrations.harbor.tasks.task_directory import (
     SOLUTION,
     read_files,

@@ -10,16 +10,15 @@ from __future__ import annotations
 
 import json
 import os
-import sys
-import types
 from collections.abc import Mapping
-from dataclasses import MISSING, dataclass, fields, is_dataclass, replace
+from dataclasses import dataclass, replace
 from io import BytesIO
 from pathlib import Path
-from typing import Any, Union, cast, get_args, get_origin, get_type_hints
+from typing import Annotated, Any, ClassVar, Literal, cast
 
 import numpy as np
 
+from intercode.core.decoding import bounded, decode
 from intercode.core.errors import DataError, UsageError
 from intercode.core.trajectories import SCHEMA_VERSION, without_version
 from intercode.core.types import ExecResult, to_jsonable
@@ -132,7 +131,7 @@ def _write_files(target: Path, sandbox: BaseSandbox) -> None:
 
 def read_snapshot(
     directory: Path, metadata: Mapping[str, Any]
-) -> tuple[dict[str, Any], StoredSnapshot]:
+) -> tuple[StoredValues, StoredSnapshot]:
     """Read a snapshot, as the values of its ``snapshot.json`` and what to restore it from.
 
     Raises DataError for a directory without a snapshot, for one whose parts are links that lead
@@ -151,22 +150,18 @@ def read_snapshot(
     if not isinstance(values, dict):
         raise DataError(f"{path} is no snapshot: it holds {type(values).__name__}, not an object")
     try:
-        values = without_version(values)
-        for name in (*MATCHING_KEYS, *_FIELDS):
-            if name not in values:
-                raise DataError(f"there is no field {name!r}")
-        for name in MATCHING_KEYS:
-            if values[name] != metadata.get(name):
-                raise UsageError(
-                    f"{directory} was taken with another {name}: "
-                    f"{values[name]!r}, not {metadata.get(name)!r}"
-                )
-        values |= {name: build_value(values[name], kind, name) for name, kind in _FIELDS.items()}
-        state = _session_state(values)
-        _check_random_state(values["random_state"])
+        row = without_version(values)
+        stored: StoredValues = decode(StoredValues, row)
+        _check_random_state(stored.random_state)
     except DataError as e:
         raise DataError(f"{path}: {e}") from e
-    return values, StoredSnapshot(directory, state)
+    for name in MATCHING_KEYS:
+        if row[name] != metadata.get(name):
+            raise UsageError(
+                f"{directory} was taken with another {name}: "
+                f"{row[name]!r}, not {metadata.get(name)!r}"
+            )
+    return stored, StoredSnapshot(directory, _session_state(stored, path))
 
 
 def _check_files(files: Path) -> None:
@@ -182,34 +177,36 @@ def _check_files(files: Path) -> None:
         )
 
 
-_FIELDS: Mapping[str, Any] = {
-    "task": str,
-    "task_seed": int | None,
-    "turns": int,
-    "last_result": ExecResult | None,
-    "transcript": tuple[str, ...],
-    "random_state": Mapping[str, Any],
-    "previous_score": float,
-    "omitted": tuple[str, ...],
-    "kind": str,
-    "state": Mapping[str, Any],
-    "step_rewards": tuple[Mapping[str, float], ...],
-}
-"""The fields of ``snapshot.json`` besides MATCHING_KEYS, and their types."""
 _STATES = {"shell": SessionState, "python": PythonState}
 
 
-def _session_state(values: Mapping[str, Any]) -> SessionState | PythonState:
-    for name in ("turns", "task_seed"):
-        if (values[name] or 0) < 0:
-            raise DataError(f"{name!r} has to be 0 or more, not {values[name]}")
-    if values["kind"] not in _STATES:
-        raise DataError(f"'kind' has to be {' or '.join(_STATES)}, not {values['kind']!r}")
-    state: SessionState | PythonState = build_value(
-        values["state"], _STATES[values["kind"]], "state"
-    )
+@dataclass(frozen=True)
+class StoredValues:
+    """The content of ``snapshot.json``, of which the first four are MATCHING_KEYS."""
+
+    other_keys: ClassVar[bool] = True
+    environment: Any
+    dataset_hash: Any
+    profile: Any
+    image_digest: Any
+    task: str
+    task_seed: Annotated[int, bounded(0)] | None
+    turns: Annotated[int, bounded(0)]
+    last_result: ExecResult | None
+    transcript: tuple[str, ...]
+    random_state: Mapping[str, Any]
+    previous_score: float
+    omitted: tuple[str, ...]
+    kind: Literal["shell", "python"]
+    state: Mapping[str, Any]
+    step_rewards: tuple[Mapping[str, float], ...]
+
+
+def _session_state(values: StoredValues, path: Path) -> SessionState | PythonState:
+    state: SessionState | PythonState
+    state = decode(_STATES[values.kind], values.state, f"{path}: state")
     if not state.cwd.startswith("/") or "\0" in state.cwd:
-        raise DataError(f"'state.cwd' has to be an absolute path, not {state.cwd!r}")
+        raise DataError(f"{path}: 'state.cwd' has to be an absolute path, not {state.cwd!r}")
     return state
 
 
@@ -219,49 +216,6 @@ def _check_random_state(state: Mapping[str, Any]) -> None:
         np.random.PCG64().state = cast(Any, dict(state))
     except (TypeError, ValueError, KeyError, OverflowError) as e:
         raise DataError(f"'random_state' is not one of PCG64: {type(e).__name__} {e}") from e
-
-
-# ---------------------------------------- decoded JSON that somebody else may have written
-def build_value(value: Any, kind: Any, where: str) -> Any:
-    """Return ``value`` as the type ``kind``: a plain type, a union, a tuple of any length, a
-    mapping, or a dataclass of these. Raises DataError that names ``where`` the value is."""
-    origin = get_origin(kind)
-    if kind is Any:
-        return value
-    if origin in (Union, types.UnionType):
-        rest = [option for option in get_args(kind) if option is not types.NoneType]
-        return None if value is None else build_value(value, rest[0], where)
-    if origin is tuple and isinstance(value, list):
-        inner = get_args(kind)[0]
-        return tuple(build_value(v, inner, f"{where}[{n}]") for n, v in enumerate(value))
-    if is_dataclass(kind) and isinstance(value, Mapping):
-        return _build_dataclass(value, kind, where)
-    if origin is Mapping and isinstance(value, Mapping):
-        inner = get_args(kind)[1]
-        return {k: build_value(v, inner, f"{where}.{k}") for k, v in value.items()}
-    if kind is float:
-        if type(value) in (int, float) and abs(value) <= sys.float_info.max:  # also not a NaN
-            return float(value)
-    elif type(value) is kind:
-        return value
-    name = "list" if origin is tuple else "object" if origin is Mapping else None
-    name = name or ("object" if is_dataclass(kind) else kind.__name__)
-    raise DataError(f"{where!r} has to be a value of type {name}, not {str(value)[:100]!r}")
-
-
-def _build_dataclass(value: Mapping[str, Any], kind: Any, where: str) -> Any:
-    hints = get_type_hints(kind)
-    if unknown := value.keys() - hints.keys():
-        raise DataError(f"{where!r} has the unknown key {sorted(map(str, unknown))[0]!r}")
-    built = {}
-    for field in fields(kind):
-        if field.name in value:
-            built[field.name] = build_value(
-                value[field.name], hints[field.name], f"{where}.{field.name}"
-            )
-        elif field.default is MISSING and field.default_factory is MISSING:
-            raise DataError(f"{where!r} has no key {field.name!r}")
-    return kind(**built)
 
 
 def pack_snapshot(directory: Path) -> dict[str, bytes]:

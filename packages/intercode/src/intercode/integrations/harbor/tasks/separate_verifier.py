@@ -2,52 +2,28 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
 from itertools import combinations
 from pathlib import Path, PurePosixPath
+from typing import Annotated
 
+from intercode.core.decoding import decode
 from intercode.core.errors import DataError
 from intercode.datasets.files import LOCAL_IMAGE
-from intercode.integrations.harbor.tasks.values import (
-    Table,
-    read_env,
-    read_size,
-    read_table,
-    read_tables,
-    read_timeout,
-    read_user,
-    reject_unsupported,
+from intercode.integrations.harbor.tasks.tables import (
+    Artifact,
+    EnvironmentTable,
+    StepTable,
+    TaskTable,
+    VerifierTable,
 )
 
 ARTIFACTS = "/logs/artifacts"
 """The directory whose files a separate verifier always receives."""
-DEFAULT_MEMORY, DEFAULT_STORAGE = 2 << 30, 10 << 30
 _PLACES = ("/tests", "/logs/verifier")  # of the tests and their verdict
 COMPOSE_FILE = "docker-compose.yaml"
 """The only name of a compose file that Harbor reads."""
-
-
-@dataclass(frozen=True, slots=True)
-class Artifact:
-    """A file or directory that a separate verifier receives at the same path.
-
-    ``exclude``: patterns of names or paths in the directory that are left out, as for ``tar``.
-    """
-
-    source: str
-    exclude: tuple[str, ...] = ()
-    destination: str = field(default="", repr=False)  # where Harbor keeps it for people
-
-
-@dataclass(frozen=True, slots=True)
-class CollectCommand:
-    """A command that runs in the agent's sandbox before its state is verified. ``user``: empty for
-    root."""
-
-    command: str
-    timeout: float = 60.0
-    user: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,8 +39,8 @@ class SeparateVerifier:
     directory: str = ""
     workdir: str = ""
     env: Mapping[str, str] = field(default_factory=dict)
-    memory: int = DEFAULT_MEMORY
-    storage: int = DEFAULT_STORAGE
+    memory: int = EnvironmentTable.memory
+    storage: int = EnvironmentTable.storage
     allows_network: bool = True
     artifacts: tuple[Artifact, ...] = ()
 
@@ -75,66 +51,51 @@ class SeparateVerifier:
 
 
 def read_separate_verifier(
-    path: Path, table: Table, step: Table | None = None
+    path: Path, task: TaskTable, step: StepTable | None = None
 ) -> SeparateVerifier | None:
     """Return the sandbox of the verifier of a task, or of a step of it. None if the verifier runs
     among the agent's files. Raises DataError that names the setting.
 
     What a step does not set is that of the task, and else that of its ``[environment]``.
     """
-    owners = [("tests", read_table(path, table, "verifier"))]
+    owners = {"tests": task.verifier}
     if step is not None:
-        tests = f"steps/{step.get('name')}/tests"
-        owners.insert(0, (tests, read_table(path, step, "verifier", "steps.")))
-    modes = [_mode(path, verifier) for _, verifier in owners]
+        owners = {f"steps/{step.name}/tests": step.verifier, **owners}
+    verifiers = list(owners.values())
+    modes = [_mode(path, verifier) for verifier in verifiers]
     if next(filter(None, modes), "shared") == "shared":
         return None
-    environments = [
-        read_table(path, verifier, "environment", "verifier.")
-        if "environment" in verifier
-        else None
-        for _, verifier in owners
-    ]
-    own = [settings for settings in environments if settings is not None]
-    settings = own[0] if own else read_table(path, table, "environment")
-    reject_unsupported(path, settings)
-    image, directory = _image(path, [tests for tests, _ in owners], environments)
-    where = "verifier.environment"
-    network = [verifier.get("network_mode") for _, verifier in owners]
-    baseline = settings.get("network_mode")
+    settings = next((v.environment for v in verifiers if v.environment), task.environment)
+    image, directory = _image(path, owners)
+    baseline = settings.network_mode
     if baseline is None:
-        baseline = "public" if settings.get("allow_internet", True) else "no-network"
+        baseline = "public" if settings.allow_internet in (None, True) else "no-network"
     return SeparateVerifier(
         image,
         directory,
-        str(settings.get("workdir") or ""),
-        read_env(path, settings, where),
-        read_size(path, settings, "memory", DEFAULT_MEMORY),
-        read_size(path, settings, "storage", DEFAULT_STORAGE),
-        next(filter(None, network), baseline) == "public",
-        _artifacts(path, table, *([step] if step is not None else [])),
+        settings.workdir,
+        settings.env,
+        settings.memory_mb or settings.memory,
+        settings.storage_mb or settings.storage,
+        next(filter(None, (v.network_mode for v in verifiers)), baseline) == "public",
+        _artifacts(path, task, *([step] if step is not None else [])),
     )
 
 
-def _mode(path: Path, verifier: Table) -> str | None:
-    mode = verifier.get("environment_mode")
-    if mode not in (None, "shared", "separate"):
-        raise DataError(f"{path}: environment_mode = {mode!r} is not shared or separate")
-    if "environment" not in verifier:
-        return mode
-    if mode == "shared":
+def _mode(path: Path, verifier: VerifierTable) -> str | None:
+    if verifier.environment is None:
+        return verifier.environment_mode
+    if verifier.environment_mode == "shared":
         raise DataError(
             f"{path}: [verifier.environment] contradicts environment_mode = 'shared': leave one out"
         )
     return "separate"
 
 
-def _image(
-    path: Path, tests: Sequence[str], environments: Sequence[Table | None]
-) -> tuple[str, str]:
+def _image(path: Path, owners: Mapping[str, VerifierTable]) -> tuple[str, str]:
     """Return the image and the directory of the first owner that has one of them."""
-    for directory, settings in zip(tests, environments, strict=True):
-        image = str((settings or {}).get("docker_image") or "")
+    for directory, verifier in owners.items():
+        image = verifier.environment.docker_image if verifier.environment else ""
         if LOCAL_IMAGE.match(image):
             raise DataError(
                 f"{path}: docker_image = {image!r} refers to files of this machine, which a task "
@@ -152,34 +113,11 @@ def _image(
     return "", ""
 
 
-def read_collect_commands(path: Path, *owners: Table) -> tuple[CollectCommand, ...]:
-    """Return the commands in ``[[verifier.collect]]`` of a task and a step of it."""
-    commands = []
+def _artifacts(path: Path, *owners: TaskTable | StepTable) -> tuple[Artifact, ...]:
+    kind = Mapping[str, tuple[Annotated[str | Artifact, _artifact], ...]]
+    found: list[Artifact] = []
     for owner in owners:
-        for hook in read_tables(path, read_table(path, owner, "verifier"), "collect"):
-            if not isinstance(hook.get("command"), str):
-                raise DataError(f"{path}: [[verifier.collect]] needs a command, not {hook!r}")
-            _require_main(path, hook)
-            timeout = read_timeout(path, hook, "verifier.collect", 60.0)
-            user = read_user(path, hook, "verifier.collect")
-            commands.append(CollectCommand(hook["command"], timeout, user))
-    return tuple(commands)
-
-
-def _require_main(path: Path, table: Table) -> None:
-    if table.get("service") not in (None, "", "main"):
-        raise DataError(
-            f"{path} names the container {table['service']!r}, and several are not supported"
-        )
-
-
-def _artifacts(path: Path, *owners: Table) -> tuple[Artifact, ...]:
-    found = []
-    for owner in owners:
-        entries = owner.get("artifacts") or []
-        if not isinstance(entries, list):
-            raise DataError(f"{path}: artifacts must be a list, not {entries!r}")
-        found += [_artifact(path, entry) for entry in entries]
+        found += decode(kind, {"artifacts": owner.artifacts or ()}, path)["artifacts"]
     if all(artifact.source.rstrip("/") != ARTIFACTS for artifact in found):
         found.insert(0, Artifact(ARTIFACTS))
     for first, second in combinations(found, 2):
@@ -191,27 +129,18 @@ def _artifacts(path: Path, *owners: Table) -> tuple[Artifact, ...]:
     return tuple(found)
 
 
-def _artifact(path: Path, entry: object) -> Artifact:
-    table = {"source": entry} if isinstance(entry, str) else entry
-    if not isinstance(table, dict) or not isinstance(table.get("source"), str):
-        raise DataError(f"{path}: the artifact {entry!r} has no source")
-    exclude = table.get("exclude") or []
-    if not isinstance(exclude, list):
-        raise DataError(f"{path}: exclude must be a list, not {exclude!r}")
-    _require_main(path, table)
-    source = PurePosixPath(table["source"])
+def _artifact(entry: str | Artifact) -> Artifact:
+    """Return an artifact, of which an entry may be the source alone."""
+    artifact = Artifact(entry) if isinstance(entry, str) else entry
+    source = PurePosixPath(artifact.source)
     if not source.is_absolute() or ".." in source.parts:
-        raise DataError(f"{path}: the artifact source {str(source)!r} is not an absolute path")
+        raise ValueError(f"has the source {str(source)!r}, which is not an absolute path")
     if any(_overlap(source, PurePosixPath(place)) for place in _PLACES):
-        raise DataError(
-            f"{path}: the artifact {str(source)!r} would come in the place of the tests or their "
+        raise ValueError(
+            f"has the source {str(source)!r}, which would come in the place of the tests or their "
             "verdict"
         )
-    return Artifact(
-        str(source),
-        tuple(map(str, exclude)),
-        str(table.get("destination") or ""),
-    )
+    return replace(artifact, source=str(source))
 
 
 def _output(artifact: Artifact) -> PurePosixPath:

@@ -2,32 +2,19 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
 from intercode.core.errors import DataError
 from intercode.integrations.harbor.tasks.separate_verifier import (
-    CollectCommand,
     SeparateVerifier,
-    read_collect_commands,
     read_separate_verifier,
 )
-from intercode.integrations.harbor.tasks.values import (
-    Table,
-    read_env,
-    read_number,
-    read_table,
-    read_tables,
-    read_timeout,
-    read_user,
-)
+from intercode.integrations.harbor.tasks.tables import CollectCommand, HealthCheck, TaskTable
 
 MAIN_REWARD = "reward"
-STRATEGIES = ("mean", "final")
 Rewards = Mapping[str, float]
-_NAME = re.compile(r'(?!\.{1,2}$)[^<>:"/\\|?*\x00-\x1f\x7f]{1,255}(?<![. ])')
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,56 +37,28 @@ class StepConfig:
     verifier_user: str = ""
 
 
-def read_steps(path: Path, table: Table, verifier_env: Mapping[str, str]) -> tuple[StepConfig, ...]:
-    """Return the steps in ``[[steps]]``. Raises DataError that names the setting."""
-    steps = tuple(
-        _read_step(path, table, step, verifier_env) for step in read_tables(path, table, "steps")
-    )
-    names = [step.name.casefold() for step in steps]
+def read_steps(path: Path, task: TaskTable) -> tuple[StepConfig, ...]:
+    """Return the steps of a task. Raises DataError that names the setting."""
+    names = [step.name.casefold() for step in task.steps]
     if doubles := {name for name in names if names.count(name) > 1}:
         raise DataError(f"{path}: several steps have the name {min(doubles)!r}: rename all but one")
-    return steps
-
-
-def _read_step(
-    path: Path, table: Table, step: Table, verifier_env: Mapping[str, str]
-) -> StepConfig:
-    name = step.get("name")
-    if not isinstance(name, str) or not _NAME.fullmatch(name):
-        raise DataError(f"{path}: the step name {name!r} is not the name of a directory")
-    where = f"steps.{name}"
-    verifier = read_table(path, step, "verifier", f"{where}.")
-    return StepConfig(
-        name,
-        _min_rewards(path, step, where),
-        read_timeout(path, verifier, f"{where}.verifier"),
-        {**verifier_env, **read_env(path, verifier, f"{where}.verifier")},
-        read_health_check(path, step, where),
-        read_collect_commands(path, table, step),
-        read_separate_verifier(path, table, step),
-        read_user(path, {**read_table(path, table, "verifier"), **verifier}, f"{where}.verifier"),
-    )
-
-
-def _min_rewards(path: Path, step: Table, where: str) -> dict[str, float]:
-    """Return ``min_reward = 0.5`` or ``min_reward = {"tests" = 0.5}`` as a minimum by name."""
-    given = step.get("min_reward")
-    named = given if isinstance(given, dict) else {} if given is None else {MAIN_REWARD: given}
-    return {
-        str(name): read_number(path, named, f"{where}.min_reward", name, 0.0, -1e7)
-        for name in named
-    }
-
-
-def read_strategy(path: Path, table: Table) -> str:
-    """Return ``multi_step_reward_strategy``, which is ``mean`` if it is absent."""
-    strategy = table.get("multi_step_reward_strategy", STRATEGIES[0])
-    if strategy not in STRATEGIES:
-        raise DataError(
-            f"{path}: multi_step_reward_strategy = {strategy!r} is not one of "
-            f"{', '.join(STRATEGIES)}"
+    shared, steps = task.verifier, []
+    for step in task.steps:
+        least, user = step.min_reward, step.verifier.user
+        named = least if isinstance(least, Mapping) else {MAIN_REWARD: least}
+        steps.append(
+            StepConfig(
+                step.name,
+                {name: value for name, value in named.items() if value is not None},
+                step.verifier.timeout_sec,
+                {**shared.env, **step.verifier.env},
+                step.healthcheck,
+                (*shared.collect, *step.verifier.collect),
+                read_separate_verifier(path, task, step),
+                (shared.user if user is None else user) or "",
+            )
         )
-    return str(strategy)
+    return tuple(steps)
 
 
 def is_passed(step: StepConfig, rewards: Rewards) -> bool:
@@ -125,45 +84,3 @@ def combine_rewards(
         return dict(rewards[-1]) if is_end else dict.fromkeys(names, 0.0)
     count = len(rewards) if is_end and rewards[-1] else len(steps)
     return {name: sum(step.get(name, 0.0) for step in rewards) / count for name in names}
-
-
-# The settings of a health check in Harbor's format: a command that shows that a task is ready.
-_MAX_RETRIES = 1000
-
-
-@dataclass(frozen=True, slots=True)
-class HealthCheck:
-    """A command that has to end with 0 before the agent begins. Times are in seconds.
-
-    It fails after ``retries`` failures in a row, ``interval`` apart. Those of the first
-    ``start_period`` do not count, and are ``start_interval`` apart. ``timeout`` limits each run.
-    """
-
-    command: str
-    interval: float = 5.0
-    timeout: float = 30.0
-    start_period: float = 0.0
-    start_interval: float = 5.0
-    retries: int = 3
-
-
-def read_health_check(path: Path, parent: Table, where: str) -> HealthCheck | None:
-    """Return the ``healthcheck`` of a table, if it has one. Raises DataError that names the
-    setting."""
-    table, where = parent.get("healthcheck"), f"{where}.healthcheck"
-    if table is None:
-        return None
-    command = table.get("command") if isinstance(table, dict) else None
-    if not isinstance(command, str) or not command.strip():
-        raise DataError(f"{path}: [{where}] needs a command, not {command!r}")
-    retries = read_number(path, table, where, "retries", 3)
-    if not retries.is_integer() or retries > _MAX_RETRIES:
-        raise DataError(f"{path}: [{where}] retries = {retries} is not a number up to 1000")
-    return HealthCheck(
-        command,
-        read_number(path, table, where, "interval_sec", 5.0),
-        read_timeout(path, table, where, 30.0),
-        read_number(path, table, where, "start_period_sec", 0.0),
-        read_number(path, table, where, "start_interval_sec", 5.0),
-        int(retries),
-    )

@@ -6,38 +6,24 @@ import tomllib
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 
+from intercode.core.decoding import decode
 from intercode.core.errors import DataError
 from intercode.datasets.files import read_text
 from intercode.integrations.harbor.tasks.separate_verifier import (
-    DEFAULT_MEMORY,
-    DEFAULT_STORAGE,
-    CollectCommand,
     SeparateVerifier,
-    read_collect_commands,
     read_separate_verifier,
 )
-from intercode.integrations.harbor.tasks.steps import (
+from intercode.integrations.harbor.tasks.steps import StepConfig, read_steps
+from intercode.integrations.harbor.tasks.tables import (
+    CollectCommand,
+    EnvironmentTable,
     HealthCheck,
-    StepConfig,
-    read_health_check,
-    read_steps,
-    read_strategy,
-)
-from intercode.integrations.harbor.tasks.values import (
-    Table,
+    TaskTable,
     named_settings,
-    read_env,
-    read_optional_text,
-    read_size,
-    read_table,
-    read_tables,
-    read_timeout,
-    read_user,
-    reject_unsupported,
 )
 
-_SECTIONS = ("task", "metadata", "verifier", "agent", "solution", "environment")
 _PUBLIC = "public"
 
 
@@ -67,8 +53,8 @@ class Config:
     env: Mapping[str, str] = field(default_factory=dict)
     docker_image: str = ""
     workdir: str = ""
-    memory: int = DEFAULT_MEMORY
-    storage: int = DEFAULT_STORAGE
+    memory: int = EnvironmentTable.memory
+    storage: int = EnvironmentTable.storage
     internet: bool = True
     difficulty: str | None = None
     category: str | None = None
@@ -95,69 +81,61 @@ def read_config(path: Path) -> Config:
         table = tomllib.loads(read_text(path))
     except (ValueError, RecursionError) as e:  # also numbers too long, and lists too deep
         raise DataError(f"{path} is not valid TOML: {e}") from e
-    sections = {name: read_table(path, table, name) for name in _SECTIONS}
-    section, verifier = sections["environment"], sections["verifier"]
-    reject_unsupported(path, section)
-    if verifier.get("service", "main") != "main":
-        raise DataError(f"{path} asks for a verifier in another container, which is not supported")
-    verifier_env = read_env(path, verifier, "verifier")
-    mode = section.get("network_mode")
-    internet = bool(section.get("allow_internet", mode not in ("none", "no-network")))
-    agent_internet = _agent_internet(path, table, internet)
-    metadata = sections["metadata"]
-    tags = metadata.get("tags") or sections["task"].get("keywords") or []
-    steps = read_steps(path, table, verifier_env)
-    separate = None if steps else read_separate_verifier(path, table)
+    task: TaskTable = decode(TaskTable, table, path)
+    section, verifier, metadata = task.environment, task.verifier, task.metadata
+    internet = section.allow_internet
+    if internet is None:
+        internet = section.network_mode not in ("none", "no-network")
+    agent_internet = _agent_internet(task, bool(internet))
+    tags = metadata.get("tags") or task.task.get("keywords") or []
+    steps = read_steps(path, task)
+    separate = None if steps else read_separate_verifier(path, task)
     return Config(
-        name=str(sections["task"].get("name", "")),
-        agent_seconds=read_timeout(path, sections["agent"], "agent"),
-        verifier_seconds=read_timeout(path, verifier, "verifier"),
-        verifier_env=verifier_env,
-        solution_env=read_env(path, sections["solution"], "solution"),
-        env=read_env(path, section, "environment"),
-        docker_image=str(section.get("docker_image") or ""),
-        workdir=str(section.get("workdir") or ""),
-        memory=read_size(path, section, "memory", DEFAULT_MEMORY),
-        storage=read_size(path, section, "storage", DEFAULT_STORAGE),
-        internet=internet,
-        difficulty=read_optional_text(metadata.get("difficulty")),
-        category=read_optional_text(metadata.get("category")),
+        name=str(task.task.get("name", "")),
+        agent_seconds=task.agent.timeout_sec,
+        verifier_seconds=verifier.timeout_sec,
+        verifier_env=verifier.env,
+        solution_env=task.solution.env,
+        env=section.env,
+        docker_image=section.docker_image,
+        workdir=section.workdir,
+        memory=section.memory_mb or section.memory,
+        storage=section.storage_mb or section.storage,
+        internet=bool(internet),
+        difficulty=_text_or_none(metadata.get("difficulty")),
+        category=_text_or_none(metadata.get("category")),
         tags=tuple(str(tag) for tag in tags) if isinstance(tags, list) else (),
         agent_internet=None if agent_internet == internet else agent_internet,
-        health_check=read_health_check(path, section, "environment"),
-        collect=read_collect_commands(path, table),
+        health_check=section.healthcheck,
+        collect=verifier.collect,
         separate=separate,
         steps=steps,
-        reward_strategy=read_strategy(path, table),
+        reward_strategy=task.multi_step_reward_strategy,
         named=_named(table, separate is not None or any(step.separate for step in steps)),
-        agent_user=_agent_user(path, table),
-        verifier_user=read_user(path, verifier, "verifier"),
+        agent_user=_agent_user(path, task),
+        verifier_user=verifier.user or "",
     )
 
 
-def _agent_internet(path: Path, table: Table, internet: bool) -> bool:
+def _text_or_none(value: object) -> str | None:
+    return str(value) if value else None
+
+
+def _agent_internet(task: TaskTable, internet: bool) -> bool:
     """Return whether the agent may use a network in all of its phases.
 
     A list of allowed hosts cannot be enforced, so such an agent gets none.
     """
-    baseline = read_table(path, table, "environment").get("network_mode")
-    task = read_table(path, table, "agent").get("network_mode", baseline)
-    steps = [read_table(path, step, "agent") for step in read_tables(path, table, "steps")]
-    modes = [step.get("network_mode", task) for step in steps] or [task]
-    for mode in (*modes, baseline):
-        if mode not in (None, _PUBLIC, "allowlist", "no-network", "none"):
-            raise DataError(f"{path}: network_mode = {mode!r} is not a network mode")
+    shared = task.agent.network_mode or task.environment.network_mode
+    modes = [step.agent.network_mode or shared for step in task.steps] or [shared]
     return all(mode == _PUBLIC or (mode is None and internet) for mode in modes)
 
 
-def _agent_user(path: Path, table: Table) -> str:
+def _agent_user(path: Path, task: TaskTable) -> str:
     """Return the user of the agent. Raises DataError if steps have different ones, because one
     shell plays them all."""
-    task = read_table(path, table, "agent")
-    steps = [
-        read_table(path, step, "agent", "steps.") for step in read_tables(path, table, "steps")
-    ]
-    users = {read_user(path, {**task, **step}, "agent") for step in steps or [{}]}
+    own = [step.agent.user for step in task.steps] or [None]
+    users = {(task.agent.user if user is None else user) or "" for user in own}
     if len(users) > 1:
         raise DataError(
             f"{path}: the steps have several users of the agent, which is not supported: give all "
@@ -166,7 +144,7 @@ def _agent_user(path: Path, table: Table) -> str:
     return users.pop()
 
 
-def _named(table: Table, has_separate_verifier: bool) -> tuple[str, ...]:
+def _named(table: Mapping[str, Any], has_separate_verifier: bool) -> tuple[str, ...]:
     """Return the settings without an effect. Artifacts have one if a verifier receives them."""
     names = dict.fromkeys(named_settings(table))
     if not has_separate_verifier:

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
-from dataclasses import asdict, dataclass, fields
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
+from intercode.core.decoding import decode
 from intercode.core.errors import DataError
 
 _RECEIPT_SUFFIX = ".verified.json"
@@ -49,29 +49,7 @@ def read_receipt(bundle: Path, sha256: str) -> Receipt | None:
         return None
     try:
         values = json.loads(path.read_bytes())
-        receipt = _parse_receipt(values)
-    except (ValueError, TypeError, OSError) as e:
+        receipt: Receipt = decode(Receipt, values)
+    except (ValueError, DataError, OSError) as e:
         raise DataError(f"{path} is not a receipt of `intercode replay` ({e}): remove it") from e
     return receipt if receipt.bundle == sha256 else None
-
-
-def _parse_receipt(values: Any) -> Receipt:
-    kinds: Mapping[str, type] = {
-        "bundle": str,
-        "first": str,
-        "version": str,
-        "at": str,
-        "equal": bool,
-        "episodes": int,
-        "of": int,
-        "steps": int,
-        "differing": int,
-        "seed": int,
-        "notes": list,
-    }
-    if not isinstance(values, dict) or values.keys() != {f.name for f in fields(Receipt)}:
-        raise ValueError("not its keys")
-    for name, kind in kinds.items():
-        if not isinstance(values[name], kind):
-            raise ValueError(f"{name} is {values[name]!r:.60}")
-    return Receipt(**{**values, "notes": tuple(map(str, values["notes"]))})
