@@ -182,6 +182,7 @@ NOT_COMPARED = frozenset(
         "ANY_VALUE",
         "REGEXP_LIKE",
         "IS_UUID",
+        "JSON_PRETTY",
     ]
 )
 """Functions whose value depends on the time, the session or chance, is refused to agents, or that
@@ -235,6 +236,21 @@ _OWN_COUNTS = {
 
 _JSON = ("'[1, 2, 3]'", '\'{"a": {"b": 1}, "c": "x"}\'', "'\"text\"'", "'7'", "'null'")
 _JSON_PATHS = ("'$[0]'", "'$.a'", "'$.a.b'", "'$.c'", "'$'")
+
+
+_JSON_FORMS = {
+    **dict.fromkeys(("JSON_SET", "JSON_INSERT", "JSON_REPLACE"), "({d}, {p}, {c})"),
+    **dict.fromkeys(("JSON_KEYS", "JSON_DEPTH", "JSON_TYPE"), "({d})"),
+    **dict.fromkeys(("JSON_MERGE", "JSON_MERGE_PATCH", "JSON_MERGE_PRESERVE"), "({d}, {e})"),
+    "JSON_ARRAY_APPEND": "({d}, '$', {c})",
+    "JSON_ARRAY_INSERT": "({d}, '$[1]', {c})",
+    "JSON_CONTAINS": "({d}, {e})",
+    "JSON_CONTAINS_PATH": "({d}, 'one', {p})",
+    "JSON_OVERLAPS": "({d}, {e})",
+    "JSON_REMOVE": "({d}, '$.a')",
+    "JSON_SEARCH": "({d}, 'all', 'x%')",
+}
+"""The arguments of functions of documents: documents d and e, a path p, a value c."""
 
 
 def split_call(text: str) -> tuple[list[str], str]:
@@ -381,6 +397,8 @@ class Expressions:
         name = name or self.rng.choice(FUNCTIONS)
         if name in _OWN_FORMS:
             return self._own_call(name, depth)
+        if name in _JSON_FORMS:
+            return self._json_call(name, self.value(depth))
         known = SCALARS.get(name)
         parameters: tuple[Argument, ...] = known.arguments if known is not None else ()
         if not parameters:
@@ -397,11 +415,18 @@ class Expressions:
     def call_with(self, name: str, column: str) -> str:
         """Return a call of a function with a column as its first argument, or behind the unit as
         its last."""
+        if name in _JSON_FORMS:
+            return self._json_call(name, column)
         text = self.call(0, name)
         args, _ = split_call(text[len(name) + 1 :])
         at = -1 if name in ("TIMESTAMPADD", "TIMESTAMPDIFF") else 0
         args[at : (at + 1) or None] = [column]
         return f"{name}({', '.join(args)})" if text[len(name) + 1 : -1] else text
+
+    def _json_call(self, name: str, value: str) -> str:
+        d, e = (self.rng.choice(("js", *_JSON)) for _ in range(2))
+        path = self.rng.choice(_JSON_PATHS)
+        return name + _JSON_FORMS[name].format(d=d, e=e, p=path, c=value)
 
     def _argument(self, name: str, parameter: Argument, depth: int, first: int) -> str:
         if name == "FORMAT" and parameter.optional:

@@ -96,7 +96,7 @@ def _within(share: float, least: float | None = None) -> Callable[[str, str], bo
 def _same_but_zeros(ours: str, theirs: str) -> bool:
     """Return whether two texts differ only in zeros at the end of a fraction of a second."""
     a, b = (re.sub(r"(\.\d*?)0+(?=['\"])", r"\1", text) for text in (ours, theirs))
-    return a.replace(".'", "'") == b.replace(".'", "'")
+    return re.sub(r"\.(?=['\"])", "", a) == re.sub(r"\.(?=['\"])", "", b)
 
 
 def _same_numbers(ours: str, theirs: str) -> bool:
@@ -458,8 +458,14 @@ RULES: tuple[Rule, ...] = (
     Rule(
         "a double in a JSON document has a point or an exponent",
         _MANUAL + "json.html",
-        r"JSON_(ARRAY|OBJECT)\(",
+        r"JSON_\w+\(",
         answers=lambda ours, theirs: re.sub(r"\.0(?=[,\]}])", "", ours) == theirs,
+    ),
+    Rule(
+        "a time in a JSON document has six digits of a second",
+        _MANUAL + "json.html",
+        r"JSON_\w+\(",
+        answers=_same_but_zeros,
     ),
     Rule(
         "a text that is no JSON document has an error of its own",

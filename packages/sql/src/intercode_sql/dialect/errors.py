@@ -150,6 +150,12 @@ ERROR_MESSAGES: dict[int, tuple[str, str]] = {
         "In this situation, path expressions may not contain the * and ** tokens or an array "
         "range.",
     ),
+    3153: ("42000", "The path expression '$' is not allowed in this context."),
+    3154: (
+        "42000",
+        "The oneOrAll argument to {} may take these values: 'one' or 'all'.",
+    ),
+    3165: ("42000", "A path expression is not a path to a cell in an array."),
     3146: (
         "22032",
         "Invalid data type for JSON data in argument {} to function {}; a JSON string or JSON type "

@@ -12,7 +12,7 @@ import math
 import re
 import struct
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from decimal import (
     ROUND_DOWN,
     ROUND_HALF_EVEN,
@@ -389,14 +389,15 @@ def stored_json(value: Any, name: str) -> str:
     length. Raises StatementError 3140."""
     text = value.decode("utf-8", "replace") if isinstance(value, bytes) else str(value)
     try:
-        found = load_json(text, object_pairs_hook=_sorted_keys)
+        found = load_json(text)
     except ValueError as e:
         reason = "Invalid value." if text.strip() else "The document is empty."
         raise mysql_error(3140, reason, getattr(e, "pos", 0), name) from e
     return document_text(found)
 
 
-def _sorted_keys(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+def json_object(pairs: Iterable[tuple[str, Any]]) -> dict[str, Any]:
+    """Return the object of members in MySQL's order."""
     return dict(sorted(dict(pairs).items(), key=lambda p: (len(p[0].encode()), p[0].encode())))
 
 
@@ -404,14 +405,14 @@ _CONSTANT = re.compile(r'"(?:[^"\\]|\\.)*"|(?P<word>NaN|Infinity)')
 
 
 def load_json(text: str, **options: Any) -> Any:
-    """Return the value of a JSON document. Raises JSONDecodeError if a text is none; ``NaN`` and
-    ``Infinity``, which Python reads, are no values."""
+    """Return the value of a JSON document, with members in MySQL's order. Raises JSONDecodeError if
+    a text is none; ``NaN`` and ``Infinity``, which Python reads, are no values."""
 
     def refuse(name: str) -> None:
         found = next(m for m in _CONSTANT.finditer(text) if m["word"])
         raise json.JSONDecodeError("Expecting value", text, found.start())
 
-    return json.loads(text, parse_constant=refuse, **options)
+    return json.loads(text, parse_constant=refuse, object_pairs_hook=json_object, **options)
 
 
 def document_text(value: Any) -> str:
@@ -424,6 +425,8 @@ def document_text(value: Any) -> str:
     if isinstance(value, float):
         text = double_text(value)
         return text if "." in text or "e" in text else f"{text}.0"
+    if isinstance(value, Decimal):
+        return format(value, "f")
     return json.dumps(value, ensure_ascii=False)
 
 

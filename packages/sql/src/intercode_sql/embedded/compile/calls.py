@@ -27,7 +27,6 @@ from intercode_sql.embedded.catalog.types import (
     DOUBLE,
     INT,
     JSON,
-    JSON_COLUMN,
     JSON_TEXT,
     TIME,
     Type,
@@ -39,6 +38,7 @@ from intercode_sql.embedded.catalog.types import (
 from intercode_sql.embedded.catalog.values import default_value
 from intercode_sql.embedded.compile import aggregates
 from intercode_sql.embedded.compile.conversions import (
+    NULL_EXPRESSION,
     as_bytes,
     as_characters,
     as_clock_text,
@@ -58,6 +58,7 @@ from intercode_sql.embedded.compile.conversions import (
     truth_sql,
     value_constant,
 )
+from intercode_sql.embedded.compile.documents import json_members
 from intercode_sql.embedded.compile.model import (
     Expression,
     Scope,
@@ -421,31 +422,39 @@ def _uuid(name: str, args: Args, scope: Scope) -> Expression:
     return Expression("mysql_uuid()", replace(ASCII_STRING, precision=36, nullable=False))
 
 
-_CONDITIONS = (exp.Boolean, exp.Predicate, exp.Connector, exp.Not)
-
-
 @special("JSON_ARRAY", "JSON_OBJECT")
 def _json_value(name: str, args: Args, scope: Scope) -> Expression:
     """Compile a document of values, each with the word of what it is."""
     values = [compile_expression(a, scope) for a in args]
     if name == "JSON_OBJECT" and len(values) % 2:
         raise argument_count_error(name)
-    parts = list[str]()
-    for i, value in enumerate(values):
-        key = name == "JSON_OBJECT" and i % 2 == 0
-        kind = value.type
-        if value.columns or kind.binary or kind.moment or kind.bits or kind.wrapped:
-            raise unsupported(f"{name} of such a value")
-        if kind.kind == "string" and replace(kind, nullable=True) == JSON_COLUMN:
-            raise unsupported(f"{name} of texts among documents")
-        truth = isinstance(args[i].unnest(), _CONDITIONS)
-        constant = value.literal is not None or kind.fixed  # or a column, which is a number
-        if not (truth or constant) and replace(kind, nullable=True) == BOOL:
-            raise unsupported(f"{name} of such a truth value")
-        exact = kind.kind in ("json", "decimal") and not key
-        word = "key" if key else "document" if exact else "truth" if truth else "value"
-        parts += [as_text(value).sql if key or kind.text or exact else value.sql, f"'{word}'"]
+    parts = json_members(name, args, values, 2 if name == "JSON_OBJECT" else 0)
     return Expression(f"mysql_{name.lower()}({', '.join(parts)})", replace(JSON, nullable=False))
+
+
+@special("JSON_SET", "JSON_INSERT", "JSON_REPLACE", "JSON_ARRAY_APPEND", "JSON_ARRAY_INSERT")
+def _json_change(name: str, args: Args, scope: Scope) -> Expression:
+    """Compile a document that is changed at paths."""
+    document, *changes = [compile_expression(a, scope) for a in args] or [NULL_EXPRESSION]
+    if len(args) < 3 or len(args) % 2 == 0:
+        raise argument_count_error(name)
+    _require_document(name, document.type)
+    parts = [as_text(document).sql]
+    for i in range(0, len(changes), 2):
+        value = json_members(name, args[i + 2 : i + 3], changes[i + 1 : i + 2], 0)
+        parts += [as_text(changes[i]).sql, *value]
+    return Expression(f"mysql_{name.lower()}({', '.join(parts)})", JSON)
+
+
+@special("JSON_SEARCH")
+def _json_search(name: str, args: Args, scope: Scope) -> Expression:
+    values = _compile_arguments(name, args, scope, 3, 999)
+    if len(values) > 4:
+        raise unsupported("JSON_SEARCH at paths")
+    if any(v.type.binary for v in values):
+        raise unsupported("JSON_SEARCH of a byte string")
+    _require_document(name, values[0].type)
+    return Expression(f"mysql_json_search({', '.join(as_text(v).sql for v in values)})", JSON)
 
 
 @special("SLEEP")
@@ -494,7 +503,7 @@ def function_call(node: exp.Anonymous, scope: Scope) -> Expression:
     return simple_call(name, args, item_text(node, scope) if SCALARS[name].quoted else "")
 
 
-_OF_DOCUMENTS = frozenset({"JSON_EXTRACT", "JSON_LENGTH", "JSON_UNQUOTE"})
+_OF_DOCUMENTS = {name for name in SCALARS if name.startswith("JSON_")} - {"JSON_VALID"}
 """Functions whose first argument is a JSON document, or its text."""
 
 

@@ -107,7 +107,7 @@ def _selected(item: exp.Expr, node: exp.Select) -> exp.Expr | int:
 def _level(
     node: exp.Select, groups: list[exp.Expr], retained: int, hidden: list[exp.Expr]
 ) -> exp.Select:
-    """Return the query of the groups of the first ``retained`` expressions, with further columns."""
+    """Return the query of the groups of the first expressions, with further columns."""
     level = node.copy()
     for clause in ("order", "limit", "offset"):
         level.set(clause, None)

@@ -354,7 +354,7 @@ def _packed_text(keys: list[OrderKey]) -> str:
 def group_order_keys(parts: SelectParts) -> list[str]:
     """Return the keys that order groups: sorted if MySQL has to sort them or reads them by an
     index, else by their first rows."""
-    sorts = ("DISTINCT", "mysql_group_concat")
+    sorts = ("DISTINCT", "mysql_group_concat", "mysql_json_arrayagg", "mysql_json_objectagg")
     shown = [c.sql for c in parts.columns if c.aggregate] + [parts.having]
     if any(word in sql for sql in shown for word in sorts) or _index_begins_with(
         parts, parts.groups
