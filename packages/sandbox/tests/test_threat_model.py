@@ -20,7 +20,7 @@ DOCS = Path(__file__).parents[3] / "docs"
     ("page", "text"),
     [
         ("threat-model.md", protections.render_markdown()),
-        ("isolation-tiers.md", remedies.render_markdown()),
+        ("isolation-tiers.md", remedies.render(remedies.remedies_elsewhere(), markdown=True)),
     ],
 )
 def test_a_page_contains_what_its_module_prints(page: str, text: str) -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import replace
 from typing import Self
 
@@ -44,9 +43,3 @@ class ContainerSandbox(RecycledSandbox):
     def fork(self) -> Self:
         copy = type(self)(replace(self.spec, upper=None), self._engine)
         return copy.with_files_of(self)
-
-    def kill_since(self, mark: int, keep: Sequence[int] = ()) -> None:
-        if self._group is None or not self._group.kill_since(
-            mark, lambda p: p.inner_pid in (1, *keep) or p.pid == self.supervisor_pid
-        ):
-            super().kill_since(mark, keep)

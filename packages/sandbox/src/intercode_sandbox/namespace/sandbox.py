@@ -187,7 +187,6 @@ class NamespaceSandbox(SupervisedSandbox):
         self.env = dict(request["env"])  # the request is one for all sandboxes that are alike
         self.base_trees = request["layers"]
         self.sealed_layers: tuple[NamespaceLayer, ...] = ()
-        self._group: ControlGroup | None = None
         mounted: list[int] = []
         try:
             mounted += [layer.open_mount() for layer in sealed_layers]
@@ -349,12 +348,6 @@ class NamespaceSandbox(SupervisedSandbox):
             yield
         finally:
             self._group.thaw()
-
-    def kill_since(self, mark: int, keep: Sequence[int] = ()) -> None:
-        if self._group is None or not self._group.kill_since(
-            mark, lambda p: p.inner_pid in (1, *keep) or p.pid == self.supervisor_pid
-        ):
-            super().kill_since(mark, keep)
 
     def close(self, wait: bool = False) -> None:
         super().close(wait)

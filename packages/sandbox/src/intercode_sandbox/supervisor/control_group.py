@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import signal
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from io import FileIO
 from typing import Literal
@@ -86,14 +86,17 @@ class ControlGroup:
             return False
         return True
 
-    def kill_since(self, mark: int, is_excluded: Callable[[HostProcess], bool]) -> bool:
+    def kill_since(self, mark: int, keep: Sequence[int], supervisor_pid: int) -> bool:
         """Kill all processes that started at ``mark`` (clock ticks since boot) or later, except
-        excluded ones, while the group is frozen, so that they cannot multiply. Return False if it
-        cannot be frozen."""
+        the supervisor and those with the numbers ``keep`` in the sandbox, while the group is
+        frozen, so that they cannot multiply. Return False if it cannot be frozen."""
         if not self.freeze():
             return False
         try:
-            killed = [m for m in self.members() if m.start_ticks >= mark and not is_excluded(m)]
+            killed = [
+                m for m in self.members() if m.start_ticks >= mark and m.inner_pid not in keep
+            ]
+            killed = [m for m in killed if m.pid != supervisor_pid]
             for member in killed:
                 member.signal(signal.SIGKILL)
         finally:

@@ -30,7 +30,7 @@ from intercode_sandbox.contract import (
 from intercode_sandbox.errors import SandboxError
 from intercode_sandbox.streams import memory_file
 from intercode_sandbox.supervisor.connection import READ_SECONDS, SupervisorConnection
-from intercode_sandbox.supervisor.control_group import GroupMemory
+from intercode_sandbox.supervisor.control_group import ControlGroup, GroupMemory
 from intercode_sandbox.supervisor.process_table import (
     HostProcess,
     list_descendants,
@@ -72,7 +72,7 @@ class SupervisedSandbox(BaseSandbox):
 
     A subclass sets ``spec``, ``tier``, ``env``, ``base_trees``, ``connection``, and
     ``supervisor_pid``, the supervisor's process number on this machine. ``user_id`` is the user id
-    of its processes outside of the sandbox.
+    of its processes outside of the sandbox. ``_group`` is a control group that can be frozen.
     """
 
     connection: SupervisorConnection
@@ -80,6 +80,7 @@ class SupervisedSandbox(BaseSandbox):
     supervisor_pid: int
     script_path = "/dev/bash"
     _watch: Watch | None = None
+    _group: ControlGroup | None = None
     _background_killed = False  # reset by ``limit_exceeded``
 
     @cached_property
@@ -315,7 +316,9 @@ class SupervisedSandbox(BaseSandbox):
         self.connection.request("signal", pid=pid, number=number)
 
     def kill_since(self, mark: int, keep: Sequence[int] = ()) -> None:
-        self.connection.request("kill_since", seconds=READ_SECONDS, mark=mark, keep=list(keep))
+        group = self._group  # frozen, its processes cannot multiply meanwhile
+        if group is None or not group.kill_since(mark, (1, *keep), self.supervisor_pid):
+            self.connection.request("kill_since", seconds=READ_SECONDS, mark=mark, keep=list(keep))
 
     def close(self, wait: bool = False) -> None:
         self.connection.close(wait)

@@ -321,32 +321,22 @@ def least_change(tiers: Iterable[str]) -> str:
     return f"{found.as_line()}; that gives {found.tiers[0]}" if found else ""
 
 
-def render_markdown() -> str:
-    """Return the remedies for all platforms as Markdown, for docs/isolation-tiers.md."""
-    lines: list[str] = []
-    title = ""
-    for remedy in remedies_elsewhere():
-        if TITLES[remedy.platform] != title:
-            title = TITLES[remedy.platform]
-            lines += [*[""][not lines :], f"### {title[0].upper()}{title[1:]}"]
-        tiers = " and ".join(f"`{tier}`" for tier in remedy.tiers)
-        state = "" if remedy.tested else " (untested)"
-        lines += [f"{tiers}: {remedy.where}{state}", "```text", remedy.text.rstrip(), "```"]
-    return "\n".join(lines)
-
-
-def render(remedies: Iterable[Remedy]) -> str:
-    """Return remedies as text to read and to paste, below the names of their platforms."""
+def render(remedies: Iterable[Remedy], markdown: bool = False) -> str:
+    """Return remedies as text to read and to paste, below the names of their platforms.
+    ``markdown``: in the form of docs/isolation-tiers.md."""
+    quote, heading, before, after = ("`", "###", "", "```") if markdown else ("", "##", "# ", "")
     lines: list[str] = []
     title = ""
     for remedy in remedies:
         if TITLES[remedy.platform] != title:
             title = TITLES[remedy.platform]
-            lines += ["", f"## {title[0].upper()}{title[1:]}"][not lines :]
+            lines += ["", f"{heading} {title[0].upper()}{title[1:]}"][not lines :]
+        tiers = " and ".join(f"{quote}{tier}{quote}" for tier in remedy.tiers)
         state = "" if remedy.tested else " (untested)"
-        lines += [f"# {' and '.join(remedy.tiers)}: {remedy.where}{state}", remedy.text.rstrip()]
+        lines.append(f"{before}{tiers}: {remedy.where}{state}")
+        lines += [f"{after}text", remedy.text.rstrip(), after] if after else [remedy.text.rstrip()]
     return "\n".join(lines)
 
 
 if __name__ == "__main__":
-    print(render_markdown())
+    print(render(remedies_elsewhere(), markdown=True))
