@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import errno
 import os
+import re
 import shlex
 import signal
 import subprocess
@@ -60,6 +61,20 @@ def test_a_sandbox_has_a_group_with_its_limits_that_is_empty_afterwards() -> Non
         assert Path(found["pids" if v1 else ""], "pids.max").read_text() == "77\n"
     inside = memory.with_name("cgroup.procs")
     eventually(lambda: not members(inside), "the group is empty")
+
+
+def test_all_processes_together_use_only_the_processors_of_the_limit() -> None:
+    busy = "for i in 1 2 3; do timeout 1 sh -c 'while :; do :; done' & done; wait; times"
+    with Sandbox("host", backend="namespace/1", limits=Limits(cpus=0.2)) as sandbox:
+        result = sandbox.run(busy)
+    minutes, seconds = re.findall(r"(\d+)m([\d.]+)s", result.stdout)[2]  # of the children
+    assert int(minutes) == 0 and float(seconds) <= 0.2 * result.duration + 0.1
+    with Sandbox("host", backend="namespace/1") as later:  # it may have the group of the other
+        assert isinstance(later.base, NamespaceSandbox)
+        group = later.base.connection.handshake["cgroups"]
+        quota = Path(group.get("cpu", ""), "cpu.cfs_quota_us")
+        found = quota if "memory" in group else Path(group[""], "cpu.max")
+        assert found.read_text().split()[0] in ("-1", "max")
 
 
 def test_the_result_of_a_command_says_that_the_group_refused_a_process() -> None:

@@ -13,6 +13,7 @@ from intercode.sessions.bash.persistent import BashSession
 from intercode.sessions.python.session import PythonSession
 from intercode_sandbox import Limits, Sandbox
 from intercode_sandbox.errors import SandboxUnavailableError, UsageError
+from intercode_sandbox.validation import FRACTIONS
 
 pytestmark = [
     pytest.mark.sandbox,
@@ -50,6 +51,12 @@ def test_a_program_over_a_limit_fails_and_the_result_names_it(tier: str, name: s
             assert not result.ok and result.limit_exceeded == name, (command, result)
         assert sandbox.run("false").limit_exceeded == ""
         assert sandbox.run("echo File too large").limit_exceeded == ""
+
+
+@pytest.mark.parametrize("tier", ["namespace/2", "chroot", "landlock"])
+def test_a_tier_without_control_groups_refuses_a_limit_on_processors(tier: str) -> None:
+    with _open(tier, Limits()), pytest.raises(SandboxUnavailableError, match="control group"):
+        Sandbox("host", limits=Limits(cpus=0.5), backend=tier)
 
 
 @pytest.mark.parametrize("tier", TIERS)
@@ -107,7 +114,7 @@ def test_a_killed_process_is_named_when_its_shell_goes_on(tier: str, name: str) 
 @pytest.mark.parametrize("tier", TIERS)
 def test_sandboxes_with_the_least_values_work(tier: str) -> None:
     bounds = {limit.name: limit.metadata["least"] for limit in fields(Limits) if limit.metadata}
-    least = replace(Limits(), **{name: bounds[name] for name in bounds.keys() - {"cpu_seconds"}})
+    least = replace(Limits(), **{name: bounds[name] for name in bounds.keys() - set(FRACTIONS)})
     for name, bound in bounds.items():
         with pytest.raises(UsageError, match=f"the limit {name} .* of at least"):
             Sandbox("host", limits=replace(least, **{name: bound - 0.05}), backend=tier)

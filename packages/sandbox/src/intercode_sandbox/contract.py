@@ -63,8 +63,10 @@ class Limits:
 
     ``memory`` bounds all processes of the sandbox together, ``disk`` its files. ``file_size``
     bounds each file, ``output`` what is kept of each stream. ``cpu_seconds`` is the processor time
-    of one action (None: only its wall time is limited). A watchdog of the owner checks the memory
-    several times a second, which can be too late for a process that grows fast. ``cgroups``: use
+    of one action (None: only its wall time is limited), ``cpus`` how many processors all processes
+    use at one time (None: all of the machine); it needs a control group. A watchdog of the owner
+    checks the memory several times a second, which can be too late for a process that grows fast.
+    ``cgroups``: use
     control groups if they are writable; they bound it meanwhile, by ``memory`` plus ``disk``.
 
     A further limit of the kernel is a field here and a row in ``set_limits`` of
@@ -73,8 +75,8 @@ class Limits:
     same resource in ``_GIVEN`` of ``doctor_checks.py`` goes away: the supervisor now refuses what
     it kept. ``LimitExceeded`` and ``limit_messages.py`` have the limit only if the C library prints
     a message when it is met, ``remote/bounds.py`` only if a server must bound it for its clients.
-    If the default is None, ``check_limits`` in ``validation.py`` must accept that, as it does for
-    ``cpu_seconds``, and ``set_limits`` skip the row: it reads None as 0. The tables of
+    One whose default is None stands in ``FRACTIONS`` of ``validation.py``, and ``set_limits`` must
+    skip its row: it reads None as 0. The tables of
     ``docs/sandbox.md`` and ``docs/evaluation.md`` have it, and ``test_inherited.py`` what programs
     inherit. A default below what they had takes the rest from them: the hard limit is lowered, too.
     """
@@ -88,6 +90,7 @@ class Limits:
     output: int = _limit(1 << 20, least=512)
     memory: int = _limit(1 << 30, least=16 << 20)
     cpu_seconds: float | None = _limit(None, least=0.1)
+    cpus: float | None = _limit(None, least=0.01, most=1 << 13)  # of Linux
     cgroups: bool = True
 
 

@@ -69,6 +69,10 @@ def absolute_path(path: object, what: str = "a path in a sandbox") -> str:
     return text
 
 
+FRACTIONS = ("cpu_seconds", "cpus")
+"""The limits that need not be whole numbers, and can be None."""
+
+
 def check_limits(limits: Any) -> None:
     """Raise UsageError for a limit of ``Limits`` that is no number, or with which no sandbox would
     work, or another value than a ``Limits``."""
@@ -81,12 +85,12 @@ def check_limits(limits: Any) -> None:
             continue
         name, value = limit.name, getattr(limits, limit.name)
         least, most = limit.metadata["least"], limit.metadata["most"]
-        is_time = name == "cpu_seconds"
-        if is_time and value is None:
+        is_fraction = name in FRACTIONS
+        if is_fraction and value is None:
             continue
-        is_number = type(value) in ((int, float) if is_time else (int,))
+        is_number = type(value) in ((int, float) if is_fraction else (int,))
         if not is_number or not least <= value <= most:
-            kind = "number of seconds" if is_time else "whole number"
+            kind = "number" if is_fraction else "whole number"
             size = f" ({format_size(int(least))})" if least >= 1 << 10 else ""
             bound = f"at most {most}" if is_number and value > most else f"at least {least}{size}"
             raise UsageError(f"the limit {name} has to be a {kind} of {bound}, not {value!r}")
@@ -107,11 +111,12 @@ def read_limits(given: object, names: Sequence[str]) -> dict[str, int | float]:
             if name in ("time", "timeout"):
                 error.args = (f"{error}; the seconds of an action are the setting timeout",)
             raise error
-        is_time = name == "cpu_seconds"
+        is_fraction = name in FRACTIONS
         try:
-            found = (float if is_time else parse_size)(value) if isinstance(value, str) else value
+            read_text = float if is_fraction else parse_size
+            found = read_text(value) if isinstance(value, str) else value
         except (ValueError, UsageError):
-            form = "number" if is_time else "whole number, or one with K, M or G"
+            form = "number" if is_fraction else "whole number, or one with K, M or G"
             raise UsageError(f"the limit {name} is a {form}, unlike {value!r}") from None
         read[name] = found
     return read

@@ -12,6 +12,7 @@ from pathlib import Path
 from intercode_sandbox.contract import SandboxSpec
 from intercode_sandbox.errors import SandboxError
 from intercode_sandbox.supervisor import root_files
+from intercode_sandbox.supervisor.supervised_sandbox import unlimited_processors_error
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,6 +46,8 @@ def root_layout(spec: SandboxSpec) -> RootLayout:
     for known, result in _cache:
         if known == key:
             return result
+    if spec.limits.cpus is not None:
+        raise unlimited_processors_error("chroot")
     if spec.upper is not None:
         raise SandboxError(
             "a sandbox of the tier chroot cannot keep its writable layer in a directory: use a "

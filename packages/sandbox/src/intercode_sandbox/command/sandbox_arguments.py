@@ -30,7 +30,7 @@ _OPTIONS = """\
                         HOST/NAME:TAG of a registry, dockerfile:DIR, dir:/rootfs, recipe:NAME ...
 --network NETWORK       none (the default), or host: the machine's own network
 --limit NAME=VALUE ...  memory, disk, file_size, output, address_space (in bytes, or with K, M,
-                        G), processes, inodes, open_files, cpu_seconds; may be repeated
+                        G), processes, inodes, open_files, cpu_seconds, cpus; may be repeated
 --file PATH=LOCAL ...   copy a file or directory of this machine to a path in the sandbox first;
                         may be given several times
 --env NAME=VALUE ...    set a variable; may be given several times

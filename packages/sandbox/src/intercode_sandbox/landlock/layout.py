@@ -78,6 +78,7 @@ def require_possible(spec: SandboxSpec) -> None:
         "the appearance of a Docker container": spec.appearance != "plain",
         "a clock and random numbers of its own": spec.determinism is not None,
         "a writable layer in a directory": spec.upper is not None,
+        "a limit on processors, for want of a control group": spec.limits.cpus is not None,
     }
     for what, is_wanted in wanted.items():
         if is_wanted:

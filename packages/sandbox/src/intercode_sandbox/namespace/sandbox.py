@@ -27,7 +27,11 @@ from intercode_sandbox.supervisor.process_table import (
     kill_blocking_processes,
 )
 from intercode_sandbox.supervisor.runtime import protocol
-from intercode_sandbox.supervisor.supervised_sandbox import SupervisedSandbox, refusal_error
+from intercode_sandbox.supervisor.supervised_sandbox import (
+    SupervisedSandbox,
+    refusal_error,
+    unlimited_processors_error,
+)
 
 _DIRECTORY = os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC
 _cache: list[tuple[SandboxSpec, dict[str, Any]]] = []
@@ -191,6 +195,8 @@ class NamespaceSandbox(SupervisedSandbox):
         try:
             mounted += [layer.open_mount() for layer in sealed_layers]
             launcher = self._launcher = _launcher_for(spec)
+            if spec.limits.cpus and not (spec.limits.cgroups and launcher.cgroup_directories):
+                raise unlimited_processors_error("namespace/2")
             connection = launcher.create(request, [*(fd for fd, _ in copies), *mounted])
         finally:
             protocol.close_all(mounted)

@@ -27,7 +27,7 @@ from intercode_sandbox.contract import (
     ProgramSpec,
     SandboxSpec,
 )
-from intercode_sandbox.errors import SandboxError
+from intercode_sandbox.errors import SandboxError, SandboxUnavailableError
 from intercode_sandbox.streams import memory_file
 from intercode_sandbox.supervisor.connection import READ_SECONDS, SupervisorConnection
 from intercode_sandbox.supervisor.control_group import ControlGroup, GroupMemory
@@ -352,6 +352,14 @@ def _sort_paths(paths: list[str]) -> list[str]:
 def refusal_error(error: OSError, what: str) -> SandboxError:
     """Return the error for a request that the supervisor refused."""
     return SandboxError(f"the sandbox cannot be {what}: {error.strerror}")
+
+
+def unlimited_processors_error(tier: str) -> SandboxUnavailableError:
+    """Return the error for a limit on processors where sandboxes have no control group."""
+    return SandboxUnavailableError(
+        f"a sandbox of the tier {tier} cannot limit its processors, for want of a control group: "
+        "use namespace/1, docker or podman, or leave out `cpus`"
+    )
 
 
 # The owner's ends of terminals and connections that a supervisor opens in its sandbox.

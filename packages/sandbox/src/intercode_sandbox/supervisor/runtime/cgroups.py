@@ -21,6 +21,8 @@ TYPE_CHECKING = False  # importing typing would double this process's memory
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
+    Bounds = tuple[int, int, float | None]
+
 _PREFIX = "intercode-"  # prefix of names; the user id of the sandboxes follows
 _IDLE = "idle"  # the group of supervisors, and of launchers that end
 _MAX_FREE = 4  # limit on unused groups
@@ -41,8 +43,8 @@ class CgroupAllocator:
         self.current: str | None = None
         """The group of the process that forks supervisors, which the next one inherits."""
         self._count = 0
-        self._bounds: tuple[int, int] | None = None
-        self._applied_bounds: dict[str, tuple[int, int]] = {}
+        self._bounds: Bounds | None = None
+        self._applied_bounds: dict[str, Bounds] = {}
         self._free: list[str] = []
         self._max_free = _MAX_FREE
         self._partly_removed: set[str] = set()
@@ -112,15 +114,20 @@ class CgroupAllocator:
         name, self.current = self.current, None
         return name
 
-    def set_bounds(self, name: str, memory: int, processes: int) -> None:
-        """Set the limits of a group in bytes and processes; 0 means none. Raises OSError."""
-        self._bounds = (memory, processes)
+    def set_bounds(
+        self, name: str, memory: int, processes: int, processors: float | None = None
+    ) -> None:
+        """Set the limits of a group in bytes, processes and processors; 0 or None means none.
+        Raises OSError."""
+        self._bounds = (memory, processes, processors)
         if self._applied_bounds.get(name) != self._bounds:
             self._write_bounds(name, self._bounds)
 
-    def _write_bounds(self, name: str, bounds: tuple[int, int]) -> None:
-        memory, processes = bounds
+    def _write_bounds(self, name: str, bounds: Bounds) -> None:
+        memory, processes, processors = bounds
         paths, fresh = self.paths(name), name not in self._applied_bounds
+        if processors or not fresh:
+            processor_shares.limit(paths.get("cpu") or paths.get("", ""), processors)
         self._applied_bounds[name] = bounds
         if self.version == 2:
             write_control_file(f"{paths['']}/memory.max", str(memory or "max"))

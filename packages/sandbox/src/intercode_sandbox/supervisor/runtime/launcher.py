@@ -452,7 +452,7 @@ class _Launcher:
             self._groups.set_bounds(group, 0, 0)
             return message
         memory = memory_limit(limits, request["upper"] is None)
-        self._groups.set_bounds(group, memory, limits["processes"])
+        self._groups.set_bounds(group, memory, limits["processes"], limits["cpus"])
         # The kernel applies the limit of the user first, and does not count what that one refuses:
         # it is one higher than that of the group.
         more = {**limits, "processes": limits["processes"] + 1}

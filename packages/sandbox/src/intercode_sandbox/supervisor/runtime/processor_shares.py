@@ -1,9 +1,10 @@
 """Divides the processors evenly between the control groups of sandboxes, so that one with many busy
-processes leaves as much to another as one with few."""
+processes leaves as much to another as one with few, and limits those of one group."""
 
 from __future__ import annotations
 
 import contextlib
+import errno
 import os
 
 from .control_files import read_control_file, write_control_file
@@ -24,6 +25,25 @@ def enable_controllers(group: str, required: str) -> None:
             write_control_file(file, f"{required} +cpu")
             return
     write_control_file(file, required)
+
+
+_PERIOD = 100_000
+"""Microseconds in each of which a group may use its processors for a share of the time."""
+
+
+def limit(group: str, processors: float | None) -> None:
+    """Let a group use at most so many processors at one time; None: all. Raises OSError if the
+    machine cannot limit them."""
+    quota = int(processors * _PERIOD) if processors else 0
+    for name, text in (
+        ("cpu.cfs_quota_us", str(quota or -1)),
+        ("cpu.max", f"{quota or 'max'} {_PERIOD}"),
+    ):
+        if group and os.path.exists(f"{group}/{name}"):
+            write_control_file(f"{group}/{name}", text)
+            return
+    if quota:
+        raise OSError(errno.ENOENT, "the control groups here do not limit processors (cpus)")
 
 
 def weigh(home: str) -> None:
