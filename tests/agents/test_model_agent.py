@@ -283,7 +283,7 @@ def test_a_human_plays_a_turn() -> None:
     acted(agent)
     agent.record_intervention("pwd", Feedback("/srv\n"), before=Feedback("a b", score=Score(0.5)))
     agent.record_intervention("cd /", Feedback(""))
-    move = acted(agent, Feedback(""))
+    move = acted(agent)
     assert len(move.messages) == 2
     sent = move.messages[0]["content"]
     assert sent.index("a b") < sent.index("Reward: 0.5") < sent.index("pwd") < sent.index("/srv")
@@ -299,7 +299,7 @@ def test_a_human_acts_first_and_between_calls() -> None:
     agent = begun("tool-calling", model)
     acted(agent)
     agent.record_intervention("pwd", Feedback("/srv"))
-    sent = acted(agent, Feedback("/srv")).messages
+    sent = acted(agent).messages
     assert [m["role"] for m in sent] == ["tool", "user", "assistant"]
     assert "somebody else" in sent[0]["content"]
 

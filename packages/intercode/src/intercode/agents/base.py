@@ -72,9 +72,9 @@ class Agent(ABC):
     ) -> bool:
         """Record a turn that a human took in this agent's place; return whether it was recorded.
 
-        The next ``act`` continues from there, whatever feedback it is given. ``before`` is the
-        feedback on the agent's own last turn, if it has not received it yet. An agent that returns
-        False is started again with the turns so far in its brief.
+        The next ``act`` continues from there, without feedback. ``before`` is the feedback on the
+        agent's own last turn, if it has not received it yet. An agent that returns False is started
+        again with the turns so far in its brief.
         """
         return False
 

@@ -57,19 +57,6 @@ class ModelAgent(Agent):
         self.prompt = load_prompt(prompt, self.prompt_file, self.required_sections)
         self.observation_limit = observation_limit
         self.history = History(history, history_tokens)
-        self._begin(Brief("", "", ""))
-
-    def _begin(self, brief: Brief) -> None:
-        """Set the state of an episode that has no turn yet."""
-        self.brief = brief
-        self.language = brief.description.language
-        self.conversation = Conversation(self.model, self.history)
-        limits = [n for n in (brief.max_turns, self.max_turns) if n is not None]
-        self._values = self.prompt.values(brief, min(limits, default=None))
-        self.turn = 0
-        self.last_code: str | None = ""  # of the last turn; None if it had none
-        self._intervened = False
-        self._end: Exception | None = None  # with which the last turn could not be finished
 
     @property
     def messages(self) -> Sequence[Message]:
@@ -93,7 +80,12 @@ class ModelAgent(Agent):
     # ------------------------------------------------------ the loop
     def start(self, brief: Brief) -> None:
         """Begin an episode with the system and task messages."""
-        self._begin(brief)
+        self.brief, self.language = brief, brief.description.language
+        limits = [n for n in (brief.max_turns, self.max_turns) if n is not None]
+        self._values = self.prompt.values(brief, min(limits, default=None))
+        self.turn = 0
+        self.last_code: str | None = ""  # of the last turn; None if it had none
+        self._end: Exception | None = None  # with which the last turn could not be finished
         self.conversation = Conversation(self.model, self.history, self.tools_for(brief))
         self.conversation.add_system(self.fill_prompt("system"))
         self.conversation.add_user(self.fill_prompt("task"))
@@ -109,9 +101,8 @@ class ModelAgent(Agent):
             raise self._end
         if self._end or (self.max_turns is not None and self.turn >= self.max_turns):
             return None
-        if feedback is not None and not self._intervened:
+        if feedback is not None:
             self.add_feedback(feedback)
-        self._intervened = False
         self.turn += 1
         try:
             return self.request_action()
@@ -129,9 +120,9 @@ class ModelAgent(Agent):
         self, action: str, feedback: Feedback, before: Feedback | None = None
     ) -> bool:
         """Tell the model of a turn that a human took in its place; see Agent."""
-        if before is not None and not self._intervened:
+        if before is not None:
             self.add_feedback(before)
-        self.last_code, self._intervened = action, True
+        self.last_code = action
         observation = self.visible_observation(feedback)
         self.conversation.add_user(
             self.fill_prompt("watched", action=action, observation=observation)
@@ -160,11 +151,6 @@ class ModelAgent(Agent):
         """Return the action and the thoughts in an answer."""
         return parse_answer(completion.text, self.language)
 
-    def add_answer(self, completion: Completion, text: str) -> None:
-        """Add an answer to the conversation as ``text``, without tagged thoughts and imagined
-        observations."""
-        self.conversation.add_answer(completion, text)
-
     # ------------------------------------------------------ for strategies
     def feedback_message(self, feedback: Feedback) -> str:
         """Return the message to the model after the last turn, whether that had code or not."""
@@ -189,7 +175,7 @@ class ModelAgent(Agent):
         ``message`` is the text of an earlier answer in the same turn, for the record.
         """
         parsed = self.style.without_truncated_code(self, completion, parsed)
-        self.add_answer(completion, parsed.text)
+        self.conversation.add_answer(completion, parsed.text)
         for name, value in parsed.context.items():
             self.conversation.add_context(name, value)
         self.last_code = parsed.code

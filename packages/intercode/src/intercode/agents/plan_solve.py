@@ -77,7 +77,7 @@ class PlanSolveAgent(ModelAgent):
         """Request the plan, and pin it so that it is never dropped from the conversation."""
         completion = self.conversation.request_answer()
         text, _ = split_thought(completion.text)
-        self.add_answer(completion, text)
+        self.conversation.add_answer(completion, text)
         self.conversation.pin()
         self._planned = True
         self._steps = self.style.parse_plan(self, text)

@@ -57,7 +57,7 @@ class ReactAgent(ModelAgent):
         parsed = self.style.parse(self, completion)
         if parsed.reason != NO_ACTION_REASON:
             return self.make_output(completion, parsed)
-        self.add_answer(completion, parsed.text)
+        self.conversation.add_answer(completion, parsed.text)
         self.conversation.add_user(self.fill_prompt("action"))
         action = self.conversation.request_answer()
         second = self.style.parse_action(self, action)

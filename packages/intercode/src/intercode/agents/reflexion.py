@@ -62,7 +62,7 @@ class ReflexionAgent(ReactAgent):
                 raise
             return False
         text, _ = split_thought(completion.text)
-        self.add_answer(completion, text)
+        self.conversation.add_answer(completion, text)
         self._reflections.append(f"{len(self._reflections) + 1}. {text}")
         reflections = self.fill_prompt("reflections", reflections="\n".join(self._reflections))
         notes = "\n\n".join(filter(None, (self._given_brief.notes, reflections)))

@@ -10,7 +10,7 @@ from typing import Any, cast
 from intercode.agents.base import Feedback
 from intercode.agents.model_agent import ModelAgent
 from intercode.agents.parsing import ParsedAnswer, empty_answer, split_thought
-from intercode.core.types import TOOL_CALL, Brief, EnvironmentDescription
+from intercode.core.types import TOOL_CALL, AgentOutput, Brief, EnvironmentDescription
 from intercode.models.base import Completion, Tool, ToolCall
 
 NO_CALL_REASON = "the answer calls no tool"
@@ -57,10 +57,17 @@ class ToolCallingAgent(ModelAgent):
     def record_intervention(
         self, action: str, feedback: Feedback, before: Feedback | None = None
     ) -> bool:
-        if before is not None and not self._intervened:
+        if before is not None:
             self.add_feedback(before)
         self._add_results(INTERVENTION_RESULT)
         return super().record_intervention(action, feedback)
+
+    def request_action(self) -> AgentOutput:
+        """Return the next action. The conversation gets the calls of the answer in a form that
+        endpoints accept later."""
+        completion = self.conversation.request_answer()
+        parsed = self.style.parse(self, completion)
+        return self.make_output(replace(completion, calls=tuple(self._calls)), parsed)
 
     def parse(self, completion: Completion) -> ParsedAnswer:
         """Return the first call of an answer."""
@@ -87,11 +94,6 @@ class ToolCallingAgent(ModelAgent):
         if arguments is None:
             return None, f"the arguments of {name} are {reason}"
         return f"{TOOL_CALL} {name} {json.dumps(arguments, ensure_ascii=False)}", ""
-
-    def add_answer(self, completion: Completion, text: str) -> None:
-        """Add the answer to the conversation with its calls in a form that endpoints accept
-        later."""
-        super().add_answer(replace(completion, calls=tuple(self._calls)), text)
 
     def _add_results(self, result: str) -> None:
         for number, call in enumerate(self._calls):
