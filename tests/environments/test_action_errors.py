@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Iterator
+from functools import reduce
 from math import isfinite
 from pathlib import Path
 from typing import Any
@@ -73,12 +74,15 @@ def earn(env: InterCodeEnv) -> float:
 
 
 @pytest.mark.parametrize("error", OF_THE_AGENT, ids=lambda e: type(e).__name__)
-@pytest.mark.parametrize("at", ["_execute", "changed_paths", "_profile_impl.agent_state"])
+@pytest.mark.parametrize(
+    "at", ["episode.workspace.run", "changed_paths", "_profile_impl.agent_state"]
+)
 def test_an_exception_of_an_action_ends_the_episode_with_the_score_0(
     env: Any, at: str, error: Exception
 ) -> None:
     earned = earn(env)
-    owner, name = (env._profile_impl, at.split(".")[1]) if "." in at else (env, at)
+    *parts, name = at.split(".")
+    owner = reduce(getattr, parts, env)
     setattr(owner, name, raising(error))
     result = env.execute("SELECT 1")
     assert result.terminated and not result.sandbox_lost and earned + result.reward == 0.0
@@ -114,7 +118,7 @@ def test_an_exception_of_a_reward_function_is_a_score() -> None:
 
 @pytest.mark.parametrize("error", OF_THE_MACHINE, ids=lambda e: type(e).__name__)
 def test_what_is_shown_to_be_the_machines_is_raised(env: Any, error: Exception) -> None:
-    env._execute = raising(error)
+    env.episode.workspace.run = raising(error)
     with pytest.raises(type(error)):
         env.execute("SELECT 1")
     with pytest.raises(EnvironmentStateError):
@@ -123,14 +127,14 @@ def test_what_is_shown_to_be_the_machines_is_raised(env: Any, error: Exception) 
 
 @pytest.mark.parametrize("error", [SandboxError("refused"), OSError(28, "full")], ids=str)
 def test_it_is_the_machines_if_what_no_agent_reaches_fails_too(env: Any, error: Exception) -> None:
-    env._execute = raising(error)
+    env.episode.workspace.run = raising(error)
     env._test_machine = raising(OSError(28, "full"))
     with pytest.raises(InfrastructureError):
         env.execute("SELECT 1")
 
 
 def test_it_is_the_machines_if_the_agents_own_sandbox_says_so(env: Any) -> None:
-    env._execute = raising(SandboxError("no answer"))
+    env.episode.workspace.run = raising(SandboxError("no answer"))
     env._current_workspace.session.changes = raising(SandboxLostError("the supervisor has ended"))
     with pytest.raises(SandboxError, match="no answer"):
         env.execute("SELECT 1")
@@ -147,7 +151,7 @@ def test_errors_of_the_gold_and_of_the_caller_are_raised(env: Any) -> None:
             env.execute("SELECT 1")
         with pytest.raises(type(error)):
             env.score()
-    env._execute = raising(ValueError())
+    env.episode.workspace.run = raising(ValueError())
     env.abort()
     with pytest.raises(EnvironmentStateError):
         env.execute("SELECT 1")
@@ -158,7 +162,7 @@ def test_an_aborted_episode_is_an_error(env: Any) -> None:
         env.abort()
         raise DatabaseLostError("aborted")
 
-    env._execute = abort_and_fail
+    env.episode.workspace.run = abort_and_fail
     with pytest.raises(DatabaseLostError):
         env.execute("SELECT 1")
 

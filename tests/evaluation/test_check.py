@@ -11,7 +11,7 @@ import pytest
 from intercode import datasets
 from intercode.cli import main
 from intercode.core.errors import SandboxLostError, UsageError
-from intercode.core.types import Dataset, ExecResult, Score, State, Task
+from intercode.core.types import Dataset, Score, State, StepResult, Task
 from intercode.environments import ENVIRONMENTS
 from intercode.environments.bash.env import BashEnv
 from intercode.evaluation.check.dataset import TaskCheck, check, compare_with_baseline
@@ -144,11 +144,11 @@ class Flaky(BashEnv):
 
     left: ClassVar[int] = 0
 
-    def _execute(self, action: str) -> ExecResult:
+    def execute(self, action: str) -> StepResult:
         if Flaky.left:
             Flaky.left -= 1
             raise SandboxLostError("gone")
-        return super()._execute(action)
+        return super().execute(action)
 
 
 @pytest.mark.parametrize(("losses", "found"), [(1, set()), (2, {"sandbox-failed"})])

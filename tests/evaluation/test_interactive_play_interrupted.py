@@ -10,6 +10,7 @@ import intercode
 from intercode.core.errors import BudgetError
 from intercode.core.types import AgentOutput, Dataset
 from intercode.environments.base.env import InterCodeEnv
+from intercode.environments.base.workspaces import SandboxWorkspace
 from intercode.evaluation.play.interactive_episode import InteractiveEpisode, Interrupted
 from intercode.evaluation.play.player import Player, play_task
 from support.players import GO, RUN, STOP, TASKS, FailingAgent, ScriptedPlayer, act
@@ -58,15 +59,15 @@ def test_ctrl_c_while_an_action_runs_takes_its_turn_back(
     env: InterCodeEnv, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The interrupt comes after the action has changed the sandbox."""
-    run = env._execute
+    run = SandboxWorkspace.run
 
-    def interrupted(action: str) -> object:
-        result = run(action)
+    def interrupted(workspace: SandboxWorkspace, action: str, timeout: float) -> object:
+        result = run(workspace, action, timeout)
         if "touch" in action:
             raise KeyboardInterrupt
         return result
 
-    monkeypatch.setattr(env, "_execute", interrupted)
+    monkeypatch.setattr(SandboxWorkspace, "run", interrupted)
     human = ScriptedPlayer(act("x=1"), act("x=2; touch /junk"), act("echo $x; ls /junk"), STOP)
     t = play_task(env, 0, human)
     assert human.interrupts == 1

@@ -11,8 +11,7 @@ from intercode.cli import main
 from intercode.core import trajectories
 from intercode.core.config import EvalConfig
 from intercode.core.types import ExecResult, Trajectory
-from intercode.environments.sql.env import SqlEnv
-from intercode.environments.sql.profiles import StandardSqlProfile
+from intercode.environments.sql.profiles import SqlWorkspace, StandardSqlProfile
 from intercode.evaluation.check.dataset import check
 from intercode.evaluation.evaluate.plan import make_plan
 from intercode.evaluation.evaluate.run import evaluate
@@ -28,7 +27,7 @@ class Mine(Agent):
 ERRORS_LEFT = 3
 
 
-def fail(self: SqlEnv, action: str) -> ExecResult:
+def fail(self: SqlWorkspace, action: str, timeout: float) -> ExecResult:
     raise ValueError("an exception\nof two lines")
 
 
@@ -36,7 +35,7 @@ def fail(self: SqlEnv, action: str) -> ExecResult:
 def directory(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Path:
     """A directory with an agent, whose actions cause exceptions."""
     monkeypatch.chdir(tmp_path)
-    monkeypatch.setattr(SqlEnv, "_execute", fail)
+    monkeypatch.setattr(SqlWorkspace, "run", fail)
     (tmp_path / "own.py").write_text(AGENT)
     return tmp_path
 

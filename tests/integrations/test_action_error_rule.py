@@ -19,6 +19,7 @@ from intercode.core.errors import (
 )
 from intercode.core.types import ExecResult
 from intercode.environments.sql.env import SqlEnv
+from intercode.environments.sql.profiles import SqlWorkspace
 from intercode.integrations.failed_commands import status_of_failure
 
 FAIL = "SELECT 'fail'"
@@ -28,14 +29,14 @@ MODES = pytest.mark.parametrize("reward_mode", ["final", "per-turn", "delta"])
 @pytest.fixture(autouse=True)
 def failing(monkeypatch: pytest.MonkeyPatch) -> None:
     """Let the action FAIL raise an exception that nothing expects."""
-    execute = SqlEnv._execute
+    execute = SqlWorkspace.run
 
-    def execute_or_fail(self: SqlEnv, action: str) -> ExecResult:
+    def execute_or_fail(self: SqlWorkspace, action: str, timeout: float) -> ExecResult:
         if action == FAIL:
             raise ValueError("unexpected")
-        return execute(self, action)
+        return execute(self, action, timeout)
 
-    monkeypatch.setattr(SqlEnv, "_execute", execute_or_fail)
+    monkeypatch.setattr(SqlWorkspace, "run", execute_or_fail)
 
 
 def gold_of(env: Any) -> str:
@@ -119,10 +120,10 @@ def test_inspect_scores_the_sample(tmp_path: Path, monkeypatch: pytest.MonkeyPat
 
     from intercode.integrations.inspect import sql
 
-    def fail(self: SqlEnv, action: str) -> ExecResult:
+    def fail(self: SqlWorkspace, action: str, timeout: float) -> ExecResult:
         raise ValueError("unexpected")
 
-    monkeypatch.setattr(SqlEnv, "_execute", fail)
+    monkeypatch.setattr(SqlWorkspace, "run", fail)
     [log] = inspect_eval(
         sql(agent="gold"),
         model="mockllm/model",

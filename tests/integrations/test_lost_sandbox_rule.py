@@ -22,6 +22,7 @@ from intercode.core.errors import (
     SandboxKilledError,
     SandboxLostError,
 )
+from intercode.environments.base.workspaces import SandboxWorkspace
 from intercode.environments.bash.env import BashEnv
 from intercode.environments.python.env import PythonEnv
 from intercode.integrations.trl import BashEnvironment
@@ -50,17 +51,19 @@ def _losing_env(**settings: Any) -> BashEnv:
 
 
 @pytest.mark.parametrize("reward_mode", ["final", "per-turn", "delta"])
-def test_an_agent_that_ends_its_sandbox_has_earned_nothing(reward_mode: str) -> None:
+def test_an_agent_that_ends_its_sandbox_has_earned_nothing(
+    reward_mode: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """Not an infrastructure error: every adapter gets the rewards of a terminated episode."""
     with BashEnv(reward_mode=reward_mode) as env:  # type: ignore[arg-type]
         env.reset(options={"task": "starter/bash/export-dirs"})
         first = env.execute("mkdir -p /srv/quaywheel/exports/2024/05")
         assert first.reward > 0 or reward_mode == "final"
 
-        def ended(action: str) -> Any:
+        def ended(_: object, action: str, __: float) -> Any:
             raise SandboxKilledError(f"the sandbox ended during {action!r}")
 
-        env._execute = ended  # type: ignore[method-assign]
+        monkeypatch.setattr(SandboxWorkspace, "run", ended)
         last = env.execute("true")
         assert last.terminated and last.sandbox_lost
         assert first.reward + last.reward == 0.0

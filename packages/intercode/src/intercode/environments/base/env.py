@@ -2,18 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any, ClassVar, Self
 
-import gymnasium as gym
-
 from intercode.core.errors import (
-    EnvironmentStateError,
     SandboxKilledError,
     SandboxLostError,
 )
 from intercode.core.types import (
-    TOOL_CALL,
     ActionLanguage,
     Brief,
     Dataset,
@@ -23,7 +18,6 @@ from intercode.core.types import (
     StepResult,
     Task,
 )
-from intercode.environments.base.contract import Workspace
 from intercode.environments.base.episode import (
     MAX_OBSERVATION_LENGTH,
     Episode,
@@ -45,7 +39,6 @@ from intercode.environments.base.settings import EnvironmentSettings
 from intercode.environments.base.snapshots.snapshot import EnvironmentSnapshot, check_snapshot
 from intercode.environments.base.spaces import FreeText
 from intercode.environments.base.tools.servers import EpisodeTools
-from intercode.environments.base.workspaces import closed_on_error
 
 if TYPE_CHECKING:
     from intercode_sandbox.contract import BaseSandbox
@@ -53,7 +46,7 @@ if TYPE_CHECKING:
 MAX_ACTION_LENGTH = 1 << 17
 
 
-class InterCodeEnv(EpisodeEnvironment, gym.Env[str, str]):
+class InterCodeEnv(EpisodeEnvironment):
     """An environment whose actions are code and whose observations are execution feedback.
 
     ``dataset``: ``name[:subset]``, a file, or a Dataset. ``settings``: the fields of
@@ -232,7 +225,8 @@ class InterCodeEnv(EpisodeEnvironment, gym.Env[str, str]):
     @property
     def working_directory(self) -> str:
         """The directory, or the database, in which the next action runs. Empty before ``reset``."""
-        return self._current_workspace.cwd if self._is_open else ""
+        workspace = None if self._current is None else self._current.workspace
+        return "" if workspace is None else workspace.cwd
 
     def snapshot(self) -> EnvironmentSnapshot:
         """Save the state of the running episode, for ``restore`` of this or another environment.
@@ -278,34 +272,7 @@ class InterCodeEnv(EpisodeEnvironment, gym.Env[str, str]):
         }
 
     # ------------------------------------------------------ for the subclass
-    def _capture(self) -> tuple[Any, tuple[str, ...], Callable[[], None]]:
-        """Save the workspace: its actions, unless the environment can save more.
-
-        Raises EnvironmentStateError if they are not known, or not enough.
-        """
-        actions = self.episode.actions
-        if actions is None or any(action.split(None, 1)[:1] == [TOOL_CALL] for action in actions):
-            why = "it has tool calls, or was loaded from a file"
-            raise EnvironmentStateError(f"no snapshot of the episode is possible: {why}")
-        return actions, (), lambda: None
-
-    def _restore_workspace(self, captured: Any, consume: bool) -> Workspace:  # noqa: ARG002
-        """Open the workspace that ``_capture`` saved: run its actions again."""
-        with closed_on_error(self._open_workspace(self.task)) as workspace:
-            for action in captured:
-                workspace.run(action, self.timeout)
-        return workspace
-
     @property
     def _tool_sandbox(self) -> BaseSandbox | None:
         """The sandbox in which MCP servers run, if the environment has one."""
         return None
-
-    # ------------------------------------------------------------- internals
-    def _random_state(self) -> Mapping[str, Any]:
-        return self.np_random.bit_generator.state
-
-    @property
-    def _is_open(self) -> bool:
-        """Whether the episode has a workspace."""
-        return self._current is not None and self._current.workspace is not None

@@ -7,6 +7,8 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
+import gymnasium as gym
+
 from intercode.core.errors import (
     EnvironmentStateError,
     GoldError,
@@ -44,13 +46,14 @@ from intercode.environments.base.snapshots.snapshot import (
     restore_into_new,
 )
 from intercode.environments.base.tools.servers import EpisodeTools
+from intercode.environments.base.workspaces import closed_on_error
 from intercode_sandbox.long_output import shorten
 
 MAX_OBSERVATION_LENGTH = 1 << 21
 _MAX_KEPT = MAX_OBSERVATION_LENGTH - 64  # characters, beside the line for what is left out
 
 
-class EpisodeEnvironment(Copyable):
+class EpisodeEnvironment(Copyable, gym.Env[str, str]):
     """What an episode needs of its environment: the settings, and what a subclass implements."""
 
     timeout: float
@@ -87,10 +90,6 @@ class EpisodeEnvironment(Copyable):
     def restore(self, snapshot: EnvironmentSnapshot, *, consume: bool = False) -> None:
         """Continue from a snapshot; see ``InterCodeEnv.restore``."""
 
-    @abstractmethod
-    def close(self) -> None:
-        """End the episode and free every resource. May be called again."""
-
     def changed_paths(self) -> list[str]:
         """Return what the episode has changed, sorted."""
         return self._current_workspace.changed_paths()
@@ -109,15 +108,26 @@ class EpisodeEnvironment(Copyable):
         """The episode as the profile sees it."""
         return self.episode
 
-    @abstractmethod
     def _capture(self) -> tuple[Any, tuple[str, ...], Callable[[], None]]:
-        """Save the workspace. Return what ``_restore_workspace`` needs, the names of what it does
-        not hold, and a function that frees it."""
+        """Save the workspace: its actions, unless the environment can save more. Return what
+        ``_restore_workspace`` needs, the names of what it does not hold, and a function that frees
+        it.
 
-    @abstractmethod
-    def _restore_workspace(self, captured: Any, consume: bool) -> Workspace:
-        """Open the workspace that ``_capture`` saved. Leave ``captured`` as it is unless
-        ``consume``."""
+        Raises EnvironmentStateError if the actions are not known, or not enough.
+        """
+        actions = self.episode.actions
+        if actions is None or any(action.split(None, 1)[:1] == [TOOL_CALL] for action in actions):
+            why = "it has tool calls, or was loaded from a file"
+            raise EnvironmentStateError(f"no snapshot of the episode is possible: {why}")
+        return actions, (), lambda: None
+
+    def _restore_workspace(self, captured: Any, consume: bool) -> Workspace:  # noqa: ARG002
+        """Open the workspace that ``_capture`` saved: run its actions again. Leave ``captured`` as
+        it is unless ``consume``."""
+        with closed_on_error(self._open_workspace(self.episode.task)) as workspace:
+            for action in captured:
+                workspace.run(action, self.timeout)
+        return workspace
 
     def _test_machine(self) -> None:
         """Use what no agent can reach, such as another sandbox. Raises if the machine has failed.
@@ -126,14 +136,6 @@ class EpisodeEnvironment(Copyable):
     def _close_workspace(self, workspace: Workspace) -> None:
         """Close the workspace of an episode that is over."""
         workspace.close()
-
-    def _execute(self, action: str) -> ExecResult:
-        """Run one action."""
-        return self._current_workspace.run(action, self.timeout)
-
-    @abstractmethod
-    def _random_state(self) -> Mapping[str, Any]:
-        """Return the state of the generator that draws tasks."""
 
 
 class Episode:
@@ -216,7 +218,7 @@ class Episode:
         else:
             if env.diffs is not None:
                 env.diffs.watch(self.workspace)
-            result = env._execute(action)
+            result = self.require_workspace().run(action, env.timeout)
         changes = env.changed_paths()
         if not refusal:
             self.last_result = result
@@ -454,7 +456,7 @@ class Episode:
             last_result=self.last_result,
             transcript=tuple(self.transcript),
             actions=self.actions,
-            random_state=self.env._random_state(),
+            random_state=self.env.np_random.bit_generator.state,
             previous_score=self.reward_sum,
             captured=captured,
             omitted=omitted,
