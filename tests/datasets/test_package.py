@@ -152,8 +152,8 @@ def test_a_probe_without_a_reward_is_scored_by_its_lines(tmp_path: Path) -> None
     [
         ("imgae = 'host'", ROWS, "did you mean 'image'"),
         ("image = 'no.such'", ROWS, "'no.such' is neither a file in"),
-        ("image = 3", ROWS, "image = 3 is not of type str"),
-        ("programs = [3]", ROWS, "not a list of names"),
+        ("image = 3", ROWS, "task.toml: 'image' must be a text, not 3"),
+        ("programs = [3]", ROWS, "task.toml: 'programs.0.' must be a text, not 3"),
         ("image =", ROWS, "no TOML|not valid TOML|not TOML"),
         ("tasks = 'other.jsonl'", ROWS, "cannot read .*other.jsonl"),
         ("preprocess = 'no.py:f'", ROWS, "cannot read .*no.py"),

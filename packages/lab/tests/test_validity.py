@@ -40,11 +40,17 @@ def test_labels_are_written_as_they_were_read(tmp_path: Path) -> None:
         ("{", "line 2: not JSON"),
         ("[]", "line 2: a label is a JSON object"),
         (json.dumps({k: v for k, v in GOOD.items() if k != "query"}), "line 2: .*'query'"),
-        (json.dumps({**GOOD, "label": "right"}), "line 2: label is 'right'.*incorrect"),
-        (json.dumps({**GOOD, "actions": "ls"}), "line 2: actions is 'ls'"),
-        (json.dumps({**GOOD, "actions": []}), "line 2: actions is empty"),
-        (json.dumps({**GOOD, "weight": -1}), "line 2: weight is -1"),
-        (json.dumps({**GOOD, "output": 3}), "line 2: output is 3"),
+        (
+            json.dumps({**GOOD, "label": "right"}),
+            "line 2: 'label' must be one of correct, incorrect, .* not 'right'",
+        ),
+        (
+            json.dumps({**GOOD, "actions": "ls"}),
+            "line 2: 'actions' must be a list of texts, not 'ls'",
+        ),
+        (json.dumps({**GOOD, "actions": []}), "line 2: 'actions' is empty"),
+        (json.dumps({**GOOD, "weight": -1}), "line 2: 'weight' must be at least 0 .*, not -1"),
+        (json.dumps({**GOOD, "output": 3}), "line 2: 'output' must be a text, not 3"),
     ],
 )
 def test_a_bad_line_is_named(tmp_path: Path, line: str, message: str) -> None:

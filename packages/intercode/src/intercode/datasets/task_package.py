@@ -7,30 +7,35 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping
-from dataclasses import replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
+from intercode.core.decoding import decode
 from intercode.core.errors import ConfigError, UsageError
 from intercode.core.types import Dataset
 from intercode.datasets import files, preprocess
 from intercode.datasets.payloads import takes_probe
-from intercode_sandbox.registry import is_file_reference, unknown_name_error
+from intercode_sandbox.registry import is_file_reference
 from intercode_sandbox.toml import read_toml
 
 TASK_FILE = "task.toml"
-_KEY_TYPES: dict[str, type] = {
-    "description": str,
-    "environment": str,
-    "tasks": str,
-    "image": str,
-    "reward": str,
-    "preprocess": str,
-    "programs": list,
-    "defaults": dict,
-}
 _IMAGE_FILES = ("Dockerfile", "recipe.toml")  # the second one is refused, with its Dockerfile
 _LOCAL_IMAGES = ("dir", "tar", "docker-archive", "oci", "dockerfile", "recipe")
+
+
+@dataclass(frozen=True)
+class PackageSettings:
+    """The content of a task.toml; see ``load``."""
+
+    description: str = ""
+    environment: str | None = None
+    tasks: str | None = None
+    image: str | None = None
+    reward: str | None = None
+    preprocess: str | None = None
+    programs: tuple[str, ...] = ()
+    defaults: Mapping[str, Any] = field(default_factory=dict)
 
 
 def is_package(path: Path) -> bool:
@@ -61,50 +66,42 @@ def load(path: Path) -> Dataset:
     """
     folder = (path.parent if path.name == TASK_FILE else path).absolute()
     settings = _read_settings(folder)
-    file = _rows_file(folder, settings.get("tasks"))
+    file = _rows_file(folder, settings.tasks)
     hook = (
-        preprocess.load_hook(_absolute_reference(folder, settings["preprocess"]))
-        if "preprocess" in settings
+        preprocess.load_hook(_absolute_reference(folder, settings.preprocess))
+        if settings.preprocess
         else None
     )
     given = ((where, file, row) for where, row in files.read_rows(file))
-    rows = preprocess.prepare_rows(given, hook, settings.get("defaults", {}))
-    dataset = files.build_dataset(rows, str(file), folder.name, None, settings.get("environment"))
+    rows = preprocess.prepare_rows(given, hook, settings.defaults)
+    dataset = files.build_dataset(rows, str(file), folder.name, None, settings.environment)
     has_probe = any(task.probe is not None for task in dataset.tasks)
-    environment = settings.get("environment", dataset.environment)
+    environment = settings.environment or dataset.environment
     if has_probe and not takes_probe(environment):
         raise ConfigError(
             f"{folder / TASK_FILE}: 'probe' needs an environment with files, not {environment!r}"
         )
-    reward = settings.get("reward", "probe" if has_probe else None)
+    reward = settings.reward or ("probe" if has_probe else None)
     return replace(
         dataset,
         name=str(path),
         environment=environment,
-        image=_image_spec(folder, settings.get("image")),
-        notes=settings.get("description", ""),
-        programs=tuple(settings.get("programs", ())),
+        image=_image_spec(folder, settings.image),
+        notes=settings.description,
+        programs=settings.programs,
         reward=_absolute_reference(folder, reward) if reward else None,
     )
 
 
-def _read_settings(folder: Path) -> Mapping[str, Any]:
+def _read_settings(folder: Path) -> PackageSettings:
     """Return the settings of a task.toml. Raises ConfigError for unknown keys and wrong types."""
     file = folder / TASK_FILE
-    table = read_toml(file)
-    for key, value in table.items():
-        if key not in _KEY_TYPES:
-            error = unknown_name_error(f"key in {file}", key, list(_KEY_TYPES))
-            if (folder / "instruction.md").is_file():
-                raise ConfigError(f"{error}; did you mean harbor:{folder}?") from error
-            raise error
-        if not isinstance(value, _KEY_TYPES[key]):
-            raise ConfigError(
-                f"{file}: {key} = {value!r} is not of type {_KEY_TYPES[key].__name__}"
-            )
-    if not all(isinstance(name, str) for name in table.get("programs", ())):
-        raise ConfigError(f"{file}: programs = {table['programs']!r} is not a list of names")
-    return table
+    is_harbor = (folder / "instruction.md").is_file()
+    hint = f"; did you mean harbor:{folder}?" if is_harbor else ""
+    settings: PackageSettings = decode(
+        PackageSettings, read_toml(file), file, lambda text: ConfigError(f"{text}{hint}")
+    )
+    return settings
 
 
 def _rows_file(folder: Path, given: str | None) -> Path:
@@ -158,4 +155,4 @@ def _absolute_reference(folder: Path, reference: str) -> str:
 
 def read_description(folder: Path) -> str:
     """Return the description of a package. Raises as ``load``."""
-    return str(_read_settings(folder).get("description", ""))
+    return _read_settings(folder).description

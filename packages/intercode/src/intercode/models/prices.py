@@ -11,8 +11,9 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from functools import cache
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any, ClassVar
 
+from intercode.core.decoding import bounded, decode
 from intercode.core.errors import ConfigError
 
 PRICES_VARIABLE = "INTERCODE_PRICES"
@@ -27,6 +28,7 @@ _LIBRARY_KEYS = {
     "written": "cache_write",
 }
 """The names of genai-prices for the fields of Price."""
+_Dollars = Annotated[float, bounded(0)]
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,10 +41,13 @@ class Price:
     price was read.
     """
 
-    input: float
-    output: float
-    cached: float | None = None
-    written: float | None = None
+    hint: ClassVar[str] = (
+        "; a price in $ per million has input and output, maybe cached and written"
+    )
+    input: _Dollars
+    output: _Dollars
+    cached: _Dollars | None = None
+    written: _Dollars | None = None
     long_from: int | None = None
     long: Price | None = None
     source: str = ""
@@ -165,23 +170,7 @@ def read_prices(path: Path) -> dict[str, Price]:
 
 def parse_price(entry: Any, where: str) -> Price:
     """Return a price from a table of its fields. Raises ConfigError."""
-    if not isinstance(entry, Mapping):
-        raise ConfigError(f"{where} must be a table of input, output, cached, ... in $ per million")
-    values = dict(entry)
-    if "long" in values:
-        values["long"] = parse_price(values["long"], f"{where}, long")
-    try:
-        price = Price(**values)
-    except TypeError as e:
-        raise ConfigError(
-            f"{where}: a price has input and output, and optionally cached and written: {e}"
-        ) from e
-    numbers = (price.input, price.output, price.cached, price.written)
-    if any(
-        n is not None and (not isinstance(n, (int, float)) or isinstance(n, bool) or not n >= 0)
-        for n in numbers
-    ):
-        raise ConfigError(f"{where}: prices must be numbers of at least 0: {dict(entry)}")
+    price: Price = decode(Price, entry, where, ConfigError)
     return price
 
 

@@ -7,15 +7,22 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any, ClassVar, Literal
 
+from intercode.core.decoding import bounded, decode
 from intercode.core.errors import DataError, UsageError
 
 CORRECT, INCORRECT, AMBIGUOUS = "correct", "incorrect", "ambiguous"
 VALUES = (CORRECT, INCORRECT, AMBIGUOUS)
 """What a label may say. Ambiguous labels are counted, but are in no rate."""
+
+
+def _not_empty(actions: tuple[str, ...]) -> tuple[str, ...]:
+    if not actions:
+        raise ValueError("is empty: there is nothing to grade")
+    return actions
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,13 +36,14 @@ class Label:
     the label stands.
     """
 
+    hint: ClassVar[str] = "; a label has task, query, actions, label"
     task: str
     query: str
-    actions: tuple[str, ...]
-    value: str
+    actions: Annotated[tuple[str, ...], _not_empty]
+    value: Literal["correct", "incorrect", "ambiguous"] = field(metadata={"key": "label"})
     reason: str = ""
     output: str | None = None
-    weight: float = 1.0
+    weight: Annotated[float, bounded(0, 1e12)] = 1.0
     dataset: str = ""
     extra: Mapping[str, Any] = field(default_factory=dict)
     file: str = ""
@@ -109,43 +117,13 @@ def write_labels(path: Path, labels: Iterable[Label]) -> None:
 
 
 def _read_line(path: Path, number: int, text: str) -> Label:
-    def fault(message: str) -> DataError:
-        return DataError(f"{path}, line {number}: {message}")
-
+    where = f"{path}, line {number}"
     try:
         row = json.loads(text)
     except ValueError as e:
-        raise fault(f"not JSON ({e})") from e
+        raise DataError(f"{where}: not JSON ({e})") from e
     if not isinstance(row, dict):
-        raise fault(f"a label is a JSON object, not {row!r:.60}")
-    for name in ("task", "query", "actions", "label"):
-        if name not in row:
-            raise fault(f"the field {name!r} is missing; a label has task, query, actions, label")
-    for name in ("task", "query", "label", "reason", "dataset"):
-        if not isinstance(row.get(name, ""), str):
-            raise fault(f"{name} is {row[name]!r:.60}; it must be a text")
-    actions = row["actions"]
-    if not isinstance(actions, list) or not all(isinstance(a, str) for a in actions):
-        raise fault(f"actions is {actions!r:.60}; it must be a list of texts")
-    if not actions:
-        raise fault("actions is empty: there is nothing to grade")
-    if row["label"] not in VALUES:
-        raise fault(f"label is {row['label']!r}; it must be one of {', '.join(VALUES)}")
-    weight, output = row.get("weight", 1.0), row.get("output")
-    if isinstance(weight, bool) or not isinstance(weight, int | float) or not 0 <= weight < 1e12:
-        raise fault(f"weight is {weight!r}; it must be a number of at least 0")
-    if output is not None and not isinstance(output, str):
-        raise fault(f"output is {output!r:.60}; it must be a text or null")
-    return Label(
-        row["task"],
-        row["query"],
-        tuple(actions),
-        row["label"],
-        row.get("reason", ""),
-        output,
-        float(weight),
-        row.get("dataset", ""),
-        {k: v for k, v in row.items() if k not in _FIELDS},
-        str(path),
-        number,
-    )
+        raise DataError(f"{where}: a label is a JSON object, not {row!r:.60}")
+    extra = {k: row.pop(k) for k in list(row) if k not in _FIELDS}
+    label: Label = decode(Label, row, where)
+    return replace(label, extra=extra, file=str(path), line=number)

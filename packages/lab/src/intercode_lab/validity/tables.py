@@ -115,7 +115,7 @@ def agreement_tables(pairs: Sequence[tuple[Label, Label]]) -> list[Table]:
     digits = (("kappa", 3), ("low", 3), ("high", 3))
     intervals = (("kappa", "low", "high"),)
     agreement = Table("agreement", "Agreement", columns, tuple(rows), notes, digits, intervals)
-    counts = Counter((a.value, b.value) for a, b in pairs)
+    counts: Counter[tuple[str, str]] = Counter((a.value, b.value) for a, b in pairs)
     crossed: list[tuple[Cell, ...]] = [
         (first, *(counts[first, second] for second in VALUES)) for first in VALUES
     ]

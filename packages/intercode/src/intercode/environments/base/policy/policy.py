@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal
 
+from intercode.core.decoding import decode
 from intercode.core.errors import ConfigError
 from intercode.core.types import ActionLanguage
 from intercode.core.types.descriptions import load_function
@@ -19,7 +20,6 @@ from intercode.environments.base.policy.rules import (
     Rule,
     make_rule,
 )
-from intercode_sandbox.registry import unknown_name_error
 from intercode_sandbox.toml import read_toml
 
 Unparsed = Literal["allow", "refuse"]
@@ -29,7 +29,6 @@ _MESSAGES = {
     "limit": "Refused: an action with {found} cannot be checked here. Nothing was run.",
     "unparsed": "Refused: {found}, and what cannot be read is not allowed here. Nothing was run.",
 }
-_KEYS = ("allow", "deny", "message", "unparsed")
 MAX_LENGTH = 100_000
 """Limit of an action in characters. Each parser has limits of its own for what is in each other."""
 _MAX_SHOWN = 80  # characters of the matched text that a refusal repeats
@@ -136,39 +135,37 @@ def read_policy(source: PolicySource) -> Policy:
             f"a policy is the path of a file, or settings such as {{'deny': ['command:rm']}}, not "
             f"{source!r:.80}"
         )
-    values = {key: value for key, value in source.items() if key != "digest"}
-    for key in values:
-        if key not in _KEYS:
-            raise unknown_name_error(f"setting in {where}", key, list(_KEYS))
+    table: _Table = decode(_Table, source, where, ConfigError)
     try:
-        deny, allow = (_parse_rules(values.get(key, ()), key) for key in ("deny", "allow"))
+        deny, allow = (tuple(map(_rule, rows)) for rows in (table.deny, table.allow))
     except ConfigError as e:
         raise ConfigError(f"{where}: {e}") from e
     if not deny and not allow:
         raise ConfigError(f'{where} has no rule; write such as deny = ["command:rm"]')
-    unparsed = values.get("unparsed", "refuse" if allow else "allow")
-    if unparsed not in ("allow", "refuse"):
-        raise ConfigError(f"{where}: unparsed is allow or refuse, not {unparsed!r}")
-    message = values.get("message", "")
-    if not isinstance(message, str):
-        raise ConfigError(f"{where}: message is a text, not {message!r}")
-    return Policy(deny, allow, unparsed, message)
+    return Policy(deny, allow, table.unparsed or ("refuse" if allow else "allow"), table.message)
 
 
-def _parse_rules(rows: object, key: str) -> tuple[Rule, ...]:
-    if not isinstance(rows, Sequence) or isinstance(rows, str):
-        raise ConfigError(f"{key} is a list of rules, not {rows!r}")
-    return tuple(_parse_rule(row, key) for row in rows)
+@dataclass(frozen=True, slots=True)
+class _RuleTable:
+    """A rule with the text of its refusal."""
+
+    rule: str
+    message: str = ""
 
 
-def _parse_rule(row: object, key: str) -> Rule:
-    if isinstance(row, str):
-        return make_rule(row)
-    if not isinstance(row, Mapping) or not isinstance(row.get("rule"), str):
-        raise ConfigError(f"{row!r} in {key} is no rule: write a text, or {{rule = ...}}")
-    if set(row) - {"rule", "message"} or not isinstance(row.get("message", ""), str):
-        raise ConfigError(f"the rule {row['rule']!r} in {key} takes a message and nothing else")
-    return make_rule(row["rule"], row.get("message", ""))
+@dataclass(frozen=True, slots=True)
+class _Table:
+    """The content of a policy file. Records have a digest of the rules beside them."""
+
+    deny: tuple[str | _RuleTable, ...] = ()
+    allow: tuple[str | _RuleTable, ...] = ()
+    unparsed: Unparsed | None = None
+    message: str = ""
+    digest: Any = None
+
+
+def _rule(given: str | _RuleTable) -> Rule:
+    return make_rule(given) if isinstance(given, str) else make_rule(given.rule, given.message)
 
 
 def _rule_setting(rule: Rule) -> str | dict[str, str]:
