@@ -80,7 +80,7 @@ hostile: $(TOOLS)  ## the hostile suite alone, every case with the full time lim
 	INTERCODE_HOSTILE_LONG=1 $(BIN)/python -m pytest -q tests/hostile $(PYTEST)
 
 soak: $(TOOLS) hostile  ## takes hours: the hostile suite, fuzzers, 20,000 episodes beside hostile ones, 100,000 with a plot
-	PYTHONPATH=tests $(BIN)/python -m hostile fuzz --seconds 3600
+	PYTHONPATH=tests $(BIN)/python -m hostile fuzz --seconds 3600 --out runs/fuzz.jsonl
 	$(BIN)/python benchmarks/soak_fuzz.py
 	$(BIN)/python benchmarks/soak_adversaries.py
 	$(BIN)/python benchmarks/soak.py

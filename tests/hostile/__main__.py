@@ -2,7 +2,7 @@
 
     python -m hostile [--sample N] [--seed N] [--backend NAME] [--serve] [WORD ...]
     python -m hostile --table [--backend NAME] [--sample N] [--seed N] [WORD ...]
-    python -m hostile fuzz [--seconds N] [--seed N] [KIND ...]
+    python -m hostile fuzz [--seconds N] [--seed N] [--out FILE] [KIND ...]
 
 Words select the cases whose class and name contain one of them. The exit status is 1 if a case
 fails that is not known to. With ``--serve`` the positions of cases are read from the standard

@@ -87,6 +87,33 @@ def _memory(pid: int) -> int:
     return 0
 
 
+def sleeping(family: Family) -> list[Alive]:
+    """Return the processes called ``sleep`` in the sandboxes of a family."""
+    return [process for process in family.others if _comm(process[0]) == "sleep"]
+
+
+def _comm(pid: int) -> str:
+    with suppress(OSError):  # it has ended
+        return Path(f"/proc/{pid}/comm").read_text().strip()
+    return ""
+
+
+def sandbox_of(pid: int) -> tuple[int, int]:
+    """Return PID 1 and the supervisor of the sandbox of a process."""
+    space = os.readlink(f"/proc/{pid}/ns/pid")
+    parent = pid
+    while os.readlink(f"/proc/{parent}/ns/pid") == space:
+        parent = int(Path(f"/proc/{parent}/stat").read_text().rpartition(")")[2].split()[1])
+    children = Path(f"/proc/{parent}/task/{parent}/children").read_text().split()
+    inits = [int(c) for c in children if _is_init(int(c))]
+    return inits[0], parent
+
+
+def _is_init(pid: int) -> bool:
+    lines = Path(f"/proc/{pid}/status").read_text().splitlines()
+    return next(x for x in lines if x.startswith("NSpid:")).split()[-1] == "1"
+
+
 def _table() -> Iterator[tuple[int, int, str]]:
     """Return number, parent and start of every process that has not ended."""
     for entry in filter(str.isdigit, os.listdir("/proc")):

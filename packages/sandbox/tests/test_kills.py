@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import signal
 from collections.abc import Iterator
-from contextlib import ExitStack, suppress
+from contextlib import ExitStack
 from pathlib import Path
 
 import pytest
@@ -66,8 +66,8 @@ def test_the_launcher(owner: LiveOwner) -> None:
 @pytest.mark.parametrize("kind", ["inits", "supervisors"])
 def test_one_sandbox(owner: LiveOwner, kind: str) -> None:
     family = owner.family
-    sleeping = [p for p in family.others if _comm(p[0]) == "sleep"]
-    init, supervisor = _sandbox_of(sleeping[0][0])
+    sleeping = traces.sleeping(family)
+    init, supervisor = traces.sandbox_of(sleeping[0][0])
     mine = [p for p in family.sandboxes if p[0] in (init, supervisor, sleeping[0][0])]
     others = sleeping[1:]
     os.kill(init if kind == "inits" else supervisor, signal.SIGKILL)
@@ -75,28 +75,6 @@ def test_one_sandbox(owner: LiveOwner, kind: str) -> None:
     assert traces.eventually(lambda: not traces.living(tuple(mine)), _SECONDS) is not None
     assert traces.living(tuple(others)) == others
     assert owner.process.poll() is None
-
-
-def _comm(pid: int) -> str:
-    with suppress(OSError):  # it has ended
-        return Path(f"/proc/{pid}/comm").read_text().strip()
-    return ""
-
-
-def _sandbox_of(pid: int) -> tuple[int, int]:
-    """PID 1 and the supervisor of the sandbox of a process."""
-    space = os.readlink(f"/proc/{pid}/ns/pid")
-    parent = pid
-    while os.readlink(f"/proc/{parent}/ns/pid") == space:
-        parent = int(Path(f"/proc/{parent}/stat").read_text().rpartition(")")[2].split()[1])
-    children = Path(f"/proc/{parent}/task/{parent}/children").read_text().split()
-    inits = [int(c) for c in children if _is_init(int(c))]
-    return inits[0], parent
-
-
-def _is_init(pid: int) -> bool:
-    lines = Path(f"/proc/{pid}/status").read_text().splitlines()
-    return next(x for x in lines if x.startswith("NSpid:")).split()[-1] == "1"
 
 
 def test_the_template() -> None:

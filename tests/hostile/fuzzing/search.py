@@ -136,7 +136,9 @@ def _peak() -> int:
 
 def _origin(error: Exception) -> str:
     """Return where an error was raised, and its text without numbers."""
-    frames = [f for f in traceback.extract_tb(error.__traceback__) if "/intercode/" in f.filename]
+    frames = [
+        f for f in traceback.extract_tb(error.__traceback__) if "/src/intercode" in f.filename
+    ]
     where = f"{frames[-1].filename}:{frames[-1].lineno}" if frames else ""
     return f"{where} {type(error).__name__}" + ("" if where else re.sub("[0-9]+", "", str(error)))
 
