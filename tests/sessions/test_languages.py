@@ -206,7 +206,7 @@ def test_an_image_without_the_language_is_named(sandbox: BaseSandbox) -> None:
 
 # -------------------------------------------------------------------- the table
 def test_a_language_has_a_name() -> None:
-    assert sorted(LANGUAGES)[:3] == ["c", "java", "javascript"]
+    assert set(LANGUAGES) >= {"c", "java", "javascript"}
     assert load_language("support.languages:PERL") is PERL
     with pytest.raises(UnknownNameError, match="did you mean 'javascript'"):
         load_language("javscript")

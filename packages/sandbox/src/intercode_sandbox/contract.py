@@ -66,19 +66,18 @@ class Limits:
     of one action (None: only its wall time is limited), ``cpus`` how many processors all processes
     use at one time (None: all of the machine); it needs a control group. A watchdog of the owner
     checks the memory several times a second, which can be too late for a process that grows fast.
-    ``cgroups``: use
-    control groups if they are writable; they bound it meanwhile, by ``memory`` plus ``disk``.
+    ``cgroups``: use control groups if they are writable; they bound it meanwhile, by ``memory``
+    plus ``disk``.
 
     A further limit of the kernel is a field here and a row in ``set_limits`` of
-    ``supervisor/c/common/syscalls.c``. Protocol, commands, settings and records have all fields.
-    Its name goes into the help of ``--limit`` in ``command/sandbox_arguments.py``. A row of the
-    same resource in ``_GIVEN`` of ``doctor_checks.py`` goes away: the supervisor now refuses what
-    it kept. ``LimitExceeded`` and ``limit_messages.py`` have the limit only if the C library prints
-    a message when it is met, ``remote/bounds.py`` only if a server must bound it for its clients.
-    One whose default is None stands in ``FRACTIONS`` of ``validation.py``, and ``set_limits`` must
-    skip its row: it reads None as 0. The tables of
-    ``docs/sandbox.md`` and ``docs/evaluation.md`` have it, and ``test_inherited.py`` what programs
-    inherit. A default below what they had takes the rest from them: the hard limit is lowered, too.
+    ``supervisor/c/common/syscalls.c``. Protocol, commands, their help, settings and records have
+    all fields. A row of the same resource in ``_GIVEN`` of ``doctor_checks.py`` goes away: the
+    supervisor now refuses what it kept. ``LimitExceeded`` and ``limit_messages.py`` have the limit
+    only if the C library prints a message when it is met, ``remote/bounds.py`` only if a server
+    must bound it for its clients. One whose default is None stands in ``FRACTIONS`` of
+    ``validation.py``, and ``set_limits`` must skip its row: it reads None as 0. The table of
+    ``docs/sandbox.md`` has it, and ``test_inherited.py`` what programs inherit. A default below
+    what they had takes the rest from them: the hard limit is lowered, too.
     """
 
     disk: int = _limit(512 << 20, least=1 << 20)

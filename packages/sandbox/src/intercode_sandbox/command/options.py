@@ -16,7 +16,7 @@ from intercode_sandbox.validation import read_limits
 
 TIMED_OUT, FAILED, NOT_EXECUTABLE, NOT_FOUND = 124, 125, 126, 127
 """Exit statuses, as those of ``timeout`` and of container engines."""
-_LIMITS = [f.name for f in fields(Limits) if f.name not in ("output", "cgroups")]
+LIMIT_NAMES = [f.name for f in fields(Limits) if f.name not in ("output", "cgroups")]
 
 
 def open_from(args: argparse.Namespace) -> Sandbox:
@@ -48,7 +48,7 @@ def split_pair(text: str, option: str, form: str) -> tuple[str, str]:
 def parse_limits(pairs: list[str]) -> Limits:
     """Return limits from texts such as ``memory=2g``. Raises UsageError."""
     texts = dict(split_pair(pair, "limit", "NAME=VALUE") for pair in pairs)
-    return Limits(**read_limits(texts, _LIMITS))  # type: ignore[arg-type]
+    return Limits(**read_limits(texts, LIMIT_NAMES))  # type: ignore[arg-type]
 
 
 def command_of(args: argparse.Namespace) -> str | list[str]:

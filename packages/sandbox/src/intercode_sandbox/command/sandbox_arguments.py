@@ -8,6 +8,7 @@ from collections.abc import Callable
 from typing import Any
 
 from intercode_sandbox.command import live, run_and_fork, terminal
+from intercode_sandbox.command.options import LIMIT_NAMES
 from intercode_sandbox.command.parser import add_options
 
 EXAMPLE = """\
@@ -25,12 +26,12 @@ examples:
 A sandbox ends with its command: nothing that runs in it remains, and no file. `intercode-sandbox
 doctor --threat-model` prints what it can reach. In Python, Sandbox does the same."""
 
-_OPTIONS = """\
+_OPTIONS = f"""\
 --image IMAGE           root file system: host (the default: the programs of this machine),
                         HOST/NAME:TAG of a registry, dockerfile:DIR, dir:/rootfs, recipe:NAME ...
 --network NETWORK       none (the default), or host: the machine's own network
---limit NAME=VALUE ...  memory, disk, file_size, output, address_space (in bytes, or with K, M,
-                        G), processes, inodes, open_files, cpu_seconds, cpus; may be repeated
+--limit NAME=VALUE ...  {", ".join(LIMIT_NAMES)}; sizes
+                        are in bytes, or with K, M, G; may be repeated
 --file PATH=LOCAL ...   copy a file or directory of this machine to a path in the sandbox first;
                         may be given several times
 --env NAME=VALUE ...    set a variable; may be given several times
