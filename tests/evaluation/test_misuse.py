@@ -26,7 +26,7 @@ from intercode.core.types import AgentOutput, Brief, Score, State, Task
 from intercode.environments.base.rewards import score_states
 from intercode.evaluation.evaluate import plan as plans
 from intercode.evaluation.evaluate.run_metadata import source_of
-from intercode.evaluation.rollout import next_output
+from intercode.evaluation.rollout import next_output, rollout
 from intercode.models import Message, ScriptedModel
 from intercode.results import Run
 
@@ -156,6 +156,14 @@ def test_a_run_with_a_wrong_agent_stops_with_one_line(squares: str, tmp_path: Pa
     with pytest.raises(UsageError, match=r"Returns\.act returned 'ls' of type str") as error:
         intercode.evaluate(squares, Returns("ls"), limit=1, out=tmp_path / "run", quiet=True)
     assert "\n" not in str(error.value)
+
+
+@pytest.mark.sandbox
+def test_an_agent_without_code_ends_though_no_turns_are_limited(squares: str) -> None:
+    with intercode.make("bash", dataset=squares) as env:
+        with pytest.raises(UsageError, match=r"no code in 100 turns in a row.* give max_turns"):
+            rollout(Returns(AgentOutput(None)), env, 0)
+        assert len(rollout(Returns(AgentOutput(None)), env, 0, max_turns=101).steps) == 101
 
 
 @pytest.mark.parametrize(

@@ -146,6 +146,8 @@ def play(
     return episode.replace(restarts=tuple(begins[1:]))
 
 
+_MOST_TURNS_WITHOUT_CODE = 100
+"""How often in a row an agent may return no code where nothing else would end the episode."""
 _COMPLETED = ("submitted", "turn_limit", "agent_stopped")
 """The ends after which an agent may begin the task again."""
 
@@ -157,6 +159,7 @@ def _play_turns(
     and the score of the last step if it was scored."""
     feedback: Feedback | None = None
     score: Score | None = None
+    without_code = 0
     while limit is None or len(steps) < limit:
         with tracker.turn(len(steps) + 1):
             try:
@@ -169,6 +172,12 @@ def _play_turns(
                 return "agent_stopped", score
             step, score, ended = take_turn(env, output, agent.wants_score, tracker)
         steps.append(step)
+        without_code = without_code + 1 if output.action is None else 0
+        if limit is None and without_code == _MOST_TURNS_WITHOUT_CODE:
+            raise UsageError(
+                f"the agent returned no code in {without_code} turns in a row, and nothing limits "
+                "the turns: return None to stop, or give max_turns"
+            )
         ends = agent.wants_score and agent.ends_when_solved
         if ended is not None or (ends and score is not None and score.success):
             return ended or "solved", score
