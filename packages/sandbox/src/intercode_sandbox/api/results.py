@@ -23,7 +23,9 @@ class Result:
     empty if there was none. While other processes of the owner run, only what the command itself
     has met is told. What no process is killed for (``file_size``, ``open_files``,
     ``address_space``) is told of a command that failed and printed the message of the C library,
-    such as ``File too large``; ``disk`` and ``inodes``, if the files have reached that limit.
+    such as ``File too large``; ``disk`` and ``inodes``, if the files have reached that limit. The
+    kernel reports a process that it kills for ``file_size`` to its parent alone, so a command that
+    ends with 0 after it names no limit.
     """
 
     stdout: str
