@@ -87,8 +87,10 @@ START_SECONDS = 10.0
 _GRACE_SECONDS = 0.2  # time for an interrupted action to return
 _MAX_INTERRUPTS = 3  # more than one, because code may catch the first
 _FORK_SECONDS = 10.0  # time for an interpreter to fork
-_RESTORED_NOTE = "[the interpreter ended: it was restored to its state before this action]\n"
-_RESTARTED_NOTE = "[the interpreter ended: a new one was started, without its variables]\n"
+_RESTORED_NOTE = "[the interpreter ended{how}: it was restored to its state before this action]\n"
+_RESTARTED_NOTE = "[the interpreter ended{how}: a new one was started, without its variables]\n"
+_SIGSEGV = -11  # of Linux, on which sandboxes run
+_FAULT = " with SIGSEGV (too deep a recursion, or a fault in code outside of Python)"
 _NUL_BYTE_ERROR = "SyntaxError: source code string cannot contain null bytes\n"
 
 
@@ -270,9 +272,10 @@ class PythonSession:
         interpreter.close()
         self._actions.append(Action(code, whole=False, lost=True, status=status))
         result = (decode(collector.bytes()), status, timed_out, collector.dropped)
+        how = _FAULT if status == _SIGSEGV else ""
         backup, self._backup = self._backup, None
         if backup is not None and self._takes_over(backup):
-            return ExecResult(*result, note=_RESTORED_NOTE)
+            return ExecResult(*result, note=_RESTORED_NOTE.format(how=how))
         if backup is not None:
             backup.close()
         self._actions = self._lost_actions()
@@ -282,7 +285,7 @@ class PythonSession:
             if is_infrastructure_failure(e):
                 raise
             return ExecResult(*result, note=f"[no interpreter can be started: {e}]\n")
-        return ExecResult(*result, note=_RESTARTED_NOTE)
+        return ExecResult(*result, note=_RESTARTED_NOTE.format(how=how))
 
     def _takes_over(self, backup: Interpreter) -> bool:
         """Continue with a backup, which is in the directory from before the action, or in the root
