@@ -123,5 +123,5 @@ def test_a_known_endpoint_has_its_price_also_by_address(
 
 
 def test_a_list_of_prices_is_an_error_with_the_value() -> None:
-    with pytest.raises(ConfigError, match=r"prices = \[1.0\] must be of type str or Path"):
+    with pytest.raises(ConfigError, match=r"prices is a file of prices, not \[1.0\]"):
         open_model("m", "http://localhost/v1", prices=[1.0])

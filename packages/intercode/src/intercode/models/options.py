@@ -6,9 +6,10 @@ import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, fields
 from pathlib import Path
-from typing import Any, Literal, get_args
+from typing import Any, Literal
 
-from intercode.core.errors import ConfigError
+from intercode.core.errors import ConfigError, UsageError
+from intercode.core.settings import check_types
 from intercode.models.redaction import redact
 from intercode.models.transport.retry import RetryPolicy
 from intercode_sandbox.registry import unknown_name_error
@@ -84,9 +85,6 @@ class RequestOptions:
                 f"max_attempts = {retry.max_attempts}, timeout = {self.timeout} s, concurrency = "
                 f"{self.concurrency}: the first and last must be at least 1, timeout above 0"
             )
-        if self.cache_mode not in get_args(CacheMode):
-            known = ", ".join(get_args(CacheMode))
-            raise ConfigError(f"cache_mode = {self.cache_mode!r} is not one of {known}")
         return retry
 
 
@@ -123,12 +121,13 @@ def split_options(
     conduct = RequestOptions(
         **{name: value for name, value in parts[1].items() if value is not None}
     )
-    for name, kinds in _OPTION_TYPES.items():
-        value = getattr(generation, name, None)
-        value = getattr(conduct, name, None) if value is None else value
-        if value is not None and (not isinstance(value, kinds) or isinstance(value, bool)):
-            wanted = " or ".join(k.__name__ for k in kinds)
-            raise ConfigError(f"the model option {name} = {value!r} must be of type {wanted}")
+    if not isinstance(conduct.prices, str | Path | None):
+        raise ConfigError(f"model options: prices is a file of prices, not {conduct.prices!r:.80}")
+    try:
+        check_types(generation)
+        check_types(conduct)
+    except UsageError as e:
+        raise ConfigError(f"model options: {e}") from e
     if generation.max_answer_tokens is not None and generation.max_answer_tokens < 1:
         raise ConfigError(
             f"max_tokens = {generation.max_answer_tokens}: an answer has at least 1 token"
@@ -170,24 +169,3 @@ def describe_refused_options(message: str, generation: GenerationOptions) -> str
     names = [f.name for f in fields(unset) if re.search(rf"\b{f.name}\b", message)]
     named = [n for n in names if getattr(generation, n) != getattr(unset, n)]
     return f"; leave out the model option {' and '.join(named)}" if named else ""
-
-
-_NUMBER, _INTEGER = (int, float), (int,)
-_OPTION_TYPES: dict[str, tuple[type, ...]] = {
-    "temperature": _NUMBER,
-    "top_p": _NUMBER,
-    "seed": _INTEGER,
-    "max_tokens": _INTEGER,
-    "max_completion_tokens": _INTEGER,
-    "frequency_penalty": _NUMBER,
-    "presence_penalty": _NUMBER,
-    "top_logprobs": _INTEGER,
-    "extra": (Mapping,),
-    "headers": (Mapping,),
-    "timeout": _NUMBER,
-    "max_attempts": _INTEGER,
-    "patience": _NUMBER,
-    "concurrency": _INTEGER,
-    "price": (Mapping,),
-    "prices": (str, Path),
-}
