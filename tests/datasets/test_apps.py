@@ -96,7 +96,7 @@ def test_a_file_by_its_path(tmp_path: Path) -> None:
     ("change", "words"),
     [
         ({"question": " "}, "line 1: no 'question'"),
-        ({"input_output": "{"}, "line 1: 'input_output' holds broken JSON"),
+        ({"input_output": "{"}, "line 1: 'input_output', line 1, column 2: broken JSON"),
         ({"input_output": json.dumps({"inputs": ["1"], "outputs": []})}, "of the same length"),
         (
             {"input_output": json.dumps({"fn_name": "f", "inputs": ["1"], "outputs": [1]})},

@@ -141,7 +141,7 @@ def test_broken_json_is_refused_with_file_and_line(tmp_path: Path) -> None:
     with pytest.raises(DataError, match=r"log\.json, line 3"):
         load_log(path)
     path.write_bytes(b'{"\xff": 1}')
-    with pytest.raises(DataError, match=r"log\.json: not UTF-8"):
+    with pytest.raises(DataError, match=r"log\.json, line 1: JSON that cannot be read: 'utf-8'"):
         load_log(path)
     with pytest.raises(DataError, match=r"cannot read .*none\.json"):
         load_log(tmp_path / "none.json")

@@ -37,7 +37,7 @@ def test_labels_are_written_as_they_were_read(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("line", "message"),
     [
-        ("{", "line 2: not JSON"),
+        ("{", "line 2, column 2: broken JSON"),
         ("[]", "line 2: a label is a JSON object"),
         (json.dumps({k: v for k, v in GOOD.items() if k != "query"}), "line 2: .*'query'"),
         (

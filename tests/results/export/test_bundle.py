@@ -157,7 +157,7 @@ def test_nesting_that_breaks_parsers_is_refused(bundle: Path) -> None:
         _reseal(files)
 
     _forge(bundle, change)
-    with pytest.raises(DataError, match="invalid JSON"):
+    with pytest.raises(DataError, match="JSON that cannot be read"):
         read_bundle(bundle)
 
 

@@ -117,7 +117,7 @@ def test_a_broken_run_json_is_a_problem(tmp_path: Path) -> None:
     library.refresh()
     run = library.index()["runs"][0]
     assert len(run["rows"]) == 15 and run["metadata"]["agent"] == "react"
-    assert len(run["problems"]) == 1 and "run.json: broken JSON" in run["problems"][0]
+    assert len(run["problems"]) == 1 and "run.json, line 1" in run["problems"][0]
 
 
 def test_a_search_covers_queries_actions_outputs_and_messages(tmp_path: Path) -> None:

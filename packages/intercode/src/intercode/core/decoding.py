@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import sys
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import MISSING, fields, is_dataclass
@@ -67,6 +68,21 @@ def decode(
         return _decoder(kind)(value)
     except _FieldError as e:
         raise error(f"{where}: {e}" if where else str(e)) from e
+
+
+def parse_json(text: str | bytes, where: object, line: int = 1) -> Any:
+    """Return the value of a text in JSON, in which lone surrogates may be.
+
+    ``where``: the file; ``line``: the line of it at which the text begins. Raises DataError that
+    names them, and the column.
+    """
+    try:
+        return json.loads(text)
+    except json.JSONDecodeError as e:
+        place = f"{where}, line {line + e.lineno - 1}, column {e.colno}"
+        raise DataError(f"{place}: broken JSON: {e.msg}") from e
+    except (ValueError, RecursionError) as e:  # no UTF-8, numbers too long, lists too deep
+        raise DataError(f"{where}, line {line}: JSON that cannot be read: {e}") from e
 
 
 def bounded(least: float, most: float = sys.float_info.max, *, above: bool = False) -> Decoder:

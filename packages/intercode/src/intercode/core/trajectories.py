@@ -19,7 +19,7 @@ from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
-from intercode.core.decoding import decode
+from intercode.core.decoding import decode, parse_json
 from intercode.core.errors import DataError, UsageError
 from intercode.core.types import Trajectory, to_jsonable
 
@@ -138,11 +138,11 @@ def read_trajectories(path: Path) -> Iterator[Trajectory]:
             if complete and not raw.strip():
                 continue
             try:
-                row = json.loads(raw)
-            except ValueError as e:
+                row = parse_json(raw.rstrip(b"\n"), path, number)
+            except DataError as e:
                 if not complete:
                     return
-                raise DataError(f"{path}, line {number}: broken JSON ({e}); remove the line") from e
+                raise DataError(f"{e}; remove the line") from e
             try:
                 trajectory = trajectory_from_row(row)
             except DataError as e:
@@ -230,10 +230,7 @@ def read_run_metadata(directory: Path) -> dict[str, Any]:
         if not path.exists():
             raise DataError(f"{directory} is no run: it has no {RUN_FILE}{_runs_in(directory)}")
     with _open_file(path) as file:
-        try:
-            metadata = json.load(file)
-        except ValueError as e:
-            raise DataError(f"{path}: broken JSON ({e})") from e
+        metadata = parse_json(file.read(), path)
     if not isinstance(metadata, dict):
         raise DataError(f"{path}: an object is expected, not {type(metadata).__name__}")
     try:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import csv
 import io
-import json
 import re
 import threading
 from collections.abc import Callable, Iterable, Iterator, Mapping
@@ -14,6 +13,7 @@ from importlib import import_module
 from pathlib import Path
 from typing import Any, get_args, get_type_hints
 
+from intercode.core.decoding import parse_json
 from intercode.core.errors import DataError, UsageError
 from intercode.core.types import DatabaseSpec, Dataset, LayerSpec, Task
 from intercode.datasets.columns import Columns
@@ -63,7 +63,7 @@ def require_inside(path: Path, folder: Path, what: str) -> None:
 
 def read_json(path: Path) -> Any:
     """Return the value in a JSON file. Raises DataError with file, line and column."""
-    return _parse_json(read_text(path), path, 1)
+    return parse_json(read_text(path), path)
 
 
 def read_json_rows(path: Path) -> list[Any]:
@@ -74,16 +74,6 @@ def read_json_rows(path: Path) -> list[Any]:
     return rows
 
 
-def _parse_json(text: str, path: Path, line: int) -> Any:
-    try:
-        return json.loads(text)
-    except json.JSONDecodeError as e:
-        where = f"{path}, line {line + e.lineno - 1}, column {e.colno}"
-        raise DataError(f"{where}: broken JSON: {e.msg}") from e
-    except (ValueError, RecursionError) as e:  # numbers too long, or lists too deep
-        raise DataError(f"{path}, line {line}: JSON that cannot be read: {e}") from e
-
-
 def _read_json(path: Path) -> Iterator[tuple[str, Any]]:
     yield from ((f"row {n}", row) for n, row in enumerate(read_json_rows(path)))
 
@@ -91,7 +81,7 @@ def _read_json(path: Path) -> Iterator[tuple[str, Any]]:
 def _read_json_lines(path: Path) -> Iterator[tuple[str, Any]]:
     for number, text in enumerate(read_text(path).split("\n"), 1):
         if text.strip():
-            yield f"line {number}", _parse_json(text, path, number)
+            yield f"line {number}", parse_json(text, path, number)
 
 
 def _read_table(path: Path, delimiter: str) -> Iterator[tuple[str, dict[str, str]]]:

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Annotated, Any, ClassVar, Literal
 
-from intercode.core.decoding import bounded, decode
+from intercode.core.decoding import bounded, decode, parse_json
 from intercode.core.errors import DataError, UsageError
 
 CORRECT, INCORRECT, AMBIGUOUS = "correct", "incorrect", "ambiguous"
@@ -118,10 +118,7 @@ def write_labels(path: Path, labels: Iterable[Label]) -> None:
 
 def _read_line(path: Path, number: int, text: str) -> Label:
     where = f"{path}, line {number}"
-    try:
-        row = json.loads(text)
-    except ValueError as e:
-        raise DataError(f"{where}: not JSON ({e})") from e
+    row = parse_json(text, path, number)
     if not isinstance(row, dict):
         raise DataError(f"{where}: a label is a JSON object, not {row!r:.60}")
     extra = {k: row.pop(k) for k in list(row) if k not in _FIELDS}

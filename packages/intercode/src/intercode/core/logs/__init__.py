@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
+from intercode.core.decoding import parse_json
 from intercode.core.errors import DataError, UsageError
 from intercode.core.logs.formats import Stability, format_of
 from intercode.core.logs.steps import lacks_code
@@ -116,11 +116,5 @@ def _load_run_directory(directory: Path) -> list[Trajectory]:
 
 
 def _read_json(path: Path) -> Any:
-    try:
-        return json.loads(path.read_bytes())
-    except json.JSONDecodeError as e:
-        raise DataError(f"{path}, line {e.lineno}: broken JSON ({e.msg})") from e
-    except UnicodeDecodeError as e:
-        raise DataError(f"{path}: not UTF-8 text ({e.reason} at byte {e.start})") from e
-    except OSError as e:
-        raise DataError(f"cannot read {path}: {e.strerror}") from e
+    with reading(path):
+        return parse_json(path.read_bytes(), path)

@@ -7,10 +7,10 @@ searches for it.
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 from typing import Any
 
+from intercode.core.decoding import parse_json
 from intercode.core.errors import DataError
 from intercode.core.types import Dataset, Task
 from intercode.datasets import files
@@ -119,10 +119,7 @@ def _decode_json(value: Any, key: str, where: str) -> Any:
     """Return the value of a field. A text is decoded as JSON; an empty text means None."""
     if not isinstance(value, str):
         return value
-    try:
-        return json.loads(value) if value.strip() else None
-    except ValueError as e:
-        raise DataError(f"{where}: {key!r} holds broken JSON: {e}") from e
+    return parse_json(value, f"{where}: {key!r}") if value.strip() else None
 
 
 def _tests(tests: dict[str, Any], called: bool, where: str) -> tuple[dict[str, Any], ...]:

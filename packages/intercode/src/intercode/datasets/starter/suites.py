@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable, Iterator, Sequence
 from functools import cache, partial
 from importlib import import_module
@@ -10,6 +9,7 @@ from importlib.resources import files
 from pathlib import Path
 from typing import Any, Protocol, cast
 
+from intercode.core.decoding import parse_json
 from intercode.core.errors import DataError
 from intercode.core.types import Dataset, Task, TreeEntry, tree_digest
 from intercode.datasets.starter.file_tree import cached_entries
@@ -95,10 +95,4 @@ def _read_lines(environment: str) -> Iterator[tuple[str, Any]]:
     name = f"{environment}/starter/tasks.jsonl"
     text = files("intercode.datasets").joinpath(name).read_text(encoding="utf-8")
     for number, line in enumerate(text.splitlines(), 1):
-        where = f"{name}:{number}"
-        try:
-            yield where, json.loads(line)
-        except json.JSONDecodeError as e:
-            raise DataError(
-                f"{where}: {e.msg} at column {e.colno}; write one JSON object per line"
-            ) from e
+        yield f"{name}:{number}", parse_json(line, name, number)

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from intercode.core.decoding import parse_json
 from intercode.core.errors import DataError, ModelRefusedError
 from intercode.core.types import Usage
 from intercode.models.base import Completion, Message, Model, Tool, make_call
@@ -64,10 +64,8 @@ class ScriptedModel(Model):
 def read_script(path: Path) -> ScriptedModel:
     """Return a scripted model from a file with a JSON list of replies. Raises DataError."""
     try:
-        replies = json.loads(path.read_text(encoding="utf-8"))
-    except json.JSONDecodeError as e:
-        raise DataError(f"{path}:{e.lineno}: invalid JSON: {e.msg}") from e
-    except (OSError, UnicodeDecodeError) as e:
+        replies = parse_json(path.read_bytes(), path)
+    except OSError as e:
         raise DataError(f"cannot read the script {path}: {e}") from e
     if not isinstance(replies, list) or not all(map(_is_reply, replies)):
         raise DataError(

@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any
 
 import intercode
+from intercode.core.decoding import parse_json
 from intercode.core.errors import DataError, UsageError
 from intercode.core.trajectories import (
     IDENTITY_KEYS,
@@ -184,7 +185,7 @@ def _episodes(
     out = []
     for number, line in enumerate(files[TRAJECTORIES_FILE].splitlines(), start=1):
         where = f"{path}: {TRAJECTORIES_FILE}, line {number}"
-        row = parse_object(line, where)
+        row = parse_object(line, f"{path}: {TRAJECTORIES_FILE}", number)
         try:
             episode = trajectory_from_row(row)
             _check_rewards(episode)
@@ -208,12 +209,9 @@ def _task_set_digest(episodes: list[Trajectory]) -> str:
     return hashlib.sha256(names.encode("utf-8", "surrogatepass")).hexdigest()[:12]
 
 
-def parse_object(content: bytes, where: str) -> dict[str, Any]:
+def parse_object(content: bytes, where: str, line: int = 1) -> dict[str, Any]:
     """Return the object in a JSON text. Raises DataError for anything else."""
-    try:
-        value = json.loads(content)
-    except (ValueError, RecursionError) as e:
-        raise DataError(f"{where}: invalid JSON ({e})") from e
+    value = parse_json(content, where, line)
     if not isinstance(value, dict):
         raise DataError(f"{where}: an object is expected, not {type(value).__name__}")
     return value
