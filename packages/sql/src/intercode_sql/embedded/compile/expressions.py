@@ -20,6 +20,7 @@ from intercode_sql.embedded.compile.conversions import (
     CAN_FAIL,
     MOMENTS_OF_DAYS,
     NULL_EXPRESSION,
+    as_column,
     as_text,
     bytes_constant,
     chosen_sql,
@@ -27,12 +28,14 @@ from intercode_sql.embedded.compile.conversions import (
     compile_condition,
     number_constant,
     on_this_day,
+    quote_text,
     text_constant,
     time_of_this_day,
     truth_sql,
     value_constant,
 )
 from intercode_sql.embedded.compile.model import (
+    ASSIGNS,
     Expression,
     Scope,
     compile_expression,
@@ -268,8 +271,35 @@ def _concatenation(node: exp.Concat, scope: Scope) -> Expression:
 
 @compiles(exp.Parameter)
 def _variable(node: exp.Parameter, scope: Scope) -> Expression:
-    scope.context.volatile = True
-    return value_constant(scope.context.variables.get(node.this.name.lower()))
+    """Compile a user variable. One that the statement sets has the type of its value before."""
+    context, name = scope.context, node.this.name.lower()
+    context.volatile = True
+    constant = value_constant(context.variables.get(name))
+    if name not in context.assigned:
+        return constant
+    if name not in {*context.variables, *(known for known, _ in context.assignments)}:
+        raise unsupported(f"the variable @{name}, which is read before it is set")
+    kind = constant.type if constant.type.kind != "null" else text_constant("").type
+    if kind.text and not kind.binary:
+        sql = f"CAST(mysql_variable({quote_text(name)}, 0) AS TEXT)"
+    else:
+        sql = f"mysql_variable({quote_text(name)}, {int(kind.number)})"
+    return Expression(sql, kind.as_nullable())
+
+
+@compiles(exp.PropertyEQ)
+def _assignment(node: exp.PropertyEQ, scope: Scope) -> Expression:
+    """Compile ``@name := value``."""
+    context, name = scope.context, node.this.this.name.lower()
+    if scope.clause != "select" or name not in context.assigned:
+        raise unsupported("an assignment to a variable here")
+    value = as_column(compile_scalar(node.expression, scope))
+    value = as_text(value) if value.type.moment or value.type.ranked else value
+    kind = value.type.as_stored()
+    digits = (kind.scale or 0) if kind.kind == "decimal" else -1
+    sql = f"{ASSIGNS}{quote_text(name)}, {value.sql}, {digits}, {len(context.assignments)})"
+    context.assignments.append((name, kind))
+    return Expression(sql, kind, aggregate=value.aggregate)
 
 
 @compiles(exp.SessionParameter)

@@ -24,6 +24,10 @@ CLAUSE_NAMES = {
 """MySQL's names for the clauses of a query in its errors."""
 
 
+ASSIGNS = "mysql_set_variable("
+"""The beginning of an assignment to a user variable in SQLite's SQL."""
+
+
 @dataclass(frozen=True, slots=True)
 class Expression:
     """A compiled expression: SQLite's SQL and its type in MySQL.
@@ -115,6 +119,12 @@ class CompileContext:
     count: int = 0
     settings: Mapping[str, Any] = field(default_factory=dict)
     session_values: Mapping[str, Any] = field(default_factory=dict)
+    assigned: frozenset[str] = frozenset()
+    """The names of the user variables that the statement sets."""
+    assignments: list[tuple[str, Type]] = field(default_factory=list)
+    """The name and the type of each assignment to a user variable."""
+    first: list[str] = field(default_factory=list)
+    """Queries that are run before the statement, for the variables that they set."""
 
     def new_alias(self) -> str:
         self.count += 1

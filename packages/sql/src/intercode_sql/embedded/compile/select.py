@@ -16,7 +16,7 @@ from itertools import permutations
 
 from sqlglot import exp
 
-from intercode_sql.dialect.errors import StatementError, mysql_error
+from intercode_sql.dialect.errors import StatementError, mysql_error, unsupported
 from intercode_sql.dialect.group_by import conjuncts
 from intercode_sql.dialect.parser import FUNCTION_MARK, mysql_text
 from intercode_sql.embedded.catalog.catalog import Column, Index, Table
@@ -29,6 +29,7 @@ from intercode_sql.embedded.compile.conversions import (
     sort_expression,
 )
 from intercode_sql.embedded.compile.model import (
+    ASSIGNS,
     CLAUSE_NAMES,
     CompiledQuery,
     Expression,
@@ -447,8 +448,12 @@ def default_column_name(node: exp.Expr) -> str:
     """Return MySQL's name for a column without an alias: its text."""
     if isinstance(node, exp.Column):
         return node.name
-    if isinstance(node, exp.Literal):
+    if isinstance(node, exp.Literal) and (node.is_string or "text" not in node.meta):
         return str(node.this)
+    if isinstance(node, exp.Concat):  # of strings side by side
+        return default_column_name(node.expressions[0])
+    if "text" in node.meta and not isinstance(node, (exp.Null, exp.Boolean)):
+        return str(node.meta["text"])
     if isinstance(node, exp.Anonymous) and all(_is_name(a) for a in node.expressions):
         arguments = ", ".join(map(_name_text, node.expressions))
         return f"{node.this.removeprefix(FUNCTION_MARK)}({arguments})"
@@ -586,7 +591,8 @@ def select_query(parts: SelectParts, ordered: bool) -> CompiledQuery:
     for source in scope.sources:
         rows = min(rows * max(source.rows, 1), 1 << 40)
     types = tuple(c.type.as_stored() for c in parts.columns)
-    keep = ordered or bool(parts.limit)
+    assigns = _assigns(parts)
+    keep = ordered or bool(parts.limit) or assigns
     if parts.groups:
         sql = _grouped_select(parts, keep)
     elif scope.aggregated:
@@ -626,11 +632,24 @@ def _order_by_sql(keys: list[str]) -> str:
     return f" ORDER BY {', '.join(keys)}" if keys else ""
 
 
+def _assigns(parts: SelectParts) -> bool:
+    """Return whether a SELECT sets user variables, of each of its rows in their order."""
+    if not any(ASSIGNS in column.sql for column in parts.columns):
+        return False
+    sorted_by = any(ASSIGNS in expression.sql for expression, _ in parts.order)
+    windows = any(" OVER (" in column.sql for column in parts.columns)
+    if parts.groups or parts.distinct or parts.having or sorted_by or windows:
+        raise unsupported("an assignment to a variable in such a query")
+    return True
+
+
 def _plain_select(parts: SelectParts, keep: bool) -> str:
     keys = _order_keys(parts) + row_order_keys(parts) if keep else []
     having = parts.having if not parts.scope.aggregated else ""
     body = _from_where_sql(parts, having)
     tail = f"{body}{_order_by_sql(keys)}{parts.limit}"
+    if keys and ASSIGNS in _select_list_sql(parts):
+        return _computed_last(parts, tail if parts.limit else f"{tail} LIMIT -1")
     if keys and parts.limit and CAN_FAIL.search(_select_list_sql(parts)):
         return _computed_last(parts, tail)
     return f"SELECT {_select_list_sql(parts)}{tail}"

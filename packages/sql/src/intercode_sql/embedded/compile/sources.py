@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 
 from sqlglot import exp
 
@@ -12,6 +13,7 @@ from intercode_sql.embedded.catalog import information_schema
 from intercode_sql.embedded.catalog.catalog import Table, quote_table
 from intercode_sql.embedded.compile.conversions import compile_condition
 from intercode_sql.embedded.compile.model import (
+    ASSIGNS,
     CompileContext,
     CompiledQuery,
     Expression,
@@ -263,6 +265,8 @@ def _derived_table_source(node: exp.Subquery, scope: Scope) -> Source:
         inner = inner.this
     lateral = Scope(scope.context, parent=scope.parent, ctes=_visible_ctes(scope))
     query = scope.context.compile(inner, lateral, ordered=bool(inner.args.get("order")))
+    if ASSIGNS in query.sql:
+        query = _assigned_first(inner, query, lateral)
     alias = node.args["alias"]
     names = [c.name for c in alias.args.get("columns") or ()] or query.names
     if len(names) != len(query.types):
@@ -273,6 +277,20 @@ def _derived_table_source(node: exp.Subquery, scope: Scope) -> Source:
             raise mysql_error(1060, name)
         seen.add(name.lower())
     return query_source(query, names, node.alias, scope, "")
+
+
+def _assigned_first(inner: exp.Expr, query: CompiledQuery, scope: Scope) -> CompiledQuery:
+    """Return a derived table that sets user variables: also in columns that nothing reads. One
+    without FROM does so before the rest of the statement, and has the values that it sets."""
+    if inner.args.get("from_") is not None:
+        alias = scope.context.new_alias()
+        whole = f"WITH {alias} AS MATERIALIZED ({query.sql}) SELECT * FROM {alias}"
+        return replace(query, sql=whole, plain=False)
+    scope.context.first.append(query.sql)
+    values = inner.copy()
+    for node in list(values.find_all(exp.PropertyEQ)):
+        node.replace(node.expression)
+    return replace(scope.context.compile(values, scope, ordered=False), names=query.names)
 
 
 def _visible_ctes(scope: Scope) -> dict[str, Callable[[Scope, str], Source]]:

@@ -15,14 +15,15 @@ from intercode_sql.embedded.catalog.catalog import Table
 from intercode_sql.embedded.catalog.information_schema import SYSTEM_SCHEMAS
 from intercode_sql.embedded.catalog.types import Type
 from intercode_sql.embedded.catalog.values import result_converter
-from intercode_sql.embedded.compile.model import CompileContext
+from intercode_sql.embedded.compile.model import ASSIGNS, CompileContext
 from intercode_sql.embedded.compile.queries import compile_query, root_scope
 from intercode_sql.types import ResultColumn, TypeCode
 
 
 @dataclass(frozen=True, slots=True)
 class Translation:
-    """A query in SQLite's SQL.
+    """A query in SQLite's SQL. ``first`` are queries to run before it, ``assignments`` the
+    user variables that it sets, with their types.
 
     ``databases`` are those that it reads. ``volatile`` says that the same text can have another
     translation or result next time.
@@ -34,6 +35,8 @@ class Translation:
     converters: tuple[Callable[[Any], Any] | None, ...]
     databases: frozenset[str]
     volatile: bool = False
+    first: tuple[str, ...] = ()
+    assignments: tuple[tuple[str, Type], ...] = ()
 
     @property
     def columns(self) -> tuple[ResultColumn, ...]:
@@ -68,12 +71,16 @@ def translate(tree: exp.Expr, context: CompileContext) -> Translation:
     """Translate a query. Raises StatementError as MySQL does, or for an unsupported query."""
     try:
         found = all_nodes(tree)
+        assignments = [node for node in found if isinstance(node, exp.PropertyEQ)]
+        context.assigned = frozenset(node.this.this.name.lower() for node in assignments)
         _check_tables(found, context)
         query = compile_query(tree, root_scope(context))
         if "ONLY_FULL_GROUP_BY" in context.modes:
             _check_groups(tree, found, context)
     except RecursionError as e:
         raise unsupported("expressions that are nested so deeply") from e
+    if "".join([query.sql, *context.first]).count(ASSIGNS) != len(assignments):
+        raise unsupported("an assignment to a variable here")
     readers = tuple(result_converter(k) for k in query.types)
     return Translation(
         query.sql,
@@ -81,7 +88,9 @@ def translate(tree: exp.Expr, context: CompileContext) -> Translation:
         query.types,
         readers,
         frozenset(context.databases),
-        context.volatile,
+        context.volatile or bool(assignments),
+        tuple(context.first),
+        tuple(context.assignments),
     )
 
 

@@ -10,7 +10,7 @@ from functools import lru_cache
 from typing import Any
 
 from intercode_sql.base import Deadline, SqlDeterminism, SqlLimits
-from intercode_sql.dialect.errors import StatementError
+from intercode_sql.dialect.errors import StatementError, unsupported
 from intercode_sql.embedded.catalog.catalog import BuiltDatabases, Catalog
 from intercode_sql.embedded.compile.model import CompileContext
 from intercode_sql.embedded.compile.translation import Translation
@@ -173,6 +173,8 @@ class SessionContext:
 
     def rows(self, translation: Translation) -> list[tuple[Any, ...]]:
         """Return all rows of a query as SQLite stores them."""
+        if translation.assignments:
+            raise unsupported("an assignment to a variable here")
         self.connection.attach(translation.databases)
         return self.connection.sqlite.execute(translation.sql).fetchall()
 

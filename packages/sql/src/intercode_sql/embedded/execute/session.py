@@ -42,7 +42,13 @@ from intercode_sql.embedded.execute.context import (
     SavedState,
     SessionContext,
 )
-from intercode_sql.embedded.execute.set_statement import variable_name, variable_values
+from intercode_sql.embedded.execute.set_statement import (
+    assigned_values,
+    start_values,
+    variable_name,
+    variable_values,
+)
+from intercode_sql.embedded.functions.runtime import THREAD_STATE
 from intercode_sql.errors import SqlError
 from intercode_sql.literals import quoted_name
 from intercode_sql.types import ExecResult, StatementInfo
@@ -297,11 +303,18 @@ class EmbeddedSession(SessionContext, LocalSession):
     def _run_query(self, translation: Translation) -> ExecResult:
         connection = self.connection
         connection.attach(translation.databases)
+        if translation.assignments:
+            THREAD_STATE.variables = start_values(self.state.variables)
+            for sql in translation.first:
+                connection.sqlite.execute(sql).fetchall()
         cursor = connection.sqlite.execute(translation.sql)
         try:
             rows, more = fetch_rows(cursor, self.limits)
         finally:
             cursor.close()
+        if translation.assignments:
+            values = assigned_values(THREAD_STATE.variables, translation.assignments)
+            self.state = replace(self.state, variables={**self.state.variables, **values})
         read = convert_rows(rows, translation.converters)
         self.set_session_values(FOUND_ROWS=len(read), ROW_COUNT=-1)
         return success_result(read, self.limits, more, StatementInfo(translation.columns))

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from decimal import Decimal
 from typing import Any
 
 from intercode_sql.dialect.errors import (
@@ -18,6 +19,8 @@ from intercode_sql.dialect.keywords import word_set
 from intercode_sql.dialect.parser import parse
 from intercode_sql.dialect.tokens import tokenize
 from intercode_sql.embedded.catalog.moments import with_fraction
+from intercode_sql.embedded.catalog.types import Type
+from intercode_sql.embedded.catalog.values import result_converter
 from intercode_sql.embedded.compile.translation import Translation, translate
 from intercode_sql.embedded.execute import transactions
 from intercode_sql.embedded.execute.context import DEFAULT_SETTINGS, SessionContext
@@ -176,6 +179,28 @@ def variable_values(row: Sequence[Any], found: Translation) -> list[Any]:
             value = read(value)
         out.append(value)
     return out
+
+
+def start_values(variables: Mapping[str, Any]) -> dict[str, tuple[Any, int, int]]:
+    """Return the values of user variables as SQLite holds them, as ``mysql_set_variable`` does."""
+    return {
+        name: (float(value), -int(value.as_tuple().exponent), -1)
+        if isinstance(value, Decimal)
+        else (value, -1, -1)
+        for name, value in variables.items()
+    }
+
+
+def assigned_values(
+    values: Mapping[str, tuple[Any, int, int]], assignments: Sequence[tuple[str, Type]]
+) -> dict[str, Any]:
+    """Return the values of the user variables that a statement has set."""
+    found: dict[str, Any] = {}
+    for name, (value, _, number) in values.items():
+        if number >= 0:
+            read = result_converter(assignments[number][1])
+            found[name] = value if value is None or read is None else read(value)
+    return found
 
 
 def _assign(name: str, value: Any, where: str, session: SessionContext) -> None:

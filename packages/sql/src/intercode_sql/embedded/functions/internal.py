@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import re
 import time
+from decimal import Decimal
 from typing import Any
 
 from intercode_sql.dialect.errors import StatementError, mysql_error, truncated_error, unsupported
 from intercode_sql.embedded.catalog import collations, types
 from intercode_sql.embedded.catalog.moments import read_moment, read_time
-from intercode_sql.embedded.catalog.values import is_number, printable, quantized
+from intercode_sql.embedded.catalog.values import double_text, is_number, printable, quantized
 from intercode_sql.embedded.functions.numeric import cast_decimal, to_decimal
 from intercode_sql.embedded.functions.registry import internal
 from intercode_sql.embedded.functions.runtime import THREAD_STATE
@@ -32,6 +33,29 @@ def sleep(seconds: float) -> int:
             raise StatementError(3024, "")
         time.sleep(min(0.02, end - now))
     return 0
+
+
+@internal("set_variable", accepts_null=True, deterministic=False)
+def set_variable(name: str, value: Any, digits: int, number: int) -> Any:
+    """Store the value of a user variable. ``digits`` are those of a decimal, or -1; ``number`` is
+    that of the assignment."""
+    THREAD_STATE.variables[name] = value, digits, number
+    return value
+
+
+@internal("variable", deterministic=False)
+def variable(name: str, number: int) -> Any:
+    """Return the value of a user variable as a number or as a byte string, which one without a
+    value at the start of the statement is."""
+    value, digits, _ = THREAD_STATE.variables.get(name, (None, -1, -1))
+    if value is None or isinstance(value, bytes) or (number and not isinstance(value, str)):
+        return value
+    if number:
+        raise unsupported("a variable that changes from a number to a text")
+    if isinstance(value, float):
+        text = double_text(value) if digits < 0 else str(quantized(Decimal(repr(value)), digits))
+        return text.encode()
+    return str(value).encode()
 
 
 @internal("key")

@@ -20,6 +20,9 @@ class _ThreadState(threading.local):
     def __init__(self) -> None:
         self.error: StatementError | None = None
         self.deadline = Deadline()
+        self.variables: dict[str, tuple[Any, int, int]] = {}
+        """By the name of a user variable: its value as SQLite holds it, its decimal digits, and the
+        number of the assignment that set it, or -1."""
         self.random_states: dict[str, tuple[int, int]] = {}
         """By call: the state of RAND(seed)."""
 
