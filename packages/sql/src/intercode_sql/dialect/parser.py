@@ -13,7 +13,7 @@ import re
 import threading
 from collections.abc import Sequence
 from functools import lru_cache
-from itertools import takewhile
+from itertools import dropwhile, takewhile
 
 from sqlglot import exp
 from sqlglot.dialects.mysql import MySQL
@@ -178,7 +178,51 @@ def parse(text: str, ignore_space: bool = False, database: str = "") -> exp.Expr
     found: list[exp.Expr] = [t for t in trees if t is not None]
     if len(found) != 1:
         raise syntax_error(text, 0)
+    _keep_column_texts(found[0], tokens, text)
     return found[0]
+
+
+_QUOTED = (TokenType.STRING, TokenType.IDENTIFIER)
+_BEHIND_COLUMNS = word_set("""
+    FROM INTO WHERE GROUP HAVING WINDOW ORDER LIMIT UNION EXCEPT INTERSECT FOR LOCK""")
+_BEFORE_COLUMNS = frozenset(MySQL.Parser.OPERATION_MODIFIERS) | word_set("ALL DISTINCT DISTINCTROW")
+
+
+def _keep_column_texts(tree: exp.Expr, tokens: Sequence[Token], text: str) -> None:
+    """Store with each column that a query selects how it is written, which is its name."""
+    while isinstance(tree, (exp.SetOperation, exp.Subquery)):
+        tree = tree.this
+    if not isinstance(tree, exp.Select):
+        return
+    found = _column_texts(tokens, text)
+    for column, written in zip(tree.expressions, found, strict=False):
+        if len(found) == len(tree.expressions) and not isinstance(column, exp.Alias):
+            column.meta["text"] = written
+
+
+def _column_texts(tokens: Sequence[Token], text: str) -> list[str]:
+    """Return the columns of the first SELECT outside brackets as they are written."""
+    inside = iter(dropwhile(lambda token: token.token_type == _OPEN, tokens))
+    depth = 0
+    for token in inside:
+        if token.token_type == TokenType.SELECT and not depth:
+            break
+        depth += (token.token_type == _OPEN) - (token.token_type == _CLOSE)
+    columns = dropwhile(lambda token: token.text.upper() in _BEFORE_COLUMNS, inside)
+    found: list[str] = []
+    start = end = -1
+    for token in columns:
+        kind = token.token_type
+        depth += (kind == _OPEN) - (kind == _CLOSE)
+        last = depth < 0 or (token.text.upper() in _BEHIND_COLUMNS and kind not in _QUOTED)
+        if depth <= 0 and (last or kind == TokenType.COMMA):
+            found.append(text[start:end])
+            start = -1
+            if last:
+                return found
+        else:
+            start, end = token.start if start < 0 else start, token.end + 1
+    return [*found, text[start:end]]
 
 
 def mysql_text(node: exp.Expr) -> str:
