@@ -969,3 +969,66 @@ def test_a_year_beside_a_constant_of_a_call(
     session: SqlSession, condition: str, years: list[int]
 ) -> None:
     assert column(session, f"SELECT y FROM t WHERE {condition} ORDER BY y") == years
+
+
+@pytest.mark.parametrize(
+    ("value", "column", "stored"),
+    [
+        ("-0.001", "u", None),
+        ("-0.4", "y", None),
+        ("'-0.4'", "u", 0),
+        ("-4e-1", "u", 0),
+        ("'-0.5'", "u", None),
+    ],
+)
+def test_an_unsigned_column_takes_no_negative_decimal(
+    changed: SqlSession, value: str, column: str, stored: int | None
+) -> None:
+    result = changed.run(f"UPDATE t SET {column} = {value} WHERE id = 1", 10.0)
+    if stored is None:
+        assert result.output == f"{E}Out of range value for column '{column}' at row 1"
+    else:
+        assert values(changed, column) == [stored]
+
+
+def test_a_year_of_the_beginning_of_a_text_is_rounded(changed: SqlSession) -> None:
+    changed.run("UPDATE IGNORE t SET y = '70.5x' WHERE id = 1", 10.0)
+    assert values(changed, "y") == [1971]
+
+
+def test_a_number_in_brackets_is_a_position(session: SqlSession) -> None:
+    assert column(session, "SELECT id FROM t ORDER BY ((1)) DESC LIMIT 1") == [8]
+    assert column(session, "SELECT e, COUNT(*) FROM t WHERE i > 9 GROUP BY (1)") == [1, 1]
+    output = session.run("SELECT id FROM t ORDER BY (2)", 10.0).output
+    assert output == f"{E}Unknown column '2' in 'order clause'"
+
+
+def test_an_enum_or_a_set_beside_null_keeps_its_order(session: SqlSession) -> None:
+    code = "SELECT {} FROM t WHERE id < 5 UNION SELECT NULL ORDER BY 1"
+    assert column(session, code.format("e")) == [None, "low", "mid", "high"]
+    assert column(session, code.format("st")) == [None, "", "red", "red,blue"]
+
+
+@pytest.mark.parametrize(
+    ("expression", "found"),
+    [
+        ("FIND_IN_SET('blue', st)", [3, 3, 3]),
+        ("FIND_IN_SET(CONCAT('BL', 'ue'), st)", [3, 3, 3]),
+        ("FIND_IN_SET(CONCAT(RIGHT(st, 4)), st)", [2, 2, 1]),
+        ("FIND_IN_SET('blue', CONCAT(st))", [2, 2, 1]),
+        ("FIND_IN_SET('x', st)", [0, 0, 0]),
+        ("INTERVAL(id, 2, 6, 6.5)", [1, 2, 3]),
+        ("INTERVAL(NULL, 1)", [-1, -1, -1]),
+        ("CONVERT_TZ('2012-01-01', '+00:00', '+05:30')", [dt.datetime(2012, 1, 1, 5, 30)] * 3),
+        (
+            "CONVERT_TZ('2012-01-01 12:00:00.5', '-03:00', '+0:00')",
+            [dt.datetime(2012, 1, 1, 15, 0, 0, 500000)] * 3,
+        ),
+        ("CONVERT_TZ('2012-01-01', '+15:00', '+00:00')", [None] * 3),
+        ("CONVERT_TZ('1969-01-01', '+00:00', '+01:00')", [dt.datetime(1969, 1, 1)] * 3),
+    ],
+)
+def test_functions_of_sets_intervals_and_zones(
+    session: SqlSession, expression: str, found: list[object]
+) -> None:
+    assert values(session, expression, "id IN (2, 6, 7)") == found

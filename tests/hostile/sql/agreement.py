@@ -91,6 +91,8 @@ def _bare(output: str) -> str:
     output = output.replace("octet_length(", "length(").replace(" MOD ", " % ")
     output = re.sub(r"convert\(([^() ]+) using utf8mb4\)", r"\1", output)
     output = re.sub(r"interval '(-?[\d.]+)'", r"interval \1", output)
+    output = re.sub(r"weekofyear\(([^()]*)\)", r"week(\1,3)", output)
+    output = re.sub(r"`d`\.`[ts]`\.", "", output)  # of two columns that a join makes equal
     words = re.sub(
         r"\b(true|false)\b", lambda m: str(int(m[1].lower() == "true")), output, flags=re.I
     )

@@ -218,6 +218,8 @@ _OWN_FORMS = frozenset(
         "CEILING",
         "ABS",
         "MOD",
+        "INTERVAL",
+        "CONVERT_TZ",
     }
 )
 _OWN_COUNTS = {
@@ -492,6 +494,10 @@ class Expressions:
         if name == "TIME_FORMAT":
             clocks = ("'%H:%i:%s'", "'%h %i %p'", "'%k-%l'", "'%T.%f'", "'%r'")
             return f"{name}({self.moment(depth)}, {self.rng.choice(clocks)})"
+        if name == "INTERVAL":
+            return f"{name}({self.number(depth)}, 1, 10.5)"
+        if name == "CONVERT_TZ":
+            return f"{name}({self.moment(depth)}, '+00:00', '-05:30')"
         if name == "ROUND" or name == "TRUNCATE":
             digits = self.rng.choice(("0", "1", "2", "-1", "3", "i"))
             alone = name == "ROUND" and self.rng.random() < 0.4

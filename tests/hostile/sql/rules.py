@@ -426,7 +426,7 @@ RULES: tuple[Rule, ...] = (
         _MANUAL + "sql-mode.html",
         r"\b(DELETE|UPDATE)\b",
         "^None$|Out of range value",
-        r"Truncated incorrect|Division by 0|Incorrect datetime value",
+        r"Truncated incorrect|Division by 0|Incorrect datetime value|field overflow",
     ),
     Rule(
         "a variable of a decimal has the digits of its value",

@@ -318,6 +318,7 @@ def _group_expressions(nodes: Iterable[exp.Expr], block: QueryBlock) -> list[exp
 
 
 def _resolve_position(node: exp.Expr, items: list[exp.Expr]) -> exp.Expr:
+    node = node.unnest()
     if isinstance(node, exp.Literal) and not node.is_string and node.this.isdigit():
         number = int(node.this)
         if 1 <= number <= len(items):

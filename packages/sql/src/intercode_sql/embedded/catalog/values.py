@@ -194,18 +194,26 @@ def _to_decimal(value: Any, column: Column, row: int) -> Decimal:
         value = printable(value)
     if isinstance(value, str):
         found = _NUMBER.match(value)
-        if found is not None and column.type.unsigned and Decimal(found[1]) < 0:
-            raise mysql_error(1264, column.name, row)
+        if found is not None and column.type.unsigned:
+            whole = quantized(Decimal(found[1]), 0) if column.type.kind == "int" else found[1]
+            if Decimal(whole) < 0:
+                raise mysql_error(1264, column.name, row)
         if found is None or value[found.end() :].strip():
             type_name = "integer" if column.type.kind in ("int", "year") else column.type.kind
             if (found is not None and found[1]) or column.type.kind in ("float", "double"):
                 raise mysql_error(1265, column.name, row)
             raise mysql_error(1366, type_name, value, column.name, row)
         value = found[1]
+    elif isinstance(value, Decimal) and value < 0 and _is_unsigned(column):
+        raise mysql_error(1264, column.name, row)
     try:
         return Decimal(repr(value).strip("'") if not isinstance(value, Decimal) else value)
     except InvalidOperation as e:
         raise mysql_error(1366, column.type.kind, value, column.name, row) from e
+
+
+def _is_unsigned(column: Column) -> bool:
+    return column.type.unsigned or column.type.kind == "year"
 
 
 def _stored_integer(value: Any, column: Column, row: int) -> int:
@@ -597,7 +605,8 @@ def _nearest_number(value: Any, column: Column) -> Any:
     kind = column.type
     number = number_prefix(value)
     if kind.kind == "year":
-        return to_stored(int(number), column) if 0 <= number < 100 or 1900 < number < 2156 else 0
+        year = int(quantized(number, 0))
+        return to_stored(year, column) if 0 <= year < 100 or 1900 < year < 2156 else 0
     if kind.kind == "int":
         fitting = integer_range(column)
         return to_stored(min(max(number, Decimal(fitting[0])), Decimal(fitting[-1])), column)

@@ -70,6 +70,7 @@ from intercode_sql.embedded.compile.operators import (
     add_interval,
     compare,
     concatenate,
+    is_constant,
     modulo,
     year_constant,
 )
@@ -280,6 +281,23 @@ def _timediff(name: str, args: Args, scope: Scope) -> Expression:
         return Expression("NULL", TIME)
     parts = [(as_clock_text(v) if v.type.moment else as_text(v)).sql for v in values]
     return Expression(f"mysql_timediff({', '.join(parts)})", TIME)
+
+
+@special("INTERVAL")
+def _interval(name: str, args: Args, scope: Scope) -> Expression:
+    """Compile how many of the numbers behind the first are not greater, or -1 if that is NULL."""
+    value, *others = map(as_number, _compile_arguments(name, args, scope, 2, 999))
+    tests = " ".join(f"WHEN {value.sql} < {other.sql} THEN {i}" for i, other in enumerate(others))
+    sql = f"(CASE WHEN {value.sql} IS NULL THEN -1 {tests} ELSE {len(others)} END)"
+    return Expression(sql, replace(INT, nullable=False))
+
+
+@special("CONVERT_TZ")
+def _convert_tz(name: str, args: Args, scope: Scope) -> Expression:
+    moment, *zones = _compile_arguments(name, args, scope, 3, 3)
+    texts = [as_moment_text(time_of_this_day(moment, scope)), *map(as_text, zones)]
+    kind = replace(DATETIME, scale=_clock_digits(moment))
+    return Expression(f"mysql_convert_tz({', '.join(t.sql for t in texts)})", kind)
 
 
 @special("FIELD")
@@ -500,7 +518,12 @@ def function_call(node: exp.Anonymous, scope: Scope) -> Expression:
     ]
     if name in _OF_DOCUMENTS and SCALARS[name].parameters(len(args)):
         _require_document(name, args[0].type)
-    return simple_call(name, args, item_text(node, scope) if SCALARS[name].quoted else "")
+    found = simple_call(name, args, item_text(node, scope) if SCALARS[name].quoted else "")
+    if name == "FIND_IN_SET" and is_constant(node.expressions[0]) and args[1].type.members:
+        members = text_constant(",".join(args[1].type.members))
+        place = simple_call(name, [args[0], members])  # among the words of the column
+        return replace(found, sql=f"(CASE WHEN {found.sql} THEN {place.sql} ELSE {found.sql} END)")
+    return found
 
 
 _OF_DOCUMENTS = {name for name in SCALARS if name.startswith("JSON_")} - {"JSON_VALID"}

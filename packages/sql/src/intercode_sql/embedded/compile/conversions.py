@@ -229,7 +229,7 @@ def require_rounded(ex: Expression, kind: Type) -> None:
     """Raise StatementError for a decimal that becomes a column of texts with digits that its type
     has not: those of a quotient, or of a time."""
     made = "mysql_quotient(" in ex.sql or "mysql_temporal_number(" in ex.sql
-    if kind.kind == "string" and ex.type.kind == "decimal" and made:
+    if kind.text and ex.type.kind == "decimal" and made:
         raise unsupported("a quotient of exact numbers in a column of texts")
 
 

@@ -533,6 +533,7 @@ def _group_expression(item: exp.Expr, parts: SelectParts) -> Expression:
 
 def _resolve_position(item: exp.Expr, parts: SelectParts, clause: str) -> Expression | None:
     """Return the column of the select list that a number names, or None."""
+    item = item.unnest()
     if not isinstance(item, exp.Literal) or item.is_string:
         return None
     if not item.this.isdigit():

@@ -7,7 +7,7 @@ import re
 from collections.abc import Callable
 from typing import Any
 
-from intercode_sql.dialect.errors import mysql_error, truncated_error
+from intercode_sql.dialect.errors import mysql_error, truncated_error, unsupported
 from intercode_sql.embedded.catalog.moments import (
     FIRST_DATE,
     LONGEST_CLOCK,
@@ -329,6 +329,32 @@ internal("time_order")(time_microseconds)
 def ordered_time(microseconds: int, _: int) -> str:
     """Return the time of which ``mysql_time_order`` has made microseconds."""
     return time_text(microseconds)
+
+
+_OFFSET = re.compile(r"([+-])(\d\d?):([0-5]\d)")
+_FIRST_SECOND, _LAST_SECOND = dt.datetime(1970, 1, 1, 0, 0, 1), dt.datetime(3001, 1, 18, 23, 59, 59)
+
+
+@internal("convert_tz", gives_bytes=False)
+def convert_tz(text: str, source: str, target: str) -> str | None:
+    """Return the time in one zone at a time in another. A time beyond those of TIMESTAMP stays."""
+    before, after, moment = _offset(source), _offset(target), read_moment(text)
+    if moment is None or before is None or after is None:
+        return None
+    local = dt.datetime.fromisoformat(moment.text)
+    universal = local - before
+    if not _FIRST_SECOND <= universal.replace(microsecond=0) <= _LAST_SECOND:
+        return moment.text
+    return (universal + after).isoformat(" ")
+
+
+def _offset(zone: str) -> dt.timedelta | None:
+    """Return the offset of a time zone, which is between -13:59 and +14:00."""
+    if zone[:1].isalpha():
+        raise unsupported(f"the time zone {zone}, which is no offset")
+    found = _OFFSET.fullmatch(zone)
+    minutes = int(found[1] + "1") * (60 * int(found[2]) + int(found[3])) if found else -1000
+    return dt.timedelta(minutes=minutes) if -840 < minutes <= 840 else None
 
 
 @internal("timestampdiff", gives_bytes=False)
