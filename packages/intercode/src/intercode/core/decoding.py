@@ -40,7 +40,7 @@ class _FieldError(ValueError):
         return f"{path!r} {self.args[0]}" if path else self.args[0].removeprefix("has ")
 
 
-def decode(
+def decode_as(
     kind: Any,
     value: object,
     where: object = "",

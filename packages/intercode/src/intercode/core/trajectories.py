@@ -19,7 +19,7 @@ from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
-from intercode.core.decoding import decode, parse_json
+from intercode.core.decoding import decode_as, parse_json
 from intercode.core.errors import DataError, UsageError
 from intercode.core.types import Trajectory, to_jsonable
 
@@ -277,7 +277,7 @@ def trajectory_from_row(row: object) -> Trajectory:
     """
     if not isinstance(row, dict):
         raise DataError(f"an object is expected, not {type(row).__name__}")
-    trajectory: Trajectory = decode(Trajectory, without_version(row))
+    trajectory: Trajectory = decode_as(Trajectory, without_version(row))
     _check_restarts(trajectory.restarts, trajectory.turns)
     return trajectory
 

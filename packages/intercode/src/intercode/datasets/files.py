@@ -47,6 +47,14 @@ def read_text(path: Path) -> str:
         raise DataError(f"{str(path)!r} cannot be a path: {e}") from e
 
 
+def required_text(row: Mapping[str, Any], key: str, where: str) -> str:
+    """Return the text under ``key``. Raises DataError if it is absent or empty."""
+    value = row.get(key)
+    if not isinstance(value, str) or not value.strip():
+        raise DataError(f"{where}: {key!r} must be a text, not {value!r}")
+    return value
+
+
 def require_inside(path: Path, folder: Path, what: str) -> None:
     """Raise DataError if ``path`` leads out of ``folder``, by ``..``, as an absolute path or by a
     link, or if it cannot be looked up. ``what`` describes the path in the message."""

@@ -7,6 +7,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from importlib import resources
 
+from intercode.core.decoding import decode_as
+
 
 @dataclass(frozen=True, slots=True)
 class PinnedFile:
@@ -39,11 +41,5 @@ class Pin:
 def load_pins() -> Mapping[str, Pin]:
     """Return every pinned dataset by name, from the packaged ``pins.json``."""
     text = resources.files("intercode.datasets").joinpath("pins.json").read_text("utf-8")
-    return {
-        name: Pin(
-            repository=entry["repository"],
-            commit=entry["commit"],
-            files=tuple(PinnedFile(**row) for row in entry["files"]),
-        )
-        for name, entry in json.loads(text).items()
-    }
+    pins: Mapping[str, Pin] = decode_as(Mapping[str, Pin], json.loads(text), "pins.json")
+    return pins

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
-from intercode.core.decoding import decode
+from intercode.core.decoding import decode_as
 from intercode.core.errors import ConfigError, UsageError
 from intercode.core.types import Dataset
 from intercode.datasets import files, preprocess
@@ -98,7 +98,7 @@ def _read_settings(folder: Path) -> PackageSettings:
     file = folder / TASK_FILE
     is_harbor = (folder / "instruction.md").is_file()
     hint = f"; did you mean harbor:{folder}?" if is_harbor else ""
-    settings: PackageSettings = decode(
+    settings: PackageSettings = decode_as(
         PackageSettings, read_toml(file), file, lambda text: ConfigError(f"{text}{hint}")
     )
     return settings

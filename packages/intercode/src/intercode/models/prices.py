@@ -13,7 +13,7 @@ from functools import cache
 from pathlib import Path
 from typing import Annotated, Any, ClassVar
 
-from intercode.core.decoding import bounded, decode
+from intercode.core.decoding import bounded, decode_as
 from intercode.core.errors import ConfigError
 
 PRICES_VARIABLE = "INTERCODE_PRICES"
@@ -170,7 +170,7 @@ def read_prices(path: Path) -> dict[str, Price]:
 
 def parse_price(entry: Any, where: str) -> Price:
     """Return a price from a table of its fields. Raises ConfigError."""
-    price: Price = decode(Price, entry, where, ConfigError)
+    price: Price = decode_as(Price, entry, where, ConfigError)
     return price
 
 

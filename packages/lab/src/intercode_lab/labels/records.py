@@ -11,7 +11,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Annotated, Any, ClassVar, Literal
 
-from intercode.core.decoding import bounded, decode, parse_json
+from intercode.core.decoding import bounded, decode_as, parse_json
 from intercode.core.errors import DataError, UsageError
 
 CORRECT, INCORRECT, AMBIGUOUS = "correct", "incorrect", "ambiguous"
@@ -122,5 +122,5 @@ def _read_line(path: Path, number: int, text: str) -> Label:
     if not isinstance(row, dict):
         raise DataError(f"{where}: a label is a JSON object, not {row!r:.60}")
     extra = {k: row.pop(k) for k in list(row) if k not in _FIELDS}
-    label: Label = decode(Label, row, where)
+    label: Label = decode_as(Label, row, where)
     return replace(label, extra=extra, file=str(path), line=number)

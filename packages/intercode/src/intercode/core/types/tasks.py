@@ -9,7 +9,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, ClassVar, Literal, Self
 
-from intercode.core.decoding import decode
+from intercode.core.decoding import decode_as
 from intercode.core.errors import DataError
 from intercode.core.types.descriptions import EnvironmentDescription, describe_unknown
 from intercode_sandbox.types import LayerSpec
@@ -124,7 +124,7 @@ class Payload:
     """
 
     hint: ClassVar[str] = ""
-    """What to do about a field that is missing, for the error of ``decode``."""
+    """What to do about a field that is missing, for the error of ``decode_as``."""
     other_keys: ClassVar[bool] = True
     notes: str = ""
     solution: str | None = None
@@ -147,7 +147,7 @@ class Payload:
         """Return the payload in a row. Raises DataError that begins with ``where`` and names the
         field."""
         given = {name: value for name, value in row.items() if value is not None}
-        payload: Self = decode(cls, given, where)
+        payload: Self = decode_as(cls, given, where)
         return payload
 
 

@@ -6,15 +6,16 @@ Database Interface? A BIg Bench for Large-Scale Database Grounded Text-to-SQLs" 
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
 from intercode.core.types import Dataset, Task
+from intercode.datasets.files import required_text
 from intercode.datasets.sql import base
 from intercode.datasets.sql.release import (
     Release,
     find_release_files,
-    required_text,
     table_schemas,
 )
 
@@ -60,7 +61,7 @@ def convert(release: Path, out: Path) -> list[Path]:
     return written
 
 
-def _task(release: Release, row: dict[str, Any], identifier: str, where: str) -> dict[str, Any]:
+def _task(release: Release, row: Mapping[str, Any], identifier: str, where: str) -> dict[str, Any]:
     name = required_text(row, "db_id", where)
     evidence = str(row.get("evidence") or "").strip()
     task = {

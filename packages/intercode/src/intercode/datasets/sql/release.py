@@ -10,24 +10,17 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from intercode.core.decoding import decode_as
 from intercode.core.errors import DataError, UsageError
 from intercode.datasets import files
 
 
-def read_objects(path: Path) -> list[dict[str, Any]]:
+def read_objects(path: Path) -> tuple[Mapping[str, Any], ...]:
     """Return the objects in a JSON list. Raises DataError for anything else."""
-    rows = files.read_json(path)
-    if not isinstance(rows, list) or not all(isinstance(row, dict) for row in rows):
-        raise DataError(f"{path}: expected a list of objects")
+    rows: tuple[Mapping[str, Any], ...] = decode_as(
+        tuple[Mapping[str, Any], ...], files.read_json(path), path
+    )
     return rows
-
-
-def required_text(row: Mapping[str, Any], key: str, where: str) -> str:
-    """Return the text under ``key``. Raises DataError if it is absent or empty."""
-    value = row.get(key)
-    if not isinstance(value, str) or not value.strip():
-        raise DataError(f"{where}: {key!r} must be a text, not {value!r}")
-    return value
 
 
 def find_release_files(release: Path, wanted: Iterable[str], name: str) -> list[Path]:
@@ -118,7 +111,7 @@ class Release:
         return write_task_rows(self.out / f"{name}.jsonl", rows)
 
 
-TaskBuilder = Callable[[Release, dict[str, Any], str, str], dict[str, Any]]
+TaskBuilder = Callable[[Release, Mapping[str, Any], str, str], dict[str, Any]]
 """Converts a row: takes the release, the row, the task's id and the row's location."""
 
 

@@ -13,11 +13,11 @@ from typing import Any
 
 from intercode.core.errors import DataError
 from intercode.core.types import Dataset
+from intercode.datasets.files import required_text
 from intercode.datasets.sql import base
 from intercode.datasets.sql.release import (
     Release,
     find_release_files,
-    required_text,
     table_schemas,
 )
 
@@ -62,7 +62,7 @@ def convert(release: Path, out: Path) -> list[Path]:
     return [spider.write_tasks(path, f"spider-{path.stem}", _task) for path in splits]
 
 
-def _task(release: Release, row: dict[str, Any], identifier: str, where: str) -> dict[str, Any]:
+def _task(release: Release, row: Mapping[str, Any], identifier: str, where: str) -> dict[str, Any]:
     name = required_text(row, "db_id", where)
     if name not in release.tables:
         raise DataError(f"{where}: {name!r} is not in tables.json")

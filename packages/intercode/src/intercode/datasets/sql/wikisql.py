@@ -22,9 +22,10 @@ from typing import Any
 from intercode.core.errors import DataError
 from intercode.core.types import Dataset, Task
 from intercode.datasets import files
+from intercode.datasets.files import required_text
 from intercode.datasets.sql import base
 from intercode.datasets.sql.base import Tables
-from intercode.datasets.sql.release import find_release_files, required_text, write_task_rows
+from intercode.datasets.sql.release import find_release_files, write_task_rows
 
 AGGREGATES = ("", "MAX", "MIN", "COUNT", "SUM", "AVG")
 """Aggregates by their number in WikiSQL."""

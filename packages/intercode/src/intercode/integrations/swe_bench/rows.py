@@ -12,10 +12,10 @@ import json
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass
-from functools import partial
 from pathlib import Path
 from typing import Any, ClassVar
 
+from intercode.core.decoding import decode_as
 from intercode.core.errors import DataError, UsageError
 from intercode.core.types import Dataset, Payload, Task
 from intercode.datasets import files, may_be_recorded
@@ -158,9 +158,7 @@ def _image_function(options: Mapping[str, str]) -> _ImageFunction:
         raise UsageError("give either the option image or the option images, not both")
     path = Path(options["images"]).expanduser().absolute()
     table = files.read_json(path) if path.suffix == ".json" else read_toml(path)
-    if not isinstance(table, dict) or not all(isinstance(v, str) for v in table.values()):
-        raise DataError(f"{path} must map ids of instances to the names of images")
-    return _ImageFunction(None, table)
+    return _ImageFunction(None, decode_as(Mapping[str, str], table, path))
 
 
 def _fill_template(template: str, instance: str) -> str:
@@ -172,11 +170,12 @@ def _task(row: Any, where: str, image_of: _ImageFunction) -> Task:
     that begins with ``where``."""
     if not isinstance(row, Mapping):
         raise DataError(f"{where}: expected an object, not {row!r}")
-    text = partial(_text, row, where)
-    instance, repo, patch = text("instance_id"), text("repo"), text("patch")
+    instance, repo, patch, test_patch, query = (
+        files.required_text(row, name, where)
+        for name in ("instance_id", "repo", "patch", "test_patch", "problem_statement")
+    )
     if repo in OTHER_RUNNERS:
         raise DataError(f"{instance}: the tests of {repo} do not run with pytest")
-    test_patch = text("test_patch")
     added = "\n".join(
         line[1:] for line in test_patch.split("\n") if line[:1] == "+" and line[:4] != "+++ "
     )
@@ -199,20 +198,13 @@ def _task(row: Any, where: str, image_of: _ImageFunction) -> Task:
         raise DataError(f"{where}: FAIL_TO_PASS is empty; a task needs at least one test")
     return Task(
         instance,
-        text("problem_statement"),
+        query,
         _gold_action(patch),
         cwd=DIRECTORY,
         group=repo,
         hardness=str(row["difficulty"]) if row.get("difficulty") else None,
         data=data,
     )
-
-
-def _text(row: Mapping[str, Any], where: str, name: str) -> str:
-    value = row.get(name)
-    if not isinstance(value, str) or not value.strip():
-        raise DataError(f"{where}: {name!r} must be a text, not {value!r}")
-    return value
 
 
 def _test_ids(row: Mapping[str, Any], name: str, where: str) -> tuple[str, ...]:

@@ -23,7 +23,8 @@ import time
 from contextlib import suppress
 from typing import Any
 
-from intercode.core.errors import DataError, SandboxError
+from intercode.core.decoding import decode_as, parse_json
+from intercode.core.errors import SandboxError
 from intercode.core.languages import Language, Repl
 from intercode.core.types import ExecResult
 from intercode.core.types.untrusted import parse_untrusted
@@ -338,13 +339,7 @@ def missing_language_message(language: Language, error: OSError) -> str:
     )
 
 
-def _decode_actions(text: str) -> list[str]:
-    try:
-        actions = json.loads(text)
-    except (ValueError, RecursionError):
-        actions = None
-    if not isinstance(actions, list) or not all(isinstance(code, str) for code in actions):
-        raise DataError(
-            f"'state.text' of a REPL has to be a JSON list of texts, not {text[:100]!r}"
-        )
+def _decode_actions(text: str) -> tuple[str, ...]:
+    where = "'state.text' of a REPL"
+    actions: tuple[str, ...] = decode_as(tuple[str, ...], parse_json(text, where), where)
     return actions

@@ -258,13 +258,6 @@ class Interpreter:
                 raise InterpreterEndedError
             self.loaded_modules |= {module}
 
-    def is_responsive(self, timeout: float) -> bool:
-        """Return whether the process is alive and answers."""
-        try:
-            return self.request("ping", timeout=timeout) is not None
-        except (InterpreterEndedError, InterpreterRefusedError):
-            return False
-
     # ----------------------------------------------------------------- forks
     def fork(self, purpose: str, timeout: float) -> Interpreter:
         """Fork the process and return the fork, which waits for requests.

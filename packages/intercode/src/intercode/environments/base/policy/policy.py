@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal
 
-from intercode.core.decoding import decode
+from intercode.core.decoding import decode_as
 from intercode.core.errors import ConfigError
 from intercode.core.types import ActionLanguage
 from intercode.core.types.descriptions import load_function
@@ -135,7 +135,7 @@ def read_policy(source: PolicySource) -> Policy:
             f"a policy is the path of a file, or settings such as {{'deny': ['command:rm']}}, not "
             f"{source!r:.80}"
         )
-    table: _Table = decode(_Table, source, where, ConfigError)
+    table: _Table = decode_as(_Table, source, where, ConfigError)
     try:
         deny, allow = (tuple(map(_rule, rows)) for rows in (table.deny, table.allow))
     except ConfigError as e:

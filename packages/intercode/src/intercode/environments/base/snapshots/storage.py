@@ -18,7 +18,7 @@ from typing import Annotated, Any, ClassVar, Literal, cast
 
 import numpy as np
 
-from intercode.core.decoding import bounded, decode
+from intercode.core.decoding import bounded, decode_as
 from intercode.core.errors import DataError, UsageError
 from intercode.core.trajectories import SCHEMA_VERSION, without_version
 from intercode.core.types import ExecResult, to_jsonable
@@ -151,7 +151,7 @@ def read_snapshot(
         raise DataError(f"{path} is no snapshot: it holds {type(values).__name__}, not an object")
     try:
         row = without_version(values)
-        stored: StoredValues = decode(StoredValues, row)
+        stored: StoredValues = decode_as(StoredValues, row)
         _check_random_state(stored.random_state)
     except DataError as e:
         raise DataError(f"{path}: {e}") from e
@@ -204,7 +204,7 @@ class StoredValues:
 
 def _session_state(values: StoredValues, path: Path) -> SessionState | PythonState:
     state: SessionState | PythonState
-    state = decode(_STATES[values.kind], values.state, f"{path}: state")
+    state = decode_as(_STATES[values.kind], values.state, f"{path}: state")
     if not state.cwd.startswith("/") or "\0" in state.cwd:
         raise DataError(f"{path}: 'state.cwd' has to be an absolute path, not {state.cwd!r}")
     return state

@@ -8,7 +8,7 @@ from itertools import combinations
 from pathlib import Path, PurePosixPath
 from typing import Annotated
 
-from intercode.core.decoding import decode
+from intercode.core.decoding import decode_as
 from intercode.core.errors import DataError
 from intercode.datasets.files import LOCAL_IMAGE
 from intercode.integrations.harbor.tasks.tables import (
@@ -117,7 +117,7 @@ def _artifacts(path: Path, *owners: TaskTable | StepTable) -> tuple[Artifact, ..
     kind = Mapping[str, tuple[Annotated[str | Artifact, _artifact], ...]]
     found: list[Artifact] = []
     for owner in owners:
-        found += decode(kind, {"artifacts": owner.artifacts or ()}, path)["artifacts"]
+        found += decode_as(kind, {"artifacts": owner.artifacts or ()}, path)["artifacts"]
     if all(artifact.source.rstrip("/") != ARTIFACTS for artifact in found):
         found.insert(0, Artifact(ARTIFACTS))
     for first, second in combinations(found, 2):

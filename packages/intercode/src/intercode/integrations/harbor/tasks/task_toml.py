@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from intercode.core.decoding import decode
+from intercode.core.decoding import decode_as
 from intercode.core.errors import DataError
 from intercode.datasets.files import read_text
 from intercode.integrations.harbor.tasks.separate_verifier import (
@@ -81,7 +81,7 @@ def read_config(path: Path) -> Config:
         table = tomllib.loads(read_text(path))
     except (ValueError, RecursionError) as e:  # also numbers too long, and lists too deep
         raise DataError(f"{path} is not valid TOML: {e}") from e
-    task: TaskTable = decode(TaskTable, table, path)
+    task: TaskTable = decode_as(TaskTable, table, path)
     section, verifier, metadata = task.environment, task.verifier, task.metadata
     internet = section.allow_internet
     if internet is None:

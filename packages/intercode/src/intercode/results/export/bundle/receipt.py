@@ -7,7 +7,7 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
-from intercode.core.decoding import decode
+from intercode.core.decoding import decode_as
 from intercode.core.errors import DataError
 
 _RECEIPT_SUFFIX = ".verified.json"
@@ -49,7 +49,7 @@ def read_receipt(bundle: Path, sha256: str) -> Receipt | None:
         return None
     try:
         values = json.loads(path.read_bytes())
-        receipt: Receipt = decode(Receipt, values)
+        receipt: Receipt = decode_as(Receipt, values)
     except (ValueError, DataError, OSError) as e:
         raise DataError(f"{path} is not a receipt of `intercode replay` ({e}): remove it") from e
     return receipt if receipt.bundle == sha256 else None
