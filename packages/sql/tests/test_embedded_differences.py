@@ -1032,3 +1032,40 @@ def test_functions_of_sets_intervals_and_zones(
     session: SqlSession, expression: str, found: list[object]
 ) -> None:
     assert values(session, expression, "id IN (2, 6, 7)") == found
+
+
+@pytest.mark.parametrize(
+    ("quotient", "value"),
+    [
+        ("1 / 3", 0.333333333),
+        ("SUM(id) / 7", 5.142857142),
+        ("ROUND(1 / 3, 4)", 0.3333),
+        ("(SELECT 1 / 3)", 0.333333333),
+    ],
+)
+def test_a_quotient_beside_a_double_has_more_digits(
+    session: SqlSession, quotient: str, value: float
+) -> None:
+    assert column(session, f"SELECT {quotient} FROM t UNION SELECT 9e0")[0] == value
+
+
+@pytest.mark.parametrize(
+    ("statement", "names"),
+    [
+        ("SHOW FULL TABLES WHERE Table_type = 'VIEW'", []),
+        ("SHOW TABLES WHERE Table_type LIKE 'BASE%'", ["s", "t"]),
+        ("SHOW INDEX FROM t WHERE Key_name = 'ti'", ["t"]),
+        ("SHOW COLUMNS FROM s WHERE Type = 'date'", ["da"]),
+        ("SHOW COLUMNS FROM s WHERE `Default` LIKE '%'", []),
+    ],
+)
+def test_what_where_of_show_selects(session: SqlSession, statement: str, names: list[str]) -> None:
+    result = session.run(statement, 10.0)
+    assert result.rows is not None, result.output
+    assert [row[0] for row in result.rows] == names
+
+
+def test_a_check_is_of_no_counter(changed: SqlSession) -> None:
+    code = "CREATE TABLE z (id int AUTO_INCREMENT PRIMARY KEY, CHECK (id > 0))"
+    message = "Check constraint 'z_chk_1' cannot refer to an auto-increment column."
+    assert changed.run(code, 10.0).output == f"{E}{message}"

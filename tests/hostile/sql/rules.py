@@ -883,6 +883,13 @@ RULES: tuple[Rule, ...] = (
         operands=_constants_compared,
     ),
     Rule(
+        "texts of times are compared in utf8mb4_0900_ai_ci",
+        _MANUAL + "charset-connection.html",
+        r"\b(GREATEST|LEAST)\(",
+        r": '[-\d:. ]+'$",
+        r": '[-\d:. ]+'$",
+    ),
+    Rule(
         "constants are sorted in utf8mb4_0900_ai_ci",
         _MANUAL + "charset-connection.html",
         r"SELECT '[^']*\W[^']*' .*UNION.* ORDER BY|UNION.* SELECT '[^']*\W[^']*' .* ORDER BY",

@@ -172,6 +172,7 @@ ERROR_MESSAGES: dict[int, tuple[str, str]] = {
     3686: ("HY000", "Index out of bounds in regular expression search."),
     3773: ("HY000", "DEFAULT function cannot be used with default value expressions"),
     3887: ("HY000", "A capture group has an invalid name."),
+    3818: ("HY000", "Check constraint '{}' cannot refer to an auto-increment column."),
     3819: ("HY000", "Check constraint '{}' is violated."),
     3953: ("HY000", "Multiple INTO clauses in one query block."),
     3954: (

@@ -9,7 +9,7 @@ from typing import Any
 
 from intercode_sql.dialect.errors import StatementError, mysql_error, unsupported
 from intercode_sql.dialect.keywords import word_set
-from intercode_sql.dialect.tokens import TokenReader
+from intercode_sql.dialect.tokens import TokenReader, tokenize
 from intercode_sql.dump.literals import binary_number, unescape
 from intercode_sql.embedded.catalog.catalog import Column, ForeignKey, Index, Table
 from intercode_sql.embedded.catalog.types import Collation, Type, decimal
@@ -251,6 +251,10 @@ def validate_table(table: Table) -> Table:
     leads = {i.columns[0].lower() for i in table.indexes}
     if len(autos) > 1 or any(c.name.lower() not in leads for c in autos):
         raise mysql_error(1075)
+    counters = {c.name.lower() for c in autos}
+    for name, condition in table.checks:
+        if any(token.name.lower() in counters for token in tokenize(condition)):
+            raise mysql_error(3818, name)
     counter = table.auto_increment or (1 if autos else None)
     return replace(table, columns=columns, auto_increment=counter)
 

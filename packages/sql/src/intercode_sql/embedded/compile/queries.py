@@ -178,6 +178,8 @@ def _with_types(
     sql_alias = scope.context.new_alias()
     columns = []
     for i, k in enumerate(query.types):
+        if k.kind == "decimal" and kinds[i].kind == "double":
+            query = replace(query, sql=exact_quotient(query.sql, i, k))
         require_rounded(Expression(query.sql, k), kinds[i])
         column = Expression(f"{sql_alias}.c{i}", _sent(k, other.types[i], kinds[i]))
         columns.append(_converted(_fitted(column, other.types[i], kinds[i]), kinds[i]))
@@ -185,6 +187,21 @@ def _with_types(
         return query.sql
     select_list = ", ".join(f"{c} AS c{i}" for i, c in enumerate(columns))
     return f"SELECT {select_list} FROM ({query.sql}) AS {sql_alias}"
+
+
+def exact_quotient(sql: str, column: int, kind: Type) -> str:
+    """Return the SQL of a query with all digits of a quotient, which a double holds, in a column
+    that ``as_column`` has rounded."""
+    end = f", {kind.scale})) AS c{column}"
+    at = sql.find(end)
+    depth, start = 2, at
+    while at >= 0 and depth and start:
+        start -= 1
+        depth += (sql[start] == ")") - (sql[start] == "(")
+    inner = at < 0 or depth or " FROM " in sql[:start]
+    if inner or not sql.startswith("(mysql_quotient(", start):
+        return sql
+    return f"{sql[:at]})) AS c{column}{sql[at + len(end) :]}"
 
 
 def _sent(kind: Type, other: Type, merged: Type) -> Type:

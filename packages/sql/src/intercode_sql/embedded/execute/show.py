@@ -20,6 +20,7 @@ Shown = tuple[tuple[str, ...], RowList]
 _NAME = r"(?:`[^`]+`|[\w$]+)"
 _TABLE = rf"(?P<table>{_NAME}(?:\s*\.\s*{_NAME})?)"
 _FROM = rf"(?:\s+(?:FROM|IN)\s+(?P<database>{_NAME}))?"
+_WHERE = r"(?:\s+WHERE\s+(?P<where>.+))?"
 _TAIL = r"(?:\s+(?:LIKE\s+(?P<like>'[^']*'|\"[^\"]*\")|WHERE\s+(?P<where>.+)))?"
 
 
@@ -90,15 +91,17 @@ def _with_pattern(heading: str, found: dict[str, Any]) -> str:
     return f"{heading} ({found['like'][1:-1]})" if found.get("like") else heading
 
 
-def _filter_rows(rows: RowList, found: dict[str, Any]) -> RowList:
+def _filter_rows(headings: tuple[str, ...], rows: RowList, found: dict[str, Any]) -> RowList:
+    """Return the rows of SHOW that its LIKE or WHERE selects."""
+    at = 0
     if found.get("where"):
         condition = re.fullmatch(
             r"`?(\w+)`?\s*(=|LIKE)\s*('[^']*'|\"[^\"]*\")", found["where"].strip(), re.I
         )
-        if condition is None or not condition[1].lower().startswith(
-            ("tables_in", "field", "databas", "variable_name", "name")
-        ):
+        known = [heading.lower() for heading in headings]
+        if condition is None or condition[1].lower() not in known:
             raise unsupported("SHOW with this WHERE")
+        at = known.index(condition[1].lower())
         pattern = condition[3][1:-1]
         if condition[2] == "=":
             pattern = re.sub(r"([%_\\])", r"\\\1", pattern)
@@ -106,12 +109,13 @@ def _filter_rows(rows: RowList, found: dict[str, Any]) -> RowList:
         pattern = found["like"][1:-1]
     else:
         return rows
-    return [r for r in rows if like(str(r[0]), pattern, "\\", "general")]
+    return [r for r in rows if r[at] is not None and like(str(r[at]), pattern, "\\", "general")]
 
 
 def _databases(found: dict[str, Any], session: SessionContext) -> Shown:
-    names = information_schema.schema_names(session.state.catalog)
-    return (_with_pattern("Database", found),), _filter_rows([(n,) for n in names], found)
+    names = [(n,) for n in information_schema.schema_names(session.state.catalog)]
+    headings = (_with_pattern("Database", found),)
+    return headings, _filter_rows(headings, names, found)
 
 
 def _tables(found: dict[str, Any], session: SessionContext) -> Shown:
@@ -122,9 +126,10 @@ def _tables(found: dict[str, Any], session: SessionContext) -> Shown:
     kinds = {t.name: "VIEW" if t.query is not None else "BASE TABLE" for t in tables.values()}
     shown = sorted((name, kinds[name]) for name in kinds if not tables[name].temporary)
     headings = _with_pattern(f"Tables_in_{database}", found), "Table_type"
+    filtered = _filter_rows(headings, shown, found)
     if found.get("full"):
-        return headings, _filter_rows(list(shown), found)
-    return headings[:1], _filter_rows([row[:1] for row in shown], found)
+        return headings, filtered
+    return headings[:1], [row[:1] for row in filtered]
 
 
 def _columns(found: dict[str, Any], session: SessionContext) -> Shown:
@@ -138,7 +143,7 @@ def _columns(found: dict[str, Any], session: SessionContext) -> Shown:
         name = (_unquote(found["column"]) or "").strip("'\"")
         rows = [r for r in rows if like(str(r[0]), name, "\\", "general")]
     headings = _FULL_COLUMN_HEADINGS if full else _COLUMN_HEADINGS
-    return headings, _filter_rows(rows, found)
+    return headings, _filter_rows(headings, rows, found)
 
 
 def _create_table(found: dict[str, Any], session: SessionContext) -> Shown:
@@ -203,7 +208,8 @@ def _column_line(column: Column, table: Table) -> str:
 
 def _index(found: dict[str, Any], session: SessionContext) -> Shown:
     rows = information_schema.index_rows(*_table(found, session))
-    return _INDEX_HEADINGS, [(*row[2:4], *row[5:]) for row in rows]
+    shown = [(*row[2:4], *row[5:]) for row in rows]
+    return _INDEX_HEADINGS, _filter_rows(_INDEX_HEADINGS, shown, found)
 
 
 def _create_database(found: dict[str, Any], session: SessionContext) -> Shown:
@@ -224,7 +230,8 @@ def _variables(found: dict[str, Any], session: SessionContext) -> Shown:
     rows = [
         (n, words.get(v, str(v)) if n in switches else str(v)) for n, v in sorted(known.items())
     ]
-    return ("Variable_name", "Value"), _filter_rows(rows, found)
+    headings = "Variable_name", "Value"
+    return headings, _filter_rows(headings, rows, found)
 
 
 def _warnings(found: dict[str, Any], session: SessionContext) -> Shown:
@@ -284,7 +291,7 @@ _FORMS = (
         rf"SHOW\s+CREATE\s+(?:DATABASE|SCHEMA)\s+(?:IF\s+NOT\s+EXISTS\s+)?(?P<database>{_NAME})",
         _create_database,
     ),
-    (rf"SHOW\s+(?:INDEX|INDEXES|KEYS)\s+(?:FROM|IN)\s+{_TABLE}{_FROM}", _index),
+    (rf"SHOW\s+(?:INDEX|INDEXES|KEYS)\s+(?:FROM|IN)\s+{_TABLE}{_FROM}{_WHERE}", _index),
     (rf"SHOW\s+(?:(?:GLOBAL|SESSION|LOCAL)\s+)?VARIABLES{_TAIL}", _variables),
     (
         r"SHOW\s+(?P<count>COUNT\s*\(\s*\*\s*\)\s+)?(?P<kind>WARNINGS|ERRORS)"
