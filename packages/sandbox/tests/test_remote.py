@@ -17,6 +17,7 @@ import intercode
 from intercode.environments.base.layers import task_layer
 from intercode_sandbox import (
     Limits,
+    Sandbox,
     SandboxSpec,
     architecture_of,
     open_sandbox,
@@ -154,6 +155,29 @@ def test_the_sandboxes_of_a_client_that_is_killed_end(remote: ServerProcess) -> 
     client.send_signal(signal.SIGKILL)
     client.wait()
     eventually(lambda: not running(duration), "the client's sandbox has ended")
+
+
+def test_a_detached_sandbox_is_attached_by_its_id(remote: ServerProcess) -> None:
+    code = f"""
+from intercode_sandbox import Limits, Sandbox
+sandbox = Sandbox("host", backend={remote.kind!r}, env={{"A": "b"}}, limits=Limits(processes=50))
+sandbox.run("sleep 600 > /dev/null 2>&1 & echo 1 > /tmp/f")
+print(sandbox.detach())
+assert sandbox.is_lost
+"""
+    owner = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    identifier = owner.stdout.strip()
+    with Sandbox.attach(identifier, remote.kind) as later:
+        assert later.read("/tmp/f") == b"1\n" and later.run("echo $A").stdout == "b\n"
+        assert later.limits.processes == 50 and later.image == "host"
+        assert later.run("sleep 60", timeout=0.3).timed_out
+        assert list(later.processes().values()) == ["sleep"], "what an earlier owner has started"
+    with pytest.raises(SandboxLostError, match="no sandbox is detached with this id"):
+        Sandbox.attach(identifier, remote.kind)
+    with Sandbox() as local, pytest.raises(MissingCapabilityError, match="without its owner"):
+        local.detach()
+    with pytest.raises(UsageError, match="use remote:URL"):
+        Sandbox.attach(identifier, "namespace")
 
 
 def test_a_forked_child_has_a_connection_of_its_own(remote: ServerProcess) -> None:

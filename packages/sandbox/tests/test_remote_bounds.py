@@ -291,6 +291,26 @@ def test_idle_and_old_sandboxes_end(monkeypatch: pytest.MonkeyPatch) -> None:
     asyncio.run(serve())
 
 
+def test_a_detached_sandbox_ends_after_its_idle_time() -> None:
+    async def serve() -> None:
+        clock, client, closed = FakeClock(), Client("key", sandboxes=1), list[bool]()
+        connection = _session(None, client, clock, idle=100.0)
+        files = SimpleNamespace(close=closed.append)
+        served = ServedSandbox(1, files, client, clock)  # type: ignore[arg-type]
+        connection._sandboxes[1] = served
+        answer, _ = await connection._detach(served, {})
+        later = asyncio.ensure_future(clock.wait(1000))  # so that the time can be moved
+        await clock.advance(90)
+        assert list(client.detached) == [answer["value"]] and client.sandboxes == 1
+        await clock.advance(20)
+        assert served._expiry is not None
+        await served._expiry
+        assert closed and not client.detached and client.sandboxes == 0
+        later.cancel()
+
+    asyncio.run(serve())
+
+
 def test_the_layers_that_a_client_makes_are_counted() -> None:
     client, store = Client("key"), Store(Bounds(uploads=1 << 20))
     reference = f"capture:{os.urandom(16).hex()}"

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from intercode_sandbox.contract import BaseSandbox, SandboxSpec
-from intercode_sandbox.errors import SandboxUnavailableError
+from intercode_sandbox.errors import SandboxUnavailableError, UsageError
 from intercode_sandbox.registry import Registry, load_object, portable_reference, unknown_name_error
 from intercode_sandbox.tiers.choice import choose_tier, require_linux, strongest_backend
 from intercode_sandbox.types import Image
@@ -64,6 +64,7 @@ class Backend:
     one is given. ``find_tier``: returns the isolation tier of these sandboxes. Both raise
     SandboxError. ``resolve_image``: returns the image that a name stands for; None for the images
     of this machine. ``find_architecture``: returns that of the machine with the sandboxes.
+    ``attach``: returns the sandbox that was detached with an id; None if none can be.
     """
 
     name: str
@@ -71,6 +72,7 @@ class Backend:
     find_tier: Callable[[], str]
     resolve_image: Callable[[str], Image] | None = None
     find_architecture: Callable[[], str] = platform.machine
+    attach: Callable[[str], BaseSandbox] | None = None
 
 
 def find_backend(backend: str = "auto") -> Backend:
@@ -148,6 +150,16 @@ def open_sandbox(
             "or leave out `users`"
         )
     return sandbox
+
+
+def attach_sandbox(identifier: str, backend: str) -> BaseSandbox:
+    """Return the sandbox that was detached with this id, which the caller then owns. Raises
+    UsageError for a back end that has none, SandboxLostError if it has ended."""
+    check_text("the id of a sandbox", identifier, "7f3a0c51")
+    attach = find_backend(backend).attach
+    if attach is None:
+        raise UsageError(f"no sandbox of the back end {backend!r} can be detached: use remote:URL")
+    return attach(identifier)
 
 
 def open_with_users(spec: SandboxSpec, backend: str = "auto") -> BaseSandbox:

@@ -142,6 +142,7 @@ Capability = Literal[
     "usage",
     "users",
     "script",
+    "detach",
 ]
 """A feature that only some back ends have; see ``BaseSandbox.capabilities``."""
 
@@ -499,6 +500,11 @@ class BaseSandbox(ABC):
     def usage(self) -> ResourceUsage:
         """Return what the sandbox uses now."""
         raise self._missing_capability("usage", "measure what it uses")
+
+    def detach(self) -> str:
+        """Leave the sandbox running without this process, and return the id with which another one
+        attaches to it. This object is closed then."""
+        raise self._missing_capability("detach", "leave it running without its owner")
 
     def _missing_capability(self, capability: Capability, purpose: str) -> MissingCapabilityError:
         return MissingCapabilityError(

@@ -318,6 +318,7 @@ def _check_users(sandbox: BaseSandbox) -> None:
 
 def _check_missing_capabilities(sandbox: BaseSandbox) -> None:
     calls: dict[Capability, Callable[[], object]] = {
+        "detach": sandbox.detach,
         "listing": lambda: sandbox.list_directory("/"),
         "processes": lambda: sandbox.kill_since(0),
         "fork": sandbox.snapshot,

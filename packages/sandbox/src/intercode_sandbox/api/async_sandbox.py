@@ -194,6 +194,7 @@ class AsyncSandbox:
     snapshot = _in_thread(Sandbox.snapshot, snapshots.Snapshot.close)
     restore = _in_thread(Sandbox.restore)
     save = _in_thread(Sandbox.save)
+    detach = _in_thread(Sandbox.detach)
 
     @classmethod
     async def from_snapshot(cls, snapshot: snapshots.Snapshot) -> Self:
@@ -204,6 +205,11 @@ class AsyncSandbox:
         """Return new sandboxes with copies of the files; see ``Sandbox.fork``."""
         forks = await obtain(lambda: self.sandbox.fork(n), _close_all)
         return [self.of(fork) for fork in forks]
+
+    @classmethod
+    async def attach(cls, identifier: str, backend: str) -> Self:
+        """Return the sandbox that ``detach`` has left running; see ``Sandbox.attach``."""
+        return cls.of(await obtain(lambda: Sandbox.attach(identifier, backend), Sandbox.close))
 
     @classmethod
     async def load(cls, path: str | Path, image: str = "host", **settings: Any) -> Self:

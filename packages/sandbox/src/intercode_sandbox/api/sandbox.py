@@ -15,7 +15,7 @@ from intercode_sandbox.api.forwarding import ForwardedPort
 from intercode_sandbox.api.live_sandboxes import record_live, remove_record
 from intercode_sandbox.api.process import SandboxProcess, TerminalSize
 from intercode_sandbox.api.results import Result
-from intercode_sandbox.backends import open_sandbox, resolve_image
+from intercode_sandbox.backends import attach_sandbox, open_sandbox, resolve_image
 from intercode_sandbox.contract import BaseSandbox, Capability, CopiedFiles, Limits, SandboxSpec
 from intercode_sandbox.deprecation import renamed_arguments
 from intercode_sandbox.errors import SandboxError, SandboxLostError, UsageError
@@ -423,6 +423,23 @@ class Sandbox:
         return self.base.usage()
 
     # ------------------------------------------------------------------------- end
+    def detach(self) -> str:
+        """Leave the sandbox running and return its id, for ``attach``. This interface is closed;
+        programs continue, without their streams.
+
+        A sandbox that nobody attaches to ends after the idle time of its server. Raises
+        MissingCapabilityError except with the back end ``remote:URL``.
+        """
+        identifier = self.base.detach()
+        self.release()
+        return identifier
+
+    @classmethod
+    def attach(cls, identifier: str, backend: str) -> Self:
+        """Return the sandbox that ``detach`` has left running at a server, ``remote:URL``, for a
+        program with the same token. Raises SandboxLostError if there is none."""
+        return cls.from_base(attach_sandbox(identifier, backend))
+
     def close(self, wait: bool = False) -> None:
         """End every process in the sandbox and free its files, the streams of its processes and
         its forwarded ports. May be called again.

@@ -49,4 +49,9 @@ def backend_at(url: str) -> Backend:
 
         return images.resolve_image(name, url)
 
-    return Backend(f"remote:{url}", open_there, find_tier, resolve_image, find_architecture)
+    def attach(identifier: str) -> BaseSandbox:
+        from intercode_sandbox.remote.images import attach_sandbox
+
+        return attach_sandbox(identifier, url)
+
+    return Backend(f"remote:{url}", open_there, find_tier, resolve_image, find_architecture, attach)

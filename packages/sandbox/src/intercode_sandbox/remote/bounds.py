@@ -10,6 +10,7 @@ from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from threading import Lock
+from typing import Any
 
 from intercode_sandbox import images
 from intercode_sandbox.contract import BaseSandbox, SandboxSpec
@@ -88,7 +89,8 @@ class Client:
     ``uploaded``: bytes of layers, sent or made here.
     ``unfinished``: bytes of requests whose work has not ended. ``dated``: layers that were copied
     for stopped clocks. ``archives``: digests of the layers that it has sent. What others have sent
-    is none of its business, even if the server has it already.
+    is none of its business, even if the server has it already. ``detached``: sandboxes without a
+    connection, by their ids.
     """
 
     key: str
@@ -97,6 +99,7 @@ class Client:
     uploaded: int = 0
     unfinished: int = 0
     archives: set[str] = field(default_factory=set)
+    detached: dict[str, Any] = field(default_factory=dict)
     clocks: set[int] = field(default_factory=set)
     dated: set[tuple[str, int]] = field(default_factory=set)
     lock: Lock = field(default_factory=Lock, repr=False)

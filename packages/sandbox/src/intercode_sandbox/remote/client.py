@@ -39,7 +39,7 @@ from intercode_sandbox.remote.relay import Group, take_out
 from intercode_sandbox.supervisor.supervised_process import SupervisedProcess
 
 _MARK_SECONDS = 0.02  # at least the accuracy with which a sandbox knows when a process started
-_TRAVELLING = {"fork", "restore", "save", "checkpoint", "script"} | {
+_TRAVELLING = {"detach", "fork", "restore", "save", "checkpoint", "script"} | {
     operation.capability for operation in OPERATIONS.values()
 }
 """The capabilities that work over a connection. Instead of sealing, the server copies files."""
@@ -226,6 +226,12 @@ class RemoteSandbox(ForwardedSandbox):
         return self._mark
 
     # ----------------------------------------------------------------------- end
+    def detach(self) -> str:
+        answer, _ = self._request("detach")
+        self._is_closed = True
+        self.connection.close_sandbox(self.number)
+        return str(self._parse(text_value, answer.get("value")))
+
     def close(self, wait: bool = False) -> None:
         if self._is_closed:
             return

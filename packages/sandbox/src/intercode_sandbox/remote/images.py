@@ -22,6 +22,8 @@ from intercode_sandbox.remote.files import pack_files
 from intercode_sandbox.remote.protocol import (
     ProtocolError,
     list_value,
+    object_value,
+    parse_spec,
     spec_values,
     string_values,
     text_value,
@@ -67,6 +69,21 @@ def open_sandbox(spec: SandboxSpec, url: str, files: Path | None = None) -> Remo
     except BaseException:
         connection.notify("close", sandbox=number)  # it may be opened later
         raise
+    return RemoteSandbox(connection, number, spec, opened)
+
+
+def attach_sandbox(identifier: str, url: str) -> RemoteSandbox:
+    """Return the sandbox that a client with the same token has detached with this id. Raises
+    SandboxLostError if there is none."""
+    connection = connect(url)
+    number = connection.next_number()
+    opened, _ = connection.request("attach", sandbox=number, detached=identifier)
+    try:
+        values = object_value(opened.get("spec"))
+        spec = parse_spec(values, resolve_image(text_value(values.get("image")), url), ())
+    except (ProtocolError, UsageError) as e:
+        connection.notify("close", sandbox=number)
+        raise SandboxError(f"{url} sent an invalid description of a sandbox: {e}") from e
     return RemoteSandbox(connection, number, spec, opened)
 
 

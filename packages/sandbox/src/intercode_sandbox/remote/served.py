@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import errno
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Coroutine
 from typing import Any
 
 from intercode_sandbox.clock import SYSTEM_CLOCK, Clock
@@ -48,8 +48,8 @@ class ServedSandbox:
         self.began = self.last_used = clock.now()
         self.processes: dict[int, tuple[BaseProcess, Group]] = {}
         self.is_closed = False
-        self._marks: dict[int, int] = {0: 0}
-        self._last_mark = -1
+        self._expiry: asyncio.Task[None] | None = None
+        self.detach()
 
     def describe(self) -> Arguments:
         """Return what a client knows of a new sandbox."""
@@ -57,8 +57,24 @@ class ServedSandbox:
             "tier": self.sandbox.tier,
             "env": dict(self.sandbox.env),
             "script_path": self.sandbox.script_path,
-            "capabilities": sorted(self.sandbox.capabilities),
+            "capabilities": sorted({*self.sandbox.capabilities, "detach"}),
         }
+
+    def detach(self) -> None:
+        """Forget what the connection of the client has named."""
+        self.processes.clear()
+        self._marks: dict[int, int] = {0: 0}
+        self._last_mark = -1
+
+    def expire(self, work: Coroutine[Any, Any, None]) -> None:
+        """Do what ends the sandbox, unless a client attaches to it first."""
+        self._expiry = asyncio.ensure_future(work)
+
+    def attach(self, number: int) -> None:
+        """Belong to the connection on which the sandbox has this number."""
+        if self._expiry is not None:
+            self._expiry.cancel()
+        self.number = number
 
     async def mark(self, mark: int) -> None:
         """Note the current time of the sandbox under the client's number.

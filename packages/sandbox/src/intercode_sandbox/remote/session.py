@@ -6,6 +6,7 @@ import asyncio
 import logging
 import os
 import platform
+import secrets
 import struct
 from collections.abc import Awaitable, Callable
 from concurrent.futures import Future, ThreadPoolExecutor
@@ -40,6 +41,7 @@ from intercode_sandbox.remote.protocol import (
     parse_frame,
     parse_message,
     parse_spec,
+    spec_values,
     text_value,
 )
 from intercode_sandbox.remote.relay import Group
@@ -163,6 +165,8 @@ class ClientSession:
             return self._resolve(operation, arguments)
         if operation == "open":
             return self._open(arguments, body)
+        if operation == "attach":
+            return self._attach(arguments)
         if served is None:
             self._unwanted |= {int(arguments.get("sandbox", 0))} & self._reserved
             return _raise(SandboxLostError("there is no such sandbox any more"))
@@ -180,6 +184,7 @@ class ClientSession:
         special = {
             "fork": self._fork,
             "close": self._close_sandbox,
+            "detach": self._detach,
             "capture": self._capture,
         }
         if operation in special:
@@ -367,14 +372,53 @@ class ClientSession:
 
     def _forget(self, served: ServedSandbox, wait: bool = False) -> Awaitable[None]:
         """Close a sandbox in a thread, and its streams."""
-        if self._sandboxes.pop(served.number, None) is not None:
+        if served.number in self._sandboxes:
             self._client.sandboxes -= 1
+        self._leave(served)
+        return self._in_thread(lambda: served.close(wait))
+
+    def _leave(self, served: ServedSandbox) -> None:
+        """Close the streams of a sandbox, which is no longer one of this connection."""
+        self._sandboxes.pop(served.number, None)
         loop = asyncio.get_running_loop()
         for process, _ in served.processes.values():
             loop.remove_reader(process.fileno())
-        served.processes.clear()
+        served.detach()
         self._relay.close_sandbox(served.number)
-        return self._in_thread(lambda: served.close(wait))
+
+    async def _detach(self, served: ServedSandbox, _: Arguments) -> tuple[Arguments, bytes]:
+        """Keep a sandbox for a later connection, until it was idle for too long."""
+        identifier, client, clock = secrets.token_hex(16), self._client, self._clock
+        async with served.lock:
+            if self._sandboxes.get(served.number) is not served:
+                raise SandboxLostError("there is no such sandbox any more")
+            self._leave(served)
+        seconds = min(self._bounds.idle, served.began + self._bounds.lifetime - clock.now())
+
+        async def expire() -> None:
+            await clock.wait(max(0.0, seconds))
+            del client.detached[identifier]
+            client.sandboxes -= 1
+            await asyncio.to_thread(served.close)
+
+        client.detached[identifier] = served
+        served.expire(expire())
+        return {"value": identifier}, b""
+
+    async def _attach(self, arguments: Arguments) -> tuple[Arguments, bytes]:
+        number = number_value(arguments.get("sandbox"), 2**32 - 1)
+        if number in self._sandboxes or number in self._reserved:
+            raise UsageError("a sandbox with this number exists already")
+        identifier = text_value(arguments.get("detached"))
+        served: ServedSandbox | None = self._client.detached.pop(identifier, None)
+        if served is None:
+            raise SandboxLostError(
+                "no sandbox is detached with this id: it has ended, or is attached elsewhere"
+            )
+        served.attach(number)
+        served.last_used = self._clock.now()
+        self._sandboxes[number] = served
+        return {**served.describe(), "spec": spec_values(served.sandbox.spec, [])}, b""
 
     async def _end_idle(self) -> None:
         """End sandboxes that are idle or too old."""
