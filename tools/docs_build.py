@@ -2,9 +2,10 @@
 
     python tools/docs_build.py
 
-It copies docs/ to build/docs, adds the pages that are made from the package (the public names of
-each package, the command line) and from files outside docs/, and calls Zensical, which fails for a
-dead link or anchor. Nothing is downloaded.
+It copies docs/ to build/docs, adds the pages that are made from the packages (their public names,
+the command line, the task families, settings of Harbor's tasks, the texts of ``intercode doctor
+--fix``) and from files outside docs/, and calls Zensical, which fails for a dead link or anchor.
+Nothing is downloaded.
 """
 
 from __future__ import annotations
@@ -21,9 +22,14 @@ from pathlib import Path
 
 import intercode
 from intercode import cli
+from intercode.integrations.harbor.tasks.tables import SETTINGS
+from intercode_lab.families.family import all_families
+from intercode_sandbox.tiers import protections, remedies
 
 ROOT = Path(__file__).parents[1]
 STAGE, SITE = ROOT / "build/docs", ROOT / "build/site"
+RESULTS = ROOT / "benchmarks/results"
+"""Its pages are shown as pages, other files outside docs/ as text."""
 CONFIG = ROOT / "build/mkdocs.yml"
 PACKAGES = (
     "intercode",
@@ -62,13 +68,22 @@ def stage() -> None:
     for name, page in PAGES.items():
         shutil.copyfile(ROOT / name, STAGE / page)
     for path in sorted(STAGE.rglob("*.md")):
-        path.write_text(redirect_links(path), "utf-8")
+        origin = next((name for name, copy in PAGES.items() if STAGE / copy == path), None)
+        source = ROOT / origin if origin else ROOT / "docs" / path.relative_to(STAGE)
+        path.write_text(redirect_links(path, source), "utf-8")
     folder = STAGE / "reference/api"
     folder.mkdir(parents=True)
     for package in PACKAGES:
         name = package.removeprefix("intercode.")
         (folder / f"{name}.md").write_text(api_page(package), "utf-8")
-    (STAGE / "reference/cli.md").write_text("\n".join(cli_page()), "utf-8")
+    for page, lines in {
+        "cli": cli_page(),
+        "families": families_page(),
+        "fix": fix_page(),
+        "harbor-settings": harbor_page(),
+        "threat-table": ["# What each isolation tier protects\n", protections.render_markdown()],
+    }.items():
+        (STAGE / f"reference/{page}.md").write_text("\n".join(lines), "utf-8")
     pages = "".join(
         f"\n          - {package}: reference/api/{package.removeprefix('intercode.')}.md"
         for package in PACKAGES
@@ -78,11 +93,9 @@ def stage() -> None:
     CONFIG.write_text(config.replace("[tools/", "[../tools/"), "utf-8")
 
 
-def redirect_links(page: Path) -> str:
-    """Return the text of a page, in which links to files outside docs/ lead to pages of the site:
-    those of PAGES, or a new page that shows the file."""
-    origin = next((name for name, copy in PAGES.items() if STAGE / copy == page), None)
-    source = ROOT / origin if origin else ROOT / "docs" / page.relative_to(STAGE)
+def redirect_links(page: Path, source: Path) -> str:
+    """Return the text of a page, which is made from ``source``. Its links to files outside docs/
+    lead to pages of the site: those of PAGES, or a new page that shows the file."""
 
     def redirect(link: re.Match[str]) -> str:
         if "://" in link[2]:
@@ -96,6 +109,8 @@ def redirect_links(page: Path) -> str:
             if not copy.exists():
                 copy.parent.mkdir(parents=True, exist_ok=True)
                 copy.write_text(source_page(target), "utf-8")
+                if target.parent == RESULTS and target.suffix == ".md":
+                    copy.write_text(redirect_links(copy, target), "utf-8")
         else:
             sys.exit(f"{source.relative_to(ROOT)}: {link[2]} does not exist")
         return link[1] + os.path.relpath(copy, page.parent) + link[3]
@@ -105,6 +120,8 @@ def redirect_links(page: Path) -> str:
 
 def source_page(target: Path) -> str:
     """Return a page with a file, or with all files of a directory, of the repository."""
+    if target.parent == RESULTS and target.suffix == ".md":
+        return target.read_text("utf-8")
     files = sorted(p for p in target.rglob("*") if p.is_file()) if target.is_dir() else [target]
     parts = [f"# {target.relative_to(ROOT)}"]
     for path in files:
@@ -139,6 +156,33 @@ def cli_page() -> Iterator[str]:
             if isinstance(action, argparse._SubParsersAction):
                 for inner, sub in action.choices.items():
                     yield f"\n### {name} {inner}\n\n```text\n{sub.format_help().strip()}\n```"
+
+
+def families_page() -> Iterator[str]:
+    """Yield the lines of the page with every task family."""
+    yield "# Every task family\n\nWhat each family asks, from its docstring, and its split.\n"
+    yield "Those with a bound need [looking](../task-families.md#looking).\n"
+    yield from ("| family | group | task | split | bound |", "|---|---|---|---|---|")
+    for family in all_families():
+        name = family.id.partition("/")[2]
+        bound = "" if family.blind is None else family.blind
+        yield f"| `{name}` | {family.group} | {family.description} | {family.split} | {bound} |"
+
+
+def fix_page() -> Iterator[str]:
+    """Yield the lines of the page with all texts of which ``intercode doctor --fix`` chooses."""
+    yield "# Texts to paste\n"
+    yield "`intercode doctor --fix` prints those that give a machine more isolation tiers.\n"
+    yield remedies.render(remedies.remedies_elsewhere(), markdown=True).replace("### ", "## ")
+
+
+def harbor_page() -> Iterator[str]:
+    """Yield the lines of the page with every setting of a Harbor task."""
+    yield "# Settings of Harbor's task.toml\n"
+    yield from ("| table | setting | |", "|---|---|---|")
+    for table, settings in SETTINGS.items():
+        for name, treatment in settings.items():
+            yield f"| `{table or '(root)'}` | `{name}` | {treatment} |"
 
 
 def check_nav() -> None:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import io
 import json
-import re
 import subprocess
 from collections.abc import Iterator, Mapping
 from pathlib import Path
@@ -54,16 +53,6 @@ def test_the_schema_of_harbor_has_no_setting_without_a_treatment() -> None:
         known |= set(schema_settings(schema, schema))
     assert len(known) > 50
     assert sorted(f"{kind}.{name}" for kind, name in known if name not in SETTINGS[kind]) == []
-
-
-def test_the_page_lists_every_setting() -> None:
-    text = (ROOT / "docs/harbor.md").read_text()
-    section = text.split("## Settings of task.toml")[1].split("\n## ")[0]
-    listed: dict[str, dict[str, str]] = {}
-    for table, names, treatment in re.findall(r"^\| (\S+) \| (.+) \| (\w+) \|$", section, re.M):
-        kind = "" if table == "(root)" else table.strip("`")
-        listed.setdefault(kind, {}).update(dict.fromkeys(re.findall(r"`(\w+)`", names), treatment))
-    assert listed == SETTINGS
 
 
 def test_settings_without_an_effect_are_named(tmp_path: Path) -> None:

@@ -17,7 +17,7 @@ from support import requirements
 LISTING = json.loads(
     resources.files("intercode.datasets").joinpath("bash/nl2bash_verified.json").read_text()
 )
-AUDIT = Path(__file__).resolve().parents[2] / "docs" / "audits.md"
+AUDIT = Path(__file__).resolve().parents[2] / "benchmarks" / "results" / "audits.md"
 SIZES = {"fs_1": 60, "fs_2": 53, "fs_3": 60, "fs_4": 27}
 
 

@@ -127,7 +127,7 @@ def test_an_episode_with_missing_files_is_listed(
 def test_the_authors_log_is_reproduced(
     recorded_dir: Path, data_dir: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The project promises these bounds; docs/audits.md has the measured figures."""
+    """The project promises these bounds; benchmarks/results/audits.md has the measured figures."""
     image = requirements.image("ctf")
     monkeypatch.setenv("INTERCODE_DATA", str(data_dir))
     (report,) = log_replay.replay_logs(

@@ -1,4 +1,4 @@
-"""The threat model and the texts to paste: the pages agree with the data."""
+"""The threat model of each tier."""
 
 from __future__ import annotations
 
@@ -10,25 +10,17 @@ import pytest
 from intercode.cli import main
 from intercode.core.config import EvalConfig
 from intercode.evaluation.evaluate.run import evaluate
-from intercode_sandbox.tiers import protections, remedies
+from intercode_sandbox.tiers import protections
 from intercode_sandbox.tiers.tier_table import TIERS
 
 DOCS = Path(__file__).parents[3] / "docs"
 
 
-@pytest.mark.parametrize(
-    ("page", "text"),
-    [
-        ("threat-model.md", protections.render_markdown()),
-        ("isolation-tiers.md", remedies.render(remedies.remedies_elsewhere(), markdown=True)),
-    ],
-)
-def test_a_page_contains_what_its_module_prints(page: str, text: str) -> None:
-    content = (DOCS / page).read_text(encoding="utf-8")
-    begin = content.index("<!-- t")
-    how = content[begin : content.index("-->", begin)].partition(": ")[2]
-    shown = content[content.index("-->", begin) + 3 : content.index("<!-- end -->")].strip()
-    assert shown == text, f"replace this part of docs/{page} with the output of `{how.strip()}`"
+def test_the_page_has_the_summary_of_every_tier() -> None:
+    page = (DOCS / "threat-model.md").read_text(encoding="utf-8")
+    rows = [line for line in page.splitlines() if line.startswith("| `")]
+    models = {tier.name: protections.THREAT_MODELS[tier.name] for tier in TIERS}
+    assert rows == [f"| `{name}` | {m.summary} | {m.golds} |" for name, m in models.items()]
 
 
 def test_every_tier_has_every_protection() -> None:

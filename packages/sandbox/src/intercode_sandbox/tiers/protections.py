@@ -1,6 +1,6 @@
 """The threat model: what each isolation tier protects, what enforces it, and what it leaves open.
 
-docs/threat-model.md contains the table of ``render_markdown``; run this module to print it.
+docs/threat-model.md has the summaries; the site has the table of ``render_markdown``.
 """
 
 from __future__ import annotations
@@ -296,7 +296,3 @@ def _shared_rows(title: str, cells: dict[str, tuple[str, str]]) -> list[list[str
 
 def _table_row(cells: Sequence[str]) -> str:
     return f"| {' | '.join(cells)} |"
-
-
-if __name__ == "__main__":
-    print(render_markdown())

@@ -323,7 +323,7 @@ def least_change(tiers: Iterable[str]) -> str:
 
 def render(remedies: Iterable[Remedy], markdown: bool = False) -> str:
     """Return remedies as text to read and to paste, below the names of their platforms.
-    ``markdown``: in the form of docs/isolation-tiers.md."""
+    ``markdown``: as a page of the documentation."""
     quote, heading, before, after = ("`", "###", "", "```") if markdown else ("", "##", "# ", "")
     lines: list[str] = []
     title = ""

@@ -211,7 +211,7 @@ class TaskTable(_Table):
     artifacts: Any = ()
 
 
-# Every setting of Harbor's ``task.toml``, and what becomes of it here (see docs/harbor.md).
+# Every setting of Harbor's ``task.toml``, and what becomes of it here.
 DONE, INFORMATION, NAMED, REFUSED = "done", "information", "named", "refused"
 _NETWORK = {"network_mode": DONE, "allowed_hosts": NAMED}
 SETTINGS: dict[str, dict[str, str]] = {
