@@ -1,4 +1,9 @@
-"""Decodes JSON and TOML, which others may have written, into the types that a program declares."""
+"""Decodes JSON and TOML, which others may have written, into the types that a program declares.
+
+msgspec decodes a record in 12 µs in place of 160 µs (``json.loads``: 75 µs), but takes 37 ms to
+import, lets unknown keys of a dataclass pass and names no value. pydantic takes 300 ms until the
+first record.
+"""
 
 from __future__ import annotations
 
