@@ -77,12 +77,6 @@ def test_doctor_tries_a_dataset_whose_tasks_run_in_no_sandbox(
     assert last["ok"] and last["detail"].startswith("40 tasks, reset in ")
 
 
-def test_the_refused_system_calls_are_listed_on_request(capsys: pytest.CaptureFixture[str]) -> None:
-    assert main(["doctor", "--system-calls"]) == 0
-    refused = capsys.readouterr().out.split()
-    assert {"mount", "bpf"} <= set(refused) and "read" not in refused
-
-
 def test_another_package_named_intercode_is_reported(
     capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:

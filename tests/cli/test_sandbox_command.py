@@ -76,8 +76,8 @@ def test_commands_run_as_a_user_of_the_image(capfd: pytest.CaptureFixture[str]) 
     command = "id -u; tty -s || echo $USER > /tmp/by; ls -l /tmp/by | cut -d' ' -f3"
     assert main(["sandbox", "run", "--user", "nobody", command]) == 0
     assert capfd.readouterr().out == "65534\nnobody\n"
-    words = ["--setup", "echo > /root/made", "--user", "1000:2000", "1", "--", "id -u; id -g"]
-    assert main(["sandbox", "fork", *words]) == 0
+    words = ["--setup", "echo > /root/made", "--user", "1000:2000", "--forks", "1", "id -u; id -g"]
+    assert main(["sandbox", "run", *words]) == 0
     assert capfd.readouterr().out.splitlines()[1:] == ["1000", "2000"]
     assert main(["sandbox", "run", "--user", "no-such-user", "true"]) == 2
     assert "no user 'no-such-user'" in capfd.readouterr().err
@@ -85,16 +85,20 @@ def test_commands_run_as_a_user_of_the_image(capfd: pytest.CaptureFixture[str]) 
 
 def test_fork_runs_a_command_in_each_copy(capfd: pytest.CaptureFixture[str]) -> None:
     command = "ls /n*; : > /n.$FORK; test $FORK != 2"
-    assert main(["sandbox", "fork", "--setup", "seq 5 > /n", "3", "--", command]) == 1
+    assert main(["sandbox", "run", "--setup", "seq 5 > /n", "--forks", "3", "--", command]) == 1
     lines = capfd.readouterr().out.splitlines()
     assert lines[1::2] == ["/n"] * 3  # no copy sees the file of another
     assert [line.partition(",")[0] for line in lines[::2]] == [
         f"== fork {number}: exit status {int(number == 2)}" for number in (1, 2, 3)
     ]
-    assert main(["sandbox", "fork", "--setup", "exit 4", "2", "true"]) == 1
-    assert "set-up command failed: exit status 4" in capfd.readouterr().err
-    assert main(["sandbox", "fork", "2", "--setup", "true", "true"]) == 2
-    assert "--setup has to come before" in capfd.readouterr().err
+    for forks in ([], ["--forks", "2"]):
+        assert main(["sandbox", "run", "--setup", "exit 4", *forks, "true"]) == 1
+        assert "set-up command failed: exit status 4" in capfd.readouterr().err
+    assert main(["sandbox", "run", "--setup", "echo set > /n", "cat /n"]) == 0
+    assert capfd.readouterr().out == "set\n"
+    for option in (["--forks", "2"], ["--timeout", "2"]):
+        assert main(["sandbox", "run", "--terminal", *option, "true"]) == 2
+        assert "--terminal" in capfd.readouterr().err
 
 
 def read_until(terminal: int, expected: bytes, seconds: float = 30.0) -> bytes:
@@ -111,7 +115,7 @@ def test_shell_has_the_window_size_and_control_keys_and_restores_the_terminal() 
     try:
         before = termios.tcgetattr(slave)
         termios.tcsetwinsize(slave, (33, 99))
-        command = [sys.executable, "-m", "intercode", "sandbox", "shell"]
+        command = [sys.executable, "-m", "intercode", "sandbox", "run", "--terminal"]
         process = subprocess.Popen(
             command,
             stdin=slave,
@@ -136,7 +140,7 @@ def test_shell_has_the_window_size_and_control_keys_and_restores_the_terminal() 
         os.close(slave)
 
 
-@pytest.mark.parametrize("words", [["shell"], ["attach", "/nowhere"]])
+@pytest.mark.parametrize("words", [["run", "--terminal"], ["attach", "/nowhere"]])
 def test_a_shell_without_a_terminal_is_refused(words: list[str]) -> None:
     done = run_cli(*words)
     assert done.returncode == 2

@@ -224,16 +224,6 @@ def test_options_of_replay_that_would_have_no_effect(
     assert "did you mean 'session'?" in capsys.readouterr().err
 
 
-def test_a_number_of_variants_is_checked_before_the_run(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    out = tmp_path / "run"
-    words = ["eval", "starter", "--agent", "gold", "--out", str(out), "--variants", "0"]
-    assert main(words) == 2
-    assert "'0' is not a whole number of at least 1" in capsys.readouterr().err
-    assert not out.exists()
-
-
 def test_the_address_of_a_model_is_no_option_of_it(capsys: pytest.CaptureFixture[str]) -> None:
     words = ["eval", "starter", "--agent", "react", "--model", "m", "--dry-run"]
     assert main([*words, "--set", "model_options.base_url=http://127.0.0.1:9"]) == 2

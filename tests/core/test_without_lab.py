@@ -89,7 +89,7 @@ REFUSED = {
     "the dataset 'families'": "eval families --agent gold",
     "the option 'check.draw'": "check families:bash --draw 2",
     "the option 'check.contamination'": "check --contamination",
-    "the option 'run.variants'": "eval starter --agent gold --variants 2 --out other",
+    "the option 'run.variants'": "replay run --variants 2",
     "the reward of episodes 'variants'": (
         "eval starter --agent gold --set reward=variants --out more"
     ),

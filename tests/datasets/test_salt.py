@@ -38,7 +38,7 @@ def test_a_run_from_a_random_salt_is_resumed_replayed_and_verified(tmp_path: Pat
         ["eval", "--resume", out],
         ["replay", out],
         ["export", out, "--to", "bundle", "--out", bundle],
-        ["replay", bundle, "--all"],
+        ["replay", bundle, "--sample", "all"],
     ):
         program = [sys.executable, "-P", "-m", "intercode", *command]
         done = subprocess.run(program, capture_output=True, text=True, check=False)

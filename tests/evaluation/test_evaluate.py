@@ -305,9 +305,9 @@ def test_the_traceback_of_an_own_agent_is_recorded_and_shown(
     assert str(file.parent) not in recorded and "/src/" not in recorded
     assert main(["show", str(tmp_path / "run"), "0"]) == 0
     shown = capsys.readouterr().out
-    assert "return float(text)" in shown and "--traceback prints them" in shown
+    assert "return float(text)" in shown and "--all prints them" in shown
     assert "rollout.py" not in shown
-    assert main(["show", str(tmp_path / "run"), "0", "--traceback"]) == 0
+    assert main(["show", str(tmp_path / "run"), "0", "--all"]) == 0
     assert 'File "intercode/evaluation/rollout.py"' in capsys.readouterr().out
 
 

@@ -62,7 +62,7 @@ def test_it_is_a_result_that_is_counted_and_not_played_again(
     assert main(["report", str(out)]) == 0
     shown = " ".join(capsys.readouterr().out.split())
     assert "action errors" in shown and "(ValueError 2)" in shown
-    assert main(["show", str(out), episodes[0].task, "--traceback"]) == 0
+    assert main(["show", str(out), episodes[0].task, "--all"]) == 0
     assert "in fail" in capsys.readouterr().out
 
 

@@ -57,7 +57,7 @@ def _changed(run: Path, out: Path, change: Any, **meta: Any) -> Bundle:
 @pytest.mark.sandbox
 def test_a_correct_bundle_is_reproduced_as_a_whole_and_in_part(run: Path, tmp_path: Path) -> None:
     bundle = write_bundle(run, tmp_path / "a.tar.gz")
-    assert main(["replay", str(bundle.path), "--all"]) == 0
+    assert main(["replay", str(bundle.path), "--sample", "all"]) == 0
     receipt = read_receipt(bundle.path, bundle.sha256)
     assert receipt is not None and receipt.equal
     assert (receipt.episodes, receipt.of, receipt.differing) == (5, 5, 0)
@@ -82,7 +82,7 @@ def test_a_lie_is_named_by_its_first_step(
     assert (verdict.first_mismatch.task, verdict.first_mismatch.turn) == (liar.task, 0)
     assert verdict.first_mismatch.differs_in == ["observation"]
     write_receipt(verdict)
-    assert main(["replay", str(bundle.path), "--all"]) == 1
+    assert main(["replay", str(bundle.path), "--sample", "all"]) == 1
     out = capsys.readouterr().out
     assert out.splitlines()[-1].startswith("DIFFERS  1 of 5 executed episodes (5 in the bundle)")
     assert "every reward is equal: only observations or states differ" in out

@@ -74,7 +74,7 @@ def rename_command(words: Sequence[str]) -> list[str]:
         _, name, release, out = rest
         return ["new", out, "--convert", name, "--from", release]
     if command == "data":
-        return ["list", "--data-path"] if rest[0] == "path" else ["list", "--fetch", *rest[1:]]
+        return ["list", "--fetch", *rest[1:]]
     return list(words)
 
 

@@ -129,7 +129,7 @@ SHOWN: dict[str, tuple[str, ...]] = {
     "react": ("runs/bash-react", "2", "--messages"),
     "tools": ("runs/bash-tools", "1", "--messages"),
     "diffs": ("runs/bash-diffs", "1"),
-    "short": ("runs/bash-script", "0", "--lines", "4"),
+    "whole": ("runs/bash-script", "0", "--all"),
     "epoch": ("runs/bash-clock", "2", "--epoch", "1"),
     "sql": ("runs/sql-script", "4"),
     "log": (_PYTHON_LOG, "3"),

@@ -142,7 +142,7 @@ def test_the_reference_client_plays_over_stdio(begin: str) -> None:
 @pytest.fixture(scope="module")
 def url() -> Iterator[str]:
     variables = {**os.environ, "INTERCODE_SERVE_TOKEN": TOKEN}
-    words = ["serve", "sql", "--protocol", "mcp", "--http", "--sessions", "2"]
+    words = ["serve", "sql", "--protocol", "mcp", "--sessions", "2"]
     with serving("-m", "intercode", *words, env=variables) as at:
         yield f"{at}/mcp"
 
@@ -189,7 +189,7 @@ def test_the_client_of_the_page_runs(tmp_path: Path) -> None:
     root = Path(__file__).parents[2]
     page = (root / "docs/mcp.md").read_text("utf-8")
     (snippet,) = [s for s in read_snippets(page) if "ClientSession" in s.body]
-    with serving("-m", "intercode", "serve", "bash", "--protocol", "mcp", "--http") as url:
+    with serving("-m", "intercode", "serve", "bash", "--protocol", "mcp") as url:
         body = snippet.body.replace("http://127.0.0.1:8000", url)
         reader = Reader(tmp_path, root)
         reader.run(replace(snippet, body=body))
@@ -348,7 +348,7 @@ def test_errors_reveal_no_gold(caplog: pytest.LogCaptureFixture) -> None:
         pytest.param(
             ["bash", "--profile", "original"], "training would teach those", marks=pytest.mark.paper
         ),
-        (["sql", "--http", "--port", "0", "--host", "0.0.0.0"], "is not an address of this"),
+        (["sql", "--port", "0", "--host", "0.0.0.0"], "is not an address of this"),
         (["nope"], "environment 'nope'"),
     ],
 )

@@ -186,8 +186,8 @@ def test_an_address_of_a_network_needs_a_token() -> None:
     done = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=60)
     assert done.returncode == 2 and "INTERCODE_SERVE_TOKEN" in done.stderr, done.stderr
     process = subprocess.Popen(
-        [*command, "--token", TOKEN],
-        env=environment,
+        command,
+        env={**environment, "INTERCODE_SERVE_TOKEN": TOKEN},
         stderr=subprocess.PIPE,
         text=True,
         stdout=subprocess.DEVNULL,

@@ -14,7 +14,7 @@ import intercode_sandbox
 from intercode_sandbox.command import main, make_parser
 from intercode_sandbox.version import __version__
 
-COMMANDS = ("run", "shell", "fork", "attach", "list", "end", "image", "serve", "doctor")
+COMMANDS = ("run", "attach", "list", "end", "image", "serve", "doctor")
 
 
 def test_the_help_names_every_command(capsys: pytest.CaptureFixture[str]) -> None:

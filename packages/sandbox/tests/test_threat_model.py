@@ -10,6 +10,7 @@ import pytest
 from intercode.cli import main
 from intercode.core.config import EvalConfig
 from intercode.evaluation.evaluate.run import evaluate
+from intercode_sandbox.command import main as sandbox_main
 from intercode_sandbox.tiers import protections
 from intercode_sandbox.tiers.tier_table import TIERS
 
@@ -33,7 +34,7 @@ def test_every_tier_has_every_protection() -> None:
 
 
 def test_doctor_prints_the_threat_model(capsys: pytest.CaptureFixture[str]) -> None:
-    assert main(["doctor", "--threat-model"]) == 0
+    assert sandbox_main(["doctor", "--threat-model"]) == 0
     text = " ".join(capsys.readouterr().out.split())
     for tier in TIERS:
         assert tier.name in text

@@ -68,7 +68,8 @@ def _count_system_calls() -> Finding:
         return Finding(name, True, "no list for this machine")
     allowed = len(syscall_numbers.allowed_calls(machine))
     refused = len(refused_system_calls())
-    detail = f"{allowed} allowed; {refused} and unknown ones refused (--system-calls names them)"
+    names = "`intercode-sandbox doctor --system-calls` names them"
+    detail = f"{allowed} allowed; {refused} and unknown ones refused ({names})"
     return Finding(name, True, detail)
 
 

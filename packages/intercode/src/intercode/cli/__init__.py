@@ -44,7 +44,7 @@ GROUPS = {
     },
     "machines": {
         "doctor": "print what this machine can do and what it lacks",
-        "sandbox": "run a command or a shell in a sandbox, fork one, list live ones",
+        "sandbox": "run a command or a shell in a sandbox or in copies of it, list live ones",
         "image": "build, fetch, list and remove root file systems",
         "serve": "serve environments (OpenEnv, MCP) or sandboxes over the network",
     },
@@ -59,7 +59,7 @@ _MODULE_NAMES = {"eval": "evaluate", "list": "listing"}
 RENAMED = {
     "audit": "check DATASET --audit",
     "bundle": "export RUN --to bundle --out FILE.tar.gz",
-    "data": "list --fetch DATASET | list --data-path | new DIR --convert NAME --from RELEASE",
+    "data": "list --fetch DATASET | new DIR --convert NAME --from RELEASE",
     "harbor": "export DATASET --to harbor --out DIR",
     "leaderboard": "export BUNDLE ... --to leaderboard --out DIR",
     "mcp": "serve ENVIRONMENT --protocol mcp",

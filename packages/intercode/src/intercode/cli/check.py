@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import argparse
 import json
-import sys
 from typing import Any
 
 from intercode.cli.output import log_warnings, print_documents
@@ -40,8 +39,6 @@ examples:
       compares what the grader says with labels of people: correct, incorrect or ambiguous
   intercode check --labels mine.jsonl --second theirs.jsonl
       how far two people agree who labelled the same trajectories; nothing is executed
-  intercode check --prompts
-      no prompt of this package contains a query or a gold of any installed dataset
 
 A label says whether the actions of a trajectory do what the query asks. A line of a file of labels
 has task, query, actions and label. The actions are executed again in a sandbox and scored. Tasks
@@ -53,7 +50,6 @@ usage."""
 
 ARGUMENTS = f"""\
 datasets [DATASET] ...  name[:subset], or a .json/.jsonl/.csv file
---prompts               search the prompts of this package for tasks
 --contamination         compare drawn tasks of the families named (default: of all) with each
                         other and with every other dataset
 --limit N               check the first N tasks only
@@ -71,17 +67,13 @@ datasets [DATASET] ...  name[:subset], or a .json/.jsonl/.csv file
 --baseline FILE         the output of an earlier --json: a gold that now does something else is
                         volatile
 --json                  print the whole report as JSON
-| --format STYLE        text (the default), markdown or csv
 what people read and say:
 --audit                 list findings that a person should read; a finding is no fault
 --runs PATH ...         with --audit: a run directory, a directory that holds some, or a log whose
                         episodes played these tasks; may be given several times
 --labels FILE ...       grade labels, one JSON object a line; may be given several times
 --second FILE           with --labels: labels of the same trajectories by another person"""
-DEFAULTS = {
-    "parallel": 2,
-    "format": "text",
-}
+DEFAULTS = {"parallel": 2}
 
 SETTINGS = {"variants": {"type": int}, "limit": {"type": int}}
 RENAMED = {"--no-gold-cache": "--set use_gold_cache=false"}
@@ -89,7 +81,7 @@ RENAMED = {"--no-gold-cache": "--set use_gold_cache=false"}
 
 
 _SETTINGS_OF_RUNS = {"image", "backend", "set", "profile"}
-_SHARED = {"parallel", "json", "format"}
+_SHARED = {"parallel", "json"}
 _SOUNDNESS = "the check of tasks"
 _MODES = {
     "--labels": {"labels", "second", "variants", "out", *_SETTINGS_OF_RUNS, *_SHARED},
@@ -111,22 +103,21 @@ def _mode(args: argparse.Namespace) -> str:
 
 
 def handle(args: argparse.Namespace) -> int:
-    """Check datasets and prompts, and print the findings."""
-    if not (args.datasets or args.prompts or args.contamination or args.labels):
+    """Check datasets, and print the findings."""
+    if not (args.datasets or args.contamination or args.labels):
         raise UsageError(
-            "name a dataset to check, or give --prompts, --contamination or --labels; see "
+            "name a dataset to check, or give --contamination or --labels; see "
             "`intercode check --help`"
         )
     mode = _mode(args)
     of = f"--{mode}" if mode else _SOUNDNESS
     of += " with --second" if mode == "labels" and args.second is not None else ""
     refuse_options(args, _MODES, of, DEFAULTS)
-    results = [_check_prompts(args)] if args.prompts else []
     if mode in ("labels", "contamination"):
-        results.append(OPTIONS.load(f"check.{mode}")(args))
+        results = [OPTIONS.load(f"check.{mode}")(args)]
     else:
         check = OPTIONS.load(f"check.{mode}") if mode else _check_dataset
-        results += [check(args, name) for name in args.datasets]
+        results = [check(args, name) for name in args.datasets]
     if args.json:
         print_documents([document for document, _ in results])
     return 0 if all(sound for _, sound in results) else UNSOUND
@@ -154,7 +145,7 @@ def _check_dataset(args: argparse.Namespace, name: str) -> tuple[dict[str, Any],
         document["variants"], more = OPTIONS.load("check.variants")(args, name)
         tables += more
     if not args.json:
-        print(render(tables, args.format))
+        print(render(tables))
     return document, report.sound
 
 
@@ -171,21 +162,3 @@ def _read_baseline(args: argparse.Namespace) -> dict[str, str]:
             f"{args.baseline} is not the output of `intercode check --json`: write it anew, with "
             "`intercode check DATASET --json > FILE`"
         ) from e
-
-
-def _check_prompts(args: argparse.Namespace) -> tuple[dict[str, Any], bool]:
-    from intercode.core.types import to_jsonable
-    from intercode.evaluation.check.prompt_leaks import find_leaks
-
-    report = find_leaks()
-    if not args.json:
-        for leak in report.leaks:
-            print(f"{leak.prompt} contains a phrase of {leak.source}: {leak.phrase!r}")
-        total = sum(report.sources.values())
-        print(
-            f"{len(report.prompts)} prompts, {total} phrases of {len(report.sources)} sources: "
-            f"{len(report.leaks) or 'no'} leaks"
-        )
-    for name, why in report.unavailable.items():
-        print(f"not compared with {name}: {why}", file=sys.stderr)
-    return to_jsonable(report), not report.leaks

@@ -33,14 +33,14 @@ Exit status: 0 if sandboxes work (and the dataset's task starts), 1 if not."""
 ARGUMENTS = f"""\
 dataset [DATASET]  also start its first task
 --image IMAGE      the image to use for it (default: the dataset's)
-{doctor.OPTIONS}"""
+{doctor.FIX_OPTION}
+{doctor.JSON_OPTION}"""
 
 
 def handle(args: argparse.Namespace) -> int:
     """Run all probes and print their results."""
-    status = doctor.print_chosen(args)
-    if status is not None:
-        return status
+    if args.fix:
+        return doctor.print_fixes()
     findings = [_python(), *_packages(), *diagnose(), _sql_server()]
     if args.dataset:
         findings += [*_programs(args.dataset, args.image), _dataset(args.dataset, args.image)]

@@ -44,11 +44,10 @@ for chat:
                     rewards
 --messages-only     messages and tools only, for services that refuse anything else
 for harbor:
---environment NAME  environment of the dataset, if it has tasks for several (default bash)
---base IMAGE        image in FROM (default: the dataset's)
---limit N           the first N tasks only"""
+--base IMAGE     image in FROM (default: the dataset's)
+--limit N        the first N tasks only"""
 SETTINGS = {"to": {"required": True}, "out": {"required": True}}
-_OWN = {"chat": {"which", "messages_only"}, "harbor": {"environment", "base", "limit"}}
+_OWN = {"chat": {"which", "messages_only"}, "harbor": {"base", "limit"}}
 """The options that a format has for itself."""
 RENAMED = {"--format": "--to FORMAT"}
 """What other commands call an option."""

@@ -96,8 +96,7 @@ kind [KIND]  one of datasets, agents, environments, languages, profiles,
 files of datasets:
 --fetch DATASET  fetch the files of this dataset from its authors
 --mirror URL     a server that has the same paths
---dest DIR       directory to write to (default: in the cache)
---data-path      print the directory of fetched files"""
+--dest DIR       directory to write to (default: in the cache)"""
 
 _WIDTH = 100
 _SETTINGS = "settings"
@@ -157,13 +156,8 @@ class ListedName:
 
 def handle(args: argparse.Namespace) -> int:
     """Print the names with their descriptions. Plugins that cannot be loaded get a warning."""
-    if args.kind is not None and (args.fetch is not None or args.data_path):
-        raise UsageError("--fetch and --data-path are about files: leave out the kind of names")
-    if args.data_path:
-        from intercode.datasets.data_files import fetched_data_root
-
-        print(fetched_data_root())
-        return 0
+    if args.kind is not None and args.fetch is not None:
+        raise UsageError("--fetch is about files: leave out the kind of names")
     if args.fetch is not None:
         return _fetch(args)
     if args.mirror is not None or args.dest is not None:

@@ -26,8 +26,8 @@ OPTIONS = Registry(
   whether everything could be audited or graded.
 - ``export.FORMAT(source, out, **options)`` writes another format, and returns the exit status.
 - ``check.variants(args, dataset)`` returns the report as JSON types, and tables.
-- ``run.variants(run, replay_options, count, progress)`` of ``eval`` and ``replay`` returns a
-  report with ``tables()`` and ``write(directory)``, which returns the file.
+- ``run.variants(run, replay_options, count, progress)`` of ``replay`` returns a report with
+  ``tables()`` and ``write(directory)``, which returns the file.
 - ``view.label(library, path)`` returns a ``LabelPage``.
 
 ``args``: the arguments of the command.

@@ -42,15 +42,14 @@ paths PATH ...      runs and logs
 --with-gold         below the tables, for each episode, the gold and beside it what the agent left;
                     the actions run again (text and markdown only)
 --failed            with --with-gold: only the episodes that were not solved
---plot DIR          also draw figures to this directory (needs the extra data)
---plot-format KIND  svg (the default) or png
+--plot DIR          also draw figures as SVG and PNG to this directory (needs the extra data)
 parts of a run:
 --merge DIR         merge the runs, which are parts that several machines have played, to a new run,
                     and report that
 --duplicates HOW    what to do with different results for one task and epoch: refuse (the default),
                     first (take that of the run named first), or epochs (add the others as further
                     epochs)"""
-DEFAULTS = {"format": "text", "plot_format": "svg"}
+DEFAULTS = {"format": "text"}
 
 
 GOLD_FORMATS = ("text", "markdown")
@@ -94,7 +93,7 @@ def handle(args: argparse.Namespace) -> int:
     if args.plot is not None:
         from intercode.results.report.plots import save_plots
 
-        for file in save_plots(args.paths, args.plot, args.plot_format):
+        for file in save_plots(args.paths, args.plot):
             print(f"wrote {file}", file=sys.stderr)
     return 0
 

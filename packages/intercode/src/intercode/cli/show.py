@@ -43,6 +43,9 @@ _CONTEXT = {
 """What is printed before each value of a turn's context."""
 _DIFF = {"+": "green", "-": "red", "@": "blue"}
 
+_LINES = 40
+"""Lines that are printed of an observation unless all are requested."""
+
 EXAMPLE = """\
 examples:
   intercode show runs/starter-react-m-2026-01-31 starter/files/3
@@ -61,11 +64,10 @@ run RUN      a run's directory, or a log
 task [TASK]  the task (default: list the episodes)
 --epoch N    which sample of it, from 0
 --messages   also print the messages of the model
---traceback  print the whole traceback of an exception (default: its end, from your own code on)
 --failed     list only the episodes that were not solved
 --with-gold  also print the gold, and beside it what the agent left; its actions run again
---lines N    lines to print of an observation, from both ends (default 40)"""
-DEFAULTS = {"lines": 40}
+--all        whole observations and tracebacks (default: 40 lines of an observation, from both ends,
+             and of a traceback what follows from your own code on)"""
 SETTINGS = {"epoch": {"type": int}}
 
 
@@ -93,17 +95,17 @@ def handle(args: argparse.Namespace) -> int:
     chosen = _choose_sample(samples, args.epoch)
     others = [t for t in samples if t is not chosen]
     branches = [t for t in episodes if t.parent and t.parent == chosen.id]
-    lines = episode_lines(chosen, style, args.lines, args.messages, args.traceback)
-    print("\n".join(lines))
+    most = None if args.all else _LINES
+    print("\n".join(episode_lines(chosen, style, most, args.messages)))
     if args.with_gold:
-        _print_gold(chosen, style, args.lines)
+        _print_gold(chosen, style, most)
     for title, found in (("other samples", others), ("branches", branches)):
         if found:
             print(f"\n{title}:\n" + "\n".join(f"  {line}" for line in episode_table(found, style)))
     return 0
 
 
-def _print_gold(episode: Trajectory, style: Style, lines: int) -> None:
+def _print_gold(episode: Trajectory, style: Style, lines: int | None) -> None:
     """Play an episode again and print what was expected."""
     from intercode.evaluation.replay.explain import explain
 
@@ -189,7 +191,9 @@ def _episode_cells(t: Trajectory) -> tuple[str, ...]:
     )
 
 
-def gold_lines(explanation: Explanation, style: Style, lines: int, width: int) -> Iterator[str]:
+def gold_lines(
+    explanation: Explanation, style: Style, lines: int | None, width: int
+) -> Iterator[str]:
     """Format what was expected of an episode, beside what its actions left."""
     for number, gold in enumerate(explanation.golds, 1):
         which = f" {number}" if len(explanation.golds) > 1 else ""
@@ -208,10 +212,9 @@ def gold_lines(explanation: Explanation, style: Style, lines: int, width: int) -
     yield from (style("yellow", f"note: {escape_control(note)}") for note in explanation.notes)
 
 
-def episode_lines(
-    t: Trajectory, style: Style, lines: int, messages: bool, whole_traceback: bool = False
-) -> list[str]:
-    """Format an episode turn by turn, with at most ``lines`` lines of each observation."""
+def episode_lines(t: Trajectory, style: Style, lines: int | None, messages: bool) -> list[str]:
+    """Format an episode turn by turn, with at most ``lines`` lines of each observation, and the
+    end of a traceback. None: all of both."""
     run = t.run
     agent = " with ".join(str(run[k]) for k in ("agent", "model") if run.get(k))
     identity = f"  {style('dim', t.id)}" if t.id else ""
@@ -235,8 +238,8 @@ def episode_lines(
         out += ["", style("red", message)]
     if trace := run.get("traceback") or caused.get("traceback"):
         every = escape_control(str(trace)).split("\n")
-        start = 0 if whole_traceback else _own_frame(every)
-        hidden = [f"... {start} lines before: --traceback prints them"] if start else []
+        start = 0 if lines is None else _own_frame(every)
+        hidden = [f"... {start} lines before: --all prints them"] if start else []
         out += [style("dim", f"  {line}") for line in (*hidden, *every[start:])]
     return out
 
@@ -250,7 +253,7 @@ def _own_frame(traceback: Sequence[str]) -> int:
 
 
 def _turn(
-    number: int, step: Step, shared: bool, style: Style, lines: int, messages: bool
+    number: int, step: Step, shared: bool, style: Style, lines: int | None, messages: bool
 ) -> Iterator[str]:
     about = [] if step.actor == "agent" else [step.actor]
     about += ["in common with the parent"] if shared else []
@@ -293,10 +296,10 @@ def _written(step: Step) -> str:
     return "" if text == step.thought.strip() else text
 
 
-def _diff(path: str, diff: str, style: Style, lines: int) -> Iterator[str]:
+def _diff(path: str, diff: str, style: Style, lines: int | None) -> Iterator[str]:
     name = escape_control(path).replace("\n", "\\n")
     yield style("strong", f"  {name}")
-    for one in shorten_lines(escape_control(diff).split("\n"), lines):
+    for one in _indent(escape_control(diff), "", lines):
         colour = _DIFF.get(one[:1])
         yield f"    {style(colour, one) if colour else one}"
 

@@ -24,5 +24,5 @@ def audit_dataset(args: argparse.Namespace, name: str) -> tuple[dict[str, Any], 
         progress=progress_of("tasks"),
     )
     if not args.json:
-        print(render(findings.report_tables(report), args.format))
+        print(render(findings.report_tables(report)))
     return findings.report_as_json(report), report.complete

@@ -48,7 +48,7 @@ def _grade(args: argparse.Namespace, labels: list[Label]) -> tuple[Any, bool]:
         held = measure_labels(graded, settings, args.variants, args.parallel, episode_progress())
         more += label_tables(held)
     if not args.json:
-        print(render([*shown, *(table for table in more if table.rows)], args.format))
+        print(render([*shown, *(table for table in more if table.rows)]))
     print(*tables.summary_lines(graded), sep="\n", file=sys.stderr)
     rows = tables.grade_rows(graded)
     if args.out is not None:
@@ -66,7 +66,7 @@ def _compare(first: list[Label], second: list[Label], args: argparse.Namespace) 
 
     pairs = pair_labels(first, second)
     if not args.json:
-        print(render(agreement_tables(pairs), args.format))
+        print(render(agreement_tables(pairs)))
     left = len(first) + len(second) - 2 * len(pairs)
     if left:
         print(f"{left} labels are in one of the files only", file=sys.stderr)

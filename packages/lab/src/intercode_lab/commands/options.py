@@ -30,7 +30,7 @@ def check_contamination(args: argparse.Namespace) -> tuple[dict[str, Any], bool]
     draws = contamination.DEFAULT_DRAWS if args.draw is None else args.draw
     report = contamination.find_contamination(args.datasets, draws)
     if not args.json:
-        print(render(contamination_tables(report), args.format))
+        print(render(contamination_tables(report)))
     return to_jsonable(report), not report.faults
 
 
@@ -62,7 +62,7 @@ def prove_families(args: argparse.Namespace, spec: str) -> tuple[dict[str, Any],
         progress=show,
     )
     if not args.json:
-        print(render(family_tables.proof_tables(report), args.format))
+        print(render(family_tables.proof_tables(report)))
     document = family_tables.report_as_json(report)
     return document, document["sound"]
 
@@ -83,7 +83,7 @@ def _prove_worlds(args: argparse.Namespace, spec: str) -> tuple[dict[str, Any], 
     proofs = worlds.prove(spec, args.draw, out, parallel=args.parallel, progress=show)
     faults = worlds.kind_faults(proofs)
     if not args.json:
-        print(render(worlds.world_tables(spec, proofs), args.format))
+        print(render(worlds.world_tables(spec, proofs)))
     document = {"spec": spec, "tasks": len(proofs), "sound": not faults, "faults": faults}
     return document | {"proofs": to_jsonable(proofs)}, not faults
 

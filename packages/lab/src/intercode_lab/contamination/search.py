@@ -18,7 +18,7 @@ from pathlib import Path
 from intercode.core.errors import UsageError
 from intercode.core.types import Payload, Task, tree_digest
 from intercode.datasets.endless import FIRST_EPISODE_SEED
-from intercode.evaluation.check.prompt_leaks import task_texts
+from intercode_lab.contamination.dataset_texts import task_texts
 from intercode_lab.families.family import FAMILIES, Family
 from intercode_lab.families.selection import FamilySelection, select_families
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import argparse
 import os
 import socket
 import sys
@@ -10,6 +9,7 @@ import sys
 from intercode_sandbox.errors import ConfigError, UsageError
 
 TOKEN_VARIABLE = "INTERCODE_SERVE_TOKEN"
+DEFAULT_PORT = 8000
 
 
 def check_exposure(host: str, token: str | None) -> None:
@@ -22,8 +22,7 @@ def check_exposure(host: str, token: str | None) -> None:
     if token is None:
         raise ConfigError(
             f"{host} is not an address of this machine alone: anybody who reaches the port could "
-            f"run code in sandboxes. Set {TOKEN_VARIABLE} (or --token) to a secret, or listen on "
-            "127.0.0.1"
+            f"run code in sandboxes. Set {TOKEN_VARIABLE} to a secret, or listen on 127.0.0.1"
         )
     print(
         f"warning: {host} is not an address of this machine alone: anybody who reaches the port "
@@ -32,10 +31,9 @@ def check_exposure(host: str, token: str | None) -> None:
     )
 
 
-def given_token(args: argparse.Namespace) -> str | None:
-    """Return the token of the option or the variable; None for no token."""
-    token: str | None = args.token
-    return token if token is not None else os.environ.get(TOKEN_VARIABLE) or None
+def given_token() -> str | None:
+    """Return the token of the variable; None for no token."""
+    return os.environ.get(TOKEN_VARIABLE) or None
 
 
 def host_and_port(host: str, port: int) -> str:
@@ -43,8 +41,10 @@ def host_and_port(host: str, port: int) -> str:
     return f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
 
 
-def listen(host: str, port: int) -> socket.socket:
-    """Return a listening socket, for port 0 on any free port. Raises UsageError if that fails."""
+def listen(host: str, port: int | None) -> socket.socket:
+    """Return a listening socket, for port 0 on any free port, for None on the default one. Raises
+    UsageError if that fails."""
+    port = DEFAULT_PORT if port is None else port
     try:
         family = socket.AF_INET6 if ":" in host else socket.AF_INET
         return socket.create_server((host, port), family=family)

@@ -21,34 +21,29 @@ examples:
       prints what would give this machine the isolation tiers that it lacks, as text to paste
 
 Exit status: 0 if sandboxes work, 1 if not."""
-OPTIONS = """\
---fix              print the changes that give this machine more isolation tiers, and nothing else
---threat-model     print what each isolation tier protects, and nothing else
---system-calls     print the system calls that sandboxes refuse, and nothing else
---json             for programs"""
+FIX_OPTION = "--fix           print what gives this machine more isolation tiers, and nothing else"
+JSON_OPTION = "--json          for programs"
+_OPTIONS = f"""\
+{FIX_OPTION}
+--threat-model  print what each isolation tier protects, and nothing else
+--system-calls  print the system calls that sandboxes refuse, and nothing else
+{JSON_OPTION}"""
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Add the options."""
-    add_options(parser, OPTIONS)
+    add_options(parser, _OPTIONS)
 
 
 def handle(args: argparse.Namespace) -> int:
-    """Run all probes and print their results."""
-    status = print_chosen(args)
-    return print_findings(diagnose(), args.json) if status is None else status
-
-
-def print_chosen(args: argparse.Namespace) -> int | None:
-    """Print what an option asks for in place of the findings. Return the exit status, None without
-    such an option."""
+    """Run all probes and print their results, or what an option asks for in place of them."""
     if args.fix:
-        return _print_fixes()
+        return print_fixes()
     if args.threat_model:
         return _print_threat_model()
     if args.system_calls:
         return _print_refused_calls()
-    return None
+    return print_findings(diagnose(), args.json)
 
 
 def print_findings(findings: Sequence[Finding], as_json: bool) -> int:
@@ -69,7 +64,7 @@ def _verdict(findings: Sequence[Finding]) -> str:
     return "All is well: nothing that is needed is missing. What is marked `no` is optional."
 
 
-def _print_fixes() -> int:
+def print_fixes() -> int:
     """Print the texts that give the tiers which do not work here. Return 1 if no tier works."""
     require_linux()
     from intercode_sandbox.tiers import checks, remedies

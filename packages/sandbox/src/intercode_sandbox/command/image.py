@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import argparse
-import os
 
 from intercode_sandbox.command import build_image
 from intercode_sandbox.command import image_list as inventory
@@ -16,7 +15,6 @@ from intercode_sandbox.images.build.container_engines import prune_engine_images
 from intercode_sandbox.images.cache import prune as pruning
 from intercode_sandbox.images.oci import saved_images
 from intercode_sandbox.images.recipes import packaged
-from intercode_sandbox.images.registry.reference import HTTP_REGISTRIES_VARIABLE
 from intercode_sandbox.platforms.paths import cache_root
 
 EXAMPLE = """\
@@ -43,8 +41,7 @@ _PARTS = {
     "build": ("build a packaged recipe or a Dockerfile", build_image.ARGUMENTS),
     "pull": (
         "fetch an image from a registry, or update it",
-        "name HOST/NAME[:TAG]  the image, with or without registry: in front\n"
-        "--http  use this registry without TLS",
+        "name HOST/NAME[:TAG]  the image, with or without registry: in front",
     ),
     "import": (
         "store an image under a name of your own",
@@ -95,14 +92,7 @@ def handle(args: argparse.Namespace) -> int:
 
 
 def _pull(args: argparse.Namespace) -> int:
-    text = args.name.removeprefix("registry:")
-    reference = registry.parse_reference(text)
-    if args.http:
-        before = os.environ.get(HTTP_REGISTRIES_VARIABLE)
-        os.environ[HTTP_REGISTRIES_VARIABLE] = (
-            f"{before},{reference.host}" if before else reference.host
-        )
-    image = registry.pull(text, cache_root(), log, force=True)
+    image = registry.pull(args.name.removeprefix("registry:"), cache_root(), log, force=True)
     print(f"{image.name}\t{image.digest}")
     return 0
 

@@ -7,9 +7,10 @@ import re
 from collections.abc import Callable
 from typing import Any
 
-from intercode_sandbox.command import live, run_and_fork, terminal
+from intercode_sandbox.command import live, terminal
 from intercode_sandbox.command.options import LIMIT_NAMES
 from intercode_sandbox.command.parser import add_options
+from intercode_sandbox.command.run import run
 
 EXAMPLE = """\
 examples:
@@ -19,8 +20,9 @@ examples:
   intercode-sandbox run --image docker.io/library/debian:12 --limit memory=2g -- apt-get --version
   intercode-sandbox run --file /work=./project --cwd /work --timeout 60 -- make test
       copies the directory ./project to /work in the sandbox first
-  intercode-sandbox shell --image dockerfile:.
-  intercode-sandbox fork --setup 'seq 100 > /numbers' 4 'head -n $FORK /numbers | tail -n 1'
+  intercode-sandbox run --terminal --image dockerfile:.
+      opens a shell there
+  intercode-sandbox run --setup 'seq 100 > /numbers' --forks 4 'head -n $FORK /numbers | tail -n 1'
   intercode-sandbox list
 
 A sandbox ends with its command: nothing that runs in it remains, and no file. `intercode-sandbox
@@ -39,52 +41,37 @@ _OPTIONS = f"""\
 --user USER             run the command as this user of the image, a name, number or USER:GROUP
                         (default: root); needs the back end namespace
 --backend BACKEND       namespace, chroot, docker, podman, landlock, remote:URL, or auto (the
-                        default): the strongest that works, but never landlock"""
-_TIMEOUT = "--timeout TIMEOUT       kill the command after so many seconds (default: never)"
-_COMMAND = """command COMMAND ...     the program and its arguments; a single word is a text for
+                        default): the strongest that works, but never landlock
+--timeout TIMEOUT       kill the command after so many seconds (default: never)
+--terminal              run the command on this terminal (default command: bash, or sh)
+| --forks N             run the command in each of N copies of the sandbox
+--setup COMMAND         text for /bin/sh, run in the sandbox before the command
+command COMMAND ...     the program and its arguments; a single word is a text for
                         /bin/sh. Options come before it."""
 _STATUS = """\
 Exit status: that of the command, or 128 and the number of the signal that ended it; 124 at the time
 limit; 126 or 127 if the program cannot be executed or does not exist; 125 if the sandbox could not
 be opened or was lost; 2 for wrong arguments."""
-_FORK = """\
-Opens a sandbox, runs the --setup command in it, and copies its files to N new sandboxes (processes
-are not copied). COMMAND runs once in each copy, at most 8 at a time, with its number from 1 to N in
-the variable FORK. The output of each is printed below a line with its number and its exit status.
+_RUN = f"""\
+The command reads standard input, unless that is a terminal, and its output is passed on as it
+comes. With --terminal, Ctrl-C and other keys go to the program in the sandbox; `exit` or Ctrl-D
+ends a shell, and the sandbox with it.
 
-Exit status: 0 if all commands ended with 0, 1 if one did not or the set-up failed; 125, 126, 127
-and 2 as for `intercode-sandbox run`."""
+--forks copies the files of the sandbox to N new ones, but no processes. COMMAND runs once in each
+copy, at most 8 at a time, with its number from 1 to N in the variable FORK. The output of each is
+printed below a line with its number and its exit status.
+
+{_STATUS}
+With --forks: 0 if all commands ended with 0, 1 if one did not. 1 if the set-up failed."""
 
 _USAGE = {
     "run": "[options] [--] COMMAND ...",
-    "shell": "[options] [--] [COMMAND ...]",
-    "fork": "[options] N [--] COMMAND ...",
     "attach": "SOCKET",
     "end": "PID",
 }
 _Handler = Callable[[argparse.Namespace], int]
 _PARTS: dict[str, tuple[str, str, str, _Handler]] = {
-    "run": (
-        "run a command in a new sandbox",
-        f"{_OPTIONS}\n{_TIMEOUT}\n{_COMMAND}",
-        "The command reads standard input, unless that is a terminal, and its output is passed on "
-        f"as it comes.\n\n{_STATUS}",
-        run_and_fork.run,
-    ),
-    "shell": (
-        "open a shell, or another command, on a terminal in a new sandbox",
-        f"{_OPTIONS}\n{_COMMAND} Default: bash, or sh.",
-        "Ctrl-C and other keys go to the program in the sandbox; `exit` or Ctrl-D ends the shell, "
-        f"and the sandbox with it.\n\n{_STATUS}",
-        terminal.run_shell,
-    ),
-    "fork": (
-        "run a command in each of several copies of a prepared sandbox",
-        "--setup COMMAND         text for /bin/sh, run before the copies are made\n"
-        f"{_OPTIONS}\n{_TIMEOUT}\nnumber N                number of copies\n{_COMMAND}",
-        _FORK,
-        run_and_fork.fork,
-    ),
+    "run": ("run a command or a shell in a new sandbox or in copies of it", _OPTIONS, _RUN, run),
     "attach": (
         "open a shell on a terminal in a live sandbox of another program",
         "socket SOCKET  as TerminalServer.command of that program names it",

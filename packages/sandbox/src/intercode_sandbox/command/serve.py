@@ -24,9 +24,9 @@ examples:
   INTERCODE_REMOTE_TOKEN=TOKEN intercode-sandbox run --backend remote:https://HOST -- uname -a
       on the other machine
 
-At an address of a network, a server requires a token (INTERCODE_SERVE_TOKEN or --token): whoever
-has it can run code in sandboxes. It is sent as it is, so use a network that you trust, or a proxy
-with TLS."""
+At an address of a network, a server requires a token (INTERCODE_SERVE_TOKEN or --token-file), which
+clients send as Authorization: Bearer TOKEN: whoever has it can run code in sandboxes. It is sent as
+it is, so use a network that you trust, or a proxy with TLS."""
 BOUNDS = """\
 --token-file FILE     file with a token in each line; what a client may use is counted by token
 --limit NAME=VALUE ...  may be given several times: sandboxes of a client at once (default 64);
@@ -47,8 +47,6 @@ RENAMED_BOUNDS = {
 _LIMITS = ("sandboxes", "memory", "disk", "cpu_seconds", "lifetime", "uploads")
 ADDRESS = """\
 --host HOST           address to listen on
---token TOKEN         what clients must send as Authorization: Bearer TOKEN (default
-                      INTERCODE_SERVE_TOKEN, which the list of processes does not show)
 --allow-origin ORIGIN ...  let web pages of this origin, such as http://localhost:3000, use the
                       server
 --port PORT           port (default 8000; 0: any free)"""
@@ -62,7 +60,7 @@ _ARGUMENTS = f"""{ADDRESS}
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Add the options."""
     add_options(parser, _ARGUMENTS, {"port": {"type": int}}, RENAMED_BOUNDS)
-    parser.set_defaults(host="127.0.0.1", port=8000)
+    parser.set_defaults(host="127.0.0.1")
 
 
 def handle(args: argparse.Namespace) -> int:
@@ -125,9 +123,7 @@ def serve_sandboxes(args: argparse.Namespace, before: str, after: str = "") -> i
 def _tokens(args: argparse.Namespace) -> list[str | None]:
     """Return the tokens of the clients, or None alone if the server has none."""
     if args.token_file is None:
-        return [given_token(args)]
-    if args.token is not None:
-        raise UsageError("give --token or --token-file, not both")
+        return [given_token()]
     path: Path = args.token_file
     try:
         tokens = path.read_text("ascii").split()

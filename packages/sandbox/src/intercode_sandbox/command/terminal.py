@@ -1,5 +1,5 @@
-"""The commands ``shell`` and ``attach``: connect the user's terminal to a program in a new
-sandbox or in a live one."""
+"""Connects the user's terminal to a program in a new sandbox (``run --terminal``) or to a shell in
+a live one (``attach``)."""
 
 from __future__ import annotations
 
@@ -9,42 +9,37 @@ import select
 import signal
 import socket
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 
-from intercode_sandbox import SandboxProcess
+from intercode_sandbox import Sandbox, SandboxProcess
 from intercode_sandbox.api.results import shell_status
-from intercode_sandbox.api.terminal_server import SHELL, SIZE
-from intercode_sandbox.command.options import command_of, open_from, starting, with_status
+from intercode_sandbox.api.terminal_server import SIZE
+from intercode_sandbox.command.options import starting
 from intercode_sandbox.errors import UsageError
 
 _CHUNK = 1 << 16
 _POLL_SECONDS = 0.2
 
 
-def run_shell(args: argparse.Namespace) -> int:
-    """Run a program on a terminal until it ends. Return its exit status."""
-    _check_terminal()
-    command = command_of(args) if args.command and args.command != ["--"] else SHELL
+def run_on_terminal(
+    sandbox: Sandbox, command: str | Sequence[str], args: argparse.Namespace
+) -> int:
+    """Run a program on the user's terminal until it ends. Return its exit status."""
     env = {"TERM": os.environ.get("TERM", "dumb")}
-
-    def work() -> int:
-        with open_from(args) as sandbox:
-            with starting():
-                process = sandbox.spawn(
-                    command, cwd=args.cwd, env=env, user=args.user, terminal=_terminal_size()
-                )
-            with process:
-                with _raw_terminal(), _passing_size(process):
-                    _pass_keys_and_output(process)
-                return shell_status(process.wait() or 0)
-
-    return with_status(args, work)
+    with starting():
+        process = sandbox.spawn(
+            command, cwd=args.cwd, env=env, user=args.user, terminal=_terminal_size()
+        )
+    with process:
+        with _raw_terminal(), _passing_size(process):
+            _pass_keys_and_output(process)
+        return shell_status(process.wait() or 0)
 
 
 def attach(args: argparse.Namespace) -> int:
     """Connect the user's terminal to a shell of a TerminalServer until the shell ends."""
-    _check_terminal()
+    check_terminal()
     with socket.socket(socket.AF_UNIX) as server:
         try:
             server.connect(args.socket)
@@ -73,9 +68,10 @@ def _relay(server: socket.socket) -> None:
                 sys.stdout.buffer.flush()
 
 
-def _check_terminal() -> None:
+def check_terminal() -> None:
+    """Raise UsageError without a terminal."""
     if not (os.isatty(0) and os.isatty(1)):
-        raise UsageError("a shell needs a terminal: use `intercode-sandbox run` without one")
+        raise UsageError("a shell needs a terminal: use `intercode-sandbox run` without --terminal")
 
 
 def _pass_keys_and_output(process: SandboxProcess) -> None:

@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING, Any
 
 from intercode.cli.evaluate.options import ARGUMENTS, SETTINGS, read_settings
 from intercode.cli.output import log_warnings, temporary_line
-from intercode.cli.plugged_options import OPTIONS
 from intercode.core.config import make_config
 from intercode.core.errors import (
     BudgetError,
@@ -59,21 +58,14 @@ def handle(args: argparse.Namespace) -> int:
     pilot = given.pop("pilot", 0)
     if dry and pilot:
         raise UsageError("--pilot plays episodes and --dry-run none: give one of them")
-    count = given.pop("variants", None)
-    if count is not None:
-        OPTIONS.load("run.variants")  # raises before anything is played
     values = read_settings(given)
     if values.get("grid"):
-        if count is not None:
-            raise UsageError("--variants is for one run: use `intercode replay RUN --variants`")
         return _run_grid(values, file, dry, pilot)
     values.pop("grid", None)
-    return _run(values, dry, file, pilot, count)
+    return _run(values, dry, file, pilot)
 
 
-def _run(
-    values: dict[str, Any], dry: bool, file: str | Path | None, pilot: int, variants: int | None
-) -> int:
+def _run(values: dict[str, Any], dry: bool, file: str | Path | None, pilot: int) -> int:
     from intercode.cli.evaluate import dry_run
     from intercode.evaluation.evaluate.plan import make_plan
     from intercode.evaluation.evaluate.run import run_plan
@@ -111,27 +103,11 @@ def _run(
         if plan.trajectories_file.exists():
             print(report.render(report.build([plan.out])))
         print(f"Trajectories: {plan.trajectories_file}\nSettings:     {plan.out / 'run.json'}")
-    if variants is not None and not pilot and stopped is None:
-        _play_variants(plan, variants)
     errors = _print_errors(plan)
     if stopped is not None:
         log(_stop_message(stopped, plan))
         return STOPPED
     return ERRORS_LEFT if errors else 0
-
-
-def _play_variants(plan: Plan, count: int) -> None:
-    """Play the solved episodes of a run in variants of their tasks, and print which hold."""
-    from intercode.core import trajectories
-    from intercode.evaluation.replay.recorded_environments import ReplayOptions
-    from intercode.results.rendering import render
-
-    if not any(t.success for t in trajectories.read_trajectories(plan.trajectories_file)):
-        log("no episode is solved: there is nothing to play in variants")
-        return
-    played = OPTIONS.load("run.variants")(plan.out, ReplayOptions(), count, lambda *_: None)
-    print(render(played.tables(), "text"))
-    log(f"wrote {played.write(plan.out)}")
 
 
 def _play_pilot(plan: Plan, episodes: int, label: str = "pilot: ") -> None:

@@ -28,7 +28,6 @@ agent and model:
 {options_of_run("agent", "model", "base_url")}
 tasks, parallelism and output:
 {options_of_run("max_turns", "parallel", "limit", "sample", "tasks", "epochs", "seed", "out")}
---variants N            play the solved episodes again in N variants of each task, after the run
 {options_of_run("log")}
 limits:
   An episode that reaches its limit ends and is scored. When the run reaches its limit it stops;

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import argparse
 
-from intercode.cli.replay import branch
+from intercode.cli.replay import branch, verify
 from intercode.cli.shared_options import SET_OPTION, environment_settings, refuse_options
 from intercode.core.errors import UsageError
 
@@ -56,8 +56,7 @@ scoring (saved as a new run):
                         of a branch: pay the new steps by it
 --variants N            play the solved episodes in N variants of each task
 verifying a bundle:
---sample N              episodes to execute again (default 20)
-| --all                 execute every episode again
+--sample N|all          episodes to execute again (default 20)
 --seed N                seed of the sample, to repeat a verification
 branching (saved as a new run):
 --episode ID            id of the episode or of its task (needed if there are several)
@@ -72,13 +71,14 @@ SETTINGS = {
     "edit": {"type": branch.edit},
     "from": {"type": branch.step_count, "dest": "after"},
     "seed": {"type": int},
+    "sample": {"type": verify.sample_size},
 }
 _CONDITIONS = {"image", "dataset", "set"}
 _CONDITIONS_OF_ALL = ("profile", "image", "network", "timeout")
 _MODES = {
     "comparing": {"profile", "json", "out", *_CONDITIONS},
     "scoring": {"score", "reward", "variants", "out", *_CONDITIONS},
-    "a bundle": {"sample", "all", "seed", "reward", *_CONDITIONS},
+    "a bundle": {"sample", "seed", "reward", *_CONDITIONS},
     "branching": {
         *("episode", "edit", "after", "agent", "model", "base_url", "max_turns"),
         *("profile", "reward", "out", *_CONDITIONS),
@@ -89,7 +89,7 @@ _MODES = {
 
 def handle(args: argparse.Namespace) -> int:
     """Do what the arguments ask for."""
-    from intercode.cli.replay import compare, score, verify
+    from intercode.cli.replay import compare, score
     from intercode.evaluation.replay.recorded_environments import ReplayOptions
 
     mode = _mode(args)

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 from intercode.cli.replay import branch
 from intercode_sandbox.command.output import escape_control
+from intercode_sandbox.command.parser import positive_int
 
 if TYPE_CHECKING:
     from intercode.evaluation.replay.recorded_environments import ReplayOptions
@@ -17,11 +18,16 @@ DIFFERS = 1
 """Exit status if an episode differs from its record."""
 
 
+def sample_size(text: str) -> int:
+    """Parse a number of episodes, or ``all``, which is 0."""
+    return 0 if text == "all" else positive_int(text)
+
+
 def handle(args: argparse.Namespace, bundle: Path, options: ReplayOptions) -> int:
     """Verify the bundle, write the receipt, and print the result."""
     from intercode.evaluation.replay.verify import DEFAULT_SAMPLE, verify, write_receipt
 
-    sample = None if args.all else args.sample or DEFAULT_SAMPLE
+    sample = DEFAULT_SAMPLE if args.sample is None else args.sample or None
     verdict = verify(bundle, options, sample=sample, seed=args.seed)
     receipt = write_receipt(verdict)
     report, first = verdict.report, verdict.first_mismatch

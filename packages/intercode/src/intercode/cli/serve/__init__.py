@@ -33,13 +33,14 @@ examples:
       writes a package instead, for `openenv validate`, `build` and `push`
   intercode serve bash --protocol mcp
       serves the tools reset, step, score, snapshot and restore, to one session on standard input
-      and output, as MCP clients start servers; with --http to many
+      and output, as MCP clients start servers; with --port N over HTTP, to many
   intercode serve --protocol sandboxes --token-file tokens.txt
       serves sandboxes instead, to `intercode eval ... --backend remote:URL` on other machines
 
 Each session of a client is an environment with a sandbox of its own. At an address of a network,
-a server requires a token (INTERCODE_SERVE_TOKEN or --token): whoever has it can run code in
-sandboxes. It is sent as it is, so use a network that you trust, or a proxy with TLS."""
+a server requires a token (INTERCODE_SERVE_TOKEN), which clients send as Authorization: Bearer
+TOKEN: whoever has it can run code in sandboxes. It is sent as it is, so use a network that you
+trust, or a proxy with TLS."""
 
 ARGUMENTS = f"""\
 environment [NAME]    bash, sql, python, ctf, ... (see `intercode list`)
@@ -52,13 +53,12 @@ environment [NAME]    bash, sql, python, ctf, ... (see `intercode list`)
 {EPISODE_OPTIONS}
 {SNAPSHOTS_OPTION}
 --package DIR         write an OpenEnv package and serve nothing
---http                with mcp: listen on a port in place of standard input and output
 sandboxes for other machines:
 {BOUNDS}
 {SET_OPTION}
 {SANDBOX_OPTIONS}"""
 DEFAULTS = {**SERVER_DEFAULTS, "snapshots": 16, "protocol": "openenv"}
-_LISTENING = {"host", "token", "allow_origin", "port"}
+_LISTENING = {"host", "allow_origin", "port"}
 BOUND_NAMES = {name.replace("-", "_") for name in re.findall(r"^--([a-z-]+)", BOUNDS, re.MULTILINE)}
 """The options of sandboxes for other machines."""
 _EPISODES = {
@@ -74,7 +74,7 @@ _PROTOCOLS = ["openenv", "mcp", "sandboxes"]
 _MODES = {
     "--protocol openenv": {"snapshots", "package", "sessions", *_LISTENING, *_EPISODES},
     "--protocol mcp": _EPISODES,
-    "--protocol mcp --http": {"http", "sessions", *_LISTENING, *_EPISODES},
+    "--protocol mcp --port": {"sessions", *_LISTENING, *_EPISODES},
     "--protocol sandboxes": {*_LISTENING, *BOUND_NAMES},
 }
 """The options of each protocol. All have --backend and --idle-timeout."""
@@ -88,8 +88,8 @@ def handle(args: argparse.Namespace) -> int:
     if args.protocol not in _PROTOCOLS:
         raise unknown_name_error("protocol", args.protocol, _PROTOCOLS)
     mode = f"--protocol {args.protocol}"
-    if args.protocol == "mcp" and args.http:
-        mode = "--protocol mcp --http"
+    if args.protocol == "mcp" and args.port is not None:
+        mode = "--protocol mcp --port"
     refuse_options(args, _MODES, mode, DEFAULTS)
     if args.protocol == "sandboxes":
         if args.environment is not None:
@@ -135,7 +135,7 @@ def _serve(args: argparse.Namespace, given: dict[str, Any]) -> int:
         from intercode_sandbox.remote.access import Access
     except ImportError as e:
         raise ConfigError("serving needs OpenEnv: pip install 'intercode-gym[openenv]'") from e
-    token = given_token(args)
+    token = given_token()
     access = Access(token, tuple(args.allow_origin))
     dataset = pick_dataset(args.dataset, args.environment)
     with listen(args.host, args.port) as listener:

@@ -35,7 +35,7 @@ def handle(args: argparse.Namespace) -> int:
         args.sessions,
     )
     with suppress(KeyboardInterrupt):
-        if args.http:
+        if args.port is not None:
             _serve_http(args, server)
         else:
             print(f"serving {args.environment} on standard input and output", file=sys.stderr)
@@ -48,7 +48,7 @@ def _serve_http(args: argparse.Namespace, server: EnvironmentServer) -> None:
     from intercode.integrations.mcp.server import PATH, build_app
     from intercode_sandbox.remote.access import Access
 
-    token = given_token(args)
+    token = given_token()
     app = build_app(
         server, Access(token, tuple(args.allow_origin)), args.sessions, args.idle_timeout
     )

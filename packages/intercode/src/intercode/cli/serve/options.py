@@ -20,7 +20,7 @@ EPISODE_OPTIONS = """\
 --max-turns N         actions an episode may take
 --score-requests      clients may ask for the score during an episode; without this, asking ends it
 --allow-exploitable   allow a profile whose faults training would exploit"""
-SERVER_DEFAULTS = {"dataset": "starter", "host": "127.0.0.1", "port": 8000, "sessions": 64}
+SERVER_DEFAULTS = {"dataset": "starter", "host": "127.0.0.1", "sessions": 64}
 SERVER_SETTINGS = {"port": {"type": int}}
 
 

@@ -10,19 +10,13 @@ from typing import Any
 from intercode.core.types import Dataset, Score, State, Task
 
 
-def write(
-    name: str,
-    out: Path,
-    environment: str = "bash",
-    base: str | None = None,
-    limit: int | None = None,
-) -> int:
+def write(name: str, out: Path, base: str | None = None, limit: int | None = None) -> int:
     """Write the tasks of a dataset of Python, of CTF, or with probes, and print which ones the
     format cannot express. Returns the exit status."""
     from intercode import datasets
     from intercode.integrations.harbor.export.tasks import write_tasks
 
-    dataset = datasets.load(name, environment)
+    dataset = datasets.load(name)
     if limit is not None:
         dataset = replace(dataset, tasks=dataset.tasks[:limit])
     with _GoldProbes(dataset) as probes:

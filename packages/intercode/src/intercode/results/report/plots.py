@@ -22,13 +22,11 @@ from intercode.results.report.result_sets import (
 from intercode.results.report.run_tables import MAX_GROUPS
 from intercode.results.statistics import figures, metrics
 from intercode.results.statistics.intervals import Estimate
-from intercode_sandbox.registry import unknown_name_error
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-PLOT_FORMATS = ("svg", "png")
 COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#000000", "#7F7F7F")
 MARKERS = "osD^vPX*<>"
 _STYLE: Any = {
@@ -46,14 +44,11 @@ _STYLE: Any = {
 _METADATA = {"svg": {"Date": None}, "png": {"Software": None}}
 
 
-def save_plots(paths: Sequence[Path], directory: Path, kind: str = "svg") -> list[Path]:
-    """Draw all figures of logs and run directories, and return the files.
+def save_plots(paths: Sequence[Path], directory: Path) -> list[Path]:
+    """Draw all figures of logs and run directories as SVG and PNG, and return the files.
 
-    ``kind`` is ``svg`` or ``png``. Raises ConfigError without matplotlib, UnknownNameError for
-    another kind, UsageError for a path without logs.
+    Raises ConfigError without matplotlib, UsageError for a path without logs.
     """
-    if kind not in PLOT_FORMATS:
-        raise unknown_name_error("kind of figure", kind, list(PLOT_FORMATS))
     result_sets = load_result_sets(paths)
     try:
         import matplotlib
@@ -68,10 +63,10 @@ def save_plots(paths: Sequence[Path], directory: Path, kind: str = "svg") -> lis
                 ("by-group", _plot_by_group(title, rows)),
                 ("cost", _plot_cost(title, rows)),
             ):
-                if figure is not None:
+                for kind, metadata in _METADATA.items() if figure is not None else ():
                     out.append(directory / f"{name}-{what}.{kind}")
                     figure.savefig(
-                        out[-1], format=kind, dpi=150, bbox_inches="tight", metadata=_METADATA[kind]
+                        out[-1], format=kind, dpi=150, bbox_inches="tight", metadata=metadata
                     )
     return out
 
