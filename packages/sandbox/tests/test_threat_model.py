@@ -7,7 +7,6 @@ from pathlib import Path
 
 import pytest
 
-from intercode.cli import main
 from intercode.core.config import EvalConfig
 from intercode.evaluation.evaluate.run import evaluate
 from intercode_sandbox.command import main as sandbox_main

@@ -11,7 +11,7 @@ import pytest
 from intercode.core import trajectories
 from intercode.results.compare.comparison import compare_all, open_side
 from support.browser import Watched
-from support.view_runs import FACTS, plain_episode
+from support.view_runs import FACTS, plain_episode, write_run
 
 pytestmark = pytest.mark.browser
 
@@ -284,4 +284,28 @@ def test_the_breadcrumb_leaves_room_for_the_buttons_of_a_small_screen(
         assert box["width"] > 10 and box["x"] + box["width"] <= left
     assert all(b.bounding_box()["x"] + b.bounding_box()["width"] <= 390 for b in buttons)
     assert page.evaluate("document.documentElement.scrollWidth") <= 390
+    page.close()
+
+
+def test_a_phone_shows_names_that_differ_and_success_first(
+    browser: Any, single: Callable[[Path], str], tmp_path: Path
+) -> None:
+    whole = [f"starter-{a}-large-{m}-2026-01-31" for a in ("act", "plan") for m in ("m1", "m2")]
+    for name in whole:
+        write_run(tmp_path / "runs" / name)
+    watched = Watched(browser, viewport={"width": 390, "height": 800})
+    page = watched.open(single(tmp_path / "runs"))
+    assert page.locator(".space strong").all_inner_texts() == [
+        "act-m1",
+        "act-m2",
+        "plan-m1",
+        "plan-m2",
+    ]
+    box = page.locator(".space .success").first.bounding_box()
+    assert box["x"] > 0 and box["x"] + box["width"] <= 390
+    page.set_viewport_size({"width": 1280, "height": 800})
+    page.reload()
+    page.wait_for_selector(".space strong")
+    assert page.locator(".space strong").all_inner_texts() == whole
+    assert watched.said == []
     page.close()

@@ -183,3 +183,16 @@ def test_the_version_changes_with_the_episodes(tmp_path: Path) -> None:
     third = library.version
     library.refresh()
     assert len({first, second, third}) == 3 and library.version == third
+
+
+def test_a_library_with_a_step_reads_on_with_each_refresh(tmp_path: Path) -> None:
+    paths = [write_run(tmp_path / "a"), write_run(tmp_path / "b", model="m-2")]
+    whole, library = Library(paths), Library(paths, step=1)
+    assert (library.state()["episodes"], whole.state()["pending"]) == (1, 0)
+    sizes = sum((path / trajectories.TRAJECTORIES_FILE).stat().st_size for path in paths)
+    pending = [sizes]
+    while pending[-1]:
+        pending.append(library.state()["pending"])
+        assert pending[-1] < pending[-2] and len(library.index()["runs"]) == 2
+        library.refresh()
+    assert len(pending) > 10 and library.index() == whole.index()

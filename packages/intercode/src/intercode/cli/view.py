@@ -38,6 +38,8 @@ paths PATH ...  run directories, directories that hold some, .jsonl files, or pu
                 to this file
 --open          open the page in the browser"""
 SETTINGS = {"port": {"type": int}}
+_STEP = 1 << 23
+"""Bytes of logs that are read before the page opens, and then for each question of the page."""
 
 
 def handle(args: argparse.Namespace) -> int:
@@ -53,7 +55,8 @@ def handle(args: argparse.Namespace) -> int:
     if args.label and (args.html or args.with_gold):
         other = "--html" if args.html else "--with-gold"
         raise UsageError(f"--label cannot be used with {other}: it needs a page without golds")
-    library = Library(args.paths)
+    serves_runs = not (args.html or args.label)  # else all has to be known at once
+    library = Library(args.paths, _STEP if serves_runs else None)
     if library.problems and not library.has_episodes:
         raise UsageError(f"there is nothing to show: {library.problems[0]}")
     for problem in library.problems:

@@ -30,11 +30,13 @@ MAX_TESTED_PAIRS = 300
 class Library:
     """The runs at some paths. May be used by several threads.
 
-    A run is identified by its position. A run that is added below the same paths while a page is
-    open is appended, so that positions stay valid. Raises UsageError for a path without logs.
+    With ``step``, opening it and each ``refresh`` index about so many bytes. A run is identified by
+    its position. A run that is added below the same paths while a page is open is appended, so that
+    positions stay valid. Raises UsageError for a path without logs.
     """
 
-    def __init__(self, paths: Sequence[Path]) -> None:
+    def __init__(self, paths: Sequence[Path], step: int | None = None) -> None:
+        self._step = step
         self._paths = [Path(p) for p in paths]
         self._lock = threading.Lock()
         self._logs: list[LogIndex] = []
@@ -48,8 +50,20 @@ class Library:
                 if path.resolve() not in self._known_paths:
                     self._known_paths.add(path.resolve())
                     self._logs.append(open_log(path))
+            left = self._step
             for log in self._logs:
-                log.refresh()
+                read = log.refresh(left)
+                left = None if left is None else max(0, left - read)
+
+    def state(self) -> dict[str, Any]:
+        """Return the version, the number of episodes, and how many bytes of the logs are still to
+        be indexed."""
+        with self._lock:
+            return {
+                "version": self._version(),
+                "episodes": sum(len(log.entries) for log in self._logs),
+                "pending": sum(log.pending for log in self._logs),
+            }
 
     @property
     def problems(self) -> list[str]:

@@ -15,18 +15,20 @@ from intercode.results.view.rows import EpisodeEntry, index_episode
 
 class LogIndex(ABC):
     """The episodes of a run. ``problems`` describes what could not be read, one sentence each;
-    ``revision`` grows with every change of what is indexed."""
+    ``revision`` grows with every change of what is indexed; ``pending`` are the bytes that are
+    still to be indexed."""
 
     def __init__(self, path: Path) -> None:
         self.path = path
         self.entries: list[EpisodeEntry] = []
         self.metadata: dict[str, Any] = {}
         self.problems: list[str] = []
-        self.revision = 0
+        self.revision = self.pending = 0
 
     @abstractmethod
-    def refresh(self) -> None:
-        """Index what was written since the last call."""
+    def refresh(self, most: int | None = None) -> int:
+        """Index what was written since the last call, or about ``most`` bytes of it. Return the
+        number of bytes."""
 
     def episode(self, at: int) -> Trajectory:
         """Return the episode at a position. Raises UsageError if there is none."""
@@ -64,25 +66,31 @@ class JsonlIndex(LogIndex):
         self._offsets: list[tuple[int, int]] = []
         self._end = self._lines = 0
 
-    def refresh(self) -> None:
+    def refresh(self, most: int | None = None) -> int:
         """Index the new lines, or all lines if the file was replaced."""
+        self.pending = 0
         if not self._file.exists():
             self._reset()
             self._read_metadata()
-            return
+            return 0
         now = self._file.stat()
         if self._file_identity != (now.st_dev, now.st_ino) or now.st_size < self._end:
             self._reset()
             self._file_identity = (now.st_dev, now.st_ino)
         self._read_metadata()
+        start = self._end
         with self._file.open("rb") as file:
-            file.seek(self._end)
+            file.seek(start)
             for raw in file:
                 if not raw.endswith(b"\n"):
+                    break
+                if most is not None and self._end - start >= most:
+                    self.pending = now.st_size - self._end
                     break
                 self._lines += 1
                 self._add(raw)
                 self._end += len(raw)
+        return self._end - start
 
     def _read(self, at: int) -> Trajectory:
         start, length = self._offsets[at]
@@ -129,11 +137,11 @@ class AuthorsLogIndex(LogIndex):
         self._episodes: list[Trajectory] = []
         self._file_version: tuple[int, int] | None = None
 
-    def refresh(self) -> None:
+    def refresh(self, most: int | None = None) -> int:  # noqa: ARG002  (a document is read whole)
         """Read the file if it has changed."""
         now = self.path.stat()
         if self._file_version == (now.st_mtime_ns, now.st_size):
-            return
+            return 0
         self._file_version = (now.st_mtime_ns, now.st_size)
         self.revision += 1
         try:
@@ -144,6 +152,7 @@ class AuthorsLogIndex(LogIndex):
         first = self._episodes[0].run if self._episodes else {}
         same = {k for k, v in first.items() if all(t.run.get(k) == v for t in self._episodes)}
         self.metadata = {k: v for k, v in first.items() if k in same}
+        return now.st_size
 
     def _read(self, at: int) -> Trajectory:
         return self._episodes[at]

@@ -141,7 +141,7 @@ class ViewServer:
             value = self.library.index()
         elif words == ["version"]:
             self.library.refresh()
-            value = self.library.version
+            value = self.library.state()
         elif words == ["search"]:
             value = self.library.search(parse_qs(query).get("q", [""])[0])
         elif len(words) == 3 and all(_is_number(w) for w in words[1:]):

@@ -54,7 +54,7 @@ class ServerSource {
     return (await this.request(`test/${first}/${second}`)).test;
   }
 
-  version() {
+  state() {
     return this.request("version");
   }
 

@@ -32,14 +32,25 @@ function isBusy() {
   return document.hidden || $("help").open || (inField && performance.now() - touched < PAUSE);
 }
 
+// Returns whether the server has more than is shown. While it reads a large run, twice as much counts.
+function isMore(state) {
+  return state.version !== library.version && (!state.pending || state.episodes > 2 * library.rows.length);
+}
+
 async function watch() {
   const began = performance.now();
+  let pending = 0;
   try {
-    if (!isBusy() && library.version && (await source.version()) !== library.version && !isBusy()) await update();
+    if (!isBusy() && library.version) {
+      const state = await source.state();
+      pending = state.pending;
+      if (isMore(state) && !isBusy()) await update();
+      if (pending) setStatus(`Reading: ${plural(state.episodes, "episode")}, ${Math.ceil(pending / 1e6)} MB left`);
+    }
   } catch {
     // the server has ended, or is being asked too much: the next action of the reader says so
   }
-  setTimeout(watch, Math.max(POLL, 10 * (performance.now() - began)));
+  setTimeout(watch, pending ? 0 : Math.max(POLL, 10 * (performance.now() - began)));
 }
 
 for (const event of ["keydown", "pointerdown"]) addEventListener(event, () => { touched = performance.now(); }, true);

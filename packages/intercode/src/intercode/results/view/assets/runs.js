@@ -14,10 +14,13 @@ function bar(summary) {
   return outer;
 }
 
+const NARROW = 640; // pixels: a phone, which shows the name and the success of a run first
+let runNames = []; // by the numbers of the runs
+
 const RUN_COLUMNS = [
   { key: "pick", title: "", width: "1.2rem", cell: (run) => pickCheckbox(run) },
-  { key: "name", title: "Run", width: "minmax(11rem, 2.4fr)", value: (run) => run.name,
-    cell: (run) => [h("strong", { text: line(run.name), title: line(run.name) }),
+  { key: "name", title: "Run", width: "minmax(8rem, 2.4fr)", value: (run) => run.name,
+    cell: (run) => [h("strong", { text: line(runNames[run.number]), title: line(run.name) }),
       run.problems.length ? h("span", { class: "note", text: ` ${plural(run.problems.length, "problem")}` }) : null] },
   { key: "dataset", title: "Dataset", width: "minmax(6rem, 1.2fr)", value: (run) => run.metadata.dataset,
     cell: (run) => line(run.metadata.dataset) },
@@ -76,10 +79,22 @@ function useful(columns, rows, always = []) {
     || rows.some((row) => !["", null, undefined].includes(c.value(row))));
 }
 
+// Returns the names without the parts that all of them have; as they are if that makes two alike.
+function shortNames(names) {
+  const parts = names.map((name) => name.split(/[-/]/));
+  const short = parts.map((own) => own.filter((part) => !parts.every((other) => other.includes(part))).join("-"));
+  return short.includes("") || new Set(short).size < names.length ? names : short;
+}
+
 function runsPage(query) {
   const sort = query.get("sort");
+  const narrow = innerWidth < NARROW;
+  const names = library.runs.map((run) => run.name);
+  runNames = narrow ? shortNames(names) : names;
+  const rank = (c) => (narrow ? ["pick", "name", "success"].indexOf(c.key) + 1 || 4 : 0);
   const columns = useful(RUN_COLUMNS, library.runs, ["name", "episodes", "success"])
-    .filter((c) => c.key !== "pick" || library.runs.length > 1);
+    .filter((c) => c.key !== "pick" || library.runs.length > 1)
+    .sort((a, b) => rank(a) - rank(b));
   const table = new Table({
     label: "Runs", columns, sort,
     open: (run) => go("list", { run: run.number }), keyOf: (run) => run.number,
