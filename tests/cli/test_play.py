@@ -126,7 +126,7 @@ def test_a_human_supervises_an_agent_from_a_script(
 def test_resume_refuses_other_settings(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    monkeypatch.setenv("INTERCODE_STATE", str(tmp_path))
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path))
     assert main(["play", "--resume", "--max-turns", "3"]) == 2
     assert "leave out --max-turns" in capsys.readouterr().err
     assert main(["play", "--resume", "starter"]) == 2

@@ -28,7 +28,7 @@ def dataset(tmp_path: Path) -> str:
 
 
 def play(state: Path, *words: str) -> Terminal:
-    return Terminal("play", *words, INTERCODE_STATE=str(state), NO_COLOR="1")
+    return Terminal("play", *words, XDG_STATE_HOME=str(state), NO_COLOR="1")
 
 
 def episodes(out: Path) -> list[Trajectory]:
@@ -71,7 +71,7 @@ def test_a_session_with_undo_score_and_an_action_that_is_stopped(
     ]
     assert {s.actor for s in made.steps} == {"human"} and made.run["scores_seen"] == 1
     assert [u["action"] for u in made.run["undone"]] == ["echo a > b", "ls b"]
-    kept = (state / "history" / "bash").read_text()
+    kept = (state / "intercode" / "history" / "bash").read_text()
     assert "+ls b\n" in kept and "score" not in kept
 
 
@@ -102,7 +102,11 @@ def test_a_session_that_was_left_is_resumed(dataset: str, state: Path, tmp_path:
         assert terminal.wait() == 0
     first, second = episodes(out)
     assert [s.action for s in first.steps] == ["x=7; cd /tmp", "echo hi", "submit"]
-    assert first.success and second.success and not list((state / "unfinished").iterdir())
+    assert (
+        first.success
+        and second.success
+        and not list((state / "intercode" / "unfinished").iterdir())
+    )
     with play(state, "--resume") as terminal:
         terminal.expect("there is no unfinished session")
         assert terminal.wait() == 2

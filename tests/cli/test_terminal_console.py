@@ -36,7 +36,7 @@ ENTER, ALT_ENTER, CTRL_C, CTRL_D, UP, DOWN, LEFT, TAB = (
 
 @pytest.fixture
 def keys(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[PipeInput]:
-    monkeypatch.setenv("INTERCODE_STATE", str(tmp_path))
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path))
     with create_pipe_input() as pipe, create_app_session(input=pipe, output=DummyOutput()):
         yield pipe
 

@@ -54,7 +54,7 @@ class Session:
         self._environment = {
             **inherited,
             "INTERCODE_DATA": str(SHARED / "data"),
-            "INTERCODE_STATE": str(work / "state"),
+            "XDG_STATE_HOME": str(work / "state"),
             "INTERCODE_SQL_TRANSLATIONS": "",
             "COLUMNS": "100",
             "LINES": "40",

@@ -214,7 +214,7 @@ def test_what_a_python_in_the_home_directory_makes_readable(
     prefix, state = tmp_path / ".local", tmp_path / ".local" / "state" / "intercode"
     (prefix / "lib").mkdir(parents=True)
     (tmp_path / "link").symlink_to(prefix)
-    monkeypatch.setenv("INTERCODE_STATE", str(state))
+    monkeypatch.setenv("XDG_STATE_HOME", str(state.parent))
     monkeypatch.setattr(sys, "base_prefix", str(tmp_path / "link"))
     readable = [Path(path) for path in layout.command_rules(spec)["readable"]]
     assert prefix / "lib" in readable

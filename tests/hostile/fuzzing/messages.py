@@ -21,6 +21,7 @@ from hypothesis import strategies as st
 
 from intercode.core.errors import SandboxError
 from intercode_sandbox import Limits, SandboxSpec, images
+from intercode_sandbox.namespace import launcher
 from intercode_sandbox.namespace.launcher import Launcher
 from intercode_sandbox.namespace.sandbox import NamespaceSandbox
 from intercode_sandbox.supervisor import build, programs
@@ -157,7 +158,7 @@ class Messages:
         Launcher.stop()
         with (
             mock.patch.object(programs, "find_program", lambda name: program),
-            mock.patch.dict(os.environ, INTERCODE_DEBUG="1"),
+            mock.patch.object(launcher, "ERRORS", None),
             _errors_to(self.log),
         ):
             Launcher.get()

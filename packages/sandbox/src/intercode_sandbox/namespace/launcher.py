@@ -26,6 +26,8 @@ _BOOTSTRAP = (
     "import os,sys;a=os.read(0,9999).decode().split('\\0');sys.path.insert(0,a[0]);"
     "from runtime.launcher import main;main(int(a[1]))"
 )
+ERRORS: int | None = subprocess.DEVNULL
+"""Where the launcher's messages go. None: to standard error, which a test reads."""
 _START_SECONDS = 30.0
 _MAX_DESCRIPTORS = 1 << 16
 _END_SECONDS, _POLL_SECONDS = 1.0, 0.01  # time for the launcher to notice that a supervisor ended
@@ -161,7 +163,7 @@ def _start_process(program: Path, connection: socket.socket) -> subprocess.Popen
             executable=executable,
             stdin=subprocess.PIPE,
             stdout=subprocess.DEVNULL,
-            stderr=subprocess.DEVNULL if not os.environ.get("INTERCODE_DEBUG") else None,
+            stderr=ERRORS,
             pass_fds=[connection.fileno(), *fds],
             env={},
             cwd="/",

@@ -178,10 +178,8 @@ def _close_to_other_users(path: Path) -> None:
 def state_path() -> Path:
     """Return the directory of command histories and unfinished play sessions, which need not exist.
 
-    It is ``INTERCODE_STATE``, else ``$XDG_STATE_HOME/intercode`` or ``~/.local/state/intercode``.
+    It is ``$XDG_STATE_HOME/intercode``, or ``~/.local/state/intercode``.
     """
-    if chosen := os.environ.get("INTERCODE_STATE"):
-        return Path(chosen).absolute()
     home = os.environ.get("XDG_STATE_HOME")
     return (Path(home) if home else Path.home() / ".local" / "state") / "intercode"
 
