@@ -63,7 +63,9 @@ def save_plots(paths: Sequence[Path], directory: Path) -> list[Path]:
                 ("by-group", _plot_by_group(title, rows)),
                 ("cost", _plot_cost(title, rows)),
             ):
-                for kind, metadata in _METADATA.items() if figure is not None else ():
+                if figure is None:
+                    continue
+                for kind, metadata in _METADATA.items():
                     out.append(directory / f"{name}-{what}.{kind}")
                     figure.savefig(
                         out[-1], format=kind, dpi=150, bbox_inches="tight", metadata=metadata
