@@ -105,7 +105,7 @@ def task_files(
         raise UsageError(
             f"one sandbox, as a verifier has it, cannot score a {dataset.environment} task; tasks "
             "of ctf and python, tasks with a probe, and tasks of an environment whose description "
-            "has harbor_files can be written (--environment ctf)"
+            "has harbor_files can be written, such as starter:ctf"
         )
     metadata = {
         "source": f"{dataset.name}/{task.id}",
