@@ -13,16 +13,21 @@ from collections.abc import Awaitable, Callable
 from pathlib import Path
 from typing import Any
 
-from harbor.environments.base import BaseEnvironment, ExecResult
-from harbor.environments.capabilities import (
-    EnvironmentCapabilities,
-    EnvironmentResourceCapabilities,
-)
-from harbor.environments.definition import (
-    COMPOSE_FILE_NAME,
-    require_agent_environment_definition,
-    should_use_prebuilt_docker_image,
-)
+try:
+    from harbor.environments.base import BaseEnvironment, ExecResult
+    from harbor.environments.capabilities import (
+        EnvironmentCapabilities,
+        EnvironmentResourceCapabilities,
+    )
+    from harbor.environments.definition import (
+        COMPOSE_FILE_NAME,
+        require_agent_environment_definition,
+        should_use_prebuilt_docker_image,
+    )
+except ImportError as e:
+    raise ImportError(
+        "this needs Harbor, which runs on Python 3.12 and newer: pip install harbor"
+    ) from e
 
 from intercode.core.errors import (
     InfrastructureError,

@@ -7,6 +7,11 @@ Inspect finds this module by its entry point. It needs the extra ``inspect``.
 
 from __future__ import annotations
 
+try:
+    import inspect_ai  # noqa: F401
+except ImportError as e:
+    raise ImportError("this needs Inspect: pip install 'intercode-gym[inspect]'") from e
+
 from intercode.integrations.inspect.configuration import SandboxConfig
 from intercode.integrations.inspect.environment_sandbox import EnvironmentSandbox
 from intercode.integrations.inspect.sandbox import InterCodeSandbox

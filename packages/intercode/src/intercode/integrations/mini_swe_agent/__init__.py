@@ -12,9 +12,14 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, Literal
 
-from minisweagent.exceptions import Submitted
-from minisweagent.utils.serialize import recursive_merge
-from pydantic import BaseModel, ConfigDict
+try:
+    from minisweagent.exceptions import Submitted
+    from minisweagent.utils.serialize import recursive_merge
+    from pydantic import BaseModel, ConfigDict
+except ImportError as e:
+    raise ImportError(
+        "this needs mini-swe-agent: pip install 'intercode-gym[mini-swe-agent]'"
+    ) from e
 
 from intercode.core.errors import InfrastructureError, UsageError
 from intercode.core.finalizers import close_when_collected

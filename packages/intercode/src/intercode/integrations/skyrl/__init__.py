@@ -17,7 +17,10 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from skyrl_gym.envs.base_text_env import BaseTextEnv
+try:
+    from skyrl_gym.envs.base_text_env import BaseTextEnv
+except ImportError as e:
+    raise ImportError("this needs SkyRL-gym: pip install 'intercode-gym[skyrl]'") from e
 
 import intercode
 from intercode.core.errors import InfrastructureError, UsageError

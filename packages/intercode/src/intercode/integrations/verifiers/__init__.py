@@ -30,7 +30,10 @@ def _import_with_runtime() -> Any:
             f"{_PACKAGE} was imported first and has its list of runtimes already: import "
             f"{__name__} before it"
         )
-    spec = find_spec(_PACKAGE)
+    try:
+        spec = find_spec(_PACKAGE)
+    except ImportError as e:
+        raise ImportError("this needs verifiers: pip install 'intercode-gym[verifiers]'") from e
     if spec is None or spec.loader is None:
         raise UsageError(f"the installed verifiers has no {_PACKAGE}: install verifiers>=0.4")
     package = module_from_spec(spec)
