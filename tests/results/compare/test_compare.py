@@ -134,6 +134,7 @@ def test_runs_of_one_agent_on_different_datasets_are_one_side(tmp_path: Path) ->
     found = compared(tmp_path / "a", tmp_path / "b")
     assert found.tasks == ("bash/1", "bash/2", "sql/1")
     assert found.figures[0].difference.value == pytest.approx(-200 / 3)
+    assert list(map(str, found.other_differences)) == ["agent: a | b"]
     run(tmp_path / "b", "again", {"sql/1": "+"}, agent="b")
     with pytest.raises(UsageError, match="holds 3 runs"):
         open_side("B", tmp_path / "b")

@@ -112,9 +112,13 @@ class Side:
                 for t in self.result_set.episodes
             }
             if {value for _, value in values} != {NOT_RECORDED}:
-                several = len({environment for environment, _ in values}) > 1
-                texts = (f"{own}: {value}" if several else value for own, value in values)
-                return " + ".join(sorted(texts))
+                by_environment: dict[str, set[str]] = {}
+                for own, value in values:
+                    by_environment.setdefault(own, set()).add(value)
+                first, *others = by_environment.values()
+                if all(other == first for other in others):
+                    return " + ".join(sorted(first))
+                return " + ".join(sorted(f"{own}: {value}" for own, value in values))
         return NOT_RECORDED
 
 
