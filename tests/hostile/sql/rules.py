@@ -608,8 +608,8 @@ RULES: tuple[Rule, ...] = (
     Rule(
         "a JSON value can be a date",
         _MANUAL + "json.html",
-        r"\bjs\b",
-        "Illegal parameter data types longblob/json",
+        r"\bjs\b|JSON_",
+        r"Illegal parameter data types \w+/json",
     ),
     Rule(
         "the longest TIME has no fraction",
