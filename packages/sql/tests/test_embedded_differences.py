@@ -55,6 +55,7 @@ def values(session: SqlSession, expression: str, rows: str = "id = 1") -> list[o
         ("CHAR(48, 65)", "char(48,65)"),
         ("INSTR(v, 'zz')", "locate('zz',`d`.`t`.`v`)"),
         ("MID(v, 1, 2)", "substr(`d`.`t`.`v`,1,2)"),
+        ("OCT(v)", "conv(`d`.`t`.`v`,10,8)"),
         ("POSITION('zz' IN v)", "locate('zz',`d`.`t`.`v`)"),
         ("ISNULL(i)", "(`d`.`t`.`i` is null)"),
         ("SUBSTRING(v FROM 1)", "substr(`d`.`t`.`v`,1)"),

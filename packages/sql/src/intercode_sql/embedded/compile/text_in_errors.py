@@ -115,6 +115,9 @@ def _call_text(name: str, arguments: list[exp.Expr], scope: Scope) -> str:
     if literal == "literal":  # DATE '2020-06-15'
         return f"{word.upper()}'{arguments[0].name}'"
     name = _NAMES.get(name, name)
+    if name in ("bin", "oct"):
+        radix = exp.Literal.number(2 if name == "bin" else 8)
+        return _call_text("conv", [*arguments, exp.Literal.number(10), radix], scope)
     if name in ("date_add", "date_sub") and isinstance(arguments[-1], exp.Interval):
         kind = exp.Add if name == "date_add" else exp.Sub
         return item_text(kind(this=arguments[0], expression=arguments[1]), scope)
