@@ -57,6 +57,8 @@ def test_help_imports_no_command() -> None:
         (["eval", "startr", "--agent", "gold"], "did you mean 'starter'"),
         (["eval", "starter", "--agent", "glod"], "did you mean 'gold'"),
         (["eval", "starter", "--agnet", "gold"], "did you mean --agent"),
+        (["eval", "--dataset", "starter"], "DATASET is given without an option"),
+        (["view", "runs", "--out", "x"], "unknown argument '--out'; see"),
         (["eval", "starter"], "no agent is given"),
         (["eval"], "no dataset is given"),
         (["eval", "starter", "--agent", "gold", "--parallel", "0"], "whole number of at least 1"),

@@ -48,10 +48,15 @@ class Parser(argparse.ArgumentParser):
         raise UsageError(f"{message}; see `{self.prog} --help`")
 
     def unknown_argument(self, word: str) -> UsageError:
-        """Return the error for an argument that is not known, with the nearest option."""
-        option = word.partition("=")[0]
-        near = difflib.get_close_matches(option, self._option_string_actions, n=1, cutoff=0.6)
-        hint = f"did you mean {near[0]}? " if near else ""
+        """Return the error for an argument that is not known, with the nearest option, or the
+        argument of that name which is given without one."""
+        name = word.partition("=")[0].lstrip("-")
+        options = {option.lstrip("-"): option for option in self._option_string_actions}
+        places = [str(a.metavar or a.dest) for a in self._actions if not a.option_strings]
+        near = difflib.get_close_matches(name, options, n=1, cutoff=0.7)
+        hint = f"did you mean {options[near[0]]}? " if near else ""
+        if name.upper() in places:
+            hint = f"{name.upper()} is given without an option; "
         return UsageError(f"unknown argument {word!r}; {hint}see `{self.prog} --help`")
 
     def exit(self, status: int = 0, message: str | None = None) -> NoReturn:
