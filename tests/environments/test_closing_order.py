@@ -21,22 +21,42 @@ class Part:
             raise OSError(self._name)
 
 
-@pytest.mark.parametrize("ends_with_sandbox", [None, False, True])
+class EndsWithSandbox(Part):
+    """A session whose ``close`` needs no sandbox."""
+
+    ends_with_sandbox = True
+
+    def close(self) -> None:
+        super().close()
+
+
+class StopsServer(EndsWithSandbox):
+    """A session that adds a step to ``close``."""
+
+    def close(self) -> None:
+        super().close()
+
+
+@pytest.mark.parametrize(
+    ("kind", "order"),
+    [
+        (Part, ["session", "sandbox"]),
+        (EndsWithSandbox, ["sandbox", "session"]),
+        (StopsServer, ["session", "sandbox"]),
+    ],
+)
 @pytest.mark.parametrize("fails", [False, True])
-def test_a_session_is_closed_first_unless_it_ends_with_its_sandbox(
-    ends_with_sandbox: bool | None, fails: bool
+def test_a_session_is_closed_first_unless_its_close_needs_no_sandbox(
+    kind: type[Part], order: list[str], fails: bool
 ) -> None:
     closed: list[str] = []
-    session: Any = Part("session", closed, fails)
+    session: Any = kind("session", closed, fails)
     sandbox: Any = Part("sandbox", closed)
-    if ends_with_sandbox is not None:
-        session.ends_with_sandbox = ends_with_sandbox
     if fails:
         with pytest.raises(OSError, match="session"):
             SandboxWorkspace(sandbox, session).close()
     else:
         SandboxWorkspace(sandbox, session).close()
-    order = ["sandbox", "session"] if ends_with_sandbox else ["session", "sandbox"]
     assert closed == order
 
 

@@ -59,9 +59,9 @@ class Session(Protocol):
         """End the interpreter. The sandbox is open, and stays open: an environment closes it
         afterwards. May be called again.
 
-        A session with the attribute ``ends_with_sandbox``, which is true, has nothing to do in its
-        sandbox but to end processes. An environment then closes the sandbox first, which ends
-        them."""
+        A class whose ``close`` has nothing to do in the sandbox but to end processes says so by
+        ``ends_with_sandbox = True``. An environment then closes the sandbox first, which ends
+        them. A class with a ``close`` of its own has to say it again."""
         ...
 
 

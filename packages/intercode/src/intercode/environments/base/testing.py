@@ -144,8 +144,6 @@ def _check_turns(env: InterCodeEnv) -> None:
 class _WatchedSession:
     """A session that runs a command in its sandbox when it is closed."""
 
-    ends_with_sandbox = False
-
     def __init__(self, workspace: SandboxWorkspace) -> None:
         self._workspace, self.found = workspace, list[bool]()
 
