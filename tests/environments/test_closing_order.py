@@ -30,6 +30,16 @@ class EndsWithSandbox(Part):
         super().close()
 
 
+class Wraps:
+    """A session that passes everything on to another."""
+
+    def __init__(self, *parts: Any) -> None:
+        self._inner = Part(*parts)
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._inner, name)
+
+
 class StopsServer(EndsWithSandbox):
     """A session that adds a step to ``close``."""
 
@@ -43,11 +53,12 @@ class StopsServer(EndsWithSandbox):
         (Part, ["session", "sandbox"]),
         (EndsWithSandbox, ["sandbox", "session"]),
         (StopsServer, ["session", "sandbox"]),
+        (Wraps, ["session", "sandbox"]),
     ],
 )
 @pytest.mark.parametrize("fails", [False, True])
 def test_a_session_is_closed_first_unless_its_close_needs_no_sandbox(
-    kind: type[Part], order: list[str], fails: bool
+    kind: Any, order: list[str], fails: bool
 ) -> None:
     closed: list[str] = []
     session: Any = kind("session", closed, fails)

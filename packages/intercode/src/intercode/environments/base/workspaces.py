@@ -114,7 +114,7 @@ def _end_with(session: Session, end_sandbox: Callable[[], object]) -> None:
     """Close a session, and end its sandbox or what runs in it: first the session, if it says
     nothing else (``Session.close``)."""
     ends: list[Callable[[], object]] = [partial(close_session, session), end_sandbox]
-    closing = next(c for c in type(session).__mro__ if "close" in vars(c))
+    closing = next((c for c in type(session).__mro__ if "close" in vars(c)), object)
     if vars(closing).get("ends_with_sandbox", False):
         ends.reverse()
     try:

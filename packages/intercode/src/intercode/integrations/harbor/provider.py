@@ -24,7 +24,7 @@ try:
         require_agent_environment_definition,
         should_use_prebuilt_docker_image,
     )
-except ImportError as e:
+except ModuleNotFoundError as e:
     raise ImportError(
         "this needs Harbor, which runs on Python 3.12 and newer: pip install harbor"
     ) from e

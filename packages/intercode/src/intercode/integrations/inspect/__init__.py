@@ -9,7 +9,7 @@ from __future__ import annotations
 
 try:
     import inspect_ai  # noqa: F401
-except ImportError as e:
+except ModuleNotFoundError as e:
     raise ImportError("this needs Inspect: pip install 'intercode-gym[inspect]'") from e
 
 from intercode.integrations.inspect.configuration import SandboxConfig

@@ -16,7 +16,7 @@ try:
     from minisweagent.exceptions import Submitted
     from minisweagent.utils.serialize import recursive_merge
     from pydantic import BaseModel, ConfigDict
-except ImportError as e:
+except ModuleNotFoundError as e:
     raise ImportError(
         "this needs mini-swe-agent: pip install 'intercode-gym[mini-swe-agent]'"
     ) from e

@@ -19,7 +19,7 @@ from typing import Any
 
 try:
     from skyrl_gym.envs.base_text_env import BaseTextEnv
-except ImportError as e:
+except ModuleNotFoundError as e:
     raise ImportError("this needs SkyRL-gym: pip install 'intercode-gym[skyrl]'") from e
 
 import intercode
