@@ -112,6 +112,7 @@ def test_paired_by_task(tmp_path: Path) -> None:
         ("+" * 9, "-" * 9, "A is better than B, by 100.0 points of success ["),
         ("-" * 9, "+" + "-" * 8, "A and B cannot be told apart on 9 common tasks: B is ahead by"),
         ("+-" * 9, "+-" * 9, "A and B cannot be told apart on 18 common tasks: neither is ahead"),
+        ("+", "+", "A and B cannot be told apart on 1 common task: neither is ahead"),
     ],
 )
 def test_one_sentence_says_which_side_is_better(
@@ -143,6 +144,31 @@ def test_runs_of_one_agent_on_different_datasets_are_one_side(tmp_path: Path) ->
     message = r"they differ in image: .*; tier: namespace \| bash: namespace \+ sql: other"
     with pytest.raises(UsageError, match=message):
         compared(tmp_path / "a", tmp_path / "c")
+
+
+def test_sides_of_several_environments_are_compared_by_their_common_tasks(tmp_path: Path) -> None:
+    """Whatever the names of their runs; of what only one side has, no condition counts."""
+    sql = {"environment": "sql", "dataset": "other", "image": None, "image_digest": None}
+    run(tmp_path / "a", "1", {"bash/1": "+", "x": "+"})
+    run(tmp_path / "a", "2", {"sql/1": "+"}, **sql)
+    run(tmp_path / "b", "1", {"sql/1": "-", "x": "+"}, **sql)
+    run(tmp_path / "b", "2", {"bash/1": "+"})
+    found = compared(tmp_path / "a", tmp_path / "b")
+    assert found.tasks == ("bash/1", "sql/1") and found.other_differences == ()
+    assert [(left.task, left.reason) for left in found.excluded] == [
+        ("x", "missing in B"),  # its "x" is a task of another environment
+        ("x", "missing in A"),
+    ]
+    for found in (
+        compared(tmp_path / "a", tmp_path / "b" / "2"),
+        compared(tmp_path / "b" / "2", tmp_path / "a"),
+    ):
+        assert found.tasks == ("bash/1",) and found.allowed_mismatches == ()
+    with pytest.raises(UsageError, match=r"is bash and .* is sql: they have no task in common"):
+        compared(tmp_path / "a" / "1", tmp_path / "b" / "1")
+    third = run(tmp_path, "c", {"bash/1": "+"}, tier="docker")
+    with pytest.raises(UsageError, match=r"they differ in tier: namespace \| docker\. "):
+        compared(tmp_path / "a", third)
 
 
 def test_epochs_show_which_flips_are_flaky(tmp_path: Path) -> None:

@@ -4,7 +4,7 @@ tasks. Runs that were obtained under different conditions are refused unless tha
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import cached_property
@@ -103,13 +103,14 @@ class Side:
         """Agent and model."""
         return f"{self.result_set.agent}, {self.result_set.model}"
 
-    def recorded_value(self, names: Sequence[str]) -> str:
-        """Return the episodes' values of the first of these metadata keys that is recorded, as
-        text; several values are joined."""
+    def recorded_value(self, names: Sequence[str], tasks: Collection[str]) -> str:
+        """Return the values of the first of these metadata keys that episodes of some tasks record,
+        as text; several values are joined."""
         for name in names:
             values = {
                 (str(t.run.get("environment")), _value_text(t.run.get(name)))
                 for t in self.result_set.episodes
+                if t.task in tasks
             }
             if {value for _, value in values} != {NOT_RECORDED}:
                 by_environment: dict[str, set[str]] = {}
@@ -146,9 +147,9 @@ def open_side(letter: str, path: Path) -> Side:
     if len(result_sets) > 1 and _make_one_side(result_sets):
         whole = replace(
             result_sets[0],
-            environment=" + ".join(dict.fromkeys(e.environment for e in result_sets)),
-            dataset=" + ".join(dict.fromkeys(e.dataset for e in result_sets)),
-            conditions=" + ".join(dict.fromkeys(e.conditions for e in result_sets)),
+            environment=" + ".join(sorted({e.environment for e in result_sets})),
+            dataset=" + ".join(sorted({e.dataset for e in result_sets})),
+            conditions=" + ".join(sorted({e.conditions for e in result_sets})),
             episodes=tuple(t for e in result_sets for t in e.episodes),
         )
         return Side(letter, path, whole)
@@ -173,14 +174,14 @@ def _make_one_side(result_sets: Sequence[ResultSet]) -> bool:
 def check_conditions(first: Side, second: Side, allow_mismatch: Sequence[str]) -> list[Mismatch]:
     """Return the conditions that differ, all of which ``allow_mismatch`` names.
 
-    Raises UsageError for another difference, with the option that allows it, and for two
-    environments; UnknownNameError for a name in ``allow_mismatch`` that is not a condition.
+    Raises UsageError for another difference, with the option that allows it, and if no environment
+    is in both; UnknownNameError for a name in ``allow_mismatch`` that is not a condition.
     """
     for name in allow_mismatch:
         if name not in CONDITIONS:
             raise unknown_name_error("condition", name, list(CONDITIONS))
     own, other = first.result_set.environment, second.result_set.environment
-    if own != other:
+    if set(own.split(" + ")).isdisjoint(other.split(" + ")):
         raise UsageError(
             f"{first.path} is {own} and {second.path} is {other}: they have no task in common"
         )
@@ -197,19 +198,34 @@ def check_conditions(first: Side, second: Side, allow_mismatch: Sequence[str]) -
 
 
 def _differences(first: Side, second: Side, names: Mapping[str, Sequence[str]]) -> list[Mismatch]:
-    """Return what two sides differ in. A value that only one side records is a difference; an
-    unrecorded policy or determinism means none. Two names of a dataset with one hash are none."""
+    """Return what two sides differ in, in the tasks that both have if there are any. A value that
+    only one side records is a difference; an unrecorded policy or determinism means none. Two names
+    of a dataset with one hash are none."""
     out = []
-    hashes = {side.recorded_value(CONDITIONS["hash"]) for side in (first, second)}
+    tasks = _common_tasks(first, second) or {*first.tasks, *second.tasks}
+    hashes = {side.recorded_value(CONDITIONS["hash"], tasks) for side in (first, second)}
     for name, keys in names.items():
         if name == "subset" and len(hashes) == 1 and NOT_RECORDED not in hashes:
             continue  # "starter" and "starter:bash" are one dataset
-        a, b = first.recorded_value(keys), second.recorded_value(keys)
+        a, b = first.recorded_value(keys, tasks), second.recorded_value(keys, tasks)
         if name in _ABSENCE_MEANS_NONE:
             a, b = (value.replace(NOT_RECORDED, "none") for value in (a, b))
         if a != b:
             out.append(Mismatch(name, a, b))
     return out
+
+
+def _common_tasks(first: Side, second: Side) -> dict[str, None]:
+    """Return the tasks of one environment that both sides have, in the first one's order."""
+
+    def environment(side: Side, task: str) -> Any:
+        return side.tasks[task][0].run.get("environment")
+
+    return {
+        task: None
+        for task in first.tasks
+        if task in second.tasks and environment(first, task) == environment(second, task)
+    }
 
 
 def _value_text(value: Any) -> str:
@@ -316,7 +332,7 @@ def compare(first: Side, second: Side, allow_mismatch: Sequence[str] = ()) -> Co
     both.
     """
     allowed = check_conditions(first, second, allow_mismatch)
-    tasks = tuple(task for task in first.tasks if task in second.tasks)
+    tasks = tuple(_common_tasks(first, second))
     if not tasks:
         raise UsageError(f"{first.path} and {second.path} have no task in common")
     pairs = [(first.tasks[task], second.tasks[task]) for task in tasks]
@@ -326,7 +342,7 @@ def compare(first: Side, second: Side, allow_mismatch: Sequence[str] = ()) -> Co
         first,
         second,
         tasks,
-        excluded=tuple(_excluded_tasks(first, second)),
+        excluded=tuple(_excluded_tasks(first, second, tasks)),
         figures=tuple(_paired_figures(pairs)),
         test=paired_success_test(solved),
         detectable=_detectable_points(differences),
@@ -408,10 +424,11 @@ def _flips(
     return sorted(out, key=lambda flip: flip.first - flip.second)
 
 
-def _excluded_tasks(first: Side, second: Side) -> list[ExcludedTask]:
-    out = []
-    for own, other in ((first, second), (second, first)):
-        for task in own.tasks:
-            if task not in other.tasks:
-                out.append(ExcludedTask(task, f"missing in {other.letter}"))
-    return out
+def _excluded_tasks(first: Side, second: Side, tasks: Sequence[str]) -> list[ExcludedTask]:
+    compared = set(tasks)
+    return [
+        ExcludedTask(task, f"missing in {other.letter}")
+        for own, other in ((first, second), (second, first))
+        for task in own.tasks
+        if task not in compared
+    ]

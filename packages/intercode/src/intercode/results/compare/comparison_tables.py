@@ -49,7 +49,8 @@ def verdict(comparison: Comparison) -> str:
     size = abs(found.value)
     low, high = bounds if found.value >= 0 else (-bounds[1], -bounds[0])
     points = f"{size:.1f} points of success [{low:.1f}, {high:.1f}]"
-    on = f"on {len(comparison.tasks)} common tasks"
+    count = len(comparison.tasks)
+    on = f"on {count} common {'task' if count == 1 else 'tasks'}"
     if p < 1 - LEVEL and low > 0:
         return f"{better} is better than {worse}, by {points}, {on} (p = {_format_p(p)})."
     ahead = f"{better} is ahead by {points}" if size else "neither is ahead"
