@@ -53,6 +53,7 @@ PACKAGES = (
 PAGES = {
     "CHANGELOG.md": "changelog.md",
     "CONTRIBUTING.md": "contributing.md",
+    "RENAMES.md": "renames.md",
     "SECURITY.md": "security.md",
 }
 """Files outside docs/ that are pages of the site."""
