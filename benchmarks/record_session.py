@@ -5,7 +5,8 @@
 The commands run in a pseudo-terminal, against a chat endpoint of this process that knows most golds
 of the starter suite. It answers some requests with 429, dies during the first run, is still dead
 during the second, and is back for the third. The file is an asciinema recording, version 2, with
-the real times: `asciinema play FILE`."""
+the real times: `asciinema play FILE`. `tools/terminal_svg.py` draws its
+last part for the first page."""
 
 from __future__ import annotations
 
