@@ -270,3 +270,33 @@ def test_a_half_written_line_is_named(tmp_path: Path) -> None:
     log = torn / trajectories.TRAJECTORIES_FILE
     log.write_text(log.read_text().splitlines()[-1])
     assert "the last line is incomplete" in report.render(report.build([torn]))
+
+
+@pytest.mark.parametrize(
+    ("rewards", "first_turn", "only_at_end"),
+    [
+        ([0.0, 0.0, 0.0], 0.0, False),  # try-again
+        ([None, None, 0.0], None, True),  # react
+        ([0.0], 0.0, False),  # single-turn
+        ([1.0], 100.0, False),
+    ],
+)
+def test_the_steps_of_a_run_tell_whether_every_turn_is_scored(
+    tmp_path: Path, rewards: list[Any], first_turn: float | None, only_at_end: bool
+) -> None:
+    run = _run(tmp_path / "r", {"fs_1/0": rewards})
+    tables = {t.name: t for t in report.build([run], stats=True)}
+    table = tables["nl2bash"]
+    shown = table.cell("first turn") if "first turn" in table.columns else None
+    assert shown == first_turn
+    notes = tables["by-turn/nl2bash/try-again/m"].notes
+    assert any("at the end of an episode only" in note for note in notes) is only_at_end
+
+
+def test_a_submission_at_once_is_not_the_first_of_scored_turns(tmp_path: Path) -> None:
+    trajectories.write_run_metadata(tmp_path / "r", META)
+    step = Step("submit", "y", reward=0.0)
+    trajectories.append_trajectory(
+        tmp_path / "r" / "trajectories.jsonl", Trajectory("t", 0, "q", (step,), end="submitted")
+    )
+    assert "first turn" not in _build(tmp_path / "r")["nl2bash"].columns

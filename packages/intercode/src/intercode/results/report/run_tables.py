@@ -129,13 +129,11 @@ def _cells(result_set: ResultSet) -> dict[str, Cell]:
 
 
 def _scores_every_turn(episodes: Sequence[Trajectory]) -> bool:
-    """Return whether an episode ended because a turn was scored, or went on after its first one
-    was."""
-    return any(
-        t.end == "solved"
-        or (len(t.steps) > 1 and t.steps[0].executed and t.steps[0].reward is not None)
-        for t in episodes
-    )
+    """Return whether an episode ended because a turn was scored, or went on after one was. If none
+    went on, an only turn that submits nothing is scored as every turn is."""
+    only = [t.steps[0] for t in episodes if t.steps and not metrics.is_submission(t.steps[0])]
+    turns = metrics.earlier_turns(episodes) or [step for step in only if step.executed]
+    return any(t.end == "solved" for t in episodes) or any(s.reward is not None for s in turns)
 
 
 def _tokens(episode: Trajectory) -> float | None:

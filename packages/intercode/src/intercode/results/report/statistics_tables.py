@@ -17,7 +17,7 @@ from intercode.results.statistics.figures import (
     success_by_turn,
 )
 from intercode.results.statistics.intervals import Estimate, value_and_bounds
-from intercode.results.statistics.metrics import agent_turns, is_from_cache
+from intercode.results.statistics.metrics import agent_turns, earlier_turns, is_from_cache
 from intercode.results.statistics.samples import all_samples, by_task, independent_episodes
 from intercode.results.tables import Cell, Table
 
@@ -146,6 +146,8 @@ def _notes(result_set: ResultSet) -> list[str]:
 
 
 def _is_scored_at_end(result_set: ResultSet) -> bool:
-    """Return whether all rewards before the last turns of longer episodes are zero or unknown."""
-    several = [t for t in independent_episodes(result_set.episodes) if len(t.steps) > 1]
-    return bool(several) and not any(s.reward for t in several for s in t.steps[:-1])
+    """Return whether no turn before an episode's last was scored. In published logs, a reward of
+    zero may mean that, too."""
+    earlier = earlier_turns(result_set.episodes)
+    unscored = (None,) if result_set.source == SOURCE_RUN else (None, 0)
+    return bool(earlier) and all(step.reward in unscored for step in earlier)

@@ -89,6 +89,11 @@ def agent_turns(episode: Trajectory) -> tuple[Step, ...]:
     return steps
 
 
+def earlier_turns(episodes: Episodes) -> list[Step]:
+    """Return the executed turns of all episodes after which the episode went on."""
+    return [s for t in episodes for s in t.steps[:-1] if s.executed]
+
+
 def turn_count(episode: Trajectory) -> float:
     """Return how many turns were taken; the authors' logs have their own count."""
     return float(episode.run.get("turns_taken", episode.turns))
