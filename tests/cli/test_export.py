@@ -40,6 +40,11 @@ def test_mistakes_are_reported_in_one_line(
         assert message in capsys.readouterr().err
     assert main(["export", log, "--to", "bundle", "--out", str(tmp_path / "a.tar.gz")]) == 2
     assert "is not a run directory" in capsys.readouterr().err
+    (tmp_path / "experiment" / "one").mkdir(parents=True)
+    (tmp_path / "experiment" / "one" / "run.json").write_text("{}")
+    experiment = str(tmp_path / "experiment")
+    assert main(["export", experiment, "--to", "atif", "--out", str(tmp_path / "o")]) == 2
+    assert "the last runs in it are one" in capsys.readouterr().err
     (tmp_path / "b.tar.gz").write_text("no archive")
     assert main(["replay", str(tmp_path / "b.tar.gz")]) == 2
     assert "cannot be read as a bundle" in capsys.readouterr().err

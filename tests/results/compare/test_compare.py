@@ -20,6 +20,7 @@ from intercode.results.compare.comparison import (
     compare,
     compare_all,
     open_side,
+    open_sides,
 )
 from intercode.results.compare.comparison_tables import (
     comparison_tables,
@@ -301,6 +302,28 @@ def test_what_one_side_does_not_record_is_a_difference(tmp_path: Path) -> None:
     b = run(tmp_path, "b", {"t": "+"}, image_digest=None, image=None)
     with pytest.raises(UsageError, match=r"image: sha256:1 \| not recorded"):
         compared(a, b)
+
+
+def test_one_directory_compares_its_agents_over_all_datasets(tmp_path: Path) -> None:
+    for agent, outcome in (("gold", "+"), ("noop", "-")):
+        run(tmp_path, f"bash-{agent}", {"bash/1": outcome}, agent=agent, prompts=[agent])
+        sql = {"environment": "sql", "dataset": "other", "image": None, "image_digest": None}
+        run(tmp_path, f"sql-{agent}", {"sql/1": outcome}, agent=agent, prompts=[agent], **sql)
+    first, second = open_sides([tmp_path])
+    assert (first.result_set.agent, second.result_set.agent) == ("gold", "noop")
+    found = compare(first, second)
+    assert found.tasks == ("bash/1", "sql/1")
+    assert list(map(str, found.other_differences)) == ["agent: gold | noop", "prompts"]
+    for paths in ([tmp_path / "bash-gold"], []):
+        with pytest.raises(UsageError, match=r"only one run: .*`intercode compare DIR`"):
+            open_sides(paths)
+    with pytest.raises(UsageError, match="no task in common; `intercode compare DIR`"):
+        compared(tmp_path / "bash-gold", tmp_path / "sql-noop")
+
+
+def test_sides_that_solve_the_same_tasks_are_said_to(tmp_path: Path) -> None:
+    a, b = (run(tmp_path, name, {"t": "+"}) for name in "ab")
+    assert significance_notes(compared(a, b))[0] == "no task is solved more often on one side."
 
 
 def test_an_unknown_condition_gives_the_near_one(tmp_path: Path) -> None:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import argparse
 import json
 import shutil
-import string
 from collections.abc import Sequence
 
 from intercode.core.errors import UsageError
@@ -15,6 +14,8 @@ examples:
   intercode compare runs/baseline runs/mine
       differences with intervals, an exact test, the tasks whose outcome changed, and last in one
       sentence which run is better, or that this cannot be told
+  intercode compare runs/experiment
+      the agents of an experiment, each over all its datasets
   intercode compare runs/baseline runs/mine --task nl2bash/fs_1/4
       the two transcripts of one task side by side
   intercode compare runs/one-profile runs/another --allow-mismatch profile
@@ -33,8 +34,7 @@ def _epoch_number(text: str) -> int:
 
 
 ARGUMENTS = """\
-first A       run, log, or directory of runs on different datasets
-others B ...  what A is compared with
+runs RUN ...  runs, logs, or directories of runs on different datasets; or one of several agents
 --allow-mismatch NAME,...  compare although these conditions differ; each is named in the result
 --task ID     transcripts of this task, side by side
 --epoch N     with --task: which sample of it, from 0
@@ -47,7 +47,7 @@ SETTINGS = {"epoch": {"type": _epoch_number}}
 def handle(args: argparse.Namespace) -> int:
     """Print the comparison or the transcripts."""
     from intercode.core.trajectories import README_FILE
-    from intercode.results.compare.comparison import compare_all, open_side
+    from intercode.results.compare.comparison import compare_all, open_sides
     from intercode.results.compare.comparison_tables import (
         comparison_tables,
         comparisons_json,
@@ -61,15 +61,7 @@ def handle(args: argparse.Namespace) -> int:
         raise UsageError("--epoch needs --task: name the task as well")
     if args.json and args.task is not None:
         raise UsageError("--task prints transcripts for people: leave --json out")
-    given = [args.first, *args.others]
-    paths = [path for path in given if path.name != README_FILE]  # runs/* contains one
-    if len(paths) < 2:
-        raise UsageError("there is only one run: name another one to compare it with")
-    if len(paths) > len(string.ascii_uppercase):
-        raise UsageError(f"{len(paths)} runs are more than the letters that name them")
-    sides = [
-        open_side(letter, one) for letter, one in zip(string.ascii_uppercase, paths, strict=False)
-    ]
+    sides = open_sides([p for p in args.runs if p.name != README_FILE])  # runs/* contains one
     comparisons = compare_all(sides, _split_names(args.allow_mismatch))
     if args.task is not None:
         width = shutil.get_terminal_size((160, 24)).columns

@@ -14,7 +14,7 @@ from typing import Any
 from intercode.core.errors import UsageError
 from intercode.core.types import Step, Trajectory, Usage
 from intercode.results.explanation import Explanation, TextComparison
-from intercode.results.short_text import shorten_lines
+from intercode.results.short_text import join_first, shorten_lines
 from intercode.results.statistics.metrics import (
     is_from_cache,
     is_refused_action,
@@ -129,8 +129,9 @@ def find_samples(episodes: Sequence[Trajectory], name: str) -> list[Trajectory]:
     if not matches:
         raise unknown_name_error("task of this run", name, sorted({t.task for t in episodes}))
     if len(tasks := sorted({t.task for t in matches})) > 1:
-        listed = ", ".join(tasks[:5]) + (" ..." if len(tasks) > 5 else "")
-        raise UsageError(f"{name!r} matches {len(tasks)} tasks, give one of: {listed}")
+        raise UsageError(
+            f"{name!r} matches {len(tasks)} tasks, give one of: {join_first(tasks, 5)}"
+        )
     return sorted(matches, key=lambda t: t.epoch)
 
 
@@ -349,8 +350,7 @@ def _indent(text: str, mark: str, most: int | None = None) -> list[str]:
 
 
 def _join_names(names: tuple[str, ...]) -> str:
-    listed = ", ".join(escape_control(n) for n in names[:_MAX_CHANGES])
-    return listed + (f" and {len(names) - _MAX_CHANGES} more" if len(names) > _MAX_CHANGES else "")
+    return join_first([escape_control(n) for n in names], _MAX_CHANGES)
 
 
 def _shorten_value(value: Any) -> str:

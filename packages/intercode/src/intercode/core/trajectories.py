@@ -228,7 +228,7 @@ def read_run_metadata(directory: Path) -> dict[str, Any]:
     with reading(directory):
         directory.stat()
         if not path.exists():
-            raise DataError(f"{directory} is no run: it has no {RUN_FILE}{_runs_in(directory)}")
+            raise DataError(f"{directory} is no run: it has no {RUN_FILE}{runs_in(directory)}")
     with _open_file(path) as file:
         metadata = parse_json(file.read(), path)
     if not isinstance(metadata, dict):
@@ -239,7 +239,7 @@ def read_run_metadata(directory: Path) -> dict[str, Any]:
         raise DataError(f"{path}: {e}") from e
 
 
-def _runs_in(directory: Path) -> str:
+def runs_in(directory: Path) -> str:
     """Return the last runs in a directory as the end of a message."""
     found = sorted(file.parent.name for file in directory.glob(f"*/{RUN_FILE}"))
     return f"; the last runs in it are {', '.join(found[-3:])}" if found else ""

@@ -16,6 +16,7 @@ from intercode.core.types import Step, Trajectory
 from intercode.core.types.html import html_details, html_table
 from intercode.results.rendering import render
 from intercode.results.report import build
+from intercode.results.short_text import join_first
 from intercode.results.statistics.figures import best_reward
 from intercode.results.statistics.metrics import (
     drop_retried_failures,
@@ -119,7 +120,7 @@ def load_run(path: str | Path) -> Run:
     if [p.resolve() for p in logs_found] != [path.resolve()]:
         if len(logs_found) == 1:
             return Run(logs_found[0])
-        names = ", ".join(str(p) for p in logs_found[:5])
+        names = join_first([str(p) for p in logs_found], 5)
         raise UsageError(f"{path} holds {len(logs_found)} runs and logs, load one of them: {names}")
     return Run(path)
 

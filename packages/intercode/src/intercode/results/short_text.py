@@ -47,6 +47,12 @@ def shorten_lines(lines: Sequence[str], most: int) -> list[str]:
     return [*lines[: most - most // 2], omitted, *lines[end:]]
 
 
+def join_first(texts: Sequence[str], most: int) -> str:
+    """Return at most ``most`` texts in a line, and how many more there are."""
+    listed = ", ".join(texts[:most])
+    return listed + (f" and {len(texts) - most} more" if len(texts) > most else "")
+
+
 def shorten_line(text: str, length: int) -> str:
     """Return a text on one line, cut to ``length`` characters."""
     return cut_end(" ".join(text.split()), length)

@@ -17,6 +17,7 @@ from intercode.core.trajectories import (
     read_run_metadata,
     read_trajectories,
     reading,
+    runs_in,
 )
 from intercode.core.types import Trajectory
 
@@ -107,7 +108,9 @@ def _is_run_file(path: Path) -> bool:
 
 def _load_run_directory(directory: Path) -> list[Trajectory]:
     if not _is_run_directory(directory):
-        raise DataError(f"{directory} is not a run directory: it has no {TRAJECTORIES_FILE}")
+        raise DataError(
+            f"{directory} is not a run directory: it has no {TRAJECTORIES_FILE}{runs_in(directory)}"
+        )
     metadata = read_run_metadata(directory) if (directory / RUN_FILE).exists() else {}
     source = {"source": "run", "file": directory.resolve().name}
     log = directory / TRAJECTORIES_FILE

@@ -4,6 +4,7 @@ tasks. Runs that were obtained under different conditions are refused unless tha
 from __future__ import annotations
 
 import json
+import string
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
@@ -15,7 +16,7 @@ from typing import Any
 from intercode.core.errors import UsageError
 from intercode.core.types import Trajectory
 from intercode.results.report.result_sets import ResultSet, load_result_sets
-from intercode.results.short_text import shorten_distinct
+from intercode.results.short_text import join_first, shorten_distinct
 from intercode.results.statistics import metrics
 from intercode.results.statistics.figures import BEST_REWARD, MEAN_FIGURES
 from intercode.results.statistics.intervals import (
@@ -132,8 +133,32 @@ class Mismatch:
     second: str
 
     def __str__(self) -> str:
+        if self.name == "prompts":  # recorded as digests
+            return self.name
         first, second = shorten_distinct(_differing_entries(self.first, self.second), _MAX_LENGTH)
         return f"{self.name}: {first} | {second}"
+
+
+_WHOLE_DIRECTORY = (
+    "`intercode compare DIR` compares the agents of an experiment's directory over all its datasets"
+)
+
+
+def open_sides(paths: Sequence[Path]) -> list[Side]:
+    """Return the sides of a comparison: that of each path (see ``open_side``), or for one path
+    those of each agent and model in this directory. Raises UsageError unless there are two."""
+    found = [(path, load_result_sets([path])) for path in paths]
+    if len(paths) == 1:
+        groups: dict[tuple[str, str], list[ResultSet]] = {}
+        for result_set in found[0][1]:
+            groups.setdefault((result_set.agent, result_set.model), []).append(result_set)
+        found = [(paths[0], group) for group in groups.values()]
+    if len(found) < 2:
+        raise UsageError(f"there is only one run: name another one, or {_WHOLE_DIRECTORY}")
+    letters = string.ascii_uppercase
+    if len(found) > len(letters):
+        raise UsageError(f"{len(found)} runs are more than the letters that name them")
+    return [_make_side(letter, *one) for letter, one in zip(letters, found, strict=False)]
 
 
 def open_side(letter: str, path: Path) -> Side:
@@ -143,7 +168,10 @@ def open_side(letter: str, path: Path) -> Side:
 
     Raises UsageError if there are others, naming them, or no episode.
     """
-    result_sets = load_result_sets([path])
+    return _make_side(letter, path, load_result_sets([path]))
+
+
+def _make_side(letter: str, path: Path, result_sets: Sequence[ResultSet]) -> Side:
     if len(result_sets) > 1 and _make_one_side(result_sets):
         whole = replace(
             result_sets[0],
@@ -154,7 +182,7 @@ def open_side(letter: str, path: Path) -> Side:
         )
         return Side(letter, path, whole)
     if len(result_sets) > 1:
-        named = "; ".join(f"{e.log} ({e.agent}, {e.model})" for e in result_sets[:6])
+        named = join_first([f"{e.log} ({e.agent}, {e.model})" for e in result_sets], 6)
         raise UsageError(
             f"{path} holds {len(result_sets)} runs, compare one of them: {named}. Runs and logs "
             "of one agent and model on different tasks make one side if they have a directory of "
@@ -183,7 +211,8 @@ def check_conditions(first: Side, second: Side, allow_mismatch: Sequence[str]) -
     own, other = first.result_set.environment, second.result_set.environment
     if set(own.split(" + ")).isdisjoint(other.split(" + ")):
         raise UsageError(
-            f"{first.path} is {own} and {second.path} is {other}: they have no task in common"
+            f"{first.path} is {own} and {second.path} is {other}: they have no task in common; "
+            f"{_WHOLE_DIRECTORY}"
         )
     differing = _differences(first, second, CONDITIONS)
     refused = [d for d in differing if d.name not in allow_mismatch]
@@ -334,7 +363,9 @@ def compare(first: Side, second: Side, allow_mismatch: Sequence[str] = ()) -> Co
     allowed = check_conditions(first, second, allow_mismatch)
     tasks = tuple(_common_tasks(first, second))
     if not tasks:
-        raise UsageError(f"{first.path} and {second.path} have no task in common")
+        raise UsageError(
+            f"{first.path} and {second.path} have no task in common; {_WHOLE_DIRECTORY}"
+        )
     pairs = [(first.tasks[task], second.tasks[task]) for task in tasks]
     differences = [_success_share(b) - _success_share(a) for a, b in pairs]
     solved = [([*map(metrics.is_solved, a)], [*map(metrics.is_solved, b)]) for a, b in pairs]

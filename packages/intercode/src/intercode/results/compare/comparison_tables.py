@@ -70,6 +70,8 @@ def significance_notes(comparison: Comparison) -> list[str]:
         f"{comparison.test.method} of success: p = {_format_p(comparison.test.p)}{adjusted}.",
         f"{second} solves {gained} of {len(comparison.tasks)} tasks more often, {first} {lost}.",
     ]
+    if not comparison.flips:
+        out = ["no task is solved more often on one side."]
     if comparison.detectable is None:
         out.append(f"{len(comparison.tasks)} tasks cannot show any difference.")
     else:
