@@ -291,6 +291,25 @@ def test_idle_and_old_sandboxes_end(monkeypatch: pytest.MonkeyPatch) -> None:
     asyncio.run(serve())
 
 
+def test_requests_that_arrive_as_the_connection_ends_leave_nothing_open() -> None:
+    async def serve() -> None:
+        client, closed = Client("key", sandboxes=1), list[bool]()
+        connection = _session(None, client)
+        served = ServedSandbox(1, SimpleNamespace(close=closed.append), client)  # type: ignore[arg-type]
+        connection._sandboxes[1] = served
+        begun = list[str]()
+
+        async def work() -> Any:
+            begun.append("yes")
+            await asyncio.Event().wait()
+
+        connection._tasks.add(asyncio.ensure_future(connection._answer(1, work())))
+        await connection._close()
+        assert begun and closed and client.sandboxes == 0
+
+    asyncio.run(serve())
+
+
 def test_a_detached_sandbox_ends_after_its_idle_time() -> None:
     async def serve() -> None:
         clock, client, closed = FakeClock(), Client("key", sandboxes=1), list[bool]()

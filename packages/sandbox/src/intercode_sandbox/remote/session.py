@@ -111,6 +111,7 @@ class ClientSession:
             await self._close()
 
     async def _close(self) -> None:
+        await asyncio.sleep(0)  # the last requests begin: only then they close what they were given
         for task in self._tasks:
             task.cancel()
         for served in list(self._sandboxes.values()):
