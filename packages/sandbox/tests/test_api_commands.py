@@ -321,6 +321,13 @@ def test_the_bytes_of_a_stream_are_beside_its_text(shared: Sandbox) -> None:
     assert (result.stdout_bytes, result.stderr_bytes) == (b"a\xff\n\0", b"\x80")
 
 
+def test_the_bytes_of_a_long_stream_are_the_programs_alone() -> None:
+    with open_one(limits=Limits(output=512)) as sandbox:
+        result = sandbox.run("printf '%0600d' 0")
+    assert "[... 88 bytes left out ...]" in result.stdout
+    assert result.stdout_bytes == b"0" * 512
+
+
 def test_a_text_without_a_shell_is_a_result() -> None:
     with open_one() as sandbox:
         sandbox.run("rm /bin || rm /bin/sh")  # a link in most images

@@ -68,6 +68,7 @@ class Collector:
             self._tail_size -= dropped
             self.dropped += dropped
 
-    def bytes(self) -> bytes:
-        """Return the kept output, with a line for the omitted part."""
-        return b"".join((*self._head, omission_note(self.dropped).encode(), *self._tail))
+    def bytes(self, *, note: bool = True) -> bytes:
+        """Return the kept output, with a line for the omitted part unless without ``note``."""
+        between = omission_note(self.dropped).encode() if note else b""
+        return b"".join((*self._head, between, *self._tail))

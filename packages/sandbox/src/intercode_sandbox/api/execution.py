@@ -239,8 +239,8 @@ class Execution:
             time.monotonic() - self._begin,
             out.dropped + err.dropped,
             exceeded,
-            out.bytes(),
-            err.bytes(),
+            out.bytes(note=False),
+            err.bytes(note=False),
         )
 
     def _reported_limit(self, code: int | None, output: str) -> LimitExceeded:

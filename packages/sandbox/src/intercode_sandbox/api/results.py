@@ -14,8 +14,7 @@ class Result:
     ``stdout``, ``stderr``: the text of each stream. ``output``: both, in the order in which they
     arrived; pieces that were written at nearly the same time may have changed places, unless the
     command ran with ``merge_stderr``. Bytes that are not UTF-8 are shown as ``\\xNN``;
-    ``stdout_bytes`` and ``stderr_bytes`` are the bytes, with the same note where some were left
-    out.
+    ``stdout_bytes`` and ``stderr_bytes`` are the bytes, without the line for those left out.
     ``exit_code``: the exit status; negative, the number of the signal that ended the command; None
     at the time limit. ``duration``: wall time in seconds. ``omitted_bytes``: bytes left out of the
     middle of the streams, because one exceeded ``Limits.output``. ``limit_exceeded``: the limit
