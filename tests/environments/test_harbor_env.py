@@ -137,7 +137,9 @@ def test_a_task_that_cannot_be_built_costs_only_itself(
     assert "first error: set/a: TaskImageError: " in said.err
     assert "4 errors" in said.err
     main(["report", str(out)])
-    assert "errors (episodes that ended in one, counted as not solved): 4" in capsys.readouterr().out
+    assert (
+        "errors (episodes that ended in one, counted as not solved): 4" in capsys.readouterr().out
+    )
 
 
 def test_check_reports_a_task_that_cannot_begin_and_checks_the_others(
