@@ -6,8 +6,8 @@ their entries: a line that need not be quiet (scripts.py) its own, others leave 
 before the next action. ``HISTIGNORE`` may keep them out of the list in the first place. Whether it
 does is looked up, and a line removes nothing while the variable has another value.
 
-A DEBUG trap would see each removal. While one is set, the lines stay in the list until an action
-may read it. They are removed before that action, and the trap fires once for it, unseen.
+A known limit: lines that run while a DEBUG trap is set stay in the list, because the trap would see
+their removal.
 """
 
 from __future__ import annotations
@@ -18,9 +18,6 @@ from collections.abc import Container
 from intercode.sessions.bash import scripts
 
 _TURNS_ON = re.compile(r"\b(set|shopt)\b.*\bhistory\b")
-_READS = r"\b(history|fc|HISTCMD)\b"
-_STATE_READS = re.compile(rf"^(\s|alias ).*{_READS}", re.MULTILINE)  # functions are indented there
-_ENTRY = re.compile(r"^ *(\d+)[* ] (.*)$", re.MULTILINE)
 _DELETION = "builtin history -d -1"
 
 
@@ -33,9 +30,6 @@ class HistoryList:
         self._own_entries = 0  # at the end of the list
         self._ignored, self._are_own_listed = "", True  # the latter with this HISTIGNORE
         self._may_be_ignored = True
-        self._is_quiet = False
-        self._buried: set[str] = set()  # own lines that may be listed before those of the agent
-        self._state_reads = False
 
     def begin(self, code: str, options: Container[str]) -> bool:
         """Note that an action begins in a shell with these options. Return whether the shell gets
@@ -48,8 +42,7 @@ class HistoryList:
         return self._may_be_ignored and "history" in options
 
     def expect(self, code: str, is_quiet: bool) -> None:
-        """Note what an action may do to ``HISTIGNORE``, and whether lines stay after it."""
-        self._is_quiet = is_quiet
+        """Note what an action may do to ``HISTIGNORE``."""
         self._may_be_ignored |= is_quiet or "HISTIGNORE" in code
 
     def note_lines(self, script: bytes | memoryview, own_lines: int | None = None) -> None:
@@ -59,7 +52,6 @@ class HistoryList:
             self._own_entries = own_lines
         else:
             script = bytes(script)
-            self.bury(script.decode("utf-8", "surrogateescape"))
             added = script.count(b"\n") - script.count(_DELETION.encode())
             self._own_entries = max(0, self._own_entries + added)
 
@@ -76,35 +68,6 @@ class HistoryList:
     def own_line(self, script: str) -> str:
         """Return a script as one line that then removes its own entry."""
         return _join(script, self._removal(1))
-
-    def note_state(self, state: str) -> None:
-        """Note whether functions or aliases of a state read the list."""
-        self._state_reads = _STATE_READS.search(state) is not None
-
-    def bury(self, script: str) -> None:
-        """Note lines of the session that stay in the list for now."""
-        if self.is_used and self._is_quiet:
-            self._buried.update(script.splitlines())
-
-    def must_clean(self, code: str, trap: str) -> bool:
-        """Return whether to remove those lines before some code runs. ``trap``: the DEBUG trap."""
-        return bool(self._buried) and (
-            not trap or self._state_reads or re.search(_READS, f"{code}\n{trap}") is not None
-        )
-
-    def listing_script(self, token: str) -> str:
-        """Return a quiet script that reports the list; see ``deletions``."""
-        return scripts.loop_over_nothing(
-            "builtin trap - DEBUG; builtin unset -v HISTTIMEFORMAT; { builtin history; "
-            f"builtin printf '%s\\0' {token}; }} >&{scripts.REPORT_FD};"
-        )
-
-    def deletions(self, record: str, token: str) -> str:
-        """Return a line that removes the lines of the session from the list in a record."""
-        entries = _ENTRY.findall(record)
-        numbers = [n for n, line in entries if line in self._buried or token in line]
-        self._buried, self._own_entries = set(), 0
-        return _join(*(f"builtin history -d {n}" for n in reversed(numbers)), "builtin :")
 
     def _removal(self, entries: int) -> str:
         if not self._are_own_listed:

@@ -221,12 +221,6 @@ def quote_in_line(text: str) -> str:
     return "$'" + text.replace("'", "\\x27").replace("!", "\\x21") + "'"
 
 
-def in_line(trap: str) -> str:
-    """Return the line that sets a DEBUG trap, as bash lists it, without line ends in its words."""
-    text = trap.removeprefix("trap -- '").removesuffix("' DEBUG\n").replace("'\\''", "'")
-    return f"trap -- {quote_in_line(text)} DEBUG\n"
-
-
 def loop_over_nothing(commands: str) -> str:
     """Return a quiet script that runs commands in a fork of the shell.
 

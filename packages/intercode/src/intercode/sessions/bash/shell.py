@@ -143,7 +143,7 @@ class Shell:
         self.is_quiet = self._is_observed = (
             self._is_altered or bool(self._waiting_trap) or scripts.observes_shell(text)
         )
-        self._debug_trap = self._waiting_trap
+        self._has_debug_trap = bool(self._waiting_trap)
         self.is_armed = not self._is_altered
         self._are_aliases_off = self._has_aliases
         self._last_command = LastCommand(program, sandbox.script_path, text)
@@ -215,8 +215,6 @@ class Shell:
         self._own_texts = [self._question]
         self._is_verbose = "verbose" in self._options
         uses_history = self._history.begin(code, self._options)
-        if self._history.must_clean(code, self._debug_trap) and not self._is_altered:
-            self._clean_history(deadline)
         before, self.is_quiet = self._prepare(code)
         own_lines = 1
         if uses_history:
@@ -252,7 +250,7 @@ class Shell:
         history, and how many lines of the session remain listed after it."""
         command = self._quiet_command(code, deadline)
         is_code = command == f"{code}\n"
-        if not self._debug_trap:
+        if not self._has_debug_trap:
             if self._history.needs_probe(self._options):
                 self._probe_history(deadline - time.monotonic())
             if not is_code and command.count("\n") == 1:
@@ -267,25 +265,7 @@ class Shell:
         if removes:
             report = self._history.own_line(report)
         self._own_texts.append(_encode(report))
-        self._history.bury(before + report)
         return before + command + report, int(not removes)
-
-    def _clean_history(self, deadline: float) -> None:
-        """Remove the lines of the session that stayed in the history, and with them a DEBUG trap,
-        which ``_prepare`` sets again."""
-        status, token = self._status, secrets.token_hex(8)
-        self._token = token  # that of the last report is in the list
-        script = _encode(self._history.listing_script(token))
-        record = self._exchange(script, Collector(0), deadline - time.monotonic())
-        if record is None:
-            raise ShellEndedError
-        deletions = self._history.deletions(record.decode("utf-8", "surrogateescape"), token)
-        if self._debug_trap:
-            deletions = f"{{ builtin trap - DEBUG; }} >&- 2>&-\n{deletions}"
-            self._waiting_trap, self._debug_trap = scripts.in_line(self._debug_trap), ""
-        if self.run_script(deletions, None, deadline - time.monotonic(), quiet=True) is None:
-            raise ShellEndedError
-        self._status = status
 
     def _probe_history(self, timeout: float) -> None:
         token = secrets.token_hex(8)
@@ -333,7 +313,7 @@ class Shell:
         if self._waiting_trap:
             script += f"{{ builtin {self._waiting_trap}}} 2>&-\n"
             self._waiting_trap = ""
-        if self._history.is_used and not self._debug_trap:
+        if self._history.is_used and not self._has_debug_trap:
             self._last_command.disturb()
         if quiet or self._history.is_used:
             script += scripts.quiet_assignment("LINENO", 0)
@@ -449,8 +429,7 @@ class Shell:
         if trap and not self.is_quiet:  # the script has removed it
             self._waiting_trap = trap
         trap = trap or self._waiting_trap
-        self._debug_trap = trap
-        self._history.note_state(text)
+        self._has_debug_trap = bool(trap)
         self._is_observed = self._is_altered or bool(trap) or scripts.observes_shell(text)
         text_with_aliases, has_aliases = scripts.set_aliases(text, on=True)
         if self._are_aliases_off:
