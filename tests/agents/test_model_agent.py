@@ -12,7 +12,7 @@ import pytest
 from intercode.agents import Feedback, open_agent
 from intercode.agents.model_agent import ModelAgent
 from intercode.agents.tool_calling import sanitize_calls, tool_set_of
-from intercode.core.errors import ConfigError, UnknownNameError
+from intercode.core.errors import ConfigError, EnvironmentStateError, UnknownNameError
 from intercode.core.types import AgentOutput, Brief, Score, Usage
 from intercode.models import ScriptedModel
 from intercode.models.base import Completion, Message, Model, Tool
@@ -302,6 +302,16 @@ def test_a_human_acts_first_and_between_calls() -> None:
     sent = acted(agent).messages
     assert [m["role"] for m in sent] == ["tool", "user", "assistant"]
     assert "somebody else" in sent[0]["content"]
+
+
+@pytest.mark.parametrize("name", ["single-turn", "try-again", "plan-solve", "tool-calling"])
+def test_before_start_the_conversation_is_empty_and_there_is_no_turn(name: str) -> None:
+    agent = open_agent(name, {}, model=ScriptedModel([LS, LS]))
+    assert (agent.messages, agent.tools) == ((), ())
+    with pytest.raises(EnvironmentStateError, match=r"call start\(\) first"):
+        agent.act(None)
+    agent.start(BRIEF)
+    assert agent.messages and agent.act(None) is not None
 
 
 def test_the_turns_messages_make_up_the_whole_conversation() -> None:

@@ -11,7 +11,7 @@ from intercode.agents.base import Agent, Feedback
 from intercode.agents.feedback import load_style
 from intercode.agents.parsing import ParsedAnswer, parse_answer
 from intercode.agents.prompt import load_prompt
-from intercode.core.errors import BudgetError, ModelError
+from intercode.core.errors import BudgetError, EnvironmentStateError, ModelError
 from intercode.core.types import AgentOutput, Brief
 from intercode.models.base import Completion, Message, Model, Tool
 from intercode.models.conversation import (
@@ -57,6 +57,8 @@ class ModelAgent(Agent):
         self.prompt = load_prompt(prompt, self.prompt_file, self.required_sections)
         self.observation_limit = observation_limit
         self.history = History(history, history_tokens)
+        self.conversation = Conversation(model, self.history)
+        self._end: Exception | None = EnvironmentStateError("no episode yet: call start() first")
 
     @property
     def messages(self) -> Sequence[Message]:
@@ -85,7 +87,7 @@ class ModelAgent(Agent):
         self._values = self.prompt.values(brief, min(limits, default=None))
         self.turn = 0
         self.last_code: str | None = ""  # of the last turn; None if it had none
-        self._end: Exception | None = None  # with which the last turn could not be finished
+        self._end = None  # with what the last turn could not be finished
         self.conversation = Conversation(self.model, self.history, self.tools_for(brief))
         self.conversation.add_system(self.fill_prompt("system"))
         self.conversation.add_user(self.fill_prompt("task"))
@@ -97,8 +99,8 @@ class ModelAgent(Agent):
         Returns None at the turn limit, and once an answer no longer fits the context. Raises
         ModelError if not even the task fits.
         """
-        if isinstance(self._end, BudgetError):  # the usage of the turn before is recorded first
-            raise self._end
+        if isinstance(self._end, BudgetError | EnvironmentStateError):
+            raise self._end  # after the usage of the turn before was recorded
         if self._end or (self.max_turns is not None and self.turn >= self.max_turns):
             return None
         if feedback is not None:
