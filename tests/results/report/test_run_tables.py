@@ -158,7 +158,7 @@ def test_a_run_that_is_not_finished_says_how_much_is_left(tmp_path: Path) -> Non
     for tasks in (4, 5):
         history.write_text(f'{{"began": "now", "tasks": {tasks}, "epochs": 2}}\n{{"ended": ')
         notes.append([n for n in report.build([run])[0].notes if "not finished" in n])
-    history.write_text('{"began": "now", "tasks": 4, "epochs": 1}\n')
+    history.write_text('{"tasks": 5}\n[1]\n{"tas\n{"began": "now", "tasks": 4, "epochs": 1}\n')
     assert not any("not finished" in n for t in report.build([run]) for n in t.notes)
     assert [n.partition("; ")[0] for same in notes for n in same] == [
         f"{run} is not finished: 4 of {planned} episodes are played" for planned in (8, 10)

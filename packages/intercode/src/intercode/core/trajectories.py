@@ -150,13 +150,22 @@ def read_trajectories(path: Path) -> Iterator[Trajectory]:
             yield trajectory
 
 
+def read_history(file: Path) -> Iterator[dict[str, Any]]:
+    """Yield the rows of a run's history, without lines that a killed process left incomplete."""
+    for line in file.read_bytes().splitlines() if file.exists() else ():
+        with contextlib.suppress(DataError):
+            row = parse_json(line, file)
+            if isinstance(row, dict):
+                yield row
+
+
 def planned_episodes(directory: Path) -> int:
     """Return how many episodes a run is to have, 0 if its history does not say."""
     planned = 0
-    with contextlib.suppress(OSError, ValueError, TypeError):
-        for line in (directory / HISTORY_FILE).open("rb"):
-            row = json.loads(line)
-            planned = row.get("tasks", 0) * row.get("epochs", 1) or planned
+    for row in read_history(directory / HISTORY_FILE):
+        tasks, epochs = row.get("tasks"), row.get("epochs", 1)
+        if isinstance(tasks, int) and isinstance(epochs, int):
+            planned = tasks * epochs
     return planned
 
 

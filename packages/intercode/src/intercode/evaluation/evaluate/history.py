@@ -13,7 +13,6 @@ import datetime
 import json
 import os
 import time
-from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -35,7 +34,7 @@ class RunHistory:
         self.file = out / HISTORY_FILE
         self._log = out / trajectories.TRAJECTORIES_FILE
         self._started = time.monotonic()
-        rows = list(_read_rows(self.file))
+        rows = list(trajectories.read_history(self.file))
         self._missing_end = (
             _missing_end(rows[-1], self._log) if rows and "began" in rows[-1] else None
         )
@@ -88,17 +87,6 @@ def _missing_end(began_row: dict[str, Any], log: Path) -> dict[str, Any]:
         "seconds": round((last - began).total_seconds(), 3),
         "spent": to_jsonable(_usage_since(log, began_row.get("bytes", 0))),
     }
-
-
-def _read_rows(file: Path) -> Iterator[dict[str, Any]]:
-    """Yield the lines of a history, without incomplete ones."""
-    for line in file.read_bytes().splitlines() if file.exists() else ():
-        try:
-            row = json.loads(line)
-        except ValueError:
-            continue
-        if isinstance(row, dict):
-            yield row
 
 
 def _usage_since(log: Path, start: int) -> Usage:
