@@ -26,7 +26,7 @@ from intercode.core.types import AgentOutput, Brief, Score, State, Task
 from intercode.environments.base.rewards import score_states
 from intercode.evaluation.evaluate import plan as plans
 from intercode.evaluation.evaluate.run_metadata import source_of
-from intercode.evaluation.rollout import next_output, rollout
+from intercode.evaluation.rollout import next_output
 from intercode.models import Message, ScriptedModel
 from intercode.results import Run
 
@@ -158,12 +158,34 @@ def test_a_run_with_a_wrong_agent_stops_with_one_line(squares: str, tmp_path: Pa
     assert "\n" not in str(error.value)
 
 
+class Thinks(Agent):
+    """Returns no code 102 times, then stops."""
+
+    def start(self, brief: Brief) -> None:
+        self.left = 102
+
+    def act(self, feedback: Feedback | None) -> AgentOutput | None:
+        self.left -= 1
+        return AgentOutput(None) if self.left >= 0 else None
+
+
 @pytest.mark.sandbox
-def test_an_agent_without_code_ends_though_no_turns_are_limited(squares: str) -> None:
-    with intercode.make("bash", dataset=squares) as env:
-        with pytest.raises(UsageError, match=r"no code in 100 turns in a row.* give max_turns"):
-            rollout(Returns(AgentOutput(None)), env, 0)
-        assert len(rollout(Returns(AgentOutput(None)), env, 0, max_turns=101).steps) == 101
+@pytest.mark.parametrize(
+    ("limits", "end"),
+    [
+        ({}, ("agent_stopped", 100, True)),
+        ({"max_seconds": 600}, ("agent_stopped", 100, True)),
+        ({"max_turns": 101}, ("turn_limit", 101, False)),
+        ({"max_seconds_per_episode": 600}, ("agent_stopped", 102, False)),
+    ],
+    ids=str,
+)
+def test_an_agent_without_code_ends_its_episode_and_not_the_run(
+    limits: dict[str, int], end: tuple[str, int, bool], squares: str, tmp_path: Path
+) -> None:
+    run = intercode.evaluate(squares, Thinks, limit=2, out=tmp_path / "run", quiet=True, **limits)
+    told = [(t.end, t.turns, "such as max_turns" in t.steps[-1].observation) for t in run.episodes]
+    assert told == [end] * 2
 
 
 @pytest.mark.parametrize(

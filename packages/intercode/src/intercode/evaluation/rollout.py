@@ -36,6 +36,7 @@ def rollout(
     max_turns: int | None = None,
     check_gold: bool = False,
     tracker: EpisodeTracker | None = None,
+    is_limited: bool = False,
 ) -> Trajectory:
     """Play one task to its end and return its record.
 
@@ -46,7 +47,8 @@ def rollout(
     scored. If an action causes an exception while the machine works, the episode ends with the
     score 0 (``action_error``). ``check_gold``: raise GoldError before the agent begins if the gold
     of the task fails, so that no model is paid for an episode that cannot be scored. ``tracker`` is
-    told of turns and actions.
+    told of turns and actions. ``is_limited``: the agent raises BudgetError some time. Otherwise,
+    where nothing limits the turns, 100 without code in a row end the episode (``agent_stopped``).
 
     Raises InfrastructureError if a sandbox or a model failed, and BudgetError at a limit of the
     run. Such an episode has no result.
@@ -59,7 +61,9 @@ def rollout(
         steps, end, failure = play_program(agent, env, max_turns=max_turns, tracker=tracker)
         return make_trajectory(env, steps, end, time.monotonic() - started, failure)
     agent.start(env.brief)
-    return play(agent, env, max_turns=max_turns, started=started, tracker=tracker)
+    return play(
+        agent, env, max_turns=max_turns, started=started, tracker=tracker, is_limited=is_limited
+    )
 
 
 def rollout_branches(
@@ -113,6 +117,7 @@ def play(
     started: float | None = None,
     tracker: EpisodeTracker | None = None,
     restarts: Sequence[int] = (),
+    is_limited: bool = False,
 ) -> Trajectory:
     """Play a running episode to its end with a started agent. See ``rollout``.
 
@@ -126,7 +131,7 @@ def play(
     steps, begins = list(previous_steps), [0, *restarts]
     for restarts_left in reversed(range(agent.max_restarts + 1)):
         limit = begins[-1] + min(limits) if limits else None
-        end, score = _play_turns(agent, env, steps, limit, tracker)
+        end, score = _play_turns(agent, env, steps, limit, tracker, is_limited)
         if score is None and score_final:
             score = score_final_state(env, steps, begins[-1])
         if not restarts_left or score is None or score.success or end not in _COMPLETED:
@@ -148,12 +153,21 @@ def play(
 
 _MOST_TURNS_WITHOUT_CODE = 100
 """How often in a row an agent may return no code where nothing else would end the episode."""
+_END_WITHOUT_CODE = (
+    f"The episode ends: {_MOST_TURNS_WITHOUT_CODE} turns in a row had no code, and no limit is set "
+    "that would end it, such as max_turns."
+)
 _COMPLETED = ("submitted", "turn_limit", "agent_stopped")
 """The ends after which an agent may begin the task again."""
 
 
 def _play_turns(
-    agent: Agent, env: Environment, steps: list[Step], limit: int | None, tracker: EpisodeTracker
+    agent: Agent,
+    env: Environment,
+    steps: list[Step],
+    limit: int | None,
+    tracker: EpisodeTracker,
+    is_limited: bool,
 ) -> tuple[EndReason, Score | None]:
     """Add the steps of an agent until it ends or there are ``limit`` steps. Return why it ended,
     and the score of the last step if it was scored."""
@@ -173,11 +187,9 @@ def _play_turns(
             step, score, ended = take_turn(env, output, agent.wants_score, tracker)
         steps.append(step)
         without_code = without_code + 1 if output.action is None else 0
-        if limit is None and without_code == _MOST_TURNS_WITHOUT_CODE:
-            raise UsageError(
-                f"the agent returned no code in {without_code} turns in a row, and nothing limits "
-                "the turns: return None to stop, or give max_turns"
-            )
+        if limit is None and not is_limited and without_code == _MOST_TURNS_WITHOUT_CODE:
+            steps[-1] = replace(step, observation=_END_WITHOUT_CODE)
+            return "agent_stopped", score
         ends = agent.wants_score and agent.ends_when_solved
         if ended is not None or (ends and score is not None and score.success):
             return ended or "solved", score

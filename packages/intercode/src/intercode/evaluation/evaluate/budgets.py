@@ -125,6 +125,12 @@ class EpisodeBudget:
                 sampled, budgets, run.check, self._add, run.report_error, tracker
             )
 
+    @property
+    def is_limited(self) -> bool:
+        """Whether a limit of its own ends the episode some time."""
+        limits = self._budget.limits
+        return limits.seconds is not None or (self.model is not None and limits.metered)
+
     def limit_agent(self, agent: Agent) -> Agent:
         """Wrap an agent without a model, so that the time limits are checked before each action."""
         return TimeLimitedAgent(agent, self._check)

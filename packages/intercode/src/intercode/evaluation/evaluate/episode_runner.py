@@ -117,6 +117,7 @@ class EpisodeRunner:
                     max_turns=self.plan.config.max_turns,
                     check_gold=True,
                     tracker=tracker,
+                    is_limited=budget.is_limited,
                 )
         except BaseException:
             self._agents.clear()  # the next episode makes a new agent
