@@ -32,6 +32,9 @@ VALUES = [
     ("JSON_SET(doc, '$.by[0]', 'Al', '$.x.y', 1)", '{"by": ["Al", "Mo"], "rating": 5}'),
     ("""JSON_REMOVE('{"a": 1, "b": {"c": 2}}', '$.b.c', '$.a')""", '{"b": {}}'),
     ("JSON_REMOVE('[1, [2, 3]]', '$[1][0]')", "[1, [3]]"),
+    ("""JSON_REMOVE('{"a": [1, 2]}', '$.a[1]', '$.a[0]')""", '{"a": []}'),
+    ("JSON_REMOVE('[[1]]', '$[0][0]')", "[[]]"),
+    ("""JSON_REMOVE('{"a": 1}', '$.a[0]')""", '{"a": 1}'),
     ("""JSON_ARRAY_APPEND('{"a": 1}', '$.a', 2, '$.z', 3)""", '{"a": [1, 2]}'),
     ("JSON_ARRAY_APPEND('[1, [2]]', '$', 3, '$[1]', 4)", "[1, [2, 4], 3]"),
     ("JSON_ARRAY_INSERT('[1, 2]', '$[0]', 'x', '$[9]', 'y')", '["x", 1, 2, "y"]'),
@@ -74,6 +77,10 @@ ERRORS = [
     ("JSON_KEYS(1)", "Invalid data type for JSON data in argument 1 to function json_keys"),
     ("JSON_ARRAY_INSERT('[1]', '$.a', 1)", "A path expression is not a path to a cell in an array"),
     ("JSON_CONTAINS_PATH('1', 'x', '$')", "The oneOrAll argument to json_contains_path"),
+    ("JSON_ARRAYAGG(DISTINCT 1)", "near 'DISTINCT 1)'"),
+    ("JSON_ARRAYAGG(1, 2)", "near ', 2)'"),
+    ("JSON_OBJECTAGG(1)", "near ')'"),
+    ("JSON_OBJECTAGG(1, 2, 3)", "near ', 3)'"),
 ]
 
 

@@ -297,11 +297,15 @@ class ExpressionSyntax(TokenReader):
             self.accept("ALL")
             if self.accept("*"):
                 return
-        distinct = not word.startswith("BIT_") and self.accept_any("DISTINCT", "ALL") == "DISTINCT"
-        several = word in ("GROUP_CONCAT", "JSON_OBJECTAGG") or (distinct and word == "COUNT")
+        plain = word.startswith(("BIT_", "JSON_"))
+        distinct = not plain and self.accept_any("DISTINCT", "ALL") == "DISTINCT"
+        several = word == "GROUP_CONCAT" or (distinct and word == "COUNT")
         if several:
             self.expressions()
         else:
+            self.expression()
+        if word == "JSON_OBJECTAGG":
+            self.expect(",")
             self.expression()
         if word == "GROUP_CONCAT":
             self.order()

@@ -389,7 +389,9 @@ def _changed(value: Any, legs: tuple[Leg, ...], change: Change) -> Any:
         cells = change(cells, at, exists)
     elif exists:
         cells[at] = _changed(cells[at], behind, change)
-    return cells if isinstance(value, list) or len(cells) != 1 else cells[0]
+    if isinstance(value, list) or len(cells) > 1:
+        return cells
+    return cells[0] if cells else value
 
 
 def _with_values(
@@ -486,7 +488,7 @@ def json_remove(text: str, *paths: str) -> str:
     document = _read(text, "json_remove")
 
     def remove(holder: Any, at: Any, exists: bool) -> Any:
-        if exists and (isinstance(holder, dict) or len(holder) > 1 or holder is document):
+        if exists:
             del holder[at]
         return holder
 
