@@ -27,6 +27,10 @@ ROWS = [
     ("IF(GROUPING(dept), 'all', 1)", "dept", " LIMIT 3, 1", [("all", 5)]),
     ("YEAR(hired) + 1", "YEAR(hired)", "", [(2003, 3), (2004, 1), (2005, 1), (None, 5)]),
     ("MAX(dept)", "dept", "", [("IT", 2), ("Mgmt", 1), ("Sales", 2), ("Sales", 5)]),
+    ("dept", "(dept)", "", [("IT", 2), ("Mgmt", 1), ("Sales", 2), (None, 5)]),
+    ("(dept)", "dept", " LIMIT 3, 1", [(None, 5)]),
+    ("id + 1 AS id", "id", " LIMIT 4, 2", [(6, 1), (None, 5)]),
+    ("id AS dept", "dept, id", " LIMIT 3", [(4, 1), (5, 1), (None, 2)]),
     ("boss", "boss", "", [(None, 1), (1, 2), (2, 1), (4, 1), (None, 5)]),
     (
         "CONCAT(pay.dept, '-', boss)",
@@ -73,7 +77,16 @@ def test_no_rows_have_no_total(session: SqlSession) -> None:
     assert session.run(code, 10.0).rows == ()
 
 
-@pytest.mark.parametrize("shown", ["DISTINCT dept", "*", "RANK() OVER ()", "(SELECT 1)"])
-def test_other_queries_are_refused(session: SqlSession, shown: str) -> None:
-    output = session.run(f"SELECT {shown} FROM pay GROUP BY dept WITH ROLLUP", 10.0).output
+@pytest.mark.parametrize(
+    ("shown", "groups"),
+    [
+        ("DISTINCT dept", "dept"),
+        ("*", "dept"),
+        ("RANK() OVER ()", "dept"),
+        ("(SELECT 1)", "dept"),
+        ("dept", "dept, (pay.dept)"),
+    ],
+)
+def test_other_queries_are_refused(session: SqlSession, shown: str, groups: str) -> None:
+    output = session.run(f"SELECT {shown} FROM pay GROUP BY {groups} WITH ROLLUP", 10.0).output
     assert "The embedded engine cannot do this: " in output

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from sqlglot import exp
 
-from intercode_sql.dialect.errors import mysql_error, unsupported
+from intercode_sql.dialect.errors import StatementError, mysql_error, unsupported
 from intercode_sql.dialect.keywords import AGGREGATE_FUNCTIONS
 from intercode_sql.dialect.parser import FUNCTION_MARK
 from intercode_sql.embedded.compile.conversions import sort_expression
@@ -16,6 +16,7 @@ from intercode_sql.embedded.compile.model import (
     compiles,
 )
 from intercode_sql.embedded.compile.select import compile_select, default_column_name, limit_clause
+from intercode_sql.embedded.compile.sources import from_clause
 
 
 @compiles(exp.Rollup)
@@ -41,7 +42,10 @@ def compile_rollup(node: exp.Select, parent: Scope) -> CompiledQuery:
         part.is_star or part.find(exp.Window, exp.Query) for part in parts
     ):
         raise unsupported("DISTINCT, *, a window function or a subquery in a query WITH ROLLUP")
-    groups = [_grouping_expression(item, node) for item in node.args["group"].expressions]
+    items = node.args["group"].expressions
+    groups = [_grouping_expression(item.unnest(), node, parent) for item in items]
+    if any(_same(a, b) for n, a in enumerate(groups) for b in groups[:n]):
+        raise unsupported("the same grouping expression twice in a query WITH ROLLUP")
     order = node.args.get("order")
     shown = len(node.expressions)
     keys: list[tuple[exp.Expr | int, bool]] = [
@@ -73,9 +77,9 @@ def compile_rollup(node: exp.Select, parent: Scope) -> CompiledQuery:
     return CompiledQuery(sql + limit_clause(node), names, types[:shown], rows=first.rows)
 
 
-def _grouping_expression(item: exp.Expr, node: exp.Select) -> exp.Expr:
+def _grouping_expression(item: exp.Expr, node: exp.Select, parent: Scope) -> exp.Expr:
     """Return the expression of an entry of GROUP BY: also that of the selected column which its
-    number or its alias names."""
+    number or its alias names. A column of a table comes before an alias."""
     if isinstance(item, exp.Literal) and not item.is_string:
         if not 1 <= int(item.this) <= len(node.expressions):
             raise mysql_error(1054, item.this, "group statement")
@@ -83,8 +87,18 @@ def _grouping_expression(item: exp.Expr, node: exp.Select) -> exp.Expr:
     if isinstance(item, exp.Column) and not item.table:
         for shown, selected in zip(node.expressions, _selected_expressions(node), strict=True):
             if isinstance(shown, exp.Alias) and shown.alias.lower() == item.name.lower():
-                return selected
+                return item if _is_column(item, node, parent) else selected
     return item
+
+
+def _is_column(item: exp.Column, node: exp.Select, parent: Scope) -> bool:
+    """Return whether a name is that of one column of the query's sources."""
+    scope = Scope(parent.context, parent=parent)
+    from_clause(node, scope)
+    try:
+        return not scope.column(item).outer
+    except StatementError:  # none, or several
+        return False
 
 
 def _selected_expressions(node: exp.Select) -> list[exp.Expr]:
@@ -145,6 +159,7 @@ def _without(node: exp.Expr, dropped: list[exp.Expr]) -> exp.Expr:
 
 def _same(node: exp.Expr, group: exp.Expr) -> bool:
     """Return whether two expressions are the same; a column can lack the name of its table."""
+    node = node.unnest()
     if isinstance(node, exp.Column) and isinstance(group, exp.Column):
         tables = {name.table.lower() for name in (node, group)} - {""}
         return node.name.lower() == group.name.lower() and len(tables) < 2
