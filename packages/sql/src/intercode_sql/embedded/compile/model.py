@@ -52,7 +52,7 @@ class Source:
     """An entry of FROM.
 
     ``alias`` is its name in SQLite, ``text`` the SQL that produces its rows. ``keys`` are the keys
-    of its own row order, the most significant first.
+    of its own row order, the most significant first. ``single`` says that it has at most one row.
     """
 
     name: str
@@ -63,6 +63,7 @@ class Source:
     keys: list[str] = field(default_factory=list)
     table: Table | None = None
     rows: int = 0
+    single: bool = False
     numbered: bool = False
     nullable: bool = False
     used_columns: set[str] = field(default_factory=set)

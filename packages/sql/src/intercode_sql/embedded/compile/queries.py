@@ -294,7 +294,7 @@ def _common_table(node: exp.CTE, scope: Scope, recursive: bool) -> str:
     if wanted and len(wanted) != len(query.types):
         raise mysql_error(1353)
     scope.ctes[name.lower()] = _cte_source_factory(
-        sql_alias, wanted or query.names, query.types, query.rows
+        sql_alias, wanted or query.names, query.types, query.rows, query.single
     )
     return text
 
@@ -304,14 +304,14 @@ def _references_table(node: exp.Expr, name: str) -> bool:
 
 
 def _cte_source_factory(
-    sql_alias: str, names: list[str], types: tuple[Type, ...], rows: int
+    sql_alias: str, names: list[str], types: tuple[Type, ...], rows: int, single: bool = False
 ) -> Callable[[Scope, str], Source]:
     def make(scope: Scope, alias: str) -> Source:
         own = scope.context.new_alias()
         columns = [
             (n, k, f"{own}.c{i}") for i, (n, k) in enumerate(zip(names, types, strict=False))
         ]
-        return Source(alias, own, "", columns, sql_alias, rows=rows)
+        return Source(alias, own, "", columns, sql_alias, rows=rows, single=single)
 
     return make
 

@@ -209,17 +209,21 @@ def row_order_keys(parts: SelectParts) -> list[str]:
 
 
 def _row_order(parts: SelectParts) -> list[OrderKey]:
-    sources = parts.joined.sources if parts.joined is not None else []
+    every = parts.joined.sources if parts.joined is not None else []
+    sources = [source for source in every if not source.single]  # MySQL reads one row first
     if parts.joined is None or not sources:
         return []
     if len(sources) == 1:
-        if sources[0].table is None:
+        if sources == every and sources[0].table is None:
             return []
         return _scan_order(sources[0], parts)
     if parts.joined.outer:
         return [k for s in sources for k in _primary_order(s)]
     keys: list[OrderKey] = []
     known = join_conditions(parts.scope, _join_predicates(parts.node))
+    constant = {source.alias for source in every if source.single}
+    for a, b in known.equalities:
+        known.constants |= {b if a[0] in constant else a} if {a[0], b[0]} & constant else set()
     for position, step in enumerate(join_order(sources, known)):
         own = (
             _scan_order(step.source, parts)

@@ -310,7 +310,9 @@ def query_source(
     columns = [
         (n, k, f"{sql_alias}.c{i}") for i, (n, k) in enumerate(zip(names, query.types, strict=True))
     ]
-    return Source(alias, sql_alias, database, columns, f"({query.sql})", rows=10)
+    return Source(
+        alias, sql_alias, database, columns, f"({query.sql})", rows=10, single=query.single
+    )
 
 
 def _information_schema_source(
