@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 from intercode.core import trajectories
 from intercode.core.types import Step, Trajectory, Usage
+from intercode.results.view import Library, ViewServer
 
 FACTS = {
     "environment": "bash",
@@ -112,3 +116,16 @@ def plain_episode(n: int, solved: bool, run: dict[str, object]) -> Trajectory:
         id=f"p{n}",
         tags=("print",),
     )
+
+
+@contextmanager
+def serving(library: Library) -> Iterator[str]:
+    """Serve a library. Yields the address of the page."""
+    with ViewServer(library) as server:
+        thread = threading.Thread(target=server.serve)
+        thread.start()
+        try:
+            yield server.url
+        finally:
+            server.stop()
+            thread.join()

@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-import threading
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
 
-from intercode.results.view import Library, ViewServer, write_page
+from intercode.results.view import Library, write_page
 from support.browser import browser as browser
 from support.browser import watched as watched
-from support.view_runs import write_run
+from support.view_runs import serving, write_run
 
 
 @pytest.fixture
@@ -36,9 +35,5 @@ def single(tmp_path: Path) -> Callable[[Path], str]:
 @pytest.fixture
 def served(runs: Path) -> Iterator[str]:
     """The address of a served page."""
-    with ViewServer(Library([runs])) as server:
-        thread = threading.Thread(target=server.serve)
-        thread.start()
-        yield server.url
-        server.stop()
-        thread.join()
+    with serving(Library([runs])) as address:
+        yield address

@@ -10,8 +10,9 @@ import pytest
 
 from intercode.core import trajectories
 from intercode.results.compare.comparison import compare_all, open_side
+from intercode.results.view import Library
 from support.browser import Watched
-from support.view_runs import FACTS, plain_episode, write_run
+from support.view_runs import FACTS, plain_episode, serving, write_run
 
 pytestmark = pytest.mark.browser
 
@@ -35,6 +36,30 @@ def test_runs_with_their_figures(watched: Watched, served: str) -> None:
     assert page.locator("h1").inner_text().startswith("2 runs")
     text = page.locator(".space .row").first.inner_text()
     assert "first" in text and "m-1" in text and "30.8 %" in text
+    assert watched.said == []
+
+
+def test_runs_that_are_read_in_part(
+    watched: Watched, runs: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """They have no figures until all is read, also in a page that nobody looks at."""
+    library = Library([runs], step=1)
+    monkeypatch.setattr(library, "refresh", lambda: None)
+    with serving(library) as address:
+        page = watched.open(address)
+        text = page.locator(".space .row").first.inner_text()
+        assert "so far: 1 episode, 1 MB left to read" in text and "%" not in text
+        page.goto(f"{address}#/compare/0/1")
+        page.wait_for_selector(".side:has-text('so far: 1 episode')")
+        assert page.locator(".test").count() == 0
+        page.goto(f"{address}#/episode/0/14?run=0")
+        page.wait_for_selector(".turn")
+        page.goto(f"{address}#/runs")
+        page.wait_for_selector(".space .row:has-text('30.8 %')")  # read up to its last episode
+        page.evaluate("Object.defineProperty(document, 'hidden', {get: () => true})")
+        monkeypatch.undo()
+        page.wait_for_selector(".space .row:has-text('second'):has-text('%')")
+        assert page.locator("text=so far").count() == 0
     assert watched.said == []
 
 

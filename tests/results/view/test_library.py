@@ -172,27 +172,52 @@ def test_errors_count_as_not_solved_in_the_figures_of_a_run(tmp_path: Path) -> N
 def test_the_version_changes_with_the_episodes(tmp_path: Path) -> None:
     log = write_run(tmp_path / "a") / trajectories.TRAJECTORIES_FILE
     library = Library([tmp_path])
-    first = library.version
+    first = library.state()["version"]
     library.refresh()
-    assert library.version == first == library.index()["version"]
+    assert library.state()["version"] == first == library.index()["version"]
     trajectories.append_trajectory(log, plain_episode(40, True, dict(FACTS)))
     library.refresh()
-    second = library.version
+    second = library.state()["version"]
     log.unlink()
     library.refresh()
-    third = library.version
+    third = library.state()["version"]
     library.refresh()
-    assert len({first, second, third}) == 3 and library.version == third
+    assert len({first, second, third}) == 3 and library.state()["version"] == third
 
 
 def test_a_library_with_a_step_reads_on_with_each_refresh(tmp_path: Path) -> None:
     paths = [write_run(tmp_path / "a"), write_run(tmp_path / "b", model="m-2")]
     whole, library = Library(paths), Library(paths, step=1)
-    assert (library.state()["episodes"], whole.state()["pending"]) == (1, 0)
+    assert (library.state()["episodes"], whole.state()["pending"]) == (2, 0)  # one of each run
     sizes = sum((path / trajectories.TRAJECTORIES_FILE).stat().st_size for path in paths)
     pending = [sizes]
     while pending[-1]:
         pending.append(library.state()["pending"])
-        assert pending[-1] < pending[-2] and len(library.index()["runs"]) == 2
+        runs = library.index()["runs"]
+        assert pending[-1] < pending[-2] and len(runs) == 2
+        assert sum(run["pending"] for run in runs) == pending[-1]
         library.refresh()
-    assert len(pending) > 10 and library.index() == whole.index()
+    assert len(pending) > 10 and library.index()["runs"] == whole.index()["runs"]
+
+
+def test_a_run_that_is_read_in_part_has_no_figures(tmp_path: Path) -> None:
+    paths = [write_run(tmp_path / "a"), write_run(tmp_path / "b", model="m-2")]
+    whole, library = Library(paths), Library(paths, step=1)
+    for run in library.index()["runs"]:
+        assert run["pending"] > 0 and len(run["rows"]) == run["summary"]["episodes"] == 1
+        figures = [run["summary"][name] for name in ("success", "low", "high", "turns", "cost")]
+        assert figures == [None] * 5
+    assert library.success_test(0, 1) is None and whole.success_test(0, 1) is not None
+    assert library.episode(0, 14) == whole.episode(0, 14)  # is read when it is asked for
+    assert library.index()["runs"][0] == whole.index()["runs"][0]
+    with pytest.raises(UsageError, match="no episode 99: it has 15"):
+        library.episode(1, 99)
+    assert library.success_test(0, 1) == whole.success_test(0, 1)
+
+
+def test_runs_that_fit_in_one_step_are_read_at_once(tmp_path: Path) -> None:
+    paths = [write_run(tmp_path / "a"), write_run(tmp_path / "b")]
+    log = tmp_path / "a" / trajectories.TRAJECTORIES_FILE
+    log.write_bytes(log.read_bytes() * 9)
+    sizes = sum((path / trajectories.TRAJECTORIES_FILE).stat().st_size for path in paths)
+    assert Library(paths, step=sizes).index() == Library(paths).index()

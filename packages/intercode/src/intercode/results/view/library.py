@@ -30,9 +30,10 @@ MAX_TESTED_PAIRS = 300
 class Library:
     """The runs at some paths. May be used by several threads.
 
-    With ``step``, opening it and each ``refresh`` index about so many bytes. A run is identified by
-    its position. A run that is added below the same paths while a page is open is appended, so that
-    positions stay valid. Raises UsageError for a path without logs.
+    With ``step``, opening it and each ``refresh`` index about so many bytes, of every run some. A
+    run whose log is not yet indexed to its end (``pending`` bytes are left) has no figures. A run
+    is identified by its position. A run that is added below the same paths while a page is open is
+    appended, so that positions stay valid. Raises UsageError for a path without logs.
     """
 
     def __init__(self, paths: Sequence[Path], step: int | None = None) -> None:
@@ -50,10 +51,16 @@ class Library:
                 if path.resolve() not in self._known_paths:
                     self._known_paths.add(path.resolve())
                     self._logs.append(open_log(path))
-            left = self._step
+            if self._step is None:
+                for log in self._logs:
+                    log.refresh()
+                return
+            left, share = self._step, max(1, self._step // max(1, len(self._logs)))
             for log in self._logs:
-                read = log.refresh(left)
-                left = None if left is None else max(0, left - read)
+                left -= log.refresh(share)
+            for log in self._logs:
+                if log.pending and left > 0:
+                    left -= log.refresh(left)
 
     def state(self) -> dict[str, Any]:
         """Return the version, the number of episodes, and how many bytes of the logs are still to
@@ -81,14 +88,10 @@ class Library:
         with self._lock:
             return any(log.entries for log in self._logs)
 
-    @property
-    def version(self) -> str:
-        """Text that changes whenever ``index`` does. ``refresh`` brings it up to date."""
-        with self._lock:
-            return self._version()
-
     def _version(self) -> str:
-        return f"{len(self._logs)}.{sum(log.revision for log in self._logs)}"
+        """Return text that changes with the episodes, and when a log has been indexed."""
+        pending = sum(log.pending > 0 for log in self._logs)
+        return f"{len(self._logs)}.{sum(log.revision for log in self._logs)}.{pending}"
 
     def index(self) -> dict[str, Any]:
         """Return the data of the page's lists: runs, each with its metadata, figures and rows."""
@@ -105,10 +108,13 @@ class Library:
         }
 
     def success_test(self, first: int, second: int) -> dict[str, Any] | None:
-        """Return the test of a difference in success between two runs, None if no task is in both.
-        Raises UsageError if there is no such run."""
+        """Return the test of a difference in success between two runs, None if no task is in both
+        or one of them is not indexed to its end. Raises UsageError if there is no such run."""
         with self._lock:
-            sides = [solved_by_task(self._log_of_run(run).entries) for run in (first, second)]
+            logs = [self._log_of_run(run) for run in (first, second)]
+            if any(log.pending for log in logs):
+                return None
+            sides = [solved_by_task(log.entries) for log in logs]
         return success_test(*sides)
 
     def success_tests(self) -> dict[str, dict[str, Any]]:
@@ -181,11 +187,13 @@ def search_text(t: Trajectory) -> str:
 
 
 def _run_index(log: LogIndex, name: str) -> dict[str, Any]:
+    summary = run_summary([] if log.pending else log.entries) | {"episodes": len(log.entries)}
     return {
         "name": name,
         "metadata": to_jsonable(log.metadata),
         "problems": log.problems,
-        "summary": run_summary(log.entries),
+        "pending": log.pending,
+        "summary": summary,
         "rows": episode_rows(log.entries),
     }
 

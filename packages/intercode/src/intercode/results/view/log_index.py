@@ -12,6 +12,8 @@ from intercode.core.errors import DataError, UsageError
 from intercode.core.types import Trajectory
 from intercode.results.view.rows import EpisodeEntry, index_episode
 
+_STEP = 1 << 20  # bytes
+
 
 class LogIndex(ABC):
     """The episodes of a run. ``problems`` describes what could not be read, one sentence each;
@@ -31,7 +33,10 @@ class LogIndex(ABC):
         number of bytes."""
 
     def episode(self, at: int) -> Trajectory:
-        """Return the episode at a position. Raises UsageError if there is none."""
+        """Return the episode at a position, after indexing the log up to there. Raises UsageError
+        if there is none."""
+        while self.pending and at >= len(self.entries):
+            self.refresh(_STEP)
         if not 0 <= at < len(self.entries):
             raise UsageError(f"{self.path} has no episode {at}: it has {len(self.entries)}")
         return self._read(at)

@@ -107,7 +107,7 @@ async function comparePage(first, second, chosen) {
   const tab = (kind, text) => h("button", { type: "button", "aria-pressed": String((only ?? "") === kind), text,
     on: { click: () => replace(here, { ...(chosen.get("sort") ? { sort: chosen.get("sort") } : {}), ...(kind ? { only: kind } : {}) }) } });
   const side = (letter, run) => h("div", { class: "side" }, h("b", { text: letter }), h("span", { text: line(run.name) }),
-    h("span", { class: "dim", text: label(run) }), success(run.summary));
+    h("span", { class: "dim", text: label(run) }), success(run));
   return {
     title: `${line(a.name)} and ${line(b.name)}`,
     fixed: true,

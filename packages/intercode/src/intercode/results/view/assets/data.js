@@ -150,6 +150,15 @@ function rowOf(run, at) {
   return library.runs[run]?.rows.find((row) => row.at === at);
 }
 
+// Makes the server read a run up to an episode. Raises an error if there is none.
+async function reach(run, at) {
+  if (!rowOf(run, at) && library.runs[run]?.pending) {
+    await source.episode(run, at);
+    await load();
+  }
+  if (!rowOf(run, at)) throw new Error("There is no such episode.");
+}
+
 // Returns the rows of a run that success is a share of: as in the report, without branches. An
 // error of the infrastructure counts as not solved.
 function counted(run) {

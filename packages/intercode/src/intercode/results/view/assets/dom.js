@@ -70,6 +70,10 @@ const format = {
   end: (end) => String(end ?? "").replaceAll("_", " "),
 };
 
+function megabytes(bytes) {
+  return `${number.format(Math.ceil(bytes / 1e6))} MB`;
+}
+
 function plural(n, one, many = `${one}s`) {
   return `${number.format(n)} ${n === 1 ? one : many}`;
 }

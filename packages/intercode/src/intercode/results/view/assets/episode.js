@@ -101,8 +101,8 @@ function goldContent(found, environment) {
 }
 
 async function episodePage(run, at, chosen) {
+  await reach(run, at);
   const row = rowOf(run, at);
-  if (!row) throw new Error("There is no such episode.");
   const episode = await source.episode(run, at);
   const episodeRun = library.runs[run];
   const environment = environmentOf(episode, episodeRun);

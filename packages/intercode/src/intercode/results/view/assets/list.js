@@ -84,7 +84,7 @@ function listPage(chosen) {
   const count = h("h1");
   const run = runOf(chosen.get("run"));
   listFolder = commonFolder((run?.rows ?? library.rows).map((row) => row.task));
-  const whole = run ? success(run.summary) : null; // the figures of the run, not of a part of it
+  const whole = run ? success(run) : null; // the figures of the run, not of a part of it
   const table = new Table({
     label: "Episodes", columns, sort: chosen.get("sort"), keyOf: (row) => `${row.run}/${row.at}`,
     open: (row) => openRow(row, chosen),

@@ -3,6 +3,7 @@
 const POLL = 2000; // milliseconds between two questions to the server
 const PAUSE = 5000; // after a key or a press in a field, before the page changes under it
 let touched = -PAUSE;
+let timer;
 
 // Returns where the reader is: what is selected, in sight and unfolded.
 function whereIs() {
@@ -29,7 +30,7 @@ async function update() {
 
 function isBusy() {
   const inField = document.activeElement?.matches?.("input[type=search], select");
-  return document.hidden || $("help").open || (inField && performance.now() - touched < PAUSE);
+  return $("help").open || (inField && performance.now() - touched < PAUSE);
 }
 
 // Returns whether the server has more than is shown. While it reads a large run, twice as much counts.
@@ -41,17 +42,26 @@ async function watch() {
   const began = performance.now();
   let pending = 0;
   try {
-    if (!isBusy() && library.version) {
+    const isAsleep = document.hidden && !library.runs.some((run) => run.pending);
+    if (!isAsleep && !isBusy() && library.version) {
       const state = await source.state();
       pending = state.pending;
       if (isMore(state) && !isBusy()) await update();
-      if (pending) setStatus(`Reading: ${plural(state.episodes, "episode")}, ${Math.ceil(pending / 1e6)} MB left`);
+      if (pending) setStatus(`Reading: ${plural(state.episodes, "episode")}, ${megabytes(pending)} left`);
     }
   } catch {
     // the server has ended, or is being asked too much: the next action of the reader says so
   }
-  setTimeout(watch, pending ? 0 : Math.max(POLL, 10 * (performance.now() - began)));
+  watchAfter(pending ? 0 : Math.max(POLL, 10 * (performance.now() - began)));
+}
+
+function watchAfter(milliseconds) {
+  clearTimeout(timer);
+  timer = setTimeout(watch, milliseconds);
 }
 
 for (const event of ["keydown", "pointerdown"]) addEventListener(event, () => { touched = performance.now(); }, true);
-if (config.mode === "served") setTimeout(watch, POLL);
+if (config.mode === "served") {
+  addEventListener("visibilitychange", () => { if (!document.hidden) watchAfter(0); }, true);
+  watchAfter(POLL);
+}

@@ -81,7 +81,7 @@ function matrixPage(chosen) {
         h("span", { class: "grow" }), picker),
       h("details", { class: "metadata", open: runs.length < 6 }, h("summary", { text: "Runs" }),
         h("ul", { class: "legend" }, runs.map((run, n) => h("li", {}, h("b", { text: columnName(n) }), " ",
-          h("a", { href: address("list", { run: run.number }), text: line(run.name) }), " ", h("span", { class: "dim", text: label(run) }), " ", success(run.summary))))),
+          h("a", { href: address("list", { run: run.number }), text: line(run.name) }), " ", h("span", { class: "dim", text: label(run) }), " ", success(run))))),
       h("div", { class: "tabs", role: "group", "aria-label": "Which tasks" }, tab("", `all ${rows.length}`),
         Object.entries(SOLVED_BY).map(([kind, { word, of }]) => tab(kind, `${word} ${rows.filter(of).length}`))),
       table.element,

@@ -34,7 +34,7 @@ const RUN_COLUMNS = [
     value: (run) => run.summary.episodes, cell: (run) => format.count(run.summary.episodes) },
   { key: "success", title: "Success", width: "10.6rem", first: "-success",
     hint: "Sort by success: over all tasks and epochs, an error counts as not solved; with its 95 % interval",
-    value: (run) => run.summary.success, cell: (run) => success(run.summary) },
+    value: (run) => run.summary.success, cell: (run) => success(run) },
   { key: "errors", title: "Errors", width: "3.4rem", right: true, first: "-errors",
     value: (run) => run.summary.errors, cell: (run) => format.count(run.summary.errors) },
   { key: "turns", title: "Turns", width: "3.2rem", right: true, first: "-turns",
@@ -46,7 +46,9 @@ const RUN_COLUMNS = [
     value: (run) => run.summary.cost, cell: (run) => format.cost(run.summary.cost) },
 ];
 
-function success(summary) {
+// Returns the success of a run; of a part of it, how much that is.
+function success({ pending, summary }) {
+  if (pending) return h("span", { class: "dim", text: `so far: ${plural(summary.episodes, "episode")}, ${megabytes(pending)} left to read` });
   const span = summary.low === null ? ""
     : `${summary.solved} of ${summary.counted}; 95 % interval ${format.percent(summary.low)} to ${format.percent(summary.high)}`;
   const most = summary.upper_bound === undefined ? ""

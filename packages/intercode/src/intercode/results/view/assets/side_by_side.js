@@ -25,8 +25,9 @@ function sideHeader(letter, episode, row, chosen) {
 }
 
 async function sideBySidePage(runA, atA, runB, atB, chosen) {
+  await reach(runA, atA);
+  await reach(runB, atB);
   const rows = [rowOf(runA, atA), rowOf(runB, atB)];
-  if (!rows[0] || !rows[1]) throw new Error("There is no such episode.");
   const [a, b] = await Promise.all([source.episode(runA, atA), source.episode(runB, atB)]);
   const different = firstDifference(a, b);
   const flipped = outcome(rows[0]) !== outcome(rows[1]);
