@@ -33,9 +33,41 @@ def test_an_old_option_says_the_new_one(
     assert "--sandbox: the option is now --backend" in capsys.readouterr().err
 
 
-def test_an_old_option_of_one_command_says_the_setting(capsys: pytest.CaptureFixture[str]) -> None:
-    assert main(["check", "starter", "--no-gold-cache"]) == 2
-    assert "the option is now --set use_gold_cache=false" in capsys.readouterr().err
+@pytest.mark.parametrize(
+    ("command", "now"),
+    [
+        (["check", "starter", "--no-gold-cache"], "--set use_gold_cache=false"),
+        (["check", "starter", "--format", "json"], "--json"),
+        (["report", "x", "--plot-format", "png"], "--plot DIR, which draws SVG and PNG"),
+        (["replay", "x", "--all"], "--sample all"),
+        (["show", "x", "--lines", "9"], "--all"),
+        (["show", "x", "--traceback"], "--all"),
+        (["export", "x", "--to", "harbor", "--out", "y", "--environment", "ctf"], "a part of"),
+        (["eval", "starter", "--agent", "gold", "--variants", "3"], "`intercode replay RUN"),
+        (["serve", "bash", "--protocol", "mcp", "--http"], "--port N"),
+        (["serve", "bash", "--token", "t"], "the variable INTERCODE_SERVE_TOKEN"),
+        (["image", "pull", "x", "--http"], "the variable INTERCODE_REGISTRY_HTTP"),
+        (["doctor", "--threat-model"], "`intercode-sandbox doctor --threat-model`"),
+    ],
+)
+def test_an_old_option_of_one_command_says_what_it_is_now(
+    command: list[str], now: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(command) == 2
+    assert f"the option is now {now}" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("old", "now"),
+    [("shell", "run --terminal"), ("fork", "run --setup COMMAND --forks N COMMAND")],
+)
+def test_an_old_command_of_sandboxes_says_the_new_one(
+    old: str, now: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["sandbox", old, "--image", "host"]) == 2
+    assert f"`intercode sandbox {old}` is now `intercode sandbox {now}`" in capsys.readouterr().err
+    assert main(["sandbox", "run", "--backend", "none", old]) != 0  # a program of that name
+    assert "is now" not in capsys.readouterr().err
 
 
 def test_an_old_option_is_not_in_the_help(capsys: pytest.CaptureFixture[str]) -> None:

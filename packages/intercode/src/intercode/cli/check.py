@@ -76,7 +76,11 @@ what people read and say:
 DEFAULTS = {"parallel": 2}
 
 SETTINGS = {"variants": {"type": int}, "limit": {"type": int}}
-RENAMED = {"--no-gold-cache": "--set use_gold_cache=false"}
+RENAMED = {
+    "--no-gold-cache": "--set use_gold_cache=false",
+    "--prompts": "a test of the prompts",
+    "--format": "--json",
+}
 """Options of an earlier version that only this command had, and what they are now."""
 
 

@@ -35,6 +35,11 @@ dataset [DATASET]  also start its first task
 --image IMAGE      the image to use for it (default: the dataset's)
 {doctor.FIX_OPTION}
 {doctor.JSON_OPTION}"""
+RENAMED = {
+    "--threat-model": "`intercode-sandbox doctor --threat-model`",
+    "--system-calls": "`intercode-sandbox doctor --system-calls`",
+}
+"""Options of an earlier version that only this command had, and what they are now."""
 
 
 def handle(args: argparse.Namespace) -> int:

@@ -49,8 +49,8 @@ for harbor:
 SETTINGS = {"to": {"required": True}, "out": {"required": True}}
 _OWN = {"chat": {"which", "messages_only"}, "harbor": {"base", "limit"}}
 """The options that a format has for itself."""
-RENAMED = {"--format": "--to FORMAT"}
-"""What other commands call an option."""
+RENAMED = {"--format": "--to FORMAT", "--environment": "a part of DATASET:ENVIRONMENT"}
+"""What other commands call an option, or an earlier version did."""
 
 
 def handle(args: argparse.Namespace) -> int:

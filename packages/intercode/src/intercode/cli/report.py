@@ -50,6 +50,10 @@ parts of a run:
                     first (take that of the run named first), or epochs (add the others as further
                     epochs)"""
 DEFAULTS = {"format": "text"}
+RENAMED = {
+    "--plot-format": "--plot DIR, which draws SVG and PNG",
+}
+"""Options of an earlier version that only this command had, and what they are now."""
 
 
 GOLD_FORMATS = ("text", "markdown")

@@ -69,6 +69,11 @@ task [TASK]  the task (default: list the episodes)
 --all        whole observations and tracebacks (default: 40 lines of an observation, from both ends,
              and of a traceback what follows from your own code on)"""
 SETTINGS = {"epoch": {"type": int}}
+RENAMED = {
+    "--traceback": "--all",
+    "--lines": "--all",
+}
+"""Options of an earlier version that only this command had, and what they are now."""
 
 
 def handle(args: argparse.Namespace) -> int:

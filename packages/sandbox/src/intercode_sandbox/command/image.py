@@ -15,6 +15,7 @@ from intercode_sandbox.images.build.container_engines import prune_engine_images
 from intercode_sandbox.images.cache import prune as pruning
 from intercode_sandbox.images.oci import saved_images
 from intercode_sandbox.images.recipes import packaged
+from intercode_sandbox.images.registry.reference import HTTP_REGISTRIES_VARIABLE
 from intercode_sandbox.platforms.paths import cache_root
 
 EXAMPLE = """\
@@ -60,6 +61,7 @@ _PARTS = {
     ),
 }
 """The sub-commands: the description and the arguments of each."""
+_RENAMED = {"--http": f"the variable {HTTP_REGISTRIES_VARIABLE}"}
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -68,7 +70,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     for name, (text, arguments) in _PARTS.items():
         epilog = for_program(build_image.EXAMPLE, parser.prog) if name == "build" else None
         part = commands.add_parser(name, help=text, epilog=epilog)
-        add_options(part, for_program(arguments, parser.prog), build_image.SETTINGS)
+        add_options(part, for_program(arguments, parser.prog), build_image.SETTINGS, _RENAMED)
         part.set_defaults(program=parser.prog.partition(" ")[0])
 
 

@@ -37,7 +37,12 @@ class _HelpFormatter(argparse.RawDescriptionHelpFormatter):
 
 
 class Parser(argparse.ArgumentParser):
-    """Raises UsageError for a mistake and ParserExit after ``--help``. Keeps the epilog's lines."""
+    """Raises UsageError for a mistake and ParserExit after ``--help``. Keeps the epilog's lines.
+
+    ``renamed_parts``: sub-commands of an earlier version, and the words that now say the same.
+    """
+
+    renamed_parts: Mapping[str, str] = MappingProxyType({})
 
     def __init__(self, **settings: Any) -> None:
         settings.setdefault("formatter_class", _HelpFormatter)
@@ -46,6 +51,11 @@ class Parser(argparse.ArgumentParser):
     def error(self, message: str) -> NoReturn:
         """Raise UsageError with the message and the command that explains the arguments."""
         raise UsageError(f"{message}; see `{self.prog} --help`")
+
+    def _check_value(self, action: argparse.Action, value: Any) -> None:
+        if action.nargs == argparse.PARSER and value in self.renamed_parts:
+            self.error(f"`{self.prog} {value}` is now `{self.prog} {self.renamed_parts[value]}`")
+        super()._check_value(action, value)
 
     def unknown_argument(self, word: str) -> UsageError:
         """Return the error for an argument that is not known, with the nearest option, or the
@@ -115,7 +125,8 @@ def add_options(
     ``paths PATH ...  ...`` a positional argument. ``[PATH]`` may be left out, and ``...`` follows a
     value that may be repeated. A line ``title:`` begins a group, and ``| `` an option that cannot
     be combined with the one before. ``settings`` has further settings by name, for argparse.
-    ``renamed``: options of an earlier version, and the words that now say the same.
+    ``renamed``: options of an earlier version, and the words that now say the same; those that
+    begin with an option are of use only where it is known.
     """
     group: argparse._ActionsContainer = parser
     exclusive: argparse._ActionsContainer = parser
@@ -144,7 +155,7 @@ def add_options(
         (exclusive if joined else group).add_argument(name, **arguments)
     known = parser._option_string_actions
     for old, new in {**_RENAMED, **renamed}.items():
-        if new.split()[0] in known and old not in known:
+        if old not in known and (new[0] != "-" or new.split()[0] in known):
             parser.add_argument(
                 old,
                 type=_renamed(new),

@@ -9,7 +9,7 @@ from typing import Any
 
 from intercode_sandbox.command import live, terminal
 from intercode_sandbox.command.options import LIMIT_NAMES
-from intercode_sandbox.command.parser import add_options
+from intercode_sandbox.command.parser import Parser, add_options
 from intercode_sandbox.command.run import run
 
 EXAMPLE = """\
@@ -93,11 +93,13 @@ _PARTS: dict[str, tuple[str, str, str, _Handler]] = {
     ),
 }
 """The sub-commands: the description, the arguments, the text below its help, and the function."""
+_RENAMED = {"shell": "run --terminal", "fork": "run --setup COMMAND --forks N COMMAND"}
 
 
-def add_arguments(parser: argparse.ArgumentParser) -> argparse._SubParsersAction[Any]:
+def add_arguments(parser: Parser) -> argparse._SubParsersAction[Any]:
     """Add the sub-commands, and return what adds more."""
     parts = parser.add_subparsers(dest="what", metavar="|".join(_PARTS), required=True)
+    parser.renamed_parts = _RENAMED
     settings = {"command": {"nargs": argparse.REMAINDER}, "pid": {"type": int}}
     settings["cwd"] = {"type": None}
     for name, (text, arguments, epilog, function) in _PARTS.items():

@@ -42,6 +42,7 @@ RENAMED_BOUNDS = {
     "--max-cpu-seconds": "--limit cpu_seconds=S",
     "--max-lifetime": "--limit lifetime=S",
     "--max-uploads": "--limit uploads=SIZE",
+    "--token": "the variable INTERCODE_SERVE_TOKEN",
 }
 """Options of an earlier version, and what they are now."""
 _LIMITS = ("sandboxes", "memory", "disk", "cpu_seconds", "lifetime", "uploads")

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from intercode.cli.evaluate.options import ARGUMENTS, SETTINGS, read_settings
+from intercode.cli.evaluate.options import ARGUMENTS, RENAMED, SETTINGS, read_settings
 from intercode.cli.output import log_warnings, temporary_line
 from intercode.core.config import make_config
 from intercode.core.errors import (
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from intercode.evaluation.evaluate.grid import Grid
     from intercode.evaluation.evaluate.plan import Plan
 
-__all__ = ["ARGUMENTS", "SETTINGS", "handle"]
+__all__ = ["ARGUMENTS", "RENAMED", "SETTINGS", "handle"]
 
 MAX_SHOWN_ERRORS = 3
 FAILED, ERRORS_LEFT, STOPPED = 1, 3, 4

@@ -40,6 +40,10 @@ limits:
 sandbox and scoring:
 {SANDBOX_OPTIONS}"""
 SETTINGS = {"config": {"type": path}, "seed": {"type": int}}
+RENAMED = {
+    "--variants": "`intercode replay RUN --variants N`, after the run",
+}
+"""Options of an earlier version that only this command had, and what they are now."""
 
 
 def read_settings(given: Mapping[str, Any]) -> dict[str, Any]:

@@ -67,6 +67,10 @@ branching (saved as a new run):
 --base-url URL          address of the model's endpoint
 --max-turns N           steps in all"""
 DEFAULTS = {"parallel": 2}
+RENAMED = {
+    "--all": "--sample all",
+}
+"""Options of an earlier version that only this command had, and what they are now."""
 SETTINGS = {
     "edit": {"type": branch.edit},
     "from": {"type": branch.step_count, "dest": "after"},

@@ -79,7 +79,7 @@ _MODES = {
 }
 """The options of each protocol. All have --backend and --idle-timeout."""
 SETTINGS = SERVER_SETTINGS
-RENAMED = RENAMED_BOUNDS
+RENAMED = {**RENAMED_BOUNDS, "--http": "--port N"}
 """Options of an earlier version that only this command had, and what they are now."""
 
 
