@@ -5,11 +5,11 @@
 
 It kills in turn, at random moments, the owner of the sandboxes (a worker of a run), its launcher,
 PID 1 of one sandbox, and a supervisor. Processes, control groups, mounts and temporary files have
-to disappear. Each kill is recorded in --out, and the table has all that were recorded there: a
-larger ``--kills`` continues. A control group disappears when its last process is reaped; orphans
-are reaped by the machine's init, at once or every few seconds. With ``--init own`` (the default)
-this program reaps them, as an init should. The exit status is 1 if something is left after 2 s, or
-if an owner that lives cannot continue.
+to disappear. ``--kills`` new kills are recorded in --out, and the table has all that were recorded
+there with the same commit, number of episodes and init. A control group disappears when its last
+process is reaped; orphans are reaped by the machine's init, at once or every few seconds. With
+``--init own`` (the default) this program reaps them, as an init should. The exit status is 1 if
+something is left after 2 s, or if an owner that lives cannot continue.
 """
 
 from __future__ import annotations
@@ -20,6 +20,7 @@ import json
 import os
 import random
 import signal
+import subprocess
 import sys
 import tempfile
 import time
@@ -69,6 +70,14 @@ def killed(what: str, episodes: int) -> tuple[str, int, float | None, str]:
     return what, count, took, reply or "-"
 
 
+def commit() -> str:
+    """Return the commit of this program, with a mark if files differ from it."""
+    words = ["git", "describe", "--always", "--exclude=*", "--abbrev=12", "--dirty"]
+    here = Path(__file__).parent
+    done = subprocess.run(words, cwd=here, capture_output=True, text=True, check=True)
+    return done.stdout.strip()
+
+
 def run_under_init(work: Callable[[], int]) -> int:
     """Do the work in a child process and reap every process that it orphans at once. Returns its
     exit status."""
@@ -89,16 +98,19 @@ def run_under_init(work: Callable[[], int]) -> int:
 
 
 def measure(episodes: int, kills: int, init: str, record: Path) -> int:
-    """Kill until the record has so many kills, and print the table. Returns the exit status."""
+    """Kill so many times, and print the table of what is recorded of equal kills. Returns the exit
+    status."""
+    alike = [commit(), episodes, init]
     record.parent.mkdir(parents=True, exist_ok=True)
     with record.open("a+") as file:
         file.seek(0)
-        found = [tuple(json.loads(line)) for line in file]
-        for number in range(len(found), kills):
+        recorded = map(json.loads, file)
+        found = [tuple(line[3:]) for line in recorded if line[:3] == alike]
+        for number in range(len(found), len(found) + kills):
             found.append(killed(_TARGETS[number % len(_TARGETS)], episodes))
-            file.write(json.dumps(found[-1]) + "\n")
+            file.write(json.dumps([*alike, *found[-1]]) + "\n")
             file.flush()
-    title = f"kill -9 with {episodes} live episodes, orphans collected by {init} init"
+    title = f"{alike[0]}: kill -9 with {episodes} live episodes, orphans collected by {init} init"
     rows = []
     for what in _TARGETS:
         mine = [row for row in found if row[0] == what]

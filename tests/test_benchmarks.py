@@ -73,5 +73,34 @@ def test_doing_nothing_is_played_in_suites_and_families() -> None:
     assert len(family) == 10 and all(value == 0 for _, value in family)
 
 
+def test_kills_add_up_with_those_of_the_same_commit_episodes_and_init(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    kills = importlib.import_module("bench_kills")
+    done: list[tuple[str, int]] = []
+
+    def killed(what: str, episodes: int) -> tuple[str, int, float, str]:
+        done.append((what, episodes))
+        return what, episodes, 0.1, "lost one"
+
+    monkeypatch.setattr(kills, "killed", killed)
+    record = tmp_path / "kills.jsonl"
+    record.write_text('["owner", 9, null, "-"]\n')  # as an earlier version recorded it
+    for commit, episodes, init, expected in (
+        ("a", 5, "our own", 1),
+        ("a", 5, "our own", 2),
+        ("b", 5, "our own", 1),
+        ("a", 6, "our own", 1),
+        ("a", 5, "the machine's", 1),
+    ):
+        monkeypatch.setattr(kills, "commit", lambda commit=commit: commit)
+        done.clear()
+        assert kills.measure(episodes, 4, init, record) == 0
+        assert done == [(what, episodes) for what in ("owner", "launcher", "PID 1", "supervisor")]
+        rows = capsys.readouterr().out.splitlines()
+        (owner,) = (row.split() for row in rows if row.startswith("owner"))
+        assert owner[1:3] == [str(expected), str(episodes)]
+
+
 def _write(path: Path, rows: list[dict[str, object]]) -> None:
     path.write_text("".join(json.dumps(row) + "\n" for row in rows), encoding="utf-8")

@@ -108,6 +108,21 @@ def test_a_finding_is_shrunk_and_found_again_with_its_seed(
     assert [f.case for f in again] == [repr(smallest)]
 
 
+def test_a_seed_that_is_given_wins_over_the_record(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    seeds: list[int] = []
+
+    def run(_kind: str, seed: int, _seconds: float) -> tuple[int, list[search.Finding]]:
+        seeds.append(seed)
+        return 4, []
+
+    monkeypatch.setattr(campaign, "run", run)
+    for given in ([], [], ["--seed", "3"], []):
+        assert campaign.main(["rows", "--out", str(tmp_path / "runs.jsonl"), *given]) == 0
+    assert seeds == [1, 6, 3, 11]
+
+
 def test_a_list_is_shrunk_to_the_parts_that_matter() -> None:
     assert search.shrink(range(100), lambda few: {3, 97} <= set(few), 10.0) == [3, 97]
 

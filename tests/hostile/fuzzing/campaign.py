@@ -4,9 +4,9 @@
 
 KIND is actions, statements, grammar, archives, rows, harbor or messages; by default all, each for
 the same time. Every finding is printed with its smallest case and the seed of its round, which
-finds it again. With ``--out`` each run is recorded in FILE, the next one continues with other
-seeds, and the totals of all runs are printed. The exit status is 1 if there is a finding. ``tests``
-and ``src`` must be on PYTHONPATH.
+finds it again. With ``--out`` each run is recorded in FILE, the next one without ``--seed``
+continues with other seeds, and the totals of all runs are printed. The exit status is 1 if there is
+a finding. ``tests`` and ``src`` must be on PYTHONPATH.
 """
 
 from __future__ import annotations
@@ -90,7 +90,7 @@ def main(arguments: Sequence[str]) -> int:
     parser = argparse.ArgumentParser(prog="hostile fuzz", description=__doc__.splitlines()[0])
     parser.add_argument("kinds", nargs="*", metavar="KIND", help=", ".join(KINDS))
     parser.add_argument("--seconds", type=float, default=60.0, help="for all kinds together")
-    parser.add_argument("--seed", type=int, default=1)
+    parser.add_argument("--seed", type=int, help="of the first round (default: 1, or a new one)")
     parser.add_argument("--out", type=Path, help="record of runs that add up")
     options = parser.parse_args(arguments)
     kinds = options.kinds or list(KINDS)
@@ -100,7 +100,9 @@ def main(arguments: Sequence[str]) -> int:
     failed = False
     for kind in kinds:
         mine = [line for line in recorded if line["kind"] == kind]
-        seed = max([options.seed, *(line["next_seed"] for line in mine)])
+        seed = options.seed
+        if seed is None:
+            seed = max([1, *(line["next_seed"] for line in mine)])
         start, used = time.monotonic(), _processor_seconds()
         count, findings = run(kind, seed, options.seconds / len(kinds))
         took, used = time.monotonic() - start, _processor_seconds() - used
