@@ -14,7 +14,7 @@ from typing import Any, get_args
 import pytest
 
 from intercode_sandbox.contract import LimitExceeded, Limits
-from intercode_sandbox.limit_messages import with_limit_note
+from intercode_sandbox.limit_messages import reported_limit, with_limit_note
 from intercode_sandbox.sizes import format_size
 from intercode_sandbox.supervisor.runtime.cgroups import process_start_ticks
 from intercode_sandbox.supervisor.watchdog import Watch, Watchdog
@@ -213,6 +213,31 @@ def test_messages_of_limits_in_a_file_are_ignored() -> None:
     with shell("auto") as (_, session):
         assert session.run(f"echo '{words}'", 5).note == ""
         assert session.run("echo No space left on device; false", 5).note == "", "there is room"
+
+
+_FRAME = 'Traceback (most recent call last):\n  File "x.py", line 1, in <module>\n'
+_PARSED = "    return compile(source, filename, mode, flags,\n"
+
+
+@pytest.mark.parametrize(
+    ("output", "limit"),
+    [
+        ("MemoryError\n", ""),
+        (f"{_FRAME}    eval('-' * 10**5)\nMemoryError\n", ""),
+        (f"{_FRAME}    eval('-' * 10**5)\n    ~~~~^^^^^^^^^^^^^\nMemoryError\n", ""),
+        (f"{_FRAME}{_PARSED}           ^^^^^^^^^^^^^^^\nMemoryError\n", ""),
+        (f"Cannot fork\n{_FRAME}    eval('-')\nMemoryError\n", "processes"),
+        ("sh: 0: Cannot fork\nMemoryError", "address_space"),
+        ("loading\nMemoryError", "address_space"),
+        (f'{_FRAME}    re.compile("a" * 10**10)\nMemoryError', "address_space"),
+        (f'{_FRAME}    eval("1" * 10**10)\n         ~~~~^~~~~~~~\nMemoryError', "address_space"),
+        (f"{_FRAME}    x = bytes(10**10)\nMemoryError", "address_space"),
+    ],
+)
+def test_only_code_that_is_too_deep_to_parse_lacks_memory_at_no_limit(
+    output: str, limit: str
+) -> None:
+    assert reported_limit(output) == limit
 
 
 # ------------------------------------------------------------------------------ watchdog

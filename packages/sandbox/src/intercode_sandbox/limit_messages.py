@@ -33,11 +33,13 @@ _MESSAGES: dict[LimitExceeded, tuple[str, ...]] = {
     ),
 }
 _TOO_DEEP = re.compile(
-    r"(?:\A|^(?! ).*\n|^.*\b(?:compile|eval|exec)\(.*\n(?: *[~^]+\n)?)MemoryError$"
+    r"(\A|^ .*(?<![.\w])(?:compile|eval|exec)\(.*\n(?: +~*\^+\n)?)MemoryError$"
     "|MemoryError: Parser stack",
     re.MULTILINE,
 )
-"""What Python prints of code that is nested too deeply for its parser, at no limit of ours."""
+"""What Python prints of code that is nested too deeply for its parser, at no limit of ours: nothing
+else, or last of all a call of what parses code. What comes before is the group. A mark such as
+``~~^~~`` is below an argument, which itself needed the memory."""
 _REFUSED: dict[str, Callable[[Limits], str]] = {
     "open_files": lambda limits: f"over the limit of {limits.open_files} open files a process",
     "file_size": lambda limits: f"over the limit of {format_size(limits.file_size)} for one file",
@@ -71,7 +73,7 @@ def with_limit_note(sandbox: BaseSandbox, result: ExecResult, timeout: float) ->
 def reported_limit(output: str) -> LimitExceeded:
     """Return the limit that a failed command has named, in the words of the C library or of bash.
     Those of the disk need a look at the files; see ``BaseSandbox.storage_exhausted``."""
-    tail = _TOO_DEEP.sub("", output[-_TAIL_CHARACTERS:])
+    tail = _TOO_DEEP.sub(r"\1", output[-_TAIL_CHARACTERS:])
     found = (name for name, texts in _MESSAGES.items() if any(text in tail for text in texts))
     return next(found, "")
 
