@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import fcntl
 import io
 import os
@@ -16,11 +17,12 @@ import pytest
 from intercode_sandbox.container import engine, image_import, orphans
 from intercode_sandbox.container import start as starting
 from intercode_sandbox.container.container_spec import container_spec
-from intercode_sandbox.contract import SandboxSpec
+from intercode_sandbox.contract import Limits, SandboxSpec
 from intercode_sandbox.errors import SandboxError, SandboxUnavailableError
 from intercode_sandbox.platforms.paths import sandbox_uid
 from intercode_sandbox.supervisor import upper_layer
 from intercode_sandbox.supervisor.control_group import CgroupCounter
+from intercode_sandbox.supervisor.runtime import processor_shares
 from intercode_sandbox.types import Image
 
 DIRECTORY = os.O_RDONLY | os.O_DIRECTORY
@@ -95,6 +97,35 @@ def test_a_layer_belongs_to_the_user_of_sandboxes(tmp_path: Path) -> None:
     assert entries["d/file"].pax_headers["mtime"] == "1700000000.123456789"
     assert entries["d/same"].islnk() and entries["d/same"].linkname == "d/file"
     assert entries["d/inner/link"].linkname == "../file" and entries["pipe"].isfifo()
+
+
+@pytest.mark.parametrize(("asked", "given"), [(0.5, "0.5"), (64.0, "2")])
+def test_an_engine_is_asked_for_no_more_processors_than_there_are(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, asked: float, given: str
+) -> None:
+    """Docker refuses more."""
+    monkeypatch.setattr(os, "cpu_count", lambda: 2)
+    spec = SandboxSpec(Image("host", "sha256:0"), limits=Limits(cpus=asked))
+    found, layout = (
+        engine.ContainerEngine("docker", "docker", "1", False),
+        container_spec(spec, "docker"),
+    )
+    words = starting._run_command(found, spec, layout, "name", tmp_path, "image")
+    assert [word for word in words if word.startswith("--cpus")] == [f"--cpus={given}"]
+
+
+def test_a_refused_limit_on_processors_is_named(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    """A control group of version 1 cannot have more than the one above it."""
+
+    def refuse(*_: str) -> None:
+        raise OSError(errno.EINVAL, os.strerror(errno.EINVAL))
+
+    (tmp_path / "cpu.cfs_quota_us").touch()
+    monkeypatch.setattr(processor_shares, "write_control_file", refuse)
+    with pytest.raises(OSError, match=r"cpus=4\.0 is refused: Invalid argument"):
+        processor_shares.limit(str(tmp_path), 4.0)
 
 
 def test_the_same_tree_gives_the_same_bytes(tmp_path: Path) -> None:

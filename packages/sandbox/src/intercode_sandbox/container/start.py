@@ -178,7 +178,7 @@ def _run_command(
         f"--pids-limit={max(limits.processes, 3)}",
         f"--memory={memory}",
         f"--memory-swap={memory}",
-        *([] if limits.cpus is None else [f"--cpus={limits.cpus}"]),
+        *([] if limits.cpus is None else [f"--cpus={min(limits.cpus, os.cpu_count() or 1)}"]),
         f"--shm-size={SHARED_MEMORY_SIZE}",
         f"--hostname={spec.hostname}",
         "--log-driver=none",

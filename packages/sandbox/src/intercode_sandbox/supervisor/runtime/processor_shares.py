@@ -40,7 +40,10 @@ def limit(group: str, processors: float | None) -> None:
         ("cpu.max", f"{quota or 'max'} {_PERIOD}"),
     ):
         if group and os.path.exists(f"{group}/{name}"):
-            write_control_file(f"{group}/{name}", text)
+            try:
+                write_control_file(f"{group}/{name}", text)
+            except OSError as e:  # version 1 refuses more than the group above may use
+                raise OSError(e.errno, f"cpus={processors} is refused: {e.strerror}") from e
             return
     if quota:
         raise OSError(errno.ENOENT, "the control groups here do not limit processors (cpus)")
