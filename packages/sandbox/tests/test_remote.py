@@ -9,7 +9,9 @@ import platform
 import signal
 import subprocess
 import sys
+from functools import partial
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -24,6 +26,7 @@ from intercode_sandbox import (
     resolve_image,
     tier_of,
 )
+from intercode_sandbox.backends import attach_sandbox
 from intercode_sandbox.contract import BaseSandbox
 from intercode_sandbox.errors import (
     MissingCapabilityError,
@@ -178,6 +181,80 @@ assert sandbox.is_lost
         local.detach()
     with pytest.raises(UsageError, match="use remote:URL"):
         Sandbox.attach(identifier, "namespace")
+
+
+def _interrupt_after(monkeypatch: pytest.MonkeyPatch, operation: str, remote: str) -> None:
+    """Raise KeyboardInterrupt once, when the answer to this request has arrived."""
+    found = connection.connect(remote)
+    real = found.request
+
+    def request(name: str, *values: Any, **arguments: Any) -> Any:
+        answer = real(name, *values, **arguments)
+        if name == operation:
+            monkeypatch.undo()
+            raise KeyboardInterrupt
+        return answer
+
+    monkeypatch.setattr(found, "request", request)
+
+
+def test_an_interrupted_detach_or_attach_loses_no_sandbox(
+    remote: ServerProcess, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    sandbox = Sandbox("host", backend=remote.kind)
+    sandbox.write("/tmp/f", "1")
+    process = sandbox.base.spawn(["/bin/sleep", "300"])
+    _interrupt_after(monkeypatch, "detach", remote.url)
+    with pytest.raises(KeyboardInterrupt):
+        sandbox.detach()
+    with pytest.raises(SandboxLostError):
+        process.wait(10)
+    sandbox.kill(process.pid)
+    assert sandbox.read("/tmp/f") == b"1"
+    identifier = sandbox.detach()
+    _interrupt_after(monkeypatch, "attach", remote.url)
+    with pytest.raises(KeyboardInterrupt):
+        Sandbox.attach(identifier, remote.kind)
+    with Sandbox.attach(identifier, remote.kind) as later:
+        assert later.read("/tmp/f") == b"1"
+
+
+def test_an_attached_sandbox_has_its_own_image_and_layers_whatever_their_names_mean_now(
+    remote: ServerProcess, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    script = tmp_path / "setup.sh"
+    script.write_text("echo 1 > /made\n")
+    image = resolve_image("host", remote.kind)
+    layer = task_layer(LayerSpec("script", script), image)
+    first = open_sandbox(SandboxSpec(image, (layer,)), remote.kind)
+    identifier = first.detach()
+    monkeypatch.delattr(images, "resolve_image")
+    with attach_sandbox(identifier, remote.kind) as later:
+        assert later.spec == first.spec
+        with open_sandbox(later.spec, remote.kind) as other:
+            assert other.read("/made") == b"1\n"
+
+
+def _is_checkpointed(sandbox: BaseSandbox, pid: int) -> bool:
+    try:
+        sandbox.checkpoint(pid, [0])
+    except OSError as e:
+        if e.errno != errno.EBUSY:  # the program does not wait yet
+            raise
+        return False
+    return True
+
+
+def test_a_detached_sandbox_keeps_no_checkpoint(remote: ServerProcess) -> None:
+    reader, writer = os.pipe()
+    sandbox = BaseSandbox.open("host", remote.kind)
+    for _ in range(2):
+        process = sandbox.spawn(["/bin/sleep", "300"], fds={0: reader})
+        eventually(partial(_is_checkpointed, sandbox, process.pid), "a checkpoint is made")
+        sandbox = attach_sandbox(sandbox.detach(), remote.kind)
+    sandbox.close()
+    os.close(reader)
+    os.close(writer)
 
 
 def test_a_forked_child_has_a_connection_of_its_own(remote: ServerProcess) -> None:

@@ -103,6 +103,8 @@ def test_limits_of_zero_are_refused_because_they_are_none() -> None:
         parse_spec({**values, "env": {"A": "\0"}}, image, ())
     with pytest.raises(UsageError, match="open_files="):
         Bounds().check(SandboxSpec(resolve_image("host"), limits=Limits(open_files=1 << 20)))
+    with pytest.raises(UsageError, match=r"memory=.*\(--limit memory=SIZE\)"):
+        Bounds().check(SandboxSpec(resolve_image("host"), limits=Limits(memory=8 << 30)))
 
 
 def test_what_a_server_says_cannot_control_a_terminal() -> None:
@@ -310,6 +312,33 @@ def test_requests_that_arrive_as_the_connection_ends_leave_nothing_open() -> Non
     asyncio.run(serve())
 
 
+IDENTIFIER = "0123456789abcdef" * 2
+
+
+def test_a_request_behind_a_detach_finds_no_sandbox_and_one_before_it_ends_first() -> None:
+    async def serve() -> None:
+        client, closed = Client("key", sandboxes=1), list[str]()
+        connection = _session(None, client)
+        served = ServedSandbox(1, SimpleNamespace(), client)  # type: ignore[arg-type]
+        served.checkpoint = SimpleNamespace(close=lambda: closed.append("checkpoint"))
+        connection._sandboxes[1] = served
+        arguments = {"sandbox": 1, "detached": IDENTIFIER}
+        for wrong in ("short", IDENTIFIER.upper()):
+            with pytest.raises(UsageError, match="an id that a detached sandbox cannot have"):
+                await connection._work("detach", {"detached": wrong}, b"", served)
+        async with served.lock:  # as an earlier request does
+            detached = asyncio.ensure_future(connection._work("detach", arguments, b"", served))
+            with pytest.raises(SandboxLostError, match="there is no such sandbox"):
+                await connection._work("write", {}, b"", connection._sandboxes.get(1))
+            assert not detached.done() and not closed
+        await detached
+        assert closed == ["checkpoint"] and served.checkpoint is None
+        assert served._expiry is not None
+        served._expiry.cancel()
+
+    asyncio.run(serve())
+
+
 def test_a_detached_sandbox_ends_after_its_idle_time() -> None:
     async def serve() -> None:
         clock, client, closed = FakeClock(), Client("key", sandboxes=1), list[bool]()
@@ -317,10 +346,10 @@ def test_a_detached_sandbox_ends_after_its_idle_time() -> None:
         files = SimpleNamespace(close=closed.append)
         served = ServedSandbox(1, files, client, clock)  # type: ignore[arg-type]
         connection._sandboxes[1] = served
-        answer, _ = await connection._detach(served, {})
+        await connection._detach(served, {"detached": IDENTIFIER})
         later = asyncio.ensure_future(clock.wait(1000))  # so that the time can be moved
         await clock.advance(90)
-        assert list(client.detached) == [answer["value"]] and client.sandboxes == 1
+        assert list(client.detached) == [IDENTIFIER] and client.sandboxes == 1
         await clock.advance(20)
         assert served._expiry is not None
         await served._expiry

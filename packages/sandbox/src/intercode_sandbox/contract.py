@@ -503,7 +503,7 @@ class BaseSandbox(ABC):
 
     def detach(self) -> str:
         """Leave the sandbox running without this process, and return the id with which another one
-        attaches to it. This object is closed then."""
+        attaches to it. This object is closed then. After an error it still owns the sandbox."""
         raise self._missing_capability("detach", "leave it running without its owner")
 
     def _missing_capability(self, capability: Capability, purpose: str) -> MissingCapabilityError:

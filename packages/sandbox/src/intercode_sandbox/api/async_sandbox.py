@@ -208,8 +208,9 @@ class AsyncSandbox:
 
     @classmethod
     async def attach(cls, identifier: str, backend: str) -> Self:
-        """Return the sandbox that ``detach`` has left running; see ``Sandbox.attach``."""
-        return cls.of(await obtain(lambda: Sandbox.attach(identifier, backend), Sandbox.close))
+        """Return the sandbox that ``detach`` has left running; see ``Sandbox.attach``.
+        If it is cancelled, the sandbox is detached with the same id."""
+        return cls.of(await obtain(lambda: Sandbox.attach(identifier, backend), Sandbox.detach))
 
     @classmethod
     async def load(cls, path: str | Path, image: str = "host", **settings: Any) -> Self:

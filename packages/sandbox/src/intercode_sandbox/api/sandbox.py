@@ -437,7 +437,9 @@ class Sandbox:
     @classmethod
     def attach(cls, identifier: str, backend: str) -> Self:
         """Return the sandbox that ``detach`` has left running at a server, ``remote:URL``, for a
-        program with the same token. Raises SandboxLostError if there is none."""
+        program with the same token. Raises SandboxLostError if there is none; after another
+        error it can be attached by the same id. ``processes`` does not list what the earlier owner
+        started with ``spawn``, and ``kill`` needs its number."""
         return cls.from_base(attach_sandbox(identifier, backend))
 
     def close(self, wait: bool = False) -> None:

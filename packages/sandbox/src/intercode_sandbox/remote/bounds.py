@@ -67,7 +67,7 @@ class Bounds:
         }
         for name, most in bounds.items():
             if getattr(limits, name) > most:
-                option = f" (--max-{name})" if name in ("memory", "disk") else ""
+                option = f" (--limit {name}=SIZE)" if name in ("memory", "disk") else ""
                 raise UsageError(
                     f"the limit {name}={getattr(limits, name)} is more than the {most} that this "
                     f"server allows{option}"

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import errno
 import os
+import secrets
 import time
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
@@ -63,14 +64,20 @@ class RemoteSandbox(ForwardedSandbox):
     """A sandbox at the other end of a connection. ``number`` is its name there.
 
     ``opened``: the server's answer to the request that created it. Raises SandboxError for an
-    answer that is not valid.
+    answer that is not valid. ``identifier``: its id when it is detached, by default a new one.
     """
 
     shares_files = False
 
     def __init__(
-        self, connection: Connection, number: int, spec: SandboxSpec, opened: Mapping[str, Any]
+        self,
+        connection: Connection,
+        number: int,
+        spec: SandboxSpec,
+        opened: Mapping[str, Any],
+        identifier: str = "",
     ) -> None:
+        self._identifier = identifier or secrets.token_hex(16)
         self.connection, self.number, self.spec = connection, number, spec
         self._is_closed, self._loss = False, None
         self._last_mark = 0.0
@@ -227,10 +234,15 @@ class RemoteSandbox(ForwardedSandbox):
 
     # ----------------------------------------------------------------------- end
     def detach(self) -> str:
-        answer, _ = self._request("detach")
+        try:
+            self._request("detach", detached=self._identifier)
+        except BaseException:  # the caller does not learn the id, and still owns the sandbox
+            self.connection.notify("attach", sandbox=self.number, detached=self._identifier)
+            self.connection.close_streams(self.number)
+            raise
         self._is_closed = True
         self.connection.close_sandbox(self.number)
-        return str(self._parse(text_value, answer.get("value")))
+        return self._identifier
 
     def close(self, wait: bool = False) -> None:
         if self._is_closed:

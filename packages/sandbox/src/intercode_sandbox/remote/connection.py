@@ -173,6 +173,11 @@ class Connection:
         with suppress(SandboxLostError):
             self._call(lambda: self.relay.drop(numbers))
 
+    def close_streams(self, sandbox: int) -> None:
+        """Close the streams of a sandbox, which continues."""
+        with suppress(SandboxLostError):
+            self._call(lambda: self.relay.close_sandbox(sandbox))
+
     def close_sandbox(self, sandbox: int) -> None:
         """Forget a sandbox and close its streams."""
 

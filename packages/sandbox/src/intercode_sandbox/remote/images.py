@@ -41,16 +41,21 @@ def resolve_image(name: str, url: str) -> RemoteImage:
     """
     answer, _ = connect(url).request("image", name=name, seconds=BUILD_SECONDS)
     try:
-        return RemoteImage(
-            name=name,
-            digest=text_value(answer.get("digest"))[:_MAX_DIGEST],
-            env=string_values(answer.get("env")),
-            cwd=text_value(answer.get("cwd")),
-            url=url,
-            entrypoint=tuple(map(text_value, list_value(answer.get("entrypoint", [])))),
-        )
+        return _parse_image(name, answer, url)
     except ProtocolError as e:
         raise SandboxError(f"{url} sent an invalid description of the image {name}: {e}") from e
+
+
+def _parse_image(name: str, values: dict[str, Any], url: str) -> RemoteImage:
+    """Return an image from what ``image_values`` returned at the server. Raises ProtocolError."""
+    return RemoteImage(
+        name=name,
+        digest=text_value(values.get("digest"))[:_MAX_DIGEST],
+        env=string_values(values.get("env")),
+        cwd=text_value(values.get("cwd")),
+        url=url,
+        entrypoint=tuple(map(text_value, list_value(values.get("entrypoint", [])))),
+    )
 
 
 def open_sandbox(spec: SandboxSpec, url: str, files: Path | None = None) -> RemoteSandbox:
@@ -77,14 +82,20 @@ def attach_sandbox(identifier: str, url: str) -> RemoteSandbox:
     SandboxLostError if there is none."""
     connection = connect(url)
     number = connection.next_number()
-    opened, _ = connection.request("attach", sandbox=number, detached=identifier)
     try:
+        opened, _ = connection.request("attach", sandbox=number, detached=identifier)
         values = object_value(opened.get("spec"))
-        spec = parse_spec(values, resolve_image(text_value(values.get("image")), url), ())
-    except (ProtocolError, UsageError) as e:
-        connection.notify("close", sandbox=number)
-        raise SandboxError(f"{url} sent an invalid description of a sandbox: {e}") from e
-    return RemoteSandbox(connection, number, spec, opened)
+        name = text_value(values.get("image"))
+        image = _parse_image(name, object_value(opened.get("image")), url)
+        references = map(text_value, list_value(values.get("layers")))
+        layers = tuple(RemoteLayer(NOWHERE, reference, reference) for reference in references)
+        spec = parse_spec(values, image, layers)
+        return RemoteSandbox(connection, number, spec, opened, identifier)
+    except BaseException as e:
+        connection.notify("detach", sandbox=number, detached=identifier)  # for the next attempt
+        if isinstance(e, (ProtocolError, UsageError)):
+            raise SandboxError(f"{url} sent an invalid description of a sandbox: {e}") from e
+        raise
 
 
 def _values(connection: Connection, spec: SandboxSpec) -> dict[str, Any]:

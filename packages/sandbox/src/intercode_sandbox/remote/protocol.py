@@ -32,7 +32,7 @@ from intercode_sandbox.errors import (
 from intercode_sandbox.platforms.paths import cache_root
 from intercode_sandbox.types import Image, Layer, Network
 
-VERSION = 3
+VERSION = 4
 PATH = "/sandboxes"
 """Path of the WebSocket on the server."""
 CHUNK = 1 << 18
@@ -156,6 +156,12 @@ def parse_error(values: Any, url: str) -> Exception:
     if kind == "value":
         return ValueError(text)
     return _ERRORS.get(str(kind), SandboxError)(f"{text} (at {url})")
+
+
+def image_values(image: Image) -> dict[str, Any]:
+    """Return what a client knows of an image, as values for JSON."""
+    values = {"digest": image.digest, "env": dict(image.env), "cwd": image.cwd}
+    return values | {"entrypoint": list(image.entrypoint)}
 
 
 def spec_values(spec: SandboxSpec, layers: list[str]) -> dict[str, Any]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import errno
 import os
-from collections.abc import Callable, Coroutine
+from collections.abc import Callable, Coroutine, Sequence
 from typing import Any
 
 from intercode_sandbox.clock import SYSTEM_CLOCK, Clock
@@ -19,8 +19,10 @@ from intercode_sandbox.remote.bounds import Client
 from intercode_sandbox.remote.files import saved_files, unpack_files
 from intercode_sandbox.remote.operations import OPERATIONS
 from intercode_sandbox.remote.protocol import (
+    image_values,
     list_value,
     number_value,
+    spec_values,
     string_values,
     text_value,
 )
@@ -33,16 +35,23 @@ Arguments = dict[str, Any]
 
 
 class ServedSandbox:
-    """A sandbox that a client has opened. ``number`` is the client's name for it.
+    """A sandbox that a client has opened. ``number`` is the client's name for it, and ``layers``
+    are references to its layers.
 
     The methods for requests return the answer and its body. They run in threads, one at a time for
     each sandbox (``lock``).
     """
 
     def __init__(
-        self, number: int, sandbox: BaseSandbox, client: Client, clock: Clock = SYSTEM_CLOCK
+        self,
+        number: int,
+        sandbox: BaseSandbox,
+        client: Client,
+        clock: Clock = SYSTEM_CLOCK,
+        layers: Sequence[str] = (),
     ) -> None:
         self.number, self.sandbox, self._client = number, sandbox, client
+        self.layers = list(layers)
         self.checkpoint: Checkpoint | None = None
         self.lock = asyncio.Lock()
         self.began = self.last_used = clock.now()
@@ -59,6 +68,12 @@ class ServedSandbox:
             "script_path": self.sandbox.script_path,
             "capabilities": sorted({*self.sandbox.capabilities, "detach"}),
         }
+
+    def describe_fully(self) -> Arguments:
+        """Return what a client knows of a sandbox that it has opened itself."""
+        spec = self.sandbox.spec
+        values = {"spec": spec_values(spec, self.layers), "image": image_values(spec.image)}
+        return self.describe() | values
 
     def detach(self) -> None:
         """Forget what the connection of the client has named."""
@@ -126,7 +141,7 @@ class ServedSandbox:
         own: dict[str, Callable[[Arguments, bytes], bytes | None]] = {
             "kill": self._kill,
             "checkpoint": self._checkpoint,
-            "close_checkpoint": self._close_checkpoint,
+            "close_checkpoint": self.close_checkpoint,
             "save": self._save,
             "replace_files": self._replace_files,
         }
@@ -157,7 +172,8 @@ class ServedSandbox:
         given = [number_value(n, 1023) for n in list_value(arguments.get("given_fds"))]
         self.checkpoint = self.sandbox.checkpoint(number_value(arguments.get("pid")), given)
 
-    def _close_checkpoint(self, *_: Any) -> None:
+    def close_checkpoint(self, *_: Any) -> None:
+        """Free the checkpoint if there is one."""
         checkpoint, self.checkpoint = self.checkpoint, None
         if checkpoint is not None:
             checkpoint.close()
@@ -182,5 +198,5 @@ class ServedSandbox:
         if self.is_closed:
             return
         self.is_closed = True
-        self._close_checkpoint()
+        self.close_checkpoint()
         self.sandbox.close(wait)

@@ -6,7 +6,7 @@ import asyncio
 import logging
 import os
 import platform
-import secrets
+import re
 import struct
 from collections.abc import Awaitable, Callable
 from concurrent.futures import Future, ThreadPoolExecutor
@@ -35,13 +35,14 @@ from intercode_sandbox.remote.protocol import (
     ProtocolError,
     error_values,
     frame,
+    image_values,
     list_value,
     number_value,
+    object_value,
     pack_message,
     parse_frame,
     parse_message,
     parse_spec,
-    spec_values,
     text_value,
 )
 from intercode_sandbox.remote.relay import Group
@@ -55,6 +56,7 @@ _MAX_UNFINISHED = 2 * MAX_BODY  # bytes of requests, above which no more are rea
 _MAX_WAITING = 64 << 20  # bytes that a client has not read, above which requests wait
 _MAX_QUEUED = 1 << 30  # and above which the connection ends
 _PAUSE_SECONDS = 0.05
+_IDENTIFIER = re.compile("[0-9a-f]{32}")  # of a detached sandbox
 _log = logging.getLogger("intercode.remote")
 T = TypeVar("T")
 
@@ -161,7 +163,7 @@ class ClientSession:
         self, operation: str, arguments: Arguments, body: bytes, served: ServedSandbox | None
     ) -> Awaitable[tuple[Arguments, bytes]]:
         """Return the work for a request. Streams of programs begin here, because data for them may
-        follow the request at once."""
+        follow the request at once; and so do ``attach`` and ``detach``, for other requests."""
         if operation in ("image", "has_layer"):
             return self._resolve(operation, arguments)
         if operation == "open":
@@ -215,8 +217,7 @@ class ClientSession:
             return {"value": has}, b""
         name = text_value(arguments.get("name"))
         image = await self._in_thread(lambda: self._store.image(name))
-        values = {"digest": image.digest, "env": dict(image.env), "cwd": image.cwd}
-        return values | {"entrypoint": list(image.entrypoint)}, b""
+        return image_values(image), b""
 
     def _parse_spec(self, values: Any) -> SandboxSpec:
         if not isinstance(values, dict):
@@ -232,17 +233,20 @@ class ClientSession:
     async def _open(self, arguments: Arguments, body: bytes) -> tuple[Arguments, bytes]:
         number = number_value(arguments.get("sandbox"), 2**32 - 1)
         spec = await self._in_thread(lambda: self._parse_spec(arguments.get("spec")))
+        layers = list_value(object_value(arguments.get("spec")).get("layers"))
         if arguments.get("with_files") is True:
-            return await self._add(number, lambda: self._open_with_files(spec, body))
-        return await self._add(number, lambda: open_sandbox(spec, self._backend))
+            return await self._add(number, lambda: self._open_with_files(spec, body), layers)
+        return await self._add(number, lambda: open_sandbox(spec, self._backend), layers)
 
     def _open_with_files(self, spec: SandboxSpec, body: bytes) -> BaseSandbox:
         with self._client.stage, staged_upper_layer() as directory:
             unpack_files(body, directory, spec.limits.inodes)
             return open_sandbox(spec, self._backend, directory)
 
-    async def _add(self, number: int, make: Callable[[], BaseSandbox]) -> tuple[Arguments, bytes]:
-        """Open a sandbox once the client has a place for it."""
+    async def _add(
+        self, number: int, make: Callable[[], BaseSandbox], layers: list[str]
+    ) -> tuple[Arguments, bytes]:
+        """Open a sandbox once the client has a place for it. ``layers``: their references."""
         if number in self._sandboxes or number in self._reserved:
             raise ProtocolError("a number that is in use")
         self._reserved.add(number)
@@ -264,7 +268,8 @@ class ClientSession:
             self._client.sandboxes -= 1
             await self._in_thread(sandbox.close)
             raise SandboxLostError("the client closed the sandbox before it was open")
-        served = self._sandboxes[number] = ServedSandbox(number, sandbox, self._client, self._clock)
+        served = ServedSandbox(number, sandbox, self._client, self._clock, layers)
+        self._sandboxes[number] = served
         return served.describe(), b""
 
     async def _wait_for_room(self) -> None:
@@ -281,7 +286,7 @@ class ClientSession:
     async def _fork(self, served: ServedSandbox, arguments: Arguments) -> tuple[Arguments, bytes]:
         new = number_value(arguments.get("new"), 2**32 - 1)
         async with served.lock:
-            return await self._add(new, served.sandbox.fork)
+            return await self._add(new, served.sandbox.fork, served.layers)
 
     async def _spawn(
         self,
@@ -300,9 +305,10 @@ class ClientSession:
         finally:
             for fd in unused:
                 os.close(fd)
-        if self._sandboxes.get(served.number) is not served:  # a reader would never be removed
-            raise SandboxLostError("the sandbox was closed while a program started")
         number = arguments["process"]
+        if self._sandboxes.get(group.sandbox) is not served:  # a reader would never be removed
+            served.processes.pop(number, None)
+            raise SandboxLostError("the sandbox was closed while a program started")
         asyncio.get_running_loop().add_reader(
             process.fileno(), self._process_ended, served, number, process.fileno()
         )
@@ -382,18 +388,20 @@ class ClientSession:
         """Close the streams of a sandbox, which is no longer one of this connection."""
         self._sandboxes.pop(served.number, None)
         loop = asyncio.get_running_loop()
-        for process, _ in served.processes.values():
+        for process, _ in list(served.processes.values()):  # a thread may add one
             loop.remove_reader(process.fileno())
         served.detach()
         self._relay.close_sandbox(served.number)
 
-    async def _detach(self, served: ServedSandbox, _: Arguments) -> tuple[Arguments, bytes]:
-        """Keep a sandbox for a later connection, until it was idle for too long."""
-        identifier, client, clock = secrets.token_hex(16), self._client, self._clock
-        async with served.lock:
-            if self._sandboxes.get(served.number) is not served:
-                raise SandboxLostError("there is no such sandbox any more")
-            self._leave(served)
+    def _detach(
+        self, served: ServedSandbox, arguments: Arguments
+    ) -> Awaitable[tuple[Arguments, bytes]]:
+        """Keep a sandbox under the id that its client has chosen, for a later connection, until it
+        was idle for too long. Requests that arrive later find no sandbox."""
+        identifier, client, clock = text_value(arguments.get("detached")), self._client, self._clock
+        if not _IDENTIFIER.fullmatch(identifier) or identifier in client.detached:
+            return _raise(UsageError("an id that a detached sandbox cannot have"))
+        self._leave(served)
         seconds = min(self._bounds.idle, served.began + self._bounds.lifetime - clock.now())
 
         async def expire() -> None:
@@ -402,24 +410,28 @@ class ClientSession:
             client.sandboxes -= 1
             await asyncio.to_thread(served.close)
 
+        async def finish() -> tuple[Arguments, bytes]:
+            async with served.lock:  # after the requests that arrived before
+                await self._in_thread(served.close_checkpoint)
+            return {}, b""
+
         client.detached[identifier] = served
         served.expire(expire())
-        return {"value": identifier}, b""
+        return finish()
 
-    async def _attach(self, arguments: Arguments) -> tuple[Arguments, bytes]:
+    def _attach(self, arguments: Arguments) -> Awaitable[tuple[Arguments, bytes]]:
         number = number_value(arguments.get("sandbox"), 2**32 - 1)
         if number in self._sandboxes or number in self._reserved:
-            raise UsageError("a sandbox with this number exists already")
+            return _raise(UsageError("a sandbox with this number exists already"))
         identifier = text_value(arguments.get("detached"))
         served: ServedSandbox | None = self._client.detached.pop(identifier, None)
         if served is None:
-            raise SandboxLostError(
-                "no sandbox is detached with this id: it has ended, or is attached elsewhere"
-            )
+            reason = "it has ended, or is attached elsewhere"
+            return _raise(SandboxLostError(f"no sandbox is detached with this id: {reason}"))
         served.attach(number)
         served.last_used = self._clock.now()
         self._sandboxes[number] = served
-        return {**served.describe(), "spec": spec_values(served.sandbox.spec, [])}, b""
+        return _give(served.describe_fully())
 
     async def _end_idle(self) -> None:
         """End sandboxes that are idle or too old."""
@@ -442,6 +454,10 @@ class ClientSession:
 
 async def _raise(error: Exception) -> tuple[Arguments, bytes]:
     raise error
+
+
+async def _give(answer: Arguments) -> tuple[Arguments, bytes]:
+    return answer, b""
 
 
 def _close_ends(done: Future[tuple[int, int]]) -> None:
