@@ -8,10 +8,16 @@ from typing import Any
 
 import pytest
 
+from intercode import evaluate
 from intercode.cli import main
 from intercode.core import trajectories
 from intercode.core.config import EvalConfig
-from intercode.core.errors import ConfigError, SandboxUnavailableError, UnknownNameError
+from intercode.core.errors import (
+    ConfigError,
+    SandboxUnavailableError,
+    UnknownNameError,
+    UsageError,
+)
 from intercode.evaluation.evaluate import grid as grid_module
 from intercode.evaluation.evaluate.grid import read_grid, run_grid
 
@@ -113,6 +119,31 @@ def test_a_cell_with_wrong_settings_stops_the_experiment_before_it_begins(
     assert "1 of 3 runs cannot be played" in said and "single-turn: the agent" in said
     assert '{dataset = "starter:bash", image = "host"}' in said
     assert not (tmp_path / "out").exists()
+
+
+@pytest.mark.sandbox
+def test_runs_that_cannot_be_played_for_one_reason_are_named_together(
+    squares: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    model = tmp_path / "model.py"
+    file = tmp_path / "both.toml"
+    file.write_text(
+        f'dataset = "{squares}"\nlimit = 1\nmax_turns = 1\nout = "{tmp_path / "out"}"\n'
+        f'model = "{model}:answer"\n[grid]\nagent = ["try-again", "react"]\n'
+    )
+    for end, status in (("", 0), ("# another", 2)):
+        model.write_text(f"def answer(messages):\n    return 'no code'\n{end}\n")
+        assert main(["eval", "--config", str(file)]) == status
+    said = capsys.readouterr().err
+    assert said.count("changed since. Give another --out DIR") == 1
+    assert "try-again, react: its directory contains a run" in said and "[grid]" not in said
+
+
+def test_several_datasets_are_a_grid(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["eval", "starter:bash", "starter:sql"]) == 2
+    assert "from the [grid] of a file: --config FILE" in capsys.readouterr().err
+    with pytest.raises(UsageError, match=r"the \[grid\] of a file"):
+        evaluate(["starter:bash", "starter:sql"])  # type: ignore[arg-type]
 
 
 @pytest.mark.sandbox

@@ -125,3 +125,15 @@ def test_a_known_endpoint_has_its_price_also_by_address(
 def test_a_list_of_prices_is_an_error_with_the_value() -> None:
     with pytest.raises(ConfigError, match=r"prices is a file of prices, not \[1.0\]"):
         open_model("m", "http://localhost/v1", prices=[1.0])
+
+
+@pytest.mark.parametrize("name", ["solver:answer", "solver.py"])
+def test_an_unknown_model_that_is_a_file_here_gives_the_functions_name(
+    name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.delenv("OPENAI_BASE_URL", raising=False)
+    (tmp_path / "solver.py").write_text("def answer(messages):\n    return 'ls'\n")
+    function = name.partition(":")[2] or "FUNCTION"
+    with pytest.raises(ConfigError, match=f"for a function in solver.py: solver.py:{function}$"):
+        open_model(name)

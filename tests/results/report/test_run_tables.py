@@ -176,6 +176,21 @@ def test_a_model_without_a_single_action_gets_a_note(tmp_path: Path) -> None:
         assert any("no answer of the model had an action" in note for note in notes) != executed
 
 
+@pytest.mark.parametrize(
+    ("reason", "hinted"), [("the answer calls no tool", True), ("it is marked as bash", False)]
+)
+def test_the_note_on_answers_without_an_action_says_why(
+    reason: str, hinted: bool, tmp_path: Path
+) -> None:
+    trajectories.write_run_metadata(tmp_path / "a", META)
+    step = Step("", f"Nothing was run: {reason}. Answer with code.", executed=False, reward=0.0)
+    episode = Trajectory("t", 0, "q", (step, step), end="turn_limit")
+    trajectories.append_trajectory(tmp_path / "a" / "trajectories.jsonl", episode)
+    notes = [note for table in report.build([tmp_path / "a"]) for note in table.notes]
+    (note,) = (n for n in notes if "had an action" in n)
+    assert f"(Nothing was run: {reason})" in note and ("try-again." in note) is hinted
+
+
 def test_an_agent_that_kills_half_its_episodes_has_half_the_rate(tmp_path: Path) -> None:
     solved = {f"fs_1/{n}": [1.0] for n in range(3)}
     run = _run(tmp_path / "a", solved, agent="react")

@@ -1,10 +1,10 @@
 """The command line. Each command is a module of this package, imported only when it is called.
 
 The module of a command has ``EXAMPLE``, the text below its help, ``ARGUMENTS``, as ``add_options``
-reads them, with their ``DEFAULTS``, other ``SETTINGS`` and the ``RENAMED`` ones, if any, and
-``handle(args) -> int``, which runs the command and returns the exit status. A command with
-sub-commands has ``add_arguments(parser)`` in place of ``ARGUMENTS``. ``main`` prints the errors of
-``core.errors`` as one line.
+reads them, with their ``DEFAULTS``, other ``SETTINGS``, the ``RENAMED`` ones, and ``SEVERAL``, what
+to do in place of giving a further value, if any, and ``handle(args) -> int``, which runs the
+command and returns the exit status. A command with sub-commands has ``add_arguments(parser)`` in
+place of ``ARGUMENTS``. ``main`` prints the errors of ``core.errors`` as one line.
 """
 
 from __future__ import annotations
@@ -95,7 +95,7 @@ def _run(words: list[str]) -> int:
     parser, own, module = _make_parser(chosen)
     args, rest = parser.parse_known_args(words)
     if rest:
-        raise own.unknown_argument(rest[0])
+        raise own.unknown_argument(rest[0], getattr(module, "SEVERAL", ""))
     if module is None:
         parser.print_help()
         return USAGE

@@ -107,8 +107,12 @@ def _provider_of_url(base_url: str) -> str:
 
 
 def _unknown_endpoint_message(name: str) -> str:
+    stem, _, function = name.partition(":")
+    if (file := Path(f"{stem.removesuffix('.py')}.py")).is_file():
+        return f"no model {name!r}; for a function in {file}: {file}:{function or 'FUNCTION'}"
     known = ", ".join(f"{p}/NAME" for p in provider_names())
     return (
         f"no endpoint is known for the model {name!r}: give --base-url URL (an OpenAI-compatible "
-        f"address such as http://localhost:8000/v1), set OPENAI_BASE_URL, or use {known}"
+        f"address such as http://localhost:8000/v1), set OPENAI_BASE_URL, name a function "
+        f"(FILE.py:FUNCTION), or use {known}"
     )

@@ -57,9 +57,10 @@ class Parser(argparse.ArgumentParser):
             self.error(f"`{self.prog} {value}` is now `{self.prog} {self.renamed_parts[value]}`")
         super()._check_value(action, value)
 
-    def unknown_argument(self, word: str) -> UsageError:
+    def unknown_argument(self, word: str, several: str = "") -> UsageError:
         """Return the error for an argument that is not known, with the nearest option, or the
-        argument of that name which is given without one."""
+        argument of that name which is given without one. ``several``: what to do in place of giving
+        a further value."""
         name = word.partition("=")[0].lstrip("-")
         options = {option.lstrip("-"): option for option in self._option_string_actions}
         places = [str(a.metavar or a.dest) for a in self._actions if not a.option_strings]
@@ -67,6 +68,8 @@ class Parser(argparse.ArgumentParser):
         hint = f"did you mean {options[near[0]]}? " if near else ""
         if name.upper() in places:
             hint = f"{name.upper()} is given without an option; "
+        elif several and not word.startswith("-"):
+            hint = f"{several}; "
         return UsageError(f"unknown argument {word!r}; {hint}see `{self.prog} --help`")
 
     def exit(self, status: int = 0, message: str | None = None) -> NoReturn:

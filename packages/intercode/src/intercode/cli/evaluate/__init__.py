@@ -51,6 +51,9 @@ Exit status: 0 done, 1 failed, 2 wrong usage, 3 done but some episodes ended in 
 early (a limit, or --fail-on-error), 130 Ctrl-C."""
 
 
+SEVERAL = "several datasets are played from the [grid] of a file: --config FILE"
+
+
 def handle(args: argparse.Namespace) -> int:
     """Play the run or the experiment, then print its tables and its directory."""
     given = given_options(args)

@@ -157,17 +157,23 @@ def make_plans(grid: Grid, *, needs_key: bool = True) -> list[tuple[Cell, Plan |
 
 
 def _require_playable(plans: Sequence[tuple[Cell, Plan | InterCodeError]]) -> None:
-    """Raise ConfigError if the settings of a cell are wrong, naming every such cell."""
-    wrong = [f"  {cell.name}: {plan}" for cell, plan in plans if isinstance(plan, UsageError)]
-    if not wrong:
+    """Raise ConfigError if the settings of a cell are wrong, naming every such cell beside what is
+    wrong."""
+    causes: dict[str, list[str]] = {}
+    for cell, plan in plans:
+        if isinstance(plan, UsageError):
+            cause = str(plan).replace(str(cell.config.out), "its directory")
+            causes.setdefault(cause, []).append(cell.name)
+    if not causes:
         return
     for _, plan in plans:
         if isinstance(plan, Plan):
             plan.close()
-    listed = "\n".join(wrong)
+    count = sum(map(len, causes.values()))
+    listed = "\n".join(f"  {', '.join(names)}: {cause}" for cause, names in causes.items())
+    hint = f"\n{SOME_RUNS_HINT}" if count < len(plans) else ""
     raise ConfigError(
-        f"{len(wrong)} of {len(plans)} runs cannot be played, so nothing is:\n{listed}\n"
-        f"{SOME_RUNS_HINT}"
+        f"{count} of {len(plans)} runs cannot be played, so nothing is:\n{listed}{hint}"
     )
 
 

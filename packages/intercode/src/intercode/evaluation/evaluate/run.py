@@ -156,7 +156,8 @@ def _read_arguments(
     if not isinstance(dataset, str | Path):
         raise UsageError(
             f"dataset = {dataset!r:.80} is of type {type(dataset).__name__}: give a name such as "
-            "'starter', a file's path, or module:function of a function that returns a Dataset"
+            "'starter', a file's path, or module:function of a function that returns a Dataset; "
+            "several datasets are played from the [grid] of a file: `intercode eval --config FILE`"
         )
     named = {"dataset": str(dataset), "agent": agent, "model": model}
     given_agent = None if agent is None or isinstance(agent, str) else agent

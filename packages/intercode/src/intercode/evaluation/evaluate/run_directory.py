@@ -69,14 +69,17 @@ def require_same_run(out: Path, metadata: Mapping[str, Any]) -> None:
     for key in [] if old is None else differing_settings(old, metadata):
         earlier, later = (old or {}).get(key), metadata.get(key)
         before, now = differing_values(earlier, later)
-        way_out = "give another --out, or the same settings to resume that run"
+        way_out = "give another --out DIR, or the same settings to resume that run"
         if key == "sources":
             files = ", ".join(_changed_files(earlier or {}, later or {}))
-            way_out = f"{files} changed since. Give another --out, or undo the change to resume it"
+            way_out = (
+                f"{files} changed since. Give another --out DIR, or undo the change to resume it"
+            )
         if key == "endpoint":
             way_out = (
-                "another server may have another model under that name. Give another --out, and "
-                "`intercode report` both, or the address of before (--base-url) to resume that run"
+                "another server may have another model under that name. Give another --out DIR, "
+                "and `intercode report` both, or the address of before (--base-url) to resume "
+                "that run"
             )
         raise UsageError(f"{out} contains a run with {key} {before}, not {now}: {way_out}")
 

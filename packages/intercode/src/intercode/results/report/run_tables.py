@@ -239,14 +239,23 @@ def _action_errors_note(result_sets: Sequence[ResultSet]) -> list[str]:
 
 def _no_action_notes(result_sets: Sequence[ResultSet]) -> list[str]:
     """Return a note for each model of which no answer had an action."""
+    from intercode.agents.tool_calling import NO_CALL_REASON
+
     notes = []
     for e in result_sets:
         steps = [s for t in metrics.completed_episodes(e.episodes) for s in metrics.agent_turns(t)]
         if steps and e.episodes[0].run.get("model") and not any(s.executed for s in steps):
+            reasons = Counter(s.observation.partition(". ")[0].strip(". \n") for s in steps)
+            ((reason, _),) = reasons.most_common(1)
+            hint = (
+                "; a model that calls no tools needs an agent that reads code in texts, such as "
+                "try-again"
+                if NO_CALL_REASON in reason
+                else ""
+            )
             notes.append(
-                f"{e.agent} {e.model}: no answer of the model had an action. `intercode show RUN "
-                "TASK --messages` prints the answers; a model that calls no tools needs an agent "
-                "that reads code in texts, such as try-again."
+                f"{e.agent} {e.model}: no answer of the model had an action ({reason:.200}). "
+                f"`intercode show RUN TASK --messages` prints the answers{hint}."
             )
     return notes
 
