@@ -412,15 +412,31 @@ def json_object(pairs: Iterable[tuple[str, Any]]) -> dict[str, Any]:
 _CONSTANT = re.compile(r'"(?:[^"\\]|\\.)*"|(?P<word>NaN|Infinity)')
 
 
+TOO_BIG = "Number too big to be stored in double."
+
+
 def load_json(text: str, **options: Any) -> Any:
     """Return the value of a JSON document, with members in MySQL's order. Raises JSONDecodeError if
-    a text is none; ``NaN`` and ``Infinity``, which Python reads, are no values."""
+    a text is none; ``NaN`` and ``Infinity``, which Python reads, are no values. A number of more
+    than 64 bits is a double."""
 
     def refuse(name: str) -> None:
         found = next(m for m in _CONSTANT.finditer(text) if m["word"])
         raise json.JSONDecodeError("Expecting value", text, found.start())
 
-    return json.loads(text, parse_constant=refuse, object_pairs_hook=json_object, **options)
+    def double(digits: str) -> float:
+        number = float(digits)
+        if math.isinf(number):
+            raise json.JSONDecodeError(TOO_BIG, text, text.find(digits))
+        return number
+
+    def whole(digits: str) -> float:
+        number = double(digits)
+        exact = int(digits) if abs(number) < 1e20 else 1 << 64
+        return exact if -1 << 63 <= exact < 1 << 64 else number
+
+    readers = {"parse_float": double, "parse_int": whole, **options}
+    return json.loads(text, parse_constant=refuse, object_pairs_hook=json_object, **readers)
 
 
 def document_text(value: Any) -> str:

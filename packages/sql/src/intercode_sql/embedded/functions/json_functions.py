@@ -12,7 +12,7 @@ from typing import Any
 
 from intercode_sql.dialect.errors import mysql_error
 from intercode_sql.embedded.catalog.types import BOOL, INT, JSON, JSON_TEXT
-from intercode_sql.embedded.catalog.values import document_text, json_object, load_json
+from intercode_sql.embedded.catalog.values import TOO_BIG, document_text, json_object, load_json
 from intercode_sql.embedded.functions.patterns import like
 from intercode_sql.embedded.functions.registry import (
     OPTIONAL_TEXT,
@@ -31,6 +31,7 @@ _MISTAKES = {
     "Expecting ':' delimiter": "Missing a colon after a name of object member.",
     "Expecting ',' delimiter": "Missing a comma or } after an object member.",
     "Unterminated string starting at": "Missing a closing quotation mark in string.",
+    TOO_BIG: TOO_BIG,
 }
 """Python's words for mistakes in a document, and MySQL's."""
 
