@@ -19,6 +19,13 @@ NAMES = [
     ("SELECT ',' = ' FROM ', 1+1 LIMIT 1", ["',' = ' FROM '", "1+1"]),
     ("SELECT i IS NOT NULL, DATE '2020-01-01' FROM t", ["i IS NOT NULL", "DATE '2020-01-01'"]),
     ("SELECT t.*, i+1 FROM t", ["i", "i+1"]),
+    ("SELECT (1), ('a'), ((i)), (NULL), +1, + i FROM t", ["1", "a", "i", "NULL", "1", "i"]),
+    ("SELECT (1+1), -(1), +'a', (1.50), 2 ORDER BY 1", ["(1+1)", "-(1)", "a", "1.50", "2"]),
+    ("SELECT x'', b'', N'from', '' FROM t", ["x''", "b''", "from", ""]),
+    ("SELECT RANK() OVER  w, 1 FROM t WINDOW w AS (ORDER BY i)", ["RANK() OVER  w", "1"]),
+    ("SELECT * FROM (SELECT count( * ), 1 +  1 FROM t) q", ["count( * )", "1 +  1"]),
+    ("SELECT `i  +1` FROM (SELECT i  +1 FROM t UNION SELECT  2) q", ["i  +1"]),
+    ("WITH c AS (SELECT 1+ 1), e AS (SELECT i FROM t) SELECT c.*, i FROM c, e", ["1+ 1", "i"]),
 ]
 
 

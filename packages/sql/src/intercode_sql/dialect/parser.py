@@ -13,7 +13,7 @@ import re
 import threading
 from collections.abc import Sequence
 from functools import lru_cache
-from itertools import dropwhile, takewhile
+from itertools import takewhile
 
 from sqlglot import exp
 from sqlglot.dialects.mysql import MySQL
@@ -182,47 +182,74 @@ def parse(text: str, ignore_space: bool = False, database: str = "") -> exp.Expr
     return found[0]
 
 
-_QUOTED = (TokenType.STRING, TokenType.IDENTIFIER)
+_QUOTED = (TokenType.STRING, TokenType.NATIONAL_STRING, TokenType.IDENTIFIER)
 _BEHIND_COLUMNS = word_set("""
-    FROM INTO WHERE GROUP HAVING WINDOW ORDER LIMIT UNION EXCEPT INTERSECT FOR LOCK""")
+    FROM INTO WHERE GROUP HAVING WINDOW ORDER LIMIT UNION EXCEPT INTERSECT FOR LOCK WITH ON""")
 _BEFORE_COLUMNS = frozenset(MySQL.Parser.OPERATION_MODIFIERS) | word_set("ALL DISTINCT DISTINCTROW")
 
 
 def _keep_column_texts(tree: exp.Expr, tokens: Sequence[Token], text: str) -> None:
     """Store with each column that a query selects how it is written, which is its name."""
-    while isinstance(tree, (exp.SetOperation, exp.Subquery)):
-        tree = tree.this
-    if not isinstance(tree, exp.Select):
-        return
     found = _column_texts(tokens, text)
-    for column, written in zip(tree.expressions, found, strict=False):
-        if len(found) == len(tree.expressions) and not isinstance(column, exp.Alias):
-            column.meta["text"] = written
+    selects = _selects(tree) if found else []
+    if len(found) != len(selects):
+        return
+    for select, texts in zip(selects, found, strict=True):
+        for column, written in zip(select.expressions, texts, strict=False):
+            if len(texts) == len(select.expressions) and not isinstance(column, exp.Alias):
+                column.meta["text"] = written
 
 
-def _column_texts(tokens: Sequence[Token], text: str) -> list[str]:
-    """Return the columns of the first SELECT outside brackets as they are written."""
-    inside = iter(dropwhile(lambda token: token.token_type == _OPEN, tokens))
+def _selects(tree: exp.Expr) -> list[exp.Select]:
+    """Return the SELECTs of a statement in the order in which they are written."""
+    found: list[exp.Select] = []
+    waiting = [tree]
+    behind = set[int]()
+    while waiting:
+        node = waiting.pop()
+        common = node.args.get("with_")
+        if common is not None and id(node) not in behind:
+            behind.add(id(node))
+            waiting += [node, common]
+            continue
+        if isinstance(node, exp.Select):
+            found.append(node)
+        values = [value for key, value in node.args.items() if key != "with_"]
+        children = [v for value in values for v in (value if isinstance(value, list) else [value])]
+        waiting += [v for v in reversed(children) if isinstance(v, exp.Expr)]
+    return found
+
+
+def _column_texts(tokens: Sequence[Token], text: str) -> list[list[str]]:
+    """Return the columns of each SELECT as they are written."""
+    found: list[list[str]] = []
+    inside: list[tuple[list[str], int]] = []  # the columns before, and the depth of brackets
+    spans: list[list[int]] = []  # the start and the end of the column
     depth = 0
-    for token in inside:
-        if token.token_type == TokenType.SELECT and not depth:
-            break
-        depth += (token.token_type == _OPEN) - (token.token_type == _CLOSE)
-    columns = dropwhile(lambda token: token.text.upper() in _BEFORE_COLUMNS, inside)
-    found: list[str] = []
-    start = end = -1
-    for token in columns:
+    for token in tokens:
         kind = token.token_type
         depth += (kind == _OPEN) - (kind == _CLOSE)
-        last = depth < 0 or (token.text.upper() in _BEHIND_COLUMNS and kind not in _QUOTED)
-        if depth <= 0 and (last or kind == TokenType.COMMA):
-            found.append(text[start:end])
-            start = -1
-            if last:
-                return found
-        else:
-            start, end = token.start if start < 0 else start, token.end + 1
-    return [*found, text[start:end]]
+        if inside:
+            (columns, level), span = inside[-1], spans[-1]
+            words = [] if kind in _QUOTED else token.text.upper().split()
+            word = words[0] if words else ""  # of GROUP BY
+            last = depth < level or (depth == level and word in _BEHIND_COLUMNS)
+            if last or (depth == level and kind == TokenType.COMMA):
+                columns.append(text[span[0] : span[1]])
+                span[0] = -1
+                if last:
+                    del inside[-1], spans[-1]
+                    for outer in spans[-1:]:
+                        outer[1] = token.end + 1
+            elif span[0] != -2 or word not in _BEFORE_COLUMNS:
+                span[:] = [token.start if span[0] < 0 else span[0], token.end + 1]
+        if kind == TokenType.SELECT:
+            found.append([])
+            inside.append((found[-1], depth))
+            spans.append([-2, 0])
+    for (columns, _), span in zip(inside, spans, strict=True):
+        columns.append(text[span[0] : span[1]])
+    return found
 
 
 def mysql_text(node: exp.Expr) -> str:

@@ -441,22 +441,34 @@ def _select_list(parts: SelectParts) -> None:
             inner = item.unalias()
             column = compile_scalar(inner, scope)
             parts.columns.append(as_column(column))
-            parts.names.append(item.alias or default_column_name(inner))
-            if item.alias:  # a later subquery sees it
-                scope.aliases.setdefault(item.alias.lower(), column)
+            alias = column_alias(item)
+            parts.names.append(alias or default_column_name(inner))
+            if alias:  # a later subquery sees it
+                scope.aliases.setdefault(alias.lower(), column)
     for name, column in zip(parts.names, parts.columns, strict=True):
         scope.aliases.setdefault(name.lower(), column)
 
 
+def column_alias(item: exp.Expr) -> str:
+    """Return the alias of a selected column, or an empty text."""
+    return "" if isinstance(item, exp.Window) else item.alias  # the alias of OVER is a window
+
+
 def default_column_name(node: exp.Expr) -> str:
-    """Return MySQL's name for a column without an alias: its text."""
-    if isinstance(node, exp.Column):
-        return node.name
-    if isinstance(node, exp.Literal) and (node.is_string or "text" not in node.meta):
-        return str(node.this)
-    if isinstance(node, exp.Concat):  # of strings side by side
-        return default_column_name(node.expressions[0])
-    if "text" in node.meta and not isinstance(node, (exp.Null, exp.Boolean)):
+    """Return MySQL's name for a column without an alias: its text, without brackets around the name
+    of a column or a constant."""
+    inner = node.unnest() if isinstance(node, exp.Paren) else node
+    if isinstance(inner, exp.Column):
+        return inner.name
+    if isinstance(inner, exp.Literal) and (inner.is_string or "text" not in node.meta):
+        return str(inner.this)
+    if isinstance(inner, exp.Literal):
+        return str(node.meta["text"]).strip("+() \t\n")
+    if isinstance(inner, exp.Concat):  # of strings side by side
+        return default_column_name(inner.expressions[0])
+    if isinstance(inner, (exp.Null, exp.Boolean)):
+        return mysql_text(inner)
+    if "text" in node.meta:
         return str(node.meta["text"])
     if isinstance(node, exp.Anonymous) and all(_is_name(a) for a in node.expressions):
         arguments = ", ".join(map(_name_text, node.expressions))
