@@ -44,12 +44,15 @@ def test_an_episode_is_read_as_it_was_written(tmp_path: Path) -> None:
     assert path.read_bytes().count(b"\n") == 2
 
 
-@pytest.mark.parametrize("left", [b'{"v": 2, "task": "x', b'{"v": 2, "query": "\xc3', b"{"])
+@pytest.mark.parametrize(
+    "left", [b'{"v": 2, "task": "x', b'{"v": 2, "query": "\xc3', b"{", b"[" * 100_000], ids=range(4)
+)
 def test_an_incomplete_last_line_is_skipped_and_removed(tmp_path: Path, left: bytes) -> None:
     path = tmp_path / "t.jsonl"
     trajectories.append_trajectory(path, FULL)
     whole = path.read_bytes()
     path.write_bytes(whole + left)
+    assert trajectories.has_incomplete_line(path)
     assert list(trajectories.read_trajectories(path)) == [FULL]
     trajectories.append_trajectory(path, _episode("b"))
     assert path.read_bytes().startswith(whole)

@@ -113,7 +113,7 @@ def test_files_of_this_machine_cannot_be_the_image_of_a_task(tmp_path: Path, nam
         ),
         (
             {"task.toml": "artifacts = [3]\nverifier.environment = {}"},
-            "artifacts.0.' must be a text or an object, not 3",
+            "artifacts.0.' must be a text or a table, not 3",
         ),
         (
             {
@@ -131,8 +131,9 @@ def test_files_of_this_machine_cannot_be_the_image_of_a_task(tmp_path: Path, nam
         ({"task.toml": f"[environment]\nmemory = '{'9' * 400}G'"}, "not a size"),
         ({"task.toml": f"x = {'[' * 2000}"}, "not valid TOML"),
         ({"task.toml": f"x = {'1' * 5000}"}, "not valid TOML"),
+        ({"task.toml": f"task.name = 0x{'f' * 5000}"}, "not valid TOML"),
         ({"task.toml": "[verifier.env]\nK = '${OPENAI_API_KEY}'"}, "OPENAI_API_KEY"),
-        ({"task.toml": "environment = 3"}, "'environment' must be an object, not 3"),
+        ({"task.toml": "environment = 3"}, "'environment' must be a table, not 3"),
         ({"environment__docker-compose.yaml": "services: {}"}, "several containers"),
         ({"environment__Dockerfile": ""}, "neither environment/Dockerfile"),
         ({"tests__test.sh": ""}, r"no tests/test\.sh"),
@@ -145,6 +146,12 @@ def test_broken_and_unsupported_tasks_are_errors(
     folder = write_task(tmp_path / "t", **files)
     with pytest.raises(DataError, match=message):
         load(f"harbor:{folder}")
+
+
+def test_a_number_of_retries_may_have_a_point_as_in_harbor(tmp_path: Path) -> None:
+    text = "[environment.healthcheck]\ncommand = 'a'\nretries = 2.0"
+    folder = write_task(tmp_path / "t", **{"task.toml": text})
+    assert len(load(f"harbor:{folder}").tasks) == 1
 
 
 def test_a_compose_file_that_harbor_does_not_read_is_a_file(tmp_path: Path) -> None:

@@ -194,7 +194,7 @@ def test_rewards_are_combined_as_in_harbor() -> None:
         ),
         (
             {"task.toml": STEPS_TOML + "healthcheck = { command = 'x', retries = 0.5 }"},
-            "retries' must be a whole number, not 0.5",
+            "retries' must be a whole number from 0 to 1000, not 0.5",
         ),
         ({"tests__test.sh": ""}, r"steps/one has no tests/test\.sh"),
     ],

@@ -68,7 +68,7 @@ def test_an_allowed_pattern_must_match() -> None:
         ({"deny": ["pattern:("]}, r"the rule 'pattern:\(' cannot be read: missing \)"),
         ({"deny": ["command:'"]}, "cannot be read: No closing quotation"),
         ({"deny": "command:rm"}, "'deny' must be a list, not 'command:rm'"),
-        ({"deny": [7]}, "'deny.0.' must be a text or an object, not 7"),
+        ({"deny": [7]}, "'deny.0.' must be a text or a table {rule = ...}, not 7"),
         (
             {"deny": [{"rule": "command:x", "mesage": "q"}]},
             "'deny.0..mesage' is unknown: did you mean 'message'",

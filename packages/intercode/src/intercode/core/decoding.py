@@ -61,7 +61,8 @@ def decode_as(
     Args:
         kind: the type. A field of a dataclass with ``metadata={"key": ...}`` has that key in an
             object. Class variables may say more: ``hint`` ends the message for a field that is
-            missing; with ``other_keys``, keys that are no fields are left out, not refused.
+            missing; ``form`` is what messages call the object; with ``other_keys``, keys that are
+            no fields are left out, not refused.
         value: what ``json`` or ``tomllib`` has decoded.
         where: begins the message of the error, such as ``tasks.json, line 3``.
         error: makes the error of a message.
@@ -76,18 +77,28 @@ def decode_as(
 
 
 def parse_json(text: str | bytes, where: object, line: int = 1) -> Any:
-    """Return the value of a text in JSON, in which lone surrogates may be.
+    """Return the value of a text in JSON, in which lone surrogates may be. Bytes are UTF-8.
 
     ``where``: the file; ``line``: the line of it at which the text begins. Raises DataError that
     names them, and the column.
     """
     try:
-        return json.loads(text)
+        if isinstance(text, bytes):
+            text = text.decode("utf-8", "surrogatepass")
+        return json.loads(text.removeprefix("\ufeff"))
     except json.JSONDecodeError as e:
         place = f"{where}, line {line + e.lineno - 1}, column {e.colno}"
         raise DataError(f"{place}: broken JSON: {e.msg}") from e
     except (ValueError, RecursionError) as e:  # no UTF-8, numbers too long, lists too deep
         raise DataError(f"{where}, line {line}: JSON that cannot be read: {e}") from e
+
+
+def shown(value: object) -> str:
+    """Return a value as messages show it, cut to 80 characters."""
+    try:
+        return repr(value)[:80]
+    except ValueError:
+        return "a whole number of too many digits"
 
 
 def bounded(least: float, most: float = sys.float_info.max, *, above: bool = False) -> Decoder:
@@ -100,7 +111,7 @@ def bounded(least: float, most: float = sys.float_info.max, *, above: bool = Fal
         if not least <= value <= most or (above and value == least):
             low = f"greater than {least:g}" if above else f"at least {least:g}"
             high = f" and at most {most:g}" if most != sys.float_info.max else ""
-            raise ValueError(f"must be {low}{high}, not {value!r:.80}")
+            raise ValueError(f"must be {low}{high}, not {shown(value)}")
         return value
 
     return check
@@ -119,7 +130,7 @@ def form_of(kind: Any) -> str:
         inner = arguments[0]
         return f"a list of {_FORMS[inner][2:]}s" if inner in (str, int, float) else "a list"
     if Mapping in (origin, kind) or is_dataclass(kind):
-        return "an object"
+        return getattr(kind, "form", "an object")
     return _FORMS.get(kind) or f"a value of type {kind.__name__}"
 
 
@@ -129,7 +140,7 @@ def _listed(names: Iterable[object]) -> str:
 
 
 def _wrong(kind: Any, value: object) -> _FieldError:
-    return _FieldError(f"must be {form_of(kind)}, not {value!r:.80}", is_other_kind=True)
+    return _FieldError(f"must be {form_of(kind)}, not {shown(value)}", is_other_kind=True)
 
 
 @cache
@@ -151,7 +162,7 @@ def _decoder(kind: Any) -> Decoder:
 
     def plain(value: Any) -> Any:
         if origin is Literal:
-            fits = value in arguments
+            fits = any(type(value) is type(one) and value == one for one in arguments)
         elif kind is float:
             fits = type(value) in (int, float) and abs(value) <= sys.float_info.max  # no NaN
         else:

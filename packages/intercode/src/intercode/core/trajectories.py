@@ -180,8 +180,8 @@ def has_incomplete_line(path: Path) -> bool:
 
 def _is_json(text: bytes) -> bool:
     try:
-        json.loads(text)
-    except ValueError:
+        parse_json(text, "")
+    except DataError:
         return False
     return True
 
@@ -343,12 +343,10 @@ def _repair_last_line(descriptor: int) -> None:
     last = tail.rpartition(b"\n")[2]
     if not last:
         return
-    try:
-        json.loads(last)  # the beginning of an object is never valid JSON
-    except ValueError:
-        os.ftruncate(descriptor, size - len(last))
-    else:
+    if _is_json(last):  # which the beginning of an object never is
         _write_all(descriptor, b"\n")
+    else:
+        os.ftruncate(descriptor, size - len(last))
 
 
 def _write_all(descriptor: int, data: bytes) -> None:

@@ -48,7 +48,7 @@ class Price:
     output: _Dollars
     cached: _Dollars | None = None
     written: _Dollars | None = None
-    long_from: int | None = None
+    long_from: Annotated[int, bounded(0)] | None = None
     long: Price | None = None
     source: str = ""
     date: str = ""

@@ -7,7 +7,7 @@ import json
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, ClassVar, Literal
 
 from intercode.core.decoding import decode_as
 from intercode.core.errors import ConfigError
@@ -149,6 +149,7 @@ def read_policy(source: PolicySource) -> Policy:
 class _RuleTable:
     """A rule with the text of its refusal."""
 
+    form: ClassVar[str] = "a table {rule = ...}"
     rule: str
     message: str = ""
 

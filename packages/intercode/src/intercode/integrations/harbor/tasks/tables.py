@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Annotated, Any, ClassVar, Literal
 
-from intercode.core.decoding import Decoder, bounded
+from intercode.core.decoding import Decoder, bounded, shown
 from intercode.core.errors import UsageError
 from intercode_sandbox.sizes import parse_size
 
@@ -25,7 +25,7 @@ def _size(unit: str = "") -> Decoder:
         except UsageError:
             size = 0
         if not 0 < size < _MAX_SIZE:
-            raise ValueError(f"is {value!r:.80}, which is not a size")
+            raise ValueError(f"is {shown(value)}, which is not a size")
         return size
 
     return size_of
@@ -35,8 +35,8 @@ def _unsupported(what: str, allowed: tuple[str, ...] = ()) -> Decoder:
     """Return a function that refuses values, because a task would change if they were ignored."""
 
     def refuse(value: Any) -> Any:
-        if value and str(value).lower() not in allowed:
-            raise ValueError(f"asks for {what} ({value!r:.80}), which is not supported")
+        if value and not (isinstance(value, str) and value.lower() in allowed):
+            raise ValueError(f"asks for {what} ({shown(value)}), which is not supported")
         return value
 
     return refuse
@@ -72,8 +72,14 @@ def _step_name(name: str) -> str:
 
 def _user(value: Any) -> str:
     if isinstance(value, bool) or not isinstance(value, str | int):
-        raise ValueError(f"must be a name or a number, not {value!r:.80}")
+        raise ValueError(f"must be a name or a number, not {shown(value)}")
     return "" if str(value) in ("root", "0") else str(value)
+
+
+def _retries(value: Any) -> int:
+    if isinstance(value, bool) or value not in range(1001):  # 3.0 is
+        raise ValueError(f"must be a whole number from 0 to 1000, not {shown(value)}")
+    return int(value)
 
 
 Seconds = Annotated[float, bounded(0, 1e7)]
@@ -90,6 +96,7 @@ class _Table:
     """A table that may have further settings, of which ``SETTINGS`` says what becomes."""
 
     other_keys: ClassVar[bool] = True
+    form: ClassVar[str] = "a table"
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,7 +112,7 @@ class HealthCheck(_Table):
     timeout: Timeout = field(default=30.0, metadata={"key": "timeout_sec"})
     start_period: Seconds = field(default=0.0, metadata={"key": "start_period_sec"})
     start_interval: Seconds = field(default=5.0, metadata={"key": "start_interval_sec"})
-    retries: Annotated[int, bounded(0, 1000)] = 3
+    retries: Annotated[Any, _retries] = 3
 
 
 @dataclass(frozen=True, slots=True)

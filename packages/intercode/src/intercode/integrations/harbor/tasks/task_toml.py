@@ -79,6 +79,7 @@ def read_config(path: Path) -> Config:
     """Return the settings in a ``task.toml``. Raises DataError that names the setting."""
     try:
         table = tomllib.loads(read_text(path))
+        repr(table)  # fails for numbers of too many digits in hexadecimal, too
     except (ValueError, RecursionError) as e:  # also numbers too long, and lists too deep
         raise DataError(f"{path} is not valid TOML: {e}") from e
     task: TaskTable = decode_as(TaskTable, table, path)

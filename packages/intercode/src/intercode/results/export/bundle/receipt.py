@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import json
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
-from intercode.core.decoding import decode_as
+from intercode.core.decoding import decode_as, parse_json
 from intercode.core.errors import DataError
 
 _RECEIPT_SUFFIX = ".verified.json"
@@ -48,8 +47,7 @@ def read_receipt(bundle: Path, sha256: str) -> Receipt | None:
     if not path.exists():
         return None
     try:
-        values = json.loads(path.read_bytes())
-        receipt: Receipt = decode_as(Receipt, values)
-    except (ValueError, DataError, OSError) as e:
+        receipt: Receipt = decode_as(Receipt, parse_json(path.read_bytes(), path.name))
+    except (DataError, OSError) as e:
         raise DataError(f"{path} is not a receipt of `intercode replay` ({e}): remove it") from e
     return receipt if receipt.bundle == sha256 else None
