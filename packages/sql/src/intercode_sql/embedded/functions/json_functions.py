@@ -395,18 +395,24 @@ def _changed(value: Any, legs: tuple[Leg, ...], change: Change) -> Any:
     return cells[0] if cells else value
 
 
+def _paths_and_values(args: tuple[Any, ...]) -> Iterator[tuple[str, Any]]:
+    """Yield the path and the value of each change. The arguments are a path, a value and the word
+    of what it is, in turn. Raises error 3149 for a path that may match several values."""
+    for i in range(0, len(args), 3):
+        value = _value(*args[i + 1 : i + 3])
+        if _has_many(args[i]):
+            raise mysql_error(3149)
+        yield args[i], value
+
+
 def _with_values(
     function: str, text: str | None, args: tuple[Any, ...], replaces: bool, inserts: bool
 ) -> str | None:
-    """Return a document in which each path of some has a value. The arguments are a path, a value
-    and the word of what it is, in turn."""
+    """Return a document in which each path of some has a value."""
     if text is None or None in args[::3]:
         return None
     document = _read(text, function)
-    for i in range(0, len(args), 3):
-        path, new = args[i], _value(*args[i + 1 : i + 3])
-        if _has_many(path):
-            raise mysql_error(3149)
+    for path, new in _paths_and_values(args):
 
         def put(holder: Any, at: Any, exists: bool, new: Any = new) -> Any:
             if exists and replaces:
@@ -445,10 +451,7 @@ def json_array_append(text: str | None, *args: Any) -> str | None:
     if text is None or None in args[::3]:
         return None
     whole = [_read(text, "json_array_append")]
-    for i in range(0, len(args), 3):
-        new = _value(*args[i + 1 : i + 3])
-        if _has_many(args[i]):
-            raise mysql_error(3149)
+    for path, new in _paths_and_values(args):
 
         def append(holder: Any, at: Any, exists: bool, new: Any = new) -> Any:
             if exists:
@@ -456,7 +459,7 @@ def json_array_append(text: str | None, *args: Any) -> str | None:
                 holder[at] = [*old, new] if isinstance(old, list) else [old, new]
             return holder
 
-        whole = _changed(whole, (*_legs("$[0]"), *_legs(args[i])), append)
+        whole = _changed(whole, (*_legs("$[0]"), *_legs(path)), append)
     return document_text(whole[0])
 
 
@@ -466,11 +469,8 @@ def json_array_insert(text: str | None, *args: Any) -> str | None:
     if text is None or None in args[::3]:
         return None
     whole = [_read(text, "json_array_insert")]
-    for i in range(0, len(args), 3):
-        new = _value(*args[i + 1 : i + 3])
-        legs = _legs(args[i])
-        if _has_many(args[i]):
-            raise mysql_error(3149)
+    for path, new in _paths_and_values(args):
+        legs = _legs(path)
         if not legs or legs[-1]["first"] is None:
             raise mysql_error(3165)
         cell = legs[-1]["first"]
