@@ -228,3 +228,22 @@ def test_lines_shown_just_before_a_report_are_not_output_of_the_next_action(
         "a\n",
         "echo b\nb\n",
     ]
+
+
+def test_with_set_v_a_shell_shows_no_line_after_its_report(
+    sandbox: BaseSandbox, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It would come too late to be taken out of the output. Bash would show an empty one."""
+    shown: list[bytes] = []
+    strip = shell_module.Shell._strip_trace
+
+    def record(shell: shell_module.Shell, data: bytes) -> bytes:
+        shown.append(data)
+        return strip(shell, data)
+
+    monkeypatch.setattr(shell_module.Shell, "_strip_trace", record)
+    session = BashSession(sandbox)
+    outputs = [session.run(action, 20).output for action in ("shopt -so verbose; echo a", "echo b")]
+    assert outputs == ["a\n", "echo b\nb\n"]
+    assert b"done\n" in b"".join(shown)
+    assert b"\n\n" not in b"".join(shown)

@@ -292,11 +292,12 @@ def report_after_code(token: str, quiet: bool, aliases: bool) -> str:
     shell may expand them."""
     if quiet:
         return report_script(token, quiet=True, retained=aliases)
-    return f"{{ {report_in_code(token).rstrip()}; builtin : __status; }} 2>&-\n"
+    return f"{{ {report_in_code(token)}; builtin : __status; }} 2>&-\n"
 
 
 def report_in_code(token: str) -> str:
-    """Return a script that reports at the end of the file that holds an action."""
+    """Return a script that reports on the last line of the file that holds an action. With ``set
+    -v`` bash would write a line after it when the report is there already."""
     return _REPORT_IN_CODE.replace("TOKEN", token)
 
 
@@ -306,7 +307,7 @@ def _format_report(token: str, statuses: str, last: str, options: str = "$? $SHE
     )
 
 
-_REPORT_IN_CODE = _format_report("TOKEN", _STATUSES, _LAST) + "\n"
+_REPORT_IN_CODE = _format_report("TOKEN", _STATUSES, _LAST)
 
 
 def directory_script(program: str, altered: bool) -> str:
