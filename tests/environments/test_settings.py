@@ -109,7 +109,7 @@ def test_the_default_of_a_timeout_is_that_of_the_environment() -> None:
     [
         ({"backend": "namespac"}, "unknown back end 'namespac'; did you mean 'namespace'"),
         ({"image": "recipe:nl2bsh"}, "unknown image recipe 'nl2bsh'; did you mean 'nl2bash'"),
-        ({"image": "debian:12"}, "is not an image; .* registry:docker.io/library/debian:12"),
+        ({"image": "debian:12"}, "is not an image; did you mean docker.io/library/debian:12"),
         ({"image": "tar:/absent.tar"}, "there is no file /absent.tar"),
         ({"image": "dockerfile:/absent"}, "there is no /absent: name a directory"),
         ({"image": "oci:/absent:tag"}, "there is no file or directory /absent"),

@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 from intercode_sandbox import Limits, Sandbox, SandboxSpec
-from intercode_sandbox.api.sandbox import find_image
+from intercode_sandbox.backends import resolve_image
 from intercode_sandbox.errors import MissingCapabilityError, UsageError
 from support import backend
 from support.sandboxes import eventually, open_one
@@ -195,7 +195,7 @@ def test_a_specification_is_checked_before_a_backend_gets_it(
     with pytest.raises(UsageError, match=message):
         Sandbox("host", **settings)
     with pytest.raises(UsageError, match=message):
-        SandboxSpec(find_image("host"), **settings)
+        SandboxSpec(resolve_image("host"), **settings)
 
 
 @pytest.mark.namespace_only("the page's programs choose their own back end")

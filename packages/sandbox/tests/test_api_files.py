@@ -17,7 +17,7 @@ import pytest
 
 from intercode_sandbox import Limits, Sandbox
 from intercode_sandbox.api import snapshots, transfer
-from intercode_sandbox.api.sandbox import find_image
+from intercode_sandbox.backends import resolve_image
 from intercode_sandbox.errors import DataError, SandboxError, SandboxLostError, UsageError
 from intercode_sandbox.images.archives.tar import has_more_entries
 from intercode_sandbox.images.archives.tree_writer import TreeWriter
@@ -45,34 +45,6 @@ def test_the_time_limit_of_a_command_does_not_end_a_download(tmp_path: Path) -> 
         assert sandbox.download("/work", tmp_path / "copy") == []
         other.join()
         assert results[0].timed_out and (tmp_path / "copy" / "a").read_text() == "a"
-
-
-def test_names_of_registries_are_recognized(monkeypatch: pytest.MonkeyPatch) -> None:
-    with pytest.raises(UsageError, match="an image is a text, not None"):
-        find_image(None)  # type: ignore[arg-type]
-    found: list[str] = []
-    monkeypatch.setattr(
-        "intercode_sandbox.api.sandbox.resolve_image", lambda name, _: found.append(name)
-    )
-    names = [
-        "host",
-        "dir:/a.b/c",
-        "dockerfile:./a",
-        "recipe:python",
-        "./a.b/c",
-        "docker.io/library/a:1",
-        "localhost:5000/a",
-        "localhost/a",
-        "oci:a.b/c:tag",
-    ]
-    for name in names:
-        find_image(name)
-    assert [n for n in found if n.startswith("registry:")] == [
-        "registry:docker.io/library/a:1",
-        "registry:localhost:5000/a",
-        "registry:localhost/a",
-    ]
-    assert len(found) == len(names)
 
 
 def test_trees_are_copied_in_and_out(shared: Sandbox, tmp_path: Path) -> None:
@@ -352,7 +324,7 @@ def entry_of(name: str, kind: bytes = tarfile.REGTYPE, target: str = "") -> tarf
 def test_a_saved_file_of_an_attacker_is_refused(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    digest = find_image("host").digest
+    digest = resolve_image("host").digest
     monkeypatch.setenv("INTERCODE_CACHE", str(tmp_path / "cache"))  # other tests save files too
     link = entry_of("a", tarfile.SYMTYPE, str(tmp_path))
     assert cache_root() == tmp_path / "cache"

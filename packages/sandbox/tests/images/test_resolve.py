@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from intercode_sandbox.errors import UnknownNameError, UsageError
-from intercode_sandbox.images import resolve, resolve_layer
+from intercode_sandbox.images import full_spec, resolve, resolve_layer
 from intercode_sandbox.images.build.on_demand import resolve_or_build
 from intercode_sandbox.images.recipes import packaged
 from intercode_sandbox.platforms.paths import sandbox_uid
@@ -98,8 +98,10 @@ def test_files_that_are_not_images(tree: Path, archive: Path, cache: Path) -> No
         ("hots", "did you mean 'host'"),
         ("recpie:python", "did you mean 'recipe'"),
         ("dockerfile:", "is not an image"),
-        ("python:3.12", "did you mean registry:docker.io/library/python:3.12"),
+        ("python:3.12", "did you mean docker.io/library/python:3.12"),
         ("tar:", "is not an image; what follows tar: is missing"),
+        ("dir:2026/absent", "there is no directory"),
+        ("docker.io/library/Debian", "is not a reference to an image in a registry"),
         (str(tree), f"did you mean dir:{tree}"),
         (str(archive), f"did you mean tar:{archive}"),
         (f"tar:{tree}", f"there is no file {tree}"),
@@ -111,6 +113,18 @@ def test_files_that_are_not_images(tree: Path, archive: Path, cache: Path) -> No
         resolve_layer(LayerSpec("script", archive), cache)
     with pytest.raises(UsageError, match="there is no file"):
         resolve_layer(LayerSpec("tar", tree / "absent.tar"), cache)
+
+
+@pytest.mark.parametrize("name", ["docker.io/library/a:1", "localhost:5000/a", "localhost/a"])
+def test_a_name_with_the_host_of_a_registry_is_an_image_there(name: str) -> None:
+    assert full_spec(name) == full_spec(f"registry:{name}") == f"registry:{name}"
+
+
+@pytest.mark.parametrize(
+    "spec", ["host", "dir:/a.b/c", "dir:2026/a", "recipe:python", "./a.b/c", "oci:a.b/c:tag"]
+)
+def test_other_specifications_are_no_names_in_a_registry(spec: str) -> None:
+    assert full_spec(spec) == spec
 
 
 @pytest.mark.parametrize("kind", ["", "dir:", "tar:", "oci:", "docker-archive:", "dockerfile:"])

@@ -34,7 +34,7 @@ SANDBOX_OPTIONS = """\
 --profile PROFILE       standard: what the paper meant (the default), or another profile of the
                         environment (`intercode list profiles`)
 --image IMAGE           root file system: host, recipe:NAME, dockerfile:PATH, docker-archive:PATH,
-                        registry:HOST/NAME ... (default: the dataset's)
+                        HOST/NAME:TAG ... (default: the dataset's)
 --backend BACKEND       namespace, chroot, docker, podman, landlock, remote:URL, or auto (the
                         default): the strongest that works, but never landlock"""
 RENAMED_OPTIONS = {

@@ -19,27 +19,14 @@ from intercode_sandbox.backends import attach_sandbox, open_sandbox, resolve_ima
 from intercode_sandbox.contract import BaseSandbox, Capability, CopiedFiles, Limits, SandboxSpec
 from intercode_sandbox.deprecation import renamed_arguments
 from intercode_sandbox.errors import SandboxError, SandboxLostError, UsageError
-from intercode_sandbox.images.registry_hosts import is_registry_host
 from intercode_sandbox.streams import encode
-from intercode_sandbox.types import FileEntry, FileInfo, Image, Network, ResourceUsage
+from intercode_sandbox.types import FileEntry, FileInfo, Network, ResourceUsage
 from intercode_sandbox.validation import check_timeout
 
 Files = Mapping[str, str | bytes | Path]
 """Files for a sandbox, by their paths in it: the text, the bytes, or the path of a local file or
 directory."""
 DEFAULT_TIMEOUT = 60.0
-
-
-def find_image(name: str, backend: str = "auto") -> Image:
-    """Return the image that a name stands for, fetched or built first if necessary.
-
-    ``HOST/NAME:TAG`` means ``registry:HOST/NAME:TAG``, because no other image has such a name.
-    """
-    if not isinstance(name, str):
-        raise UsageError(f"an image is a text, not {name!r}: write host, dir:/path, …")
-    host, slash, _ = name.partition("/")
-    is_registry = slash and is_registry_host(host)
-    return resolve_image(f"registry:{name}" if is_registry else name, backend)
 
 
 class Sandbox:
@@ -77,7 +64,7 @@ class Sandbox:
         users: bool = False,
     ) -> None:
         spec = SandboxSpec(
-            find_image(image, backend),
+            resolve_image(image, backend),
             network=network,
             limits=limits or Limits(),
             env=env or {},
@@ -365,7 +352,7 @@ class Sandbox:
         was saved from another image, DataError if it is broken, holds what no sandbox saves, or has
         more files than ``limits`` allow.
         """
-        found = find_image(image, backend)
+        found = resolve_image(image, backend)
         spec = SandboxSpec(
             found, network=network, limits=limits or Limits(), env=env or {}, users=users
         )

@@ -25,7 +25,7 @@ examples:
       builds the image of NL2Bash; needs mmdebstrap and a Debian archive
   intercode-sandbox image build ./my-task
       builds from a directory with a Dockerfile; needs no daemon
-  intercode-sandbox image pull registry:docker.io/library/debian:bookworm-slim
+  intercode-sandbox image pull docker.io/library/debian:bookworm-slim
   intercode-sandbox image import docker-archive:/tmp/saved.tar mine
       stores it as image:mine, also after the archive is deleted
   intercode-sandbox image show image:mine

@@ -15,13 +15,14 @@ from intercode_sandbox.images.cache.trees import cached_file_digest, cached_tree
 from intercode_sandbox.images.oci import saved_images
 from intercode_sandbox.images.progress import Progress
 from intercode_sandbox.images.recipes import packaged
+from intercode_sandbox.images.registry_hosts import is_registry_host
 from intercode_sandbox.platforms.paths import cache_root, sandbox_uid
 from intercode_sandbox.registry import suggest_name
 from intercode_sandbox.types import Image, Layer, LayerSpec
 
 SPEC_FORMS = (
     "host, dir:/path, tar:/path.tar, recipe:NAME, docker-archive:/file.tar[:name], "
-    "oci:/directory-or-tar[:tag], registry:host[:port]/name[:tag], dockerfile:/path or image:NAME"
+    "oci:/directory-or-tar[:tag], [registry:]host[:port]/name[:tag], dockerfile:/path or image:NAME"
 )
 
 
@@ -36,7 +37,8 @@ def resolve(spec: str, cache: Path | None = None, progress: Progress | None = No
     - ``recipe:NAME``: an image that ``intercode-sandbox image build NAME`` built.
     - ``docker-archive:/path[:name]``: an archive of `docker save` or `podman save`.
     - ``oci:/path[:tag]``: an OCI layout.
-    - ``registry:host[:port]/name[:tag]``: an image in a registry, fetched at the first use.
+    - ``registry:host[:port]/name[:tag]``, also without ``registry:``: an image in a registry,
+      fetched at the first use.
     - ``image:NAME``: an image that ``intercode-sandbox image import`` stored.
 
     The first use unpacks an archive; later ones take milliseconds. ``cache`` replaces the default
@@ -47,6 +49,7 @@ def resolve(spec: str, cache: Path | None = None, progress: Progress | None = No
     archive, InfrastructureError if a registry does not answer.
     """
     root = cache_root() if cache is None else cache
+    spec = full_spec(spec)
     check_spec(spec, root)
     kind, _, rest = spec.partition(":")
     if spec == "host":
@@ -70,6 +73,7 @@ def resolve(spec: str, cache: Path | None = None, progress: Progress | None = No
 def check_spec(spec: str, cache: Path | None = None) -> None:
     """Raise UsageError for a specification of another form than those of ``resolve``, or if the
     recipe, directory, archive or imported image that it names does not exist."""
+    spec = full_spec(spec)
     kind, mark, rest = spec.partition(":")
     if spec != "host" and not (mark and rest and kind in _KINDS):
         raise _unknown_spec_error(spec)
@@ -86,6 +90,13 @@ def check_spec(spec: str, cache: Path | None = None) -> None:
 _KINDS = ("recipe", "tar", "dir", "docker-archive", "oci", "registry", "image")
 
 
+def full_spec(spec: str) -> str:
+    """Return a specification with ``registry:`` before the name of an image in a registry."""
+    host, slash, _ = spec.partition("/")
+    is_name = slash and host.partition(":")[0] not in _KINDS and is_registry_host(host)
+    return f"registry:{spec}" if is_name else spec
+
+
 def _unknown_spec_error(spec: str) -> UsageError:
     kind, colon, rest = spec.partition(":")
     if kind == "dockerfile" and rest:
@@ -99,7 +110,7 @@ def _unknown_spec_error(spec: str) -> UsageError:
         hint = f"did you mean {'oci' if Path(kind).is_dir() else 'docker-archive'}:{spec}? "
     elif colon and rest and not hint:
         name = spec if "/" in kind else f"library/{spec}"
-        hint = f"did you mean registry:docker.io/{name}? "
+        hint = f"did you mean docker.io/{name}? "
     return UsageError(f"{spec!r} is not an image; {hint}write {SPEC_FORMS}")
 
 

@@ -43,7 +43,8 @@ def _no_logins(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 def test_by_tag_and_by_digest(host: str, tmp_path: Path) -> None:
     digest = push(f"http://{host}/v2/some/name", IMAGE, "v1")
     lines: list[str] = []
-    image = resolve(f"registry:{host}/some/name:v1", tmp_path, lines.append)
+    image = resolve(f"{host}/some/name:v1", tmp_path, lines.append)
+    assert image.name == f"registry:{host}/some/name:v1"
     assert (image.digest, image.cwd, image.env) == (IMAGE.digest, "/b", {"X": "1"})
     assert image.root is not None and listing(image.root) == {"b"}
     assert [line.split(" of ")[0] for line in lines] == [
