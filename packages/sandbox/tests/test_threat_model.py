@@ -19,25 +19,26 @@ DOCS = Path(__file__).parents[3] / "docs"
 def test_the_page_has_the_summary_of_every_tier() -> None:
     page = (DOCS / "threat-model.md").read_text(encoding="utf-8")
     rows = [line for line in page.splitlines() if line.startswith("| `")]
-    models = {tier.name: protections.THREAT_MODELS[tier.name] for tier in TIERS}
+    models = protections.threat_models()
     assert rows == [f"| `{name}` | {m.summary} | {m.golds} |" for name, m in models.items()]
 
 
 def test_every_tier_has_every_protection() -> None:
-    for tier in TIERS:
-        model = protections.THREAT_MODELS[tier.name]
-        assert set(model.protections) == set(protections.ASPECTS), tier.name
+    models = protections.threat_models()
+    assert list(models) == [tier.name for tier in TIERS]
+    for name, model in models.items():
+        assert set(model.protections) == set(protections.ASPECTS), name
         assert model.summary and model.golds
-        there = protections.threat_model_of(f"remote/{tier.name}")
-        assert there == protections.threat_model_of(tier.name)
+        there = protections.threat_model_of(f"remote/{name}")
+        assert there == protections.threat_model_of(name)
 
 
 def test_doctor_prints_the_threat_model(capsys: pytest.CaptureFixture[str]) -> None:
     assert sandbox_main(["doctor", "--threat-model"]) == 0
     text = " ".join(capsys.readouterr().out.split())
-    for tier in TIERS:
-        assert tier.name in text
-        for protection in protections.THREAT_MODELS[tier.name].protections.values():
+    for name, model in protections.threat_models().items():
+        assert name in text
+        for protection in model.protections.values():
             assert f"{protection.by} not protected: {protection.gap}" in text
 
 
@@ -45,7 +46,7 @@ def test_doctor_prints_the_threat_model(capsys: pytest.CaptureFixture[str]) -> N
 def test_a_run_names_what_its_tier_protects_against(tmp_path: Path) -> None:
     out = evaluate(EvalConfig("starter", "gold", limit=1, out=tmp_path / "run"), quiet=True)
     metadata = json.loads((out / "run.json").read_text(encoding="utf-8"))
-    summary = protections.THREAT_MODELS[metadata["tier"]].summary
+    summary = protections.threat_models()[metadata["tier"]].summary
     assert metadata["threat_model"] == f"{summary} (see `{protections.REMEDY}`)"
     episode = json.loads((out / "trajectories.jsonl").read_text(encoding="utf-8"))
     assert episode["run"]["tier"] == metadata["tier"] and "threat_model" not in episode["run"]

@@ -15,6 +15,7 @@ from intercode_sandbox.contract import BaseSandbox, SandboxSpec
 from intercode_sandbox.errors import SandboxUnavailableError, UsageError
 from intercode_sandbox.registry import Registry, load_object, portable_reference, unknown_name_error
 from intercode_sandbox.tiers.choice import choose_tier, require_linux, strongest_backend
+from intercode_sandbox.tiers.tier_table import tier_named, tiers_of
 from intercode_sandbox.types import Image
 from intercode_sandbox.validation import check_text
 
@@ -39,17 +40,22 @@ BACKENDS = Registry(
 )
 """Functions that open a sandbox, by the name of the back end."""
 
+DESCRIPTIONS = {
+    "namespace": "Runs code in Linux namespaces, at the strongest tier of the machine.",
+    "namespace/1": "Runs code in Linux namespaces with a control group.",
+    "namespace/2": "Runs code in Linux namespaces without a control group.",
+    "chroot": "Runs code below a changed root directory, as root of a container.",
+    "landlock": "Runs code in a directory of the machine, without root: for no attacker.",
+    "container": "Runs code in a container of the first engine that answers.",
+    "docker": "Runs code in a container of Docker.",
+    "podman": "Runs code in a container of Podman.",
+    "container/docker": "Runs code in a container of Docker, like `docker`.",
+    "container/podman": "Runs code in a container of Podman, like `podman`.",
+}
+"""What each back end of this package does, for lists of them."""
+
 ENVIRONMENT_VARIABLE = "INTERCODE_SANDBOX"
 """Environment variable that names the back end which ``auto`` stands for."""
-
-_STRONGEST_TIER = {
-    "namespace": "intercode_sandbox.namespace.open:strongest_tier",
-    "container": "intercode_sandbox.container.open:strongest_tier",
-}
-"""Functions that return the tier of back ends with several tiers."""
-
-_TIER_NAMES = {"docker": "container/docker", "podman": "container/podman"}
-"""Tiers of back ends whose name is not that of their tier."""
 
 _ADDRESSED: dict[str, str] = {"remote": "intercode_sandbox.remote:backend_at"}
 """Back ends that are named with an address, ``SCHEME:ADDRESS``: for each scheme, the reference of a
@@ -90,9 +96,14 @@ def find_backend(backend: str = "auto") -> Backend:
     if ":" in name:  # a reference, see Registry.load
         return Backend(name, _opener(name), lambda: portable_reference(name))
     require_linux()
-    if name in _STRONGEST_TIER:
-        return Backend(name, _opener(name), lambda: str(load_object(_STRONGEST_TIER[name])()))
-    return Backend(name, _opener(name), lambda: _TIER_NAMES.get(name, name))
+    return Backend(name, _opener(name), lambda: _find_tier(name))
+
+
+def _find_tier(name: str) -> str:
+    tiers = tiers_of(name)
+    if len(tiers) > 1:
+        return str(load_object(tiers[0].strongest)())
+    return tiers[0].name if tiers else name
 
 
 def check_backend(backend: str) -> None:
@@ -170,7 +181,7 @@ def open_with_users(spec: SandboxSpec, backend: str = "auto") -> BaseSandbox:
 
 def has_users(backend: str = "auto") -> bool:
     """Return whether the sandboxes of a back end can have users besides root on this machine."""
-    if tier_of(backend).startswith("namespace"):
+    if tier_named(tier_of(backend)).users:
         with suppress(SandboxUnavailableError):  # this user has no ids for them
             open_sandbox(SandboxSpec(Image("host", ""), users=True), backend).close()
             return True

@@ -16,7 +16,7 @@ from intercode_sandbox.supervisor import build, programs
 from intercode_sandbox.supervisor.runtime import seccomp, syscall_numbers
 from intercode_sandbox.tiers.choice import LINUX_HINT
 from intercode_sandbox.tiers.kernel_features import check_kernel
-from intercode_sandbox.tiers.tier_table import Finding
+from intercode_sandbox.tiers.tier_table import Finding, tier_named
 from intercode_sandbox.types import Image
 
 
@@ -80,8 +80,8 @@ def _check_user_ids(budget: Path = Path("/proc/sys/fs/pipe-user-pages-soft")) ->
     from intercode_sandbox.namespace.launcher import Launcher
 
     try:
-        if os.geteuid() == 0 and tier_of() == "chroot":
-            return Finding(name, True, "two for each sandbox")
+        if user_ids := tier_named(tier_of()).user_ids:
+            return Finding(name, True, user_ids)
         error = Launcher.get().user_ids_error
     except (SandboxError, ConfigError):
         error = "no sandbox can be opened"
@@ -181,10 +181,6 @@ _GIVEN = {
     "message_queues": ("RLIMIT_MSGQUEUE", 256 << 10),
 }
 """What programs get, as the C code has it; None: no limit."""
-_NOT_FROM_HERE = (
-    "container/docker",
-    "remote/",
-)  # a daemon or another machine starts their programs
 _CAP_SYS_RESOURCE = 24
 
 
@@ -192,7 +188,7 @@ def lowered_hard_limits(tier: str) -> dict[str, int]:
     """Return the hard limits of this process which programs in sandboxes of a tier have in place of
     the higher ones that they have elsewhere, such as ``{"stack": 1048576}`` after ``ulimit -Hs
     1024``. Sizes are in bytes, times in seconds. Most often there is none."""
-    if sys.platform != "linux" or tier.startswith(_NOT_FROM_HERE) or _may_raise():
+    if sys.platform != "linux" or not tier_named(tier).is_child or _may_raise():
         return {}
     import resource
 

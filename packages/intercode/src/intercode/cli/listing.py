@@ -20,6 +20,7 @@ from intercode.core.errors import InterCodeError, UnknownNameError, UsageError
 from intercode.core.packages import GYM_DISTRIBUTION
 from intercode.core.settings import declared_types, describe
 from intercode.datasets import is_playable_name
+from intercode_sandbox import backends
 from intercode_sandbox.registry import Registry, unknown_name_error
 
 _REGISTRIES = {
@@ -56,18 +57,7 @@ DESCRIPTIONS: dict[str, dict[str, str]] = {
         "spider-lenient": "Scores SQL as `sql-standard` does, and accepts further columns.",
         "swe-bench-standard": "Scores 1 if all tests pass that the repository's own fix passes.",
     },
-    "sandboxes": {
-        "namespace": "Runs code in Linux namespaces, at the strongest tier of the machine.",
-        "namespace/1": "Runs code in Linux namespaces with a control group.",
-        "namespace/2": "Runs code in Linux namespaces without a control group.",
-        "chroot": "Runs code below a changed root directory, as root of a container.",
-        "landlock": "Runs code in a directory of the machine, without root: for no attacker.",
-        "container": "Runs code in a container of the first engine that answers.",
-        "docker": "Runs code in a container of Docker.",
-        "podman": "Runs code in a container of Podman.",
-        "container/docker": "Runs code in a container of Docker, like `docker`.",
-        "container/podman": "Runs code in a container of Podman, like `podman`.",
-    },
+    "sandboxes": backends.DESCRIPTIONS,
 }
 """Descriptions of this package's names. Others are described by their docstrings."""
 

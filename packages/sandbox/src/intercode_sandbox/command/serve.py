@@ -14,7 +14,7 @@ from intercode_sandbox.command.parser import add_options
 from intercode_sandbox.errors import ConfigError, DataError, UsageError
 from intercode_sandbox.http import is_loopback
 from intercode_sandbox.remote.access import Access
-from intercode_sandbox.tiers.tier_table import TIERS
+from intercode_sandbox.tiers.tier_table import tier_named
 from intercode_sandbox.validation import read_limits
 
 SUMMARY = "serve sandboxes to machines that cannot have their own"
@@ -91,9 +91,10 @@ def serve_sandboxes(args: argparse.Namespace, before: str, after: str = "") -> i
 
     backend = args.backend or "auto"
     tier = tier_of(backend)  # fail now rather than at the first client
-    if tier.startswith("remote/"):
+    record = tier_named(tier)
+    if record.is_remote:
         raise UsageError("a server of sandboxes needs its own: choose another --backend")
-    if any(tier == known.name and not known.automatic for known in TIERS):
+    if not record.automatic:
         raise UsageError(
             f"sandboxes of the tier {tier} are for programs of this user, not for clients: choose "
             "another --backend; `intercode-sandbox doctor` lists those that work here"

@@ -62,6 +62,10 @@ class ContainerEngine:
     version: str
     rootless: bool
 
+    def docker_format(self, name: str) -> list[str]:
+        """Return the options for an image in Docker's format, which Podman calls by this name."""
+        return ["--format", name] if self.name == "podman" else []
+
     def run(
         self, *words: str, stdin: IO[bytes] | None = None, seconds: float = COMMAND_SECONDS
     ) -> str:

@@ -10,6 +10,7 @@ from pathlib import Path
 from intercode_sandbox.backends import Backend
 from intercode_sandbox.contract import BaseSandbox, SandboxSpec
 from intercode_sandbox.errors import SandboxUnavailableError
+from intercode_sandbox.tiers.tier_table import remote_name
 from intercode_sandbox.types import Image
 
 # The modules of the client are imported where they are used, because they load an HTTP client.
@@ -37,7 +38,7 @@ def backend_at(url: str) -> Backend:
     def find_tier() -> str:
         from intercode_sandbox.remote.connection import connect
 
-        return f"remote/{connect(url).greeting['tier']}"
+        return remote_name(connect(url).greeting["tier"])
 
     def find_architecture() -> str:
         from intercode_sandbox.remote.connection import connect

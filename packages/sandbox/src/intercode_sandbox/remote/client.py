@@ -38,6 +38,7 @@ from intercode_sandbox.remote.protocol import (
 )
 from intercode_sandbox.remote.relay import Group, take_out
 from intercode_sandbox.supervisor.supervised_process import SupervisedProcess
+from intercode_sandbox.tiers.tier_table import remote_name
 
 _MARK_SECONDS = 0.02  # at least the accuracy with which a sandbox knows when a process started
 _TRAVELLING = {"detach", "fork", "restore", "save", "checkpoint", "script"} | {
@@ -83,7 +84,7 @@ class RemoteSandbox(ForwardedSandbox):
         self._last_mark = 0.0
         self._mark = 0
         try:
-            self.tier = f"remote/{printable(text_value(opened.get('tier'))[:100])}"
+            self.tier = remote_name(printable(text_value(opened.get("tier"))[:100]))
             self.env = string_values(opened.get("env"))
             self.script_path = text_value(opened.get("script_path"))
             names = list_value(opened.get("capabilities"))

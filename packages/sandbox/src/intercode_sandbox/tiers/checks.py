@@ -23,9 +23,8 @@ def check_tiers() -> list[Finding]:
 
 def _check_tier(tier: Tier) -> Finding:
     name = f"tier {tier.name}"
-    engines = {f"container/{engine_name}": engine_name for engine_name in engine.ENGINE_NAMES}
-    if tier.name in engines:
-        finding = check_engine(engines[tier.name])
+    if tier.engine:
+        finding = check_engine(tier.engine)
         return Finding(name, finding.ok, finding.detail, finding.fix)
     try:
         fault = tier.find_fault()

@@ -8,7 +8,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from intercode_sandbox.tiers.tier_table import TIERS
+from intercode_sandbox.registry import load_object
+from intercode_sandbox.tiers.tier_table import TIERS, Tier, tier_named
 
 ASPECTS = (
     "files",
@@ -112,159 +113,154 @@ _CONTAINER = {
     "gold answers": _GOLDS,
 }
 
-THREAT_MODELS = {
-    "namespace/1": ThreatModel(
-        "hostile code without an exploit of the kernel", _ANY_GOLD, _NAMESPACE
-    ),
-    "namespace/2": ThreatModel(
-        "hostile code without an exploit of the kernel; memory is limited less strictly",
-        _ANY_GOLD,
-        _NAMESPACE
-        | {
-            "memory": Protection(
-                "limits per process, and a watchdog that adds up the sandbox several times a "
-                "second",
-                "shared memory of processes that have ended, buffers of pipes (64 MiB for each "
-                "user id), and processes that live less than 0.1 s",
-            ),
-            "kernel surface": Protection(
-                "seccomp allows a list of system calls; no capabilities outside the namespace; no "
-                "new privileges, so set-user-ID programs have no effect",
-                "an exploit of the allowed calls",
-            ),
-        },
-    ),
-    "container/docker": ThreatModel(
-        "hostile code without an exploit of the kernel or of the engine", _ANY_GOLD, _CONTAINER
-    ),
-    "container/podman": ThreatModel(
-        "hostile code without an exploit of the kernel or of the engine",
-        _ANY_GOLD,
-        _CONTAINER
-        | {
-            "memory": Protection(
-                "the container's control group, without swap",
-                "without root on control groups of version 1, only a watchdog limits memory",
-            ),
-            "kernel surface": Protection(
-                "the engine's seccomp profile and ours; no capabilities or new privileges",
-                "an exploit of the allowed calls, or of the engine, where root runs it",
-            ),
-        },
-    ),
-    "chroot": ThreatModel(
-        "hostile code without an exploit of the kernel; fewer layers than `namespace/2`: user ids "
-        "in place of namespaces",
-        "any; only user ids and file modes protect a secret one",
-        {
-            "files": Protection(
-                "a changed root directory, two user ids per sandbox, and file modes; files of "
-                "programs are hard links that belong to root, and cannot be watched",
-                "on the image `host`, the programs of this machine can be read, and no namespace "
-                "would hide its other files from a program that left the root directory. A lock on "
-                "a file of a program blocks other sandboxes that lock it, and the time of its last "
-                "access tells that one read it",
-            ),
-            "processes": Protection(
-                "commands can neither signal nor trace processes of other user ids; without /proc "
-                "they see none; a guard kills all processes of the ids at the end",
-                "process numbers are those of the machine or container around the sandbox",
-            ),
-            "network": Protection(
-                "seccomp refuses all socket families but Unix; before Linux 6.12, where Landlock "
-                "cannot confine abstract names, that one too",
-                "`--network host` is the network of this machine",
-            ),
-            "memory": Protection(
-                "limits per process, and a watchdog that adds up the sandbox several times a "
-                "second",
-                "as in `namespace/2`",
-            ),
-            "processor": Protection(
-                "time limit of each action, and a watchdog for processor time", _SHARES_PROCESSOR
-            ),
-            "disk": Protection(
-                "the supervisor counts while commands run, and kills them above the limit; a limit "
-                "for each file",
-                "this machine's disk can fill between two counts",
-            ),
-            "kernel surface": Protection(
-                "seccomp allows a list of system calls, without System V IPC and message queues; "
-                "no capabilities or new privileges",
-                "an exploit of the allowed calls; the guard of a sandbox remains root",
-            ),
-            "gold answers": _GOLDS,
-        },
-    ),
-    "landlock": ThreatModel(
-        "accidents and curiosity, not an attacker: all processes have your user, and "
-        "nothing hides this machine",
-        "none that a model must not find out; those of tasks that it tries to solve",
-        {
-            "files": Protection(
-                "Landlock: commands read the programs of this machine and a list of settings and "
-                "devices, and write one directory; home directories, /tmp, this package, data "
-                "sets, caches and other sandboxes are closed",
-                "names, sizes and modes of files at paths that they know; a program with threads "
-                "can change modes, times and extended attributes of this user's files there, "
-                "which the guard otherwise refuses; locks on programs",
-            ),
-            "processes": Protection(
-                "Landlock: commands can neither signal nor trace processes outside; a guard "
-                "kills all processes of the sandbox at the end",
-                "which process numbers exist, and the names of users; the processes of this user "
-                "are counted together",
-            ),
-            "network": Protection(
-                "seccomp refuses all sockets but pairs; Landlock refuses TCP",
-                "`--network host` is the network of this machine",
-            ),
-            "memory": Protection(
-                "limits per process, and a watchdog that adds up the sandbox several times a "
-                "second",
-                "as in `namespace/2`",
-            ),
-            "processor": Protection(
-                "time limit of each action, and a watchdog for processor time", _SHARES_PROCESSOR
-            ),
-            "disk": Protection(
-                "the supervisor counts while commands run, and kills them above the limit; a limit "
-                "for each file",
-                "this machine's disk can fill between two counts",
-            ),
-            "kernel surface": Protection(
-                "seccomp allows a list of system calls, without System V IPC and message queues; "
-                "no capabilities or new privileges",
-                "an exploit of the allowed calls; a process of root owns more of the machine",
-            ),
-            "gold answers": Protection(
-                _GOLDS.by,
-                "as in the other tiers, and every weakness above",
-            ),
-        },
-    ),
-}
-"""The threat model of every tier, by name."""
+CGROUP_NAMESPACE = ThreatModel(
+    "hostile code without an exploit of the kernel", _ANY_GOLD, _NAMESPACE
+)
+WATCHDOG_NAMESPACE = ThreatModel(
+    "hostile code without an exploit of the kernel; memory is limited less strictly",
+    _ANY_GOLD,
+    _NAMESPACE
+    | {
+        "memory": Protection(
+            "limits per process, and a watchdog that adds up the sandbox several times a second",
+            "shared memory of processes that have ended, buffers of pipes (64 MiB for each "
+            "user id), and processes that live less than 0.1 s",
+        ),
+        "kernel surface": Protection(
+            "seccomp allows a list of system calls; no capabilities outside the namespace; no "
+            "new privileges, so set-user-ID programs have no effect",
+            "an exploit of the allowed calls",
+        ),
+    },
+)
+DOCKER = ThreatModel(
+    "hostile code without an exploit of the kernel or of the engine", _ANY_GOLD, _CONTAINER
+)
+PODMAN = ThreatModel(
+    "hostile code without an exploit of the kernel or of the engine",
+    _ANY_GOLD,
+    _CONTAINER
+    | {
+        "memory": Protection(
+            "the container's control group, without swap",
+            "without root on control groups of version 1, only a watchdog limits memory",
+        ),
+        "kernel surface": Protection(
+            "the engine's seccomp profile and ours; no capabilities or new privileges",
+            "an exploit of the allowed calls, or of the engine, where root runs it",
+        ),
+    },
+)
+CHROOT = ThreatModel(
+    "hostile code without an exploit of the kernel; fewer layers than `namespace/2`: user ids "
+    "in place of namespaces",
+    "any; only user ids and file modes protect a secret one",
+    {
+        "files": Protection(
+            "a changed root directory, two user ids per sandbox, and file modes; files of "
+            "programs are hard links that belong to root, and cannot be watched",
+            "on the image `host`, the programs of this machine can be read, and no namespace "
+            "would hide its other files from a program that left the root directory. A lock on "
+            "a file of a program blocks other sandboxes that lock it, and the time of its last "
+            "access tells that one read it",
+        ),
+        "processes": Protection(
+            "commands can neither signal nor trace processes of other user ids; without /proc "
+            "they see none; a guard kills all processes of the ids at the end",
+            "process numbers are those of the machine or container around the sandbox",
+        ),
+        "network": Protection(
+            "seccomp refuses all socket families but Unix; before Linux 6.12, where Landlock "
+            "cannot confine abstract names, that one too",
+            "`--network host` is the network of this machine",
+        ),
+        "memory": Protection(
+            "limits per process, and a watchdog that adds up the sandbox several times a second",
+            "as in `namespace/2`",
+        ),
+        "processor": Protection(
+            "time limit of each action, and a watchdog for processor time", _SHARES_PROCESSOR
+        ),
+        "disk": Protection(
+            "the supervisor counts while commands run, and kills them above the limit; a limit "
+            "for each file",
+            "this machine's disk can fill between two counts",
+        ),
+        "kernel surface": Protection(
+            "seccomp allows a list of system calls, without System V IPC and message queues; "
+            "no capabilities or new privileges",
+            "an exploit of the allowed calls; the guard of a sandbox remains root",
+        ),
+        "gold answers": _GOLDS,
+    },
+)
+LANDLOCK = ThreatModel(
+    "accidents and curiosity, not an attacker: all processes have your user, and "
+    "nothing hides this machine",
+    "none that a model must not find out; those of tasks that it tries to solve",
+    {
+        "files": Protection(
+            "Landlock: commands read the programs of this machine and a list of settings and "
+            "devices, and write one directory; home directories, /tmp, this package, data "
+            "sets, caches and other sandboxes are closed",
+            "names, sizes and modes of files at paths that they know; a program with threads "
+            "can change modes, times and extended attributes of this user's files there, "
+            "which the guard otherwise refuses; locks on programs",
+        ),
+        "processes": Protection(
+            "Landlock: commands can neither signal nor trace processes outside; a guard "
+            "kills all processes of the sandbox at the end",
+            "which process numbers exist, and the names of users; the processes of this user "
+            "are counted together",
+        ),
+        "network": Protection(
+            "seccomp refuses all sockets but pairs; Landlock refuses TCP",
+            "`--network host` is the network of this machine",
+        ),
+        "memory": Protection(
+            "limits per process, and a watchdog that adds up the sandbox several times a second",
+            "as in `namespace/2`",
+        ),
+        "processor": Protection(
+            "time limit of each action, and a watchdog for processor time", _SHARES_PROCESSOR
+        ),
+        "disk": Protection(
+            "the supervisor counts while commands run, and kills them above the limit; a limit "
+            "for each file",
+            "this machine's disk can fill between two counts",
+        ),
+        "kernel surface": Protection(
+            "seccomp allows a list of system calls, without System V IPC and message queues; "
+            "no capabilities or new privileges",
+            "an exploit of the allowed calls; a process of root owns more of the machine",
+        ),
+        "gold answers": Protection(
+            _GOLDS.by,
+            "as in the other tiers, and every weakness above",
+        ),
+    },
+)
 
 
 def threat_model_of(tier: str) -> str:
-    """Return what a tier protects against, as one line for the metadata of results.
-
-    A remote sandbox has the tier of the machine that it runs on.
-    """
-    model = THREAT_MODELS.get(tier.removeprefix("remote/"))
+    """Return what a tier protects against, as one line for the metadata of results."""
+    model = _threat_model(tier_named(tier))
     return f"{model.summary} (see `{REMEDY}`)" if model else f"unknown: `{REMEDY}` has no such tier"
 
 
-def _tier_names() -> list[str]:
-    return [tier.name for tier in TIERS]
+def threat_models() -> dict[str, ThreatModel]:
+    """Return the threat model of every tier, by name."""
+    return {tier.name: model for tier in TIERS if (model := _threat_model(tier))}
+
+
+def _threat_model(tier: Tier) -> ThreatModel | None:
+    return load_object(tier.threat) if tier.threat else None
 
 
 def render_text(current: str = "") -> str:
     """Return the threat model as text for a terminal. ``current``: the tier of this machine."""
     lines: list[str] = []
-    for name in _tier_names():
-        model = THREAT_MODELS[name]
+    for name, model in threat_models().items():
         mark = ", which `auto` takes here" if name == current else ""
         lines += [*[""][not lines :], f"{name}{mark}", f"  {'against':<16}{model.summary}"]
         for aspect in ASPECTS:
@@ -277,7 +273,7 @@ def render_text(current: str = "") -> str:
 
 def render_markdown() -> str:
     """Return the threat model as a Markdown table. Tiers with equal cells share a row."""
-    models = {name: THREAT_MODELS[name] for name in _tier_names()}
+    models = threat_models()
     rows = [["", "tiers", "what enforces it", "not protected"], ["---"] * 4]
     rows += _shared_rows("protects against", {n: (m.summary, "") for n, m in models.items()})
     for aspect in ASPECTS:

@@ -286,9 +286,9 @@ def remedies_here() -> list[Remedy]:
 def _is_pointless(remedy: Remedy) -> bool:
     """Return whether a remedy would make this process root, which it is, or which would not help
     because root of its user namespace makes no device nodes, or install a program that is there."""
-    installed = [name for name in ("docker", "podman") if f"container/{name}" in remedy.tiers]
-    if installed:
-        return shutil.which(installed[0]) is not None
+    engines = [tier.engine for tier in TIERS if tier.engine and tier.name in remedy.tiers]
+    if engines:
+        return shutil.which(engines[0]) is not None
     is_helpful = os.geteuid() != 0 and is_initial_user_namespace()
     return remedy.text in _BECOME_ROOT and not is_helpful
 

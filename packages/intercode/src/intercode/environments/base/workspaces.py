@@ -28,6 +28,7 @@ from intercode.sessions.base import Session
 from intercode_sandbox import SandboxSpec, open_sandbox, tier_of
 from intercode_sandbox.contract import BaseSandbox
 from intercode_sandbox.recycler import Recycler, per_process
+from intercode_sandbox.tiers.tier_table import tier_named
 
 _WORKERS = 2
 _YIELD_SECONDS = 0.0005
@@ -144,7 +145,7 @@ def _recycle_key(spec: SandboxSpec, tier: str) -> _RecycleKey:
 
     The tiers of namespaces differ only in limits, which the specification holds.
     """
-    return spec, "namespace" if tier.startswith("namespace/") else tier
+    return spec, tier_named(tier).backend
 
 
 @dataclass(frozen=True, slots=True)
@@ -175,10 +176,9 @@ class Workspaces:
 
     @property
     def recycles(self) -> bool:
-        """Whether sandboxes are recycled. Those without mounts of their own always are, unless
+        """Whether sandboxes are recycled. Those that take long to open always are, unless
         deterministic."""
-        always = self.tier.startswith(("container/", "chroot"))
-        return not self._deterministic if always else self._recycle
+        return not self._deterministic if tier_named(self.tier).recycles else self._recycle
 
     def open(self, request: WorkspaceRequest) -> SandboxWorkspace:
         """Open a pristine workspace. The caller closes it."""
@@ -191,8 +191,8 @@ class Workspaces:
         workspace = prewarmer.take_prewarmed(key) or self.open(request)
         with closed_on_error(workspace):
             yield workspace
-        own_mounts = self.tier.startswith("namespace/")
-        recycles = own_mounts and not (self._deterministic or self._recycle)
+        mounts = tier_named(self.tier).mounts
+        recycles = mounts and not (self._deterministic or self._recycle)
         if recycles and prewarmer.expects_again(key):
             recycle = partial(self._recycle_for, request, workspace)
             if prewarmer.prepare(key, recycle, workspace.close):

@@ -24,6 +24,7 @@ from intercode.sessions.bash.persistent import BashSession
 from intercode_sandbox import SandboxSpec
 from intercode_sandbox.contract import BaseSandbox
 from intercode_sandbox.lines import split_lines
+from intercode_sandbox.tiers.tier_table import tier_named
 
 ShellKind = Literal["persistent", "fresh", "fresh-carried"]
 
@@ -197,7 +198,7 @@ class StandardBashProfile(BashProfile):
         """Return the kind of shell and sandbox, as a part of the gold cache's key."""
         shell = f"{self._shell}, separate stderr" if self._separate_stderr else self._shell
         tier = episode.tier
-        return shell if tier.startswith("namespace/") else f"{shell}, {tier}"
+        return shell if tier_named(tier).mounts else f"{shell}, {tier}"
 
     def close(self) -> None:
         self._golds = None

@@ -50,7 +50,7 @@ def with_remedy(error: SandboxError, backend: str) -> SandboxUnavailableError:
     """
     if sys.platform != "linux":
         return SandboxUnavailableError(f"{error}; {_ANYWHERE}")
-    change = cache_remedy() or least_change(tiers_of(backend))
+    change = cache_remedy() or least_change(tier.name for tier in tiers_of(backend))
     if not change:
         return SandboxUnavailableError(f"{error}; `intercode doctor` describes this machine")
     if change in str(error):

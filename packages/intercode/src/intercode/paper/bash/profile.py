@@ -17,6 +17,7 @@ from intercode.paper.bash.session import OriginalBashSession
 from intercode.sessions.base import Session, SessionState
 from intercode_sandbox import SandboxSpec
 from intercode_sandbox.contract import BaseSandbox
+from intercode_sandbox.tiers.tier_table import tier_named
 
 
 class OriginalBashProfile(BashProfile):
@@ -70,7 +71,7 @@ class OriginalBashProfile(BashProfile):
     def gold_states(self, episode: EpisodeContext) -> list[State]:
         if self._gold_sandbox is None:
             self._gold_sandbox = episode.open_workspace().sandbox
-            if not episode.tier.startswith("namespace/"):
+            if not tier_named(episode.tier).mounts:
                 git_status.refresh(OriginalBashSession(self._gold_sandbox))
         session = OriginalBashSession(self._gold_sandbox)
         session.execute(git_status.RESET, "/", GOLD_SECONDS)

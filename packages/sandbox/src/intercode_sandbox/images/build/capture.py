@@ -7,11 +7,12 @@ from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 
-from intercode_sandbox import SandboxSpec, open_sandbox, strongest_backend
+from intercode_sandbox import SandboxSpec, open_sandbox
 from intercode_sandbox.contract import BaseSandbox, Limits
 from intercode_sandbox.images.build import steps
 from intercode_sandbox.platforms.paths import sandbox_uid
 from intercode_sandbox.remote.references import RemoteImage
+from intercode_sandbox.tiers.choice import choose_tier
 from intercode_sandbox.types import Image, Layer, Network
 
 
@@ -41,19 +42,14 @@ def captured_layer(
 def capture_changes(stage: Path, spec: SandboxSpec, work: Callable[[BaseSandbox], None]) -> None:
     """Run ``work`` in a fresh sandbox and write its changes to the directory ``stage``/upper.
 
-    A namespace sandbox writes there directly. Where namespaces do not work, the changes are copied
-    out afterwards.
+    A sandbox with mounts writes there directly. Where none works, the changes are copied out
+    afterwards.
     """
-    backend = strongest_backend()
-    if backend != "namespace":
-        with open_sandbox(spec, backend) as sandbox:
-            work(sandbox)
-            sandbox.save(stage / "upper")
-        return
-    from intercode_sandbox.namespace.sandbox import NamespaceSandbox  # needs Linux
-
-    sandbox = NamespaceSandbox(replace(spec, upper=stage))
+    tier = choose_tier().tier
+    sandbox = open_sandbox(replace(spec, upper=stage) if tier.mounts else spec, tier.backend)
     try:
         work(sandbox)
+        if not tier.mounts:
+            sandbox.save(stage / "upper")
     finally:
         sandbox.close(wait=True)

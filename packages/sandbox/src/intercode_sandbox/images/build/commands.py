@@ -7,7 +7,6 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from intercode_sandbox import strongest_backend
 from intercode_sandbox.contract import STANDARD_PATH, BaseSandbox, Limits, SandboxSpec
 from intercode_sandbox.errors import DataError, UsageError
 from intercode_sandbox.images.build import multi_uid
@@ -18,6 +17,7 @@ from intercode_sandbox.images.progress import Progress
 from intercode_sandbox.images.recipes import apt_sources
 from intercode_sandbox.lines import split_lines
 from intercode_sandbox.supervisor import subordinate_ids
+from intercode_sandbox.tiers.choice import choose_tier
 from intercode_sandbox.types import ExecResult, Image, Network
 
 _LIMITS = Limits(
@@ -77,7 +77,7 @@ def run_build_command(
 
 def _single_uid_reason() -> str:
     """Return why commands have only one user id on this machine; empty if they may have several."""
-    if strongest_backend() != "namespace":
+    if not choose_tier().tier.users:
         return "namespaces do not work on this machine"
     return subordinate_ids.unavailable_reason()
 

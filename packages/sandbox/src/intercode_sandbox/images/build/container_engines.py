@@ -59,7 +59,7 @@ def build_with_engine(
     words += [f"--build-arg={key}={value}" for key, value in (args or {}).items()]
     words += ["--target", target] if target else []
     words += ["--network", network] if network else []
-    words += ["--format", "docker"] if chosen.name == "podman" else []
+    words += chosen.docker_format("docker")
     with tempfile.TemporaryDirectory(prefix="intercode-build-") as folder:
         identity = Path(folder) / "id"
         _run_build(chosen, [*words, "--iidfile", str(identity), str(context)], dockerfile, progress)
@@ -106,7 +106,7 @@ def _export_archive(
         partial.unlink(missing_ok=True)
         try:
             words = ["save", "--output", str(partial)]
-            words += ["--format", "docker-archive"] if engine.name == "podman" else []
+            words += engine.docker_format("docker-archive")
             engine.run(*words, identity, seconds=_SAVE_TIMEOUT)
             partial.chmod(0o644)
             partial.replace(final)
