@@ -215,13 +215,14 @@ def test_an_attempt_after_a_lost_answer_waits_for_what_others_have_reserved(
     assert run.tokens == 400
     assert not run.reserve_again(lost)  # 400 spent, 400 reserved by the other one, 400 wanted
     run.settle(other, Usage(50, 10, cost=0.06))
-    assert run.reserve_again(lost)
-    assert run.reserve_again(lost)
+    again = run.reserve_again(lost)
+    assert again is not None
+    assert run.reserve_again(again) is again
     assert run.tokens == 460
-    run.mark_lost(lost)
-    with pytest.raises(BudgetError, match=r"86.*2 lost answers.*another attempt"):
-        run.reserve_again(lost)
-    run.settle(lost, Usage(1, 1))  # what is not reserved cannot be settled
+    run.mark_lost(again)
+    with pytest.raises(BudgetError, match=r"86.*2 lost answers.*about 200 tokens"):
+        run.reserve_again(again)
+    run.settle(again, Usage(1, 1))  # what is not reserved cannot be settled
     assert (run.tokens, run.cost) == (860, pytest.approx(0.86))
 
 
@@ -249,10 +250,20 @@ def test_a_run_goes_on_if_an_answer_is_lost_while_others_are_awaited() -> None:
     assert run.tokens == held + 2 * 120
 
 
+def test_an_attempt_after_a_lost_answer_may_have_a_shorter_one() -> None:
+    prompt = _ceil(count_tokens(None, ASK) * INITIAL_MARGIN)
+    with FaultyEndpoint(status(200, b"{"), status(200, completion(usage=USAGE))) as server:
+        run = Budget(SpendingLimits(tokens=2 * prompt + 250), whole_run=True)
+        retry = RetryPolicy(initial_delay=0.001)
+        assert asker(server, run, max_tokens=200, retry=retry).complete(ASK).text == "fine"
+    assert [request["max_tokens"] for request in server.requests] == [200, 50]
+    assert run.tokens == prompt + 200 + 120
+
+
 def test_no_attempt_is_made_for_which_nothing_is_left() -> None:
     with FaultyEndpoint(status(200, b"{")) as server:
         run = Budget(SpendingLimits(tokens=500), whole_run=True)
-        with pytest.raises(BudgetError, match=r"2 lost answers.*another attempt"):
+        with pytest.raises(BudgetError, match=r"2 lost answers.*would exceed it"):
             asker(server, run, max_tokens=50, retry=RetryPolicy(initial_delay=0.001)).complete(ASK)
     assert len(server.requests) == 2
     assert run.tokens <= 500

@@ -162,24 +162,18 @@ class Budget:
                 self._lost.append(reservation)
                 self._changed.notify_all()
 
-    def reserve_again(self, reservation: Reservation) -> bool:
-        """Reserve the same again for another attempt at a request whose answer was lost.
-
-        Return whether it is reserved: False if other reservations must settle first. Raises
-        BudgetError if it would exceed the limit even then.
-        """
+    def reserve_again(self, reservation: Reservation) -> Reservation | None:
+        """Return a reservation for another attempt at a request: the same, or if its answer was
+        lost, what ``reserve`` returns for it without waiting."""
         self.check()
         with self._changed:
             if reservation in self._reserved:
-                return True
-            wanted = reservation.completion
-            granted = self._granted_tokens(reservation.prompt, wanted, reservation.price)
-            if granted is None:
-                return False
-            if granted < wanted:
-                raise self._error("another attempt would exceed it")
-            self._reserved.append(reservation)
-            return True
+                return reservation
+            wanted, price = reservation.completion, reservation.price
+            again = self.reserve(reservation.prompt, wanted, price, wait=False)
+            if again is not None:
+                again.lowered = again.lowered or reservation.lowered
+            return again
 
     def check(self) -> None:
         """Raise BudgetError if the time limit has been reached."""

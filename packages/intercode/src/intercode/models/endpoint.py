@@ -31,13 +31,13 @@ class DeadlineExceededError(ModelUnavailableError):
 class CallLimits:
     """The limits that budgets set for one call.
 
-    ``max_tokens`` bounds the answer; ``deadline`` is by the budget's clock. ``on_lost_response`` is
-    called after every attempt whose answer was lost. ``on_error`` is called with the error of every
-    failed attempt. ``before_retry`` returns whether a further attempt may begin, is called until it
-    may, and may raise.
+    ``max_tokens`` returns the bound on the answer of the next attempt; ``deadline`` is by the
+    budget's clock. ``on_lost_response`` is called after every attempt whose answer was lost.
+    ``on_error`` is called with the error of every failed attempt. ``before_retry`` returns whether
+    a further attempt may begin, is called until it may, and may raise.
     """
 
-    max_tokens: int | None = None
+    max_tokens: Callable[[], int | None] = lambda: None
     deadline: float | None = None
     on_lost_response: Callable[[], None] = lambda: None
     on_error: Callable[[str], None] = lambda _: None
@@ -75,10 +75,6 @@ class _Call:
     def __init__(self, model: Endpoint, request: dict[str, Any], limits: CallLimits) -> None:
         self.model, self.limits = model, limits
         self.request = request
-        if limits.max_tokens is not None:
-            own = request.get("max_tokens")
-            granted = limits.max_tokens if own is None else min(own, limits.max_tokens)
-            self.request = {**request, "max_tokens": granted}
         self.clock = model.retry.clock
         self.started = self.clock.now()
         self.queued = 0.0  # seconds in the queue
@@ -103,6 +99,9 @@ class _Call:
 
     async def _send(self, channel: EndpointConnections, round_number: int) -> Completion:
         self.attempts += 1
+        request, granted = self.request, self.limits.max_tokens()
+        if granted is not None:
+            request = {**request, "max_tokens": min(granted, request.get("max_tokens") or granted)}
         now = self.clock.now()
         seconds = max(
             self._seconds_left(now, min(self.model.attempt_timeout, self.patience_deadline - now)),
@@ -110,7 +109,7 @@ class _Call:
         )
         answered = overloaded = False
         try:
-            answer = await self.model.attempt(channel.client, self.request, seconds)
+            answer = await self.model.attempt(channel.client, request, seconds)
             answered = True
             return answer
         except AttemptError as e:
@@ -399,7 +398,7 @@ class Endpoint(Model):
 
     def _store(self, key: str, limits: CallLimits, answer: Completion) -> None:
         """Cache an answer, unless a budget's limit cut it short."""
-        granted, own = limits.max_tokens, self.generation.max_answer_tokens
+        granted, own = limits.max_tokens(), self.generation.max_answer_tokens
         lowered = granted is not None and (own is None or granted < own)
         truncated = lowered and reached_token_limit(answer)
         if self._shared.cache is not None and key and not truncated:

@@ -15,6 +15,7 @@ from intercode.models.base import Completion, Message, Model, Tool, reached_toke
 from intercode.models.budget import DEFAULT_RESERVED_TOKENS, Budget, Reservation
 from intercode.models.endpoint import (
     BUDGET_POLL,
+    UNLIMITED,
     CallLimits,
     DeadlineExceededError,
     Endpoint,
@@ -59,7 +60,12 @@ class _Reservations:
 
     def reserve_again(self) -> bool:
         """Reserve again what was lost. Return False if other requests hold it."""
-        return all(budget.reserve_again(reservation) for budget, reservation in self.by_budget)
+        for number, (budget, reservation) in enumerate(self.by_budget):
+            again = budget.reserve_again(reservation)
+            if again is None:
+                return False
+            self.by_budget[number] = budget, again
+        return True
 
 
 class LimitedModel(Model):
@@ -190,9 +196,8 @@ class LimitedModel(Model):
     def _call_limits(self, reserved: _Reservations) -> CallLimits:
         metered = any(b.limits.metered for b in self.budgets)
         deadlines = [b.deadline for b in self.budgets if b.deadline is not None]
-        max_tokens = reserved.completion if metered else None
         return CallLimits(
-            max_tokens,
+            (lambda: reserved.completion) if metered else UNLIMITED.max_tokens,
             min(deadlines, default=None),
             on_lost_response=reserved.mark_lost,
             on_error=self.on_error,
