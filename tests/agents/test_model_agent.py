@@ -97,6 +97,9 @@ def test_an_answer_that_was_cut_off_is_not_run(finish: str, words: str) -> None:
         ("```bash\ncat <<E\n``", None),
         ("```bash\ncat <<E\n```", None),
         ("```bash\ncat <<E\na\nE\n```", "cat <<E\na\nE"),
+        ('```bash\ncat <<E\n"""a\nE\n```\nand', 'cat <<E\n"""a\nE'),
+        ("```bash\necho $((1<<2))\n```\nThis", "echo $((1<<2))"),
+        ("```bash\ncat <<< a | grep '<<E'\n```\nThis", "cat <<< a | grep '<<E'"),
         ("ls -l", None),
         ("ls -l\n", None),
         ("I will look at", None),
@@ -114,12 +117,36 @@ def test_code_that_ended_before_the_cut_is_run(name: str, text: str, action: str
         ("Thought 1: a\nAction 1: execute[ls]\nObservation 1: b", "ls"),
         ("Action: execute[ls]", "ls"),
         ("Action: execute[ls", None),
+        ("Action: execute[if [ -f a ]; then ls; fi", None),
+        ("Action: execute[if [ -f a ]; then ls; fi]\nThis", "if [ -f a ]; then ls; fi"),
         ("Action: ls -", None),
     ],
 )
 def test_an_action_of_react_that_ended_before_the_cut_is_run(text: str, action: str | None) -> None:
     agent = begun("react", Answers(*[Completion(text, Usage(), "length")] * 2))
     assert acted(agent).action == action
+
+
+@pytest.mark.parametrize(
+    "code",
+    [
+        "print(1 << 3)",
+        'x = \'a\'  # not """',
+        "print(\"'''\")",
+        "x = '''\"\"\"'''",
+        '"""\n```\n"""',
+    ],
+)
+def test_python_that_ended_before_the_cut_is_run(code: str) -> None:
+    model = Answers(Completion(f"```python\n{code}\n```\nThis", Usage(), "length"))
+    agent = begun("try-again", model, make_brief("t/1", "Count.", "python"))
+    assert acted(agent).action == code
+
+
+@pytest.mark.parametrize("text", ["", "I will look at", "<think>I will", "```text\na\n```\nand"])
+def test_the_reason_for_a_cut_answer_without_code_is_the_cut(text: str) -> None:
+    move = acted(begun("try-again", Answers(Completion(text, Usage(), "length"))))
+    assert (move.action, "limit of tokens" in move.reply) == (None, True)
 
 
 def test_a_call_before_another_one_was_complete_at_the_cut() -> None:

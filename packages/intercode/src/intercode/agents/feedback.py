@@ -65,16 +65,17 @@ class FeedbackStyle:
         self, agent: Any, completion: Completion, parsed: ParsedAnswer
     ) -> ParsedAnswer:
         """Drop the code of an answer that was cut off, unless it had ended before the cut: small
-        models go on after it."""
+        models go on after it. The reason for an answer without code is the cut then."""
         cut = reached_token_limit(completion) or was_interrupted(completion)
-        if self.runs_truncated_code or parsed.code is None or not cut:
+        if self.runs_truncated_code or not cut:
             return parsed
-        if completion.calls:
-            complete = len(completion.calls) > 1  # the first one is the action
+        if completion.calls:  # the first one is the action
+            complete = parsed.code is not None and len(completion.calls) > 1
         else:
-            complete = is_complete(
+            complete = parsed.code is not None and is_complete(
                 completion.text,
                 parsed.code,
+                agent.language,
                 lambda text: agent.parse(replace(completion, text=text)).code,
             )
         interrupted = f"the answer was broken off ({completion.finish_reason})"

@@ -175,12 +175,14 @@ def fenced_blocks(text: str, language: ActionLanguage) -> Iterator[tuple[str, st
                 yield _parse_inline_block(match["code"], language)
             number += 1
             continue
-        body, number = _read_block(lines, number + 1, opening["fence"], opening["lead"])
+        body, number = _read_block(lines, number + 1, opening["fence"], opening["lead"], language)
         tag, head = _parse_info(opening["info"].strip(), language, bool(body.strip()))
         yield tag, head or body
 
 
-def _read_block(lines: list[str], number: int, fence: str, lead: str) -> tuple[str, int]:
+def _read_block(
+    lines: list[str], number: int, fence: str, lead: str, language: ActionLanguage
+) -> tuple[str, int]:
     """Return the block's code, and the number of the line after it.
 
     The closing fence is indented by three blanks at most, besides the block's own indentation.
@@ -199,7 +201,8 @@ def _read_block(lines: list[str], number: int, fence: str, lead: str) -> tuple[s
         line = _unindent(lines[number], lead)
         if closing.fullmatch(line):
             rest = (_unindent(text, lead) for text in lines[number + 1 :])
-            if not _ends_later("\n".join(body), rest, closing):
+            end = _open_literal("\n".join(body), language)
+            if not _ends_later(end, rest, closing):
                 return "\n".join(body), number + 1
         if closing.fullmatch(line.lstrip(" \t")):
             indented_fences.append(number - start)
@@ -212,24 +215,23 @@ def _read_block(lines: list[str], number: int, fence: str, lead: str) -> tuple[s
     return "\n".join(body), len(lines)
 
 
-_HERE_DOCUMENT = re.compile(r"<<-?[ \t]*(['\"]?)([\w.+-]+)\1")
-_TRIPLE_QUOTES = re.compile(r"\"{3}|'{3}")
+_LITERAL = re.compile(
+    r"(?P<end>\"{3}|'{3})(?:.*?(?P=end)|(?P<open>))|#[^\n]*"
+    r"|'(?:[^'\\\n]|\\.)*+'|\"(?:[^\"\\\n]|\\.)*+\"",
+    re.DOTALL,
+)
 
 
-def _open_literal(code: str) -> str:
+def _open_literal(code: str, language: ActionLanguage) -> str:
     """Return the text that ends the here-document or the triple quotes in which some code ends;
     empty if it ends in none."""
-    here = list(_HERE_DOCUMENT.finditer(code))
-    if here and here[-1][2] not in (x.strip("\t\r") for x in code[here[-1].end() :].split("\n")):
-        return here[-1][2]
-    quotes = _TRIPLE_QUOTES.findall(code)
-    return quotes[-1] if len(quotes) % 2 else ""
+    rest, word = load_function(language.without_here_documents, lambda text: (text, ""))(code)
+    opened = (m["end"] for m in _LITERAL.finditer(rest) if m["open"] is not None)
+    return str(word or next(opened, ""))
 
 
-def _ends_later(code: str, rest: Iterator[str], closing: re.Pattern[str]) -> bool:
-    """Return whether some code ends in a literal that ends in the lines of the rest, with a closing
-    fence after it."""
-    end = _open_literal(code)
+def _ends_later(end: str, rest: Iterator[str], closing: re.Pattern[str]) -> bool:
+    """Return whether a literal ends in the lines of the rest, with a closing fence after it."""
     if not end:
         return False
     ended = any(line.strip("\t\r") == end or (end[0] in "'\"" and end in line) for line in rest)
@@ -347,16 +349,18 @@ def scoring_note(brief: Brief) -> str:
     return CHANGES_NOTE if brief.only_changes else brief.description.judged
 
 
-_FURTHER_TEXT = "further text"
+_FURTHER_TEXT = "further ] text"  # closes a bracket that is open
 
 
-def is_complete(text: str, code: str, parse: Callable[[str], str | None]) -> bool:
+def is_complete(
+    text: str, code: str, language: ActionLanguage, parse: Callable[[str], str | None]
+) -> bool:
     """Return whether the code of an answer, which ``parse`` finds, is the same however the text
     goes on. Code that ends in a here-document may go on after a fence in it."""
     further = [f"{text}\n{_FURTHER_TEXT}"]
     if not text.rstrip(" \t").endswith(("```", "~~~")):
         further.append(text + _FURTHER_TEXT)
-    return not _open_literal(code) and all(parse(t) == code for t in further)
+    return not _open_literal(code, language) and all(parse(t) == code for t in further)
 
 
 # Finds the code in a text that was copied from a terminal: prompts, commands and their output.

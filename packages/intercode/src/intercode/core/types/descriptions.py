@@ -78,6 +78,8 @@ class ActionLanguage:
     ``name``: as records and rules call it. ``title``: as people call it. ``tags``: its lower-case
     names after a Markdown code fence; prompts use the first one. ``is_code``: tells whether text
     without a fence is code (None: only fences count). ``terminal``, ``typing``: see there.
+    ``without_here_documents``: returns some code without its here-documents, and the word that ends
+    the one in which the code ends (None: the language has none).
 
     ``rule_kinds``: the kinds of rules that a policy may have for it, and ``policy_parser`` the
     function that returns the parts of an action (page Action policies).
@@ -93,6 +95,7 @@ class ActionLanguage:
     tags: tuple[str, ...] = ()
     is_code: Function = None
     terminal: Terminal | None = None
+    without_here_documents: Function = None
     typing: Typing = field(default_factory=Typing)
     rule_kinds: tuple[str, ...] = ()
     policy_parser: Function = None

@@ -38,6 +38,7 @@ BASH = ActionLanguage(
         r">",
         "intercode.environments.languages.shell_lines:is_open_command",
     ),
+    without_here_documents="intercode.environments.languages.shell_lines:without_here_documents",
     typing=Typing(
         "{}$ ",
         "> ",

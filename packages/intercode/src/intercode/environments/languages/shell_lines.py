@@ -1,10 +1,16 @@
-"""Decides whether a shell reads another line before it runs the lines so far."""
+"""Finds the here-documents of a shell's code, and decides whether a shell reads another line before
+it runs the lines so far."""
 
 from __future__ import annotations
 
 import re
 
-_HERE_DOCUMENT = re.compile(r"(?<!<)<<(?!<)-?[ \t]*(['\"]?)([\w.-]+)\1")
+_HERE_DOCUMENT = re.compile(
+    r"\\.|'[^']*'|\"(?:[^\"\\$`]|\\.|\$(?!\())*+\"|(?<![^\s;&|()])#[^\n]*"
+    r"|\(\((?:[^()]|\((?:[^()]|\([^()]*+\))*+\))*+\)\)|<<<"  # arithmetic, here-string
+    r"|<<(?P<dash>-?)[ \t]*(?P<quote>['\"]?)\\?(?P<word>[^\s'\"\\;&|<>()`$]+)(?P=quote)|\n",
+    re.DOTALL,
+)
 _WORD = re.compile(
     r"\\.|'[^']*'|\"(?:[^\"\\]|\\.)*\"|(?<![\w$])#[^\n]*|[\w{}]+|[^\s\w]|\n", re.DOTALL
 )
@@ -15,8 +21,8 @@ _BEFORE_COMMANDS = {"\n", ";", "&", "|", "(", "{", "then", "do", "else", "elif",
 
 def is_open_command(text: str) -> bool:
     """Return whether a shell would read another line before it runs the lines so far."""
-    code, is_open = _without_here_documents(text)
-    if is_open or code.endswith("\\"):
+    code, open_document = without_here_documents(text)
+    if open_document or code.endswith("\\"):
         return True
     depth, before, last = 0, "\n", ""
     for word in _WORD.findall(code):
@@ -34,17 +40,21 @@ def is_open_command(text: str) -> bool:
     return depth > 0 or last.endswith(("|", "&&")) or code.count("`") % 2 == 1
 
 
-def _without_here_documents(text: str) -> tuple[str, bool]:
-    """Return a text without the here-documents in it, and whether one is not closed."""
-    lines, kept = text.split("\n"), []
-    number = 0
-    while number < len(lines):
-        kept.append(lines[number])
-        number += 1
-        for _, word in _HERE_DOCUMENT.findall(kept[-1]):
-            ends = (n for n in range(number, len(lines)) if lines[n].strip("\t") == word)
-            end = next(ends, None)
-            if end is None:
-                return "\n".join(kept), True
-            number = end + 1
-    return "\n".join(kept), False
+def without_here_documents(text: str) -> tuple[str, str]:
+    """Return some code without its here-documents, and the word that ends the one in which the code
+    ends; empty if it ends in none."""
+    kept, begin, position = "", 0, 0
+    ends: list[tuple[str, str]] = []  # words, and what may stand before them
+    while found := _HERE_DOCUMENT.search(text, position):
+        position = found.end()
+        if found["word"]:
+            ends.append((found["word"], "\t*" if found["dash"] else ""))
+        elif found[0] == "\n" and ends:
+            kept += text[begin:position]
+            for word, lead in ends:
+                end = re.compile(rf"^{lead}{re.escape(word)}\r?$", re.M).search(text, position)
+                if end is None:
+                    return kept, word
+                position = end.end()
+            ends, begin = [], position + 1
+    return kept + text[begin:], ends[0][0] if ends else ""

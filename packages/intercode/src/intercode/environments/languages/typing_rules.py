@@ -7,7 +7,7 @@ import re
 import warnings
 from collections.abc import Sequence
 
-_HERE_DOCUMENT = re.compile(r"(?<!<)<<(?!<)-?\s*(['\"]?)(\w+)\1")
+from intercode.environments.languages.shell_lines import without_here_documents
 
 _QUOTED = re.compile(
     r"""'(?:[^'\\]|\\.|'')*'|"(?:[^"\\]|\\.|"")*"|`[^`]*`|--\s[^\n]*|#[^\n]*""", re.DOTALL
@@ -17,16 +17,7 @@ _OPEN_QUOTE = re.compile(r"['\"`]")
 
 def is_unfinished_shell(lines: Sequence[str]) -> bool:
     """Return whether a line ends in a backslash or a here-document is not closed."""
-    if lines[-1].endswith("\\"):
-        return True
-    first_code_line = 0  # behind the here-documents so far
-    for number, line in enumerate(lines):
-        for _, word in _HERE_DOCUMENT.findall(line) if number >= first_code_line else ():
-            ends = [n for n, text in enumerate(lines) if n > number and text.strip() == word]
-            if not ends:
-                return True
-            first_code_line = ends[0]
-    return False
+    return lines[-1].endswith("\\") or bool(without_here_documents("\n".join(lines))[1])
 
 
 def is_unfinished_python(lines: Sequence[str]) -> bool:
