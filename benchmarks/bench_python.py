@@ -131,7 +131,7 @@ def latencies(dataset: Dataset, image: str | None, rounds: int) -> list[Cells]:
         steps = take_turns(
             {
                 "ours": Contender(lambda: env.step("x = 1")),
-                "session": Contender(lambda: env._current_workspace.session.run("x = 1", 5)),
+                "session": Contender(lambda: env.context.workspace.session.run("x = 1", 5)),
                 "theirs": Contender(lambda: client.step("x = 1")),
                 "their reset": Contender(client.reset),
             },

@@ -16,7 +16,7 @@ from intercode_sandbox.namespace.sandbox import NamespaceSandbox
 
 PARTS: tuple[tuple[str, Any, str], ...] = (
     ("reset", InterCodeEnv, "reset"),
-    (". open a workspace, prewarmed or new", SandboxedEnv, "_open_workspace"),
+    (". open a workspace, prewarmed or new", SandboxedEnv, "open_workspace"),
     (". end the last episode", SandboxedEnv, "end_episode"),
     ("step", InterCodeEnv, "step"),
     (". run the action", BashSession, "run"),

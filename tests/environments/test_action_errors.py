@@ -128,18 +128,18 @@ def test_what_is_shown_to_be_the_machines_is_raised(env: Any, error: Exception) 
 @pytest.mark.parametrize("error", [SandboxError("refused"), OSError(28, "full")], ids=str)
 def test_it_is_the_machines_if_what_no_agent_reaches_fails_too(env: Any, error: Exception) -> None:
     env.episode.workspace.run = raising(error)
-    env._test_machine = raising(OSError(28, "full"))
+    env.check_machine = raising(OSError(28, "full"))
     with pytest.raises(InfrastructureError):
         env.execute("SELECT 1")
 
 
 def test_it_is_the_machines_if_the_agents_own_sandbox_says_so(env: Any) -> None:
     env.episode.workspace.run = raising(SandboxError("no answer"))
-    env._current_workspace.session.changes = raising(SandboxLostError("the supervisor has ended"))
+    env.episode.workspace.session.changes = raising(SandboxLostError("the supervisor has ended"))
     with pytest.raises(SandboxError, match="no answer"):
         env.execute("SELECT 1")
     env.reset(options={"task": 0})
-    env._current_workspace.session.changes = raising(SandboxKilledError("out of memory"))
+    env.episode.workspace.session.changes = raising(SandboxKilledError("out of memory"))
     assert env.execute("SELECT 1").sandbox_lost
 
 
@@ -284,7 +284,7 @@ def test_any_reward_that_an_agent_brings_a_verifier_to_write_is_a_score(
 
     def play(content: bytes) -> None:
         env.reset()
-        env._current_workspace.sandbox.write("/app/out.txt", content)
+        env.scored_sandbox.write("/app/out.txt", content)
         score = env.score()
         assert isfinite(score.value) and isfinite(env.finish().reward)
 

@@ -236,7 +236,7 @@ def test_a_failing_setup_is_an_error() -> None:
 
 def lose_the_sandbox(env: InterCodeEnv) -> None:
     env.reset(options={"task": 0})
-    os.kill(env._current_workspace.sandbox.supervisor_pid, signal.SIGKILL)  # type: ignore[attr-defined]
+    os.kill(env.scored_sandbox.supervisor_pid, signal.SIGKILL)  # type: ignore[attr-defined]
     with pytest.raises(SandboxError):
         env.step("true")
 

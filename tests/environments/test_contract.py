@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import inspect
+from functools import cached_property
 
 import pytest
 
 from intercode.core import ActionLanguage, EnvironmentDescription, ExecResult, Score, State, Task
 from intercode.core.errors import UsageError
 from intercode.core.types import Dataset
-from intercode.environments import check_env
+from intercode.environments import ENVIRONMENTS, check_env
 from intercode.environments.base.contract import BranchingEnvironment
 from intercode.environments.base.env import InterCodeEnv
 from intercode.environments.base.episode import Episode
@@ -53,7 +54,7 @@ class BareEnv(InterCodeEnv):
         ActionLanguage("words"), judged="The words are judged.", reward=f"{__name__}:same"
     )
 
-    def _open_workspace(self, task: Task) -> Stack:
+    def open_workspace(self) -> Stack:
         return Stack()
 
 
@@ -81,9 +82,22 @@ def same(_task: Task, agent: State, gold: State) -> Score:
 
 
 def test_an_environment_asks_its_profile_and_opens_workspaces() -> None:
-    assert _abstract_methods(InterCodeEnv) == {"_open_workspace"}
+    assert _abstract_methods(InterCodeEnv) == {"open_workspace"}
     assert _abstract_methods(SandboxedEnv) == set()
     assert _abstract_methods(Profile) == {"open_session", "agent_state", "gold_states"}
+
+
+def test_no_environment_overrides_a_hidden_method() -> None:
+    hidden = {
+        (kind.__name__, name)
+        for entry in ENVIRONMENTS
+        for kind in ENVIRONMENTS.load(entry).__mro__
+        for name, value in vars(kind).items()
+        if name.startswith("_") and not name.startswith("__") and name != "_abc_impl"
+        if callable(value) or isinstance(value, property | cached_property)
+        if any(name in vars(base) for base in kind.__mro__[1:])
+    }
+    assert hidden == set()
 
 
 def test_without_a_sandbox_a_profile_and_one_method_are_enough() -> None:

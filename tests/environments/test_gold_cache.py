@@ -274,7 +274,7 @@ def test_check_caches_stable_golds_and_episodes_use_them(
     with intercode.make("bash", dataset=dataset) as env:
         for name in GOLDS:
             env.reset(options={"task": name})
-            golds = env._profile_impl.cached_golds(env._episode)
+            golds = env._profile_impl.cached_golds(env.context)
             assert (golds is not None) == (name in STEADY), name
         env.reset(options={"task": "t/steady"})
         env.step(GOLDS["t/steady"])

@@ -42,7 +42,7 @@ server.run()
 
 def _started(setting: dict[str, str]) -> EpisodeTools:
     """Return the tools of servers in an episode without a sandbox."""
-    tools = EpisodeTools(setting, lambda: (None, "/"))
+    tools = EpisodeTools(setting)
     tools.start()
     return tools
 

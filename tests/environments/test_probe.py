@@ -32,7 +32,7 @@ def playing(script: str, gold: str = "true", **more: Any) -> Iterator[BashEnv]:
 
 
 def seen(env: BashEnv) -> str:
-    return env._profile_impl.agent_state(env._episode, None, None).probe_output
+    return env._profile_impl.agent_state(env.context, None, None).probe_output
 
 
 CHANGE = """cd /work; rm gone link; mkdir link; echo 4 > link/in; rm -r dir; echo 5 > dir

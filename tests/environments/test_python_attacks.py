@@ -270,7 +270,7 @@ def test_a_name_that_hides_another_gets_no_reward(env: PythonEnv) -> None:
 def test_nothing_of_a_closed_episode_remains() -> None:
     env = PythonEnv(Dataset("attack", "python", (TASK,)), timeout=5.0, test_timeout=1.0)
     played(env, ATTACKS["processes that outlive the call"])
-    supervisor = env._current_workspace.sandbox.supervisor_pid
+    supervisor = env.scored_sandbox.supervisor_pid
     env.close()
     with open("/proc/sys/kernel/pid_max") as f:
         assert 1 < supervisor < int(f.read())

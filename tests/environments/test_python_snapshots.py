@@ -116,7 +116,7 @@ def test_a_snapshot_outlives_its_environment() -> None:
     first.close()
     with PythonEnv(ALL) as second:
         second.restore(moment)
-        sandbox = second._current_workspace.sandbox
+        sandbox = second.scored_sandbox
         assert shown(second, "id(x) == y") == "True\n"
         moment.close()
         second.step("import os; os._exit(0)")

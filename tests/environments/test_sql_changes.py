@@ -163,7 +163,7 @@ def test_all_that_an_answer_adds_is_read_in_one_time_limit(
     for name in "abc":
         assert env.execute(f"CREATE VIEW {name} AS SELECT COUNT(*) AS n FROM {rows}").valid
     assert env.execute(GOLDS[0]).valid
-    with closing(env._current_workspace.open_pristine()) as pristine:
-        found = database_changes(env._current_workspace.session, pristine)
+    with closing(env.episode.require_workspace().open_pristine()) as pristine:
+        found = database_changes(env.episode.require_workspace().session, pristine)
     unread = {c.table for c in found if c.kind == ROW and c.values == changes_module._UNREAD}
     assert unread >= {"a", "b", "c"} and env.score().value < 1.0

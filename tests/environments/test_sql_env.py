@@ -274,7 +274,7 @@ def test_a_lost_connection_costs_settings_and_a_lost_server_one_episode(
     own = Task("own/0", "q", "SELECT id FROM sale", database=shop_in(tmp_path))
     env = intercode.make("sql", Dataset("own", "sql", (own,)), engine="mysql")
     env.reset()
-    session: Any = env._current_workspace.session._session
+    session: Any = env.episode.require_workspace().session._session
     session._server.kill(session._server._kill_connection.id)
     session.run("SET @x = 1", 10.0)
     session._server.kill(session._private.connection.id)

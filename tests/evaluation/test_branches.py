@@ -92,7 +92,7 @@ def test_a_tree_of_depth_five_and_width_three_has_243_independent_leaves(tmp_pat
         def grow(node: Trajectory) -> Iterator[Trajectory]:
             level = node.turns
             if level == depth:
-                contents[node.id] = env._current_workspace.sandbox.read("/tmp/path").decode()
+                contents[node.id] = env.scored_sandbox.read("/tmp/path").decode()
                 yield node.replace(run=metadata)
                 return
             agents = [

@@ -97,7 +97,7 @@ def test_a_solution_that_was_fetched_stays_outside(
         env.reset()
         assert env.step("ls -AR /ctf")[0] == "/ctf:\n0\n\n/ctf/0:\nriddle.txt\n"
         assert _found(env) == ""
-        layers: tuple[Layer, ...] = env._spec.layers
+        layers: tuple[Layer, ...] = env.context.spec.layers
         assert all(b"s3cret" not in p.read_bytes() for f in layers for p in f.root.rglob("*.md"))
         assert env.submit("picoCTF{s3cret}")[1] == 1.0
 

@@ -96,7 +96,7 @@ def test_rewards_of_every_turn() -> None:
 
 
 def _kill(env: Any) -> None:
-    sandbox = env._env._current_workspace.sandbox
+    sandbox = env._env.scored_sandbox
     members = sandbox._list_processes()
     sandbox.close()
     eventually(lambda: not any(m.is_alive() for m in members), "the sandbox has ended")

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, ClassVar, Self
+from typing import Any, ClassVar, Self
 
 from intercode.core.errors import (
     SandboxKilledError,
@@ -22,6 +22,7 @@ from intercode.environments.base.episode import (
     MAX_OBSERVATION_LENGTH,
     Episode,
     EpisodeEnvironment,
+    Snapshots,
 )
 from intercode.environments.base.options import (
     check_columns,
@@ -40,9 +41,6 @@ from intercode.environments.base.snapshots.snapshot import EnvironmentSnapshot, 
 from intercode.environments.base.spaces import FreeText
 from intercode.environments.base.tools.servers import EpisodeTools
 
-if TYPE_CHECKING:
-    from intercode_sandbox.contract import BaseSandbox
-
 MAX_ACTION_LENGTH = 1 << 17
 
 
@@ -52,9 +50,8 @@ class InterCodeEnv(EpisodeEnvironment):
     ``dataset``: ``name[:subset]``, a file, or a Dataset. ``settings``: the fields of
     ``settings_class``.
 
-    A subclass opens workspaces (``_open_workspace``); its profile reads the states that are
-    compared. It may save workspaces in a better way than by their actions (``_capture`` and
-    ``_restore_workspace``).
+    A subclass opens workspaces (``open_workspace``); its profile reads the states that are
+    compared. It may save workspaces in a better way than by their actions (``snapshots_class``).
     """
 
     metadata: ClassVar[dict[str, Any]] = {"render_modes": ["ansi"], "render_fps": 4}  # type: ignore[misc]
@@ -70,6 +67,8 @@ class InterCodeEnv(EpisodeEnvironment):
     two runs of a gold are the same if they have the same state and reward."""
     payload_type: ClassVar[type[Payload]] = Payload
     """The columns that this environment reads of a task."""
+    snapshots_class: ClassVar[type[Snapshots]] = Snapshots
+    """Saves and restores workspaces."""
     standard_profile: ClassVar[type[Profile]]
     """The profile ``standard`` of this environment."""
 
@@ -86,7 +85,8 @@ class InterCodeEnv(EpisodeEnvironment):
         self.determinism = given.determinism()
         self.hashes = self.determinism is not None if given.hashes is None else given.hashes
         self.policy = PolicyGuard(given.policy, self.name, self.description.language)
-        self.tools = EpisodeTools(given.mcp, lambda: (self._tool_sandbox, self.working_directory))
+        self.tools = EpisodeTools(given.mcp)
+        self.snapshots = self.snapshots_class(self)
         self.dataset = pick_dataset(dataset, *names_along_bases(type(self)))
         check_columns(self.dataset, self.payload_type)
         self.profile, self.backend, self.network = given.profile, given.backend, given.network
@@ -117,7 +117,7 @@ class InterCodeEnv(EpisodeEnvironment):
         self.end_episode()
         self._current = episode = Episode(self, task, index, task_seed)
         try:
-            episode.workspace = self._open_workspace(task)
+            episode.workspace = self.open_workspace()
         except SandboxKilledError as e:  # nothing of the agent has run yet
             raise SandboxLostError(str(e)) from e
         episode.start()
@@ -244,7 +244,7 @@ class InterCodeEnv(EpisodeEnvironment):
         self.end_episode()
         self._current = episode = Episode.of_snapshot(self, snapshot)
         self.np_random.bit_generator.state = snapshot.random_state
-        episode.workspace = self._restore_workspace(snapshot.captured, consume)
+        episode.workspace = self.snapshots.restore(snapshot.captured, consume)
         episode.start()
 
     def fork(self, n: int = 1) -> list[Self]:
@@ -270,9 +270,3 @@ class InterCodeEnv(EpisodeEnvironment):
             **self.tools.metadata(),
             **self.settings.recorded(),
         }
-
-    # ------------------------------------------------------ for the subclass
-    @property
-    def _tool_sandbox(self) -> BaseSandbox | None:
-        """The sandbox in which MCP servers run, if the environment has one."""
-        return None

@@ -47,6 +47,7 @@ from intercode.environments.base.snapshots.snapshot import (
 )
 from intercode.environments.base.tools.servers import EpisodeTools
 from intercode.environments.base.workspaces import closed_on_error
+from intercode_sandbox import SandboxSpec
 from intercode_sandbox.long_output import shorten
 
 MAX_OBSERVATION_LENGTH = 1 << 21
@@ -61,6 +62,7 @@ class EpisodeEnvironment(Copyable, gym.Env[str, str]):
     hashes: bool
     policy: PolicyGuard
     tools: EpisodeTools
+    snapshots: Snapshots
     reward_name: str
     reward_function: RewardFunction
     episode_reward: EpisodeReward | None
@@ -92,50 +94,71 @@ class EpisodeEnvironment(Copyable, gym.Env[str, str]):
 
     def changed_paths(self) -> list[str]:
         """Return what the episode has changed, sorted."""
-        return self._current_workspace.changed_paths()
-
-    @property
-    def _current_workspace(self) -> Workspace:
-        return self.episode.require_workspace()
+        return self.episode.require_workspace().changed_paths()
 
     # ------------------------------------------------------ for the subclass
     @abstractmethod
-    def _open_workspace(self, task: Task) -> Workspace:
-        """Open the workspace in which the actions of a task run."""
+    def open_workspace(self) -> Workspace:
+        """Open a workspace, in the state in which the episode begins. The caller closes it."""
 
     @property
-    def _episode(self) -> Any:
-        """The episode as the profile sees it."""
+    def context(self) -> Any:
+        """The episode as its profile sees it."""
         return self.episode
 
-    def _capture(self) -> tuple[Any, tuple[str, ...], Callable[[], None]]:
-        """Save the workspace: its actions, unless the environment can save more. Return what
-        ``_restore_workspace`` needs, the names of what it does not hold, and a function that frees
-        it.
+    def check_machine(self) -> None:
+        """Use what no agent can reach, such as another sandbox. Raises if the machine has failed.
+        Environments override this."""
+
+
+Capture = tuple[Any, tuple[str, ...], Callable[[], None]]
+"""What ``restore`` needs, the names of what it does not hold, and a function that frees it."""
+
+
+class Snapshots:
+    """Saves the workspace of an environment's episode by its actions, which run again in a new one.
+
+    An environment names a subclass as ``snapshots_class`` if it can save more.
+    """
+
+    def __init__(self, env: EpisodeEnvironment) -> None:
+        self.env = env
+
+    def capture(self) -> Capture:
+        """Save the workspace of the episode.
 
         Raises EnvironmentStateError if the actions are not known, or not enough.
         """
-        actions = self.episode.actions
+        actions = self.env.episode.actions
         if actions is None or any(action.split(None, 1)[:1] == [TOOL_CALL] for action in actions):
             why = "it has tool calls, or was loaded from a file"
             raise EnvironmentStateError(f"no snapshot of the episode is possible: {why}")
         return actions, (), lambda: None
 
-    def _restore_workspace(self, captured: Any, consume: bool) -> Workspace:  # noqa: ARG002
-        """Open the workspace that ``_capture`` saved: run its actions again. Leave ``captured`` as
-        it is unless ``consume``."""
-        with closed_on_error(self._open_workspace(self.episode.task)) as workspace:
+    def restore(self, captured: Any, consume: bool = False) -> Workspace:  # noqa: ARG002
+        """Open the workspace that ``capture`` saved. Leave ``captured`` as it is unless
+        ``consume``."""
+        with closed_on_error(self.env.open_workspace()) as workspace:
             for action in captured:
-                workspace.run(action, self.timeout)
+                workspace.run(action, self.env.timeout)
         return workspace
 
-    def _test_machine(self) -> None:
-        """Use what no agent can reach, such as another sandbox. Raises if the machine has failed.
-        Environments override this."""
-
-    def _close_workspace(self, workspace: Workspace) -> None:
+    def close_workspace(self, workspace: Workspace) -> None:
         """Close the workspace of an episode that is over."""
         workspace.close()
+
+    def pack(self) -> Any:
+        """Return the running episode as a value that can be pickled.
+
+        Raises EnvironmentStateError if that is impossible.
+        """
+        raise EnvironmentStateError(
+            f"{type(self.env).__name__} cannot be pickled within an episode: call end_episode() "
+            "first, or copy the episode with fork()"
+        )
+
+    def unpack(self, packed: Any) -> None:
+        """Continue the episode that ``pack`` returned."""
 
 
 class Episode:
@@ -145,12 +168,13 @@ class Episode:
 
     ``env``: what opens workspaces and reads the states that are compared. ``index``: the position
     of the task in the dataset. ``seed``: that from which the task was instantiated; None if it
-    never varies. ``workspace``: None before the episode is open and after its end. ``running``:
-    whether it takes actions. ``actions``: those that were executed; None if the episode was loaded
-    from a file, which has none. ``answer``: what was submitted. ``reward_sum``: the rewards of the
-    turns before the end. ``loss``: how the agent's sandbox was ended by what ran in it, empty while
-    it runs. ``action_error``: the exception with which the agent's code has ended the episode.
-    ``step_rewards``: those of the steps that were submitted, of a task that has several.
+    never varies. ``workspace``: None before the episode is open and after its end. ``spec``: that
+    of its sandboxes, if it has some. ``running``: whether it takes actions. ``actions``: those that
+    were executed; None if the episode was loaded from a file, which has none. ``answer``: what was
+    submitted. ``reward_sum``: the rewards of the turns before the end. ``loss``: how the agent's
+    sandbox was ended by what ran in it, empty while it runs. ``action_error``: the exception with
+    which the agent's code has ended the episode. ``step_rewards``: those of the steps that were
+    submitted, of a task that has several.
     """
 
     def __init__(
@@ -158,6 +182,7 @@ class Episode:
     ) -> None:
         self.env, self.task, self.index, self.seed = env, task, index, seed
         self.workspace: Workspace | None = None
+        self.spec: SandboxSpec | None = None
         self.running, self.turns, self.transcript = False, 0, [task.query]
         self.actions: tuple[str, ...] | None = ()
         self.answer: str | None = None
@@ -167,7 +192,7 @@ class Episode:
         self.loss = ""
         self.action_error: ActionError | None = None
         self._gold_error: Exception | None = None
-        self._aborted = False
+        self.is_closed = self._aborted = False
 
     def start(self) -> None:
         """Begin to take actions. The workspace is open."""
@@ -336,7 +361,7 @@ class Episode:
 
     def _compare_with_golds(self) -> tuple[Score, State, State]:
         env = self.env
-        agent: object = env._profile_impl.agent_state(env._episode, self.last_result, self.answer)
+        agent: object = env._profile_impl.agent_state(env.context, self.last_result, self.answer)
         if not isinstance(agent, State):  # which is no agent's doing, as a gold that fails
             self._gold_error = UsageError(f"agent_state returned {agent!r:.80}, not a State")
             raise self._gold_error
@@ -374,7 +399,7 @@ class Episode:
             golds: Iterable[State] = self.env.known_golds
             if not golds:
                 self.env._profile_impl.require_gold(self.task)
-                golds = self.env._profile_impl.gold_states(self.env._episode)
+                golds = self.env._profile_impl.gold_states(self.env.context)
                 if isinstance(golds, State):
                     raise UsageError("gold_states returns a list of states, or yields them")
             yield from golds
@@ -427,7 +452,7 @@ class Episode:
                 raise error
             if self._aborted or error is self._gold_error:
                 raise error
-            if raised := machine_error(error, self.workspace, self.env._test_machine):
+            if raised := machine_error(error, self.workspace, self.env.check_machine):
                 raise raised
         except SandboxKilledError as e:
             self.loss = str(e)
@@ -447,7 +472,7 @@ class Episode:
         Raises EnvironmentStateError if the episode is over.
         """
         self.require_running("snapshot")
-        captured, omitted, release = self.env._capture()
+        captured, omitted, release = self.env.snapshots.capture()
         return EnvironmentSnapshot(
             index=self.index,
             task=self.task,
@@ -493,9 +518,9 @@ class Episode:
 
     def close(self) -> None:
         """End the episode and free its workspace. May be called again."""
-        self.running = False
+        self.running, self.is_closed = False, True
         if self.env._current is self:  # else they are those of a later episode
             self.env.tools.close()
         workspace, self.workspace = self.workspace, None
         if workspace is not None:
-            self.env._close_workspace(workspace)
+            self.env.snapshots.close_workspace(workspace)

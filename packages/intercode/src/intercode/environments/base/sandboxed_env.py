@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import replace
 from functools import cached_property
 from pathlib import Path
@@ -13,6 +12,7 @@ from intercode.core.types import Dataset, Image, Task, to_jsonable
 from intercode.environments.base.diffs.file_diffs import TurnDiffs
 from intercode.environments.base.diffs.initial_files import changes_of_agent
 from intercode.environments.base.env import InterCodeEnv
+from intercode.environments.base.episode import Capture, Snapshots
 from intercode.environments.base.episode_context import EpisodeContext
 from intercode.environments.base.layers import task_layer
 from intercode.environments.base.options import choose_task
@@ -23,14 +23,9 @@ from intercode.environments.base.snapshots.storage import pack_snapshot, unpack_
 from intercode.environments.base.workspaces import (
     SandboxWorkspace,
     Workspaces,
-    acquire_sandbox,
     closed_on_error,
 )
-from intercode_sandbox import (
-    SandboxSpec,
-    architecture_of,
-    resolve_image,
-)
+from intercode_sandbox import SandboxSpec, architecture_of, resolve_image
 from intercode_sandbox.backends import check_backend, check_image
 from intercode_sandbox.contract import BaseSandbox
 from intercode_sandbox.doctor_checks import lowered_hard_limits
@@ -38,18 +33,70 @@ from intercode_sandbox.images.cache.staging import staging_directory
 from intercode_sandbox.images.recipes.packaged import is_pinned
 
 
+class FileSnapshots(Snapshots):
+    """Copies few and small files, and seals many or large ones as a layer.
+
+    Sealing moves the episode to a new sandbox, in which the shell has another process id. So
+    nothing is sealed if background processes run or the episode is deterministic.
+    """
+
+    env: SandboxedEnv
+
+    def capture(self) -> Capture:
+        env, spec, workspace = self.env, self.env.context.spec, self.env.context.workspace
+        state, processes = workspace.session.state(), workspace.sandbox.processes()
+        if processes or env.determinism is not None or not workspace.sandbox.should_seal():
+            files = workspace.sandbox.snapshot()
+            return storage.SavedWorkspace(spec, files, state), processes, files.close
+        workspace.session.close()
+        files = workspace.sandbox.seal()
+        saved = storage.SavedWorkspace(spec, files, state)
+        env.episode.workspace = None
+        try:
+            env.episode.workspace = self.restore(saved)
+        except BaseException:
+            files.close()
+            raise
+        return saved, processes, files.close
+
+    def restore(self, captured: Any, consume: bool = False) -> SandboxWorkspace:
+        saved = self.saved_workspace(captured)
+        opened: BaseSandbox = saved.files.open_last() if consume else saved.files.open()
+        with closed_on_error(opened) as sandbox:
+            return SandboxWorkspace(sandbox, self.env.context.open_session(sandbox, saved.state))
+
+    def saved_workspace(self, captured: Any) -> Any:
+        """Return what was captured, also of a stored snapshot. The episode then has the sandboxes
+        of that."""
+        if isinstance(captured, storage.StoredSnapshot):
+            captured = captured.workspace(self.env.context.spec, self.env.backend)
+        self.env.episode.spec = captured.spec
+        return captured
+
+    def pack(self) -> dict[str, bytes]:
+        with self.env.snapshot() as snapshot, staging_directory() as directory:
+            self.env.save_snapshot(snapshot, directory)
+            return pack_snapshot(directory)
+
+    def unpack(self, packed: dict[str, bytes]) -> None:
+        with staging_directory() as directory:
+            unpack_snapshot(packed, directory)
+            self.env.restore(self.env.load_snapshot(directory))
+
+
 class SandboxedEnv(InterCodeEnv):
     """An environment that runs code in a workspace: a sandbox with a session."""
 
     settings_class: ClassVar[type[SandboxSettings]] = SandboxSettings
     settings: SandboxSettings
-    _spec: SandboxSpec
+    snapshots_class: ClassVar[type[Snapshots]] = FileSnapshots
 
     def __init__(self, dataset: str | Dataset = "starter", **settings: Any) -> None:
         super().__init__(dataset, **settings)
         check_backend(self.backend)
         if self.image_name:
             check_image(self.image_name, self.backend)
+        self.tools.locate = lambda: (self.scored_sandbox, self.working_directory)
 
     @cached_property
     def image(self) -> Image:
@@ -68,7 +115,7 @@ class SandboxedEnv(InterCodeEnv):
     def result_metadata(self) -> dict[str, Any]:
         return {
             **super().result_metadata(),
-            **self._image_metadata(),
+            **self.image_metadata(),
             "arch": architecture_of(self.backend),
             "tier": (tier := self._workspaces.tier),
             "determinism": to_jsonable(self.determinism),
@@ -77,7 +124,7 @@ class SandboxedEnv(InterCodeEnv):
             **({"hard_limits": kept} if (kept := lowered_hard_limits(tier)) else {}),
         }
 
-    def _image_metadata(self) -> dict[str, Any]:
+    def image_metadata(self) -> dict[str, Any]:
         """Return what results record of the image, and whether it makes them comparable."""
         return {
             "image": self.image.name,
@@ -92,14 +139,19 @@ class SandboxedEnv(InterCodeEnv):
         return new
 
     # ----------------------------------------------------------- the episode
-    def _open_workspace(self, task: Task) -> SandboxWorkspace:
-        self._spec = self._spec_for(task)
-        return self._episode.open_workspace()
-
     @property
-    def _episode(self) -> EpisodeContext:
-        """The running episode, for the profile."""
-        return EpisodeContext(self.episode, self._spec, self._profile_impl, self._workspaces)
+    def context(self) -> EpisodeContext:
+        """The episode as its profile sees it. Raises EnvironmentStateError before the first episode
+        and after ``close``."""
+        episode = self.episode
+        if episode.is_closed:
+            episode.require_workspace()
+        if episode.spec is None:
+            episode.spec = self._spec_for(episode.task)
+        return EpisodeContext(episode, episode.spec, self._profile_impl, self._workspaces)
+
+    def open_workspace(self) -> SandboxWorkspace:
+        return self.context.open_workspace()
 
     def _spec_for(self, task: Task) -> SandboxSpec:
         """Return the specification of every sandbox of an episode of this task."""
@@ -121,22 +173,10 @@ class SandboxedEnv(InterCodeEnv):
             self._workspaces.close()
 
     @property
-    def _tool_sandbox(self) -> BaseSandbox:
-        return self._current_workspace.sandbox
-
-    @property
     def sandbox(self) -> BaseSandbox:
         """The sandbox of the running episode. Raises EnvironmentStateError if none is running."""
         self.episode.require_running("sandbox")
-        return self._current_workspace.sandbox
-
-    def open_workspace(self) -> SandboxWorkspace:
-        """Open another workspace, in the state in which the episode began. The caller closes it.
-
-        Raises EnvironmentStateError before the first episode and after ``close``.
-        """
-        self.episode.require_workspace()
-        return self._episode.open_workspace()
+        return self.scored_sandbox
 
     @property
     def scored_sandbox(self) -> BaseSandbox:
@@ -144,51 +184,16 @@ class SandboxedEnv(InterCodeEnv):
 
         Raises EnvironmentStateError before the first episode and after ``close``.
         """
-        return self._current_workspace.sandbox
+        return cast(SandboxWorkspace, self.episode.require_workspace()).sandbox
 
-    def _test_machine(self) -> None:
-        with acquire_sandbox(self._spec, self.backend, recycle=False) as sandbox:
+    def check_machine(self) -> None:
+        with self.context.open_sandbox() as sandbox:
             sandbox.changed_paths()
 
     def changed_paths(self) -> list[str]:
         if not self.task.initial_files:
             return super().changed_paths()
-        return list(changes_of_agent(self._current_workspace.sandbox, self.task))
-
-    @property
-    def _current_workspace(self) -> SandboxWorkspace:
-        return cast(SandboxWorkspace, super()._current_workspace)
-
-    # ------------------------------------------------------------- snapshots
-    def _capture(self) -> tuple[Any, tuple[str, ...], Callable[[], None]]:
-        """Copy few and small files, and seal many or large ones as a layer.
-
-        Sealing moves the episode to a new sandbox, in which the shell has another process id. So
-        nothing is sealed if background processes run or the episode is deterministic.
-        """
-        workspace = self._current_workspace
-        state, processes = workspace.session.state(), workspace.sandbox.processes()
-        if processes or self.determinism is not None or not workspace.sandbox.should_seal():
-            files = workspace.sandbox.snapshot()
-            return storage.SavedWorkspace(self._spec, files, state), processes, files.close
-        workspace.session.close()
-        files = workspace.sandbox.seal()
-        saved = storage.SavedWorkspace(self._spec, files, state)
-        self.episode.workspace = None
-        try:
-            self.episode.workspace = self._restore_workspace(saved)
-        except BaseException:
-            files.close()
-            raise
-        return saved, processes, files.close
-
-    def _restore_workspace(self, captured: Any, consume: bool = False) -> SandboxWorkspace:
-        if isinstance(captured, storage.StoredSnapshot):
-            captured = captured.workspace(self._spec_for(self.task), self.backend)
-        self._spec, files = captured.spec, captured.files
-        opened: BaseSandbox = files.open_last() if consume else files.open()
-        with closed_on_error(opened) as sandbox:
-            return SandboxWorkspace(sandbox, self._episode.open_session(sandbox, captured.state))
+        return list(changes_of_agent(self.scored_sandbox, self.task))
 
     def save_snapshot(self, snapshot: EnvironmentSnapshot, directory: str | Path) -> None:
         """Write a snapshot of this environment to an empty directory.
@@ -203,16 +208,6 @@ class SandboxedEnv(InterCodeEnv):
         with snapshot.captured.files.open() as sandbox:
             metadata, state = self.result_metadata(), snapshot.captured.state
             storage.write_snapshot(Path(directory), snapshot, metadata, sandbox, state)
-
-    def _pack_episode(self) -> dict[str, bytes]:
-        with self.snapshot() as snapshot, staging_directory() as directory:
-            self.save_snapshot(snapshot, directory)
-            return pack_snapshot(directory)
-
-    def _unpack_episode(self, packed: dict[str, bytes]) -> None:
-        with staging_directory() as directory:
-            unpack_snapshot(packed, directory)
-            self.restore(self.load_snapshot(directory))
 
     def load_snapshot(self, directory: str | Path) -> EnvironmentSnapshot:
         """Load a snapshot from a directory, for ``restore``.

@@ -58,11 +58,11 @@ class TaskImageEnv(SandboxedEnv):
     """
 
     @abstractmethod
-    def _task_image_name(self, task: Task) -> str:
+    def image_name_of(self, task: Task) -> str:
         """Return the image of a task: a name as in a FROM line, or a specification."""
 
     @abstractmethod
-    def _task_image_key(self, task: Task) -> str:
+    def image_key_of(self, task: Task) -> str:
         """Return a text that changes with the content of a task's image."""
 
     @cached_property
@@ -77,12 +77,12 @@ class TaskImageEnv(SandboxedEnv):
         """
         if self.image_name:
             return self._images.find(self.image_name, True)
-        name = self._task_image_name(self._current.task if self._current else self.dataset.tasks[0])
+        name = self.image_name_of(self._current.task if self._current else self.dataset.tasks[0])
         return self._images.find(name, name.startswith("dockerfile:"))
 
-    def _image_metadata(self) -> dict[str, Any]:
+    def image_metadata(self) -> dict[str, Any]:
         if self.image_name:
-            return super()._image_metadata()
-        keys = "".join(map(self._task_image_key, self.dataset.tasks))
+            return super().image_metadata()
+        keys = "".join(map(self.image_key_of, self.dataset.tasks))
         digest = hashlib.sha256(keys.encode()).hexdigest()
         return {"image": "", "image_digest": f"sha256:{digest}", "comparable": False}

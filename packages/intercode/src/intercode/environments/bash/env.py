@@ -65,8 +65,8 @@ class BashEnv(SandboxedEnv):
 
     def count_cacheable_golds(self) -> int:
         """Count the golds that may be cached; see ``gold_cache.CachesGolds``."""
-        return self._profile_impl.count_cacheable_golds(self._episode)
+        return self._profile_impl.count_cacheable_golds(self.context)
 
     def cache_golds(self, states: Sequence[State]) -> bool:
         """Save the golds' states; see ``gold_cache.CachesGolds``."""
-        return self._profile_impl.cache_golds(self._episode, states)
+        return self._profile_impl.cache_golds(self.context, states)

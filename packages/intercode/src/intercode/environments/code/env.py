@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import replace
 from typing import Any, ClassVar
 
@@ -16,8 +15,9 @@ from intercode.core.types import (
     Typing,
 )
 from intercode.datasets.payloads import CodePayload
-from intercode.environments.base.sandboxed_env import SandboxedEnv
-from intercode.environments.base.snapshots.storage import SavedWorkspace, StoredSnapshot
+from intercode.environments.base.episode import Capture, Snapshots
+from intercode.environments.base.sandboxed_env import FileSnapshots, SandboxedEnv
+from intercode.environments.base.snapshots.storage import SavedWorkspace
 from intercode.environments.base.workspaces import SandboxWorkspace, closed_on_error
 from intercode.environments.code.profiles import CodeProfile, CodeSettings
 from intercode.sessions.programs.program import RERUN_COMMAND
@@ -37,6 +37,38 @@ _TYPING = Typing(
 )
 _ERRORS = "intercode.environments.languages.errors:shell_error"
 _EXAMPLE_NOTES = "It is run on this input, unless you give another:\n{}"
+
+
+class ProgramSnapshots(FileSnapshots):
+    """Saves an interpreter by its actions and its files.
+
+    Restoring runs the actions again, and then replaces the files by the saved ones.
+    """
+
+    env: CodeEnv
+
+    def capture(self) -> Capture:
+        workspace = self.env.context.workspace
+        if not isinstance(workspace.session, ReplSession):
+            return super().capture()
+        omitted, files = (
+            workspace.session.other_processes(workspace.sandbox.processes()),
+            workspace.sandbox.snapshot(),
+        )
+        saved = SavedWorkspace(self.env.context.spec, files, workspace.session.state())
+        return saved, omitted, files.close
+
+    def restore(self, captured: Any, consume: bool = False) -> SandboxWorkspace:
+        if not CodePayload.of(self.env.task).entry:
+            return super().restore(captured, consume)
+        saved = self.saved_workspace(captured)
+        with closed_on_error(self.env.open_workspace()) as workspace:
+            session = workspace.session
+            assert isinstance(session, ReplSession)
+            session.rerun(saved.state, self.env._profile_impl.rerun_timeout)
+            workspace.sandbox.restore(saved.files)
+            session.change_directory(saved.state.cwd)
+        return workspace
 
 
 class CodeEnv(SandboxedEnv):
@@ -64,6 +96,7 @@ class CodeEnv(SandboxedEnv):
         gold_is_hidden=True,
         example_action="1 + 1",
     )
+    snapshots_class: ClassVar[type[Snapshots]] = ProgramSnapshots
     standard_profile: ClassVar[type[CodeProfile]] = CodeProfile
     _profile_impl: CodeProfile
 
@@ -88,33 +121,3 @@ class CodeEnv(SandboxedEnv):
         """Return the changed paths without the program itself."""
         program = f"{PROGRAM_DIRECTORY}/"
         return [path for path in super().changed_paths() if not f"{path}/".startswith(program)]
-
-    # --------------------------------------------------------------- snapshots
-    def _capture(self) -> tuple[Any, tuple[str, ...], Callable[[], None]]:
-        """Capture an interpreter by its actions and its files.
-
-        Restoring runs the actions again, and then replaces the files by the captured ones.
-        """
-        workspace = self._current_workspace
-        if not isinstance(workspace.session, ReplSession):
-            return super()._capture()
-        omitted, files = (
-            workspace.session.other_processes(workspace.sandbox.processes()),
-            workspace.sandbox.snapshot(),
-        )
-        saved = SavedWorkspace(self._spec, files, workspace.session.state())
-        return saved, omitted, files.close
-
-    def _restore_workspace(self, captured: Any, consume: bool = False) -> SandboxWorkspace:
-        if not CodePayload.of(self.task).entry:
-            return super()._restore_workspace(captured, consume)
-        if isinstance(captured, StoredSnapshot):
-            captured = captured.workspace(self._spec_for(self.task), self.backend)
-        self._spec, state = captured.spec, captured.state
-        with closed_on_error(self._episode.open_workspace()) as workspace:
-            session = workspace.session
-            assert isinstance(session, ReplSession)
-            session.rerun(state, self._profile_impl.rerun_timeout)
-            workspace.sandbox.restore(captured.files)
-            session.change_directory(state.cwd)
-        return workspace

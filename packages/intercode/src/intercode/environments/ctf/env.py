@@ -51,7 +51,7 @@ class CTFEnv(SandboxedEnv):
         brief = super().brief_of(task)
         return replace(brief, notes=f"{INSTRUCTIONS}\n{brief.notes}".strip())
 
-    def _open_workspace(self, task: Task) -> SandboxWorkspace:
-        if absent := [spec.path for spec in task.files if not spec.path.exists()]:
-            raise DataError(f"the files of {task.id} are missing: there is no {absent[0]}")
-        return super()._open_workspace(task)
+    def open_workspace(self) -> SandboxWorkspace:
+        if absent := [spec.path for spec in self.task.files if not spec.path.exists()]:
+            raise DataError(f"the files of {self.task.id} are missing: there is no {absent[0]}")
+        return super().open_workspace()

@@ -6,8 +6,11 @@ from typing import ClassVar
 
 from intercode.core.types import EnvironmentDescription, Payload
 from intercode.datasets.payloads import PythonPayload
+from intercode.environments.base.episode import Snapshots
+from intercode.environments.base.sandboxed_env import SandboxedEnv
+from intercode.environments.base.workspaces import SandboxWorkspace
 from intercode.environments.languages import PYTHON
-from intercode.environments.python.interpreter_snapshots import LiveInterpreterEnv
+from intercode.environments.python.interpreter_snapshots import InterpreterSnapshots
 from intercode.environments.python.profiles import (
     PythonProfile,
     PythonSettings,
@@ -15,7 +18,7 @@ from intercode.environments.python.profiles import (
 )
 
 
-class PythonEnv(LiveInterpreterEnv):
+class PythonEnv(SandboxedEnv):
     """Write a function, a class or a program; the reward is the share of hidden tests that pass.
 
     In the ``standard`` profile an action runs as at a prompt. ``submit`` runs the tests in a fresh
@@ -24,6 +27,7 @@ class PythonEnv(LiveInterpreterEnv):
     """
 
     settings_class: ClassVar[type[PythonSettings]] = PythonSettings
+    settings: PythonSettings
 
     name: ClassVar[str] = "python"
     payload_type: ClassVar[type[Payload]] = PythonPayload
@@ -42,6 +46,15 @@ class PythonEnv(LiveInterpreterEnv):
         observations="dictionary",
         harbor_files="intercode.environments.python.harbor:hidden_test_files",
     )
+    snapshots_class: ClassVar[type[Snapshots]] = InterpreterSnapshots
+    snapshots: InterpreterSnapshots
     standard_profile: ClassVar[type[PythonProfile]] = StandardPythonProfile
     profile_class: type[PythonProfile]
     scoring_version: ClassVar[int] = 3  # 3: lines end at line ends only
+
+    def open_workspace(self) -> SandboxWorkspace:
+        return self.snapshots.unused_or_new_workspace()
+
+    def close(self) -> None:
+        super().close()
+        self.snapshots.close()

@@ -10,14 +10,14 @@ again instead.
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, TypeGuard
+from typing import Any, TypeGuard, cast
 
 from intercode.core.errors import EnvironmentStateError, SandboxError
 from intercode.environments.base.contract import Workspace
-from intercode.environments.base.sandboxed_env import SandboxedEnv
-from intercode.environments.base.snapshots.storage import StoredSnapshot
+from intercode.environments.base.episode import Capture
+from intercode.environments.base.sandboxed_env import FileSnapshots, SandboxedEnv
+from intercode.environments.base.snapshots.storage import SavedWorkspace
 from intercode.environments.base.workspaces import (
     SandboxWorkspace,
     close_session,
@@ -186,67 +186,58 @@ def rerun_actions(
     workspace.session.change_directory(state.cwd)
 
 
-class LiveInterpreterEnv(SandboxedEnv):
-    """An environment whose snapshots hold the live interpreter.
+class InterpreterSnapshots(FileSnapshots):
+    """Saves the live interpreter. An unused workspace is used for the next episode."""
 
-    An unused workspace is used for the next episode.
-    """
-
-    settings: PythonSettings
+    env: SandboxedEnv
     _shared_sandbox: SharedSandbox | None = None  # set once a snapshot was taken or restored
     _unused: tuple[Any, SandboxWorkspace] | None = None
 
-    def _unused_or_new_workspace(self) -> SandboxWorkspace:
+    def unused_or_new_workspace(self) -> SandboxWorkspace:
+        """Return the workspace of an earlier episode that did not use it, or a new one."""
         unused, self._unused = self._unused, None
+        self._key = self.env.context.request.key, self.env.task.initial_files
         if unused is not None:
             key, workspace = unused
-            if key == (self._episode.request.key, self.task.initial_files):
+            if key == self._key:
                 return workspace
             workspace.close()
-        return self._episode.open_workspace()
+        return self.env.context.open_workspace()
 
-    def _open_workspace(self, task: Any) -> SandboxWorkspace:
-        self._spec = self._spec_for(task)
-        workspace = self._unused_or_new_workspace()
-        self._episode_key = self._episode.request.key, self.task.initial_files
-        return workspace
-
-    def _close_workspace(self, workspace: Workspace) -> None:
+    def close_workspace(self, workspace: Workspace) -> None:
         shared, self._shared_sandbox = self._shared_sandbox, None
         if shared is not None:
             shared.release()
         elif self._unused is None and _is_unused(workspace):
-            self._unused = self._episode_key, workspace
+            self._unused = self._key, workspace
         else:
-            super()._close_workspace(workspace)
+            workspace.close()
 
     def close(self) -> None:
-        super().close()
+        """Close the unused workspace."""
         unused, self._unused = self._unused, None
         if unused is not None:
             unused[1].close()
 
-    def _capture(self) -> tuple[Any, tuple[str, ...], Callable[[], None]]:
-        self._shared_sandbox = self._shared_sandbox or SharedSandbox(self._current_workspace)
-        snapshot, omitted = take_snapshot(self._spec, self._shared_sandbox)
+    def capture(self) -> Capture:
+        context = self.env.context
+        self._shared_sandbox = self._shared_sandbox or SharedSandbox(context.workspace)
+        snapshot, omitted = take_snapshot(context.spec, self._shared_sandbox)
         return snapshot, omitted, snapshot.release
 
-    def _restore_workspace(self, captured: Any, consume: bool = False) -> SandboxWorkspace:  # noqa: ARG002
-        if isinstance(captured, StoredSnapshot):
-            self._spec = self._spec_for(self.task)
-            with closed_on_error(self._unused_or_new_workspace()) as workspace:
-                assert isinstance(captured.state, PythonState)
-                files = captured.workspace(self._spec, self.backend).files
-                rerun_actions(workspace, captured.state, files, self.timeout)
+    def restore(self, captured: Any, consume: bool = False) -> SandboxWorkspace:  # noqa: ARG002
+        saved = self.saved_workspace(captured)
+        program, timeout = cast(PythonSettings, self.env.settings).interpreter, self.env.timeout
+        if isinstance(saved, SavedWorkspace):
+            with closed_on_error(self.env.open_workspace()) as workspace:
+                assert isinstance(saved.state, PythonState)
+                rerun_actions(workspace, saved.state, saved.files, timeout)
             return workspace
-        self._spec = captured.spec
-        self._shared_sandbox = resume_in_same_sandbox(captured, self.settings.interpreter)
+        self._shared_sandbox = resume_in_same_sandbox(saved, program)
         if self._shared_sandbox is not None:
             return self._shared_sandbox.workspace
-        with closed_on_error(self._unused_or_new_workspace()) as workspace:
-            return resume_in_new_sandbox(
-                workspace, captured, self.settings.interpreter, self.timeout
-            )
+        with closed_on_error(self.env.open_workspace()) as workspace:
+            return resume_in_new_sandbox(workspace, saved, program, timeout)
 
 
 def _is_unused(workspace: Workspace) -> TypeGuard[SandboxWorkspace]:

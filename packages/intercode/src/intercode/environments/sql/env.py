@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import platform
-from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import cached_property, partial
 from typing import TYPE_CHECKING, Any, ClassVar, cast
@@ -21,6 +20,7 @@ from intercode.core.types import (
 )
 from intercode.datasets.payloads import SqlPayload
 from intercode.environments.base.env import InterCodeEnv
+from intercode.environments.base.episode import Capture, Snapshots
 from intercode.environments.base.settings import EnvironmentSettings
 from intercode.environments.base.snapshots.snapshot import EnvironmentSnapshot
 from intercode.environments.languages import SQL
@@ -92,6 +92,30 @@ class SqlSettings(EnvironmentSettings):
         return resolve_determinism(self.deterministic)
 
 
+class DatabaseSnapshots(Snapshots):
+    """Saves the data of a session, with its variables."""
+
+    env: SqlEnv
+
+    def capture(self) -> Capture:
+        snapshot = cast(SqlWorkspace, self.env.episode.require_workspace()).session.snapshot()
+        return snapshot, snapshot.omitted_tables, snapshot.close
+
+    def restore(self, captured: Any, consume: bool = False) -> SqlWorkspace:
+        return self.env.workspace_around(captured.open_last() if consume else captured.open())
+
+    def pack(self) -> Any:
+        with self.env.snapshot() as snapshot:
+            if not snapshot.captured.can_pack:
+                return super().pack()  # it is on a server
+            return replace(snapshot, captured=snapshot.captured.pack(), release=_keep)
+
+    def unpack(self, packed: EnvironmentSnapshot) -> None:
+        database, limits = _database(packed.task), self.env.settings.limits
+        captured = self.env.engine.unpack(database, limits, packed.captured)
+        self.env.restore(replace(packed, captured=captured), consume=True)
+
+
 class SqlEnv(InterCodeEnv):
     """Answer a question with SQL; the reward compares the rows of the last result with the gold's,
     or what both changed in the database if the task asks for a change.
@@ -121,13 +145,14 @@ class SqlEnv(InterCodeEnv):
         replay_rules="intercode.environments.sql.replay_rules:SqlReplayRules",
     )
     scoring_version: ClassVar[int] = 3  # 3: partial credit measures progress
+    snapshots_class: ClassVar[type[Snapshots]] = DatabaseSnapshots
     standard_profile: ClassVar[type[SqlProfile]] = StandardSqlProfile
     profile_class: type[SqlProfile]
 
     def __init__(self, dataset: str | Dataset = "starter", **settings: Any) -> None:
         super().__init__(dataset, **settings)
         determinism = _sql_determinism(self.determinism)
-        self._engine = open_engine(self.settings.engine, self.settings.dsn, determinism)
+        self.engine = open_engine(self.settings.engine, self.settings.dsn, determinism)
 
     def brief_of(self, task: Task) -> Brief:
         """Return the part of a task that an agent may see, with what its gold makes of it."""
@@ -141,9 +166,9 @@ class SqlEnv(InterCodeEnv):
 
     def result_metadata(self) -> dict[str, Any]:
         engine = {
-            "kind": self._engine.kind,
+            "kind": self.engine.kind,
             "version": self._engine_version,
-            **self._engine.metadata(),
+            **self.engine.metadata(),
         }
         return {
             **super().result_metadata(),
@@ -155,54 +180,30 @@ class SqlEnv(InterCodeEnv):
 
     @cached_property
     def _engine_version(self) -> str:
-        return self._engine.version
+        return self.engine.version
 
     def close(self) -> None:
         super().close()
-        self._engine.close()
+        self.engine.close()
 
     # ------------------------------------------------------------- the episode
-    def _open_workspace(self, task: Task) -> SqlWorkspace:
-        return self._workspace_around(self._open_session(task), task)
+    def open_workspace(self) -> SqlWorkspace:
+        return self.workspace_around(self._open_session(self.task))
 
     def _open_session(self, task: Task) -> EngineSession:
         cache = cache_root()
         for folder in DATABASE_FOLDERS:
             mark_in_use(cache, folder)
-        return self._engine.open(_database(task), self.settings.limits)
+        return self.engine.open(_database(task), self.settings.limits)
 
-    def _workspace_around(self, session: EngineSession, task: Task) -> SqlWorkspace:
-        session = self._profile_impl.open_session(session, task, None)
-        return SqlWorkspace(session, partial(self._open_session, task))
+    def workspace_around(self, session: EngineSession) -> SqlWorkspace:
+        """Return the workspace of the episode with this session."""
+        session = self._profile_impl.open_session(session, self.task, None)
+        return SqlWorkspace(session, partial(self._open_session, self.task))
 
-    @property
-    def _current_workspace(self) -> SqlWorkspace:
-        return cast(SqlWorkspace, super()._current_workspace)
-
-    def _test_machine(self) -> None:
+    def check_machine(self) -> None:
         session = self._open_session(self.task)
         try:
             session.run("SELECT 1", _TEST_SECONDS)
         finally:
             session.close()
-
-    # --------------------------------------------------------------- snapshots
-    def _capture(self) -> tuple[Any, tuple[str, ...], Callable[[], None]]:
-        snapshot = self._current_workspace.session.snapshot()
-        return snapshot, snapshot.omitted_tables, snapshot.close
-
-    def _pack_episode(self) -> Any:
-        with self.snapshot() as snapshot:
-            if not snapshot.captured.can_pack:
-                return super()._pack_episode()  # it is on a server
-            return replace(snapshot, captured=snapshot.captured.pack(), release=_keep)
-
-    def _unpack_episode(self, packed: EnvironmentSnapshot) -> None:
-        captured = self._engine.unpack(
-            _database(packed.task), self.settings.limits, packed.captured
-        )
-        self.restore(replace(packed, captured=captured), consume=True)
-
-    def _restore_workspace(self, captured: Any, consume: bool) -> SqlWorkspace:
-        session = captured.open_last() if consume else captured.open()
-        return self._workspace_around(session, self.task)

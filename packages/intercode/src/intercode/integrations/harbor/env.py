@@ -6,12 +6,30 @@ from typing import Any, ClassVar
 
 from intercode.core.errors import DataError
 from intercode.core.types import EnvironmentDescription, Payload, Task
+from intercode.environments.base.episode import Snapshots
+from intercode.environments.base.sandboxed_env import FileSnapshots
 from intercode.environments.base.task_images import TaskImageEnv
 from intercode.environments.base.workspaces import SandboxWorkspace, closed_on_error
 from intercode.environments.languages import BASH
 from intercode.integrations.harbor.profiles import HarborProfile, HarborSettings
 from intercode.integrations.harbor.reward import runs_among_agent_files
 from intercode.integrations.harbor.tasks.task_directory import HarborPayload
+
+
+class HarborSnapshots(FileSnapshots):
+    """Starts the entry point of the image again."""
+
+    env: HarborEnv
+
+    def restore(self, captured: Any, consume: bool = False) -> SandboxWorkspace:
+        task = self.env.task
+        steps = len(HarborPayload.of(task).config.steps)
+        submitted = len(self.env.episode.step_rewards)
+        if submitted and submitted >= steps:
+            raise DataError(f"the snapshot has {submitted} finished steps, and its task {steps}")
+        with closed_on_error(super().restore(captured, consume)) as workspace:
+            self.env._profile_impl.restart_entry_point(workspace.sandbox, task)
+            return workspace
 
 
 class HarborEnv(TaskImageEnv):
@@ -42,14 +60,15 @@ class HarborEnv(TaskImageEnv):
     )
     scoring_version: ClassVar[int] = 2
     scores_output: ClassVar[bool] = False  # test runners print how long they took
+    snapshots_class: ClassVar[type[Snapshots]] = HarborSnapshots
     standard_profile: ClassVar[type[HarborProfile]] = HarborProfile
     _profile_impl: HarborProfile
 
-    def _task_image_name(self, task: Task) -> str:
+    def image_name_of(self, task: Task) -> str:
         payload = HarborPayload.of(task)
         return (self.settings.build and payload.dockerfile) or payload.image
 
-    def _task_image_key(self, task: Task) -> str:
+    def image_key_of(self, task: Task) -> str:
         return HarborPayload.of(task).setup
 
     @staticmethod
@@ -65,12 +84,3 @@ class HarborEnv(TaskImageEnv):
             **super().result_metadata(),
             "unprotected_verifiers": sum(map(runs_among_agent_files, configs)),
         }
-
-    def _restore_workspace(self, captured: Any, consume: bool = False) -> SandboxWorkspace:
-        steps = len(HarborPayload.of(self.task).config.steps)
-        submitted = len(self.episode.step_rewards)
-        if submitted and submitted >= steps:
-            raise DataError(f"the snapshot has {submitted} finished steps, and its task {steps}")
-        with closed_on_error(super()._restore_workspace(captured, consume)) as workspace:
-            self._profile_impl.restart_entry_point(workspace.sandbox, self.task)
-            return workspace

@@ -40,8 +40,8 @@ class SweBenchEnv(TaskImageEnv):
     scores_output: ClassVar[bool] = False  # pytest prints how long it took
     standard_profile: ClassVar[type[Profile]] = SweBenchProfile
 
-    def _task_image_name(self, task: Task) -> str:
+    def image_name_of(self, task: Task) -> str:
         return SweBenchPayload.of(task).image
 
-    def _task_image_key(self, task: Task) -> str:
+    def image_key_of(self, task: Task) -> str:
         return SweBenchPayload.of(task).image

@@ -144,5 +144,5 @@ def score_and_load_gold(env: PythonEnv) -> Score:
     if not isinstance(profile, OriginalPythonProfile):
         raise UsageError("score_and_load_gold needs the original profile: use score")
     score = env.score()
-    profile.load_gold(env._episode)
+    profile.load_gold(env.context)
     return score

@@ -8,7 +8,6 @@ from __future__ import annotations
 from functools import partial
 from typing import Any, Self
 
-from intercode.core.errors import EnvironmentStateError
 from intercode.core.types import Dataset
 from intercode.environments.base.settings import EnvironmentSettings
 
@@ -23,6 +22,8 @@ class Copyable:
 
     dataset: Dataset
     settings: EnvironmentSettings
+    snapshots: Any
+    """Saves and restores workspaces."""
     _current: Any = None
     """The episode, if there was one."""
 
@@ -37,21 +38,11 @@ class Copyable:
         """
         state = {name: v for name, v in vars(self).items() if name in _STATE_OF_GYMNASIUM}
         if self._current is not None and self._current.running:
-            state[_PACKED_EPISODE] = self._pack_episode()
+            state[_PACKED_EPISODE] = self.snapshots.pack()
         return partial(type(self), **vars(self.settings)), (self.dataset,), state
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         packed = state.pop(_PACKED_EPISODE, None)
         vars(self).update(state)
         if packed is not None:
-            self._unpack_episode(packed)
-
-    def _unpack_episode(self, packed: Any) -> None:
-        """Continue the episode that ``_pack_episode`` returned."""
-
-    def _pack_episode(self) -> Any:
-        """Return the running episode as a value that can be pickled."""
-        raise EnvironmentStateError(
-            f"{type(self).__name__} cannot be pickled within an episode: call end_episode() first, "
-            "or copy the episode with fork()"
-        )
+            self.snapshots.unpack(packed)

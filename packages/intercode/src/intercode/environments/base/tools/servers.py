@@ -27,8 +27,8 @@ START_TIMEOUT = 60.0
 _NAME = re.compile(r"[A-Za-z0-9-]{1,24}")
 _MAX_TOOL_NAME = 64  # what the endpoints of models accept
 
-Locate = Callable[[], tuple[BaseSandbox | None, str]]
-"""Returns the sandbox of the episode, None if it has none, and the directory of its task."""
+Locate = Callable[[], tuple[BaseSandbox, str]]
+"""Returns the sandbox of the episode and the directory of its task."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,12 +69,14 @@ class EpisodeTools:
     """The servers of an episode, and the tools that an agent may call, which are none before
     ``start``.
 
-    ``setting`` is the setting ``mcp``. ``locate`` is asked again whenever a server is started. Use
-    it in one thread, except ``abort``. Raises ConfigError for a wrong setting.
+    ``setting`` is the setting ``mcp``. ``locate`` is asked again whenever a server is started; None
+    if the environment has no sandbox. Use it in one thread, except ``abort``. Raises ConfigError
+    for a wrong setting.
     """
 
-    def __init__(self, setting: object, locate: Locate) -> None:
-        self._servers, self._locate = parse_servers(setting), locate
+    def __init__(self, setting: object) -> None:
+        self._servers = parse_servers(setting)
+        self.locate: Locate | None = None
         self._programs: dict[ToolServer, LineProgram] = {}
         self._clients: dict[ToolServer, ToolClient] = {}
         self._calls: dict[str, tuple[ToolServer, str]] = {}
@@ -167,13 +169,12 @@ class EpisodeTools:
     def _start(self, server: ToolServer) -> LineProgram:
         if server.outside:
             return start_outside(server.command)
-        sandbox, directory = self._locate()
-        if sandbox is None:
+        if self.locate is None:
             raise ConfigError(
                 f"the MCP server {server.name} has to run in a sandbox, and this environment has "
                 f"none: mark it, as in {server.name}={OUTSIDE}{server.command}"
             )
-        return start_in_sandbox(server.command, sandbox, directory)
+        return start_in_sandbox(server.command, *self.locate())
 
     def _end(self, server: ToolServer) -> None:
         self._clients.pop(server, None)
