@@ -28,8 +28,6 @@ from intercode_sandbox.tiers import protections, remedies
 
 ROOT = Path(__file__).parents[1]
 STAGE, SITE = ROOT / "build/docs", ROOT / "build/site"
-RESULTS = ROOT / "benchmarks/results"
-"""Its pages are shown as pages, other files outside docs/ as text."""
 CONFIG = ROOT / "build/mkdocs.yml"
 PACKAGES = (
     "intercode",
@@ -56,7 +54,21 @@ PAGES = {
     "RENAMES.md": "renames.md",
     "SECURITY.md": "security.md",
 }
-"""Files outside docs/ that are pages of the site."""
+"""Files outside docs/ that are pages of the site. Other pages in Markdown are below source/, and
+other files are shown there as text."""
+_SANDBOX, _GYM = "packages/sandbox/src/intercode_sandbox", "packages/intercode/src/intercode"
+GENERATED = {
+    f"{_GYM}/cli/__init__.py": "reference/cli.md",
+    f"{_GYM}/integrations/harbor/tasks/tables.py": "reference/harbor-settings.md",
+    f"{_SANDBOX}/tiers/protections.py": "reference/threat-table.md",
+    f"{_SANDBOX}/tiers/remedies.py": "reference/fix.md",
+    "packages/lab/src/intercode_lab/families": "reference/families.md",
+    f"{_GYM}/__init__.py": "reference/api/intercode.md",
+    f"{_GYM}/core/__init__.py": "reference/api/core.md",
+    f"{_GYM}/agents/__init__.py": "reference/api/agents.md",
+}
+"""The generated page of what a file of the repository declares. A link to the file leads to that
+page in the site, and to the file where the repository is read."""
 _LINK = re.compile(r"(\]\()([^)#\s]+)((?:#[^)\s]*)?\))")
 _LANGUAGES = {".py": "python", ".toml": "toml", ".sh": "bash", ".jsonl": "json"}
 
@@ -102,26 +114,30 @@ def redirect_links(page: Path, source: Path) -> str:
         if "://" in link[2]:
             return link[0]
         target = (source.parent / link[2]).resolve()
+        if not (target.is_relative_to(ROOT) and target.exists()):
+            sys.exit(f"{source.relative_to(ROOT)}: {link[2]} does not exist")
+        name = str(target.relative_to(ROOT))
         if target.is_relative_to(ROOT / "docs"):
             copy = STAGE / target.relative_to(ROOT / "docs")
-        elif target.is_relative_to(ROOT) and target.exists():
-            name = target.relative_to(ROOT)
-            copy = STAGE / PAGES.get(str(name), f"source/{name}.md")
+        elif name in GENERATED:
+            copy = STAGE / GENERATED[name]
+        else:
+            end = "" if target.suffix in (".md", ".svg") else ".md"
+            copy = STAGE / PAGES.get(name, f"source/{name}{end}")
             if not copy.exists():
                 copy.parent.mkdir(parents=True, exist_ok=True)
                 copy.write_text(source_page(target), "utf-8")
-                if target.parent == RESULTS and target.suffix == ".md":
+                if target.suffix == ".md":
                     copy.write_text(redirect_links(copy, target), "utf-8")
-        else:
-            sys.exit(f"{source.relative_to(ROOT)}: {link[2]} does not exist")
         return link[1] + os.path.relpath(copy, page.parent) + link[3]
 
     return _LINK.sub(redirect, page.read_text("utf-8"))
 
 
 def source_page(target: Path) -> str:
-    """Return a page with a file, or with all files of a directory, of the repository."""
-    if target.parent == RESULTS and target.suffix == ".md":
+    """Return a page with a file, or with all files of a directory, of the repository; a page or a
+    picture is returned as it is."""
+    if target.suffix in (".md", ".svg"):
         return target.read_text("utf-8")
     files = sorted(p for p in target.rglob("*") if p.is_file()) if target.is_dir() else [target]
     parts = [f"# {target.relative_to(ROOT)}"]
