@@ -8,6 +8,7 @@ wrong, with the smallest example of each kind and as many statements of each rul
 says, and how much was reached of what is enumerated: every
 pair of types under every operator, every function with every type, every pair of clauses. The exit
 status is 1 if a statement is wrong, or if a run of at least 60,000 statements has not reached all.
+Ctrl-C ends the run and prints what was compared.
 See ``agreement.py``, ``rules.py`` and ``enumerated.py`` in ``tests/hostile/sql``.
 """
 
@@ -36,7 +37,7 @@ COMPLETE = 60_000
 
 
 def compare(statements: int, grammar: Statements) -> Tally:
-    """Generate and compare about so many statements."""
+    """Generate and compare about so many statements, fewer if it is interrupted."""
     tally = Tally()
     with tempfile.TemporaryDirectory(prefix="sql-fuzz-") as folder:
         path = Path(folder) / "d.sql"
@@ -53,6 +54,8 @@ def compare(statements: int, grammar: Statements) -> Tally:
                         break
                 for session in sessions:
                     session.close()
+        except KeyboardInterrupt:
+            pass
         finally:
             for engine in engines:
                 engine.close()

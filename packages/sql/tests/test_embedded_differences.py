@@ -87,6 +87,8 @@ def test_the_text_of_an_expression_in_an_error(
         ("DATE_FORMAT(0, '%X %x %r')", "id = 1", "0000 0001 12:00:00 AM"),
         ("DATE_FORMAT('0000-00-00', '%U %v %D')", "id = 1", "613566757 01 0th"),
         ("DATE_FORMAT(0, '%a')", "id = 1", None),
+        ("DATE_FORMAT('100:00:00', '%X %x %u %w')", "id = 1", "0100 0100 613566752 1"),
+        ("DATE_FORMAT('2001-00-05', '%j')", "id = 1", None),
         ("TIME_FORMAT(tm, '%X')", "id = 1", None),
         ("CASE bi WHEN y THEN l ELSE UNHEX('C3A4') END", "id = 1", "\u00e4"),
         ("DATE_FORMAT(0.9999999, '%T.%f')", "id = 1", "00:00:01.000000"),
@@ -848,6 +850,17 @@ def test_a_set_stores_the_number_of_a_quotient(changed: SqlSession) -> None:
         ),
         ("SELECT r.k FROM t LEFT JOIN (s JOIN s r USING (v)) ON t.id = s.k WHERE t.id < 3", [1, 2]),
         ("SELECT DEFAULT(id) FROM t WHERE id = 1", [0]),
+        ("SELECT LEAST(tm, ti) FROM t WHERE id = 5", ["12:30:45"]),
+        ("SELECT FORMAT(i, 0) AS a FROM t WHERE id > 5 ORDER BY a", ["-1", "10", "5"]),
+        ("SELECT id FROM t WHERE v = SPACE(2)", [3]),
+        ("SELECT id FROM t WHERE c = RPAD('ab', 4, ' c') OR c = INSERT('b z', 3, 1, '')", [2]),
+        ("SELECT MAX(DATE_FORMAT(dt, '%c:%d')) FROM t WHERE id IN (2, 7)", ["12:31"]),
+        ("SELECT UNHEX('C3A4') AS a UNION SELECT e FROM t ORDER BY a LIMIT 2", [None, "\u00e4"]),
+        ("SELECT INSTR(c, 'e') + 10 * LOCATE('\u00cb', c) FROM t WHERE id = 5", [30]),
+        ("SELECT LOCATE('ss', 'a\u00df')", [2]),
+        ("SELECT t.i + 1 FROM t WHERE id < 3 GROUP BY i + 1 ORDER BY 1", [-6, 6]),
+        ("SELECT AVG(d) / 7 FROM t WHERE id IN (1, 2, 6)", [Decimal("0.44523809514")]),
+        ("SELECT AVG(DISTINCT tm2) / 2 FROM t", [Decimal("25311.5685714285")]),
         ("SELECT ELT(id, 'a', v, EXP(12 * x)) FROM t WHERE id < 3", ["a", "bob"]),
     ],
 )
@@ -926,6 +939,7 @@ def test_groups_are_ordered_by_an_expression_of_an_aggregate(
         ("SELECT MIN(id), i / 3 AS a FROM t WHERE id < 3 GROUP BY a ORDER BY 2 DESC", None),
         ("SELECT y FROM t GROUP BY y HAVING y > -COUNT(*) ORDER BY y LIMIT 2", [1970, 1999]),
         ("SELECT y FROM t GROUP BY y HAVING y > COUNT(*) * 50 ORDER BY y LIMIT 2", [1970, 1999]),
+        ("SELECT DISTINCT CAST(255 AS UNSIGNED), id FROM t ORDER BY 1, 2 DESC LIMIT 2", [8, 7]),
     ],
 )
 def test_rows_in_the_order_of_what_varies(
@@ -1070,3 +1084,23 @@ def test_a_check_is_of_no_counter(changed: SqlSession) -> None:
     code = "CREATE TABLE z (id int AUTO_INCREMENT PRIMARY KEY, CHECK (id > 0))"
     message = "Check constraint 'z_chk_1' cannot refer to an auto-increment column."
     assert changed.run(code, 10.0).output == f"{E}{message}"
+
+
+@pytest.mark.parametrize(
+    ("number", "text"),
+    [
+        ("-1e10", b"-1e"),
+        ("-123e0", b"-1e"),
+        ("-0.5e0", b"0\0\0"),
+        ("0.05e0", b"0.1"),
+        ("1.7e100", b"2e1"),
+        ("12.5e0", b"12\0"),
+    ],
+)
+def test_a_double_that_does_not_fit_is_cut(changed: SqlSession, number: str, text: bytes) -> None:
+    changed.run(f"INSERT IGNORE INTO t (id, bn) VALUES (20, {number})", 10.0)
+    assert values(changed, "bn", "id = 20") == [text]
+
+
+def test_a_remainder_of_more_digits_than_a_double_is_refused(session: SqlSession) -> None:
+    assert session.run("SELECT MOD(ub / ti, 3) FROM t", 10.0).output.startswith(CANNOT)

@@ -49,6 +49,18 @@ _CASTS = {
     "BIGINT": "int",
     "UNSIGNED": "int",
 }
+DOCUMENTS = (
+    "JSON_ARRAY",
+    "JSON_OBJECT",
+    "JSON_ARRAYAGG",
+    "JSON_OBJECTAGG",
+    "JSON_SET",
+    "JSON_INSERT",
+    "JSON_REPLACE",
+    "JSON_ARRAY_APPEND",
+    "JSON_ARRAY_INSERT",
+)
+"""Functions that put values into documents."""
 _TRANSPARENT = (exp.Paren, exp.Alias, exp.Any, exp.All, exp.Distinct, exp.Max, exp.Min)
 _RESULTS = {
     "text": (exp.Concat, exp.Lower, exp.Upper, exp.Substring, exp.Trim, exp.Left, exp.Right),
@@ -79,9 +91,7 @@ def tree_of(code: str) -> exp.Expression | None:
 
 def kind_of(node: exp.Expression | None) -> str:
     """Return the kind of an expression, or an empty string if it is not known."""
-    while isinstance(
-        node, (exp.Paren, exp.Alias, exp.Any, exp.All, exp.Distinct, exp.Max, exp.Min)
-    ):
+    while isinstance(node, _TRANSPARENT):
         node = node.expressions[0] if isinstance(node, exp.Distinct) else node.this
     if isinstance(node, exp.Subquery):
         node = node.this
@@ -105,6 +115,8 @@ def kind_of(node: exp.Expression | None) -> str:
         if isinstance(node, exp.Func) and name in SCALARS:
             kind = SCALARS[name].returns.kind
             return {"string": "text", "null": "text"}.get(kind, kind)
+        if name in DOCUMENTS:
+            return "json"
         if isinstance(node, exp.Func) and any(word in name for word in _MOMENTS):
             return "datetime"
     return next((kind for kind, types in _RESULTS.items() if isinstance(node, types)), "")

@@ -278,7 +278,7 @@ def _check_select(node: exp.Select, schema: Schema, database: str) -> None:
     groups = _group_expressions(group.expressions if group is not None else (), block)
     named = [c for g in groups if isinstance(g, exp.Column) and (c := block.find(g))]
     known = determined_columns(named, equalities(node, block.find), block.sources)
-    written = {_normalized_text(g) for g in groups}
+    written = {_normalized_text(g, block) for g in groups}
     number = 1055 if group is not None else 1140
     _check_determined(items, block, known, written, number, "SELECT list")
     if having is not None:
@@ -326,10 +326,15 @@ def _resolve_position(node: exp.Expr, items: list[exp.Expr]) -> exp.Expr:
     return node
 
 
-def _normalized_text(node: exp.Expr) -> str:
-    """Return an expression as text that is equal for equal expressions."""
+def _normalized_text(node: exp.Expr, block: QueryBlock) -> str:
+    """Return an expression as text that is equal for equal expressions, whether they name the
+    sources of their columns or not."""
     if isinstance(node, exp.Column) and all(isinstance(p, exp.Identifier) for p in node.parts):
         return ".".join(p.this for p in node.parts).replace("`", "").lower()
+    node = node.copy()
+    for column in [*node.find_all(exp.Column)]:
+        if column is not node and (found := block.find(column)) is not None:
+            column.replace(exp.column(found[1], found[0]))
     return node.sql(DIALECT).replace("`", "").lower()
 
 
@@ -385,7 +390,7 @@ def _ungrouped_columns(
         one = todo.pop()
         if _is_aggregate(one) or function_name(one) in ("ANY_VALUE", "GROUPING"):
             continue
-        if (composed or isinstance(one, exp.Column)) and _normalized_text(one) in written:
+        if (composed or isinstance(one, exp.Column)) and _normalized_text(one, block) in written:
             continue
         if isinstance(one, exp.Star) or (
             isinstance(one, exp.Column) and isinstance(one.this, exp.Star)
@@ -418,10 +423,10 @@ def _check_distinct(block: QueryBlock, order: list[exp.Expr]) -> None:
     selected: set[ColumnName] = set()
     names: set[str] = set()
     for item in node.expressions:
-        names |= {item.alias.lower(), _normalized_text(item.unalias())}
+        names |= {item.alias.lower(), _normalized_text(item.unalias(), block)}
         selected |= {c for _, c in selected_columns(item, block) if c is not None}
     for position, item in enumerate(order, 1):
-        if _normalized_text(item) in names or (
+        if _normalized_text(item, block) in names or (
             isinstance(item, exp.Column) and item.name.lower() in names
         ):
             continue

@@ -55,7 +55,7 @@ _GENERAL_SPECIAL = {"ß": "S", "ẞ": "S"}
 _MAX_CACHED_KEYS = 50_000
 _PRINTABLE = re.compile(r"[ -~]*\Z")
 _GENERAL_NOCASE_ORDER = re.compile(r"[ -Za-~]*\Z")
-_UCA_NOCASE_ORDER = re.compile(r"[A-Za-z0-9 ]*\Z")
+_UCA_NOCASE_ORDER = re.compile(r"[A-Za-z0-9 .-]*\Z")
 
 
 class _GeneralWeights(dict[int, str]):

@@ -107,6 +107,13 @@ class Type:
         """Whether it is the type of a column of TEXT or BLOB."""
         return self.strong and (self.precision >= MIN_TEXT or (self.binary and not self.precision))
 
+    @property
+    def text_level(self) -> int:
+        """The ``plain`` of its values as texts. Colons are before digits in ``uca``."""
+        if self.kind == "string":
+            return self.plain
+        return {"json": 0, "bytes": 0, "datetime": 1, "time": 1}.get(self.kind, 2)
+
     def as_nullable(self) -> Type:
         """Return the same type with NULL among its values."""
         return self if self.nullable else replace(self, nullable=True)
@@ -141,6 +148,8 @@ NOT_NULL_BOOL = Type("int", 1, nullable=False)
 DOUBLE = Type("double", 22, None)
 STRING = Type("string")
 ASCII_STRING = Type("string", plain=2)
+PUNCTUATED = Type("string", plain=1)
+"""Printable ASCII without spaces at its end."""
 DATE = Type("date", 10)
 DATETIME = Type("datetime", 19)
 TIME = Type("time", 10)
@@ -251,7 +260,7 @@ def concatenation_type(*kinds: Type) -> Type:
     used = strong or texts or [STRING]
     collation = "bin" if any(k.collation == "bin" for k in used) else used[0].collation
     charset = used[0].charset if len({k.charset for k in used}) == 1 else ""
-    plain = min((k.plain for k in texts), default=2)
+    plain = min((k.text_level for k in kinds), default=2)
     kind = Type("string", size, collation=collation, plain=plain, strong=used[0].strong)
     if used[0].explicit:
         kind = replace(kind, explicit=True)

@@ -79,7 +79,8 @@ def double_text(value: float) -> str:
 
 
 def fitted_double(value: float, size: int) -> str:
-    """Return a double with as many digits as fit in so many characters (0: any number)."""
+    """Return a double with as many digits as fit in so many characters (0: any number), or its
+    first digit with an exponent, which is longer."""
     if not size or len(double_text(value)) <= size or not math.isfinite(value):
         return double_text(value)
     for digits in range(len(Decimal(repr(value)).as_tuple().digits), 0, -1):
@@ -89,7 +90,12 @@ def fitted_double(value: float, size: int) -> str:
         for text in (short, f"{mantissa}e{int(power)}"):
             if len(text) <= size:
                 return text
-    return "0" if abs(value) < 0.5 else double_text(value)
+    width = size - (value < 0)
+    if abs(value) >= 0.001 and len(f"{abs(value):.0f}") <= width:
+        rounded = float(f"{value:.{max(0, width - 2) * (abs(value) < 1)}f}")
+        return double_text(rounded or 0.0)
+    mantissa, _, power = f"{value:.0e}".partition("e")
+    return f"{mantissa}e{int(power)}"
 
 
 def number_prefix(value: Any) -> Decimal:
@@ -654,10 +660,9 @@ def _cut(value: Any, column: Column) -> Any:
     """Return as much of a text as fits, the known words of a SET, or no word of an ENUM."""
     if column.type.binary:
         size = column.type.precision
-        text = fitted_double(value, size) if isinstance(value, float) else str(value)
-        data = value if isinstance(value, bytes) else text.encode("utf-8", "surrogateescape")
+        data = value if isinstance(value, bytes) else _plain_text(value, size).encode(*_BYTES)
         return to_stored(data[:size], column)
-    text = str(value)
+    text = str(value) if column.values else _plain_text(value, column.type.precision)
     if isinstance(value, bytes):  # up to the first that is no character
         text = value.decode("utf-8", "surrogateescape")
         text = re.split("[\udc80-\udcff]", text)[0]

@@ -23,6 +23,7 @@ from intercode_sql.embedded.catalog.types import (
 )
 from intercode_sql.embedded.compile.conversions import (
     as_bytes,
+    as_column,
     as_integer,
     as_number,
     as_text,
@@ -34,6 +35,7 @@ from intercode_sql.embedded.compile.conversions import (
 )
 from intercode_sql.embedded.compile.documents import json_members
 from intercode_sql.embedded.compile.model import Expression, Scope, compile_expression, compiles
+from intercode_sql.embedded.compile.operators import quotient_digits
 from intercode_sql.embedded.functions import registry as functions
 from intercode_sql.embedded.functions.aggregates import GROUP_CONCAT_MAX_BYTES
 
@@ -71,11 +73,13 @@ def aggregate_call(
             sql = f"mysql_ordered_time({name}({order}), 0)"
         return Expression(sql, kind, aggregate=True)
     if distinct:
-        value = replace(value, type=value.type.as_stored())
+        value = as_column(replace(value, type=value.type.as_stored()))
     number = as_number(value)
     if name in ("SUM", "AVG"):
+        inexact = value.type.moment or "mysql_quotient(" in number.sql  # with more digits
+        whole = window or (inexact and not distinct)
         return Expression(
-            _sum_or_average(name, word, number, window),
+            _sum_or_average(name, word, number, whole),
             _sum_or_average_type(name, number.type),
             aggregate=True,
         )
@@ -117,13 +121,21 @@ def _count(arguments: list[Expression], distinct: bool, star: bool) -> Expressio
     return Expression(f"COUNT(DISTINCT mysql_tuple({keys}))", kind, aggregate=True)
 
 
-def _sum_or_average(name: str, word: str, number: Expression, window: bool) -> str:
+def _sum_or_average(name: str, word: str, number: Expression, whole: bool) -> str:
+    """Compile SUM or AVG. The average of exact numbers is cut as a quotient is, unless it is
+    ``whole``."""
     sql = f"{name}({word}{number.sql})"
-    if name == "AVG" and number.type.kind == "int" and number.type.precision > 15 and not window:
+    kind = number.type
+    if kind.kind == "decimal":
+        total = f"ROUND(SUM({word}{number.sql}), {kind.scale})"
+        if name == "SUM":
+            return total
+        if not whole:
+            digits = quotient_digits(kind.scale or 0, 0)
+            return f"mysql_average({total}, COUNT({word}{number.sql}), {digits})"
+    elif name == "AVG" and kind.kind == "int" and kind.precision > 15 and not whole:
         sums = f"SUM({word}{number.sql}), COUNT({word}{number.sql})"  # a REAL loses digits
-        return f"mysql_quotient({sums}, 9)"
-    if name == "SUM" and number.type.kind == "decimal":
-        return f"ROUND({sql}, {number.type.scale})"
+        return f"mysql_quotient({sums}, {quotient_digits(0, 0)})"
     return sql
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Callable
 from dataclasses import replace
 
@@ -610,6 +611,8 @@ def simple_call(name: str, args: list[Expression], text: str = "") -> Expression
         sql = f"CAST({sql} AS BLOB)"
     if name in _OF_SECONDS:
         result = replace(result, scale=_fraction_digits(args[-1].type))
+    if name in ("DATE_FORMAT", "TIME_FORMAT"):
+        result = replace(result, plain=_format_level(arguments[1]))
     if name == "TIME":
         result = replace(result, scale=_clock_digits(args[0]))
     if name == "TIMESTAMP":
@@ -624,6 +627,14 @@ _OF_SIZES = frozenset({"LEFT", "LPAD", "REPEAT", "RIGHT", "RPAD", "SPACE"})
 _LOGARITHMS = frozenset({"LN", "LOG", "LOG2", "LOG10"})
 _OF_SECONDS = frozenset({"SEC_TO_TIME", "MAKETIME", "FROM_UNIXTIME"})
 """Functions whose result has the fraction of their last argument."""
+
+
+def _format_level(pattern: Expression) -> int:
+    """Return the ``Type.plain`` of the texts that a format gives."""
+    if not isinstance(pattern.literal, str):
+        return 0
+    shape = re.sub("%(.)", lambda m: ":" if m[1] in "rT" else m[1], pattern.literal)
+    return value_constant(shape).type.plain
 
 
 def _fraction_digits(kind: Type) -> int:

@@ -272,7 +272,7 @@ def as_text(ex: Expression) -> Expression:
         if kind.kind == "json":
             return replace(ex, type=replace(JSON_COLUMN, nullable=kind.nullable))
         sql = f"mysql_moment_text({ex.sql}, {kind.scale})" if kind.moment and kind.scale else ex.sql
-        return Expression(sql, replace(STRING, precision=kind.size, plain=2 * kind.moment))
+        return Expression(sql, replace(STRING, precision=kind.size, plain=kind.text_level))
     if kind.kind in ("int", "year"):
         return Expression(f"CAST({ex.sql} AS TEXT)", replace(STRING, precision=20, plain=2))
     scale = -1 if kind.scale is None else kind.scale
@@ -280,7 +280,7 @@ def as_text(ex: Expression) -> Expression:
     exact = int(kind.kind == "decimal")
     sql = f"mysql_number_text({ex.sql}, {scale}, {small}, {exact})"
     size = kind.precision + 2 * exact  # with a sign and a point
-    return Expression(sql, replace(STRING, precision=size, plain=1))
+    return Expression(sql, replace(STRING, precision=size, plain=kind.text_level))
 
 
 def as_characters(ex: Expression, kind: Type) -> Expression:
@@ -341,11 +341,11 @@ def time_of_this_day(ex: Expression, scope: Scope) -> Expression:
 def as_clock_text(ex: Expression) -> Expression:
     """Convert a value to the text of a time or of a date and time."""
     if ex.type.kind == "date":
-        return Expression(f"({ex.sql} || ' 00:00:00')", replace(STRING, plain=2))
+        return Expression(f"({ex.sql} || ' 00:00:00')", replace(STRING, plain=1))
     if _has_digits(ex.type):
         number = as_column(as_number(ex)).sql
         checked = "whole_" if checks_conversions() else ""
-        return Expression(f"mysql_{checked}number_clock({number})", replace(STRING, plain=2))
+        return Expression(f"mysql_{checked}number_clock({number})", replace(STRING, plain=1))
     if ex.type.moment:
         return ex
     if ex.type.dated:

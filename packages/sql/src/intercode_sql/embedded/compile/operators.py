@@ -218,14 +218,14 @@ def divide(a: Expression, b: Expression) -> Expression:
     if is_exact(x, y):
         scale = (x.scale or 0) + SCALE_STEP
         kind = decimal(integer_digits(x) + (y.scale or 0) + scale, scale)
-        digits = _quotient_digits(x.scale or 0, y.scale or 0)
+        digits = quotient_digits(x.scale or 0, y.scale or 0)
         return Expression(f"mysql_quotient({a.sql}, {by}, {digits})", kind)
     sql = f"(({a.sql}) * 1.0 / ({by}))"
     fixed = None if x.scale is None or y.scale is None else min(30, x.scale + SCALE_STEP)
     return Expression(sql, replace(DOUBLE, scale=fixed))
 
 
-def _quotient_digits(a: int, b: int) -> int:
+def quotient_digits(a: int, b: int) -> int:
     """Return how many digits of its fraction MySQL computes of a quotient of decimals of these
     scales: whole groups of nine."""
     more = max(0, SCALE_STEP - (-a % 9) - (-b % 9))
@@ -239,8 +239,8 @@ def modulo(a: Expression, b: Expression) -> Expression:
     if a.type.kind == "int" and b.type.kind == "int":
         sql = f"({a.sql} % {divisor(a.sql, b.sql)})"
         return Expression(sql, replace(INT, unsigned=a.type.unsigned))
-    exact = int(is_exact(a.type, b.type))
-    sql = f"mysql_mod({a.sql}, {divisor(a.sql, b.sql)}, {exact})"
+    scale = (a.type.scale or 0) if is_exact(a.type, b.type) else -1
+    sql = f"mysql_mod({a.sql}, {divisor(a.sql, b.sql)}, {scale})"
     kind = _sum_type(a.type, b.type)
     timed = "mysql_temporal_number(" in b.sql
     if kind.kind == "decimal" and (timed or not kind.scale):  # only a fraction has a minus zero
@@ -252,7 +252,7 @@ def modulo(a: Expression, b: Expression) -> Expression:
 def _negation(node: exp.Neg, scope: Scope) -> Expression:
     number = as_number(compile_scalar(node.this, scope))
     literal = -number.literal if isinstance(number.literal, (int, float)) else None
-    sign = "0 - " if number.type.kind == "decimal" else "-"  # a decimal has no minus zero
+    sign = "0 - " if number.type.kind == "decimal" else "- "  # a decimal has no minus zero
     sql = f"({sign}{number.sql})"
     kind = replace(number.type, unsigned=False)
     if kind.kind in ("int", "year") and literal is None:

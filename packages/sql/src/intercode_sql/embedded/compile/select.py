@@ -642,7 +642,11 @@ def _order_keys(parts: SelectParts) -> list[str]:
 
 
 def _varies(ex: Expression) -> bool:
-    return ex.literal is None and not ex.outer
+    return ex.literal is None and not ex.outer and not _INTEGER.fullmatch(ex.sql)
+
+
+_INTEGER = re.compile(r"[-+() ]*\d+[) ]*")
+"""The SQL of constants that SQLite takes for the positions of columns."""
 
 
 def _order_by_sql(keys: list[str]) -> str:

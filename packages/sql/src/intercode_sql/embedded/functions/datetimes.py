@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import calendar
 import datetime as dt
 import re
 from collections.abc import Callable
-from typing import Any
+from typing import Any, NamedTuple
 
 from intercode_sql.dialect.errors import mysql_error, truncated_error, unsupported
 from intercode_sql.embedded.catalog.moments import (
@@ -60,6 +61,7 @@ _MONTHS = (
     "November",
     "December",
 )
+_DAYS = ("Monday", "Tuesday", "Wednesday", "Thursday", "Friday", "Saturday", "Sunday")
 _PATTERNS = {
     "Y": r"(?P<Y>\d{1,4})",
     "y": r"(?P<y>\d{1,2})",
@@ -91,111 +93,81 @@ def _suffix(day: int) -> str:
     return "th" if 10 <= day <= 20 else {1: "st", 2: "nd", 3: "rd"}.get(day % 10, "th")
 
 
-WeekFunction = Callable[[dt.date, int], tuple[int, int]]
+class _Parts(NamedTuple):
+    """The parts of a date and a time. Those of an incomplete date are zeros."""
+
+    year: int
+    month: int
+    day: int
+    hour: int
+    minute: int
+    second: int
+    fraction: int
+
+    @property
+    def twelve(self) -> int:
+        return self.hour % 12 or 12
+
+    @property
+    def half(self) -> str:
+        return "AM" if self.hour % 24 < 12 else "PM"
 
 
-def date_format(moment: dt.datetime, form: str, week: WeekFunction) -> str:
-    """Format a date and time with MySQL's format codes."""
-    hour = moment.hour % 12 or 12
-    day = moment.date()
-    known: dict[str, Callable[[], str]] = {
-        "a": lambda: f"{moment:%a}",
-        "b": lambda: f"{moment:%b}",
-        "c": lambda: str(moment.month),
-        "D": lambda: f"{moment.day}{_suffix(moment.day)}",
-        "d": lambda: f"{moment.day:02d}",
-        "e": lambda: str(moment.day),
-        "f": lambda: f"{moment.microsecond:06d}",
-        "H": lambda: f"{moment.hour:02d}",
-        "h": lambda: f"{hour:02d}",
-        "I": lambda: f"{hour:02d}",
-        "i": lambda: f"{moment.minute:02d}",
-        "j": lambda: f"{moment:%j}",
-        "k": lambda: str(moment.hour),
-        "l": lambda: str(hour),
-        "M": lambda: f"{moment:%B}",
-        "m": lambda: f"{moment.month:02d}",
-        "p": lambda: "AM" if moment.hour < 12 else "PM",
-        "r": lambda: f"{hour:02d}:{moment:%M:%S} {'AM' if moment.hour < 12 else 'PM'}",
-        "S": lambda: f"{moment.second:02d}",
-        "s": lambda: f"{moment.second:02d}",
-        "T": lambda: f"{moment:%H:%M:%S}",
-        "U": lambda: f"{week(day, 0)[1]:02d}",
-        "u": lambda: f"{week(day, 1)[1]:02d}",
-        "V": lambda: f"{week(day, 2)[1]:02d}",
-        "v": lambda: f"{week(day, 3)[1]:02d}",
-        "W": lambda: f"{moment:%A}",
-        "w": lambda: str(moment.isoweekday() % 7),
-        "X": lambda: f"{week(day, 2)[0]:04d}",
-        "x": lambda: f"{week(day, 3)[0]:04d}",
-        "Y": lambda: f"{moment.year:04d}",
-        "y": lambda: f"{moment.year % 100:02d}",
-        "%": lambda: "%",
-    }
-
-    def filled(match: re.Match[str]) -> str:
-        maker = known.get(match[1])
-        return match[1] if maker is None else maker()
-
-    return re.sub(r"%(.)", filled, form, flags=re.S)
-
-
-_OF_ZERO_DATE = {
-    "X": "0000",
-    "x": "0001",
-    "U": "613566757",
-    "u": "613566757",
-    "V": "613566757",
-    "v": "01",
-    "j": "000",
-    "D": "0th",
+_CODES: dict[str, Callable[[_Parts], str]] = {
+    "a": lambda p: _DAYS[_weekday(_day_number(*p[:3]))][:3],
+    "b": lambda p: _MONTHS[p.month - 1][:3],
+    "c": lambda p: str(p.month),
+    "D": lambda p: f"{p.day}{_suffix(p.day)}",
+    "d": lambda p: f"{p.day:02d}",
+    "e": lambda p: str(p.day),
+    "f": lambda p: f"{p.fraction:06d}",
+    "H": lambda p: f"{p.hour:02d}",
+    "h": lambda p: f"{p.twelve:02d}",
+    "I": lambda p: f"{p.twelve:02d}",
+    "i": lambda p: f"{p.minute:02d}",
+    "j": lambda p: str(_day_number(*p[:3]) - _day_number(p.year, 1, 1) + 1).rjust(3, "0"),
+    "k": lambda p: str(p.hour),
+    "l": lambda p: str(p.twelve),
+    "M": lambda p: _MONTHS[p.month - 1],
+    "m": lambda p: f"{p.month:02d}",
+    "p": lambda p: p.half,
+    "r": lambda p: f"{p.twelve:02d}:{p.minute:02d}:{p.second:02d} {p.half}",
+    "S": lambda p: f"{p.second:02d}",
+    "s": lambda p: f"{p.second:02d}",
+    "T": lambda p: f"{p.hour:02d}:{p.minute:02d}:{p.second:02d}",
+    "U": lambda p: f"{_week(*p[:3], 0)[1]:02d}",
+    "u": lambda p: f"{_week(*p[:3], 1)[1]:02d}",
+    "V": lambda p: f"{_week(*p[:3], 2)[1]:02d}",
+    "v": lambda p: f"{_week(*p[:3], 3)[1]:02d}",
+    "W": lambda p: _DAYS[_weekday(_day_number(*p[:3]))],
+    "w": lambda p: str((_weekday(_day_number(*p[:3])) + 1) % 7),
+    "X": lambda p: f"{_week(*p[:3], 2)[0]:04d}",
+    "x": lambda p: f"{_week(*p[:3], 3)[0]:04d}",
+    "Y": lambda p: f"{p.year:04d}",
+    "y": lambda p: f"{p.year % 100:02d}",
 }
-"""The parts of the date of zeros, of which the server computes the week without a sign."""
+"""What MySQL's format codes give."""
 
 
-def time_format(
-    microseconds: int, form: str, date: tuple[int, int, int] | None = None
-) -> str | None:
-    """Format a time, or one of an incomplete date, with MySQL's format codes. The result is NULL
-    for those of a whole date."""
-    if not form:
+def _formatted(date: tuple[int, int, int] | None, microseconds: int, form: str) -> str | None:
+    """Format a date and a time, or a time, with MySQL's format codes. The result is NULL for codes
+    of a day that it does not have."""
+    year, month, day = date or (0, 0, 0)
+    unknown = "aWbMDjUuVvXxw"
+    if date is not None:
+        unknown = "Mb" * (not month) + "j" * (not month or not year) + "aWw" * (not year | month)
+    if not form or any(code in unknown for code in re.findall(r"%(.)", form, re.S)):
         return None
     hours, rest = divmod(abs(microseconds), 3_600_000_000)
-    minute, second, fraction = rest // 60_000_000, rest // 1_000_000 % 60, rest % 1_000_000
-    half, twelve = "AM" if hours % 24 < 12 else "PM", hours % 12 or 12
-    known = {
-        "H": f"{hours:02d}",
-        "k": str(hours),
-        "h": f"{twelve:02d}",
-        "I": f"{twelve:02d}",
-        "l": str(twelve),
-        "i": f"{minute:02d}",
-        "S": f"{second:02d}",
-        "s": f"{second:02d}",
-        "f": f"{fraction:06d}",
-        "p": half,
-        "T": f"{hours:02d}:{minute:02d}:{second:02d}",
-        "r": f"{twelve:02d}:{minute:02d}:{second:02d} {half}",
-        "Y": "0000",
-        "y": "00",
-        "m": "00",
-        "c": "0",
-        "d": "00",
-        "e": "0",
-    }
-    if date is not None:
-        known |= _OF_ZERO_DATE if date == (0, 0, 0) else _incomplete_date(*date)
-    codes = re.findall(r"%(.)", form, re.S)
-    if any(code in "aWbMDjUuVvXxw" and code not in known for code in codes):
-        return None
-    text = re.sub(r"%(.)", lambda m: known.get(m[1], m[1]), form, flags=re.S)
+    clock = hours, rest // 60_000_000, rest // 1_000_000 % 60, rest % 1_000_000
+    parts = _Parts(year, month, day, *clock)
+
+    def filled(match: re.Match[str]) -> str:
+        code = _CODES.get(match[1])
+        return match[1] if code is None else code(parts)
+
+    text = re.sub(r"%(.)", filled, form, flags=re.S)
     return f"-{text}" if microseconds < 0 else text
-
-
-def _incomplete_date(year: int, month: int, day: int) -> dict[str, str]:
-    known = {"Y": f"{year:04d}", "y": f"{year % 100:02d}", "m": f"{month:02d}", "c": str(month)}
-    known |= {"d": f"{day:02d}", "e": str(day), "D": f"{day}{_suffix(day)}"}
-    return known | ({"M": _MONTHS[month - 1], "b": _MONTHS[month - 1][:3]} if month else {})
 
 
 @internal("str_to_date", gives_bytes=False)
@@ -387,32 +359,52 @@ def datediff(a: Any, b: Any) -> int | None:
 def week(value: Any, mode: float | None = 0) -> int | None:
     """WEEK in the modes 0 to 7 (MySQL 8.0 manual, Date and Time Functions). NULL is the mode 0."""
     found = parse_datetime(value)
-    return _week(found.date(), int(mode or 0))[1] if found else None
+    return _week(found.year, found.month, found.day, int(mode or 0))[1] if found else None
 
 
-def _week(day: dt.date, mode: int, whole: bool = False) -> tuple[int, int]:
-    monday, long_year, four_days = bool(mode & 1), bool(mode & 2) or whole, not mode & 4
-    four_days = bool(mode & 1) if not mode & 4 else not mode & 1
-    start = dt.date(day.year, 1, 1)
-    weekday = start.weekday() if monday else (start.weekday() + 1) % 7
-    gap = weekday
-    first = gap <= 3 if four_days else gap == 0
-    begin = start - dt.timedelta(days=gap) if first else start + dt.timedelta(days=7 - gap)
-    if day < begin:
-        return (
-            (day.year - 1, _week(dt.date(day.year - 1, 12, 31), mode, True)[1])
-            if (long_year)
-            else (day.year, 0)
-        )
-    number = (day - begin).days // 7 + 1
-    if long_year and number == 53:
-        following = dt.date(day.year + 1, 1, 1) if day.year < 9999 else None
-        if following is not None:
-            ahead = following.weekday() if monday else (following.weekday() + 1) % 7
-            early = ahead <= 3 if four_days else ahead == 0
-            if early and day >= following - dt.timedelta(days=ahead):
-                return day.year + 1, 1
-    return day.year, number
+def _day_number(year: int, month: int, day: int) -> int:
+    """Return the number of a day as the server computes it, also of an incomplete date."""
+    if not (year or month):
+        return 0
+    days = 365 * year + 31 * (month - 1) + day
+    if month > 2:
+        days -= (4 * month + 23) // 10
+    else:
+        year -= 1
+    return days + max(year, 0) // 4 - (max(year, 0) // 100 + 1) * 3 // 4
+
+
+def _weekday(number: int) -> int:
+    """Return 0 for Monday to 6 for Sunday."""
+    return (number + 5) % 7
+
+
+def _days_in_year(year: int) -> int:
+    return 366 if year and calendar.isleap(year) else 365
+
+
+def _week(year: int, month: int, day: int, mode: int, whole: bool = False) -> tuple[int, int]:
+    """Return the year and the week of a date, as the server computes them: the number of a week
+    below zero has no sign."""
+    monday, year_of_week = bool(mode & 1), bool(mode & 2) or whole
+    full = bool(mode & 4) == monday  # whether the first week begins with its first weekday
+    number, first = _day_number(year, month, day), _day_number(year, 1, 1)
+    weekday = _weekday(first + (not monday))
+    late = weekday != 0 if full else weekday >= 4
+    if month == 1 and day <= 7 - weekday:
+        if not year_of_week and late:
+            return year, 0
+        year_of_week = True
+        year -= 1
+        first -= _days_in_year(year)
+        weekday = (weekday - _days_in_year(year)) % 7
+        late = weekday != 0 if full else weekday >= 4
+    days = (number - first + (weekday - 7 if late else weekday)) % (1 << 32)
+    if year_of_week and days >= 52 * 7:
+        weekday = (weekday + _days_in_year(year)) % 7
+        if (weekday == 0) if full else weekday < 4:
+            return year + 1, 1
+    return year, days // 7 + 1
 
 
 @scalar("YEARWEEK", args=[MOMENT, OPTIONAL_INTEGER], returns=INT, accepts_null=True)
@@ -420,12 +412,8 @@ def yearweek(value: Any, mode: float | None = 0) -> int | None:
     found = parse_datetime(value)
     if found is None:
         return None
-    year, number = _week(found.date(), int(mode or 0) | 2, True)
+    year, number = _week(found.year, found.month, found.day, int(mode or 0) | 2, True)
     return year * 100 + number
-
-
-_WEEK_OF_ZERO_DATE = 613566757
-"""The server computes it below zero, without a sign."""
 
 
 @internal("extract", gives_bytes=False)
@@ -435,7 +423,7 @@ def extract(unit: str, value: Any) -> int | None:
     if not unit_has_time(unit):
         if unit == "WEEK":
             zero = read_parts(str(value)) == (0, 0, 0)
-            return _WEEK_OF_ZERO_DATE if zero else week(value)
+            return _week(0, 0, 0, 0)[1] if zero else week(value)
         moment = read_parts(str(value))
         if moment is None:
             return None
@@ -657,20 +645,22 @@ def maketime(hours: int, minutes: int, seconds: float) -> str | None:
 
 @scalar("DATE_FORMAT", args=[MOMENT, TEXT], returns=ASCII_STRING)
 def format_date(value: Any, pattern: str) -> str | None:
-    moment = parse_datetime(value) if pattern else None
+    moment = parse_datetime(value)
     if moment is not None:
-        return date_format(moment, pattern, _week)
-    date = read_parts(str(value))
-    if date is None:
+        clock = moment - dt.datetime.combine(moment, dt.time.min)
+        date = moment.year, moment.month, moment.day
+        return _formatted(date, clock // dt.timedelta(microseconds=1), pattern)
+    parts = read_parts(str(value))
+    if parts is None:
         return None
     found = read_time(str(value).strip().partition(" ")[2] or "0")
-    return time_format(found[0] if found else 0, pattern, date)
+    return _formatted(parts, found[0] if found else 0, pattern)
 
 
 @scalar("TIME_FORMAT", args=[CLOCK, TEXT], returns=ASCII_STRING)
 def format_time(value: Any, pattern: str) -> str | None:
     found = read_time(str(value))
-    return time_format(found[0], pattern) if found else None
+    return _formatted(None, found[0], pattern) if found else None
 
 
 @internal("number_clock")

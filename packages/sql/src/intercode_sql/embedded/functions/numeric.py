@@ -9,7 +9,7 @@ from decimal import ROUND_DOWN, ROUND_HALF_UP, Decimal
 from typing import Any
 
 from intercode_sql.dialect.errors import mysql_error, unsupported
-from intercode_sql.embedded.catalog.types import ASCII_STRING, DOUBLE, INT
+from intercode_sql.embedded.catalog.types import ASCII_STRING, DOUBLE, INT, PUNCTUATED
 from intercode_sql.embedded.catalog.values import (
     EXACT,
     double_text,
@@ -196,7 +196,7 @@ _ENGLISH = frozenset(
 )
 
 
-@scalar("FORMAT", args=[NUMBER, INTEGER, OPTIONAL_TEXT], returns=ASCII_STRING, accepts_null=True)
+@scalar("FORMAT", args=[NUMBER, INTEGER, OPTIONAL_TEXT], returns=PUNCTUATED, accepts_null=True)
 def format_number(value: float | None, digits: int | None, locale: Any = "en_US") -> str | None:
     """Return a number with commas between the thousands."""
     if value is None or digits is None:
@@ -256,11 +256,15 @@ def oct_text(text: str) -> str | None:
 
 # ---------------------------------------------------------------- arithmetic
 @internal("mod")
-def mod(a: float, b: float, exact: int) -> float | None:
-    """Return a remainder, which has the sign of ``a``, even if it is zero."""
+def mod(a: float, b: float, scale: int) -> float | None:
+    """Return a remainder, which has the sign of ``a``, even if it is zero. ``scale`` is that of an
+    exact number, and below zero for a double. Raises StatementError for an exact number that a REAL
+    does not hold."""
     if not b:
         return None
-    if exact:
+    if scale >= 0:
+        if isinstance(a, float) and abs(a) >= 10 ** (15 - scale):
+            raise unsupported(f"the remainder of {a}, which has more than 15 digits")
         return float(EXACT.remainder(to_decimal(a), to_decimal(b)))
     return math.fmod(a, b)
 
@@ -297,6 +301,9 @@ def quotient(a: float, b: float, digits: int, scale: int | None = None) -> float
         if size >= 10**15 and to_decimal(size / 10**digits) != Decimal(size).scaleb(-digits):
             raise unsupported(f"the exact quotient {size / 10**digits}, of more than 15 digits")
     return float((size if (a < 0) == (b < 0) else -size) / 10**digits)
+
+
+internal("average")(quotient)
 
 
 @internal("quotient_text")

@@ -232,6 +232,7 @@ def _new_text(found: re.Match[str], new: str) -> str:
     "REGEXP_REPLACE",
     args=[TEXT, TEXT, TEXT, *_FROM, OPTIONAL_TEXT],
     returns=ARGUMENT_TEXT,
+    nocase_level=0,
     collated=True,
 )
 def regexp_replace(
@@ -252,7 +253,11 @@ def regexp_replace(
 
 
 @scalar(
-    "REGEXP_SUBSTR", args=[TEXT, TEXT, *_FROM, OPTIONAL_TEXT], returns=ARGUMENT_TEXT, collated=True
+    "REGEXP_SUBSTR",
+    args=[TEXT, TEXT, *_FROM, OPTIONAL_TEXT],
+    returns=ARGUMENT_TEXT,
+    nocase_level=0,
+    collated=True,
 )
 def regexp_substr(
     collation: Collation,

@@ -17,6 +17,8 @@ from intercode_sql.embedded.catalog.types import (
     BOOL,
     BYTES,
     INT,
+    PUNCTUATED,
+    STRING,
     UNSIGNED_BIGINT,
     UNSIGNED_INT,
     Collation,
@@ -146,17 +148,17 @@ def repeat(text: str, count: int) -> str | None:
     return text * max(0, check_length(size) and count)
 
 
-@scalar("SPACE", args=[INTEGER], returns=ASCII_STRING)
+@scalar("SPACE", args=[INTEGER], returns=STRING)
 def space(count: int) -> str | None:
     return repeat(" ", count)
 
 
-@scalar("LPAD", args=[TEXT, INTEGER, TEXT], returns=ARGUMENT_TEXT)
+@scalar("LPAD", args=[TEXT, INTEGER, TEXT], returns=ARGUMENT_TEXT, nocase_level=0)
 def lpad(text: str, size: float, fill: str) -> str | None:
     return pad(text, size, fill, True)
 
 
-@scalar("RPAD", args=[TEXT, INTEGER, TEXT], returns=ARGUMENT_TEXT)
+@scalar("RPAD", args=[TEXT, INTEGER, TEXT], returns=ARGUMENT_TEXT, nocase_level=0)
 def rpad(text: str, size: float, fill: str) -> str | None:
     return pad(text, size, fill, False)
 
@@ -182,7 +184,7 @@ def replace(text: str, old: str, new: str) -> str:
     return text.replace(old, new)
 
 
-@scalar("INSERT", args=[TEXT, INTEGER, INTEGER, TEXT], returns=ARGUMENT_TEXT, nocase_level=1)
+@scalar("INSERT", args=[TEXT, INTEGER, INTEGER, TEXT], returns=ARGUMENT_TEXT, nocase_level=0)
 def insert(text: str, start: float, size: float, new: str) -> str:
     position, count = int(start), int(size)
     if not 1 <= position <= len(text):
@@ -227,20 +229,21 @@ def fold(text: str, collation: Collation) -> str:
 
 @scalar("LOCATE", args=[TEXT, TEXT, OPTIONAL_INTEGER], returns=INT, collated=True)
 def locate(collation: Collation, part: str, text: str, start: float = 1) -> int:
-    """Return the position of a part in a string, from 1, or 0. In ``general`` it has as many bytes
-    there."""
+    """Return the position of a part in a string, from 1, or 0. It has as many bytes there."""
     begin = round(start) - 1
     if not 0 <= begin <= len(text):
         return 0
     if not part:  # found at once, and the server counts the bytes before it
         return len(text[:begin].encode()) + 1
-    whole, wanted, size = fold(text, collation), fold(part, collation), len(part)
-    at = whole.find(wanted, begin)
-    if collation == "general" and not (text.isascii() and part.isascii()):
-        bytes_of_part = len(part.encode())
-        while at >= 0 and len(text[at : at + size].encode()) != bytes_of_part:
-            at = whole.find(wanted, at + 1)
-    return at + 1
+    if text.isascii() and part.isascii():
+        return fold(text, collation).find(fold(part, collation), begin) + 1
+    encoding = "latin-1" if collation in ("swedish", "bytes") else "utf-8"
+    size, wanted = len(part.encode(encoding, "replace")), weights(part, collation)
+    for at in range(begin, len(text)):
+        there = text[at : at + size].encode(encoding, "replace")[:size]
+        if len(there) == size and weights(there.decode(encoding, "replace"), collation) == wanted:
+            return at + 1
+    return 0
 
 
 @scalar("INSTR", args=[TEXT, TEXT], returns=INT, collated=True)
@@ -364,7 +367,7 @@ def unhex(text: str) -> bytes | None:
     return bytes.fromhex("0" * (len(text) % 2) + text)
 
 
-@scalar("TO_BASE64", args=[TEXT], returns=ASCII_STRING, takes_bytes=True)
+@scalar("TO_BASE64", args=[TEXT], returns=PUNCTUATED, takes_bytes=True)
 def to_base64(text: str | bytes) -> str:
     """Return a string in base 64, in lines of 76 characters."""
     whole = base64.b64encode(text_bytes(text)).decode()
