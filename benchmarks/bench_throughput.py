@@ -36,7 +36,7 @@ from measuring import Processor
 import intercode
 from intercode import datasets
 from intercode.core.types import Task
-from intercode.evaluation.ray import RayPool
+from intercode.environments.ray import RayPool
 from intercode.integrations.openenv.client import RemoteEnv
 from intercode.results.report import render
 from intercode.results.tables import Cell, Table

@@ -81,7 +81,6 @@ MUTUAL = {
         for name in ("bash", "code", "ctf", "python", "sql")
     ),
     *(("sandbox.tiers", folder) for folder in _KINDS),
-    ("evaluation.evaluate", "evaluation.ray"),
 }
 """Folders that need each other, where one of them names the other in a text: most are tables of
 what should register itself. No pair may be added."""

@@ -12,7 +12,7 @@ import pytest
 
 import intercode
 from intercode.core.errors import UsageError
-from intercode.evaluation.ray.ray_pool import RayPool
+from intercode.environments.ray.ray_pool import RayPool
 from intercode.integrations.trl import SqlEnvironment
 
 

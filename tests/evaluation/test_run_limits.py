@@ -24,10 +24,10 @@ from intercode.core.errors import (
 from intercode.core.types import Trajectory, Usage
 from intercode.environments.base.contract import BranchingEnvironment
 from intercode.environments.base.pool.lending import EnvironmentPool
+from intercode.environments.base.pool.open_files import check_open_file_limit
 from intercode.evaluation.evaluate import episode_runner
 from intercode.evaluation.evaluate.budgets import RunBudget
 from intercode.evaluation.evaluate.history import HISTORY_FILE, RunHistory
-from intercode.evaluation.evaluate.open_files import check_open_file_limit
 from intercode.evaluation.evaluate.plan import Plan, make_plan
 from intercode.evaluation.evaluate.run import evaluate, run_plan
 from intercode.evaluation.evaluate.run_state import Sample

@@ -10,9 +10,9 @@ import pytest
 import intercode
 from intercode import datasets
 from intercode.environments.base.env import InterCodeEnv
-from intercode.evaluation.ray.env_host import EnvHost
-from intercode.evaluation.ray.environment_spec import make_environment_spec
-from intercode.evaluation.ray.transfer import pack, unpack
+from intercode.environments.ray.env_host import EnvHost
+from intercode.environments.ray.environment_spec import make_environment_spec
+from intercode.environments.ray.transfer import pack, unpack
 
 pytestmark = pytest.mark.sandbox
 

@@ -29,13 +29,13 @@ from intercode.core.errors import (
     UsageError,
 )
 from intercode.core.types import Trajectory, to_jsonable
+from intercode.environments.ray import host_manager
+from intercode.environments.ray.cluster import connect
+from intercode.environments.ray.environment_spec import EnvironmentSpec, make_environment_spec
+from intercode.environments.ray.host_manager import HostManager
+from intercode.environments.ray.remote_env import NodeEnv
 from intercode.evaluation.evaluate.plan import make_plan
 from intercode.evaluation.evaluate.run import evaluate
-from intercode.evaluation.ray import host_manager
-from intercode.evaluation.ray.cluster import connect
-from intercode.evaluation.ray.environment_spec import EnvironmentSpec, make_environment_spec
-from intercode.evaluation.ray.host_manager import HostManager
-from intercode.evaluation.ray.remote_env import NodeEnv
 from support import traces
 from support.faulty_endpoint import FaultyEndpoint, ok
 from support.raylets import Raylets, left_of

@@ -17,7 +17,7 @@ import intercode
 from intercode import datasets
 from intercode.core.errors import EnvironmentStateError, SandboxLostError, UsageError
 from intercode.core.types import StepResult
-from intercode.evaluation.ray import RayPool
+from intercode.environments.ray import RayPool
 from support.raylets import Raylets, left_of
 from support.sandboxes import eventually_async
 from support.snippets import Reader, read_snippets

@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 
 from intercode.core.errors import DataError, SandboxError
-from intercode.evaluation.ray.environment_spec import NodeFiles
-from intercode.evaluation.ray.transfer import CHUNK_SIZE, is_missing, local_path, pack, unpack
+from intercode.environments.ray.environment_spec import NodeFiles
+from intercode.environments.ray.transfer import CHUNK_SIZE, is_missing, local_path, pack, unpack
 from intercode_sandbox.platforms.paths import cache_root, sandbox_uid
 
 MOMENT = 1_700_000_000_123_456_789

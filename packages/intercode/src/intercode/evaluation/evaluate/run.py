@@ -17,9 +17,9 @@ from intercode.core.errors import BudgetError, TooManyErrorsError, UsageError
 from intercode.core.trajectories import reading
 from intercode.core.types import Usage
 from intercode.environments.base.contract import BranchingEnvironment
+from intercode.environments.base.pool.open_files import check_open_file_limit
 from intercode.evaluation.evaluate.budgets import RunBudget
 from intercode.evaluation.evaluate.history import RunHistory
-from intercode.evaluation.evaluate.open_files import check_open_file_limit
 from intercode.evaluation.evaluate.plan import Plan, create_run, make_plan
 from intercode.evaluation.evaluate.progress import Progress, Report, make_report
 from intercode.evaluation.evaluate.progress.header import describe_plan
@@ -39,7 +39,7 @@ RUNNERS = Registry(
     "runner",
     {
         LOCAL: "intercode.evaluation.evaluate.run:local_environments",
-        "ray": "intercode.evaluation.ray.ray_runner:ray_environments",
+        "ray": "intercode.evaluation.evaluate.ray_runner:ray_environments",
     },
 )
 """Where environments can run. Each name refers to a function of a plan, which returns a context

@@ -22,9 +22,9 @@ from intercode.core.errors import (
     SandboxLostError,
     SandboxUnavailableError,
 )
-from intercode.evaluation.ray.env_host import EnvHost, HostInfo
-from intercode.evaluation.ray.environment_spec import EnvironmentSpec
-from intercode.evaluation.ray.transfer import pack
+from intercode.environments.ray.env_host import EnvHost, HostInfo
+from intercode.environments.ray.environment_spec import EnvironmentSpec
+from intercode.environments.ray.transfer import pack
 
 CORES_PER_HOST = 4
 """CPU cores of a node for each host process: one interpreter and its sandboxes keep them busy."""

@@ -7,11 +7,11 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
 from intercode.environments.base.contract import BranchingEnvironment
+from intercode.environments.ray.cluster import connect
+from intercode.environments.ray.environment_spec import make_environment_spec
+from intercode.environments.ray.host_manager import HostManager
+from intercode.environments.ray.remote_env import NodeEnv
 from intercode.evaluation.evaluate.plan import Plan, env_settings
-from intercode.evaluation.ray.cluster import connect
-from intercode.evaluation.ray.environment_spec import make_environment_spec
-from intercode.evaluation.ray.host_manager import HostManager
-from intercode.evaluation.ray.remote_env import NodeEnv
 
 
 @contextmanager

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from intercode.core.errors import SandboxError
-from intercode.evaluation.ray.environment_spec import NodeFiles
+from intercode.environments.ray.environment_spec import NodeFiles
 from intercode_sandbox.images.archives import tar
 from intercode_sandbox.images.archives.tree_writer import TreeWriter
 from intercode_sandbox.images.archives.upper_layer_writer import UpperLayerWriter

@@ -11,6 +11,6 @@ them and assigns episodes to them (``host_manager``). It uses a ``RemoteEnv`` fo
 
 from __future__ import annotations
 
-from intercode.evaluation.ray.ray_pool import RayPool
+from intercode.environments.ray.ray_pool import RayPool
 
 __all__ = ["RayPool"]

@@ -11,10 +11,10 @@ from intercode.core.errors import InfrastructureError, SandboxLostError
 from intercode.core.types import Brief, Task
 from intercode.environments.base.env import InterCodeEnv
 from intercode.environments.base.pool.lending import EnvironmentPool
+from intercode.environments.base.pool.open_files import max_parallel
 from intercode.environments.base.snapshots.snapshot import EnvironmentSnapshot
-from intercode.evaluation.evaluate.open_files import max_parallel
-from intercode.evaluation.ray.environment_spec import EnvironmentSpec
-from intercode.evaluation.ray.transfer import is_missing, local_path, unpack
+from intercode.environments.ray.environment_spec import EnvironmentSpec
+from intercode.environments.ray.transfer import is_missing, local_path, unpack
 
 
 class HostInfo(NamedTuple):

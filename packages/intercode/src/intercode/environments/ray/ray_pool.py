@@ -11,9 +11,9 @@ from intercode.environments import ENVIRONMENTS
 from intercode.environments.base.env import InterCodeEnv
 from intercode.environments.base.options import check_training
 from intercode.environments.base.pool import Pool
-from intercode.evaluation.ray.cluster import connect
-from intercode.evaluation.ray.environment_spec import make_environment_spec
-from intercode.evaluation.ray.host_manager import HostManager
+from intercode.environments.ray.cluster import connect
+from intercode.environments.ray.environment_spec import make_environment_spec
+from intercode.environments.ray.host_manager import HostManager
 
 
 class RayPool(Pool):
@@ -43,7 +43,7 @@ class RayPool(Pool):
             ray = stack.enter_context(connect(address))
             self.manager = stack.enter_context(HostManager(spec, ray, size))
             super().__init__(
-                "intercode.evaluation.ray.remote_env:NodeEnv",
+                "intercode.environments.ray.remote_env:NodeEnv",
                 size,
                 env.dataset,
                 idle_timeout=idle_timeout,

@@ -11,8 +11,8 @@ from typing import Any
 
 from intercode.core.errors import EnvironmentStateError, SandboxLostError
 from intercode.core.types import Brief, Dataset, Score, StepResult, Task
-from intercode.evaluation.ray.env_host import EpisodeStart
-from intercode.evaluation.ray.host_manager import HostHandle, HostManager
+from intercode.environments.ray.env_host import EpisodeStart
+from intercode.environments.ray.host_manager import HostHandle, HostManager
 
 
 class NodeSnapshot:
