@@ -36,7 +36,6 @@ from measuring import Processor
 import intercode
 from intercode import datasets
 from intercode.core.types import Task
-from intercode.environments.ray import RayPool
 from intercode.integrations.openenv.client import RemoteEnv
 from intercode.results.report import render
 from intercode.results.tables import Cell, Table
@@ -87,14 +86,11 @@ async def play_pool(pool: intercode.Pool, plays: list[Play], workers: int, episo
 
 
 class PoolDriver:
-    """Plays in ``intercode.Pool``, or in ``RayPool``."""
+    """Plays in ``intercode.Pool``, in this process or on a cluster."""
 
-    def __init__(
-        self, kind: type[intercode.Pool], environment: str, dataset: str, workers: int
-    ) -> None:
+    def __init__(self, runner: str, environment: str, dataset: str, workers: int) -> None:
         self.workers, self.loop = workers, asyncio.new_event_loop()
-        options = {"address": "local"} if kind is RayPool else {}
-        self.pool = kind(environment, workers, dataset, **options)
+        self.pool = intercode.Pool(environment, workers, dataset, runner=runner)
 
     def play(self, plays: list[Play], episodes: int) -> None:
         """Play so many episodes."""
@@ -160,8 +156,8 @@ class ServedDriver:
 def open_driver(name: str, environment: str, dataset: str, workers: int) -> Any:
     """Return a driver by its name."""
     if name in ("Pool", "Ray"):
-        kind = RayPool if name == "Ray" else intercode.Pool
-        return PoolDriver(kind, environment, dataset, workers)
+        runner = "ray:local" if name == "Ray" else "local"
+        return PoolDriver(runner, environment, dataset, workers)
     return (VectorDriver if name == "make_vec" else ServedDriver)(environment, dataset, workers)
 
 

@@ -124,7 +124,6 @@ def public_packages() -> list[str]:
         *source.glob("*/*/__init__.py"),
         *source.glob("*/integrations/*/__init__.py"),
         *source.glob("*/paper/envs/__init__.py"),
-        *source.glob("*/environments/ray/__init__.py"),
     ]
     names = [".".join(p.parent.relative_to(source).parts) for p in sorted(paths, key=depth)]
     own = [p.parent.name for other in others for p in other.glob("*/__init__.py")]

@@ -16,7 +16,7 @@ from intercode.environments.base.env import InterCodeEnv
 from intercode.environments.base.episode import Episode
 from intercode.environments.base.profiles import Profile
 from intercode.environments.base.sandboxed_env import SandboxedEnv
-from intercode.environments.ray.remote_env import NodeEnv
+from intercode.environments.ray.node_env import NodeEnv
 
 NUMBERS = Dataset("numbers", "stack", (Task("numbers/1", "Count to two.", "1 2"),))
 

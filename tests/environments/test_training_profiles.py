@@ -12,7 +12,6 @@ import pytest
 
 import intercode
 from intercode.core.errors import UsageError
-from intercode.environments.ray.ray_pool import RayPool
 from intercode.integrations.trl import SqlEnvironment
 
 
@@ -51,12 +50,6 @@ def test_the_original_profile_is_refused(name: str) -> None:
 @pytest.mark.parametrize("name", OPENERS)
 def test_the_original_profile_can_be_allowed(name: str) -> None:
     assert OPENERS[name](profile="original", allow_exploitable=True) is not None
-
-
-@pytest.mark.paper
-def test_a_pool_on_a_cluster_refuses_it() -> None:
-    with pytest.raises(UsageError, match="allow_exploitable=True"):
-        RayPool("sql", 1, profile="original")
 
 
 @pytest.mark.paper

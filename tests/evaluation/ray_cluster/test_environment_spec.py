@@ -11,8 +11,7 @@ import intercode
 from intercode import datasets
 from intercode.environments.base.env import InterCodeEnv
 from intercode.environments.ray.env_host import EnvHost
-from intercode.environments.ray.environment_spec import make_environment_spec
-from intercode.environments.ray.transfer import pack, unpack
+from intercode.environments.ray.node_files import make_environment_spec, pack, unpack
 
 pytestmark = pytest.mark.sandbox
 
@@ -25,17 +24,16 @@ def test_a_host_plays_what_the_driver_would(environment: str) -> None:
         facts = env.result_metadata()
     host = EnvHost(pickle.loads(pickle.dumps(kit)))
     for number in host.missing_artifacts():
-        chunks: list[bytes] = []
-        unpack(kit.artifacts[number], chunks, *pack(kit.artifacts[number], chunks.append))
+        unpack(kit.artifacts[number], *pack(kit.artifacts[number], bytes))
     assert host.missing_artifacts() == []
     assert host.prepare().metadata == facts
     task = env.dataset.tasks[0]
     with intercode.make(environment) as env:
         told = env.reset(seed=3, options={"task": 0})
         here = [env.execute(str(env.task.solution)), env.finish(env.task.gold)]
-    begun = host.reset("one", 3, {"task": 0})
-    assert (begun.query, begun.info) == told
-    assert (begun.index, begun.task.id, begun.brief.query) == (0, task.id, told[0])
+    begun = host.begin("one", seed=3, options={"task": 0})
+    assert {"task": begun.task.id, "index": begun.position} == told[1]
+    assert (begun.position, begun.task.id, begun.brief.query) == (0, task.id, told[0])
     assert begun.task.gold is None and begun.task.flag is None
     solution, gold = str(env.task.solution), env.task.gold
     assert [host.call("one", "execute", solution), host.call("one", "finish", gold)] == here

@@ -12,6 +12,7 @@ import sys
 import threading
 from collections import Counter
 from collections.abc import Callable
+from contextlib import closing
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -31,9 +32,9 @@ from intercode.core.errors import (
 from intercode.core.types import Trajectory, to_jsonable
 from intercode.environments.ray import host_manager
 from intercode.environments.ray.cluster import connect
-from intercode.environments.ray.environment_spec import EnvironmentSpec, make_environment_spec
 from intercode.environments.ray.host_manager import HostManager
-from intercode.environments.ray.remote_env import NodeEnv
+from intercode.environments.ray.node_env import NodeEnv
+from intercode.environments.ray.node_files import EnvironmentSpec, make_environment_spec
 from intercode.evaluation.evaluate.plan import make_plan
 from intercode.evaluation.evaluate.run import evaluate
 from support import traces
@@ -105,9 +106,9 @@ def test_a_process_that_hangs_is_killed_with_its_sandboxes(
     raylets: Raylets, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     with intercode.make("bash") as env:
-        dataset, kit = env.dataset, make_environment_spec(env, "bash", {}, [0])
-    with connect(raylets.address) as ray, HostManager(kit, ray, 1) as hosts:
-        far = NodeEnv(dataset, manager=hosts)
+        kit = make_environment_spec(env, "bash", {}, [0])
+    with connect(raylets.address) as ray, closing(HostManager(kit, ray, 1)) as hosts:
+        far = NodeEnv(hosts)
         far.reset(options={"task": 0})
         assert far.execute("echo here").observation == "here\n"
         families = raylets.families()
@@ -142,7 +143,10 @@ def test_a_process_that_hangs_while_it_starts_is_given_up(
 
     with intercode.make("bash") as env:
         kit = make_environment_spec(env, "bash", {}, [0])
-    with connect(raylets.address) as ray, HostManager(HangingKit(**vars(kit)), ray, 1) as hosts:
+    with (
+        connect(raylets.address) as ray,
+        closing(HostManager(HangingKit(**vars(kit)), ray, 1)) as hosts,
+    ):
         eventually(lambda: first.exists() and first.read_text() != "", "a process begins", 240)
         with monkeypatch.context() as impatient:
             impatient.setattr(host_manager, "START_TIMEOUT", 3.0)
@@ -151,7 +155,7 @@ def test_a_process_that_hangs_while_it_starts_is_given_up(
                 "the hanging process is killed",
                 60,
             )
-        far = NodeEnv(kit.dataset, manager=hosts)
+        far = NodeEnv(hosts)
         far.reset(options={"task": 0})
         assert far.execute("echo there").observation == "there\n"
         far.close()
@@ -275,15 +279,19 @@ def test_limits_and_going_on_are_as_on_one_machine(
             assert {**alone, **timeless} == {**over, **timeless}
 
 
-def test_a_node_that_differs_is_left_out(raylets: Raylets, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_node_that_differs_is_left_out(
+    raylets: Raylets, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
     monkeypatch.setattr(host_manager, "NODE_TIMEOUT", math.inf)  # waits for no other node
     with intercode.make("bash") as env:
         kit = replace(make_environment_spec(env, "bash", {}, [0]), version="0.0.1")
-    said: list[str] = []
-    with connect(raylets.address) as ray, HostManager(kit, ray, 2, said.append) as hosts:
-        with pytest.raises(SandboxUnavailableError, match=r"its version is '.*', here '0\.0\.1'"):
-            hosts.acquire()
-        assert said and "is excluded: its version" in said[0]
+    with (
+        connect(raylets.address) as ray,
+        closing(HostManager(kit, ray, 2)) as hosts,
+        pytest.raises(SandboxUnavailableError, match=r"its version is '.*', here '0\.0\.1'"),
+    ):
+        hosts.acquire()
+    assert "is excluded: its version" in caplog.text
 
 
 def test_an_environment_that_fails_on_a_host_is_reported(raylets: Raylets) -> None:
@@ -291,7 +299,7 @@ def test_an_environment_that_fails_on_a_host_is_reported(raylets: Raylets) -> No
         kit = make_environment_spec(env, "bash", {"reward": "no.such.module:reward"}, [])
     with (
         connect(raylets.address) as ray,
-        HostManager(kit, ray, 1, lambda _: None) as hosts,
+        closing(HostManager(kit, ray, 1)) as hosts,
         pytest.raises(SandboxUnavailableError, match=r"cannot import 'no\.such\.module'"),
     ):
         hosts.acquire()

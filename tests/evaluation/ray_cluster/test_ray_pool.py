@@ -6,6 +6,7 @@ from __future__ import annotations
 import asyncio
 import os
 import signal
+from collections import Counter
 from collections.abc import Coroutine
 from dataclasses import replace
 from pathlib import Path
@@ -14,12 +15,12 @@ from typing import Any, TypeVar
 import pytest
 
 import intercode
-from intercode import datasets
+from intercode import Pool, datasets
 from intercode.core.errors import EnvironmentStateError, SandboxLostError, UsageError
 from intercode.core.types import StepResult
-from intercode.environments.ray import RayPool
+from intercode.environments import PooledEpisode
+from intercode.environments.ray.node_env import NodeEnv
 from support.raylets import Raylets, left_of
-from support.sandboxes import eventually_async
 from support.snippets import Reader, read_snippets
 
 pytestmark = [pytest.mark.sandbox, pytest.mark.slow]
@@ -31,14 +32,19 @@ def run(work: Coroutine[Any, Any, T]) -> T:
     return asyncio.run(asyncio.wait_for(work, 180))
 
 
+def node_of(episode: PooledEpisode) -> str:
+    assert isinstance(episode.env, NodeEnv) and episode.env.host is not None
+    return str(episode.env.host.node)
+
+
 def test_episodes_are_as_those_of_the_environment(raylets: Raylets) -> None:
-    async def play(pool: RayPool, i: int) -> list[Any]:
+    async def play(pool: Pool, i: int) -> list[Any]:
         async with pool.episode(task=i, seed=i) as episode:
             turns = [await episode.step(a) for a in (STARTER.tasks[i].gold or "", "submit")]
             return [episode.query, *(list(turn.as_gymnasium()) for turn in turns)]
 
     async def all_of_them() -> list[list[Any]]:
-        async with RayPool("bash", 4, address=raylets.address) as pool:
+        async with Pool("bash", 4, runner=f"ray:{raylets.address}") as pool:
             with intercode.make("bash") as env:
                 assert pool.result_metadata() == env.result_metadata()
             return await asyncio.gather(*(play(pool, i) for i in range(12)))
@@ -54,9 +60,9 @@ def test_the_pool_of_the_page_runs(raylets: Raylets, tmp_path: Path) -> None:
     """docs/ray.md, on a smaller cluster."""
     root = Path(__file__).parents[3]
     (snippet,) = [
-        s for s in read_snippets((root / "docs/ray.md").read_text("utf-8")) if "RayPool" in s.body
+        s for s in read_snippets((root / "docs/ray.md").read_text("utf-8")) if "ray:auto" in s.body
     ]
-    body = snippet.body.replace('"auto"', repr(raylets.address)).replace("size=256", "size=2")
+    body = snippet.body.replace("ray:auto", f"ray:{raylets.address}").replace("size=256", "size=2")
     reader = Reader(tmp_path, root)
     reader.run(replace(snippet, body=body))
     assert isinstance(reader.names["turn"], StepResult)
@@ -64,7 +70,7 @@ def test_the_pool_of_the_page_runs(raylets: Raylets, tmp_path: Path) -> None:
 
 def test_groups_time_outs_and_cancelling(raylets: Raylets) -> None:
     async def work() -> None:
-        async with RayPool("bash", 3, address=raylets.address, timeout=1e6) as pool:
+        async with Pool("bash", 3, runner=f"ray:{raylets.address}", timeout=1e6) as pool:
             async with pool.group(3, 3, seed=5, prefix=["cd /tmp; x=7; echo made > f"]) as group:
                 seen = await asyncio.gather(*(e.step("pwd; echo $x; cat f") for e in group))
                 assert [t.observation for t in seen] == ["/tmp\n7\nmade\n"] * 3
@@ -90,7 +96,7 @@ def test_groups_time_outs_and_cancelling(raylets: Raylets) -> None:
 
 def test_a_process_that_dies_on_a_live_node_is_started_again(raylets: Raylets) -> None:
     async def work() -> None:
-        async with RayPool("bash", 2, address=raylets.address) as pool:
+        async with Pool("bash", 2, runner=f"ray:{raylets.address}") as pool:
             lost = await pool.begin(0)
             (worker,) = raylets.workers(raylets.nodes[0])
             families = raylets.families()
@@ -109,11 +115,13 @@ def test_a_lost_node_costs_its_episodes_only(raylets: Raylets) -> None:
     second = raylets.add(cpus=2)
 
     async def work() -> None:
-        async with RayPool("bash", 4, address=raylets.address) as pool:
-            nodes = pool.manager.episodes_by_node
-            await eventually_async(lambda: len(nodes()) == 2, "both nodes are ready", 300)
+        async with Pool("bash", 4, runner=f"ray:{raylets.address}") as pool:
             episodes = [await pool.begin(i) for i in range(4)]
-            assert sorted(pool.manager.episodes_by_node().values()) == [2, 2]
+            while len(nodes := Counter(map(node_of, episodes))) < 2:  # until both are ready
+                for episode in episodes:
+                    await episode.close()
+                episodes = [await pool.begin(i) for i in range(4)]
+            assert sorted(nodes.values()) == [2, 2]
             families = raylets.families()
             await asyncio.to_thread(raylets.kill, second)
             found = await asyncio.gather(

@@ -9,8 +9,14 @@ from pathlib import Path
 import pytest
 
 from intercode.core.errors import DataError, SandboxError
-from intercode.environments.ray.environment_spec import NodeFiles
-from intercode.environments.ray.transfer import CHUNK_SIZE, is_missing, local_path, pack, unpack
+from intercode.environments.ray.node_files import (
+    CHUNK_SIZE,
+    NodeFiles,
+    is_missing,
+    local_path,
+    pack,
+    unpack,
+)
 from intercode_sandbox.platforms.paths import cache_root, sandbox_uid
 
 MOMENT = 1_700_000_000_123_456_789
@@ -35,8 +41,7 @@ def tree(tmp_path: Path) -> Path:
 
 def arrived(parcel: NodeFiles, cache: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """Return the path of a parcel in another machine's cache, sent as over a network."""
-    pieces: list[bytes] = []
-    directory = pack(parcel, pieces.append)
+    pieces, *directory = pack(parcel, bytes)
     assert max(map(len, pieces)) <= CHUNK_SIZE
     monkeypatch.setenv("INTERCODE_CACHE", str(cache))
     assert is_missing(parcel)
@@ -97,8 +102,8 @@ def test_a_file_keeps_its_name_and_its_folders(
 def test_incomplete_parcels_are_refused(
     tree: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    parcel, pieces = NodeFiles("d" * 32, tree, "tree"), list[bytes]()
-    directory = pack(parcel, pieces.append)
+    parcel = NodeFiles("d" * 32, tree, "tree")
+    pieces, *directory = pack(parcel, bytes)
     assert len(pieces) > 1
     monkeypatch.setenv("INTERCODE_CACHE", str(tmp_path / "cache"))
     cache_root().mkdir(exist_ok=True)
@@ -112,4 +117,4 @@ def test_incomplete_parcels_are_refused(
 
 def test_unreadable_files_are_reported(tmp_path: Path) -> None:
     with pytest.raises(SandboxError, match=r"absent cannot be sent to a node"):
-        pack(NodeFiles("e" * 32, tmp_path / "absent", "tree"), lambda _: None)
+        pack(NodeFiles("e" * 32, tmp_path / "absent", "tree"), bytes)

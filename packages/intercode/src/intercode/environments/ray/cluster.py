@@ -19,27 +19,21 @@ _lock = threading.Lock()
 _connection_users = 0  # contexts of ``connect`` that share this module's connection
 
 
-def load_ray() -> Any:
-    """Import the package ``ray``. Raises ConfigError if it is not installed."""
+@contextmanager
+def connect(address: str = "") -> Iterator[Any]:
+    """Connect to a cluster and yield the package ``ray``.
+
+    An existing connection of this process is used and left open. A new one is shared, and closed
+    after its last use. ``address`` is ``host:port`` of the cluster's head; ``auto`` or empty for
+    RAY_ADDRESS or the cluster that this machine is part of; or ``local`` for a new cluster on this
+    machine. Raises ConfigError if Ray is not installed, UsageError if no cluster answers.
+    """
+    global _connection_users
     os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")
     try:
         import ray
     except ImportError as e:
         raise ConfigError("this needs Ray: pip install 'intercode-gym[ray]'") from e
-    return ray
-
-
-@contextmanager
-def connect(address: str | None = None) -> Iterator[Any]:
-    """Connect to a cluster and yield the package ``ray``.
-
-    An existing connection of this process is used and left open. A new one is shared, and closed
-    after its last use. ``address`` is ``host:port`` of the cluster's head; ``auto`` or None for
-    RAY_ADDRESS or the cluster that this machine is part of; or ``local`` for a new cluster on this
-    machine. Raises UsageError if no cluster answers.
-    """
-    global _connection_users
-    ray = load_ray()
     with _lock:
         own = _connection_users > 0 or not ray.is_initialized()
         if own:
@@ -57,16 +51,22 @@ def connect(address: str | None = None) -> Iterator[Any]:
 
 
 def _connect(ray: Any, address: str) -> None:
-    _check_reachable(address)
     quiet: dict[str, Any] = {"log_to_driver": False, "logging_level": "ERROR"}
     if address == LOCAL:
         quiet |= {"include_dashboard": False}
     job = ray.job_config.JobConfig()
     job._py_driver_sys_path = _ImportPaths()
+    host, _, port = address.rpartition(":")
     try:
+        if port.isdigit() and "/" not in address:  # Ray would try for minutes, and then exit
+            socket.create_connection((host.strip("[]"), int(port)), _CONNECT_TIMEOUT).close()
         ray.init(address=address, job_config=job, **quiet)
-    except (ConnectionError, RuntimeError, ValueError) as e:
-        raise _unreachable_error(address, str(e).strip().partition("\n")[0]) from e
+    except (OSError, OverflowError, RuntimeError, ValueError) as e:
+        reason = str(e).strip().partition("\n")[0]
+        raise UsageError(
+            f"no Ray cluster answers at {address} ({reason}): start one with `ray start --head`, "
+            "name its head with --set runner=ray:host:port, or give --set runner=ray:local"
+        ) from e
 
 
 class _ImportPaths(list[str]):
@@ -76,24 +76,3 @@ class _ImportPaths(list[str]):
     def extend(self, paths: Iterable[str]) -> None:
         own = {os.path.abspath(path) for path in sys.path}
         super().extend(path for path in paths if path in own)
-
-
-def _check_reachable(address: str) -> None:
-    """Raise UsageError if nothing listens at ``host:port``.
-
-    Ray itself would try for minutes and then end this process.
-    """
-    host, _, port = address.rpartition(":")
-    if "/" in address or not port.isdigit():
-        return
-    try:
-        socket.create_connection((host.strip("[]"), int(port)), _CONNECT_TIMEOUT).close()
-    except (OSError, OverflowError) as e:
-        raise _unreachable_error(address, str(e)) from e
-
-
-def _unreachable_error(address: str, reason: str) -> UsageError:
-    return UsageError(
-        f"no Ray cluster answers at {address} ({reason}): start one with `ray start --head`, name "
-        "its head with --set runner=ray:host:port, or give --set runner=ray:local"
-    )

@@ -2,19 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
-from dataclasses import dataclass
+import uuid
+from collections.abc import Mapping
 from typing import Any, NamedTuple
 
-from intercode.core.errors import InfrastructureError, SandboxLostError
+import intercode
+from intercode.core.errors import SandboxLostError
 from intercode.core.types import Brief, Task
 from intercode.environments.base.env import InterCodeEnv
 from intercode.environments.base.pool.lending import EnvironmentPool
 from intercode.environments.base.pool.open_files import max_parallel
 from intercode.environments.base.snapshots.snapshot import EnvironmentSnapshot
-from intercode.environments.ray.environment_spec import EnvironmentSpec
-from intercode.environments.ray.transfer import is_missing, local_path, unpack
+from intercode.environments.ray.node_files import EnvironmentSpec, is_missing, local_path, unpack
 
 
 class HostInfo(NamedTuple):
@@ -29,14 +28,11 @@ class HostInfo(NamedTuple):
     max_episodes: int | None
 
 
-@dataclass(frozen=True, slots=True)
-class EpisodeStart:
-    """The result of ``reset``, and the task without its gold."""
+class EpisodeStart(NamedTuple):
+    """What a driver knows of an episode, with the task without its gold."""
 
-    query: str
-    info: dict[str, Any]
     task: Task
-    index: int
+    position: int
     task_seed: int | None
     brief: Brief
 
@@ -68,41 +64,35 @@ class EnvHost:
 
     def prepare(self) -> HostInfo:
         """Make the first environment. Raises what making an environment raises."""
-        import intercode
-
         with self._envs.borrow(self._make_env) as env:
             return HostInfo(env.result_metadata(), intercode.__version__, max_parallel())
 
-    # ------------------------------------------------------------- episodes
-    def reset(self, episode: str, seed: int | None, options: dict[str, Any] | None) -> EpisodeStart:
-        """Begin an episode."""
-        env = self._episodes[episode] = self._envs.take(self._make_env)
-        with self._closed_on_failure(episode):
-            query, info = env.reset(seed=seed, options=options)
-        return _episode_start(env, query, info)
-
-    def call(self, episode: str, method: str, *arguments: Any) -> Any:
-        """Call a method of an episode's environment: ``execute``, ``finish``, ``score`` or
-        ``check_gold``."""
-        env = self._running_env(episode)
-        with self._closed_on_failure(episode):
-            return getattr(env, method)(*arguments)
-
-    def snapshot(self, episode: str, name: str) -> tuple[str, ...]:
-        """Take a snapshot under a name. Returns the processes that it omits."""
-        env = self._running_env(episode)
-        with self._closed_on_failure(episode):
-            snapshot = self._snapshots[name] = env.snapshot()
-        return snapshot.omitted
-
-    def restore(self, episode: str, name: str) -> EpisodeStart:
-        """Begin an episode in the state of a snapshot."""
-        if name not in self._snapshots:
+    def begin(self, episode: str, snapshot: str = "", **arguments: Any) -> EpisodeStart:
+        """Begin an episode by ``reset`` with its arguments, or in the state of a snapshot."""
+        saved = self._snapshots.get(snapshot)
+        if snapshot and saved is None:
             raise SandboxLostError("the snapshot is not on this node any more")
         env = self._episodes[episode] = self._envs.take(self._make_env)
-        with self._closed_on_failure(episode):
-            env.restore(self._snapshots[name])
-        return _episode_start(env, env.task.query, {"task": env.task.id, "index": env.index})
+        if saved is None:
+            env.reset(**arguments)
+        else:
+            env.restore(saved)
+        task = env.task
+        known = Task(task.id, task.query, group=task.group, hardness=task.hardness, tags=task.tags)
+        return EpisodeStart(known, env.index, env.task_seed, env.brief)
+
+    def call(self, episode: str, method: str, *arguments: Any) -> Any:
+        """Call a method of an episode's environment. A snapshot stays here: its name is returned,
+        and what it omits."""
+        env = self._episodes.get(episode)
+        if env is None:
+            raise SandboxLostError("the episode is not on this node any more")
+        result = getattr(env, method)(*arguments)
+        if not isinstance(result, EnvironmentSnapshot):
+            return result
+        name = uuid.uuid4().hex
+        self._snapshots[name] = result
+        return name, result.omitted
 
     def drop_snapshot(self, name: str) -> None:
         """Close a snapshot."""
@@ -133,27 +123,5 @@ class EnvHost:
             self.end(episode)
         self._envs.close()
 
-    # ------------------------------------------------------------- internals
     def _make_env(self) -> InterCodeEnv:
         return self._spec.make_env({a.path: local_path(a) for a in self._spec.artifacts})
-
-    def _running_env(self, episode: str) -> InterCodeEnv:
-        env = self._episodes.get(episode)
-        if env is None:
-            raise SandboxLostError("the episode is not on this node any more")
-        return env
-
-    @contextmanager
-    def _closed_on_failure(self, episode: str) -> Iterator[None]:
-        """Close the environment of an episode if its sandbox fails in the block."""
-        try:
-            yield
-        except (InfrastructureError, OSError):
-            self.end(episode, failed=True)
-            raise
-
-
-def _episode_start(env: InterCodeEnv, query: str, info: dict[str, Any]) -> EpisodeStart:
-    task = env.task
-    known = Task(task.id, task.query, group=task.group, hardness=task.hardness, tags=task.tags)
-    return EpisodeStart(query, info, known, env.index, env.task_seed, env.brief)

@@ -7,14 +7,14 @@ and the next episodes would be assigned to it and be lost, too.
 
 from __future__ import annotations
 
+import logging
 import math
 import threading
 import time
-import warnings
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 from contextlib import suppress
-from typing import Any, Self
+from typing import Any
 
 from intercode.core.errors import (
     EnvironmentStateError,
@@ -23,8 +23,9 @@ from intercode.core.errors import (
     SandboxUnavailableError,
 )
 from intercode.environments.ray.env_host import EnvHost, HostInfo
-from intercode.environments.ray.environment_spec import EnvironmentSpec
-from intercode.environments.ray.transfer import pack
+from intercode.environments.ray.node_files import EnvironmentSpec, pack
+
+_LOG = logging.getLogger(__name__)
 
 CORES_PER_HOST = 4
 """CPU cores of a node for each host process: one interpreter and its sandboxes keep them busy."""
@@ -42,22 +43,16 @@ _CLOSE_TIMEOUT = 5.0  # seconds for the host processes to close their environmen
 class HostHandle:
     """A host process, as the driver sees it.
 
-    ``episodes`` counts its live episodes; ``max_episodes`` is how many it may have (None: any
-    number). ``started`` is set when it is ready, and ``lost`` when the process or its node is lost.
+    ``episodes`` counts its live episodes; ``max_episodes`` is how many it may have. ``started`` is
+    set when it is ready, and ``lost`` when the process or its node is lost.
     """
 
     def __init__(self, ray: Any, actor: Any, node: Mapping[str, Any], cores: float) -> None:
         self.actor, self.node, self.name = actor, node["NodeID"], node["NodeManagerHostname"]
         self.cores, self.episodes, self.started, self.lost = cores, 0, False, False
-        self.max_episodes: int | None = None
-        self._ray = ray
+        self.max_episodes, self._ray = math.inf, ray
 
-    @property
-    def full(self) -> bool:
-        """Whether it can take no more episodes."""
-        return self.max_episodes is not None and self.episodes >= self.max_episodes
-
-    def call(self, method: str, *arguments: Any) -> Any:
+    def call(self, method: str, *arguments: Any, **named: Any) -> Any:
         """Call a method of the EnvHost and return its result.
 
         Raises what the method raises, and SandboxLostError if the node or the process is lost.
@@ -66,7 +61,7 @@ class HostHandle:
         if self.lost:  # Ray may be shut down by now, and would start again
             raise self._lost_error()
         try:
-            answer = getattr(self.actor, method).remote(*arguments)
+            answer = getattr(self.actor, method).remote(*arguments, **named)
             self._wait_for(answer)
             return self._ray.get(answer)
         except errors.RayTaskError as e:
@@ -92,7 +87,7 @@ class HostHandle:
     def end(self) -> Any:
         """Like ``kill``. Returns a reference that is ready once Ray knows of the end."""
         self.kill()
-        return self.actor.heartbeat.options(concurrency_group="heartbeat").remote()
+        return self.actor.heartbeat.remote()
 
     def _wait_for(self, answer: Any) -> None:
         """Wait for an answer. Raises SandboxLostError if a heartbeat is overdue."""
@@ -100,8 +95,7 @@ class HostHandle:
         while not self._ray.wait([answer], timeout=_POLL_INTERVAL)[0]:
             timeout = HEARTBEAT_TIMEOUT if self.started else START_TIMEOUT
             if heartbeat is None or self._ray.wait([heartbeat], timeout=0)[0]:
-                group = self.actor.heartbeat.options(concurrency_group="heartbeat")
-                heartbeat, last = group.remote(), time.monotonic()
+                heartbeat, last = self.send("heartbeat"), time.monotonic()
             elif time.monotonic() - last > timeout:
                 self.kill()
                 raise self._lost_error(f"no heartbeat for {timeout:g} s")
@@ -115,41 +109,29 @@ class HostManager:
     """Runs a host process for every few CPU cores of each node, also of nodes that join later.
 
     At most ``max_episodes`` episodes are live at once. A node is excluded if results on it would
-    have other metadata (image digest, architecture, isolation tier, package version); ``log`` is
-    called with the reason. May be used by many threads. End it with ``close``.
+    have other metadata (image digest, architecture, isolation tier, package version), and the
+    reason is logged. May be used by many threads. End it with ``close``.
     """
 
-    def __init__(
-        self,
-        spec: EnvironmentSpec,
-        ray: Any,
-        max_episodes: int,
-        log: Callable[[str], None] | None = None,
-    ) -> None:
+    def __init__(self, spec: EnvironmentSpec, ray: Any, max_episodes: int) -> None:
         self.spec, self.excluded = spec, dict[str, str]()
-        self._ray, self._max_episodes, self._log = ray, max_episodes, log or _warn
+        self._ray, self._max_episodes = ray, max_episodes
         self._spec_ref = ray.put(spec)
         self._actor_class = ray.remote(
             num_cpus=0,
             max_restarts=0,
             max_concurrency=max(2, max_episodes),
-            concurrency_groups={"control": 2, "heartbeat": 1},
+            concurrency_groups={"control": 3},
         )(EnvHost)
         self._nodes: dict[str, dict[str, Any]] = {}
         self._next_poll = -math.inf
         self._hosts: list[HostHandle] = []  # those that start, too
-        self._threads: dict[str, threading.Thread] = {}  # start the processes of a node
+        self._threads: list[threading.Thread] = []  # each has started a process
         self._lost_starts: Counter[str] = Counter()
         self._archives: dict[int, tuple[Any, ...]] = {}
         self._change, self._packing, self._closed = threading.Condition(), threading.Lock(), False
         with self._change:
             self._find_nodes()
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self.close()
 
     # ------------------------------------------------------------- episodes
     def acquire(self, host: HostHandle | None = None) -> HostHandle:
@@ -165,13 +147,15 @@ class HostManager:
                 if self._closed:
                     raise EnvironmentStateError("the run is over, and its nodes are released")
                 self._find_nodes()
-                free = [h for h in self._hosts if h.started and not (h.lost or h.full)]
+                started = [h for h in self._hosts if h.started and not h.lost]
+                free = [h for h in started if h.episodes < h.max_episodes]
                 host = min(free, key=lambda h: (h.episodes + 1) / h.cores, default=None)
                 if host is None:
-                    usable = self._hosts or any(map(self._starts_hosts, self._nodes))
                     excluded = self._nodes and self._nodes.keys() <= self.excluded.keys()
-                    if not usable and (excluded or time.monotonic() > end):
-                        raise SandboxUnavailableError(self._exclusion_reasons())
+                    if not self._hosts and (excluded or time.monotonic() > end):
+                        reasons = "; ".join(self.excluded.values())
+                        reasons = reasons or "the cluster has no node with CPU cores"
+                        raise SandboxUnavailableError(f"no node can be used: {reasons}")
                     self._change.wait(_POLL_INTERVAL)
             host.episodes += 1
         return host
@@ -181,16 +165,6 @@ class HostManager:
         with self._change:
             host.episodes -= 1
             self._change.notify_all()
-
-    def episodes_by_node(self) -> dict[str, int]:
-        """Return the number of live episodes of each usable node."""
-        with self._change:
-            self._find_nodes()
-            counts: Counter[str] = Counter()
-            for host in self._hosts:
-                if host.started and not host.lost:
-                    counts[host.node] += host.episodes
-            return dict(counts)
 
     def close(self) -> None:
         """Close every environment and end every process. May be called again."""
@@ -205,7 +179,7 @@ class HostManager:
         self._wait_for(host.send("close") for host in hosts if host.started)
         # At its shutdown, Ray frees what its threads use while they are told of an end.
         self._wait_for(host.end() for host in hosts)
-        for thread in self._threads.values():
+        for thread in self._threads:
             thread.join(_CLOSE_TIMEOUT)
 
     def _wait_for(self, answers: Iterable[Any]) -> None:
@@ -226,60 +200,48 @@ class HostManager:
             if host.node not in self._nodes:
                 host.kill()  # it may be unreachable for a while only
         self._hosts = [h for h in self._hosts if not h.lost]
-        if not any(map(self._starts_hosts, self._nodes)):
+        if all(h.started for h in self._hosts):
             self._archives.clear()  # Ray removes from its store what nothing refers to
         running = Counter(h.node for h in self._hosts)
+        from ray.util.scheduling_strategies import NodeAffinitySchedulingStrategy
+
         for key in self._nodes.keys() - self.excluded.keys():
             cores = self._nodes[key]["Resources"]["CPU"]
             wanted = min(max(1, int(cores) // CORES_PER_HOST), self._max_episodes)
-            if running[key] < wanted and not self._starts_hosts(key):
-                work = (self._nodes[key], wanted - running[key], cores / wanted)
-                self._threads[key] = threading.Thread(
-                    target=self._start, args=work, name="ray-node", daemon=True
+            place = NodeAffinitySchedulingStrategy(key, soft=False)
+            for _ in range(running[key], wanted):
+                actor = self._actor_class.options(scheduling_strategy=place).remote(self._spec_ref)
+                host = HostHandle(self._ray, actor, self._nodes[key], cores / wanted)
+                self._hosts.append(host)
+                thread = threading.Thread(
+                    target=self._start, args=(host,), name="ray-host", daemon=True
                 )
-                self._threads[key].start()
+                self._threads.append(thread)
+                thread.start()
 
-    def _starts_hosts(self, key: str) -> bool:
-        return key in self._threads and self._threads[key].is_alive()
-
-    def _start(self, node: dict[str, Any], missing: int, cores: float) -> None:
-        """Start host processes on a node. Excludes a node on which they fail or are lost often."""
-        for _ in range(missing):
-            if (host := self._open(node, cores)) is None:
-                return
-            try:
-                self._prepare(host)
-            except Exception as e:  # making an environment may run code of users
-                host.kill()
-                known = isinstance(e, InfrastructureError)
-                again = known and not isinstance(e, SandboxUnavailableError)
-                self._lost_starts[host.node] += again
-                if not again or self._lost_starts[host.node] >= _MAX_STARTS:
-                    self._exclude(node, str(e) if known else f"{type(e).__name__}: {e}")
-                return
-
-    def _open(self, node: Mapping[str, Any], cores: float) -> HostHandle | None:
-        """Have a host process started. Returns None after ``close``."""
-        from ray.util.scheduling_strategies import NodeAffinitySchedulingStrategy
-
-        place = NodeAffinitySchedulingStrategy(node["NodeID"], soft=False)
+    def _start(self, host: HostHandle) -> None:
+        """Send a host what its node lacks, and let it make an environment. Excludes the node if
+        that fails, or if its hosts are lost often."""
+        try:
+            if missing := host.call("missing_artifacts"):
+                host.call("receive", {n: self._archive(n) for n in missing})
+            info: HostInfo = host.call("prepare")
+            if differences := _differences(self.spec, info):
+                raise SandboxUnavailableError(differences)
+            host.max_episodes, host.started = info.max_episodes or math.inf, True
+            reason = ""
+        except Exception as e:  # making an environment may run code of users
+            host.kill()
+            known = isinstance(e, InfrastructureError)
+            reason = str(e) if known else f"{type(e).__name__}: {e}"
+            if known and not isinstance(e, SandboxUnavailableError):
+                self._lost_starts[host.node] += 1
+                reason *= self._lost_starts[host.node] >= _MAX_STARTS
         with self._change:
-            if self._closed:
-                return None
-            actor = self._actor_class.options(scheduling_strategy=place).remote(self._spec_ref)
-            self._hosts.append(HostHandle(self._ray, actor, node, cores))
-            return self._hosts[-1]
-
-    def _prepare(self, host: HostHandle) -> None:
-        """Send a host what its node lacks, and let it make an environment."""
-        missing = host.call("missing_artifacts")
-        if missing:
-            host.call("receive", {n: self._archive(n) for n in missing})
-        info: HostInfo = host.call("prepare")
-        if differences := _differences(self.spec, info):
-            raise SandboxUnavailableError(differences)
-        with self._change:
-            host.max_episodes, host.started = info.max_episodes, True
+            self._hosts = [h for h in self._hosts if not h.lost]
+            if reason and not self._closed and host.node not in self.excluded:
+                self.excluded[host.node] = f"{host.name}: {reason}"
+                _LOG.warning("the node %s is excluded: %s", host.name, reason)
             self._change.notify_all()
 
     def _archive(self, number: int) -> tuple[Any, ...]:
@@ -287,25 +249,8 @@ class HostManager:
         ``EnvHost.receive`` takes."""
         with self._packing:
             if number not in self._archives:
-                chunks: list[Any] = []
-                directory = pack(
-                    self.spec.artifacts[number], lambda chunk: chunks.append(self._ray.put(chunk))
-                )
-                self._archives[number] = (chunks, *directory)
+                self._archives[number] = pack(self.spec.artifacts[number], self._ray.put)
             return self._archives[number]
-
-    def _exclude(self, node: Mapping[str, Any], reason: str) -> None:
-        with self._change:
-            if self._closed:
-                return
-            self.excluded[node["NodeID"]] = f"{node['NodeManagerHostname']}: {reason}"
-            self._hosts = [h for h in self._hosts if not h.lost]
-            self._change.notify_all()
-        self._log(f"the node {node['NodeManagerHostname']} is excluded: {reason}")
-
-    def _exclusion_reasons(self) -> str:
-        reasons = "; ".join(self.excluded.values()) or "the cluster has no node with CPU cores"
-        return f"no node can be used: {reasons}"
 
 
 def _differences(spec: EnvironmentSpec, info: HostInfo) -> str:
@@ -314,7 +259,3 @@ def _differences(spec: EnvironmentSpec, info: HostInfo) -> str:
     node: dict[str, Any] = {**info.metadata, "version": info.version}
     names = [name for name in driver if driver[name] != node.get(name)]
     return "; ".join(f"its {n} is {node.get(n)!r}, here {driver[n]!r}" for n in names)
-
-
-def _warn(text: str) -> None:
-    warnings.warn(text, RuntimeWarning, stacklevel=2)

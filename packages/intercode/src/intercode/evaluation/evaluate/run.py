@@ -6,7 +6,7 @@ import asyncio
 import sys
 import threading
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import AbstractContextManager, contextmanager
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, NamedTuple, overload
 
@@ -16,11 +16,11 @@ from intercode.core.config import EvalConfig, make_config, max_failed_episodes, 
 from intercode.core.errors import BudgetError, TooManyErrorsError, UsageError
 from intercode.core.trajectories import reading
 from intercode.core.types import Usage
-from intercode.environments.base.contract import BranchingEnvironment
 from intercode.environments.base.pool.open_files import check_open_file_limit
+from intercode.environments.runners import LOCAL, open_runner
 from intercode.evaluation.evaluate.budgets import RunBudget
 from intercode.evaluation.evaluate.history import RunHistory
-from intercode.evaluation.evaluate.plan import Plan, create_run, make_plan
+from intercode.evaluation.evaluate.plan import Plan, create_run, env_settings, make_plan
 from intercode.evaluation.evaluate.progress import Progress, Report, make_report
 from intercode.evaluation.evaluate.progress.header import describe_plan
 from intercode.evaluation.evaluate.run_directory import require_same_run
@@ -32,18 +32,6 @@ from intercode.evaluation.tracking.trackers import Trackers, open_trackers
 from intercode.models import Model, Traffic
 from intercode.models.providers.function import ModelFunction, as_model
 from intercode.results.run import Run, load_run
-from intercode_sandbox.registry import Registry
-
-LOCAL = "local"
-RUNNERS = Registry(
-    "runner",
-    {
-        LOCAL: "intercode.evaluation.evaluate.run:local_environments",
-        "ray": "intercode.evaluation.evaluate.ray_runner:ray_environments",
-    },
-)
-"""Where environments can run. Each name refers to a function of a plan, which returns a context
-manager of the function that makes environments."""
 
 
 @overload
@@ -186,13 +174,21 @@ def run_plan(
     stops as by Ctrl-C, with KeyboardInterrupt. Raises SandboxUnavailableError before anything is
     written if this machine can open no sandbox.
     """
-    environments = open_runner(plan)
+    config, dataset = plan.config, plan.dataset
+    environments = open_runner(
+        config.runner,
+        plan.make_env,
+        dataset.environment,
+        env_settings(config, dataset),
+        plan.task_indices,
+        config.parallel,
+    )
     tracker = _open_trackers(plan)
     with make_report(describe_plan(plan), label, quiet) as report:
         with reading(plan.out):
-            local, begun = plan.config.runner == LOCAL, plan.trajectories_file.exists()
+            local, begun = config.runner == LOCAL, plan.trajectories_file.exists()
         if local:
-            check_open_file_limit(plan.config.parallel)
+            check_open_file_limit(config.parallel)
         if local and not begun:
             _note_sandboxes(report, require_sandboxes(plan))  # before anything is written
         with _exclusive_lock(plan.out):
@@ -208,7 +204,7 @@ def run_plan(
             if local and begun:
                 _note_sandboxes(report, require_sandboxes(plan))
             history = RunHistory(plan.out)
-            budget = RunBudget(plan.config, history.earlier_usage, history.earlier_lost)
+            budget = RunBudget(config, history.earlier_usage, history.earlier_lost)
             progress = Progress(
                 len(plan.samples),
                 state.finished,
@@ -375,17 +371,3 @@ def _lock(file: Any, out: Path) -> None:
         raise UsageError(
             f"another process is working in {out}, or another thread: wait, or give another --out"
         ) from e
-
-
-def open_runner(plan: Plan) -> AbstractContextManager[Callable[[], BranchingEnvironment]]:
-    """Return the context in which a plan's environments can be made. Raises UnknownNameError."""
-    environments: AbstractContextManager[Callable[[], BranchingEnvironment]] = RUNNERS.load(
-        plan.config.runner.partition(":")[0]
-    )(plan)
-    return environments
-
-
-@contextmanager
-def local_environments(plan: Plan) -> Iterator[Callable[[], BranchingEnvironment]]:
-    """Yield a function that makes environments in this process."""
-    yield plan.make_env

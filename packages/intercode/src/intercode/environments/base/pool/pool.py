@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 from collections.abc import AsyncIterator, Callable, Sequence
+from contextlib import ExitStack
 from functools import partial
 from typing import Any, Self
 
@@ -12,10 +13,12 @@ from intercode.core.errors import EnvironmentStateError, UsageError
 from intercode.core.types import Dataset
 from intercode.environments import make as make_environment
 from intercode.environments.base.contract import BranchingEnvironment
+from intercode.environments.base.env import InterCodeEnv
 from intercode.environments.base.options import check_training
 from intercode.environments.base.pool.episode import PooledEpisode
 from intercode.environments.base.pool.lending import EnvironmentPool
 from intercode.environments.base.pool.worker_threads import WorkerThreads
+from intercode.environments.runners import LOCAL, open_runner
 from intercode_sandbox.clock import SYSTEM_CLOCK, Clock
 
 _CHECKS_PER_TIMEOUT = 4  # how often idle episodes are looked for within their time-out
@@ -26,9 +29,10 @@ class Pool:
 
     ``idle_timeout``: an episode is closed after this number of seconds without a call (None:
     never), so that an episode that its user forgot does not occupy a slot for ever. ``clock``
-    measures that time. ``settings``: settings of the environment, such as
-    ``reward_mode="delta"`` or ``recycle=True``. ``allow_exploitable``: allow a profile
-    whose faults training would exploit.
+    measures that time. ``runner``: where the environments are: ``local``, or ``ray`` for the nodes
+    of a cluster, with an address as in ``ray:HOST:PORT`` (see docs/ray.md). ``settings``: settings
+    of the environment, such as ``reward_mode="delta"`` or ``recycle=True``. ``allow_exploitable``:
+    allow a profile whose faults training would exploit.
 
     When the pool is closed, or its process ends in any way, every episode ends and its sandbox is
     removed. Use a pool in one event loop only. Raises UsageError for an invalid size or timeout
@@ -43,6 +47,7 @@ class Pool:
         *,
         idle_timeout: float | None = 600.0,
         clock: Clock = SYSTEM_CLOCK,
+        runner: str = LOCAL,
         allow_exploitable: bool = False,
         **settings: Any,
     ) -> None:
@@ -53,15 +58,21 @@ class Pool:
             raise UsageError(
                 f"idle_timeout is {idle_timeout} s; it must be greater than 0, or None for never"
             )
-        make: Callable[..., BranchingEnvironment] = partial(make_environment, environment)
-        first = make(dataset, **settings)
+        first: InterCodeEnv = make_environment(environment, dataset, **settings)
         self.dataset = first.dataset
         self.size, self.idle_timeout, self._clock = size, idle_timeout, clock
         self.idle_closed = 0
         """The number of episodes that were closed after ``idle_timeout``."""
-        self._make_env: Callable[[], BranchingEnvironment] = lambda: make(self.dataset, **settings)
-        self._envs = EnvironmentPool[BranchingEnvironment]()
-        self._envs.give_back(first)
+        make = partial(make_environment, environment, self.dataset, **settings)
+        self._resources = ExitStack()
+        self._make_env = self._resources.enter_context(
+            open_runner(runner, make, environment, settings, range(len(self.dataset)), size)
+        )
+        self._envs = self._resources.enter_context(EnvironmentPool[BranchingEnvironment]())
+        if runner == LOCAL:
+            self._envs.give_back(first)
+        else:
+            first.close()
         self._live_episodes: set[PooledEpisode] = set()
         self._slots, self._acquire_lock = asyncio.Semaphore(size), asyncio.Lock()
         self._workers = WorkerThreads(size)
@@ -180,7 +191,7 @@ class Pool:
             for _ in range(self.size):  # each is free when its episode has ended
                 await self._slots.acquire()
         try:
-            await self._workers.submit(self._envs.close)
+            await self._workers.submit(self._resources.close)
         finally:
             self._workers.close()
 
