@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import re
 import sys
 from collections.abc import Callable
@@ -79,3 +80,27 @@ def test_a_reset_takes_the_documented_walk() -> None:
     with intercode.make("bash") as env:
         calls = calls_during(lambda: env.reset(options={"task": 0}))
     assert list(dict.fromkeys(call for call in calls if call in walk)) == walk
+    opened = calls.index("sandbox/backends.py:open_sandbox")
+    before = [call for call in dict.fromkeys(calls[:opened]) if not call.startswith("sandbox/")]
+    assert len({call.split(":")[0] for call in before}) <= 10
+    assert len(passes := list(filter(only_passes_on, before))) <= 3, passes
+
+
+def only_passes_on(call: str) -> bool:
+    """Return whether a function of the package does nothing but call another. One that makes an
+    object does more."""
+    path, _, name = call.partition(":")
+    tree = ast.parse((Path(intercode.__file__).parent / path).read_text())
+    return any(
+        isinstance(node, ast.FunctionDef)
+        and node.name == name.rpartition(".")[2]
+        and [type(part) for part in node.body if not is_docstring(part)]
+        in ([ast.Return], [ast.Expr])
+        and isinstance(value := node.body[-1].value, ast.Call | ast.Attribute)
+        and not (isinstance(value, ast.Call) and ast.unparse(value.func)[0].isupper())
+        for node in ast.walk(tree)
+    )
+
+
+def is_docstring(statement: ast.stmt) -> bool:
+    return isinstance(statement, ast.Expr) and isinstance(statement.value, ast.Constant)

@@ -66,12 +66,13 @@ class EpisodeContext:
     @property
     def request(self) -> WorkspaceRequest:
         """What the workspaces of the episode have to be, before their tasks are prepared."""
-        key = self.spec, self.task.cwd, self.profile.session_key(self.task)
+        task = self.episode.task
+        key = self.spec, task.cwd, self.profile.session_key(task)
         return WorkspaceRequest(key, self.spec, self.open_session)
 
     def open_session(self, sandbox: BaseSandbox, state: Any = None) -> Session:
         """Open a session, in the directory of the task, or else of the image."""
-        task = self.task
+        task = self.episode.task
         if task.cwd == "/" != self.spec.image.cwd:
             task = replace(task, cwd=self.spec.image.cwd)
         session: Session = self.profile.open_session(sandbox, task, state)
@@ -94,9 +95,10 @@ class EpisodeContext:
     def _prepare(self, workspace: SandboxWorkspace) -> None:
         """Bring a new workspace into the state in which the task begins. Not part of a prewarmed
         one, so that it can be used for every task with the same files."""
-        require_relative_paths(self.task, workspace.sandbox)
-        self.profile.prepare(workspace, self.task)
-        write_initial_files(workspace.sandbox, self.task.initial_files)
+        task = self.episode.task
+        require_relative_paths(task, workspace.sandbox)
+        self.profile.prepare(workspace, task)
+        write_initial_files(workspace.sandbox, task.initial_files)
 
     def open_test_workspace(self) -> SandboxWorkspace:
         """Open a workspace for hidden tests: without the paths in ``absent_in_tests``.
