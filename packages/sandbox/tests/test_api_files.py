@@ -10,6 +10,7 @@ import subprocess
 import sys
 import tarfile
 import threading
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -418,17 +419,49 @@ def test_a_directory_that_changes_meanwhile_is_listed(shared: Sandbox) -> None:
         assert process.wait(0) is None
 
 
-def test_what_is_called_rm_is_not_believed() -> None:
+def test_removing_needs_no_rm_and_does_not_believe_one() -> None:
     with open_one(env={"PATH": "/own:/usr/bin:/bin"}) as sandbox:
         sandbox.write("/own/rm", "#!/bin/sh\nexit 0\n", 0o755)
-        sandbox.write("/work/a", "a")
+        sandbox.write("/work/deep/a", "a")
         with pytest.raises(PermissionError, match="still there"):
-            sandbox.remove("/work", recursive=True)
+            sandbox.remove("/work", recursive=True, user="root")
         sandbox.write("/own/rm", "#!/nothing\n", 0o755)
         with pytest.raises(SandboxError, match="no program rm"):
-            sandbox.remove("/work/a")
+            sandbox.remove("/work/deep/a", user="root")
+        sandbox.remove("/work/deep/a")
+        sandbox.remove("/work", recursive=True)
+        assert not sandbox.exists("/work")
         with pytest.raises(UsageError, match="root directory"):
             sandbox.remove("//", recursive=True)
+
+
+def test_removing_stays_in_the_sandbox_and_leaves_its_mounts(shared: Sandbox) -> None:
+    shared.run("mkdir -p /mine/tree /kept; echo a > /kept/a; ln -s /kept /mine/tree/link")
+    shared.run("ln -s /proc /mine/proc; ln -s /mine /mine/tree/up; ln /kept/a /mine/tree/a")
+    deep = f"cd /mine/tree; for i in $(seq 300); do mkdir {'d' * 40}; cd {'d' * 40}; done"
+    assert shared.run(["/bin/bash", "-c", deep]).ok
+    shared.remove("/mine/tree/", recursive=True)
+    assert list(shared.list_files("/mine")) == ["proc"] and shared.read("/kept/a") == b"a\n"
+    paths = ("/proc", "/proc/1", "/mine/proc/sys", "/dev", "/sys", "/mine/..", "/mine/.")
+    for path in paths:
+        with pytest.raises(OSError):
+            shared.remove(path, recursive=True)
+    assert shared.run("echo $$ > /dev/null; test -d /proc/self -a -c /dev/zero -a -d /dev/shm").ok
+    shared.write("/dev/shm/a", "a")
+    shared.remove("/dev/shm/a")
+    shared.remove("/mine/proc")
+    assert not shared.exists("/mine/proc")
+
+
+def test_a_directory_that_is_swapped_for_a_link_is_not_removed_through_it(shared: Sandbox) -> None:
+    swap = "while :; do mkdir d; touch d/x; rm -r d; ln -s /kept d; rm d; done 2>/dev/null"
+    shared.run("mkdir -p /race /kept; echo a > /kept/a")
+    with shared.spawn(swap, cwd="/race") as process:
+        for _ in range(300):
+            with suppress(OSError):
+                shared.remove("/race/d", recursive=True)
+        assert process.wait(0) is None
+    assert shared.read("/kept/a") == b"a\n"
 
 
 def test_a_time_beyond_nanoseconds_is_told(shared: Sandbox) -> None:

@@ -239,8 +239,9 @@ class BaseSandbox(ABC):
         ``processes`` also stands for ``descendants``, ``signal`` and ``kill_since``, ``fork`` for
         ``snapshot``, ``restore`` for ``replace_files``. ``terminal`` is ``open_terminal``,
         ``users`` and ``checkpoint`` are parameters of ``spawn``, too, and ``listing`` is
-        ``file_info`` and ``list_directory``. ``script``: programs cannot open a descriptor by name;
-        what is written to ``script_path`` is what the next program that opens it reads.
+        ``file_info``, ``list_directory`` and ``remove``. ``script``: programs cannot open a
+        descriptor by name; what is written to ``script_path`` is what the next program that opens
+        it reads.
         """
         return frozenset()
 
@@ -363,6 +364,11 @@ class BaseSandbox(ABC):
         """Return the names in a directory, sorted by their bytes, with what each of them is. Links
         are not followed. Raises OSError as ``file_info`` does."""
         raise self._missing_capability("listing", "list a directory without a program")
+
+    def remove(self, path: str, recursive: bool = False) -> None:
+        """Remove a file or link, or with ``recursive`` a directory and all in it. Raises OSError,
+        also for a path in /proc and a directory in which something is mounted."""
+        raise self._missing_capability("listing", "remove a file without a program")
 
     @abstractmethod
     def changes(self, digests: bool = True, pause: bool = False) -> dict[str, FileEntry]:

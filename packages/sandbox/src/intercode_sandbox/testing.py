@@ -126,7 +126,9 @@ def _check_listing(sandbox: BaseSandbox) -> None:
     missing, file = "/tmp/listed/none", "/tmp/listed/file"
     expect_error(FileNotFoundError, lambda: sandbox.file_info(missing), "a path without a file")
     expect_error(NotADirectoryError, lambda: sandbox.list_directory(file), "listing a file")
-    sandbox.run("rm -r listed", cwd="/tmp", timeout=_TIMEOUT)
+    expect_error(IsADirectoryError, lambda: sandbox.remove("/tmp/listed"), "removing a directory")
+    sandbox.remove("/tmp/listed", recursive=True)
+    expect_error(FileNotFoundError, lambda: sandbox.remove("/tmp/listed"), "removing nothing")
 
 
 def _check_fork(sandbox: BaseSandbox) -> None:

@@ -249,10 +249,10 @@ class Sandbox:
         return transfer.list_files(self.base, path)
 
     def remove(self, path: str, *, recursive: bool = False, user: str | int | None = None) -> None:
-        """Remove a file, a link, or with ``recursive`` a directory and all in it, by ``rm`` of the
-        image. ``user``: with the rights of a user; see ``run``. Raises FileNotFoundError,
-        IsADirectoryError without ``recursive``, OSError if something cannot be removed,
-        SandboxError if the image has no ``rm``."""
+        """Remove a file, a link, or with ``recursive`` a directory and all in it. Needs no program
+        of the image. ``user``: with the rights of a user, by ``rm`` of the image; see ``run``.
+        Raises FileNotFoundError, IsADirectoryError without ``recursive``, OSError if something
+        cannot be removed, SandboxError if the image has no ``rm`` for ``user``."""
         transfer.remove(self.base, self.live, path, recursive, user)
 
     def upload(self, local: str | Path, path: str) -> None:

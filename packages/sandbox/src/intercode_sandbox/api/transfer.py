@@ -23,7 +23,6 @@ from typing import IO
 
 from intercode_sandbox.api.execution import CHUNK, Command, LiveProcesses, make_command, run_command
 from intercode_sandbox.api.process import SandboxProcess
-from intercode_sandbox.api.results import Result
 from intercode_sandbox.contract import BaseSandbox
 from intercode_sandbox.errors import DataError, SandboxError, UsageError
 from intercode_sandbox.images.archives.tar import StrictTarInfo, mtime_ns
@@ -154,16 +153,15 @@ def remove(
     is_directory = describe(base, path, follow=False).kind == "dir"
     if is_directory and not recursive:
         raise IsADirectoryError(errno.EISDIR, "a directory: give recursive=True", path)
-
-    def run(*argv: str) -> Result:
-        command = make_command(base, [*argv, "--", f".{path}"], cwd="/", user=user)
-        return run_command(base, live, command, TRANSFER_SECONDS)
-
+    if user is None:
+        with _naming(path, "a sandbox can remove"):
+            base.remove(path, recursive)
+        return
+    command = make_command(
+        base, ["rm", "-rf" if recursive else "-f", "--", f".{path}"], cwd="/", user=user
+    )
     try:
-        result = run("rm", "-rf" if recursive else "-f")
-        if not result.ok and is_directory:  # in some tiers root may not enter a closed directory
-            run("chmod", "-R", "u+rwX")
-            result = run("rm", "-rf")
+        result = run_command(base, live, command, TRANSFER_SECONDS)
     except FileNotFoundError as e:
         raise SandboxError(f"{path} was not removed: the sandbox has no program rm") from e
     with suppress(FileNotFoundError):

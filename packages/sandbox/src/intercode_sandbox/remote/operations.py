@@ -213,6 +213,7 @@ class ForwardedSandbox(BaseSandbox):
     write = forwarded(BaseSandbox.write, mode=0o7777)
     file_info = forwarded(BaseSandbox.file_info, "listing")
     list_directory = forwarded(BaseSandbox.list_directory, "listing")
+    remove = forwarded(BaseSandbox.remove, "listing")
     changes = forwarded(BaseSandbox.changes, check=_check_paths)
     changed_paths = forwarded(BaseSandbox.changed_paths, check=_check_paths)
     storage_exhausted = forwarded(BaseSandbox.storage_exhausted)

@@ -282,6 +282,9 @@ class SupervisedSandbox(BaseSandbox):
         answer, _ = self.connection.request("files", seconds=READ_SECONDS, path=path)
         return {name: _file_info(row) for name, row in answer["files"].items()}
 
+    def remove(self, path: str, recursive: bool = False) -> None:
+        self.connection.request("remove", seconds=READ_SECONDS, path=path, recursive=recursive)
+
     def checkpoint(self, pid: int, given_fds: Sequence[int]) -> Checkpoint:
         if "checkpoint" not in self.capabilities:
             return super().checkpoint(pid, given_fds)

@@ -143,7 +143,7 @@ static const char *request_path(const struct message *m) {
     return whole ? path->text : NULL;
 }
 
-enum file_access { OPEN_FILE, WRITE_FILE, DESCRIBE_FILE, LIST_FILES };
+enum file_access { OPEN_FILE, WRITE_FILE, DESCRIBE_FILE, LIST_FILES, REMOVE_FILE };
 
 static int access_file(const struct message *m, const char *path, enum file_access access,
                        struct text *out, int *result_fd) {
@@ -152,6 +152,8 @@ static int access_file(const struct message *m, const char *path, enum file_acce
     if (access == DESCRIBE_FILE)
         return describe_file(sandbox.root, path, json_bool(m->body, "follow"), out);
     if (access == LIST_FILES) return list_directory(sandbox.root, path, out);
+    if (access == REMOVE_FILE)
+        return remove_in_root(sandbox.root, path, json_bool(m->body, "recursive"));
     return (*result_fd = open_regular(sandbox.root, path)) < 0 ? -1 : 0;
 }
 
@@ -163,7 +165,7 @@ static int do_file(const struct message *m, enum file_access access, struct text
     if (!path || (access == WRITE_FILE && !m->count)) return errno = EINVAL, -1;
     int result = access_file(m, path, access, out, result_fd);
     if (!result || errno != EACCES || !sandbox.in_container) return result;
-    grant_path_access(sandbox.root, path, access == WRITE_FILE);
+    grant_path_access(sandbox.root, path, access == WRITE_FILE || access == REMOVE_FILE);
     result = access_file(m, path, access, out, result_fd);
     restore_modes();
     return result;
@@ -192,6 +194,7 @@ static int dispatch(const struct message *m, struct text *out, int *result_fd) {
     if (!strcmp(operation, "write")) return do_file(m, WRITE_FILE, out, result_fd);
     if (!strcmp(operation, "file")) return do_file(m, DESCRIBE_FILE, out, result_fd);
     if (!strcmp(operation, "files")) return do_file(m, LIST_FILES, out, result_fd);
+    if (!strcmp(operation, "remove")) return do_file(m, REMOVE_FILE, out, result_fd);
     if (!strcmp(operation, "end_all")) return end_all_processes();
     if (!strcmp(operation, "recycle")) return do_recycle(m);
     if (!strcmp(operation, "replace_files")) return do_replace_files(m);

@@ -174,8 +174,10 @@ int copy_user_attributes(int source, int target);
 int copy_content(int source, int target);  /* and user attributes */
 int remove_tree(const char *name, int parent);
 int remove_all(int parent, const char *name);  /* common/remove.c */
+int remove_in_root(int root, const char *path, bool whole);
 bool is_opaque(int fd);
 int write_changes(struct text *out, const struct layout *layout, bool digests, bool paths_only);
+int open_outside_proc(int root, const char *path, int flags, struct stat *info);
 int open_regular(int root, const char *path);
 int describe_file(int root, const char *path, bool follow, struct text *out);
 int list_directory(int root, const char *path, struct text *out);
