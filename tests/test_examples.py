@@ -42,6 +42,10 @@ def test_a_function_is_evaluated_in_one_call(tmp_path: Path) -> None:
     assert len(list(tmp_path.glob("runs/*/trajectories.jsonl"))) == 1
 
 
+def test_a_fork_has_a_server_of_its_own(tmp_path: Path) -> None:
+    assert run("till/till_env.py", tmp_path) == "1.0 0.0\n"
+
+
 @pytest.mark.slow
 def test_the_demo_proves_the_starter_tasks_and_repeats_nothing(tmp_path: Path) -> None:
     first = run("demo.py", tmp_path)
