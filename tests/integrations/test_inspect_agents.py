@@ -5,11 +5,11 @@ from __future__ import annotations
 
 import os
 import pty
+import runpy
 import select
 import threading
 import time
 from pathlib import Path
-from typing import Any
 
 import pytest
 
@@ -24,8 +24,6 @@ from inspect_ai.model import ModelOutput, ModelUsage, get_model
 from inspect_ai.solver import Generate, Solver, TaskState, solver
 from inspect_ai.tool import bash_session, text_editor
 from inspect_ai.util import SandboxConnection
-
-from support.snippets import read_snippets
 
 pytestmark = [pytest.mark.sandbox, pytest.mark.slow]
 
@@ -114,10 +112,7 @@ def test_a_human_solves_a_sample_at_a_terminal(
 
 
 def test_a_program_in_the_sandbox_uses_the_model_through_the_bridge(tmp_path: Path) -> None:
-    page = (Path(__file__).parents[2] / "docs/inspect.md").read_text("utf-8")
-    [snippet] = [s for s in read_snippets(page) if "sandbox_agent_bridge" in s.body]
-    names: dict[str, Any] = {"__name__": "page"}
-    exec(snippet.body, names)
+    names = runpy.run_path(str(Path(__file__).parents[2] / "examples/inspect_program.py"))
     answer = ModelOutput.from_content("mockllm/model", "42 it is")
     answer.usage = ModelUsage(input_tokens=1, output_tokens=1, total_tokens=2)
     model = get_model("mockllm/model", custom_outputs=[answer], memoize=False)

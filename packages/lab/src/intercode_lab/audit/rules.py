@@ -1,6 +1,7 @@
 """The rules of ``audit`` on golds and queries. Each returns findings about one task.
 
-A rule is here only if nearly all that it finds is worth reading; docs/validity.md describes each.
+A rule is here only if nearly all that it finds is worth reading. KINDS in findings.py names
+them.
 """
 
 from __future__ import annotations
