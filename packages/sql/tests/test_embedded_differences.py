@@ -89,6 +89,7 @@ def test_the_text_of_an_expression_in_an_error(
         ("DATE_FORMAT(0, '%a')", "id = 1", None),
         ("DATE_FORMAT('100:00:00', '%X %x %u %w')", "id = 1", "0100 0100 613566752 1"),
         ("DATE_FORMAT('2001-00-05', '%j')", "id = 1", None),
+        ("-'-1'", "id = 1", 1.0),
         ("TIME_FORMAT(tm, '%X')", "id = 1", None),
         ("CASE bi WHEN y THEN l ELSE UNHEX('C3A4') END", "id = 1", "\u00e4"),
         ("DATE_FORMAT(0.9999999, '%T.%f')", "id = 1", "00:00:01.000000"),
@@ -858,6 +859,15 @@ def test_a_set_stores_the_number_of_a_quotient(changed: SqlSession) -> None:
         ("SELECT UNHEX('C3A4') AS a UNION SELECT e FROM t ORDER BY a LIMIT 2", [None, "\u00e4"]),
         ("SELECT INSTR(c, 'e') + 10 * LOCATE('\u00cb', c) FROM t WHERE id = 5", [30]),
         ("SELECT LOCATE('ss', 'a\u00df')", [2]),
+        (
+            "SELECT 0.5 AS a UNION SELECT bn FROM t WHERE id = 1 ORDER BY a DESC",
+            [b"AB\0\0", b"0.5\0"],
+        ),
+        ("SELECT x FROM t WHERE id = 6 UNION SELECT tm FROM t WHERE id = 8", ["12.5", "12:00:00"]),
+        (
+            "SELECT x AS a FROM t UNION SELECT tm FROM t ORDER BY a DESC LIMIT 2",
+            ["23:59:59", "12.5"],
+        ),
         ("SELECT t.i + 1 FROM t WHERE id < 3 GROUP BY i + 1 ORDER BY 1", [-6, 6]),
         ("SELECT AVG(d) / 7 FROM t WHERE id IN (1, 2, 6)", [Decimal("0.44523809514")]),
         ("SELECT AVG(DISTINCT tm2) / 2 FROM t", [Decimal("25311.5685714285")]),
@@ -1104,3 +1114,18 @@ def test_a_double_that_does_not_fit_is_cut(changed: SqlSession, number: str, tex
 
 def test_a_remainder_of_more_digits_than_a_double_is_refused(session: SqlSession) -> None:
     assert session.run("SELECT MOD(ub / ti, 3) FROM t", 10.0).output.startswith(CANNOT)
+
+
+@pytest.mark.parametrize("call", ["MONTHNAME('100:00:00')", "DATE_FORMAT('2001-00-00', '%Y')"])
+def test_functions_of_parts_take_incomplete_dates_in_strict_statements(
+    changed: SqlSession, call: str
+) -> None:
+    assert changed.run(f"CREATE TABLE z AS SELECT {call} AS a FROM t", 10.0).ok
+
+
+def test_the_type_of_a_decimal_in_a_document_is_refused(session: SqlSession) -> None:
+    code = "SELECT JSON_TYPE(JSON_EXTRACT(JSON_ARRAY({}), '$[0]')) FROM t WHERE id = 1"
+    for name in ("d", "da", "dt", "tm"):
+        assert session.run(code.format(name), 10.0).output.startswith(CANNOT)
+    assert column(session, code.format("i")) == ["INTEGER"]
+    assert column(session, "SELECT JSON_TYPE(JSON_ARRAY(d)) FROM t WHERE id = 1") == ["ARRAY"]

@@ -169,6 +169,10 @@ ERROR_MESSAGES: dict[int, tuple[str, str]] = {
         "a larger value.",
     ),
     3685: ("HY000", "Illegal argument to a regular expression."),
+    3697: (
+        "HY000",
+        "The regular expression contains an [x-y] character range where x comes after y.",
+    ),
     3686: ("HY000", "Index out of bounds in regular expression search."),
     3773: ("HY000", "DEFAULT function cannot be used with default value expressions"),
     3887: ("HY000", "A capture group has an invalid name."),

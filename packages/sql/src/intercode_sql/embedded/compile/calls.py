@@ -59,7 +59,7 @@ from intercode_sql.embedded.compile.conversions import (
     truth_sql,
     value_constant,
 )
-from intercode_sql.embedded.compile.documents import json_members
+from intercode_sql.embedded.compile.documents import TYPED, json_members
 from intercode_sql.embedded.compile.model import (
     Expression,
     Scope,
@@ -519,6 +519,8 @@ def function_call(node: exp.Anonymous, scope: Scope) -> Expression:
     ]
     if name in _OF_DOCUMENTS and SCALARS[name].parameters(len(args)):
         _require_document(name, args[0].type)
+        if name == "JSON_TYPE" and TYPED.search(args[0].sql) and not _MADE.match(args[0].sql):
+            raise unsupported("JSON_TYPE in a document with decimals, dates or times")
     found = simple_call(name, args, item_text(node, scope) if SCALARS[name].quoted else "")
     if name == "FIND_IN_SET" and is_constant(node.expressions[0]) and args[1].type.members:
         members = text_constant(",".join(args[1].type.members))
@@ -529,6 +531,8 @@ def function_call(node: exp.Anonymous, scope: Scope) -> Expression:
 
 _OF_DOCUMENTS = {name for name in SCALARS if name.startswith("JSON_")} - {"JSON_VALID"}
 """Functions whose first argument is a JSON document, or its text."""
+_MADE = re.compile(r"mysql_json_(array|object)(agg)?\(")
+"""Matches the SQL of an array or an object."""
 
 
 def _require_document(name: str, kind: Type) -> None:
@@ -542,7 +546,8 @@ def _require_document(name: str, kind: Type) -> None:
 def _on_this_day(value: Expression, name: str, position: int, scope: Scope) -> Expression:
     """Return an argument that must be a date. A time is one of the current day."""
     parameters = SCALARS[name].arguments
-    if value.type.kind != "time" or parameters[min(position, len(parameters) - 1)].kind != "moment":
+    wanted = parameters[min(position, len(parameters) - 1)].kind
+    if value.type.kind != "time" or wanted not in ("moment", "parts"):
         return value
     return time_of_this_day(value, scope)
 
@@ -652,8 +657,8 @@ def _clock_digits(ex: Expression) -> int:
 def _as_argument(value: Expression, parameter: Argument) -> Expression:
     if parameter.kind == "integer":
         return as_integer(value)
-    if parameter.kind == "moment":
-        return as_moment_text(value)
+    if parameter.kind in ("moment", "parts"):
+        return as_moment_text(value, "parts" if parameter.kind == "parts" else "datetime")
     if parameter.kind == "clock":
         return as_clock_text(value)
     if parameter.kind == "text" or (parameter.kind != "number" and not value.type.number):

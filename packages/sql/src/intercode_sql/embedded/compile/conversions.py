@@ -79,7 +79,7 @@ def number_constant(text: str) -> Expression:
         return Expression(repr(float(low)), replace(DOUBLE, nullable=False), literal=float(low))
     if "." in low:
         whole, _, part = low.partition(".")
-        digits = len(whole.lstrip("0")) + len(part)
+        digits = len(whole) + len(part)
         if float(low) > MAX_DOUBLE:
             raise unsupported(f"a decimal of {digits} digits")
         if len((whole + part).lstrip("0")) > 15:
@@ -302,8 +302,8 @@ def as_texts(values: list[Expression]) -> tuple[list[Expression], Type]:
     return [as_characters(text, kind) for text in texts], kind
 
 
-def as_moment_text(ex: Expression) -> Expression:
-    """Convert a value to the text of a date."""
+def as_moment_text(ex: Expression, kind: str = "datetime") -> Expression:
+    """Convert a value to the text of a date, or of ``parts``, which can be zeros."""
     if ex.type.kind == "time":
         raise unsupported("a date from a time: the current day")
     if _has_digits(ex.type):
@@ -312,7 +312,7 @@ def as_moment_text(ex: Expression) -> Expression:
     if ex.type.moment:
         return ex
     text = as_text(ex)
-    return replace(text, sql=whole_moment(text.sql, "datetime"))
+    return replace(text, sql=whole_moment(text.sql, kind))
 
 
 def _has_digits(kind: Type) -> bool:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import replace
 
 from sqlglot import exp
@@ -11,6 +12,16 @@ from intercode_sql.embedded.catalog.types import BOOL, JSON_COLUMN
 from intercode_sql.embedded.compile.conversions import as_text
 from intercode_sql.embedded.compile.model import Expression
 
+_WORDS = {
+    "json": "document",
+    "decimal": "decimal",
+    "date": "date",
+    "datetime": "moment",
+    "time": "moment",
+}
+"""What a value of a kind is in a document."""
+TYPED = re.compile("'(decimal|date|moment)'")
+"""Matches the SQL of documents with values of types that their texts do not show."""
 _CONDITIONS = (exp.Boolean, exp.Predicate, exp.Connector, exp.Not)
 
 
@@ -32,9 +43,7 @@ def json_members(
         if not (truth or constant) and replace(kind, nullable=True) == BOOL:
             raise unsupported(f"{name} of such a truth value")
         exact = kind.kind in ("json", "decimal") and not key
-        word = "key" if key else "document" if exact else "truth" if truth else "value"
-        if kind.kind in ("datetime", "time") and not key:
-            word = "moment"
+        word = "key" if key else _WORDS.get(kind.kind, "truth" if truth else "value")
         text = key or kind.text or kind.moment or exact
         parts += [as_text(value).sql if text else value.sql, f"'{word}'"]
     return parts

@@ -40,6 +40,7 @@ from intercode_sql.embedded.functions.registry import (
     NUMBER,
     OPTIONAL_CLOCK,
     OPTIONAL_INTEGER,
+    PARTS,
     TEXT,
     Argument,
     internal,
@@ -561,10 +562,10 @@ def _part(argument: Argument, unit: str, *names: str, kind: Type = INT) -> None:
         return None if found is None else abs(found)
 
 
-_part(MOMENT, "YEAR", "YEAR", kind=Type("year", 4))
-_part(MOMENT, "DAY", "DAY", "DAYOFMONTH")
+_part(PARTS, "YEAR", "YEAR", kind=Type("year", 4))
+_part(PARTS, "DAY", "DAY", "DAYOFMONTH")
 for _unit in ("QUARTER", "MONTH"):
-    _part(MOMENT, _unit, _unit)
+    _part(PARTS, _unit, _unit)
 for _unit in ("HOUR", "MINUTE", "SECOND", "MICROSECOND"):
     _part(CLOCK, _unit, _unit)
 
@@ -600,7 +601,7 @@ def dayname(moment: dt.datetime) -> str:
     return f"{moment:%A}"
 
 
-@scalar("MONTHNAME", args=[MOMENT], returns=ASCII_STRING)
+@scalar("MONTHNAME", args=[PARTS], returns=ASCII_STRING)
 @_from_datetime
 def monthname(moment: dt.datetime) -> str:
     return f"{moment:%B}"
@@ -643,7 +644,7 @@ def maketime(hours: int, minutes: int, seconds: float) -> str | None:
     return time_text(round(min(size, 1e7) * 1_000_000) * (-1 if hours < 0 else 1))
 
 
-@scalar("DATE_FORMAT", args=[MOMENT, TEXT], returns=ASCII_STRING)
+@scalar("DATE_FORMAT", args=[PARTS, TEXT], returns=ASCII_STRING)
 def format_date(value: Any, pattern: str) -> str | None:
     moment = parse_datetime(value)
     if moment is not None:

@@ -9,7 +9,7 @@ from typing import Any
 
 from intercode_sql.dialect.errors import StatementError, mysql_error, truncated_error, unsupported
 from intercode_sql.embedded.catalog import collations, types
-from intercode_sql.embedded.catalog.moments import read_moment, read_time
+from intercode_sql.embedded.catalog.moments import read_moment, read_parts, read_time
 from intercode_sql.embedded.catalog.values import double_text, is_number, printable, quantized
 from intercode_sql.embedded.functions.numeric import cast_decimal, to_decimal
 from intercode_sql.embedded.functions.registry import internal
@@ -104,15 +104,15 @@ def whole_number(value: Any, kind: str) -> Any:
 
 @internal("whole_moment")
 def whole_moment(value: Any, kind: str) -> Any:
-    """Return a value that is a date or a time. Raises StatementError 1292 for any other."""
+    """Return a value that is a date or a time, or for ``parts`` a date that can be incomplete.
+    Raises StatementError 1292 for any other."""
     text = _text(value)
     if kind == "time":
         found = read_time(text)
         if found is None or not found[1]:
             raise truncated_error(kind, text)
         return value
-    moment = read_moment(text)
-    if moment is None:
+    if (read_parts(text) if kind == "parts" else read_moment(text)) is None:
         raise mysql_error(1525, "datetime", text)
     return value
 

@@ -133,7 +133,7 @@ def json_unquote(text: str) -> str:
 
 def _member(value: Any, what: str) -> str:
     """Return the text of a member of a document, from its value and the word of what it is."""
-    if value is not None and what == "document":
+    if value is not None and what in ("document", "decimal"):
         return str(value)
     if value is not None and what == "moment":  # with six digits of a second
         clock, _, fraction = str(value).partition(".")

@@ -99,8 +99,8 @@ def _split_pattern(
 def compile_pattern(pattern: str, flags: int) -> tuple[re.Pattern[str], int]:
     """Convert ICU's pattern to Python's. Return it and its number of unbounded repeats.
 
-    Raises StatementError 3685 for an invalid pattern, and an error of this engine for one whose
-    time is not bounded.
+    Raises StatementError 3697 for a range whose ends are in the wrong order, 3685 for another
+    invalid pattern, and an error of this engine for one whose time is not bounded.
     """
     if len(pattern) > 2000:
         raise unsupported("a regular expression of more than 2000 characters")
@@ -109,7 +109,7 @@ def compile_pattern(pattern: str, flags: int) -> tuple[re.Pattern[str], int]:
     try:
         found = re.compile(text, flags)
     except (re.error, OverflowError) as e:
-        raise mysql_error(3685) from e
+        raise mysql_error(3697 if "character range" in str(e) else 3685) from e
     return found, _count_unbounded_repeats(text)
 
 

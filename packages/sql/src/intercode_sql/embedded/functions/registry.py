@@ -28,7 +28,7 @@ class Argument:
     ``repeated`` parameter takes one or more arguments and comes last.
     """
 
-    kind: Literal["text", "number", "number or text", "integer", "moment", "clock"]
+    kind: Literal["text", "number", "number or text", "integer", "moment", "parts", "clock"]
     optional: bool = False
     repeated: bool = False
 
@@ -41,6 +41,8 @@ OPTIONAL_INTEGER = Argument("integer", optional=True)
 NUMBER_OR_TEXT = Argument("number or text")
 MOMENT = Argument("moment")
 """The text of a date, with or without a time."""
+PARTS = Argument("parts")
+"""The text of a date whose month and day can be zeros."""
 CLOCK = Argument("clock")
 """The text of a time, or of a date with a time."""
 OPTIONAL_CLOCK = Argument("clock", optional=True)
