@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from intercode_sandbox.contract import BaseSandbox, SandboxSpec
+from intercode_sandbox.contract import BaseSandbox, SandboxSpec, mounts_error
 from intercode_sandbox.errors import SandboxUnavailableError, UsageError
 from intercode_sandbox.registry import Registry, load_object, portable_reference, unknown_name_error
 from intercode_sandbox.tiers.choice import choose_tier, require_linux, strongest_backend
@@ -160,6 +160,9 @@ def open_sandbox(
             f"a sandbox of the tier {sandbox.tier} has one user, root: use the back end namespace, "
             "or leave out `users`"
         )
+    if spec.mounts and "mounts" not in sandbox.capabilities:
+        sandbox.close()
+        raise mounts_error(sandbox.tier)
     return sandbox
 
 

@@ -13,7 +13,12 @@ from pathlib import Path
 from typing import Any, Literal, Protocol, Self
 
 from intercode_sandbox.determinism import Determinism
-from intercode_sandbox.errors import MissingCapabilityError, SandboxError, UsageError
+from intercode_sandbox.errors import (
+    MissingCapabilityError,
+    SandboxError,
+    SandboxUnavailableError,
+    UsageError,
+)
 from intercode_sandbox.long_output import Collector
 from intercode_sandbox.streams import BaseProcess, communicate, decode, memory_file
 from intercode_sandbox.types import (
@@ -26,7 +31,7 @@ from intercode_sandbox.types import (
     ResourceUsage,
 )
 from intercode_sandbox.users import User
-from intercode_sandbox.validation import check_limits, check_network, check_variables
+from intercode_sandbox.validation import check_limits, check_mounts, check_network, check_variables
 
 STANDARD_PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
 ROOT_VARIABLE = "SANDBOX_ROOT"
@@ -98,7 +103,8 @@ class SandboxSpec:
     """The specification of a sandbox: image, layers, limits and environment.
 
     ``users``: it has other users than root; see ``ProgramSpec``. ``appearance``:
-    ``docker`` imitates the containers of Docker. ``upper``: keep the
+    ``docker`` imitates the containers of Docker. ``mounts``: directories of this machine to show
+    read-only, by their paths in the sandbox. ``upper``: keep the
     writable layer in this directory of the machine, not in memory; image builders use it to make
     layers. ``determinism``: with None, the sandbox uses the machine's clock and random numbers.
     Raises UsageError for an unknown network, a limit out of its range, and a variable without text.
@@ -112,6 +118,7 @@ class SandboxSpec:
     env: Mapping[str, str] = field(default_factory=dict)
     users: bool = False
     appearance: Literal["plain", "docker"] = "plain"
+    mounts: Mapping[str, str | Path] = field(default_factory=dict)
     upper: Path | None = None
     determinism: Determinism | None = None
 
@@ -119,6 +126,7 @@ class SandboxSpec:
         check_network(self.network)
         check_limits(self.limits)
         check_variables(self.env)
+        check_mounts(self.mounts)
 
     @property
     def all_layers(self) -> tuple[Layer, ...]:
@@ -141,6 +149,7 @@ Capability = Literal[
     "listen",
     "usage",
     "users",
+    "mounts",
     "script",
     "detach",
 ]
@@ -239,7 +248,8 @@ class BaseSandbox(ABC):
         ``processes`` also stands for ``descendants``, ``signal`` and ``kill_since``, ``fork`` for
         ``snapshot``, ``restore`` for ``replace_files``. ``terminal`` is ``open_terminal``,
         ``users`` and ``checkpoint`` are parameters of ``spawn``, too, and ``listing`` is
-        ``file_info``, ``list_directory`` and ``remove``. ``script``: programs cannot open a
+        ``file_info``, ``list_directory`` and ``remove``. ``mounts`` is a setting of the
+        specification. ``script``: programs cannot open a
         descriptor by name; what is written to ``script_path`` is what the next program that opens
         it reads.
         """
@@ -531,6 +541,14 @@ class BaseSandbox(ABC):
 
     def __exit__(self, *_: object) -> None:
         self.close()
+
+
+def mounts_error(tier: str) -> SandboxUnavailableError:
+    """Return the error for mounts where a sandbox cannot have them."""
+    return SandboxUnavailableError(
+        f"a sandbox of the tier {tier} cannot show directories of this machine: use namespace, "
+        "docker or podman, or copy them with `files` in place of `mounts`"
+    )
 
 
 class CopiedFiles:

@@ -46,6 +46,23 @@ def check_variables(variables: object) -> None:
             )
 
 
+_SYSTEM_MOUNTS = ("/proc", "/sys", "/dev")
+
+
+def check_mounts(mounts: object) -> None:
+    """Raise UsageError for directories at paths where a sandbox cannot show them."""
+    if not isinstance(mounts, Mapping):
+        raise UsageError(f"mounts are a mapping such as {{'/data': '/srv/data'}}: {mounts!r}")
+    for target, source in mounts.items():
+        path = absolute_path(target, "the path of a mount")
+        if path != os.path.normpath(path) or path.startswith("//") or path == "/":
+            raise UsageError(f"the path of a mount is below / and has no .., unlike {target!r}")
+        if any(f"{path}/".startswith(f"{system}/") for system in _SYSTEM_MOUNTS):
+            raise UsageError(f"nothing can be mounted at {path}, in a directory of the system")
+        if not isinstance(source, str | os.PathLike):
+            raise UsageError(f"a mount shows a directory of this machine, not {source!r}")
+
+
 def check_timeout(timeout: object, what: str = "timeout", may_be_over: bool = False) -> None:
     """Raise UsageError for a time limit that is neither None nor a positive number of seconds that
     a float holds. ``may_be_over``: 0 and less are allowed, and mean not to wait."""

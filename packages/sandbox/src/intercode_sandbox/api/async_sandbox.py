@@ -76,6 +76,7 @@ class AsyncSandbox:
         files: Files | None = None,
         backend: str = "auto",
         users: bool = False,
+        mounts: Mapping[str, str | Path] | None = None,
     ) -> None:
         self._make: Callable[[], Sandbox] = lambda: Sandbox(
             image,
@@ -85,6 +86,7 @@ class AsyncSandbox:
             files=files,
             backend=backend,
             users=users,
+            mounts=mounts,
         )
         self._sandbox: Sandbox | None = None
 

@@ -7,6 +7,7 @@ from collections import deque
 from collections.abc import AsyncIterator, Iterator, Mapping
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import asynccontextmanager, contextmanager, suppress
+from pathlib import Path
 from typing import Self
 from weakref import WeakSet
 
@@ -50,6 +51,7 @@ class SandboxPool:
         files: Files | None = None,
         backend: str = "auto",
         users: bool = False,
+        mounts: Mapping[str, str | Path] | None = None,
     ) -> None:
         if size < 1:
             raise UsageError(f"a pool holds at least 1 sandbox, not {size}")
@@ -63,6 +65,7 @@ class SandboxPool:
             files=files,
             backend=backend,
             users=users,
+            mounts=mounts,
         )
         self._spec = first.base.spec  # the image is built or fetched now
         self._lock = threading.Lock()

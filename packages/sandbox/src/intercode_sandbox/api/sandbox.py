@@ -44,7 +44,8 @@ class Sandbox:
     ``files``: written before the first command; see ``Files``. ``backend``: ``auto`` (the
     strongest isolation tier that works), ``namespace``, ``docker``, ``podman``, ``chroot``,
     ``landlock``, ``remote:URL``, or a reference to one of your own. ``users``: the sandbox has
-    other users than root, for the parameter ``user`` of ``run`` and ``spawn``.
+    other users than root, for the parameter ``user`` of ``run`` and ``spawn``. ``mounts``:
+    directories of this machine that the sandbox shows read-only, by their paths in it.
 
     Raises UsageError for an image that does not exist, SandboxError if no sandbox can be opened.
     Every method raises SandboxLostError once the sandbox is gone, and its subclass
@@ -62,6 +63,7 @@ class Sandbox:
         files: Files | None = None,
         backend: str = "auto",
         users: bool = False,
+        mounts: Mapping[str, str | Path] | None = None,
     ) -> None:
         spec = SandboxSpec(
             resolve_image(image, backend),
@@ -69,6 +71,7 @@ class Sandbox:
             limits=limits or Limits(),
             env=env or {},
             users=users,
+            mounts=mounts or {},
         )
         self._attach(open_sandbox(spec, backend))
         try:
@@ -344,6 +347,7 @@ class Sandbox:
         env: Mapping[str, str] | None = None,
         backend: str = "auto",
         users: bool = False,
+        mounts: Mapping[str, str | Path] | None = None,
     ) -> Self:
         """Open a new sandbox with the files that ``save`` wrote, on the same image.
 
@@ -354,7 +358,12 @@ class Sandbox:
         """
         found = resolve_image(image, backend)
         spec = SandboxSpec(
-            found, network=network, limits=limits or Limits(), env=env or {}, users=users
+            found,
+            network=network,
+            limits=limits or Limits(),
+            env=env or {},
+            users=users,
+            mounts=mounts or {},
         )
 
         def open_with(files: Path) -> BaseSandbox:

@@ -35,7 +35,7 @@ class ContainerSandbox(RecycledSandbox):
 
     @property
     def capabilities(self) -> frozenset[Capability]:
-        return super().capabilities | {"terminal", "connect", "listen"}
+        return super().capabilities | {"terminal", "connect", "listen", "mounts"}
 
     def _counted_limit_exceeded(self) -> LimitExceeded:
         return self._counters.limit_exceeded()

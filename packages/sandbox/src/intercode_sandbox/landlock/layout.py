@@ -9,7 +9,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
-from intercode_sandbox.contract import ROOT_VARIABLE, SCRIPT_FD, SandboxSpec
+from intercode_sandbox.contract import ROOT_VARIABLE, SCRIPT_FD, SandboxSpec, mounts_error
 from intercode_sandbox.errors import SandboxUnavailableError
 from intercode_sandbox.host_settings import JAVA_ENTRIES, java_settings, setting_names
 from intercode_sandbox.overlay_format import copy_tree
@@ -67,6 +67,8 @@ def require_possible(spec: SandboxSpec) -> None:
             f"a sandbox of the tier {TIER} has the programs of this machine, which are the image "
             f"'host', and cannot show the image {spec.image.name}; {OTHER_TIERS}"
         )
+    if spec.mounts:
+        raise mounts_error(TIER)
     prefix, own = Path(sys.base_prefix).resolve(), Path("~").expanduser().resolve()
     if root_files.python_home() is not None and own.is_relative_to(prefix):
         raise SandboxUnavailableError(

@@ -248,7 +248,7 @@ class NamespaceSandbox(SupervisedSandbox):
 
     @property
     def capabilities(self) -> frozenset[Capability]:
-        more: set[Capability] = {"terminal", "connect", "listen"}
+        more: set[Capability] = {"terminal", "connect", "listen", "mounts"}
         if self.spec.users:
             more.add("users")
         if len(self.sealed_layers) < MAX_SEALED_LAYERS:

@@ -199,9 +199,14 @@ def sandbox_uid() -> int:
 
 def cache_remedy() -> str:
     """Return what lets the user of sandboxes into the cache; empty if nothing keeps it out."""
-    uid, root = sandbox_uid(), cache_root()
-    blocked = [p for p in (root, *root.parents) if not _can_enter(p, uid)]
-    return f"chmod o+x {blocked[0]}, or set INTERCODE_CACHE to another directory" if blocked else ""
+    blocked = closed_directory(cache_root())
+    return f"chmod o+x {blocked}, or set INTERCODE_CACHE to another directory" if blocked else ""
+
+
+def closed_directory(path: Path) -> Path | None:
+    """Return a directory that keeps the user of sandboxes out of a path; None if none does."""
+    uid = sandbox_uid()
+    return next((p for p in (path, *path.parents) if not _can_enter(p, uid)), None)
 
 
 def _can_enter(directory: Path, uid: int) -> bool:

@@ -9,7 +9,7 @@ from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
 
-from intercode_sandbox.contract import BaseSandbox, Limits, SandboxSpec
+from intercode_sandbox.contract import BaseSandbox, Limits, SandboxSpec, mounts_error
 from intercode_sandbox.errors import SandboxError, UsageError
 from intercode_sandbox.images.build.capture import layer_key
 from intercode_sandbox.images.build.steps import steps_directory
@@ -62,6 +62,8 @@ def open_sandbox(spec: SandboxSpec, url: str, files: Path | None = None) -> Remo
     """Open a sandbox at a server. Its image is resolved there by name, and layers of this machine
     are sent first, once for each server. ``files``: a directory in the format of
     ``BaseSandbox.save``, of which it starts with a copy."""
+    if spec.mounts:
+        raise mounts_error("remote")
     if spec.upper is not None:
         raise UsageError("a remote sandbox cannot keep its files in a directory of this machine")
     connection = connect(url)

@@ -6,15 +6,18 @@ from __future__ import annotations
 import hashlib
 import json
 import os
+import re
 import shutil
 import sys
 import tempfile
 from contextlib import suppress
 from pathlib import Path
+from stat import S_IMODE, S_ISDIR
 from typing import Any
 
 from intercode_sandbox.contract import STANDARD_PATH, SandboxSpec
 from intercode_sandbox.determinism import RANDOM_FILE, Determinism
+from intercode_sandbox.errors import UsageError
 from intercode_sandbox.hidden_files import hidden_packages
 from intercode_sandbox.host_settings import (
     JAVA_DIRECTORIES,
@@ -22,7 +25,8 @@ from intercode_sandbox.host_settings import (
     java_settings,
     read_settings,
 )
-from intercode_sandbox.platforms.paths import cache_root, sandbox_uid
+from intercode_sandbox.lines import split_lines
+from intercode_sandbox.platforms.paths import cache_root, closed_directory, sandbox_uid
 from intercode_sandbox.supervisor import clock
 
 RootFiles = dict[str, list[Any]]
@@ -67,7 +71,53 @@ def generate_root_files(spec: SandboxSpec) -> tuple[RootFiles, list[list[str]]]:
     binds: list[list[str]] = []
     if spec.image.root is None:
         _add_host_programs(files, binds)
+    _add_mounts(spec, files, binds)
     return files, binds
+
+
+def _add_mounts(spec: SandboxSpec, files: RootFiles, binds: list[list[str]]) -> None:
+    """Add the directories of ``mounts``, and the directories of their paths with the modes that
+    these have in the image. No part of a path is a link, which could lead elsewhere."""
+    for target, source in spec.mounts.items():
+        for _, taken in binds:
+            if Path(target).is_relative_to(taken) or Path(taken).is_relative_to(target):
+                raise UsageError(f"{target} cannot be a mount: another directory is at {taken}")
+        trees = [layer.root for layer in reversed(spec.all_layers)]
+        trees += [spec.image.root] if spec.image.root is not None else []
+        for path in [*reversed(Path(target).parents), Path(target)][1:]:
+            found = [status for tree in trees if (status := _status(tree, path))]
+            trees = [tree for tree in trees if (s := _status(tree, path)) and S_ISDIR(s.st_mode)]
+            content = files.get(str(path), [0, None])[1]
+            if content is not None or (found and not S_ISDIR(found[0].st_mode)):
+                raise UsageError(f"{target} cannot be a mount: {path} is no directory of the image")
+            files.setdefault(str(path), [S_IMODE(found[0].st_mode) if found else 0o755, None])
+        binds.append([str(_shown_directory(source)), target])
+
+
+def _status(tree: Path, path: Path) -> os.stat_result | None:
+    try:
+        return os.lstat(tree / path.relative_to("/"))
+    except (FileNotFoundError, NotADirectoryError):
+        return None
+
+
+def _shown_directory(source: str | Path) -> Path:
+    """Return the directory that a mount shows, without links. Raises UsageError."""
+    path = Path(os.path.realpath(source))
+    if not path.is_dir():
+        raise UsageError(f"{source} cannot be mounted: it is no directory of this machine")
+    if blocked := closed_directory(path):
+        raise UsageError(
+            f"{source} cannot be mounted: the user of sandboxes cannot enter {blocked}: chmod o+x "
+            f"{blocked}, or copy it with `files`"
+        )
+    # an engine would show them, and writable
+    mounts = Path("/proc/self/mountinfo").read_text("utf-8", "surrogateescape")
+    for line in split_lines(mounts):
+        inner = re.sub(r"\\([0-7]{3})", lambda m: chr(int(m[1], 8)), line.split(" ")[4])
+        if inner.startswith(f"{str(path).rstrip('/')}/"):
+            raise UsageError(f"{source} cannot be mounted: it holds the mount {inner}")
+    return path
 
 
 def root_tree(spec: SandboxSpec, files: RootFiles) -> Path:
