@@ -77,6 +77,7 @@ class AsyncSandbox:
         backend: str = "auto",
         users: bool = False,
         mounts: Mapping[str, str | Path] | None = None,
+        secrets: Mapping[str, str] | None = None,
     ) -> None:
         self._make: Callable[[], Sandbox] = lambda: Sandbox(
             image,
@@ -87,6 +88,7 @@ class AsyncSandbox:
             backend=backend,
             users=users,
             mounts=mounts,
+            secrets=secrets,
         )
         self._sandbox: Sandbox | None = None
 
@@ -138,6 +140,7 @@ class AsyncSandbox:
                 env=env,
                 user=user,
                 merge_stderr=merge_stderr,
+                secrets=sandbox.secrets,
             )
             return begin(sandbox.base, sandbox.live, made, on_output)
 

@@ -12,10 +12,11 @@ import threading
 import time
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import IO, Any, Literal
 
 from intercode_sandbox.api.results import Result
+from intercode_sandbox.api.secrets import Secrets
 from intercode_sandbox.contract import BaseSandbox, LimitExceeded
 from intercode_sandbox.errors import SandboxError, UsageError
 from intercode_sandbox.limit_messages import DISK_FULL, FILE_SIZE_STATUSES, reported_limit
@@ -49,11 +50,12 @@ class Command:
 
     argv: Sequence[str]
     cwd: str
-    env: Mapping[str, str]
+    env: Mapping[str, str] = field(repr=False)
     stdin: bytes | IO[bytes] = b""
     merge_stderr: bool = False
     user: User | None = None
     is_script: bool = False
+    secrets: Secrets = Secrets(None)  # noqa: RUF009
 
     def start(
         self, base: BaseSandbox, fds: Mapping[int, int], on_terminal: bool = False
@@ -72,6 +74,7 @@ def make_command(
     env: Mapping[str, str] | None = None,
     user: str | int | None = None,
     merge_stderr: bool = False,
+    secrets: Secrets = Secrets(None),  # noqa: B008
 ) -> Command:
     """Return a command with the defaults of a sandbox. Raises UsageError for a value that the
     sandbox cannot use, MissingCapabilityError for a user if it has none besides root."""
@@ -93,8 +96,9 @@ def make_command(
     data = encode(stdin) if isinstance(stdin, str) else stdin
     if not isinstance(data, bytes) and not hasattr(data, "fileno"):
         raise UsageError(f"stdin is a text, bytes or an open file, not {stdin!r}")
-    variables = {**base.env, **(found.env if found else {}), **(env or {})}
-    return Command(argv, directory, variables, data, merge_stderr, found, is_script)
+    variables = {**base.env, **(found.env if found else {})}
+    variables |= {**secrets.variables, **(env or {})}
+    return Command(argv, directory, variables, data, merge_stderr, found, is_script, secrets)
 
 
 class LiveProcesses:
@@ -151,6 +155,7 @@ class Execution:
         on_output: OutputCallback | None = None,
     ) -> None:
         self._base, self._live, self._on_output = base, live, on_output
+        self._secrets = command.secrets
         limit = base.spec.limits.output
         names: list[Stream] = ["stdout"] if command.merge_stderr else ["stdout", "stderr"]
         self._collectors = {name: Collector(limit) for name in ("stdout", "stderr")}
@@ -158,6 +163,7 @@ class Execution:
         self._decoders = {
             name: codecs.getincrementaldecoder("utf-8")("backslashreplace") for name in names
         }
+        self._redact = {name: command.secrets.redact_pieces() for name in names}
         self.streams: dict[int, Stream] = {}
         if not live.has_others():
             base.limit_exceeded()  # what earlier commands have left is not due to this one
@@ -202,7 +208,7 @@ class Execution:
         self._collectors[name].add(data)
         self._both.add(data)
         if self._on_output is not None:
-            text = self._decoders[name].decode(data, final=not data)
+            text = self._redact[name](self._decoders[name].decode(data, final=not data), not data)
             if text:
                 self._on_output(text, name)
         return bool(data)
@@ -231,7 +237,7 @@ class Execution:
         both = self._both.bytes()
         if code != 0 and not exceeded:
             exceeded = self._reported_limit(code, decode(both))
-        return Result(
+        result = Result(
             decode(out.bytes()),
             decode(err.bytes()),
             decode(both),
@@ -242,6 +248,7 @@ class Execution:
             out.bytes(note=False),
             err.bytes(note=False),
         )
+        return self._secrets.redact_result(result)
 
     def _reported_limit(self, code: int | None, output: str) -> LimitExceeded:
         """Return the limit that made a command fail, by how it ended or what it has printed."""

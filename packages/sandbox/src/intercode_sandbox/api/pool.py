@@ -52,6 +52,7 @@ class SandboxPool:
         backend: str = "auto",
         users: bool = False,
         mounts: Mapping[str, str | Path] | None = None,
+        secrets: Mapping[str, str] | None = None,
     ) -> None:
         if size < 1:
             raise UsageError(f"a pool holds at least 1 sandbox, not {size}")
@@ -66,8 +67,10 @@ class SandboxPool:
             backend=backend,
             users=users,
             mounts=mounts,
+            secrets=secrets,
         )
         self._spec = first.base.spec  # the image is built or fetched now
+        self._secrets = first.secrets
         self._lock = threading.Lock()
         self._taken: WeakSet[Sandbox] = WeakSet()
         self._workers = ThreadPoolExecutor(_WORKERS, thread_name_prefix="intercode-pool")
@@ -80,7 +83,9 @@ class SandboxPool:
             self._prewarm()
 
     def _open(self) -> Sandbox:
-        return self._write_files(Sandbox.from_base(open_sandbox(self._spec, self._backend)))
+        return self._write_files(
+            Sandbox.from_base(open_sandbox(self._spec, self._backend), self._secrets)
+        )
 
     def _write_files(self, sandbox: Sandbox) -> Sandbox:
         try:
@@ -104,7 +109,7 @@ class SandboxPool:
         if used is not None:
             try:
                 used.recycle()
-                return self._write_files(Sandbox.from_base(used))
+                return self._write_files(Sandbox.from_base(used, self._secrets))
             except SandboxError:  # it cannot be reset completely
                 used.close()
         return self._open()

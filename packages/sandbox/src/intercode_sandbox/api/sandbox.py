@@ -15,6 +15,7 @@ from intercode_sandbox.api.forwarding import ForwardedPort
 from intercode_sandbox.api.live_sandboxes import record_live, remove_record
 from intercode_sandbox.api.process import SandboxProcess, TerminalSize
 from intercode_sandbox.api.results import Result
+from intercode_sandbox.api.secrets import Secrets
 from intercode_sandbox.backends import attach_sandbox, open_sandbox, resolve_image
 from intercode_sandbox.contract import BaseSandbox, Capability, CopiedFiles, Limits, SandboxSpec
 from intercode_sandbox.deprecation import renamed_arguments
@@ -46,6 +47,8 @@ class Sandbox:
     ``landlock``, ``remote:URL``, or a reference to one of your own. ``users``: the sandbox has
     other users than root, for the parameter ``user`` of ``run`` and ``spawn``. ``mounts``:
     directories of this machine that the sandbox shows read-only, by their paths in it.
+    ``secrets``: environment variables of ``run`` and ``spawn`` whose values no record has; a
+    ``Result`` shows ``[secret NAME]`` in their place. Forks have them, files and snapshots do not.
 
     Raises UsageError for an image that does not exist, SandboxError if no sandbox can be opened.
     Every method raises SandboxLostError once the sandbox is gone, and its subclass
@@ -64,6 +67,7 @@ class Sandbox:
         backend: str = "auto",
         users: bool = False,
         mounts: Mapping[str, str | Path] | None = None,
+        secrets: Mapping[str, str] | None = None,
     ) -> None:
         spec = SandboxSpec(
             resolve_image(image, backend),
@@ -73,14 +77,16 @@ class Sandbox:
             users=users,
             mounts=mounts or {},
         )
-        self._attach(open_sandbox(spec, backend))
+        given = Secrets(secrets)
+        self._attach(open_sandbox(spec, backend), given)
         try:
             self.write_files(files or {})
         except BaseException:
             self.close()
             raise
 
-    def _attach(self, base: BaseSandbox) -> None:
+    def _attach(self, base: BaseSandbox, secrets: Secrets) -> None:
+        self.secrets = secrets
         self._base: BaseSandbox | None = base
         self._is_closed = False
         self._parts: set[SandboxProcess | ForwardedPort] = set()
@@ -88,10 +94,10 @@ class Sandbox:
         self._record = record_live(base)
 
     @classmethod
-    def from_base(cls, base: BaseSandbox) -> Self:
+    def from_base(cls, base: BaseSandbox, secrets: Secrets | None = None) -> Self:
         """Return this interface for an open sandbox of a back end, which it then owns."""
         sandbox = cls.__new__(cls)
-        sandbox._attach(base)
+        sandbox._attach(base, secrets or Secrets(None))
         return sandbox
 
     def release(self) -> BaseSandbox:
@@ -173,7 +179,14 @@ class Sandbox:
         """
         check_timeout(timeout)
         made = make_command(
-            self.base, command, stdin=stdin, cwd=cwd, env=env, user=user, merge_stderr=merge_stderr
+            self.base,
+            command,
+            stdin=stdin,
+            cwd=cwd,
+            env=env,
+            user=user,
+            merge_stderr=merge_stderr,
+            secrets=self.secrets,
         )
         return run_command(self.base, self.live, made, timeout, on_output)
 
@@ -194,7 +207,13 @@ class Sandbox:
         parameters and errors are those of ``run``.
         """
         made = make_command(
-            self.base, command, cwd=cwd, env=env, user=user, merge_stderr=merge_stderr
+            self.base,
+            command,
+            cwd=cwd,
+            env=env,
+            user=user,
+            merge_stderr=merge_stderr,
+            secrets=self.secrets,
         )
         process = SandboxProcess(self.base, self.live, made, terminal)
         process.on_close = self._parts.discard
@@ -313,7 +332,7 @@ class Sandbox:
         forks: list[Self] = []
         try:
             for _ in range(n):
-                forks.append(self.from_base(self.base.fork()))
+                forks.append(self.from_base(self.base.fork(), self.secrets))
         except BaseException:
             for fork in forks:
                 fork.close()
@@ -348,6 +367,7 @@ class Sandbox:
         backend: str = "auto",
         users: bool = False,
         mounts: Mapping[str, str | Path] | None = None,
+        secrets: Mapping[str, str] | None = None,
     ) -> Self:
         """Open a new sandbox with the files that ``save`` wrote, on the same image.
 
@@ -369,7 +389,9 @@ class Sandbox:
         def open_with(files: Path) -> BaseSandbox:
             return open_sandbox(spec, backend, files)
 
-        return cls.from_base(snapshots.load(Path(path), found, spec.limits.inodes, open_with))
+        given = Secrets(secrets)
+        loaded = snapshots.load(Path(path), found, spec.limits.inodes, open_with)
+        return cls.from_base(loaded, given)
 
     def forward(
         self, target: int | str, *, host: str = "127.0.0.1", port: int = 0
