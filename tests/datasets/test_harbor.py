@@ -134,7 +134,7 @@ def test_files_of_this_machine_cannot_be_the_image_of_a_task(tmp_path: Path, nam
         ({"task.toml": f"task.name = 0x{'f' * 5000}"}, "not valid TOML"),
         ({"task.toml": "[verifier.env]\nK = '${OPENAI_API_KEY}'"}, "OPENAI_API_KEY"),
         ({"task.toml": "environment = 3"}, "'environment' must be a table, not 3"),
-        ({"environment__docker-compose.yaml": "services: {}"}, "several containers"),
+        ({"environment__docker-compose.yaml": "services: {}"}, "is a compose file"),
         ({"environment__Dockerfile": ""}, "neither environment/Dockerfile"),
         ({"tests__test.sh": ""}, r"no tests/test\.sh"),
         ({"instruction.md": "\n"}, "is empty"),

@@ -129,6 +129,13 @@ def test_names_versions_extensions_and_profiles_change_nothing(tmp_path: Path) -
         ("env_file: 5", "has 5 where a list"),
         ("command: [", "Invalid compose file format"),
         ("\tcommand: x", "Invalid compose file format"),
+        ("command: echo 'a", "the command .*No closing quotation"),
+        ("environment: &e [*e]", "an alias is a part of itself"),
+        (f"x-a: {'[' * 3000}{']' * 3000}", "recursion depth"),
+        (
+            "x-0: &x0 [a]\n" + "".join(f"x-{n + 1}: &x{n + 1} [*x{n}, *x{n}]\n" for n in range(40)),
+            "the aliases stand for too much",
+        ),
     ],
 )
 def test_everything_else_is_one_error(service: str, message: str, tmp_path: Path) -> None:

@@ -38,6 +38,7 @@ from intercode.core.errors import (
 from intercode.core.types import Image, Network
 from intercode.integrations.failed_commands import status_of_failure
 from intercode.integrations.harbor.entry_point import start_entry_point
+from intercode.integrations.harbor.tasks.separate_verifier import COMPOSE_REASON
 from intercode_sandbox import AsyncSandbox, Limits, Sandbox, SandboxSpec
 from intercode_sandbox.api.results import shell_status
 from intercode_sandbox.api.user_directories import UserDirectories
@@ -129,11 +130,8 @@ class InterCodeEnvironment(BaseEnvironment):
     def _require_one_container(self) -> None:
         image = self.task_env_config.docker_image
         require_agent_environment_definition(self.environment_dir, docker_image=image)
-        if (self.environment_dir / COMPOSE_FILE_NAME).exists():
-            raise UsageError(
-                f"{self.environment_dir / COMPOSE_FILE_NAME} describes several containers, and a "
-                "sandbox is one: run this task with Harbor's environment `docker`"
-            )
+        if (compose := self.environment_dir / COMPOSE_FILE_NAME).exists():
+            raise UsageError(COMPOSE_REASON.format(compose))
 
     # ------------------------------------------------------------- start and stop
     async def start(self, force_build: bool) -> None:

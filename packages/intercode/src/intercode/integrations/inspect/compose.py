@@ -37,6 +37,7 @@ _WITHOUT_EFFECT = {
     "develop",
 }
 """Keys of a service that change nothing for the programs in it."""
+_MAX_VALUES = 100_000
 _ARCHITECTURE = {"x86_64": "amd64", "aarch64": "arm64"}.get(platform.machine(), platform.machine())
 _VALUES_WITHOUT_EFFECT: dict[str, tuple[Any, ...]] = {
     "platform": (f"linux/{_ARCHITECTURE}", "linux"),
@@ -73,7 +74,9 @@ def read_compose_file(path: Path, variables: Variables) -> ComposeConfig:
     file ``.env`` beside it. Raises UsageError for a broken file."""
     try:
         raw = yaml.safe_load(path.read_text("utf-8"))
-    except (OSError, UnicodeDecodeError, yaml.YAMLError) as e:
+        if _count(raw, {}) > _MAX_VALUES:
+            raise ValueError("an alias is a part of itself, or the aliases stand for too much")
+    except (OSError, ValueError, RecursionError, yaml.YAMLError) as e:
         reason = " ".join(str(e).split())
         raise UsageError(f"Invalid compose file format: {path}: {reason}") from e
     if not isinstance(raw, dict) or not isinstance(raw.get("services"), dict):
@@ -98,6 +101,17 @@ def read_compose_file(path: Path, variables: Variables) -> ComposeConfig:
             f"a sandbox cannot honour the compose file {path} ({faults}); use Docker for this "
             "task, or a configuration without it"
         ) from e
+
+
+def _count(value: Any, counts: dict[int, int]) -> int:
+    """Return the number of values in decoded YAML, with the value of an alias at each place."""
+    if id(value) not in counts:
+        counts[id(value)] = _MAX_VALUES  # of an alias within itself
+        parts = value.values() if isinstance(value, dict) else value
+        parts = value.values() if isinstance(value, dict) else value
+        inside = parts if isinstance(value, dict | list) else ()
+        counts[id(value)] = 1 + sum(_count(part, counts) for part in inside)
+    return counts[id(value)]
 
 
 def _plain_service(service: Any, directory: Path, known: Variables) -> Any:

@@ -232,4 +232,7 @@ _ADDRESS = re.compile(r"(https?|git|ssh)://|git@|github\.com/")
 
 
 def _words(command: list[str] | str | None) -> list[str]:
-    return shlex.split(command) if isinstance(command, str) else command or []
+    try:
+        return shlex.split(command) if isinstance(command, str) else command or []
+    except ValueError as e:
+        raise UsageError(f"the compose file has the command {command!r}: {e}") from e

@@ -24,6 +24,11 @@ ARTIFACTS = "/logs/artifacts"
 _PLACES = ("/tests", "/logs/verifier")  # of the tests and their verdict
 COMPOSE_FILE = "docker-compose.yaml"
 """The only name of a compose file that Harbor reads."""
+COMPOSE_REASON = (
+    "{} is a compose file, and a sandbox is one container without one: write what it says of "
+    "one container into the Dockerfile and task.toml, or run the task with Harbor's "
+    "environment `docker`"
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,11 +108,8 @@ def _image(path: Path, owners: Mapping[str, VerifierTable]) -> tuple[str, str]:
             )
         if image:
             return image, ""
-        if (path.parent / directory / COMPOSE_FILE).exists():
-            raise DataError(
-                f"{path.parent / directory / COMPOSE_FILE} defines several containers, which are "
-                "not supported"
-            )
+        if (compose := path.parent / directory / COMPOSE_FILE).exists():
+            raise DataError(COMPOSE_REASON.format(compose))
         if (path.parent / directory / "Dockerfile").is_file():
             return "", directory
     return "", ""

@@ -25,6 +25,7 @@ from intercode.datasets.columns import parse_options
 from intercode.datasets.files import LOCAL_IMAGE, read_text, require_inside
 from intercode.integrations.harbor.tasks.separate_verifier import (
     COMPOSE_FILE,
+    COMPOSE_REASON,
     SeparateVerifier,
 )
 from intercode.integrations.harbor.tasks.steps import StepConfig
@@ -75,7 +76,7 @@ def load(address: str) -> Dataset:
     Returns the task in a directory, or the tasks in its subdirectories, ordered by name.
 
     Raises UsageError for a path without tasks. Raises DataError for a task that is broken or
-    needs a feature that InterCode does not support: several containers, GPUs. With
+    needs a feature that InterCode does not support: a compose file, GPUs. With
     ``?skip=unplayable``, such tasks are left out and named in the dataset's notes.
     """
     spec = f"harbor:{address}"
@@ -276,7 +277,7 @@ def solution_action(files: Files, env: Mapping[str, str], user: str = "") -> str
 def _image_reference(folder: Path, config: Config) -> str:
     compose = folder / "environment" / COMPOSE_FILE
     if compose.exists():
-        raise DataError(f"{compose} defines several containers, which are not supported")
+        raise DataError(COMPOSE_REASON.format(compose))
     if LOCAL_IMAGE.match(config.docker_image):
         raise DataError(
             f"{folder / 'task.toml'}: docker_image = {config.docker_image!r} refers to files of "
