@@ -185,6 +185,34 @@ def _partial_clone(testbed: Path, srv: Path) -> None:
     git(testbed, "reset", "-q", "--hard", base)
 
 
+def _bare_with_worktree(testbed: Path, srv: Path) -> None:
+    """A worktree of a bare clone whose HEAD is the same branch."""
+    base = git(testbed, "rev-parse", "HEAD").strip()
+    _commit_later(testbed)
+    git(srv, "clone", "-q", "--bare", "--no-local", str(testbed), "bare")
+    git(srv / "bare", "worktree", "add", "-q", str(testbed / "w.log"), "main")
+    git(testbed, "reset", "-q", "--hard", base)
+    (srv / "bare/worktrees/w.log/gitdir").write_text("/testbed/w.log/.git\n")
+    (testbed / "w.log/.git").write_text("gitdir: /srv/bare/worktrees/w.log\n")
+
+
+def _separate(testbed: Path, srv: Path) -> None:
+    """Git directories of another name: of a clone with files that its index lacks, without
+    references, and of the task's files."""
+    base = git(testbed, "rev-parse", "HEAD").strip()
+    _commit_later(testbed)
+    for name in ("clone", "broken", "second"):
+        separate = f"--separate-git-dir={srv}/of-{name}"
+        git(srv, "clone", "-q", "--no-local", separate, str(testbed), str(srv / name))
+        (srv / name / ".git").write_text(f"gitdir: ../of-{name}\n")
+    git(srv / "clone", "rm", "-q", "--cached", "pkg.py")
+    shutil.rmtree(srv / "broken")
+    shutil.rmtree(srv / "of-broken/refs")
+    shutil.rmtree(srv / "second")
+    git(srv / "of-second", "config", "core.worktree", "/testbed")
+    git(testbed, "reset", "-q", "--hard", base)
+
+
 def _link(path: Path, target: Path) -> None:
     """Move something to a directory beside /testbed, and leave a link."""
     path.rename(target)
@@ -213,6 +241,8 @@ def _linked_pack(testbed: Path, srv: Path) -> None:
 @pytest.mark.parametrize(
     "hide",
     [
+        _bare_with_worktree,
+        _separate,
         _linked_objects,
         _linked_packs,
         _linked_pack,

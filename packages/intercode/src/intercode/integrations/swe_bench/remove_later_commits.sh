@@ -10,14 +10,16 @@ base=$1 testbed=$2
 command -v git > /dev/null || exit 0
 unset GIT_DIR GIT_WORK_TREE GIT_INDEX_FILE GIT_OBJECT_DIRECTORY GIT_NAMESPACE
 unset GIT_ALTERNATE_OBJECT_DIRECTORIES GIT_COMMON_DIR
-export GIT_CONFIG_NOSYSTEM=1 GIT_CONFIG_GLOBAL=/dev/null GIT_NO_REPLACE_OBJECTS=1
+export GIT_CONFIG_NOSYSTEM=1 GIT_NO_REPLACE_OBJECTS=1
 export GIT_NO_LAZY_FETCH=1 GIT_LITERAL_PATHSPECS=1 LC_ALL=C
 case $base in *[!0-9a-f]*) base= ;; esac
 work=$(mktemp -d /dev/shm/later.XXXXXX) || exit 1
 trap 'rm -rf "$work"' EXIT
+printf '[safe]\n\tdirectory = *\n' > "$work/.gitconfig" # some versions ignore it after -c
+export HOME="$work" XDG_CONFIG_HOME="$work" GIT_CONFIG_GLOBAL="$work/.gitconfig"
 
 g() {
-    git -c 'safe.directory=*' -c core.hooksPath=/dev/null -c core.fsmonitor=false -c gc.auto=0 \
+    git -c core.hooksPath=/dev/null -c core.fsmonitor=false -c gc.auto=0 \
         -c core.logAllRefUpdates=false -c core.commitGraph=false -c submodule.recurse=false \
         -c filter.lfs.process= -c filter.lfs.smudge= -c filter.lfs.required=false "$@"
 }
@@ -41,6 +43,12 @@ tree_of() {
         (cd "$1" && cd "$tree" && pwd -P) 2> /dev/null
     elif [ "${1##*/}" = .git ]; then
         dirname "$1"
+    else
+        while IFS= read -r line; do
+            tree=$(path_of "$line") tree=${tree%/.git.}/
+            named=$(sed -n 's/^gitdir: //p' "$tree.git")
+            [ "$(cd "$tree" && cd "$named" 2> /dev/null && pwd -P)" = "$1" ] && echo "$tree" && break
+        done < "$work/links"
     fi
 }
 
@@ -88,10 +96,13 @@ set_back() {
     if [ -f "$1/gitdir" ]; then
         [ ! -f "$tree/.git" ] || rm -rf "$tree"
         rm -rf "$1"
-    elif [ -n "$tree" ] && [ -d "$tree" ]; then
+    elif [ -n "$tree" ] && [ -d "$tree" ] && [ ! "$tree" -ef "$testbed" ]; then
+        {
+            g --git-dir="$1" ls-files -z
+            [ -z "$head" ] || g --git-dir="$1" ls-tree -r -z --name-only --full-tree "$head"
+        } | (cd "$tree" && xargs -0 -r rm -f -- 2> /dev/null)
         if ! g --git-dir="$1" --work-tree="$tree" reset -q --hard "$known" 2> /dev/null; then
             # a partial clone without the files of that commit
-            (cd "$tree" && g --git-dir="$1" --work-tree=. ls-files -z | xargs -0 -r rm -f --)
             g --git-dir="$1" update-ref HEAD "$known"
             rm -f "$1/index"
         fi
@@ -108,7 +119,7 @@ remove_references() {
     find "$1/" -name '*.lock' -type f ! -path '*/worktrees/*/locked' -exec rm -f {} +
     rm -f "$1/info/grafts"
     known=$(known_commit "$1")
-    for admin in "$1" "$1"/worktrees/*; do
+    for admin in "$1"/worktrees/* "$1"; do # setting back the repository moves its branch
         [ -f "$admin/HEAD" ] && set_back "$admin" "$known"
     done
     : > "$work/kept"
@@ -172,8 +183,12 @@ if [ -n "$own" ]; then
     testbed=$(cd "$testbed" && pwd -P)
     [ -z "$(commit "$own" "${base:-HEAD-}")" ] && start=$(commit "$own" HEAD)
 fi
-find / \( -path /proc -o -path /sys -o -path /dev \) -prune -o -name objects \
-    -exec sh -c 'printf %s "$1" | tr "\n" "\001"; echo' sh {} \; 2> /dev/null |
+list() {
+    find / \( -path /proc -o -path /sys -o -path /dev \) -prune -o "$@" \
+        -exec sh -c 'printf %s "$1" | tr "\n" "\001"; echo' sh {} \; 2> /dev/null
+}
+list -name .git -type f > "$work/links"
+list -name objects |
     while IFS= read -r line; do
         objects=$(path_of "${line%/objects}") objects=${objects%.}/objects folder=${objects%/objects}
         [ -d "$objects" ] || continue
@@ -188,6 +203,7 @@ find / \( -path /proc -o -path /sys -o -path /dev \) -prune -o -name objects \
             line_of "$folder"
         elif [ -d "$objects/pack" ] && [ -d "$objects/info" ]; then # of a broken repository
             line_of "$folder/objects" >> "$work/lenders"
+            [ ! -f "$folder/HEAD" ] || remove_records "$folder"
         fi
     done > "$work/found"
 common=
@@ -290,9 +306,7 @@ is_tracked() {
     done
     return 1
 }
-find / \( -path /proc -o -path /sys -o -path /dev \) -prune -o -type f \
-    \( -name '*.pack' -o -name '*.bundle' \) \
-    -exec sh -c 'printf %s "$1" | tr "\n" "\001"; echo' sh {} \; 2> /dev/null |
+list -type f \( -name '*.pack' -o -name '*.bundle' \) |
     while IFS= read -r line; do
         file=$(path_of "$line") file=${file%.}
         case $(head -c 8 "$file" | tr -d '\0') in PACK* | '# v'?' git') ;; *) continue ;; esac
