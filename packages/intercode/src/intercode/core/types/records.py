@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field, fields, replace
 from typing import Any, Literal
 
 from intercode.core.types.execution import SUCCESS_THRESHOLD, Feedback, Score, StepResult
@@ -63,18 +63,6 @@ class AgentOutput:
     messages: tuple[Mapping[str, Any], ...] = ()
     context: Mapping[str, Any] = field(default_factory=dict)
 
-    @property
-    def recorded_fields(self) -> dict[str, Any]:
-        """The fields that a step records, except the action."""
-        return {
-            "message": self.message,
-            "thought": self.thought,
-            "usage": self.usage,
-            "actor": self.actor,
-            "messages": self.messages,
-            "context": self.context,
-        }
-
 
 @dataclass(frozen=True, slots=True)
 class Step:
@@ -82,10 +70,8 @@ class Step:
 
     ``executed``: false for a turn without code. ``valid``: None if nothing ran. ``refused``: a
     policy or the environment refused the action. ``reward``: None if the turn was not scored.
-    ``hashes``: those of observation and state. ``diffs``: how this turn changed each path, with
-    the setting ``record_diffs``. ``seconds``: how long the action
-    took, without the agent and the model (None: unknown, or nothing ran). The other fields are
-    those of AgentOutput.
+    ``seconds``: how long the action took, without the agent and the model (None: unknown, or
+    nothing ran). The other fields are those of StepResult and AgentOutput.
     """
 
     action: str
@@ -110,34 +96,16 @@ class Step:
 
     @classmethod
     def of_result(cls, output: AgentOutput, result: StepResult, score: Score | None) -> Step:
-        """Return the record of an executed action."""
-        return cls(
-            output.action or "",
-            result.observation,
-            valid=result.valid,
-            exit_code=result.exit_code,
-            timed_out=result.timed_out,
-            reward=None if score is None else score.value,
-            parts={} if score is None else score.parts,
-            changes=result.changes,
-            hashes=result.hashes,
-            refused=result.refused,
-            diffs=result.diffs,
-            **output.recorded_fields,
-        )
+        """Return the record of an executed action: what the step gave, and its score."""
+        reward, parts = (None, {}) if score is None else (score.value, score.parts)
+        values = {**shared_fields(result, cls), **shared_fields(output, cls)}
+        return cls(**values | {"action": output.action or "", "reward": reward, "parts": parts})
 
     @classmethod
     def without_code(cls, output: AgentOutput) -> Step:
         """Return the record of a turn in which the model wrote no code."""
-        return cls(
-            "",
-            output.reply,
-            executed=False,
-            valid=False,
-            exit_code=None,
-            reward=0.0,
-            **output.recorded_fields,
-        )
+        step = cls("", output.reply, executed=False, valid=False, exit_code=None, reward=0.0)
+        return replace(step, **shared_fields(output, cls) | {"action": ""})
 
     @classmethod
     def without_turn(cls) -> Step:
@@ -150,16 +118,18 @@ class Step:
 
     def agent_output(self) -> AgentOutput:
         """Return the output of the agent from which this step was made."""
-        return AgentOutput(
-            self.action if self.executed else None,
-            reply=self.observation,
-            message=self.message,
-            thought=self.thought,
-            usage=self.usage,
-            actor=self.actor,
-            messages=self.messages,
-            context=self.context,
-        )
+        action = self.action if self.executed else None
+        values = shared_fields(self, AgentOutput) | {"action": action}
+        return AgentOutput(**values, reply=self.observation)
+
+
+def shared_fields(value: Any, kind: type) -> dict[str, Any]:
+    """Return the values of the fields that ``kind`` has, too."""
+    return {
+        f.name: getattr(value, f.name)
+        for f in fields(value)
+        if f.name in kind.__dataclass_fields__  # type: ignore[attr-defined]
+    }
 
 
 EndReason = Literal[
