@@ -8,7 +8,8 @@ from typing import Any, ClassVar
 
 from intercode.agents.base import Feedback
 from intercode.agents.parsing import ParsedAnswer, is_complete
-from intercode.agents.prompt import OBSERVATION_LIMIT, format_observation
+from intercode.agents.prompt import format_observation
+from intercode.core.observations import OBSERVATION_LIMIT
 from intercode.core.packages import GYM_DISTRIBUTION
 from intercode.models.base import Completion, reached_token_limit, was_interrupted
 from intercode_sandbox.registry import Registry, unknown_name_error

@@ -121,10 +121,6 @@ def load_prompt(prompt: str | Path | None, default: str, required: tuple[str, ..
     return Prompt(text + "".join(missing), required, str(prompt)) if missing else own
 
 
-OBSERVATION_LIMIT = 4000
-"""The characters of an observation that a model is sent if its agent, or its trainer, sets none."""
-
-
 def format_observation(feedback: Feedback, limit: int) -> tuple[str, dict[str, int]]:
     """Return at most ``limit`` characters of an output, head and tail, and the sizes if it was
     cut."""

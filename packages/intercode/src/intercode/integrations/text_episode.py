@@ -10,8 +10,9 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from intercode.agents.parsing import parse_answer, scoring_note
-from intercode.agents.prompt import OBSERVATION_LIMIT, format_observation
+from intercode.agents.prompt import format_observation
 from intercode.core.errors import UsageError
+from intercode.core.observations import OBSERVATION_LIMIT
 from intercode.environments.base.env import InterCodeEnv
 from intercode.integrations.action_prefixes import SHARED, describe_prefix
 

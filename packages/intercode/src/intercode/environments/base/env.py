@@ -8,6 +8,7 @@ from intercode.core.errors import (
     SandboxKilledError,
     SandboxLostError,
 )
+from intercode.core.observations import MAX_OBSERVATION_LENGTH
 from intercode.core.types import (
     ActionLanguage,
     Brief,
@@ -19,7 +20,6 @@ from intercode.core.types import (
     Task,
 )
 from intercode.environments.base.episode import (
-    MAX_OBSERVATION_LENGTH,
     Episode,
     EpisodeEnvironment,
     Snapshots,

@@ -16,6 +16,7 @@ from intercode.core.errors import (
     SandboxLostError,
     UsageError,
 )
+from intercode.core.observations import MAX_OBSERVATION_LENGTH
 from intercode.core.types import (
     SUBMIT,
     TOOL_CALL,
@@ -50,7 +51,6 @@ from intercode.environments.base.workspaces import closed_on_error
 from intercode_sandbox import SandboxSpec
 from intercode_sandbox.long_output import shorten
 
-MAX_OBSERVATION_LENGTH = 1 << 21
 _MAX_KEPT = MAX_OBSERVATION_LENGTH - 64  # characters, beside the line for what is left out
 
 

@@ -12,10 +12,10 @@ from contextlib import closing, contextmanager, suppress
 from typing import Any, Self, cast
 
 from intercode.core.errors import EnvironmentStateError, SandboxLostError
+from intercode.core.observations import MAX_OBSERVATION_LENGTH
 from intercode.core.types import Brief, Score, StepResult, Task
 from intercode.environments.base.contract import BranchingEnvironment
 from intercode.environments.base.env import InterCodeEnv
-from intercode.environments.base.episode import MAX_OBSERVATION_LENGTH
 from intercode.environments.ray.cluster import connect
 from intercode.environments.ray.env_host import EpisodeStart
 from intercode.environments.ray.host_manager import HostHandle, HostManager

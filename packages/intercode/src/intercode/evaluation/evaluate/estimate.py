@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from dataclasses import asdict, dataclass, replace
 
 from intercode.agents.base import Agent
-from intercode.agents.prompt import OBSERVATION_LIMIT
+from intercode.core.observations import OBSERVATION_LIMIT
 from intercode.evaluation.evaluate.likely_usage import LikelyUsage, likely_usage
 from intercode.evaluation.evaluate.plan import Plan
 from intercode.evaluation.evaluate.run_state import Sample

@@ -9,9 +9,9 @@ from typing import Any, ClassVar, Self
 import gymnasium as gym
 
 from intercode.core.errors import EnvironmentStateError, SandboxLostError, UsageError
+from intercode.core.observations import MAX_OBSERVATION_LENGTH
 from intercode.core.types import SUBMIT, ActionError, Brief, Score, StepResult, Task, Tool
 from intercode.environments.base.env import MAX_ACTION_LENGTH
-from intercode.environments.base.episode import MAX_OBSERVATION_LENGTH
 from intercode.environments.base.options import checked_action
 from intercode.environments.base.snapshots.snapshot import repeat_factory, restore_into_new
 from intercode.environments.base.spaces import FreeText

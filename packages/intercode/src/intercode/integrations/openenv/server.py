@@ -23,9 +23,9 @@ from intercode.core.errors import (
     SandboxLostError,
     UsageError,
 )
+from intercode.core.observations import MAX_OBSERVATION_LENGTH
 from intercode.core.types import Brief, to_jsonable
 from intercode.environments.base.env import InterCodeEnv
-from intercode.environments.base.episode import MAX_OBSERVATION_LENGTH
 from intercode.environments.base.options import check_training
 from intercode.environments.base.snapshots.snapshot import EnvironmentSnapshot
 from intercode.integrations.action_prefixes import PrefixSnapshots, Turns, describe_prefix

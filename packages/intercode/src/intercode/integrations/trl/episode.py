@@ -6,7 +6,7 @@ import threading
 from typing import Any, ClassVar, Protocol
 from weakref import WeakKeyDictionary, WeakValueDictionary
 
-from intercode.agents.prompt import OBSERVATION_LIMIT, format_observation
+from intercode.agents.prompt import format_observation
 from intercode.core.errors import (
     EnvironmentStateError,
     InfrastructureError,
@@ -14,6 +14,7 @@ from intercode.core.errors import (
     UsageError,
 )
 from intercode.core.finalizers import close_when_collected
+from intercode.core.observations import OBSERVATION_LIMIT
 from intercode.core.types import Dataset, Score
 from intercode.environments import make
 from intercode.environments.base.env import InterCodeEnv

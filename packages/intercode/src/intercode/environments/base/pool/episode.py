@@ -7,9 +7,9 @@ from collections.abc import Callable
 from typing import Any, Self, TypeVar
 
 from intercode.core.errors import EnvironmentStateError, InfrastructureError
+from intercode.core.observations import MAX_OBSERVATION_LENGTH
 from intercode.core.types import Score, StepResult
 from intercode.environments.base.contract import BranchingEnvironment
-from intercode.environments.base.episode import MAX_OBSERVATION_LENGTH
 from intercode.environments.base.pool.worker_threads import WorkerThreads
 from intercode_sandbox.clock import Clock
 from intercode_sandbox.validation import check_timeout
