@@ -32,11 +32,11 @@ from typing import Any
 
 from bench_pool import Meter, action_of, possible
 from measuring import Processor
+from openenv.core.generic_client import GenericEnvClient
 
 import intercode
 from intercode import datasets
 from intercode.core.types import Task
-from intercode.integrations.openenv.client import RemoteEnv
 from intercode.results.report import render
 from intercode.results.tables import Cell, Table
 
@@ -131,7 +131,8 @@ class ServedDriver:
         command = ("-m", "intercode", "serve", environment, "--dataset", dataset)
         with ExitStack() as stack:
             url = stack.enter_context(serving(*command))
-            self.clients = [stack.enter_context(RemoteEnv(url)) for _ in range(workers)]
+            clients = [GenericEnvClient(base_url=url).sync() for _ in range(workers)]
+            self.clients = [stack.enter_context(client) for client in clients]
             self._resources = stack.pop_all()
 
     def play(self, plays: list[Play], episodes: int) -> None:
@@ -141,9 +142,9 @@ class ServedDriver:
         def work(i: int) -> None:
             for number in range(i, episodes, workers):
                 task, action, submission = plays[number % len(plays)]
-                self.clients[i].reset(seed=1, options={"task": task})
-                self.clients[i].step(action)
-                self.clients[i].step(submission)
+                self.clients[i].reset(seed=1, task=task)
+                self.clients[i].step({"code": action})
+                self.clients[i].step({"code": submission})
 
         with ThreadPoolExecutor(workers) as threads:
             list(threads.map(work, range(workers)))

@@ -181,15 +181,17 @@ def environment_variables(package: Path) -> Mapping[str, str]:
 
 def test_a_server_describes_it_to_its_clients(package: Path) -> None:
     pytest.importorskip("openenv", reason="pip install 'intercode-gym[openenv]'")
-    from intercode.integrations.openenv.client import RemoteEnv
+    from openenv.core.generic_client import GenericEnvClient
 
     command = ("-m", "intercode", "serve", "number", "--dataset", "numbers")
-    agent = open_agent("react", model=ScriptedModel(SCRIPTS["react"]))
-    with serving(*command, env=environment_variables(package)) as url, RemoteEnv(url) as remote:
-        episode = rollout(agent, remote, 0)  # type: ignore[arg-type]
-        assert remote.brief.description.judged == "The number that you submit is judged."
-        assert remote.brief.description.language.title == "Bash"
-    assert episode.reward == 1.0
+    with (
+        serving(*command, env=environment_variables(package)) as url,
+        GenericEnvClient(base_url=url).sync() as client,
+    ):
+        client.reset(task=0)
+        description = client.state()["task_metadata"]["brief"]["description"]
+        assert description["judged"] == "The number that you submit is judged."
+        assert description["language"]["title"] == "Bash"
 
 
 def test_harbor_gets_its_tasks(package: Path, tmp_path: Path) -> None:

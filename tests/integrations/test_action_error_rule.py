@@ -101,17 +101,22 @@ def test_skyrl(reward_mode: str) -> None:
 
 def test_openenv() -> None:
     pytest.importorskip("openenv", reason="pip install 'intercode-gym[openenv]'")
-    from integrations.test_lost_sandbox_rule import _server
-    from intercode.integrations.openenv.client import RemoteEnv
+    from openenv.core.generic_client import GenericEnvClient
 
-    with _server(lambda: SqlEnv("starter", reward_mode="delta")) as url, RemoteEnv(url) as remote:
-        remote.reset(options={"task": 0})
-        result = remote.execute(FAIL)
-        assert result.terminated and result.reward == 0.0
-        assert result.action_error is not None and result.action_error.type == "ValueError"
+    from integrations.test_lost_sandbox_rule import _server
+
+    with (
+        _server(lambda: SqlEnv("starter", reward_mode="delta")) as url,
+        GenericEnvClient(base_url=url).sync() as client,
+    ):
+        client.reset(task=0)
+        result = client.step({"code": FAIL})
+        info = result.observation["info"]
+        assert result.done and info["terminated"] and result.reward == 0.0
+        assert info["action_error"]["type"] == "ValueError"
         for odd in ("SELECT '\ud800'", "\0", "x" * 500_000):
-            remote.reset(options={"task": 0})
-            remote.execute(odd)
+            client.reset(task=0)
+            client.step({"code": odd})
 
 
 def test_inspect_scores_the_sample(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -14,7 +14,6 @@ import pytest
         ("harbor.provider", "harbor", "harbor"),
         ("inspect", "inspect_ai", "'intercode-gym[inspect]'"),
         ("mini_swe_agent", "minisweagent", "'intercode-gym[mini-swe-agent]'"),
-        ("openenv.client", "openenv", "'intercode-gym[openenv]'"),
         ("skyrl", "skyrl_gym", "'intercode-gym[skyrl]'"),
         ("verifiers", "verifiers", "'intercode-gym[verifiers]'"),
     ],

@@ -1,18 +1,16 @@
-"""Environments served by OpenEnv's protocol: its own client, its validator, and our client."""
+"""Environments served by OpenEnv's protocol, with its own client and validator."""
 
 from __future__ import annotations
 
-import importlib
 import json
 import os
-import pickle
 import subprocess
 import sys
-import time
 import urllib.error
 import urllib.request
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
 
@@ -24,9 +22,8 @@ pytest.importorskip("openenv", reason="pip install 'intercode-gym[openenv]'")
 import intercode
 from intercode import datasets
 from intercode.agents import open_agent
-from intercode.core.errors import EnvironmentStateError, SandboxLostError, UsageError
+from intercode.core.errors import SandboxLostError
 from intercode.evaluation.rollout import rollout
-from intercode.integrations.openenv.client import RemoteEnv
 from intercode.integrations.openenv.imports import without_gradio
 from intercode.integrations.openenv.server import CodeAction, ServedEnv
 from intercode_sandbox.valid_text import has_surrogates
@@ -36,6 +33,7 @@ from support.snippets import read_snippets
 
 with without_gradio():
     from openenv.core.generic_client import GenericEnvClient
+    from websockets.exceptions import ConnectionClosed
 
 pytestmark = pytest.mark.sandbox
 ENVIRONMENTS = ("bash", "sql", "python", "ctf")
@@ -51,6 +49,17 @@ def served(request: pytest.FixtureRequest) -> Iterator[tuple[str, str]]:
 def bash() -> Iterator[str]:
     with serving("-m", "intercode", "serve", "bash", "--set", "timeout=5") as url:
         yield url
+
+
+def text(client: Any, code: str) -> str:
+    """Run code in the session of a client, and return what it printed."""
+    return client.step({"code": code}).observation["text"]
+
+
+def ask(client: Any, request: str, **fields: str) -> dict[str, Any]:
+    """Send a request that is no turn, and return the ``info`` of the answer."""
+    action = {"code": "", "metadata": {"request": request, **fields}}
+    return client.step(action).observation.get("info", {})
 
 
 def test_openenvs_own_client_plays_episodes(served: tuple[str, str]) -> None:
@@ -73,40 +82,37 @@ def test_openenvs_own_client_plays_episodes(served: tuple[str, str]) -> None:
 
 
 @pytest.mark.parametrize("agent", ["gold", "noop"])
-def test_our_agents_play_on_a_server_as_locally(served: tuple[str, str], agent: str) -> None:
+def test_actions_do_the_same_on_a_server_as_locally(served: tuple[str, str], agent: str) -> None:
     environment, url = served
     with intercode.make(environment) as env:
         env.reset(seed=7, options={"task": 2})
         golds = {env.task.id: (env.task.solution or "",)}
         here = rollout(open_agent(agent, golds=golds), env, 2, seed=7)
-    with RemoteEnv(url) as remote:
-        there = rollout(open_agent(agent, golds=golds), remote, 2, seed=7)  # type: ignore[arg-type]
-    assert [(s.action, s.observation, s.reward) for s in there.steps] == [
-        (s.action, s.observation, s.reward) for s in here.steps
+    with GenericEnvClient(base_url=url).sync() as client:
+        assert client.reset(seed=7, task=2).observation["text"] == here.query
+        assert client.state()["task"] == here.task
+        there = [client.step({"code": s.action}) for s in here.steps]
+    assert [(s.observation["text"], s.reward) for s in there] == [
+        (s.observation, s.reward or 0.0) for s in here.steps
     ]
-    assert (there.task, there.query, there.end, there.seed) == (
-        here.task,
-        here.query,
-        here.end,
-        here.seed,
-    )
+    assert [s.done for s in there] == [False] * (len(there) - 1) + [True]
 
 
 def test_sessions_are_independent_and_limited(served: tuple[str, str]) -> None:
     environment, url = served
     if environment != "bash":
         return
-    clients = [RemoteEnv(url) for _ in range(4)]
-    try:
+    with ExitStack() as stack:
+        clients = [stack.enter_context(GenericEnvClient(base_url=url).sync()) for _ in range(4)]
         for i, client in enumerate(clients):
-            client.reset(options={"task": i})
-            client.step(f"echo {i} > /tmp/mine")
-        assert [c.step("cat /tmp/mine")[0] for c in clients] == ["0\n", "1\n", "2\n", "3\n"]
-        with pytest.raises((UsageError, SandboxLostError)):
-            RemoteEnv(url).reset()
-    finally:
-        for client in clients:
-            client.close()
+            client.reset(task=i)
+            client.step({"code": f"echo {i} > /tmp/mine"})
+        assert [text(client, "cat /tmp/mine") for client in clients] == ["0\n", "1\n", "2\n", "3\n"]
+        with (
+            GenericEnvClient(base_url=url).sync() as further,
+            pytest.raises((RuntimeError, ConnectionClosed)),
+        ):
+            further.reset()
 
 
 def test_the_validator_of_openenv_is_content(bash: str) -> None:
@@ -117,21 +123,12 @@ def test_the_validator_of_openenv_is_content(bash: str) -> None:
     assert report.get("passed", report.get("ok", True)) is not False
 
 
-def test_an_environment_is_pickled_before_its_episode(bash: str) -> None:
-    with RemoteEnv(bash, timeout=5.0) as remote, pickle.loads(pickle.dumps(remote)) as copy:
-        assert copy.timeout == 5.0 and copy.reset(options={"task": 0})[0]
-        with pytest.raises(UsageError, match=r"before reset\(\)"):
-            pickle.dumps(copy)
-
-
 def test_step_before_reset_is_refused(bash: str) -> None:
     with (
         GenericEnvClient(base_url=bash).sync() as client,
         pytest.raises(RuntimeError, match="step before reset"),
     ):
         client.step({"code": "pwd"})
-    with RemoteEnv(bash) as remote, pytest.raises(EnvironmentStateError):
-        remote.step("pwd")
 
 
 def test_a_lost_connection_is_reported(bash: str) -> None:
@@ -143,13 +140,8 @@ def test_a_lost_connection_is_reported(bash: str) -> None:
             client.step({"code": "sleep 8"})
         with pytest.raises(RuntimeError, match="step before reset"):
             client.step({"code": "ls /tmp/here"})
-    with RemoteEnv(bash) as remote:
-        remote.reset(options={"task": 0})
-        remote._client.disconnect()
-        with pytest.raises(SandboxLostError, match="step before reset"):
-            remote.step("pwd")
-        remote.reset(options={"task": 0})
-        assert remote.step("echo on")[0] == "on\n"
+        client.reset(task=0)
+        assert text(client, "echo on") == "on\n"
 
 
 def test_an_ended_session_begins_no_episode() -> None:
@@ -157,15 +149,6 @@ def test_an_ended_session_begins_no_episode() -> None:
     served.close()  # as an idle session is, before its first episode
     with pytest.raises(SandboxLostError, match="the server has ended this session"):
         served.reset(task=0)
-
-
-def test_a_server_that_ends_loses_the_episode() -> None:
-    with serving("-m", "intercode", "serve", "bash") as url:
-        remote = RemoteEnv(url)
-        remote.reset(options={"task": 0})
-    with pytest.raises(SandboxLostError):
-        remote.step("pwd")
-    remote.close()
 
 
 def test_a_field_that_an_action_does_not_have_is_named(bash: str) -> None:
@@ -178,19 +161,12 @@ def test_a_field_that_an_action_does_not_have_is_named(bash: str) -> None:
         assert client.step({"code": "pwd", "metadata": {"timeout_s": 3}}).observation["text"]
 
 
-def test_without_openenv_the_error_names_the_extra(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.delitem(sys.modules, RemoteEnv.__module__)
-    monkeypatch.setitem(sys.modules, "openenv.core.generic_client", None)
-    with pytest.raises(ImportError, match=r"pip install 'intercode-gym\[openenv\]'"):
-        importlib.import_module(RemoteEnv.__module__)
-
-
 def test_an_unknown_task_is_an_error(bash: str) -> None:
-    with RemoteEnv(bash) as remote:
-        with pytest.raises(UsageError, match="out of range"):
-            remote.reset(options={"task": 10_000})
-        with pytest.raises(UsageError, match="reset takes"):
-            remote.reset(options={"tusk": 1})
+    with GenericEnvClient(base_url=bash).sync() as client:
+        with pytest.raises(RuntimeError, match="out of range"):
+            client.reset(task=10_000)
+        with pytest.raises(RuntimeError, match="reset takes"):
+            client.reset(tusk=1)
 
 
 def test_values_that_a_trainer_read_as_json_are_code(bash: str) -> None:
@@ -201,22 +177,14 @@ def test_values_that_a_trainer_read_as_json_are_code(bash: str) -> None:
             assert info["exit_code"] == (0 if value is True else 127)
 
 
-def test_no_action_ends_the_session_by_its_length_or_type(bash: str) -> None:
+def test_a_long_action_does_not_end_the_session(bash: str) -> None:
     """Whoever chooses actions could otherwise lose an episode that goes wrong, and begin again."""
-    with RemoteEnv(bash) as remote:
-        remote.reset(options={"task": 0})
-        assert remote.step("x=kept")[0] == ""
-        for long in ("x" * 4_194_305, "\0" * 40_000_000, "\U0001f600" * 40_000_000):
-            with pytest.raises(UsageError, match="more than 4,194,304, and was not sent"):
-                remote.step(long)
-            with pytest.raises(UsageError, match="was not sent"):
-                remote.submit(long)  # no prefix of it is the answer
-        for wrong in (None, 3, b"ls", ["ls"], {"code": "ls"}):
-            with pytest.raises(UsageError, match="an action is a str of code"):
-                remote.step(wrong)  # type: ignore[arg-type]
-        assert remote.step("echo $x")[0] == "kept\n"
-        with pytest.raises(UsageError, match="options are a dict"):
-            remote.reset(options=5)  # type: ignore[arg-type]
+    with GenericEnvClient(base_url=bash).sync() as client:
+        client.reset(task=0)
+        text(client, "echo kept > /tmp/f")
+        for character in ("x", "\0", "\U0001f600"):
+            client.step({"code": character * 4_194_304})
+        assert text(client, "cat /tmp/f") == "kept\n"
 
 
 @pytest.mark.parametrize(
@@ -242,11 +210,11 @@ def test_a_server_ends_while_actions_run() -> None:
     command = "sleep 1234.5678"
     with ThreadPoolExecutor() as threads:
         with serving("-m", "intercode", "serve", "bash", "--set", "timeout=3000") as url:
-            remote = RemoteEnv(url)
-            remote.reset(options={"task": 0})
-            step = threads.submit(remote.step, command)
+            client = GenericEnvClient(base_url=url).sync()
+            client.reset(task=0)
+            step = threads.submit(client.step, {"code": command})
             eventually(lambda: process_runs(command), "the action runs")
-        with pytest.raises(SandboxLostError):  # the server has ended, in the time it is given
+        with pytest.raises(ConnectionClosed):  # the server has ended, in the time it is given
             step.result()
 
 
@@ -266,8 +234,8 @@ def test_the_web_page_is_shown_if_it_is_enabled() -> None:
 
 
 @pytest.mark.slow
-def test_the_client_and_the_server_do_without_gradio() -> None:
-    code = "import sys, intercode.integrations.openenv.client; print('gradio' in sys.modules)"
+def test_the_server_does_without_gradio() -> None:
+    code = "import sys, intercode.integrations.openenv.server; print('gradio' in sys.modules)"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=60)
     assert done.stdout == "False\n", done.stderr
 
@@ -296,50 +264,50 @@ def test_episodes_are_forked_and_restored(environment: str) -> None:
         "python": ("x = [7]", "x.append(8); print(x)"),
     }[environment]
     served = ("-m", "intercode", "serve", environment, "--sessions", "3", "--snapshots", "1")
-    with serving(*served) as url, RemoteEnv(url) as env:
-        env.reset(seed=1, options={"task": 0})
-        env.step(write)
-        forks = env.fork(2)
-        try:
-            printed = [branch.step(read)[0] for branch in (env, *forks)]
-            assert len(set(printed)) == 1 and {b.task.id for b in forks} == {env.task.id}
-            with pytest.raises((UsageError, SandboxLostError)):  # they count as sessions
-                env.fork(1)
-        finally:
-            for branch in forks:
-                branch.close()
-        snapshot = env.snapshot()
-        with pytest.raises(UsageError, match=r"may hold 1: close one.*--snapshots"):
-            env.snapshot()
-        after = env.step(read)[0]
-        env.restore(snapshot)
-        assert env.step(read)[0] == after != printed[0]
-        env.submit()
-        env.restore(snapshot)  # also after the end of the episode
-        snapshot.close()
-        with pytest.raises(UsageError, match="no snapshot"):
-            env.restore(snapshot)
+    with serving(*served) as url, ExitStack() as stack:
+        client, *others = (
+            stack.enter_context(GenericEnvClient(base_url=url).sync()) for _ in range(3)
+        )
+        client.reset(seed=1, task=0)
+        text(client, write)
+        snapshot = ask(client, "snapshot")["snapshot"]
+        with pytest.raises(RuntimeError, match=r"may hold 1: close one.*--snapshots"):
+            ask(client, "snapshot")
+        for other in others:
+            other.reset(snapshot=snapshot)
+        printed = [text(branch, read) for branch in (client, *others)]
+        tasks = {branch.state()["task"] for branch in (client, *others)}
+        assert len(set(printed)) == 1 == len(tasks)
+        after = text(client, read)
+        client.reset(snapshot=snapshot)
+        assert text(client, read) == printed[0] != after
+        text(client, "submit")
+        client.reset(snapshot=snapshot)  # also after the end of the episode
+        ask(client, "release", snapshot=snapshot)
+        with pytest.raises(RuntimeError, match="no snapshot"):
+            client.reset(snapshot=snapshot)
 
 
 def test_a_snapshot_ends_with_its_session_and_restores_in_others(bash: str) -> None:
-    with RemoteEnv(bash) as other:
-        with RemoteEnv(bash) as env:
-            env.reset(options={"task": 0})
-            env.step("echo kept > /tmp/f")
-            snapshot = env.snapshot()
-            other.restore(snapshot)
-            assert other.step("cat /tmp/f")[0] == "kept\n"
-        with pytest.raises(UsageError, match="the session that took it has ended"):
-            eventually_refused(other, snapshot)
-        with pytest.raises(UsageError, match="give reset nothing but its id"):
-            other.reset(options={"snapshot": snapshot.id, "task": 0})
+    with GenericEnvClient(base_url=bash).sync() as other:
+        with GenericEnvClient(base_url=bash).sync() as client:
+            client.reset(task=0)
+            text(client, "echo kept > /tmp/f")
+            snapshot = ask(client, "snapshot")["snapshot"]
+            other.reset(snapshot=snapshot)
+            assert text(other, "cat /tmp/f") == "kept\n"
 
+        def restores() -> bool:
+            try:
+                other.reset(snapshot=snapshot)
+            except RuntimeError as e:
+                assert "the session that took it has ended" in str(e)
+                return False
+            return True
 
-def eventually_refused(env: RemoteEnv, snapshot: Any) -> None:
-    """Restore until the server has noticed that the session of the snapshot has ended."""
-    for _ in range(600):
-        env.restore(snapshot)
-        time.sleep(0.1)
+        eventually(lambda: not restores(), "the server notices that the session has ended")
+        with pytest.raises(RuntimeError, match="give reset nothing but its id"):
+            other.reset(snapshot=snapshot, task=0)
 
 
 @pytest.mark.parametrize("attempt", range(5))
@@ -365,19 +333,25 @@ def test_the_examples_of_the_page_run(bash: str) -> None:
     """The test of snippets has no server."""
     page = (Path(__file__).parents[2] / "docs/openenv.md").read_text("utf-8")
     first, second = [s.body for s in read_snippets(page) if s.language == "python"]
-    names: dict[str, Any] = {"url": bash, "token": None}
+    names: dict[str, Any] = {"url": bash, "token": "unused"}
     exec(first.replace("http://sandbox-host:8000", bash), names)
-    assert names["query"] and names["observation"] and not names["terminated"]
+    assert names["query"] and names["observation"] and names["done"].done
     exec(second, names)
-    assert names["observations"] == ["1\n1\n"] * 3
+    assert [r.observation["text"] for r in names["results"]] == ["1\n1\n"] * 2
 
 
 def test_an_episode_begins_after_a_prefix(bash: str) -> None:
-    with RemoteEnv(bash) as first, RemoteEnv(bash) as second:
+    with (
+        GenericEnvClient(base_url=bash).sync() as first,
+        GenericEnvClient(base_url=bash).sync() as second,
+    ):
         prefix = ["cd /tmp; echo $RANDOM > f; cat f"]
-        texts = [e.reset(options={"task": 0, "prefix": prefix})[0] for e in (first, second)]
-        assert texts[0] == texts[1] and texts[0].startswith(first.task.query)
+        texts = [
+            client.reset(task=0, prefix=prefix).observation["text"] for client in (first, second)
+        ]
+        query = first.state()["task_metadata"]["brief"]["query"]
+        assert texts[0] == texts[1] and texts[0].startswith(query)
         number = texts[0].splitlines()[-1]
-        assert [e.step("cat f")[0] for e in (first, second)] == [f"{number}\n"] * 2
-        with pytest.raises(UsageError, match="the prefix ends the episode"):
-            first.reset(options={"task": 0, "prefix": ["submit"]})
+        assert [text(client, "cat f") for client in (first, second)] == [f"{number}\n"] * 2
+        with pytest.raises(RuntimeError, match="the prefix ends the episode"):
+            first.reset(task=0, prefix=["submit"])

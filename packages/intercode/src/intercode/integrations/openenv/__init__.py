@@ -1,2 +1,1 @@
-"""InterCode as an OpenEnv environment server, and a client with Gymnasium's interface. Needs the
-extra ``openenv``."""
+"""InterCode as an OpenEnv environment server. Needs the extra ``openenv``."""

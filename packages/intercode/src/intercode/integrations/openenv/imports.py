@@ -1,6 +1,6 @@
 """Imports OpenEnv without Gradio.
 
-OpenEnv's servers and clients import Gradio for a web page. That takes seconds, and more memory than
+OpenEnv's servers import Gradio for a web page. That takes seconds, and more memory than
 all other imports together. This package does not serve the page.
 """
 
