@@ -63,7 +63,7 @@ def curves(directory: Path) -> list[dict[str, Any]]:
 def test_a_resumed_run_continues_its_run_in_weights_and_biases(
     squares: str, tmp_path: Path
 ) -> None:
-    pytest.importorskip("wandb", reason="pip install 'intercode-gym[wandb]'")
+    pytest.importorskip("wandb", reason="pip install 'intercode-gym[tracking]'")
     environment = {
         **os.environ,
         "WANDB_MODE": "offline",
@@ -132,10 +132,10 @@ def test_a_resumed_run_continues_its_run_in_weights_and_biases(
 
 
 def test_what_is_missing_is_named(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    for name, extra in (("wandb", "wandb"), ("otel", "otel")):
+    for name in ("wandb", "otel"):
         for module in ("wandb", "opentelemetry.trace"):
             monkeypatch.setitem(sys.modules, module, None)
-        with pytest.raises(ConfigError, match=rf"--log {name} .*intercode-gym\[{extra}\]"):
+        with pytest.raises(ConfigError, match=rf"--log {name} .*intercode-gym\[tracking\]"):
             intercode.evaluate("starter", "gold", limit=1, out=tmp_path / "a", log=name)
     with pytest.raises(UsageError, match="unknown tracker 'wand'; did you mean 'wandb'"):
         intercode.evaluate("starter", "gold", limit=1, out=tmp_path / "a", log="wand")
@@ -146,7 +146,7 @@ def test_what_is_missing_is_named(monkeypatch: pytest.MonkeyPatch, tmp_path: Pat
 @pytest.fixture
 def spans(monkeypatch: pytest.MonkeyPatch) -> Iterator[Any]:
     """The spans that this process has ended, in the order of their ends."""
-    reason = "pip install 'intercode-gym[otel]'"
+    reason = "pip install 'intercode-gym[tracking]'"
     export = pytest.importorskip("opentelemetry.sdk.trace.export", reason=reason)
     memory = pytest.importorskip("opentelemetry.sdk.trace.export.in_memory_span_exporter")
     from opentelemetry import trace

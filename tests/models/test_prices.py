@@ -71,7 +71,7 @@ def test_a_users_file_goes_first_and_a_price_given_before_all(
 
 
 def test_genai_prices_knows_models_that_the_table_lacks(monkeypatch: pytest.MonkeyPatch) -> None:
-    library = pytest.importorskip("genai_prices", reason="pip install 'intercode-gym[prices]'")
+    library = pytest.importorskip("genai_prices", reason="pip install 'intercode-gym[models]'")
     price = find_price("groq", "llama-3.3-70b-versatile")
     assert price is not None and 0 < price.input <= price.output
     assert price.source.startswith("https://")
@@ -84,7 +84,7 @@ def test_genai_prices_knows_models_that_the_table_lacks(monkeypatch: pytest.Monk
 
 
 def test_a_price_of_genai_prices_costs_what_it_says() -> None:
-    pytest.importorskip("genai_prices", reason="pip install 'intercode-gym[prices]'")
+    pytest.importorskip("genai_prices", reason="pip install 'intercode-gym[models]'")
     from genai_prices import Usage, calc_price
 
     # prices with and without a higher price for long prompts, and one that changed at a date
@@ -103,7 +103,7 @@ def test_a_price_of_genai_prices_costs_what_it_says() -> None:
 
 
 def test_a_price_that_depends_on_the_time_of_day_is_unknown() -> None:
-    pytest.importorskip("genai_prices", reason="pip install 'intercode-gym[prices]'")
+    pytest.importorskip("genai_prices", reason="pip install 'intercode-gym[models]'")
     assert find_price("deepseek", "deepseek-chat") is None
 
 

@@ -67,7 +67,7 @@ def response(*items: dict[str, Any], **changes: Any) -> dict[str, Any]:
         "top_p": 1.0,
         "usage": usage,
     } | changes
-    library = pytest.importorskip("openai.types.responses", reason="the extra litellm brings it")
+    library = pytest.importorskip("openai.types.responses", reason="the extra models brings it")
     library.Response.model_validate(body)
     return body
 

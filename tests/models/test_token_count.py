@@ -76,7 +76,7 @@ def test_a_count_that_is_not_plausible_changes_nothing(counted: int | None) -> N
 
 
 def test_no_table_of_tokens_is_downloaded(tmp_path: Any, monkeypatch: pytest.MonkeyPatch) -> None:
-    pytest.importorskip("tiktoken", reason="pip install 'intercode-gym[prices]'")
+    pytest.importorskip("tiktoken", reason="pip install 'intercode-gym[models]'")
     import socket
 
     def refuse(*_: object) -> None:
@@ -92,7 +92,7 @@ def test_tiktokens_count_is_taken_where_its_table_is_there(
     tmp_path: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The test uses a small table of its own: bytes, and one longer token."""
-    pytest.importorskip("tiktoken", reason="pip install 'intercode-gym[prices]'")
+    pytest.importorskip("tiktoken", reason="pip install 'intercode-gym[models]'")
     import base64
 
     import tiktoken

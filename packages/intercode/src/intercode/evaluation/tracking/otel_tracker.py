@@ -197,7 +197,7 @@ def _make_provider(provider_class: Any) -> Any:
 
 
 def _missing() -> ConfigError:
-    return ConfigError("--log otel needs OpenTelemetry: pip install 'intercode-gym[otel]'")
+    return ConfigError("--log otel needs OpenTelemetry: pip install 'intercode-gym[tracking]'")
 
 
 def _shared_attributes(run: TrackedRun) -> Attributes:

@@ -51,7 +51,7 @@ class WandbTracker(RunTracker):
             self._wandb: Any = importlib.import_module("wandb")
         except ImportError as e:
             raise ConfigError(
-                "--log wandb needs its library: pip install 'intercode-gym[wandb]'"
+                "--log wandb needs its library: pip install 'intercode-gym[tracking]'"
             ) from e
         self._here: Any = None
         self._every = 1

@@ -29,7 +29,7 @@ class AnthropicModel(LibraryModel):
     ``reasoning_effort`` becomes ``output_config.effort``.
     """
 
-    library_name = extra = PROVIDER
+    library_name = prefix = PROVIDER
 
     def __init__(
         self,

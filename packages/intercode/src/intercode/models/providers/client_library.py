@@ -40,7 +40,7 @@ NETWORK_PACKAGES = (
 
 
 class LibraryModel(Endpoint):
-    """A model that is called through a client library of the ``extra`` of the same name.
+    """A model that is called through a client library of the extra ``models``.
 
     ``provider`` is whose prices apply. Without a base URL, the first of ``address_variables`` that
     the environment sets is the address, as for the library itself, or else ``default_address``
@@ -50,7 +50,7 @@ class LibraryModel(Endpoint):
     """
 
     library_name: ClassVar[str]
-    extra: ClassVar[str]
+    prefix: ClassVar[str]
 
     def __init__(
         self,
@@ -67,8 +67,8 @@ class LibraryModel(Endpoint):
             self._library: Any = importlib.import_module(self.library_name)
         except ImportError as e:
             raise ConfigError(
-                f"models of {self.extra}/ need the client library {self.library_name}: "
-                f"pip install 'intercode-gym[{self.extra}]' ({e})"
+                f"models of {self.prefix}/ need the client library {self.library_name}: "
+                f"pip install 'intercode-gym[models]' ({e})"
             ) from e
         generation, conduct, own = split_options(options, ("stream",))
         self.stream = check_stream(own.get("stream"), default=True)

@@ -40,7 +40,7 @@ class GoogleModel(LibraryModel):
     back unchanged in later turns. ``extra`` is merged into the config of the request.
     """
 
-    library_name, extra = "google.genai", PROVIDER
+    library_name, prefix = "google.genai", PROVIDER
 
     def __init__(
         self,

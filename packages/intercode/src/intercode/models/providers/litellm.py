@@ -1,4 +1,4 @@
-"""Every other provider, through LiteLLM (the extra ``litellm``)."""
+"""Every other provider, through LiteLLM (the extra ``models``)."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ class LiteLLMModel(LibraryModel):
     retries are disabled in favour of this package's. It does not download a table of prices.
     """
 
-    library_name = extra = PROVIDER
+    library_name = prefix = PROVIDER
 
     def __init__(
         self,
