@@ -260,7 +260,7 @@ def main() -> None:
         : options.limit
     ]
     table = write_bases(base_names(folders), out, options.add)
-    os.environ["INTERCODE_IMAGES"] = str(out / "images.toml")
+    os.environ["INTERCODE_CONFIG"] = str(out)
     engines = list(ENGINES)[: 2 if options.docker else 1]
     done = read_outcomes(out / "outcomes.jsonl")
     if options.docker:

@@ -72,7 +72,7 @@ def main() -> None:
     out = options.out.absolute()
     tasks = sorted(file.parent for file in root.rglob("task.toml"))
     bases = write_bases(image_names(tasks), out, options.add)
-    os.environ |= {"INTERCODE_IMAGES": str(out / "images.toml")}
+    os.environ |= {"INTERCODE_CONFIG": str(out)}
     os.environ.setdefault("ANTHROPIC_API_KEY", "none")  # judges need one to begin
     for name, spec in bases.items():
         if options.docker:

@@ -5,8 +5,8 @@
 PACKAGES is the list of packages/*/src, with colons. SOURCES is a checkout of Harbor: its packages
 on PyPI lack these tests, which have the mark `runtime`. PYTEST is a directory with pytest and
 pytest-asyncio. Base images are those of the images.toml that `harbor_examples.py` writes: set
-INTERCODE_IMAGES to it. With ``--docker``, under ``.ci/docker --network``, the tests are run as they
-are; the engine needs the base images.
+INTERCODE_CONFIG to its directory. With ``--docker``, under ``.ci/docker --network``, the tests are
+run as they are; the engine needs the base images.
 """
 
 from __future__ import annotations

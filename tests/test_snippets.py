@@ -65,7 +65,7 @@ def test_the_snippets_of_a_page_run(
         monkeypatch.setenv("OPENAI_BASE_URL", endpoint.url)
         monkeypatch.setenv("OPENAI_API_KEY", "none")
         (tmp_path / "prices.toml").write_text('["openai/*"]\ninput = 0.15\noutput = 0.6\n')
-        monkeypatch.setenv("INTERCODE_PRICES", str(tmp_path / "prices.toml"))
+        monkeypatch.setenv("INTERCODE_CONFIG", str(tmp_path))
         needs = {need for snippet in snippets(page) for need in snippet.needs}
         for need, variable in INPUTS.items():
             if need in needs and not requirements.why_missing(need):

@@ -171,7 +171,7 @@ def test_the_image_of_a_task_is_resolved(tmp_path: Path, monkeypatch: pytest.Mon
     names = tmp_path / "images.toml"
     names.write_text(f'[from]\n"someone/greet:1" = "dockerfile:{folder}/environment"\n')
     with HarborEnv(f"harbor:{folder}") as env, monkeypatch.context() as here:
-        here.setenv("INTERCODE_IMAGES", str(names))
+        here.setenv("INTERCODE_CONFIG", str(tmp_path))
         env.reset()
         assert env.step("pwd")[0] == "/app\n"
     with HarborEnv(f"harbor:{folder}", build=True) as env:

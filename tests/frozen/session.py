@@ -46,7 +46,7 @@ class Session:
         self.ids: dict[str, str] = {}
         self._locks: dict[str, threading.Lock] = {}
         self._lock = threading.Lock()
-        caches = ("INTERCODE_CACHE", "INTERCODE_IMAGES")
+        caches = ("INTERCODE_CACHE", "INTERCODE_CONFIG")
         inherited = {
             k: v for k, v in os.environ.items() if k in caches or not k.startswith("INTERCODE_")
         }

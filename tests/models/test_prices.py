@@ -59,10 +59,10 @@ def test_a_star_stands_for_the_rest_and_the_longest_stem_wins() -> None:
 def test_a_users_file_goes_first_and_a_price_given_before_all(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    mine, everyones = tmp_path / "mine.toml", tmp_path / "all.toml"
+    mine, everyones = tmp_path / "mine.toml", tmp_path / "prices.toml"
     mine.write_text('["openai/gpt-4o"]\ninput = 1\noutput = 2\n')
     everyones.write_text('["openai/gpt-4o"]\ninput = 3\noutput = 4\n["own"]\ninput=5\noutput=6')
-    monkeypatch.setenv("INTERCODE_PRICES", str(everyones))
+    monkeypatch.setenv("INTERCODE_CONFIG", str(tmp_path))
     assert find_price("openai", "gpt-4o", mine) == Price(1, 2)
     assert find_price("openai", "gpt-4o") == Price(3, 4)
     assert find_price("", "own") == Price(5, 6)

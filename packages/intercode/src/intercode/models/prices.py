@@ -3,7 +3,6 @@ genai-prices (the extra ``prices``)."""
 
 from __future__ import annotations
 
-import os
 import re
 import tomllib
 from collections.abc import Mapping
@@ -15,8 +14,8 @@ from typing import Annotated, Any, ClassVar
 
 from intercode.core.decoding import bounded, decode_as
 from intercode.core.errors import ConfigError
+from intercode_sandbox.platforms.paths import config_path
 
-PRICES_VARIABLE = "INTERCODE_PRICES"
 PACKAGED_PRICES = Path(__file__).with_name("prices.toml")
 MILLION = 1_000_000
 
@@ -91,15 +90,16 @@ def find_price(
 ) -> Price | None:
     """Return the price of a model, or None if it is unknown.
 
-    ``given`` takes precedence over ``file``, then the file named by INTERCODE_PRICES, then the
-    packaged table, then genai-prices if it is installed. Each table is searched for
+    ``given`` takes precedence over ``file``, then the user's prices.toml, then the packaged
+    table, then genai-prices if it is installed. Each table is searched for
     ``provider/name`` as written, then without a trailing date or ``latest``, then among the entries
     that end in ``*``, the longest first. A model without a provider is looked up under its plain
     name, in a user's files only. Raises ConfigError for an invalid table.
     """
     if given is not None:
         return parse_price(given, "the option price")
-    files = [Path(f) for f in (file, os.environ.get(PRICES_VARIABLE)) if f]
+    own = config_path(PACKAGED_PRICES.name)
+    files = [*([Path(file)] if file else []), *([own] if own.is_file() else [])]
     full = f"{provider}/{name}" if provider else name
     for table in [*map(read_prices, files), *([_packaged_prices()] if provider else [])]:
         if (price := find_in_table(table, full)) is not None:

@@ -191,6 +191,18 @@ def state_root() -> Path:
     return path
 
 
+def config_path(name: str) -> Path:
+    """Return the path of a file that the user may have written, in ``INTERCODE_CONFIG``, else in
+    ``$XDG_CONFIG_HOME/intercode`` or ``~/.config/intercode``. Raises ConfigError if
+    ``INTERCODE_CONFIG`` is no directory."""
+    if chosen := os.environ.get("INTERCODE_CONFIG"):
+        if not Path(chosen).is_dir():
+            raise ConfigError(f"INTERCODE_CONFIG={chosen} is no directory")
+        return Path(chosen).absolute() / name
+    home = os.environ.get("XDG_CONFIG_HOME")
+    return (Path(home) if home else Path.home() / ".config") / "intercode" / name
+
+
 def sandbox_uid() -> int:
     """Return the user and group id that owns the files of sandboxes on this machine."""
     uid = os.geteuid() if has_user_ids() else 0

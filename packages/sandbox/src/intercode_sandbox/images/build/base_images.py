@@ -14,7 +14,7 @@ from intercode_sandbox.images.oci import saved_images
 from intercode_sandbox.images.progress import Progress
 from intercode_sandbox.images.recipes import debian
 from intercode_sandbox.images.registry_hosts import is_registry_host
-from intercode_sandbox.platforms.paths import cache_root, sandbox_uid
+from intercode_sandbox.platforms.paths import cache_root, config_path, sandbox_uid
 from intercode_sandbox.registry import suggest_name, unknown_name_error
 from intercode_sandbox.toml import read_toml
 from intercode_sandbox.types import Image
@@ -23,6 +23,8 @@ _SPEC = re.compile(
     r"host|(?:dir|tar|recipe|docker-archive|oci|dockerfile|image|built):.+|registry:.+/.+"
 )
 _LOCAL_SPEC = re.compile(r"(dir|tar|recipe|docker-archive|oci|dockerfile):(.+)")
+_TABLE = "images.toml"
+"""The user's table of image names."""
 _HINT = (
     "say which image it is: `intercode-sandbox image build --from {name}=SPEC`, or a line "
     '"{name}" = "SPEC" under [from] in {table}'
@@ -69,7 +71,7 @@ class BaseImageResolver:
                     return image
             except InterCodeError as e:
                 attempts.append(str(e))
-        remedy = _HINT.format(name=name, table=user_images_path())
+        remedy = _HINT.format(name=name, table=config_path(_TABLE))
         suggestion = suggest_name(name, ("host", *debian.RELEASE_NAMES), 0.6)
         hint = f"{suggestion}Else " if suggestion else ""
         reasons = " | ".join(attempts)
@@ -83,7 +85,7 @@ class BaseImageResolver:
             return
         path, _ = saved_images.split_path_and_name(found[2])
         if not path.resolve().is_relative_to(self.allowed_directory):
-            hint = _HINT.format(name=name, table=user_images_path())
+            hint = _HINT.format(name=name, table=config_path(_TABLE))
             raise UsageError(
                 f"{instruction} {name} is outside of {self.allowed_directory}; if you trust it, "
                 f"{hint}"
@@ -136,18 +138,9 @@ def _prepare_root(root: Path) -> None:
         os.chown(root, sandbox_uid(), sandbox_uid())
 
 
-def user_images_path() -> Path:
-    """Return the path of the user's table of image names: ``INTERCODE_IMAGES``, else images.toml in
-    ``$XDG_CONFIG_HOME/intercode`` or ``~/.config/intercode``."""
-    if chosen := os.environ.get("INTERCODE_IMAGES"):
-        return Path(chosen).absolute()
-    home = os.environ.get("XDG_CONFIG_HOME")
-    return (Path(home) if home else Path.home() / ".config") / "intercode" / "images.toml"
-
-
 def user_images() -> dict[str, str]:
     """Return the user's table of image names, from its section ``[from]``. Raises ConfigError."""
-    path = user_images_path()
+    path = config_path(_TABLE)
     if not path.is_file():
         return {}
     found = read_toml(path)

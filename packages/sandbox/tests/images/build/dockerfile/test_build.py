@@ -175,7 +175,7 @@ ENTRYPOINT []
 
 def test_names_from_the_users_table(context: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     table = context / "images.toml"
-    monkeypatch.setenv("INTERCODE_IMAGES", str(table))
+    monkeypatch.setenv("INTERCODE_CONFIG", str(context))
     table.write_text('[from]\n"example.invalid/mine:3" = "host"\n')
     image = build(context, "FROM example.invalid/mine:3\nRUN echo 1 > /srv/a\n")
     assert shown(image, "cat /srv/a") == "1\n"
