@@ -2,9 +2,11 @@
 
     python benchmarks/bench_view.py [--episodes 10000] [--turns 6] [--output 1500] [--keep DIR]
 
-The episodes are generated: ``--turns`` turns with ``--output`` characters each. ``first list`` is
-from the navigation to visible rows, ``filter`` from a choice to the filtered rows in the page, and
-``search`` the same for one more letter in the search field; ``episode`` from Enter to its turns."""
+The episodes are generated: ``--turns`` turns with ``--output`` characters each. ``open`` is until
+the command prints its address; the page then has the first rows while the rest is indexed. ``first
+list`` is from the navigation to visible rows, ``filter`` from a choice to the filtered rows in the
+page, and ``search`` the same for one more letter in the search field; ``episode`` from Enter to its
+turns."""
 
 from __future__ import annotations
 
@@ -21,6 +23,7 @@ from typing import Any
 
 from playwright.sync_api import sync_playwright
 
+from intercode.cli.view import STEP
 from intercode.core import trajectories
 from intercode.core.types import Step, Trajectory, to_jsonable
 from intercode.results.report import render
@@ -57,7 +60,10 @@ def measure(target: Path, episodes: int, turns: int, output: int) -> list[tuple[
     write(target / "run", episodes, turns, output)
     size = (target / "run" / trajectories.TRAJECTORIES_FILE).stat().st_size
     began = time.perf_counter()
-    library = Library([target / "run"])
+    library = Library([target / "run"], STEP)
+    opened = time.perf_counter() - began
+    while library.state()["pending"]:
+        library.refresh()
     indexed = time.perf_counter() - began
     began = time.perf_counter()
     library.refresh()
@@ -75,6 +81,7 @@ def measure(target: Path, episodes: int, turns: int, output: int) -> list[tuple[
             thread.join()
     alone = browse((target / "page.html").as_uri())
     return [
+        ("open", round(opened, 2), None),
         (f"index {size / 1e6:.0f} MB", round(indexed, 2), None),
         ("index again, nothing new", round(again, 3), None),
         (f"write the file ({packed / 1e6:.1f} MB)", None, round(written, 2)),

@@ -38,7 +38,7 @@ paths PATH ...  run directories, directories that hold some, .jsonl files, or pu
                 to this file
 --open          open the page in the browser"""
 SETTINGS = {"port": {"type": int}}
-_STEP = 1 << 23
+STEP = 1 << 23
 """Bytes of logs that are read before the page opens, and then for each question of the page."""
 
 
@@ -56,7 +56,7 @@ def handle(args: argparse.Namespace) -> int:
         other = "--html" if args.html else "--with-gold"
         raise UsageError(f"--label cannot be used with {other}: it needs a page without golds")
     serves_runs = not (args.html or args.label)  # else all has to be known at once
-    library = Library(args.paths, _STEP if serves_runs else None)
+    library = Library(args.paths, STEP if serves_runs else None)
     if library.problems and not library.has_episodes:
         raise UsageError(f"there is nothing to show: {library.problems[0]}")
     for problem in library.problems:
