@@ -29,11 +29,6 @@ def log_warnings(dataset: Dataset) -> None:
         log(f"{dataset.name}: {escape_control(warning)}")
 
 
-def episode_progress() -> Callable[[int, int], None]:
-    """Return a function that prints the progress of episodes; see ``progress_of``."""
-    return progress_of("episodes")
-
-
 def progress_of(things: str) -> Callable[[int, int], None]:
     """Return a function that prints how many things of how many are done, or that does nothing
     without a terminal."""

@@ -7,7 +7,7 @@ import json
 import sys
 from typing import TYPE_CHECKING, Any
 
-from intercode.cli.output import episode_progress
+from intercode.cli.output import progress_of
 from intercode.cli.shared_options import environment_settings
 from intercode.core.errors import UsageError
 
@@ -38,14 +38,16 @@ def _grade(args: argparse.Namespace, labels: list[Label]) -> tuple[Any, bool]:
         raise UsageError("labels are of the tasks of one dataset, or each names its own")
     settings = environment_settings(args)
     options = GradingOptions(next(iter(args.datasets), None), args.parallel, settings)
-    graded = grade_labels(labels, options, episode_progress())
+    graded = grade_labels(labels, options, progress_of("episodes"))
     weighted = any(label.weight != 1 for label in labels)
     shown = tables.rate_tables(group_rates(graded), weighted)
     more = [order_table(order_rates(graded)), tables.disagreement_table(graded)]
     if args.variants is not None:
         from intercode_lab.variants.labels import label_tables, measure_labels
 
-        held = measure_labels(graded, settings, args.variants, args.parallel, episode_progress())
+        held = measure_labels(
+            graded, settings, args.variants, args.parallel, progress_of("episodes")
+        )
         more += label_tables(held)
     if not args.json:
         print(render([*shown, *(table for table in more if table.rows)]))

@@ -12,7 +12,7 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from intercode.cli.output import episode_progress
+from intercode.cli.output import progress_of
 from intercode.cli.replay import branch
 
 if TYPE_CHECKING:
@@ -29,7 +29,7 @@ def handle(args: argparse.Namespace, options: ReplayOptions) -> int:
     from intercode.evaluation.replay import log_replay
     from intercode.results import report
 
-    reports = log_replay.replay_logs(args.files, options, episode_progress())
+    reports = log_replay.replay_logs(args.files, options, progress_of("episodes"))
     if args.out is not None:
         _write(args.out, reports)
     if args.json:

@@ -8,7 +8,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from intercode.cli.output import episode_progress
+from intercode.cli.output import progress_of
 from intercode.cli.plugged_options import OPTIONS
 from intercode.core.errors import UsageError
 
@@ -33,7 +33,7 @@ def handle(args: argparse.Namespace, run: Path, options: ReplayOptions) -> int:
     if args.out is None:
         raise UsageError("name the directory of the new run with --out")
     scoring = replace(options, profile=args.score)
-    result = regrade(run, scoring, args.out, progress=episode_progress())
+    result = regrade(run, scoring, args.out, progress=progress_of("episodes"))
     print(render(_tables(result), "text"))
     print(
         f"wrote {result.out}; every differing step is in {result.out / DIFFERENCES_FILE}",
@@ -48,7 +48,7 @@ def _play_variants(args: argparse.Namespace, run: Path, options: ReplayOptions) 
     """Play the solved episodes of the run in variants, and print which hold."""
     from intercode.results.rendering import render
 
-    played = OPTIONS.load("run.variants")(run, options, args.variants, episode_progress())
+    played = OPTIONS.load("run.variants")(run, options, args.variants, progress_of("episodes"))
     print(render(played.tables(), "text"))
     directory = args.out or (run if run.is_dir() else None)
     if directory is not None:
