@@ -15,6 +15,7 @@ See ``agreement.py``, ``rules.py`` and ``enumerated.py`` in ``tests/hostile/sql`
 from __future__ import annotations
 
 import argparse
+import signal
 import sys
 import tempfile
 import time
@@ -55,7 +56,7 @@ def compare(statements: int, grammar: Statements) -> Tally:
                 for session in sessions:
                     session.close()
         except KeyboardInterrupt:
-            pass
+            signal.signal(signal.SIGINT, signal.SIG_IGN)  # a second one ends no report
         finally:
             for engine in engines:
                 engine.close()

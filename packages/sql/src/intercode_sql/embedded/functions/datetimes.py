@@ -6,6 +6,7 @@ import calendar
 import datetime as dt
 import re
 from collections.abc import Callable
+from functools import lru_cache
 from typing import Any, NamedTuple
 
 from intercode_sql.dialect.errors import mysql_error, truncated_error, unsupported
@@ -150,6 +151,19 @@ _CODES: dict[str, Callable[[_Parts], str]] = {
 """What MySQL's format codes give."""
 
 
+@lru_cache(maxsize=256)
+def _steps(form: str) -> tuple[str | Callable[[_Parts], str], ...]:
+    """Return the texts of a format, and what its codes give."""
+    found = re.findall(r"%(.)|([^%]+|%)", form, re.S)
+    return tuple(_CODES.get(code, code) if code else text for code, text in found)
+
+
+@lru_cache(maxsize=256)
+def _used(form: str, codes: str) -> bool:
+    """Return whether a format has one of these codes."""
+    return any(code in codes for code in re.findall(r"%(.)", form, re.S))
+
+
 def _formatted(date: tuple[int, int, int] | None, microseconds: int, form: str) -> str | None:
     """Format a date and a time, or a time, with MySQL's format codes. The result is NULL for codes
     of a day that it does not have."""
@@ -157,17 +171,12 @@ def _formatted(date: tuple[int, int, int] | None, microseconds: int, form: str) 
     unknown = "aWbMDjUuVvXxw"
     if date is not None:
         unknown = "Mb" * (not month) + "j" * (not month or not year) + "aWw" * (not year | month)
-    if not form or any(code in unknown for code in re.findall(r"%(.)", form, re.S)):
+    if not form or (unknown and _used(form, unknown)):
         return None
     hours, rest = divmod(abs(microseconds), 3_600_000_000)
     clock = hours, rest // 60_000_000, rest // 1_000_000 % 60, rest % 1_000_000
     parts = _Parts(year, month, day, *clock)
-
-    def filled(match: re.Match[str]) -> str:
-        code = _CODES.get(match[1])
-        return match[1] if code is None else code(parts)
-
-    text = re.sub(r"%(.)", filled, form, flags=re.S)
+    text = "".join(step if isinstance(step, str) else step(parts) for step in _steps(form))
     return f"-{text}" if microseconds < 0 else text
 
 
@@ -648,9 +657,9 @@ def maketime(hours: int, minutes: int, seconds: float) -> str | None:
 def format_date(value: Any, pattern: str) -> str | None:
     moment = parse_datetime(value)
     if moment is not None:
-        clock = moment - dt.datetime.combine(moment, dt.time.min)
+        clock = 3600 * moment.hour + 60 * moment.minute + moment.second
         date = moment.year, moment.month, moment.day
-        return _formatted(date, clock // dt.timedelta(microseconds=1), pattern)
+        return _formatted(date, 1_000_000 * clock + moment.microsecond, pattern)
     parts = read_parts(str(value))
     if parts is None:
         return None
