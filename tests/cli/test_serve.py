@@ -5,8 +5,9 @@ from __future__ import annotations
 import pytest
 
 from intercode.cli import main
-from intercode.cli.serve import BOUND_NAMES, listen
+from intercode.cli.serve import BOUND_NAMES
 from intercode.core.errors import UsageError
+from intercode_sandbox.command.address import listen
 
 
 def test_serve_listens_or_raises_the_reason() -> None:

@@ -11,7 +11,6 @@ from __future__ import annotations
 import contextlib
 import json
 import os
-import sys
 import threading
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -22,6 +21,7 @@ from typing import Any
 from intercode.core.decoding import decode_as, parse_json
 from intercode.core.errors import DataError, UsageError
 from intercode.core.types import Trajectory, to_jsonable
+from intercode_sandbox.platforms.files import lock_file
 
 SCHEMA_VERSION = 2
 """The version of records that this release reads and writes."""
@@ -109,7 +109,8 @@ def append_trajectory(path: Path, trajectory: Trajectory) -> None:
     flags = os.O_RDWR | os.O_CREAT | os.O_APPEND | getattr(os, "O_BINARY", 0)
     descriptor = os.open(path, flags, 0o644)
     try:
-        with name_file_in_errors(path), _exclusive_lock(descriptor):
+        with name_file_in_errors(path):
+            lock_file(descriptor)  # until it is closed
             _repair_last_line(descriptor)
             _write_all(descriptor, row.encode() + b"\n")
     finally:
@@ -317,16 +318,6 @@ def _open_file(path: Path) -> Iterator[Any]:
         raise DataError(f"cannot read {path}: {e.strerror}") from e
     with file:
         yield file
-
-
-@contextlib.contextmanager
-def _exclusive_lock(descriptor: int) -> Iterator[None]:
-    """Keep other processes from appending. Does nothing on systems without ``flock``."""
-    if sys.platform != "win32":
-        import fcntl
-
-        fcntl.flock(descriptor, fcntl.LOCK_EX)  # released when the descriptor is closed
-    yield
 
 
 def _repair_last_line(descriptor: int) -> None:

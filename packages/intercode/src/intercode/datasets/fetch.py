@@ -22,6 +22,7 @@ from intercode_sandbox.http import (
     parse_url,
     retry,
 )
+from intercode_sandbox.platforms.files import lock_file
 from intercode_sandbox.registry import unknown_name_error
 
 MAX_ATTEMPTS = 4
@@ -79,13 +80,8 @@ def _ignore_progress(path: str, done: int, total: int) -> None:
 @contextmanager
 def _directory_lock(root: Path) -> Iterator[None]:
     """Lock ``root`` against other processes that download to it, if the system has locks."""
-    try:
-        import fcntl
-    except ImportError:
-        yield
-        return
-    with (root / ".lock").open("wb") as f:
-        fcntl.flock(f, fcntl.LOCK_EX)
+    with (root / ".lock").open("wb") as file:
+        lock_file(file)
         yield
 
 

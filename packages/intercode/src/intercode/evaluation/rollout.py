@@ -5,7 +5,7 @@ from __future__ import annotations
 import datetime
 import secrets
 import time
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 
 from intercode.agents.base import Agent, Feedback
@@ -37,6 +37,7 @@ def rollout(
     check_gold: bool = False,
     tracker: EpisodeTracker | None = None,
     is_limited: bool = False,
+    check: Callable[[], None] | None = None,
 ) -> Trajectory:
     """Play one task to its end and return its record.
 
@@ -47,8 +48,9 @@ def rollout(
     scored. If an action causes an exception while the machine works, the episode ends with the
     score 0 (``action_error``). ``check_gold``: raise GoldError before the agent begins if the gold
     of the task fails, so that no model is paid for an episode that cannot be scored. ``tracker`` is
-    told of turns and actions. ``is_limited``: the agent raises BudgetError some time. Otherwise,
-    where nothing limits the turns, 100 without code in a row end the episode (``agent_stopped``).
+    told of turns and actions. ``check`` is called before each of the agent's decisions, and may
+    raise BudgetError. ``is_limited``: the agent or ``check`` raises it some time. Otherwise, where
+    nothing limits the turns, 100 without code in a row end the episode (``agent_stopped``).
 
     Raises InfrastructureError if a sandbox or a model failed, and BudgetError at a limit of the
     run. Such an episode has no result.
@@ -62,7 +64,13 @@ def rollout(
         return make_trajectory(env, steps, end, time.monotonic() - started, failure)
     agent.start(env.brief)
     return play(
-        agent, env, max_turns=max_turns, started=started, tracker=tracker, is_limited=is_limited
+        agent,
+        env,
+        max_turns=max_turns,
+        started=started,
+        tracker=tracker,
+        is_limited=is_limited,
+        check=check,
     )
 
 
@@ -118,6 +126,7 @@ def play(
     tracker: EpisodeTracker | None = None,
     restarts: Sequence[int] = (),
     is_limited: bool = False,
+    check: Callable[[], None] | None = None,
 ) -> Trajectory:
     """Play a running episode to its end with a started agent. See ``rollout``.
 
@@ -131,12 +140,14 @@ def play(
     steps, begins = list(previous_steps), [0, *restarts]
     for restarts_left in reversed(range(agent.max_restarts + 1)):
         limit = begins[-1] + min(limits) if limits else None
-        end, score = _play_turns(agent, env, steps, limit, tracker, is_limited)
+        end, score = _play_turns(agent, env, steps, limit, tracker, is_limited, check)
         if score is None and score_final:
             score = score_final_state(env, steps, begins[-1])
         if not restarts_left or score is None or score.success or end not in _COMPLETED:
             break
         try:
+            if check is not None:
+                check()
             if not agent.restart(_last_feedback(steps[-1], score)):
                 break
         except BudgetError as e:
@@ -168,6 +179,7 @@ def _play_turns(
     limit: int | None,
     tracker: EpisodeTracker,
     is_limited: bool,
+    check: Callable[[], None] | None,
 ) -> tuple[EndReason, Score | None]:
     """Add the steps of an agent until it ends or there are ``limit`` steps. Return why it ended,
     and the score of the last step if it was scored."""
@@ -177,6 +189,8 @@ def _play_turns(
     while limit is None or len(steps) < limit:
         with tracker.turn(len(steps) + 1):
             try:
+                if check is not None:
+                    check()
                 output = next_output(agent, feedback)
             except BudgetError as e:
                 if e.run_limit:

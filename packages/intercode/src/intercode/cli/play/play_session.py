@@ -23,8 +23,13 @@ from intercode.core.config import make_config, recorded_settings
 from intercode.core.errors import ConfigError, DataError, UsageError
 from intercode.core.types import Trajectory, to_jsonable
 from intercode.environments.base.env import InterCodeEnv
-from intercode.evaluation.evaluate.plan import Plan, create_run, make_plan, with_metadata
-from intercode.evaluation.evaluate.run_directory import require_same_run, run_name, unused_directory
+from intercode.evaluation.evaluate.plan import Plan, make_plan, with_metadata
+from intercode.evaluation.evaluate.run_directory import (
+    create_run_directory,
+    require_same_run,
+    run_name,
+    unused_directory,
+)
 from intercode.evaluation.evaluate.run_metadata import remove_secrets
 from intercode.evaluation.play.interactive_episode import InteractiveEpisode
 from intercode.evaluation.play.player import play_task
@@ -84,7 +89,7 @@ def run_session(session: PlaySession, plan: Plan | None = None) -> int:
             while session.tasks:
                 trajectory = _play_task(session, plan, env, console, at_terminal)
                 if any(step.action for step in trajectory.steps):
-                    create_run(plan)
+                    create_run_directory(plan.out, plan.metadata)
                     record = with_metadata(plan, trajectory, **trajectory.run)
                     trajectories.append_trajectory(plan.trajectories_file, record)
                     played, solved = played + 1, solved + trajectory.success

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import argparse
 import re
-from contextlib import suppress
+from collections.abc import Callable
 from typing import Any
 
 from intercode.cli.serve.options import (
@@ -20,9 +20,9 @@ from intercode.cli.serve.options import (
 )
 from intercode.cli.shared_options import SANDBOX_OPTIONS, SET_OPTION, refuse_options
 from intercode.core.errors import ConfigError, UsageError
-from intercode_sandbox.command.address import check_exposure, given_token, host_and_port, listen
 from intercode_sandbox.command.serve import BOUNDS, RENAMED_BOUNDS, serve_sandboxes
 from intercode_sandbox.registry import unknown_name_error
+from intercode_sandbox.remote.access import Access
 
 EXAMPLE = """\
 examples:
@@ -132,15 +132,11 @@ def _serve(args: argparse.Namespace, given: dict[str, Any]) -> int:
     try:
         from intercode.cli.serve.web_server import run_web_server
         from intercode.integrations.openenv.server import build_app
-        from intercode_sandbox.remote.access import Access
     except ImportError as e:
         raise ConfigError("serving needs OpenEnv: pip install 'intercode-gym[openenv]'") from e
-    token = given_token()
-    access = Access(token, tuple(args.allow_origin))
     dataset = pick_dataset(args.dataset, args.environment)
-    with listen(args.host, args.port) as listener:
-        host, port = listener.getsockname()[:2]
-        check_exposure(host, token)
+
+    def build(access: Access) -> tuple[Any, Callable[[], None]]:
         check_environment(args.environment, dataset, given)
         served = build_app(
             lambda: intercode.make(args.environment, dataset, **given),
@@ -152,8 +148,7 @@ def _serve(args: argparse.Namespace, given: dict[str, Any]) -> int:
             args.allow_exploitable,
             args.snapshots,
         )
-        at = host_and_port(host, port)
-        with suppress(KeyboardInterrupt):
-            print(f"serving {args.environment} at http://{at}; Ctrl-C ends it", flush=True)
-            run_web_server(served, listener, served.state.abort)
+        return served, served.state.abort
+
+    run_web_server(args, build)
     return 0

@@ -2,22 +2,40 @@
 
 from __future__ import annotations
 
+import argparse
 import socket
 from collections.abc import Callable
+from contextlib import suppress
 from typing import Any
 
 import uvicorn
 
+from intercode_sandbox.command.address import check_exposure, given_token, host_and_port, listen
+from intercode_sandbox.remote.access import Access
+
 _MAX_MESSAGE = 64 << 20  # bytes; an action that Bash takes may have 48 MiB, escaped as JSON
 
 
-def run_web_server(application: Any, listener: socket.socket, abort: Callable[[], None]) -> None:
-    """Serve an ASGI application until SIGINT or SIGTERM.
+def run_web_server(
+    args: argparse.Namespace,
+    build: Callable[[Access], tuple[Any, Callable[[], None]]],
+    path: str = "",
+) -> None:
+    """Serve an ASGI application where the options say, until SIGINT or SIGTERM.
 
-    ``abort`` then interrupts its actions, which the server would otherwise wait for.
+    ``build`` returns the application for those who have access, and what then interrupts its
+    actions, which the server would otherwise wait for. ``path`` is where clients find it.
     """
-    config = uvicorn.Config(application, log_level="warning", ws_max_size=_MAX_MESSAGE)
-    _Server(config, abort).run(sockets=[listener])
+    token = given_token()
+    with listen(args.host, args.port) as listener:
+        host, port = listener.getsockname()[:2]
+        check_exposure(host, token)
+        application, abort = build(Access(token, tuple(args.allow_origin)))
+        url = f"http://{host_and_port(host, port)}{path}"
+        config = uvicorn.Config(application, log_level="warning", ws_max_size=_MAX_MESSAGE)
+        with suppress(KeyboardInterrupt):
+            print(f"serving {args.environment} at {url}; Ctrl-C ends it", flush=True)
+            _Server(config, abort).run(sockets=[listener])
 
 
 class _Server(uvicorn.Server):

@@ -6,11 +6,9 @@ import threading
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 
-from intercode.agents.base import Agent, Feedback
 from intercode.core.config import EvalConfig
 from intercode.core.errors import BudgetError, UsageError
-from intercode.core.types import AgentOutput, Brief, Usage
-from intercode.evaluation.rollout import next_output
+from intercode.core.types import Usage
 from intercode.evaluation.tracking.base import EpisodeTracker
 from intercode.models.base import Completion, Message, Model, Tool
 from intercode.models.budget import Budget, SpendingLimits
@@ -131,17 +129,14 @@ class EpisodeBudget:
         limits = self._budget.limits
         return limits.seconds is not None or (self.model is not None and limits.metered)
 
-    def limit_agent(self, agent: Agent) -> Agent:
-        """Wrap an agent without a model, so that the time limits are checked before each action."""
-        return TimeLimitedAgent(agent, self._check)
+    def check(self) -> None:
+        """Raise BudgetError if the run was stopped, or if it or the attempt has reached a limit."""
+        self._run.check()
+        self._budget.check()
 
     def _add(self, answer: Completion) -> None:
         self.usage += answer.usage
         self._run.add(answer)
-
-    def _check(self) -> None:
-        self._run.check()
-        self._budget.check()
 
 
 class MeteredModel(LimitedModel):
@@ -168,34 +163,6 @@ class MeteredModel(LimitedModel):
             report(completion)
         self._record(completion)
         return completion
-
-
-class TimeLimitedAgent(Agent):
-    """Plays as another agent and calls ``check`` before each action."""
-
-    def __init__(self, agent: Agent, check: Callable[[], None]) -> None:
-        self._agent, self._check = agent, check
-
-    @property
-    def ends_when_solved(self) -> bool:
-        """That of the agent."""
-        return self._agent.ends_when_solved
-
-    def start(self, brief: Brief) -> None:
-        """Start the agent."""
-        self._agent.start(brief)
-        self.wants_score, self.max_turns = self._agent.wants_score, self._agent.max_turns
-        self.max_restarts = self._agent.max_restarts
-
-    def act(self, feedback: Feedback | None) -> AgentOutput | None:
-        """Return the next action of the agent, or raise BudgetError."""
-        self._check()
-        return next_output(self._agent, feedback)
-
-    def restart(self, feedback: Feedback) -> bool:
-        """Return whether the agent begins the task again, or raise BudgetError."""
-        self._check()
-        return self._agent.restart(feedback)
 
 
 def _check_remaining(config: EvalConfig, before: Usage) -> None:

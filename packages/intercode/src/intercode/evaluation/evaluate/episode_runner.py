@@ -118,6 +118,7 @@ class EpisodeRunner:
                     check_gold=True,
                     tracker=tracker,
                     is_limited=budget.is_limited,
+                    check=budget.check if budget.model is None else None,
                 )
         except BaseException:
             self._agents.clear()  # the next episode makes a new agent
@@ -129,7 +130,7 @@ class EpisodeRunner:
             return self.plan.make_agent(epoch, budget.model)
         if epoch not in self._agents:
             self._agents[epoch] = self.plan.make_agent(epoch)
-        return budget.limit_agent(self._agents[epoch])
+        return self._agents[epoch]
 
     def _error_record(
         self, sample: Sample, error: BaseException, attempts: int, usage: Usage

@@ -11,6 +11,7 @@ from typing import Any
 from intercode.core import trajectories
 from intercode.core.errors import InterCodeError
 from intercode.core.types import Trajectory, Usage
+from intercode.evaluation.evaluate.budgets import total_tokens
 from intercode.evaluation.evaluate.plan import Plan
 from intercode.evaluation.evaluate.run import run_plan
 from intercode.evaluation.evaluate.run_directory import read_run_metadata
@@ -61,7 +62,7 @@ def likely_usage(plan: Plan, episodes: int) -> LikelyUsage | None:
     if not played or not episodes:
         return None
     price = None if plan.model is None else plan.model.price
-    figures = (lambda u: float(u.requests), _tokens, lambda u: _cost(u, price))
+    figures = (lambda u: float(u.requests), total_tokens, lambda u: _cost(u, price))
     requests, tokens, cost = (_total(played, of, episodes) for of in figures)
     return LikelyUsage(f"{len(played):,} episodes {source}", requests, tokens, cost)
 
@@ -117,12 +118,6 @@ def _usage(episode: Trajectory) -> Usage:
     """Return the known usage of an episode, with that of its failed attempts."""
     lost = episode.run.get("lost")
     return known_usage(episode) + (usage_from_json(lost) if isinstance(lost, dict) else Usage())
-
-
-def _tokens(usage: Usage) -> float | None:
-    if usage.prompt_tokens is None or usage.completion_tokens is None:
-        return None
-    return float(usage.prompt_tokens + usage.completion_tokens)
 
 
 def _cost(usage: Usage, price: Price | None) -> float | None:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import os
-import sys
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
@@ -22,6 +21,7 @@ from intercode.evaluation.evaluate.run_directory import (
     read_run_metadata,
 )
 from intercode.evaluation.evaluate.run_state import EpisodeKey, episode_key
+from intercode_sandbox.platforms.files import lock_file
 from intercode_sandbox.registry import unknown_name_error
 
 Duplicates = Literal["refuse", "first", "epochs"]
@@ -214,14 +214,12 @@ def _write(path: Path, episodes: Iterable[Trajectory]) -> None:
 def _shared_lock(directory: Path) -> Iterator[None]:
     """Lock a run so that no process can work on it. Raises UsageError if one does."""
     lock = directory / ".lock"
-    if sys.platform == "win32" or not lock.exists():
+    if not lock.exists():
         yield
         return
-    import fcntl
-
     with lock.open("rb") as file:
         try:
-            fcntl.flock(file, fcntl.LOCK_SH | fcntl.LOCK_NB)
+            lock_file(file, shared=True, wait=False)
         except BlockingIOError as e:
             raise UsageError(f"a process is working in {directory}: wait until it ends") from e
         yield

@@ -30,7 +30,6 @@ from intercode.environments import ENVIRONMENTS, check_setting_names, make, sett
 from intercode.environments.base.env import InterCodeEnv
 from intercode.evaluation.evaluate.budgets import check_limits
 from intercode.evaluation.evaluate.run_directory import (
-    create_run_directory,
     require_same_run,
     run_name,
     unused_directory,
@@ -291,11 +290,6 @@ def _read_actions(config: EvalConfig, agent: str | AgentFactory) -> Mapping[str,
     if not episodes:
         raise ConfigError(f"{log} has no episode whose actions could be played")
     return {**config.agent_options, "actions": _RecordedActions(episodes)}
-
-
-def create_run(plan: Plan) -> None:
-    """Create the run's directory with run.json and README.txt, unless they exist."""
-    create_run_directory(plan.out, plan.metadata)
 
 
 def with_metadata(plan: Plan, trajectory: Trajectory, **more: Any) -> Trajectory:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import sys
 import threading
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
@@ -20,10 +19,10 @@ from intercode.environments.base.pool.open_files import check_open_file_limit
 from intercode.environments.runners import LOCAL, open_runner
 from intercode.evaluation.evaluate.budgets import RunBudget
 from intercode.evaluation.evaluate.history import RunHistory
-from intercode.evaluation.evaluate.plan import Plan, create_run, env_settings, make_plan
+from intercode.evaluation.evaluate.plan import Plan, env_settings, make_plan
 from intercode.evaluation.evaluate.progress import Progress, Report, make_report
 from intercode.evaluation.evaluate.progress.header import describe_plan
-from intercode.evaluation.evaluate.run_directory import require_same_run
+from intercode.evaluation.evaluate.run_directory import create_run_directory, require_same_run
 from intercode.evaluation.evaluate.run_state import Sample
 from intercode.evaluation.evaluate.sandbox_check import require_sandboxes
 from intercode.evaluation.evaluate.workers import Workers
@@ -32,6 +31,7 @@ from intercode.evaluation.tracking.trackers import Trackers, open_trackers
 from intercode.models import Model, Traffic
 from intercode.models.providers.function import ModelFunction, as_model
 from intercode.results.run import Run, load_run
+from intercode_sandbox.platforms.files import lock_file
 
 
 @overload
@@ -189,11 +189,11 @@ def run_plan(
             local, begun = config.runner == LOCAL, plan.trajectories_file.exists()
         if local:
             check_open_file_limit(config.parallel)
-        if local and not begun:
-            _note_sandboxes(report, require_sandboxes(plan))  # before anything is written
+        if local and not begun and (chosen := require_sandboxes(plan)):
+            report.note(f"sandboxes: {chosen}")  # before anything is written
         with _exclusive_lock(plan.out):
             require_same_run(plan.out, plan.metadata)  # another thread may have begun one
-            create_run(plan)
+            create_run_directory(plan.out, plan.metadata)
             state = plan.read_state()
             pending = plan.pending_samples(state)
             if state.finished:
@@ -201,8 +201,8 @@ def run_plan(
                 report.note(f"{count} are finished already in {plan.out}")
             if not pending:
                 return plan.out
-            if local and begun:
-                _note_sandboxes(report, require_sandboxes(plan))
+            if local and begun and (chosen := require_sandboxes(plan)):
+                report.note(f"sandboxes: {chosen}")
             history = RunHistory(plan.out)
             budget = RunBudget(config, history.earlier_usage, history.earlier_lost)
             progress = Progress(
@@ -243,21 +243,17 @@ def run_and_close(
     return plan.out
 
 
-def _open_trackers(plan: Plan) -> Trackers | None:
+def _open_trackers(plan: Plan) -> Trackers:
     """Return the trackers that a plan names. Golds are not reported: not by an agent that plays
     them, whatever is asked for."""
     config = plan.config
     content = config.log_content and not accepts_parameter(plan.agent, "golds")
-    run = TrackedRun(plan.out, plan.metadata, content)
-    return open_trackers(config.log, run) if config.log else None
+    return open_trackers(config.log, TrackedRun(plan.out, plan.metadata, content))
 
 
 @contextmanager
-def _tracked(tracker: Trackers | None, progress: Progress, report: Report) -> Iterator[None]:
+def _tracked(tracker: Trackers, progress: Progress, report: Report) -> Iterator[None]:
     """Report the work in the block to the trackers."""
-    if tracker is None:
-        yield
-        return
     tracker.note, finished = report.note, False
     tracker.begin(progress)
     try:
@@ -268,7 +264,7 @@ def _tracked(tracker: Trackers | None, progress: Progress, report: Report) -> It
 
 
 def _collect(
-    plan: Plan, workers: Workers, progress: Progress, report: Report, tracker: Trackers | None
+    plan: Plan, workers: Workers, progress: Progress, report: Report, tracker: Trackers
 ) -> None:
     """Report what happens. Raises TooManyErrorsError, and the errors of the workers."""
     allowed = max_failed_episodes(plan.config.fail_on_error, progress.total)
@@ -279,8 +275,7 @@ def _collect(
             progress.start(plan.episode_key(event))
         elif event is not None:
             progress.add(event)
-            if tracker is not None:
-                tracker.add(event, progress)
+            tracker.add(event, progress)
             if event.error is not None and progress.errors == 1:
                 report.note(f"first error: {event.task}: {event.error}")
             if allowed is not None and progress.errors > allowed:
@@ -290,11 +285,6 @@ def _collect(
                     f"{event.error}"
                 )
         report.update()
-
-
-def _note_sandboxes(report: Report, chosen: str) -> None:
-    if chosen:
-        report.note(f"sandboxes: {chosen}")
 
 
 def _total_usage(earlier: Usage, here: Usage) -> Usage:
@@ -334,17 +324,19 @@ def _recorded_in_history(plan: Plan, history: RunHistory, budget: RunBudget) -> 
     try:
         yield
         how = "finished"
-    except BudgetError:
-        how = "limit of the run"
-        raise
-    except TooManyErrorsError:
-        how = "too many errors"
-        raise
-    except KeyboardInterrupt:
-        how = "interrupted"
+    except BaseException as e:
+        how = next((text for kind, text in _ENDS.items() if isinstance(e, kind)), how)
         raise
     finally:
         history.end(how, budget.usage, budget.budget.lost)
+
+
+_ENDS: dict[type[BaseException], str] = {
+    BudgetError: "limit of the run",
+    TooManyErrorsError: "too many errors",
+    KeyboardInterrupt: "interrupted",
+}
+"""What the history of a run says of the errors that ended it, if not ``failed``."""
 
 
 @contextmanager
@@ -357,17 +349,11 @@ def _exclusive_lock(out: Path) -> Iterator[None]:
     except OSError as e:
         raise UsageError(f"cannot write to {out} ({e.strerror}): give another --out") from e
     with lock as file:
-        if sys.platform != "win32":
-            _lock(file, out)
+        try:
+            lock_file(file, wait=False)
+        except BlockingIOError as e:
+            raise UsageError(
+                f"another process is working in {out}, or another thread: wait, or give another "
+                "--out"
+            ) from e
         yield
-
-
-def _lock(file: Any, out: Path) -> None:
-    import fcntl
-
-    try:
-        fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)  # closing the file releases it
-    except BlockingIOError as e:
-        raise UsageError(
-            f"another process is working in {out}, or another thread: wait, or give another --out"
-        ) from e

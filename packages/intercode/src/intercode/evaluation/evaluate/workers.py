@@ -41,8 +41,8 @@ class Workers:
         budget: RunBudget,
         pending: Sequence[Sample],
         make_env: Callable[[], BranchingEnvironment],
-        interrupted: threading.Event | None = None,
-        tracker: RunTracker | None = None,
+        interrupted: threading.Event | None,
+        tracker: RunTracker,
     ) -> None:
         self._plan, self._budget, self._make_env = plan, budget, make_env
         self._envs = EnvironmentPool[BranchingEnvironment]()
@@ -94,8 +94,6 @@ class Workers:
             raise limit
 
     def _play(self, runner: EpisodeRunner, sample: Sample) -> Trajectory | None:
-        if self._tracker is None:
-            return runner.run(sample)
         with self._tracker.episode(self._plan.episode_key(sample)) as tracker:
             trajectory = runner.run(sample, tracker)
             tracker.end(trajectory)
