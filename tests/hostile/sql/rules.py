@@ -825,6 +825,13 @@ RULES: tuple[Rule, ...] = (
         ),
     ),
     Rule(
+        "a text of ASCII is converted to the character set of the others",
+        _MANUAL + "charset-repertoire.html",
+        r"\b(SHA1?|SHA2|MD5|HEX|TO_BASE64)\(.*\bl\b|\bl\b.*\b(SHA1?|SHA2|MD5|HEX|TO_BASE64)\(",
+        r",COERCIBLE\) and \(latin1_swedish_ci,IMPLICIT\) for operation '",
+        r"^\[",
+    ),
+    Rule(
         "FROM_DAYS gives no days before the calendar",
         _MANUAL + "date-and-time-functions.html",
         "FROM_DAYS",

@@ -184,6 +184,12 @@ EXCUSED = {
         "Error executing query: BIGINT value is out of range in '(`d`.`t`.`i` - `d`.`t`.`ub`)'",
         "[]",
     ),
+    "a text of ASCII": (
+        "SELECT CASE SHA1(tx) WHEN l THEN 1 END FROM t",
+        "[(None,)]",
+        "Error executing query: Illegal mix of collations (utf8mb4_general_ci,COERCIBLE) and "
+        "(latin1_swedish_ci,IMPLICIT) for operation 'case'",
+    ),
     "a time in a document": (
         "SELECT JSON_ARRAY(tm2) FROM t",
         """row 1: '["10:11:12.340000"]'""",
@@ -207,6 +213,12 @@ EXCUSED = {
     ),
 }
 NOT_EXCUSED = {
+    "a text that is not ASCII": (
+        "SELECT CASE CONCAT(tx) WHEN l THEN 1 END FROM t",
+        "[(None,)]",
+        "Error executing query: Illegal mix of collations (utf8mb4_general_ci,COERCIBLE) and "
+        "(latin1_swedish_ci,IMPLICIT) for operation 'case'",
+    ),
     "another word of bits": ("SELECT NULLIF(b1, x) FROM t", "row 1: 1", "row 1: 50"),
     "constants": ("SELECT '100:00:00' > '10:11:12' FROM t", "row 1: 1", "row 1: 0"),
     "a text of a time in a document": (
