@@ -446,7 +446,7 @@ def test_removing_stays_in_the_sandbox_and_leaves_its_mounts(shared: Sandbox) ->
     for path in paths:
         with pytest.raises(OSError):
             shared.remove(path, recursive=True)
-    assert shared.run("echo $$ > /dev/null; test -d /proc/self -a -c /dev/zero -a -d /dev/shm").ok
+    assert shared.run("echo $$ > /dev/null; test -d /proc -a -c /dev/zero -a -d /dev/shm").ok
     shared.write("/dev/shm/a", "a")
     shared.remove("/dev/shm/a")
     shared.remove("/mine/proc")
