@@ -37,14 +37,6 @@ def open_chroot(spec: SandboxSpec, files: Path | None = None) -> ChrootSandbox:
     return sandbox if files is None else sandbox.with_files_of(files)
 
 
-def strongest_tier() -> str:
-    """Return the name of the tier. Raises SandboxUnavailableError if it does not work here."""
-    works, reason = check()
-    if not works:
-        raise SandboxUnavailableError(f"no sandbox of the tier {TIER} here: {reason}")
-    return TIER
-
-
 @functools.cache
 def check() -> tuple[bool, str]:
     """Return whether sandboxes of this tier work here, and what is missing if not.
