@@ -24,6 +24,7 @@ from intercode.core.config import make_config, task_names
 from intercode.core.errors import ConfigError, DataError, InterCodeError, UsageError
 from intercode.core.types import AgentOutput, Brief, Score, State, Task
 from intercode.environments.base.rewards import score_states
+from intercode.evaluation import rollout as rollouts
 from intercode.evaluation.evaluate import plan as plans
 from intercode.evaluation.evaluate.run_metadata import source_of
 from intercode.evaluation.rollout import next_output
@@ -186,6 +187,23 @@ def test_an_agent_without_code_ends_its_episode_and_not_the_run(
     run = intercode.evaluate(squares, Thinks, limit=2, out=tmp_path / "run", quiet=True, **limits)
     told = [(t.end, t.turns, "such as max_turns" in t.steps[-1].observation) for t in run.episodes]
     assert told == [end] * 2
+
+
+@pytest.mark.sandbox
+@pytest.mark.parametrize(
+    ("limits", "turns"), [({}, 5), ({"max_turns": 7}, 7), ({"max_cost_per_episode": 1.0}, 5)]
+)
+def test_an_agent_that_never_ends_has_so_many_turns(
+    limits: dict[str, Any],
+    turns: int,
+    squares: str,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(rollouts, "_MOST_TURNS", 5)
+    agent = Returns(AgentOutput("true"))
+    run = intercode.evaluate(squares, agent, limit=2, out=tmp_path / "run", quiet=True, **limits)
+    assert [(t.end, t.turns) for t in run.episodes] == [("turn_limit", turns)] * 2
 
 
 @pytest.mark.parametrize(

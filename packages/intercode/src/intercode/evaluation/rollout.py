@@ -50,7 +50,8 @@ def rollout(
     of the task fails, so that no model is paid for an episode that cannot be scored. ``tracker`` is
     told of turns and actions. ``check`` is called before each of the agent's decisions, and may
     raise BudgetError. ``is_limited``: the agent or ``check`` raises it some time. Otherwise, where
-    nothing limits the turns, 100 without code in a row end the episode (``agent_stopped``).
+    nothing limits the turns, 100 without code in a row end the episode (``agent_stopped``), and so
+    does the turn 1000 (``turn_limit``).
 
     Raises InfrastructureError if a sandbox or a model failed, and BudgetError at a limit of the
     run. Such an episode has no result.
@@ -137,10 +138,12 @@ def play(
     started = time.monotonic() if started is None else started
     tracker = tracker or EpisodeTracker()
     limits = [n for n in (max_turns, agent.max_turns, env.max_turns) if n is not None]
+    if is_endless := not limits and not is_limited:
+        limits = [_MOST_TURNS]
     steps, begins = list(previous_steps), [0, *restarts]
     for restarts_left in reversed(range(agent.max_restarts + 1)):
         limit = begins[-1] + min(limits) if limits else None
-        end, score = _play_turns(agent, env, steps, limit, tracker, is_limited, check)
+        end, score = _play_turns(agent, env, steps, limit, tracker, is_endless, check)
         if score is None and score_final:
             score = score_final_state(env, steps, begins[-1])
         if not restarts_left or score is None or score.success or end not in _COMPLETED:
@@ -162,6 +165,8 @@ def play(
     return episode.replace(restarts=tuple(begins[1:]))
 
 
+_MOST_TURNS = 1000
+"""How many turns an episode has where nothing else would end it."""
 _MOST_TURNS_WITHOUT_CODE = 100
 """How often in a row an agent may return no code where nothing else would end the episode."""
 _END_WITHOUT_CODE = (
@@ -178,7 +183,7 @@ def _play_turns(
     steps: list[Step],
     limit: int | None,
     tracker: EpisodeTracker,
-    is_limited: bool,
+    is_endless: bool,
     check: Callable[[], None] | None,
 ) -> tuple[EndReason, Score | None]:
     """Add the steps of an agent until it ends or there are ``limit`` steps. Return why it ended,
@@ -201,7 +206,7 @@ def _play_turns(
             step, score, ended = take_turn(env, output, agent.wants_score, tracker)
         steps.append(step)
         without_code = without_code + 1 if output.action is None else 0
-        if limit is None and not is_limited and without_code == _MOST_TURNS_WITHOUT_CODE:
+        if is_endless and without_code == _MOST_TURNS_WITHOUT_CODE:
             steps[-1] = replace(step, observation=_END_WITHOUT_CODE)
             return "agent_stopped", score
         ends = agent.wants_score and agent.ends_when_solved
