@@ -62,6 +62,12 @@ _COMMANDS = [
     "for f in *; do if true; then ls; fi",
     "echo done",
     "[[ a ]] &&",
+    "echo $'it\\'s'",
+    "echo $'it\\'s'; cat <<'E'\na",
+    "echo \"it's $(date)\"; cat <<'E'\na",
+    "echo \"don't `date`\"; cat <<'E'\na",
+    "echo \"can't $(wc -l < f (a) 'b' \"c's\") $((1+2))\"; cat <<'E'\na",
+    "sed -i \"s/'/$(cat <<< q)/\" f; cat <<'E'\na",
 ]
 
 

@@ -5,14 +5,20 @@ from __future__ import annotations
 
 import re
 
+_ANSI_C_STRING = r"\$'(?:[^'\\]|\\.)*+'"
+_STRING = r"\"(?:[^\"\\$`]|\\.|\$(?!\())*+\""
+_PART = rf"[^()\"'`<\\]|\\.|<(?!<)|<<<|'[^']*'|{_STRING}"  # of a command without here-documents
+_SUBSTITUTION = rf"\$\((?:{_PART}|\((?:{_PART})*+\))*+\)|`[^`\"<]*`"
 _HERE_DOCUMENT = re.compile(
-    r"\\.|'[^']*'|\"(?:[^\"\\$`]|\\.|\$(?!\())*+\"|(?<![^\s;&|()])#[^\n]*"
+    rf"\\.|{_ANSI_C_STRING}|'[^']*'|\"(?:[^\"\\$`]|\\.|\$(?!\()|{_SUBSTITUTION})*+\""
+    r"|(?<![^\s;&|()])#[^\n]*"
     r"|\(\((?:[^()]|\((?:[^()]|\([^()]*+\))*+\))*+\)\)|<<<"  # arithmetic, here-string
     r"|<<(?P<dash>-?)[ \t]*(?P<quote>['\"]?)\\?(?P<word>[^\s'\"\\;&|<>()`$]+)(?P=quote)|\n",
     re.DOTALL,
 )
 _WORD = re.compile(
-    r"\\.|'[^']*'|\"(?:[^\"\\]|\\.)*\"|(?<![\w$])#[^\n]*|[\w{}]+|[^\s\w]|\n", re.DOTALL
+    rf"\\.|{_ANSI_C_STRING}|'[^']*'|\"(?:[^\"\\]|\\.)*\"|(?<![\w$])#[^\n]*|[\w{{}}]+|[^\s\w]|\n",
+    re.DOTALL,
 )
 _BEGINNINGS = {"if", "case", "for", "while", "until", "select", "{", "("}
 _ENDS = {"fi", "esac", "done", "}", ")"}
