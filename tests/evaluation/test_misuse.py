@@ -17,7 +17,7 @@ import numpy as np
 import pytest
 
 import intercode
-from intercode.agents import Agent, Feedback
+from intercode.agents import Agent, Feedback, open_agent
 from intercode.agents.react import ReactAgent
 from intercode.core import trajectories
 from intercode.core.config import make_config, task_names
@@ -191,11 +191,13 @@ def test_an_agent_without_code_ends_its_episode_and_not_the_run(
 
 @pytest.mark.sandbox
 @pytest.mark.parametrize(
-    ("limits", "turns"), [({}, 5), ({"max_turns": 7}, 7), ({"max_cost_per_episode": 1.0}, 5)]
+    ("limits", "turns", "limit"),
+    [({}, 5, 5), ({"max_turns": 7}, 7, None), ({"max_cost_per_episode": 1.0}, 5, 5)],
 )
 def test_an_agent_that_never_ends_has_so_many_turns(
     limits: dict[str, Any],
     turns: int,
+    limit: int | None,
     squares: str,
     tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,
@@ -203,7 +205,20 @@ def test_an_agent_that_never_ends_has_so_many_turns(
     monkeypatch.setattr(rollouts, "_MOST_TURNS", 5)
     agent = Returns(AgentOutput("true"))
     run = intercode.evaluate(squares, agent, limit=2, out=tmp_path / "run", quiet=True, **limits)
-    assert [(t.end, t.turns) for t in run.episodes] == [("turn_limit", turns)] * 2
+    told = [(t.end, t.turns, t.run.get("turn_limit")) for t in run.episodes]
+    assert told == [("turn_limit", turns, limit)] * 2
+
+
+@pytest.mark.sandbox
+def test_recorded_actions_and_a_branch_have_no_turn_less(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(rollouts, "_MOST_TURNS", 5)
+    monkeypatch.setattr(rollouts, "_MOST_TURNS_WITHOUT_CODE", 2)
+    with intercode.make("bash") as env:
+        actions = {env.dataset.tasks[0].id: ["true", None, None, *["true"] * 4]}
+        parent = rollouts.rollout(open_agent("replay", {"actions": actions}), env, 0)
+        assert (parent.end, parent.turns) == ("agent_stopped", 7)
+        (branch,) = rollouts.rollout_branches(env, parent, [Returns(AgentOutput("true"))])
+    assert (branch.end, branch.turns) == ("turn_limit", 12)
 
 
 @pytest.mark.parametrize(

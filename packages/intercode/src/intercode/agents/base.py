@@ -24,6 +24,8 @@ class Agent(ABC):
     """Whether the state is scored after every turn and the agent receives the score."""
     max_turns: int | None = None
     """A limit on the turns of an episode, if it is lower than that of the environment."""
+    stops_itself: bool = False
+    """Whether ``act`` returns None some time in any case, so that no limit is needed."""
     observation_limit: int | None = None
     """The characters of an observation that a model is sent, if the agent sets a limit."""
     requests_per_turn: int = 1

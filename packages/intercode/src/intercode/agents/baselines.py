@@ -20,6 +20,8 @@ class GoldAgent(Agent):
     it submits the last action's output.
     """
 
+    stops_itself = True
+
     def __init__(self, *, golds: Mapping[str, Sequence[str]]) -> None:
         self.golds = golds
         self._remaining: list[str] = []
@@ -45,6 +47,8 @@ class GoldAgent(Agent):
 class NoopAgent(Agent):
     """Submits without any other action. A task that rewards this agent tests nothing."""
 
+    stops_itself = True
+
     def act(self, feedback: Feedback | None) -> AgentOutput | None:
         """Return ``submit``, then None."""
         return AgentOutput(SUBMIT) if feedback is None else None
@@ -63,6 +67,8 @@ class ReplayAgent(Agent):
     With ``wants_score`` False no turn is scored and the episode does not end at reward 1: for logs
     of strategies that continue there or submit by themselves.
     """
+
+    stops_itself = True
 
     def __init__(
         self, *, actions: Mapping[str, Sequence[str | Restart | None]], wants_score: bool = True
@@ -104,6 +110,8 @@ class HumanAgent(Agent):
     prints; the defaults work in a terminal and in a notebook. An empty line is read again; the end
     of the input ends the episode. ``intercode play`` is the comfortable alternative.
     """
+
+    stops_itself = True
 
     def __init__(
         self, *, read: Callable[[str], str] | None = None, show: Callable[[str], None] | None = None

@@ -50,8 +50,9 @@ def rollout(
     of the task fails, so that no model is paid for an episode that cannot be scored. ``tracker`` is
     told of turns and actions. ``check`` is called before each of the agent's decisions, and may
     raise BudgetError. ``is_limited``: the agent or ``check`` raises it some time. Otherwise, where
-    nothing limits the turns, 100 without code in a row end the episode (``agent_stopped``), and so
-    does the turn 1000 (``turn_limit``).
+    nothing limits the turns and the agent does not stop by itself, 100 without code in a row end
+    the episode (``agent_stopped``), and so do 1000 turns (``turn_limit``; its ``run`` has this
+    number as ``turn_limit``).
 
     Raises InfrastructureError if a sandbox or a model failed, and BudgetError at a limit of the
     run. Such an episode has no result.
@@ -138,11 +139,12 @@ def play(
     started = time.monotonic() if started is None else started
     tracker = tracker or EpisodeTracker()
     limits = [n for n in (max_turns, agent.max_turns, env.max_turns) if n is not None]
-    if is_endless := not limits and not is_limited:
+    if is_endless := not limits and not is_limited and not agent.stops_itself:
         limits = [_MOST_TURNS]
     steps, begins = list(previous_steps), [0, *restarts]
     for restarts_left in reversed(range(agent.max_restarts + 1)):
-        limit = begins[-1] + min(limits) if limits else None
+        first = len(steps) if is_endless else begins[-1]
+        limit = first + min(limits) if limits else None
         end, score = _play_turns(agent, env, steps, limit, tracker, is_endless, check)
         if score is None and score_final:
             score = score_final_state(env, steps, begins[-1])
@@ -162,7 +164,8 @@ def play(
         env.reset(seed=env.task_seed, options={"task": env.index})
     failure = None if score is None else score.action_error
     episode = make_trajectory(env, steps, end, time.monotonic() - started, failure)
-    return episode.replace(restarts=tuple(begins[1:]))
+    more = {"turn_limit": _MOST_TURNS} if is_endless and end == "turn_limit" else {}
+    return episode.replace(restarts=tuple(begins[1:]), run={**episode.run, **more})
 
 
 _MOST_TURNS = 1000

@@ -67,7 +67,7 @@ def _estimate_bounds(plan: Plan) -> UsageEstimate:
     minimum = round(sum(first_prompts) / len(first_prompts) * len(pending))
     turns = plan.metadata.get("max_turns")
     if turns is None:
-        note = "the turns of an episode have no limit: give --max-turns"
+        note = "no limit is set on the turns of an episode: give --max-turns"
         return UsageEstimate(*counts, None, minimum, None, None, None, (note,))
     notes: list[str] = []
     turns = (turns + agent.extra_requests) * (agent.max_restarts + 1)

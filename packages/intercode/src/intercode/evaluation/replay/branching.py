@@ -194,6 +194,7 @@ class ScriptedAgent(Agent):
         next_agent: Agent | None = None,
     ) -> None:
         self._remaining, self._next_agent, self.wants_score = list(outputs), next_agent, wants_score
+        self.stops_itself = next_agent is None or next_agent.stops_itself
         if next_agent:
             self.max_turns, self.max_restarts = next_agent.max_turns, next_agent.max_restarts
 
