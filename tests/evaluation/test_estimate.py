@@ -60,6 +60,18 @@ def test_a_run_stays_within_its_estimate(
         assert (done.episodes, done.requests, done.cost) == (0, 0, 0.0)
 
 
+def test_the_observations_of_the_authors_runners_are_shorter(squares: str, tmp_path: Path) -> None:
+    model = ScriptedModel(["```bash\nls\n```"])
+
+    def prompt_tokens(**options: Any) -> int:
+        told = estimate(make_plan(config(squares, tmp_path / "run", agent_options=options), model))
+        assert told.prompt_tokens is not None
+        return told.prompt_tokens
+
+    assert prompt_tokens(feedback="original") < prompt_tokens()
+    assert prompt_tokens(feedback="original") == prompt_tokens(observation_limit=1000)
+
+
 @pytest.mark.parametrize("dataset", ["starter:ctf", "starter:code"])
 def test_the_notes_of_an_environment_count(dataset: str, tmp_path: Path) -> None:
     plan = make_plan(config(dataset, tmp_path / "run", limit=1))
