@@ -16,11 +16,9 @@ from __future__ import annotations
 
 import argparse
 import ctypes
-import json
 import os
 import random
 import signal
-import subprocess
 import sys
 import tempfile
 import time
@@ -28,6 +26,9 @@ from collections.abc import Callable
 from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "tests"))
+sys.path.insert(0, str(Path(__file__).resolve().parent))
+
+from measuring import Record
 
 from intercode.results.report import render
 from intercode.results.tables import Table
@@ -70,14 +71,6 @@ def killed(what: str, episodes: int) -> tuple[str, int, float | None, str]:
     return what, count, took, reply or "-"
 
 
-def commit() -> str:
-    """Return the commit of this program, with a mark if files differ from it."""
-    words = ["git", "describe", "--always", "--exclude=*", "--abbrev=12", "--dirty"]
-    here = Path(__file__).parent
-    done = subprocess.run(words, cwd=here, capture_output=True, text=True, check=True)
-    return done.stdout.strip()
-
-
 def run_under_init(work: Callable[[], int]) -> int:
     """Do the work in a child process and reap every process that it orphans at once. Returns its
     exit status."""
@@ -97,20 +90,16 @@ def run_under_init(work: Callable[[], int]) -> int:
             return os.waitstatus_to_exitcode(status)
 
 
-def measure(episodes: int, kills: int, init: str, record: Path) -> int:
+def measure(episodes: int, kills: int, init: str, path: Path) -> int:
     """Kill so many times, and print the table of what is recorded of equal kills. Returns the exit
     status."""
-    alike = [commit(), episodes, init]
-    record.parent.mkdir(parents=True, exist_ok=True)
-    with record.open("a+") as file:
-        file.seek(0)
-        recorded = map(json.loads, file)
-        found = [tuple(line[3:]) for line in recorded if line[:3] == alike]
-        for number in range(len(found), len(found) + kills):
-            found.append(killed(_TARGETS[number % len(_TARGETS)], episodes))
-            file.write(json.dumps([*alike, *found[-1]]) + "\n")
-            file.flush()
-    title = f"{alike[0]}: kill -9 with {episodes} live episodes, orphans collected by {init} init"
+    record = Record(path, episodes, init)
+    for number in range(len(record.results), len(record.results) + kills):
+        record.add(*killed(_TARGETS[number % len(_TARGETS)], episodes))
+    found = record.results
+    title = (
+        f"{record.commit}: kill -9 with {episodes} live episodes, orphans collected by {init} init"
+    )
     rows = []
     for what in _TARGETS:
         mine = [row for row in found if row[0] == what]

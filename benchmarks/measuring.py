@@ -1,9 +1,11 @@
-"""Tools of the benchmarks: rounds of contenders that take turns, and CPU time."""
+"""Tools of the benchmarks: rounds of contenders that take turns, records that add up, CPU time."""
 
 from __future__ import annotations
 
+import json
 import os
 import statistics
+import subprocess
 import time
 from collections.abc import Callable, Mapping
 from contextlib import suppress
@@ -12,9 +14,40 @@ from importlib import import_module
 from importlib.util import find_spec
 from pathlib import Path
 from types import ModuleType
+from typing import Any
 
 _GROUPS = Path("/sys/fs/cgroup/cpuacct")
 _TICKS = os.sysconf("SC_CLK_TCK")
+
+
+def commit() -> str:
+    """Return the commit of this program, with a mark if files differ from it."""
+    words = ["git", "describe", "--always", "--exclude=*", "--abbrev=12", "--dirty"]
+    here = Path(__file__).parent
+    done = subprocess.run(words, cwd=here, capture_output=True, text=True, check=True)
+    return done.stdout.strip()
+
+
+class Record:
+    """Results in a file of JSON lines that later runs continue: those of this commit, and with
+    equal ``settings``. ``results`` are lists of JSON values."""
+
+    def __init__(self, path: Path, *settings: Any) -> None:
+        self._path, self._key = path, [commit(), *settings]
+        path.parent.mkdir(parents=True, exist_ok=True)
+        lines = map(json.loads, path.read_text().splitlines()) if path.exists() else ()
+        size = len(self._key)
+        self.results: list[list[Any]] = [line[size:] for line in lines if line[:size] == self._key]
+
+    @property
+    def commit(self) -> str:
+        return str(self._key[0])
+
+    def add(self, *result: Any) -> None:
+        """Append a result to the file and to ``results``."""
+        self.results.append([*result])
+        with self._path.open("a") as file:
+            file.write(json.dumps([*self._key, *result]) + "\n")
 
 
 def search_path(checkout: Path) -> str:

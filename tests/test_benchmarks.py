@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import importlib
 import json
+import sys
 from pathlib import Path
 
 import pytest
@@ -93,13 +94,31 @@ def test_kills_add_up_with_those_of_the_same_commit_episodes_and_init(
         ("a", 6, "our own", 1),
         ("a", 5, "the machine's", 1),
     ):
-        monkeypatch.setattr(kills, "commit", lambda commit=commit: commit)
+        monkeypatch.setattr("measuring.commit", lambda commit=commit: commit)
         done.clear()
         assert kills.measure(episodes, 4, init, record) == 0
         assert done == [(what, episodes) for what in ("owner", "launcher", "PID 1", "supervisor")]
         rows = capsys.readouterr().out.splitlines()
         (owner,) = (row.split() for row in rows if row.startswith("owner"))
         assert owner[1:3] == [str(expected), str(episodes)]
+
+
+@pytest.mark.sandbox
+def test_a_campaign_of_the_fuzzer_continues_where_it_was_ended(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    campaign = importlib.import_module("soak_fuzz")
+    record, words = tmp_path / "fuzz.jsonl", ["soak_fuzz.py", "--workers=1", "--out"]
+    for random_bytes, mutated, expected in ((3, 0, 1), (3, 2, 1), (3, 2, 0)):
+        counts = [f"--random={random_bytes}", f"--mutated={mutated}"]
+        monkeypatch.setattr(sys, "argv", [*words, str(record), *counts])
+        assert campaign.main() == 0
+        assert f" {expected} new runs" in capsys.readouterr().out
+    results = [json.loads(line) for line in record.read_text().splitlines()]
+    assert [result[1:4] for result in results] == [
+        ["random", 1_000_000, 3],
+        ["mutated", 1_500_000, 2],
+    ]
 
 
 def _write(path: Path, rows: list[dict[str, object]]) -> None:

@@ -108,7 +108,7 @@ def _answer_tokens(model: Model, notes: list[str]) -> int:
 
 
 def _observation_tokens(agent: Agent) -> int:
-    limit = agent.metadata().get("observation_limit", OBSERVATION_LIMIT)
+    limit: int = agent.metadata().get("observation_limit", OBSERVATION_LIMIT)
     return math.ceil(limit / 3.5)  # bytes for each token, as in models/token_count.py
 
 
