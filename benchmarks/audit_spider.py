@@ -25,7 +25,8 @@ from idle_conditions import idle_conditions
 
 from intercode import datasets
 from intercode.core.types import SUCCESS_THRESHOLD, Dataset, ExecResult, State, Task
-from intercode.environments.sql.further_columns import FURTHER
+from intercode.datasets.payloads import SqlPayload
+from intercode.environments.sql.engine import Engine
 from intercode.environments.sql.recorded_results import difference_cause
 from intercode.environments.sql.reward import standard
 from intercode.environments.sql.row_order import rank_rows
@@ -55,7 +56,7 @@ class Answer:
 
 def answers(dataset: Dataset, kind: str) -> tuple[str, list[Answer]]:
     """Return the engine's version and its result for every gold."""
-    engine = open_engine(kind)
+    engine = Engine(open_engine(kind))
     out = []
     for task in dataset.tasks:
         assert task.database is not None and task.gold is not None
@@ -196,7 +197,7 @@ def judged(audit: Audit) -> list[str]:
     kinds = ("corrected", "further gold", "further columns", "left out")
     tables: dict[str, dict[str, list[str]]] = {kind: {} for kind in kinds}
     for task, entry in entries:
-        if entry.get("compare") == FURTHER:
+        if entry.get("compare") == SqlPayload.FURTHER:
             tables["further columns"].setdefault(BESIDE, []).append(task)
         for kind, key in (("corrected", "repair"), ("further gold", "also_reason")):
             if key in entry:

@@ -18,7 +18,7 @@ import sys
 from pathlib import Path
 from typing import Any
 
-from bench_sql import apart, spider
+from bench_sql import separate_cache, spider
 
 from intercode import make
 
@@ -64,7 +64,7 @@ def used() -> float:
 
 def in_a_process(engine: str, code: str, count: int) -> float:
     """Run ``memory`` in a process with servers of its own."""
-    with apart() as home:
+    with separate_cache() as home:
         argv = [sys.executable, __file__, "--engines", engine, "--statement", code]
         environment = {**os.environ, "INTERCODE_SQL_RUNTIME": str(home)}
         argv += ["--count", str(count)]

@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 from intercode.core.types import SUCCESS_THRESHOLD, State, Task
+from intercode.environments.sql.engine import EngineSession
 from intercode.environments.sql.reward import standard
 from intercode.environments.sql.row_order import rank_rows
 from intercode_lab.variants.sql.task import mutants
-from intercode_sql import SqlSession
 
 SECONDS = 30.0
 
 
-def idle_conditions(task: Task, gold: str, session: SqlSession) -> list[str]:
+def idle_conditions(task: Task, gold: str, session: EngineSession) -> list[str]:
     """Return the mutants of a gold that the standard reward scores as the gold itself."""
     rows = session.run(gold, SECONDS).rows
     if rows is None:

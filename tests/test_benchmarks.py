@@ -5,6 +5,8 @@ from __future__ import annotations
 import argparse
 import importlib
 import json
+import os
+import subprocess
 import sys
 from pathlib import Path
 
@@ -26,6 +28,23 @@ def test_the_timed_methods_exist() -> None:
     where = importlib.import_module("where")
     missing = [name for name, owner, method in where.PARTS if not hasattr(owner, method)]
     assert len(where.PARTS) > 5 and not missing
+
+
+@pytest.mark.heavy
+def test_every_benchmark_finds_what_it_imports() -> None:
+    elsewhere = {
+        "harbor_examples",
+        "harbor_tests",
+        "verifiers_tests",
+    }  # have environments of their own
+    names = sorted({path.stem for path in _BENCHMARKS.glob("*.py")} - elsewhere)
+    code = f"import importlib\nfor name in {names}: importlib.import_module(name)"
+    found = [str(_BENCHMARKS), str(_BENCHMARKS.parent / "tests")]
+    subprocess.run(
+        [sys.executable, "-c", code],
+        env={**os.environ, "PYTHONPATH": os.pathsep.join(found)},
+        check=True,
+    )
 
 
 def test_labels_of_two_people_are_joined(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
