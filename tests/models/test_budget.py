@@ -272,7 +272,7 @@ def test_no_attempt_is_made_for_which_nothing_is_left() -> None:
 def test_cost_is_limited_only_where_a_price_is_known() -> None:
     limits = SpendingLimits(cost=1)
     for model in (OpenAIModel("m", "http://localhost/v1"), ScriptedModel(["x"])):
-        with pytest.raises(ConfigError, match="INTERCODE_CONFIG"):
+        with pytest.raises(ConfigError, match=r"as ~/\.config/intercode/prices\.toml"):
             limit_model(model, Budget(limits))
     with FaultyEndpoint(status(200, completion(usage=USAGE))) as server:
         budget = Budget(limits)

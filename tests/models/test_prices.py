@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import sys
 from pathlib import Path
+from typing import NoReturn
 
 import pytest
 
 from intercode.core.errors import ConfigError
 from intercode.models import Message, OpenAIModel, Price
 from intercode.models.prices import PACKAGED_PRICES, find_in_table, find_price, read_prices
+from intercode_sandbox.images.build.base_images import user_images
 from support.faulty_endpoint import FaultyEndpoint, ok
 
 ASK: list[Message] = [{"role": "user", "content": "hello"}]
@@ -68,6 +70,19 @@ def test_a_users_file_goes_first_and_a_price_given_before_all(
     assert find_price("", "own") == Price(5, 6)
     assert find_price("", "gpt-4o") is None  # a user's own server is not OpenAI's
     assert find_price("openai", "gpt-4o", mine, {"input": 7, "output": 8}) == Price(7, 8)
+
+
+@pytest.mark.parametrize("error", [PermissionError("no entry"), RuntimeError("no home")])
+def test_without_a_home_that_can_be_read_the_packaged_prices_hold(
+    error: Exception, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def home() -> NoReturn:
+        raise error
+
+    monkeypatch.delenv("XDG_CONFIG_HOME", raising=False)
+    monkeypatch.setattr(Path, "home", home)
+    assert find_price("openai", "gpt-4o") == read_prices(PACKAGED_PRICES)["openai/gpt-4o"]
+    assert user_images() == {}
 
 
 def test_genai_prices_knows_models_that_the_table_lacks(monkeypatch: pytest.MonkeyPatch) -> None:

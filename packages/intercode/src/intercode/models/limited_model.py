@@ -87,8 +87,8 @@ class LimitedModel(Model):
             raise ConfigError(
                 f"no price is known for {model.name!r}, so a limit on cost cannot be enforced: "
                 "give the model option price={'input': X, 'output': Y}, in dollars per million "
-                "tokens, or a file of prices by the option prices or INTERCODE_CONFIG, or "
-                "limit tokens"
+                "tokens, or a file of prices as the option prices or as "
+                "~/.config/intercode/prices.toml, or limit tokens"
             )
 
     def __repr__(self) -> str:

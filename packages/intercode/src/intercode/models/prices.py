@@ -1,5 +1,5 @@
 """Prices of tokens: a user's own, those of a packaged table with sources and dates, and those of
-genai-prices (the extra ``prices``)."""
+genai-prices (the extra ``models``)."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from typing import Annotated, Any, ClassVar
 
 from intercode.core.decoding import bounded, decode_as
 from intercode.core.errors import ConfigError
-from intercode_sandbox.platforms.paths import config_path
+from intercode_sandbox.platforms.paths import user_file
 
 PACKAGED_PRICES = Path(__file__).with_name("prices.toml")
 MILLION = 1_000_000
@@ -98,8 +98,7 @@ def find_price(
     """
     if given is not None:
         return parse_price(given, "the option price")
-    own = config_path(PACKAGED_PRICES.name)
-    files = [*([Path(file)] if file else []), *([own] if own.is_file() else [])]
+    files = [path for path in (file and Path(file), user_file(PACKAGED_PRICES.name)) if path]
     full = f"{provider}/{name}" if provider else name
     for table in [*map(read_prices, files), *([_packaged_prices()] if provider else [])]:
         if (price := find_in_table(table, full)) is not None:

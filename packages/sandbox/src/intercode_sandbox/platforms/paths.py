@@ -203,6 +203,15 @@ def config_path(name: str) -> Path:
     return (Path(home) if home else Path.home() / ".config") / "intercode" / name
 
 
+def user_file(name: str) -> Path | None:
+    """Return the path of a file that the user has written (`config_path`), or None if there is
+    none, also because this user has no home directory or may not read it."""
+    with suppress(OSError, RuntimeError):  # RuntimeError: Path.home() finds no directory
+        path = config_path(name)
+        return path if path.is_file() else None
+    return None
+
+
 def sandbox_uid() -> int:
     """Return the user and group id that owns the files of sandboxes on this machine."""
     uid = os.geteuid() if has_user_ids() else 0

@@ -14,7 +14,7 @@ from intercode_sandbox.images.oci import saved_images
 from intercode_sandbox.images.progress import Progress
 from intercode_sandbox.images.recipes import debian
 from intercode_sandbox.images.registry_hosts import is_registry_host
-from intercode_sandbox.platforms.paths import cache_root, config_path, sandbox_uid
+from intercode_sandbox.platforms.paths import cache_root, config_path, sandbox_uid, user_file
 from intercode_sandbox.registry import suggest_name, unknown_name_error
 from intercode_sandbox.toml import read_toml
 from intercode_sandbox.types import Image
@@ -140,8 +140,7 @@ def _prepare_root(root: Path) -> None:
 
 def user_images() -> dict[str, str]:
     """Return the user's table of image names, from its section ``[from]``. Raises ConfigError."""
-    path = config_path(_TABLE)
-    if not path.is_file():
+    if (path := user_file(_TABLE)) is None:
         return {}
     found = read_toml(path)
     for key in found:
