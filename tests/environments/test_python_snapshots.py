@@ -4,15 +4,34 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator
+from typing import NoReturn
 
 import pytest
 
-from intercode.core.errors import EnvironmentStateError
+from intercode.core.errors import EnvironmentStateError, SandboxError, TaskError
 from intercode.environments.python.env import PythonEnv
 from support.python_tasks import ALL, shown
 from support.sandboxes import eventually
 
 pytestmark = pytest.mark.sandbox
+
+
+def test_the_unused_sandbox_of_a_task_is_closed_if_the_next_task_cannot_begin(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    def fail(_: object) -> NoReturn:
+        raise TaskError("no image")
+
+    with PythonEnv(ALL) as env:
+        env.reset(options={"task": 0})
+        sandbox = env.sandbox
+        env.end_episode()
+        assert sandbox.run(["true"]).exit_code == 0
+        monkeypatch.setattr(env, "_spec_for", fail)
+        with pytest.raises(TaskError, match="no image"):
+            env.reset(options={"task": 1})
+    with pytest.raises(SandboxError, match="closed"):
+        sandbox.run(["true"])
 
 
 @pytest.fixture(scope="module")

@@ -192,11 +192,12 @@ class InterpreterSnapshots(FileSnapshots):
     env: SandboxedEnv
     _shared_sandbox: SharedSandbox | None = None  # set once a snapshot was taken or restored
     _unused: tuple[Any, SandboxWorkspace] | None = None
+    _key: Any = None  # what the workspace of the episode is
 
     def unused_or_new_workspace(self) -> SandboxWorkspace:
         """Return the workspace of an earlier episode that did not use it, or a new one."""
-        unused, self._unused = self._unused, None
         self._key = self.env.context.request.key, self.env.task.initial_files
+        unused, self._unused = self._unused, None
         if unused is not None:
             key, workspace = unused
             if key == self._key:
