@@ -112,15 +112,18 @@ def only_passes_on(call: str) -> bool:
     """Return whether a function of the package does nothing but call another. One that makes an
     object does more."""
     path, _, name = call.partition(":")
-    tree = ast.parse((Path(intercode.__file__).parent / path).read_text())
-    return any(
+    node: Any = ast.parse((Path(intercode.__file__).parent / path).read_text())
+    for part in name.replace(".<locals>", "").split("."):
+        parts = [n for n in node.body if getattr(n, "name", None) == part]
+        if not parts:
+            return False
+        node = parts[-1]
+    return (
         isinstance(node, ast.FunctionDef)
-        and node.name == name.rpartition(".")[2]
         and [type(part) for part in node.body if not is_docstring(part)]
         in ([ast.Return], [ast.Expr])
         and isinstance(value := node.body[-1].value, ast.Call | ast.Attribute)
         and not (isinstance(value, ast.Call) and ast.unparse(value.func)[0].isupper())
-        for node in ast.walk(tree)
     )
 
 
