@@ -150,5 +150,5 @@ def _serve(args: argparse.Namespace, given: dict[str, Any]) -> int:
         )
         return served, served.state.abort
 
-    run_web_server(args, build)
+    run_web_server(args.environment, args.host, args.port, args.allow_origin, build)
     return 0

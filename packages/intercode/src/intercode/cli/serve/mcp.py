@@ -39,7 +39,7 @@ def handle(args: argparse.Namespace) -> int:
         def build(access: Access) -> tuple[Any, Callable[[], None]]:
             return build_app(server, access, args.sessions, args.idle_timeout), server.abort
 
-        run_web_server(args, build, PATH)
+        run_web_server(args.environment, args.host, args.port, args.allow_origin, build, PATH)
         return 0
     print(f"serving {args.environment} on standard input and output", file=sys.stderr)
     with suppress(KeyboardInterrupt):

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import argparse
 import socket
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from contextlib import suppress
 from typing import Any
 
@@ -17,24 +16,28 @@ _MAX_MESSAGE = 64 << 20  # bytes; an action that Bash takes may have 48 MiB, esc
 
 
 def run_web_server(
-    args: argparse.Namespace,
+    environment: str,
+    host: str,
+    port: int,
+    allow_origin: Iterable[str],
     build: Callable[[Access], tuple[Any, Callable[[], None]]],
     path: str = "",
 ) -> None:
-    """Serve an ASGI application where the options say, until SIGINT or SIGTERM.
+    """Serve an ASGI application for an environment at an address, until SIGINT or SIGTERM.
 
     ``build`` returns the application for those who have access, and what then interrupts its
-    actions, which the server would otherwise wait for. ``path`` is where clients find it.
+    actions, which the server would otherwise wait for. ``allow_origin``: the web pages that may
+    use it. ``path`` is where clients find it.
     """
     token = given_token()
-    with listen(args.host, args.port) as listener:
+    with listen(host, port) as listener:
         host, port = listener.getsockname()[:2]
         check_exposure(host, token)
-        application, abort = build(Access(token, tuple(args.allow_origin)))
+        application, abort = build(Access(token, tuple(allow_origin)))
         url = f"http://{host_and_port(host, port)}{path}"
         config = uvicorn.Config(application, log_level="warning", ws_max_size=_MAX_MESSAGE)
         with suppress(KeyboardInterrupt):
-            print(f"serving {args.environment} at {url}; Ctrl-C ends it", flush=True)
+            print(f"serving {environment} at {url}; Ctrl-C ends it", flush=True)
             _Server(config, abort).run(sockets=[listener])
 
 

@@ -34,11 +34,11 @@ class _AgentWorkspace(Protocol):
 
 
 def machine_error(
-    error: Exception, workspace: _AgentWorkspace | None, test_machine: Callable[[], object]
+    error: Exception, workspace: _AgentWorkspace | None, check_machine: Callable[[], object]
 ) -> Exception | None:
     """Return the error to raise if the machine has failed, or None for an action error.
 
-    ``workspace``: the agent's. ``test_machine`` uses what the agent cannot reach, such as another
+    ``workspace``: the agent's. ``check_machine`` uses what the agent cannot reach, such as another
     sandbox, and raises if that fails. Raises SandboxKilledError if what ran in the agent's sandbox
     has ended it.
     """
@@ -60,7 +60,7 @@ def machine_error(
     except Exception:
         pass  # whatever else it says shows nothing of the machine
     try:
-        test_machine()
+        check_machine()
     except Exception:
         return raised
     return None

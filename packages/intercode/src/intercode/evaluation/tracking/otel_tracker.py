@@ -1,4 +1,4 @@
-"""Reports a run as spans of OpenTelemetry (the extra ``otel``), by its semantic conventions for
+"""Reports a run as spans of OpenTelemetry (the extra ``tracking``), by its semantic conventions for
 generative AI.
 
 An episode is a trace: ``invoke_agent`` with a span for each turn, in which ``chat`` is a request to

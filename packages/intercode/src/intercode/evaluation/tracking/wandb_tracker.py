@@ -1,4 +1,4 @@
-"""Reports a run to Weights & Biases through its own library (the extra ``wandb``)."""
+"""Reports a run to Weights & Biases through its own library (the extra ``tracking``)."""
 
 from __future__ import annotations
 

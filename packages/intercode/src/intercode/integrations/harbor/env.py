@@ -17,7 +17,7 @@ from intercode.integrations.harbor.tasks.task_directory import HarborPayload
 
 
 class HarborSnapshots(FileSnapshots):
-    """Starts the entry point of the image again."""
+    """Saves files. After a restore, the entry point of the image starts again."""
 
     env: HarborEnv
 

@@ -1,4 +1,4 @@
-"""Anthropic's models through their own client library (the extra ``anthropic``)."""
+"""Anthropic's models through their own client library (the extra ``models``)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Google's models through their own client library (the extra ``google``)."""
+"""Google's models through their own client library (the extra ``models``)."""
 
 from __future__ import annotations
 
