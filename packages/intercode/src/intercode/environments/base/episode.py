@@ -62,6 +62,7 @@ class EpisodeEnvironment(Copyable, gym.Env[str, str]):
     hashes: bool
     policy: PolicyGuard
     tools: EpisodeTools
+    snapshots: Snapshots
     reward_name: str
     reward_function: RewardFunction
     episode_reward: EpisodeReward | None

@@ -6,13 +6,10 @@ A pickle of a running episode holds its snapshot, in environments that can store
 from __future__ import annotations
 
 from functools import partial
-from typing import TYPE_CHECKING, Any, Self
+from typing import Any, Self
 
 from intercode.core.types import Dataset
 from intercode.environments.base.settings import EnvironmentSettings
-
-if TYPE_CHECKING:
-    from intercode.environments.base.episode import Snapshots
 
 _STATE_OF_GYMNASIUM = ("spec", "_np_random", "_np_random_seed", "action_space", "observation_space")
 """The attributes that a pickle holds besides dataset and settings."""
@@ -25,7 +22,7 @@ class Copyable:
 
     dataset: Dataset
     settings: EnvironmentSettings
-    snapshots: Snapshots
+    snapshots: Any
     """Saves and restores workspaces."""
     _current: Any = None
     """The episode, if there was one."""
