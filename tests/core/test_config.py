@@ -216,7 +216,5 @@ def test_options_of_one_environment() -> None:
             open_env(wrong, datasets.load("starter"))
 
 
-def test_values_that_have_no_meaning_are_refused_and_arrays_are_taken() -> None:
-    with pytest.raises(ConfigError, match="runner = 'local:foo': local has no address"):
-        make_config({**GOOD, "runner": "local:foo"})
+def test_arrays_are_taken() -> None:
     assert make_config({**GOOD, "tasks": np.array([1, 2])}).tasks == ("1", "2")

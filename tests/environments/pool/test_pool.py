@@ -21,7 +21,9 @@ from intercode.core.errors import (
     UnknownNameError,
     UsageError,
 )
+from intercode.environments.base.env import InterCodeEnv
 from intercode.environments.base.pool import Pool, PooledEpisode
+from intercode.environments.base.pool import pool as pool_module
 from support import traces
 from support.fake_clock import FakeClock
 from support.sandboxes import eventually, eventually_async
@@ -249,6 +251,62 @@ def test_invalid_arguments_occupy_no_slot() -> None:
         Pool("bash", idle_timeout=0)
     with pytest.raises(UnknownNameError, match="did you mean 'bash'"):
         Pool("bahs")
+    for runner, message in {
+        3: "runner is 3; it must be a name, such as 'local'",
+        None: "runner is None",
+        "local:foo": "runner = 'local:foo': local has no address",
+        "rey": "did you mean 'ray'",
+    }.items():
+        with pytest.raises(UsageError, match=message):
+            Pool("no such environment", runner=runner)  # type: ignore[arg-type]
+
+
+def test_a_runner_that_cannot_be_opened_leaves_nothing_open(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    def fail(*_: object) -> None:
+        raise UsageError("no cluster answers")
+
+    closed = list[InterCodeEnv]()
+    monkeypatch.setattr(InterCodeEnv, "close", lambda env: closed.append(env))
+    monkeypatch.setattr(pool_module, "open_runner", fail)
+    with pytest.raises(UsageError, match="no cluster answers"):
+        Pool("sql", 1, runner="ray:127.0.0.1:1")
+    assert len(closed) == 1
+
+
+@pytest.mark.parametrize("way", ["fault", "cancel"])
+def test_a_pool_frees_everything_if_its_close_fails_or_is_cancelled(
+    way: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def faulty() -> None:
+        raise RuntimeError("a fault of abort")
+
+    async def work() -> None:
+        pool = Pool("bash", size=2)
+        episode, other = await pool.begin(0), await pool.begin(1)
+        sandboxes = [e.env.sandbox for e in (episode, other)]
+        closed, close = set[object](), type(sandboxes[0]).close
+        monkeypatch.setattr(
+            type(sandboxes[0]), "close", lambda sandbox: (closed.add(sandbox), close(sandbox))
+        )
+        step = asyncio.create_task(episode.step(WAIT))
+        await _runs(episode)
+        if way == "fault":
+            monkeypatch.setattr(episode.env, "abort", faulty)
+        closing = asyncio.create_task(pool.close())
+        await asyncio.sleep(0)
+        if way == "fault":
+            sandboxes[0].write(GO, b"")
+            with pytest.raises(RuntimeError, match="a fault of abort"):
+                await closing
+        else:
+            await _cancelled(closing)
+            await pool.close()
+        assert pool.live == 0 and closed >= {*sandboxes}
+        await asyncio.gather(step, return_exceptions=True)
+
+    run(work())
 
 
 def test_an_environment_that_cannot_be_made_occupies_no_slot(

@@ -26,7 +26,6 @@ from intercode.core.errors import (
     BudgetError,
     SandboxLostError,
     SandboxUnavailableError,
-    UnknownNameError,
     UsageError,
 )
 from intercode.core.types import Trajectory, to_jsonable
@@ -320,9 +319,18 @@ def test_a_connection_lasts_until_its_last_user_leaves(raylets: Raylets) -> None
     ray.shutdown()
 
 
-def test_an_unknown_runner_is_refused_before_anything_is_written(tmp_path: Path) -> None:
-    config = EvalConfig("starter", "gold", runner="rey", out=tmp_path / "run")
-    with pytest.raises(UnknownNameError, match=r"unknown runner 'rey'; did you mean 'ray'\?"):
+@pytest.mark.parametrize(
+    ("runner", "error"),
+    [
+        ("rey", r"unknown runner 'rey'; did you mean 'ray'\?"),
+        ("local:foo", "runner = 'local:foo': local has no address"),
+    ],
+)
+def test_an_unknown_runner_is_refused_before_anything_is_written(
+    runner: str, error: str, tmp_path: Path
+) -> None:
+    config = EvalConfig("starter", "gold", runner=runner, out=tmp_path / "run")
+    with pytest.raises(UsageError, match=error):
         evaluate(config, quiet=True)
     assert not (tmp_path / "run").exists()
 

@@ -167,8 +167,6 @@ class EvalConfig:
                 )
         if self.sample and self.limit:
             raise ConfigError("sample and limit exclude each other: give one of them")
-        if self.runner.startswith("local:"):
-            raise ConfigError(f"runner = {self.runner!r}: local has no address")
         max_failed_episodes(self.fail_on_error, 1)
 
     @property

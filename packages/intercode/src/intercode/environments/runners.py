@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from typing import Any
 
+from intercode.core.errors import UsageError
 from intercode.environments.base.contract import BranchingEnvironment
 from intercode.environments.base.env import InterCodeEnv
 from intercode_sandbox.registry import Registry
@@ -41,13 +42,24 @@ def open_runner(
         size: How many episodes may be live at once.
 
     Raises:
-        UnknownNameError: There is no such runner.
+        UsageError: See ``check_runner``.
     """
+    check_runner(runner)
     name, _, address = runner.partition(":")
     opened: AbstractContextManager[Callable[[], BranchingEnvironment]] = RUNNERS.load(name)(
         address, make_env, environment, settings, task_indices, size
     )
     return opened
+
+
+def check_runner(runner: object) -> None:
+    """Raise UsageError for what is no name of a runner and for an address of ``local``,
+    UnknownNameError if there is no such runner."""
+    if not isinstance(runner, str):
+        raise UsageError(f"runner is {runner!r}; it must be a name, such as {LOCAL!r}")
+    if runner.startswith(f"{LOCAL}:"):
+        raise UsageError(f"runner = {runner!r}: local has no address")
+    RUNNERS.load(runner.partition(":")[0])
 
 
 @contextmanager

@@ -18,7 +18,7 @@ from intercode.environments.base.options import check_training
 from intercode.environments.base.pool.episode import PooledEpisode
 from intercode.environments.base.pool.lending import EnvironmentPool
 from intercode.environments.base.pool.worker_threads import WorkerThreads
-from intercode.environments.runners import LOCAL, open_runner
+from intercode.environments.runners import LOCAL, check_runner, open_runner
 from intercode_sandbox.clock import SYSTEM_CLOCK, Clock
 
 _CHECKS_PER_TIMEOUT = 4  # how often idle episodes are looked for within their time-out
@@ -52,32 +52,35 @@ class Pool:
         **settings: Any,
     ) -> None:
         check_training(settings, allow_exploitable)
+        check_runner(runner)
         if size < 1:
             raise UsageError(f"size is {size}; it must be at least 1")
         if idle_timeout is not None and idle_timeout <= 0:
             raise UsageError(
                 f"idle_timeout is {idle_timeout} s; it must be greater than 0, or None for never"
             )
-        first: InterCodeEnv = make_environment(environment, dataset, **settings)
-        self.dataset = first.dataset
         self.size, self.idle_timeout, self._clock = size, idle_timeout, clock
         self.idle_closed = 0
         """The number of episodes that were closed after ``idle_timeout``."""
-        make = partial(make_environment, environment, self.dataset, **settings)
-        self._resources = ExitStack()
-        self._make_env = self._resources.enter_context(
-            open_runner(runner, make, environment, settings, range(len(self.dataset)), size)
-        )
-        self._envs = self._resources.enter_context(EnvironmentPool[BranchingEnvironment]())
-        if runner == LOCAL:
-            self._envs.give_back(first)
-        else:
-            first.close()
+        with ExitStack() as resources:
+            first: InterCodeEnv = make_environment(environment, dataset, **settings)
+            resources.callback(first.close)
+            self.dataset = first.dataset
+            make = partial(make_environment, environment, self.dataset, **settings)
+            self._make_env = resources.enter_context(
+                open_runner(runner, make, environment, settings, range(len(self.dataset)), size)
+            )
+            self._envs = resources.enter_context(EnvironmentPool[BranchingEnvironment]())
+            if runner == LOCAL:
+                self._envs.give_back(first)
+            else:
+                first.close()
+            self._resources = resources.pop_all()
         self._live_episodes: set[PooledEpisode] = set()
         self._slots, self._acquire_lock = asyncio.Semaphore(size), asyncio.Lock()
         self._workers = WorkerThreads(size)
         self._idle_closer: asyncio.Task[None] | None = None
-        self._closed = False
+        self._closing: asyncio.Task[None] | None = None
 
     @property
     def live(self) -> int:
@@ -180,31 +183,40 @@ class Pool:
         await self.close()
 
     async def close(self) -> None:
-        """End every episode and free every sandbox. May be called again."""
-        if self._closed:
-            return
-        self._closed = True
-        if self._idle_closer is not None:
-            self._idle_closer.cancel()
-        await asyncio.gather(*(e.close("the pool was closed") for e in list(self._live_episodes)))
-        async with self._acquire_lock:  # who waits for slots gives up those that it has
-            for _ in range(self.size):  # each is free when its episode has ended
-                await self._slots.acquire()
-        try:
-            await self._workers.submit(self._resources.close)
-        finally:
-            self._workers.close()
+        """End every episode and free every sandbox, also if this call is cancelled. May be called
+        again."""
+        if self._closing is None:
+            self._closing = asyncio.create_task(self._close())
+        await asyncio.shield(self._closing)
 
     # ------------------------------------------------------------- internals
+    async def _close(self) -> None:
+        if self._idle_closer is not None:
+            self._idle_closer.cancel()
+        closed = [episode.close("the pool was closed") for episode in self._live_episodes]
+        try:
+            errors = await asyncio.gather(*closed, return_exceptions=True)
+            async with self._acquire_lock:  # who waits for slots gives up those that it has
+                for _ in range(self.size):  # each is free when its episode has ended
+                    await self._slots.acquire()
+        finally:
+            try:
+                await self._workers.submit(self._resources.close)
+            finally:
+                self._workers.close()
+        for error in errors:
+            if error is not None:
+                raise error
+
     async def _acquire(self, n: int) -> list[PooledEpisode]:
         """Wait for ``n`` free slots and occupy them."""
         acquired, envs = 0, list[BranchingEnvironment]()
         try:
             async with self._acquire_lock:  # without it, two groups could wait for each other
-                while acquired < n and not self._closed:
+                while acquired < n and self._closing is None:
                     await self._slots.acquire()
                     acquired += 1
-            if self._closed:
+            if self._closing is not None:
                 raise EnvironmentStateError("the pool is closed")
             while len(envs) < n:
                 envs.append(self._envs.take(self._make_env))
