@@ -24,6 +24,7 @@ from intercode.core import trajectories
 from intercode.core.config import EvalConfig
 from intercode.core.errors import (
     BudgetError,
+    EnvironmentStateError,
     SandboxLostError,
     SandboxUnavailableError,
     UsageError,
@@ -157,6 +158,76 @@ def test_a_process_that_hangs_while_it_starts_is_given_up(
         far = NodeEnv(hosts)
         far.reset(options={"task": 0})
         assert far.execute("echo there").observation == "there\n"
+        far.close()
+
+
+def test_processes_that_are_lost_at_once_do_not_exclude_their_node(
+    raylets: Raylets, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    begun = tmp_path / "begun"
+    begun.touch()
+
+    def arrive(kit: EnvironmentSpec) -> EnvironmentSpec:
+        """Stop the two processes that receive the specification first."""
+        with begun.open("a") as file:
+            file.write(f"{os.getpid()}\n")
+        if os.getpid() in map(int, begun.read_text().split()[:2]):
+            os.kill(os.getpid(), signal.SIGSTOP)
+        return kit
+
+    class StoppingKit(EnvironmentSpec):
+        def __reduce__(self) -> tuple[Any, ...]:
+            return arrive, (EnvironmentSpec(**vars(self)),)
+
+    monkeypatch.setattr(host_manager, "CORES_PER_HOST", 1)
+    monkeypatch.setattr(host_manager, "_MAX_STARTS", 2)
+    with intercode.make("bash") as env:
+        kit = make_environment_spec(env, "bash", {}, [0])
+    with (
+        connect(raylets.address) as ray,
+        closing(HostManager(StoppingKit(**vars(kit)), ray, 2)) as hosts,
+    ):
+        eventually(lambda: begun.read_text().count("\n") == 2, "two processes begin", 240)
+        for pid in begun.read_text().split():
+            os.kill(int(pid), signal.SIGKILL)
+        far = NodeEnv(hosts)
+        far.reset(options={"task": 0})
+        assert far.execute("echo there").observation == "there\n"
+        assert not hosts.excluded
+        far.close()
+
+
+def test_a_node_answers_while_other_calls_take_long(raylets: Raylets) -> None:
+    with intercode.make("bash", timeout=1e6) as env:
+        kit = make_environment_spec(env, "bash", {"timeout": 1e6}, [0])
+    with connect(raylets.address) as ray, closing(HostManager(kit, ray, 4)) as hosts:
+        episodes = [NodeEnv(hosts) for _ in range(3)]
+        for far in episodes:
+            far.reset(options={"task": 0})
+            assert far.host is not None
+            far.host.send("call", far._episode_id, "execute", "sleep 1000000")
+        assert far.host is not None
+        assert ray.wait([far.host.send("heartbeat")], timeout=60)[0]
+
+
+def test_an_environment_of_a_node_has_no_task_before_its_episode_begins(raylets: Raylets) -> None:
+    with intercode.make("bash") as env:
+        kit = make_environment_spec(env, "bash", {}, [0])
+    with connect(raylets.address) as ray, closing(HostManager(kit, ray, 1)) as hosts:
+        far = NodeEnv(hosts)
+        for _ in range(2):
+            for name in ("task", "index", "task_seed", "brief"):
+                with pytest.raises(EnvironmentStateError, match="no episode yet: call reset"):
+                    getattr(far, name)
+            with pytest.raises(EnvironmentStateError, match="no episode yet: call reset"):
+                far.execute("pwd")
+            far.reset(options={"task": 0})
+            far.end_episode()
+            assert far.index == 0
+            with pytest.raises(EnvironmentStateError, match="no open episode: call reset"):
+                far.execute("pwd")
+            with pytest.raises(UsageError, match="out of range"):
+                far.reset(options={"task": 10_000})
         far.close()
 
 

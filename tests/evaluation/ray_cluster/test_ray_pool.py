@@ -117,11 +117,11 @@ def test_a_lost_node_costs_its_episodes_only(raylets: Raylets) -> None:
     async def work() -> None:
         async with Pool("bash", 4, runner=f"ray:{raylets.address}") as pool:
             episodes = [await pool.begin(i) for i in range(4)]
-            while len(nodes := Counter(map(node_of, episodes))) < 2:  # until both are ready
+            # until both nodes are ready for all of them
+            while sorted(Counter(map(node_of, episodes)).values()) != [2, 2]:
                 for episode in episodes:
                     await episode.close()
                 episodes = [await pool.begin(i) for i in range(4)]
-            assert sorted(nodes.values()) == [2, 2]
             families = raylets.families()
             await asyncio.to_thread(raylets.kill, second)
             found = await asyncio.gather(

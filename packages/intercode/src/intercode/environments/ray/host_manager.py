@@ -36,7 +36,7 @@ HEARTBEAT_TIMEOUT = 60.0
 START_TIMEOUT = 300.0
 """The same before its first answer, because starting takes longer."""
 _POLL_INTERVAL = 1.0  # seconds between two polls of the cluster, or two heartbeats
-_MAX_STARTS = 3  # host processes that may be lost at start on one node
+_MAX_STARTS = 3  # rounds of starts on one node of which a host process may be lost
 _CLOSE_TIMEOUT = 5.0  # seconds for the host processes to close their environments, and to end
 
 
@@ -44,13 +44,16 @@ class HostHandle:
     """A host process, as the driver sees it.
 
     ``episodes`` counts its live episodes; ``max_episodes`` is how many it may have. ``started`` is
-    set when it is ready, and ``lost`` when the process or its node is lost.
+    set when it is ready, and ``lost`` when the process or its node is lost. ``starts``: the
+    number of its round of starts on the node, of those in which a process was lost.
     """
 
-    def __init__(self, ray: Any, actor: Any, node: Mapping[str, Any], cores: float) -> None:
+    def __init__(
+        self, ray: Any, actor: Any, node: Mapping[str, Any], cores: float, starts: int
+    ) -> None:
         self.actor, self.node, self.name = actor, node["NodeID"], node["NodeManagerHostname"]
         self.cores, self.episodes, self.started, self.lost = cores, 0, False, False
-        self.max_episodes, self._ray = math.inf, ray
+        self.max_episodes, self.starts, self._ray = math.inf, starts, ray
 
     def call(self, method: str, *arguments: Any, **named: Any) -> Any:
         """Call a method of the EnvHost and return its result.
@@ -76,7 +79,8 @@ class HostHandle:
         """Call a method concurrently with others, without waiting for it."""
         if self.lost:
             return None
-        return getattr(self.actor, method).options(concurrency_group="control").remote(*arguments)
+        group = "heartbeat" if method == "heartbeat" else "control"  # no call may delay it
+        return getattr(self.actor, method).options(concurrency_group=group).remote(*arguments)
 
     def kill(self) -> None:
         """End the process and its sandboxes."""
@@ -121,7 +125,7 @@ class HostManager:
             num_cpus=0,
             max_restarts=0,
             max_concurrency=max(2, max_episodes),
-            concurrency_groups={"control": 3},
+            concurrency_groups={"control": 2, "heartbeat": 1},
         )(EnvHost)
         self._nodes: dict[str, dict[str, Any]] = {}
         self._next_poll = -math.inf
@@ -179,8 +183,9 @@ class HostManager:
         self._wait_for(host.send("close") for host in hosts if host.started)
         # At its shutdown, Ray frees what its threads use while they are told of an end.
         self._wait_for(host.end() for host in hosts)
+        end = time.monotonic() + _CLOSE_TIMEOUT
         for thread in self._threads:
-            thread.join(_CLOSE_TIMEOUT)
+            thread.join(max(0, end - time.monotonic()))
 
     def _wait_for(self, answers: Iterable[Any]) -> None:
         with suppress(Exception):  # what does not answer is lost
@@ -200,6 +205,7 @@ class HostManager:
             if host.node not in self._nodes:
                 host.kill()  # it may be unreachable for a while only
         self._hosts = [h for h in self._hosts if not h.lost]
+        self._threads = [thread for thread in self._threads if thread.is_alive()]
         if all(h.started for h in self._hosts):
             self._archives.clear()  # Ray removes from its store what nothing refers to
         running = Counter(h.node for h in self._hosts)
@@ -208,10 +214,11 @@ class HostManager:
         for key in self._nodes.keys() - self.excluded.keys():
             cores = self._nodes[key]["Resources"]["CPU"]
             wanted = min(max(1, int(cores) // CORES_PER_HOST), self._max_episodes)
+            starts = self._lost_starts[key] + 1
             place = NodeAffinitySchedulingStrategy(key, soft=False)
             for _ in range(running[key], wanted):
                 actor = self._actor_class.options(scheduling_strategy=place).remote(self._spec_ref)
-                host = HostHandle(self._ray, actor, self._nodes[key], cores / wanted)
+                host = HostHandle(self._ray, actor, self._nodes[key], cores / wanted, starts)
                 self._hosts.append(host)
                 thread = threading.Thread(
                     target=self._start, args=(host,), name="ray-host", daemon=True
@@ -222,6 +229,7 @@ class HostManager:
     def _start(self, host: HostHandle) -> None:
         """Send a host what its node lacks, and let it make an environment. Excludes the node if
         that fails, or if its hosts are lost often."""
+        reason, lost = "", False
         try:
             if missing := host.call("missing_artifacts"):
                 host.call("receive", {n: self._archive(n) for n in missing})
@@ -229,15 +237,15 @@ class HostManager:
             if differences := _differences(self.spec, info):
                 raise SandboxUnavailableError(differences)
             host.max_episodes, host.started = info.max_episodes or math.inf, True
-            reason = ""
         except Exception as e:  # making an environment may run code of users
             host.kill()
             known = isinstance(e, InfrastructureError)
             reason = str(e) if known else f"{type(e).__name__}: {e}"
-            if known and not isinstance(e, SandboxUnavailableError):
-                self._lost_starts[host.node] += 1
-                reason *= self._lost_starts[host.node] >= _MAX_STARTS
+            lost = known and not isinstance(e, SandboxUnavailableError)
         with self._change:
+            if lost:  # a cause that ends many processes of a round counts once
+                self._lost_starts[host.node] = max(self._lost_starts[host.node], host.starts)
+                reason *= host.starts >= _MAX_STARTS
             self._hosts = [h for h in self._hosts if not h.lost]
             if reason and not self._closed and host.node not in self.excluded:
                 self.excluded[host.node] = f"{host.name}: {reason}"
@@ -248,9 +256,11 @@ class HostManager:
         """Put an artifact into Ray's object store, once for all nodes, and return what
         ``EnvHost.receive`` takes."""
         with self._packing:
-            if number not in self._archives:
-                self._archives[number] = pack(self.spec.artifacts[number], self._ray.put)
-            return self._archives[number]
+            archive = self._archives.get(number)  # once: _find_nodes may clear them meanwhile
+            if archive is None:
+                archive = pack(self.spec.artifacts[number], self._ray.put)
+                self._archives[number] = archive
+            return archive
 
 
 def _differences(spec: EnvironmentSpec, info: HostInfo) -> str:

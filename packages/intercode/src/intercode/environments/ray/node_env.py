@@ -70,17 +70,13 @@ class NodeEnv:
     ``host`` is where one is.
     """
 
-    task: Task
-    index: int
-    task_seed: int | None
-    brief: Brief
-
     def __init__(self, manager: HostManager) -> None:
         spec, self._manager = manager.spec, manager
         self.dataset, self.name = spec.dataset, str(spec.metadata["environment"])
         self.max_turns: int | None = spec.settings.get("max_turns")
         self.host: HostHandle | None = None
         self._episode_id = ""
+        self._last: EpisodeStart | None = None
 
     def reset(
         self, *, seed: int | None = None, options: dict[str, Any] | None = None
@@ -89,6 +85,26 @@ class NodeEnv:
         self._begin(None, seed=seed, options=options)
         info = {"task": self.task.id, "index": self.index}
         return self.task.query[:MAX_OBSERVATION_LENGTH], info
+
+    @property
+    def task(self) -> Task:
+        """The task of the last episode, without its gold."""
+        return self._started().task
+
+    @property
+    def index(self) -> int:
+        """The position of the task in the dataset."""
+        return self._started().position
+
+    @property
+    def task_seed(self) -> int | None:
+        """The seed from which the task was instantiated. None: the task never varies."""
+        return self._started().task_seed
+
+    @property
+    def brief(self) -> Brief:
+        """The part of the task that an agent may see."""
+        return self._started().brief
 
     def execute(self, action: str) -> StepResult:
         """Run an action; see ``InterCodeEnv.execute``."""
@@ -135,10 +151,10 @@ class NodeEnv:
 
     def _begin(self, host: HostHandle | None, **arguments: Any) -> None:
         self.end_episode()
+        self._last = None
         self.host = self._manager.acquire(host)
         self._episode_id = uuid.uuid4().hex
-        start: EpisodeStart = self.host.call("begin", self._episode_id, **arguments)
-        self.task, self.index, self.task_seed, self.brief = start
+        self._last = self.host.call("begin", self._episode_id, **arguments)
 
     def _end(self, failed: bool = False) -> None:
         host, self.host = self.host, None
@@ -154,7 +170,13 @@ class NodeEnv:
         """Call a method of the environment on the node."""
         return self._running_host().call("call", self._episode_id, method, *arguments)
 
+    def _started(self) -> EpisodeStart:
+        if self._last is None:
+            raise EnvironmentStateError("no episode yet: call reset() first")
+        return self._last
+
     def _running_host(self) -> HostHandle:
+        self._started()
         if self.host is None:
-            raise EnvironmentStateError("no episode is running: call reset() first")
+            raise EnvironmentStateError("there is no open episode: call reset() first")
         return self.host
