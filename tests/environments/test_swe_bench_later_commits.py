@@ -298,6 +298,21 @@ def test_the_history_and_the_commit_of_the_image_stay(tmp_path: Path) -> None:
         assert env.step("cd /srv/other && git log --format=%s")[0].strip() == "another project"
 
 
+def test_no_link_in_another_checkout_costs_files_of_the_task(tmp_path: Path) -> None:
+    def hide(testbed: Path, srv: Path) -> None:
+        _commit_later(testbed)
+        git(srv, "clone", "-q", "--no-local", str(testbed), "clone")
+        git(testbed, "reset", "-q", "--hard", "HEAD~1")
+        shutil.rmtree(srv / "clone/tests")
+        (srv / "clone/tests").symlink_to("/testbed/tests")
+
+    with _open(tmp_path, hide, "one") as env:
+        env.reset(options={"task": 0})
+        assert env.step("git ls-files tests")[0].startswith("tests/")
+        assert env.step("git ls-files --deleted")[0] == ""
+        assert env.step(SEARCH)[0] == ""
+
+
 def test_packs_and_bundles_outside_of_repositories_are_removed(tmp_path: Path) -> None:
     def hide(testbed: Path, srv: Path) -> None:
         git(testbed, "bundle", "create", "-q", "old.bundle", "HEAD")

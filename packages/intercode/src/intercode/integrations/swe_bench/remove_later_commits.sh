@@ -77,6 +77,19 @@ set_index() {
     fi > /dev/null 2>&1
 }
 
+# Prints the paths, from here on, that no link leads elsewhere: rm would follow links of directories.
+without_links='
+root=${PWD%/} folder=none real=
+for file; do
+    path=$root/$file
+    if [ "${path%/*}" != "$folder" ]; then
+        folder=${path%/*}
+        real=$(cd -P "$folder/" && [ "${PWD%/}" = "$folder" ] && echo real)
+    fi
+    [ -z "$real" ] || printf "%s\\0" "$path"
+done
+'
+
 # Sets a checkout back to the task's commit if it is later.
 set_back() {
     head=$(commit "$1" HEAD) known=$2
@@ -100,7 +113,7 @@ set_back() {
         {
             g --git-dir="$1" ls-files -z
             [ -z "$head" ] || g --git-dir="$1" ls-tree -r -z --name-only --full-tree "$head"
-        } | (cd "$tree" && xargs -0 -r rm -f -- 2> /dev/null)
+        } | (cd -P "$tree" && xargs -0 -r sh -c "$without_links" sh | xargs -0 -r rm -f) 2> /dev/null
         if ! g --git-dir="$1" --work-tree="$tree" reset -q --hard "$known" 2> /dev/null; then
             # a partial clone without the files of that commit
             g --git-dir="$1" update-ref HEAD "$known"
