@@ -1129,3 +1129,52 @@ def test_the_type_of_a_decimal_in_a_document_is_refused(session: SqlSession) -> 
         assert session.run(code.format(name), 10.0).output.startswith(CANNOT)
     assert column(session, code.format("i")) == ["INTEGER"]
     assert column(session, "SELECT JSON_TYPE(JSON_ARRAY(d)) FROM t WHERE id = 1") == ["ARRAY"]
+
+
+@pytest.mark.parametrize(
+    "document",
+    [
+        "a FROM (SELECT JSON_ARRAY(d) AS a FROM t) x",
+        "a FROM (SELECT JSON_OBJECT('k', da) AS a FROM t UNION SELECT js FROM t) x",
+        "IF(i, js, JSON_ARRAY(tm)) FROM t",
+        "JSON_REMOVE(JSON_SET(js, '$.z', d), '$.a') FROM t",
+        "JSON_ARRAYAGG(dt) FROM t",
+        "JSON_OBJECTAGG(i, d) FROM t WHERE i = 5",
+    ],
+)
+def test_the_type_of_a_date_in_a_document_of_another_query_is_refused(
+    session: SqlSession, document: str
+) -> None:
+    made, _, source = document.partition(" FROM ")
+    code = f"SELECT JSON_TYPE(JSON_EXTRACT({made}, '$[0]')) FROM {source}"
+    assert session.run(code, 10.0).output.startswith(CANNOT)
+
+
+@pytest.mark.parametrize(
+    ("document", "expected"),
+    [
+        ("IF(v = 'date', js, js)", "OBJECT"),
+        ("JSON_EXTRACT(JSON_OBJECT('date', 1, da, 2), '$.date')", "INTEGER"),
+        ("JSON_SET(js, '$.a', 'decimal')", "OBJECT"),
+        ("JSON_OBJECT('k', d)", "OBJECT"),
+    ],
+)
+def test_a_word_in_a_document_is_no_type(session: SqlSession, document: str, expected: str) -> None:
+    assert column(session, f"SELECT JSON_TYPE({document}) FROM t WHERE id = 1") == [expected]
+
+
+@pytest.mark.parametrize("pattern", ["[\\\\w-z]", "[a-\\\\d]"])
+def test_a_range_of_a_class_is_refused(session: SqlSession, pattern: str) -> None:
+    assert session.run(f"SELECT '-' REGEXP '{pattern}'", 10.0).output.startswith(CANNOT)
+
+
+def test_a_range_in_the_wrong_order_is_an_error(session: SqlSession) -> None:
+    for pattern in ("[z-a]", "[\u00e9-a]"):
+        answer = session.run(f"SELECT 'b' REGEXP '{pattern}'", 10.0).output
+        assert "[x-y] character range where x comes after y" in answer
+
+
+def test_a_long_part_is_searched_in_a_long_text_in_one_pass(session: SqlSession) -> None:
+    part = "a" * 3000 + "\u00e9"
+    code = f"SELECT LOCATE('{part}', CONCAT(REPEAT('a', 400000), '\u00c9', 'z'))"
+    assert column(session, code) == [397_001]

@@ -56,6 +56,7 @@ def number(code: str) -> int | None:
     [
         "SELECT a, COUNT(*) FROM t GROUP BY a",
         "SELECT a + 1 FROM t GROUP BY a + 1",
+        "SELECT (SELECT MAX(s.c + t.a) FROM s) FROM t GROUP BY (SELECT MAX(s.c + a) FROM s)",
         "SELECT a AS z FROM t GROUP BY z ORDER BY z",
         "SELECT a FROM t GROUP BY 1",
         "SELECT * FROM t GROUP BY id",
@@ -84,6 +85,8 @@ def test_determined_columns_are_accepted(code: str) -> None:
         ("SELECT a, b FROM t GROUP BY a", 1055),
         ("SELECT * FROM w GROUP BY x", 1055),
         ("SELECT a + 2 FROM t GROUP BY a + 1", 1055),
+        ("SELECT (SELECT t.id FROM s) FROM t GROUP BY (SELECT id FROM s)", 1055),
+        ("SELECT t.a IN (SELECT t.id FROM s) FROM t GROUP BY t.a IN (SELECT id FROM s)", 1055),
         ("SELECT s.c FROM t JOIN s ON s.t_id = t.id GROUP BY t.id", 1055),
         ("SELECT t.a FROM t LEFT JOIN s ON s.t_id = t.id GROUP BY s.id", 1055),
         ("SELECT a FROM t GROUP BY a ORDER BY b", 1055),

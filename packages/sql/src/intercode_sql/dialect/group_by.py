@@ -328,14 +328,16 @@ def _resolve_position(node: exp.Expr, items: list[exp.Expr]) -> exp.Expr:
 
 def _normalized_text(node: exp.Expr, block: QueryBlock) -> str:
     """Return an expression as text that is equal for equal expressions, whether they name the
-    sources of their columns or not."""
+    sources of their columns or not. A subquery's own columns stay as they are written."""
     if isinstance(node, exp.Column) and all(isinstance(p, exp.Identifier) for p in node.parts):
         return ".".join(p.this for p in node.parts).replace("`", "").lower()
-    node = node.copy()
-    for column in [*node.find_all(exp.Column)]:
-        if column is not node and (found := block.find(column)) is not None:
-            column.replace(exp.column(found[1], found[0]))
-    return node.sql(DIALECT).replace("`", "").lower()
+    made = node.copy()
+    pairs = zip(node.find_all(exp.Column), [*made.find_all(exp.Column)], strict=True)
+    for column, copied in pairs:
+        found = block.find(column) if copied is not made else None
+        if found is not None and not _resolves_in_subquery(column, block):
+            copied.replace(exp.column(found[1], found[0]))
+    return made.sql(DIALECT).replace("`", "").lower()
 
 
 def function_name(node: exp.Expr) -> str:

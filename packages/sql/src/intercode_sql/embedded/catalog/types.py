@@ -49,7 +49,8 @@ class Type:
     a SET. ``bits`` is the number of those of a BIT, which is a number, and as a string its bytes.
     ``wrapped`` marks unsigned integers of which SQLite holds those above 63 bits as negative ones.
     ``fixed`` marks a column whose values all have the width of its declaration: CHAR, BINARY and
-    the integers. ``dated`` marks the texts of dates that have the numbers of dates.
+    the integers. ``dated`` marks the texts of dates that have the numbers of dates, ``typed``
+    documents with values of types that their texts do not show: decimals, dates and times.
     """
 
     kind: TypeKind
@@ -67,6 +68,7 @@ class Type:
     wrapped: bool = field(default=False, repr=False)
     fixed: bool = field(default=False, repr=False, compare=False)
     dated: bool = field(default=False, repr=False)
+    typed: bool = field(default=False, repr=False, compare=False)
     explicit: bool = field(default=False, repr=False)
 
     @property
@@ -184,7 +186,8 @@ def merge_types(*kinds: Type) -> Type:
     if not known:
         return NULL
     nullable = len(known) < len(kinds) or any(k.nullable for k in known)
-    return replace(_merge_kinds(known), nullable=nullable)
+    typed = any(k.typed for k in known)
+    return replace(_merge_kinds(known), nullable=nullable, typed=typed)
 
 
 def _merge_kinds(known: list[Type]) -> Type:

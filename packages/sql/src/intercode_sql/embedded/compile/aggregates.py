@@ -13,7 +13,6 @@ from intercode_sql.embedded.catalog.collations import collate_clause
 from intercode_sql.embedded.catalog.types import (
     DOUBLE,
     INT,
-    JSON,
     SCALE_STEP,
     Type,
     concatenation_type,
@@ -33,7 +32,7 @@ from intercode_sql.embedded.compile.conversions import (
     quote_text,
     sort_expression,
 )
-from intercode_sql.embedded.compile.documents import json_members
+from intercode_sql.embedded.compile.documents import document_type, json_members
 from intercode_sql.embedded.compile.model import Expression, Scope, compile_expression, compiles
 from intercode_sql.embedded.compile.operators import quotient_digits
 from intercode_sql.embedded.functions import registry as functions
@@ -59,7 +58,8 @@ def aggregate_call(
         return _count(arguments, distinct, bool(inner) and isinstance(inner[0], exp.Star))
     if name in ("JSON_ARRAYAGG", "JSON_OBJECTAGG"):
         parts = json_members(name, inner, arguments, 2 * (name == "JSON_OBJECTAGG"))
-        return Expression(f"mysql_{name.lower()}({', '.join(parts)})", JSON, aggregate=True)
+        kind = document_type(arguments[-1].type)
+        return Expression(f"mysql_{name.lower()}({', '.join(parts)})", kind, aggregate=True)
     value = arguments[0]
     if value.columns:
         raise mysql_error(1241, 1)

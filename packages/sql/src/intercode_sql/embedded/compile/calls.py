@@ -15,6 +15,7 @@ from intercode_sql.dialect.errors import (
     mysql_error,
     unsupported,
 )
+from intercode_sql.dialect.group_by import function_name
 from intercode_sql.dialect.keywords import AGGREGATE_FUNCTIONS, word_set
 from intercode_sql.dialect.parser import FUNCTION_MARK, mysql_text, parse
 from intercode_sql.embedded.catalog.catalog import Column
@@ -59,7 +60,7 @@ from intercode_sql.embedded.compile.conversions import (
     truth_sql,
     value_constant,
 )
-from intercode_sql.embedded.compile.documents import TYPED, json_members
+from intercode_sql.embedded.compile.documents import document_type, json_members
 from intercode_sql.embedded.compile.model import (
     Expression,
     Scope,
@@ -447,8 +448,10 @@ def _json_value(name: str, args: Args, scope: Scope) -> Expression:
     values = [compile_expression(a, scope) for a in args]
     if name == "JSON_OBJECT" and len(values) % 2:
         raise argument_count_error(name)
-    parts = json_members(name, args, values, 2 if name == "JSON_OBJECT" else 0)
-    return Expression(f"mysql_{name.lower()}({', '.join(parts)})", replace(JSON, nullable=False))
+    pairs = name == "JSON_OBJECT"
+    parts = json_members(name, args, values, 2 * pairs)
+    kind = document_type(*(v.type for v in (values[1::2] if pairs else values)))
+    return Expression(f"mysql_{name.lower()}({', '.join(parts)})", replace(kind, nullable=False))
 
 
 @special("JSON_SET", "JSON_INSERT", "JSON_REPLACE", "JSON_ARRAY_APPEND", "JSON_ARRAY_INSERT")
@@ -462,7 +465,8 @@ def _json_change(name: str, args: Args, scope: Scope) -> Expression:
     for i in range(0, len(changes), 2):
         value = json_members(name, args[i + 2 : i + 3], changes[i + 1 : i + 2], 0)
         parts += [as_text(changes[i]).sql, *value]
-    return Expression(f"mysql_{name.lower()}({', '.join(parts)})", JSON)
+    kind = document_type(document.type, *(v.type for v in changes[1::2]))
+    return Expression(f"mysql_{name.lower()}({', '.join(parts)})", kind)
 
 
 @special("JSON_SEARCH")
@@ -519,7 +523,8 @@ def function_call(node: exp.Anonymous, scope: Scope) -> Expression:
     ]
     if name in _OF_DOCUMENTS and SCALARS[name].parameters(len(args)):
         _require_document(name, args[0].type)
-        if name == "JSON_TYPE" and TYPED.search(args[0].sql) and not _MADE.match(args[0].sql):
+        made = function_name(node.expressions[0].unnest())
+        if name == "JSON_TYPE" and args[0].type.typed and made not in _MAKERS:
             raise unsupported("JSON_TYPE in a document with decimals, dates or times")
     found = simple_call(name, args, item_text(node, scope) if SCALARS[name].quoted else "")
     if name == "FIND_IN_SET" and is_constant(node.expressions[0]) and args[1].type.members:
@@ -531,8 +536,8 @@ def function_call(node: exp.Anonymous, scope: Scope) -> Expression:
 
 _OF_DOCUMENTS = {name for name in SCALARS if name.startswith("JSON_")} - {"JSON_VALID"}
 """Functions whose first argument is a JSON document, or its text."""
-_MADE = re.compile(r"mysql_json_(array|object)(agg)?\(")
-"""Matches the SQL of an array or an object."""
+_MAKERS = {"JSON_ARRAY", "JSON_OBJECT", "JSON_ARRAYAGG", "JSON_OBJECTAGG"}
+"""Functions that make an array or an object."""
 
 
 def _require_document(name: str, kind: Type) -> None:
@@ -622,6 +627,8 @@ def simple_call(name: str, args: list[Expression], text: str = "") -> Expression
         result = replace(result, scale=_clock_digits(args[0]))
     if name == "TIMESTAMP":
         result = replace(result, scale=max(a.type.moment * (a.type.scale or 0) for a in args))
+    if result.kind == "json":
+        result = document_type(*(a.type for a in args if a.type.typed), returned=result)
     aggregate = any(a.aggregate for a in args)
     return Expression(sql, replace(result, nullable=True), aggregate=aggregate)
 

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import re
 from dataclasses import replace
 
 from sqlglot import exp
 
 from intercode_sql.dialect.errors import unsupported
-from intercode_sql.embedded.catalog.types import BOOL, JSON_COLUMN
+from intercode_sql.embedded.catalog.types import BOOL, JSON, JSON_COLUMN, Type
 from intercode_sql.embedded.compile.conversions import as_text
 from intercode_sql.embedded.compile.model import Expression
 
@@ -20,8 +19,6 @@ _WORDS = {
     "time": "moment",
 }
 """What a value of a kind is in a document."""
-TYPED = re.compile("'(decimal|date|moment)'")
-"""Matches the SQL of documents with values of types that their texts do not show."""
 _CONDITIONS = (exp.Boolean, exp.Predicate, exp.Connector, exp.Not)
 
 
@@ -47,3 +44,9 @@ def json_members(
         text = key or kind.text or kind.moment or exact
         parts += [as_text(value).sql if text else value.sql, f"'{word}'"]
     return parts
+
+
+def document_type(*values: Type, returned: Type = JSON) -> Type:
+    """Return the type of a document made of values of these types."""
+    typed = any(v.typed or v.kind == "decimal" or v.moment for v in values)
+    return replace(returned, typed=typed)

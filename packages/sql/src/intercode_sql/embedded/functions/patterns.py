@@ -109,10 +109,14 @@ def compile_pattern(pattern: str, flags: int) -> tuple[re.Pattern[str], int]:
     try:
         found = re.compile(text, flags)
     except (re.error, OverflowError) as e:
+        if _RANGE_OF_A_CLASS.search(str(e)):
+            raise unsupported("a range of characters with a class at an end") from e
         raise mysql_error(3697 if "character range" in str(e) else 3685) from e
     return found, _count_unbounded_repeats(text)
 
 
+_RANGE_OF_A_CLASS = re.compile(r"^bad character range (\\[dDsSwW]-|.+-\\[dDsSwW] at )")
+"""Matches Python's error for a range that ends with a class, such as ``[a-\\d]``."""
 _TOKEN = re.compile(
     r"\\(?P<reference>[1-9])|\\.|\[\^?\]?(?:\\.|[^\]\\])*\]|(?P<open>\()(?P<form>\?[:i=!]?)?"
     r"|(?P<close>\))|(?P<alternative>\|)|(?P<many>[*+]|\{\d*,\d*\})|.",

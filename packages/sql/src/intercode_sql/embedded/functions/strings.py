@@ -239,10 +239,19 @@ def locate(collation: Collation, part: str, text: str, start: float = 1) -> int:
         return fold(text, collation).find(fold(part, collation), begin) + 1
     encoding = "latin-1" if collation in ("swedish", "bytes") else "utf-8"
     size, wanted = len(part.encode(encoding, "replace")), weights(part, collation)
+    text = text.encode(encoding, "replace").decode(encoding)
+    line, here = weights(text, collation), len(weights(text[:begin], collation))
+    end, there, held = begin, here, 0  # a window of at least so many bytes moves over the text
     for at in range(begin, len(text)):
-        there = text[at : at + size].encode(encoding, "replace")[:size]
-        if len(there) == size and weights(there.decode(encoding, "replace"), collation) == wanted:
+        while held < size and end < len(text):
+            held += len(text[end].encode(encoding))
+            there += len(weights(text[end], collation))
+            end += 1
+        whole = held == size and there - here == len(wanted)
+        if whole and line.startswith(wanted, here):
             return at + 1
+        held -= len(text[at].encode(encoding))
+        here += len(weights(text[at], collation))
     return 0
 
 
