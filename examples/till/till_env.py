@@ -3,7 +3,8 @@
     python examples/till/till_env.py
 
 The session starts the server, waits for its port, and stops it at its end. A session is opened for
-the agent, for each gold, and after a restore; so a fork has a till with an empty sum.
+the agent, for each gold, and after a restore; so a fork has a till with an empty sum. The agent can
+end the server and answer in its place: the example shows how to run one, not how to grade safely.
 """
 
 from __future__ import annotations

@@ -18,13 +18,13 @@ if TYPE_CHECKING:
     from intercode.core.settings import setting
     from intercode.environments.base.contract import Environment
     from intercode.environments.base.env import InterCodeEnv
-    from intercode.environments.base.episode import Episode
+    from intercode.environments.base.episode import Episode, Snapshots
     from intercode.environments.base.episode_context import EpisodeContext
     from intercode.environments.base.policy.policy import Policy
     from intercode.environments.base.pool.episode import PooledEpisode
     from intercode.environments.base.pool.pool import Pool
     from intercode.environments.base.profiles import Profile
-    from intercode.environments.base.sandboxed_env import SandboxedEnv
+    from intercode.environments.base.sandboxed_env import FileSnapshots, SandboxedEnv
     from intercode.environments.base.settings import EnvironmentSettings, SandboxSettings
     from intercode.environments.base.snapshots.snapshot import EnvironmentSnapshot
     from intercode.environments.base.testing import check_env
@@ -45,6 +45,7 @@ __all__ = [
     "EnvironmentSnapshot",
     "Episode",
     "EpisodeContext",
+    "FileSnapshots",
     "InterCodeEnv",
     "Policy",
     "Pool",
@@ -53,6 +54,7 @@ __all__ = [
     "PythonEnv",
     "SandboxSettings",
     "SandboxedEnv",
+    "Snapshots",
     "SqlEnv",
     "VectorInterCode",
     "check_env",
@@ -74,6 +76,7 @@ __getattr__ = lazy_imports(
         "EnvironmentSnapshot": ".base.snapshots.snapshot",
         "Episode": ".base.episode",
         "EpisodeContext": ".base.episode_context",
+        "FileSnapshots": ".base.sandboxed_env",
         "InterCodeEnv": ".base.env",
         "Policy": ".base.policy.policy",
         "Pool": ".base.pool.pool",
@@ -82,6 +85,7 @@ __getattr__ = lazy_imports(
         "PythonEnv": ".python.env",
         "SandboxSettings": ".base.settings",
         "SandboxedEnv": ".base.sandboxed_env",
+        "Snapshots": ".base.episode",
         "SqlEnv": ".sql.env",
         "VectorInterCode": ".base.vector",
         "check_env": ".base.testing",

@@ -142,7 +142,7 @@ class SandboxedEnv(InterCodeEnv):
     @property
     def context(self) -> EpisodeContext:
         """The episode as its profile sees it. Raises EnvironmentStateError before the first episode
-        and after ``close``."""
+        and after the end of one."""
         episode = self.episode
         if episode.is_closed:
             episode.require_workspace()
