@@ -30,13 +30,16 @@ class Pool:
     ``idle_timeout``: an episode is closed after this number of seconds without a call (None:
     never), so that an episode that its user forgot does not occupy a slot for ever. ``clock``
     measures that time. ``runner``: where the environments are: ``local``, or ``ray`` for the nodes
-    of a cluster, with an address as in ``ray:HOST:PORT`` (see docs/ray.md). ``settings``: settings
-    of the environment, such as ``reward_mode="delta"`` or ``recycle=True``. ``allow_exploitable``:
-    allow a profile whose faults training would exploit.
+    of a cluster, with an address as in ``ray:HOST:PORT`` (see docs/ray.md), which then keeps a
+    group with a prefix on one node; if a node is lost, calls of its episodes raise
+    SandboxLostError, and later episodes are on other nodes. ``settings``: settings of the
+    environment, such as ``reward_mode="delta"`` or ``recycle=True``. ``allow_exploitable``: allow a
+    profile whose faults training would exploit.
 
     When the pool is closed, or its process ends in any way, every episode ends and its sandbox is
-    removed. Use a pool in one event loop only. Raises UsageError for an invalid size or timeout
-    and for that profile, and UnknownNameError as ``intercode.make`` does.
+    removed. Use a pool in one event loop only. Raises UsageError for an invalid size, timeout or
+    runner, for that profile and if no cluster answers, UnknownNameError as ``intercode.make`` does,
+    and ConfigError if Ray is needed and not installed.
     """
 
     def __init__(
