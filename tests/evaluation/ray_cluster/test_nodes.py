@@ -3,6 +3,7 @@ in the middle."""
 
 from __future__ import annotations
 
+import errno
 import math
 import os
 import signal
@@ -412,4 +413,14 @@ def test_a_missing_cluster_is_reported() -> None:
         address = f"127.0.0.1:{taken.getsockname()[1]}"
         with pytest.raises(UsageError, match=f"no Ray cluster answers at {address}") as told:
             connect(address).__enter__()
-    assert "--set runner=ray:local" in str(told.value)
+    assert "or give runner=ray:local" in str(told.value)
+
+
+def test_a_full_disk_is_not_reported_as_a_missing_cluster(monkeypatch: pytest.MonkeyPatch) -> None:
+    def fail(**_: object) -> None:
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+    ray = pytest.importorskip("ray", reason="no Ray: pip install 'intercode-gym[ray]'")
+    monkeypatch.setattr(ray, "init", fail)
+    with pytest.raises(OSError, match="No space left"):
+        connect("auto").__enter__()

@@ -59,14 +59,22 @@ def _connect(ray: Any, address: str) -> None:
     host, _, port = address.rpartition(":")
     try:
         if port.isdigit() and "/" not in address:  # Ray would try for minutes, and then exit
-            socket.create_connection((host.strip("[]"), int(port)), _CONNECT_TIMEOUT).close()
+            _check_port(host.strip("[]"), int(port))
         ray.init(address=address, job_config=job, **quiet)
-    except (OSError, OverflowError, RuntimeError, ValueError) as e:
+    except (ConnectionError, OverflowError, RuntimeError, ValueError) as e:
         reason = str(e).strip().partition("\n")[0]
         raise UsageError(
             f"no Ray cluster answers at {address} ({reason}): start one with `ray start --head`, "
-            "name its head with --set runner=ray:host:port, or give --set runner=ray:local"
+            "name its head with runner=ray:host:port, or give runner=ray:local"
         ) from e
+
+
+def _check_port(host: str, port: int) -> None:
+    """Raise ConnectionError if nothing listens there."""
+    try:
+        socket.create_connection((host, port), _CONNECT_TIMEOUT).close()
+    except OSError as e:
+        raise ConnectionError(e) from e
 
 
 class _ImportPaths(list[str]):
