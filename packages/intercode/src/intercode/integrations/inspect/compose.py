@@ -108,7 +108,6 @@ def _count(value: Any, counts: dict[int, int]) -> int:
     if id(value) not in counts:
         counts[id(value)] = _MAX_VALUES  # of an alias within itself
         parts = value.values() if isinstance(value, dict) else value
-        parts = value.values() if isinstance(value, dict) else value
         inside = parts if isinstance(value, dict | list) else ()
         counts[id(value)] = 1 + sum(_count(part, counts) for part in inside)
     return counts[id(value)]

@@ -25,9 +25,8 @@ _PLACES = ("/tests", "/logs/verifier")  # of the tests and their verdict
 COMPOSE_FILE = "docker-compose.yaml"
 """The only name of a compose file that Harbor reads."""
 COMPOSE_REASON = (
-    "{} is a compose file, and a sandbox is one container without one: write what it says of "
-    "one container into the Dockerfile and task.toml, or run the task with Harbor's "
-    "environment `docker`"
+    "{} is a compose file, which a sandbox does not read: write what it says of one container into "
+    "the Dockerfile and task.toml, or run the task with Harbor's environment `docker`"
 )
 
 
