@@ -170,8 +170,9 @@ assert sandbox.is_lost
 """
     owner = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     identifier = owner.stdout.strip()
-    with Sandbox.attach(identifier, remote.kind) as later:
-        assert later.read("/tmp/f") == b"1\n" and later.run("echo $A").stdout == "b\n"
+    with Sandbox.attach(identifier, remote.kind, secrets={"KEY": "s3cret-value"}) as later:
+        assert later.read("/tmp/f") == b"1\n"
+        assert later.run("echo $A $KEY").stdout == "b [secret KEY]\n"
         assert later.limits.processes == 50 and later.image == "host"
         assert later.run("sleep 60", timeout=0.3).timed_out
         assert list(later.processes().values()) == ["sleep"], "what an earlier owner has started"

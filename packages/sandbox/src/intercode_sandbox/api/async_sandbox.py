@@ -202,9 +202,12 @@ class AsyncSandbox:
     detach = _in_thread(Sandbox.detach)
 
     @classmethod
-    async def from_snapshot(cls, snapshot: snapshots.Snapshot) -> Self:
+    async def from_snapshot(
+        cls, snapshot: snapshots.Snapshot, *, secrets: Mapping[str, str] | None = None
+    ) -> Self:
         """Open a new sandbox with the files of a snapshot; see ``Sandbox.from_snapshot``."""
-        return cls.of(await obtain(lambda: Sandbox.from_snapshot(snapshot), Sandbox.close))
+        opening = partial(Sandbox.from_snapshot, snapshot, secrets=secrets)
+        return cls.of(await obtain(opening, Sandbox.close))
 
     async def fork(self, n: int = 1) -> list[Self]:
         """Return new sandboxes with copies of the files; see ``Sandbox.fork``."""
@@ -212,10 +215,13 @@ class AsyncSandbox:
         return [self.of(fork) for fork in forks]
 
     @classmethod
-    async def attach(cls, identifier: str, backend: str) -> Self:
+    async def attach(
+        cls, identifier: str, backend: str, *, secrets: Mapping[str, str] | None = None
+    ) -> Self:
         """Return the sandbox that ``detach`` has left running; see ``Sandbox.attach``.
         If it is cancelled, the sandbox is detached with the same id."""
-        return cls.of(await obtain(lambda: Sandbox.attach(identifier, backend), Sandbox.detach))
+        opening = partial(Sandbox.attach, identifier, backend, secrets=secrets)
+        return cls.of(await obtain(opening, Sandbox.detach))
 
     @classmethod
     async def load(cls, path: str | Path, image: str = "host", **settings: Any) -> Self:

@@ -69,6 +69,7 @@ class Sandbox:
         mounts: Mapping[str, str | Path] | None = None,
         secrets: Mapping[str, str] | None = None,
     ) -> None:
+        given = Secrets(secrets)
         spec = SandboxSpec(
             resolve_image(image, backend),
             network=network,
@@ -77,7 +78,6 @@ class Sandbox:
             users=users,
             mounts=mounts or {},
         )
-        given = Secrets(secrets)
         self._attach(open_sandbox(spec, backend), given)
         try:
             self.write_files(files or {})
@@ -317,9 +317,13 @@ class Sandbox:
         self.base.restore(snapshot.files)
 
     @classmethod
-    def from_snapshot(cls, snapshot: snapshots.Snapshot) -> Self:
-        """Open a new sandbox with the files, limits and variables of a snapshot's sandbox."""
-        return cls.from_base(snapshot.files.open())
+    def from_snapshot(
+        cls, snapshot: snapshots.Snapshot, *, secrets: Mapping[str, str] | None = None
+    ) -> Self:
+        """Open a new sandbox with the files, limits and variables of a snapshot's sandbox, which
+        has no secrets but those given here."""
+        given = Secrets(secrets)
+        return cls.from_base(snapshot.files.open(), given)
 
     def fork(self, n: int = 1) -> list[Self]:
         """Return ``n`` new sandboxes with copies of the files, limits and variables.
@@ -376,6 +380,7 @@ class Sandbox:
         was saved from another image, DataError if it is broken, holds what no sandbox saves, or has
         more files than ``limits`` allow.
         """
+        given = Secrets(secrets)
         found = resolve_image(image, backend)
         spec = SandboxSpec(
             found,
@@ -389,7 +394,6 @@ class Sandbox:
         def open_with(files: Path) -> BaseSandbox:
             return open_sandbox(spec, backend, files)
 
-        given = Secrets(secrets)
         loaded = snapshots.load(Path(path), found, spec.limits.inodes, open_with)
         return cls.from_base(loaded, given)
 
@@ -453,12 +457,15 @@ class Sandbox:
         return identifier
 
     @classmethod
-    def attach(cls, identifier: str, backend: str) -> Self:
+    def attach(
+        cls, identifier: str, backend: str, *, secrets: Mapping[str, str] | None = None
+    ) -> Self:
         """Return the sandbox that ``detach`` has left running at a server, ``remote:URL``, for a
         program with the same token. Raises SandboxLostError if there is none; after another
         error it can be attached by the same id. ``processes`` does not list what the earlier owner
-        started with ``spawn``, and ``kill`` needs its number."""
-        return cls.from_base(attach_sandbox(identifier, backend))
+        started with ``spawn``, and ``kill`` needs its number. Give ``secrets`` again."""
+        given = Secrets(secrets)
+        return cls.from_base(attach_sandbox(identifier, backend), given)
 
     def close(self, wait: bool = False) -> None:
         """End every process in the sandbox and free its files, the streams of its processes and
