@@ -8,10 +8,13 @@ import pickle
 import tarfile
 import traceback
 from pathlib import Path
+from typing import Any
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
-from intercode_sandbox import AsyncSandbox, Sandbox, SandboxPool
+from intercode_sandbox import AsyncSandbox, Limits, Sandbox, SandboxPool
 from intercode_sandbox.api.execution import make_command
 from intercode_sandbox.api.secrets import Secrets
 from intercode_sandbox.errors import UsageError
@@ -22,8 +25,12 @@ _VALUE = "s3cret-válue"
 _SECRETS = {"API_KEY": _VALUE}
 
 
-def open_with_secrets() -> Sandbox:
-    return Sandbox.from_base(open_test_sandbox(), Secrets(_SECRETS))
+_LINES = {"KEY": "----- BEGIN\n  line-one\nend\nline-two\n"}
+_texts = st.lists(st.sampled_from(["a", "b", "aab", "\n", "é", "aabaac", "aab\u00e9aac"]))
+
+
+def open_with_secrets(**spec: Any) -> Sandbox:
+    return Sandbox.from_base(open_test_sandbox(**spec), Secrets(_SECRETS))
 
 
 @pytest.mark.sandbox
@@ -69,8 +76,11 @@ def test_no_record_of_a_sandbox_has_a_secret(tmp_path: Path) -> None:
         )
         shown.append(repr(sandbox.changes()))
         sandbox.save(tmp_path / "saved")
-        with sandbox.snapshot() as snapshot, Sandbox.from_snapshot(snapshot) as restored:
-            assert restored.run("echo ${API_KEY-none}").stdout == "none\n"
+        with sandbox.snapshot() as snapshot:
+            with Sandbox.from_snapshot(snapshot) as restored:
+                assert restored.run("echo ${API_KEY-none}").stdout == "none\n"
+            with Sandbox.from_snapshot(snapshot, secrets=_SECRETS) as restored:
+                assert restored.run("echo $API_KEY").stdout == "[secret API_KEY]\n"
         with sandbox.fork()[0] as copy:
             assert copy.run("echo $API_KEY").stdout == "[secret API_KEY]\n"
     with tarfile.open(tmp_path / "saved") as archive:
@@ -84,43 +94,115 @@ def test_no_record_of_a_sandbox_has_a_secret(tmp_path: Path) -> None:
 def test_sandboxes_of_asyncio_and_of_pools_have_secrets() -> None:
     async def run() -> str:
         async with AsyncSandbox(backend=backend.chosen(), secrets=_SECRETS) as sandbox:
-            return (await sandbox.run("echo $API_KEY")).stdout
+            shown = (await sandbox.run("echo $API_KEY")).stdout
+            snapshot = await sandbox.snapshot()
+            copy = await AsyncSandbox.from_snapshot(snapshot, secrets=_SECRETS)
+            async with copy:
+                shown += (await copy.run("echo $API_KEY")).stdout
+            snapshot.close()
+            return shown
 
-    assert asyncio.run(run()) == "[secret API_KEY]\n"
+    assert asyncio.run(run()) == "[secret API_KEY]\n" * 2
     with SandboxPool(size=1, recycle=True, backend=backend.chosen(), secrets=_SECRETS) as pool:
         for _ in range(3):
             with pool.sandbox() as sandbox:
                 assert sandbox.run("echo $API_KEY").stdout == "[secret API_KEY]\n"
 
 
-def test_a_refused_secret_is_not_in_the_message() -> None:
-    for values in (
-        {"A=B": _VALUE},
-        {"A": "short"},
-        {"A": f"{_VALUE}\0"},
-        {"A": 123456789},
-        [_VALUE],
-        {"": _VALUE},
+@pytest.mark.sandbox
+def test_a_value_at_the_edge_of_what_is_left_out_is_not_shown() -> None:
+    code = "head -c 2041 /dev/zero; printf %s $API_KEY; head -c 9000 /dev/zero; printf s3cret-"
+    with open_with_secrets(limits=Limits(output=4096)) as sandbox:
+        result = sandbox.run(code)
+    assert b"s3c" not in result.output.encode() + result.stdout_bytes
+    assert result.stdout.startswith("\0" * 2041 + "[secret\n[... ")
+    assert result.stdout.endswith("\0[secret API_KEY]")
+
+
+@pytest.mark.sandbox
+def test_streams_that_do_not_end_or_take_turns_lose_nothing_and_show_no_value() -> None:
+    pieces: list[str] = []
+    with open_with_secrets() as sandbox:
+        result = sandbox.run(
+            "sleep 600 & printf answers", on_output=lambda text, _: pieces.append(text)
+        )
+        assert result.stdout == result.output == "".join(pieces) == "answers"
+        code = "import os\nfor part in os.environ['API_KEY']: "
+        code += "os.write(1, part.encode()), os.write(2, b'.')"
+        mixed = sandbox.run(["python3", "-c", code])
+        assert mixed.stdout == "[secret API_KEY]" and mixed.stderr == "." * len(_VALUE)
+        assert sorted(mixed.output) == sorted(mixed.stdout + mixed.stderr)
+
+
+def test_secrets_are_checked_before_a_sandbox_is_opened() -> None:
+    for opening in (
+        lambda: Sandbox("no image", secrets={"A": "short"}),
+        lambda: Sandbox.load("/no/file", "no image", secrets={"A": "short"}),
+        lambda: Sandbox.attach("no id", "no back end", secrets={"A": "short"}),
     ):
-        with pytest.raises(UsageError) as caught:
-            Secrets(values)  # type: ignore[arg-type]
-        assert "s3cret" not in str(caught.value) and "12345" not in str(caught.value)
-        assert "short" not in str(caught.value)
+        with pytest.raises(UsageError, match="the secret A"):
+            opening()
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "reason"),
+    [
+        ("A=B", _VALUE, "without '='"),
+        ("A\ud800", _VALUE, "without '='"),
+        ("", _VALUE, "without '='"),
+        ("A", "short", "less than 6 bytes"),
+        ("A", " short\n ", "less than 6 bytes"),
+        ("A", " " * 9, "less than 6 bytes"),
+        ("A", "\n1111111", "one repeated character"),
+        ("A", f"{_VALUE}\0", "UTF-8"),
+        ("A", f"{_VALUE}\udce9", "UTF-8"),
+        ("A", 123456789, "UTF-8"),
+    ],
+)
+def test_a_refused_secret_is_not_in_the_message(name: str, value: str, reason: str) -> None:
+    with pytest.raises(UsageError, match=reason) as caught:
+        Secrets({name: value})
+    assert "s3cret" not in str(caught.value) and "1111" not in str(caught.value)
+    assert "short" not in str(caught.value) and "12345" not in str(caught.value)
+
+
+def test_secrets_are_a_mapping_that_is_not_pickled() -> None:
+    with pytest.raises(UsageError, match="a mapping") as caught:
+        Secrets([_VALUE])  # type: ignore[arg-type]
+    assert "s3cret" not in str(caught.value)
     with pytest.raises(TypeError, match="not written down"):
         pickle.dumps(Secrets(_SECRETS))
 
 
-def test_a_secret_that_is_a_part_of_another_is_replaced_after_it() -> None:
-    secrets = Secrets({"SHORT": "abcdef", "LONG": "abcdefgh"})
-    assert secrets.redact("abcdefgh abcdef") == "[secret LONG] [secret SHORT]"
-    assert secrets.redact_bytes(b"\xff abcdefgh") == b"\xff [secret LONG]"
+def test_the_longest_of_the_values_that_begin_at_a_place_is_replaced_once() -> None:
+    secrets = Secrets({"SHORT": "abcdef", "LONG": "abcdefgh-tail", "MARK": "secret SHORT"})
+    assert secrets.redact("abcdefgh-tail abcdefgh ") == "[secret LONG] [secret SHORT]gh "
+    assert secrets.redact("abcdef \udcff") == "[secret SHORT] \udcff"
 
 
-def test_pieces_of_every_size_give_the_same_text() -> None:
-    text = "aabaabaac aabaab aabaabaa" * 3
-    secrets = Secrets({"A": "aabaac", "B": "baabaa"})
-    for size in range(1, len(text)):
+def test_white_space_around_a_value_and_its_single_lines_do_not_show_it() -> None:
+    secrets = Secrets(_LINES)
+    assert secrets.redact(f"<{_LINES['KEY']}>") == "<[secret KEY]\n>"
+    assert secrets.redact("> line-one\n> end\n> line-two\n") == (
+        "> [secret KEY]\n> end\n> [secret KEY]\n"
+    )
+
+
+def test_a_value_that_a_text_ends_in_is_not_shown_from_its_sixth_byte() -> None:
+    secrets = Secrets(_SECRETS)
+    assert secrets.redact("x s3cre") == "x s3cre"
+    assert secrets.redact("x s3cret") == "x [secret API_KEY]"
+    assert secrets.redact("x s3cret.") == "x s3cret."
+
+
+@given(_texts, st.lists(st.text("ab\né", min_size=6, max_size=9), min_size=1, max_size=4))
+def test_pieces_of_every_size_give_the_same_text(parts: list[str], values: list[str]) -> None:
+    usable = [v for v in values if len(v.strip()) >= 6 and len(set(v.strip())) > 1]
+    text = "".join([*parts, *usable, *parts])
+    secrets = Secrets({f"N{number}": value for number, value in enumerate(usable)})
+    data, expected = text.encode(), secrets.redact(text)
+    assert [v for v in usable if v.strip() in expected] == []
+    for size in range(1, len(data) + 1):
         redact = secrets.redact_pieces()
-        pieces = [redact(text[at : at + size], False) for at in range(0, len(text), size)]
-        joined = "".join([*pieces, redact("", True)])
-        assert "aabaac" not in joined and "baabaa" not in joined
+        pieces = [redact(data[at : at + size], False) for at in range(0, len(data), size)]
+        assert b"".join([*pieces, redact(b"", True)]).decode() == expected

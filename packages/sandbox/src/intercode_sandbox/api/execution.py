@@ -155,7 +155,6 @@ class Execution:
         on_output: OutputCallback | None = None,
     ) -> None:
         self._base, self._live, self._on_output = base, live, on_output
-        self._secrets = command.secrets
         limit = base.spec.limits.output
         names: list[Stream] = ["stdout"] if command.merge_stderr else ["stdout", "stderr"]
         self._collectors = {name: Collector(limit) for name in ("stdout", "stderr")}
@@ -205,13 +204,15 @@ class Execution:
         name = self.streams[fd]
         if not data:
             self._close_stream(fd)
-        self._collectors[name].add(data)
-        self._both.add(data)
-        if self._on_output is not None:
-            text = self._redact[name](self._decoders[name].decode(data, final=not data), not data)
-            if text:
-                self._on_output(text, name)
+        self._add(name, data, final=not data)
         return bool(data)
+
+    def _add(self, name: Stream, data: bytes, final: bool) -> None:
+        shown = self._redact[name](data, final)  # before any of it is left out or mixed
+        self._collectors[name].add(shown)
+        self._both.add(shown)
+        if self._on_output is not None and (text := self._decoders[name].decode(shown, final)):
+            self._on_output(text, name)
 
     def kill(self) -> None:
         """Kill the command with all that it has started."""
@@ -223,6 +224,8 @@ class Execution:
             chunks = 0
             while self.read(fd) and chunks < _LAST_CHUNKS:
                 chunks += 1
+        for name in self._redact:  # a background process may hold the stream open
+            self._add(name, b"", final=True)
 
     def finish(self, timed_out: bool) -> Result:
         """Return the result of an ended or killed command, whose output was read."""
@@ -237,7 +240,7 @@ class Execution:
         both = self._both.bytes()
         if code != 0 and not exceeded:
             exceeded = self._reported_limit(code, decode(both))
-        result = Result(
+        return Result(
             decode(out.bytes()),
             decode(err.bytes()),
             decode(both),
@@ -248,7 +251,6 @@ class Execution:
             out.bytes(note=False),
             err.bytes(note=False),
         )
-        return self._secrets.redact_result(result)
 
     def _reported_limit(self, code: int | None, output: str) -> LimitExceeded:
         """Return the limit that made a command fail, by how it ended or what it has printed."""

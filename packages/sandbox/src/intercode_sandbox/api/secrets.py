@@ -2,41 +2,44 @@
 
 from __future__ import annotations
 
+import re
+from bisect import bisect_left, bisect_right
 from collections.abc import Callable, Mapping
-from dataclasses import replace
 from typing import NoReturn
 
-from intercode_sandbox.api.results import Result
 from intercode_sandbox.errors import UsageError
-from intercode_sandbox.streams import encode
 
 _LEAST = 6
 
 
 class Secrets:
-    """Environment variables of commands whose values are shown nowhere: no message, ``repr``, spec,
-    snapshot or pickle has them, and ``redact`` replaces them in output by ``[secret NAME]``.
+    """Environment variables of commands whose values are shown nowhere: no message, ``repr``, spec
+    or pickle has them, and ``redact`` replaces them in output by ``[secret NAME]``.
 
-    Raises UsageError for what is no environment variable, and for a value of less than 6 bytes,
-    which output may hold by chance.
+    White space around a value does not count, and each line of a value is a value, too, unless it
+    would be refused. Raises UsageError for what is no environment variable, and for a value that
+    output may hold by chance: of less than 6 bytes, or of one repeated character.
     """
 
     def __init__(self, values: Mapping[str, str] | None) -> None:
         if not isinstance(values, Mapping | None):
             raise UsageError("secrets are a mapping of names to values")
         self.variables = dict(values or {})
+        self._marks: dict[bytes, bytes] = {}
         for name, value in self.variables.items():
-            if not isinstance(name, str) or not name or "=" in name or "\0" in name:
+            if not _is_text(name) or not name or "=" in name:
                 raise UsageError("the name of a secret is a text without '=' and NUL")
-            if not isinstance(value, str) or "\0" in value or len(encode(value)) < _LEAST:
-                raise UsageError(
-                    f"the secret {name} is a text of at least {_LEAST} bytes without NUL"
-                )
-        # the longest first, because one may be a part of another
-        self._marks = sorted(
-            ((value, f"[secret {name}]") for name, value in self.variables.items()),
-            key=lambda pair: -len(pair[0]),
-        )
+            if not _is_text(value):
+                raise UsageError(f"the secret {name} is no text that UTF-8 can encode without NUL")
+            if reason := _weakness(value.strip()):
+                raise UsageError(f"output may hold the secret {name} by chance: it {reason}")
+            for part in (value, *value.splitlines()):
+                if not _weakness(part.strip()):
+                    self._marks.setdefault(part.strip().encode(), f"[secret {name}]".encode())
+        self._sorted = sorted(self._marks)
+        longest_first = sorted(self._marks, key=len, reverse=True)
+        self._longest = len(longest_first[0]) if longest_first else 0
+        self._pattern = re.compile(b"|".join(re.escape(value) for value in longest_first))
 
     def __repr__(self) -> str:
         return f"Secrets({', '.join(self.variables)})"
@@ -45,47 +48,57 @@ class Secrets:
         raise TypeError("secrets are not written down: give them where the sandbox is opened")
 
     def redact(self, text: str) -> str:
-        """Return a text without the values."""
-        for value, mark in self._marks:
-            text = text.replace(value, mark)
-        return text
+        """Return a text without the values. Where it ends with the first 6 bytes of a value or
+        more, they are replaced, too: the text may have been cut."""
+        data = self.redact_pieces()(text.encode("utf-8", "surrogatepass"), True)
+        return data.decode("utf-8", "surrogatepass")
 
-    def redact_bytes(self, data: bytes) -> bytes:
-        """Return bytes without the values."""
-        for value, mark in self._marks:
-            data = data.replace(encode(value), mark.encode())
-        return data
+    def redact_pieces(self) -> Callable[[bytes, bool], bytes]:
+        """Return a function that does the same for the pieces of an output, of which the last is
+        final. It keeps back what may be the beginning of a value."""
+        kept = b""
 
-    def redact_result(self, result: Result) -> Result:
-        """Return a result without the values."""
-        if not self._marks:
-            return result
-        return replace(
-            result,
-            stdout=self.redact(result.stdout),
-            stderr=self.redact(result.stderr),
-            output=self.redact(result.output),
-            stdout_bytes=self.redact_bytes(result.stdout_bytes),
-            stderr_bytes=self.redact_bytes(result.stderr_bytes),
-        )
-
-    def redact_pieces(self) -> Callable[[str, bool], str]:
-        """Return a function for the pieces of a text, of which the last is final. It keeps back
-        what may be the beginning of a value."""
-        kept = ""
-
-        def redact(piece: str, final: bool) -> str:
+        def redact(piece: bytes, final: bool) -> bytes:
             nonlocal kept
-            text = self.redact(kept + piece)
-            begun = [0, *(_begun(text, value) for value, _ in self._marks if not final)]
-            end = len(text) - max(begun)
-            kept = text[end:]
-            return text[:end]
+            if not self._marks:
+                return piece
+            data, shown, position = kept + piece, list[bytes](), 0
+            end = self._begun(data, 0)
+            for match in self._pattern.finditer(data):
+                if match.start() >= end and not final:  # it may be a part of a longer value
+                    break
+                shown += data[position : match.start()], self._marks[match.group()]
+                position = match.end()
+                if position > end:
+                    end = self._begun(data, position)
+            shown.append(data[position:end])
+            kept = data[end:]
+            if final:
+                begun = self._sorted[bisect_left(self._sorted, kept)]
+                shown.append(kept if len(kept) < _LEAST else self._marks[begun])
+                kept = b""
+            return b"".join(shown)
 
         return redact
 
+    def _begun(self, data: bytes, start: int) -> int:
+        """Return the first position from ``start`` where everything to the end of the data is the
+        beginning of a longer value, or the end."""
+        for position in range(max(start, len(data) - self._longest + 1), len(data)):
+            rest = data[position:]
+            at = bisect_right(self._sorted, rest)
+            if at < len(self._sorted) and self._sorted[at].startswith(rest):
+                return position
+        return len(data)
 
-def _begun(text: str, value: str) -> int:
-    """Return how many characters at the end of a text are the beginning of a value."""
-    longest = min(len(text), len(value) - 1)
-    return next((n for n in range(longest, 0, -1) if value.startswith(text[len(text) - n :])), 0)
+
+def _is_text(value: object) -> bool:
+    """Return whether a value is a text that UTF-8 can encode, without NUL."""
+    return isinstance(value, str) and not re.search("[\0\ud800-\udfff]", value)
+
+
+def _weakness(value: str) -> str:
+    """Return why output may hold a value by chance, or nothing."""
+    if len(value.encode()) < _LEAST:
+        return f"has less than {_LEAST} bytes without the white space around it"
+    return "is one repeated character" if len(set(value)) == 1 else ""
