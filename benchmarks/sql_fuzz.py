@@ -5,7 +5,8 @@
 It prints the statements generated, those that agree with the server, those that the embedded
 engine refuses honestly, those that a rule about MariaDB and MySQL 8 excuses, and those that are
 wrong, with the smallest example of each kind and as many statements of each rule as ``--excused``
-says, and how much was reached of what is enumerated: every
+says, how often the server was asked again because of an illegal mix of collations, which the
+embedded engine does not name, and how much was reached of what is enumerated: every
 pair of types under every operator, every function with every type, every pair of clauses. The exit
 status is 1 if a statement is wrong, or if a run of at least 60,000 statements has not reached all.
 Ctrl-C ends the run and prints what was compared.
@@ -76,6 +77,7 @@ def report(tally: Tally, examples: int, excused: int = 0) -> str:
         line("refused honestly", tally.refused),
         line("excused", tally.excuses),
         line("wrong", tally.wrong),
+        line("asked again", tally.asked_again),
         "",
     ]
     for rule in RULES:

@@ -127,6 +127,8 @@ class Tally:
     agreed: int = 0
     refused: int = 0
     wrong: int = 0
+    asked_again: int = 0
+    """Statements for which the server named an illegal mix of collations."""
     excused: dict[str, list[tuple[str, str, str]]] = field(default_factory=dict)
     """The statements that each rule excused, with both answers."""
     kinds: Counter[str] = field(default_factory=Counter)
@@ -153,7 +155,7 @@ def run_case(case: Sequence[str], ours: SqlSession, theirs: SqlSession, tally: T
         a = ours.run(code, _SECONDS)
         # a syntax error quotes the statement
         asked = code if "error in your SQL syntax" in a.output else for_mariadb(code)
-        b = _run(asked, theirs)
+        b = _run(asked, theirs, tally)
         if code.startswith("SET sql_mode"):
             as_mysql(theirs)
         if not sound:
@@ -170,9 +172,10 @@ def run_case(case: Sequence[str], ours: SqlSession, theirs: SqlSession, tally: T
             tally.refused += 1
             tally.add("refused: " + _refusal(a.output), code, a.output, b.output)
             continue
-        shown = _differing(code, a, b)
+        *shown, item = _differing(code, a, b)
         before = "".join(f"{c}; " for c in case[:number])
-        rule = next((r for r in RULES if r.excuses(code, *shown, before)), None)
+        part = code if item is None else of_item(code, item)
+        rule = next((r for r in RULES if r.excuses(part, *shown, before)), None)
         if rule is not None:
             tally.excused.setdefault(rule.name, []).append((before + code, *shown))
             continue
@@ -220,12 +223,14 @@ def as_mysql(server: SqlSession) -> None:
     server.run("SET collation_connection = utf8mb4_uca1400_nopad_ai_ci", _SECONDS)
 
 
-def _run(code: str, server: SqlSession) -> ExecResult:
+def _run(code: str, server: SqlSession, tally: Tally) -> ExecResult:
     """Run a statement on the server, and again with constants in the collation of the columns if
-    CAST AS CHAR gives another one. The embedded engine does not know that error of MySQL."""
+    CAST AS CHAR gives another one. The embedded engine does not know that error of MySQL, so the
+    tally counts it."""
     result = server.run(code, _SECONDS)
     if not result.output.startswith(f"{_ERROR}Illegal mix of collations"):
         return result
+    tally.asked_again += 1
     server.run("SET collation_connection = utf8mb4_general_ci", _SECONDS)
     result = server.run(code, _SECONDS)
     server.run("SET collation_connection = utf8mb4_uca1400_nopad_ai_ci", _SECONDS)
@@ -348,14 +353,24 @@ def _without(rows: Sequence[tuple[Any, ...]], others: Sequence[tuple[Any, ...]])
     return left
 
 
-def _differing(code: str, a: ExecResult, b: ExecResult) -> tuple[str, str]:
-    """Return the first rows that differ, or the outputs."""
+def of_item(code: str, number: int) -> str:
+    """Return a query with only that item of its select list, if no other one decides which rows it
+    gives and in which order. Rules are asked about that item."""
+    found = re.fullmatch(r"SELECT (.*?)( FROM [ts]\b(?: WHERE .*?)?(?: ORDER BY id)?)", code)
+    if found is None or re.search(r"\b(UNION|EXCEPT|INTERSECT|DISTINCT|BY [^i]|HAVING)\b", code):
+        return code
+    items, _ = split_call(found[1] + ")")
+    return f"SELECT {items[number]}{found[2]}" if number < len(items) else code
+
+
+def _differing(code: str, a: ExecResult, b: ExecResult) -> tuple[str, str, int | None]:
+    """Return the first rows that differ, or the outputs, and the number of the item that does."""
     if a.rows is not None and b.rows is not None and len(a.rows) == len(b.rows):
         left, right = a.rows, b.rows
         if _FREE_ORDER.search(code):
             left, right = _without(a.rows, b.rows), _without(b.rows, a.rows)
         for x, y in zip(left, right, strict=False):
             if not all(equal(p, q) for p, q in zip(x, y, strict=True)):
-                pairs = [(p, q) for p, q in zip(x, y, strict=True) if not equal(p, q)]
-                return f"row {x[0]!r}: {pairs[0][0]!r}", f"row {y[0]!r}: {pairs[0][1]!r}"
-    return a.output, b.output
+                n = next(n for n in range(len(x)) if not equal(x[n], y[n]))
+                return f"row {x[0]!r}: {x[n]!r}", f"row {y[0]!r}: {y[n]!r}", n
+    return a.output, b.output, None

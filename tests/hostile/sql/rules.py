@@ -179,16 +179,103 @@ def _escaped(text: str, encoding: str) -> str:
     )
 
 
+_PARTS = re.compile(
+    r"'(?:[^'\\]|\\.)*'|\b(WHERE|ON(?! DUPLICATE)|SELECT|FROM|JOIN|GROUP|HAVING|ORDER|WINDOW|LIMIT"
+    r"|UNION|EXCEPT|INTERSECT|SET|VALUES)\b|.",
+    re.I | re.S,
+)
+
+
+def _conditions(code: str) -> tuple[str, str]:
+    """Return the text of the conditions of WHERE and ON, and the rest of a statement."""
+    found: list[str] = []
+    rest: list[str] = []
+    depth, begun = 0, None
+    for part in _PARTS.finditer(code):
+        depth += (part[0] == "(") - (part[0] == ")")
+        if begun is not None and (depth < begun or (part[1] and depth == begun)):
+            begun = None
+        if begun is None and part[1] and part[1].upper() in ("WHERE", "ON"):
+            begun = depth
+        (rest if begun is None else found).append(part[0])
+    return "".join(found), "".join(rest)
+
+
 def _fails_in_condition(code: str, theirs: str) -> bool:
     """Return whether what an error quotes is part of a condition, and of nothing else."""
-    columns, _, conditions = re.sub(r"\bJOIN\b.*?\bON\b", "WHERE", code).partition(" WHERE ")
+    conditions, rest = _conditions(code)
     names = [rf"\b{name}\b" for name in re.findall(r"(\w+)\(", theirs.partition(" in '")[2])]
     if not names:
         quoted = re.findall(r"`(\w+)`\.`(\w+)`(?!\.)", theirs)
         names = [rf"(?<![.\w])(?:{table}\.)?{name}\b" for table, name in quoted]
-    return all(re.search(name, conditions, re.I) for name in names) and not any(
-        re.search(name, columns, re.I) for name in names
+    return (
+        bool(names)
+        and all(re.search(name, conditions, re.I) for name in names)
+        and not any(re.search(name, rest, re.I) for name in names)
     )
+
+
+def _null_for(ours: str, theirs: str) -> bool:
+    """Return whether the embedded engine has NULL where the server has a value, or one answer has
+    some of the rows of the other."""
+    rows = _fewer_rows(ours, theirs) or _fewer_rows(theirs, ours)
+    return rows if ours[:1] == theirs[:1] == "[" else ours.endswith("None")
+
+
+def _unread_bytes(ours: str, theirs: str) -> bool:
+    """Return whether bytes are NULL, or another truth value."""
+    return _null_for(ours, theirs) or bool(re.search(r": '?[01]'?$", theirs))
+
+
+def _length_that_can_be_null(code: str) -> bool:
+    tree = tree_of(code)
+    calls = tree.find_all(exp.SHA2) if tree is not None else ()
+    return any(not isinstance(call.args.get("length"), exp.Literal) for call in calls)
+
+
+def _range_in_wrong_order(code: str) -> bool:
+    """Return whether a pattern has a range such as [z-a], or is made of other values."""
+    tree = tree_of(code)
+    for found in tree.find_all(*_OF_PATTERNS) if tree is not None else ():
+        pattern = found.expression.unnest()
+        if not isinstance(pattern, exp.Literal):
+            return any(pattern.find_all(exp.Column, exp.Func))
+        ranges = re.findall(r"(?=(.)-(.))", "".join(re.findall(r"\[[^\]]*\]", pattern.this)))
+        if any(first > last and "\\" not in first + last for first, last in ranges):
+            return True
+    return False
+
+
+_OF_PATTERNS = (exp.RegexpLike, exp.RegexpInstr, exp.RegexpReplace, exp.RegexpSubstr)
+
+
+def _unsigned_double(code: str) -> bool:
+    tree = tree_of(code)
+    casts = tree.find_all(exp.Cast) if tree is not None else ()
+    return any(
+        "UNSIGNED" in cast.args["to"].sql("mysql")
+        and kind_of(cast.this) not in ("int", "unsigned", "year", "bits", "number")
+        for cast in casts
+    )
+
+
+def _in_or_not(ours: str, theirs: str) -> bool:
+    """Return whether a condition has another truth value, or one answer has some of the rows of the
+    other."""
+    return ours[:1] != "[" or _fewer_rows(ours, theirs) or _fewer_rows(theirs, ours)
+
+
+def _number_of_constant_bytes(code: str, answer: str) -> bool:
+    """Return whether a number is that of constant bytes of a statement."""
+    constants = [int(a, 16) for a in re.findall(r"\b0x([0-9a-f]+)", code, re.I)]
+    constants += [int(a, 2) for a in re.findall(r"\bb'([01]+)'", code)]
+    return answer.startswith("[") or _number(answer) in constants
+
+
+def _text_for_number(ours: str, theirs: str) -> bool:
+    """Return whether the number of a text is 0 or NULL, or both numbers are equal, or one answer
+    has some of the rows of the other."""
+    return _null_for(ours, theirs) or _number(ours) == 0 or _within(0.0)(ours, theirs)
 
 
 _MANUAL = "dev.mysql.com/doc/refman/8.0/en/"
@@ -373,6 +460,7 @@ RULES: tuple[Rule, ...] = (
         _MANUAL + "cast-functions.html",
         r"(CAST|CONVERT)\([^()]*(\b(bl|bn|vbin|bt|b1)\b|\b0x\w+|b'\d+')[^()]* ?(AS|,) CHAR",
         embedded=r"None|^\[|: '?[01]'?$",
+        answers=_unread_bytes,
     ),
     Rule(
         "bytes that are no text are cut in a column of texts",
@@ -496,6 +584,8 @@ RULES: tuple[Rule, ...] = (
         _MANUAL + "encryption-functions.html",
         "SHA2",
         embedded=r"None$|^\[",
+        operands=_length_that_can_be_null,
+        answers=_null_for,
         seldom=True,
     ),
     Rule(
@@ -579,8 +669,8 @@ RULES: tuple[Rule, ...] = (
         "a time between texts is compared as a text",
         _MANUAL + "type-conversion.html",
         "BETWEEN",
-        r": \d+$|^\[",
-        r": \d+$|^\[",
+        r": [01]$|^\[",
+        r": [01]$|^\[",
         operands=_time_between_texts,
     ),
     Rule(
@@ -736,6 +826,7 @@ RULES: tuple[Rule, ...] = (
         _MANUAL + "regexp.html",
         "REGEXP|RLIKE",
         embedded=r"\[x-y\] character range",
+        operands=_range_in_wrong_order,
     ),
     Rule(
         "a rounded double has more than 17 digits in a temporary table",
@@ -751,6 +842,7 @@ RULES: tuple[Rule, ...] = (
         r"(WHERE|ON|HAVING)\b.*(CAST|CONVERT)\(.*(AS|,) UNSIGNED|UNSIGNED\) IS ",
         r"^\[|: \d+$",
         r"^\[|: \d+$",
+        operands=_unsigned_double,
     ),
     Rule(
         "a negative double in CAST AS UNSIGNED wraps",
@@ -776,7 +868,8 @@ RULES: tuple[Rule, ...] = (
     Rule(
         "a CAST that gives no date is NULL as a number",
         _MANUAL + "cast-functions.html",
-        r"(CAST|CONVERT)\(.*(AS|,) (DATE|DATETIME)\b",
+        r"\b(SELECT|SET|VALUES)\b((?! FROM | WHERE ).)*(CAST|CONVERT)\(((?! FROM | WHERE ).)*"
+        r"(AS|,) (DATE|DATETIME)\b",
         r": Decimal\('\d{4}(00\d\d|\d\d00)",
         "None$",
     ),
@@ -811,8 +904,17 @@ RULES: tuple[Rule, ...] = (
         "constant bytes that another expression gives are a text",
         _MANUAL + "hexadecimal-literals.html",
         r"(M(IN|AX)\((DISTINCT )?|THEN |ELSE |(IF|IFNULL|COALESCE|NULLIF)\(.*)(0x|b')",
-        r"Decimal|: -?\d+$|datetime|^\[",
+        r"Decimal|: -?\d+$|^\[",
         r"Decimal|\.\d+$|: 0$|None$|^\[",
+        answers=_text_for_number,
+        failing=_number_of_constant_bytes,
+    ),
+    Rule(
+        "constant bytes that another expression gives have an angle",
+        _MANUAL + "hexadecimal-literals.html",
+        r"\bA(SIN|COS)\((CASE|IF|IFNULL|COALESCE|NULLIF|MIN|MAX)\b.*(0x|b')",
+        "None$",
+        r": (0\.0|1\.5707963267948966)$",
     ),
     Rule(
         "constant bytes in IN are a number beside numbers",
@@ -823,6 +925,7 @@ RULES: tuple[Rule, ...] = (
         operands=lambda code: any(
             k & {"bytes"} and k & _TEXTS and k & _NUMBERS for k in operands(code, exp.In)
         ),
+        answers=_in_or_not,
     ),
     Rule(
         "a text of ASCII is converted to the character set of the others",

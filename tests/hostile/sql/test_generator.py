@@ -6,7 +6,7 @@ import random
 
 import pytest
 
-from hostile.sql.agreement import difference, for_mariadb, worded
+from hostile.sql.agreement import difference, for_mariadb, of_item, worded
 from hostile.sql.enumerated import KINDS, OPERATORS, Enumerated, keys
 from hostile.sql.expressions_grammar import NOT_COMPARED
 from hostile.sql.rules import CASES_OF_A_RULE, RULES, asked_seldom
@@ -173,6 +173,33 @@ EXCUSED = {
     ),
     "a word of bits": ("SELECT NULLIF(b1, x) FROM t", "row 1: 1", "row 1: 49"),
     "bytes of bits": ("SELECT CONVERT(IF(i, b1, b1), CHAR) FROM t", "row 1: '\\x01'", "row 1: '1'"),
+    "a condition before a union": (
+        "SELECT id FROM t WHERE t.x OR EXP(t.f) UNION SELECT i FROM t",
+        "[(1,)]",
+        "Error executing query: DOUBLE value is out of range in 'exp(`d`.`t`.`f`)'",
+    ),
+    "a range of characters": (
+        "SELECT v REGEXP '[z-a]' FROM t",
+        "Error executing query: The regular expression contains an [x-y] character range where x "
+        "comes after y.",
+        "[(0,), (0,)]",
+    ),
+    "a constant that is a text": ("SELECT IF(i, 0x41, d) + 0 FROM t", "row 1: 0", "row 1: 65"),
+    "the mean of a text": (
+        "SELECT AVG(CASE WHEN tm2 THEN b'1' END) FROM t",
+        "row 0.0: 0.0",
+        "row Decimal('1.0000'): Decimal('1.0000')",
+    ),
+    "the angle of a text": (
+        "SELECT ASIN(CASE WHEN 2.5 THEN b'1000001' END) FROM t",
+        "row 1: 0.0",
+        "row 1: None",
+    ),
+    "a negative double as unsigned": (
+        "SELECT COUNT(*) FROM t WHERE CAST(x AS UNSIGNED) > 3",
+        "row 1: 5",
+        "row 1: 6",
+    ),
     "bytes in a list": ("SELECT (b'101' NOT IN (vb, d)) FROM t", "row 3: 1", "row 3: 0"),
     "a join that the server stops at": (
         "SELECT t.e FROM t LEFT JOIN s ON t.d = s.price WHERE (s.e - t.ub)",
@@ -218,6 +245,55 @@ NOT_EXCUSED = {
         "[(None,)]",
         "Error executing query: Illegal mix of collations (utf8mb4_general_ci,COERCIBLE) and "
         "(latin1_swedish_ci,IMPLICIT) for operation 'case'",
+    ),
+    "a constant length of SHA2": ("SELECT SHA2(v, 256) FROM t", "row 4: None", "row 4: '0a'"),
+    "other rows of SHA2": ("SELECT id FROM t WHERE SHA2(v, i)", "[(1,)]", "[(7,), (8,)]"),
+    "an error that names no column": (
+        "SELECT t.i FROM t JOIN s ON t.id = s.id WHERE t.i > 1",
+        "[(5,)]",
+        "Error executing query: BIGINT value is out of range in '(9223372036854775807 + 1)'",
+    ),
+    "an error behind a condition": (
+        "SELECT t.id FROM t WHERE t.i = 1 OR t.v = 2 UNION SELECT t.i - t.ub FROM t",
+        "[(5,)]",
+        "Error executing query: BIGINT value is out of range in '(`d`.`t`.`i` - `d`.`t`.`ub`)'",
+    ),
+    "a decimal for constant bytes": (
+        "SELECT IF(i, 0x41, d) FROM t",
+        "row 1: None",
+        "row 1: Decimal('5.5')",
+    ),
+    "a date for constant bytes": (
+        "SELECT IF(i, 0x41, dt) FROM t",
+        "row 1: None",
+        "row 1: datetime.datetime(2001, 1, 1, 0, 0)",
+    ),
+    "a count of times": (
+        "SELECT COUNT(*) FROM t WHERE tm BETWEEN '1' AND '2'",
+        "row 1: 5",
+        "row 1: 6",
+    ),
+    "an integer in CAST AS UNSIGNED": (
+        "SELECT COUNT(*) FROM t WHERE CAST(i AS UNSIGNED) > 3",
+        "row 1: 5",
+        "row 1: 6",
+    ),
+    "a range of characters in order": (
+        "SELECT v REGEXP '[a-z]' FROM t",
+        "Error executing query: The regular expression contains an [x-y] character range where x "
+        "comes after y.",
+        "[(1,), (0,)]",
+    ),
+    "a text of bytes": ("SELECT CAST(bl AS CHAR) FROM t", "row 1: 1", "row 1: 'abc'"),
+    "a CAST in a condition": (
+        "SELECT SUM(d) FROM t WHERE CAST(v AS DATE) IS NOT NULL",
+        "row 1: None",
+        "row 1: Decimal('20010015')",
+    ),
+    "other rows of bytes in a list": (
+        "SELECT id FROM t WHERE 0x41 IN (v, d, i)",
+        "[(1,)]",
+        "[(2,), (3,)]",
     ),
     "another word of bits": ("SELECT NULLIF(b1, x) FROM t", "row 1: 1", "row 1: 50"),
     "constants": ("SELECT '100:00:00' > '10:11:12' FROM t", "row 1: 1", "row 1: 0"),
@@ -311,6 +387,16 @@ NOT_EXCUSED = {
         "None",
     ),
 }
+
+
+def test_rules_are_asked_about_the_item_that_differs() -> None:
+    cast = "CAST(v AS DATE)"
+    assert of_item(f"SELECT d, {cast} FROM t", 0) == "SELECT d FROM t"
+    assert of_item(f"SELECT id, IF(i, ',', d), {cast} FROM t ORDER BY id", 1) == (
+        "SELECT IF(i, ',', d) FROM t ORDER BY id"
+    )
+    for code in (f"SELECT d, {cast} AS n FROM t ORDER BY n", f"SELECT DISTINCT d, {cast} FROM t"):
+        assert of_item(code, 0) == code
 
 
 def test_what_servers_answer_differently_is_asked_seldom() -> None:
