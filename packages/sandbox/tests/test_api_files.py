@@ -24,7 +24,7 @@ from intercode_sandbox.images.archives.tar import has_more_entries
 from intercode_sandbox.images.archives.tree_writer import TreeWriter
 from intercode_sandbox.platforms.paths import cache_root
 from support import backend
-from support.sandboxes import open_one
+from support.sandboxes import layer_of, open_one
 
 pytestmark = pytest.mark.sandbox
 
@@ -451,6 +451,49 @@ def test_removing_stays_in_the_sandbox_and_leaves_its_mounts(shared: Sandbox) ->
     shared.remove("/dev/shm/a")
     shared.remove("/mine/proc")
     assert not shared.exists("/mine/proc")
+
+
+def test_a_deep_directory_of_the_image_is_removed(tmp_path: Path) -> None:
+    deep = tmp_path / "layer" / "deep"
+    deep.joinpath(*["d"] * 100).mkdir(parents=True)
+    (deep / "a").touch()
+    with open_one(layers=(layer_of(tmp_path / "layer"),)) as sandbox:
+        sandbox.remove("/deep", recursive=True)
+        assert not sandbox.exists("/deep")
+
+
+def test_removing_changes_no_other_mode_and_follows_no_link(shared: Sandbox) -> None:
+    shared.run("mkdir -p /modes/closed /modes/dir; echo a > /modes/file; chmod 400 /modes/file")
+    shared.run("cd /modes/closed; ln ../file hard; ln -s ../file link; ln -s ../dir dir")
+    shared.run("chmod 0 /modes/closed")
+    shared.remove("/modes/closed/hard")
+    shared.remove("/modes/closed/link")
+    with pytest.raises(NotADirectoryError):
+        shared.remove("/modes/closed/dir/", recursive=True)
+    assert shared.stat("/modes/file").mode == 0o400 and shared.stat("/modes/closed").mode == 0
+    assert shared.stat("/modes/closed/dir", follow=False).kind == "link"
+    shared.remove("/modes", recursive=True)
+    assert not shared.exists("/modes")
+
+
+def test_what_is_removed_by_others_meanwhile_is_no_error(shared: Sandbox) -> None:
+    code = """
+import os
+while True:
+    for change in (os.mkdir, os.rmdir):
+        for i in range(60):
+            try: change(f"/gone/a/{i}")
+            except OSError: pass
+"""
+    shared.run("mkdir /gone")
+    with shared.spawn(["python3", "-c", code]) as process:
+        for _ in range(60):
+            shared.run("mkdir -p /gone/a")
+            try:
+                shared.remove("/gone/a", recursive=True)
+            except OSError as e:
+                assert e.errno == errno.ENOTEMPTY, e
+        assert process.wait(0) is None
 
 
 def test_a_directory_that_is_swapped_for_a_link_is_not_removed_through_it(shared: Sandbox) -> None:

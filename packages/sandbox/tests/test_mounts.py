@@ -123,6 +123,10 @@ def test_directories_above_a_mount_keep_their_modes(shown: Path) -> None:
         assert sandbox.stat("/tmp").mode == 0o1777 and sandbox.stat("/root").mode == 0o700
         assert sandbox.read("/tmp/in/data/file") == sandbox.read("/root/data/file") == b"one\n"
         assert sandbox.run("echo x > /tmp/own").ok
+        with pytest.raises(OSError):
+            sandbox.remove("/tmp", recursive=True)
+        assert sandbox.stat("/tmp").mode == 0o1777 and not sandbox.exists("/tmp/own")
+        assert sandbox.read("/tmp/in/data/file") == b"one\n"
 
 
 @pytest.mark.parametrize(

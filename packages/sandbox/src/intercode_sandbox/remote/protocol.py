@@ -32,7 +32,7 @@ from intercode_sandbox.errors import (
 from intercode_sandbox.platforms.paths import cache_root
 from intercode_sandbox.types import Image, Layer, Network
 
-VERSION = 4
+VERSION = 5
 PATH = "/sandboxes"
 """Path of the WebSocket on the server."""
 CHUNK = 1 << 18

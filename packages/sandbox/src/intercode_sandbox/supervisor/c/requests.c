@@ -165,7 +165,8 @@ static int do_file(const struct message *m, enum file_access access, struct text
     if (!path || (access == WRITE_FILE && !m->count)) return errno = EINVAL, -1;
     int result = access_file(m, path, access, out, result_fd);
     if (!result || errno != EACCES || !sandbox.in_container) return result;
-    grant_path_access(sandbox.root, path, access == WRITE_FILE || access == REMOVE_FILE);
+    if (access == REMOVE_FILE) grant_parent_access(sandbox.root, path);
+    else grant_path_access(sandbox.root, path, access == WRITE_FILE);
     result = access_file(m, path, access, out, result_fd);
     restore_modes();
     return result;

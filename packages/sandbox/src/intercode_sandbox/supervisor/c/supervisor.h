@@ -86,6 +86,7 @@ int lower_limit(int resource, unsigned long limit);
 int require_limit(int resource, const char *name, unsigned long limit);
 int set_limits(const struct json *limits, size_t first, long long extra_files);
 int confine_by_landlock(void);
+int set_open_mode(int fd, mode_t mode);
 int set_mode(int directory, const char *name, mode_t mode);  /* without following links */
 long long milliseconds(void);
 int time_until(long long time);

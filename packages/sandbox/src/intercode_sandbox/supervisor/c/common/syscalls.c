@@ -221,11 +221,12 @@ int open_proc(const char *path, int flags) {
 }
 
 /* Set the mode of an open file, which may be open for nothing but its path. */
-static int set_open_mode(int fd, mode_t mode) {
+int set_open_mode(int fd, mode_t mode) {
     struct stat info;
     char number[16];
     if (fstat(fd, &info)) return -1;
     if (S_ISLNK(info.st_mode)) return errno = ELOOP, -1;
+    if (!syscall(SYS_fchmodat2, fd, "", mode, AT_EMPTY_PATH)) return 0;
     int files = open_proc("self/fd", O_PATH | O_DIRECTORY);
     if (files < 0) return -1;
     snprintf(number, sizeof number, "%d", fd);

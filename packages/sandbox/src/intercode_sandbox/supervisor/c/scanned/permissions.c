@@ -148,6 +148,17 @@ void grant_path_access(int root, const char *path, bool writes) {
     }
 }
 
+/* Grant access to the directories above a path alone: what is removed keeps its mode. */
+void grant_parent_access(int root, const char *path) {
+    size_t length = strlen(path);
+    while (length && path[length - 1] == '/') length--;
+    while (length && path[length - 1] != '/') length--;
+    char *parent = strndup(path, length);
+    if (!parent) abort();
+    grant_path_access(root, parent, false);
+    free(parent);
+}
+
 /* Restore all recorded modes, the last change first: a path may be reachable only through a
    directory whose mode was changed before. */
 void restore_modes(void) {

@@ -97,6 +97,7 @@ int write_touched_paths(struct text *out);
 int open_exact(int root, const char *path, int flags, mode_t mode);
 int open_granted(int root, const char *path, int flags);
 void grant_path_access(int root, const char *path, bool writes);
+void grant_parent_access(int root, const char *path);
 void record_mode(int root, const char *path, mode_t mode);
 mode_t original_mode(int root, const char *path, mode_t info);
 void restore_modes(void);
