@@ -24,7 +24,7 @@ class Tier:
     ``threat``: the reference of its ThreatModel, empty for an unknown tier. ``strongest``: that of
     a function which names the tier that is used where a back end has several.
 
-    ``mounts``: each sandbox mounts the image and an upper layer of its own. ``recycles``: a new
+    ``own_layers``: each sandbox mounts the image and an upper layer of its own. ``recycles``: a new
     sandbox takes so long that old ones are recycled. ``users``: there can be users besides root.
     ``user_ids``: which user ids each sandbox has, if that is certain. ``engine``: the container
     engine that it needs. ``is_child``: programs inherit the hard limits of the process that opened
@@ -38,7 +38,7 @@ class Tier:
     note: str = ""
     threat: str = ""
     strongest: str = ""
-    mounts: bool = False
+    own_layers: bool = False
     recycles: bool = False
     users: bool = False
     user_ids: str = ""
@@ -63,7 +63,7 @@ TIERS = (
         note="namespaces, and a control group for each sandbox",
         threat=f"{_PROTECTIONS}:CGROUP_NAMESPACE",
         strongest=f"{_NAMESPACES}:strongest_tier",
-        mounts=True,
+        own_layers=True,
         users=True,
     ),
     Tier(
@@ -74,7 +74,7 @@ TIERS = (
         "processes that have ended, or what lasts less than 0.1 s",
         threat=f"{_PROTECTIONS}:WATCHDOG_NAMESPACE",
         strongest=f"{_NAMESPACES}:strongest_tier",
-        mounts=True,
+        own_layers=True,
         users=True,
     ),
     Tier(

@@ -191,8 +191,8 @@ class Workspaces:
         workspace = prewarmer.take_prewarmed(key) or self.open(request)
         with closed_on_error(workspace):
             yield workspace
-        mounts = tier_named(self.tier).mounts
-        recycles = mounts and not (self._deterministic or self._recycle)
+        own_layers = tier_named(self.tier).own_layers
+        recycles = own_layers and not (self._deterministic or self._recycle)
         if recycles and prewarmer.expects_again(key):
             recycle = partial(self._recycle_for, request, workspace)
             if prewarmer.prepare(key, recycle, workspace.close):

@@ -198,7 +198,7 @@ class StandardBashProfile(BashProfile):
         """Return the kind of shell and sandbox, as a part of the gold cache's key."""
         shell = f"{self._shell}, separate stderr" if self._separate_stderr else self._shell
         tier = episode.tier
-        return shell if tier_named(tier).mounts else f"{shell}, {tier}"
+        return shell if tier_named(tier).own_layers else f"{shell}, {tier}"
 
     def close(self) -> None:
         self._golds = None

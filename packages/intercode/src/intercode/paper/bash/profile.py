@@ -71,7 +71,7 @@ class OriginalBashProfile(BashProfile):
     def gold_states(self, episode: EpisodeContext) -> list[State]:
         if self._gold_sandbox is None:
             self._gold_sandbox = episode.open_workspace().sandbox
-            if not tier_named(episode.tier).mounts:
+            if not tier_named(episode.tier).own_layers:
                 git_status.refresh(OriginalBashSession(self._gold_sandbox))
         session = OriginalBashSession(self._gold_sandbox)
         session.execute(git_status.RESET, "/", GOLD_SECONDS)

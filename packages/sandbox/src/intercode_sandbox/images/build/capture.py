@@ -46,10 +46,10 @@ def capture_changes(stage: Path, spec: SandboxSpec, work: Callable[[BaseSandbox]
     afterwards.
     """
     tier = choose_tier().tier
-    sandbox = open_sandbox(replace(spec, upper=stage) if tier.mounts else spec, tier.backend)
+    sandbox = open_sandbox(replace(spec, upper=stage) if tier.own_layers else spec, tier.backend)
     try:
         work(sandbox)
-        if not tier.mounts:
+        if not tier.own_layers:
             sandbox.save(stage / "upper")
     finally:
         sandbox.close(wait=True)
