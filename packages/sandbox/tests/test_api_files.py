@@ -442,7 +442,9 @@ def test_removing_stays_in_the_sandbox_and_leaves_its_mounts(shared: Sandbox) ->
     assert shared.run(["/bin/bash", "-c", deep]).ok
     shared.remove("/mine/tree/", recursive=True)
     assert list(shared.list_files("/mine")) == ["proc"] and shared.read("/kept/a") == b"a\n"
-    paths = ("/proc", "/proc/1", "/mine/proc/sys", "/dev", "/sys", "/mine/..", "/mine/.")
+    paths = ["/proc/1", "/mine/proc/sys", "/dev", "/mine/..", "/mine/."]
+    if backend.chosen() != "chroot":  # there these are empty directories of the sandbox
+        paths += ["/proc", "/sys"]
     for path in paths:
         with pytest.raises(OSError):
             shared.remove(path, recursive=True)

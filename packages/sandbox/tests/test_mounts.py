@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shutil
 import socket
 import tempfile
 from collections.abc import Iterator
@@ -11,7 +12,8 @@ from pathlib import Path
 import pytest
 
 from intercode_sandbox import Sandbox, SandboxSpec
-from intercode_sandbox.errors import SandboxUnavailableError, UsageError
+from intercode_sandbox.errors import SandboxError, SandboxUnavailableError, UsageError
+from intercode_sandbox.supervisor import root_files
 from intercode_sandbox.types import Image
 from support import backend
 from support.sandboxes import layer_of, open_one, open_test_sandbox
@@ -147,6 +149,10 @@ def test_directories_above_a_mount_keep_their_modes(shown: Path) -> None:
         ({"/data": "SHOWN/none"}, "no directory of this machine"),
         ({"/data": "SHOWN/file"}, "no directory of this machine"),
         ({"/data": "/"}, "holds the mount"),
+        ({"/data": "/proc"}, "directory of the system"),
+        ({"/data": "/proc/1"}, "directory of the system"),
+        ({"/data": "/sys/kernel"}, "directory of the system"),
+        ({"/data": "/dev"}, "directory of the system"),
     ],
 )
 @pytest.mark.namespace_only("the same in containers")
@@ -173,6 +179,100 @@ def test_no_mount_goes_through_a_link_of_the_image(shown: Path) -> None:
             open_test_sandbox(layers=(layer_of(root),), mounts={target: shown})
     with open_test_sandbox(layers=(layer_of(root),), mounts={"/real/data": shown}) as sandbox:
         assert sandbox.read("/real/data/file") == b"one\n"
+
+
+@pytest.mark.parametrize(
+    "forge",
+    [
+        "mkdir -p /evil/data; echo forged > /evil/data/file; ln -s /evil /in",
+        "mkdir -p /evil; echo forged > /evil/file; mkdir /in; ln -s /evil /in/data",
+        "mkdir /in; ln -s ../../proc /in/data",
+        "ln -s ../dev /in; mkdir /dev/shm/data",
+        "mkdir /in; ln -s /usr /in/data",
+        "mkdir /in; echo forged > /in/data",
+        "echo forged > /in",
+    ],
+)
+@pytest.mark.namespace_only("an engine mounts before files are copied")
+def test_files_of_a_sandbox_do_not_forge_a_mount(shown: Path, tmp_path: Path, forge: str) -> None:
+    mounts = {"/in/data": shown}
+    with open_one() as hostile, open_one(mounts=mounts) as sandbox:
+        assert hostile.run(forge).ok
+        hostile.save(tmp_path / "saved")
+        with pytest.raises(SandboxError, match="nothing can be mounted at /in/data"):
+            Sandbox.load(tmp_path / "saved", backend=backend.chosen(), mounts=mounts)
+        snapshot = hostile.snapshot()
+        with pytest.raises(SandboxError, match="nothing can be mounted at /in/data"):
+            sandbox.restore(snapshot)
+        snapshot.close()
+        assert not sandbox.is_lost
+        sandbox.write("/own", "a")
+        assert sandbox.read("/in/data/file") == b"one\n"
+        assert sandbox.run("cat /own /in/data/file").output == "aone\n"
+
+
+@pytest.mark.namespace_only("an engine mounts before files are copied")
+def test_a_mount_survives_what_is_restored(shown: Path) -> None:
+    with open_one(mounts={"/in/data": shown}) as sandbox, open_one() as other:
+        assert not sandbox.run("rm -rf /in").ok and not sandbox.run("mv /in /out").ok
+        assert other.run("mkdir -p /in/data; echo forged > /in/data/file").ok
+        for source in (other, sandbox, other):
+            snapshot = source.snapshot()
+            sandbox.restore(snapshot)
+            snapshot.close()
+            assert sandbox.run("cat /in/data/file").output == "one\n"
+            assert not sandbox.run("echo x > /in/data/file").ok
+
+
+@pytest.mark.skipif(backend.chosen() == "chroot", reason="chroot refuses mounts")
+def test_the_source_of_a_mount_is_checked_for_each_sandbox(shown: Path) -> None:
+    parent = shown.parent / "parent"
+    (parent / "shown").mkdir(parents=True)
+    (parent / "shown" / "file").write_text("first\n")
+    mounts: dict[str, str | Path] = {"/data": parent / "shown"}
+    with open_one(mounts=mounts) as sandbox:
+        mounts["/data"] = "/none"
+        with sandbox.fork()[0] as copy:
+            assert copy.read("/data/file") == b"first\n"
+        if os.geteuid() == 0:
+            parent.chmod(0o700)
+            with pytest.raises(UsageError, match="cannot enter"):
+                sandbox.fork()
+            parent.chmod(0o755)
+        with pytest.raises(SandboxError, match="mounts"):
+            sandbox.base.recycle()
+    parent.rename(shown.parent / "old")
+    with pytest.raises(UsageError, match="no directory of this machine"):
+        open_one(mounts={"/data": parent / "shown"})
+    shutil.copytree(shown, parent / "shown")
+    with open_one(mounts={"/data": parent / "shown"}) as sandbox:
+        assert sandbox.read("/data/file") == b"one\n"
+
+
+@pytest.mark.skipif(backend.chosen() == "chroot", reason="chroot refuses mounts")
+def test_a_source_that_is_replaced_after_its_check_is_not_shown(
+    shown: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    check = root_files._shown_directory
+
+    def replace(source: str | Path) -> tuple[str, str]:
+        result = check(source)
+        shown.rename(shown.parent / "old")
+        shutil.copytree(shown.parent / "old", shown)
+        return result
+
+    monkeypatch.setattr(root_files, "_shown_directory", replace)
+    with pytest.raises(SandboxError, match="cannot be shown"):
+        open_test_sandbox(mounts={"/data": shown})
+
+
+@pytest.mark.namespace_only("the same in containers")
+def test_no_mount_covers_the_interpreter(shown: Path) -> None:
+    if root_files.python_home() is None:
+        pytest.skip("the interpreter is in /usr")
+    for target in ("/opt", "/opt/python", "/opt/python/in"):
+        with pytest.raises(UsageError, match="another directory is at /opt/python"):
+            open_test_sandbox(mounts={target: shown})
 
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="another user's sandboxes enter what that user can")

@@ -127,6 +127,7 @@ class SandboxSpec:
         check_limits(self.limits)
         check_variables(self.env)
         check_mounts(self.mounts)
+        object.__setattr__(self, "mounts", dict(self.mounts))
 
     @property
     def all_layers(self) -> tuple[Layer, ...]:

@@ -33,10 +33,12 @@ class Tree:
 @dataclass(frozen=True, slots=True)
 class ContainerSpec:
     """``trees``: the topmost first. ``mounts``: pairs (source, target). ``image_key`` names the
-    image of the trees. ``recycle_key`` is equal for containers that can replace each other."""
+    image of the trees. ``shown``: the directories of ``SandboxSpec.mounts``, with what identifies
+    them. ``recycle_key`` is equal for containers that can replace each other."""
 
     trees: tuple[Tree, ...]
     mounts: tuple[tuple[str, str], ...]
+    shown: list[list[str]]
     env: dict[str, str]
     image_key: str
     recycle_key: str
@@ -62,7 +64,7 @@ def container_spec(spec: SandboxSpec, engine: EngineName) -> ContainerSpec:
             "a container cannot keep its writable layer in a directory: use a namespace sandbox"
         )
     result = _build_spec(spec, engine, mounts)
-    if all(tree.path.is_dir() for tree in result.trees):
+    if not spec.mounts and all(tree.path.is_dir() for tree in result.trees):
         _cache[:] = [(key, result), *_cache[: _CACHE_SIZE - 1]]
     return result
 
@@ -81,14 +83,17 @@ def _build_spec(
         {**user_files(paths, sandbox_uid()), **_engine_marker_files(paths, engine)}
     )
     trees.insert(0, Tree(names, names.name))
+    shown = root_files.shown_directories(spec)
     mounts = [(source, target) for source, target in [*binds, *anonymous_mounts]]
+    mounts += [(source, target) for source, target, _ in shown]
     mounts += [(str(skeleton) + path, path) for path in MANAGED_FILES]
     parts = [sandbox_uid(), *((str(tree.path), tree.digest) for tree in trees)]
     key = hashlib.sha256(json.dumps(parts).encode()).hexdigest()[:24]
     fixed = spec.determinism is not None
     recycle_inputs = [key, mounts, spec.network, spec.hostname, asdict(spec.limits), fixed]
     kind = hashlib.sha256(json.dumps(recycle_inputs).encode()).hexdigest()[:24]
-    return ContainerSpec(tuple(trees), tuple(mounts), root_files.environment(spec), key, kind)
+    env = root_files.environment(spec)
+    return ContainerSpec(tuple(trees), tuple(mounts), shown, env, key, kind)
 
 
 def _engine_marker_files(trees: list[Path], engine: EngineName) -> root_files.RootFiles:

@@ -294,6 +294,7 @@ def _send_setup(
         "limits": asdict(spec.limits),
         "env": layout.env,
         "deterministic": spec.determinism is not None,
+        "mounts": layout.shown,
         "lowers": len(layout.trees),
         "copies": 0,
         "paths": [],

@@ -57,6 +57,7 @@ def setup_request(spec: SandboxSpec) -> dict[str, Any]:
         "stage": str(stage),
         "layers": layers,
         "binds": binds,
+        "mounts": root_files.shown_directories(spec),
         "anonymous_mounts": root_files.anonymous_mounts(spec, empty=""),  # the supervisor has one
         "limits": asdict(spec.limits),
         "network": spec.network,
@@ -66,7 +67,7 @@ def setup_request(spec: SandboxSpec) -> dict[str, Any]:
         "upper": str(spec.upper) if spec.upper else None,
         "deterministic": spec.determinism is not None,
     }
-    if all(Path(layer).is_dir() for layer in layers):
+    if not spec.mounts and all(Path(layer).is_dir() for layer in layers):
         _cache[:] = [(spec, request), *_cache[: _CACHE_SIZE - 1]]
     return request
 
@@ -305,10 +306,13 @@ class NamespaceSandbox(SupervisedSandbox):
         if (
             self.sealed_layers
             or self.spec.upper
+            or self.spec.mounts
             or self.spec.appearance != "plain"
             or self.limit_exceeded()
         ):
-            raise SandboxError("only a plain sandbox that exceeded no limit can be recycled")
+            raise SandboxError(
+                "only a plain sandbox without mounts that exceeded no limit can be recycled"
+            )
         try:
             self.connection.request("recycle", seconds=READ_SECONDS)
         except OSError as e:

@@ -65,13 +65,14 @@ class RecycledSandbox(ScannedSandbox):
 
     @property
     def _can_recycle(self) -> bool:
-        return not self._limit_was_exceeded and self.spec.determinism is None
+        return not (self._limit_was_exceeded or self.spec.determinism or self.spec.mounts)
 
     def recycle(self) -> None:
         self.limit_exceeded()
         if not self._can_recycle or self._held is None:
             raise SandboxError(
-                "a deterministic sandbox, or one that exceeded a limit, cannot be recycled"
+                "a deterministic sandbox, one with mounts, or one that exceeded a limit, cannot be "
+                "recycled"
             )
         self._held.reset()
 

@@ -38,6 +38,7 @@ _PASSWD = (
 _GROUP = "root:x:0:\nnogroup:x:65534:\n"
 _CLOCK_LIBRARY, _OWNER_LIBRARY = "/etc/clock.so", "/dev/owner.so"
 _SOURCE_DIRECTORIES = (Path("/usr/src"), Path("/usr/local/src"))
+_SYSTEM_KINDS = {"proc", "sysfs", "cgroup", "cgroup2", "devtmpfs", "devpts"}
 _PROGRAM_DIRECTORIES = ("bin", "sbin", "lib", "lib32", "lib64", "libx32")
 
 
@@ -71,15 +72,16 @@ def generate_root_files(spec: SandboxSpec) -> tuple[RootFiles, list[list[str]]]:
     binds: list[list[str]] = []
     if spec.image.root is None:
         _add_host_programs(files, binds)
-    _add_mounts(spec, files, binds)
+    _add_mount_points(spec, files, binds)
     return files, binds
 
 
-def _add_mounts(spec: SandboxSpec, files: RootFiles, binds: list[list[str]]) -> None:
-    """Add the directories of ``mounts``, and the directories of their paths with the modes that
-    these have in the image. No part of a path is a link, which could lead elsewhere."""
-    for target, source in spec.mounts.items():
-        for _, taken in binds:
+def _add_mount_points(spec: SandboxSpec, files: RootFiles, binds: list[list[str]]) -> None:
+    """Add the paths of ``mounts`` with the modes that their directories have in the image. No part
+    of a path is a link, which could lead elsewhere."""
+    used = [target for _, target in [*binds, *anonymous_mounts(spec, "")]]
+    for target in spec.mounts:
+        for taken in used:
             if Path(target).is_relative_to(taken) or Path(taken).is_relative_to(target):
                 raise UsageError(f"{target} cannot be a mount: another directory is at {taken}")
         trees = [layer.root for layer in reversed(spec.all_layers)]
@@ -91,7 +93,18 @@ def _add_mounts(spec: SandboxSpec, files: RootFiles, binds: list[list[str]]) -> 
             if content is not None or (found and not S_ISDIR(found[0].st_mode)):
                 raise UsageError(f"{target} cannot be a mount: {path} is no directory of the image")
             files.setdefault(str(path), [S_IMODE(found[0].st_mode) if found else 0o755, None])
-        binds.append([str(_shown_directory(source)), target])
+        used.append(target)
+
+
+def shown_directories(spec: SandboxSpec) -> list[list[str]]:
+    """Return what ``mounts`` show: source, path in the sandbox, and the number of the source, for a
+    comparison once it is mounted. Call it for each sandbox: anything may be at a path later. Raises
+    UsageError for what cannot be shown."""
+    return [
+        [path, target, number]
+        for target, source in spec.mounts.items()
+        for path, number in [_shown_directory(source)]
+    ]
 
 
 def _status(tree: Path, path: Path) -> os.stat_result | None:
@@ -101,23 +114,28 @@ def _status(tree: Path, path: Path) -> os.stat_result | None:
         return None
 
 
-def _shown_directory(source: str | Path) -> Path:
-    """Return the directory that a mount shows, without links. Raises UsageError."""
+def _shown_directory(source: str | Path) -> tuple[str, str]:
+    """Return the directory that a mount shows, without links, and its number. Raises UsageError."""
     path = Path(os.path.realpath(source))
     if not path.is_dir():
         raise UsageError(f"{source} cannot be mounted: it is no directory of this machine")
+    info = path.stat()
     if blocked := closed_directory(path):
         raise UsageError(
             f"{source} cannot be mounted: the user of sandboxes cannot enter {blocked}: chmod o+x "
             f"{blocked}, or copy it with `files`"
         )
-    # an engine would show them, and writable
+    device = f"{os.major(info.st_dev)}:{os.minor(info.st_dev)}"
     mounts = Path("/proc/self/mountinfo").read_text("utf-8", "surrogateescape")
     for line in split_lines(mounts):
-        inner = re.sub(r"\\([0-7]{3})", lambda m: chr(int(m[1], 8)), line.split(" ")[4])
+        words, kind = line.split(" "), line.partition(" - ")[2].split(" ")[0]
+        inner = re.sub(r"\\([0-7]{3})", lambda m: chr(int(m[1], 8)), words[4])
+        if words[2] == device and kind in _SYSTEM_KINDS:
+            raise UsageError(f"{source} cannot be mounted: it is a directory of the system")
+        # an engine would show it, and writable
         if inner.startswith(f"{str(path).rstrip('/')}/"):
             raise UsageError(f"{source} cannot be mounted: it holds the mount {inner}")
-    return path
+    return str(path), f"{info.st_dev}:{info.st_ino}"
 
 
 def root_tree(spec: SandboxSpec, files: RootFiles) -> Path:

@@ -117,9 +117,9 @@ static int do_size(struct text *out) {
    pauses the processes of the sandbox first. */
 static int do_replace_files(const struct message *m) {
     close(sandbox.root);
-    sandbox.root = -1;
-    if (remount_root(&sandbox.layout, sandbox.spec, m->fds, m->count)) return -1;
-    return (sandbox.root = open("/", DIRECTORY)) < 0 ? fail("/") : 0;
+    int result = remount_root(&sandbox.layout, sandbox.spec, m->fds, m->count), code = errno;
+    sandbox.root = open("/", DIRECTORY);  /* also after an error, when it is the old one */
+    return sandbox.root < 0 ? fail("/") : (errno = code, result);
 }
 
 /* A new IPC namespace has the kernel's default bounds. */

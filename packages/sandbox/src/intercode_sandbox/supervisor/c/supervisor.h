@@ -72,6 +72,7 @@ int make_read_only(const char *target);
 int clear_read_only(const char *target);
 int clone_mount(int fd);
 int attach_mount(int fd, const char *target);
+int attach_mount_at(int fd, int target);
 int open_resolved(int directory, const char *path, const struct open_how *how);
 int open_in_root(int root, const char *path, int flags, mode_t mode);
 int open_proc(const char *path, int flags);  /* a path below /proc */
@@ -179,6 +180,7 @@ int remove_in_root(int root, const char *path, bool whole);
 bool is_opaque(int fd);
 int write_changes(struct text *out, const struct layout *layout, bool digests, bool paths_only);
 int open_outside_proc(int root, const char *path, int flags, struct stat *info);
+bool has_identity(int fd, const char *identity);
 int open_regular(int root, const char *path);
 int describe_file(int root, const char *path, bool follow, struct text *out);
 int list_directory(int root, const char *path, struct text *out);

@@ -70,8 +70,9 @@ class RequestHistory:
         self, request: dict[str, Any], kind: Kind, has_descriptors: bool
     ) -> RepeatedRequest | None:
         """Note a request, and return it if it can be made again. Files on disk belong to one
-        sandbox, and a deterministic one reads its directories in an order of its own."""
-        if has_descriptors or request["upper"] or request["deterministic"]:
+        sandbox, a deterministic one reads its directories in an order of its own, and those of
+        ``mounts`` were checked for one sandbox."""
+        if has_descriptors or request["upper"] or request["deterministic"] or request["mounts"]:
             return None
         asked = request, kind
         self._times = self._times + 1 if asked == self._last else 1

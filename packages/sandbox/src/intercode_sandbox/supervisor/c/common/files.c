@@ -6,6 +6,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/sendfile.h>
@@ -31,6 +32,16 @@ int open_outside_proc(int root, const char *path, int flags, struct stat *info) 
         if (info->st_dev == proc.st_dev) return close_and_fail(fd, EACCES);
     }
     return fd;
+}
+
+/* Return whether a file is the one that the owner has seen at a path. */
+bool has_identity(int fd, const char *identity) {
+    char found[64];
+    struct stat info;
+    if (fstat(fd, &info)) return false;
+    snprintf(found, sizeof found, "%llu:%llu", (unsigned long long)info.st_dev,
+             (unsigned long long)info.st_ino);
+    return !strcmp(found, identity) || (errno = ESTALE, false);
 }
 
 /* Open a regular file for reading. */

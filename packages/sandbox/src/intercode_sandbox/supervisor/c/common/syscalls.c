@@ -136,6 +136,14 @@ int attach_mount(int fd, const char *target) {
     return 0;
 }
 
+/* Attach a detached mount to an open directory. */
+int attach_mount_at(int fd, int target) {
+    long from_and_to_descriptor = 4 | 0x40;
+    if (syscall(SYS_move_mount, (long)fd, "", (long)target, "", from_and_to_descriptor, filter_key))
+        return fail("move_mount");
+    return 0;
+}
+
 /* Call openat2, again while the kernel cannot tell whether `..` stays in the directory: it returns EAGAIN
    if anything on the machine was renamed or mounted meanwhile. */
 int open_resolved(int directory, const char *path, const struct open_how *how) {

@@ -142,6 +142,18 @@ static int skip_pids(pid_t number) {
     return 0;
 }
 
+/* Compare what the engine has mounted with what the owner has checked. */
+static int check_mounts(const struct json *list) {
+    for (const struct json *v = list ? list->first : NULL; v; v = v->next) {
+        const char *path = v->first->next->text;
+        int fd = open_in_root(sandbox.root, path, O_PATH | O_NOFOLLOW, 0);
+        if (fd < 0 || !has_identity(fd, v->first->next->next->text))
+            return fail("%s cannot be shown", v->first->text);
+        close(fd);
+    }
+    return 0;
+}
+
 static int set_up(const struct message *m) {
     size_t lowers = (size_t)json_number(sandbox.spec, "lowers");
     size_t copies = (size_t)json_number(sandbox.spec, "copies");
@@ -150,7 +162,9 @@ static int set_up(const struct message *m) {
     if (lowers + copies != m->count) return errno = EINVAL, fail("%zu descriptors", m->count);
     if ((sandbox.root = open("/", DIRECTORY)) < 0) return fail("/");
     set_image_trees(m->fds, lowers);
-    if (drop_root((uid_t)json_number(sandbox.spec, "uid"))) return -1;
+    if (drop_root((uid_t)json_number(sandbox.spec, "uid"))
+        || check_mounts(json_get(sandbox.spec, "mounts")))
+        return -1;
     if (record_network(&sandbox.isolation) || watch_children()) return -1;
     if (skip_pids(FIRST_PID - 1)) return -1;
     if (json_bool(sandbox.spec, "deterministic") && personality(ADDR_NO_RANDOMIZE) < 0)

@@ -7,6 +7,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
+#include <linux/openat2.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -154,7 +155,7 @@ static int mount_host_files(const struct json *spec) {
     static const char *const kinds[] = {"binds", "anonymous_mounts"};
     char target[PATH_MAX], empty[PATH_MAX] = "";
     struct stat found;
-    int number = 0;
+    int number = json_get(spec, "mounts") ? (int)json_get(spec, "mounts")->length : 0;  /* the first ones are theirs */
     for (size_t i = 0; i < COUNT(kinds); i++) {
         const struct json *list = json_get(spec, kinds[i]);
         for (const struct json *v = list ? list->first : NULL; v; v = v->next) {
@@ -174,6 +175,69 @@ static int mount_host_files(const struct json *spec) {
         }
     }
     return 0;
+}
+
+/* The directories of the machine that the owner has asked for: open mounts, in the order of the
+   specification. */
+static int *shown;
+
+/* Open a directory without following links. */
+static int open_exactly(int directory, const char *path, uint64_t resolve) {
+    struct open_how how = {
+        .flags = O_PATH | DIRECTORY,
+        .resolve = resolve | RESOLVE_NO_SYMLINKS | RESOLVE_NO_MAGICLINKS,
+    };
+    return open_resolved(directory, path, &how);
+}
+
+/* Mount one in the stage directory, by an overlay: through it, no program reaches a socket or lock of
+   the machine. It is the one that the owner has checked, or none. */
+static int mount_shown(int number, const char *source, const char *identity) {
+    char lower[32], merged[32];
+    int fd = open_exactly(AT_FDCWD, source, 0), tree = -1;
+    snprintf(lower, sizeof lower, "source%d", number);
+    snprintf(merged, sizeof merged, "merged%d", number);
+    if (fd < 0 || !has_identity(fd, identity) || (tree = clone_mount(fd)) < 0 || make_directory(lower)
+        || make_directory(merged) || attach_mount(tree, lower)
+        || mount_anonymously(number, lower, merged))
+        return fail("%s cannot be shown", source);
+    close(fd);
+    close(tree);
+    return (shown[number] = open(merged, O_PATH | DIRECTORY)) < 0 ? fail("%s", merged) : 0;
+}
+
+/* Attach copies of the mounts to a new root. The files of the sandbox decide neither what is shown, nor
+   where. */
+static int attach_shown(const struct json *list) {
+    int *copies = calloc(list->length, sizeof *copies), number = 0, result = 0;
+    int root = copies ? open_directory("root") : -1;
+    if (root < 0) return -1;
+    for (const struct json *v = list->first; v && !result; v = v->next) {
+        const char *path = v->first->next->text;
+        int place = open_exactly(root, path + 1, RESOLVE_BENEATH | RESOLVE_NO_XDEV);
+        if (place < 0) result = fail("nothing can be mounted at %s", path);
+        else if ((copies[number] = clone_mount(shown[number])) < 0) result = -1;
+        else result = attach_mount_at(copies[number++], place);
+        if (place >= 0) close(place);
+    }
+    int *old = result ? copies : shown, code = errno;
+    for (int i = 0; i < (result ? number : (int)list->length); i++) close(old[i]);
+    if (!result) shown = copies;
+    free(old);
+    close(root);
+    return errno = code, result;
+}
+
+static int show_mounts(const struct json *spec) {
+    const struct json *list = json_get(spec, "mounts");
+    int number = 0;
+    if (!list || !list->length) return 0;
+    if (!shown) {
+        if (!(shown = calloc(list->length, sizeof *shown))) return -1;
+        for (const struct json *v = list->first; v; v = v->next, number++)
+            if (mount_shown(number, v->first->text, v->first->next->next->text)) return -1;
+    }
+    return attach_shown(list);
 }
 
 /* Link the layers by number, so that no path of the machine shows in the sandbox's mounts, or attach
@@ -282,7 +346,9 @@ int mount_root_layout(struct layout *layout, const struct json *spec, const int 
     char size[128];
     format_size_options(size, sizeof size, "", json_get(spec, "limits"));
     if (sys_mount("none", ".", NULL, HARDENED_FLAGS | MS_REMOUNT, size)) return -1;
-    if (mount_overlay_root(layout, spec, fds, count) || mount_host_files(spec)) return -1;
+    if (mount_overlay_root(layout, spec, fds, count) || mount_host_files(spec)
+        || show_mounts(spec))
+        return -1;
     /* so that the files in it cannot be removed */
     if (strcmp(json_text(spec, "appearance"), "docker")
         && sys_mount("none", "dev", NULL, DEV_FLAGS | MS_BIND | MS_REMOUNT | MS_RDONLY, NULL))
@@ -343,7 +409,7 @@ int remount_root(struct layout *layout, const struct json *spec, const int *fds,
     if (bind_mount("lower", "fresh/lower", 0)) return -1;
     if (chdir("fresh")) return fail("fresh");
     if (copy_uppers(fds, count, "upper") || mount_fresh_root(spec)
-        || hide_layers(&layout->hidden_directory))
+        || show_mounts(spec) || hide_layers(&layout->hidden_directory))
         return -1;
     if ((upper = open_directory("root/dev/upper")) < 0) return -1;
     if (sys_umount("/dev/shm") || mount_shm("/dev") || bind_all_into_root(spec)) return -1;
