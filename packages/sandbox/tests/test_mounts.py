@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import shutil
 import socket
+import sys
 import tempfile
 from collections.abc import Iterator
 from pathlib import Path
@@ -16,6 +17,7 @@ from intercode_sandbox.errors import SandboxError, SandboxUnavailableError, Usag
 from intercode_sandbox.supervisor import root_files
 from intercode_sandbox.types import Image
 from support import backend
+from support.ordinary_user import run_as_ordinary_user
 from support.sandboxes import layer_of, open_one, open_test_sandbox
 
 pytestmark = pytest.mark.sandbox
@@ -289,3 +291,23 @@ def test_a_back_end_without_mounts_names_the_way_out(shown: Path, tier: str) -> 
 
     with pytest.raises(SandboxUnavailableError, match="cannot show directories of this machine: u"):
         open_sandbox(SandboxSpec(Image("host", ""), mounts={"/data": shown}), tier)
+
+
+_AS_ORDINARY_USER = """
+from pathlib import Path
+from intercode_sandbox import Sandbox
+Path.home().chmod(0o755)
+shown = Path.home() / "shown"
+shown.mkdir(0o755)
+(shown / "file").write_text("one")
+with Sandbox("host", mounts={"/data": shown}) as sandbox:
+    with sandbox.fork(1)[0] as fork:
+        print(fork.run("cat /data/file").stdout)
+    print(sandbox.run("rm /data/file").exit_code, (shown / "file").read_text())
+"""
+
+
+@pytest.mark.namespace_only("the engines of containers belong to root")
+def test_an_ordinary_user_shows_a_directory() -> None:
+    done = run_as_ordinary_user([sys.executable, "-c", _AS_ORDINARY_USER])
+    assert done.stdout.split() == ["one", "1", "one"], done.stderr
