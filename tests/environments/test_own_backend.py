@@ -84,11 +84,3 @@ def test_a_missing_capability_is_named_when_it_is_needed() -> None:
         env.reset()
         with pytest.raises(MissingCapabilityError, match="'processes'"):
             env.snapshot()
-
-
-@pytest.mark.sandbox
-def test_the_page_on_stability_shows_a_sandbox_that_works() -> None:
-    page = Path(__file__).parents[2] / "docs" / "stability.md"
-    code = page.read_text("utf-8").partition("```python\n")[2].partition("```")[0]
-    assert "Sandbox(" in code
-    exec(code, {})

@@ -40,7 +40,7 @@ FROZEN = {
 """Digests of a task of each family of seed 7, the same on every machine."""
 UNFILLED = re.compile(r"\{[\w}]|\$\w")
 """A placeholder that is left in a query."""
-PAGE = Path(__file__).parents[3] / "docs" / "task-families.md"
+PAGE = Path(__file__).parents[3] / "benchmarks" / "results" / "families.md"
 LEAST = {"bash": 20, "code": 8, "ctf": 10, "python": 12, "sql": 20}
 """The least number of families of each environment."""
 
