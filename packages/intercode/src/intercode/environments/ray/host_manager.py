@@ -130,6 +130,7 @@ class HostManager:
         self._nodes: dict[str, dict[str, Any]] = {}
         self._next_poll = -math.inf
         self._hosts: list[HostHandle] = []  # those that start, too
+        self._lost: list[HostHandle] = []
         self._threads: list[threading.Thread] = []  # each has started a process
         self._lost_starts: Counter[str] = Counter()
         self._archives: dict[int, tuple[Any, ...]] = {}
@@ -177,10 +178,10 @@ class HostManager:
                 return
             self._closed = True
             self._change.notify_all()
-            hosts = [host for host in self._hosts if not host.lost]
+            hosts = [*self._lost, *self._hosts]
         if not self._ray.is_initialized():  # a call after its shutdown would connect again
             return
-        self._wait_for(host.send("close") for host in hosts if host.started)
+        self._wait_for(host.send("close") for host in hosts if host.started and not host.lost)
         # At its shutdown, Ray frees what its threads use while they are told of an end.
         self._wait_for(host.end() for host in hosts)
         end = time.monotonic() + _CLOSE_TIMEOUT
@@ -204,7 +205,7 @@ class HostManager:
         for host in self._hosts:
             if host.node not in self._nodes:
                 host.kill()  # it may be unreachable for a while only
-        self._hosts = [h for h in self._hosts if not h.lost]
+        self._drop_lost()
         self._threads = [thread for thread in self._threads if thread.is_alive()]
         if all(h.started for h in self._hosts):
             self._archives.clear()  # Ray removes from its store what nothing refers to
@@ -226,6 +227,12 @@ class HostManager:
                 self._threads.append(thread)
                 thread.start()
 
+    def _drop_lost(self) -> None:
+        """Set lost hosts apart: they get no more episodes, and ``close`` waits until Ray knows of
+        their end. The caller has the lock."""
+        self._lost += [host for host in self._hosts if host.lost]
+        self._hosts = [host for host in self._hosts if not host.lost]
+
     def _start(self, host: HostHandle) -> None:
         """Send a host what its node lacks, and let it make an environment. Excludes the node if
         that fails, or if its hosts are lost often."""
@@ -246,7 +253,7 @@ class HostManager:
             if lost:  # a cause that ends many processes of a round counts once
                 self._lost_starts[host.node] = max(self._lost_starts[host.node], host.starts)
                 reason *= host.starts >= _MAX_STARTS
-            self._hosts = [h for h in self._hosts if not h.lost]
+            self._drop_lost()
             if reason and not self._closed and host.node not in self.excluded:
                 self.excluded[host.node] = f"{host.name}: {reason}"
                 _LOG.warning("the node %s is excluded: %s", host.name, reason)
