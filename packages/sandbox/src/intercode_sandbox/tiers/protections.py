@@ -52,6 +52,21 @@ _GOLDS = Protection(
     "the dataset itself puts into the task's files",
 )
 _ANY_GOLD = "any, even secret ones"
+_WATCHED = {
+    "memory": Protection(
+        "limits per process, and a watchdog that adds up the sandbox several times a second",
+        "as in `namespace/2`",
+    ),
+    "processor": Protection(
+        "time limit of each action, and a watchdog for processor time", _SHARES_PROCESSOR
+    ),
+    "disk": Protection(
+        "the supervisor counts while commands run, and kills them above the limit; a limit "
+        "for each file",
+        "this machine's disk can fill between two counts",
+    ),
+}
+"""What the supervisor counts where the kernel has no limit for a whole sandbox."""
 _NAMESPACE = {
     "files": Protection(
         "a mount namespace with a root of its own; image and layers are read-only below an overlay",
@@ -174,18 +189,7 @@ CHROOT = ThreatModel(
             "cannot confine abstract names, that one too",
             "`--network host` is the network of this machine",
         ),
-        "memory": Protection(
-            "limits per process, and a watchdog that adds up the sandbox several times a second",
-            "as in `namespace/2`",
-        ),
-        "processor": Protection(
-            "time limit of each action, and a watchdog for processor time", _SHARES_PROCESSOR
-        ),
-        "disk": Protection(
-            "the supervisor counts while commands run, and kills them above the limit; a limit "
-            "for each file",
-            "this machine's disk can fill between two counts",
-        ),
+        **_WATCHED,
         "kernel surface": Protection(
             "seccomp allows a list of system calls, without System V IPC and message queues; "
             "no capabilities or new privileges",
@@ -217,18 +221,7 @@ LANDLOCK = ThreatModel(
             "seccomp refuses all sockets but pairs; Landlock refuses TCP",
             "`--network host` is the network of this machine",
         ),
-        "memory": Protection(
-            "limits per process, and a watchdog that adds up the sandbox several times a second",
-            "as in `namespace/2`",
-        ),
-        "processor": Protection(
-            "time limit of each action, and a watchdog for processor time", _SHARES_PROCESSOR
-        ),
-        "disk": Protection(
-            "the supervisor counts while commands run, and kills them above the limit; a limit "
-            "for each file",
-            "this machine's disk can fill between two counts",
-        ),
+        **_WATCHED,
         "kernel surface": Protection(
             "seccomp allows a list of system calls, without System V IPC and message queues; "
             "no capabilities or new privileges",
