@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import math
 import multiprocessing
 import os
 import random
-import time
+import signal
+import sys
 from collections.abc import Iterator
+from multiprocessing.context import ForkProcess
+from multiprocessing.sharedctypes import Synchronized
 from pathlib import Path
 
 import pytest
@@ -14,6 +18,7 @@ import pytest
 from intercode_sandbox.images import resolve
 from intercode_sandbox.images.cache import prune
 from support.registries import Faults, faulty
+from support.sandboxes import PATIENCE
 from support.saved_images import Saved, directory, entry, layer, listing
 
 FORK = multiprocessing.get_context("fork")
@@ -37,14 +42,23 @@ def server(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Iterator[str]:
         yield host
 
 
-def seconds_of(spec: str, cache: Path) -> float:
-    """Return the seconds that a process needs without being killed."""
-    start = time.monotonic()
-    process = FORK.Process(target=resolve, args=(spec, cache))
+def resolve_until(spec: str, cache: Path, moment: float, count: Synchronized[int]) -> None:
+    """Resolve an image, and end this process at one of its calls, for example to open a file."""
+
+    def killed_at_the_moment(*_: object) -> None:
+        count.value += 1
+        if count.value > moment:
+            signal.raise_signal(signal.SIGKILL)  # os.kill would be such a call, too
+
+    sys.addaudithook(killed_at_the_moment)
+    resolve(spec, cache)
+
+
+def started(spec: str, cache: Path, moment: float) -> tuple[ForkProcess, Synchronized[int]]:
+    count = FORK.Value("l", 0, lock=False)
+    process = FORK.Process(target=resolve_until, args=(spec, cache, moment, count))
     process.start()
-    process.join(60)
-    assert process.exitcode == 0
-    return time.monotonic() - start
+    return process, count
 
 
 def check(cache: Path) -> None:
@@ -64,24 +78,20 @@ def test_killed_at_random_moments(form: str, tmp_path: Path, server: str) -> Non
     spec = f"registry:{server}/x:1"
     if form == "docker-archive":
         spec = f"docker-archive:{IMAGE.docker_archive(tmp_path / 'a.tar')}"
-    # the shortest of three: a pause of the machine would make all moments too late
-    whole = min(seconds_of(spec, tmp_path / f"measured{n}") for n in range(3))
+    process, count = started(spec, tmp_path / "whole", math.inf)
+    process.join(PATIENCE)
+    assert process.exitcode == 0 and count.value > 500
     chance = random.Random(form)
     killed = 0
     for number in range(KILLS):
         cache = tmp_path / f"cache{number % 3}"  # the next process finds what this one left
-        pair = [FORK.Process(target=resolve, args=(spec, cache)) for _ in range(1 + number % 2)]
-        for process in pair:
-            process.start()
-        time.sleep(chance.uniform(0, whole))
-        for process in pair:
-            process.kill()
-        for process in pair:
-            process.join(20)
-            killed += process.exitcode == -9
+        moments = [chance.uniform(0, count.value) for _ in range(1 + number % 2)]
+        for process, _ in [started(spec, cache, moment) for moment in moments]:
+            process.join(PATIENCE)
+            killed += process.exitcode == -signal.SIGKILL
         if (cache / "layers").exists():
             check(cache)
-    assert killed, "no process was killed in time: the moments are too late"
+    assert killed >= 3, "an empty cache makes a process reach its moment"
     for number in range(3):
         cache = tmp_path / f"cache{number}"
         image = resolve(spec, cache)
