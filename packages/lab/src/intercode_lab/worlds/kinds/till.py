@@ -370,22 +370,23 @@ def _pending(shop: _Shop) -> dict[str, list[Sale]]:
     undecided = [x[0] for x in shop.open if x[2] > 0]
     found = {}
     for name in shop.rules:
-        pool: list[tuple[Sale, int]] = []
+        others = [x[0] for x in shop.open if x[1] == name and x[2] <= 0]
+        pool: list[tuple[Sale, set[int]]] = []  # with the numbers of the others that agree on it
         while len(pool) < 25:
             at = shop.c.between(day, day + 6)
             _, sale = shop.basket(at, (480, 1200), name)
             cents = total(shop.rules, sale)
             if all(total(rules, sale) == cents for rules in undecided):
-                pool.append((sale, cents))
-        others = alike = [x[0] for x in shop.open if x[1] == name and x[2] <= 0]
+                pool.append((sale, {n for n, r in enumerate(others) if total(r, sale) == cents}))
+        alike = everyone = set(range(len(others)))
         chosen: list[Sale] = []
         while len(chosen) < 6:
-            left = [[r for r in alike if total(r, sale) == cents] for sale, cents in pool]
-            best = min(range(len(pool)), key=lambda n: len(left[n]))
-            if len(chosen) >= 3 and len(left[best]) == len(alike):
+            best = min(range(len(pool)), key=lambda n: len(alike & pool[n][1]))
+            if len(chosen) >= 3 and alike <= pool[best][1]:
                 break
-            chosen.append(pool.pop(best)[0])
-            alike = left[best] or (others if len(chosen) < 3 else [])
+            sale, agree = pool.pop(best)
+            chosen.append(sale)
+            alike = (alike & agree) or (everyone if len(chosen) < 3 else set())
             if not alike:
                 break
         found[name] = chosen
