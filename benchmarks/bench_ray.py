@@ -60,7 +60,7 @@ class Run:
     def results(self) -> dict[tuple[str, int], tuple[object, ...]]:
         """The result of each episode."""
         return {
-            (t.task, t.epoch): (t.reward, t.end, *((s.action, s.observation) for s in t.steps))
+            (t.task, t.epoch): (t.score, t.end, *((s.action, s.observation) for s in t.steps))
             for t in self.episodes
         }
 

@@ -138,7 +138,7 @@ def write(directory: Path, episodes: int, turns: int, output: int) -> None:
                 Step(
                     f"grep -c '{draw.choice(words)}' /srv/{draw.randrange(999)}.txt | sort",
                     " ".join(draw.choices(words, k=output // 6)),
-                    reward=draw.choice([0.0, 0.5, 0.67, 1.0]),
+                    score=draw.choice([0.0, 0.5, 0.67, 1.0]),
                     thought="I look at what is there before I change it.",
                 )
                 for _ in range(turns)

@@ -125,7 +125,7 @@ def replayed(envs: RecordedEnvironments, episode: Trajectory) -> Iterator[StepCo
                     step.action,
                     step.observation,
                     observation,
-                    step.reward,
+                    step.score,
                     score.value if score else None,
                     None,
                 )

@@ -57,7 +57,7 @@ def row(tasks: str, agent: str, run: Run) -> str:
     """Return the line of a run: success, mean reward, and what the result depends on."""
     episodes, metadata = run.episodes, run.metadata
     solved = sum(episode.success for episode in episodes)
-    reward = sum(episode.reward or 0 for episode in episodes) / len(episodes)
+    reward = sum(episode.score or 0 for episode in episodes) / len(episodes)
     return line(
         tasks,
         agent,

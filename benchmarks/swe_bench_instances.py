@@ -392,7 +392,7 @@ def play(rows: Path, out: Path, agent: str, parallel: int) -> str:
     )
     for episode in run.episodes:
         if episode.error or episode.success != (agent == "gold"):
-            print(f"  {agent} {episode.task}: reward {episode.reward:g} {episode.error or ''}")
+            print(f"  {agent} {episode.task}: reward {episode.score:g} {episode.error or ''}")
     return f"{sum(e.success for e in run.episodes)}/{len(run.episodes)}"
 
 

@@ -20,7 +20,7 @@ def main() -> None:
     run = intercode.evaluate("starter:bash", "try-again", model=list_files, limit=4)
     print(run)
     for episode in run.episodes:
-        print(episode.task, episode.steps[0].action, episode.reward)
+        print(episode.task, episode.steps[0].action, episode.score)
     # run.to_pandas() is a table of the episodes: pip install 'intercode-gym[data]'
 
 

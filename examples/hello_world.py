@@ -28,7 +28,7 @@ def main() -> None:
             print(f"\n{trajectory.task}: {trajectory.query}")
             for step in trajectory.steps:
                 print(f"  $ {step.action}\n  {step.observation.strip()}")
-            print(f"  reward {trajectory.reward:.2f}, {trajectory.end}")
+            print(f"  reward {trajectory.score:.2f}, {trajectory.end}")
 
 
 if __name__ == "__main__":

@@ -84,7 +84,7 @@ def test_sql_is_played_and_bash_says_that_it_needs_linux(tmp_path: Path) -> None
     sql = run_without_linux(*words, "starter:sql", f"--out={tmp_path}/sql")
     assert sql.returncode == 0, sql.stderr
     rows = (tmp_path / "sql/trajectories.jsonl").read_text(encoding="utf-8").splitlines()
-    assert [json.loads(row)["steps"][-1]["reward"] for row in rows] == [1.0, 1.0]
+    assert [json.loads(row)["steps"][-1]["score"] for row in rows] == [1.0, 1.0]
     assert run_without_linux("intercode", "report", f"{tmp_path}/sql").returncode == 0
 
     bash = run_without_linux(*words, "starter", f"--out={tmp_path}/bash")

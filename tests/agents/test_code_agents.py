@@ -46,7 +46,7 @@ def test_prompt_and_parsing_know_the_language(fence: str) -> None:
     with CodeEnv(only(ADD)) as env:
         played = rollout(open_agent("try-again", model=model), env, 0)
     assert [step.action for step in played.steps] == [ADD.gold]
-    assert played.reward == 1.0
+    assert played.score == 1.0
     task_message = "".join(str(m["content"]) for m in played.steps[0].messages)
     assert (
         "JavaScript" in task_message
@@ -64,4 +64,4 @@ def test_a_tool_takes_a_program() -> None:
     ]
     with CodeEnv(only(PERL_SUM)) as env:
         played = rollout(open_agent("tool-calling", model=ScriptedModel(calls)), env, 0)
-    assert played.reward == 1.0
+    assert played.score == 1.0

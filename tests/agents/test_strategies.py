@@ -108,7 +108,7 @@ def test_plan_and_solve(env: InterCodeEnv) -> None:
         "user",
         "assistant",
     ]
-    assert t.steps[0].reward is not None
+    assert t.steps[0].score is not None
     assert "Reward" not in "".join(str(m["content"]) for m in conversation(t)[2:])
 
 

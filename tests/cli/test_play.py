@@ -53,7 +53,7 @@ def test_what_was_skipped_untried_or_quit_is_not_recorded(
     assert not out.exists()
     play(monkeypatch, "ls\nskip\n", dataset, "--out", str(out))
     (only,) = trajectories.read_trajectories(out / trajectories.TRAJECTORIES_FILE)
-    assert only.end == "agent_stopped" and only.reward < 1
+    assert only.end == "agent_stopped" and only.score < 1
 
 
 def test_tasks_that_were_played_are_not_offered_again(

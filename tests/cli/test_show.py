@@ -16,7 +16,7 @@ STEPS = (
     Step(
         "cd /srv\nls",
         "a\nb\x1b[31m\n",
-        reward=0.67,
+        score=0.67,
         parts={"output": 0.33, "files": 0.34},
         changes=("/srv/a",),
         thought="Look first.",
@@ -52,7 +52,7 @@ FULL = Trajectory(
 def run(tmp_path: Path) -> Path:
     log = tmp_path / trajectories.TRAJECTORIES_FILE
     others = (
-        FULL.replace(epoch=1, id="bb22", steps=(Step("ls", "", reward=1.0),), end="solved"),
+        FULL.replace(epoch=1, id="bb22", steps=(Step("ls", "", score=1.0),), end="solved"),
         FULL.replace(id="cc33", parent="aa11", branched_at=1),
         FULL.replace(task="starter/text/1", index=4, id="dd44", end="error", error="sandbox lost"),
     )

@@ -122,7 +122,7 @@ def test_a_plugin_is_used_by_its_name(python: Path, tmp_path: Path) -> None:
     done = run(python, "eval", "three", "--agent", "idle", "--out", str(tmp_path / "out"))
     assert done.returncode == 0, done.stderr
     rows = [json.loads(r) for r in (tmp_path / "out/trajectories.jsonl").read_text().splitlines()]
-    finals = [row["steps"][-1]["reward"] for row in rows if row.get("steps")]
+    finals = [row["steps"][-1]["score"] for row in rows if row.get("steps")]
     assert finals == [0.5] * 3 and "warning" not in done.stderr
     done = run(python, "replay", str(tmp_path / "out"))
     assert done.returncode == 0 and "EQUAL" in done.stdout, done.stdout + done.stderr

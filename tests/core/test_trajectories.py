@@ -21,7 +21,7 @@ FULL = Trajectory(
     index=3,
     query="Count the files – all of them",
     steps=(
-        Step("ls | wc -l", "7\n\u2028\udc80", reward=0.67, parts={"output": 0.33}, changes=("/a",)),
+        Step("ls | wc -l", "7\n\u2028\udc80", score=0.67, parts={"output": 0.33}, changes=("/a",)),
         Step("", "no code", executed=False, valid=None, usage=Usage(10, None, 1), message="hm"),
     ),
     end="turn_limit",
@@ -42,6 +42,13 @@ def test_an_episode_is_read_as_it_was_written(tmp_path: Path) -> None:
     trajectories.append_trajectory(path, _episode("b"))
     assert list(trajectories.read_trajectories(path)) == [FULL, _episode("b")]
     assert path.read_bytes().count(b"\n") == 2
+
+
+def test_a_step_whose_score_is_recorded_as_reward_is_read_with_it() -> None:
+    row = trajectories.trajectory_to_row(FULL)
+    for step in row["steps"]:
+        step["reward"] = step.pop("score")
+    assert trajectories.trajectory_from_row(row) == FULL and FULL.score == 0.67
 
 
 @pytest.mark.parametrize(

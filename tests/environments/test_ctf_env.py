@@ -193,17 +193,17 @@ def test_the_brief_explains_submit_and_agents_play(env: CTFEnv, mine: Dataset) -
     agent: Any = open_agent("gold", golds=golds)
     for task in (0, 1):
         played = rollout(agent, env, task, seed=3)
-        assert (played.reward, played.end) == (1.0, "submitted")
+        assert (played.score, played.end) == (1.0, "submitted")
     assert played.seed == 3 and played.steps[-1].action == "submit flag{3}"
     idle = rollout(open_agent("noop"), env, 0)
-    assert (idle.reward, idle.end, idle.seed) == (0.0, "submitted", None)
+    assert (idle.score, idle.end, idle.seed) == (0.0, "submitted", None)
 
 
 def test_a_wrong_flag_is_a_step_with_reward_0(env: CTFEnv) -> None:
     actions = {"mine/0": ["submit x", "echo on", f"submit {FLAG}"]}
     agent = open_agent("replay", {"wants_score": False}, actions=actions)
     played = rollout(agent, env, 0)
-    assert [s.reward for s in played.steps] == [0.0, None, 1.0]
+    assert [s.score for s in played.steps] == [0.0, None, 1.0]
     assert played.steps[0].valid and "not the flag" in played.steps[0].observation
 
 

@@ -73,10 +73,10 @@ def test_every_branch_starts_in_the_same_state() -> None:
     assert {t.branched_at for t in (right, second, third)} == {2}
     assert len({root.id, right.id, second.id, third.id}) == 4
     assert right.steps[:1] == second.steps[:1] == root.steps[:1]
-    assert (right.end, right.reward, right.turns) == ("solved", 1.0, 3)
+    assert (right.end, right.score, right.turns) == ("solved", 1.0, 3)
     assert second.steps[2].observation == "1\nroot\n"
     assert [s.observation for s in third.steps[2:]] == ["/tmp\nroot\n", "f\n"]
-    assert third.steps[-1].reward is not None
+    assert third.steps[-1].score is not None
     assert ways[1].brief is not None and "cd /tmp; x=1" in ways[1].brief.notes
 
 

@@ -80,7 +80,7 @@ def test_a_deterministic_run_is_proved_equal(
     ("change", "said"),
     [
         (lambda row: row["steps"][1].update(observation="total 0\n"), "step 2, in observation"),
-        (lambda row: row["steps"][2].update(reward=0.5), "step 3, in reward"),
+        (lambda row: row["steps"][2].update(score=0.5), "step 3, in reward"),
         (lambda row: row["steps"][0]["hashes"].update(state="0" * 16), "step 1, in state"),
     ],
 )

@@ -57,5 +57,5 @@ def test_rows_without_a_language_use_the_given_one(tmp_path: Path) -> None:
     option = ["--set", "language=support.languages:PERL"]
     assert main(["eval", str(path), "--agent", "gold", *option, "--out", str(tmp_path / "o")]) == 0
     (episode,) = (tmp_path / "o" / "trajectories.jsonl").read_text().splitlines()
-    assert json.loads(episode)["steps"][-1]["reward"] == 1.0
+    assert json.loads(episode)["steps"][-1]["score"] == 1.0
     assert main(["check", str(path), *option]) == 0

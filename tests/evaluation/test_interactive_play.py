@@ -66,7 +66,7 @@ def test_undo_goes_back_several_turns_and_is_noted(env: InterCodeEnv) -> None:
         (3, "x=3"),
         (2, "cd /; x=2; touch /junk"),
     ]
-    assert t.end == "agent_stopped" and t.reward < 1
+    assert t.end == "agent_stopped" and t.score < 1
 
 
 def test_the_limits_of_undo_are_noted(env: InterCodeEnv) -> None:

@@ -216,13 +216,13 @@ def test_answers_are_flags_and_code(tmp_path: Path) -> None:
         env.reset(seed=3, options={"task": 0})
         right = play(env, write.format(env.task.flag), 0)
         wrong = play(env, write.format("flag{no}"), 0)
-    assert (right.end, right.reward) == ("submitted", 1.0)
-    assert (wrong.end, wrong.reward) == ("agent_stopped", 0.0)
+    assert (right.end, right.score) == ("submitted", 1.0)
+    assert (wrong.end, wrong.score) == ("agent_stopped", 0.0)
     with intercode.make("python", dataset="starter") as env:
         solved = play(env, write.format(env.dataset.tasks[0].solution), 0)
         failed = play(env, ": {query}; exit 3", 0)
-    assert (solved.end, solved.reward) == ("submitted", 1.0), solved.steps
-    assert (failed.end, failed.reward) == ("agent_stopped", 0.0)
+    assert (solved.end, solved.score) == ("submitted", 1.0), solved.steps
+    assert (failed.end, failed.score) == ("agent_stopped", 0.0)
     assert failed.steps[-1].context["program"]["exit_code"] == 3
 
 

@@ -32,7 +32,7 @@ HEADER = [("run", "runs/first"), ("dataset", "starter (1234)")]
 def episode(reward: float | None, task: str = "t") -> Trajectory:
     if reward is None:
         return Trajectory(task, 0, "q", (), end="error", error="down")
-    return Trajectory(task, 0, "q", (Step("a", "o", reward=reward),), end="submitted")
+    return Trajectory(task, 0, "q", (Step("a", "o", score=reward),), end="submitted")
 
 
 def finished(*solved: bool) -> dict[EpisodeKey, EpisodeOutcome]:

@@ -47,7 +47,7 @@ def test_try_again_until_every_test_passes(tmp_path: Path) -> None:
     episode = played(tmp_path / "run", answer, "try-again", max_turns=5)
     assert (episode.end, episode.success) == ("solved", True)
     assert [s.executed for s in episode.steps] == [True, False, True]
-    assert [s.reward for s in episode.steps] == [pytest.approx(REWARD), 0.0, 1.0]
+    assert [s.score for s in episode.steps] == [pytest.approx(REWARD), 0.0, 1.0]
     assert episode.steps[2].observation == "[4, 3, 3]\n"
     assert "by tests that you do not see" in seen[0]
     assert f"Reward: {REWARD}" in seen[2]
@@ -58,7 +58,7 @@ def test_try_again_until_every_test_passes(tmp_path: Path) -> None:
 def test_a_single_turn(tmp_path: Path) -> None:
     assert played(tmp_path / "a", [RIGHT], "single-turn").success
     episode = played(tmp_path / "b", [WRONG], "single-turn")
-    assert (episode.turns, episode.reward) == (1, pytest.approx(REWARD))
+    assert (episode.turns, episode.score) == (1, pytest.approx(REWARD))
 
 
 def test_gold_and_nothing(tmp_path: Path) -> None:
@@ -66,5 +66,5 @@ def test_gold_and_nothing(tmp_path: Path) -> None:
     for agent in ("gold", "noop"):
         config = EvalConfig("starter:python", agent, limit=4, out=tmp_path / agent, parallel=2)
         log = evaluate(config, quiet=True) / trajectories.TRAJECTORIES_FILE
-        found[agent] = [t.reward for t in trajectories.read_trajectories(log)]
+        found[agent] = [t.score for t in trajectories.read_trajectories(log)]
     assert found == {"gold": [1.0] * 4, "noop": [0.0] * 4}

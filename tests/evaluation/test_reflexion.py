@@ -66,9 +66,9 @@ def play(out: Path, *, solves: bool = True, **settings: Any) -> Trajectory:
 
 def test_an_attempt_follows_the_reflection_in_a_new_environment(tmp_path: Path) -> None:
     episode = play(tmp_path / "run")
-    assert (episode.end, episode.reward, episode.restarts) == ("submitted", 1.0, (2,))
+    assert (episode.end, episode.score, episode.restarts) == ("submitted", 1.0, (2,))
     assert [s.action for s in episode.steps] == ["touch /srv/x; echo 41", "submit", GOLD, "submit"]
-    assert [s.reward for s in episode.steps] == [None, 0.0, None, 1.0]
+    assert [s.score for s in episode.steps] == [None, 0.0, None, 1.0]
     assert episode.steps[2].changes == ()  # what the first attempt created is gone
     assert episode.usage == Usage(50, 25, 5)  # four turns and a reflection
     assert episode.steps[2].usage.requests == 2
@@ -77,7 +77,7 @@ def test_an_attempt_follows_the_reflection_in_a_new_environment(tmp_path: Path) 
 def test_the_model_is_sent_the_reward_between_attempts_and_nothing_else(tmp_path: Path) -> None:
     episode = play(tmp_path / "run")
     messages = [m for s in episode.steps for m in s.messages]
-    reward = f"{episode.steps[1].reward:.4g}"
+    reward = f"{episode.steps[1].score:.4g}"
     asked = next(m["content"] for m in messages if "what went wrong and why" in m["content"])
     assert f"reward of what you have reached is {reward}," in asked
     assert [m["role"] for m in episode.steps[2].messages] == [
@@ -150,7 +150,7 @@ def test_a_limit_ends_the_episode_or_the_run_before_a_reflection() -> None:
     with intercode.make("bash") as env:
         episode = rollout(Spent(run_limit=False), env, 0)
         assert (episode.end, episode.restarts, episode.turns) == ("budget", (), 2)
-        assert episode.steps[-1].reward is not None
+        assert episode.steps[-1].score is not None
         with pytest.raises(BudgetError):
             rollout(Spent(run_limit=True), env, 0)
 
@@ -173,12 +173,12 @@ def test_a_replay_verifies_each_attempt(tmp_path: Path) -> None:
 def test_a_reward_of_a_turn_without_code_is_compared(tmp_path: Path) -> None:
     out = tmp_path / "run"
     episode = play(out, solves=False)
-    assert episode.reward < 1
+    assert episode.score < 1
     restarts = tuple(n + 1 for n in episode.restarts)
     honest = Step.without_code(AgentOutput(None))
     rewrite(out, episode.replace(steps=(honest, *episode.steps), restarts=restarts))
     assert replay_logs([out], ReplayOptions())[0].native_mismatches == []
-    claimed = replace(honest, reward=1.0)
+    claimed = replace(honest, score=1.0)
     rewrite(out, episode.replace(steps=(claimed, *episode.steps), restarts=restarts))
     (report,) = replay_logs([out], ReplayOptions())
     assert [s.turn for s in report.native_mismatches] == [0]
@@ -211,7 +211,7 @@ def test_a_run_with_restarts_is_resumed_played_again_and_regraded(tmp_path: Path
     assert (played.restarts, played.end, played.turns) == ((2,), "solved", 3)
     result = regrade(out, ReplayOptions(), tmp_path / "graded")
     assert (result.differences, result.after[0].restarts) == ((), (2,))
-    assert [s.reward for s in result.after[0].steps] == [s.reward for s in episode.steps]
+    assert [s.score for s in result.after[0].steps] == [s.score for s in episode.steps]
 
 
 def test_regrade_plays_the_attempts_after_one_that_ends_early(tmp_path: Path) -> None:
@@ -222,7 +222,7 @@ def test_regrade_plays_the_attempts_after_one_that_ends_early(tmp_path: Path) ->
     rewrite(out, episode.replace(steps=steps))
     (after,) = regrade(out, ReplayOptions(), tmp_path / "graded").after
     assert ([s.action for s in after.steps], after.restarts) == (["submit", GOLD, "submit"], (1,))
-    assert after.reward == 1
+    assert after.score == 1
 
 
 def test_the_notes_of_a_branch_begin_at_the_restart() -> None:

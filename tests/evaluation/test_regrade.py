@@ -63,7 +63,7 @@ def test_another_reward_changes_rewards_and_lists_them(
     assert {(r["recorded_reward"], r["reward"]) for r in rows} == {(1.0, 0.5)}
     assert len(rows) == 3 and not any(r["observation"] for r in rows)
     assert [
-        t.reward for t in trajectories.read_trajectories(out / trajectories.TRAJECTORIES_FILE)
+        t.score for t in trajectories.read_trajectories(out / trajectories.TRAJECTORIES_FILE)
     ] == [0.5] * 3
 
 
@@ -81,7 +81,7 @@ def test_another_profile_lists_the_steps_with_other_results(
     log.unlink()
     again = [
         first.__class__("x=7", "", exit_code=0),
-        first.__class__("echo $x", "7\n", reward=0.0),
+        first.__class__("echo $x", "7\n", score=0.0),
         *rest,
     ]
     trajectories.append_trajectory(log, episode.replace(steps=tuple(again)))

@@ -35,7 +35,7 @@ def test_a_changed_record_is_found(run_dir: Path) -> None:
     log = run_dir / trajectories.TRAJECTORIES_FILE
     rows = [json.loads(line) for line in log.read_text().splitlines()]
     rows[2]["steps"][0]["observation"] += "forged"
-    rows[3]["steps"][-1]["reward"] = 0.25
+    rows[3]["steps"][-1]["score"] = 0.25
     log.write_text("".join(json.dumps(row) + "\n" for row in rows))
     (report,) = log_replay.replay_logs([run_dir], log_replay.ReplayOptions())
     found = {step.task: step for step in report.mismatches}
@@ -50,7 +50,7 @@ def test_a_difference_of_the_scoring_names_both_versions(run_dir: Path) -> None:
     rows = [json.loads(line) for line in log.read_text().splitlines()]
     for row in rows:
         row["run"]["scoring"] = "bash-2"
-    rows[0]["steps"][-1]["reward"] = 0.66
+    rows[0]["steps"][-1]["score"] = 0.66
     log.write_text("".join(json.dumps(row) + "\n" for row in rows))
     (report,) = log_replay.replay_logs([run_dir], log_replay.ReplayOptions())
     (step,) = report.mismatches

@@ -54,11 +54,11 @@ def env() -> Iterator[InterCodeEnv]:
 def test_submitting_ends_an_episode(env: InterCodeEnv) -> None:
     agent = Script(["echo five", "submit", "echo never"])
     t = rollout(agent, env, "t/five", seed=1)
-    assert (t.end, t.reward, t.success, t.turns) == ("submitted", 1.0, True, 2)
+    assert (t.end, t.score, t.success, t.turns) == ("submitted", 1.0, True, 2)
     assert (t.task, t.index, t.query) == ("t/five", 0, "Print five.")
     assert (t.group, t.hardness) == ("g", "easy")
     assert t.steps[0].observation == "five\n"
-    assert [s.reward for s in t.steps] == [None, 1.0]
+    assert [s.score for s in t.steps] == [None, 1.0]
     assert sum(t.steps[1].parts.values()) == pytest.approx(1.0)
     assert agent.brief is not None and agent.brief.query == "Print five."
     assert agent.feedbacks[0] is None and agent.feedbacks[1] is not None
@@ -68,26 +68,26 @@ def test_submitting_ends_an_episode(env: InterCodeEnv) -> None:
 def test_an_agent_that_sees_its_score_ends_when_it_has_solved(env: InterCodeEnv) -> None:
     agent = Script(["echo four", "echo five", "echo never"], wants_score=True)
     t = rollout(agent, env, 0)
-    assert (t.end, t.turns, t.reward) == ("solved", 2, 1.0)
+    assert (t.end, t.turns, t.score) == ("solved", 2, 1.0)
     feedback = agent.feedbacks[1]
     assert (
         feedback is not None
         and feedback.score is not None
-        and feedback.score.value == t.steps[0].reward
+        and feedback.score.value == t.steps[0].score
     )
 
 
 def test_an_agent_that_stops_is_scored_at_its_last_step(env: InterCodeEnv) -> None:
     t = rollout(Script(["echo x > /f", "touch /g"]), env, 1)
     assert (t.end, t.turns) == ("agent_stopped", 2)
-    assert [s.reward is None for s in t.steps] == [True, False]
+    assert [s.score is None for s in t.steps] == [True, False]
     assert t.steps[0].changes == ("/f",) and t.steps[1].changes == ("/f", "/g")
 
 
 def test_an_agent_that_does_nothing_is_scored(env: InterCodeEnv) -> None:
     t = rollout(Script([]), env, 0)
     assert t.end == "agent_stopped" and not t.success
-    assert t.reward == 0.0
+    assert t.score == 0.0
 
 
 @pytest.mark.parametrize(("own", "given", "turns"), [(2, None, 2), (None, 3, 3), (5, 1, 1)])
@@ -96,7 +96,7 @@ def test_the_least_limit_applies(
 ) -> None:
     t = rollout(Script(["true"] * 9, max_turns=own), env, 0, max_turns=given)
     assert (t.end, t.turns) == ("turn_limit", turns)
-    assert t.steps[-1].reward is not None
+    assert t.steps[-1].score is not None
 
 
 def test_a_turn_without_code_counts_and_has_a_reply(env: InterCodeEnv) -> None:
@@ -120,7 +120,7 @@ def test_an_agent_sees_no_score_that_it_does_not_want() -> None:
     with intercode.make("bash", dataset=Dataset("t", "bash", TASKS), reward_mode="per-turn") as env:
         agent = Script(["echo four", "echo five", "submit"])
         t = rollout(agent, env, 0)
-    assert [s.reward for s in t.steps] == [pytest.approx(t.steps[0].reward), 1.0, 1.0]
+    assert [s.score for s in t.steps] == [pytest.approx(t.steps[0].score), 1.0, 1.0]
     assert all(feedback is None or feedback.score is None for feedback in agent.feedbacks)
 
 

@@ -92,7 +92,7 @@ def test_an_action_takes_its_walk_once() -> None:
             output = agent.act(None)
             assert output is not None and output.action == "ls"
             step, score, done = take_turn(env, output, with_score=False)
-            assert step.reward is not None and score is not None and not done
+            assert step.score is not None and score is not None and not done
 
         calls = calls_during(turn)
     assert [call for call in calls if call in ACTION] == ACTION

@@ -216,8 +216,13 @@ def play(session: Session) -> Item:
             row = json.loads(line)
             if name == "ctf":
                 row["steps"] = [{**step, "observation": ""} for step in row["steps"]]
-            columns = ("action", "observation", "reward", "parts", "actor", "exit_code")
-            item.exact[f"{name} steps"] = compact([[s[c] for c in columns] for s in row["steps"]])
+            columns = ("action", "observation", "score", "parts", "actor", "exit_code")
+            item.exact[f"{name} steps"] = compact(
+                [
+                    [(s | {"score": s.get("score", s.get("reward"))})[c] for c in columns]
+                    for s in row["steps"]
+                ]
+            )
             item.exact[f"{name} end"] = row["end"]
             item.exact[f"{name} undone"] = len(row["run"].get("undone", []))
             item.exact[f"{name} run keys"] = sorted(KEYS.get(key, key) for key in row["run"])

@@ -40,7 +40,7 @@ def essence(row: dict[str, Any]) -> dict[str, Any]:
         ],
         "actions": [step.get("action") for step in steps],
         "observations": [step.get("observation") for step in steps],
-        "rewards": [step.get("reward") for step in steps],
+        "rewards": [step.get("score", step.get("reward")) for step in steps],
         "end": [row.get("end"), row.get("error")],
         "usage": {key: value for key, value in sorted(usage.items()) if value},
         "metadata": {

@@ -245,7 +245,9 @@ def regrade(session: Session) -> Item:
     path = session.work / "regraded-log" / "trajectories.jsonl"
     for line in path.read_text().splitlines() if path.exists() else ():
         row: dict[str, Any] = json.loads(line)
-        steps = [[s["observation"], s["reward"], s["parts"]] for s in row["steps"]]
+        steps = [
+            [s["observation"], s.get("score", s.get("reward")), s["parts"]] for s in row["steps"]
+        ]
         item.exact[f"log {row['task']}"] = compact(steps)
     return item
 

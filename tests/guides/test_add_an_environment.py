@@ -105,7 +105,7 @@ def test_a_model_plays_it_with_every_agent(package: Path, name: str) -> None:
         episode = rollout(open_agent(name, model=model), env, 0)
         assert env.reward_name == "number_env:same_number"
     actions = [step.action for step in episode.steps if step.action]
-    assert (episode.reward, episode.end) == (1.0, "submitted")
+    assert (episode.score, episode.end) == (1.0, "submitted")
     assert actions[-1] == f"submit {ANSWER}"
     first = json.dumps(list(episode.steps[0].messages))
     assert "Bash" in first and "number code" not in first
@@ -268,7 +268,7 @@ def test_a_program_plays_it(package: Path, tmp_path: Path) -> None:
         ),
     )
     (episode,) = load(out)
-    assert (episode.reward, episode.end) == (1.0, "submitted")
+    assert (episode.score, episode.end) == (1.0, "submitted")
 
 
 def test_a_subclass_with_a_name_of_its_own_inherits_it(package: Path) -> None:

@@ -320,7 +320,7 @@ def test_inspects_scorer_does_not_add_up_rewards() -> None:
     from intercode.integrations.inspect import reward
 
     state = TaskState(ModelName("mockllm/model"), "1", 1, "query", [])
-    steps = [{"reward": r} for r in (0.7, 1.0, None, 1.0)]
+    steps = [{"score": r} for r in (0.7, 1.0, None, 1.0)]
     state.store.set("intercode", {"steps": steps, "end": "submitted"})
     score = asyncio.run(reward()(state, Target("")))  # type: ignore[arg-type]
     assert score is not None and score.value == {"reward": 1.0, "success": 1.0}

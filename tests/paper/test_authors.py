@@ -63,9 +63,9 @@ def test_an_exported_published_log_is_unchanged(
 
 def _own(**changes: Any) -> Trajectory:
     steps = (
-        Step("ls", "a\n", reward=None, message="Let me look.\nls"),
+        Step("ls", "a\n", score=None, message="Let me look.\nls"),
         Step("", "Nothing was run.", executed=False, valid=False, message="I think"),
-        Step("submit", "a\n", reward=0.5, thought="done"),
+        Step("submit", "a\n", score=0.5, thought="done"),
     )
     run = {
         "environment": "bash",
@@ -86,7 +86,7 @@ def test_a_run_of_ours_is_read_back(tmp_path: Path) -> None:
     assert [s.action for s in back.steps] == ["execute[ls]", "I think", "submit"]
     assert [s.executed for s in back.steps] == [True, False, True]
     assert lacks_code(back.steps[1])
-    assert [s.reward for s in back.steps] == [0.0, 0.0, 0.5]
+    assert [s.score for s in back.steps] == [0.0, 0.0, 0.5]
     assert back.steps[2].thought == "done" and back.run["agent"] == "react"
 
 

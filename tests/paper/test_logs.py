@@ -202,7 +202,7 @@ def test_every_recorded_reward_is_the_summarys(recorded_dir: Path) -> None:
         rows = document.get("logs", document) if "meta" in document else document
         for row, episode in zip(rows.values(), load_log(path), strict=True):
             best = row["summary"]["max_reward"] if "summary" in row else row["reward"]
-            assert episode.reward == best, (path.name, episode.task)
+            assert episode.score == best, (path.name, episode.task)
 
 
 def test_reference_rows_are_the_executed_steps_of_the_log(

@@ -163,7 +163,7 @@ def test_where_no_log_is_published_nothing_is_missing(tmp_path: Path) -> None:
     trajectories.write_run_metadata(
         run, {"environment": "bash", "dataset": "nl2bash", "agent": "react"}
     )
-    episode = Trajectory("nl2bash/fs_1/0", 0, "q", (Step("x", "y", reward=1.0),), group="fs_1")
+    episode = Trajectory("nl2bash/fs_1/0", 0, "q", (Step("x", "y", score=1.0),), group="fs_1")
     trajectories.append_trajectory(run / trajectories.TRAJECTORIES_FILE, episode)
     assert "missing-cells" not in {t.name for t in report.build([run])}
 
@@ -176,7 +176,7 @@ def test_a_run_with_the_schema_in_the_prompt_has_a_table_of_its_own(tmp_path: Pa
     meta = {"environment": "sql", "dataset": "spider:schema", "agent": "try-again", "model": "m"}
     trajectories.write_run_metadata(run, meta)
     for n, hardness in enumerate(HARDNESS[:-1]):
-        steps = (Step("x", "y", reward=float(n == 0)),)
+        steps = (Step("x", "y", score=float(n == 0)),)
         episode = Trajectory(f"spider/{n}", n, "q", steps, hardness=hardness)
         trajectories.append_trajectory(run / trajectories.TRAJECTORIES_FILE, episode)
     tables = {t.name: t for t in report.build([run])}

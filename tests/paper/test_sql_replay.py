@@ -111,11 +111,11 @@ def _episode(agent: str, **more: Any) -> Trajectory:
 
 
 def test_a_react_action_is_the_content_of_execute() -> None:
-    step = Step("execute[SELECT a[1]\nFROM t]\nObservation 5", "[]", reward=0.0)
+    step = Step("execute[SELECT a[1]\nFROM t]\nObservation 5", "[]", score=0.0)
     found = RULES.executed_step(_episode("react"), step)
-    assert found.action == "SELECT a[1]\nFROM t" and found.reward is None
+    assert found.action == "SELECT a[1]\nFROM t" and found.score is None
     assert RULES.executed_step(_episode("try-again"), step) == step
-    assert RULES.executed_step(_episode("react"), Step("submit", "[]", reward=0.5)).reward == 0.5
+    assert RULES.executed_step(_episode("react"), Step("submit", "[]", score=0.5)).score == 0.5
 
 
 def test_the_form_of_logged_observations() -> None:

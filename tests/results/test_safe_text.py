@@ -35,7 +35,7 @@ def run(tmp_path: Path) -> Path:
         Step(
             f"{s.action} {LONE}",
             LONE,
-            reward=s.reward,
+            score=s.score,
             thought=LONE,
             messages=tuple({**m, "content": f"{m.get('content') or ''}{LONE}"} for m in s.messages),
         )

@@ -44,7 +44,7 @@ def step(text: str) -> Step:
     return Step(
         text,
         text,
-        reward=0.5,
+        score=0.5,
         parts={text: 0.5},
         changes=(text,),
         thought=text,

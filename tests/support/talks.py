@@ -32,7 +32,7 @@ def talk(success: bool = True, tokens: bool = True, **changes: Any) -> Trajector
         Step(
             "ls",
             "a",
-            reward=None,
+            score=None,
             valid=False,
             exit_code=1,
             usage=Usage(100, 20, 1, cost=0.5),
@@ -45,7 +45,7 @@ def talk(success: bool = True, tokens: bool = True, **changes: Any) -> Trajector
         Step(
             "cat a",
             "hello",
-            reward=float(success),
+            score=float(success),
             usage=Usage(150, 10, 1, cost=0.25),
             parts={"output": 1.0},
             messages=({"role": "tool", "tool_call_id": "c1", "content": "[told] a"}, second),
@@ -90,7 +90,7 @@ def run_in(directory: Path, rewards: tuple[float, ...] = (1.0, 0.0, 1.0), **meta
     """Write a run directory with one episode for each reward."""
     trajectories.write_run_metadata(directory, {**META, **meta})
     for n, reward in enumerate(rewards):
-        steps = (Step("ls", "a"), Step("cat a", "b", reward=reward, parts={"output": reward}))
+        steps = (Step("ls", "a"), Step("cat a", "b", score=reward, parts={"output": reward}))
         trajectories.append_trajectory(
             directory / trajectories.TRAJECTORIES_FILE,
             Trajectory(f"starter/{n}", n, "q", steps, end="submitted", id=f"e{n}"),

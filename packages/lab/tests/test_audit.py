@@ -149,13 +149,13 @@ def write_episodes(directory: Path, *episodes: tuple[str, tuple[Step, ...]]) -> 
 def test_equal_answers_with_different_scores(tmp_path: Path) -> None:
     query, gold = "Name the cats.", "SELECT name FROM cat"
     answered = Step("SELECT name FROM cat", "[('Tom',)]")
-    submitted = Step("submit", "", reward=1.0)
+    submitted = Step("submit", "", score=1.0)
     runs = write_episodes(
         tmp_path / "run",
         (query, (answered, submitted)),
-        (query, (Step("SELECT DISTINCT name FROM cat", "[('Tom',)]", reward=0.5),)),
-        (query, (Step("SELECT 1", "[(1,)]", reward=0.0),)),
-        ("Another query", (Step("SELECT name FROM cat", "[('Tom',)]", reward=0.1),)),
+        (query, (Step("SELECT DISTINCT name FROM cat", "[('Tom',)]", score=0.5),)),
+        (query, (Step("SELECT 1", "[(1,)]", score=0.0),)),
+        ("Another query", (Step("SELECT name FROM cat", "[('Tom',)]", score=0.1),)),
     )
     report = audit(sql_tasks(tmp_path, (query, gold)), runs=[runs])
     (found,) = report.findings

@@ -32,7 +32,7 @@ def test_the_manifest_describes_the_bundle(bundle: Path) -> None:
     assert found.statement.startswith("try-again with p/m solves 2 of 3 episodes of 3 tasks")
     assert found.results["success"] == pytest.approx(66.667, abs=1e-3)
     assert found.results["low"] < 66.7 < found.results["high"]
-    assert [t.reward for t in found.episodes] == [1.0, 0.0, 1.0]
+    assert [t.score for t in found.episodes] == [1.0, 0.0, 1.0]
     with tarfile.open(bundle) as archive:
         assert archive.getnames() == ["manifest.json", "run.json", "trajectories.jsonl"]
         assert all((m.mtime, m.uid, m.uname) == (0, 0, "") for m in archive.getmembers())
@@ -86,7 +86,7 @@ def test_a_changed_file_is_found_by_its_digest(bundle: Path) -> None:
 
 def test_a_changed_reward_is_found_though_the_digests_were_made_again(bundle: Path) -> None:
     def change(files: dict[str, bytes]) -> None:
-        _line(files, 1, lambda row: row["steps"][1].update(reward=1.0))
+        _line(files, 1, lambda row: row["steps"][1].update(score=1.0))
         _reseal(files)
 
     _forge(bundle, change)
@@ -97,9 +97,9 @@ def test_a_changed_reward_is_found_though_the_digests_were_made_again(bundle: Pa
 @pytest.mark.parametrize(
     ("where", "value", "message"),
     [
-        ("reward", 99.0, "reward' is 99.0, more than 1"),
-        ("reward", "1", r"'steps\[0\]\.reward' must be a number, not '1'"),
-        ("reward", float("nan"), r"'steps\[0\]\.reward' must be a number, not nan"),
+        ("score", 99.0, "score' is 99.0, more than 1"),
+        ("score", "1", r"'steps\[0\]\.score' must be a number, not '1'"),
+        ("score", float("nan"), r"'steps\[0\]\.score' must be a number, not nan"),
         ("observation", 3, r"'steps\[0\]\.observation' must be a text, not 3"),
         ("valid", "yes", r"'steps\[0\]\.valid' must be true or false, not 'yes'"),
         ("usage", {"cost": "free"}, r"'steps\[0\]\.usage.cost' must be a number, not 'free'"),

@@ -138,7 +138,7 @@ def test_the_standard_error_is_clustered_by_task_as_by_inspect(tmp_path: Path) -
 
     def played(task: int, epoch: int, reward: float) -> Trajectory:
         steps = talk().steps
-        last = replace(steps[-1], reward=reward)
+        last = replace(steps[-1], score=reward)
         return talk(id=f"{task}-{epoch}").replace(
             task=f"mine/{task}", epoch=epoch, steps=(*steps[:-1], last)
         )

@@ -14,9 +14,7 @@ from intercode.core.errors import ConfigError, UsageError
 from intercode.core.types import Step, Trajectory, Usage
 from intercode.results import report
 
-STEP = Step(
-    "ls", "a", reward=0.5, parts={"output": 0.5}, usage=Usage(10, 2, 1, cost=0.1, seconds=2)
-)
+STEP = Step("ls", "a", score=0.5, parts={"output": 0.5}, usage=Usage(10, 2, 1, cost=0.1, seconds=2))
 
 
 @pytest.fixture
@@ -67,10 +65,10 @@ def test_tables(run: Path) -> None:
     loaded = intercode.load_run(str(run))
     pytest.importorskip("pandas", reason="pip install 'intercode-gym[data]'")
     episodes = loaded.to_pandas()
-    assert episodes["reward"].tolist()[:2] == [0.5, 0.5]
+    assert episodes["score"].tolist()[:2] == [0.5, 0.5]
     assert episodes.groupby("task").success.count().to_dict() == {"t/0": 2, "t/1": 2}
     failed = episodes[episodes.end == "error"]
-    assert failed.success.tolist() == [False] and failed.reward.tolist() == [0.0]
+    assert failed.success.tolist() == [False] and failed.score.tolist() == [0.0]
     first = episodes.iloc[0]
     assert (first.turns, first.invalid, first.prompt_tokens, first.cost) == (2, 1, 10, 0.1)
     assert (first.model_seconds, first.agent, first.dataset) == (2, "react", "starter")

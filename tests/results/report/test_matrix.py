@@ -27,7 +27,7 @@ def write_run(directory: Path, model: str, rewards: dict[int, list[float | None]
                     f"starter/files/{n}",
                     n,
                     "q",
-                    (Step("x", "y", reward=reward),),
+                    (Step("x", "y", score=reward),),
                     epoch=epoch,
                     end="error" if reward is None else "submitted",
                     error="lost" if reward is None else None,

@@ -190,7 +190,7 @@ def _episode_cells(t: Trajectory) -> tuple[str, ...]:
     return (
         name,
         "solved" if t.success else "not solved",
-        f"reward {t.reward:g}",
+        f"reward {t.score:g}",
         "1 turn " if turns == 1 else f"{turns} turns",
         t.end.replace("_", " "),
         t.id,
@@ -321,11 +321,11 @@ def _message(message: Mapping[str, Any], style: Style) -> Iterator[str]:
 
 
 def _reward(step: Step, style: Style) -> str:
-    if step.reward is None:
+    if step.score is None:
         return ""
     parts = ", ".join(f"{name} {value:g}" for name, value in step.parts.items())
-    text = f"  reward {step.reward:g}" + (f" ({parts})" if parts else "")
-    return style("green" if step.reward >= 1 else "dim", text)
+    text = f"  reward {step.score:g}" + (f" ({parts})" if parts else "")
+    return style("green" if step.score >= 1 else "dim", text)
 
 
 def _outcome(t: Trajectory, style: Style) -> str:
@@ -334,7 +334,7 @@ def _outcome(t: Trajectory, style: Style) -> str:
     solved = style("green", "solved") if t.success else style("red", "not solved")
     turns_taken = int(turn_count(t))
     turns = "1 turn" if turns_taken == 1 else f"{turns_taken} turns"
-    return f"{solved}, reward {t.reward:g}, {turns}, {t.end.replace('_', ' ')}"
+    return f"{solved}, reward {t.score:g}, {turns}, {t.end.replace('_', ' ')}"
 
 
 def _usage(t: Trajectory) -> str:

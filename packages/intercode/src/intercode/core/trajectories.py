@@ -287,9 +287,19 @@ def trajectory_from_row(row: object) -> Trajectory:
     """
     if not isinstance(row, dict):
         raise DataError(f"an object is expected, not {type(row).__name__}")
-    trajectory: Trajectory = decode_as(Trajectory, without_version(row))
+    rest = without_version(row)
+    if isinstance(rest.get("steps"), list):
+        rest["steps"] = [_with_score(step) for step in rest["steps"]]
+    trajectory: Trajectory = decode_as(Trajectory, rest)
     _check_restarts(trajectory.restarts, trajectory.turns)
     return trajectory
+
+
+def _with_score(step: object) -> object:
+    """Return a recorded step with its score under ``score``: it was called ``reward`` before."""
+    if not isinstance(step, dict) or "reward" not in step or "score" in step:
+        return step
+    return {"score" if name == "reward" else name: value for name, value in step.items()}
 
 
 def _check_restarts(restarts: Sequence[int], steps: int) -> None:

@@ -317,5 +317,5 @@ def score_final_state(env: Environment, steps: list[Step], begin: int = 0) -> Sc
     score = env.score()
     if len(steps) == begin:
         steps.append(Step.without_turn())
-    steps[-1] = replace(steps[-1], reward=score.value, parts=score.parts)
+    steps[-1] = replace(steps[-1], score=score.value, parts=score.parts)
     return score

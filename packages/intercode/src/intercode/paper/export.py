@@ -121,7 +121,7 @@ def _history(episode: Trajectory) -> dict[str, list[Any]]:
     if thoughts:
         history[thoughts] = []
     for step in episode.steps:
-        history["rewards"].append(step.reward if step.reward is not None else 0)
+        history["rewards"].append(step.score if step.score is not None else 0)
         silent = not step.executed and not step.observation
         if not (silent and not step.action and not step.message):
             history["actions"].append(_action(step, wrapped=own and agent == "react"))
@@ -149,7 +149,7 @@ def _session(episode: Trajectory) -> dict[str, Any]:
         "environment": f"ic_{episode.run.get('environment')}",
         "query_idx": episode.index,
         "query": episode.query,
-        "reward": episode.reward,
+        "reward": episode.score,
         "trajectory": [{"action": s.action, "observation": s.observation} for s in episode.steps],
     }
 

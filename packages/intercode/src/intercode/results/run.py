@@ -138,7 +138,7 @@ def _episode_row(t: Trajectory) -> dict[str, Any]:
         "group": t.group,
         "hardness": t.hardness,
         "success": is_solved(t),
-        "reward": best_reward(t),
+        "score": best_reward(t),
         "turns": int(turn_count(t)),
         "end": t.end,
         "error": t.error,

@@ -64,9 +64,9 @@ class Labelling:
     def result(self, number: int) -> dict[str, Any]:
         """Return what the grader said: the reward, its parts, and how the episode ended."""
         episode = self._trajectory(number)
-        scored = [step for step in episode.steps if step.reward is not None]
+        scored = [step for step in episode.steps if step.score is not None]
         return {
-            "reward": episode.reward,
+            "reward": episode.score,
             "parts": dict(scored[-1].parts) if scored else {},
             "end": episode.end,
         }

@@ -108,7 +108,7 @@ class Console(Player):
             self.note("no turns left")
         verdict = "solved" if trajectory.success else "not solved"
         parts = trajectory.steps[-1].parts if trajectory.steps else {}
-        self.say(f"{verdict}: {_score_line(Score(trajectory.reward, parts))}")
+        self.say(f"{verdict}: {_score_line(Score(trajectory.score, parts))}")
 
     def _show(self, steps: list[Step]) -> None:
         for number, step in enumerate(steps, 1):

@@ -82,7 +82,7 @@ def _print_branch(result: BranchResult, request: BranchOptions) -> None:
         print(f"  step {k + 1}: {_format_change(old, new)}")
         if old and new and old.observation != new.observation:
             print(indent(_diff(old.observation, new.observation)))
-    print(f"reward {parent.reward:g} -> {child.reward:g}; ended: {parent.end} -> {child.end}")
+    print(f"reward {parent.score:g} -> {child.score:g}; ended: {parent.end} -> {child.end}")
     print(f"Trajectory: {child.id} in {result.out}")
 
 
@@ -96,8 +96,8 @@ def _format_change(old: Step | None, new: Step | None) -> str:
     changes += [] if old.observation == new.observation else ["observation"]
     if old.hashes and old.hashes.get("state") != new.hashes.get("state"):
         changes.append("state")
-    if old.reward != new.reward:
-        changes.append(f"reward {_format_reward(old.reward)} -> {_format_reward(new.reward)}")
+    if old.score != new.score:
+        changes.append(f"reward {_format_reward(old.score)} -> {_format_reward(new.score)}")
     return f"{action}: {', '.join(changes) + ' changed' if changes else 'the same'}"
 
 

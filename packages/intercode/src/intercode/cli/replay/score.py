@@ -87,7 +87,7 @@ def _tables(result: RegradeResult) -> list[Table]:
     notes = tuple(f"{t.task}: {t.error}" for t in result.failed[:MAX_SHOWN_EPISODES])
     out = [Table("regraded", "Graded again", columns, (row,), notes)]
     flips = [
-        (a.task, a.epoch, a.reward, b.reward, b.turns) for a, b in result.flips[:MAX_SHOWN_EPISODES]
+        (a.task, a.epoch, a.score, b.score, b.turns) for a, b in result.flips[:MAX_SHOWN_EPISODES]
     ]
     if flips:
         more = len(result.flips) - len(flips)

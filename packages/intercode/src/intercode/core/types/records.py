@@ -69,7 +69,8 @@ class Step:
     """One turn: an action and its observation.
 
     ``executed``: false for a turn without code. ``valid``: None if nothing ran. ``refused``: a
-    policy or the environment refused the action. ``reward``: None if the turn was not scored.
+    policy or the environment refused the action. ``score``: the value of the state's Score after
+    the turn, None if it was not scored; what the turn paid is ``StepResult.reward``.
     ``seconds``: how long the action took, without the agent and the model (None: unknown, or
     nothing ran). The other fields are those of StepResult and AgentOutput.
     """
@@ -80,7 +81,7 @@ class Step:
     valid: bool | None = True
     exit_code: int | None = 0
     timed_out: bool = False
-    reward: float | None = None
+    score: float | None = None
     parts: Mapping[str, float] = field(default_factory=dict)
     changes: tuple[str, ...] = ()
     message: str = ""
@@ -97,14 +98,14 @@ class Step:
     @classmethod
     def of_result(cls, output: AgentOutput, result: StepResult, score: Score | None) -> Step:
         """Return the record of an executed action: what the step gave, and its score."""
-        reward, parts = (None, {}) if score is None else (score.value, score.parts)
+        value, parts = (None, {}) if score is None else (score.value, score.parts)
         values = {**shared_fields(result, cls), **shared_fields(output, cls)}
-        return cls(**values | {"action": output.action or "", "reward": reward, "parts": parts})
+        return cls(**values | {"action": output.action or "", "score": value, "parts": parts})
 
     @classmethod
     def without_code(cls, output: AgentOutput) -> Step:
         """Return the record of a turn in which the model wrote no code."""
-        step = cls("", output.reply, executed=False, valid=False, exit_code=None, reward=0.0)
+        step = cls("", output.reply, executed=False, valid=False, exit_code=None, score=0.0)
         return replace(step, **shared_fields(output, cls) | {"action": ""})
 
     @classmethod
@@ -180,13 +181,14 @@ class Trajectory:
     restarts: tuple[int, ...] = ()
 
     @property
-    def reward(self) -> float:
-        """The best reward of the episode (paper, section 3), or 0 if nothing was scored."""
-        return max((s.reward for s in self.steps if s.reward is not None), default=0.0)
+    def score(self) -> float:
+        """The best score of the episode, which the paper (section 3) calls its reward. 0 if nothing
+        was scored."""
+        return max((s.score for s in self.steps if s.score is not None), default=0.0)
 
     @property
     def success(self) -> bool:
-        return self.reward >= SUCCESS_THRESHOLD
+        return self.score >= SUCCESS_THRESHOLD
 
     @property
     def turns(self) -> int:
@@ -202,15 +204,15 @@ class Trajectory:
     def _repr_html_(self) -> str:
         """Return what a notebook shows: the query and one row for each turn."""
         rows = [
-            (str(n), step.action or step.message, step.observation, _reward_text(step.reward))
+            (str(n), step.action or step.message, step.observation, _score_text(step.score))
             for n, step in enumerate(self.steps, 1)
         ]
         title = f"{self.task}: {self.end}, {'solved' if self.success else 'not solved'}"
         notes = [self.query, *([self.error] if self.error else [])]
         return html_table(
-            ("turn", "action", "observation", "reward"), rows, title=title, notes=notes
+            ("turn", "action", "observation", "score"), rows, title=title, notes=notes
         )
 
 
-def _reward_text(reward: float | None) -> str:
-    return "" if reward is None else f"{reward:.2f}"
+def _score_text(score: float | None) -> str:
+    return "" if score is None else f"{score:.2f}"

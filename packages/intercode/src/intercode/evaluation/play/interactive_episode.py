@@ -124,7 +124,7 @@ class InteractiveEpisode:
         spent = unfinished.run.get("spent")
         self.agent_usage = unfinished.usage if spent is None else Usage(**spent)
         for number, step in enumerate(unfinished.steps, 1):
-            repeated, _, _ = self.take_turn(step.agent_output(), step.reward is not None)
+            repeated, _, _ = self.take_turn(step.agent_output(), step.score is not None)
             if differs is None and repeated.observation != step.observation:
                 differs = number
         return differs

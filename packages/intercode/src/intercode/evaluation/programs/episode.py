@@ -266,7 +266,7 @@ def _submit(
     if ending.why:
         about["stopped"] = ending.why
     context = {**last.context, "program": about}
-    steps.append(replace(last, reward=score.value, parts=score.parts, context=context))
+    steps.append(replace(last, score=score.value, parts=score.parts, context=context))
     return steps, reason, score.action_error
 
 

@@ -174,7 +174,7 @@ def _continuing_agent(
         for k, step in enumerate(parent.steps[after:until], start=after + 1)
     ]
     if request.agent is None:
-        return ScriptedAgent(outputs, any(s.reward is not None for s in parent.steps[:-1]))
+        return ScriptedAgent(outputs, any(s.score is not None for s in parent.steps[:-1]))
     model = open_model(request.model, request.base_url) if request.model else None
     golds = {t.id: t.solution_actions for t in dataset.tasks if t.solution_actions}
     agent = open_agent(

@@ -178,11 +178,11 @@ def repeat_step(env: InterCodeEnv, episode: Trajectory, turn: int) -> Step:
     if turn in episode.restarts:
         reset_to_task(env, episode)
     if not step.executed:
-        is_scored = is_compared(episode, turn) and step.reward is not None
-        return replace(step, reward=env.score().value) if is_scored else step
+        is_scored = is_compared(episode, turn) and step.score is not None
+        return replace(step, score=env.score().value) if is_scored else step
     result = env.execute(step.action)
     score = result.score
-    if score is None and step.reward is not None:
+    if score is None and step.score is not None:
         score = env.score()
     return Step.of_result(AgentOutput(step.action), result, score)
 
@@ -192,4 +192,4 @@ def is_compared(episode: Trajectory, turn: int) -> bool:
     a reward, or is the last before a restart or the end."""
     step = episode.steps[turn]
     is_last = turn + 1 in (*episode.restarts, episode.turns)
-    return step.executed or bool(step.reward) or is_last
+    return step.executed or bool(step.score) or is_last

@@ -191,13 +191,13 @@ def _regrade_episode(
         run = {**old.run, "traceback": portable_traceback(failure.traceback)}
         return old.replace(steps=(), end="error", error=error, seconds=None, run=run), []
     differences = [
-        StepDifference(old.task, old.epoch, n + 1, a.reward, b.reward, text)
+        StepDifference(old.task, old.epoch, n + 1, a.score, b.score, text)
         for n, b in played.items()
         for a in [rules.executed_step(old, old.steps[n])]
-        if (text := _observation_differs(rules, old, a, b)) or a.reward != b.reward
+        if (text := _observation_differs(rules, old, a, b)) or a.score != b.score
     ]
     differences += [
-        StepDifference(old.task, old.epoch, n + 1, step.reward, None, False, ended=True)
+        StepDifference(old.task, old.epoch, n + 1, step.score, None, False, ended=True)
         for n, step in enumerate(old.steps)
         if n not in played
     ]
@@ -241,12 +241,12 @@ def _regrade_step(
     It is scored if the record has a reward, and at the end of the episode.
     """
     step = rules.executed_step(old, recorded)
-    scored = step.reward is not None or (last and old.steps[-1].reward is not None)
+    scored = step.score is not None or (last and old.steps[-1].score is not None)
     if not step.executed:
         # other software records 0 for a turn without code, and does not score it
         score = env.score() if scored and is_native(old) else None
-        value = step.reward if score is None else score.value
-        return replace(step, reward=value, parts={} if score is None else score.parts), False
+        value = step.score if score is None else score.value
+        return replace(step, score=value, parts={} if score is None else score.parts), False
     if step.action.split(None, 1)[:1] == [SUBMIT] and not is_native(old) and not env.expects_answer:
         # the authors' loops continue after a submit, and log the last observation again
         return _with_score(
@@ -275,8 +275,8 @@ def _regrade_step(
 
 def _with_score(step: Step, score: Score | None) -> Step:
     if score is None:
-        return replace(step, reward=None, parts={})
-    return replace(step, reward=score.value, parts=score.parts)
+        return replace(step, score=None, parts={})
+    return replace(step, score=score.value, parts=score.parts)
 
 
 def _end_reason(old: Trajectory, new: Trajectory) -> EndReason:

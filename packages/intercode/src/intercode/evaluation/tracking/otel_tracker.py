@@ -173,7 +173,7 @@ class _EpisodeSpans(EpisodeTracker):
             "gen_ai.evaluation.result",
             {
                 "gen_ai.evaluation.name": "reward",
-                "gen_ai.evaluation.score.value": trajectory.reward,
+                "gen_ai.evaluation.score.value": trajectory.score,
                 "gen_ai.evaluation.score.label": "solved" if trajectory.success else "not solved",
             },
         )

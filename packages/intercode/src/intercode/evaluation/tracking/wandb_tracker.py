@@ -101,7 +101,7 @@ class WandbTracker(RunTracker):
             self._here.log(
                 {
                     **_figures(progress),
-                    "episode/reward": trajectory.reward,
+                    "episode/reward": trajectory.score,
                     "episode/turns": trajectory.turns,
                     "episode/seconds": trajectory.seconds,
                 }
@@ -159,7 +159,7 @@ def _row(episode: Trajectory) -> dict[str, Any]:
         "task": episode.task,
         "epoch": episode.epoch,
         "success": episode.success and not failed,
-        "reward": 0.0 if failed else episode.reward,
+        "reward": 0.0 if failed else episode.score,
         "turns": episode.turns,
         "end": episode.end,
         "prompt_tokens": usage.prompt_tokens,

@@ -175,7 +175,7 @@ def reward() -> Scorer:
     async def score(state: TaskState, target: Target) -> Score:  # noqa: ARG001
         episode: dict[str, Any] | None = state.store.get(_STORE_KEY)
         if episode is not None:
-            best = max((s["reward"] or 0.0 for s in episode["steps"]), default=0.0)
+            best = max((s["score"] or 0.0 for s in episode["steps"]), default=0.0)
             return _to_score(best, {"end": episode["end"], "turns": len(episode["steps"])})
         env, answer = _sample_env(), state.output.completion
 

@@ -142,7 +142,7 @@ def _parse_turn(
         valid=valid,
         exit_code=None,
         timed_out=text == "Command timed out",
-        reward=None if reward is None else float(reward),
+        score=None if reward is None else float(reward),
         thought=thought or "",
     )
 
@@ -156,7 +156,7 @@ def _parse_human_session(episode: Mapping[str, Any]) -> tuple[Step, ...]:
             observation=turn["observation"],
             valid=None,
             exit_code=None,
-            reward=float(episode["reward"]) if number == len(turns) else None,
+            score=float(episode["reward"]) if number == len(turns) else None,
         )
         for number, turn in enumerate(turns, start=1)
     )
@@ -180,7 +180,7 @@ def _infer_agent(episode: Mapping[str, Any], limit: int | None) -> str:
 
 def _infer_end(steps: tuple[Step, ...], turns: int, limit: int | None) -> EndReason:
     last = steps[-1] if steps else None
-    if last is not None and (last.reward or 0.0) >= SUCCESS_THRESHOLD:
+    if last is not None and (last.score or 0.0) >= SUCCESS_THRESHOLD:
         return "solved"
     if last is not None and last.action in (BLOCKED_ACTION, SKIP_ACTION):
         return "agent_stopped"

@@ -67,7 +67,7 @@ def _step_from_row(row: Row) -> Step:
         valid=row.get("valid"),
         exit_code=None,
         timed_out=row["obs"] == "Command timed out",
-        reward=None if reward is None else float(reward),
+        score=None if reward is None else float(reward),
         parts={k: float(v) for k, v in parts.items() if v is not None},
     )
 

@@ -24,7 +24,7 @@ class AuthorsCtfRules(AuthorsRules, CtfReplayRules):
     def play(self, env: InterCodeEnv, step: Step) -> tuple[str, float | None]:
         result = env.execute(step.action)
         reward = None if result.score is None else result.score.value
-        return result.observation, None if step.reward is None else reward or 0.0
+        return result.observation, None if step.score is None else reward or 0.0
 
     def cause(self, step: StepComparison) -> str:
         if step.stable is False:

@@ -30,7 +30,7 @@ class AuthorsPythonRules(AuthorsRules):
     def play(self, env: InterCodeEnv, step: Step) -> tuple[str, float | None]:
         assert isinstance(env, PythonEnv)
         observation = env.execute(step.action).observation
-        if step.reward is None:
+        if step.score is None:
             return observation, None
         if not step.action.startswith(_SUBMISSION_PREFIX):
             return observation, 0.0

@@ -29,7 +29,7 @@ class AuthorsRules(ReplayRules):
         if trajectory.run.get("source") != "authors" or trajectory.run.get("agent") != "react":
             return step
         if wrapped := _EXECUTE.fullmatch(step.action):
-            return replace(step, action=wrapped[1], reward=None)
+            return replace(step, action=wrapped[1], score=None)
         return step
 
     def logged_observation(self, trajectory: Trajectory, step: Step, observation: str) -> str:

@@ -63,7 +63,7 @@ class AuthorsSqlRules(AuthorsRules, SqlReplayRules):
         if trajectory.run.get("agent") != "react":
             return step
         if wrapped := _EXECUTE.search(step.action):
-            return replace(step, action=wrapped[1], reward=None)
+            return replace(step, action=wrapped[1], score=None)
         return step
 
     def play_and_score(self, env: InterCodeEnv, step: Step) -> tuple[str, Score | None]:
@@ -72,7 +72,7 @@ class AuthorsSqlRules(AuthorsRules, SqlReplayRules):
             observation = env.episode.last_observation
         else:
             observation = env.execute(step.action).observation
-        return observation, None if step.reward is None else env.score()
+        return observation, None if step.score is None else env.score()
 
     def logged_observation(self, trajectory: Trajectory, step: Step, observation: str) -> str:
         """Return an observation in the log's form. ReAct's logs hold 25 rows, or 350 characters

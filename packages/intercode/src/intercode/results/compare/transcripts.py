@@ -88,14 +88,14 @@ def _header_lines(side: Side, episode: Trajectory | None) -> list[str]:
     if is_failed(episode):
         return [title, f"epoch {episode.epoch}, ended in an error"]
     at = solving_turn(episode)
-    what = f"solved at turn {at}" if at else f"not solved, best reward {episode.reward:.2f}"
+    what = f"solved at turn {at}" if at else f"not solved, best reward {episode.score:.2f}"
     return [title, f"epoch {episode.epoch}, {episode.turns} turns, {episode.end}, {what}"]
 
 
 def _turn_lines(number: int, turn: tuple[Step, Sequence[str]], full: bool) -> list[str]:
     """Return one turn as lines: thought, action, observation and reward."""
     step, words = turn
-    reward = "" if step.reward is None else f"  reward {step.reward:.2f}"
+    reward = "" if step.score is None else f"  reward {step.score:.2f}"
     labels = f"  ({', '.join(words)})" if words else ""
     out = [f"[{number}]{reward}{labels}"]
     if step.thought:

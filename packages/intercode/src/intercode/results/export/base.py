@@ -97,7 +97,7 @@ def exported_metadata(episode: Trajectory) -> dict[str, Any]:
         "task": episode.task,
         "episode": episode.id,
         "epoch": episode.epoch,
-        "reward": episode.reward,
+        "reward": episode.score,
         "success": episode.success,
         "end": episode.end,
         **{name: run[name] for name in keys if run.get(name) is not None},

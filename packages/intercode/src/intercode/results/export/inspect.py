@@ -112,12 +112,12 @@ def _events(
             earlier.append(answer)
         if turn.step.executed:
             yield {"timestamp": began, **_tool_event(turn.step, number, code_tool_name(episode))}
-        if turn.step.reward is not None:
+        if turn.step.score is not None:
             yield {
                 "event": "score",
                 "timestamp": began,
                 "scorer": "reward",
-                "score": _to_score(turn.step.reward, turn.step),
+                "score": _to_score(turn.step.score, turn.step),
                 "intermediate": number < len(all_turns),
             }
 
@@ -138,10 +138,10 @@ def _tool_event(step: Step, number: int, tool: str) -> Json:
 
 
 def _sample_scores(episode: Trajectory) -> Json:
-    best = next((s for s in episode.steps if s.reward == episode.reward), None)
+    best = next((s for s in episode.steps if s.score == episode.score), None)
     reason = f"the episode's end: {episode.end}"
     success = {"value": int(episode.success), "explanation": reason}
-    return {"reward": _to_score(episode.reward, best), "success": success}
+    return {"reward": _to_score(episode.score, best), "success": success}
 
 
 def _to_score(value: float, step: Step | None) -> Json:
@@ -170,7 +170,6 @@ def _limit(episode: Trajectory) -> Json | None:
 
 
 SUFFIX = ".eval"
-SCORES = ("reward", "success")
 _UNKNOWN_START = datetime.datetime(1970, 1, 1, tzinfo=datetime.UTC)
 
 
@@ -277,8 +276,8 @@ def _scores(episodes: Sequence[Trajectory]) -> list[EvalScore]:
     from inspect_ai.log import EvalMetric, EvalScore
 
     out = []
-    for name in SCORES:
-        values = [0.0 if is_failed(t) else float(getattr(t, name)) for t in episodes]
+    for name, field in (("reward", "score"), ("success", "success")):
+        values = [0.0 if is_failed(t) else float(getattr(t, field)) for t in episodes]
         if not values:
             continue
         by_task = values_by_task([(t.task, v) for t, v in zip(episodes, values, strict=True)])

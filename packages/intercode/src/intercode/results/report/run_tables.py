@@ -133,7 +133,7 @@ def _scores_every_turn(episodes: Sequence[Trajectory]) -> bool:
     went on, an only turn that submits nothing is scored as every turn is."""
     only = [t.steps[0] for t in episodes if t.steps and not metrics.is_submission(t.steps[0])]
     turns = metrics.earlier_turns(episodes) or [step for step in only if step.executed]
-    return any(t.end == "solved" for t in episodes) or any(s.reward is not None for s in turns)
+    return any(t.end == "solved" for t in episodes) or any(s.score is not None for s in turns)
 
 
 def _tokens(episode: Trajectory) -> float | None:

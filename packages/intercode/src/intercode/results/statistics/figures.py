@@ -146,7 +146,7 @@ def mean_figure(
 
 def best_reward(episode: Trajectory) -> float:
     """Return the best reward of an episode, 0 for an error of the infrastructure."""
-    return 0.0 if metrics.is_failed(episode) else episode.reward
+    return 0.0 if metrics.is_failed(episode) else episode.score
 
 
 def share_figure(episodes: Episodes, predicate: Callable[[Trajectory], bool]) -> OptionalEstimate:

@@ -204,7 +204,7 @@ def group_of(episode: Trajectory) -> str | None:
 
 def solves(step: Step) -> bool:
     """Return whether the reward after a turn was 1."""
-    return step.reward is not None and step.reward >= SUCCESS_THRESHOLD
+    return step.score is not None and step.score >= SUCCESS_THRESHOLD
 
 
 def _percent(values: Iterable[bool]) -> float | None:

@@ -170,7 +170,7 @@ def episode_detail(t: Trajectory, metadata: Mapping[str, Any]) -> dict[str, Any]
     """Return an episode as JSON types, without what its run's metadata holds already."""
     detail: dict[str, Any] = to_jsonable(t)
     detail["run"] = to_jsonable(own_metadata(t.run, metadata))
-    detail["success"], detail["reward"] = t.success, t.reward
+    detail["success"], detail["score"] = t.success, t.score
     return detail
 
 

@@ -101,7 +101,7 @@ def index_episode(at: int, t: Trajectory) -> EpisodeEntry:
         t.run.get("agent"),
         t.run.get("model"),
         t.success,
-        t.reward,
+        t.score,
         t.end,
         t.error,
         t.turns,

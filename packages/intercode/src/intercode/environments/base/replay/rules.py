@@ -55,7 +55,7 @@ class ReplayRules:
             observation = env.episode.last_observation
         else:
             observation = env.execute(step.action).observation
-        return observation, None if step.reward is None else env.score().value
+        return observation, None if step.score is None else env.score().value
 
     def play_and_score(self, env: InterCodeEnv, step: Step) -> tuple[str, Score | None]:
         """Execute a step like ``play``, but return the whole score, for rules whose

@@ -22,10 +22,10 @@ function labels(step, number, episode) {
 }
 
 function reward(step) {
-  if (step.reward === null) return null;
+  if (step.score === null) return null;
   const parts = Object.entries(step.parts);
-  return h("div", { class: `reward ${step.reward >= 1 - 1e-9 ? "solved" : ""}` },
-    h("span", { class: "total" }, "reward ", h("b", { text: format.reward(step.reward) })),
+  return h("div", { class: `reward ${step.score >= 1 - 1e-9 ? "solved" : ""}` },
+    h("span", { class: "total" }, "reward ", h("b", { text: format.reward(step.score) })),
     parts.length ? h("dl", { class: "parts" }, parts.map(([name, value]) => h("div", {},
       h("dt", { text: line(name) }), h("dd", { text: format.reward(value) })))) : null);
 }
@@ -143,7 +143,7 @@ function messages(step) {
 function turn(episode, number, environment, extra = []) {
   const step = episode.steps[number - 1];
   const done = step.action.trim() ? block(step.action, "code", "code", (text) => highlight(text, environment)) : null;
-  const solved = step.reward !== null && step.reward >= 1 - 1e-9;
+  const solved = step.score !== null && step.score >= 1 - 1e-9;
   return h("article", { class: `turn ${solved ? "solved" : ""} ${step.valid === false ? "invalid" : ""}`, tabindex: "-1", "aria-label": `Turn ${number}` },
     h("header", {}, h("h2", { text: `Turn ${number}` }), labels(step, number, episode), extra,
       h("span", { class: "grow" }), step.seconds ? h("span", { class: "usage", title: "how long the action took", text: format.seconds(step.seconds) }) : null,
