@@ -194,7 +194,7 @@ def state_root() -> Path:
 def config_path(name: str) -> Path:
     """Return the path of a file that the user may have written, in ``INTERCODE_CONFIG``, else in
     ``$XDG_CONFIG_HOME/intercode`` or ``~/.config/intercode``. Raises ConfigError if
-    ``INTERCODE_CONFIG`` is no directory."""
+    ``INTERCODE_CONFIG`` is no directory, and RuntimeError if this user has no home directory."""
     if chosen := os.environ.get("INTERCODE_CONFIG"):
         if not Path(chosen).is_dir():
             raise ConfigError(f"INTERCODE_CONFIG={chosen} is no directory")

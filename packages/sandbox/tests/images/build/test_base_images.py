@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from pathlib import Path
+from typing import NoReturn
 
 import pytest
 
@@ -114,6 +115,20 @@ def test_paths_are_of_the_context_or_the_users(tmp_path: Path) -> None:
     ):
         with pytest.raises(UsageError, match=r"is outside of .*context; if you trust it, say"):
             bases.resolve_base(name)
+
+
+def test_a_name_is_refused_also_where_there_is_no_home(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def home() -> NoReturn:
+        raise RuntimeError("no home")
+
+    monkeypatch.delenv("INTERCODE_CONFIG", raising=False)
+    monkeypatch.delenv("XDG_CONFIG_HOME", raising=False)
+    monkeypatch.setattr(Path, "home", home)
+    bases = BaseImageResolver(lambda _: HERE, allowed_directory=tmp_path)
+    with pytest.raises(UsageError, match=r"images\.toml in the directory INTERCODE_CONFIG"):
+        bases.resolve_base("dir:/")
 
 
 def test_ids_that_a_user_may_map(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -25,10 +25,6 @@ _SPEC = re.compile(
 _LOCAL_SPEC = re.compile(r"(dir|tar|recipe|docker-archive|oci|dockerfile):(.+)")
 _TABLE = "images.toml"
 """The user's table of image names."""
-_HINT = (
-    "say which image it is: `intercode-sandbox image build --from {name}=SPEC`, or a line "
-    '"{name}" = "SPEC" under [from] in {table}'
-)
 
 
 @dataclass(frozen=True)
@@ -71,7 +67,7 @@ class BaseImageResolver:
                     return image
             except InterCodeError as e:
                 attempts.append(str(e))
-        remedy = _HINT.format(name=name, table=config_path(_TABLE))
+        remedy = _hint(name)
         suggestion = suggest_name(name, ("host", *debian.RELEASE_NAMES), 0.6)
         hint = f"{suggestion}Else " if suggestion else ""
         reasons = " | ".join(attempts)
@@ -85,10 +81,9 @@ class BaseImageResolver:
             return
         path, _ = saved_images.split_path_and_name(found[2])
         if not path.resolve().is_relative_to(self.allowed_directory):
-            hint = _HINT.format(name=name, table=config_path(_TABLE))
             raise UsageError(
                 f"{instruction} {name} is outside of {self.allowed_directory}; if you trust it, "
-                f"{hint}"
+                f"{_hint(name)}"
             )
 
     def _from_spec(self, spec: str) -> Image:
@@ -136,6 +131,17 @@ def _prepare_root(root: Path) -> None:
     root.chmod(0o755)
     if os.geteuid() == 0:
         os.chown(root, sandbox_uid(), sandbox_uid())
+
+
+def _hint(name: str) -> str:
+    try:
+        table = str(config_path(_TABLE))
+    except RuntimeError:  # this user has no home directory
+        table = f"{_TABLE} in the directory INTERCODE_CONFIG"
+    return (
+        f"say which image it is: `intercode-sandbox image build --from {name}=SPEC`, or a line "
+        f'"{name}" = "SPEC" under [from] in {table}'
+    )
 
 
 def user_images() -> dict[str, str]:
