@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+from intercode import cli
 from intercode.cli import COMMANDS, main
 from intercode.cli.listing import DESCRIPTIONS
 
@@ -38,6 +39,17 @@ def test_help_names_every_command(capsys: pytest.CaptureFixture[str]) -> None:
     assert all(f"\n  {name} " in text for name in COMMANDS)
     assert main([]) == 2
     assert capsys.readouterr().out == text
+
+
+def test_no_command_has_more_than_two_modes_and_each_form_has_options_of_the_command() -> None:
+    with_modes = {}
+    for name in COMMANDS:
+        _, parser, module = cli._make_parser(name)
+        if (modes := getattr(module, "MODES", None)) is not None:
+            options = {action.dest for action in parser._actions}
+            assert all(options >= {*names} for forms in modes.values() for names in forms.values())
+            with_modes[name] = len(modes)
+    assert with_modes == {"replay": 2, "check": 2, "serve": 2}
 
 
 @pytest.mark.slow

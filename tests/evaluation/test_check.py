@@ -172,7 +172,7 @@ def test_bad_arguments() -> None:
 
 def test_options_that_exclude_each_other_are_named(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["check", "starter", "--out", "proofs.jsonl"]) == 2
-    said = "--out is for --labels or --draw, not for the check of tasks"
+    said = "--out is for --draw or --labels, not for the check of tasks"
     assert said in capsys.readouterr().err
 
 

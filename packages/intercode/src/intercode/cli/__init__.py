@@ -5,6 +5,9 @@ reads them, with their ``DEFAULTS``, other ``SETTINGS``, the ``RENAMED`` ones, a
 to do in place of giving a further value, if any, and ``handle(args) -> int``, which runs the
 command and returns the exit status. A command with sub-commands has ``add_arguments(parser)`` in
 place of ``ARGUMENTS``. ``main`` prints the errors of ``core.errors`` as one line.
+
+A command does one thing, or two that take other inputs and have other results. ``MODES`` are those
+of a command that refuses options: each has forms, with the options that have a meaning there.
 """
 
 from __future__ import annotations

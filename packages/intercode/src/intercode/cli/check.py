@@ -67,10 +67,10 @@ datasets [DATASET] ...  name[:subset], or a .json/.jsonl/.csv file
 --baseline FILE         the output of an earlier --json: a gold that now does something else is
                         volatile
 --json                  print the whole report as JSON
-what people read and say:
 --audit                 list findings that a person should read; a finding is no fault
 --runs PATH ...         with --audit: a run directory, a directory that holds some, or a log whose
                         episodes played these tasks; may be given several times
+labels of people:
 --labels FILE ...       grade labels, one JSON object a line; may be given several times
 --second FILE           with --labels: labels of the same trajectories by another person"""
 DEFAULTS = {"parallel": 2}
@@ -87,20 +87,23 @@ RENAMED = {
 _SETTINGS_OF_RUNS = {"image", "backend", "set", "profile"}
 _SHARED = {"parallel", "json"}
 _SOUNDNESS = "the check of tasks"
-_MODES = {
-    "--labels": {"labels", "second", "variants", "out", *_SETTINGS_OF_RUNS, *_SHARED},
-    "--labels with --second": {"labels", "second", *_SHARED},
-    "--contamination": {"contamination", "draw", *_SHARED},
-    "--draw": {"draw", "out", *_SETTINGS_OF_RUNS, *_SHARED} - {"profile"},
-    "--audit": {"audit", "runs", "variants", *_SETTINGS_OF_RUNS, *_SHARED},
-    _SOUNDNESS: {"limit", "variants", "baseline", *_SETTINGS_OF_RUNS, *_SHARED},
+MODES = {
+    "find faults of tasks": {
+        "--contamination": {"contamination", "draw", *_SHARED},
+        "--draw": {"draw", "out", *_SETTINGS_OF_RUNS, *_SHARED} - {"profile"},
+        "--audit": {"audit", "runs", "variants", *_SETTINGS_OF_RUNS, *_SHARED},
+        _SOUNDNESS: {"limit", "variants", "baseline", *_SETTINGS_OF_RUNS, *_SHARED},
+    },
+    "compare labels of people with rewards": {
+        "--labels": {"labels", "second", "variants", "out", *_SETTINGS_OF_RUNS, *_SHARED},
+        "--labels with --second": {"labels", "second", *_SHARED},
+    },
 }
-"""The options of each thing that the command does."""
 
 
-def _mode(args: argparse.Namespace) -> str:
+def _chosen(args: argparse.Namespace) -> str:
     """Return the option that says what to do, or nothing for the soundness of tasks."""
-    chosen = [mode for mode in ("labels", "contamination", "audit") if getattr(args, mode)]
+    chosen = [name for name in ("labels", "contamination", "audit") if getattr(args, name)]
     if len(chosen) > 1:
         raise UsageError(f"--{chosen[0]} and --{chosen[1]} are two things: choose one")
     return next(iter(chosen), "draw" if args.draw is not None else "")
@@ -113,14 +116,14 @@ def handle(args: argparse.Namespace) -> int:
             "name a dataset to check, or give --contamination or --labels; see "
             "`intercode check --help`"
         )
-    mode = _mode(args)
-    of = f"--{mode}" if mode else _SOUNDNESS
-    of += " with --second" if mode == "labels" and args.second is not None else ""
-    refuse_options(args, _MODES, of, DEFAULTS)
-    if mode in ("labels", "contamination"):
-        results = [OPTIONS.load(f"check.{mode}")(args)]
+    chosen = _chosen(args)
+    form = f"--{chosen}" if chosen else _SOUNDNESS
+    form += " with --second" if chosen == "labels" and args.second is not None else ""
+    refuse_options(args, MODES, form, DEFAULTS)
+    if chosen in ("labels", "contamination"):
+        results = [OPTIONS.load(f"check.{chosen}")(args)]
     else:
-        check = OPTIONS.load(f"check.{mode}") if mode else _check_dataset
+        check = OPTIONS.load(f"check.{chosen}") if chosen else _check_dataset
         results = [check(args, name) for name in args.datasets]
     if args.json:
         print_documents([document for document, _ in results])

@@ -55,8 +55,8 @@ RENAMED = {"--format": "--to FORMAT", "--environment": "a part of DATASET:ENVIRO
 
 def handle(args: argparse.Namespace) -> int:
     """Write the export and print what it contains and what it leaves out."""
-    modes = {f"the format {name}": names for name, names in {args.to: set[str](), **_OWN}.items()}
-    refuse_options(args, modes, f"the format {args.to}", {})
+    formats = {f"the format {name}": own for name, own in {args.to: set[str](), **_OWN}.items()}
+    refuse_options(args, {"export": formats}, f"the format {args.to}", {})
     options = set().union(*_OWN.values())
     given = {name: value for name, value in given_options(args).items() if name in options}
     from intercode.results.export import FORMATS

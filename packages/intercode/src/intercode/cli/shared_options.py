@@ -84,21 +84,22 @@ def options_of_run(*names: str) -> str:
 
 def refuse_options(
     args: argparse.Namespace,
-    modes: Mapping[str, Collection[str]],
-    mode: str,
+    modes: Mapping[str, Mapping[str, Collection[str]]],
+    form: str,
     defaults: Mapping[str, Any],
 ) -> None:
-    """Raise UsageError for an option that has no meaning in one of the modes of a command.
+    """Raise UsageError for an option that has no meaning in one of the forms of a command.
 
-    ``modes``: the names of the arguments that belong to each mode. ``defaults``: those of the
-    command, which nobody has given.
+    ``modes``: by mode and form, the names of the arguments that have one. ``defaults``: those of
+    the command, which nobody has given.
     """
     given = given_options(args)
-    for name in sorted(set().union(*modes.values()) - set(modes[mode])):
+    forms = {name: names for mode in modes.values() for name, names in mode.items()}
+    for name in sorted(set().union(*forms.values()) - set(forms[form])):
         if name in given and given[name] != defaults.get(name):
             option = {"after": "from"}.get(name, name).replace("_", "-")
-            owners = " or ".join(other for other, names in modes.items() if name in names)
-            raise UsageError(f"--{option} is for {owners}, not for {mode}")
+            owners = " or ".join(other for other, names in forms.items() if name in names)
+            raise UsageError(f"--{option} is for {owners}, not for {form}")
 
 
 def environment_settings(args: argparse.Namespace) -> dict[str, Any]:

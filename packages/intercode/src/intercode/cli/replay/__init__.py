@@ -79,16 +79,19 @@ SETTINGS = {
 }
 _CONDITIONS = {"image", "dataset", "set"}
 _CONDITIONS_OF_ALL = ("profile", "image", "network", "timeout")
-_MODES = {
-    "comparing": {"profile", "json", "out", *_CONDITIONS},
-    "scoring": {"score", "reward", "variants", "out", *_CONDITIONS},
-    "a bundle": {"sample", "seed", "reward", *_CONDITIONS},
-    "branching": {
-        *("episode", "edit", "after", "agent", "model", "base_url", "max_turns"),
-        *("profile", "reward", "out", *_CONDITIONS),
+MODES = {
+    "say whether records hold": {
+        "comparing": {"profile", "json", "out", *_CONDITIONS},
+        "a bundle": {"sample", "seed", "reward", *_CONDITIONS},
+    },
+    "save what another reward, action or agent gives": {
+        "scoring": {"score", "reward", "variants", "out", *_CONDITIONS},
+        "branching": {
+            *("episode", "edit", "after", "agent", "model", "base_url", "max_turns"),
+            *("profile", "reward", "out", *_CONDITIONS),
+        },
     },
 }
-"""The options of each thing that the command does."""
 
 
 def handle(args: argparse.Namespace) -> int:
@@ -96,29 +99,29 @@ def handle(args: argparse.Namespace) -> int:
     from intercode.cli.replay import compare, score
     from intercode.evaluation.replay.recorded_environments import ReplayOptions
 
-    mode = _mode(args)
-    refuse_options(args, _MODES, mode, DEFAULTS)
+    form = _form(args)
+    refuse_options(args, MODES, form, DEFAULTS)
     settings = environment_settings(args)
     if args.reward is not None:
         settings["reward"] = args.reward
     agent_options = settings.pop("agent_options", {})
-    if agent_options and mode != "branching":
-        raise UsageError(f"--set agent_options.NAME is for branching, not for {mode}")
+    if agent_options and form != "branching":
+        raise UsageError(f"--set agent_options.NAME is for branching, not for {form}")
     conditions = {name: settings.pop(name, None) for name in _CONDITIONS_OF_ALL}
     options = ReplayOptions(
         dataset=args.dataset, parallel=args.parallel, env_options=settings, **conditions
     )
-    if mode == "branching":
+    if form == "branching":
         return branch.handle(args, options, agent_options)
-    if mode == "comparing":
+    if form == "comparing":
         return compare.handle(args, options)
     if len(args.files) > 1:
-        raise UsageError(f"{mode} takes one file at a time, not {len(args.files)}")
-    handle_one = verify.handle if mode == "a bundle" else score.handle
+        raise UsageError(f"{form} takes one file at a time, not {len(args.files)}")
+    handle_one = verify.handle if form == "a bundle" else score.handle
     return handle_one(args, args.files[0], options)
 
 
-def _mode(args: argparse.Namespace) -> str:
+def _form(args: argparse.Namespace) -> str:
     """Return what the arguments ask for."""
     from intercode.results.export.bundle.archive import is_bundle
 

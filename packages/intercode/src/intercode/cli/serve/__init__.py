@@ -71,13 +71,15 @@ _EPISODES = {
     "set",
 }
 _PROTOCOLS = ["openenv", "mcp", "sandboxes"]
-_MODES = {
-    "--protocol openenv": {"snapshots", "package", "sessions", *_LISTENING, *_EPISODES},
-    "--protocol mcp": _EPISODES,
-    "--protocol mcp --port": {"sessions", *_LISTENING, *_EPISODES},
-    "--protocol sandboxes": {*_LISTENING, *BOUND_NAMES},
+MODES = {
+    "serve environments": {
+        "--protocol openenv": {"snapshots", "package", "sessions", *_LISTENING, *_EPISODES},
+        "--protocol mcp": _EPISODES,
+        "--protocol mcp --port": {"sessions", *_LISTENING, *_EPISODES},
+    },
+    "serve sandboxes": {"--protocol sandboxes": {*_LISTENING, *BOUND_NAMES}},
 }
-"""The options of each protocol. All have --backend and --idle-timeout."""
+"""All forms have --backend and --idle-timeout."""
 SETTINGS = SERVER_SETTINGS
 RENAMED = {**RENAMED_BOUNDS, "--http": "--port N"}
 """Options of an earlier version that only this command had, and what they are now."""
@@ -87,10 +89,10 @@ def handle(args: argparse.Namespace) -> int:
     """Serve until Ctrl-C, or write the package."""
     if args.protocol not in _PROTOCOLS:
         raise unknown_name_error("protocol", args.protocol, _PROTOCOLS)
-    mode = f"--protocol {args.protocol}"
+    form = f"--protocol {args.protocol}"
     if args.protocol == "mcp" and args.port is not None:
-        mode = "--protocol mcp --port"
-    refuse_options(args, _MODES, mode, DEFAULTS)
+        form = "--protocol mcp --port"
+    refuse_options(args, MODES, form, DEFAULTS)
     if args.protocol == "sandboxes":
         if args.environment is not None:
             raise UsageError("sandboxes are served for all environments: name none")
