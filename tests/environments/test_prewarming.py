@@ -51,7 +51,7 @@ def test_a_workspace_for_the_same_key_is_used(factory: WorkspaceFactory) -> None
     workspace = prewarmer._prewarmed.result()  # one that has not begun is cancelled
     assert prewarmer.take_prewarmed("a") is workspace
     assert factory.made == [workspace]
-    assert workspace.session.run("echo on", 10).output == "on\n"
+    assert workspace.session.run("echo on", 60).output == "on\n"
     prewarmer.close()
 
 
@@ -68,7 +68,7 @@ def test_no_workspace_is_prewarmed_above_the_limit(
         assert waiting == prewarmers[:2]
         for prewarmer in prewarmers:  # the others create a workspace on demand
             workspace = prewarmer.take_prewarmed("a") or factory.make()
-            assert workspace.session.run("echo on", 10).output == "on\n"
+            assert workspace.session.run("echo on", 60).output == "on\n"
     assert len(factory.made) == 8
     assert not set(prewarmers) & set(workspaces._process_pool().waiting)
 

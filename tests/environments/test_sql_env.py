@@ -276,7 +276,7 @@ def test_a_lost_connection_costs_settings_and_a_lost_server_one_episode(
     env.reset()
     session: Any = env.episode.require_workspace().session._session
     session._server.kill(session._server._kill_connection.id)
-    session.run("SET @x = 1", 10.0)
+    session.run("SET @x = 1", 60.0)
     session._server.kill(session._private.connection.id)
     observation = env.step("SELECT @x")[0]
     assert "Lost connection" in observation and "settings" in observation

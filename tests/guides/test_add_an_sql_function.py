@@ -20,5 +20,5 @@ def test_the_guide_gives_a_tested_function(tmp_path: Path) -> None:
 def test_the_function_is_missing_at_first(tmp_path: Path) -> None:
     (expected,) = (block.text for block in pages.blocks(GUIDE) if block.language == "text")
     session = open_engine("embedded").open(shop_in(tmp_path))
-    assert session.run("SELECT FORMAT_BYTES(512)", 10.0).output + "\n" == expected
+    assert session.run("SELECT FORMAT_BYTES(512)", 60.0).output + "\n" == expected
     session.close()

@@ -174,7 +174,7 @@ class Fuzz:
         mark = f"mark{self.rng.getrandbits(64):016x}"
         self._marks.add(mark)
         session = BashSession(sandbox)
-        session.run(f"{mark}={mark}; echo {mark} > /tmp/{mark}", 10)
+        session.run(f"{mark}={mark}; echo {mark} > /tmp/{mark}", 60)
         return Subject(sandbox, session, mark, inherited | {mark})
 
     def run(self, actions: Sequence[str]) -> None:

@@ -26,11 +26,11 @@ def test_wrapping(action: str, argv: list[str]) -> None:
 def test_actions_that_cannot_be_split_or_found() -> None:
     with open_test_sandbox() as sandbox:
         session = OriginalBashSession(sandbox, "/", wrap_ctf_action)
-        assert session.run("python3 -c 'oh", 10).output == MALFORMED
-        assert session.run("echo 'oh", 10).exit_code == 2
+        assert session.run("python3 -c 'oh", 60).output == MALFORMED
+        assert session.run("echo 'oh", 60).exit_code == 2
         result = session.execute_argv(["no-such-program"], "/", 10)
         assert result.exit_code == 126
         assert result.output.endswith(
             '"no-such-program": executable file not found in $PATH: unknown\r\n'
         )
-        assert session.run("cd /usr", 10).ok and session.cwd == "/usr"
+        assert session.run("cd /usr", 60).ok and session.cwd == "/usr"

@@ -32,7 +32,7 @@ while True:
 
 def _crowded(session: Session) -> None:
     """Start as many processes as the limit allows, and a new one whenever one ends."""
-    session.run(f'python3 -c "{_CROWD}" >/dev/null 2>&1 & disown', 5)
+    session.run(f'python3 -c "{_CROWD}" >/dev/null 2>&1 & disown', 60)
     assert session.run("until [ -e /tmp/full ]; do :; done", 20).exit_code == 0
 
 
@@ -42,14 +42,14 @@ def test_jobs_that_take_all_processes_are_killed_for_a_new_shell(tier: str) -> N
     with shell(tier, processes=40) as (sandbox, session):
         _crowded(session)
         for _ in range(20):  # a new shell may start before the next process does
-            result = session.run("kill -9 $$", 5)
+            result = session.run("kill -9 $$", 60)
             assert "a new one was started" in result.note
             if "[killed: background processes that used up all 40 processes]" in result.note:
                 break
         else:
             pytest.fail("no process was killed for a new shell")
         assert sandbox.processes() == ()
-        again = session.run("echo on", 5)
+        again = session.run("echo on", 60)
         assert (again.output, again.note) == ("on\n", "")
 
 
@@ -60,7 +60,7 @@ def test_processes_of_the_owner_are_not_killed() -> None:
         _crowded(session)
         assert sandbox.run(["echo", "on"]).output == "on\n"
         assert sandbox.limit_exceeded() == "background" and sandbox.processes() == ()
-        assert mine.wait(0) is None and session.run("echo on", 5).output == "on\n"
+        assert mine.wait(0) is None and session.run("echo on", 60).output == "on\n"
 
 
 _WRAPPER = b'#!/bin/sh\nexec %s "$@"\n'
@@ -79,8 +79,8 @@ def test_a_program_broken_by_the_agent_is_an_observation(
 ) -> None:
     sandbox.write("/root/program", _WRAPPER % real, 0o755)
     session = opens(sandbox)
-    session.run(breaks, 5)
-    result = session.run("pass", 5)
+    session.run(breaks, 60)
+    result = session.run("pass", 60)
     assert result.exit_code == 127 and not result.timed_out
     assert "can be started: [Errno 8] /root/program: Exec format error]" in result.note
 
@@ -101,7 +101,7 @@ def test_a_failure_of_the_machine_is_raised(
 
     monkeypatch.setattr(sandbox, "spawn", spawn)
     with pytest.raises(OSError, match="Too many open files"):
-        session.run(breaks, 5)
+        session.run(breaks, 60)
 
 
 @pytest.mark.parametrize("kind", [BashSession, FreshShellSession])

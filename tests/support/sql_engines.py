@@ -52,6 +52,6 @@ def embedded_session(folder: Path, dump: str, name: str) -> Iterator[SqlSession]
         yield session
 
 
-def shown(session: SqlSession, code: str, timeout: float = 10.0) -> str:
+def shown(session: SqlSession, code: str, timeout: float = 60.0) -> str:
     """Return what an agent sees of a statement; ``timeout`` in seconds."""
     return session.run(code, timeout).output

@@ -16,7 +16,7 @@ from intercode_sql import open_engine
 def main() -> None:
     engine = open_engine("mysql", sys.argv[2] if len(sys.argv) > 2 else None)
     session = engine.open(DatabaseSpec("mysql-dump", Path(sys.argv[1]), "shop"))
-    print(session.run("INSERT INTO shop VALUES (5, 'mine')", 10.0).output, flush=True)
+    print(session.run("INSERT INTO shop VALUES (5, 'mine')", 60.0).output, flush=True)
     print(
         session.run(
             "SELECT VARIABLE_VALUE FROM information_schema.GLOBAL_VARIABLES "

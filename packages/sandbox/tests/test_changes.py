@@ -180,7 +180,7 @@ def test_a_new_sandbox_can_be_cloned_at_once() -> None:
 def test_a_clone_is_taken_while_processes_are_paused() -> None:
     count = "i=0; while :; do i=$((i+1)); echo $i > /tmp/a; echo $i > /tmp/b; done"
     with shell(backend.tiers()[0]) as (sandbox, session):
-        session.run(f"({count}) > /dev/null 2>&1 &", 5)
+        session.run(f"({count}) > /dev/null 2>&1 &", 60)
         eventually(lambda: sandbox.run(["cat", "/tmp/b"]).ok, "it counts")
         for _ in range(5):
             with sandbox.fork() as copy:

@@ -32,7 +32,7 @@ def run() -> Iterator[Callable[..., Run]]:
             sandbox = opened.enter_context(open_test_sandbox(determinism=Determinism(**settings)))
             session = BashSession(sandbox)
             opened.callback(session.close)
-            return lambda action: session.run(action, 10.0).output
+            return lambda action: session.run(action, 60.0).output
 
         yield start
 
@@ -182,26 +182,26 @@ def test_random_numbers_of_a_subshell_depend_on_its_process_number(run: Callable
 def test_random_continues_after_restore_and_in_a_new_shell() -> None:
     with open_test_sandbox(determinism=Determinism(clock="real", random="real")) as sandbox:
         first = BashSession(sandbox)
-        values = [first.run("echo $RANDOM $?", 5.0).output for _ in range(3)]
+        values = [first.run("echo $RANDOM $?", 60.0).output for _ in range(3)]
         assert len(set(values)) == 3
         second = BashSession(sandbox)
-        second.run("x=1; false", 5.0)
+        second.run("x=1; false", 60.0)
         third = BashSession(sandbox, state=second.state())
-        assert [third.run("echo $RANDOM 0", 5.0).output for _ in range(2)] == values[1:]
-        second.run("kill -9 $$", 5.0)
-        assert second.run("echo $RANDOM 0", 5.0).output == values[2]
+        assert [third.run("echo $RANDOM 0", 60.0).output for _ in range(2)] == values[1:]
+        second.run("kill -9 $$", 60.0)
+        assert second.run("echo $RANDOM 0", 60.0).output == values[2]
 
 
 @pytest.mark.sandbox
 def test_seeding_is_invisible_in_traces_and_keeps_the_exit_status() -> None:
     with open_test_sandbox(determinism=Determinism(clock="real", random="real")) as sandbox:
         session = BashSession(sandbox)
-        assert session.run("(exit 7)", 5.0).exit_code == 7
-        assert session.run("echo $?", 5.0).output == "7\n"
-        session.run("set -x", 5.0)
-        assert "RANDOM" not in session.run("echo traced", 5.0).output
-        session.run("set +x; readonly RANDOM", 5.0)
-        assert session.run("echo still here", 5.0).output == "still here\n"
+        assert session.run("(exit 7)", 60.0).exit_code == 7
+        assert session.run("echo $?", 60.0).output == "7\n"
+        session.run("set -x", 60.0)
+        assert "RANDOM" not in session.run("echo traced", 60.0).output
+        session.run("set +x; readonly RANDOM", 60.0)
+        assert session.run("echo still here", 60.0).output == "still here\n"
 
 
 @pytest.mark.namespace_only("an engine's overlay numbers directories by those of its own store")

@@ -414,14 +414,14 @@ def test_a_task_that_names_its_files_by_absolute_paths_is_refused(tmp_path: Path
 # -------------------------------------------------------------------------- sandbox paths
 def test_a_shell_continues_in_a_copy_of_the_sandbox(sandbox: LandlockSandbox) -> None:
     session = BashSession(sandbox)
-    session.run("mkdir -p tmp/d; cd tmp/d; here=$PWD; echo 1 > f", 10)
+    session.run("mkdir -p tmp/d; cd tmp/d; here=$PWD; echo 1 > f", 60)
     assert session.cwd == "/tmp/d"
     with sandbox.fork() as copy:
         assert isinstance(copy, LandlockSandbox) and copy.root != sandbox.root
         again = BashSession(copy, state=session.state())
         assert again.cwd == "/tmp/d"
         names = '"$here/f" "$HOME/../tmp/d/f" "$SANDBOX_ROOT/tmp/d/f"'
-        assert again.run(f"cat {names}", 10).output == "1\n1\n1\n"
+        assert again.run(f"cat {names}", 60).output == "1\n1\n1\n"
         again.close()
     session.close()
 

@@ -61,11 +61,11 @@ def test_abort_stops_a_running_statement(
         ended(lambda: session.run(code, SECONDS), session.abort, ServerLostError)
     )
     with pytest.raises(ServerLostError, match="aborted"):
-        session.run("SELECT 1", 10.0)
+        session.run("SELECT 1", 60.0)
     session.close()
     session.abort()
     for again in (other, engine.open(database)):
-        assert again.run("SELECT COUNT(*) FROM customer", 10.0).rows == ((3,),)
+        assert again.run("SELECT COUNT(*) FROM customer", 60.0).rows == ((3,),)
         again.close()
 
 
@@ -76,5 +76,5 @@ def test_abort_before_the_first_statement(
     session = engine.open(file if engine.kind == "sqlite" else shop)
     session.abort()
     with pytest.raises(ServerLostError):
-        session.run("SELECT 1", 10.0)
+        session.run("SELECT 1", 60.0)
     session.close()

@@ -38,6 +38,6 @@ def session(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SqlSession]:
 
 @pytest.mark.parametrize(("query", "names"), NAMES)
 def test_names(session: SqlSession, query: str, names: list[str]) -> None:
-    result = session.run(query, 10.0)
+    result = session.run(query, 60.0)
     assert result.info is not None, result.output
     assert [column.name for column in result.info.columns] == names

@@ -39,30 +39,30 @@ def test_a_comment_stands_anywhere(session: SqlSession, form: str) -> None:
     for code in STATEMENTS.replace("\n", "|").split("|"):
         if code := code.strip():
             between = code.replace(" ", " /* it's */ ", 1)
-            result = session.run(between if form == "within" else form.format(code), 10)
+            result = session.run(between if form == "within" else form.format(code), 60)
             assert result.ok, (code, result.output)
-    assert session.run("SELECT a FROM t3 ORDER BY a", 10).rows == ((1,), (2,), (4,))
+    assert session.run("SELECT a FROM t3 ORDER BY a", 60).rows == ((1,), (2,), (4,))
 
 
 def test_executable_comments_for_this_version_are_code(session: SqlSession) -> None:
     code = "SELECT 1 /*!40101 + 2 */ /*! + 4 */ /*!80033 + 8 */ /*!80034 + 16 */ /*M! + 32 */"
-    assert session.run(code, 10).rows == ((15,),)
-    assert session.run("/*!40101 SET @v = '*/' */", 10).ok
-    assert session.run("SELECT @v", 10).rows == (("*/",),)
+    assert session.run(code, 60).rows == ((15,),)
+    assert session.run("/*!40101 SET @v = '*/' */", 60).ok
+    assert session.run("SELECT @v", 60).rows == (("*/",),)
 
 
 def test_many_comments_are_read_once(session: SqlSession) -> None:
-    assert session.run("/**/" * 20_000 + "SELECT 1", 10).rows == ((1,),)
+    assert session.run("/**/" * 20_000 + "SELECT 1", 60).rows == ((1,),)
 
 
 def test_texts_and_names_are_no_comments(session: SqlSession) -> None:
     code = "SELECT '/* a */', \"-- b\", '# c', 'into outfile', 1--1 AS `/* d */`"
-    assert session.run(code, 10).rows == (("/* a */", "-- b", "# c", "into outfile", 2),)
-    assert "Access denied" in session.run("SELECT 1 INTO /* c */ OUTFILE 'f'", 10).output
+    assert session.run(code, 60).rows == (("/* a */", "-- b", "# c", "into outfile", 2),)
+    assert "Access denied" in session.run("SELECT 1 INTO /* c */ OUTFILE 'f'", 60).output
 
 
 def test_an_error_quotes_the_statement_as_it_was_written(session: SqlSession) -> None:
-    result = session.run("SELECT /* one\ntwo */ 1 FROM /* three */ WHERE /* four */ 1", 10)
+    result = session.run("SELECT /* one\ntwo */ 1 FROM /* three */ WHERE /* four */ 1", 60)
     assert result.output.endswith("near 'WHERE /* four */ 1' at line 2")
 
 

@@ -44,7 +44,7 @@ def session(database: DatabaseSpec) -> Iterator[SqlSession]:
 
 
 def answers(session: SqlSession, *statements: str) -> list[str]:
-    return [session.run(code, 10.0).output for code in statements]
+    return [session.run(code, 60.0).output for code in statements]
 
 
 @pytest.mark.parametrize(
@@ -88,7 +88,7 @@ def answers(session: SqlSession, *statements: str) -> list[str]:
     ],
 )
 def test_values(session: SqlSession, expression: str, value: object) -> None:
-    result = session.run(f"SELECT {expression} FROM t WHERE id = 1", 10.0)
+    result = session.run(f"SELECT {expression} FROM t WHERE id = 1", 60.0)
     assert result.rows == ((value,),)
 
 
@@ -135,7 +135,7 @@ def test_errors(session: SqlSession, expression: str, message: str) -> None:
     ],
 )
 def test_rows(session: SqlSession, query: str, rows: list[tuple[object, ...]]) -> None:
-    assert list(session.run(query, 10.0).rows or ()) == rows
+    assert list(session.run(query, 60.0).rows or ()) == rows
 
 
 def test_autocommit_and_read_only_transactions_have_an_effect(session: SqlSession) -> None:
@@ -234,10 +234,10 @@ def test_a_fault_of_the_engine_ends_its_statement(
     with monkeypatch.context() as patch:
         patch.setattr(expressions, "compile_cast", fail)
         session = EmbeddedEngine(bounded=False).open(database)
-        found = session.run(f"SELECT CAST({id(error)} AS SIGNED)", 10.0)
+        found = session.run(f"SELECT CAST({id(error)} AS SIGNED)", 60.0)
     assert found.exit_code == 1
     assert "The embedded engine cannot do this: this statement" in found.output
-    assert session.run("SELECT 1", 10.0).output == "[(1,)]"
+    assert session.run("SELECT 1", 60.0).output == "[(1,)]"
     session.close()
 
 
@@ -245,7 +245,7 @@ def test_generated_statements_end_in_rows_or_an_error(database: DatabaseSpec) ->
     session, grammar = EmbeddedEngine(bounded=False).open(database), Statements(7)
     for _ in range(150):
         for code in grammar.case():
-            output = session.run(code, 10.0).output
+            output = session.run(code, 60.0).output
             assert "this statement (" not in output or "SQLite says" in output, code
     session.close()
 

@@ -161,8 +161,8 @@ def test_a_relative_path_is_one_of_the_working_directory(
         written(folder, f"CREATE DATABASE d; USE d; CREATE TABLE {name} (id INT);")
         monkeypatch.chdir(folder)
         session = engine.open(DatabaseSpec("mysql-dump", Path("dump.sql"), "d"))
-        assert session.run("SHOW TABLES", 10.0).output == f"[('{name}',)]"
+        assert session.run("SHOW TABLES", 60.0).output == f"[('{name}',)]"
         monkeypatch.chdir(tmp_path)  # a worker that begins now has another directory
-        assert session.run(f"SELECT SLEEP(0), COUNT(*) FROM {name}", 10.0).output == "[(0, 0)]"
+        assert session.run(f"SELECT SLEEP(0), COUNT(*) FROM {name}", 60.0).output == "[(0, 0)]"
         session.close()
     engine.close()

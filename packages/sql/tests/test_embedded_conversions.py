@@ -28,7 +28,7 @@ def session(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SqlSession]:
 
 
 def value(session: SqlSession, query: str) -> object:
-    found = session.run(query, 10.0)
+    found = session.run(query, 60.0)
     assert found.rows is not None, found.output
     return found.rows[0][0]
 
@@ -123,16 +123,16 @@ def test_an_enum_that_selects_rows_by_a_subquery_is_a_number(session: SqlSession
 
 @pytest.mark.parametrize("value", ["id * ub", "IF(id, ~u, -1)", "COALESCE(~u, 1.5)"])
 def test_a_number_that_may_need_64_bits_is_refused(session: SqlSession, value: str) -> None:
-    found = session.run(f"SELECT {value} FROM t WHERE id = 2", 10.0).output
+    found = session.run(f"SELECT {value} FROM t WHERE id = 2", 60.0).output
     assert "needs more than 63 bits" in found
 
 
 def test_a_variable_holds_a_time_as_its_text(session: SqlSession) -> None:
-    session.run("SET @x = TIME '01:02:03'", 10.0)
+    session.run("SET @x = TIME '01:02:03'", 60.0)
     assert value(session, "SELECT @x") == "01:02:03"
 
 
 def test_json_quote_takes_strings_only(session: SqlSession) -> None:
     assert value(session, "SELECT JSON_QUOTE(v) FROM t WHERE id = 1") == '"Ann"'
-    found = session.run("SELECT JSON_QUOTE(i) FROM t", 10.0).output
+    found = session.run("SELECT JSON_QUOTE(i) FROM t", 60.0).output
     assert found.endswith("Incorrect type for argument 1 in function json_quote.")

@@ -43,7 +43,7 @@ def zoo(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SqlSession]:
 
 
 def rows(session: SqlSession, code: str) -> list[tuple[Any, ...]]:
-    result = session.run(code, 10.0)
+    result = session.run(code, 60.0)
     assert result.rows is not None, result.output
     return list(result.rows)
 
@@ -249,7 +249,7 @@ def test_expressions(zoo: SqlSession, expression: str, value: object) -> None:
 )
 def test_queries(zoo: SqlSession, code: str, expected: list[tuple[Any, ...]] | None) -> None:
     if expected is None:
-        assert "Incorrect DATE value: '2020'" in zoo.run(code, 10.0).output
+        assert "Incorrect DATE value: '2020'" in zoo.run(code, 60.0).output
     else:
         assert rows(zoo, code) == expected
 
@@ -310,7 +310,7 @@ def test_queries(zoo: SqlSession, code: str, expected: list[tuple[Any, ...]] | N
     ],
 )
 def test_errors_have_mysqls_messages(zoo: SqlSession, code: str, message: str) -> None:
-    assert message in zoo.run(code, 10.0).output
+    assert message in zoo.run(code, 60.0).output
 
 
 @pytest.mark.parametrize(
@@ -346,17 +346,17 @@ def test_errors_have_mysqls_messages(zoo: SqlSession, code: str, message: str) -
     ],
 )
 def test_syntax_errors(zoo: SqlSession, code: str, near: str) -> None:
-    output = zoo.run(code, 10.0).output
+    output = zoo.run(code, 60.0).output
     assert "You have an error in your SQL syntax" in output
     assert f"near '{near}' at line 1" in output
 
 
 def test_a_space_before_the_bracket_depends_on_sql_mode(zoo: SqlSession) -> None:
     assert rows(zoo, "SELECT COUNT (*), MAX (id) FROM keeper") == [(3, 3)]
-    zoo.run(f"SET sql_mode = '{DEFAULT_MODES}'", 10.0)
-    assert "does not exist" in zoo.run("SELECT MAX (id) FROM keeper", 10.0).output
-    assert "near '*) FROM keeper'" in zoo.run("SELECT COUNT (*) FROM keeper", 10.0).output
-    zoo.run("SET sql_mode = DEFAULT", 10.0)
+    zoo.run(f"SET sql_mode = '{DEFAULT_MODES}'", 60.0)
+    assert "does not exist" in zoo.run("SELECT MAX (id) FROM keeper", 60.0).output
+    assert "near '*) FROM keeper'" in zoo.run("SELECT COUNT (*) FROM keeper", 60.0).output
+    zoo.run("SET sql_mode = DEFAULT", 60.0)
 
 
 @pytest.mark.parametrize(
@@ -372,7 +372,7 @@ def test_a_space_before_the_bracket_depends_on_sql_mode(zoo: SqlSession) -> None
     ],
 )
 def test_unsupported_statements_say_so(zoo: SqlSession, code: str) -> None:
-    output = zoo.run(code, 10.0).output
+    output = zoo.run(code, 60.0).output
     assert "The embedded engine cannot do this: " in output
 
 

@@ -306,11 +306,11 @@ def test_long_texts_of_blanks_are_read_once() -> None:
 
 def test_a_condition_of_a_write_is_computed_once(session: SqlSession) -> None:
     """Random numbers would otherwise be drawn twice, and SQLite would use no index."""
-    assert session.run("CREATE TABLE a (id int PRIMARY KEY)", 10).ok
+    assert session.run("CREATE TABLE a (id int PRIMARY KEY)", 60).ok
     numbers = "WITH RECURSIVE n (i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < 999)"
-    assert session.run(f"INSERT INTO a {numbers} SELECT i FROM n", 10).ok
-    assert session.run("DELETE FROM a WHERE RAND() < 0.5 AND id + 0 >= 0", 10).ok
-    ((left,),) = session.run("SELECT COUNT(*) FROM a", 10).rows or ()
+    assert session.run(f"INSERT INTO a {numbers} SELECT i FROM n", 60).ok
+    assert session.run("DELETE FROM a WHERE RAND() < 0.5 AND id + 0 >= 0", 60).ok
+    ((left,),) = session.run("SELECT COUNT(*) FROM a", 60).rows or ()
     assert 400 < left < 600
     joined = join_in_order(["k = 1", "b", "mysql_divisor(c)"], "AND")
     assert (

@@ -35,7 +35,7 @@ def sql(engine: SqlEngine, shop: DatabaseSpec) -> Iterator[SqlSession]:
 
 
 def test_results_have_the_connectors_types(sql: SqlSession) -> None:
-    result = sql.run("SELECT id, price, day FROM sale ORDER BY id", 10.0)
+    result = sql.run("SELECT id, price, day FROM sale ORDER BY id", 60.0)
     assert result.rows == (
         (1, Decimal("9.50"), datetime.date(2024, 1, 2)),
         (2, Decimal("20.00"), datetime.date(2024, 2, 3)),
@@ -136,10 +136,10 @@ def test_snapshots_restore_everything(sql: SqlSession) -> None:
 
 def test_cut_results_have_a_note(engine: SqlEngine, shop: DatabaseSpec) -> None:
     session = engine.open(shop, SqlLimits(rows=2, size=40, storage=1 << 20))
-    result = session.run("SELECT id FROM sale", 10.0)
+    result = session.run("SELECT id FROM sale", 60.0)
     assert (result.output, result.omitted_bytes > 0) == ("[(1,), (2,)]", True)
     assert "2 rows are shown, there are more" in result.note
-    assert "characters" in session.run("SELECT REPEAT('x', 100)", 10.0).note
+    assert "characters" in session.run("SELECT REPEAT('x', 100)", 60.0).note
     for code in (
         "CREATE TABLE big (a longtext)",
         "INSERT INTO big VALUES (REPEAT('x', 400000))",
@@ -172,11 +172,11 @@ def test_connections_are_pooled(shop: DatabaseSpec) -> None:
     first.close()
     second = opened.open(shop)
     assert second.connection is link
-    second.run("DELETE FROM sale", 10.0)
+    second.run("DELETE FROM sale", 60.0)
     second.close()
     third = opened.open(shop)
     assert third.connection is not link
-    assert third.run("SELECT COUNT(*) FROM sale", 10.0).rows == ((3,),)
+    assert third.run("SELECT COUNT(*) FROM sale", 60.0).rows == ((3,),)
     third.close()
     opened.close()
 
@@ -204,7 +204,7 @@ def test_the_cache_of_many_dumps_is_bounded(
             f"CREATE DATABASE d; USE d; CREATE TABLE t (a int);INSERT INTO t VALUES ({number});"
         )
         session = engine.open(DatabaseSpec("mysql-dump", dump, "d"))
-        assert session.run("SELECT a FROM t", 10.0).rows == ((number,),)
+        assert session.run("SELECT a FROM t", 60.0).rows == ((number,),)
         session.close()
     assert [len(idle) for idle in engine._pool._idle.values()] == [1, 1]
     assert len(engine._caches._databases) == len(engine._caches._catalogs) == 2

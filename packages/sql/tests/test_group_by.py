@@ -121,8 +121,8 @@ def test_the_same_golds_fail_as_on_the_authors_server(data_dir: Path) -> None:
     for place, row in enumerate(rows):
         spec = DatabaseSpec("mysql-dump", folder / "ic_spider_dbs.sql", row["db"])
         session = engine.open(spec)
-        session.run(f"SET sql_mode = '{DEFAULT_MODES}'", 10.0)
-        if not session.run(row["gold"], 10.0).ok:
+        session.run(f"SET sql_mode = '{DEFAULT_MODES}'", 60.0)
+        if not session.run(row["gold"], 60.0).ok:
             failed.append(place)
         session.close()
     engine.close()

@@ -97,32 +97,32 @@ def session(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SqlSession]:
 
 @pytest.mark.parametrize(("expression", "value"), VALUES)
 def test_values(session: SqlSession, expression: str, value: object) -> None:
-    result = session.run(f"SELECT {expression} FROM t WHERE id = 1", 10.0)
+    result = session.run(f"SELECT {expression} FROM t WHERE id = 1", 60.0)
     assert result.rows == ((value,),), result.output
 
 
 @pytest.mark.parametrize(("expression", "message"), ERRORS)
 def test_mistakes(session: SqlSession, expression: str, message: str) -> None:
-    assert message in session.run(f"SELECT {expression}", 10.0).output
+    assert message in session.run(f"SELECT {expression}", 60.0).output
 
 
 def test_aggregates(session: SqlSession) -> None:
     code = "SELECT dept, JSON_ARRAYAGG(pay), JSON_OBJECTAGG(id, dept) FROM t GROUP BY dept"
-    assert session.run(code, 10.0).rows == (
+    assert session.run(code, 60.0).rows == (
         ("HR", "[null]", '{"3": "HR"}'),
         ("IT", "[9000.00, 70.50]", '{"1": "IT", "2": "IT"}'),
     )
     code = "SELECT JSON_ARRAYAGG(id), JSON_OBJECTAGG(id, 1) FROM t WHERE id > 3"
-    assert session.run(code, 10.0).rows == ((None, None),)
+    assert session.run(code, 60.0).rows == ((None, None),)
     code = "SELECT JSON_OBJECTAGG(dept, pay) FROM t WHERE id < 3"
-    assert session.run(code, 10.0).rows == (('{"IT": 70.50}',),)
-    output = session.run("SELECT JSON_OBJECTAGG(NULL, 1)", 10.0).output
+    assert session.run(code, 60.0).rows == (('{"IT": 70.50}',),)
+    output = session.run("SELECT JSON_OBJECTAGG(NULL, 1)", 60.0).output
     assert "JSON documents may not contain NULL member names" in output
 
 
 def test_a_changed_document_is_stored(session: SqlSession) -> None:
-    session.run("BEGIN", 10.0)
-    session.run("UPDATE t SET doc = JSON_SET(doc, '$.new', dept) WHERE id = 1", 10.0)
-    rows = session.run("SELECT doc->'$.new' FROM t WHERE id = 1", 10.0).rows
-    session.run("ROLLBACK", 10.0)
+    session.run("BEGIN", 60.0)
+    session.run("UPDATE t SET doc = JSON_SET(doc, '$.new', dept) WHERE id = 1", 60.0)
+    rows = session.run("SELECT doc->'$.new' FROM t WHERE id = 1", 60.0).rows
+    session.run("ROLLBACK", 60.0)
     assert rows == (('"IT"',),)

@@ -86,7 +86,7 @@ def test_shared_readers_carry_no_state(mysql: SqlEngine, shop: DatabaseSpec) -> 
         "USE information_schema",
     ):
         first = mysql.open(shop)
-        first.run(code, 10.0)
+        first.run(code, 60.0)
         first.close()
         second = mysql.open(shop)
         for question, expected in (
@@ -97,7 +97,7 @@ def test_shared_readers_carry_no_state(mysql: SqlEngine, shop: DatabaseSpec) -> 
             ("SELECT LAST_INSERT_ID(), ROW_COUNT() < 1", "[(0, 1)]"),
             ("SHOW WARNINGS", "[]"),
         ):
-            assert second.run(question, 10.0).output == expected, (code, question)
+            assert second.run(question, 60.0).output == expected, (code, question)
         second.close()
 
 

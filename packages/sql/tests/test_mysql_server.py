@@ -106,10 +106,10 @@ def test_the_last_of_two_processes_ends_the_server(home: Path, own: DatabaseSpec
         engine = open_engine("mysql")
         session = engine.open(own)
         assert server_of(home) == pid
-        assert session.run("SELECT * FROM customer", 10.0).output == CUSTOMERS
+        assert session.run("SELECT * FROM customer", 60.0).output == CUSTOMERS
         second.kill()
         second.wait()
-        assert session.run("SELECT COUNT(*) FROM shop", 10.0).output == "[(1,)]"
+        assert session.run("SELECT COUNT(*) FROM shop", 60.0).output == "[(1,)]"
         session.close()
         engine.close()
         eventually(lambda: not runs(pid), "the server is gone", 60.0)
@@ -141,15 +141,15 @@ def _own_names(address: Address) -> list[str]:
 def test_after_a_killed_server_the_next_session_works(home: Path, own: DatabaseSpec) -> None:
     engine = open_engine("mysql")
     session = engine.open(own)
-    assert session.run("SELECT 1", 10.0).ok
+    assert session.run("SELECT 1", 60.0).ok
     pid = server_of(home)
     os.kill(pid, signal.SIGKILL)
     eventually(lambda: not list(home.glob("run-*/control")), "its supervisor has seen it", 60.0)
     with pytest.raises(ServerLostError):
-        session.run("SELECT * FROM customer", 10.0)
+        session.run("SELECT * FROM customer", 60.0)
     session.close()
     again = engine.open(own)
-    assert again.run("SELECT * FROM customer", 10.0).output == CUSTOMERS
+    assert again.run("SELECT * FROM customer", 60.0).output == CUSTOMERS
     again.close()
     engine.close()
 
@@ -170,9 +170,9 @@ def test_a_given_server_is_left_unchanged(mysql: SqlEngine, shop: DatabaseSpec) 
         ("DELETE FROM sale", "None"),
         ("SELECT DATABASE(), COUNT(*) FROM shop.sale", "[('shop', 0)]"),
     ):
-        assert session.run(code, 10.0).output == expected, code
+        assert session.run(code, 60.0).output == expected, code
     fresh = engine.open(shop)
-    assert fresh.run("SELECT COUNT(*) FROM sale", 10.0).output == "[(3,)]"
+    assert fresh.run("SELECT COUNT(*) FROM sale", 60.0).output == "[(3,)]"
     fresh.close()
     session.close()
     engine.close()
@@ -243,7 +243,7 @@ def test_threads_share_one_server(home: Path, own: DatabaseSpec) -> None:
 
     def work() -> None:
         session = engine.open(own)
-        seen.append(session.run("SELECT COUNT(*) FROM sale", 10.0).output)
+        seen.append(session.run("SELECT COUNT(*) FROM sale", 60.0).output)
         session.close()
 
     threads = [threading.Thread(target=work) for _ in range(8)]
@@ -272,7 +272,7 @@ from intercode_sql import open_engine
 from intercode_sql.types import DatabaseSpec
 engine = open_engine("mysql")
 session = engine.open(DatabaseSpec("mysql-dump", Path(sys.argv[1]), "shop"))
-print(session.run("SELECT COUNT(*) FROM sale", 10.0).output)
+print(session.run("SELECT COUNT(*) FROM sale", 60.0).output)
 session.close()
 engine.close()
 """
@@ -337,7 +337,7 @@ def test_a_server_that_ends_under_the_only_statement_was_ended_by_it(
     server = other._server  # type: ignore[attr-defined]
     eventually(lambda: not server.is_ours_alive(), "its owner has seen the end")
     with pytest.raises(ServerLostError):  # it has ended before this statement
-        other.run("SELECT 1 FROM customer", 10.0)
+        other.run("SELECT 1 FROM customer", 60.0)
     alone.close()
     other.close()
     alone, other = engine.open(own), engine.open(own)

@@ -21,7 +21,7 @@ pytestmark = pytest.mark.mysql
 
 
 def test_results_have_the_connectors_types(session: SqlSession) -> None:
-    result = session.run("SELECT id, price, day FROM sale ORDER BY id", 10.0)
+    result = session.run("SELECT id, price, day FROM sale ORDER BY id", 60.0)
     assert result.rows == (
         (1, Decimal("9.50"), datetime.date(2024, 1, 2)),
         (2, Decimal("20.00"), datetime.date(2024, 2, 3)),
@@ -34,7 +34,7 @@ def test_results_have_the_connectors_types(session: SqlSession) -> None:
 
 
 def test_errors_have_the_servers_messages(session: SqlSession) -> None:
-    result = session.run("SELECT * FROM nope", 10.0)
+    result = session.run("SELECT * FROM nope", 60.0)
     assert result.output == "Error executing query: Table 'shop.nope' doesn't exist"
     assert (result.exit_code, result.rows) == (1, None)
     assert "error in your SQL syntax" in shown(session, "Which tables are there?")
@@ -69,10 +69,10 @@ def test_a_syntax_error_quotes_the_statement_as_it_was_written(
 
 
 def test_changes_by_kind(session: SqlSession) -> None:
-    session.run("CREATE TABLE fresh (a int)", 10.0)
-    session.run("DROP TABLE sale", 10.0)
-    session.run("CREATE VIEW bern AS SELECT * FROM customer WHERE city = 'Bern'", 10.0)
-    session.run("SET sql_mode = 'ANSI_QUOTES'", 10.0)
+    session.run("CREATE TABLE fresh (a int)", 60.0)
+    session.run("DROP TABLE sale", 60.0)
+    session.run("CREATE VIEW bern AS SELECT * FROM customer WHERE city = 'Bern'", 60.0)
+    session.run("SET sql_mode = 'ANSI_QUOTES'", 60.0)
     assert session.changes() == [
         "setting sql_mode",
         "table fresh: new",
@@ -83,7 +83,7 @@ def test_changes_by_kind(session: SqlSession) -> None:
 
 def test_changes_by_routines_and_blocks(session: SqlSession) -> None:
     def after(code: str) -> list[str]:
-        assert session.run(code, 10.0).exit_code == 0, code
+        assert session.run(code, 60.0).exit_code == 0, code
         return session.changes()
 
     made = "CREATE FUNCTION f() RETURNS int BEGIN INSERT INTO shop VALUES (7, 'x'); RETURN 1; END"
@@ -108,9 +108,9 @@ def test_undone_changes_restore_the_state(
     mysql: SqlEngine, shop: DatabaseSpec, session: SqlSession
 ) -> None:
     other = mysql.open(shop)
-    session.run("INSERT INTO shop VALUES (2, 'x')", 10.0)
+    session.run("INSERT INTO shop VALUES (2, 'x')", 60.0)
     assert session.state_text() != other.state_text()
-    session.run("DELETE FROM shop WHERE id = 2", 10.0)
+    session.run("DELETE FROM shop WHERE id = 2", 60.0)
     assert session.state_text() == other.state_text()
     other.close()
 
@@ -125,7 +125,7 @@ def test_other_databases_do_not_exist(session: SqlSession) -> None:
         assert shown(session, query) == "[]"
         shown(session, "CREATE TABLE mine (a int)")
     assert SECRET not in shown(session, "CREATE VIEW v AS SELECT * FROM vault.secrets")
-    assert session.run("CREATE DATABASE another", 10.0).exit_code == 1
+    assert session.run("CREATE DATABASE another", 60.0).exit_code == 1
 
 
 def test_use(session: SqlSession) -> None:
@@ -193,11 +193,11 @@ def test_an_aborted_recursion_is_an_error(session: SqlSession) -> None:
 def test_large_results_are_cut_with_a_note(mysql: SqlEngine, shop: DatabaseSpec) -> None:
     session = mysql.open(shop, SqlLimits(rows=4, size=1000))
     many = "SELECT a.id FROM sale a, sale b, sale c, sale d, sale e, sale f, sale g, sale h"
-    result = session.run(many, 10.0)
+    result = session.run(many, 60.0)
     assert result.rows is not None
     assert len(result.rows) == 4
     assert "4 rows are shown" in result.note
-    result = session.run("SELECT REPEAT('x', 5000)", 10.0)
+    result = session.run("SELECT REPEAT('x', 5000)", 60.0)
     assert (len(result.output), result.omitted_bytes) == (1000, 4007)
     assert shown(session, "SELECT 1") == "[(1,)]"
     session.close()
@@ -304,7 +304,7 @@ def test_values_equal_those_of_the_client(session: SqlSession) -> None:
         for row in cursor.fetchall()
     ]
     cursor.close()
-    ours = session.run(code, 10.0).rows
+    ours = session.run(code, 60.0).rows
     assert ours is not None
     assert repr(list(ours)) == repr(expected)
 
@@ -312,10 +312,10 @@ def test_values_equal_those_of_the_client(session: SqlSession) -> None:
 def test_a_lost_connection_is_a_result(mysql: SqlEngine, shop: DatabaseSpec) -> None:
     session = mysql.open(shop)
     shown(session, "SET @x = 1")
-    number = session.run("SELECT CONNECTION_ID()", 10.0).rows
+    number = session.run("SELECT CONNECTION_ID()", 60.0).rows
     assert number is not None
     session._server.kill(number[0][0])  # type: ignore[attr-defined]
-    lost = session.run("SELECT 1 FROM sale FOR UPDATE", 10.0)
+    lost = session.run("SELECT 1 FROM sale FOR UPDATE", 60.0)
     assert lost.exit_code == 1 and "Lost connection" in lost.output and "settings" in lost.note
     assert shown(session, "SELECT @x, COUNT(*) FROM sale") == "[(None, 3)]"
     session.close()
@@ -349,7 +349,7 @@ def test_a_session_stays_usable_after_statements_that_end_its_connection(
             with session._server.admin() as admin:
                 eventually(lambda: not admin.query(query)[0], "the server ends it")  # noqa: B023
         else:
-            result = session.run(code, 10.0)
+            result = session.run(code, 60.0)
     assert result.exit_code == 1 and result.output.startswith("Error executing query: ")
     assert shown(session, "SELECT COUNT(*) FROM sale") == "[(3,)]"
     session.close()
@@ -376,7 +376,7 @@ def test_a_transaction_that_has_not_ended_does_not_hold_the_database(
     mysql: SqlEngine, shop: DatabaseSpec
 ) -> None:
     session: Any = mysql.open(shop)
-    assert session.run("INSERT INTO customer (name) VALUES ('Cy')", 10.0).ok
+    assert session.run("INSERT INTO customer (name) VALUES ('Cy')", 60.0).ok
     server, account = session._server, session._private.account
     other = ServerConnection(server.address, account.user, account.password, account.name)
     other.query("BEGIN")

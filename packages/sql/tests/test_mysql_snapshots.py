@@ -24,7 +24,7 @@ def test_a_snapshot_has_data_settings_and_variables(session: SqlSession) -> None
         "START TRANSACTION",
         "INSERT INTO fresh VALUES (2)",
     ):
-        assert session.run(code, 10.0).exit_code == 0, code
+        assert session.run(code, 60.0).exit_code == 0, code
     state_before = session.state_text()
     kept = session.snapshot()
     shown(session, "ROLLBACK")

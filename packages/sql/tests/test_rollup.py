@@ -59,22 +59,22 @@ def test_rows_of_several_groups(
     session: SqlSession, column: str, groups: str, tail: str, rows: list[tuple[object, int]]
 ) -> None:
     code = f"SELECT {column}, COUNT(*) FROM pay GROUP BY {groups} WITH ROLLUP{tail}"
-    result = session.run(code, 10.0)
+    result = session.run(code, 60.0)
     assert result.rows is not None, result.output
     assert list(result.rows) == rows
 
 
 def test_the_columns_are_those_of_the_query(session: SqlSession) -> None:
     code = "SELECT dept AS d, SUM(salary) FROM pay GROUP BY d WITH ROLLUP ORDER BY AVG(salary)"
-    result = session.run(code, 10.0)
+    result = session.run(code, 60.0)
     assert result.info is not None
     assert [column.name for column in result.info.columns] == ["d", "SUM(salary)"]
-    assert session.run(f"SELECT d FROM ({code}) q WHERE d > 'N'", 10.0).rows == (("Sales",),)
+    assert session.run(f"SELECT d FROM ({code}) q WHERE d > 'N'", 60.0).rows == (("Sales",),)
 
 
 def test_no_rows_have_no_total(session: SqlSession) -> None:
     code = "SELECT dept, COUNT(*) FROM pay WHERE id > 9 GROUP BY dept WITH ROLLUP"
-    assert session.run(code, 10.0).rows == ()
+    assert session.run(code, 60.0).rows == ()
 
 
 @pytest.mark.parametrize(
@@ -88,5 +88,5 @@ def test_no_rows_have_no_total(session: SqlSession) -> None:
     ],
 )
 def test_other_queries_are_refused(session: SqlSession, shown: str, groups: str) -> None:
-    output = session.run(f"SELECT {shown} FROM pay GROUP BY {groups} WITH ROLLUP", 10.0).output
+    output = session.run(f"SELECT {shown} FROM pay GROUP BY {groups} WITH ROLLUP", 60.0).output
     assert "The embedded engine cannot do this: " in output

@@ -86,17 +86,17 @@ def test_snapshots(session: SqlSession) -> None:
     ],
 )
 def test_other_files_are_denied(session: SqlSession, code: str) -> None:
-    assert session.run(code, 10.0).exit_code == 1
+    assert session.run(code, 60.0).exit_code == 1
     assert shown(session, "SELECT COUNT(*) FROM pet") == "[(2,)]"
 
 
 def test_size_limits(engine: SqlEngine, file: DatabaseSpec) -> None:
     session = engine.open(file, SqlLimits(rows=3, size=1 << 20, storage=1 << 20))
     endless = "WITH RECURSIVE r(n) AS (SELECT 1 UNION ALL SELECT n + 1 FROM r) SELECT {} FROM r"
-    assert session.run(endless.format("n"), 5.0).rows == ((1,), (2,), (3,))
-    assert "too big" in session.run("SELECT length(zeroblob(1000000000))", 5.0).output
+    assert session.run(endless.format("n"), 60.0).rows == ((1,), (2,), (3,))
+    assert "too big" in session.run("SELECT length(zeroblob(1000000000))", 60.0).output
     fill = endless.format("hex(randomblob(100000))") + " LIMIT 100"
-    assert "full" in session.run(f"CREATE TABLE big AS {fill}", 5.0).output
+    assert "full" in session.run(f"CREATE TABLE big AS {fill}", 60.0).output
     assert shown(session, "SELECT COUNT(*) FROM pet") == "[(2,)]"
     session.close()
     with pytest.raises(SessionStateError, match="closed"):

@@ -42,9 +42,9 @@ def test_intersect_in_a_correlated_subquery(session: SqlSession) -> None:
         "INSERT INTO s VALUES (1), (2), (3), (4)",
         "INSERT INTO c VALUES (2, 1), (2, 2), (3, 1), (4, 2)",
     ):
-        assert session.run(code, 10).ok
-    assert session.run(BOTH, 10).rows == ((2,),)
-    assert session.run(BOTH.replace("INTERSECT", "EXCEPT"), 10).rows == ((3,),)
+        assert session.run(code, 60).ok
+    assert session.run(BOTH, 60).rows == ((2,),)
+    assert session.run(BOTH.replace("INTERSECT", "EXCEPT"), 60).rows == ((3,),)
 
 
 @pytest.mark.parametrize(

@@ -233,7 +233,7 @@ from intercode_sql.types import DatabaseSpec
 engine = open_engine("embedded")
 session = engine.open(DatabaseSpec("mysql-dump", Path(sys.argv[1]), "shop"))
 for n in range(120):
-    told = session.run(f"SELECT COUNT(*) + {n} FROM sale", 10.0).output
+    told = session.run(f"SELECT COUNT(*) + {n} FROM sale", 60.0).output
     assert told == f"[({n + 3},)]", told
 session.close()
 engine.close()

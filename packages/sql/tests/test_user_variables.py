@@ -65,18 +65,18 @@ def session(tmp_path: Path) -> Iterator[SqlSession]:
 def test_each_row_sees_what_the_row_before_has_set(
     session: SqlSession, first: str, query: str, values: list[object]
 ) -> None:
-    assert session.run(first, 10.0).ok
-    result = session.run(query, 10.0)
+    assert session.run(first, 60.0).ok
+    result = session.run(query, 60.0)
     assert result.rows is not None, result.output
     assert [row[-1] for row in result.rows] == values
 
 
 def test_the_value_stays_for_later_statements(session: SqlSession) -> None:
-    session.run("SELECT @m := MAX(salary), @t := 'x', @n := NULL FROM pay", 10.0)
-    assert session.run("SELECT @m, @t, @n", 10.0).rows == ((D("9000.00"), "x", None),)
-    assert session.run("SELECT id FROM pay WHERE salary = @m", 10.0).rows == ((1,),)
-    session.run("SELECT @m := id FROM pay ORDER BY id LIMIT 3", 10.0)
-    assert session.run("SELECT @m", 10.0).rows == ((3,),)
+    session.run("SELECT @m := MAX(salary), @t := 'x', @n := NULL FROM pay", 60.0)
+    assert session.run("SELECT @m, @t, @n", 60.0).rows == ((D("9000.00"), "x", None),)
+    assert session.run("SELECT id FROM pay WHERE salary = @m", 60.0).rows == ((1,),)
+    session.run("SELECT @m := id FROM pay ORDER BY id LIMIT 3", 60.0)
+    assert session.run("SELECT @m", 60.0).rows == ((3,),)
 
 
 @pytest.mark.parametrize(
@@ -92,4 +92,4 @@ def test_the_value_stays_for_later_statements(session: SqlSession) -> None:
     ],
 )
 def test_other_places_are_refused(session: SqlSession, query: str) -> None:
-    assert "The embedded engine cannot do this: " in session.run(query, 10.0).output
+    assert "The embedded engine cannot do this: " in session.run(query, 60.0).output

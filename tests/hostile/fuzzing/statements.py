@@ -130,7 +130,7 @@ class Statements:
             for code in case[1]:
                 self._run(session, code)
             self._run(session, "ROLLBACK")
-            assert session.run("SELECT 40 + 2", 10.0).output == "[(42,)]", "the session is broken"
+            assert session.run("SELECT 40 + 2", 60.0).output == "[(42,)]", "the session is broken"
             session.changes()
         finally:
             session.close()

@@ -63,8 +63,8 @@ def open_ground(home: Path, kind: str) -> Iterator[Bystanders]:
     engine = engine_or_skip(kind)
     shop = shop_in(home)
     bystander = engine.open(shop, LIMITS)
-    bystander.run("CREATE TABLE mine (a int)", 10.0)
-    bystander.run("INSERT INTO mine VALUES (7)", 10.0)
+    bystander.run("CREATE TABLE mine (a int)", 60.0)
+    bystander.run("INSERT INTO mine VALUES (7)", 60.0)
     yield Bystanders(engine, shop, bystander, planted, folder)
     bystander.close()
     engine.close()
@@ -123,20 +123,20 @@ def usable(session: SqlSession) -> None:
     """Return whether the session is still usable."""
     for code in ("SET SESSION sql_select_limit = DEFAULT", "ROLLBACK"):
         session.run(code, LIMIT)
-    assert session.run("SELECT 40 + 2", 10.0).output == "[(42,)]"
+    assert session.run("SELECT 40 + 2", 60.0).output == "[(42,)]"
     assert isinstance(session.changes(), list)
     assert session.state_text() != ""
 
 
 def untouched(ground: Bystanders) -> None:
     """Check that neither the earlier session nor the next one sees any effect."""
-    assert ground.bystander.run("SELECT a FROM mine", 10.0).output == "[(7,)]"
-    assert ground.bystander.run(ground.unchanged[0][0], 10.0).output == CUSTOMERS
+    assert ground.bystander.run("SELECT a FROM mine", 60.0).output == "[(7,)]"
+    assert ground.bystander.run(ground.unchanged[0][0], 60.0).output == CUSTOMERS
     fresh = ground.engine.open(ground.shop, LIMITS)
     try:
         for code, expected in ground.unchanged:
-            assert fresh.run(code, 10.0).output == expected, code
-        fresh.run("CREATE TABLE fresh (a int)", 10.0)
+            assert fresh.run(code, 60.0).output == expected, code
+        fresh.run("CREATE TABLE fresh (a int)", 60.0)
         assert fresh.changes() == ["table fresh: new"]
     finally:
         fresh.close()

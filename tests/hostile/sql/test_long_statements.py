@@ -116,21 +116,21 @@ def test_a_long_statement_ends_and_changes_nothing(
     assert TIMEOUT in session.run(code, LIMIT).output
     assert peak() - before < OWNER_MEBIBYTES
     assert session.changes() == []
-    assert session.run("SELECT 40 + 2", 10.0).rows == ((42,),)
+    assert session.run("SELECT 40 + 2", 60.0).rows == ((42,),)
 
 
 def test_a_session_continues_with_what_it_had_changed(
     engine: SqlEngine, session: SqlSession
 ) -> None:
-    count = session.run("SELECT COUNT(*) FROM sale", 10.0).rows
+    count = session.run("SELECT COUNT(*) FROM sale", 60.0).rows
     assert count is not None
-    session.run("DELETE FROM sale WHERE id = 1", 10.0)
+    session.run("DELETE FROM sale WHERE id = 1", 60.0)
     if engine.kind == "embedded":
-        session.run("SET @x = 'mine'", 10.0)
+        session.run("SET @x = 'mine'", 60.0)
     text = session.state_text()
     for code in LONG[engine.kind][1:3]:
         assert TIMEOUT in session.run(code, LIMIT).output
-        assert session.run("SELECT COUNT(*) FROM sale", 10.0).rows == ((count[0][0] - 1,),)
+        assert session.run("SELECT COUNT(*) FROM sale", 60.0).rows == ((count[0][0] - 1,),)
         assert session.changes() == ["table sale: changed"]
         assert session.state_text() == text
     copy = session.snapshot().open_last()
@@ -141,22 +141,22 @@ def test_a_session_continues_with_what_it_had_changed(
 def test_a_killed_statement_rolls_its_transaction_back(
     engine: SqlEngine, session: SqlSession
 ) -> None:
-    count = session.run("SELECT COUNT(*) FROM sale", 10.0).rows
-    session.run("BEGIN", 10.0)
-    session.run("DELETE FROM sale", 10.0)
-    assert session.run("SELECT COUNT(*) FROM sale", 10.0).rows == ((0,),)
+    count = session.run("SELECT COUNT(*) FROM sale", 60.0).rows
+    session.run("BEGIN", 60.0)
+    session.run("DELETE FROM sale", 60.0)
+    assert session.run("SELECT COUNT(*) FROM sale", 60.0).rows == ((0,),)
     assert TIMEOUT in session.run(LONG[engine.kind][1], LIMIT).output
-    assert session.run("SELECT COUNT(*) FROM sale", 10.0).rows == count
-    assert session.run("COMMIT", 10.0).rows is None
+    assert session.run("SELECT COUNT(*) FROM sale", 60.0).rows == count
+    assert session.run("COMMIT", 60.0).rows is None
 
 
 def test_other_sessions_are_not_delayed_or_changed(
     engine: SqlEngine, session: SqlSession, databases: dict[str, DatabaseSpec]
 ) -> None:
     other = engine.open(databases[engine.kind])
-    other.run("DELETE FROM sale", 10.0)
+    other.run("DELETE FROM sale", 60.0)
     assert TIMEOUT in session.run(LONG[engine.kind][1], LIMIT).output
-    assert other.run("SELECT COUNT(*) FROM sale", 10.0).rows == ((0,),)
+    assert other.run("SELECT COUNT(*) FROM sale", 60.0).rows == ((0,),)
     other.close()
 
 
@@ -169,13 +169,13 @@ def test_a_large_state_takes_no_memory_of_the_owner(engine: SqlEngine, session: 
     before = peak()
     for _ in range(10):
         values = ", ".join([f"({value})"] * 100)
-        assert session.run(f"INSERT INTO {table} ({name}) VALUES {values}", 10.0).ok
-    text, rows = session.state_text(), session.run(count, 10.0).rows
+        assert session.run(f"INSERT INTO {table} ({name}) VALUES {values}", 60.0).ok
+    text, rows = session.state_text(), session.run(count, 60.0).rows
     assert rows is not None and rows[0][0] > 1000 and rows[0][1] == 60000
     assert TIMEOUT in session.run(LONG[engine.kind][1], LIMIT).output
-    assert session.run(count, 10.0).rows == rows
+    assert session.run(count, 60.0).rows == rows
     copy = session.snapshot().open_last()
-    assert copy.run(count, 10.0).rows == rows
+    assert copy.run(count, 60.0).rows == rows
     assert session.state_text() == copy.state_text() == text
     copy.close()
     assert peak() - before < 20
