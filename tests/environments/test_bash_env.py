@@ -30,7 +30,8 @@ from intercode.environments.bash.profiles import StandardBashProfile
 from intercode.evaluation import check_env
 from intercode.sessions import check_session
 from intercode.sessions.bash.persistent import BashSession
-from support.sandboxes import open_test_sandbox
+from support.sandboxes import PATIENCE, open_test_sandbox
+from support.time_limits import limit_at
 
 pytestmark = pytest.mark.sandbox
 
@@ -158,10 +159,11 @@ def test_an_answer_is_scored_instead_of_the_output(env: InterCodeEnv) -> None:
 
 
 def test_a_time_out_is_an_observation() -> None:
-    with intercode.make("bash", dataset=MINE, timeout=3.0) as env:
+    with intercode.make("bash", dataset=MINE, timeout=PATIENCE) as env:
         env.reset(options={"task": 0})
-        observation, _, terminated, truncated, info = env.step("echo a; sleep 600")
-        assert observation == "a\n[killed: over the time limit of 3 s]\n"
+        with limit_at("a"):
+            observation, _, terminated, truncated, info = env.step("echo a; sleep 600")
+        assert observation == "a\n[killed: over the time limit of 120 s]\n"
         assert not terminated and not truncated
         assert (info["valid"], info["exit_code"], info["timed_out"]) == (False, None, True)
 

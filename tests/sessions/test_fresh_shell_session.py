@@ -18,7 +18,8 @@ from intercode.sessions.bash import shell as shell_module
 from intercode.sessions.bash.fresh import FreshShellSession
 from intercode.sessions.bash.persistent import BashSession
 from intercode_sandbox.contract import BaseSandbox
-from support.sandboxes import eventually, open_test_sandbox
+from support.sandboxes import PATIENCE, eventually, open_test_sandbox
+from support.time_limits import limit_at
 
 pytestmark = pytest.mark.sandbox
 
@@ -109,7 +110,8 @@ def test_a_time_out_kills_the_action_and_neither_older_jobs_nor_the_state(
     shell: FreshShellSession, sandbox: BaseSandbox
 ) -> None:
     out(shell, "x=1; sleep 531 & disown")
-    result = shell.run("x=2; echo before; sleep 532 & sleep 533", 3.0)
+    with limit_at("before"):
+        result = shell.run("x=2; sleep 532 & echo before; sleep 533", PATIENCE)
     assert result.timed_out and result.output == "before\n" and "time limit" in result.note
     assert out(shell, "echo $x") == "1\n"
     assert [name.split()[0] for name in sandbox.processes()] == ["sleep"]
@@ -145,7 +147,8 @@ def test_separate_stderr(sandbox: BaseSandbox, kind: Any) -> None:
     )
     much = session.run("for i in {1..40000}; do echo $i; echo $i >&2; done", 20)
     assert much.ok and much.output == much.stderr and much.output.endswith("\n40000\n")
-    late = session.run("echo a >&2; sleep 60", 3.0)
+    with limit_at("a"):
+        late = session.run("echo a >&2; sleep 60", PATIENCE)
     assert late.timed_out and (late.output, late.stderr) == ("", "a\n")
     assert session.run("true", 20).stderr == ""
     session.run("set -x", 20)

@@ -22,9 +22,10 @@ from intercode.sessions.programs.repl import ReplSession
 from intercode_sandbox.contract import BaseSandbox
 from intercode_sandbox.long_output import Collector
 from support.languages import ABSENT, C_SUM, JAVA_SUM, PERL, needs
+from support.sandboxes import PATIENCE
+from support.time_limits import limit_at
 
 pytestmark = pytest.mark.sandbox
-_PATIENCE = 30.0
 
 
 @pytest.fixture
@@ -35,7 +36,7 @@ def node(sandbox: BaseSandbox) -> Iterator[ReplSession]:
     session.close()
 
 
-def shown(session: ReplSession | ProgramSession, code: str, timeout: float = _PATIENCE) -> str:
+def shown(session: ReplSession | ProgramSession, code: str, timeout: float = PATIENCE) -> str:
     return session.run(code, timeout).observation
 
 
@@ -63,7 +64,7 @@ def test_it_answers_as_at_a_prompt(node: ReplSession) -> None:
 
 
 def test_errors_are_shown_without_the_driver_s_frames(node: ReplSession) -> None:
-    result = node.run("function f() { throw new TypeError('no') }\nf()", _PATIENCE)
+    result = node.run("function f() { throw new TypeError('no') }\nf()", PATIENCE)
     assert result.exit_code == 1
     assert result.output == (
         "Uncaught TypeError: no\n    at f (<anonymous>:1:22)\n    at <anonymous>:2:1\n"
@@ -91,7 +92,8 @@ def test_its_directory_is_the_session_s(node: ReplSession) -> None:
 @pytest.mark.parametrize("end", ["while (true) {}", "process.exit(3)", "process.kill(process.pid)"])
 def test_an_action_that_does_not_end_is_undone(node: ReplSession, end: str) -> None:
     shown(node, "let kept = 1; function twice (n) { return 2 * n }")
-    result = node.run(f"kept = 2; console.log('on my way');\n{end}", 3.0)
+    with limit_at("on my way" if "while" in end else "never"):
+        result = node.run(f"kept = 2; console.log('on my way');\n{end}", PATIENCE)
     assert result.output == "on my way\n"
     assert "a new one ran the actions before this one again" in result.note
     assert result.timed_out == ("while" in end)
@@ -127,7 +129,7 @@ def test_calls_give_plain_values_or_say_why_not(node: ReplSession) -> None:
     shown(node, code)
 
     def called(entry: str, *arguments: object) -> object:
-        answer = node.call(entry, list(arguments), Collector(100), _PATIENCE)
+        answer = node.call(entry, list(arguments), Collector(100), PATIENCE)
         assert answer is not None
         return answer.get("value", answer.get("error"))
 
@@ -158,14 +160,12 @@ def test_a_program_is_compiled_and_reads_its_input(sandbox: BaseSandbox) -> None
     session = ProgramSession(sandbox, C, "/tmp", "1 2\n")
     assert shown(session, str(C_SUM.gold)) == "3\n"
     assert shown(session, "run\n40 2\n") == "42\n"
-    result = session.run("int main(void) { return nothing; }", _PATIENCE)
+    result = session.run("int main(void) { return nothing; }", PATIENCE)
     assert result.exit_code == 1 and "main.c:1:25: error: 'nothing' undeclared" in result.output
     assert session.program == "int main(void) { return nothing; }"
     assert shown(session, "int main(void) { int x; return 0; }").startswith("main.c: In function")
     assert session.run("int main(void) { for (;;); }", 0.5 + 1.0).timed_out
-    assert (
-        session.run("#include <stdlib.h>\nint main(void) { abort(); }", _PATIENCE).exit_code == -6
-    )
+    assert session.run("#include <stdlib.h>\nint main(void) { abort(); }", PATIENCE).exit_code == -6
     assert all(path.startswith(PROGRAM_DIRECTORY) for path in sandbox.changed_paths())
 
 
@@ -197,11 +197,11 @@ def test_nothing_of_a_program_runs_on(sandbox: BaseSandbox) -> None:
 
 def test_an_image_without_the_language_is_named(sandbox: BaseSandbox) -> None:
     with pytest.raises(SandboxError, match=r"cannot run Nothing .*no-such-program") as refused:
-        ProgramSession(sandbox, ABSENT).run("anything", _PATIENCE)
+        ProgramSession(sandbox, ABSENT).run("anything", PATIENCE)
     assert "recipe:code" not in str(refused.value)  # it has no such language
     with_node = replace(ABSENT, packages=JAVASCRIPT.packages)
     with pytest.raises(SandboxError, match=r"use one that has nodejs .* such as recipe:code"):
-        ProgramSession(sandbox, with_node).run("anything", _PATIENCE)
+        ProgramSession(sandbox, with_node).run("anything", PATIENCE)
 
 
 # -------------------------------------------------------------------- the table

@@ -20,7 +20,8 @@ from intercode.sessions.bash import scripts
 from intercode.sessions.bash.fresh import FreshShellSession
 from intercode.sessions.bash.persistent import BashSession
 from intercode_sandbox.contract import BaseSandbox
-from support.sandboxes import open_test_sandbox
+from support.sandboxes import PATIENCE, open_test_sandbox
+from support.time_limits import limit_at
 
 pytestmark = pytest.mark.sandbox
 _SESSIONS = [BashSession, FreshShellSession]
@@ -431,12 +432,12 @@ def test_the_history_outlives_a_time_out_and_is_saved_at_the_end_of_its_shell(
 ) -> None:
     session = BashSession(sandbox)
     outputs(session, ["set -o history; HISTFILE=/tmp/list", "echo a"])
-    assert session.run("while :; do :; done", 1.0).timed_out
-    assert outputs(session, ["history"]) == (
-        "    1  echo a\n    2  while :; do :; done\n    3  history\n"
-    )
+    endless = "echo begun; while :; do :; done"
+    with limit_at("begun"):
+        assert session.run(endless, PATIENCE).timed_out
+    assert outputs(session, ["history"]) == f"    1  echo a\n    2  {endless}\n    3  history\n"
     assert "the shell ended" in session.run("exit", 20).note
-    expected = "echo a\nwhile :; do :; done\nhistory\nexit\n"
+    expected = f"echo a\n{endless}\nhistory\nexit\n"
     assert outputs(session, ["cat /tmp/list"]) == expected
     assert (
         outputs(session, ["history 3"]) == "    4  exit\n    5  cat /tmp/list\n    6  history 3\n"
@@ -665,7 +666,8 @@ def test_a_time_out_with_traps_gives_the_variables_from_before(sandbox: BaseSand
 def test_a_shell_that_lists_traps_once_is_interrupted_as_before(sandbox: BaseSandbox) -> None:
     session = BashSession(sandbox)
     assert outputs(session, ["x=1; trap -p"]) == ""
-    assert session.run("x=2; while :; do :; done", 1.0).timed_out
+    with limit_at("begun"):
+        assert session.run("x=2; echo begun; while :; do :; done", PATIENCE).timed_out
     assert outputs(session, ["echo $x", "trap"]) == "2\n"
 
 

@@ -16,7 +16,8 @@ from intercode_sandbox import Limits, Sandbox, SandboxSpec
 from intercode_sandbox.backends import resolve_image
 from intercode_sandbox.errors import MissingCapabilityError, UsageError
 from support import backend
-from support.sandboxes import eventually, open_one
+from support.sandboxes import PATIENCE, eventually, open_one
+from support.time_limits import limit_at
 
 pytestmark = pytest.mark.sandbox
 
@@ -65,7 +66,8 @@ def test_a_time_limit_kills_one_command_with_its_children_and_no_other() -> None
         other = threading.Thread(target=lambda: results.append(sandbox.run(code)))
         other.start()
         eventually(lambda: "sleep" in " ".join(sandbox.base.processes()), "sleep is started")
-        result = sandbox.run("echo partial; (setsid sleep 601 &) ; sleep 602", timeout=3.0)
+        with limit_at("partial"):
+            result = sandbox.run("(setsid sleep 601 &) ; echo partial; sleep 602", timeout=PATIENCE)
         assert result.timed_out and result.stdout == "partial\n" and result.exit_code is None
         sandbox.write("/go", "")
         other.join()
@@ -78,8 +80,9 @@ def test_a_time_limit_does_not_end_what_an_earlier_server_starts() -> None:
     with open_one() as sandbox:
         sandbox.run(["sh", "-c", f"(setsid sh -c '{server}' &)"])
         sandbox.run("until [ -e /up ]; do sleep 0.05; done; sleep 0.1")
-        late = "touch /go; until [ -s /pid ]; do sleep 0.05; done; (setsid sleep 612 &); sleep 613"
-        assert sandbox.run(late, timeout=4).timed_out
+        late = "touch /go; until [ -s /pid ]; do sleep 0.05; done; (setsid sleep 612 &); echo now; "
+        with limit_at("now"):
+            assert sandbox.run(late + "sleep 613", timeout=PATIENCE).timed_out
         eventually(lambda: sandbox.run("kill -0 $(cat /pid)").ok, "the child of the server lives")
         assert not sandbox.run("ps ax | grep 'sleep 61[23]' | grep -v grep").stdout
 

@@ -10,6 +10,7 @@ import subprocess
 import sys
 import tarfile
 import threading
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
@@ -24,28 +25,28 @@ from intercode_sandbox.images.archives.tar import has_more_entries
 from intercode_sandbox.images.archives.tree_writer import TreeWriter
 from intercode_sandbox.platforms.paths import cache_root
 from support import backend
-from support.sandboxes import layer_of, open_one
+from support.sandboxes import PATIENCE, layer_of, open_one
+from support.time_limits import limit_at
 
 pytestmark = pytest.mark.sandbox
 
 
 def test_the_time_limit_of_a_command_does_not_end_a_download(tmp_path: Path) -> None:
     with open_one(env={"PATH": "/slow:/usr/bin:/bin"}) as sandbox:
-        sandbox.write(
-            "/slow/tar", '#!/bin/sh\nsleep 3.5\nPATH=/usr/bin:/bin\nexec tar "$@"\n', 0o755
-        )
+        wait = "until [ -e {} ]; do sleep 0.05; done"
+        tar = f'#!/bin/sh\n: > /begun\n{wait.format("/go")}\nPATH=/usr/bin:/bin\nexec tar "$@"\n'
+        sandbox.write("/slow/tar", tar, 0o755)
         sandbox.write("/work/a", "a")
-        started, results = threading.Event(), []
-        other = threading.Thread(
-            target=lambda: results.append(
-                sandbox.run("echo; sleep 620", timeout=3, on_output=lambda *_: started.set())
+        code, started = f"echo; {wait.format('/begun')}; echo now; sleep 620", threading.Event()
+        with ThreadPoolExecutor(2) as threads, limit_at("now"):
+            command = threads.submit(
+                sandbox.run, code, timeout=PATIENCE, on_output=lambda *_: started.set()
             )
-        )
-        other.start()
-        assert started.wait(60)
-        assert sandbox.download("/work", tmp_path / "copy") == []
-        other.join()
-        assert results[0].timed_out and (tmp_path / "copy" / "a").read_text() == "a"
+            assert started.wait(PATIENCE)
+            download = threads.submit(sandbox.download, "/work", tmp_path / "copy")
+            assert command.result().timed_out
+            sandbox.write("/go", "")
+            assert download.result() == [] and (tmp_path / "copy" / "a").read_text() == "a"
 
 
 def test_trees_are_copied_in_and_out(shared: Sandbox, tmp_path: Path) -> None:

@@ -7,6 +7,7 @@ import os
 import select
 import socket
 import threading
+import time
 from collections.abc import Callable, Coroutine
 from pathlib import Path
 from types import SimpleNamespace
@@ -25,7 +26,7 @@ from intercode_sandbox.api import process as process_module
 from intercode_sandbox.api.request_threads import MAX_THREADS, in_executor
 from intercode_sandbox.errors import SandboxError, UsageError
 from support import backend
-from support.sandboxes import end_waiting, eventually, eventually_async
+from support.sandboxes import PATIENCE, end_waiting, eventually, eventually_async
 
 pytestmark = pytest.mark.sandbox
 
@@ -149,7 +150,13 @@ def test_programs_in_the_background_of_one_thread(tmp_path: Path) -> None:
 def test_a_time_limit_and_a_cancelled_run_kill_their_commands() -> None:
     async def play() -> None:
         async with open_one() as sandbox:
-            result = await sandbox.run("echo before; sleep 607", timeout=3.0)
+            loop: Any = asyncio.get_running_loop()
+
+            def let_time_pass(*_: object) -> None:
+                loop.time = lambda: time.monotonic() + PATIENCE
+
+            code = "echo before; sleep 607"
+            result = await sandbox.run(code, timeout=PATIENCE, on_output=let_time_pass)
             assert result.timed_out and result.stdout == "before\n"
             run = asyncio.ensure_future(sandbox.run("sleep 608; true"))
             processes = sandbox.sandbox.base.processes
