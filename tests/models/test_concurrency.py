@@ -74,18 +74,22 @@ def test_waiting_requests_are_admitted_in_order_and_cancellation_frees_the_slot(
 
 @pytest.mark.slow
 def test_the_limit_adapts_to_an_endpoint_that_takes_four_requests_at_once() -> None:
-    """The endpoint refuses requests above four; the client finds roughly that number."""
-    lock, inside, most = threading.Lock(), [0], [0]
+    """The endpoint refuses requests above four; the client finds roughly that number.
+
+    A request is answered when the next one was refused, or when none is still on its way.
+    """
+    changed, inside, refused = threading.Condition(), [0], [0]
 
     def play(handler: Any) -> None:
-        with lock:
+        with changed:
             inside[0] += 1
-            most[0] = max(most[0], inside[0])
-            busy = inside[0] > 4
-        if not busy:
-            handler.endpoint.closing.wait(0.02)
+            busy, seen = inside[0] > 4, refused[0]
+            refused[0] += busy
+            changed.notify_all()
+            while not busy and refused[0] == seen and inside[0] < model.traffic().in_flight:
+                changed.wait(0.02)
         (status(429) if busy else ok())(handler)
-        with lock:
+        with changed:
             inside[0] -= 1
 
     retry = RetryPolicy(max_attempts=100, initial_delay=0.005, max_delay=0.02)
@@ -99,14 +103,15 @@ def test_the_limit_adapts_to_an_endpoint_that_takes_four_requests_at_once() -> N
 
 
 def test_the_limit_never_exceeds_its_bound() -> None:
-    lock, inside, most = threading.Lock(), [0], [0]
+    changed, inside, most = threading.Condition(), [0], [0]
 
     def play(handler: Any) -> None:
-        with lock:
+        with changed:
             inside[0] += 1
             most[0] = max(most[0], inside[0])
-        handler.endpoint.closing.wait(0.02)
-        with lock:
+            changed.notify_all()
+            while most[0] < 3 or inside[0] < model.traffic().in_flight:
+                changed.wait(0.02)
             inside[0] -= 1
         ok()(handler)
 
