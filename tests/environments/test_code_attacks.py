@@ -13,8 +13,9 @@ import pytest
 
 from intercode.core.types import Dataset
 from intercode.environments.code.env import CodeEnv
+from intercode.environments.code.profiles import CodeProfile
 from support.languages import ADD, C_SUM, PERL_SUM, needs, task
-from support.sandboxes import a_duration, eventually, running
+from support.sandboxes import PATIENCE, a_duration, eventually, running
 
 pytestmark = pytest.mark.sandbox
 
@@ -239,10 +240,19 @@ def test_no_process_survives_grading(env: CodeEnv) -> None:
 @pytest.mark.slow
 def test_an_attack_does_not_affect_the_next_task() -> None:
     needs("gcc", "node")
-    with CodeEnv(ALL, timeout=20.0, test_timeout=2.0) as env:
+    with CodeEnv(ALL, timeout=20.0) as env:
+        profile = env._profile_impl
+        assert isinstance(profile, CodeProfile)
+
+        def attack(task: str, code: str) -> float:
+            profile._test_timeout = 1.0  # some attacks use it up
+            reward = paid(env, task, code)
+            profile._test_timeout = PATIENCE
+            return reward
+
         for name in ("kills all others", "removes itself"):
-            assert paid(env, CODES.id, PROGRAMS[name]) == 0.0
+            assert attack(CODES.id, PROGRAMS[name]) == 0.0
             assert paid(env, C_SUM.id, str(C_SUM.gold)) == 1.0
         for name in ("listens to what we ask", "breaks what all have", "stops the interpreter"):
-            assert paid(env, NAMES.id, FUNCTIONS[name]) < 1.0
+            assert attack(NAMES.id, FUNCTIONS[name]) < 1.0
             assert paid(env, ADD.id, str(ADD.gold)) == 1.0

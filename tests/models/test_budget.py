@@ -24,7 +24,14 @@ from intercode.models import (
 from intercode.models.limited_model import INITIAL_MARGIN
 from intercode.models.transport.retry import RetryPolicy
 from support.fake_clock import FakeClock
-from support.faulty_endpoint import FaultyEndpoint, completion, hang, ok, status
+from support.faulty_endpoint import (
+    FaultyEndpoint,
+    completion,
+    hang,
+    limit_first_attempt,
+    ok,
+    status,
+)
 
 ASK: list[Message] = [{"role": "user", "content": "x" * 350}]
 USAGE = {"prompt_tokens": 100, "completion_tokens": 20}
@@ -183,7 +190,7 @@ def test_both_budgets_apply_and_the_first_reservation_is_undone_if_the_second_fa
     assert episode.reserve(9000, 880, wait=False) is not None  # nothing is reserved any more
 
 
-def test_a_lost_answer_counts_fully_for_the_run() -> None:
+def test_a_lost_answer_counts_fully_for_the_run(monkeypatch: pytest.MonkeyPatch) -> None:
     retry = RetryPolicy(initial_delay=0.001)
     faults = (
         hang,
@@ -196,7 +203,8 @@ def test_a_lost_answer_counts_fully_for_the_run() -> None:
             Budget(SpendingLimits(tokens=9000)),
             Budget(SpendingLimits(tokens=9000), whole_run=True),
         )
-        asker(server, episode, run, max_tokens=50, retry=retry, timeout=1.0).complete(ASK)
+        limit_first_attempt(monkeypatch, server, 2.0)
+        asker(server, episode, run, max_tokens=50, retry=retry).complete(ASK)
     held = _ceil(count_tokens(None, ASK) * INITIAL_MARGIN) + 50
     assert (episode.tokens, run.tokens) == (120, 120 + 2 * held)
 

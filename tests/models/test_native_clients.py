@@ -4,6 +4,7 @@ parts of their protocols that the tests need."""
 from __future__ import annotations
 
 import logging
+import math
 import sys
 import traceback
 from typing import Any
@@ -13,7 +14,16 @@ import pytest
 from intercode.core.errors import ConfigError, ModelRefusedError, ModelUnavailableError
 from intercode.models import Message, Tool, open_model
 from intercode.models.transport.retry import RetryPolicy
-from support.faulty_endpoint import FaultyEndpoint, hang, ok, reset, short_body, status, streamed
+from support.faulty_endpoint import (
+    FaultyEndpoint,
+    hang,
+    limit_first_attempt,
+    ok,
+    reset,
+    short_body,
+    status,
+    streamed,
+)
 from support.requirements import require_library
 
 pytestmark = pytest.mark.heavy
@@ -162,11 +172,11 @@ def test_litellm_takes_the_same_fields_and_gives_the_same_answers() -> None:
     ],
     ids=["429", "500", "529", "reset", "short", "hang", "truncated"],
 )
-def test_passing_faults_are_tried_again(kind: str, body: Any, fault: Any) -> None:
-    with (
-        FaultyEndpoint(fault, sound(body)) as server,
-        model_at(kind, server, timeout=2.0 if fault is hang else 20) as model,
-    ):
+def test_passing_faults_are_tried_again(
+    kind: str, body: Any, fault: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with FaultyEndpoint(fault, sound(body)) as server, model_at(kind, server) as model:
+        limit_first_attempt(monkeypatch, server, 2.0 if fault is hang else math.inf)
         got = model.complete(ASK)
     assert got.text == "Let us see."
     assert len(server.requests) == 2

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 import socket
 import ssl
 import struct
@@ -12,6 +13,8 @@ from collections.abc import Callable
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from types import TracebackType
 from typing import Any, Self
+
+import pytest
 
 Fault = Callable[["Handler"], None]
 _PATIENCE = 600.0  # seconds that a fault lasts if the endpoint is not closed
@@ -116,6 +119,12 @@ def short_body(handler: Handler) -> None:
     handler.end_headers()
     handler.wfile.write(b'{"choices": [')
     handler.close_connection = True
+
+
+def limit_first_attempt(patch: pytest.MonkeyPatch, server: FaultyEndpoint, seconds: float) -> None:
+    """Give attempts this time until one has arrived, and those after it all they need."""
+    limit = property(lambda _: math.inf if server.requests else seconds)
+    patch.setattr("intercode.models.endpoint.Endpoint.attempt_timeout", limit)
 
 
 class Handler(BaseHTTPRequestHandler):
