@@ -25,7 +25,7 @@ from playwright.sync_api import sync_playwright
 
 from intercode.cli.view import STEP
 from intercode.core import trajectories
-from intercode.core.types import Step, Trajectory, to_jsonable
+from intercode.core.types import Score, Step, Trajectory, to_jsonable
 from intercode.results.report import render
 from intercode.results.tables import Table
 from intercode.results.view import Library, ViewServer, write_page
@@ -138,7 +138,7 @@ def write(directory: Path, episodes: int, turns: int, output: int) -> None:
                 Step(
                     f"grep -c '{draw.choice(words)}' /srv/{draw.randrange(999)}.txt | sort",
                     " ".join(draw.choices(words, k=output // 6)),
-                    score=draw.choice([0.0, 0.5, 0.67, 1.0]),
+                    score=Score(draw.choice([0.0, 0.5, 0.67, 1.0])),
                     thought="I look at what is there before I change it.",
                 )
                 for _ in range(turns)

@@ -125,7 +125,7 @@ def replayed(envs: RecordedEnvironments, episode: Trajectory) -> Iterator[StepCo
                     step.action,
                     step.observation,
                     observation,
-                    step.score,
+                    step.score_value,
                     score.value if score else None,
                     None,
                 )

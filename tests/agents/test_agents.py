@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from intercode.agents import AGENTS, Agent, Feedback, accepts_parameter, open_agent
+from intercode.agents import AGENTS, Agent, accepts_parameter, open_agent
 from intercode.agents.baselines import NoopAgent
 from intercode.agents.prompt import PLACEHOLDERS, load_prompt
 from intercode.agents.single_turn import SingleTurnAgent
@@ -21,7 +21,7 @@ from intercode.core.errors import (
     UnknownNameError,
     UsageError,
 )
-from intercode.core.types import AgentOutput, Brief, Score
+from intercode.core.types import AgentOutput, Brief, Score, Step
 from intercode.models import Message, ScriptedModel, open_model
 from support.descriptions import brief as make_brief
 from support.recorded_endpoint import PROSE, RecordedEndpoint, RecordedLog
@@ -35,7 +35,7 @@ def started(agent: Agent, brief: Brief = BRIEF) -> Agent:
     return agent
 
 
-def action(agent: Agent, feedback: Feedback | None = None) -> str | None:
+def action(agent: Agent, feedback: Step | None = None) -> str | None:
     move = agent.act(feedback)
     assert move is not None
     return move.action
@@ -54,7 +54,7 @@ def test_gold_plays_all_actions_and_submits() -> None:
 def test_noop_submits_at_once() -> None:
     agent = started(open_agent("noop"))
     assert action(agent) == "submit"
-    assert agent.act(Feedback("")) is None
+    assert agent.act(Step("", "")) is None
 
 
 def test_replay_plays_what_was_recorded_and_stops() -> None:
@@ -74,7 +74,7 @@ def test_single_turn_acts_once() -> None:
     agent = started(SingleTurnAgent(model=ScriptedModel(lambda m: seen.append(m) or LS)))  # type: ignore[func-returns-value]
     assert agent.max_turns == 1
     assert action(agent) == "ls"
-    assert agent.act(Feedback("a b")) is None
+    assert agent.act(Step("", "a b")) is None
     assert len(seen) == 1
     system, task = seen[0]
     assert (system["role"], task["role"]) == ("system", "user")
@@ -88,9 +88,9 @@ def test_try_again_sends_output_and_reward_and_keeps_the_whole_conversation() ->
     agent = TryAgainAgent(model=ScriptedModel([LS, "```sh\nls | wc -l\n```", LS]), max_turns=3)
     started(agent)
     assert action(agent) == "ls"
-    assert action(agent, Feedback("a\nb\n", score=Score(0.69))) == "ls | wc -l"
-    assert action(agent, Feedback("", score=Score(0.01))) == "ls"
-    assert agent.act(Feedback("x", score=Score(0.5))) is None
+    assert action(agent, Step("", "a\nb\n", score=Score(0.69))) == "ls | wc -l"
+    assert action(agent, Step("", "", score=Score(0.01))) == "ls"
+    assert agent.act(Step("", "x", score=Score(0.5))) is None
     roles = [m["role"] for m in agent.messages]
     assert roles == ["system", "user"] + ["assistant", "user"] * 2 + ["assistant"]
     assert agent.messages[3]["content"] == "Output:\na\nb\nReward: 0.69"
@@ -102,9 +102,9 @@ def test_try_again_stops_at_success_and_can_omit_the_reward() -> None:
     agent = TryAgainAgent(model=ScriptedModel([LS, LS]), reward_in_feedback=False)
     started(agent)
     agent.act(None)
-    agent.act(Feedback("x", score=Score(0.5)))
+    agent.act(Step("", "x", score=Score(0.5)))
     assert agent.messages[-2]["content"] == "Output:\nx"
-    assert agent.act(Feedback("y", score=Score(1.0))) is None
+    assert agent.act(Step("", "y", score=Score(1.0))) is None
 
 
 def test_an_answer_without_code_gets_the_retry_message() -> None:
@@ -114,12 +114,12 @@ def test_an_answer_without_code_gets_the_retry_message() -> None:
     assert first is not None
     assert first.action is None
     assert "```bash" in first.reply
-    second = agent.act(Feedback(first.reply, valid=None, score=Score(0.0)))
+    second = agent.act(Step("", first.reply, valid=None, score=Score(0.0)))
     assert agent.messages[-2]["content"] == first.reply
     assert second is not None
     assert second.action is None
     assert agent.messages[-1]["content"]  # some endpoints refuse empty messages
-    assert action(agent, Feedback(second.reply, valid=None)) == "ls"
+    assert action(agent, Step("", second.reply, valid=None)) == "ls"
 
 
 def test_thoughts_are_recorded_but_not_sent_back() -> None:
@@ -136,7 +136,7 @@ def test_long_observations_are_clipped_for_the_model() -> None:
     agent = TryAgainAgent(model=ScriptedModel([LS, LS]), observation_limit=10)
     started(agent)
     agent.act(None)
-    second = agent.act(Feedback("0123456789" * 5))
+    second = agent.act(Step("", "0123456789" * 5))
     assert agent.messages[-2]["content"] == ("Output:\n01234\n[... 40 bytes left out ...]\n56789")
     assert second is not None
     assert second.context == {"observation": {"characters": 50, "shown": 10}}
@@ -146,7 +146,7 @@ def test_a_time_out_is_in_the_feedback() -> None:
     agent = TryAgainAgent(model=ScriptedModel([LS, LS]))
     started(agent)
     agent.act(None)
-    agent.act(Feedback("so far", timed_out=True))
+    agent.act(Step("", "so far", timed_out=True))
     assert agent.messages[-2]["content"] == "Output:\nso far\n(It was stopped at the time limit.)"
 
 
@@ -155,7 +155,7 @@ def test_an_episode_forgets_the_last_one() -> None:
     for _ in range(2):
         started(agent)
         assert action(agent) == "ls"
-        assert agent.act(Feedback("x")) is None
+        assert agent.act(Step("", "x")) is None
         assert len(agent.messages) == 3
 
 
@@ -234,7 +234,7 @@ def test_a_recorded_endpoint_plays_the_log_action_by_action(recorded_dir: Path) 
             feedback = None
             while (move := agent.act(feedback)) is not None:
                 score = Score(history["rewards"][len(played)])
-                feedback = Feedback(history["observations"][len(played)], score=score)
+                feedback = Step("", history["observations"][len(played)], score=score)
                 played.append(move.action)
             assert played == history["actions"]
         assert sum(server.asked.values()) == sum(len(r["turn_history"]["actions"]) for r in rows)
@@ -293,11 +293,11 @@ def test_an_object_that_is_not_an_agent_is_refused_by_name() -> None:
 
 def test_act_is_enough_for_an_agent() -> None:
     class Lister(Agent):
-        def act(self, feedback: Feedback | None) -> AgentOutput | None:
+        def act(self, feedback: Step | None) -> AgentOutput | None:
             return AgentOutput("ls" if feedback is None else "submit")
 
     agent = started(Lister())
-    assert [action(agent), action(agent, Feedback("a"))] == ["ls", "submit"]
+    assert [action(agent), action(agent, Step("", "a"))] == ["ls", "submit"]
     assert (agent.wants_score, agent.max_turns, agent.ends_when_solved) == (False, None, True)
     assert (agent.messages, agent.tools, agent.metadata()) == ((), (), {})
-    assert agent.record_intervention("pwd", Feedback("/")) is False
+    assert agent.record_intervention("pwd", Step("", "/")) is False

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from intercode.agents import open_agent
-from intercode.agents.base import Feedback
+from intercode.agents.base import Step
 from intercode.core.errors import BudgetError, ConfigError, ModelRefusedError
 from intercode.core.types import Usage
 from intercode.models.base import Completion, Message, Model, Tool
@@ -192,7 +192,7 @@ def test_an_enormous_observation_is_cut_and_a_task_that_does_not_fit_is_an_error
     agent.start(make_brief("t", "q", "bash"))
     first = agent.act(None)
     assert first is not None and first.action == "ls"
-    move = agent.act(Feedback("word " * 2000))
+    move = agent.act(Step("", "word " * 2000))
     assert move is not None and move.action == "ls"
     assert move.context["history"]["newest_turn"]["characters"] > 9000
     agent = open_agent("try-again", model=SmallContextModel(20))
@@ -205,10 +205,10 @@ def test_an_enormous_observation_is_cut_and_a_task_that_does_not_fit_is_an_error
     agent.start(make_brief("t", "q", "bash"))
     agent.act(None)
     model.most = 20
-    move = agent.act(Feedback("word " * 2000))
+    move = agent.act(Step("", "word " * 2000))
     assert move is not None and move.action is None and move.usage.requests > 0
     assert "No room" in move.reply
-    assert agent.act(Feedback(move.reply)) is None
+    assert agent.act(Step("", move.reply)) is None
 
 
 class LimitedRequestsModel(SmallContextModel):
@@ -228,7 +228,7 @@ def test_the_usage_of_a_turn_before_a_limit_is_recorded() -> None:
     assert move is not None
     assert (move.action, move.usage.prompt_tokens, move.reply) == (None, 10, "no tokens are left")
     with pytest.raises(BudgetError):
-        agent.act(Feedback(move.reply))
+        agent.act(Step("", move.reply))
 
 
 def test_other_refusals_are_raised() -> None:

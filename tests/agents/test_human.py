@@ -6,7 +6,7 @@ import threading
 from collections.abc import Iterator
 
 from intercode.agents import AGENTS, open_agent
-from intercode.agents.base import Feedback
+from intercode.agents.base import Step
 from intercode.agents.baselines import HumanAgent
 from intercode.core.errors import UsageError
 from support.descriptions import brief as make_brief
@@ -35,10 +35,10 @@ def test_the_typed_text_is_the_action() -> None:
     agent.start(BRIEF)
     first = agent.act(None)
     assert first is not None and (first.action, first.actor) == ("ls  -l", "human")
-    second = agent.act(Feedback("a\nb\n", True, timed_out=True))
+    second = agent.act(Step("", "a\nb\n", True, timed_out=True))
     assert second is not None and second.action == "submit"
     assert shown == ["[t/1] Print five.\nBe quick.", "a\nb\n(stopped at the time limit)"]
-    assert agent.act(Feedback("")) is None
+    assert agent.act(Step("", "")) is None
 
 
 def test_one_terminal_serves_one_episode() -> None:

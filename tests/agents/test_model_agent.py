@@ -9,11 +9,11 @@ from typing import Any
 
 import pytest
 
-from intercode.agents import Feedback, open_agent
+from intercode.agents import open_agent
 from intercode.agents.model_agent import ModelAgent
 from intercode.agents.tool_calling import sanitize_calls, tool_set_of
 from intercode.core.errors import ConfigError, EnvironmentStateError, UnknownNameError
-from intercode.core.types import AgentOutput, Brief, Score, Usage
+from intercode.core.types import AgentOutput, Brief, Score, Step, Usage
 from intercode.models import ScriptedModel
 from intercode.models.base import Completion, Message, Model, Tool
 from support.descriptions import brief as make_brief
@@ -46,7 +46,7 @@ def begun(name: str, model: Any, brief: Brief = BRIEF, **options: Any) -> ModelA
     return agent
 
 
-def acted(agent: ModelAgent, feedback: Feedback | None = None) -> AgentOutput:
+def acted(agent: ModelAgent, feedback: Step | None = None) -> AgentOutput:
     move = agent.act(feedback)
     assert move is not None
     return move
@@ -79,7 +79,7 @@ def test_an_answer_that_was_cut_off_is_not_run(finish: str, words: str) -> None:
     move = acted(agent)
     assert move.action is None
     assert words in move.reply
-    assert acted(agent, Feedback(move.reply)).action == "ls"
+    assert acted(agent, Step("", move.reply)).action == "ls"
 
 
 @pytest.mark.parametrize("name", ["try-again", "react", "single-turn"])
@@ -154,7 +154,7 @@ def test_a_call_before_another_one_was_complete_at_the_cut() -> None:
     model = Answers(calling(one, two, finish="length"), calling(one, finish="length"))
     agent = begun("tool-calling", model)
     assert acted(agent).action == "ls"
-    assert acted(agent, Feedback("a")).action is None
+    assert acted(agent, Step("", "a")).action is None
 
 
 @pytest.mark.parametrize("name", ["single-turn", "try-again", "react", "tool-calling"])
@@ -204,17 +204,17 @@ def test_plan_and_solve_refines_until_it_is_solved() -> None:
     agent = begun("plan-solve", ScriptedModel(["1. look\n2. count", *[LS] * 5]), refine=2)
     assert acted(agent).thought == "look"
     assert agent.ends_when_solved is False
-    solved = Feedback("a", score=Score(1.0))
+    solved = Step("", "a", score=Score(1.0))
     assert acted(agent, solved).thought == "count"
     assert agent.ends_when_solved is True
-    move = acted(agent, Feedback("b", score=Score(0.5)))
+    move = acted(agent, Step("", "b", score=Score(0.5)))
     assert "is not solved" in move.messages[0]["content"]
     assert move.messages[0]["content"].startswith("Output:\nb\n")
-    acted(agent, Feedback("c", score=Score(0.5)))
-    assert agent.act(Feedback("d", score=Score(0.5))) is None
+    acted(agent, Step("", "c", score=Score(0.5)))
+    assert agent.act(Step("", "d", score=Score(0.5))) is None
     agent.start(BRIEF)
     acted(agent)
-    acted(agent, Feedback("a"))
+    acted(agent, Step("", "a"))
     assert agent.act(solved) is None
 
 
@@ -228,8 +228,8 @@ def test_plans_without_steps() -> None:
 def test_the_plan_is_never_left_out() -> None:
     agent = begun("plan-solve", ScriptedModel(["1. a\n2. b\n3. c", LS, LS, LS]), history="last:1")
     acted(agent)
-    acted(agent, Feedback("one"))
-    move = acted(agent, Feedback("two"))
+    acted(agent, Step("", "one"))
+    move = acted(agent, Step("", "two"))
     assert move.context["history"]["turns_left_out"] == 2
     assert agent.conversation.messages[2]["content"] == "1. a\n2. b\n3. c"
 
@@ -244,7 +244,7 @@ def test_of_several_calls_the_first_is_run() -> None:
     assert [t.name for t in model.tools] == []
     assert acted(agent).action == "ls"
     assert [t.name for t in model.tools] == ["run_command", "submit"]
-    move = acted(agent, Feedback("a\n"))
+    move = acted(agent, Step("", "a\n"))
     assert move.action == "submit"
     first, second = move.messages[:2]
     assert (first["role"], first["tool_call_id"], first["content"]) == ("tool", "c0", "a")
@@ -270,7 +270,7 @@ def test_a_malformed_call_is_a_turn(call: tuple[str, str], why: str) -> None:
     recorded = move.messages[-1]["tool_calls"][0]["function"]["arguments"]
     assert recorded == (call[1] if why not in ("no JSON", "no JSON object") else "{}")
     assert move.context.get("arguments_replaced") == (1 if recorded != call[1] else None)
-    sent = acted(agent, Feedback(move.reply)).messages[0]
+    sent = acted(agent, Step("", move.reply)).messages[0]
     assert (sent["role"], sent["content"]) == ("tool", move.reply)
 
 
@@ -278,7 +278,7 @@ def test_text_without_a_call_is_a_turn() -> None:
     agent = begun("tool-calling", Answers(Completion(LS), calling(("submit", "{}"))))
     move = acted(agent)
     assert move.action is None and "calls no tool" in move.reply
-    assert acted(agent, Feedback(move.reply)).messages[0]["role"] == "user"
+    assert acted(agent, Step("", move.reply)).messages[0]["role"] == "user"
 
 
 def test_tool_calls_of_each_environment() -> None:
@@ -308,8 +308,8 @@ def test_a_human_plays_a_turn() -> None:
     model = Answers(Completion(LS), Completion(LS))
     agent = begun("try-again", model)
     acted(agent)
-    agent.record_intervention("pwd", Feedback("/srv\n"), before=Feedback("a b", score=Score(0.5)))
-    agent.record_intervention("cd /", Feedback(""))
+    agent.record_intervention("pwd", Step("", "/srv\n"), before=Step("", "a b", score=Score(0.5)))
+    agent.record_intervention("cd /", Step("", ""))
     move = acted(agent)
     assert len(move.messages) == 2
     sent = move.messages[0]["content"]
@@ -320,12 +320,12 @@ def test_a_human_plays_a_turn() -> None:
 
 def test_a_human_acts_first_and_between_calls() -> None:
     agent = begun("tool-calling", Answers(calling(("submit", "{}"))))
-    agent.record_intervention("pwd", Feedback("/srv"))
+    agent.record_intervention("pwd", Step("", "/srv"))
     assert [m["role"] for m in acted(agent).messages] == ["system", "user", "assistant"]
     model = Answers(calling(("run_command", '{"command": "ls"}')), calling(("submit", "{}")))
     agent = begun("tool-calling", model)
     acted(agent)
-    agent.record_intervention("pwd", Feedback("/srv"))
+    agent.record_intervention("pwd", Step("", "/srv"))
     sent = acted(agent).messages
     assert [m["role"] for m in sent] == ["tool", "user", "assistant"]
     assert "somebody else" in sent[0]["content"]
@@ -343,7 +343,7 @@ def test_before_start_the_conversation_is_empty_and_there_is_no_turn(name: str) 
 
 def test_the_turns_messages_make_up_the_whole_conversation() -> None:
     agent = begun("react", ScriptedModel(["Thought 1: x", "execute[ls]", "Action 2: submit"]))
-    moves = [acted(agent), acted(agent, Feedback("a"))]
+    moves = [acted(agent), acted(agent, Step("", "a"))]
     assert [m for move in moves for m in move.messages] == list(agent.messages)
 
 
@@ -397,4 +397,4 @@ def test_the_limit_that_applies_to_observations_is_recorded(
 ) -> None:
     agent = begun(name, ScriptedModel([]), **options)
     assert agent.metadata()["observation_limit"] == limit
-    assert len(agent.visible_observation(Feedback("x" * 9000))) < limit + 100
+    assert len(agent.visible_observation(Step("", "x" * 9000))) < limit + 100

@@ -9,15 +9,14 @@ import pytest
 from intercode.cli import main
 from intercode.cli.show import Style, episode_lines, episode_table
 from intercode.core import trajectories
-from intercode.core.types import Step, Trajectory, Usage
+from intercode.core.types import Score, Step, Trajectory, Usage
 from intercode_sandbox.command.output import escape_control
 
 STEPS = (
     Step(
         "cd /srv\nls",
         "a\nb\x1b[31m\n",
-        score=0.67,
-        parts={"output": 0.33, "files": 0.34},
+        score=Score(0.67, {"output": 0.33, "files": 0.34}),
         changes=("/srv/a",),
         thought="Look first.",
         usage=Usage(100, 20, 1, cost=0.01),
@@ -52,7 +51,7 @@ FULL = Trajectory(
 def run(tmp_path: Path) -> Path:
     log = tmp_path / trajectories.TRAJECTORIES_FILE
     others = (
-        FULL.replace(epoch=1, id="bb22", steps=(Step("ls", "", score=1.0),), end="solved"),
+        FULL.replace(epoch=1, id="bb22", steps=(Step("ls", "", score=Score(1.0)),), end="solved"),
         FULL.replace(id="cc33", parent="aa11", branched_at=1),
         FULL.replace(task="starter/text/1", index=4, id="dd44", end="error", error="sandbox lost"),
     )

@@ -14,14 +14,14 @@ import pytest
 
 from intercode.core import trajectories
 from intercode.core.errors import DataError, UsageError
-from intercode.core.types import Step, Trajectory, Usage
+from intercode.core.types import Score, Step, Trajectory, Usage
 
 FULL = Trajectory(
     task="starter/files/1",
     index=3,
     query="Count the files – all of them",
     steps=(
-        Step("ls | wc -l", "7\n\u2028\udc80", score=0.67, parts={"output": 0.33}, changes=("/a",)),
+        Step("ls | wc -l", "7\n\u2028\udc80", score=Score(0.67, {"output": 0.33}), changes=("/a",)),
         Step("", "no code", executed=False, valid=None, usage=Usage(10, None, 1), message="hm"),
     ),
     end="turn_limit",

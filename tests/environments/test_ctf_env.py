@@ -203,7 +203,7 @@ def test_a_wrong_flag_is_a_step_with_reward_0(env: CTFEnv) -> None:
     actions = {"mine/0": ["submit x", "echo on", f"submit {FLAG}"]}
     agent = open_agent("replay", {"wants_score": False}, actions=actions)
     played = rollout(agent, env, 0)
-    assert [s.score for s in played.steps] == [0.0, None, 1.0]
+    assert [s.score_value for s in played.steps] == [0.0, None, 1.0]
     assert played.steps[0].valid and "not the flag" in played.steps[0].observation
 
 

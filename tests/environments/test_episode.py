@@ -8,7 +8,7 @@ import pytest
 
 import intercode
 from intercode.core.errors import EnvironmentStateError
-from intercode.core.types import Feedback
+from intercode.core.types import Step
 from intercode.environments import Episode
 
 pytestmark = pytest.mark.sandbox
@@ -27,7 +27,7 @@ def test_an_episode_is_played_without_gymnasium(name: str) -> None:
         episode: Episode = env.episode
         assert (episode.task.id, episode.index, episode.turns) == (env.dataset.tasks[0].id, 0, 0)
         result = episode.execute(ACTIONS[name])
-        assert "done" in result.observation and isinstance(result, Feedback)
+        assert "done" in result.observation and isinstance(result, Step)
         assert episode.last_result is not None and "done" in episode.last_observation
         (other,) = episode.fork()
         assert (other.turns, other.actions) == (1, episode.actions) and other.env is not env

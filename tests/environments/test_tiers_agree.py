@@ -61,4 +61,4 @@ def _play(env: InterCodeEnv, task: str) -> Trajectory:
 def _seen(episode: Trajectory) -> Iterator[tuple[str, str, float | None]]:
     """Yield what an agent sees of each step."""
     for step in episode.steps:
-        yield step.action, step.observation, step.score
+        yield step.action, step.observation, step.score_value

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 import intercode
-from intercode.agents.base import Agent, Feedback
+from intercode.agents.base import Agent
 from intercode.core import trajectories
 from intercode.core.trajectories import build_episode_trees
 from intercode.core.types import AgentOutput, Brief, Dataset, Step, Task, Trajectory
@@ -29,7 +29,7 @@ class Say(Agent):
     def start(self, brief: Brief) -> None:
         self.brief, self.left = brief, list(self.actions)
 
-    def act(self, feedback: Feedback | None) -> AgentOutput | None:
+    def act(self, feedback: Step | None) -> AgentOutput | None:
         return AgentOutput(self.left.pop(0)) if self.left else None
 
 

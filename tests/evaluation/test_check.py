@@ -11,7 +11,7 @@ import pytest
 from intercode import datasets
 from intercode.cli import main
 from intercode.core.errors import SandboxLostError, UsageError
-from intercode.core.types import Dataset, Score, State, StepResult, Task
+from intercode.core.types import Dataset, Score, State, Step, Task
 from intercode.environments import ENVIRONMENTS
 from intercode.environments.bash.env import BashEnv
 from intercode.evaluation.check.dataset import TaskCheck, check, compare_with_baseline
@@ -144,7 +144,7 @@ class Flaky(BashEnv):
 
     left: ClassVar[int] = 0
 
-    def execute(self, action: str) -> StepResult:
+    def execute(self, action: str) -> Step:
         if Flaky.left:
             Flaky.left -= 1
             raise SandboxLostError("gone")

@@ -80,7 +80,10 @@ def test_parallel_episodes_give_the_same_results(tmp_path: Path) -> None:
         )
         found = sorted(read(evaluate(config, model=model, quiet=True)), key=lambda t: t.index)
         results.append(
-            [(t.task, t.end, [(s.action, s.observation, s.score) for s in t.steps]) for t in found]
+            [
+                (t.task, t.end, [(s.action, s.observation, s.score_value) for s in t.steps])
+                for t in found
+            ]
         )
     assert len(results[0]) == 12
     assert results[0] == results[1]

@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from intercode.agents.base import Agent, Feedback
+from intercode.agents.base import Agent, Step
 from intercode.cli import main
 from intercode.cli.show import Style, gold_lines
 from intercode.core import trajectories
@@ -32,7 +32,7 @@ class Fixed(Agent):
 
     actions: tuple[str, ...] = ()
 
-    def act(self, feedback: Feedback | None) -> AgentOutput | None:
+    def act(self, feedback: Step | None) -> AgentOutput | None:
         self.turn = 0 if feedback is None else self.turn + 1
         return AgentOutput(self.actions[self.turn]) if self.turn < len(self.actions) else None
 

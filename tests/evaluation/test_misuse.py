@@ -17,12 +17,12 @@ import numpy as np
 import pytest
 
 import intercode
-from intercode.agents import Agent, Feedback, open_agent
+from intercode.agents import Agent, open_agent
 from intercode.agents.react import ReactAgent
 from intercode.core import trajectories
 from intercode.core.config import make_config, task_names
 from intercode.core.errors import ConfigError, DataError, InterCodeError, UsageError
-from intercode.core.types import AgentOutput, Brief, Score, State, Task
+from intercode.core.types import AgentOutput, Brief, Score, State, Step, Task
 from intercode.environments.base.rewards import score_states
 from intercode.evaluation import rollout as rollouts
 from intercode.evaluation.evaluate import plan as plans
@@ -113,7 +113,7 @@ class Says(Agent):
     def start(self, brief: Brief) -> None:
         self.turn = 0
 
-    def act(self, feedback: Feedback | None) -> AgentOutput | None:
+    def act(self, feedback: Step | None) -> AgentOutput | None:
         self.turn += 1
         return AgentOutput(self.text if self.turn == 1 else "submit")
 
@@ -124,7 +124,7 @@ class Returns(Agent):
     def __init__(self, output: Any) -> None:
         self.output = output
 
-    def act(self, feedback: Feedback | None) -> AgentOutput | None:
+    def act(self, feedback: Step | None) -> AgentOutput | None:
         output: AgentOutput | None = self.output
         return output
 
@@ -165,7 +165,7 @@ class Thinks(Agent):
     def start(self, brief: Brief) -> None:
         self.left = 102
 
-    def act(self, feedback: Feedback | None) -> AgentOutput | None:
+    def act(self, feedback: Step | None) -> AgentOutput | None:
         self.left -= 1
         return AgentOutput(None) if self.left >= 0 else None
 
@@ -517,7 +517,7 @@ def test_code_that_leaves_the_program_ends_its_episode_alone(
     squares: str, tmp_path: Path, error: BaseException
 ) -> None:
     class Leaves(Agent):
-        def act(self, feedback: Feedback) -> NoReturn:
+        def act(self, feedback: Step) -> NoReturn:
             raise error
 
     run = intercode.evaluate(squares, Leaves, out=tmp_path / "run", limit=1)

@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 from intercode.core.config import EvalConfig
-from intercode.core.types import Step, Trajectory, Usage
+from intercode.core.types import Score, Step, Trajectory, Usage
 from intercode.evaluation.evaluate.plan import make_plan
 from intercode.evaluation.evaluate.progress import Progress, make_report
 from intercode.evaluation.evaluate.progress.header import describe_plan
@@ -32,7 +32,7 @@ HEADER = [("run", "runs/first"), ("dataset", "starter (1234)")]
 def episode(reward: float | None, task: str = "t") -> Trajectory:
     if reward is None:
         return Trajectory(task, 0, "q", (), end="error", error="down")
-    return Trajectory(task, 0, "q", (Step("a", "o", score=reward),), end="submitted")
+    return Trajectory(task, 0, "q", (Step("a", "o", score=Score(reward)),), end="submitted")
 
 
 def finished(*solved: bool) -> dict[EpisodeKey, EpisodeOutcome]:

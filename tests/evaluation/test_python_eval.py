@@ -47,7 +47,7 @@ def test_try_again_until_every_test_passes(tmp_path: Path) -> None:
     episode = played(tmp_path / "run", answer, "try-again", max_turns=5)
     assert (episode.end, episode.success) == ("solved", True)
     assert [s.executed for s in episode.steps] == [True, False, True]
-    assert [s.score for s in episode.steps] == [pytest.approx(REWARD), 0.0, 1.0]
+    assert [s.score_value for s in episode.steps] == [pytest.approx(REWARD), 0.0, 1.0]
     assert episode.steps[2].observation == "[4, 3, 3]\n"
     assert "by tests that you do not see" in seen[0]
     assert f"Reward: {REWARD}" in seen[2]

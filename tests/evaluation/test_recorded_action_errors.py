@@ -54,7 +54,7 @@ def test_it_is_a_result_that_is_counted_and_not_played_again(
     error = episodes[0].run["action_error"]
     assert (error["type"], error["message"]) == ("ValueError", "an exception\nof two lines")
     assert "in fail" in error["traceback"] and str(directory) not in error["traceback"]
-    assert episodes[0].steps[-1].score == 0.0 and not episodes[0].success
+    assert episodes[0].steps[-1].score_value == 0.0 and not episodes[0].success
     assert all(t.run["dataset_hash"] and "attempts" not in t.run for t in episodes)
     evaluate(config, quiet=True)
     assert len(read(out)) == 2 and make_plan(config).pending_samples() == []

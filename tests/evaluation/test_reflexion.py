@@ -12,12 +12,11 @@ import pytest
 
 import intercode
 from intercode.agents import Agent, open_agent
-from intercode.agents.base import Feedback
 from intercode.cli import main
 from intercode.core import logs, trajectories
 from intercode.core.config import EvalConfig
 from intercode.core.errors import BudgetError, DataError, UsageError
-from intercode.core.types import AgentOutput, Brief, Step, Trajectory, Usage
+from intercode.core.types import AgentOutput, Brief, Score, Step, Trajectory, Usage
 from intercode.evaluation.evaluate.estimate import estimate
 from intercode.evaluation.evaluate.plan import make_plan
 from intercode.evaluation.replay.branching import BranchOptions, branch
@@ -68,7 +67,7 @@ def test_an_attempt_follows_the_reflection_in_a_new_environment(tmp_path: Path) 
     episode = play(tmp_path / "run")
     assert (episode.end, episode.score, episode.restarts) == ("submitted", 1.0, (2,))
     assert [s.action for s in episode.steps] == ["touch /srv/x; echo 41", "submit", GOLD, "submit"]
-    assert [s.score for s in episode.steps] == [None, 0.0, None, 1.0]
+    assert [s.score_value for s in episode.steps] == [None, 0.0, None, 1.0]
     assert episode.steps[2].changes == ()  # what the first attempt created is gone
     assert episode.usage == Usage(50, 25, 5)  # four turns and a reflection
     assert episode.steps[2].usage.requests == 2
@@ -77,7 +76,7 @@ def test_an_attempt_follows_the_reflection_in_a_new_environment(tmp_path: Path) 
 def test_the_model_is_sent_the_reward_between_attempts_and_nothing_else(tmp_path: Path) -> None:
     episode = play(tmp_path / "run")
     messages = [m for s in episode.steps for m in s.messages]
-    reward = f"{episode.steps[1].score:.4g}"
+    reward = f"{episode.steps[1].score.value:.4g}"
     asked = next(m["content"] for m in messages if "what went wrong and why" in m["content"])
     assert f"reward of what you have reached is {reward}," in asked
     assert [m["role"] for m in episode.steps[2].messages] == [
@@ -99,12 +98,12 @@ class Watching(Agent):
     max_restarts = 2
 
     def __init__(self) -> None:
-        self.received: list[Feedback] = []
+        self.received: list[Step] = []
 
-    def act(self, feedback: Feedback | None) -> AgentOutput | None:
+    def act(self, feedback: Step | None) -> AgentOutput | None:
         return AgentOutput("pwd; false" if feedback is None else "submit")
 
-    def restart(self, feedback: Feedback) -> bool:
+    def restart(self, feedback: Step) -> bool:
         self.received.append(feedback)
         return True
 
@@ -142,7 +141,7 @@ class Spent(Watching):
         super().__init__()
         self.run_limit = run_limit
 
-    def restart(self, feedback: Feedback) -> bool:
+    def restart(self, feedback: Step) -> bool:
         raise BudgetError("all is spent", run_limit=self.run_limit)
 
 
@@ -178,7 +177,7 @@ def test_a_reward_of_a_turn_without_code_is_compared(tmp_path: Path) -> None:
     honest = Step.without_code(AgentOutput(None))
     rewrite(out, episode.replace(steps=(honest, *episode.steps), restarts=restarts))
     assert replay_logs([out], ReplayOptions())[0].native_mismatches == []
-    claimed = replace(honest, score=1.0)
+    claimed = replace(honest, score=Score(1.0))
     rewrite(out, episode.replace(steps=(claimed, *episode.steps), restarts=restarts))
     (report,) = replay_logs([out], ReplayOptions())
     assert [s.turn for s in report.native_mismatches] == [0]
@@ -211,7 +210,7 @@ def test_a_run_with_restarts_is_resumed_played_again_and_regraded(tmp_path: Path
     assert (played.restarts, played.end, played.turns) == ((2,), "solved", 3)
     result = regrade(out, ReplayOptions(), tmp_path / "graded")
     assert (result.differences, result.after[0].restarts) == ((), (2,))
-    assert [s.score for s in result.after[0].steps] == [s.score for s in episode.steps]
+    assert [s.score_value for s in result.after[0].steps] == [s.score_value for s in episode.steps]
 
 
 def test_regrade_plays_the_attempts_after_one_that_ends_early(tmp_path: Path) -> None:

@@ -81,7 +81,7 @@ def test_another_profile_lists_the_steps_with_other_results(
     log.unlink()
     again = [
         first.__class__("x=7", "", exit_code=0),
-        first.__class__("echo $x", "7\n", score=0.0),
+        first.__class__("echo $x", "7\n", score=Score(0.0)),
         *rest,
     ]
     trajectories.append_trajectory(log, episode.replace(steps=tuple(again)))

@@ -8,7 +8,7 @@ from collections.abc import Iterator, Sequence
 import pytest
 
 import intercode
-from intercode.agents.base import Agent, Feedback
+from intercode.agents.base import Agent, Step
 from intercode.core.types import AgentOutput, Brief, Dataset, Task, Usage
 from intercode.environments.base.env import InterCodeEnv
 from intercode.evaluation.rollout import rollout
@@ -31,13 +31,13 @@ class Script(Agent):
         max_turns: int | None = None,
     ) -> None:
         self.outputs, self.wants_score, self.max_turns = outputs, wants_score, max_turns
-        self.feedbacks: list[Feedback | None] = []
+        self.feedbacks: list[Step | None] = []
         self.brief: Brief | None = None
 
     def start(self, brief: Brief) -> None:
         self.brief, self.feedbacks, self.left = brief, [], list(self.outputs)
 
-    def act(self, feedback: Feedback | None) -> AgentOutput | None:
+    def act(self, feedback: Step | None) -> AgentOutput | None:
         self.feedbacks.append(feedback)
         if not self.left:
             return None
@@ -58,7 +58,7 @@ def test_submitting_ends_an_episode(env: InterCodeEnv) -> None:
     assert (t.task, t.index, t.query) == ("t/five", 0, "Print five.")
     assert (t.group, t.hardness) == ("g", "easy")
     assert t.steps[0].observation == "five\n"
-    assert [s.score for s in t.steps] == [None, 1.0]
+    assert [s.score_value for s in t.steps] == [None, 1.0]
     assert sum(t.steps[1].parts.values()) == pytest.approx(1.0)
     assert agent.brief is not None and agent.brief.query == "Print five."
     assert agent.feedbacks[0] is None and agent.feedbacks[1] is not None
@@ -73,7 +73,7 @@ def test_an_agent_that_sees_its_score_ends_when_it_has_solved(env: InterCodeEnv)
     assert (
         feedback is not None
         and feedback.score is not None
-        and feedback.score.value == t.steps[0].score
+        and feedback.score.value == t.steps[0].score_value
     )
 
 
@@ -120,8 +120,9 @@ def test_an_agent_sees_no_score_that_it_does_not_want() -> None:
     with intercode.make("bash", dataset=Dataset("t", "bash", TASKS), reward_mode="per-turn") as env:
         agent = Script(["echo four", "echo five", "submit"])
         t = rollout(agent, env, 0)
-    assert [s.score for s in t.steps] == [pytest.approx(t.steps[0].score), 1.0, 1.0]
-    assert all(feedback is None or feedback.score is None for feedback in agent.feedbacks)
+    assert [s.score_value for s in t.steps] == [pytest.approx(t.steps[0].score_value), 1.0, 1.0]
+    told = [(f.score, f.reward) for f in agent.feedbacks if f is not None]
+    assert told == [(None, 0.0)] * 2
 
 
 @pytest.mark.paper

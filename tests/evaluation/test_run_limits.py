@@ -65,7 +65,7 @@ def test_an_episode_at_its_own_limit_is_scored(
         found = episodes_of(evaluate(config, quiet=True))
         assert len(server.requests) == 4
     assert [(t.end, t.turns, t.usage.prompt_tokens) for t in found] == [("budget", 1, 400)] * 4
-    assert [t.steps[-1].score for t in found] == [0.0] * 4  # the state was scored
+    assert [t.steps[-1].score_value for t in found] == [0.0] * 4  # the state was scored
     assert [t.usage.cost for t in found] == pytest.approx([0.006] * 4)
 
 

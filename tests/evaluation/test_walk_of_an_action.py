@@ -32,7 +32,7 @@ ACTION = [
     "environments/bash/profiles.py:StandardBashProfile.agent_state",
     "environments/bash/reward.py:standard",
     "environments/base/rewards.py:sum_of_rewards",
-    "core/types/records.py:Step.of_result",
+    "core/types/records.py:Step.with_output",
 ]
 """What an action of the agent `react` passes through in Bash, each once: the model is asked, its
 answer parsed, the code run in the shell of the workspace, the state read, scored and recorded."""
@@ -91,8 +91,8 @@ def test_an_action_takes_its_walk_once() -> None:
         def turn() -> None:
             output = agent.act(None)
             assert output is not None and output.action == "ls"
-            step, score, done = take_turn(env, output, with_score=False)
-            assert step.score is not None and score is not None and not done
+            step, done = take_turn(env, output, with_score=False)
+            assert step.score is not None and not done
 
         calls = calls_during(turn)
     assert [call for call in calls if call in ACTION] == ACTION

@@ -11,7 +11,7 @@ import pytest
 from intercode.core import logs
 from intercode.core.errors import UsageError
 from intercode.core.logs import lacks_code
-from intercode.core.types import Step, Trajectory
+from intercode.core.types import Score, Step, Trajectory
 from intercode.paper.export import to_log
 from intercode.results.export import export
 
@@ -65,7 +65,7 @@ def _own(**changes: Any) -> Trajectory:
     steps = (
         Step("ls", "a\n", score=None, message="Let me look.\nls"),
         Step("", "Nothing was run.", executed=False, valid=False, message="I think"),
-        Step("submit", "a\n", score=0.5, thought="done"),
+        Step("submit", "a\n", score=Score(0.5), thought="done"),
     )
     run = {
         "environment": "bash",
@@ -86,7 +86,7 @@ def test_a_run_of_ours_is_read_back(tmp_path: Path) -> None:
     assert [s.action for s in back.steps] == ["execute[ls]", "I think", "submit"]
     assert [s.executed for s in back.steps] == [True, False, True]
     assert lacks_code(back.steps[1])
-    assert [s.score for s in back.steps] == [0.0, 0.0, 0.5]
+    assert [s.score_value for s in back.steps] == [0.0, 0.0, 0.5]
     assert back.steps[2].thought == "done" and back.run["agent"] == "react"
 
 

@@ -157,26 +157,28 @@ def test_the_log_that_is_named_gives_the_cells(recorded_dir: Path, tmp_path: Pat
 
 def test_where_no_log_is_published_nothing_is_missing(tmp_path: Path) -> None:
     from intercode.core import trajectories
-    from intercode.core.types import Step, Trajectory
+    from intercode.core.types import Score, Step, Trajectory
 
     run = tmp_path / "run"
     trajectories.write_run_metadata(
         run, {"environment": "bash", "dataset": "nl2bash", "agent": "react"}
     )
-    episode = Trajectory("nl2bash/fs_1/0", 0, "q", (Step("x", "y", score=1.0),), group="fs_1")
+    episode = Trajectory(
+        "nl2bash/fs_1/0", 0, "q", (Step("x", "y", score=Score(1.0)),), group="fs_1"
+    )
     trajectories.append_trajectory(run / trajectories.TRAJECTORIES_FILE, episode)
     assert "missing-cells" not in {t.name for t in report.build([run])}
 
 
 def test_a_run_with_the_schema_in_the_prompt_has_a_table_of_its_own(tmp_path: Path) -> None:
     from intercode.core import trajectories
-    from intercode.core.types import Step, Trajectory
+    from intercode.core.types import Score, Step, Trajectory
 
     run = tmp_path / "run"
     meta = {"environment": "sql", "dataset": "spider:schema", "agent": "try-again", "model": "m"}
     trajectories.write_run_metadata(run, meta)
     for n, hardness in enumerate(HARDNESS[:-1]):
-        steps = (Step("x", "y", score=float(n == 0)),)
+        steps = (Step("x", "y", score=Score(float(n == 0))),)
         episode = Trajectory(f"spider/{n}", n, "q", steps, hardness=hardness)
         trajectories.append_trajectory(run / trajectories.TRAJECTORIES_FILE, episode)
     tables = {t.name: t for t in report.build([run])}

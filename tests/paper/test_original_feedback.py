@@ -14,7 +14,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from intercode.agents import Agent, open_agent
-from intercode.agents.base import Feedback
+from intercode.agents.base import Step
 from intercode.agents.plan_solve import parse_plan
 from intercode.agents.react import UNCLOSED_REASON, parse_react
 from intercode.core.types import AgentOutput, Score, Usage
@@ -52,7 +52,7 @@ def begun(name: str, model: Model, environment: str = "bash", **options: Any) ->
     return agent
 
 
-def acted(agent: Agent, feedback: Feedback | None = None) -> AgentOutput:
+def acted(agent: Agent, feedback: Step | None = None) -> AgentOutput:
     output = agent.act(feedback)
     assert output is not None
     return output
@@ -88,13 +88,13 @@ def test_what_is_sent_of_an_observation(
     environment: str, observation: str, shown: str, left: dict[str, int]
 ) -> None:
     assert format_observation_original(
-        Feedback(observation), describe(environment).observations, ObservationLimits(5, 2), ""
+        Step("", observation), describe(environment).observations, ObservationLimits(5, 2), ""
     ) == (shown, left)
 
 
 def test_the_authors_way_with_a_function_whose_tests_raised() -> None:
-    raised = Feedback("{}", score=Score(0.5, details={"raised": [1]}))
-    wrong = Feedback("{}", score=Score(0.5, details={"raised": []}))
+    raised = Step("", "{}", score=Score(0.5, details={"raised": [1]}))
+    wrong = Step("", "{}", score=Score(0.5, details={"raised": []}))
     cut = ObservationLimits(1000, 50)
     assert format_observation_original(raised, "dictionary", cut, "def f(): ...") == (
         TESTS_FAILED_MESSAGE,
@@ -202,10 +202,10 @@ def test_react_with_original_feedback() -> None:
     assert (move.action, move.thought) == ("SELECT 1", "I look.")
     assert move.context["action"] == {"characters_left_out": 10}
     assert "made up" not in str(move.messages)
-    move = acted(agent, Feedback(long))
+    move = acted(agent, Step("", long))
     assert move.context["observation"] == {"rows": 40, "shown": 25}
     assert move.action is None and "execute[...]" in move.reply
-    assert acted(agent, Feedback(move.reply)).action == "submit"
+    assert acted(agent, Step("", move.reply)).action == "submit"
 
 
 @pytest.mark.parametrize("name", ["try-again", "single-turn", "react"])
@@ -234,12 +234,12 @@ def test_the_limit_of_a_strategy_is_recorded(
     agent = begun(name, ScriptedModel([]), **options)
     metadata = agent.metadata()
     assert (metadata["feedback"], metadata["observation_limit"]) == ("original", limit)
-    assert agent.visible_observation(Feedback("x" * 9000)) == "x" * limit
+    assert agent.visible_observation(Step("", "x" * 9000)) == "x" * limit
 
 
 def test_plan_solve_is_sent_more_before_its_last_step() -> None:
     agent = begun("plan-solve", ScriptedModel(["1. a\n2. b", *["```bash\nls\n```"] * 2]))
     acted(agent)
-    acted(agent, Feedback("x" * 2000))
-    assert agent.visible_observation(Feedback("x" * 2000)) == "x" * 250
+    acted(agent, Step("", "x" * 2000))
+    assert agent.visible_observation(Step("", "x" * 2000)) == "x" * 250
     assert agent.messages[-2]["content"].count("x") >= 1000

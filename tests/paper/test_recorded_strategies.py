@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from intercode.agents import Feedback, open_agent
-from intercode.core.types import Score
+from intercode.agents import open_agent
+from intercode.core.types import Score, Step
 from intercode.models import open_model
 from intercode.paper.feedback import parse_action_original
 from support.descriptions import brief as make_brief
@@ -40,7 +40,7 @@ def test_the_authors_strategies_play_their_logs(
                 if (move := agent.act(feedback)) is None:
                     break
                 score = Score(history["rewards"][len(played)] or 0.0)
-                feedback = Feedback(history["observations"][len(played)], score=score)
+                feedback = Step("", history["observations"][len(played)], score=score)
                 played.append(move.action)
                 if move.action == "submit":
                     break

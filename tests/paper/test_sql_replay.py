@@ -13,7 +13,7 @@ import pytest
 
 from intercode.cli import main
 from intercode.core import logs
-from intercode.core.types import Step, Trajectory
+from intercode.core.types import Score, Step, Trajectory
 from intercode.environments.base.replay.rules import replay_rules_for
 from intercode.environments.sql import recorded_results
 from intercode.evaluation.replay import log_replay
@@ -111,11 +111,12 @@ def _episode(agent: str, **more: Any) -> Trajectory:
 
 
 def test_a_react_action_is_the_content_of_execute() -> None:
-    step = Step("execute[SELECT a[1]\nFROM t]\nObservation 5", "[]", score=0.0)
+    step = Step("execute[SELECT a[1]\nFROM t]\nObservation 5", "[]", score=Score(0.0))
     found = RULES.executed_step(_episode("react"), step)
     assert found.action == "SELECT a[1]\nFROM t" and found.score is None
     assert RULES.executed_step(_episode("try-again"), step) == step
-    assert RULES.executed_step(_episode("react"), Step("submit", "[]", score=0.5)).score == 0.5
+    submit = Step("submit", "[]", score=Score(0.5))
+    assert RULES.executed_step(_episode("react"), submit) == submit
 
 
 def test_the_form_of_logged_observations() -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from intercode.core import trajectories
-from intercode.core.types import Step, Trajectory, Usage
+from intercode.core.types import Score, Step, Trajectory, Usage
 
 ATTACKS = (
     "<script>window.taken = 1</script>",
@@ -44,8 +44,7 @@ def step(text: str) -> Step:
     return Step(
         text,
         text,
-        score=0.5,
-        parts={text: 0.5},
+        score=Score(0.5, {text: 0.5}),
         changes=(text,),
         thought=text,
         actor=text,

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from intercode.agents import open_agent
-from intercode.agents.base import Agent, Feedback
+from intercode.agents.base import Agent, Step
 from intercode.core.errors import ModelUnavailableError
 from intercode.core.types import AgentOutput, Brief, Task
 from intercode.evaluation.play.interactive_episode import InteractiveEpisode
@@ -36,7 +36,7 @@ class ScriptedPlayer(Player):
         self.offered.append((proposal.action if proposal else None, leader))
         return self.choices.pop(0)
 
-    def observe(self, episode: InteractiveEpisode, feedback: Feedback) -> None:
+    def observe(self, episode: InteractiveEpisode, feedback: Step) -> None:
         self.seen.append(feedback.observation)
 
     def note(self, text: str) -> None:
@@ -57,7 +57,7 @@ class UnawareAgent(Agent):
         self.briefs.append(brief)
         self.left = list(self.actions)
 
-    def act(self, feedback: Feedback | None) -> AgentOutput | None:
+    def act(self, feedback: Step | None) -> AgentOutput | None:
         return AgentOutput(self.left.pop(0)) if self.left else None
 
 
@@ -78,7 +78,7 @@ class FailingAgent(UnawareAgent):
 
     error: BaseException = ModelUnavailableError("the endpoint is down")
 
-    def act(self, feedback: Feedback | None) -> AgentOutput | None:
+    def act(self, feedback: Step | None) -> AgentOutput | None:
         if len(self.left) < len(self.actions):
             self.left = []  # an incomplete turn, which has to be undone
             raise self.error

@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 from intercode.core import trajectories
-from intercode.core.types import Step, Trajectory, Usage
+from intercode.core.types import Score, Step, Trajectory, Usage
 
 PROMPT = "== run ==\nRun $language code.\n\n== submit ==\nHand in."
 
@@ -45,9 +45,8 @@ def talk(success: bool = True, tokens: bool = True, **changes: Any) -> Trajector
         Step(
             "cat a",
             "hello",
-            score=float(success),
+            score=Score(float(success), {"output": 1.0}),
             usage=Usage(150, 10, 1, cost=0.25),
-            parts={"output": 1.0},
             messages=({"role": "tool", "tool_call_id": "c1", "content": "[told] a"}, second),
         ),
     )
@@ -90,7 +89,7 @@ def run_in(directory: Path, rewards: tuple[float, ...] = (1.0, 0.0, 1.0), **meta
     """Write a run directory with one episode for each reward."""
     trajectories.write_run_metadata(directory, {**META, **meta})
     for n, reward in enumerate(rewards):
-        steps = (Step("ls", "a"), Step("cat a", "b", score=reward, parts={"output": reward}))
+        steps = (Step("ls", "a"), Step("cat a", "b", score=Score(reward, {"output": reward})))
         trajectories.append_trajectory(
             directory / trajectories.TRAJECTORIES_FILE,
             Trajectory(f"starter/{n}", n, "q", steps, end="submitted", id=f"e{n}"),

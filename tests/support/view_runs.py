@@ -8,7 +8,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from intercode.core import trajectories
-from intercode.core.types import Step, Trajectory, Usage
+from intercode.core.types import Score, Step, Trajectory, Usage
 from intercode.results.view import Library, ViewServer
 
 FACTS = {
@@ -42,8 +42,7 @@ RICH = (
     Step(
         "ls -l | head # look",
         LONG,
-        score=0.34,
-        parts={"output": 0.01, "changes": 0.33},
+        score=Score(0.34, {"output": 0.01, "changes": 0.33}),
         thought="First I look around.",
         usage=Usage(1200, 85, 1, cost=0.0021, seconds=1.3),
         messages=SAID,
@@ -63,7 +62,7 @@ RICH = (
     ),
     Step("sleep 99", "", valid=False, timed_out=True, exit_code=None, changes=("/srv/a",)),
     Step("", "No code was found.", executed=False, valid=False),
-    Step("submit", "", score=1.0, parts={"output": 0.34, "changes": 0.66}),
+    Step("submit", "", score=Score(1.0, {"output": 0.34, "changes": 0.66})),
 )
 
 
@@ -90,7 +89,9 @@ def write_run(directory: Path, solves: int = 3, **metadata: str) -> Path:
         rich.replace(id="lost", end="error", error="the sandbox went away", steps=()),
         rich,
         rich.replace(id="fork", parent="r0", branched_at=3, steps=RICH[:4], end="turn_limit"),
-        rich.replace(id="r0e1", epoch=1, steps=(Step("false", "", score=0.5),), end="turn_limit"),
+        rich.replace(
+            id="r0e1", epoch=1, steps=(Step("false", "", score=Score(0.5)),), end="turn_limit"
+        ),
         *(plain_episode(n, n % solves == 0, run) for n in range(1, 12)),
     ):
         trajectories.append_trajectory(log, t)
@@ -100,8 +101,8 @@ def write_run(directory: Path, solves: int = 3, **metadata: str) -> Path:
 def plain_episode(n: int, solved: bool, run: dict[str, object]) -> Trajectory:
     """Return an episode of two turns."""
     steps = (
-        Step("pwd", "/srv", score=0.25),
-        Step(f"echo {n}", f"{n}\nneedle-{n}", score=1.0 if solved else 0.67),
+        Step("pwd", "/srv", score=Score(0.25)),
+        Step(f"echo {n}", f"{n}\nneedle-{n}", score=Score(1.0 if solved else 0.67)),
     )
     return Trajectory(
         f"starter/text/{n}",

@@ -11,7 +11,7 @@ import pytest
 from intercode.cli import main
 from intercode.core import trajectories
 from intercode.core.errors import UnknownNameError, UsageError
-from intercode.core.types import DatabaseSpec, Dataset, Step, Task, Trajectory
+from intercode.core.types import DatabaseSpec, Dataset, Score, Step, Task, Trajectory
 from intercode_lab.audit.dataset import audit
 from intercode_lab.audit.findings import AuditReport, report_as_json
 
@@ -149,13 +149,13 @@ def write_episodes(directory: Path, *episodes: tuple[str, tuple[Step, ...]]) -> 
 def test_equal_answers_with_different_scores(tmp_path: Path) -> None:
     query, gold = "Name the cats.", "SELECT name FROM cat"
     answered = Step("SELECT name FROM cat", "[('Tom',)]")
-    submitted = Step("submit", "", score=1.0)
+    submitted = Step("submit", "", score=Score(1.0))
     runs = write_episodes(
         tmp_path / "run",
         (query, (answered, submitted)),
-        (query, (Step("SELECT DISTINCT name FROM cat", "[('Tom',)]", score=0.5),)),
-        (query, (Step("SELECT 1", "[(1,)]", score=0.0),)),
-        ("Another query", (Step("SELECT name FROM cat", "[('Tom',)]", score=0.1),)),
+        (query, (Step("SELECT DISTINCT name FROM cat", "[('Tom',)]", score=Score(0.5)),)),
+        (query, (Step("SELECT 1", "[(1,)]", score=Score(0.0)),)),
+        ("Another query", (Step("SELECT name FROM cat", "[('Tom',)]", score=Score(0.1)),)),
     )
     report = audit(sql_tasks(tmp_path, (query, gold)), runs=[runs])
     (found,) = report.findings

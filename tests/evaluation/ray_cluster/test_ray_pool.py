@@ -17,7 +17,7 @@ import pytest
 import intercode
 from intercode import Pool, datasets
 from intercode.core.errors import EnvironmentStateError, SandboxLostError, UsageError
-from intercode.core.types import StepResult
+from intercode.core.types import Step
 from intercode.environments import PooledEpisode
 from intercode.environments.ray.node_env import NodeEnv
 from support.raylets import Raylets, left_of
@@ -65,7 +65,7 @@ def test_the_pool_of_the_page_runs(raylets: Raylets, tmp_path: Path) -> None:
     body = snippet.body.replace("ray:auto", f"ray:{raylets.address}").replace("size=256", "size=2")
     reader = Reader(tmp_path, root)
     reader.run(replace(snippet, body=body))
-    assert isinstance(reader.names["turn"], StepResult)
+    assert isinstance(reader.names["turn"], Step)
 
 
 def test_groups_time_outs_and_cancelling(raylets: Raylets) -> None:
@@ -129,7 +129,7 @@ def test_a_lost_node_costs_its_episodes_only(raylets: Raylets) -> None:
             )
             lost = [e for e in found if isinstance(e, SandboxLostError)]
             assert len(lost) == 2
-            assert [t.observation for t in found if isinstance(t, StepResult)] == ["here\n"] * 2
+            assert [t.observation for t in found if isinstance(t, Step)] == ["here\n"] * 2
             for episode in episodes:
                 await episode.close()
             # all on the other node

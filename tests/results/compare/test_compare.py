@@ -12,7 +12,7 @@ from scipy import stats
 from intercode.core.errors import UnknownNameError, UsageError
 from intercode.core.logs import load_log
 from intercode.core.trajectories import TRAJECTORIES_FILE, append_trajectory, write_run_metadata
-from intercode.core.types import Step, Trajectory, Usage
+from intercode.core.types import Score, Step, Trajectory, Usage
 from intercode.results.compare.comparison import (
     CONDITIONS,
     Comparison,
@@ -65,7 +65,7 @@ def run(
     for task, outcome in solved.items():
         for epoch, char in enumerate(outcome):
             usage = Usage(100, 10, requests=1, cost=0.01)
-            step = Step("ls", "seen", score=float(char == "+"), usage=usage)
+            step = Step("ls", "seen", score=Score(float(char == "+")), usage=usage)
             play = Trajectory(task, 0, f"do {task}", (step,), epoch=epoch, end="submitted")
             if char == "!":
                 play = play.replace(end="error", error="endpoint down", steps=())
@@ -230,7 +230,7 @@ def test_uneven_epochs_are_reported(tmp_path: Path) -> None:
 
 
 def test_a_branch_is_not_a_second_sample(tmp_path: Path) -> None:
-    win = Step("ls", "", score=1.0)
+    win = Step("ls", "", score=Score(1.0))
     branch = Trajectory("t", 0, "do t", (win,), parent="x", branched_at=0, end="submitted")
     a = run(tmp_path, "a", {"t": "-"}, (branch,))
     b = run(tmp_path, "b", {"t": "-"})

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from intercode.core.errors import UnknownNameError, UsageError
-from intercode.core.types import Step, Trajectory
+from intercode.core.types import Score, Step, Trajectory
 from intercode.results.compare.comparison import Side
 from intercode.results.compare.transcripts import MAX_OBSERVATION_LINES, side_by_side
 from intercode.results.report.result_sets import ResultSet
@@ -24,7 +24,7 @@ def play(*steps: Step, task: str = "t", epoch: int = 0) -> Trajectory:
 
 
 def test_turns_side_by_side_in_columns_of_one_width() -> None:
-    a = side("A", play(Step("ls", "one\ntwo"), Step("wc -l", "2", score=1.0)))
+    a = side("A", play(Step("ls", "one\ntwo"), Step("wc -l", "2", score=Score(1.0))))
     b = side("B", play(Step("lss", "lss: command not found", valid=False, thought="hm")))
     lines = side_by_side([a, b], "t", width=61).splitlines()
     assert lines[0] == "t: count"

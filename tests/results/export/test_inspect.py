@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from intercode.core.errors import UsageError
-from intercode.core.types import Trajectory
+from intercode.core.types import Score, Trajectory
 from intercode.results.export import export
 from support.talks import human_episode, talk
 
@@ -134,11 +134,12 @@ def test_an_error_counts_as_not_solved_in_the_mean_scores_unless_it_was_retried(
 
 
 def test_the_standard_error_is_clustered_by_task_as_by_inspect(tmp_path: Path) -> None:
-    from inspect_ai.scorer import SampleScore, Score, stderr
+    from inspect_ai.scorer import SampleScore, stderr
+    from inspect_ai.scorer import Score as InspectScore
 
     def played(task: int, epoch: int, reward: float) -> Trajectory:
         steps = talk().steps
-        last = replace(steps[-1], score=reward)
+        last = replace(steps[-1], score=Score(reward))
         return talk(id=f"{task}-{epoch}").replace(
             task=f"mine/{task}", epoch=epoch, steps=(*steps[:-1], last)
         )
@@ -152,7 +153,7 @@ def test_the_standard_error_is_clustered_by_task_as_by_inspect(tmp_path: Path) -
     successes = [[float(r == 1) for r in of] for of in rewards]
     for score, values in zip(scores, (rewards, successes), strict=True):
         samples = [
-            SampleScore(score=Score(value=value), sample_metadata={"task": number})
+            SampleScore(score=InspectScore(value=value), sample_metadata={"task": number})
             for number, of in enumerate(values)
             for value in of
         ]

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from intercode.core import trajectories
-from intercode.core.types import Step, Trajectory
+from intercode.core.types import Score, Step, Trajectory
 from intercode.results import report
 
 META = {
@@ -25,7 +25,9 @@ META = {
 def _run(directory: Path, tasks: range, **meta: str) -> Path:
     trajectories.write_run_metadata(directory, {**META, **meta})
     for n in tasks:
-        episode = Trajectory(f"ic-ctf/{n}", n, "q", (Step("x", "y", score=1.0),), end="submitted")
+        episode = Trajectory(
+            f"ic-ctf/{n}", n, "q", (Step("x", "y", score=Score(1.0)),), end="submitted"
+        )
         trajectories.append_trajectory(directory / "trajectories.jsonl", episode)
     return directory
 

@@ -11,10 +11,12 @@ import pytest
 import intercode
 from intercode.core import trajectories
 from intercode.core.errors import ConfigError, UsageError
-from intercode.core.types import Step, Trajectory, Usage
+from intercode.core.types import Score, Step, Trajectory, Usage
 from intercode.results import report
 
-STEP = Step("ls", "a", score=0.5, parts={"output": 0.5}, usage=Usage(10, 2, 1, cost=0.1, seconds=2))
+STEP = Step(
+    "ls", "a", score=Score(0.5, {"output": 0.5}), usage=Usage(10, 2, 1, cost=0.1, seconds=2)
+)
 
 
 @pytest.fixture

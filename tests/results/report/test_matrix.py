@@ -8,7 +8,7 @@ import pytest
 
 from intercode.cli import main
 from intercode.core import trajectories
-from intercode.core.types import Step, Trajectory
+from intercode.core.types import Score, Step, Trajectory
 from intercode.results import report
 from intercode.results.report.matrix import column_letters
 from intercode.results.tables import Table
@@ -27,7 +27,7 @@ def write_run(directory: Path, model: str, rewards: dict[int, list[float | None]
                     f"starter/files/{n}",
                     n,
                     "q",
-                    (Step("x", "y", score=reward),),
+                    (Step("x", "y", score=Score(reward)),),
                     epoch=epoch,
                     end="error" if reward is None else "submitted",
                     error="lost" if reward is None else None,

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from intercode.core import trajectories
-from intercode.core.types import Step, Trajectory, Usage
+from intercode.core.types import Score, Step, Trajectory, Usage
 
 pytestmark = pytest.mark.heavy
 pytest.importorskip("matplotlib", reason="needs the extra data")
@@ -26,7 +26,10 @@ def _run(directory: Path, model: str, cost: float | None, **meta: str) -> Path:
     trajectories.write_run_metadata(directory, metadata)
     for n in range(8):
         usage = Usage(10, 5, 1, cost=cost)
-        steps = (Step("a", "b", score=0.0, usage=usage), Step("a", "b", score=float(n % 2)))
+        steps = (
+            Step("a", "b", score=Score(0.0), usage=usage),
+            Step("a", "b", score=Score(float(n % 2))),
+        )
         episode = Trajectory(f"nl2bash/fs_{n % 2 + 1}/{n}", n, "q", steps, group=f"fs_{n % 2 + 1}")
         trajectories.append_trajectory(directory / trajectories.TRAJECTORIES_FILE, episode)
     return directory

@@ -9,7 +9,7 @@ import pytest
 from pytest import approx
 
 from intercode.core import trajectories
-from intercode.core.types import Step, Trajectory
+from intercode.core.types import Score, Step, Trajectory
 from intercode.results import report
 from intercode.results.tables import Table
 
@@ -34,7 +34,7 @@ def _run(directory: Path, rewards: dict[str, list[float]], **meta: Any) -> Path:
     """Write a run directory; ``rewards`` maps ``group/number`` to the reward of each turn."""
     trajectories.write_run_metadata(directory, {**META, **meta})
     for n, (task, values) in enumerate(rewards.items()):
-        steps = tuple(Step("x", "y", score=v) for v in values)
+        steps = tuple(Step("x", "y", score=Score(v)) for v in values)
         group = task.partition("/")[0]
         episode = Trajectory(f"nl2bash/{task}", n, "q", steps, end="turn_limit", group=group)
         trajectories.append_trajectory(directory / "trajectories.jsonl", episode)
@@ -74,7 +74,7 @@ def test_a_run_gets_the_papers_table_and_its_own(tmp_path: Path) -> None:
         4,
         0,
     )
-    solved = Trajectory("t", 0, "q", (Step("x", "y", score=1.0),), end="solved")
+    solved = Trajectory("t", 0, "q", (Step("x", "y", score=Score(1.0)),), end="solved")
     trajectories.write_run_metadata(tmp_path / "one", META)
     trajectories.append_trajectory(tmp_path / "one" / "trajectories.jsonl", solved)
     at_once = _build(tmp_path / "one")["nl2bash"]
@@ -183,7 +183,9 @@ def test_the_note_on_answers_without_an_action_says_why(
     reason: str, hinted: bool, tmp_path: Path
 ) -> None:
     trajectories.write_run_metadata(tmp_path / "a", META)
-    step = Step("", f"Nothing was run: {reason}. Answer with code.", executed=False, score=0.0)
+    step = Step(
+        "", f"Nothing was run: {reason}. Answer with code.", executed=False, score=Score(0.0)
+    )
     episode = Trajectory("t", 0, "q", (step, step), end="turn_limit")
     trajectories.append_trajectory(tmp_path / "a" / "trajectories.jsonl", episode)
     notes = [note for table in report.build([tmp_path / "a"]) for note in table.notes]
@@ -310,7 +312,7 @@ def test_the_steps_of_a_run_tell_whether_every_turn_is_scored(
 
 def test_a_submission_at_once_is_not_the_first_of_scored_turns(tmp_path: Path) -> None:
     trajectories.write_run_metadata(tmp_path / "r", META)
-    step = Step("submit", "y", score=0.0)
+    step = Step("submit", "y", score=Score(0.0))
     trajectories.append_trajectory(
         tmp_path / "r" / "trajectories.jsonl", Trajectory("t", 0, "q", (step,), end="submitted")
     )

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from intercode.core import trajectories
-from intercode.core.types import Step, Trajectory, Usage
+from intercode.core.types import Score, Step, Trajectory, Usage
 from intercode.results import report
 from intercode.results.latex import COLUMN_WIDTH, width
 from intercode.results.tables import Table
@@ -41,7 +41,7 @@ def runs(tmp_path_factory: pytest.TempPathFactory) -> Path:
         directory = root / f"run-{number}"
         trajectories.write_run_metadata(directory, meta)
         for n in range(12):
-            step = Step("x", "y", score=float((n + number) % 3 == 0), usage=USAGE)
+            step = Step("x", "y", score=Score(float((n + number) % 3 == 0)), usage=USAGE)
             failed = number == 7 and n == 3
             episode = Trajectory(
                 f"nl2bash/{n}",

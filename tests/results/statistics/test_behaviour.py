@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from intercode.core.logs import load_log
-from intercode.core.types import Step, Trajectory
+from intercode.core.types import Score, Step, Trajectory
 from intercode.environments.languages.exploration import MAX_ACTION_LENGTH, is_exploration
 from intercode.results.statistics.behaviour import (
     behaviour_figures,
@@ -179,7 +179,7 @@ def episode(*steps: Step, where: str = "bash", task: str = "a") -> Trajectory:
 
 
 EXPLORE, ACT = Step("ls", "a"), Step("mkdir d", "")
-SUBMIT = Step("submit", "", score=0.0)
+SUBMIT = Step("submit", "", score=Score(0.0))
 REFUSED = Step("rm -rf /", "not allowed", executed=True, valid=False, refused=True)
 TALK = Step("", "retry", executed=False, valid=False)
 
@@ -192,7 +192,7 @@ def test_exploring_ends_with_the_first_act() -> None:
 
 
 def test_an_action_that_solves_the_task_acts_even_if_it_only_reads() -> None:
-    answer = Step("ls", "a", score=1.0)
+    answer = Step("ls", "a", score=Score(1.0))
     assert exploration_flags(episode(EXPLORE, answer)) == [True, False]
 
 
@@ -318,7 +318,7 @@ def test_a_wrong_flag_is_no_refusal_of_a_policy() -> None:
         Step("cat flag", "no", refused=True, valid=False),
         Step("submit picoCTF{no}", "Wrong flag.", refused=True),
         Step("ls", ""),
-        Step("submit picoCTF{yes}", "", score=1.0),
+        Step("submit picoCTF{yes}", "", score=Score(1.0)),
     )
     episode = Trajectory("ctf/1", 0, "q", steps, end="submitted", run={"environment": "ctf"})
     figures = {f.name: f.estimate for f in behaviour_figures([episode])}

@@ -12,7 +12,7 @@ import intercode
 from intercode.agents import open_agent
 from intercode.core.logs import load_log
 from intercode.core.trajectories import TRAJECTORIES_FILE, append_trajectory
-from intercode.core.types import Step, Trajectory, Usage
+from intercode.core.types import Score, Step, Trajectory, Usage
 from intercode.evaluation.rollout import rollout
 from intercode.results import report
 from intercode.results.report.result_sets import collect_result_sets
@@ -23,10 +23,10 @@ from intercode.results.statistics.metrics import agent_turns
 from intercode.results.statistics.samples import independent_episodes, solving_turn
 from intercode.results.view.rows import index_episode, run_summary
 
-GOOD = Step("ls", "x", score=1.0)
-MEH = Step("ls -l", "y", score=0.4)
-BAD = Step("lss", "no", valid=False, score=0.0)
-TALK = Step("", "retry", executed=False, valid=False, score=0.0)
+GOOD = Step("ls", "x", score=Score(1.0))
+MEH = Step("ls -l", "y", score=Score(0.4))
+BAD = Step("lss", "no", valid=False, score=Score(0.0))
+TALK = Step("", "retry", executed=False, valid=False, score=Score(0.0))
 
 
 def episode(*steps: Step, task: str = "a", epoch: int = 0, **more: object) -> Trajectory:
@@ -58,7 +58,7 @@ def test_the_interval_of_a_mean_stays_where_means_can_lie() -> None:
     assert found is not None and (found.low, found.high) == (pytest.approx(0.0), 1.0)
     errors = figures.error_rate([*(episode(BAD, task=task) for task in "xyz"), plays[0]])
     assert errors is not None and (errors.value, errors.low, errors.high) == (75.0, 0.0, 100.0)
-    low = episode(Step("x", "y", score=1.5), task="d")
+    low = episode(Step("x", "y", score=Score(1.5)), task="d")
     found = {f.name: f.estimate for f in figures.all_figures([*plays, low])}[figures.BEST_REWARD]
     assert found is not None and found.high is not None and found.high > 1.0
 
@@ -148,7 +148,7 @@ def test_success_by_turn() -> None:
 
 
 def test_a_forced_submit_counts_with_the_turn_before() -> None:
-    forced = episode(BAD, Step("submit", "", score=1.0), run={"turns_taken": 1})
+    forced = episode(BAD, Step("submit", "", score=Score(1.0)), run={"turns_taken": 1})
     assert agent_turns(forced) == (BAD,)
     assert solving_turn(forced) == 1
     assert solving_turn(episode(BAD)) is None
@@ -176,7 +176,9 @@ def test_a_turn_of_unknown_validity_is_neither() -> None:
 
 def test_unknown_costs_are_none_and_never_zero() -> None:
     def requested(cost: float | None) -> Step:
-        return Step("ls", "", score=0.0, usage=Usage(10, 5, requests=1, cost=cost, seconds=2.0))
+        return Step(
+            "ls", "", score=Score(0.0), usage=Usage(10, 5, requests=1, cost=cost, seconds=2.0)
+        )
 
     found = {f.name: f.estimate for f in figures.all_figures([episode(requested(None))])}
     assert found["cost"] is None and value(found["prompt tokens"]) == 10
@@ -224,7 +226,7 @@ def test_the_published_sql_log(recorded_dir: Path) -> None:
     assert by_turn[0] == pytest.approx(metrics.first_turn_rate(plays))
     assert by_turn[-1] == found.value
     # Counted another way: rewards per turn, straight from the rows.
-    within4 = sum(any(s.score == 1.0 for s in t.steps[:4]) for t in plays)
+    within4 = sum(any(s.score_value == 1.0 for s in t.steps[:4]) for t in plays)
     assert by_turn[3] == pytest.approx(100 * within4 / 1034)
 
 
@@ -298,8 +300,8 @@ def test_tags_are_recorded_in_a_run(tmp_path: Path) -> None:
 
 
 def test_answers_from_the_cache_are_no_figures() -> None:
-    paid = Step("a", "", score=0.0, usage=Usage(100, 10, requests=1, cost=0.5))
-    cached = Step("a", "", score=0.0, usage=Usage(0, 0, 0, 0, 0, 0.0))
+    paid = Step("a", "", score=Score(0.0), usage=Usage(100, 10, requests=1, cost=0.5))
+    cached = Step("a", "", score=Score(0.0), usage=Usage(0, 0, 0, 0, 0, 0.0))
     episodes = [
         Trajectory(f"t/{n}", n, "q", steps, end="turn_limit")
         for n, steps in enumerate([(paid, paid), (paid, cached), (cached, cached)])

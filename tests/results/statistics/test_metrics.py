@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from intercode.core.types import Step, Trajectory
+from intercode.core.types import Score, Step, Trajectory
 from intercode.results.statistics import metrics
 
 
@@ -12,12 +12,12 @@ def _episode(*steps: Step, task: str = "a", **more: object) -> Trajectory:
     return Trajectory(task=task, index=0, query="", steps=steps).replace(**more)
 
 
-GOOD = Step("ls", "x", score=1.0)
-BAD = Step("lss", "no", valid=False, score=0.3)
-TALK = Step("well", "retry", executed=False, valid=None, score=0.0)
-STALE = Step("well", "retry", executed=False, valid=True, score=0.0)
-BLOCKED = Step("blocked", "", executed=False, valid=None, score=0.0)
-SUBMIT = Step("submit", "x", valid=True, score=0.5)
+GOOD = Step("ls", "x", score=Score(1.0))
+BAD = Step("lss", "no", valid=False, score=Score(0.3))
+TALK = Step("well", "retry", executed=False, valid=None, score=Score(0.0))
+STALE = Step("well", "retry", executed=False, valid=True, score=Score(0.0))
+BLOCKED = Step("blocked", "", executed=False, valid=None, score=Score(0.0))
+SUBMIT = Step("submit", "x", valid=True, score=Score(0.5))
 
 
 def test_success_and_first_turn() -> None:

@@ -7,7 +7,7 @@ import inspect
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
-from intercode.agents.base import Agent, Feedback
+from intercode.agents.base import Agent
 from intercode.agents.given import AgentFactory, agent_factory
 from intercode.core.errors import ConfigError
 from intercode.core.types import EMPTY_MAPPING
@@ -22,7 +22,6 @@ __all__ = [
     "AGENTS",
     "Agent",
     "AgentFactory",
-    "Feedback",
     "ModelAgent",
     "accepts_parameter",
     "agent_factory",

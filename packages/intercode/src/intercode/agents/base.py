@@ -6,8 +6,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
-from intercode.core.types import AgentOutput, Brief
-from intercode.core.types import Feedback as Feedback
+from intercode.core.types import AgentOutput, Brief, Step
 
 if TYPE_CHECKING:  # the package of models takes a fifth of a second to import
     from intercode.models.base import Message, Tool
@@ -56,10 +55,10 @@ class Agent(ABC):
         """Begin an episode and discard the state of the last one."""
 
     @abstractmethod
-    def act(self, feedback: Feedback | None) -> AgentOutput | None:
+    def act(self, feedback: Step | None) -> AgentOutput | None:
         """Return the next action, or None to stop. ``feedback`` is None at the first turn."""
 
-    def restart(self, feedback: Feedback) -> bool:
+    def restart(self, feedback: Step) -> bool:
         """Return whether to begin the task again, in its first state.
 
         Called after the last turn of an unsolved episode, at most ``max_restarts`` times.
@@ -69,9 +68,7 @@ class Agent(ABC):
         """
         return False
 
-    def record_intervention(
-        self, action: str, feedback: Feedback, before: Feedback | None = None
-    ) -> bool:
+    def record_intervention(self, action: str, feedback: Step, before: Step | None = None) -> bool:
         """Record a turn that a human took in this agent's place; return whether it was recorded.
 
         The next ``act`` continues from there, without feedback. ``before`` is the feedback on the

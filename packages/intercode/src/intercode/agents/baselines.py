@@ -6,9 +6,9 @@ import threading
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-from intercode.agents.base import Agent, Feedback
+from intercode.agents.base import Agent
 from intercode.core.errors import GoldError, UsageError
-from intercode.core.types import SUBMIT, AgentOutput, Brief
+from intercode.core.types import SUBMIT, AgentOutput, Brief, Step
 
 NO_CODE = "No code was recorded for this turn."
 
@@ -34,7 +34,7 @@ class GoldAgent(Agent):
             raise GoldError(f"the task {brief.task!r} has no gold to play")
         self._remaining, self._expects_answer = [*actions, SUBMIT], brief.expects_answer
 
-    def act(self, feedback: Feedback | None) -> AgentOutput | None:
+    def act(self, feedback: Step | None) -> AgentOutput | None:
         """Return the next action of the gold; None after it has submitted."""
         if not self._remaining:
             return None
@@ -49,7 +49,7 @@ class NoopAgent(Agent):
 
     stops_itself = True
 
-    def act(self, feedback: Feedback | None) -> AgentOutput | None:
+    def act(self, feedback: Step | None) -> AgentOutput | None:
         """Return ``submit``, then None."""
         return AgentOutput(SUBMIT) if feedback is None else None
 
@@ -90,11 +90,11 @@ class ReplayAgent(Agent):
         self._remaining = list(self.actions[brief.task])
         self.max_restarts = sum(isinstance(action, Restart) for action in self._remaining)
 
-    def restart(self, feedback: Feedback) -> bool:  # noqa: ARG002
+    def restart(self, feedback: Step) -> bool:  # noqa: ARG002
         """Return whether the task was begun again here."""
         return bool(self._remaining) and isinstance(self._remaining.pop(0), Restart)
 
-    def act(self, feedback: Feedback | None) -> AgentOutput | None:  # noqa: ARG002
+    def act(self, feedback: Step | None) -> AgentOutput | None:  # noqa: ARG002
         """Return the next recorded action, or None after the last before a restart or the end."""
         if not self._remaining or isinstance(self._remaining[0], Restart):
             return None
@@ -125,7 +125,7 @@ class HumanAgent(Agent):
             raise UsageError("a human can only play one episode at a time: use `intercode play`")
         self._show("\n".join(filter(None, [f"[{brief.task}] {brief.query}", brief.notes])))
 
-    def act(self, feedback: Feedback | None) -> AgentOutput | None:
+    def act(self, feedback: Step | None) -> AgentOutput | None:
         """Show the observation and read the next action; None at the end of the input."""
         if feedback is not None:
             stopped = "\n(stopped at the time limit)" if feedback.timed_out else ""

@@ -6,11 +6,11 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Any, ClassVar
 
-from intercode.agents.base import Feedback
 from intercode.agents.parsing import ParsedAnswer, is_complete
 from intercode.agents.prompt import format_observation
 from intercode.core.observations import OBSERVATION_LIMIT
 from intercode.core.packages import GYM_DISTRIBUTION
+from intercode.core.types import Step
 from intercode.models.base import Completion, reached_token_limit, was_interrupted
 from intercode_sandbox.registry import Registry, unknown_name_error
 
@@ -43,7 +43,7 @@ class FeedbackStyle:
         """Return the characters of an observation that a model is sent, if the agent sets none."""
         return OBSERVATION_LIMIT
 
-    def show(self, agent: Any, feedback: Feedback) -> tuple[str, dict[str, int]]:
+    def show(self, agent: Any, feedback: Step) -> tuple[str, dict[str, int]]:
         """Return what a model is sent of an observation, and the sizes if it is not all."""
         return format_observation(feedback, self.observation_limit(agent))
 

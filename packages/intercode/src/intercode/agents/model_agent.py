@@ -7,12 +7,12 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, ClassVar
 
-from intercode.agents.base import Agent, Feedback
+from intercode.agents.base import Agent
 from intercode.agents.feedback import load_style
 from intercode.agents.parsing import ParsedAnswer, parse_answer
 from intercode.agents.prompt import load_prompt
 from intercode.core.errors import BudgetError, EnvironmentStateError, ModelError
-from intercode.core.types import AgentOutput, Brief
+from intercode.core.types import AgentOutput, Brief, Step
 from intercode.models.base import Completion, Message, Model, Tool
 from intercode.models.conversation import (
     Conversation,
@@ -93,7 +93,7 @@ class ModelAgent(Agent):
         self.conversation.add_user(self.fill_prompt("task"))
         self.conversation.pin()
 
-    def act(self, feedback: Feedback | None) -> AgentOutput | None:
+    def act(self, feedback: Step | None) -> AgentOutput | None:
         """Send the feedback to the model and return the next action.
 
         Returns None at the turn limit, and once an answer no longer fits the context. Raises
@@ -118,9 +118,7 @@ class ModelAgent(Agent):
             self._end, reply = e, f"No room is left for an answer: {e}"
         return AgentOutput(None, reply=reply, **self.conversation.finish_turn())
 
-    def record_intervention(
-        self, action: str, feedback: Feedback, before: Feedback | None = None
-    ) -> bool:
+    def record_intervention(self, action: str, feedback: Step, before: Step | None = None) -> bool:
         """Tell the model of a turn that a human took in its place; see Agent."""
         if before is not None:
             self.add_feedback(before)
@@ -136,11 +134,11 @@ class ModelAgent(Agent):
         """Return the tools that the model may call in an episode."""
         return ()
 
-    def add_feedback(self, feedback: Feedback) -> None:
+    def add_feedback(self, feedback: Step) -> None:
         """Add the feedback on the last turn to the conversation."""
         self.conversation.add_user(self.feedback_message(feedback))
 
-    def format_feedback(self, feedback: Feedback) -> str:
+    def format_feedback(self, feedback: Step) -> str:
         """Return the message to the model after a turn with code."""
         return self.fill_prompt("observation", observation=self.visible_observation(feedback))
 
@@ -154,7 +152,7 @@ class ModelAgent(Agent):
         return parse_answer(completion.text, self.language)
 
     # ------------------------------------------------------ for strategies
-    def feedback_message(self, feedback: Feedback) -> str:
+    def feedback_message(self, feedback: Step) -> str:
         """Return the message to the model after the last turn, whether that had code or not."""
         return feedback.observation if self.last_code is None else self.format_feedback(feedback)
 
@@ -163,7 +161,7 @@ class ModelAgent(Agent):
         turn = self.turn or ""
         return self.prompt.fill(section, {**self._values, "turn": turn, **values})
 
-    def visible_observation(self, feedback: Feedback) -> str:
+    def visible_observation(self, feedback: Step) -> str:
         """Return what the model is sent of an observation. The turn's context records a cut."""
         visible, omitted = self.style.show(self, feedback)
         self.conversation.add_context("observation", omitted)

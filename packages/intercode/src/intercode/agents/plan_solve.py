@@ -9,10 +9,9 @@ import re
 from dataclasses import replace
 from typing import Any
 
-from intercode.agents.base import Feedback
 from intercode.agents.model_agent import ModelAgent
 from intercode.agents.parsing import split_thought
-from intercode.core.types import AgentOutput, Brief
+from intercode.core.types import AgentOutput, Brief, Step
 from intercode.models.options import check_integer
 from intercode_sandbox.lines import split_lines
 
@@ -50,7 +49,7 @@ class PlanSolveAgent(ModelAgent):
         self._refined = 0
         super().start(brief)
 
-    def add_feedback(self, feedback: Feedback) -> None:
+    def add_feedback(self, feedback: Step) -> None:
         self._solved = feedback.score is not None and feedback.score.success
         super().add_feedback(feedback)
 

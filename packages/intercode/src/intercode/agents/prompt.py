@@ -9,10 +9,9 @@ from importlib import resources
 from pathlib import Path
 from string import Template
 
-from intercode.agents.base import Feedback
 from intercode.agents.parsing import scoring_note
 from intercode.core.errors import ConfigError
-from intercode.core.types import Brief
+from intercode.core.types import Brief, Step
 from intercode_sandbox.long_output import shorten
 
 _HEADING = re.compile(r"^== (\w+) ==[ \t]*\n", re.MULTILINE)
@@ -121,7 +120,7 @@ def load_prompt(prompt: str | Path | None, default: str, required: tuple[str, ..
     return Prompt(text + "".join(missing), required, str(prompt)) if missing else own
 
 
-def format_observation(feedback: Feedback, limit: int) -> tuple[str, dict[str, int]]:
+def format_observation(feedback: Step, limit: int) -> tuple[str, dict[str, int]]:
     """Return at most ``limit`` characters of an output, head and tail, and the sizes if it was
     cut."""
     text = feedback.observation.strip("\n")

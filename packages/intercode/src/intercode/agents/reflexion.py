@@ -11,11 +11,10 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Any
 
-from intercode.agents.base import Feedback
 from intercode.agents.parsing import split_thought
 from intercode.agents.react import ReactAgent
 from intercode.core.errors import ModelError
-from intercode.core.types import Brief
+from intercode.core.types import Brief, Step
 from intercode.models.conversation import is_context_overflow
 from intercode.models.options import check_integer
 
@@ -46,7 +45,7 @@ class ReflexionAgent(ReactAgent):
         self._given_brief = brief
         super().start(brief)
 
-    def restart(self, feedback: Feedback) -> bool:
+    def restart(self, feedback: Step) -> bool:
         """Request a reflection, and begin the conversation of the next attempt.
 
         Returns False if no room is left in the context of the model.

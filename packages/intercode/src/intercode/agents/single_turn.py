@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from intercode.agents.base import Feedback
 from intercode.agents.model_agent import ModelAgent
-from intercode.core.types import AgentOutput
+from intercode.core.types import AgentOutput, Step
 
 
 class SingleTurnAgent(ModelAgent):
@@ -19,6 +18,6 @@ class SingleTurnAgent(ModelAgent):
     def __init__(self, *, max_turns: int | None = 1, **settings: Any) -> None:  # noqa: ARG002
         super().__init__(max_turns=1, **settings)
 
-    def act(self, feedback: Feedback | None) -> AgentOutput | None:
+    def act(self, feedback: Step | None) -> AgentOutput | None:
         """Return the one action, then None."""
         return super().act(None) if feedback is None else None

@@ -7,10 +7,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, cast
 
-from intercode.agents.base import Feedback
 from intercode.agents.model_agent import ModelAgent
 from intercode.agents.parsing import ParsedAnswer, empty_answer, split_thought
-from intercode.core.types import TOOL_CALL, AgentOutput, Brief, EnvironmentDescription
+from intercode.core.types import TOOL_CALL, AgentOutput, Brief, EnvironmentDescription, Step
 from intercode.models.base import Completion, Tool, ToolCall
 
 NO_CALL_REASON = "the answer calls no tool"
@@ -47,16 +46,14 @@ class ToolCallingAgent(ModelAgent):
         own = self._tool_set.tools(self.fill_prompt("run"), self.fill_prompt("submit"))
         return *own, *brief.tools
 
-    def add_feedback(self, feedback: Feedback) -> None:
+    def add_feedback(self, feedback: Step) -> None:
         """Add the results of the last calls to the conversation."""
         result = self.feedback_message(feedback)
         if not self._calls:
             self.conversation.add_user(result)
         self._add_results(result)
 
-    def record_intervention(
-        self, action: str, feedback: Feedback, before: Feedback | None = None
-    ) -> bool:
+    def record_intervention(self, action: str, feedback: Step, before: Step | None = None) -> bool:
         if before is not None:
             self.add_feedback(before)
         self._add_results(INTERVENTION_RESULT)

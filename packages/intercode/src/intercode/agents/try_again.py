@@ -7,9 +7,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from intercode.agents.base import Feedback
 from intercode.agents.model_agent import ModelAgent
-from intercode.core.types import AgentOutput
+from intercode.core.types import AgentOutput, Step
 from intercode.models.options import check_bool
 
 
@@ -32,13 +31,13 @@ class TryAgainAgent(ModelAgent):
     def metadata(self) -> dict[str, Any]:
         return {**super().metadata(), "reward_in_feedback": self.reward_in_feedback}
 
-    def act(self, feedback: Feedback | None) -> AgentOutput | None:
+    def act(self, feedback: Step | None) -> AgentOutput | None:
         """Return the next action. Returns None after a reward of 1 and at the turn limit."""
         if feedback is not None and feedback.score is not None and feedback.score.success:
             return None
         return super().act(feedback)
 
-    def format_feedback(self, feedback: Feedback) -> str:
+    def format_feedback(self, feedback: Step) -> str:
         """Return the output, followed by the reward."""
         feedback_text = super().format_feedback(feedback)
         if feedback.score is None or not self.reward_in_feedback:

@@ -324,8 +324,8 @@ def _reward(step: Step, style: Style) -> str:
     if step.score is None:
         return ""
     parts = ", ".join(f"{name} {value:g}" for name, value in step.parts.items())
-    text = f"  reward {step.score:g}" + (f" ({parts})" if parts else "")
-    return style("green" if step.score >= 1 else "dim", text)
+    text = f"  reward {step.score.value:g}" + (f" ({parts})" if parts else "")
+    return style("green" if step.score.value >= 1 else "dim", text)
 
 
 def _outcome(t: Trajectory, style: Style) -> str:

@@ -20,7 +20,8 @@ from typing import Any
 
 from intercode.core.decoding import decode_as, parse_json
 from intercode.core.errors import DataError, UsageError
-from intercode.core.types import Trajectory, to_jsonable
+from intercode.core.types import Step, Trajectory, to_jsonable
+from intercode.core.types.records import LIVE_FIELDS
 from intercode_sandbox.platforms.files import lock_file
 
 SCHEMA_VERSION = 2
@@ -274,7 +275,8 @@ def without_version(values: Mapping[str, Any]) -> dict[str, Any]:
 
 def trajectory_to_row(trajectory: Trajectory) -> dict[str, Any]:
     """Return an episode as JSON types, with the schema version in front."""
-    row = {"v": SCHEMA_VERSION, **to_jsonable(trajectory)}
+    steps = list(map(step_to_row, trajectory.steps))
+    row = {"v": SCHEMA_VERSION, **to_jsonable(trajectory.replace(steps=())), "steps": steps}
     if not trajectory.restarts:
         del row["restarts"]
     return row
@@ -289,17 +291,26 @@ def trajectory_from_row(row: object) -> Trajectory:
         raise DataError(f"an object is expected, not {type(row).__name__}")
     rest = without_version(row)
     if isinstance(rest.get("steps"), list):
-        rest["steps"] = [_with_score(step) for step in rest["steps"]]
+        rest["steps"] = list(map(_step_values, rest["steps"]))
     trajectory: Trajectory = decode_as(Trajectory, rest)
     _check_restarts(trajectory.restarts, trajectory.turns)
     return trajectory
 
 
-def _with_score(step: object) -> object:
-    """Return a recorded step with its score under ``score``: it was called ``reward`` before."""
-    if not isinstance(step, dict) or "reward" not in step or "score" in step:
-        return step
-    return {"score" if name == "reward" else name: value for name, value in step.items()}
+def step_to_row(step: Step) -> dict[str, Any]:
+    """Return a step as JSON types, with the value and the parts of its score side by side."""
+    row = {k: v for k, v in to_jsonable(step).items() if k not in LIVE_FIELDS}
+    return row | {"score": step.score_value, "parts": to_jsonable(step.parts)}
+
+
+def _step_values(row: object) -> object:
+    """Return what is decoded as a step. Records made before call the score ``reward``."""
+    if not isinstance(row, dict):
+        return row
+    values = {k: v for k, v in row.items() if k not in ("score", "parts", "reward")}
+    value = row.get("score", row.get("reward"))
+    score = None if value is None else {"value": value, "parts": row.get("parts", {})}
+    return values if score is None else values | {"score": score}
 
 
 def _check_restarts(restarts: Sequence[int], steps: int) -> None:

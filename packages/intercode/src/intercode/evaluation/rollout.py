@@ -8,7 +8,7 @@ import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 
-from intercode.agents.base import Agent, Feedback
+from intercode.agents.base import Agent
 from intercode.agents.programs import ProgramAgent
 from intercode.core.errors import BudgetError, UsageError
 from intercode.core.types import (
@@ -153,7 +153,7 @@ def play(
         try:
             if check is not None:
                 check()
-            if not agent.restart(_last_feedback(steps[-1], score)):
+            if not agent.restart(replace(steps[-1], score=Score(score.value))):
                 break
         except BudgetError as e:
             if e.run_limit:
@@ -191,7 +191,7 @@ def _play_turns(
 ) -> tuple[EndReason, Score | None]:
     """Add the steps of an agent until it ends or there are ``limit`` steps. Return why it ended,
     and the score of the last step if it was scored."""
-    feedback: Feedback | None = None
+    feedback: Step | None = None
     score: Score | None = None
     without_code = 0
     while limit is None or len(steps) < limit:
@@ -206,8 +206,9 @@ def _play_turns(
                 return "budget", score
             if output is None:
                 return "agent_stopped", score
-            step, score, ended = take_turn(env, output, agent.wants_score, tracker)
+            step, ended = take_turn(env, output, agent.wants_score, tracker)
         steps.append(step)
+        score = step.score if step.executed else None
         without_code = without_code + 1 if output.action is None else 0
         if is_endless and without_code == _MOST_TURNS_WITHOUT_CODE:
             steps[-1] = replace(step, observation=_END_WITHOUT_CODE)
@@ -215,17 +216,11 @@ def _play_turns(
         ends = agent.wants_score and agent.ends_when_solved
         if ended is not None or (ends and score is not None and score.success):
             return ended or "solved", score
-        feedback = step.feedback(score if agent.wants_score else None)
+        feedback = step if agent.wants_score and step.executed else step.without_score()
     return "turn_limit", score
 
 
-def _last_feedback(step: Step, score: Score) -> Feedback:
-    """Return what an agent may know of its last turn before it begins again: no part of the score
-    but the reward."""
-    return Feedback(step.observation, step.valid, step.timed_out, Score(score.value))
-
-
-def next_output(agent: Agent, feedback: Feedback | None) -> AgentOutput | None:
+def next_output(agent: Agent, feedback: Step | None) -> AgentOutput | None:
     """Return the next output of an agent. Raises UsageError if it is not what ``act`` returns."""
     output: object = agent.act(feedback)
     if output is None:
@@ -272,7 +267,7 @@ def make_trajectory(
         task=env.task.id,
         index=env.index,
         query=env.task.query,
-        steps=tuple(steps),
+        steps=tuple(step.as_recorded() for step in steps),
         end=end if failure is None else "action_error",
         run={} if failure is None else action_error_metadata(failure),
         group=env.task.group,
@@ -290,25 +285,24 @@ def take_turn(
     output: AgentOutput,
     with_score: bool,
     tracker: EpisodeTracker | None = None,
-) -> tuple[Step, Score | None, EndReason | None]:
-    """Take one turn. Return the step, its score if there is one, and why the action ended the
-    episode: ``submitted``, ``sandbox_lost``, ``action_error``, or None if it goes on."""
+) -> tuple[Step, EndReason | None]:
+    """Take one turn. Return the step, and why the action ended the episode: ``submitted``,
+    ``sandbox_lost``, ``action_error``, or None if it goes on."""
     if output.action is None:
-        return Step.without_code(output), None, None
+        return Step.without_code(output), None
     with (tracker or EpisodeTracker()).action(output.action) as report:
         started = time.monotonic()
-        result = env.execute(output.action)
-        seconds = round(time.monotonic() - started, 4)
-        report(result)
-    score = result.score
-    if score is None and with_score:
-        score = env.score()
+        step = env.execute(output.action).with_output(output)
+        step = replace(step, seconds=round(time.monotonic() - started, 4))
+        report(step)
+    if step.score is None and with_score:
+        step = replace(step, score=env.score())
     end: EndReason | None = None
-    if score is not None and score.action_error is not None:
+    if step.action_error is not None:
         end = "action_error"
-    elif result.terminated:
-        end = "sandbox_lost" if result.sandbox_lost else "submitted"
-    return replace(Step.of_result(output, result, score), seconds=seconds), score, end
+    elif step.terminated:
+        end = "sandbox_lost" if step.sandbox_lost else "submitted"
+    return step, end
 
 
 def score_final_state(env: Environment, steps: list[Step], begin: int = 0) -> Score:
@@ -317,5 +311,5 @@ def score_final_state(env: Environment, steps: list[Step], begin: int = 0) -> Sc
     score = env.score()
     if len(steps) == begin:
         steps.append(Step.without_turn())
-    steps[-1] = replace(steps[-1], score=score.value, parts=score.parts)
+    steps[-1] = replace(steps[-1], score=score)
     return score

@@ -13,12 +13,12 @@ from dataclasses import dataclass, field
 
 from intercode.agents.prompt import format_observation
 from intercode.core.errors import UsageError
-from intercode.core.types import StepResult
+from intercode.core.types import Step
 from intercode.environments.base.env import InterCodeEnv
 from intercode.environments.base.snapshots.snapshot import EnvironmentSnapshot
 
 _SIZE = 32
-Turns = tuple[tuple[str, StepResult], ...]
+Turns = tuple[tuple[str, Step], ...]
 """The actions of a prefix with their results."""
 
 
@@ -117,7 +117,7 @@ def _checked(prefix: object) -> tuple[str, ...]:
 
 
 def _play(env: InterCodeEnv, actions: Iterable[str]) -> Turns:
-    turns: list[tuple[str, StepResult]] = []
+    turns: list[tuple[str, Step]] = []
     for action in actions:
         if not turns or not turns[-1][1].done:
             turns.append((action, env.execute(action)))

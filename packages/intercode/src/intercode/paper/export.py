@@ -121,7 +121,7 @@ def _history(episode: Trajectory) -> dict[str, list[Any]]:
     if thoughts:
         history[thoughts] = []
     for step in episode.steps:
-        history["rewards"].append(step.score if step.score is not None else 0)
+        history["rewards"].append(step.score.value if step.score is not None else 0)
         silent = not step.executed and not step.observation
         if not (silent and not step.action and not step.message):
             history["actions"].append(_action(step, wrapped=own and agent == "react"))

@@ -6,13 +6,13 @@ import re
 from dataclasses import dataclass, replace
 from typing import Any
 
-from intercode.agents.base import Feedback
 from intercode.agents.feedback import FeedbackStyle
 from intercode.agents.model_agent import ModelAgent
 from intercode.agents.parsing import EMPTY_BLOCK_REASON, ParsedAnswer
 from intercode.agents.plan_solve import PlanSolveAgent
 from intercode.agents.prompt import omission_context
 from intercode.agents.react import NO_ACTION_REASON, ReactAgent
+from intercode.core.types import Step
 from intercode.models.base import Completion
 
 TESTS_FAILED_MESSAGE = "Test case did not pass. Please try again."
@@ -38,7 +38,7 @@ class OriginalFeedback(FeedbackStyle):
     def default_limit(self, agent: ModelAgent) -> int:
         return limits_of(agent).characters
 
-    def show(self, agent: ModelAgent, feedback: Feedback) -> tuple[str, dict[str, int]]:
+    def show(self, agent: ModelAgent, feedback: Step) -> tuple[str, dict[str, int]]:
         limits = replace(limits_of(agent), characters=self.observation_limit(agent))
         form = agent.brief.description.observations
         return format_observation_original(feedback, form, limits, agent.last_code or "")
@@ -72,7 +72,7 @@ def limits_of(agent: ModelAgent) -> ObservationLimits:
 
 
 def format_observation_original(
-    feedback: Feedback, form: str, limits: ObservationLimits, code: str
+    feedback: Step, form: str, limits: ObservationLimits, code: str
 ) -> tuple[str, dict[str, int]]:
     """Return an observation as the authors' runners sent it: its beginning, without a note on the
     rest; a dictionary of the Python service in full. ``form``: that of observations in the authors'

@@ -12,6 +12,7 @@ from typing import Any
 
 from intercode.core import logs, trajectories
 from intercode.core.errors import ConfigError, UsageError
+from intercode.core.trajectories import step_to_row
 from intercode.core.types import Step, Trajectory
 from intercode.core.types.html import html_details, html_table
 from intercode.results.rendering import render
@@ -160,7 +161,7 @@ def _step_row(step: Step) -> dict[str, Any]:
     usage = asdict(step.usage)
     usage["model_seconds"] = usage.pop("seconds")
     omitted = ("messages", "usage", "parts", "hashes", "context", "changes", "diffs")
-    fields = {k: v for k, v in asdict(step).items() if k not in omitted}
+    fields = {k: v for k, v in step_to_row(step).items() if k not in omitted}
     parts = {f"part_{name}": value for name, value in step.parts.items()}
     return {**fields, "changes": len(step.changes), **usage, **parts}
 

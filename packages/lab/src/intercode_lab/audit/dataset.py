@@ -183,7 +183,7 @@ def _final_answer(environment: str, episode: Trajectory) -> ScoredAnswer | None:
     None if it has none, if it shows nothing, or if its answer is a submitted flag.
     """
     done = [s for s in episode.steps if s.executed and s.valid and not is_submission(s)]
-    scored = [s.score for s in episode.steps if s.score is not None]
+    scored = [s.score.value for s in episode.steps if s.score is not None]
     description = describe_environment(environment)
     if not done or not scored or episode.error is not None or description.expects_answer:
         return None

@@ -5,14 +5,14 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from intercode.agents.base import Agent, Feedback
+from intercode.agents.base import Agent
 from intercode.agents.programs.claude_code import ClaudeCode
 from intercode.agents.programs.codex import Codex
 from intercode.agents.programs.command import CommandProgram
 from intercode.agents.programs.mini_swe_agent import MiniSweAgent
 from intercode.agents.programs.program import Program
 from intercode.core.errors import ConfigError, UsageError
-from intercode.core.types import AgentOutput
+from intercode.core.types import AgentOutput, Step
 from intercode.models.base import Model
 from intercode.models.options import check_integer
 
@@ -45,7 +45,7 @@ class ProgramAgent(Agent):
         self.model, self.max_turns, self.seconds = model, max_turns, seconds
         self.program = make_program(program, version=version, pypi=pypi, npm=npm, files=files)
 
-    def act(self, feedback: Feedback | None) -> AgentOutput | None:  # noqa: ARG002
+    def act(self, feedback: Step | None) -> AgentOutput | None:  # noqa: ARG002
         """Raise UsageError: a program does not take turns one by one."""
         raise UsageError(
             f"{self.program.name} takes its turns by itself: play it with `intercode eval`"

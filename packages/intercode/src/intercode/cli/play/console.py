@@ -7,7 +7,6 @@ import sys
 from collections.abc import Callable
 from contextlib import AbstractContextManager, nullcontext
 
-from intercode.agents.base import Feedback
 from intercode.cli.output import escape_all_but_colours
 from intercode.core.errors import InterCodeError
 from intercode.core.types import ActionLanguage, AgentOutput, Brief, Score, Step, Trajectory
@@ -94,7 +93,7 @@ class Console(Player):
             self.note(f"at most {brief.max_turns} actions")
         self._show(episode.steps)
 
-    def observe(self, episode: InteractiveEpisode, feedback: Feedback) -> None:
+    def observe(self, episode: InteractiveEpisode, feedback: Step) -> None:
         """Print an observation."""
         if feedback.observation:
             self.say(feedback.observation)

@@ -96,8 +96,9 @@ def _format_change(old: Step | None, new: Step | None) -> str:
     changes += [] if old.observation == new.observation else ["observation"]
     if old.hashes and old.hashes.get("state") != new.hashes.get("state"):
         changes.append("state")
-    if old.score != new.score:
-        changes.append(f"reward {_format_reward(old.score)} -> {_format_reward(new.score)}")
+    if old.score_value != new.score_value:
+        scores = map(_format_reward, (old.score_value, new.score_value))
+        changes.append(f"reward {' -> '.join(scores)}")
     return f"{action}: {', '.join(changes) + ' changed' if changes else 'the same'}"
 
 

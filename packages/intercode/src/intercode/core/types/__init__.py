@@ -16,10 +16,8 @@ from intercode.core.types.descriptions import (
 from intercode.core.types.execution import (
     SUCCESS_THRESHOLD,
     ActionError,
-    Feedback,
     Score,
     State,
-    StepResult,
     TestResult,
 )
 from intercode.core.types.records import (
@@ -67,7 +65,6 @@ __all__ = [
     "EndReason",
     "EnvironmentDescription",
     "ExecResult",
-    "Feedback",
     "FileEntry",
     "Image",
     "Layer",
@@ -78,7 +75,6 @@ __all__ = [
     "Score",
     "State",
     "Step",
-    "StepResult",
     "Task",
     "Terminal",
     "TestResult",

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, fields, replace
 from typing import Any, Literal
 
-from intercode.core.types.execution import SUCCESS_THRESHOLD, Feedback, Score, StepResult
+from intercode.core.types.execution import SUCCESS_THRESHOLD, ActionError, Score
 from intercode.core.types.html import html_table
 
 SUBMIT = "submit"
@@ -66,13 +66,24 @@ class AgentOutput:
 
 @dataclass(frozen=True, slots=True)
 class Step:
-    """One turn: an action and its observation.
+    """One turn of an episode: what the agent gave, and its result.
 
-    ``executed``: false for a turn without code. ``valid``: None if nothing ran. ``refused``: a
-    policy or the environment refused the action. ``score``: the value of the state's Score after
-    the turn, None if it was not scored; what the turn paid is ``StepResult.reward``.
-    ``seconds``: how long the action took, without the agent and the model (None: unknown, or
-    nothing ran). The other fields are those of StepResult and AgentOutput.
+    ``Episode.execute`` returns it, the agent gets it as feedback, and a trajectory holds it. With
+    ``AgentOutput`` it shares ``message``, ``thought``, ``usage``, ``actor``, ``messages`` and
+    ``context``; an episode leaves these empty.
+
+    ``executed``: false for a turn without code. ``valid``: whether the action ran and succeeded;
+    None if nothing ran. ``exit_code`` and ``timed_out`` are those of ``ExecResult``. ``score``:
+    that of the state after the turn; None if it was not scored. ``changes``: the paths that the
+    episode has changed so far. ``hashes``: of the observation and the state, if enabled.
+    ``refused``: a policy or the environment refused the action. ``diffs``: how the action changed
+    each path, if recorded. ``seconds``: how long the action took, without the agent and the model
+    (None: unknown, or nothing ran).
+
+    A record has no field after ``seconds``, and no details of a score. ``reward``: what the turn
+    pays to a trainer, which depends on the reward mode. ``terminated``, ``truncated``: as in
+    Gymnasium. ``task``: its id. ``omitted_bytes``: how much the observation leaves out.
+    ``sandbox_lost``: what ran in the sandbox ended it, so that the episode has failed.
     """
 
     action: str
@@ -81,8 +92,7 @@ class Step:
     valid: bool | None = True
     exit_code: int | None = 0
     timed_out: bool = False
-    score: float | None = None
-    parts: Mapping[str, float] = field(default_factory=dict)
+    score: Score | None = None
     changes: tuple[str, ...] = ()
     message: str = ""
     thought: str = ""
@@ -94,34 +104,92 @@ class Step:
     context: Mapping[str, Any] = field(default_factory=dict)
     diffs: Mapping[str, str] = field(default_factory=dict)
     seconds: float | None = field(default=None, compare=False)
-
-    @classmethod
-    def of_result(cls, output: AgentOutput, result: StepResult, score: Score | None) -> Step:
-        """Return the record of an executed action: what the step gave, and its score."""
-        value, parts = (None, {}) if score is None else (score.value, score.parts)
-        values = {**shared_fields(result, cls), **shared_fields(output, cls)}
-        return cls(**values | {"action": output.action or "", "score": value, "parts": parts})
+    reward: float = 0.0
+    terminated: bool = False
+    truncated: bool = False
+    task: str = ""
+    omitted_bytes: int = 0
+    sandbox_lost: bool = False
 
     @classmethod
     def without_code(cls, output: AgentOutput) -> Step:
         """Return the record of a turn in which the model wrote no code."""
-        step = cls("", output.reply, executed=False, valid=False, exit_code=None, score=0.0)
-        return replace(step, **shared_fields(output, cls) | {"action": ""})
+        step = cls("", output.reply, executed=False, valid=False, exit_code=None, score=Score(0.0))
+        return step.with_output(replace(output, action=""))
 
     @classmethod
     def without_turn(cls) -> Step:
         """Return the record of an episode that has no turn, for the score of its state."""
         return cls("", "", executed=False, valid=None, exit_code=None)
 
-    def feedback(self, score: Score | None = None) -> Feedback:
-        """Return what an agent is told of this turn, with a score if it is to see one."""
-        return Feedback(self.observation, self.valid, self.timed_out, score)
+    def with_output(self, output: AgentOutput) -> Step:
+        """Return this step with the output of the agent that led to it."""
+        return replace(self, **shared_fields(output, Step))
+
+    def without_score(self) -> Step:
+        """Return what an agent may know that is to see no score."""
+        return replace(self, score=None, reward=0.0)
+
+    def as_recorded(self) -> Step:
+        """Return what a record holds of this step."""
+        score = None if self.score is None else Score(self.score.value, self.score.parts)
+        unset = {f.name: f.default for f in fields(self) if f.name in LIVE_FIELDS}
+        return replace(self, score=score, **unset)  # type: ignore[arg-type]
 
     def agent_output(self) -> AgentOutput:
         """Return the output of the agent from which this step was made."""
         action = self.action if self.executed else None
         values = shared_fields(self, AgentOutput) | {"action": action}
         return AgentOutput(**values, reply=self.observation)
+
+    @property
+    def score_value(self) -> float | None:
+        """The value of the score; None if the turn was not scored."""
+        return None if self.score is None else self.score.value
+
+    @property
+    def parts(self) -> Mapping[str, float]:
+        """The parts of the score."""
+        return {} if self.score is None else self.score.parts
+
+    @property
+    def action_error(self) -> ActionError | None:
+        """The exception with which the action ended the episode, if it did."""
+        return None if self.score is None else self.score.action_error
+
+    @property
+    def done(self) -> bool:
+        """Whether the action ended the episode."""
+        return self.terminated or self.truncated
+
+    @property
+    def info(self) -> dict[str, Any]:
+        """Gymnasium's ``info`` of this step."""
+        info: dict[str, Any] = {
+            "task": self.task,
+            "valid": self.valid,
+            "exit_code": self.exit_code,
+            "timed_out": self.timed_out,
+            "omitted_bytes": self.omitted_bytes,
+            "changes": list(self.changes),
+        }
+        if self.score is not None:
+            info |= {"parts": dict(self.score.parts), "score": self.score.value}
+        if self.refused:
+            info["refused"] = True
+        if self.sandbox_lost:
+            info["sandbox_lost"] = True
+        if (error := self.action_error) is not None:
+            info["action_error"] = {"type": error.type, "message": error.message}
+        return info | ({"hashes": dict(self.hashes)} if self.hashes else {})
+
+    def as_gymnasium(self) -> tuple[str, float, bool, bool, dict[str, Any]]:
+        """Return observation, reward, terminated, truncated and info."""
+        return self.observation, self.reward, self.terminated, self.truncated, self.info
+
+
+LIVE_FIELDS = ("reward", "terminated", "truncated", "task", "omitted_bytes", "sandbox_lost")
+"""The fields of a step that no record has."""
 
 
 def shared_fields(value: Any, kind: type) -> dict[str, Any]:
@@ -184,7 +252,7 @@ class Trajectory:
     def score(self) -> float:
         """The best score of the episode, which the paper (section 3) calls its reward. 0 if nothing
         was scored."""
-        return max((s.score for s in self.steps if s.score is not None), default=0.0)
+        return max((s.score.value for s in self.steps if s.score is not None), default=0.0)
 
     @property
     def success(self) -> bool:
@@ -204,7 +272,7 @@ class Trajectory:
     def _repr_html_(self) -> str:
         """Return what a notebook shows: the query and one row for each turn."""
         rows = [
-            (str(n), step.action or step.message, step.observation, _score_text(step.score))
+            (str(n), step.action or step.message, step.observation, _score_text(step.score_value))
             for n, step in enumerate(self.steps, 1)
         ]
         title = f"{self.task}: {self.end}, {'solved' if self.success else 'not solved'}"

@@ -16,7 +16,7 @@ from intercode.core.types import (
     EnvironmentDescription,
     Payload,
     Score,
-    StepResult,
+    Step,
     Task,
 )
 from intercode.environments.base.episode import (
@@ -176,11 +176,11 @@ class InterCodeEnv(EpisodeEnvironment):
         """The part of the current task that an agent may see."""
         return self.brief_of(self.task)
 
-    def execute(self, action: str) -> StepResult:
+    def execute(self, action: str) -> Step:
         """Execute code, or submit; see ``Episode.execute``."""
         return self.episode.execute(action)
 
-    def finish(self, answer: str | None = None) -> StepResult:
+    def finish(self, answer: str | None = None) -> Step:
         """Submit, with or without an answer; see ``Episode.finish``."""
         return self.episode.finish(answer)
 

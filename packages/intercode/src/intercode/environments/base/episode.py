@@ -24,7 +24,7 @@ from intercode.core.types import (
     ExecResult,
     Score,
     State,
-    StepResult,
+    Step,
     Task,
 )
 from intercode.environments.base.action_error import describe_action_error, machine_error
@@ -205,12 +205,12 @@ class Episode:
         return shorten(self.last_result.observation, _MAX_KEPT).text if self.last_result else ""
 
     # ------------------------------------------------------------------ turns
-    def execute(self, action: str) -> StepResult:
+    def execute(self, action: str) -> Step:
         """Execute code, or submit. In the reward mode ``final`` the reward is 0 until ``submit``.
 
         If the action ends its own sandbox, for example by its use of memory, the episode ends with
         the score 0, and ``sandbox_lost`` is true. So it does after an exception that the action
-        causes while the machine works (``StepResult.action_error``). Raises EnvironmentStateError
+        causes while the machine works (``Step.action_error``). Raises EnvironmentStateError
         if the episode is over, and InfrastructureError if the machine failed. The episode is then
         over and unscored.
         """
@@ -221,7 +221,7 @@ class Episode:
             return self.finish(words[1].strip() if len(words) > 1 else None)
         return self._guard(action, lambda: self._run(action, words))
 
-    def finish(self, answer: str | None = None) -> StepResult:
+    def finish(self, answer: str | None = None) -> Step:
         """Submit, with or without an answer: score the state and end the episode.
 
         An environment may refuse an answer, and ``refused`` is then true, or go on to the next step
@@ -231,7 +231,7 @@ class Episode:
         action = f"{SUBMIT} {answer or ''}".rstrip()
         return self._guard(action, lambda: self._submit(action, answer))
 
-    def _run(self, action: str, words: Sequence[str]) -> StepResult:
+    def _run(self, action: str, words: Sequence[str]) -> Step:
         """Run an action that does not submit."""
         env = self.env
         calls_tool = bool(env.tools.tools) and words[:1] == [TOOL_CALL]
@@ -250,7 +250,7 @@ class Episode:
             self.actions = None if self.actions is None else (*self.actions, action)
         return self._finish_turn(action, result, changes, bool(refusal), self.score)
 
-    def _submit(self, action: str, answer: str | None) -> StepResult:
+    def _submit(self, action: str, answer: str | None) -> Step:
         self.answer, self.running = answer, False
         score = self.score()
         reply = None if self.has_failed else self.env._profile_impl.reply_to_answer(self, score)
@@ -259,7 +259,7 @@ class Episode:
             said, refused = ExecResult(reply[0], 0), reply[1]
             return replace(self._finish_turn(action, said, [], refused, lambda: score), score=score)
         self.transcript.append(f"$ {action}\nreward {score.value}")
-        return self._last_turn(self.last_observation, 0, score)
+        return self._last_turn(action, self.last_observation, 0, score)
 
     def _finish_turn(
         self,
@@ -268,7 +268,7 @@ class Episode:
         changes: Sequence[str],
         refused: bool,
         score: Callable[[], Score],
-    ) -> StepResult:
+    ) -> Step:
         """Finish a turn that does not end the episode, unless it is the last turn allowed."""
         self.turns += 1
         truncated = self.env.max_turns is not None and self.turns >= self.env.max_turns
@@ -278,10 +278,10 @@ class Episode:
         hashes = self._hashes(observation)
         current = None if self.env.settings.reward_mode == "final" else score()
         reward = 0.0 if current is None else self._reward_for(current)
-        return StepResult(
+        return Step(
+            action,
             observation,
             reward=reward,
-            terminated=False,
             truncated=truncated,
             task=self.task.id,
             valid=result.ok,
@@ -295,13 +295,15 @@ class Episode:
             diffs=self.env.diffs.next_turn(self.workspace) if self.env.diffs else {},
         )
 
-    def _last_turn(self, observation: str, exit_code: int | None, score: Score) -> StepResult:
+    def _last_turn(
+        self, action: str, observation: str, exit_code: int | None, score: Score
+    ) -> Step:
         """Return the result of the turn that ends the episode."""
-        return StepResult(
+        return Step(
+            action,
             observation,
             reward=self._reward_for(score),
             terminated=True,
-            truncated=False,
             task=self.task.id,
             valid=exit_code == 0,
             exit_code=exit_code,
@@ -422,7 +424,7 @@ class Episode:
             return f"[the action has ended the episode: {self.action_error.type}]"
         return f"[{self.loss}]"
 
-    def _guard(self, action: str, take_turn: Callable[[], StepResult]) -> StepResult:
+    def _guard(self, action: str, take_turn: Callable[[], Step]) -> Step:
         """Take a turn. An exception ends the episode with the score 0, or is raised if the machine
         has failed."""
         if not self.has_failed:  # when its state was scored
@@ -434,9 +436,9 @@ class Episode:
         self.running = False
         result = self.last_result = ExecResult("", None, note=self.failure_note)
         self.transcript += [f"$ {action}", result.observation]
-        return self._last_turn(result.observation, None, self.score())
+        return self._last_turn(action, result.observation, None, self.score())
 
-    def _end_if_failed(self, result: StepResult) -> StepResult:
+    def _end_if_failed(self, result: Step) -> Step:
         """End the episode if the score after a turn has failed."""
         if not self.has_failed or result.terminated:
             return result

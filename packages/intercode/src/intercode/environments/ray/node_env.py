@@ -13,7 +13,7 @@ from typing import Any, Self, cast
 
 from intercode.core.errors import EnvironmentStateError, SandboxLostError
 from intercode.core.observations import MAX_OBSERVATION_LENGTH
-from intercode.core.types import Brief, Score, StepResult, Task
+from intercode.core.types import Brief, Score, Step, Task
 from intercode.environments.base.contract import BranchingEnvironment
 from intercode.environments.base.env import InterCodeEnv
 from intercode.environments.ray.cluster import connect
@@ -106,13 +106,13 @@ class NodeEnv:
         """The part of the task that an agent may see."""
         return self._started().brief
 
-    def execute(self, action: str) -> StepResult:
+    def execute(self, action: str) -> Step:
         """Run an action; see ``InterCodeEnv.execute``."""
-        return cast(StepResult, self._call("execute", action))
+        return cast(Step, self._call("execute", action))
 
-    def finish(self, answer: str | None = None) -> StepResult:
+    def finish(self, answer: str | None = None) -> Step:
         """Submit; see ``InterCodeEnv.finish``."""
-        return cast(StepResult, self._call("finish", answer))
+        return cast(Step, self._call("finish", answer))
 
     def score(self) -> Score:
         """Return the score of the current state; see ``InterCodeEnv.score``."""

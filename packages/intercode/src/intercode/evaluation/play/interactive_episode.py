@@ -61,9 +61,7 @@ class InteractiveEpisode:
         self._snapshots: dict[int, EnvironmentSnapshot | str] = {}
         self._started = time.monotonic()
 
-    def take_turn(
-        self, output: AgentOutput, scored: bool = False
-    ) -> tuple[Step, Score | None, EndReason | None]:
+    def take_turn(self, output: AgentOutput, scored: bool = False) -> tuple[Step, EndReason | None]:
         """Take one turn, as ``rollout.take_turn`` does.
 
         Raises Interrupted if Ctrl-C stopped the action and the turn was taken back, and
@@ -73,7 +71,7 @@ class InteractiveEpisode:
         self._snapshot_before(number)
         try:
             with self._interruptible():
-                step, score, end = take_turn(self.env, output, scored)
+                step, end = take_turn(self.env, output, scored)
         except KeyboardInterrupt as e:
             snapshot = self._snapshots.pop(number)
             if isinstance(snapshot, str):
@@ -81,8 +79,8 @@ class InteractiveEpisode:
             self._restore(snapshot)
             raise Interrupted from e
         self.steps.append(step)
-        self._latest = score
-        return step, score, end
+        self._latest = step.score if step.executed else None
+        return step, end
 
     def undo(self) -> tuple[Step, tuple[str, ...]]:
         """Take the last turn back.
@@ -124,7 +122,7 @@ class InteractiveEpisode:
         spent = unfinished.run.get("spent")
         self.agent_usage = unfinished.usage if spent is None else Usage(**spent)
         for number, step in enumerate(unfinished.steps, 1):
-            repeated, _, _ = self.take_turn(step.agent_output(), step.score is not None)
+            repeated, _ = self.take_turn(step.agent_output(), step.score is not None)
             if differs is None and repeated.observation != step.observation:
                 differs = number
         return differs

@@ -6,10 +6,10 @@ from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, replace
 from typing import Literal
 
-from intercode.agents.base import Agent, Feedback
+from intercode.agents.base import Agent
 from intercode.agents.given import AgentSnapshot, snapshot_agent
 from intercode.core.errors import BudgetError, EnvironmentStateError, ModelError
-from intercode.core.types import AgentOutput, Brief, EndReason, Trajectory
+from intercode.core.types import AgentOutput, Brief, EndReason, Step, Trajectory
 from intercode.environments.base.env import InterCodeEnv
 from intercode.evaluation.play.interactive_episode import (
     UNDO_LEVELS,
@@ -60,7 +60,7 @@ class Player:
         """
         return Choice("stop" if proposal is None else "accept")
 
-    def observe(self, episode: InteractiveEpisode, feedback: Feedback) -> None:
+    def observe(self, episode: InteractiveEpisode, feedback: Step) -> None:
         """Called with the feedback of each turn."""
 
     def note(self, text: str) -> None:
@@ -112,7 +112,7 @@ class _UndoPoint:
 
     agent_snapshot: AgentSnapshot | None
     proposal: AgentOutput | None
-    unseen_feedback: Feedback | None
+    unseen_feedback: Step | None
     leader: Leader
 
 
@@ -133,7 +133,7 @@ class _InteractivePlay:
         self.leader: Leader = "agent" if agent else "human"
         self.confirms_turns = True  # whether the human decides on each turn of the agent
         self.proposal: AgentOutput | None = None
-        self.unseen_feedback: Feedback | None = None  # on the agent's own last turn
+        self.unseen_feedback: Step | None = None  # on the agent's own last turn
         self.agent_outdated = True  # whether the agent has to be started with the turns so far
         self.agent_end: EndReason | None = None  # why the agent has stopped
         self.undo_points: dict[int, _UndoPoint] = {}
@@ -225,18 +225,18 @@ class _InteractivePlay:
             snapshot, self.proposal, self.unseen_feedback, self.leader
         )
         try:
-            step, score, end = self.episode.take_turn(output, self.scores_turns)
+            step, end = self.episode.take_turn(output, self.scores_turns)
         except Interrupted:
             self.confirms_turns = True
             self.player.interrupted()
             return None
         self.proposal = self.agent_end = None
-        feedback = step.feedback(score)
+        feedback = step if step.executed else step.without_score()
         if end is not None:
             return end
         self.player.observe(self.episode, feedback)
         ends = self.agent is not None and self.agent.wants_score and self.agent.ends_when_solved
-        if ends and score is not None and score.success:
+        if ends and feedback.score is not None and feedback.score.success:
             return "solved"
         self._inform_agent(output, feedback, by_human)
         return None
@@ -247,7 +247,7 @@ class _InteractivePlay:
             return AgentOutput(action, actor="human")
         return replace(self.proposal, action=action, reply="", actor="human")
 
-    def _inform_agent(self, output: AgentOutput, feedback: Feedback, by_human: bool) -> None:
+    def _inform_agent(self, output: AgentOutput, feedback: Step, by_human: bool) -> None:
         """Pass a turn to the agent: its own with its next ``act``, the human's at once."""
         if not by_human:
             self.unseen_feedback = feedback
@@ -256,7 +256,7 @@ class _InteractivePlay:
         else:
             self.agent_outdated = True
 
-    def _record_intervention(self, action: str, feedback: Feedback) -> bool:
+    def _record_intervention(self, action: str, feedback: Step) -> bool:
         """Pass the human's turn to the agent. Returns whether the agent continues from there."""
         if self.agent is None or self.agent_outdated:
             return False

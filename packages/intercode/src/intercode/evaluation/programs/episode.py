@@ -249,7 +249,7 @@ def _submit(
         answer = _read_answer(env)
         if answer is not None and env.description.judges_code:
             result = env.execute(answer)
-            steps.append(Step.of_result(AgentOutput(answer), result, None))
+            steps.append(replace(result, score=None))
             answer = None
         if result is None or not result.terminated:
             result = env.finish(answer)
@@ -257,16 +257,16 @@ def _submit(
         submission = AgentOutput(f"{SUBMIT} {answer or ''}".rstrip())
         if steps and steps[-1].action.partition(" ")[0] == SUBMIT:  # by a tool of the program
             submission = replace(steps.pop().agent_output(), action=submission.action)
-            steps.append(Step.of_result(submission, result, score))
+            steps.append(result.with_output(submission))
         elif answer is not None:
-            steps.append(Step.of_result(submission, result, score))
+            steps.append(result.with_output(submission))
     score = score or env.score()
     last = steps.pop() if steps else Step.without_turn()
     about = {"exit_code": ending.exit_code, "output": output[-_RECORDED_OUTPUT:]}
     if ending.why:
         about["stopped"] = ending.why
     context = {**last.context, "program": about}
-    steps.append(replace(last, score=score.value, parts=score.parts, context=context))
+    steps.append(replace(last, score=score, context=context))
     return steps, reason, score.action_error
 
 

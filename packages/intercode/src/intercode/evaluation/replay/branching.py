@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from intercode.agents import open_agent
-from intercode.agents.base import Agent, Feedback
+from intercode.agents.base import Agent
 from intercode.core import logs, trajectories
 from intercode.core.errors import UsageError
 from intercode.core.logs.formats import is_native
@@ -18,6 +18,7 @@ from intercode.core.types import (
     AgentOutput,
     Brief,
     Dataset,
+    Step,
     Trajectory,
     to_jsonable,
 )
@@ -203,13 +204,13 @@ class ScriptedAgent(Agent):
         if self._next_agent:
             self._next_agent.start(brief)
 
-    def act(self, feedback: Feedback | None) -> AgentOutput | None:
+    def act(self, feedback: Step | None) -> AgentOutput | None:
         """Return the next action."""
         if self._remaining:
             return self._remaining.pop(0)
         return self._next_agent.act(feedback) if self._next_agent else None
 
-    def restart(self, feedback: Feedback) -> bool:
+    def restart(self, feedback: Step) -> bool:
         """Return whether the agent that continues begins the task again."""
         return self._next_agent is not None and self._next_agent.restart(feedback)
 

@@ -69,7 +69,7 @@ def _last_answer(episode: Trajectory) -> str:
 
 
 def _notes(env: InterCodeEnv, episode: Trajectory, reward: float) -> Iterator[str]:
-    recorded = episode.steps[-1].score if episode.steps else None
+    recorded = episode.steps[-1].score_value if episode.steps else None
     if recorded is not None and abs(recorded - reward) > 1e-6:
         yield f"the actions now reach the reward {reward:g}, not {recorded:g} as recorded"
     known = episode.run.get("dataset_hash")

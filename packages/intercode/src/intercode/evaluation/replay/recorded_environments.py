@@ -12,7 +12,7 @@ from intercode.agents import PROGRAM
 from intercode.core.config import join_settings
 from intercode.core.errors import DataError, UnknownNameError, UsageError
 from intercode.core.logs.formats import is_native
-from intercode.core.types import AgentOutput, Network, Step, Trajectory
+from intercode.core.types import Network, Step, Trajectory
 from intercode.datasets.load_cache import load_cached
 from intercode.environments import ENVIRONMENTS, check_setting_names
 from intercode.environments.base.env import InterCodeEnv
@@ -179,12 +179,11 @@ def repeat_step(env: InterCodeEnv, episode: Trajectory, turn: int) -> Step:
         reset_to_task(env, episode)
     if not step.executed:
         is_scored = is_compared(episode, turn) and step.score is not None
-        return replace(step, score=env.score().value) if is_scored else step
-    result = env.execute(step.action)
-    score = result.score
-    if score is None and step.score is not None:
-        score = env.score()
-    return Step.of_result(AgentOutput(step.action), result, score)
+        return replace(step, score=env.score()) if is_scored else step
+    repeated = env.execute(step.action)
+    if repeated.score is None and step.score is not None:
+        return replace(repeated, score=env.score())
+    return repeated
 
 
 def is_compared(episode: Trajectory, turn: int) -> bool:
@@ -192,4 +191,4 @@ def is_compared(episode: Trajectory, turn: int) -> bool:
     a reward, or is the last before a restart or the end."""
     step = episode.steps[turn]
     is_last = turn + 1 in (*episode.restarts, episode.turns)
-    return step.executed or bool(step.score) or is_last
+    return step.executed or bool(step.score_value) or is_last

@@ -191,13 +191,13 @@ def _regrade_episode(
         run = {**old.run, "traceback": portable_traceback(failure.traceback)}
         return old.replace(steps=(), end="error", error=error, seconds=None, run=run), []
     differences = [
-        StepDifference(old.task, old.epoch, n + 1, a.score, b.score, text)
+        StepDifference(old.task, old.epoch, n + 1, a.score_value, b.score_value, text)
         for n, b in played.items()
         for a in [rules.executed_step(old, old.steps[n])]
-        if (text := _observation_differs(rules, old, a, b)) or a.score != b.score
+        if (text := _observation_differs(rules, old, a, b)) or a.score_value != b.score_value
     ]
     differences += [
-        StepDifference(old.task, old.epoch, n + 1, step.score, None, False, ended=True)
+        StepDifference(old.task, old.epoch, n + 1, step.score_value, None, False, ended=True)
         for n, step in enumerate(old.steps)
         if n not in played
     ]
@@ -245,38 +245,19 @@ def _regrade_step(
     if not step.executed:
         # other software records 0 for a turn without code, and does not score it
         score = env.score() if scored and is_native(old) else None
-        value = step.score if score is None else score.value
-        return replace(step, score=value, parts={} if score is None else score.parts), False
+        return (step if score is None else replace(step, score=score)), False
     if step.action.split(None, 1)[:1] == [SUBMIT] and not is_native(old) and not env.expects_answer:
         # the authors' loops continue after a submit, and log the last observation again
-        return _with_score(
-            replace(step, observation=env.episode.last_observation), env.score()
-        ), False
+        return replace(step, observation=env.episode.last_observation, score=env.score()), False
     if not is_native(old) and rules.repeats_in(env):
         observation, score = rules.play_and_score(env, step)
-        return _with_score(replace(step, observation=observation), score), False
+        return replace(step, observation=observation, score=score), False
     result = env.execute(step.action)
     score = result.score
     if score is None and scored:
         score = Score(0.0) if env.expects_answer and not is_native(old) else env.score()
-    new = replace(
-        step,
-        observation=result.observation,
-        valid=result.valid,
-        exit_code=result.exit_code,
-        timed_out=result.timed_out,
-        changes=result.changes,
-        hashes=result.hashes,
-        refused=result.refused,
-        seconds=None,
-    )
-    return _with_score(new, score), result.terminated
-
-
-def _with_score(step: Step, score: Score | None) -> Step:
-    if score is None:
-        return replace(step, score=None, parts={})
-    return replace(step, score=score.value, parts=score.parts)
+    new = result.with_output(replace(step.agent_output(), action=step.action))
+    return replace(new, score=score, diffs=step.diffs).as_recorded(), result.terminated
 
 
 def _end_reason(old: Trajectory, new: Trajectory) -> EndReason:

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from intercode.core.types import StepResult, Trajectory
+from intercode.core.types import Step, Trajectory
 from intercode.evaluation.evaluate.progress.counts import Progress
 from intercode.evaluation.evaluate.run_state import EpisodeKey
 from intercode.models.base import Completion, Message, Tool
@@ -40,7 +40,7 @@ class EpisodeTracker:
         """Return the context of a request to the model; it yields what to call with the answer."""
         return nullcontext(_ignore)
 
-    def action(self, action: str) -> AbstractContextManager[Callable[[StepResult], None]]:
+    def action(self, action: str) -> AbstractContextManager[Callable[[Step], None]]:
         """Return the context of an action; it yields what to call with its result."""
         return nullcontext(_ignore)
 

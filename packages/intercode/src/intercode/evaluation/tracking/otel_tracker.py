@@ -16,7 +16,7 @@ from typing import Any
 from urllib.parse import urlsplit
 
 from intercode.core.errors import ConfigError
-from intercode.core.types import StepResult, Trajectory
+from intercode.core.types import Step, Trajectory
 from intercode.core.version import __version__
 from intercode.evaluation.evaluate.progress.counts import Progress
 from intercode.evaluation.evaluate.run_state import EpisodeKey
@@ -132,7 +132,7 @@ class _EpisodeSpans(EpisodeTracker):
             yield lambda answer: span.set_attributes(_answer(answer, self._content))
 
     @contextmanager
-    def action(self, action: str) -> Iterator[Callable[[StepResult], None]]:
+    def action(self, action: str) -> Iterator[Callable[[Step], None]]:
         tool = str(self._tracker.run.metadata.get("environment"))
         attributes: Attributes = {
             "gen_ai.operation.name": "execute_tool",
@@ -144,7 +144,7 @@ class _EpisodeSpans(EpisodeTracker):
 
         with self._tracker.span(f"execute_tool {tool}", attributes) as span:
 
-            def report(result: StepResult) -> None:
+            def report(result: Step) -> None:
                 span.set_attribute("intercode.valid", bool(result.valid))
                 if result.exit_code is not None:
                     span.set_attribute("intercode.exit_code", result.exit_code)

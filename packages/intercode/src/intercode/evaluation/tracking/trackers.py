@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from typing import TypeVar
 
-from intercode.core.types import StepResult, Trajectory
+from intercode.core.types import Step, Trajectory
 from intercode.evaluation.evaluate.progress.counts import Progress
 from intercode.evaluation.evaluate.run_state import EpisodeKey
 from intercode.evaluation.tracking.base import EpisodeTracker, RunTracker, TrackedRun
@@ -83,7 +83,7 @@ class _EpisodeTrackers(EpisodeTracker):
             yield _all(calls)
 
     @contextmanager
-    def action(self, action: str) -> Iterator[Callable[[StepResult], None]]:
+    def action(self, action: str) -> Iterator[Callable[[Step], None]]:
         with ExitStack() as stack:
             calls = [stack.enter_context(e.action(action)) for e in self._episodes]
             yield _all(calls)

@@ -16,8 +16,9 @@ from intercode import datasets
 from intercode.agents import accepts_parameter, open_agent
 from intercode.agents.parsing import full_query
 from intercode.core.errors import UsageError
+from intercode.core.trajectories import trajectory_to_row
 from intercode.core.types import Score as EpisodeScore
-from intercode.core.types import Trajectory, to_jsonable
+from intercode.core.types import Trajectory
 from intercode.datasets.endless import require_fixed
 from intercode.environments import make
 from intercode.environments.base.env import InterCodeEnv
@@ -146,7 +147,7 @@ def strategy(agent: str = "try-again", max_turns: int | None = None, **options: 
             return play(player, env, max_turns=max_turns)
 
         episode = await anyio.to_thread.run_sync(work)
-        state.store.set(_STORE_KEY, to_jsonable(episode))
+        state.store.set(_STORE_KEY, trajectory_to_row(episode))
         messages = [cast(Message, m) for step in episode.steps for m in step.messages]
         state.messages = [to_inspect_message(m) for m in messages] or state.messages
         last = next((s.action for s in reversed(episode.steps) if s.action), "")

@@ -8,7 +8,7 @@ from typing import Any
 
 from intercode.agents.parsing import full_query
 from intercode.core.errors import EnvironmentStateError, UsageError
-from intercode.core.types import StepResult, to_jsonable
+from intercode.core.types import Step, to_jsonable
 from intercode.environments.base.env import InterCodeEnv
 from intercode.environments.base.snapshots.snapshot import EnvironmentSnapshot
 
@@ -153,7 +153,7 @@ class EnvironmentSession:
         self._snapshots.clear()
 
 
-def _step_text(result: StepResult) -> str:
+def _step_text(result: Step) -> str:
     """Return what a model reads of a step."""
     notes = []
     if result.timed_out:

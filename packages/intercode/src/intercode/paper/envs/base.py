@@ -213,7 +213,7 @@ class IntercodeEnv(ABC):
         self.observation = self._convert_observation(
             result.observation, self.env.episode.last_result
         )
-        self.info[ACTION_EXEC] = self._execution_flag(result.valid)
+        self.info[ACTION_EXEC] = self._execution_flag(bool(result.valid))
 
     def get_reward(self) -> tuple[float, dict[str, Any]]:
         """Return the reward of the present state and its components."""

@@ -16,7 +16,7 @@ from typing import Any
 from intercode.core.errors import DataError
 from intercode.core.logs.formats import LogFormat
 from intercode.core.logs.steps import BLOCKED_ACTION, SKIP_ACTION
-from intercode.core.types import SUCCESS_THRESHOLD, EndReason, Step, Trajectory
+from intercode.core.types import SUCCESS_THRESHOLD, EndReason, Score, Step, Trajectory
 
 SOURCE = "authors"
 PUBLISHED = "published"
@@ -142,7 +142,7 @@ def _parse_turn(
         valid=valid,
         exit_code=None,
         timed_out=text == "Command timed out",
-        score=None if reward is None else float(reward),
+        score=None if reward is None else Score(float(reward)),
         thought=thought or "",
     )
 
@@ -156,7 +156,7 @@ def _parse_human_session(episode: Mapping[str, Any]) -> tuple[Step, ...]:
             observation=turn["observation"],
             valid=None,
             exit_code=None,
-            score=float(episode["reward"]) if number == len(turns) else None,
+            score=Score(float(episode["reward"])) if number == len(turns) else None,
         )
         for number, turn in enumerate(turns, start=1)
     )
@@ -180,7 +180,7 @@ def _infer_agent(episode: Mapping[str, Any], limit: int | None) -> str:
 
 def _infer_end(steps: tuple[Step, ...], turns: int, limit: int | None) -> EndReason:
     last = steps[-1] if steps else None
-    if last is not None and (last.score or 0.0) >= SUCCESS_THRESHOLD:
+    if last is not None and (last.score_value or 0.0) >= SUCCESS_THRESHOLD:
         return "solved"
     if last is not None and last.action in (BLOCKED_ACTION, SKIP_ACTION):
         return "agent_stopped"

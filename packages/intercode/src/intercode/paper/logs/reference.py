@@ -8,7 +8,7 @@ from typing import Any
 
 from intercode.core.errors import DataError
 from intercode.core.logs.formats import LogFormat, Stability
-from intercode.core.types import Step, Trajectory
+from intercode.core.types import Score, Step, Trajectory
 
 Row = dict[str, Any]
 _ROW_KEYS = {"fs", "task", "action", "obs"}
@@ -60,15 +60,15 @@ def _trajectory_from_rows(episode: list[Row], model: str | None, path: Path) -> 
 
 def _step_from_row(row: Row) -> Step:
     """Return the step of a row. Its reward is None if the original package raised an error."""
-    reward, parts = row.get("reward"), row.get("parts") or {}
+    reward = row.get("reward")
+    parts = {k: float(v) for k, v in (row.get("parts") or {}).items() if v is not None}
     return Step(
         action=row["action"],
         observation=row["obs"] or "",
         valid=row.get("valid"),
         exit_code=None,
         timed_out=row["obs"] == "Command timed out",
-        score=None if reward is None else float(reward),
-        parts={k: float(v) for k, v in parts.items() if v is not None},
+        score=None if reward is None else Score(float(reward), parts),
     )
 
 

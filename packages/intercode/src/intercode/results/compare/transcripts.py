@@ -95,7 +95,7 @@ def _header_lines(side: Side, episode: Trajectory | None) -> list[str]:
 def _turn_lines(number: int, turn: tuple[Step, Sequence[str]], full: bool) -> list[str]:
     """Return one turn as lines: thought, action, observation and reward."""
     step, words = turn
-    reward = "" if step.score is None else f"  reward {step.score:.2f}"
+    reward = "" if step.score is None else f"  reward {step.score.value:.2f}"
     labels = f"  ({', '.join(words)})" if words else ""
     out = [f"[{number}]{reward}{labels}"]
     if step.thought:

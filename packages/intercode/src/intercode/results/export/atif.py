@@ -111,7 +111,7 @@ def _agent_step(turn: Turn, tool: str, call_id: str, sent_observation: str) -> d
         "extra": _without_none(
             {
                 "actor": step.actor,
-                "reward": step.score,
+                "reward": step.score_value,
                 "parts": to_jsonable(step.parts) or None,
                 "valid": step.valid,
                 "exit_code": step.exit_code,

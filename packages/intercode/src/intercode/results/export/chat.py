@@ -91,7 +91,7 @@ def _row(episode: Trajectory, turns: Sequence[Turn], messages_only: bool) -> dic
         row["metadata"] = {
             **exported_metadata(episode),
             "turns": len(turns),
-            "rewards": [turn.step.score for turn in turns],
+            "rewards": [turn.step.score_value for turn in turns],
             "valid": [turn.step.valid for turn in turns],
             "actors": [turn.step.actor for turn in turns],
             "made_from": "messages" if has_messages(episode) else "actions",

@@ -117,7 +117,7 @@ def _events(
                 "event": "score",
                 "timestamp": began,
                 "scorer": "reward",
-                "score": _to_score(turn.step.score, turn.step),
+                "score": _to_score(turn.step.score.value, turn.step),
                 "intermediate": number < len(all_turns),
             }
 
@@ -138,7 +138,7 @@ def _tool_event(step: Step, number: int, tool: str) -> Json:
 
 
 def _sample_scores(episode: Trajectory) -> Json:
-    best = next((s for s in episode.steps if s.score == episode.score), None)
+    best = next((s for s in episode.steps if s.score_value == episode.score), None)
     reason = f"the episode's end: {episode.end}"
     success = {"value": int(episode.success), "explanation": reason}
     return {"reward": _to_score(episode.score, best), "success": success}

@@ -55,7 +55,7 @@ def _rows(episode: Trajectory, skipped: list[int]) -> Iterator[dict[str, Any]]:
             row = {**exported_metadata(episode), "segment": segment, **_empty_row()}
         _append_turn(row, prompt[len(row["ids"]) :], ids, tokens.get("logprobs"))
         end = len(row["ids"])
-        reward = turn.step.score
+        reward = turn.step.score_value
         turn_entry = {"turn": number, "begins": end - len(ids), "ends": end, "reward": reward}
         row["turns"].append(turn_entry)
     if row is not None:

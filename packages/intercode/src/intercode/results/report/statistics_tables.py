@@ -150,4 +150,4 @@ def _is_scored_at_end(result_set: ResultSet) -> bool:
     zero may mean that, too."""
     earlier = earlier_turns(result_set.episodes)
     unscored = (None,) if result_set.source == SOURCE_RUN else (None, 0)
-    return bool(earlier) and all(step.score in unscored for step in earlier)
+    return bool(earlier) and all(step.score_value in unscored for step in earlier)

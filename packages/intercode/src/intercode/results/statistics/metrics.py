@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterable, Sequence
 from statistics import fmean
 
 from intercode.core.logs import lacks_code
-from intercode.core.types import SUCCESS_THRESHOLD, Step, Trajectory, Usage
+from intercode.core.types import Step, Trajectory, Usage
 from intercode.environments.recorded_descriptions import description_of, stratum_of
 
 Episodes = Sequence[Trajectory]
@@ -204,7 +204,7 @@ def group_of(episode: Trajectory) -> str | None:
 
 def solves(step: Step) -> bool:
     """Return whether the reward after a turn was 1."""
-    return step.score is not None and step.score >= SUCCESS_THRESHOLD
+    return step.score is not None and step.score.success
 
 
 def _percent(values: Iterable[bool]) -> float | None:

@@ -11,6 +11,7 @@ from typing import Any
 
 from intercode.core.errors import UsageError
 from intercode.core.logs import find_logs
+from intercode.core.trajectories import step_to_row
 from intercode.core.types import Trajectory, to_jsonable
 from intercode.results.compare.comparison import CONDITIONS
 from intercode.results.view.log_index import LogIndex, open_log
@@ -168,7 +169,8 @@ class Library:
 
 def episode_detail(t: Trajectory, metadata: Mapping[str, Any]) -> dict[str, Any]:
     """Return an episode as JSON types, without what its run's metadata holds already."""
-    detail: dict[str, Any] = to_jsonable(t)
+    detail: dict[str, Any] = to_jsonable(t.replace(steps=()))
+    detail["steps"] = list(map(step_to_row, t.steps))
     detail["run"] = to_jsonable(own_metadata(t.run, metadata))
     detail["success"], detail["score"] = t.success, t.score
     return detail

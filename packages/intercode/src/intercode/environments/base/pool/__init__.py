@@ -11,8 +11,8 @@
 
 from __future__ import annotations
 
-from intercode.core.types import StepResult
+from intercode.core.types import Step
 from intercode.environments.base.pool.episode import PooledEpisode
 from intercode.environments.base.pool.pool import Pool
 
-__all__ = ["Pool", "PooledEpisode", "StepResult"]
+__all__ = ["Pool", "PooledEpisode", "Step"]

@@ -8,7 +8,7 @@ from typing import Any, Self, TypeVar
 
 from intercode.core.errors import EnvironmentStateError, InfrastructureError
 from intercode.core.observations import MAX_OBSERVATION_LENGTH
-from intercode.core.types import Score, StepResult
+from intercode.core.types import Score, Step
 from intercode.environments.base.contract import BranchingEnvironment
 from intercode.environments.base.pool.worker_threads import WorkerThreads
 from intercode_sandbox.clock import Clock
@@ -35,7 +35,7 @@ class PooledEpisode:
     ) -> None:
         self.env, self._clock = env, clock
         self.query, self.observation = "", ""
-        self.last: StepResult | None = None
+        self.last: Step | None = None
         self.reward, self.turns, self.done = 0.0, 0, False
         self.last_used = clock.now()
         self._workers, self._release = workers, give_back
@@ -57,7 +57,7 @@ class PooledEpisode:
         """Whether a call is in progress."""
         return self._running is not None
 
-    async def step(self, action: str, timeout: float | None = None) -> StepResult:
+    async def step(self, action: str, timeout: float | None = None) -> Step:
         """Run an action, or submit.
 
         ``timeout``: seconds for the whole call. When it expires, the sandbox is freed at once, the
@@ -67,7 +67,7 @@ class PooledEpisode:
         """
         return await self._turn(lambda: self.env.execute(action), timeout)
 
-    async def submit(self, answer: str | None = None, timeout: float | None = None) -> StepResult:
+    async def submit(self, answer: str | None = None, timeout: float | None = None) -> Step:
         """Submit. See ``InterCodeEnv.finish`` and ``step``."""
         return await self._turn(lambda: self.env.finish(answer), timeout)
 
@@ -97,7 +97,7 @@ class PooledEpisode:
         await self.run(work)
         self.query = self.observation = self.env.task.query[:MAX_OBSERVATION_LENGTH]
 
-    async def _turn(self, work: Callable[[], StepResult], timeout: float | None) -> StepResult:
+    async def _turn(self, work: Callable[[], Step], timeout: float | None) -> Step:
         if self.done and not self._close_reason:
             raise EnvironmentStateError("the episode is over: close it and begin another")
         try:

@@ -220,8 +220,8 @@ def parse_object(content: bytes, where: str, line: int = 1) -> dict[str, Any]:
 def _check_rewards(episode: Trajectory) -> None:
     """Raise DataError for a reward above 1."""
     for number, step in enumerate(episode.steps):
-        if step.score is not None and step.score > 1.0 + 1e-9:
-            raise DataError(f"'steps[{number}].score' is {step.score!r}, more than 1")
+        if step.score is not None and step.score.value > 1.0 + 1e-9:
+            raise DataError(f"'steps[{number}].score' is {step.score.value!r}, more than 1")
 
 
 def _check_turns(episode: Trajectory, metadata: Mapping[str, Any]) -> None:
