@@ -16,7 +16,6 @@ from intercode.core.types import (
     EnvironmentDescription,
     Payload,
     Task,
-    to_jsonable,
 )
 from intercode.datasets.payloads import SqlPayload
 from intercode.environments.base.env import InterCodeEnv
@@ -175,7 +174,7 @@ class SqlEnv(InterCodeEnv):
             "engine": engine,
             "tier": f"{engine['kind']}: {engine['version']}",
             "arch": platform.machine(),
-            "determinism": to_jsonable(self.determinism),
+            "determinism": self.determinism and self.determinism.metadata(),
         }
 
     @cached_property
