@@ -87,7 +87,7 @@ def test_a_specification_names_kinds_difficulties_and_seeds() -> None:
     ]
     assert (dataset.environment, dataset.reward) == ("bash", "worlds")
     assert len(datasets.load("worlds:bash").tasks) == 5 * len(KINDS)
-    with pytest.raises(UsageError, match="worlds are of bash"):
+    with pytest.raises(UsageError, match="write worlds:bash"):
         datasets.load("worlds:sql")
 
 

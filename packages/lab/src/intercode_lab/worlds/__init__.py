@@ -9,10 +9,13 @@ rewritten if ``git fsck`` finds a fault. SQLite gets a copy of the database.
 
 from __future__ import annotations
 
+import re
+
 from intercode.core.errors import UsageError
 from intercode.core.types import Dataset
 from intercode.datasets import may_be_recorded
 from intercode_lab.families.selection import FamilySelection, is_recordable, select_families
+from intercode_lab.worlds.world import WorldKind
 
 __all__ = ["SCHEME", "load", "selection_of"]
 
@@ -24,8 +27,9 @@ _KINDS = "intercode_lab.worlds.kinds"
 def load(address: str = "bash") -> Dataset:
     """Worlds have several goals, documents and traps, and are drawn from seeds.
 
-    ``address`` has the form of one of families: ``bash/KIND[difficulty=5]@seed=0..9``.
-    Raises UsageError for another environment than Bash; else as ``select_families``.
+    ``address`` has the form of one of families: ``bash/KIND[difficulty=5]@seed=0..9``, or
+    ``./FILE.py`` for kinds of your own. Raises UsageError for what has no worlds of Bash; else as
+    ``select_families``.
     """
     selection = selection_of(address)
     tasks, name = selection.tasks(), f"{SCHEME}{address}"
@@ -44,7 +48,7 @@ def load(address: str = "bash") -> Dataset:
 
 def selection_of(spec: str) -> FamilySelection:
     """Return the kinds that a specification selects. Raises as ``load``."""
-    rest = spec.removeprefix(SCHEME)
-    if not rest.startswith("bash"):
-        raise UsageError(f"{spec!r}: worlds are of bash; write {SCHEME}bash or {SCHEME}bash/KIND")
-    return select_families(_KINDS + rest.removeprefix("bash"))
+    selection = select_families(re.sub(r"^bash\b", _KINDS, spec.removeprefix(SCHEME)))
+    if not all(isinstance(each, WorldKind) for each in selection.families):
+        raise UsageError(f"{spec!r}: write {SCHEME}bash, {SCHEME}bash/KIND or {SCHEME}FILE.py")
+    return selection
