@@ -24,8 +24,11 @@ PAGES = [
     *sorted(ROOT.glob("packages/*/README.md")),
     *sorted((ROOT / "docs").rglob("*.md")),
 ]
-FOLLOWED = ROOT / "docs/guides"
-"""Guides, whose snippets tests/guides runs step by step."""
+FOLLOWED = {
+    ROOT / "docs/guides": "tests/guides",
+    ROOT / "docs/tutorials": "tests/test_notebooks.py",
+}
+"""Directories of pages whose snippets other tests run step by step."""
 INPUTS = {
     "data": "INTERCODE_DATA",
     "recorded": "INTERCODE_RECORDED",
@@ -50,7 +53,8 @@ def snippets(page: Path) -> list[Snippet]:
     [
         page
         for page in PAGES
-        if page.parent != FOLLOWED and any(not s.reason and not s.runner for s in snippets(page))
+        if page.parent not in FOLLOWED
+        and any(not s.reason and not s.runner for s in snippets(page))
     ],
     ids=lambda page: page.relative_to(ROOT).as_posix(),
 )
@@ -97,7 +101,7 @@ def list_snippets() -> Iterator[tuple[str, str]]:
             kind = f"not run: {snippet.reason}" if snippet.reason else "run"
             kind = f"run by {snippet.runner}" if snippet.runner else kind
             kind = "a file that others use" if snippet.file and kind == "run" else kind
-            kind = "run by tests/guides" if page.parent == FOLLOWED else kind
+            kind = f"run by {FOLLOWED[page.parent]}" if page.parent in FOLLOWED else kind
             yield f"{page.relative_to(ROOT)}:{snippet.line}", kind
 
 

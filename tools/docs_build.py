@@ -2,10 +2,10 @@
 
     python tools/docs_build.py
 
-It copies docs/ to build/docs, adds the pages that are made from the packages (their public names,
-the command line, the task families, settings of Harbor's tasks, the texts of ``intercode doctor
---fix``) and from files outside docs/, and calls Zensical, which fails for a dead link or anchor.
-Nothing is downloaded.
+It copies docs/ to build/docs, adds the notebooks of tutorials, and the pages that are made from the
+packages (their public names, the command line, the task families, settings of Harbor's tasks, the
+texts of ``intercode doctor --fix``) and from files outside docs/, and calls Zensical, which fails
+for a dead link or anchor. Nothing is downloaded.
 """
 
 from __future__ import annotations
@@ -19,6 +19,8 @@ import subprocess
 import sys
 from collections.abc import Iterator
 from pathlib import Path
+
+import notebooks
 
 import intercode
 from intercode import cli
@@ -84,6 +86,11 @@ def stage() -> None:
         origin = next((name for name, copy in PAGES.items() if STAGE / copy == path), None)
         source = ROOT / origin if origin else ROOT / "docs" / path.relative_to(STAGE)
         path.write_text(redirect_links(path, source), "utf-8")
+    for notebook in notebooks.write(STAGE / "tutorials"):
+        page = notebook.with_suffix(".md")
+        title, _, text = page.read_text("utf-8").partition("\n")
+        link = f"[Download this page as a notebook]({notebook.name})"
+        page.write_text(f"{title}\n\n{link}\n{text}", "utf-8")
     folder = STAGE / "reference/api"
     folder.mkdir(parents=True)
     for package in PACKAGES:

@@ -200,7 +200,7 @@ def test_load_reads_the_fetched_files(
     monkeypatch: pytest.MonkeyPatch,
     capsys: pytest.CaptureFixture[str],
 ) -> None:
-    """Run the command of docs/start/first-model.md. The server stands in for the repository: it has
+    """Run the command of docs/datasets.md. The server stands in for the repository: it has
     the real task files with their real digests, and scripts written for the test."""
     pin = load_pins()["nl2bash"]
     real = tuple(f for f in pin.files if f.path.endswith(".json"))
