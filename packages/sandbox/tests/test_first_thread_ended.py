@@ -83,8 +83,8 @@ def test_it_ends_when_the_sandbox_is_recycled(sandbox: BaseSandbox) -> None:
 @pytest.mark.parametrize("tier", backend.tiers())
 def test_its_memory_counts(tier: str) -> None:
     with shell(tier, memory=128 << 20, disk=16 << 20) as (_, session):
-        code = _CODE.format(then="x = bytearray(600 << 20); time.sleep(20)")
-        result = session.run(f'python3 -c "{code}"', 15)
+        code = _CODE.format(then="x = bytearray(600 << 20); time.sleep(120)")
+        result = session.run(f'python3 -c "{code}"', 60)
         assert not result.timed_out
         assert "[killed: over the memory limit of 128 MiB]" in result.observation
 
@@ -93,6 +93,6 @@ def test_its_memory_counts(tier: str) -> None:
 def test_its_processor_time_counts(tier: str) -> None:
     with shell(tier, cpu_seconds=0.4) as (_, session):
         code = _CODE.format(then="while True: pass")
-        result = session.run(f'python3 -c "{code}"', 15)
+        result = session.run(f'python3 -c "{code}"', 60)
         assert not result.timed_out
         assert "[killed: over the limit of 0.4 s of processor time]" in result.note
