@@ -78,7 +78,7 @@ def test_the_page_sees_no_reward_until_it_asks(server: ViewServer) -> None:
         "reason",
     }
     assert len(item["steps"]) == len(RICH) and item["environment"] == "bash"
-    hidden = ("score", "parts", "thought", "message", "messages")
+    hidden = ("score", "reward", "thought", "message", "messages")
     assert not any(step[name] for step in item["steps"] for name in hidden)
     for path in ("index", "episode/0/1", "search", "version", "gold/0/1", "labels/x"):
         assert read(server, path) is None
