@@ -141,3 +141,13 @@ def test_local_and_remote_environments_have_every_method(environment: type) -> N
         expected = inspect.signature(getattr(BranchingEnvironment, name)).parameters
         given = inspect.signature(getattr(environment, name)).parameters
         assert list(given)[: len(expected)] == list(expected), name
+
+
+def test_an_environment_has_at_most_four_methods_to_implement() -> None:
+    required = {
+        name
+        for base in (InterCodeEnv, Profile)
+        for name in dir(base)
+        if getattr(getattr(base, name, None), "__isabstractmethod__", False)
+    }
+    assert required == {"open_workspace", "open_session", "agent_state", "gold_states"}
