@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import shutil
-import time
 from collections.abc import Iterator
 
 import pytest
@@ -13,7 +12,9 @@ from intercode.core.errors import EnvironmentStateError, UsageError
 from intercode.core.types import Dataset, Task
 from intercode.environments.base.env import InterCodeEnv
 from intercode.environments.base.sandboxed_env import SandboxedEnv
-from support.sandboxes import SLEEPS, eventually, our_sandboxes
+from intercode_sandbox.supervisor.supervised_sandbox import SupervisedSandbox
+from support import traces
+from support.sandboxes import SLEEPS, end_waiting, eventually, our_sandboxes
 
 pytestmark = pytest.mark.sandbox
 MINE = Dataset("mine", "bash", (Task("mine/0", "Write 5 to /five", gold="echo 5 > /five"),))
@@ -149,29 +150,31 @@ def test_many_files_are_sealed_and_the_episode_continues(env: InterCodeEnv) -> N
     env.close()
 
 
-def _settled(env: InterCodeEnv) -> int:
-    """Return the number of sandboxes once a workspace and two sandboxes are prewarmed."""
-    assert isinstance(env, SandboxedEnv) and env._workspaces.prewarmer._prewarmed is not None
-    env._workspaces.prewarmer._prewarmed.result(60)
-    counts = [our_sandboxes()]
-    while len(counts) < 6 or len({*counts[-6:]}) > 1:
-        time.sleep(0.2)
-        counts.append(our_sandboxes())
-    return counts[-1]
+def _supervisor(env: InterCodeEnv) -> traces.Alive:
+    """Return the process that owns those of the episode's sandbox."""
+    assert isinstance(env, SandboxedEnv) and isinstance(env.sandbox, SupervisedSandbox)
+    pid = env.sandbox.supervisor_pid
+    return pid, traces.started(pid)
+
+
+def _living(*supervisors: traces.Alive) -> list[traces.Alive]:
+    end_waiting()
+    return traces.living(supervisors)
 
 
 def test_forks_of_many_files_are_independent_and_end() -> None:
     with intercode.make("bash", dataset=MINE) as one:
         one.reset()
-        before = _settled(one)
+        sealed = _supervisor(one)
         one.step("touch /tmp/{1..150}")
         forks = one.fork(2)
+        copies = [_supervisor(fork) for fork in forks]
+        assert _living(sealed, *copies) == [sealed, *copies]
         one.step("rm /tmp/1*")
         for fork in forks:
             assert out(fork, "ls /tmp | wc -l") == "150\n"
             fork.close()
         assert out(one, "ls /tmp | wc -l") == f"{150 - 62}\n"
-        eventually(
-            lambda: our_sandboxes() <= before + 1, "the forks are gone, but for the sealed sandbox"
-        )
-    eventually(lambda: our_sandboxes() < before, "the sealed sandbox ends with the last one on it")
+        eventually(lambda: not _living(*copies), "the forks are gone")
+        assert _living(sealed), "the episode continues on its files"
+    eventually(lambda: not _living(sealed), "the sealed sandbox ends with the last one on it")
