@@ -37,7 +37,8 @@ def run_cli(*words: str, stdin: bytes = b"") -> subprocess.CompletedProcess[byte
 def test_run_passes_streams_and_the_exit_status_on() -> None:
     data = bytes(range(256)) * 1000
     done = run_cli("run", "--", "sh", "-c", "cat; echo problem >&2; exit 7", stdin=data)
-    assert (done.returncode, done.stdout, done.stderr) == (7, data, b"problem\n")
+    assert (done.returncode, done.stdout) == (7, data)
+    assert b"problem" in done.stderr.splitlines()
 
 
 @pytest.mark.parametrize(
