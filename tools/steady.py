@@ -48,7 +48,8 @@ def _parents_and_states() -> dict[int, tuple[int, str]]:
     found = {}
     for name in filter(str.isdigit, os.listdir("/proc")):
         with contextlib.suppress(OSError):
-            state, parent = Path(f"/proc/{name}/stat").read_text().rpartition(")")[2].split()[:2]
+            text = Path(f"/proc/{name}/stat").read_text(errors="replace")  # it names its program
+            state, parent = text.rpartition(")")[2].split()[:2]
             found[int(name)] = (int(parent), state)
     return found
 
