@@ -14,7 +14,7 @@ SHORT = ["--rounds", "2", "--loops", "0", "--longest", "0.1", "--", sys.executab
 
 CONTINUED = """
 import signal, subprocess, sys
-child = "import ctypes, signal; ctypes.CDLL(None).prctl(15, b'\\xff) S 1'); signal.signal(signal.SIGCONT, lambda *_: exit()); [signal.pause() for _ in iter(int, 1)]"
+child = "import ctypes, signal; ctypes.CDLL(None).prctl(15, bytes([255]) + b') S 1'); signal.signal(signal.SIGCONT, lambda *_: exit()); [signal.pause() for _ in iter(int, 1)]"
 print("1 passed" if subprocess.run([sys.executable, "-c", child]).returncode == 0 else "1 failed")
 """  # noqa: E501
 """Ends only after its child was stopped and continued, for which it waits without a limit. The
