@@ -31,6 +31,8 @@ from intercode_sandbox.tiers import protections, remedies
 ROOT = Path(__file__).parents[1]
 STAGE, SITE = ROOT / "build/docs", ROOT / "build/site"
 CONFIG = ROOT / "build/mkdocs.yml"
+CACHE = ROOT / "build/.cache"
+"""What zensical keeps of pages. It does not notice that a docstring of a page has changed."""
 PACKAGES = (
     "intercode",
     "intercode_sandbox",
@@ -77,7 +79,7 @@ _LANGUAGES = {".py": "python", ".toml": "toml", ".sh": "bash", ".jsonl": "json"}
 
 def stage() -> None:
     """Write the sources of the site: the copied pages, and the generated ones."""
-    for folder in (STAGE, SITE):
+    for folder in (STAGE, SITE, CACHE):
         shutil.rmtree(folder, ignore_errors=True)
     shutil.copytree(ROOT / "docs", STAGE)
     for name, page in PAGES.items():
