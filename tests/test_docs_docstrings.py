@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import inspect
+import runpy
 from pathlib import Path
 
 import pytest
@@ -25,3 +26,10 @@ def test_every_method_of_an_asynchronous_sandbox_has_its_parameters_and_its_docs
             assert read[name].docstring is not None, name
             expected = [*inspect.signature(getattr(method, "__func__", method)).parameters]
             assert [parameter.name for parameter in read[name].parameters] == expected, name
+
+
+def test_an_example_with_prompts_is_a_block_of_its_own() -> None:
+    to_markdown = runpy.run_path(str(ROOT / "tools/docs_docstrings.py"))["to_markdown"]
+    example = ">>> for x in (1, 2):\n...     print(x)\n1\n2"
+    assert to_markdown(f"Text.\n\n{example}") == f"Text.\n\n```pycon\n{example}\n```\n"
+    assert to_markdown(f"{example}\n\nText.") == f"```pycon\n{example}\n```\n\nText."

@@ -12,13 +12,14 @@ from typing import Any
 import griffe
 
 _EXAMPLE = re.compile(r"(^|\S?):: *\n\n((?:(?: {4}.*)?\n)*(?: {4}.*)(?:\n|$))", re.MULTILINE)
+_PROMPT = re.compile(r"^>>> (?:.+(?:\n|$))+", re.MULTILINE)
 _PAGE = re.compile(r"(?<![\w/(])docs/([\w/-]+)\.md")
 _PARAMETER = re.compile(r"(?<=[.;)])\s+(?=``\w+``(?:, ``\w+``)*:\s)")
 
 
 class DocstringMarkdown(griffe.Extension):
-    """Makes Python blocks of indented examples, links of names of pages, and a list item of each
-    parameter that a paragraph describes."""
+    """Makes blocks of Python of indented examples and of those with prompts, links of names of
+    pages, and a list item of each parameter that a paragraph describes."""
 
     def on_object(self, *, obj: griffe.Object, **_: Any) -> None:
         if obj.docstring is not None:
@@ -44,6 +45,7 @@ def _asynchronous(method: griffe.Function) -> griffe.Function:
 def to_markdown(text: str) -> str:
     """Return a docstring as Markdown."""
     text = _EXAMPLE.sub(_fence, text)
+    text = _PROMPT.sub(lambda example: f"```pycon\n{example[0].rstrip()}\n```\n", text)
     text = _PAGE.sub(lambda page: f"[{page[1]}](../../{page[1]}.md)", text)
     return "\n\n".join(_list_parameters(part) for part in text.split("\n\n"))
 

@@ -38,7 +38,12 @@ BACKENDS = Registry(
     },
     group="intercode.sandboxes",
 )
-"""Functions that open a sandbox, by the name of the back end."""
+"""Functions that open a sandbox, by the name of the back end.
+
+>>> from intercode_sandbox import BACKENDS
+>>> {"namespace", "chroot", "landlock", "docker", "podman"} <= set(BACKENDS)
+True
+"""
 
 DESCRIPTIONS = {
     "namespace": "Runs code in Linux namespaces, at the strongest tier of the machine.",
@@ -195,12 +200,22 @@ def tier_of(backend: str = "auto") -> str:
     """Return the isolation tier of the sandboxes that ``open_sandbox`` creates for a back end.
 
     Raises UnknownNameError for an unknown back end, SandboxError if this machine cannot run it.
+
+    >>> from intercode_sandbox import Sandbox, tier_of
+    >>> with Sandbox("host") as sandbox:
+    ...     sandbox.tier == tier_of()
+    True
     """
     return find_backend(backend).find_tier()
 
 
 def architecture_of(backend: str = "auto") -> str:
-    """Return the processor architecture of the machine that has the sandboxes, such as x86_64."""
+    """Return the processor architecture of the machine that has the sandboxes, such as x86_64.
+
+    >>> from intercode_sandbox import architecture_of
+    >>> architecture_of() in ("x86_64", "aarch64")
+    True
+    """
     name = _named(backend)
     is_addressed = name.partition(":")[0] in _ADDRESSED
     return find_backend(name).find_architecture() if is_addressed else platform.machine()
@@ -210,6 +225,11 @@ def resolve_image(spec: str, backend: str = "auto", progress: Progress | None = 
     """Return the image that ``spec`` names, for sandboxes of a back end; built first if necessary.
 
     A server of sandboxes has images of its own. Raises as ``images.resolve`` does.
+
+    >>> from intercode_sandbox import SandboxSpec, open_sandbox, resolve_image
+    >>> with open_sandbox(SandboxSpec(resolve_image("host"))) as sandbox:
+    ...     sandbox.spec.image.name
+    'host'
     """
     check_text("an image", spec, "recipe:python")
     check_text("a back end", backend, "namespace")
@@ -227,7 +247,12 @@ def resolve_image(spec: str, backend: str = "auto", progress: Progress | None = 
 
 def describe_choice(backend: str = "auto") -> str:
     """Return what ``auto`` stands for, with why it is not a stronger tier, as one line; an empty
-    text for other kinds."""
+    text for other kinds.
+
+    >>> from intercode_sandbox import describe_choice, tier_of
+    >>> describe_choice().startswith(tier_of())
+    True
+    """
     if backend != "auto":
         return ""
     if name := os.environ.get(ENVIRONMENT_VARIABLE):

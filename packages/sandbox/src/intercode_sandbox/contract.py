@@ -154,11 +154,29 @@ Capability = Literal[
     "script",
     "detach",
 ]
-"""A feature that only some back ends have; see ``BaseSandbox.capabilities``."""
+"""A feature that only some back ends have; see ``BaseSandbox.capabilities``.
+
+>>> from intercode_sandbox import Capability, Sandbox
+>>> needed: Capability = "fork"
+>>> with Sandbox("host") as sandbox:
+...     copies = sandbox.fork(2) if needed in sandbox.capabilities else []
+>>> for copy in copies:
+...     copy.close()
+"""
 
 
 class BaseSnapshot(Protocol):
-    """The files of a sandbox at one time, for new sandboxes and for ``BaseSandbox.restore``."""
+    """The files of a sandbox at one time, for new sandboxes and for ``BaseSandbox.restore``.
+
+    >>> from intercode_sandbox import BaseSnapshot, SandboxSpec, open_sandbox, resolve_image
+    >>> def copies(snapshot: BaseSnapshot, count: int):
+    ...     return [snapshot.open() for _ in range(count)]
+    >>> with open_sandbox(SandboxSpec(resolve_image("host"))) as sandbox:
+    ...     snapshot = sandbox.snapshot()
+    ...     for copy in copies(snapshot, 2):
+    ...         copy.close()
+    ...     snapshot.close()
+    """
 
     @property
     def source(self) -> BaseSandbox | Path | None:

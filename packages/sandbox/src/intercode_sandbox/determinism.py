@@ -28,6 +28,10 @@ class Determinism:
     Perl, and with ``random='seeded'`` also the random bytes of the C library. With
     ``machine='hidden'``, programs cannot read what the machine counts (free memory and space, load,
     devices), and files keep the dates that the machine gave them.
+
+    >>> from intercode_sandbox import Determinism, resolve_determinism
+    >>> resolve_determinism({"clock": "2030-01-31 12:00:00"}) == Determinism("2030-01-31 12:00:00")
+    True
     """
 
     clock: str = DEFAULT_CLOCK
@@ -125,7 +129,14 @@ def determinism_from_settings(values: Mapping[str, Any]) -> Determinism:
 
 
 def resolve_determinism(setting: bool | Mapping[str, Any] | Determinism) -> Determinism | None:
-    """Return the settings that an environment uses: None for False, the defaults for True."""
+    """Return the settings that an environment uses: None for False, the defaults for True.
+
+    >>> from intercode_sandbox import resolve_determinism
+    >>> resolve_determinism(True).clock
+    '2026-01-01 00:00:00'
+    >>> resolve_determinism(False) is None
+    True
+    """
     if isinstance(setting, Mapping):
         return determinism_from_settings(setting)
     if isinstance(setting, Determinism):

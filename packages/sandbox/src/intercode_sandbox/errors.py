@@ -29,11 +29,23 @@ class InterCodeError(Exception):
 
 
 class UsageError(InterCodeError, ValueError):
-    """The caller asked for something impossible."""
+    """The caller asked for something impossible.
+
+    >>> from intercode_sandbox import SandboxPool
+    >>> SandboxPool("host", size=0)
+    Traceback (most recent call last):
+    intercode_sandbox.errors.UsageError: a pool holds at least 1 sandbox, not 0
+    """
 
 
 class UnknownNameError(UsageError):
-    """A name that is not registered."""
+    """A name that is not registered.
+
+    >>> from intercode_sandbox import Sandbox
+    >>> Sandbox("host", backend="namspace")
+    Traceback (most recent call last):
+    intercode_sandbox.errors.UnknownNameError: unknown back end 'namspace'; did you mean ...
+    """
 
 
 class ConfigError(UsageError):
@@ -41,7 +53,13 @@ class ConfigError(UsageError):
 
 
 class DataError(UsageError):
-    """A file that cannot be read or has the wrong format."""
+    """A file that cannot be read or has the wrong format.
+
+    >>> from intercode_sandbox import Sandbox
+    >>> Sandbox.load("/dev/null")
+    Traceback (most recent call last):
+    intercode_sandbox.errors.DataError: /dev/null is no saved sandbox: empty header at byte 0
+    """
 
 
 class InfrastructureError(InterCodeError, RuntimeError):
@@ -49,6 +67,12 @@ class InfrastructureError(InterCodeError, RuntimeError):
 
     ``machine_failed``: something failed that the code cannot reach. Otherwise the code may have
     caused the error, and an environment finds out.
+
+    >>> from intercode_sandbox.errors import InfrastructureError, SandboxLostError
+    >>> def is_void(error: Exception) -> bool:  # whether a result says nothing about the code
+    ...     return isinstance(error, InfrastructureError) and error.machine_failed
+    >>> is_void(SandboxLostError("the sandbox is gone"))
+    True
     """
 
     machine_failed: bool = False
@@ -59,13 +83,29 @@ class SandboxError(InfrastructureError):
 
 
 class SandboxUnavailableError(SandboxError):
-    """This machine cannot provide the requested sandbox."""
+    """This machine cannot provide the requested sandbox.
+
+    >>> from intercode_sandbox import Sandbox
+    >>> Sandbox("host", backend="chroot", users=True)
+    Traceback (most recent call last):
+    intercode_sandbox.errors.SandboxUnavailableError: a sandbox of the tier chroot has one user, ...
+    """
 
     machine_failed = True
 
 
 class MissingCapabilityError(SandboxError):
-    """The sandbox's back end cannot do what was asked of it. See ``Sandbox.capabilities``."""
+    """The sandbox's back end cannot do what was asked of it. See ``Sandbox.capabilities``.
+
+    >>> from intercode_sandbox import Sandbox
+    >>> from intercode_sandbox.errors import MissingCapabilityError
+    >>> with Sandbox("host") as sandbox:
+    ...     try:
+    ...         (copy,) = sandbox.fork()
+    ...     except MissingCapabilityError:
+    ...         copy = Sandbox("host")
+    >>> copy.close()
+    """
 
     machine_failed = True
 
@@ -75,7 +115,15 @@ class TooManyChangesError(SandboxError):
 
 
 class SandboxLostError(SandboxError):
-    """A running sandbox was lost."""
+    """A running sandbox was lost.
+
+    >>> from intercode_sandbox import Sandbox
+    >>> sandbox = Sandbox("host")
+    >>> sandbox.close()
+    >>> sandbox.run("ls")
+    Traceback (most recent call last):
+    intercode_sandbox.errors.SandboxLostError: the sandbox is closed
+    """
 
     machine_failed = True
 
@@ -85,6 +133,10 @@ class SandboxKilledError(SandboxLostError):
 
     An environment then ends the episode as failed. It is not an error that is retried, because an
     agent could otherwise withdraw its failures from the results.
+
+    >>> from intercode_sandbox.errors import SandboxKilledError, SandboxLostError
+    >>> issubclass(SandboxKilledError, SandboxLostError), SandboxKilledError.machine_failed
+    (True, False)
     """
 
     machine_failed = False

@@ -141,6 +141,14 @@ class Registry:
     are names of this table. Built-in names take precedence, then those of the owner. An entry
     without a colon is the package that adds the name: ``load`` says that it must be installed, and
     no other package may add that name.
+
+    >>> from intercode_sandbox.registry import Registry
+    >>> shapes = Registry("shape", {"square": "fractions:Fraction"})
+    >>> shapes.load("square").__name__
+    'Fraction'
+    >>> shapes.load("squar")
+    Traceback (most recent call last):
+    intercode_sandbox.errors.UnknownNameError: unknown shape 'squar'; did you mean 'square'? ...
     """
 
     def __init__(

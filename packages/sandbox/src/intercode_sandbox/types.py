@@ -75,6 +75,12 @@ class FileInfo:
 
     ``size``: in bytes; of a symbolic link, that of its target's path. ``modified``: when the
     content changed last, in seconds since 1970. ``target``: the path in a symbolic link.
+
+    >>> from intercode_sandbox import Sandbox
+    >>> with Sandbox("host", files={"/work/a.txt": "one"}) as sandbox:
+    ...     info = sandbox.stat("/work/a.txt")
+    >>> info.kind, info.size
+    ('file', 3)
     """
 
     kind: Literal["file", "dir", "link", "fifo", "socket", "device"]
@@ -107,7 +113,20 @@ class LayerSpec:
 
 @dataclass(frozen=True, slots=True)
 class Layer:
-    """Files over an image: an unpacked tree, owned by the sandbox's user id."""
+    """Files over an image: an unpacked tree, owned by the sandbox's user id.
+
+    >>> from pathlib import Path
+    >>> from tempfile import TemporaryDirectory
+    >>> from intercode_sandbox import SandboxSpec, open_sandbox, resolve_image
+    >>> from intercode_sandbox.types import Layer
+    >>> with TemporaryDirectory() as directory:
+    ...     _ = Path(directory, "hello.txt").write_text("hi")
+    ...     Path(directory).chmod(0o755)  # the mode of / in the sandbox
+    ...     layer = Layer(Path(directory), digest="my layer")
+    ...     with open_sandbox(SandboxSpec(resolve_image("host"), layers=(layer,))) as sandbox:
+    ...         print(sandbox.read("/hello.txt"))
+    b'hi'
+    """
 
     root: Path
     digest: str
@@ -123,6 +142,11 @@ class Image:
     first; only if ``root`` is None. ``hidden``: files of this machine that sandboxes do not show.
     ``entrypoint``: the program that a container of the image starts, which a sandbox starts only
     if it is asked to.
+
+    >>> from intercode_sandbox import resolve_image
+    >>> image = resolve_image("host")
+    >>> image.name, image.root
+    ('host', None)
     """
 
     name: str
@@ -144,6 +168,12 @@ class ResourceUsage:
     have ended after the process that started them. ``memory``: resident bytes of its processes,
     each with its share of shared pages. ``processes``: their number. ``disk``, ``files``: bytes
     and number of its own files and directories.
+
+    >>> from intercode_sandbox import Sandbox
+    >>> with Sandbox("host", files={"/work/a.txt": "one"}) as sandbox:
+    ...     usage = sandbox.usage()
+    >>> usage.files > 0  # the file and its directory
+    True
     """
 
     cpu_seconds: float

@@ -101,6 +101,19 @@ class SqlSession(Protocol):
 
     It corresponds to ``sessions.base.Session``, with the default database and ``snapshot`` instead
     of the working directory and the state of the shell.
+
+    >>> from pathlib import Path
+    >>> from tempfile import TemporaryDirectory
+    >>> from intercode_sql import open_engine
+    >>> from intercode_sql.types import DatabaseSpec
+    >>> with TemporaryDirectory() as directory:
+    ...     dump = Path(directory, "zoo.sql")
+    ...     _ = dump.write_text("CREATE DATABASE zoo; USE zoo; CREATE TABLE pets (name TEXT);")
+    ...     session = open_engine("embedded").open(DatabaseSpec("mysql-dump", dump, "zoo"))
+    ...     _ = session.run("INSERT INTO pets VALUES ('Ada')", timeout=10)
+    ...     print(session.run("SELECT * FROM pets", timeout=10).output, session.changes())
+    ...     session.close()
+    [('Ada',)] ['table pets: changed']
     """
 
     @property
@@ -158,6 +171,24 @@ class DatabaseSnapshot(Protocol):
     """An immutable copy of a session's state.
 
     ``omitted_tables`` names what it could not copy, such as ``temporary table x``.
+
+    >>> from pathlib import Path
+    >>> from tempfile import TemporaryDirectory
+    >>> from intercode_sql import DatabaseSnapshot, SqlSession, open_engine
+    >>> from intercode_sql.types import DatabaseSpec
+    >>> def fork(session: SqlSession) -> SqlSession:
+    ...     snapshot: DatabaseSnapshot = session.snapshot()
+    ...     return snapshot.open_last()
+    >>> with TemporaryDirectory() as directory:
+    ...     dump = Path(directory, "zoo.sql")
+    ...     _ = dump.write_text("CREATE DATABASE zoo; USE zoo; CREATE TABLE pets (name TEXT);")
+    ...     session = open_engine("embedded").open(DatabaseSpec("mysql-dump", dump, "zoo"))
+    ...     copy = fork(session)
+    ...     _ = copy.run("DROP TABLE pets", timeout=10)
+    ...     print(session.changes(), copy.changes())
+    ...     session.close(), copy.close()
+    [] ['table pets: gone']
+    (None, None)
     """
 
     omitted_tables: tuple[str, ...]
@@ -178,7 +209,14 @@ class DatabaseSnapshot(Protocol):
 
 
 class SqlEngine(Protocol):
-    """Opens sessions. Several threads and environments can share one."""
+    """Opens sessions. Several threads and environments can share one.
+
+    >>> from intercode_sql import EngineKind, SqlEngine, open_engine
+    >>> def engine_of(kind: EngineKind) -> SqlEngine:
+    ...     return open_engine(kind)
+    >>> engine_of("sqlite").dialect.quoted("order")
+    '...order...'
+    """
 
     @property
     def kind(self) -> str:

@@ -49,7 +49,12 @@ def _entries() -> dict[str, EntryPoint]:
 
 
 def engine_names() -> tuple[str, ...]:
-    """Return the names of all installed engines, sorted."""
+    """Return the names of all installed engines, sorted.
+
+    >>> from intercode_sql import engine_names
+    >>> {"embedded", "mysql", "sqlite"} <= set(engine_names())
+    True
+    """
     return tuple(sorted(_entries()))
 
 

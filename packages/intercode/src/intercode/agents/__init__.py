@@ -47,7 +47,12 @@ AGENTS = Registry(
     },
     group="intercode.agents",
 )
-"""Agents by name; ``package.module:Class`` names any other."""
+"""Agents by name; ``package.module:Class`` names any other.
+
+>>> from intercode.agents import AGENTS, open_agent
+>>> "react" in AGENTS, isinstance(open_agent("noop"), AGENTS.load("noop"))
+(True, True)
+"""
 
 PROGRAM = "program:"
 """What a name begins with that is followed by a program or a command."""
@@ -63,12 +68,21 @@ def accepts_parameter(name: str | AgentFactory, parameter: str) -> bool:
     """Return whether an agent's constructor takes that keyword, such as ``model``.
 
     Raises UnknownNameError for a name that is not registered.
+
+    >>> from intercode.agents import accepts_parameter
+    >>> accepts_parameter("react", "model"), accepts_parameter("gold", "model")
+    (True, False)
     """
     return parameter in _parameters(_load_factory(name))
 
 
 def program_of(name: str | AgentFactory, options: Mapping[str, Any]) -> Program | None:
-    """Return the program that an agent with these options runs; None for any other agent."""
+    """Return the program that an agent with these options runs; None for any other agent.
+
+    >>> from intercode.agents import program_of
+    >>> program_of("program:python3 agent.py", {}) is not None, program_of("react", {})
+    (True, None)
+    """
     if not isinstance(name, str) or not name.startswith(PROGRAM):
         return None
     make = load_object("intercode.agents.programs.agent:make_program")

@@ -17,7 +17,13 @@ from intercode_sandbox.registry import Registry
 _SHARED_ATTRIBUTES = ("model", "golds", "actions")
 """Attributes that an agent only reads or that cannot be copied: snapshots share them."""
 AgentFactory = Callable[..., Agent]
-"""A class of agents, or a function that returns an agent: a new one for each call."""
+"""A class of agents, or a function that returns an agent: a new one for each call.
+
+>>> from intercode.agents import Agent, AgentFactory, agent_factory, open_agent
+>>> factory: AgentFactory = agent_factory(open_agent("noop"))
+>>> isinstance(factory(), Agent)  # each call makes another agent
+True
+"""
 
 
 def agent_factory(agent: object) -> AgentFactory:

@@ -54,7 +54,12 @@ GROUPS = {
 }
 """The commands and their descriptions in ``intercode --help``, by purpose."""
 COMMANDS = {name: text for group in GROUPS.values() for name, text in group.items()}
-"""The commands. Each is a module of this package."""
+"""The commands. Each is a module of this package.
+
+>>> from intercode.cli import COMMANDS
+>>> COMMANDS["doctor"]
+'print what this machine can do and what it lacks'
+"""
 
 _MODULE_NAMES = {"eval": "evaluate", "list": "listing"}
 """Modules whose name is not that of the command, which is a builtin of Python."""
@@ -81,6 +86,11 @@ def main(argv: Sequence[str] | None = None) -> int:
     """Run the command line.
 
     Returns 0, an exit status of ``run_program`` or one of the command's own.
+
+    >>> from intercode.cli import main
+    >>> main(["--version"])
+    intercode ...
+    0
     """
     words = list(sys.argv[1:] if argv is None else argv)
     return run_program("intercode", lambda: _run(words))

@@ -74,7 +74,14 @@ __all__ = [
 
 
 class EnvironmentStateError(InterCodeError, RuntimeError):
-    """A method of an environment was called in the wrong state."""
+    """A method of an environment was called in the wrong state.
+
+    >>> import intercode
+    >>> with intercode.make("bash") as env:
+    ...     env.step("ls")  # before reset
+    Traceback (most recent call last):
+    intercode.core.errors.EnvironmentStateError: no episode yet: call reset() first
+    """
 
 
 class BudgetError(InterCodeError):
@@ -83,6 +90,12 @@ class BudgetError(InterCodeError):
     ``run_limit``: the limit is that of the run. The episode then has no result, and is played again
     when the run resumes. At its own limit, an episode ends, and its state is scored. ``out`` is the
     directory of the run that ``intercode.evaluate`` stopped.
+
+    >>> from intercode.models import Budget, ScriptedModel, SpendingLimits, limit_model
+    >>> model = limit_model(ScriptedModel(["ls"]), Budget(SpendingLimits(tokens=1)))
+    >>> model.complete([{"role": "user", "content": "List the files, one a line."}])
+    Traceback (most recent call last):
+    intercode.core.errors.BudgetError: the episode's limit is reached (0 of 1 tokens spent): ...
     """
 
     out: Path | None = None
@@ -99,7 +112,15 @@ class TooManyErrorsError(InterCodeError):
 
 
 class GoldError(InterCodeError):
-    """The gold of a task cannot run."""
+    """The gold of a task cannot run.
+
+    >>> import intercode
+    >>> with intercode.make("bash", dataset=[{"query": "Fail.", "gold": "exit 1; ("}]) as env:
+    ...     _ = env.reset()
+    ...     env.check_gold()
+    Traceback (most recent call last):
+    intercode.core.errors.GoldError: the gold of rows/0 fails: ...
+    """
 
 
 class TaskError(InterCodeError):
@@ -115,11 +136,23 @@ class TaskSetupError(TaskError):
 
 
 class DatabaseLostError(InfrastructureError):
-    """A database server or the connection to it was lost."""
+    """A database server or the connection to it was lost.
+
+    >>> from intercode.core import DatabaseLostError, InfrastructureError
+    >>> issubclass(DatabaseLostError, InfrastructureError)  # so the episode is played again
+    True
+    """
 
 
 class ModelError(InfrastructureError):
-    """A model endpoint gave no usable answer."""
+    """A model endpoint gave no usable answer.
+
+    >>> from intercode.models import ScriptedModel
+    >>> model = ScriptedModel([])  # which has no answer left
+    >>> model.complete([{"role": "user", "content": "hi"}])
+    Traceback (most recent call last):
+    intercode.core.errors.ModelRefusedError: the script 'scripted' has 0 replies ...
+    """
 
     machine_failed = True
 

@@ -49,6 +49,14 @@ def setting(
         least: the least value.
         most: the greatest value of a setting that has a least one.
         above: the value must be greater, and finite.
+
+    >>> from dataclasses import dataclass
+    >>> from intercode.environments import SandboxSettings, setting
+    >>> @dataclass(frozen=True, kw_only=True)
+    ... class RoundingSettings(SandboxSettings):
+    ...     tolerance: float = setting(0.0, "by how much a number may differ", least=0)
+    >>> RoundingSettings(tolerance=0.5).tolerance
+    0.5
     """
     metadata = {
         "description": description,

@@ -45,7 +45,12 @@ datasets = Registry(
 )
 """Loaders by name. A loader takes the name of a subset, or nothing, and returns a Dataset. If its
 first parameter is called ``address``, it takes all that follows the name and a colon. One with the
-parameter ``environment`` gets it for a name without a subset or an address."""
+parameter ``environment`` gets it for a name without a subset or an address.
+
+>>> from intercode.datasets import datasets
+>>> "starter" in datasets, datasets.load("starter")("sql").environment
+(True, 'sql')
+"""
 
 __all__ = [
     "datasets",
@@ -70,19 +75,38 @@ _SPEC = re.compile(r"(?P<name>[^:@]+)(?::(?P<subset>[^@]+))?(?:@(?P<revision>.+)
 
 
 def is_dataset_file(spec: str) -> bool:
-    """Return whether a specification names a file of rows."""
+    """Return whether a specification names a file of rows.
+
+    >>> from intercode.datasets import is_dataset_file
+    >>> is_dataset_file("tasks.jsonl"), is_dataset_file("starter")
+    (True, False)
+    """
     return spec.partition("?")[0].lower().endswith(files.SUFFIXES)
 
 
 def is_playable_name(name: str) -> bool:
-    """Return whether a registered name alone is a specification: its loader needs no address."""
+    """Return whether a registered name alone is a specification: its loader needs no address.
+
+    >>> from intercode.datasets import is_playable_name
+    >>> is_playable_name("starter"), is_playable_name("harbor")
+    (True, False)
+    """
     address = _parameters(datasets.load(name)).get("address")
     return address is None or address.default is not Parameter.empty
 
 
 def may_be_recorded(test: Callable[[str], bool]) -> Callable[[Loader], Loader]:
     """Let records of others name those addresses of a loader for which ``test`` returns true:
-    loading them chooses neither code nor a file of this machine. They may name no other."""
+    loading them chooses neither code nor a file of this machine. They may name no other.
+
+    >>> from intercode.core import Dataset
+    >>> from intercode.datasets import may_be_recorded
+    >>> @may_be_recorded(lambda address: address in ("small", "large"))
+    ... def load(address: str) -> Dataset:
+    ...     return Dataset(f"mine:{address}", "bash", ())
+    >>> load("small").name
+    'mine:small'
+    """
 
     def mark(loader: Loader) -> Loader:
         vars(loader)["is_recordable"] = test
@@ -93,7 +117,12 @@ def may_be_recorded(test: Callable[[str], bool]) -> Callable[[Loader], Loader]:
 
 def is_recordable(spec: str) -> bool:
     """Return whether a record of others may name a specification: a registered dataset, and of
-    those with an address what its loader allows."""
+    those with an address what its loader allows.
+
+    >>> from intercode.datasets import is_recordable
+    >>> is_recordable("starter:sql"), is_recordable("./rows.py:load")
+    (True, False)
+    """
     name, *rest = re.split("[:@]", spec, maxsplit=1)
     if is_dataset_file(spec) or name not in datasets:
         return False

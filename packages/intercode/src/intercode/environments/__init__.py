@@ -108,7 +108,12 @@ ENVIRONMENTS = Registry(
     group="intercode.environments",
     owner=GYM_DISTRIBUTION,
 )
-"""Classes of environments by name; ``package.module:Class`` names any other."""
+"""Classes of environments by name; ``package.module:Class`` names any other.
+
+>>> from intercode.environments import ENVIRONMENTS
+>>> ENVIRONMENTS.load("bash").description.tool
+'run_command'
+"""
 _GYMNASIUM_IDS = {
     "intercode/Bash-v1": "intercode.environments.bash.env:BashEnv",
     "intercode/Code-v1": "intercode.environments.code.env:CodeEnv",
@@ -146,7 +151,12 @@ def make(environment: str, dataset: Any = "starter", **settings: Any) -> Any:
 
 
 def setting_names(environment: str) -> set[str]:
-    """Return the names of the settings of an environment. Raises UnknownNameError."""
+    """Return the names of the settings of an environment. Raises UnknownNameError.
+
+    >>> from intercode.environments import setting_names
+    >>> {"timeout", "network"} <= setting_names("bash")
+    True
+    """
     return {f.name for f in fields(ENVIRONMENTS.load(environment).settings_class)}
 
 
@@ -168,7 +178,14 @@ def check_setting_names(
 
 
 def register() -> None:
-    """Register the environments with Gymnasium."""
+    """Register the environments with Gymnasium.
+
+    >>> import gymnasium
+    >>> from intercode.environments import register
+    >>> register()  # `import intercode` has done so
+    >>> with gymnasium.make("intercode/Bash-v1", disable_env_checker=True) as env:
+    ...     query, info = env.reset(seed=1)
+    """
     for identifier, entry_point in _GYMNASIUM_IDS.items():
         if identifier not in gym.registry:
             kind = entry_point.split(".")[2]

@@ -91,6 +91,20 @@ def rollout_branches(
     next one, so that a tree needs one snapshot per level and one sandbox. The notes of an agent's
     brief list the steps of ``parent`` since its last restart. ``score_final`` False: do not score
     a final state that was not scored for its agent.
+
+    >>> import intercode
+    >>> from intercode.agents import Agent
+    >>> from intercode.core import AgentOutput
+    >>> from intercode.evaluation import rollout_branches
+    >>> from intercode.evaluation.rollout import rollout
+    >>> class Looks(Agent):
+    ...     def act(self, feedback):
+    ...         return AgentOutput("ls") if feedback is None else None
+    >>> with intercode.make("bash") as env:
+    ...     parent = rollout(Looks(), env, 0)
+    ...     branches = list(rollout_branches(env, parent, [Looks(), Looks()]))
+    >>> [branch.branched_at for branch in branches]
+    [1, 1]
     """
     with env.snapshot() as snapshot:
         for number, agent in enumerate(agents):
@@ -287,7 +301,17 @@ def take_turn(
     tracker: EpisodeTracker | None = None,
 ) -> tuple[Step, EndReason | None]:
     """Take one turn. Return the step, and why the action ended the episode: ``submitted``,
-    ``sandbox_lost``, ``action_error``, or None if it goes on."""
+    ``sandbox_lost``, ``action_error``, or None if it goes on.
+
+    >>> import intercode
+    >>> from intercode.core import AgentOutput
+    >>> from intercode.evaluation import take_turn
+    >>> with intercode.make("bash") as env:
+    ...     _ = env.reset(seed=1)
+    ...     step, end = take_turn(env, AgentOutput("echo 1", thought="I begin."), with_score=False)
+    >>> step.observation, step.thought, end
+    ('1\\n', 'I begin.', None)
+    """
     if output.action is None:
         return Step.without_code(output), None
     with (tracker or EpisodeTracker()).action(output.action) as report:

@@ -16,7 +16,16 @@ from intercode.models.transport.concurrency import Traffic
 
 class ToolCall(TypedDict):
     """A tool call in a message, in the form of OpenAI's chat endpoints. ``function`` holds ``name``
-    and ``arguments``; ``arguments`` is JSON text as the model wrote it."""
+    and ``arguments``; ``arguments`` is JSON text as the model wrote it.
+
+    >>> from intercode.models import Message, ToolCall
+    >>> call: ToolCall = {
+    ...     "id": "1",
+    ...     "type": "function",
+    ...     "function": {"name": "bash", "arguments": '{"command": "ls"}'},
+    ... }
+    >>> answer: Message = {"role": "assistant", "content": "", "tool_calls": [call]}
+    """
 
     id: str
     type: Literal["function"]
@@ -36,6 +45,14 @@ class Message(TypedDict):
 
     ``reasoning``, ``provider`` and ``tokens`` are copied from the Completion that the message was
     made of. They are sent back to endpoints that need them and are not part of the text.
+
+    >>> from intercode.models import Message, ScriptedModel
+    >>> conversation: list[Message] = [
+    ...     {"role": "system", "content": "You use Bash."},
+    ...     {"role": "user", "content": "List the files."},
+    ... ]
+    >>> ScriptedModel(["ls"]).complete(conversation).text
+    'ls'
     """
 
     role: Literal["system", "user", "assistant", "tool"]
@@ -120,6 +137,14 @@ class Model(ABC):
     """Continues conversations. Several threads may call it at once.
 
     A class of your own sets ``name`` and implements ``complete``; everything else has a default.
+
+    >>> from intercode.models import Completion, Model
+    >>> class Echo(Model):
+    ...     name = "echo"
+    ...     def complete(self, messages, *, tools=()):
+    ...         return Completion(messages[-1]["content"])
+    >>> Echo().complete([{"role": "user", "content": "ls"}]).text
+    'ls'
     """
 
     name: str

@@ -38,6 +38,10 @@ class Price:
     price of other prompt tokens), ``written`` that of tokens written to it. A prompt of more than
     ``long_from`` tokens costs ``long`` throughout. ``source`` and ``date`` say where and when the
     price was read.
+
+    >>> from intercode.models import Price
+    >>> Price(input=0.15, output=0.6).cost(prompt=2_000_000, completion=500_000)
+    0.6
     """
 
     hint: ClassVar[str] = (

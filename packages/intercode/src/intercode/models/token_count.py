@@ -47,6 +47,10 @@ def count_tokens(model: Model | None, content: str | Sequence[Message] | Mapping
     Uses the model's own ``count_tokens`` if that knows, else tiktoken for OpenAI's models if it is
     installed and its table is on this machine (nothing is downloaded), else an estimate: bytes /
     3.5 plus 4 per message, scaled by the endpoint's own counts in this episode.
+
+    >>> from intercode.models import count_tokens
+    >>> count_tokens(None, "List the files.") > 0
+    True
     """
     if model is None:
         return math.ceil(estimate_tokens(content))

@@ -6,4 +6,11 @@ Nothing else imports this package. Its parts are found by the entry points in py
 __all__ = ["PROFILE"]
 
 PROFILE = "original"
-"""The profile that does what the authors' code does."""
+"""The profile that does what the authors' code does.
+
+>>> import intercode
+>>> from intercode.paper import PROFILE
+>>> with intercode.make("bash", profile=PROFILE) as env:
+...     env.settings.profile
+'original'
+"""

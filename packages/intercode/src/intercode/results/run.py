@@ -39,7 +39,15 @@ _MAX_SHOWN = 200
 @dataclass(frozen=True)
 class Run:
     """A run directory, a ``.jsonl`` file of trajectories, or a log in the authors' format. It is
-    read at the first access."""
+    read at the first access.
+
+    >>> from tempfile import TemporaryDirectory
+    >>> import intercode
+    >>> with TemporaryDirectory() as folder:
+    ...     run = intercode.evaluate("starter", "gold", limit=1, out=f"{folder}/gold", quiet=True)
+    ...     print([episode.success for episode in run.episodes])
+    [True]
+    """
 
     path: Path
 

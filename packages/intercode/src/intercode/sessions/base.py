@@ -17,6 +17,18 @@ class SessionState:
     ``cwd`` is the directory. ``text`` holds what the session needs to continue: for a shell, its
     variables, functions and options; empty if it was never read from the shell. ``actions`` is the
     number of actions so far; a deterministic sandbox seeds ``$RANDOM`` from it.
+
+    >>> from intercode.sessions import BashSession
+    >>> from intercode_sandbox import SandboxSpec, open_sandbox, resolve_image
+    >>> with open_sandbox(SandboxSpec(resolve_image("host"))) as sandbox:
+    ...     session = BashSession(sandbox)
+    ...     result = session.run("cd /usr; NAME=ada", timeout=10)
+    ...     state = session.state()
+    ...     session.close()
+    ...     other = BashSession(sandbox, state=state)
+    ...     print(other.run("pwd; echo $NAME", timeout=10).output.split())
+    ...     other.close()
+    ['/usr', 'ada']
     """
 
     cwd: str

@@ -16,6 +16,11 @@ def check_session(open_session: Callable[[], Session], show: str = "echo {}") ->
 
     ``open_session`` opens it, and later another one in the same sandbox, which stays open.
     ``show``: code that prints the number put in place of ``{}``, on a line of its own.
+
+    >>> from intercode.sessions import BashSession, check_session
+    >>> from intercode_sandbox import SandboxSpec, open_sandbox, resolve_image
+    >>> with open_sandbox(SandboxSpec(resolve_image("host"))) as sandbox:
+    ...     check_session(lambda: BashSession(sandbox), "echo {}")
     """
     with closing(open_session()) as session:
         for number in (1, 2):

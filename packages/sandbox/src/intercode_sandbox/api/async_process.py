@@ -28,6 +28,16 @@ class AsyncSandboxProcess:
     ``duplicate``, which are for event loops; ``process`` is that one. Close it, or use it in an
     ``async with`` statement, to kill the program. One task at a time reads a stream; others may
     write and wait meanwhile.
+
+    >>> import asyncio
+    >>> from intercode_sandbox import AsyncSandbox
+    >>> async def echo(text):
+    ...     async with AsyncSandbox("host") as sandbox, await sandbox.spawn("cat") as process:
+    ...         await process.write(text)
+    ...         await process.close_input()
+    ...         return await process.read(timeout=60)
+    >>> asyncio.run(echo("text"))
+    b'text'
     """
 
     def __init__(self, process: SandboxProcess) -> None:

@@ -56,13 +56,16 @@ def _in_thread(
 class AsyncSandbox:
     """``Sandbox`` for asyncio, opened by ``async with`` or ``await AsyncSandbox.open(...)``.
 
-    ::
-
-        async with AsyncSandbox("host") as sandbox:
-            print((await sandbox.run("echo hi")).output)
-
     The parameters and methods are those of ``Sandbox``. Different sandboxes, and commands in one
     sandbox, run at the same time. A cancelled ``run`` kills its command.
+
+    >>> import asyncio
+    >>> from intercode_sandbox import AsyncSandbox
+    >>> async def greet():
+    ...     async with AsyncSandbox("host") as sandbox:
+    ...         return (await sandbox.run("echo hi")).output
+    >>> asyncio.run(greet())
+    'hi\\n'
     """
 
     @renamed_arguments(back_end="backend")

@@ -28,6 +28,11 @@ class ForwardedPort:
 
     ``host``, ``port``: the address on this machine. Close it, or use it in a ``with`` or ``async
     with`` statement, to end it with its connections.
+
+    >>> from intercode_sandbox import Sandbox
+    >>> with Sandbox("host") as sandbox, sandbox.forward(8000) as forwarded:
+    ...     print(forwarded.host)  # and forwarded.port: where a server of the sandbox is reached
+    127.0.0.1
     """
 
     def __init__(self, base: BaseSandbox, target: int | str, host: str, port: int) -> None:

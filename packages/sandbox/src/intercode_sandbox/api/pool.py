@@ -26,16 +26,16 @@ _WORKERS = 2
 class SandboxPool:
     """Keeps up to ``size`` sandboxes ready, and opens another whenever one is taken.
 
-    ::
-
-        with SandboxPool("host", size=4) as pool, pool.sandbox() as sandbox:
-            print(sandbox.run("echo hi").output)
-
     Any number can be taken at a time, from any thread; if none is ready, one is opened on the spot.
     ``recycle``: a sandbox that is given back is reset in place where the back end can do that,
     instead of opening another, which costs a fifth of the processor time; it keeps its user,
     process and network namespaces. Without it, each is new. The other parameters are those of
     ``Sandbox``. Close the pool to end the sandboxes that wait in it. Raises as ``Sandbox`` does.
+
+    >>> from intercode_sandbox import SandboxPool
+    >>> with SandboxPool("host", size=1) as pool, pool.sandbox() as sandbox:
+    ...     sandbox.run("echo hi").output
+    'hi\\n'
     """
 
     @renamed_arguments(back_end="backend")

@@ -30,6 +30,13 @@ class SandboxProcess:
     Its output waits to be read: a program that has written 64 KiB which nobody reads is paused.
     On a terminal, ``stdout`` has everything that it prints. Close the process, or use it in a
     ``with`` statement, to kill it and free its streams. Its methods are for one thread at a time.
+
+    >>> from intercode_sandbox import Sandbox
+    >>> with Sandbox("host") as sandbox, sandbox.spawn("cat") as process:
+    ...     process.write("text")
+    ...     process.close_input()
+    ...     print(process.wait(60), process.read(timeout=60))
+    0 b'text'
     """
 
     def __init__(

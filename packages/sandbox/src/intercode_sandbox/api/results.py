@@ -25,6 +25,12 @@ class Result:
     such as ``File too large``; ``disk`` and ``inodes``, if the files have reached that limit. The
     kernel reports a process that it kills for ``file_size`` to its parent alone, so a command that
     ends with 0 after it names no limit.
+
+    >>> from intercode_sandbox import Sandbox
+    >>> with Sandbox("host") as sandbox:
+    ...     result = sandbox.run("echo out; echo err >&2; exit 3")
+    >>> result.stdout, result.stderr, result.exit_code, result.ok
+    ('out\\n', 'err\\n', 3, False)
     """
 
     stdout: str

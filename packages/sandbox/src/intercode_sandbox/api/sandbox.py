@@ -33,11 +33,6 @@ DEFAULT_TIMEOUT = 60.0
 class Sandbox:
     """An isolated machine in which a program runs commands.
 
-    ::
-
-        with Sandbox("host") as sandbox:
-            print(sandbox.run("echo hi").output)
-
     ``image``: the root file system: ``host`` (the programs of this machine), ``dir:/path``,
     ``dockerfile:DIR``, ``recipe:NAME``, ``HOST/NAME:TAG`` of a registry, or any other form of
     docs/images.md. ``network``: ``none``, or ``host`` for the machine's own. ``limits``: see
@@ -53,6 +48,11 @@ class Sandbox:
     Raises UsageError for an image that does not exist, SandboxError if no sandbox can be opened.
     Every method raises SandboxLostError once the sandbox is gone, and its subclass
     SandboxKilledError if what ran in it has ended it.
+
+    >>> from intercode_sandbox import Sandbox
+    >>> with Sandbox("host") as sandbox:
+    ...     sandbox.run("echo hi").output
+    'hi\\n'
     """
 
     @renamed_arguments(back_end="backend")

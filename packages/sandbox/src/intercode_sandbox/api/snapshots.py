@@ -38,6 +38,14 @@ class Snapshot:
     ``Sandbox.from_snapshot`` use it any number of times.
 
     Processes are not part of it. Close it to free the copy of the files.
+
+    >>> from intercode_sandbox import Sandbox
+    >>> with Sandbox("host", files={"/work/a.txt": "one"}) as sandbox:
+    ...     with sandbox.snapshot() as snapshot:
+    ...         sandbox.remove("/work/a.txt")
+    ...         sandbox.restore(snapshot)
+    ...     print(sandbox.read("/work/a.txt"))
+    b'one'
     """
 
     def __init__(self, files: BaseSnapshot) -> None:

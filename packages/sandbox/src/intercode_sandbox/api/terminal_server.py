@@ -42,6 +42,11 @@ class TerminalServer:
     ``with`` statement, when no more shells are wanted; shells end with the sandbox. Raises
     MissingCapabilityError without ``terminal``, SandboxError if the directory of temporary files
     has too long a name.
+
+    >>> from intercode_sandbox import Sandbox, TerminalServer
+    >>> with Sandbox("host") as sandbox, TerminalServer(sandbox) as server:
+    ...     "attach" in server.command  # run it in any terminal
+    True
     """
 
     def __init__(

@@ -71,6 +71,10 @@ def strongest_backend() -> str:
     """Return the back end of the strongest tier that works, such as ``namespace`` or ``docker``.
 
     Raises SandboxUnavailableError if none works.
+
+    >>> from intercode_sandbox import strongest_backend, tier_of
+    >>> tier_of(strongest_backend()) == tier_of("auto")
+    True
     """
     return choose_tier().tier.backend
 

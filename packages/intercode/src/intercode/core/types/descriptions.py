@@ -88,6 +88,10 @@ class ActionLanguage:
     error, None for none.
 
     A function is one, or ``package.module:name``.
+
+    >>> from intercode.core import ActionLanguage
+    >>> ActionLanguage("jq", tags=("jq", "json")).title
+    'jq'
     """
 
     name: str

@@ -20,6 +20,11 @@ class TestResult:
     ``test``: the text of the test. ``passed``: the verdict of the grader, which the code under test
     cannot influence. ``output`` and ``error``: what it gave, for rewards that compare that with the
     gold's.
+
+    >>> from intercode.core import State, TestResult
+    >>> state = State(tests=(TestResult("f(1) == 2", True), TestResult("f(2) == 3", False)))
+    >>> sum(test.passed for test in state.tests)
+    1
     """
 
     __test__ = False  # keeps pytest from collecting it

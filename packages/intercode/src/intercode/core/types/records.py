@@ -84,6 +84,13 @@ class Step:
     pays to a trainer, which depends on the reward mode. ``terminated``, ``truncated``: as in
     Gymnasium. ``task``: its id. ``omitted_bytes``: how much the observation leaves out.
     ``sandbox_lost``: what ran in the sandbox ended it, so that the episode has failed.
+
+    >>> import intercode
+    >>> with intercode.make("bash") as env:
+    ...     _ = env.reset(seed=1)
+    ...     step = env.execute("cat nowhere")
+    >>> step.observation, step.exit_code, step.valid
+    ('cat: nowhere: No such file or directory\\n', 1, False)
     """
 
     action: str

@@ -22,6 +22,12 @@ class DatabaseSpec:
     ``kind``: ``mysql-dump`` is a file of statements in MySQL's dialect, which may create several
     databases; ``sqlite`` is an SQLite file with one database. ``path``: the file on this machine.
     ``name``: the name of the task's database.
+
+    >>> from intercode import datasets
+    >>> from intercode.core import DatabaseSpec
+    >>> spec: DatabaseSpec = datasets.load("starter:sql").tasks[0].database
+    >>> spec.kind, spec.name
+    ('mysql-dump', 'allotment')
     """
 
     kind: Literal["mysql-dump", "sqlite"]
@@ -32,7 +38,17 @@ class DatabaseSpec:
 @dataclass(frozen=True, slots=True)
 class TreeEntry:
     """A file, directory or symbolic link. ``mtime`` is in seconds since 1970, UTC (None: the time
-    at which it is written)."""
+    at which it is written).
+
+    >>> import intercode
+    >>> from intercode.core import Dataset, Task, TreeEntry
+    >>> entry = TreeEntry("file", "/work/a.txt", 0o644, None, b"one\\n")
+    >>> task = Task("t", "Print it.", gold="cat /work/a.txt", initial_files=(entry,))
+    >>> with intercode.make("bash", Dataset("mine", "bash", (task,))) as env:
+    ...     _ = env.reset()
+    ...     print(env.step("cat /work/a.txt")[0].strip())
+    one
+    """
 
     kind: Literal["file", "dir", "link"]
     path: str
@@ -245,6 +261,12 @@ class Brief:
     of MCP servers, which an action calls (see environments/base/tools). ``only_changes``: the
     lasting changes are judged, and no output. ``description``: what the environment is, with the
     language of this task.
+
+    >>> import intercode
+    >>> with intercode.make("bash") as env:
+    ...     _ = env.reset(options={"task": "starter/bash/count-csv"})
+    ...     print(env.brief.environment, env.brief.query.startswith("How many regular files"))
+    bash True
     """
 
     task: str

@@ -9,7 +9,17 @@ from intercode.core.types import Brief, Dataset, ExecResult, Score, Step, Task
 
 
 class Environment(Protocol):
-    """An environment that an agent can play. ``InterCodeEnv`` documents the methods."""
+    """An environment that an agent can play. ``InterCodeEnv`` documents the methods.
+
+    >>> import intercode
+    >>> from intercode.environments import Environment
+    >>> def look(env: Environment, action: str) -> str:
+    ...     env.reset(seed=1)
+    ...     return env.execute(action).observation
+    >>> with intercode.make("bash") as env:
+    ...     look(env, "echo 1")
+    '1\\n'
+    """
 
     max_turns: int | None
 

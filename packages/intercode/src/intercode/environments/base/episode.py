@@ -119,6 +119,16 @@ class Snapshots:
     """Saves the workspace of an environment's episode by its actions, which run again in a new one.
 
     An environment names a subclass as ``snapshots_class`` if it can save more.
+
+    >>> from intercode.environments import BashEnv, Snapshots
+    >>> class RepeatingEnv(BashEnv):
+    ...     snapshots_class = Snapshots
+    >>> with RepeatingEnv() as env:
+    ...     _ = env.reset(seed=1), env.step("NAME=ada")
+    ...     with env.snapshot() as snapshot:
+    ...         env.restore(snapshot)
+    ...     print(env.step("echo $NAME")[0].strip())
+    ada
     """
 
     def __init__(self, env: EpisodeEnvironment) -> None:
@@ -175,6 +185,14 @@ class Episode:
     sandbox was ended by what ran in it, empty while it runs. ``action_error``: the exception with
     which the agent's code has ended the episode. ``step_rewards``: those of the steps that were
     submitted, of a task that has several.
+
+    >>> import intercode
+    >>> from intercode.environments import Episode
+    >>> with intercode.make("bash") as env:
+    ...     _ = env.reset(seed=1)
+    ...     episode: Episode = env.episode
+    ...     print(episode.execute("echo 1").observation.strip(), episode.turns)
+    1 1
     """
 
     def __init__(

@@ -38,6 +38,18 @@ class FileSnapshots(Snapshots):
 
     Sealing moves the episode to a new sandbox, in which the shell has another process id. So
     nothing is sealed if background processes run or the episode is deterministic.
+
+    >>> from intercode.environments import BashEnv, FileSnapshots
+    >>> class ObservedSnapshots(FileSnapshots):
+    ...     def capture(self):
+    ...         print("after", self.env.episode.turns, "turn")
+    ...         return super().capture()
+    >>> class ObservedEnv(BashEnv):
+    ...     snapshots_class = ObservedSnapshots
+    >>> with ObservedEnv() as env:
+    ...     _ = env.reset(seed=1), env.step("touch a")
+    ...     env.snapshot().close()
+    after 1 turn
     """
 
     env: SandboxedEnv

@@ -37,7 +37,13 @@ def is_recorded_timeout(value: object) -> bool:
 
 @dataclass(frozen=True, kw_only=True)
 class EnvironmentSettings:
-    """The settings that every environment has."""
+    """The settings that every environment has.
+
+    >>> import intercode
+    >>> with intercode.make("sql", max_turns=5, reward_mode="delta") as env:
+    ...     env.settings.max_turns, env.settings.reward_mode
+    (5, 'delta')
+    """
 
     profile: str = setting("standard", "standard, or another profile of the environment")
     image: str | None = setting(None, "the root file system; none: that of the dataset")
@@ -112,7 +118,13 @@ class EnvironmentSettings:
 
 @dataclass(frozen=True, kw_only=True)
 class SandboxSettings(EnvironmentSettings):
-    """The settings of environments that run code in a sandbox."""
+    """The settings of environments that run code in a sandbox.
+
+    >>> import intercode
+    >>> with intercode.make("bash", timeout=30, recycle=True) as env:
+    ...     env.settings.timeout, env.settings.recycle, env.settings.network
+    (30, True, 'none')
+    """
 
     recycle: bool = setting(
         False,

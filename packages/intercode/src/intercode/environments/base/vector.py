@@ -61,6 +61,13 @@ class VectorInterCode(VectorEnv[tuple[str, ...], Sequence[str], Array]):
 
     If a sandbox fails, only its own episode ends: truncated, with ``error`` in its info and a
     reward that makes the sum of the episode's rewards 0.
+
+    >>> import intercode
+    >>> envs = intercode.make_vec("bash", num_envs=2, tasks=[0, 1])
+    >>> queries, infos = envs.reset(seed=1)
+    >>> len(queries), envs.num_envs
+    (2, 2)
+    >>> envs.close()
     """
 
     def __init__(

@@ -19,7 +19,16 @@ from intercode.environments.languages import BASH
 
 
 class BashEnv(SandboxedEnv):
-    """Answer a request in Bash; the reward compares the printed output and the file system."""
+    """Answer a request in Bash; the reward compares the printed output and the file system.
+
+    >>> from intercode.environments import BashEnv
+    >>> with BashEnv("starter") as env:
+    ...     _ = env.reset(seed=1)
+    ...     for action in env.task.solution_actions:
+    ...         observation, reward, terminated, truncated, info = env.step(action)
+    ...     print(env.score().value)
+    1.0
+    """
 
     settings_class: ClassVar[type[BashSettings]] = BashSettings
     settings: BashSettings

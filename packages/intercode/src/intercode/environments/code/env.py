@@ -79,6 +79,14 @@ class CodeEnv(SandboxedEnv):
     (column ``entry``), actions run in one interpreter. Otherwise each action is a whole program
     that reads the column ``example``, and the last one is tested. Tests run in a fresh sandbox that
     gets the code and nothing else; see grading.py.
+
+    >>> from intercode.environments import CodeEnv
+    >>> with CodeEnv("starter") as env:
+    ...     _ = env.reset(seed=1)
+    ...     for action in env.task.solution_actions:
+    ...         observation, reward, terminated, truncated, info = env.step(action)
+    ...     print(env.score().value)
+    1.0
     """
 
     settings_class: ClassVar[type[CodeSettings]] = CodeSettings

@@ -27,6 +27,13 @@ class CTFEnv(SandboxedEnv):
 
     The flag is compared outside the sandbox, which contains only the files of this task. The files
     of a starter task are generated from the seed of ``reset``.
+
+    >>> from intercode.environments import CTFEnv
+    >>> with CTFEnv("starter") as env:
+    ...     _ = env.reset(options={"task": "starter/ctf/rails"})
+    ...     observation = env.step(env.task.gold)[0]  # which prints the flag
+    ...     print(env.step(f"submit {observation.strip()}")[1])
+    1.0
     """
 
     name: ClassVar[str] = "ctf"

@@ -24,6 +24,14 @@ class PythonEnv(SandboxedEnv):
     In the ``standard`` profile an action runs as at a prompt. ``submit`` runs the tests in a fresh
     sandbox on the code that was written; ``submit NAME`` does so for a function with another name
     than the tests call. Neither tests nor gold are ever in the agent's sandbox.
+
+    >>> from intercode.environments import PythonEnv
+    >>> with PythonEnv("starter") as env:
+    ...     _ = env.reset(seed=1)
+    ...     for action in env.task.solution_actions:
+    ...         observation, reward, terminated, truncated, info = env.step(action)
+    ...     print(env.score().value)
+    1.0
     """
 
     settings_class: ClassVar[type[PythonSettings]] = PythonSettings

@@ -122,6 +122,14 @@ class SqlEnv(InterCodeEnv):
     An action is one statement. The observation is what the authors show of its result (see
     sql/base.py). No episode sees the statements of another. The gold runs on the initial data.
     ``deterministic`` fixes the time and RAND() of statements; only the engine ``embedded`` has it.
+
+    >>> from intercode.environments import SqlEnv
+    >>> with SqlEnv("starter") as env:
+    ...     _ = env.reset(seed=1)
+    ...     for action in env.task.solution_actions:
+    ...         observation, reward, terminated, truncated, info = env.step(action)
+    ...     print(env.score().value)
+    1.0
     """
 
     settings_class: ClassVar[type[SqlSettings]] = SqlSettings

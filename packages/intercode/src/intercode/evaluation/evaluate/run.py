@@ -89,6 +89,15 @@ async def evaluate_async(
     function then runs.
 
     Cancelling it stops the run as Ctrl-C does; the same call with the same ``out`` plays the rest.
+
+    >>> import asyncio
+    >>> import intercode
+    >>> from tempfile import TemporaryDirectory
+    >>> with TemporaryDirectory() as folder:
+    ...     out = f"{folder}/gold"
+    ...     evaluation = intercode.evaluate_async("starter", "gold", limit=1, out=out, quiet=True)
+    ...     print([episode.success for episode in asyncio.run(evaluation).episodes])
+    [True]
     """
     loop, interrupted = asyncio.get_running_loop(), threading.Event()
     given = _read_arguments(dataset, agent, model, settings, loop)

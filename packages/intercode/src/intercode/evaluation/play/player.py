@@ -97,6 +97,16 @@ def play_task(
 
     An agent that implements ``record_intervention`` receives the turns that were not its own. Any
     other agent is started again with these turns in its brief.
+
+    >>> import intercode
+    >>> from intercode.evaluation import Choice, Player, play_task
+    >>> class Typist(Player):
+    ...     def choose(self, episode, proposal, leader):
+    ...         return Choice("act", action="submit")
+    >>> with intercode.make("bash") as env:
+    ...     played = play_task(env, 0, Typist())
+    >>> [step.action for step in played.steps], played.end
+    (['submit'], 'submitted')
     """
     env.reset(seed=unfinished.seed if unfinished else seed, options={"task": task})
     with InteractiveEpisode(env, undo_levels, player.interruptible) as episode:

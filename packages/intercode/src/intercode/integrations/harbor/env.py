@@ -41,6 +41,25 @@ class HarborEnv(TaskImageEnv):
     sandbox, adds the tests and runs ``tests/test.sh``. The agent cannot read the tests, and none of
     its processes runs during them. A verifier that was killed or left processes gives no reward.
     Of a task with several steps, ``submit`` ends a step, and the episode after the last one.
+
+    >>> from pathlib import Path
+    >>> from tempfile import TemporaryDirectory
+    >>> import intercode
+    >>> from intercode.integrations.harbor import HarborEnv
+    >>> files = {
+    ...     "task.toml": "",
+    ...     "instruction.md": "Write 1 to a.txt.",
+    ...     "environment/Dockerfile": "FROM host\\nWORKDIR /work\\n",
+    ...     "tests/test.sh": "grep -qx 1 /work/a.txt && echo 1 > /logs/verifier/reward.txt",
+    ... }
+    >>> with TemporaryDirectory() as directory:
+    ...     for name, text in files.items():
+    ...         Path(directory, name).parent.mkdir(exist_ok=True)
+    ...         _ = Path(directory, name).write_text(text)
+    ...     with HarborEnv(f"harbor:{directory}") as env:
+    ...         _ = env.reset(seed=1), env.step("echo 1 > a.txt")
+    ...         print(env.score().value)
+    1.0
     """
 
     settings_class: ClassVar[type[HarborSettings]] = HarborSettings

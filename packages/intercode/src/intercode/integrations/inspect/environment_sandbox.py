@@ -33,7 +33,16 @@ class EnvironmentConfig(BaseModel):
 
 @sandboxenv(name="intercode-environment")
 class EnvironmentSandbox(InterCodeSandbox):
-    """The sandbox of ``env``, in which its task has begun."""
+    """The sandbox of ``env``, in which its task has begun.
+
+    >>> import asyncio
+    >>> import intercode
+    >>> from intercode.integrations.inspect import EnvironmentSandbox
+    >>> with intercode.make("bash") as env:
+    ...     _ = env.reset(seed=1)
+    ...     print(asyncio.run(EnvironmentSandbox(env).exec(["echo", "1"])).stdout.strip())
+    1
+    """
 
     def __init__(self, env: InterCodeEnv) -> None:
         self.env = env

@@ -53,7 +53,19 @@ _START = '"$0" "$@" </dev/null >/dev/null 2>&1 &'
 
 @sandboxenv(name="intercode")
 class InterCodeSandbox(SandboxEnvironment):
-    """The sandbox of one sample. ``user`` runs the commands that name no user."""
+    """The sandbox of one sample. ``user`` runs the commands that name no user.
+
+    >>> import asyncio
+    >>> from intercode.integrations.inspect import InterCodeSandbox, SandboxConfig
+    >>> async def work():
+    ...     sandbox = InterCodeSandbox.open(SandboxConfig())
+    ...     await sandbox.write_file("a.txt", "one")
+    ...     text = await sandbox.read_file("a.txt")
+    ...     sandbox.close()
+    ...     return text
+    >>> asyncio.run(work())
+    'one'
+    """
 
     def __init__(
         self, sandbox: Sandbox | None, working_directory: str, user: str | None = None

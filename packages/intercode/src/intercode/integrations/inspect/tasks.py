@@ -43,7 +43,12 @@ _NAME_PREFIX = "" if "site-packages" in __file__ else "intercode/"
 def bash(
     dataset: str = "starter", agent: str = "try-again", max_turns: int | None = None, **options: Any
 ) -> Task:
-    """Bash: do what a sentence asks for (NL2Bash: ``-T dataset=nl2bash:fs_1``)."""
+    """Bash: do what a sentence asks for (NL2Bash: ``-T dataset=nl2bash:fs_1``).
+
+    >>> from intercode.integrations.inspect import bash, code, ctf, python, sql
+    >>> [task(max_turns=5).dataset.name for task in (bash, sql, python, ctf, code)]
+    ['starter', 'starter', 'starter', 'starter', 'starter']
+    """
     return _task("bash", dataset, agent, max_turns, options)
 
 
@@ -87,7 +92,12 @@ def environment(
     max_turns: int | None = None,
     **options: Any,
 ) -> Task:
-    """Any registered environment: ``-T name=NAME -T dataset=DATASET``."""
+    """Any registered environment: ``-T name=NAME -T dataset=DATASET``.
+
+    >>> from intercode.integrations.inspect import environment
+    >>> environment("bash", max_turns=5).dataset.name  # any environment of `intercode list`
+    'starter'
+    """
     return _task(name, dataset, agent, max_turns, options)
 
 
@@ -129,6 +139,12 @@ def strategy(agent: str = "try-again", max_turns: int | None = None, **options: 
 
     ``agent`` is a name such as ``single-turn``, ``try-again``, ``react`` or ``plan-solve``;
     ``options`` are the agent's.
+
+    >>> from inspect_ai import Task
+    >>> from intercode.integrations.inspect import bash, reward, strategy
+    >>> samples = bash()
+    >>> solver = strategy("react", max_turns=5)
+    >>> task = Task(samples.dataset, solver=solver, scorer=reward(), sandbox=samples.sandbox)
     """
 
     async def solve(state: TaskState, generate: Generate) -> TaskState:  # noqa: ARG001

@@ -32,7 +32,12 @@ _SUBMIT_LINE = "COMPLETE_TASK_AND_SUBMIT_FINAL_OUTPUT"
 
 
 class MiniSweAgentEnvironmentConfig(BaseModel):
-    """The settings of ``MiniSweAgentEnvironment``."""
+    """The settings of ``MiniSweAgentEnvironment``.
+
+    >>> from intercode.integrations.mini_swe_agent import MiniSweAgentEnvironmentConfig
+    >>> MiniSweAgentEnvironmentConfig(cwd="/work", limits={"memory": 1 << 30}).limits.memory
+    1073741824
+    """
 
     model_config = ConfigDict(extra="forbid")
 

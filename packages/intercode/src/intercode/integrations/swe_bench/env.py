@@ -21,6 +21,20 @@ class SweBenchEnv(TaskImageEnv):
     The answer is the difference of the repository from its start, without files that git ignores.
     ``score`` applies it in a fresh sandbox, adds the tests of the task there, and runs them; see
     grading.py. The setting ``image`` replaces the image of every task.
+
+    >>> import json
+    >>> from pathlib import Path
+    >>> from tempfile import TemporaryDirectory
+    >>> from intercode.integrations.swe_bench import SweBenchEnv
+    >>> row = {"instance_id": "me__it-1", "repo": "me/it", "base_commit": "0" * 40}
+    >>> row |= {"problem_statement": "f(0) fails.", "patch": "...", "test_patch": "..."}
+    >>> row |= {"FAIL_TO_PASS": ["test_f.py::test_0"], "PASS_TO_PASS": [], "image": "mine"}
+    >>> with TemporaryDirectory() as directory:
+    ...     rows = Path(directory, "rows.jsonl")
+    ...     _ = rows.write_text(json.dumps(row))
+    ...     with SweBenchEnv(f"swe-bench:{rows}") as env:
+    ...         print(env.dataset.tasks[0].query)
+    f(0) fails.
     """
 
     settings_class: ClassVar[type[SweBenchSettings]] = SweBenchSettings

@@ -52,7 +52,14 @@ class BashEnvironment(TrlEnvironment):
 
 
 class SqlEnvironment(TrlEnvironment):
-    """Plays SQL tasks with the tool ``sql``. The rows of the last statement are scored."""
+    """Plays SQL tasks with the tool ``sql``. The rows of the last statement are scored.
+
+    >>> from intercode.integrations.trl import SqlEnvironment, rows
+    >>> env = SqlEnvironment("starter", max_turns=5)
+    >>> query = env.reset(**rows("sql")[0])
+    >>> env.sql("SELECT 1")
+    '[(1,)]'
+    """
 
     _name = "sql"
 
@@ -69,7 +76,14 @@ class SqlEnvironment(TrlEnvironment):
 
 
 class PythonEnvironment(TrlEnvironment):
-    """Plays Python tasks with the tool ``python``. Hidden tests score the defined function."""
+    """Plays Python tasks with the tool ``python``. Hidden tests score the defined function.
+
+    >>> from intercode.integrations.trl import PythonEnvironment, rows
+    >>> env = PythonEnvironment("starter", max_turns=5)
+    >>> query = env.reset(**rows("python")[0])
+    >>> env.python("1 + 1")
+    '2'
+    """
 
     _name = "python"
 
@@ -114,6 +128,10 @@ def environment_class(environment: str) -> type[TrlEnvironment]:
     description of the environment, with the tool that this names.
 
     Raises UnknownNameError for an environment that is not registered.
+
+    >>> from intercode.integrations.trl import environment_class
+    >>> environment_class("code").__doc__
+    'Plays tasks of code with the tool ``run_code``.'
     """
     return ENVIRONMENTS.get(environment) or described_class(environment)
 

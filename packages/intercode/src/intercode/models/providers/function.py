@@ -26,6 +26,11 @@ class FunctionModel(Model):
     The name is that of the function, unless ``name`` is given. An asynchronous function runs on
     ``loop``, or else on an event loop for such functions in another thread. An exception of the
     function ends the episode with an error; ModelUnavailableError has it played again.
+
+    >>> from intercode.models import FunctionModel
+    >>> model = FunctionModel(lambda messages: messages[-1]["content"].upper())
+    >>> model.complete([{"role": "user", "content": "ls"}]).text
+    'LS'
     """
 
     def __init__(

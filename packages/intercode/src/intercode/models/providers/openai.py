@@ -83,6 +83,11 @@ class OpenAIModel(Endpoint):
     silence between these and not the whole answer (the default for providers with a key). For
     ``options`` see docs/models.md. The key never appears in messages or
     reprs.
+
+    >>> from intercode.models import open_model
+    >>> with open_model("my-model", "http://localhost:8000/v1", temperature=0) as model:
+    ...     type(model).__name__, model.name
+    ('OpenAIModel', 'my-model')
     """
 
     def __init__(

@@ -14,7 +14,13 @@ INITIAL_LIMIT = 64
 class Traffic:
     """Counts of requests, for progress reports. ``limit`` is how many requests may run now;
     ``lost`` counts attempts that were sent and gave no usable answer, ``overloads`` those that the
-    endpoint refused because of too many requests, ``timeouts`` those without an answer in time."""
+    endpoint refused because of too many requests, ``timeouts`` those without an answer in time.
+
+    >>> from intercode.models import Traffic, open_model
+    >>> with open_model("my-model", "http://localhost:8000/v1") as model:
+    ...     model.traffic() == Traffic()  # nothing was requested yet
+    True
+    """
 
     limit: int = 0
     in_flight: int = 0

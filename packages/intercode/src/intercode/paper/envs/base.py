@@ -115,6 +115,23 @@ class IntercodeEnv(ABC):
     our settings ``image``, ``sandbox``, ``network``, ``timeout``, ``engine``, ``dsn``,
     ``interpreter`` and ``recycle`` are passed to our environment. Raises UsageError for arguments
     that only a Docker container could have, and for unknown ones.
+
+    >>> import json
+    >>> from pathlib import Path
+    >>> from tempfile import TemporaryDirectory
+    >>> from intercode.paper.envs import ACTION_EXEC, AGENT_OBS, CORRUPT_GOLD, EVAL_OBS, REWARD
+    >>> from intercode.paper.envs import BashEnv
+    >>> with TemporaryDirectory() as directory:
+    ...     file = Path(directory, "rows.json")
+    ...     _ = file.write_text(json.dumps([{"query": "Print 1.", "gold": "echo 1"}]))
+    ...     env = BashEnv("host", data_path=str(file))
+    ...     _ = env.reset(0), env.step("echo 1")
+    ...     observation, reward, done, info = env.step("submit")
+    ...     env.close()
+    >>> info[AGENT_OBS] == info[EVAL_OBS], info[CORRUPT_GOLD], info[ACTION_EXEC]
+    (True, False, True)
+    >>> reward, info[REWARD]["file_diff"]
+    (1.0, 0.33)
     """
 
     name: ClassVar[str]

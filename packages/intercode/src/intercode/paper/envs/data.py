@@ -37,6 +37,15 @@ class IntercodeDataLoader:
     ``data`` holds the rows, each with a ``query`` and optionally a ``gold``.
 
     Raises DataError for a missing or invalid file, UsageError for a pickle.
+
+    >>> from pathlib import Path
+    >>> from tempfile import TemporaryDirectory
+    >>> from intercode.paper.envs import IntercodeDataLoader
+    >>> with TemporaryDirectory() as directory:
+    ...     path = Path(directory, "rows.csv")
+    ...     _ = path.write_text("query,gold\\nPrint 1.,echo 1\\n")
+    ...     IntercodeDataLoader(str(path)).get(0)
+    {'query': 'Print 1.', 'gold': 'echo 1'}
     """
 
     def __init__(self, data_path: str) -> None:

@@ -179,6 +179,11 @@ class SWEEnv:
     """Exists so that scripts can import it; it cannot be instantiated.
 
     The authors' environment gave every submission the reward 0.
+
+    >>> from intercode.paper.envs import SWEEnv
+    >>> SWEEnv("image")
+    Traceback (most recent call last):
+    intercode_sandbox.errors.UsageError: SWEEnv is not part of this package: ...
     """
 
     def __init__(self, *_: Any, **__: Any) -> NoReturn:

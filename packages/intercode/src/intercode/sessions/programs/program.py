@@ -29,6 +29,14 @@ class ProgramSession:
 
     ``stdin`` is the text on the standard input of a program. When a program ends, all processes
     that it started are killed.
+
+    >>> from intercode.core import Language
+    >>> from intercode.sessions import ProgramSession
+    >>> from intercode_sandbox import SandboxSpec, open_sandbox, resolve_image
+    >>> awk = Language("Awk", "main.awk", run=("awk", "-f", "{home}/main.awk"))
+    >>> with open_sandbox(SandboxSpec(resolve_image("host"))) as sandbox:
+    ...     ProgramSession(sandbox, awk).run("BEGIN { print 6 * 7 }", timeout=10).output
+    '42\\n'
     """
 
     def __init__(

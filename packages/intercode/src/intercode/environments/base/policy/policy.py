@@ -41,6 +41,14 @@ class Policy:
     ``unparsed``: whether to allow or to refuse an action whose text does not show all that it does,
     such as one with a syntax error or with a variable as a command. ``message``: the text of
     refusals in place of the default; ``{rule}`` and ``{found}`` are replaced.
+
+    >>> import intercode
+    >>> from intercode.environments import Policy
+    >>> with intercode.make("bash", policy={"deny": ["command:rm -r"]}) as env:
+    ...     _ = env.reset(seed=1)
+    ...     print(env.step("rm -rf /srv")[0].strip())
+    ...     policy: Policy = env.policy.policy  # for another environment
+    Refused: `rm -rf /srv` is not allowed here (rule: deny command:rm -r). Nothing was run.
     """
 
     deny: tuple[Rule, ...] = ()

@@ -24,6 +24,15 @@ class PooledEpisode:
     ``last``: the result of the last turn, if there was one. ``reward``: the sum of the rewards.
     ``turns``: the number of actions. ``done``: terminated, truncated or closed. One call at a time
     is allowed; other episodes can run at the same time.
+
+    >>> import asyncio
+    >>> import intercode
+    >>> async def play():
+    ...     async with intercode.Pool("bash", size=1) as pool, pool.episode(task=0) as episode:
+    ...         await episode.step("echo 1")
+    ...         return episode.observation, episode.done
+    >>> asyncio.run(play())
+    ('1\\n', False)
     """
 
     def __init__(

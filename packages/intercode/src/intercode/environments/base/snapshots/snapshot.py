@@ -20,6 +20,15 @@ class EnvironmentSnapshot:
     environment's subclass, and ``release`` frees it. ``actions``: those of the episode; None if the
     snapshot was stored. ``step_rewards``: the rewards of the steps that were submitted, of a task
     that has several.
+
+    >>> import intercode
+    >>> with intercode.make("bash") as env:
+    ...     _ = env.reset(seed=1), env.step("NAME=ada")
+    ...     with env.snapshot() as snapshot:
+    ...         _ = env.step("NAME=eve")
+    ...         env.restore(snapshot)
+    ...     print(env.step("echo $NAME")[0].strip())
+    ada
     """
 
     index: int
