@@ -20,13 +20,13 @@ from contextlib import nullcontext, suppress
 from dataclasses import replace
 from functools import lru_cache
 
-from intercode.core.bash_syntax import is_complete, runs_nothing
 from intercode.core.types import ExecResult
 from intercode.sessions.base import SessionState
 from intercode.sessions.bash import scripts
 from intercode.sessions.bash.code_pipe import CodePipe
 from intercode.sessions.bash.history import HistoryList
 from intercode.sessions.bash.last_command import LastCommand
+from intercode.sessions.bash.plain_code import is_complete, runs_nothing
 from intercode.sessions.paths import from_programs, program_root, to_programs
 from intercode_sandbox.contract import SCRIPT_FD, BaseSandbox
 from intercode_sandbox.long_output import Collector

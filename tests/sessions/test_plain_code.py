@@ -7,7 +7,7 @@ import subprocess
 
 import pytest
 
-from intercode.core.bash_syntax import is_complete, runs_nothing
+from intercode.sessions.bash.plain_code import is_complete, runs_nothing
 
 _COMPLETE = [
     "",
