@@ -6,7 +6,7 @@ import calendar
 import re
 import time
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, fields
+from dataclasses import dataclass, fields
 from typing import Any, Literal
 
 from intercode_sandbox.errors import ConfigError, UsageError
@@ -53,14 +53,6 @@ class Determinism:
             raise ConfigError(f"the seed {self.seed!r} must be a whole number of at least 0")
         if not re.fullmatch("[0-9a-f]{32}", self.machine_id):
             raise ConfigError(f"the machine id {self.machine_id!r} must be 32 hex digits")
-
-    def metadata(self) -> dict[str, Any]:
-        """Return the settings for a record, without ``machine`` unless it is hidden: earlier
-        records have none."""
-        row = asdict(self)
-        if self.machine == "shown":
-            del row["machine"]
-        return row
 
     @property
     def fixed_time(self) -> int | None:

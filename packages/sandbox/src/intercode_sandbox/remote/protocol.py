@@ -174,7 +174,7 @@ def spec_values(spec: SandboxSpec, layers: list[str]) -> dict[str, Any]:
         "hostname": spec.hostname,
         "env": dict(spec.env),
         "appearance": spec.appearance,
-        "determinism": spec.determinism and spec.determinism.metadata(),
+        "determinism": asdict(spec.determinism) if spec.determinism else None,
     }
 
 

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any, ClassVar, Self, TypeGuard, cast
 
 from intercode.core.errors import UsageError
-from intercode.core.types import Dataset, Image, Task
+from intercode.core.types import Dataset, Image, Task, to_jsonable
 from intercode.environments.base.diffs.file_diffs import TurnDiffs
 from intercode.environments.base.diffs.initial_files import changes_of_agent
 from intercode.environments.base.env import InterCodeEnv
@@ -130,7 +130,7 @@ class SandboxedEnv(InterCodeEnv):
             **self.image_metadata(),
             "arch": architecture_of(self.backend),
             "tier": (tier := self._workspaces.tier),
-            "determinism": self.determinism and self.determinism.metadata(),
+            "determinism": to_jsonable(self.determinism),
             "sandboxes": "recycled" if self._workspaces.recycles else "new",
             **({"limits": self.settings.limits} if self.settings.limits else {}),
             **({"hard_limits": kept} if (kept := lowered_hard_limits(tier)) else {}),

@@ -16,6 +16,7 @@ from intercode.core.types import (
     EnvironmentDescription,
     Payload,
     Task,
+    to_jsonable,
 )
 from intercode.datasets.payloads import SqlPayload
 from intercode.environments.base.env import InterCodeEnv
@@ -182,7 +183,7 @@ class SqlEnv(InterCodeEnv):
             "engine": engine,
             "tier": f"{engine['kind']}: {engine['version']}",
             "arch": platform.machine(),
-            "determinism": self.determinism and self.determinism.metadata(),
+            "determinism": to_jsonable(self.determinism),
         }
 
     @cached_property
