@@ -25,9 +25,7 @@ class Determinism:
 
     ``clock``: a fixed UTC time such as ``2026-01-01 00:00:00``, an offset such as ``+3d`` (units s,
     m, h, d, w), or ``real``. ``seed`` sets ``$RANDOM`` in every shell, the hash order of Python and
-    Perl, and with ``random='seeded'`` also the random bytes of the C library. With
-    ``machine='hidden'``, programs cannot read what the machine counts (free memory and space, load,
-    devices), and files keep the dates that the machine gave them.
+    Perl, and with ``random='seeded'`` also the random bytes of the C library.
 
     >>> from intercode_sandbox import Determinism, resolve_determinism
     >>> resolve_determinism({"clock": "2030-01-31 12:00:00"}) == Determinism("2030-01-31 12:00:00")
@@ -41,14 +39,11 @@ class Determinism:
     timezone: str = "UTC"
     hostname: str = "intercode"
     machine_id: str = "c0de" * 8
-    machine: Literal["shown", "hidden"] = "shown"
 
     def __post_init__(self) -> None:
         parse_clock(self.clock)
         if self.random not in ("seeded", "real"):
             raise unknown_name_error("kind of random bytes", str(self.random), ["seeded", "real"])
-        if self.machine not in ("shown", "hidden"):
-            raise unknown_name_error("view of the machine", str(self.machine), ["shown", "hidden"])
         if not isinstance(self.seed, int) or self.seed < 0:
             raise ConfigError(f"the seed {self.seed!r} must be a whole number of at least 0")
         if not re.fullmatch("[0-9a-f]{32}", self.machine_id):

@@ -17,7 +17,6 @@ static const volatile struct {
   i64 fixed;       /* 1: the clock is fixed at `time`; 0: it is `shift` ahead */
   i64 time, shift; /* seconds */
   i64 since;       /* real time after which files were written in a sandbox */
-  i64 hidden;      /* 1: what the machine counts cannot be read */
   i64 seeded;      /* 1: random bytes come from `seed` */
   u64 seed;
   i64 user;        /* the id of programs on the machine, shown as 0; or 0 */
@@ -28,7 +27,6 @@ extern int *__errno_location(void);
 extern char *program_invocation_short_name;
 
 #if defined(__x86_64__)
-enum { CLOSE = 3, STATFS = 137, FSTATFS = 138 };
 enum { UNAME = 63, FCHMODAT = 268, FCHMODAT2 = 452, FCNTL = 72, OPENAT = 257, READLINKAT = 267, FACCESSAT = 269 };
 enum { STAT_LINKS = 16, STAT_MODE = 24, STAT_USER = 28, LONG_LINKS = 1 };
 enum { GETTIMEOFDAY = 96, GETRUSAGE = 98, TIMES = 100, CLOCK_GETTIME = 228, NEWFSTATAT = 262,
@@ -43,7 +41,6 @@ static i64 syscall_raw(i64 n, i64 a, i64 b, i64 c, i64 d, i64 e) {
   return out;
 }
 #elif defined(__aarch64__)
-enum { CLOSE = 57, STATFS = 43, FSTATFS = 44 };
 enum { UNAME = 160, FCHMODAT = 53, FCHMODAT2 = 452, FCNTL = 25, OPENAT = 56, READLINKAT = 78, FACCESSAT = 48 };
 enum { STAT_LINKS = 20, STAT_MODE = 16, STAT_USER = 24, LONG_LINKS = 0 };
 enum { GETTIMEOFDAY = 169, GETRUSAGE = 165, TIMES = 153, CLOCK_GETTIME = 113, NEWFSTATAT = 79,
@@ -332,61 +329,11 @@ int utime(const char *path, const i64 *t) {
   return set(CWD, path, t ? dates : 0, 0);
 }
 
-/* -------------------------------------------------- what the machine counts
-   Files of /proc that belong to no process, files of /sys, and the space of file systems. */
-enum { NO_ENTRY = 2, NO_CALL = 38, PATH_ONLY = 010000000, CLOSE_ON_EXEC = 02000000 };
-
-static int is_count(int at, const char *path) {
-  char link[32], name[7], status[256];
-  static const char prefix[] = "/proc/self/fd/";
-  int length = sizeof prefix - 1, digits = 1;
-  i64 fd = settings.hidden ? syscall_raw(OPENAT, at, (i64)path, PATH_ONLY | CLOSE_ON_EXEC, 0, 0) : -1;
-  if (fd < 0) return 0;
-  for (int i = 0; i < length; i++) link[i] = prefix[i];
-  for (i64 rest = fd / 10; rest; rest /= 10) digits++;
-  link[length + digits] = 0;
-  for (i64 rest = fd; digits; rest /= 10) link[length + --digits] = (char)('0' + rest % 10);
-  for (u64 i = 0; i < sizeof name; i++) name[i] = 0;
-  syscall_raw(READLINKAT, CWD, (i64)link, (i64)name, sizeof name, 0);
-  syscall_raw(NEWFSTATAT, (i64)fd, (i64)"", (i64)status, EMPTY_PATH, 0);
-  syscall_raw(CLOSE, fd, 0, 0, 0, 0);
-  if ((*(u32 *)(status + STAT_MODE) & KIND) != REGULAR || name[0] != '/') return 0;
-  if (name[1] == 's') return name[2] == 'y' && name[3] == 's' && name[4] == '/';
-  return name[1] == 'p' && name[2] == 'r' && name[3] == 'o' && name[4] == 'c' && name[5] == '/'
-      && (name[6] < '0' || name[6] > '9');
-}
-
-struct space { i64 kind, block; u64 counts[5]; i64 id, length, fragment, flags, unused[4]; };
-
-static int read_space(i64 number, i64 place, struct space *to) {
-  return set_errno(settings.hidden ? -NO_CALL : syscall_raw(number, place, (i64)to, 0, 0, 0));
-}
-
-static int convert_space(i64 number, i64 place, u64 *to) {
-  struct space from;
-  if (read_space(number, place, &from) != 0) return -1;
-  to[0] = (u64)from.block, to[1] = (u64)(from.fragment ? from.fragment : from.block);
-  for (int i = 0; i < 5; i++) to[2 + i] = from.counts[i];
-  to[7] = from.counts[4], to[8] = (u64)from.id;
-  to[9] = (u64)from.flags & ~0x20UL, to[10] = (u64)from.length; /* ST_VALID */
-  to[11] = to[12] = to[13] = 0;
-  return 0;
-}
-
-int statfs(const char *path, struct space *to) { return read_space(STATFS, (i64)path, to); }
-int fstatfs(int fd, struct space *to) { return read_space(FSTATFS, fd, to); }
-int statvfs(const char *path, u64 *to) { return convert_space(STATFS, (i64)path, to); }
-int fstatvfs(int fd, u64 *to) { return convert_space(FSTATFS, fd, to); }
-ALIAS(statfs64, statfs);
-ALIAS(fstatfs64, fstatfs);
-ALIAS(statvfs64, statvfs);
-ALIAS(fstatvfs64, fstatvfs);
-
 /* ----------------------------------------------- opening descriptors by name */
 typedef void FILE;
 extern void *dlsym(void *, const char *) __attribute__((weak));
 extern FILE *fdopen(int, const char *) __attribute__((weak));
-enum { DUPFD = 0, DUPFD_CLOEXEC = 1030, BAD_NUMBER = 9 };
+enum { DUPFD = 0, DUPFD_CLOEXEC = 1030, CLOSE_ON_EXEC = 02000000, BAD_NUMBER = 9, NO_ENTRY = 2 };
 
 static int open_number(int number, int flags) {
   i64 out = syscall_raw(FCNTL, number, flags & CLOSE_ON_EXEC ? DUPFD_CLOEXEC : DUPFD, 0, 0, 0);
@@ -397,7 +344,6 @@ static int open_number(int number, int flags) {
 int openat(int at, const char *path, int flags, u32 mode) {
   int number = descriptor(path);
   if (number >= 0) return open_number(number, flags);
-  if (is_count(at, path)) return set_errno(-NO_ENTRY);
   return set_errno(syscall_raw(OPENAT, at, (i64)path, flags, mode, 0));
 }
 int open(const char *path, int flags, u32 mode) { return openat(CWD, path, flags, mode); }
@@ -416,7 +362,6 @@ static FILE *open_stream(const char *path, const char *mode, const char *name) {
     number = open_number(number, 0);
     return number < 0 ? 0 : fdopen(number, mode);
   }
-  if (is_count(CWD, path)) return set_errno(-NO_ENTRY), (FILE *)0;
   FILE *(*next)(const char *, const char *) = dlsym ? dlsym((void *)-1L, name) : 0;
   if (next) return next(path, mode);
   set_errno(-38);

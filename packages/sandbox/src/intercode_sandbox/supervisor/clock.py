@@ -18,10 +18,9 @@ from intercode_sandbox.determinism import REAL_CLOCK, Determinism, parse_clock
 from intercode_sandbox.supervisor import build, programs
 
 _MARK = b"intercode clock\0"
-_SETTINGS = struct.Struct(f"={len(_MARK)}s6qQq64s")
+_SETTINGS = struct.Struct(f"={len(_MARK)}s5qQq64s")
 """The structure ``settings`` of clock.c."""
 _DAY = 86400
-_NEVER = 1 << 62
 
 
 @functools.lru_cache(maxsize=64)
@@ -34,21 +33,18 @@ def clock_library(settings: Determinism | None, user: int = 0, hostname: str = "
     Raises SandboxUnavailableError if it is not installed.
     """
     settings = settings or Determinism(clock=REAL_CLOCK, random="real")
-    is_hidden = settings.machine == "hidden"
-    if settings.clock == REAL_CLOCK and settings.random == "real" and not user and not is_hidden:
+    if settings.clock == REAL_CLOCK and settings.random == "real" and not user:
         return None
     library = bytearray(programs.find_program(build.CLOCK_LIBRARY).read_bytes())
     fixed, seconds = parse_clock(settings.clock)
     # Older files belong to the image or the task, newer ones were written in the sandbox. The day
     # is enough, and keeps the library the same, so that few copies of it are cached.
     today = int(time.time()) // _DAY * _DAY
-    since = _NEVER if is_hidden else min(seconds, today)
     values = (
         fixed,
         seconds if fixed else 0,
         0 if fixed else seconds,
-        since if fixed else 0,
-        is_hidden,
+        min(seconds, today) if fixed else 0,
         settings.random == "seeded",
         settings.seed % 2**63,
         user,

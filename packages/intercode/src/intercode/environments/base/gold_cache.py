@@ -5,8 +5,8 @@ evaluation/check/stable_golds.py) and writes their states to the cache, up to th
 that is not stable. The key of an entry covers everything that the state depends on: gold and setup,
 content of image and layers, limits, network, session, the running system of this machine, and the
 code of this package that creates and reads sandboxes. Golds that ran with a network or on an image
-without a digest are never cached. An entry is valid for one day. The files lie in the cache
-directory, which no sandbox can read.
+without a digest are never cached, nor those that read what no run can vary (``_UNVARIED``). An
+entry is valid for one day. The files lie in the cache directory, which no sandbox can read.
 """
 
 from __future__ import annotations
@@ -15,12 +15,14 @@ import hashlib
 import json
 import os
 import platform
+import re
 import tempfile
 import time
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import fields
-from functools import cache
+from functools import cache, lru_cache, partial
+from itertools import takewhile
 from pathlib import Path
 from typing import Any, Protocol, runtime_checkable
 
@@ -47,6 +49,17 @@ _DIGESTED_PATHS = (
 sandboxes."""
 _DIGESTED_FIELDS = ("image", "layers", "upper")
 """Fields of a specification that the key holds as digests."""
+_MACHINE_WORDS = ("df", "free", "iostat", "top", "uptime", "vmstat", "w")
+_UNVARIED = frozenset((*_MACHINE_WORDS, "-cmin", "/proc", "/proc/", "/sys", "/sys/"))
+"""Words of code that reads what a check cannot vary, and what may change later: the use of the
+machine, and the minute in which a file was copied."""
+_WORD = re.compile(r"(?<!\w)/(?:proc|sys)/|(?<!\w)(?<!-path )/(?:proc|sys)(?![\w.-])|[\w.+=%-]+")
+_READS_AGES = re.compile(
+    r"(?<![\w-])-(?:[acm](?:min|time)|[acm]?newer\w*|used|[no]t)(?![\w-])"
+    r"|%[XYZ]|%[ACT]@|(?:st_|get)[acm]time|\bdate (?:-r|--reference)"
+)
+"""Code that may compare the dates of files with the clock."""
+_DAY = 86400
 
 
 @runtime_checkable
@@ -55,18 +68,40 @@ class CachesGolds(Protocol):
 
     use_gold_cache: bool
 
-    def may_cache_golds(self) -> bool:
-        """Return whether the golds of the current task may be cached, if they are stable."""
+    def count_cacheable_golds(self) -> int:
+        """Return how many golds of the current task, from the first, may be cached."""
         ...
 
     def cache_golds(self, states: Sequence[State]) -> bool:
-        """Write the states of the current task's first golds. Returns False if none is written."""
+        """Write the states of the current task's first golds, up to the first that is not
+        cacheable. Returns False if that is the first of all."""
         ...
 
 
-def may_cache(spec: SandboxSpec) -> bool:
-    """Return whether the states that golds reach in such sandboxes may be cached."""
-    return spec.network == "none" and spec.image.root is not None
+def count_cacheable(task: Task, spec: SandboxSpec) -> int:
+    """Return how many golds of a task, from the first, may be cached, provided that they are
+    stable. Each gold runs in a sandbox of its own, so the others do not matter."""
+    if spec.network != "none" or spec.image.root is None:
+        return 0
+    varied = partial(_can_be_varied, with_ages=_has_varied_ages(spec.image.root, spec))
+    return len(list(takewhile(varied, task.golds))) if varied(task.setup or "") else 0
+
+
+@lru_cache(maxsize=4096)  # every score asks for the golds of its task
+def _can_be_varied(code: str, with_ages: bool) -> bool:
+    is_varied = _UNVARIED.isdisjoint(_WORD.findall(code))
+    return is_varied and (with_ages or not _READS_AGES.search(code))
+
+
+def _has_varied_ages(root: Path, spec: SandboxSpec) -> bool:
+    """Return whether the files of a task look older under some clock of a check. Every stopped
+    clock shows those of today as new (see sandbox/supervisor/clock.py), unless it dates them."""
+    try:
+        unpacked = root.stat().st_ctime
+    except OSError:
+        return False
+    dated = all("@" in layer.digest for layer in spec.layers)
+    return dated and unpacked < time.time() // _DAY * _DAY
 
 
 def load_golds(task: Task, spec: SandboxSpec, session: str) -> list[State] | None:
@@ -75,7 +110,8 @@ def load_golds(task: Task, spec: SandboxSpec, session: str) -> list[State] | Non
 
     Removes an entry that is broken or expired.
     """
-    if not may_cache(spec):
+    count = count_cacheable(task, spec)
+    if not count:
         return None
     key = _entry_key(task, spec, session)
     path = _cache_directory() / f"{_digest(key)}.json"
@@ -83,7 +119,7 @@ def load_golds(task: Task, spec: SandboxSpec, session: str) -> list[State] | Non
         states = _parse_entry(path.read_bytes(), key)
     except OSError:
         return None
-    if states:
+    if states is not None and 0 < len(states) <= count:
         return states
     with suppress(OSError):
         path.unlink()
@@ -91,12 +127,13 @@ def load_golds(task: Task, spec: SandboxSpec, session: str) -> list[State] | Non
 
 
 def save_golds(task: Task, spec: SandboxSpec, session: str, states: Sequence[State]) -> bool:
-    """Write the states of a task's first golds.
+    """Write the states of a task's first golds, up to the first that is not cacheable.
 
-    Returns False if they may not be cached or are too large.
+    Returns False if none is written. The states may also be too large.
     """
     now = time.time()
-    if not states or not may_cache(spec):
+    states = states[: count_cacheable(task, spec)]
+    if not states:
         return False
     key = _entry_key(task, spec, session)
     body = json.dumps({"key": key, "verified_at": now, "states": [to_jsonable(s) for s in states]})
@@ -143,13 +180,9 @@ def _state_from_row(row: Mapping[str, Any]) -> State:
 
 
 def _entry_key(task: Task, spec: SandboxSpec, session: str) -> str:
-    """Return a text of everything that the state of a stable gold depends on: of dated layers the
-    content alone, as each hour has a copy of its own (see sandbox/images/build/layer_dates.py)."""
-    layers = [
-        (digest, "" if hour else _identity(layer.root))
-        for layer in spec.layers
-        for digest, _, hour in (layer.digest.partition("@"),)
-    ]
+    """Return a text of everything that the state of a stable gold depends on: not the dates of
+    layers, which follow the clock (see sandbox/images/build/layer_dates.py)."""
+    layers = [layer.digest.partition("@")[0] for layer in spec.layers]
     others = {
         f.name: repr(getattr(spec, f.name)) for f in fields(spec) if f.name not in _DIGESTED_FIELDS
     }
@@ -159,7 +192,7 @@ def _entry_key(task: Task, spec: SandboxSpec, session: str) -> str:
             "setup": task.setup,
             "cwd": task.cwd,
             "files": tree_digest(task.initial_files),
-            "image": [spec.image.digest, dict(spec.image.env), _identity(spec.image.root)],
+            "image": [spec.image.digest, dict(spec.image.env)],
             "layers": layers,
             "spec": others,
             "machine": _machine(),
@@ -168,15 +201,6 @@ def _entry_key(task: Task, spec: SandboxSpec, session: str) -> str:
         },
         sort_keys=True,
     )
-
-
-def _identity(root: Path | None) -> str:
-    """Return what tells a directory from a later copy, whose files have other inode numbers."""
-    try:
-        found = root.stat() if root else None
-    except OSError:  # on another machine
-        found = None
-    return f"{found.st_ino} {found.st_ctime_ns}" if found else ""
 
 
 @cache

@@ -69,9 +69,9 @@ class BashProfile(Profile):
         if not task.golds:
             raise GoldError(f"{task.id} has no gold: nothing to score against")
 
-    def may_cache_golds(self, episode: EpisodeContext) -> bool:  # noqa: ARG002
-        """Return whether golds may be cached; see ``gold_cache.CachesGolds``."""
-        return False
+    def count_cacheable_golds(self, episode: EpisodeContext) -> int:  # noqa: ARG002
+        """Count the golds that may be cached; see ``gold_cache.CachesGolds``."""
+        return 0
 
     def cache_golds(
         self,
@@ -180,16 +180,17 @@ class StandardBashProfile(BashProfile):
     # ------------------------------------------------------------- gold cache
     def cached_golds(self, episode: EpisodeContext) -> list[State] | None:
         """Return the states of the first golds from the cache, or None if all have to run."""
-        if not self.uses_gold_cache or not self.may_cache_golds(episode):
+        if not self.uses_gold_cache or episode.task.probe is not None:  # no probe output is cached
             return None
         return gold_cache.load_golds(episode.task, episode.spec, self._shell_key(episode))
 
-    def may_cache_golds(self, episode: EpisodeContext) -> bool:
-        # no probe output is cached
-        return episode.task.probe is None and gold_cache.may_cache(episode.spec)
+    def count_cacheable_golds(self, episode: EpisodeContext) -> int:
+        if episode.task.probe is not None:  # no probe output is cached
+            return 0
+        return gold_cache.count_cacheable(episode.task, episode.spec)
 
     def cache_golds(self, episode: EpisodeContext, states: Sequence[State]) -> bool:
-        if not self.may_cache_golds(episode):
+        if not self.count_cacheable_golds(episode):
             return False
         return gold_cache.save_golds(episode.task, episode.spec, self._shell_key(episode), states)
 

@@ -1,8 +1,7 @@
 """Stores the results of stable golds in the gold cache, so that later episodes need not run them.
 
 A gold is stable if it reaches the same state with the clock and the random numbers of this machine,
-where a check has run it twice, and under other clocks and seeds and on a machine that shows nothing
-of what it counts, each in a sandbox of its own.
+where a check has run it twice, and under other clocks and seeds, each in a sandbox of its own.
 """
 
 from __future__ import annotations
@@ -19,14 +18,10 @@ from intercode.environments.base.gold_cache import CachesGolds
 from intercode.evaluation.check.task_runs import TaskRun, TaskRunner, task_runners
 from intercode_sandbox.determinism import Determinism, resolve_determinism
 
-_OTHERS = (
-    Determinism(clock="2019-02-28 00:00:01", seed=1),
-    Determinism(clock="2022-08-14 15:59:58", seed=2),
-    Determinism(clock="2099-12-05 21:30:29", seed=3, machine="hidden"),
-)
+_CLOCKS = ("2019-02-28 00:00:01", "2022-08-14 15:59:58", "2099-12-05 21:30:29")
 """Times that differ in each of their parts. In the first two, the files of tasks are as old as at
-the first and at the last second of an hour (see sandbox/images/build/layer_dates.py), and others
-are new; in the last, all other files are old, and what the machine counts cannot be read."""
+the first and at the last second of an hour (see sandbox/images/build/layer_dates.py); in the last,
+those of the image are old, unless they are of today (see ``gold_cache``)."""
 
 Golds = tuple[State, ...]
 
@@ -53,29 +48,23 @@ def cache_stable(
     with task_runners(dataset, settings, parallel) as run_all:
         if not run_all(lambda runner, _: runner.caches_golds, [0])[0]:
             return 0
-        for other in _OTHERS:
-            varied = replace(
-                own, clock=other.clock, seed=own.seed + other.seed, machine=other.machine
-            )
-            with task_runners(
-                dataset, {**settings, "deterministic": varied}, parallel
-            ) as run_all_varied:
-                results = run_all_varied(partial(_golds_in, varied), equal)
+        for seed, clock in enumerate(_CLOCKS, own.seed + 1):
+            varied = {**settings, "deterministic": replace(own, clock=clock, seed=seed)}
+            with task_runners(dataset, varied, parallel) as run_all_varied:
+                results = run_all_varied(partial(_golds_at, clock), equal)
             pairs = zip(equal.items(), results, strict=True)
             equal = {i: same for (i, golds), other in pairs if (same := _equal_start(golds, other))}
         return sum(run_all(lambda runner, i: runner.cache_golds(i, equal[i]), equal))
 
 
-def _golds_in(varied: Determinism, runner: TaskRunner, i: int) -> Golds:
+def _golds_at(clock: str, runner: TaskRunner, i: int) -> Golds:
     """Return the results of the golds of a task; empty if none may be cached, if they fail, or if
-    programs of the sandbox read another clock, or a machine that is hidden."""
+    the programs of the sandbox do not read its clock."""
     try:
         runner.reset(i)
-        if not isinstance(runner.env, CachesGolds) or not runner.env.may_cache_golds():
+        if not isinstance(runner.env, CachesGolds) or not runner.env.count_cacheable_golds():
             return ()
-        code = "date -u '+%Y-%m-%d %H:%M:%S'; cat /proc/uptime 2>/dev/null"
-        clock, *uptime = runner.env.execute(code).observation.splitlines()
-        is_varied = clock == varied.clock and not (uptime and varied.machine == "hidden")
-        return runner.score_here()[2] if is_varied else ()
+        shown = runner.env.execute("date -u '+%Y-%m-%d %H:%M:%S'").observation.strip()
+        return runner.score_here()[2] if shown == clock else ()
     except InterCodeError:  # so it is not known to be stable
         return ()
