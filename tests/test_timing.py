@@ -5,7 +5,6 @@ from __future__ import annotations
 import runpy
 import subprocess
 import sys
-from collections import Counter
 from pathlib import Path
 
 import pytest
@@ -14,10 +13,8 @@ ROOT = Path(__file__).parents[1]
 TIMING = runpy.run_path(str(ROOT / "tools" / "timing.py"))
 WAITING = {"tests/support/sandboxes.py", "tests/support/traces.py"}
 """Their functions ``eventually`` wait for a condition; other files call them."""
-MAX_SLEEPS = 29
+MAX_SLEEPS = 21
 """Sleeps of other files. Lower the number when one goes; a new test waits for what it needs."""
-LATENESS = {"tests/hostile/trial.py": 1}
-"""Fails if an action holds up its owner for 20 seconds beyond its limit."""
 MAX_REALTIME_TESTS = 25
 
 
@@ -66,8 +63,8 @@ def test_sleeps_and_literal_time_outs_are_found(tmp_path: Path) -> None:
 
 def test_time_is_real_in_one_folder_only() -> None:
     places = TIMING["groups"](ROOT)["tests"]
-    elapsed = Counter(p.path.relative_to(ROOT).as_posix() for p in places if p.kind == "elapsed")
-    assert elapsed == LATENESS, "assert on order and outcome, or move the test to tests/realtime"
+    elapsed = [p for p in places if p.kind == "elapsed"]
+    assert not elapsed, "assert on order and outcome, or move the test to tests/realtime"
     sleeps = [p for p in places if p.kind == "sleep"]
     sleeps = [p for p in sleeps if p.path.relative_to(ROOT).as_posix() not in WAITING]
     assert len(sleeps) <= MAX_SLEEPS, (

@@ -1,7 +1,7 @@
 """Random bytes and mutated commands as actions, in sandboxes that are copied and replaced at
 random.
 
-The time is checked after each action. At random, the next exit status is checked, and that a
+Each action must end by its limit. At random, the next exit status is checked, and that a
 sandbox contains nothing of another one.
 """
 
@@ -12,7 +12,7 @@ from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
-from hostile.trial import BACKENDS, in_time
+from hostile.trial import BACKENDS, ended
 from intercode import datasets
 from intercode.core.errors import SandboxLostError, UsageError
 from intercode.core.types import ExecResult
@@ -208,7 +208,7 @@ class Fuzz:
         assert (result.exit_code is None) >= result.timed_out, f"time-out with a status: {result}"
 
     def _timed(self, subject: Subject, action: str, limit: float) -> ExecResult:
-        return in_time(lambda: subject.session.run(action, limit), limit, f"{action[:60]!r}")
+        return ended(lambda: subject.session.run(action, limit), f"{action[:60]!r}")
 
     def _check(self, subject: Subject) -> None:
         """Check the next exit status, and that nothing of another sandbox is visible."""
