@@ -12,7 +12,6 @@ from __future__ import annotations
 import datetime
 import json
 import os
-import time
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -21,6 +20,7 @@ from intercode.core import trajectories
 from intercode.core.trajectories import HISTORY_FILE
 from intercode.core.types import Usage, to_jsonable
 from intercode.evaluation.evaluate.run_state import total_usage, usage_from_json
+from intercode_sandbox.clock import SYSTEM_CLOCK
 
 
 class RunHistory:
@@ -33,7 +33,7 @@ class RunHistory:
     def __init__(self, out: Path) -> None:
         self.file = out / HISTORY_FILE
         self._log = out / trajectories.TRAJECTORIES_FILE
-        self._started = time.monotonic()
+        self._started = SYSTEM_CLOCK.now()
         rows = list(trajectories.read_history(self.file))
         self._missing_end = (
             _missing_end(rows[-1], self._log) if rows and "began" in rows[-1] else None
@@ -50,14 +50,14 @@ class RunHistory:
 
     def begin(self, **settings: Any) -> None:
         """Record that work begins. If the last process was killed, first record its end."""
-        self._started = time.monotonic()
+        self._started = SYSTEM_CLOCK.now()
         if self._missing_end is not None:
             self._append(self._missing_end)
         self._append({"began": _now(), "bytes": _file_size(self._log), **settings})
 
     def end(self, how: str, spent: Usage, lost: Usage = Usage()) -> None:  # noqa: B008  (frozen)
         """Record how the work ended: ``finished``, ``interrupted``, or why it stopped."""
-        seconds = round(time.monotonic() - self._started, 3)
+        seconds = round(SYSTEM_CLOCK.now() - self._started, 3)
         row = {"ended": _now(), "how": how, "seconds": seconds, "spent": to_jsonable(spent)}
         self._append(row | ({"lost": to_jsonable(lost)} if lost.requests else {}))
 
