@@ -19,6 +19,8 @@ from intercode.evaluation import check_env
 from intercode_sandbox import images
 from support import requirements
 from support.languages import ABSENT, ADD, AWK_SUM, C_SUM, JAVA_SUM, PERL_SUM, needs, only, task
+from support.sandboxes import PATIENCE
+from support.time_limits import limit_at
 
 pytestmark = pytest.mark.sandbox
 ALL = Dataset("own", "code", (ADD, C_SUM, PERL_SUM, AWK_SUM))
@@ -101,15 +103,20 @@ def test_the_reward_is_the_share_of_tests_and_details_say_why_tests_failed(env: 
 def test_time_is_measured_test_by_test() -> None:
     needs("node", "perl")
     loops = (
-        (ADD, "function add (a, b) { while (a === 1); return a + b }"),
-        (PERL_SUM, "@n = split ' ', <>; 1 while $n[0] == 3; print $n[0] + $n[1];"),
+        (ADD, "function add (a, b) { if (a === 1) for (console.log('loops');;); return a + b }"),
+        (
+            PERL_SUM,
+            "$| = 1; @n = split ' ', <>; if ($n[0] == 3) { for (print 'loops';;) {} }"
+            " print $n[0] + $n[1];",
+        ),
     )
     for chosen, program in loops:
-        with CodeEnv(only(chosen), test_timeout=5.0) as env:
+        with CodeEnv(only(chosen), test_timeout=PATIENCE) as env:
             begin(env, chosen)
             env.step(program)
-            score = env.score()
-            assert score.details["failed"] == {0: "over the time limit of 5 s"}
+            with limit_at("loops"):
+                score = env.score()
+            assert score.details["failed"] == {0: "over the time limit of 120 s"}
             assert 0.4 < score.value < 0.7
 
 

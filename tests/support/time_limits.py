@@ -19,6 +19,7 @@ _MODULES = (
     "intercode.sessions.bash.persistent",
     "intercode.sessions.bash.shell",
     "intercode.sessions.programs.repl",
+    "intercode.sessions.python.interpreter",
 )
 
 
