@@ -8,8 +8,8 @@ import signal
 import sqlite3
 import subprocess
 import sys
-import time
 from collections.abc import Iterator
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
@@ -386,6 +386,15 @@ def _group_members(session_id: int) -> list[int]:
     return found
 
 
+def _ticks(session_id: int) -> int:
+    """Return the processor time of the owner's processes."""
+    total = 0
+    for pid in _group_members(session_id):
+        with suppress(OSError):  # it has ended
+            total += int(Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[11])
+    return total
+
+
 def test_a_killed_owner_leaves_neither_copies_nor_processes(
     databases: dict[str, DatabaseSpec], tmp_path: Path
 ) -> None:
@@ -398,7 +407,10 @@ def test_a_killed_owner_leaves_neither_copies_nor_processes(
     )
     assert process.stdout is not None
     assert process.stdout.readline() == b"ready\n"
-    time.sleep(0.3)
+    before = _ticks(mark)
+    eventually(
+        lambda: _ticks(mark) > before + 10 or process.poll() is not None, "it executes the step"
+    )
     process.send_signal(signal.SIGKILL)
     process.communicate()
     assert list(tmp_path.iterdir()) == []
