@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import random
+import signal
 import subprocess
 import sys
-import time
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from pathlib import Path
@@ -21,10 +21,21 @@ from support.sandboxes import eventually
 pytestmark = pytest.mark.sandbox
 
 BUILD = """
-import sys
+import signal, sys
 from intercode_sandbox.images.build.on_demand import resolve_or_build
-print(resolve_or_build(sys.argv[1]).digest)
+
+def end_at_the_moment(*_):
+    global left
+    left -= 1
+    if left < 0:
+        signal.raise_signal(signal.SIGKILL)
+
+left = CALLS
+sys.addaudithook(end_at_the_moment)
+print(resolve_or_build(sys.argv[1]).digest, left)
 """
+CALLS = 1_000_000
+"""More than a build makes."""
 SETUP = """
 set -e
 for i in 1 2 3 4 5 6; do echo $i >> /srv/lines; sleep 0.1; done
@@ -32,29 +43,37 @@ head -c 8 /proc/sys/kernel/random/uuid > /srv/once
 """
 
 
-def start(folder: Path) -> subprocess.Popen[str]:
+def start(folder: Path, calls: int = CALLS) -> subprocess.Popen[str]:
+    """Start a build, in a process that ends itself at a call, for example to open a file."""
+    code = BUILD.replace("CALLS", str(calls))
     return subprocess.Popen(
-        [sys.executable, "-c", BUILD, f"dockerfile:{folder}"],
+        [sys.executable, "-c", code, f"dockerfile:{folder}"],
         stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
         text=True,
     )
 
 
+def built(builder: subprocess.Popen[str]) -> list[str]:
+    """Return the digest of the image and the number of calls left; nothing if it was killed."""
+    return builder.communicate(timeout=120)[0].split()
+
+
+def write_context(folder: Path) -> Path:
+    (folder / "files").mkdir(parents=True)
+    (folder / "files" / "which").write_text(str(folder))
+    (folder / "Dockerfile").write_text(f"FROM host\nCOPY files /srv/\nRUN <<SETUP\n{SETUP}SETUP\n")
+    return folder
+
+
 @pytest.fixture
 def folder(tmp_path: Path) -> Path:
-    (tmp_path / "files").mkdir()
-    (tmp_path / "files" / "which").write_text(str(tmp_path))
-    (tmp_path / "Dockerfile").write_text(
-        f"FROM host\nCOPY files /srv/\nRUN <<SETUP\n{SETUP}SETUP\n"
-    )
-    return tmp_path
+    return write_context(tmp_path)
 
 
 @pytest.mark.slow
 def test_one_builds_and_the_others_wait(folder: Path) -> None:
     builders = [start(folder) for _ in range(3)]
-    digests = {builder.communicate(timeout=120)[0].strip() for builder in builders}
+    digests = {built(builder)[0] for builder in builders}
     image = resolve_or_build(f"dockerfile:{folder}")
     assert digests == {image.digest}  # the random part was created once
     with open_sandbox(SandboxSpec(image)) as sandbox:
@@ -73,12 +92,13 @@ def test_threads_of_one_process(tmp_path: Path) -> None:
 
 @pytest.mark.slow
 def test_a_killed_build_leaves_nothing_valid(folder: Path) -> None:
-    chance = random.Random(7)
-    for _ in range(3):
-        builder = start(folder)
-        time.sleep(chance.uniform(0.3, 1.2))  # the build may be starting, running or ending
-        builder.kill()
-        builder.communicate()
+    _, left = built(start(write_context(folder / "other")))
+    calls = CALLS - int(left)
+    builders = []
+    for moment in sorted(random.Random(7).sample(range(calls), 3)):  # to leave most for the next
+        builders.append(start(folder, moment))
+        built(builders[-1])
+    assert builders[0].returncode == -signal.SIGKILL
     image = resolve_or_build(f"dockerfile:{folder}")
     with open_sandbox(SandboxSpec(image)) as sandbox:
         output = sandbox.run(
@@ -105,8 +125,7 @@ def test_a_killed_build_frees_those_that_wait(folder: Path) -> None:
     second = start(folder)
     first.kill()
     first.communicate()
-    digest, problem = second.communicate(timeout=120)
-    assert digest.strip() == resolve_or_build(f"dockerfile:{folder}").digest, problem
+    assert built(second)[0] == resolve_or_build(f"dockerfile:{folder}").digest
 
 
 @pytest.mark.slow
@@ -116,8 +135,7 @@ def test_the_processes_of_a_killed_build_end(tmp_path: Path) -> None:
     length = f"60.{random.randrange(10**9)}"
     text = f"FROM {requirements.image('nl2bash')}\nRUN setsid sleep {length} & sleep {length}\n"
     (tmp_path / "Dockerfile").write_text(text)
-    code = BUILD.replace("resolve_or_build(sys", "resolve_or_build('dockerfile:' + sys")
-    builder = subprocess.Popen([sys.executable, "-c", code, str(tmp_path)])
+    builder = start(tmp_path)
 
     def running() -> int:
         lines = []
@@ -128,5 +146,5 @@ def test_the_processes_of_a_killed_build_end(tmp_path: Path) -> None:
 
     eventually(lambda: running() == 2, "the command runs", 60)
     builder.kill()
-    builder.wait()
+    builder.communicate()
     eventually(lambda: running() == 0, "all processes have ended", 60)
