@@ -229,8 +229,8 @@ def test_the_name_alone_stands_for_the_families_of_the_environment() -> None:
         ("families:bash@seed=9..1", UsageError, r"write 1\.\.9"),
         ("families:bash@seed=9..", UsageError, "neither a number nor a range"),
         ("families:bash@seed=1000000", UsageError, "a seed is below 1000000"),
-        ("families:bash/wrapped/3", UsageError, "does not name task families"),
-        ("families:ctf/ciphers/", UsageError, "does not name task families"),
+        ("families:bash/wrapped/3", UsageError, "does not name families"),
+        ("families:ctf/ciphers/", UsageError, "does not name families"),
         ("families:bash/trail[split=test]", UsageError, "selects no family"),
     ],
 )

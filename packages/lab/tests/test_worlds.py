@@ -11,9 +11,10 @@ import pytest
 import intercode
 from intercode import datasets
 from intercode.cli import main
-from intercode.core.errors import UsageError
+from intercode.core.errors import UnknownNameError, UsageError
 from intercode.core.types import Dataset, State
 from intercode_lab.proofs.worlds import RULES, WorldProof, kind_faults, prove_task, world_tables
+from intercode_lab.worlds import selection_of
 from intercode_lab.worlds.kinds import KINDS
 from intercode_lab.worlds.requests import Goal, phrasings
 from intercode_lab.worlds.world import WorldKind, worlds_reward
@@ -157,3 +158,85 @@ def test_the_command_proves_worlds(tmp_path: Path, capsys: pytest.CaptureFixture
         from intercode_lab.proofs.worlds import prove
 
         prove("worlds:bash@seed=1", 1, out)
+
+
+OWN_KIND = """
+from intercode_lab.families.file_tree import FileTree
+from intercode_lab.worlds.world import World, kind
+
+def fail(request, run):
+    raise KeyError("shelf")
+
+@kind(player=fail, shallow={"no notes": fail})
+def room(draw):
+    tree = FileTree()
+    return World(phrasing=0, request="?", tree=tree, probe="", goals={"a": {"a": 1}}, damage={},
+                 solutions=("true",), harms={})
+"""
+
+
+@pytest.mark.parametrize("name", ["bash.py", "bash-own.py", "own.py"])
+def test_kinds_come_from_a_file_of_any_name(name: str, tmp_path: Path) -> None:
+    (tmp_path / name).write_text(OWN_KIND)
+    selection = selection_of(f"worlds:{tmp_path}/{name}@seed=0..1")
+    assert [task.id for task in selection.tasks()] == [
+        f"worlds/bash/room/{n}" for n in ("1/0", "2/1")
+    ]
+    assert selection.families[0].function.__module__ != "intercode_lab.worlds.world"
+
+
+def test_a_name_that_begins_with_bash_is_not_the_environment(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    for name in ("bash.py", "bash-own.py"):
+        Path(name).write_text(OWN_KIND)
+        assert [kind.name for kind in selection_of(f"worlds:{name}").families] == ["room"]
+
+
+@pytest.mark.parametrize(
+    ("was", "now", "message"),
+    [
+        ("tree = FileTree()", "1 / 0", "room, of .*own.py, .* seed 0 .*: ZeroDivisionError: "),
+        ("return World(", "return dict(", "room, of .*own.py, .*returned a dict, not a World"),
+        ('("true",)', "()", "room, of .*own.py, .*at least one solution"),
+        ('{"a": {"a": 1}}', "{}", "room, of .*own.py, .*one goal"),
+        ('{"a": 1}', '{"a": {1}}', "room, of .*own.py, .*set is not JSON"),
+        ('@kind(player=fail, shallow={"no notes": fail})', "", "own.py has no families: .*@kind"),
+    ],
+)
+def test_a_kind_that_draws_no_world_is_named(
+    was: str, now: str, message: str, tmp_path: Path
+) -> None:
+    (tmp_path / "own.py").write_text(OWN_KIND.replace(was, now))
+    with pytest.raises(UsageError, match=message):
+        datasets.load(f"worlds:{tmp_path}/own.py@seed=0")
+
+
+@pytest.mark.parametrize(
+    ("spec", "message"),
+    [
+        ("sql", "worlds:sql has no worlds, which are of Bash"),
+        ("nosuch", "worlds:nosuch has no worlds, which are of Bash"),
+        ("bash/mail", "unknown kind of bash 'mail'; known: broken-ledger"),
+        ("bash[level=1]", "'worlds:bash.level=1.'.*write worlds:bash/KIND"),
+    ],
+)
+def test_a_specification_without_worlds_is_refused_in_words_of_worlds(
+    spec: str, message: str
+) -> None:
+    with pytest.raises((UsageError, UnknownNameError), match=message):
+        datasets.load(f"worlds:{spec}")
+
+
+def test_a_player_that_raises_is_a_fault_with_the_exception(tmp_path: Path) -> None:
+    (tmp_path / "own.py").write_text(OWN_KIND)
+    found = selection_of(f"worlds:{tmp_path}/own.py").families[0]
+    assert isinstance(found, WorldKind)
+    dataset = Dataset("worlds", "bash", (found(0, 5),), reward="worlds")
+    with intercode.make("bash", dataset) as env:
+        env.known_golds = (State(),)
+        faults = prove_task(env, 0, found, 0).faults
+    assert "player-fails: KeyError: 'shelf'" in faults
+    assert "player-fails: no notes: KeyError: 'shelf'" in faults
+    assert not [fault for fault in faults if fault.startswith(("player-below-1", "few-turns"))]

@@ -11,7 +11,7 @@ from pathlib import Path
 from types import ModuleType
 from typing import TypeVar
 
-from intercode.core.errors import UnknownNameError, UsageError
+from intercode.core.errors import InterCodeError, UnknownNameError, UsageError
 from intercode.core.types import Payload, Task
 from intercode.datasets.endless import FIRST_EPISODE_SEED
 from intercode_lab.families.choices import Choices
@@ -117,7 +117,7 @@ class Family:
         ``variant``: a number above 0 gives the same query and golds in another world. ``other``: a
         number above 0 gives the same query, with other hidden choices and so, in general, other
         golds. Raises UsageError for a difficulty that is not from 1 to 5, for a negative seed, and
-        if the function does not return a Task.
+        if the function raises or does not return a Task.
         """
         if difficulty not in DIFFICULTIES:
             raise UsageError(f"the difficulty of {self.id} is {difficulty}; it must be from 1 to 5")
@@ -129,7 +129,15 @@ class Family:
         draw = Draw(
             difficulty, Choices("query", *key), Choices("hidden", *hidden), Choices("world", *world)
         )
-        task = self.function(draw)
+        try:
+            task = self.function(draw)
+        except InterCodeError:
+            raise
+        except Exception as e:
+            raise UsageError(
+                f"{self.id}, of {self.source or self.function.__module__}, cannot be drawn with "
+                f"seed {seed} and difficulty {difficulty}: {type(e).__name__}: {e}"
+            ) from e
         if not isinstance(task, Task):
             raise UsageError(f"{self.id} returned a {type(task).__name__}, not a Task")
         data = {"turns": list(task.solution_actions), **task.data}
@@ -178,12 +186,15 @@ def families_in(*modules: ModuleType) -> tuple[Family, ...]:
     return tuple(value for m in modules for value in vars(m).values() if isinstance(value, Family))
 
 
-def load_families(source: str) -> tuple[Family, ...]:
+def load_families(
+    source: str, decorator: str = "@family(ENVIRONMENT), all of the same environment"
+) -> tuple[Family, ...]:
     """Return the families of a source: an environment, a name that an installed package adds, a
     module, or a file.
 
-    Raises UnknownNameError for another name, and UsageError for a module or file that cannot be
-    loaded, has no families, or has families of several environments.
+    ``decorator``: what functions need, for a message. Raises UnknownNameError for another name, and
+    UsageError for a module or file that cannot be loaded, has no families, or has families of
+    several environments.
     """
     if source.endswith(".py"):
         source = str(Path(source).absolute())  # the working directory may change
@@ -200,10 +211,7 @@ def load_families(source: str) -> tuple[Family, ...]:
     families = families_in(found) if isinstance(found, ModuleType) else tuple(found)
     if len(environments := sorted({f.environment for f in families})) != 1:
         what = f"families of {' and '.join(environments)}" if environments else "no families"
-        raise UsageError(
-            f"{source} has {what}: it needs functions with @family(ENVIRONMENT), all of the same "
-            "environment"
-        )
+        raise UsageError(f"{source} has {what}: it needs functions with {decorator}")
     return tuple(_from_source(f, source, group or f.group) for f in families)
 
 

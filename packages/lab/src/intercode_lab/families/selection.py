@@ -15,7 +15,7 @@ Everything after the environment, the file or the module may be left out::
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 
 from intercode.core.errors import UsageError
@@ -28,7 +28,7 @@ SPLITS = ("train", "test")
 MOST_RECORDED_SEEDS = 1000
 """Seeds that a record of others may name."""
 _SPEC = re.compile(
-    r"(?:families:)?(?P<source>.+?\.py|[\w.-]+)(?:/(?P<name>[\w-]+))?"
+    r"(?P<source>.+?\.py|[\w.-]+)(?:/(?P<name>[\w-]+))?"
     r"(?:\[(?P<options>[^\]]*)\])?(?:@seed=(?P<seeds>[\d.]+))?"
 )
 _FORM = "families:ENVIRONMENT/NAME[difficulty=1..5,split=train]@seed=0..99"
@@ -55,20 +55,26 @@ class FamilySelection:
         return self.difficulties[seed % len(self.difficulties)]
 
 
-def select_families(spec: str) -> FamilySelection:
-    """Return what a specification selects.
+def select_families(
+    spec: str,
+    load: Callable[[str], tuple[Family, ...]] = load_families,
+    noun: str = "family or group",
+    form: str = _FORM,
+) -> FamilySelection:
+    """Return what a specification selects, which may begin with the scheme of its form.
 
-    Raises UsageError for another form and for values out of range, UnknownNameError for an unknown
-    environment, family, group or split; else as ``load_families``.
+    ``load``: returns the families of a source. ``noun``, ``form``: for messages. Raises UsageError
+    for another form and for values out of range, UnknownNameError for an unknown environment,
+    family, group or split; else as ``load``.
     """
-    match = _SPEC.fullmatch(spec)
+    scheme = form[: form.index(":") + 1]
+    match = _SPEC.fullmatch(spec.removeprefix(scheme))
     if match is None:
-        raise UsageError(f"{spec!r} does not name task families; write {_FORM}")
-    chosen = match["source"]
-    families = load_families(chosen)
+        raise UsageError(f"{spec!r} does not name {scheme[:-1]}; write {form}")
+    families = load(match["source"])
     if match["name"]:
-        families = _of_name(families, match["name"], chosen)
-    options = _options(spec, match["options"] or "")
+        families = _of_name(families, match["name"], f"{noun} of {match['source']}")
+    options = _options(spec, match["options"] or "", form)
     if split := options.get("split"):
         if split not in SPLITS:
             raise unknown_name_error("split", split, list(SPLITS))
@@ -77,7 +83,7 @@ def select_families(spec: str) -> FamilySelection:
     if not set(difficulties) <= set(DIFFICULTIES):
         raise UsageError(f"{spec!r}: a difficulty is from 1 to 5")
     if not families:
-        raise UsageError(f"{spec!r} selects no family")
+        raise UsageError(f"{spec!r} selects no {noun}")
     seeds = _range(spec, match["seeds"]) if match["seeds"] else None
     if seeds is not None and seeds.stop > FIRST_EPISODE_SEED:
         raise UsageError(f"{spec!r}: a seed is below {FIRST_EPISODE_SEED}")
@@ -87,27 +93,27 @@ def select_families(spec: str) -> FamilySelection:
 def is_recordable(spec: str, sources: Iterable[str]) -> bool:
     """Return whether a record of others may name a specification: its families are those of an
     environment or a plug-in among ``sources``, and its tasks are few enough to be drawn."""
-    match = _SPEC.fullmatch(spec)
+    match = _SPEC.fullmatch(spec.removeprefix("families:"))
     if match is None or match["source"] not in list(sources):
         return False
     numbers = re.fullmatch(r"(\d+)(?:\.\.(\d+))?", match["seeds"] or "0")
     return numbers is not None and int(numbers[2] or 0) - int(numbers[1]) < MOST_RECORDED_SEEDS
 
 
-def _of_name(families: Sequence[Family], name: str, source: str) -> tuple[Family, ...]:
+def _of_name(families: Sequence[Family], name: str, what: str) -> tuple[Family, ...]:
     found = tuple(f for f in families if name in (f.name, f.group))
     if not found:
         known = sorted({n for f in families for n in (f.name, f.group)})
-        raise unknown_name_error(f"family or group of {source}", name, known)
+        raise unknown_name_error(what, name, known)
     return found
 
 
-def _options(spec: str, text: str) -> dict[str, str]:
+def _options(spec: str, text: str, form: str) -> dict[str, str]:
     options = {}
     for part in filter(None, text.split(",")):
         name, _, value = part.partition("=")
         if name not in ("difficulty", "split") or not value:
-            raise UsageError(f"{spec!r}: {part!r} is not difficulty=… or split=…; write {_FORM}")
+            raise UsageError(f"{spec!r}: {part!r} is not difficulty=… or split=…; write {form}")
         options[name] = value
     return options
 

@@ -122,7 +122,8 @@ def prove_task(env: SandboxedEnv, index: int, kind: WorldKind, seed: int) -> Wor
     shallow = {}
     for name, player in kind.shallow.items():
         query = play.reset()
-        _run_player(partial(player, query), play.run)
+        if failure := _run_player(partial(player, query), play.run):
+            faults.append(f"player-fails: {name}: {failure}")
         shallow[name] = play.score().success
     payload = WorldPayload.of(task)
     shallow |= {name: _guesses(rule, payload) for name, rule in RULES.items() if payload.choices}
@@ -194,15 +195,16 @@ def _reference_faults(play: _Play, task: Task, kind: WorldKind, difficulty: int)
             scores.append(play.score().value)
         return observation
 
-    if failure := _run_player(partial(kind.player, query), run):
-        yield f"player-fails: {failure}"
+    failure = _run_player(partial(kind.player, query), run)
     score = play.env.score()
     scores.append(score.value)
-    if not score.success:
+    if failure:
+        yield f"player-fails: {failure}"
+    elif not score.success:
         yield f"player-below-1: {score.value}, {dict(score.details)}"
     if scores != sorted(scores):
         yield f"score-falls: {scores}"
-    if difficulty > 3 and play.turns < MIN_TURNS:
+    if not failure and difficulty > 3 and play.turns < MIN_TURNS:
         yield f"few-turns: the reference player needs {play.turns}"
     initial = {entry.path: entry for entry in task.initial_files}
     undone = [score.value]

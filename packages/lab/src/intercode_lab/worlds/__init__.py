@@ -9,11 +9,10 @@ rewritten if ``git fsck`` finds a fault. SQLite gets a copy of the database.
 
 from __future__ import annotations
 
-import re
-
-from intercode.core.errors import UsageError
+from intercode.core.errors import UnknownNameError, UsageError
 from intercode.core.types import Dataset
 from intercode.datasets import may_be_recorded
+from intercode_lab.families.family import Family, load_families
 from intercode_lab.families.selection import FamilySelection, is_recordable, select_families
 from intercode_lab.worlds.world import WorldKind
 
@@ -21,6 +20,7 @@ __all__ = ["SCHEME", "load", "selection_of"]
 
 SCHEME = "worlds:"
 _KINDS = "intercode_lab.worlds.kinds"
+_FORM = f"{SCHEME}bash/KIND[difficulty=1..5]@seed=0..99"
 
 
 @may_be_recorded(lambda address: is_recordable(address, ("bash",)))
@@ -31,7 +31,7 @@ def load(address: str = "bash") -> Dataset:
     ``./FILE.py`` for kinds of your own. Raises UsageError for what has no worlds of Bash; else as
     ``select_families``.
     """
-    selection = selection_of(address)
+    selection = selection_of(f"{SCHEME}{address}")
     tasks, name = selection.tasks(), f"{SCHEME}{address}"
     endless = any(task.instantiate for task in tasks)
     return Dataset(
@@ -48,7 +48,17 @@ def load(address: str = "bash") -> Dataset:
 
 def selection_of(spec: str) -> FamilySelection:
     """Return the kinds that a specification selects. Raises as ``load``."""
-    selection = select_families(re.sub(r"^bash\b", _KINDS, spec.removeprefix(SCHEME)))
-    if not all(isinstance(each, WorldKind) for each in selection.families):
-        raise UsageError(f"{spec!r}: write {SCHEME}bash, {SCHEME}bash/KIND or {SCHEME}FILE.py")
-    return selection
+    return select_families(spec, _load_kinds, "kind", _FORM)
+
+
+def _load_kinds(source: str) -> tuple[Family, ...]:
+    try:
+        kinds = load_families(_KINDS if source == "bash" else source, "@kind(PLAYER, SHALLOW)")
+    except UnknownNameError:
+        kinds = ()
+    if kinds and all(isinstance(each, WorldKind) for each in kinds):
+        return kinds
+    raise UsageError(
+        f"{SCHEME}{source} has no worlds, which are of Bash: write {_FORM}, or for kinds of your "
+        f"own {SCHEME}./FILE.py"
+    )

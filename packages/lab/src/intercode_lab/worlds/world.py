@@ -12,6 +12,7 @@ import inspect
 import json
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import wraps
 from typing import Any
 
 from intercode.core.types import Score, State, Task
@@ -88,7 +89,10 @@ class World:
     traps: int = 0
 
     def task(self) -> Task:
-        """Return the task of this world, without an id."""
+        """Return the task of this world, without an id. Raises ValueError without a solution or a
+        goal, and TypeError for values that are not JSON."""
+        if not (self.solutions and self.goals):
+            raise ValueError("a world needs at least one solution and one goal")
         choices = [{"candidates": list(c.candidates), "right": c.right} for c in self.choices]
         data = {
             "phrasing": self.phrasing,
@@ -141,6 +145,13 @@ def kind(
     """Make a kind of the decorated function, as ``family`` makes a family."""
 
     def decorate(function: Callable[[Draw], World]) -> WorldKind:
+        @wraps(function)
+        def draw_task(draw: Draw) -> Task:
+            world = function(draw)
+            if not isinstance(world, World):
+                raise TypeError(f"the function returned a {type(world).__name__}, not a World")
+            return world.task()
+
         description = (inspect.getdoc(function) or "").partition("\n")[0]
         name = function.__name__.replace("_", "-")
         return WorldKind(
@@ -148,7 +159,7 @@ def kind(
             "bash",
             name,
             description,
-            lambda draw: function(draw).task(),
+            draw_task,
             player=player,
             shallow=shallow,
         )
