@@ -205,7 +205,7 @@ def test_a_specification_is_checked_before_a_backend_gets_it(
 def test_the_programs_of_the_page_are_short_and_print_what_it_shows() -> None:
     page = (Path(__file__).parents[3] / "docs" / "sandbox.md").read_text("utf-8")
     programs = re.findall(r"```python\n((?:from|import) .*?)```\n\n```\n(.*?)```", page, re.DOTALL)
-    assert len(programs) == 4
+    assert len(programs) == 3
     for program, output in programs:
         assert len(program.splitlines()) <= 15
         printed = io.StringIO()
