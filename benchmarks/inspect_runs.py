@@ -65,7 +65,7 @@ def ours(dataset: Dataset, limit: int | None, parallel: int) -> Rewards:
             dataset.name, "gold", tasks=tuple(chosen), parallel=parallel, out=Path(folder)
         )
         run = intercode.load_run(evaluate(config, quiet=True))
-        return {row["task"]: row["reward"] for row in run.episode_rows()}
+        return {row["task"]: row["score"] for row in run.episode_rows()}
 
 
 def differing(theirs: Rewards, known: Rewards) -> list[str]:

@@ -62,8 +62,9 @@ def grade(source: Path, log: Path, parallel: int) -> Graded:
         for n, line in enumerate((out / "trajectories.jsonl").read_bytes().split(b"\n")):
             if line:
                 episode = json.loads(line)
-                rewards = [step["reward"] or 0.0 for step in episode["steps"]]
-                best[episode["task"], n] = max([0.0, *rewards])
+                # a tree of before writes the score as reward
+                scores = [s.get("score", s.get("reward")) or 0.0 for s in episode["steps"]]
+                best[episode["task"], n] = max([0.0, *scores])
     return Graded(run["scoring"], best)
 
 

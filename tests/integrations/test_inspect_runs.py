@@ -51,6 +51,6 @@ def test_whole_datasets_score_as_our_own_runs(
         name, "gold", tasks=tasks, parallel=2, out=tmp_path / "run", env_options={"image": image}
     )
     run = intercode.load_run(evaluate(config, quiet=True))
-    ours = {row["task"]: row["reward"] for row in run.episode_rows()}
+    ours = {row["task"]: row["score"] for row in run.episode_rows()}
     assert set(ours) == set(tasks) and theirs == pytest.approx(ours)
     assert min(ours.values()) == 1.0

@@ -16,14 +16,26 @@ from inspect_ai import Task
 from inspect_ai import eval as inspect_eval
 from inspect_ai.agent import AgentSubmit, react
 from inspect_ai.log import EvalLog
-from inspect_ai.model import ChatMessageAssistant, Model, ModelOutput, ModelUsage, get_model
+from inspect_ai.model import (
+    ChatMessageAssistant,
+    Model,
+    ModelName,
+    ModelOutput,
+    ModelUsage,
+    get_model,
+)
+from inspect_ai.scorer import Target
+from inspect_ai.solver import TaskState
 from inspect_ai.tool import ToolCall
 from inspect_ai.tool import bash as shell_tool
 
 import intercode
 from intercode import datasets
 from intercode.agents.parsing import full_query
+from intercode.core.trajectories import trajectory_to_row
+from intercode.core.types import Score, Step, Trajectory
 from intercode.integrations.inspect import bash, code, ctf, python, sql
+from intercode.integrations.inspect.tasks import reward
 from support.faulty_endpoint import FaultyEndpoint, ok
 
 pytestmark = pytest.mark.sandbox
@@ -147,3 +159,17 @@ def test_found_by_inspects_registry(tmp_path: Path) -> None:
         limit=1,
     )
     assert log.status == "success" and log.eval.task == "intercode/bash"
+
+
+@pytest.mark.parametrize("key", ["score", "reward"])
+def test_an_episode_in_a_log_is_scored_also_if_the_log_calls_its_score_reward(key: str) -> None:
+    steps = (Step("a", "", score=Score(0.25)), Step("b", "", score=Score(0.5)), Step("c", ""))
+    row = trajectory_to_row(Trajectory("t", 0, "q", steps, end="submitted"))
+    for step in row["steps"]:
+        step[key] = step.pop("score")
+    state = TaskState(
+        ModelName("mockllm/model"), "t", 1, "q", messages=[], store={"intercode": row}
+    )
+    score = asyncio.run(reward()(state, Target("")))  # type: ignore[arg-type]
+    assert score is not None and score.value == {"reward": 0.5, "success": 0.0}
+    assert score.metadata == {"end": "submitted", "turns": 3}

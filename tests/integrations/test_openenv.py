@@ -93,7 +93,7 @@ def test_actions_do_the_same_on_a_server_as_locally(served: tuple[str, str], age
         assert client.state()["task"] == here.task
         there = [client.step({"code": s.action}) for s in here.steps]
     assert [(s.observation["text"], s.reward) for s in there] == [
-        (s.observation, s.reward or 0.0) for s in here.steps
+        (s.observation, s.score_value or 0.0) for s in here.steps
     ]
     assert [s.done for s in there] == [False] * (len(there) - 1) + [True]
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -24,9 +25,7 @@ def _with(tokens: dict[str, Any]) -> Trajectory:
     episode = talk()
     last = episode.steps[1]
     answer = {**last.messages[-1], "tokens": tokens}
-    step = type(last)(
-        last.action, last.observation, reward=1.0, messages=(*last.messages[:-1], answer)
-    )
+    step = replace(last, messages=(*last.messages[:-1], answer))
     return episode.replace(steps=(episode.steps[0], step))
 
 

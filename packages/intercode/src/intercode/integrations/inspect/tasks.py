@@ -16,7 +16,7 @@ from intercode import datasets
 from intercode.agents import accepts_parameter, open_agent
 from intercode.agents.parsing import full_query
 from intercode.core.errors import UsageError
-from intercode.core.trajectories import trajectory_to_row
+from intercode.core.trajectories import trajectory_from_row, trajectory_to_row
 from intercode.core.types import Score as EpisodeScore
 from intercode.core.types import Trajectory
 from intercode.datasets.endless import require_fixed
@@ -190,10 +190,10 @@ def reward() -> Scorer:
     """
 
     async def score(state: TaskState, target: Target) -> Score:  # noqa: ARG001
-        episode: dict[str, Any] | None = state.store.get(_STORE_KEY)
+        episode: object = state.store.get(_STORE_KEY)
         if episode is not None:
-            best = max((s["score"] or 0.0 for s in episode["steps"]), default=0.0)
-            return _to_score(best, {"end": episode["end"], "turns": len(episode["steps"])})
+            played = trajectory_from_row(episode)
+            return _to_score(played.score, {"end": played.end, "turns": played.turns})
         env, answer = _sample_env(), state.output.completion
 
         def work() -> EpisodeScore:
