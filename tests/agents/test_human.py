@@ -35,7 +35,7 @@ def test_the_typed_text_is_the_action() -> None:
     agent.start(BRIEF)
     first = agent.act(None)
     assert first is not None and (first.action, first.actor) == ("ls  -l", "human")
-    second = agent.act(Step("", "a\nb\n", True, timed_out=True))
+    second = agent.act(Step("", "a\nb\n", timed_out=True))
     assert second is not None and second.action == "submit"
     assert shown == ["[t/1] Print five.\nBe quick.", "a\nb\n(stopped at the time limit)"]
     assert agent.act(Step("", "")) is None

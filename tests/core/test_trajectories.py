@@ -52,6 +52,40 @@ def test_a_step_whose_score_is_recorded_as_reward_is_read_with_it() -> None:
 
 
 @pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"reward": 1.0}, r"'steps\[0\]' has both 'score' and 'reward'"),
+        ({"task": "t"}, r"'steps\[0\]\.task' is unknown"),
+        ({"terminated": False}, r"'steps\[0\]\.terminated' is unknown"),
+        ({"omitted_bytes": 0}, r"'steps\[0\]\.omitted_bytes' is unknown"),
+        ({"score": None, "parts": {"a": "1"}}, r"'steps\[0\]\.parts\.a' must be a number"),
+        ({"score": "1"}, r"'steps\[0\]\.score' must be a number, not '1'"),
+    ],
+)
+def test_a_step_with_what_no_record_has_is_refused(
+    changes: dict[str, object], message: str
+) -> None:
+    row = trajectories.trajectory_to_row(FULL)
+    row["steps"][0].update(changes)
+    with pytest.raises(DataError, match=message):
+        trajectories.trajectory_from_row(row)
+
+
+def test_a_reward_of_an_older_record_is_named_as_the_record_names_it() -> None:
+    row = trajectories.trajectory_to_row(FULL)
+    del row["steps"][1]["score"]
+    row["steps"][1]["reward"] = "1"
+    with pytest.raises(DataError, match=r"'steps\[1\]\.reward' must be a number, not '1'"):
+        trajectories.trajectory_from_row(row)
+
+
+def test_a_record_has_the_score_and_not_what_the_step_paid() -> None:
+    step = Step("a", "b", score=Score(0.5, {"x": 0.5}, {"why": "so"}), reward=0.25, truncated=True)
+    assert step.as_recorded() == Step("a", "b", score=Score(0.5, {"x": 0.5}))
+    assert trajectories.step_to_row(step) == trajectories.step_to_row(step.as_recorded())
+
+
+@pytest.mark.parametrize(
     "left", [b'{"v": 2, "task": "x', b'{"v": 2, "query": "\xc3', b"{", b"[" * 100_000], ids=range(4)
 )
 def test_an_incomplete_last_line_is_skipped_and_removed(tmp_path: Path, left: bytes) -> None:

@@ -10,7 +10,7 @@ import intercode
 from intercode.agents import open_agent
 from intercode.agents.given import snapshot_agent
 from intercode.core.errors import EnvironmentStateError, ModelUnavailableError
-from intercode.core.types import AgentOutput, Dataset, Task, Usage
+from intercode.core.types import AgentOutput, Brief, Dataset, Step, Task, Usage
 from intercode.environments.base.env import InterCodeEnv
 from intercode.evaluation.play.interactive_episode import InteractiveEpisode
 from intercode.evaluation.play.player import Choice, Leader, Player, play_task
@@ -160,6 +160,34 @@ def test_a_human_replaces_an_action_and_the_agent_is_informed_of_it(env: InterCo
     told = str(said[-2]["content"])
     assert said[-2]["role"] == "user" and "echo mine" in told and "mine" in told
     assert t.end == "solved"
+
+
+class Watching(UnawareAgent):
+    """Remembers what it is told, also of the turns of a human."""
+
+    def start(self, brief: Brief) -> None:
+        super().start(brief)
+        self.received: list[Step] = []
+
+    def act(self, feedback: Step | None) -> AgentOutput | None:
+        self.received += [] if feedback is None else [feedback]
+        return super().act(feedback)
+
+    def record_intervention(self, action: str, feedback: Step, before: Step | None = None) -> bool:
+        self.received.append(feedback)
+        return True
+
+
+@pytest.mark.parametrize("wants_score", [False, True])
+def test_an_agent_in_play_gets_no_score_that_it_does_not_want(wants_score: bool) -> None:
+    agent = Watching("echo one", "echo two")
+    agent.wants_score = wants_score
+    with intercode.make("bash", dataset=Dataset("t", "bash", TASKS), reward_mode="per-turn") as env:
+        t = play_task(env, 0, ScriptedPlayer(GO, act("echo mine"), GO, STOP), agent)
+    assert [s.score is None for s in t.steps] == [False] * len(t.steps)
+    assert [f.observation for f in agent.received] == ["one\n", "mine\n"]
+    assert [f.score is not None for f in agent.received] == [wants_score] * 2
+    assert [(f.reward, f.changes, f.hashes) for f in agent.received] == [(None, (), {})] * 2
 
 
 def test_a_human_takes_over_and_hands_back(env: InterCodeEnv) -> None:

@@ -117,6 +117,7 @@ def test_an_agent_of_its_own_gets_the_last_turn_and_the_reward() -> None:
         ({}, {})
     ] * 2
     assert [f.observation for f in agent.received] == [episode.steps[n].observation for n in (1, 3)]
+    assert [(f.reward, f.exit_code, f.changes) for f in agent.received] == [(None, None, ())] * 2
 
 
 def test_each_attempt_has_all_turns(tmp_path: Path) -> None:

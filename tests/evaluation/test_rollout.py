@@ -4,14 +4,15 @@ from __future__ import annotations
 
 import datetime
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 
 import pytest
 
 import intercode
 from intercode.agents.base import Agent, Step
-from intercode.core.types import AgentOutput, Brief, Dataset, Task, Usage
+from intercode.core.types import AgentOutput, Brief, Dataset, Score, Task, Usage
 from intercode.environments.base.env import InterCodeEnv
-from intercode.evaluation.rollout import rollout
+from intercode.evaluation.rollout import rollout, score_final_state
 
 pytestmark = pytest.mark.sandbox
 
@@ -122,7 +123,57 @@ def test_an_agent_sees_no_score_that_it_does_not_want() -> None:
         t = rollout(agent, env, 0)
     assert [s.score_value for s in t.steps] == [pytest.approx(t.steps[0].score_value), 1.0, 1.0]
     told = [(f.score, f.reward) for f in agent.feedbacks if f is not None]
-    assert told == [(None, 0.0)] * 2
+    assert told == [(None, None)] * 2
+
+
+@pytest.mark.parametrize("wants_score", [False, True])
+def test_an_agent_gets_its_action_and_the_result_and_nothing_else(wants_score: bool) -> None:
+    settings = {"reward_mode": "per-turn", "record_diffs": True, "hashes": True}
+    outputs = ["echo x > /a; false", AgentOutput(None, reply="Write code."), "true"]
+    agent = Script(outputs, wants_score)
+    with intercode.make("bash", dataset=Dataset("t", "bash", TASKS), **settings) as env:
+        first = rollout(agent, env, 0).steps[0]
+    assert first.score and first.diffs and first.hashes and first.changes and first.exit_code == 1
+    told = agent.feedbacks[1:3]
+    assert [f is not None and f.score is not None for f in told] == [wants_score, False]
+    assert [f and replace(f, score=None) for f in told] == [
+        Step("echo x > /a; false", "", valid=False, exit_code=None),
+        Step("", "Write code.", executed=False, valid=False, exit_code=None),
+    ]
+
+
+def test_an_agent_learns_that_an_action_met_its_time_limit() -> None:
+    step = Step("sleep 9", "so far", valid=False, exit_code=124, timed_out=True, refused=True)
+    told = Step("sleep 9", "so far", valid=False, exit_code=None, timed_out=True)
+    assert step.feedback() == told
+
+
+class Forger(Script):
+    """Changes what it is given."""
+
+    def act(self, feedback: Step | None) -> AgentOutput | None:
+        if feedback is not None and feedback.score is not None:
+            for given in (feedback.score.parts, feedback.score.details, feedback.hashes):
+                given.update(forged=1.0)  # type: ignore[attr-defined]
+        return super().act(feedback)
+
+
+def test_an_agent_that_changes_what_it_is_given_changes_no_record(env: InterCodeEnv) -> None:
+    agent = Forger(["echo four", "echo four", "submit"], wants_score=True)
+    t = rollout(agent, env, 0)
+    told = [f.score.parts for f in agent.feedbacks if f is not None and f.score is not None]
+    assert len(told) == 2 and all("forged" in parts for parts in told)
+    assert [s.parts.get("forged") for s in t.steps] == [
+        None
+    ] * 3 and "forged" not in env.score().parts
+
+
+def test_the_steps_of_an_episode_keep_no_details_while_it_is_played(env: InterCodeEnv) -> None:
+    env.reset(options={"task": 0})
+    steps = [Step("echo four", "four\n", task="t/five", reward=1.0)]
+    score = score_final_state(env, steps)
+    assert score.details and steps[0].score == Score(score.value, score.parts)
+    assert (steps[0].task, steps[0].reward) == ("", None)
 
 
 @pytest.mark.paper

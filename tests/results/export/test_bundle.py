@@ -98,8 +98,8 @@ def test_a_changed_reward_is_found_though_the_digests_were_made_again(bundle: Pa
     ("where", "value", "message"),
     [
         ("score", 99.0, "score' is 99.0, more than 1"),
-        ("score", "1", r"'steps\[0\]\.score\.value' must be a number, not '1'"),
-        ("score", float("nan"), r"'steps\[0\]\.score\.value' must be a number, not nan"),
+        ("score", "1", r"'steps\[0\]\.score' must be a number, not '1'"),
+        ("score", float("nan"), r"'steps\[0\]\.score' must be a number, not nan"),
         ("observation", 3, r"'steps\[0\]\.observation' must be a text, not 3"),
         ("valid", "yes", r"'steps\[0\]\.valid' must be true or false, not 'yes'"),
         ("usage", {"cost": "free"}, r"'steps\[0\]\.usage.cost' must be a number, not 'free'"),

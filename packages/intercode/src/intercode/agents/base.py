@@ -38,7 +38,7 @@ class Agent(ABC):
 
     @property
     def ends_when_solved(self) -> bool:
-        """Whether the episode ends at a reward of 1. Applies to agents with ``wants_score``."""
+        """Whether the episode ends at a score of 1. Applies to agents with ``wants_score``."""
         return True
 
     @property
@@ -56,13 +56,14 @@ class Agent(ABC):
 
     @abstractmethod
     def act(self, feedback: Step | None) -> AgentOutput | None:
-        """Return the next action, or None to stop. ``feedback`` is None at the first turn."""
+        """Return the next action, or None to stop. ``feedback`` is None at the first turn, and then
+        what ``Step.feedback`` returns."""
 
     def restart(self, feedback: Step) -> bool:
         """Return whether to begin the task again, in its first state.
 
         Called after the last turn of an unsolved episode, at most ``max_restarts`` times.
-        ``feedback`` is that of this turn; its score has the reward and nothing else. The next
+        ``feedback`` is that of this turn; its score has a value and nothing else. The next
         ``act`` is a first turn again. What it records includes the messages and the usage since
         the turn before.
         """

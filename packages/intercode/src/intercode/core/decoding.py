@@ -60,9 +60,9 @@ def decode_as(
 
     Args:
         kind: the type. A field of a dataclass with ``metadata={"key": ...}`` has that key in an
-            object. Class variables may say more: ``hint`` ends the message for a field that is
-            missing; ``form`` is what messages call the object; with ``other_keys``, keys that are
-            no fields are left out, not refused.
+            object, and none if that is None. Class variables may say more: ``hint`` ends the
+            message for a field that is missing; ``form`` is what messages call the object; with
+            ``other_keys``, keys that are no fields are left out, not refused.
         value: what ``json`` or ``tomllib`` has decoded.
         where: begins the message of the error, such as ``tasks.json, line 3``.
         error: makes the error of a message.
@@ -250,6 +250,8 @@ def _fields(kind: Any) -> tuple[dict[str, tuple[str, frozenset[type], Decoder]],
     known, required = {}, []
     for one in fields(kind):
         hint, key = hints[one.name], one.metadata.get("key", one.name)
+        if key is None:
+            continue
         known[key] = one.name, _exact_types(hint), _decoder(hint)
         required += [key] if one.default is one.default_factory is MISSING else []
     return known, required

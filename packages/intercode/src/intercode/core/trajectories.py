@@ -20,8 +20,8 @@ from typing import Any
 
 from intercode.core.decoding import decode_as, parse_json
 from intercode.core.errors import DataError, UsageError
-from intercode.core.types import Step, Trajectory, to_jsonable
-from intercode.core.types.records import LIVE_FIELDS
+from intercode.core.types import Score, Step, Trajectory, to_jsonable
+from intercode.core.types.records import RECORDED_FIELDS
 from intercode_sandbox.platforms.files import lock_file
 
 SCHEMA_VERSION = 2
@@ -291,7 +291,7 @@ def trajectory_from_row(row: object) -> Trajectory:
         raise DataError(f"an object is expected, not {type(row).__name__}")
     rest = without_version(row)
     if isinstance(rest.get("steps"), list):
-        rest["steps"] = list(map(_step_values, rest["steps"]))
+        rest["steps"] = [_step_values(n, step) for n, step in enumerate(rest["steps"])]
     trajectory: Trajectory = decode_as(Trajectory, rest)
     _check_restarts(trajectory.restarts, trajectory.turns)
     return trajectory
@@ -299,18 +299,32 @@ def trajectory_from_row(row: object) -> Trajectory:
 
 def step_to_row(step: Step) -> dict[str, Any]:
     """Return a step as JSON types, with the value and the parts of its score side by side."""
-    row = {k: v for k, v in to_jsonable(step).items() if k not in LIVE_FIELDS}
+    row = {k: to_jsonable(getattr(step, k)) for k in RECORDED_FIELDS if k != "score"}
     return row | {"score": step.score_value, "parts": to_jsonable(step.parts)}
 
 
-def _step_values(row: object) -> object:
-    """Return what is decoded as a step. Records made before call the score ``reward``."""
+@dataclass(frozen=True, slots=True)
+class _ScoreRow:
+    """What a recorded step has of its score, which records made before call ``reward``."""
+
+    score: float | None = None
+    reward: float | None = None
+    parts: Mapping[str, float] = field(default_factory=dict)
+
+
+def _step_values(number: int, row: object) -> object:
+    """Return what is decoded as a step. The parts of a turn without a score are left out."""
     if not isinstance(row, dict):
         return row
-    values = {k: v for k, v in row.items() if k not in ("score", "parts", "reward")}
-    value = row.get("score", row.get("reward"))
-    score = None if value is None else {"value": value, "parts": row.get("parts", {})}
-    return values if score is None else values | {"score": score}
+    values = dict(row)
+    given = {k: values.pop(k) for k in ("score", "reward", "parts") if k in values}
+    if "score" in given and "reward" in given:
+        raise DataError(f"'steps[{number}]' has both 'score' and 'reward', its former name")
+    found: _ScoreRow = decode_as(
+        _ScoreRow, given, error=lambda message: DataError(f"'steps[{number}].{message[1:]}")
+    )
+    value = found.score if found.reward is None else found.reward
+    return values if value is None else values | {"score": Score(value, found.parts)}
 
 
 def _check_restarts(restarts: Sequence[int], steps: int) -> None:

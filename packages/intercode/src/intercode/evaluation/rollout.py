@@ -167,7 +167,7 @@ def play(
         try:
             if check is not None:
                 check()
-            if not agent.restart(replace(steps[-1], score=Score(score.value))):
+            if not agent.restart(steps[-1].feedback(Score(score.value))):
                 break
         except BudgetError as e:
             if e.run_limit:
@@ -221,16 +221,16 @@ def _play_turns(
             if output is None:
                 return "agent_stopped", score
             step, ended = take_turn(env, output, agent.wants_score, tracker)
-        steps.append(step)
+        steps.append(step.as_recorded())
         score = step.score if step.executed else None
         without_code = without_code + 1 if output.action is None else 0
         if is_endless and without_code == _MOST_TURNS_WITHOUT_CODE:
-            steps[-1] = replace(step, observation=_END_WITHOUT_CODE)
+            steps[-1] = replace(steps[-1], observation=_END_WITHOUT_CODE)
             return "agent_stopped", score
         ends = agent.wants_score and agent.ends_when_solved
         if ended is not None or (ends and score is not None and score.success):
             return ended or "solved", score
-        feedback = step if agent.wants_score and step.executed else step.without_score()
+        feedback = step.feedback(score if agent.wants_score else None)
     return "turn_limit", score
 
 
@@ -335,5 +335,5 @@ def score_final_state(env: Environment, steps: list[Step], begin: int = 0) -> Sc
     score = env.score()
     if len(steps) == begin:
         steps.append(Step.without_turn())
-    steps[-1] = replace(steps[-1], score=score)
+    steps[-1] = replace(steps[-1], score=score).as_recorded()
     return score

@@ -1,4 +1,4 @@
-"""The types that every part of this package uses, as frozen dataclasses without behaviour."""
+"""The types that every part of this package uses, as frozen dataclasses."""
 
 from __future__ import annotations
 
@@ -92,6 +92,8 @@ EMPTY_MAPPING: Mapping[str, Any] = MappingProxyType({})
 
 def to_jsonable(value: Any) -> Any:
     """Return a dataclass of this module, or a structure of them, as JSON types."""
+    if value is None or type(value) in (str, int, float, bool):
+        return value
     if hasattr(value, "__dataclass_fields__"):
         return {k: to_jsonable(getattr(value, k)) for k in value.__dataclass_fields__}
     if isinstance(value, Mapping):

@@ -64,13 +64,18 @@ class AgentOutput:
     context: Mapping[str, Any] = field(default_factory=dict)
 
 
+_NOT_RECORDED = {"key": None}
+"""The metadata of a field that no record has: it has no key in one."""
+
+
 @dataclass(frozen=True, slots=True)
 class Step:
     """One turn of an episode: what the agent gave, and its result.
 
-    ``Episode.execute`` returns it, the agent gets it as feedback, and a trajectory holds it. With
-    ``AgentOutput`` it shares ``message``, ``thought``, ``usage``, ``actor``, ``messages`` and
-    ``context``; an episode leaves these empty.
+    ``Episode.execute`` returns it, and a trajectory holds it. An agent gets what ``feedback``
+    returns. With ``AgentOutput`` it shares ``message``, ``thought``, ``usage``, ``actor``,
+    ``messages`` and ``context``; an episode leaves these empty. A step is compared by its values,
+    and has no hash.
 
     ``executed``: false for a turn without code. ``valid``: whether the action ran and succeeded;
     None if nothing ran. ``exit_code`` and ``timed_out`` are those of ``ExecResult``. ``score``:
@@ -80,8 +85,9 @@ class Step:
     each path, if recorded. ``seconds``: how long the action took, without the agent and the model
     (None: unknown, or nothing ran).
 
-    A record has no field after ``seconds``, and no details of a score. ``reward``: what the turn
-    pays to a trainer, which depends on the reward mode. ``terminated``, ``truncated``: as in
+    A record leaves out the fields after ``seconds``, also a ``reward`` that was given, and the
+    details of a score: it has the ``score``. ``reward``: what the turn pays to a trainer, which
+    depends on the reward mode; None in a record. ``terminated``, ``truncated``: as in
     Gymnasium. ``task``: its id. ``omitted_bytes``: how much the observation leaves out.
     ``sandbox_lost``: what ran in the sandbox ended it, so that the episode has failed.
 
@@ -111,12 +117,12 @@ class Step:
     context: Mapping[str, Any] = field(default_factory=dict)
     diffs: Mapping[str, str] = field(default_factory=dict)
     seconds: float | None = field(default=None, compare=False)
-    reward: float = 0.0
-    terminated: bool = False
-    truncated: bool = False
-    task: str = ""
-    omitted_bytes: int = 0
-    sandbox_lost: bool = False
+    reward: float | None = field(default=None, metadata=_NOT_RECORDED)
+    terminated: bool = field(default=False, metadata=_NOT_RECORDED)
+    truncated: bool = field(default=False, metadata=_NOT_RECORDED)
+    task: str = field(default="", metadata=_NOT_RECORDED)
+    omitted_bytes: int = field(default=0, metadata=_NOT_RECORDED)
+    sandbox_lost: bool = field(default=False, metadata=_NOT_RECORDED)
 
     @classmethod
     def without_code(cls, output: AgentOutput) -> Step:
@@ -133,15 +139,28 @@ class Step:
         """Return this step with the output of the agent that led to it."""
         return replace(self, **shared_fields(output, Step))
 
-    def without_score(self) -> Step:
-        """Return what an agent may know that is to see no score."""
-        return replace(self, score=None, reward=0.0)
+    def feedback(self, score: Score | None = None) -> Step:
+        """Return what an agent is told of this turn, with a score if it is to see one.
+
+        It has the observation, ``valid``, ``timed_out``, and the action that the agent gave, and
+        nothing else. The agent may change what it gets.
+        """
+        if score is not None:
+            score = Score(score.value, dict(score.parts), dict(score.details))
+        return Step(
+            self.action,
+            self.observation,
+            executed=self.executed,
+            valid=self.valid,
+            exit_code=None,
+            timed_out=self.timed_out,
+            score=score,
+        )
 
     def as_recorded(self) -> Step:
         """Return what a record holds of this step."""
         score = None if self.score is None else Score(self.score.value, self.score.parts)
-        unset = {f.name: f.default for f in fields(self) if f.name in LIVE_FIELDS}
-        return replace(self, score=score, **unset)  # type: ignore[arg-type]
+        return Step(**{name: getattr(self, name) for name in RECORDED_FIELDS} | {"score": score})
 
     def agent_output(self) -> AgentOutput:
         """Return the output of the agent from which this step was made."""
@@ -192,11 +211,12 @@ class Step:
 
     def as_gymnasium(self) -> tuple[str, float, bool, bool, dict[str, Any]]:
         """Return observation, reward, terminated, truncated and info."""
-        return self.observation, self.reward, self.terminated, self.truncated, self.info
+        reward = self.reward or 0.0
+        return self.observation, reward, self.terminated, self.truncated, self.info
 
 
-LIVE_FIELDS = ("reward", "terminated", "truncated", "task", "omitted_bytes", "sandbox_lost")
-"""The fields of a step that no record has."""
+RECORDED_FIELDS = tuple(f.name for f in fields(Step) if f.metadata != _NOT_RECORDED)
+"""The fields of a step that a record has."""
 
 
 def shared_fields(value: Any, kind: type) -> dict[str, Any]:

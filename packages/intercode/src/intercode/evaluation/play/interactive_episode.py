@@ -78,7 +78,7 @@ class InteractiveEpisode:
                 raise
             self._restore(snapshot)
             raise Interrupted from e
-        self.steps.append(step)
+        self.steps.append(step.as_recorded())
         self._latest = step.score if step.executed else None
         return step, end
 

@@ -241,14 +241,14 @@ class _InteractivePlay:
             self.player.interrupted()
             return None
         self.proposal = self.agent_end = None
-        feedback = step if step.executed else step.without_score()
+        score = step.score if step.executed else None
         if end is not None:
             return end
-        self.player.observe(self.episode, feedback)
-        ends = self.agent is not None and self.agent.wants_score and self.agent.ends_when_solved
-        if ends and feedback.score is not None and feedback.score.success:
+        self.player.observe(self.episode, step.feedback(score))
+        ends = self.scores_turns and self.agent is not None and self.agent.ends_when_solved
+        if ends and score is not None and score.success:
             return "solved"
-        self._inform_agent(output, feedback, by_human)
+        self._inform_agent(output, step.feedback(score if self.scores_turns else None), by_human)
         return None
 
     def _human_output(self, action: str) -> AgentOutput:

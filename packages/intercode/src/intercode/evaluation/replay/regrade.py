@@ -219,7 +219,8 @@ def play_again(env: InterCodeEnv, old: Trajectory) -> dict[int, Step]:
         elif over:
             continue
         last = number + 1 in (*old.restarts, old.turns)
-        played[number], over = _regrade_step(env, rules, old, recorded, last)
+        step, over = _regrade_step(env, rules, old, recorded, last)
+        played[number] = step.as_recorded()
     return played
 
 
@@ -238,7 +239,7 @@ def _regrade_step(
 ) -> tuple[Step, bool]:
     """Execute a recorded step again. Returns the new step and whether the episode is over.
 
-    It is scored if the record has a reward, and at the end of the episode.
+    It is scored if the record has a score, and at the end of the episode.
     """
     step = rules.executed_step(old, recorded)
     scored = step.score is not None or (last and old.steps[-1].score is not None)
@@ -257,7 +258,7 @@ def _regrade_step(
     if score is None and scored:
         score = Score(0.0) if env.expects_answer and not is_native(old) else env.score()
     new = result.with_output(replace(step.agent_output(), action=step.action))
-    return replace(new, score=score, diffs=step.diffs).as_recorded(), result.terminated
+    return replace(new, score=score, diffs=step.diffs), result.terminated
 
 
 def _end_reason(old: Trajectory, new: Trajectory) -> EndReason:

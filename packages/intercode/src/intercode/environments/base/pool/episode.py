@@ -115,7 +115,7 @@ class PooledEpisode:
             self.done = True
             raise
         self.observation, self.last = turn.observation, turn
-        self.reward += turn.reward
+        self.reward += turn.reward or 0.0
         self.turns += 1
         self.done = turn.done
         return turn

@@ -188,7 +188,7 @@ def _episodes(
         row = parse_object(line, f"{path}: {TRAJECTORIES_FILE}", number)
         try:
             episode = trajectory_from_row(row)
-            _check_rewards(episode)
+            _check_scores(episode, row)
             _check_turns(episode, metadata)
         except (DataError, TypeError) as e:
             raise DataError(f"{where}: {e}") from e
@@ -217,11 +217,12 @@ def parse_object(content: bytes, where: str, line: int = 1) -> dict[str, Any]:
     return value
 
 
-def _check_rewards(episode: Trajectory) -> None:
-    """Raise DataError for a reward above 1."""
+def _check_scores(episode: Trajectory, row: Mapping[str, Any]) -> None:
+    """Raise DataError for a score above 1, by the name that it has in the row."""
     for number, step in enumerate(episode.steps):
         if step.score is not None and step.score.value > 1.0 + 1e-9:
-            raise DataError(f"'steps[{number}].score' is {step.score.value!r}, more than 1")
+            name = "score" if "score" in row["steps"][number] else "reward"
+            raise DataError(f"'steps[{number}].{name}' is {step.score.value!r}, more than 1")
 
 
 def _check_turns(episode: Trajectory, metadata: Mapping[str, Any]) -> None:
