@@ -9,7 +9,7 @@ from typing import Any
 from intercode_sandbox.types import FileEntry, Rows
 
 SUCCESS_THRESHOLD = 1.0 - 1e-9
-"""The smallest reward with which a task counts as solved. It is slightly below 1, because a reward
+"""The smallest score with which a task counts as solved. It is slightly below 1, because a score
 is a sum of rounded parts."""
 
 
@@ -87,9 +87,9 @@ class ActionError:
 
 @dataclass(frozen=True, slots=True)
 class Score:
-    """A reward and its parts.
+    """What a state is worth, and its parts.
 
-    ``value``: the reward. ``parts``: numbers that make up the reward; they are recorded with each
+    ``value``: the score itself. ``parts``: numbers that make it up; they are recorded with each
     step. ``details``: further values that explain the score; they are not recorded.
     """
 

@@ -171,7 +171,7 @@ def repeat_step(env: InterCodeEnv, episode: Trajectory, turn: int) -> Step:
     """Execute again a step that this package recorded. Where its agent began the task again, so
     does this.
 
-    The step is scored if the record has a reward. A turn without code is only scored,
+    The step is scored if the record has a score. A turn without code is only scored,
     unless it is one that records 0 without a look at the state.
     """
     step = episode.steps[turn]

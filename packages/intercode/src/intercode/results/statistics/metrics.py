@@ -203,7 +203,7 @@ def group_of(episode: Trajectory) -> str | None:
 
 
 def solves(step: Step) -> bool:
-    """Return whether the reward after a turn was 1."""
+    """Return whether the score after a turn was 1."""
     return step.score is not None and step.score.success
 
 
