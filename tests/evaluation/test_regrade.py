@@ -8,15 +8,16 @@ from pathlib import Path
 
 import pytest
 
+import intercode
 from intercode.cli import main
 from intercode.core import logs, trajectories
 from intercode.core.config import EvalConfig
 from intercode.core.errors import UsageError
-from intercode.core.types import Score, State, Task, Trajectory
+from intercode.core.types import Score, State, Step, Task, Trajectory
 from intercode.evaluation.evaluate.run import evaluate
 from intercode.evaluation.replay import log_replay
 from intercode.evaluation.replay.recorded_environments import ReplayOptions
-from intercode.evaluation.replay.regrade import DIFFERENCES_FILE, regrade
+from intercode.evaluation.replay.regrade import DIFFERENCES_FILE, play_again, regrade
 
 pytestmark = pytest.mark.sandbox
 Read = Callable[[Path], list[Trajectory]]
@@ -46,6 +47,19 @@ def test_the_same_profile_gives_the_same_run(run: Path, tmp_path: Path, episodes
     assert facts["agent"] == "gold" and facts["profile"] == "standard"
     (proof,) = log_replay.replay_logs([tmp_path / "out"], log_replay.ReplayOptions())
     assert proof.episodes == 3 and proof.native_mismatches == []
+
+
+def test_steps_that_are_played_again_keep_no_details_of_their_score() -> None:
+    steps = (
+        Step("pwd", "", score=Score(0.5)),
+        Step("", "Write code.", executed=False, valid=False, exit_code=None, score=Score(0.5)),
+    )
+    with intercode.make("bash") as env:
+        task = env.dataset.tasks[0]
+        played = play_again(env, Trajectory(task.id, 0, task.query, steps))
+        assert env.score().details
+    assert [s.score is not None for s in played.values()] == [True, True]
+    assert list(played.values()) == [s.as_recorded() for s in played.values()]
 
 
 def test_another_reward_changes_rewards_and_lists_them(
