@@ -25,7 +25,7 @@ from playwright.sync_api import sync_playwright
 
 from intercode.cli.view import STEP
 from intercode.core import trajectories
-from intercode.core.types import Score, Step, Trajectory, to_jsonable
+from intercode.core.types import Score, Step, Trajectory
 from intercode.results.report import render
 from intercode.results.tables import Table
 from intercode.results.view import Library, ViewServer, write_page
@@ -154,9 +154,7 @@ def write(directory: Path, episodes: int, turns: int, output: int) -> None:
                 run=RUN,
                 id=f"e{n}",
             )
-            file.write(
-                json.dumps({"v": trajectories.SCHEMA_VERSION, **to_jsonable(episode)}) + "\n"
-            )
+            file.write(json.dumps(trajectories.trajectory_to_row(episode)) + "\n")
 
 
 if __name__ == "__main__":

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Callable
 from pathlib import Path
@@ -265,11 +266,7 @@ def test_only_the_rows_in_sight_are_in_the_page(
 
 def row(trajectory: Any) -> str:
     """Return one line, without waiting for the disk as ``append`` does."""
-    import json
-
-    from intercode.core.types import to_jsonable
-
-    return json.dumps({"v": 2, **to_jsonable(trajectory)}) + "\n"
+    return json.dumps(trajectories.trajectory_to_row(trajectory)) + "\n"
 
 
 @pytest.mark.slow
