@@ -16,7 +16,8 @@ import pytest
 
 import intercode
 from intercode.core.errors import EnvironmentStateError, UsageError
-from intercode.core.types import Dataset, Task
+from intercode.core.trajectories import trajectory_to_row
+from intercode.core.types import Dataset, Score, Step, Task, Trajectory
 from intercode.integrations.trl import BashEnvironment, CtfEnvironment
 
 pytestmark = pytest.mark.sandbox
@@ -320,7 +321,9 @@ def test_inspects_scorer_does_not_add_up_rewards() -> None:
     from intercode.integrations.inspect import reward
 
     state = TaskState(ModelName("mockllm/model"), "1", 1, "query", [])
-    steps = [{"score": r} for r in (0.7, 1.0, None, 1.0)]
-    state.store.set("intercode", {"steps": steps, "end": "submitted"})
+    scores = (Score(0.7), Score(1.0), None, Score(1.0))
+    steps = tuple(Step("pwd", "", score=one) for one in scores)
+    episode = Trajectory("1", 0, "query", steps, end="submitted")
+    state.store.set("intercode", trajectory_to_row(episode))
     score = asyncio.run(reward()(state, Target("")))  # type: ignore[arg-type]
     assert score is not None and score.value == {"reward": 1.0, "success": 1.0}
