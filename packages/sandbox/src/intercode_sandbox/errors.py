@@ -42,9 +42,9 @@ class UnknownNameError(UsageError):
     """A name that is not registered.
 
     >>> from intercode_sandbox import Sandbox
-    >>> Sandbox("host", backend="namspace")
+    >>> Sandbox("host", backend="namespaces")
     Traceback (most recent call last):
-    intercode_sandbox.errors.UnknownNameError: unknown back end 'namspace'; did you mean ...
+    intercode_sandbox.errors.UnknownNameError: unknown back end 'namespaces'; did you mean ...
     """
 
 

@@ -76,9 +76,9 @@ def check_option_names(options: Mapping[str, Any]) -> None:
     """Raise UnknownNameError for an option that no model has.
 
     >>> from intercode.models import check_option_names
-    >>> check_option_names({"temprature": 0})
+    >>> check_option_names({"temperatures": 0})
     Traceback (most recent call last):
-    intercode_sandbox.errors.UnknownNameError: unknown model option 'temprature'; did you mean ...
+    intercode_sandbox.errors.UnknownNameError: unknown model option 'temperatures'; did you mean ...
     """
     needed = not options.keys() <= {"api_key", *chain(*OPTION_NAMES)}  # their classes take time
     providers = filter(None, map(find_provider, provider_names() if needed else ()))
