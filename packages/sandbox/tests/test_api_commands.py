@@ -7,6 +7,7 @@ import io
 import math
 import re
 import threading
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -63,7 +64,8 @@ def test_a_time_limit_kills_one_command_with_its_children_and_no_other() -> None
     with open_one() as sandbox:
         results = []
         code = "sleep 600 & until [ -e /go ]; do sleep 0.05; done; kill $! && echo done"
-        other = threading.Thread(target=lambda: results.append(sandbox.run(code)))
+        run = partial(sandbox.run, code, timeout=None)  # the other limit must not be its own
+        other = threading.Thread(target=lambda: results.append(run()))
         other.start()
         eventually(lambda: "sleep" in " ".join(sandbox.base.processes()), "sleep is started")
         with limit_at("partial"):
