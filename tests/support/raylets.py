@@ -137,6 +137,6 @@ def _children(pid: int) -> list[int]:
     for entry in Path("/proc").iterdir():
         if entry.name.isdigit():
             with suppress(OSError, IndexError):
-                if int((entry / "stat").read_text().rpartition(")")[2].split()[1]) == pid:
+                if int((entry / "stat").read_text(errors="replace").rpartition(")")[2].split()[1]) == pid:
                     found.append(int(entry.name))
     return found
