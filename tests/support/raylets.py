@@ -137,6 +137,7 @@ def _children(pid: int) -> list[int]:
     for entry in Path("/proc").iterdir():
         if entry.name.isdigit():
             with suppress(OSError, IndexError):
-                if int((entry / "stat").read_text(errors="replace").rpartition(")")[2].split()[1]) == pid:
+                text = (entry / "stat").read_text(errors="replace")  # it names its program
+                if int(text.rpartition(")")[2].split()[1]) == pid:
                     found.append(int(entry.name))
     return found
