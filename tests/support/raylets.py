@@ -133,11 +133,9 @@ def _leash(node: Any) -> subprocess.Popen[bytes]:
 
 
 def _children(pid: int) -> list[int]:
-    found = []
-    for entry in Path("/proc").iterdir():
-        if entry.name.isdigit():
-            with suppress(OSError, IndexError):
-                text = (entry / "stat").read_text(errors="replace")  # it names its program
-                if int(text.rpartition(")")[2].split()[1]) == pid:
-                    found.append(int(entry.name))
+    """Return the processes that the threads of a process have started and that are left."""
+    found = list[int]()
+    for children in Path(f"/proc/{pid}/task").glob("*/children"):
+        with suppress(OSError):  # the thread has ended
+            found += map(int, children.read_text().split())
     return found

@@ -222,7 +222,7 @@ def _play_turns(
                 return "agent_stopped", score
             step, ended = take_turn(env, output, agent.wants_score, tracker)
         steps.append(step.as_recorded())
-        score = step.score if step.executed else None
+        score = step.action_score
         without_code = without_code + 1 if output.action is None else 0
         if is_endless and without_code == _MOST_TURNS_WITHOUT_CODE:
             steps[-1] = replace(steps[-1], observation=_END_WITHOUT_CODE)

@@ -70,7 +70,7 @@ class TextEpisode:
         else:
             result = self.env.execute(code)
             message, _ = format_observation(result, OBSERVATION_LIMIT)
-            reply = Reply(message, result.reward or 0.0, result.info)
+            reply = Reply(message, result.paid, result.info)
             ended, scored = result.done, result.score
         limit = self.env.max_turns
         self.done = ended or (limit is not None and self.turns >= limit)

@@ -174,6 +174,17 @@ class Step:
         return None if self.score is None else self.score.value
 
     @property
+    def action_score(self) -> Score | None:
+        """The score of the state after an action. None for a turn without code: its 0 is for the
+        record alone."""
+        return self.score if self.executed else None
+
+    @property
+    def paid(self) -> float:
+        """The reward of the turn; 0 where none was paid, as in a record."""
+        return self.reward or 0.0
+
+    @property
     def parts(self) -> Mapping[str, float]:
         """The parts of the score."""
         return {} if self.score is None else self.score.parts
@@ -211,8 +222,7 @@ class Step:
 
     def as_gymnasium(self) -> tuple[str, float, bool, bool, dict[str, Any]]:
         """Return observation, reward, terminated, truncated and info."""
-        reward = self.reward or 0.0
-        return self.observation, reward, self.terminated, self.truncated, self.info
+        return self.observation, self.paid, self.terminated, self.truncated, self.info
 
 
 RECORDED_FIELDS = tuple(f.name for f in fields(Step) if f.metadata != _NOT_RECORDED)

@@ -213,7 +213,7 @@ class VectorInterCode(VectorEnv[tuple[str, ...], Sequence[str], Array]):
         for i, future in zip(which, running, strict=True):
             result = future.result()
             self._last_observations[i] = result.observation
-            rewards[i] = result.reward or 0.0
+            rewards[i] = result.reward
             terminated[i], truncated[i] = result.terminated, result.truncated
             if result.final is not None:
                 infos = self._add_info(infos, result.final, i)

@@ -79,7 +79,7 @@ class InteractiveEpisode:
             self._restore(snapshot)
             raise Interrupted from e
         self.steps.append(step.as_recorded())
-        self._latest = step.score if step.executed else None
+        self._latest = step.action_score
         return step, end
 
     def undo(self) -> tuple[Step, tuple[str, ...]]:

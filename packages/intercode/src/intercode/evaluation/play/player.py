@@ -241,7 +241,7 @@ class _InteractivePlay:
             self.player.interrupted()
             return None
         self.proposal = self.agent_end = None
-        score = step.score if step.executed else None
+        score = step.action_score
         if end is not None:
             return end
         self.player.observe(self.episode, step.feedback(score))

@@ -159,9 +159,9 @@ def _step_text(result: Step) -> str:
     if result.timed_out:
         notes.append("[The action was stopped at its time limit.]")
     if result.terminated:
-        notes.append(f"[The episode has ended with the reward {result.reward or 0.0:g}.]")
+        notes.append(f"[The episode has ended with the reward {result.paid:g}.]")
     elif result.score is not None:
-        notes.append(f"[The reward of this turn is {result.reward or 0.0:g}.]")
+        notes.append(f"[The reward of this turn is {result.paid:g}.]")
     if result.truncated:
         notes.append("[The episode has ended: that was its last turn.]")
     text = result.observation.rstrip("\n")

@@ -208,7 +208,7 @@ class TrlEnvironment:
                 raise
             finally:
                 self._last_used = _reaper.clock.now()
-            self._reward_sum += result.reward or 0.0
+            self._reward_sum += result.paid
             self._submitted = result.terminated
             if result.done:
                 self._end_reason = (

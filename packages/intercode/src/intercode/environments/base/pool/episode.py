@@ -115,7 +115,7 @@ class PooledEpisode:
             self.done = True
             raise
         self.observation, self.last = turn.observation, turn
-        self.reward += turn.reward or 0.0
+        self.reward += turn.paid
         self.turns += 1
         self.done = turn.done
         return turn
