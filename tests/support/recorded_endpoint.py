@@ -14,6 +14,7 @@ import re
 import sys
 import threading
 from collections import Counter
+from collections.abc import Callable
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from types import TracebackType
@@ -78,6 +79,10 @@ def fence(action: str, tag: str = "bash") -> str:
     return f"Let us run this.\n\n{marks}{tag}\n{action}\n{marks}"
 
 
+def _nothing() -> None:
+    pass
+
+
 class RecordedEndpoint:
     """Serves a log during the ``with`` block.
 
@@ -88,6 +93,7 @@ class RecordedEndpoint:
         self.log = RecordedLog(log)
         self.asked: Counter[tuple[str | None, int]] = Counter()
         self._lock = threading.Lock()
+        self._left, self._then = 0, _nothing
         endpoint = self
 
         class Handler(BaseHTTPRequestHandler):
@@ -121,6 +127,9 @@ class RecordedEndpoint:
         query, turn, text = self.log.answer(request["messages"])
         with self._lock:
             self.asked[query, turn] += 1
+            self._left -= 1
+            if self._left == 0:
+                self._then()
         if query is None:
             return 400, {"error": {"message": "no recorded query occurs in this conversation"}}
         usage = {"prompt_tokens": sum(len(m["content"]) // 4 for m in request["messages"])}
@@ -137,6 +146,11 @@ class RecordedEndpoint:
             ],
             "usage": usage | {"completion_tokens": len(text) // 4},
         }
+
+    def at_request(self, number: int, then: Callable[[], object]) -> None:
+        """Call ``then`` at the ``number``-th request from now, before it is answered."""
+        with self._lock:
+            self._left, self._then = number, then
 
     def __enter__(self) -> Self:
         self._thread.start()
