@@ -70,7 +70,5 @@ class EmbeddedEngine(LocalEngine):
         )
 
     def close(self) -> None:
-        """Write the cached translations and close the idle connections. Open sessions stay
-        usable."""
-        self._caches.translations.flush()
+        """Close the idle connections. Open sessions stay usable."""
         self._pool.close()
