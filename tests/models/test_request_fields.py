@@ -46,6 +46,8 @@ def test_every_generation_parameter_is_sent_and_recorded() -> None:
         "top_logprobs": 2,
         "min_p": 0.1,
         "return_token_ids": True,
+        "return_tokens": True,
+        "verbose": True,
     }
     assert server.headers[0]["X-Team"] == "a"
     recorded = m.metadata()["generation"]
@@ -170,7 +172,7 @@ def test_ids_and_log_probabilities_are_recorded() -> None:
         "texts": ["a", "c"],
         "top": [{"b": -2.0}, {}],
     }
-    assert got.message()["tokens"] == got.tokens
+    assert got.message()["tokens"] == {"finish": "stop", "model": got.model, **got.tokens}
     assert model.request([got.message()], ())["messages"] == [{"role": "assistant", "content": "x"}]
 
 

@@ -1,4 +1,4 @@
-"""Token-level records: the endpoint's ids, joined where prompts continue each other."""
+"""Token-level records: the engine's own ids, and which episodes are left out."""
 
 from __future__ import annotations
 
@@ -9,10 +9,13 @@ from typing import Any
 
 import pytest
 
+from intercode.core import trajectories
 from intercode.core.errors import UsageError
-from intercode.core.types import Trajectory
+from intercode.core.types import Trajectory, Usage
 from intercode.results.export.tokens import export
-from support.talks import talk
+from intercode.results.report import build
+from support.talks import META, talk
+from support.token_episodes import token_calls, token_episode
 
 
 def _rows(path: Path, *episodes: Trajectory) -> list[dict[str, Any]]:
@@ -20,17 +23,9 @@ def _rows(path: Path, *episodes: Trajectory) -> list[dict[str, Any]]:
     return [json.loads(line) for line in path.read_text("utf-8").splitlines()]
 
 
-def _with(tokens: dict[str, Any]) -> Trajectory:
-    """Return the episode whose second answer holds these tokens."""
-    episode = talk()
-    last = episode.steps[1]
-    answer = {**last.messages[-1], "tokens": tokens}
-    step = replace(last, messages=(*last.messages[:-1], answer))
-    return episode.replace(steps=(episode.steps[0], step))
-
-
 def test_turns_that_continue_each_other_are_one_record(tmp_path: Path) -> None:
-    (row,) = _rows(tmp_path / "a", talk())
+    uncounted = tuple(replace(step, usage=Usage()) for step in talk().steps)
+    (row,) = _rows(tmp_path / "a", talk().replace(steps=uncounted))
     assert row["ids"] == [1, 2, 3, 4, 5, 6, 7]
     assert row["mask"] == [0, 0, 0, 1, 1, 0, 1]
     assert row["logprobs"] == [0.0, 0.0, 0.0, -0.5, -0.25, 0.0, -0.125]
@@ -38,20 +33,45 @@ def test_turns_that_continue_each_other_are_one_record(tmp_path: Path) -> None:
         {"turn": 0, "begins": 3, "ends": 5, "reward": None},
         {"turn": 1, "begins": 6, "ends": 7, "reward": 1.0},
     ]
-    assert (row["task"], row["reward"], row["segment"]) == ("mine/1", 1.0, 0)
+    assert (row["task"], row["reward"], row["segment"], row["shared"]) == ("mine/1", 1.0, 0, 0)
 
 
-def test_a_prompt_that_was_cut_begins_a_new_record(tmp_path: Path) -> None:
-    first, second = _rows(tmp_path / "a", _with({"prompt_ids": [1, 9], "ids": [7]}))
-    assert first["ids"] == [1, 2, 3, 4, 5] and second["ids"] == [1, 9, 7]
-    assert (second["segment"], second["mask"]) == (1, [0, 0, 1])
+def test_a_hidden_history_begins_a_new_record(tmp_path: Path) -> None:
+    calls = token_calls()[:2]
+    del calls[1]["prompt_ids"][5], calls[0]["logprobs"], calls[1]["logprobs"]
+    hidden = {1: {"context": {"history": {"hidden": 1}}}}
+    first, second = _rows(tmp_path / "a", token_episode(calls, steps=hidden))
+    assert first["ids"] == calls[0]["prompt_ids"] + calls[0]["ids"]
+    assert (second["segment"], second["shared"]) == (1, 5)
     assert second["logprobs"] is None  # unknown, which is not 0
     assert [t["turn"] for t in second["turns"]] == [1]
 
 
-def test_turns_without_ids_are_counted_and_never_tokenised(tmp_path: Path) -> None:
-    written = export([_with({"ids": [7]})], tmp_path / "a")
-    assert written.records == 1 and written.omitted == ("1 turns hold no ids of prompt and answer",)
+def test_refused_episodes_are_left_out_and_counted(tmp_path: Path) -> None:
+    calls = token_calls()
+    calls[1]["finish"] = "length"
+    cut = token_episode(calls, id="cut")
+    written = export([cut, token_episode(), talk(tokens=False)], tmp_path / "a")
+    assert written.records == 1
+    assert written.omitted[:2] == (
+        "1 episodes hold no token ids",
+        "1 episodes with token ids are refused for training",
+    )
+    assert "reply-cut in 1 of them, such as cut, turn 1, position 27" in written.omitted[2]
+    with pytest.raises(UsageError, match=r"no episode is left; .*; reply-cut in 1"):
+        export([cut], tmp_path / "b")
     with pytest.raises(UsageError, match="no turn of these episodes holds token ids"):
         export([talk(tokens=False)], tmp_path / "b")
     assert not (tmp_path / "b").exists()
+
+
+def test_the_report_of_a_run_counts_refused_episodes(tmp_path: Path) -> None:
+    trajectories.write_run_metadata(tmp_path, META)
+    calls = token_calls()
+    del calls[2]["prompt_ids"][3]
+    for number, given in enumerate((calls, None)):
+        episode = token_episode(given, index=number, id=f"e{number}", run=META)
+        trajectories.append_trajectory(tmp_path / trajectories.TRAJECTORIES_FILE, episode)
+    notes = [note for table in build([tmp_path]) for note in table.notes]
+    assert any(n.startswith("1 episodes with token ids are refused") for n in notes)
+    assert any("prompt-truncated in 1 of them, such as e0, turn 2, position 3" in n for n in notes)

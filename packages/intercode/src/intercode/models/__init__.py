@@ -13,6 +13,7 @@ from intercode.models.providers.scripted import ScriptedModel
 from intercode.models.providers.table import Provider
 from intercode.models.resolve import check_option_names, open_model
 from intercode.models.token_count import count_tokens
+from intercode.models.tokens import read_tokens
 from intercode.models.transport.concurrency import Traffic
 
 __all__ = [
@@ -33,4 +34,5 @@ __all__ = [
     "count_tokens",
     "limit_model",
     "open_model",
+    "read_tokens",
 ]

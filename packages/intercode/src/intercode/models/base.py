@@ -44,7 +44,8 @@ class Message(TypedDict):
     """A message of a conversation, in the form of OpenAI's chat endpoints.
 
     ``reasoning``, ``provider`` and ``tokens`` are copied from the Completion that the message was
-    made of. They are sent back to endpoints that need them and are not part of the text.
+    made of; ``tokens`` has its ``finish`` reason and ``model``, too. They are sent back to
+    endpoints that need them and are not part of the text.
 
     >>> from intercode.models import Message, ScriptedModel
     >>> conversation: list[Message] = [
@@ -72,8 +73,7 @@ class Completion:
     the requested name. ``finish_reason`` is the endpoint's own value (``stop``, ``length``, ...),
     or None if it sent none. ``reasoning`` is the model's reasoning if the endpoint separates it
     from the text. ``provider`` holds data that the endpoint expects back unchanged in later turns.
-    ``tokens`` holds those of ``prompt_ids``, ``ids``, ``logprobs``, ``texts`` and ``top`` (the most
-    likely alternatives) that the endpoint sent: lists with one item per token. ``cached`` is true
+    ``tokens`` holds what the endpoint sent of the tokens; see ``read_tokens``. ``cached`` is true
     for an answer from the local cache: ``usage`` is then zero, and ``original_usage`` is what the
     answer cost when it was requested.
     """
@@ -99,7 +99,8 @@ class Completion:
         if self.provider is not None:
             message["provider"] = self.provider
         if self.tokens:
-            message["tokens"] = self.tokens
+            more = {"finish": self.finish_reason, "model": self.model}
+            message["tokens"] = {**{k: v for k, v in more.items() if v}, **self.tokens}
         return message
 
 

@@ -407,13 +407,17 @@ class Endpoint(Model):
     def _calibrate(
         self, messages: Sequence[Message], tools: Sequence[Tool], answer: Completion
     ) -> Completion:
-        """Calibrate this view's estimates by the endpoint's count, and return the answer."""
+        """Calibrate this view's estimates by the endpoint's count, and return the answer. Token ids
+        are joined by a digest of the tools, which the prompt contains."""
         if self.calibration is not None:
             usage = answer.original_usage if answer.cached else answer.usage
             self.calibration.update(
                 estimate_tokens(messages, self.name, tools), usage.prompt_tokens
             )
-        return answer
+        if not tools or not answer.tokens.get("ids"):
+            return answer
+        digest = cache_key({"tools": [shallow_asdict(tool) for tool in tools]})[:16]
+        return replace(answer, tokens={**answer.tokens, "tools": digest})
 
     def refusal(self, what: str, status: int | None = None) -> ModelRefusedError:
         """Return the error for a refusal that a retry cannot change. ``status`` is the response's;

@@ -100,8 +100,8 @@ def request_fields(generation: GenerationOptions, api: str) -> dict[str, Any]:
         fields |= {"logprobs": True if top else generation.logprobs, "top_logprobs": top}
     elif generation.logprobs or top:
         fields["logprobs"] = top or 1
-    if generation.token_ids:
-        fields["return_token_ids"] = True
+    if generation.token_ids:  # vLLM and SGLang; llama.cpp
+        fields |= {"return_token_ids": True, "return_tokens": True, "verbose": True}
     fields |= generation.extra
     return {k: v for k, v in fields.items() if v is not None}
 

@@ -9,63 +9,7 @@ from typing import Any
 from intercode.core.types import Usage
 from intercode.models.base import Completion, ToolCall, make_call
 from intercode.models.providers.chat_requests import PROVIDER_KEY
-
-
-def parse_tokens(data: Mapping[str, Any], choice: Mapping[str, Any]) -> dict[str, Any]:
-    """Return those of ``prompt_ids``, ``ids``, ``logprobs``, ``texts`` and ``top`` that a response
-    holds.
-
-    OpenAI sends the last three in ``logprobs.content`` (the legacy endpoint in parallel lists),
-    vLLM sends ids in ``prompt_token_ids`` and ``token_ids``, SGLang in ``response_token_ids``.
-    """
-    tokens: dict[str, Any] = {}
-    prompt = _token_ids(choice.get("prompt_token_ids")) or _token_ids(data.get("prompt_token_ids"))
-    ids = _token_ids(choice.get("token_ids")) or _token_ids(choice.get("response_token_ids"))
-    if prompt:
-        tokens["prompt_ids"] = prompt
-    if ids:
-        tokens["ids"] = ids
-    logprobs = choice.get("logprobs")
-    if isinstance(logprobs, Mapping):
-        content = logprobs.get("content")
-        if isinstance(content, list):
-            tokens |= parse_chat_logprobs(content)
-        elif isinstance(logprobs.get("token_logprobs"), list):
-            tokens |= _from_completions(logprobs)
-    return tokens
-
-
-def parse_chat_logprobs(content: list[Any]) -> dict[str, Any]:
-    """Return ``logprobs``, ``texts`` and ``top`` of a list with one entry per token."""
-    entries = [e for e in content if isinstance(e, Mapping)]
-    if len(entries) != len(content) or not entries:
-        return {}
-    tokens: dict[str, Any] = {
-        "logprobs": [e.get("logprob") for e in entries],
-        "texts": [str(e.get("token", "")) for e in entries],
-    }
-    if any(e.get("top_logprobs") for e in entries):
-        tokens["top"] = [_top_alternatives(e.get("top_logprobs")) for e in entries]
-    return tokens
-
-
-def _top_alternatives(others: Any) -> dict[str, Any]:
-    entries = others if isinstance(others, list) else []
-    return {str(o.get("token", "")): o.get("logprob") for o in entries if isinstance(o, Mapping)}
-
-
-def _from_completions(logprobs: Mapping[str, Any]) -> dict[str, Any]:
-    tokens: dict[str, Any] = {"logprobs": logprobs["token_logprobs"]}
-    if isinstance(logprobs.get("tokens"), list):
-        tokens["texts"] = [str(t) for t in logprobs["tokens"]]
-    if isinstance(logprobs.get("top_logprobs"), list):
-        tokens["top"] = logprobs["top_logprobs"]
-    return tokens
-
-
-def _token_ids(value: Any) -> list[int] | None:
-    sound = isinstance(value, list) and all(isinstance(i, int) for i in value)
-    return value if sound and value else None
+from intercode.models.tokens import read_tokens
 
 
 class InvalidResponseError(Exception):
@@ -134,7 +78,7 @@ def parse_response_data(data: Mapping[str, Any], requests: int) -> Completion:
         calls=_tool_calls(message),
         reasoning=reasoning if isinstance(reasoning, str) else "",
         provider={PROVIDER_KEY: {"reasoning_details": details}} if details else None,
-        tokens=parse_tokens(data, choice),
+        tokens=read_tokens(data),
     )
 
 

@@ -8,6 +8,8 @@ import json
 import math
 import re
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
+from dataclasses import replace
 from typing import Any, Literal, cast
 
 from intercode.core.errors import ConfigError
@@ -31,13 +33,13 @@ from intercode.models.providers.chat_requests import (
 from intercode.models.providers.chat_responses import (
     InvalidResponseError,
     count_or_none,
-    parse_chat_logprobs,
     parse_error,
     parse_response,
     parse_response_data,
 )
 from intercode.models.providers.event_stream import join_events
 from intercode.models.providers.table import find_provider
+from intercode.models.tokens import PROMPT_TEXT, chat_logprobs
 from intercode.models.transport.http import (
     EVENT_STREAM,
     HttpConnections,
@@ -202,7 +204,8 @@ class OpenAIModel(Endpoint):
                     requests_sent=requests,
                 ) from e.__cause__
             if answer.status not in (400, 422):
-                return await self._parse_response(answer, requests)
+                completion = await self._parse_response(answer, requests)
+                return await self._with_prompt_ids(client, completion, until)
             message, _ = parse_error(answer.body)
             if not renamed and self._is_wrong_limit_field(request, name, message):
                 self._limit_field["limit"] = _other_limit_field(name)
@@ -213,6 +216,23 @@ class OpenAIModel(Endpoint):
                 request = shorter
             else:
                 return await self._parse_response(answer, requests)
+
+    async def _with_prompt_ids(
+        self, client: HttpConnections, completion: Completion, until: float
+    ) -> Completion:
+        """Return an answer with the ids of its prompt where the engine, llama.cpp, tells its text
+        alone: the engine is asked for them as it tokenised it."""
+        tokens = dict(completion.tokens)
+        text = tokens.pop(PROMPT_TEXT, None)
+        if text is not None and "prompt_ids" not in tokens:
+            request = {"content": text, "add_special": True, "parse_special": True}
+            seconds = max(until - asyncio.get_running_loop().time(), 0.001)
+            seconds = min(seconds, self.request_options.timeout)
+            path = self.url.path.removesuffix(PATHS[self.api]).removesuffix("/v1") + "/tokenize"
+            answer = await client.post(json.dumps(request).encode("ascii"), seconds, path=path)
+            with suppress(ValueError, KeyError, TypeError):  # then the answer has no such ids
+                tokens["prompt_ids"] = json.loads(answer.body)["tokens"]
+        return replace(completion, tokens=tokens)
 
     def _stream_fields(self) -> dict[str, Any]:
         """Return the fields that have an answer sent in parts."""
@@ -406,7 +426,7 @@ def parse_answer(data: Mapping[str, Any], requests: int) -> Completion:
         calls=calls,
         reasoning="\n\n".join(summary),
         provider={ITEMS_KEY: output} if thoughts else None,
-        tokens=parse_chat_logprobs(logprobs),
+        tokens=chat_logprobs(logprobs),
     )
 
 

@@ -47,8 +47,12 @@ class HttpConnections:
         """Close all connections."""
         await self._session.close()
 
-    async def post(self, data: bytes, seconds: float, silence: float | None = None) -> HttpResponse:
+    async def post(
+        self, data: bytes, seconds: float, silence: float | None = None, *, path: str | None = None
+    ) -> HttpResponse:
         """Send ``data`` in a POST request and read the whole response within ``seconds``.
+
+        ``path`` is another path of the same host, in place of the endpoint's.
 
         ``silence`` bounds the seconds until a stream of events begins and between its parts; any
         other response has to be complete by then.
@@ -68,7 +72,7 @@ class HttpConnections:
 
         try:
             async with asyncio.timeout(seconds), asyncio.timeout(silence) as waiting:
-                url = self._url
+                url = self._url if path is None else self._url.with_path(path)
                 for _ in range(MAX_REDIRECTS):
                     answer = await self._send(url, body(), len(data), waiting, silence)
                     target = _same_origin_redirect(url, answer)

@@ -25,6 +25,7 @@ from intercode.results.statistics.figures import group_rank
 from intercode.results.statistics.intervals import value_and_bounds
 from intercode.results.statistics.metrics import known_usage
 from intercode.results.tables import Cell, Table
+from intercode.results.tokens.gate import check_episodes, describe_refusals
 
 MAX_GROUPS = 8
 UPPER_BOUND = "upper bound"
@@ -99,6 +100,7 @@ def _dataset_tables(name: str, result_sets: Sequence[ResultSet]) -> list[Table]:
         notes.append(f"not comparable: {reason}.")
     notes += _no_action_notes(result_sets) + _unprotected_note(result_sets)
     notes += mixed_conditions_warning(result_sets) + different_tasks_warning(result_sets)
+    notes += _refused_for_training_note(result_sets)
     table = Table(
         name,
         f"{name}: success, % [95 % interval]",
@@ -115,6 +117,12 @@ def _dataset_tables(name: str, result_sets: Sequence[ResultSet]) -> list[Table]:
         ),
     )
     return [table, *_group_tables(name, result_sets)]
+
+
+def _refused_for_training_note(result_sets: Sequence[ResultSet]) -> list[str]:
+    """Return how many of the episodes with token ids are refused, and why."""
+    known = [c for r in result_sets for c in check_episodes(r.episodes) if c.has_ids]
+    return describe_refusals(known)
 
 
 def _cells(result_set: ResultSet) -> dict[str, Cell]:

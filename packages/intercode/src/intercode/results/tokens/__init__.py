@@ -1,0 +1,17 @@
+"""Token traces: what a model was given and wrote, in the engine's own ids, and whether it may be
+trained on."""
+
+from intercode.results.tokens.calls import TokenCall
+from intercode.results.tokens.faults import KINDS, TokenFault, Vocabulary, find_faults
+from intercode.results.tokens.trace import TokenNode, TokenRow, TokenTrace
+
+__all__ = [
+    "KINDS",
+    "TokenCall",
+    "TokenFault",
+    "TokenNode",
+    "TokenRow",
+    "TokenTrace",
+    "Vocabulary",
+    "find_faults",
+]
