@@ -162,7 +162,7 @@ def play(env: InterCodeEnv, situation: Situation, player: Player) -> Episode:
         over = terminated or truncated
         situation = Situation(situation.query, [*situation.turns, (action, output)])
         episode.rewards.append(reward)
-    episode.score = env.score().value if truncated else info["score"]
+    episode.score = info["score"]
     return episode
 
 

@@ -23,6 +23,7 @@ from intercode.integrations.trl import BashEnvironment, CtfEnvironment
 pytestmark = pytest.mark.sandbox
 MODES = ("final", "per-turn", "delta")
 WORTH = 1.0 + 1e-9
+LIMIT = 9
 FILES = Dataset("files", "bash", (Task("files/0", "Make /a and /b", gold="touch /a /b"),))
 SOLVE = "touch /a /b"
 ACTIONS = (
@@ -50,7 +51,7 @@ def _sequence(seed: int) -> list[str]:
 
 # Each adapter plays a sequence and returns the rewards that its trainer would add up.
 def _single(actions: list[str], mode: str) -> float:
-    with intercode.make("bash", dataset=FILES, reward_mode=mode, max_turns=12) as env:
+    with intercode.make("bash", dataset=FILES, reward_mode=mode, max_turns=LIMIT) as env:
         env.reset()
         total = 0.0
         for action in actions:
@@ -68,7 +69,7 @@ def _single(actions: list[str], mode: str) -> float:
 
 
 def _vector(actions: list[str], mode: str) -> float:
-    envs = intercode.make_vec("bash", 2, dataset=FILES, reward_mode=mode, max_turns=12)
+    envs = intercode.make_vec("bash", 2, dataset=FILES, reward_mode=mode, max_turns=LIMIT)
     totals, running = [0.0, 0.0], [True, True]
     try:
         envs.reset()
@@ -88,7 +89,7 @@ def _vector(actions: list[str], mode: str) -> float:
 def _pool(actions: list[str], mode: str) -> float:
     async def work() -> float:
         async with (
-            intercode.Pool("bash", 2, FILES, reward_mode=mode, max_turns=12) as pool,
+            intercode.Pool("bash", 2, FILES, reward_mode=mode, max_turns=LIMIT) as pool,
             pool.group(0, 2, prefix=["touch /a"]) as group,
         ):
             for episode in group:
@@ -102,7 +103,7 @@ def _pool(actions: list[str], mode: str) -> float:
 
 
 def _trl(actions: list[str], mode: str, prefix: tuple[str, ...] = ()) -> float:
-    facade = BashEnvironment(FILES, reward_mode=mode, max_turns=12)  # type: ignore[arg-type]
+    facade = BashEnvironment(FILES, reward_mode=mode, max_turns=LIMIT)  # type: ignore[arg-type]
     facade.reset(task=0, prefix=prefix)
     for action in actions:
         try:
@@ -119,7 +120,7 @@ def _skyrl(actions: list[str], mode: str, prefix: tuple[str, ...] = ()) -> float
     from intercode.integrations.skyrl import InterCodeTextEnv
 
     env = InterCodeTextEnv(
-        {"dataset": FILES, "reward_mode": mode}, {"task": 0, "max_turns": 7, "prefix": prefix}
+        {"dataset": FILES, "reward_mode": mode}, {"task": 0, "max_turns": LIMIT, "prefix": prefix}
     )
     env.init([])
     total = 0.0
@@ -140,7 +141,7 @@ def _openenv(actions: list[str], mode: str, score_requests: bool = False) -> flo
     from intercode.integrations.openenv.server import CodeAction, ServedEnv
 
     env = ServedEnv(
-        lambda: intercode.make("bash", dataset=FILES, reward_mode=mode, max_turns=12),
+        lambda: intercode.make("bash", dataset=FILES, reward_mode=mode, max_turns=LIMIT),
         score_requests,
     )
     ask = CodeAction(code="", metadata={"request": "score"})
@@ -195,6 +196,13 @@ def test_a_solution_is_worth_the_task_in_every_mode(adapter: str) -> None:
         assert ADAPTERS[adapter](["true", SOLVE, "submit"], mode) == pytest.approx(1.0)
 
 
+@pytest.mark.parametrize("adapter", ADAPTERS)
+def test_a_solution_is_worth_the_task_at_the_turn_limit(adapter: str) -> None:
+    for mode in MODES:
+        actions = [SOLVE, *["true"] * (LIMIT - 2), "touch /b"]
+        assert ADAPTERS[adapter](actions, mode) == pytest.approx(1.0), mode
+
+
 @contextmanager
 def _served(mode: str) -> Iterator[Any]:
     pytest.importorskip("openenv", reason="pip install 'intercode-gym[openenv]'")
@@ -202,7 +210,7 @@ def _served(mode: str) -> Iterator[Any]:
 
     from support.serving import serving
 
-    options = ("--score-requests", "--set", f"reward_mode={mode}", "--max-turns", "12")
+    options = ("--score-requests", "--set", f"reward_mode={mode}", "--max-turns", str(LIMIT))
     with (
         serving("-m", "intercode", "serve", "bash", *options) as url,
         GenericEnvClient(base_url=url).sync() as client,

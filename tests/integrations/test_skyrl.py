@@ -10,6 +10,7 @@ import pytest
 
 from intercode import datasets
 from intercode.core.errors import UsageError
+from intercode.environments.base.workspaces import SandboxWorkspace
 from support.descriptions import describe
 from support.sandboxes import eventually
 
@@ -112,17 +113,19 @@ def test_a_lost_sandbox_has_reward_zero_and_is_counted() -> None:
     assert env.get_metrics() == {"score": 0.0, "success": 0.0, "turns": 1.0, "lost": 1.0}
 
 
-def test_a_sandbox_lost_before_the_score_at_the_turn_limit_ends_only_its_episode() -> None:
+def test_a_sandbox_lost_before_the_score_at_the_turn_limit_ends_only_its_episode(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     env = _make(0, max_turns=1)
     env.init([])
-    execute = env._env.execute
+    run = SandboxWorkspace.run
 
-    def execute_and_lose(code: str) -> Any:
-        result = execute(code)
+    def run_and_lose(workspace: SandboxWorkspace, code: str, timeout: float) -> Any:
+        result = run(workspace, code, timeout)
         _kill(env)
         return result
 
-    env._env.execute = execute_and_lose
+    monkeypatch.setattr(SandboxWorkspace, "run", run_and_lose)
     last = env.step("```bash\nls\n```")
     assert (last["done"], last["reward"]) == (True, 0.0) and "Error" in last["metadata"]["error"]
     assert env.get_metrics()["lost"] == 1.0

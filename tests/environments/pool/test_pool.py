@@ -138,6 +138,28 @@ def test_a_running_episode_is_forked() -> None:
     asyncio.run(work())
 
 
+def test_forks_that_wait_for_each_other_are_refused() -> None:
+    async def use(pool: Pool, task: int, both: asyncio.Barrier) -> list[str]:
+        async with pool.episode(task) as episode:
+            await both.wait()
+            forks = await pool.fork(episode, 2)
+            try:
+                return [fork.task for fork in forks]
+            finally:
+                await asyncio.gather(*(fork.close() for fork in forks))
+
+    async def work(size: int) -> list[list[str] | BaseException]:
+        both = asyncio.Barrier(2)
+        async with Pool("bash", size=size) as pool:
+            uses = (use(pool, i, both) for i in range(2))
+            return await asyncio.gather(*uses, return_exceptions=True)
+
+    ids = [[task.id] * 2 for task in STARTER.tasks[:2]]
+    (refused,) = (result for result in run(work(3)) if result not in ids)
+    assert isinstance(refused, UsageError) and "at least 4" in str(refused)
+    assert run(work(4)) == ids
+
+
 def test_two_groups_that_do_not_fit_take_turns() -> None:
     async def use(pool: Pool, task: int) -> str:
         async with pool.group(task, 3) as group:

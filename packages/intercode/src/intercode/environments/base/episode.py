@@ -224,7 +224,8 @@ class Episode:
 
     # ------------------------------------------------------------------ turns
     def execute(self, action: str) -> Step:
-        """Execute code, or submit. In the reward mode ``final`` the reward is 0 until ``submit``.
+        """Execute code, or submit. In the reward mode ``final`` the reward is 0 until the turn that
+        ends the episode: ``submit``, or the last of ``max_turns``, after which the state is scored.
 
         If the action ends its own sandbox, for example by its use of memory, the episode ends with
         the score 0, and ``sandbox_lost`` is true. So it does after an exception that the action
@@ -294,7 +295,8 @@ class Episode:
         observation, _, omitted = shorten(result.observation, _MAX_KEPT)
         self.transcript += [f"$ {action}", observation]
         hashes = self._hashes(observation)
-        current = None if self.env.settings.reward_mode == "final" else score()
+        pays = truncated or self.env.settings.reward_mode != "final"
+        current = score() if pays else None
         reward = 0.0 if current is None else self._reward_for(current)
         return Step(
             action,

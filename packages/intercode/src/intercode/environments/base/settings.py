@@ -51,7 +51,7 @@ class EnvironmentSettings:
     network: Network = setting("none", "none, or host: the machine's own network")
     timeout: float = setting(10.0, "seconds for each action")
     max_turns: int | None = setting(
-        None, "an episode is truncated after that many actions; none: never"
+        None, "an episode is truncated after that many actions, and its state scored; none: never"
     )
     reward: str | RewardFunction | None = setting(
         None,

@@ -158,11 +158,11 @@ def _step_text(result: Step) -> str:
     notes = []
     if result.timed_out:
         notes.append("[The action was stopped at its time limit.]")
-    if result.terminated:
+    if result.truncated:
+        notes.append("[That was the last turn.]")
+    if result.done:
         notes.append(f"[The episode has ended with the reward {result.paid:g}.]")
     elif result.score is not None:
         notes.append(f"[The reward of this turn is {result.paid:g}.]")
-    if result.truncated:
-        notes.append("[The episode has ended: that was its last turn.]")
     text = result.observation.rstrip("\n")
     return "\n".join([*([text] if text else []), *notes]) or "(no output)"

@@ -136,7 +136,7 @@ class TrlEnvironment:
             binary,
         )
         self._lock, self._last_used = threading.RLock(), _reaper.clock.now()
-        self._end_reason, self._submitted, self._reward_sum = (
+        self._end_reason, self._is_scored, self._reward_sum = (
             "no row has been given yet",
             False,
             0.0,
@@ -159,7 +159,7 @@ class TrlEnvironment:
         if row.get("task") is None:
             raise UsageError(f"a row needs the column 'task'; it has {', '.join(row) or 'none'}")
         with self._lock:
-            self._end_reason, self._submitted, self._reward_sum = "it could not begin", False, 0.0
+            self._end_reason, self._is_scored, self._reward_sum = "it could not begin", False, 0.0
             self._reward = None
             turns = self._begin(row["task"], row.get("seed"), row.get("prefix"))
             self._reward_sum = self._env.episode.reward_sum
@@ -209,7 +209,7 @@ class TrlEnvironment:
             finally:
                 self._last_used = _reaper.clock.now()
             self._reward_sum += result.paid
-            self._submitted = result.terminated
+            self._is_scored = result.done
             if result.done:
                 self._end_reason = (
                     "your code ended its sandbox"
@@ -225,7 +225,7 @@ class TrlEnvironment:
     def _final_reward(self) -> float | None:
         """Return the reward of the episode, end it and free its sandbox."""
         try:
-            summed = self._submitted or self._rewards_per_turn
+            summed = self._is_scored or self._rewards_per_turn
             score = Score(self._reward_sum) if summed else self._env.score()
             return float(score.success) if self._binary else score.value
         except InfrastructureError:

@@ -17,10 +17,12 @@ from intercode.environments.base.env import InterCodeEnv
 from intercode.environments.base.options import check_training
 from intercode.environments.base.pool.episode import PooledEpisode
 from intercode.environments.base.pool.lending import EnvironmentPool
+from intercode.environments.base.pool.slots import Slots
 from intercode.environments.base.pool.worker_threads import WorkerThreads
 from intercode.environments.runners import LOCAL, check_runner, open_runner
 from intercode_sandbox.clock import SYSTEM_CLOCK, Clock
 
+_CLOSED = "the pool is closed"
 _CHECKS_PER_TIMEOUT = 4  # how often idle episodes are looked for within their time-out
 
 
@@ -80,7 +82,7 @@ class Pool:
                 first.close()
             self._resources = resources.pop_all()
         self._live_episodes: set[PooledEpisode] = set()
-        self._slots, self._acquire_lock = asyncio.Semaphore(size), asyncio.Lock()
+        self._slots = Slots(size, self._live_episodes)
         self._workers = WorkerThreads(size)
         self._idle_closer: asyncio.Task[None] | None = None
         self._closing: asyncio.Task[None] | None = None
@@ -162,8 +164,8 @@ class Pool:
         """Wait for ``n`` free slots and return episodes in the state of a running one.
 
         The caller has to close them. The reward and the turns of ``episode`` are theirs, too.
-        Raises UsageError if the pool is smaller than ``n`` + 1, EnvironmentStateError if the
-        episode is over.
+        Raises UsageError if the pool is smaller than ``n`` + 1, or if episodes that wait for forks
+        occupy all the other slots, and EnvironmentStateError if the episode is over.
         """
         if n < 1:
             raise UsageError(f"fork takes a number of at least 1, not {n}")
@@ -171,7 +173,7 @@ class Pool:
             raise UsageError(
                 f"an episode and {n} forks of it in a pool of {self.size}: make the pool larger"
             )
-        forks = await self._acquire(n)
+        forks = await self._acquire(n, episode)
         try:
             await self._copy_leader(episode, forks)
         except BaseException:
@@ -196,12 +198,11 @@ class Pool:
     async def _close(self) -> None:
         if self._idle_closer is not None:
             self._idle_closer.cancel()
+        self._slots.refuse_all(_CLOSED)
         closed = [episode.close("the pool was closed") for episode in self._live_episodes]
         try:
             errors = await asyncio.gather(*closed, return_exceptions=True)
-            async with self._acquire_lock:  # who waits for slots gives up those that it has
-                for _ in range(self.size):  # each is free when its episode has ended
-                    await self._slots.acquire()
+            await self._slots.acquire(self.size)  # each is free when its episode has ended
         finally:
             try:
                 await self._workers.submit(self._resources.close)
@@ -211,29 +212,29 @@ class Pool:
             if error is not None:
                 raise error
 
-    async def _acquire(self, n: int) -> list[PooledEpisode]:
-        """Wait for ``n`` free slots and occupy them."""
-        acquired, envs = 0, list[BranchingEnvironment]()
+    async def _acquire(self, n: int, parent: PooledEpisode | None = None) -> list[PooledEpisode]:
+        """Wait for ``n`` free slots, for forks of ``parent`` if given, and occupy them."""
+        self._require_open()
+        await self._slots.acquire(n, parent)
+        envs = list[BranchingEnvironment]()
         try:
-            async with self._acquire_lock:  # without it, two groups could wait for each other
-                while acquired < n and self._closing is None:
-                    await self._slots.acquire()
-                    acquired += 1
-            if self._closing is not None:
-                raise EnvironmentStateError("the pool is closed")
+            self._require_open()
             while len(envs) < n:
                 envs.append(self._envs.take(self._make_env))
         except BaseException:
             for env in envs:
                 self._envs.give_back(env)
-            for _ in range(acquired):
-                self._slots.release()
+            self._slots.release(n)
             raise
         if self.idle_timeout is not None and self._idle_closer is None:
             self._idle_closer = asyncio.create_task(self._close_idle_episodes(self.idle_timeout))
         episodes = [PooledEpisode(env, self._workers, self._release, self._clock) for env in envs]
         self._live_episodes.update(episodes)
         return episodes
+
+    def _require_open(self) -> None:
+        if self._closing is not None:
+            raise EnvironmentStateError(_CLOSED)
 
     async def _copy_leader(self, leader: PooledEpisode, followers: Sequence[PooledEpisode]) -> None:
         """Bring the followers into the state of the leader."""
