@@ -147,6 +147,13 @@ def _framework(name: str) -> Check:
     return check
 
 
+def _llama() -> str:
+    directory = os.environ.get("INTERCODE_LLAMA")
+    if directory and Path(directory, "model.gguf").is_file():
+        return ""
+    return "set INTERCODE_LLAMA to the directory that `.ci/llama DIRECTORY` makes"
+
+
 def _paper() -> str:
     return "" if find_spec("intercode.paper") else "intercode/paper was deleted"
 
@@ -170,6 +177,7 @@ CHECKS: dict[str, Check] = {
     "harbor": _framework("harbor"),
     "mcp": _framework("mcp"),
     "verifiers": _framework("verifiers"),
+    "llama": _llama,
     "data": _directory("INTERCODE_DATA", "data"),
     "recorded": _directory("INTERCODE_RECORDED", "recorded"),
     "reference": _directory("INTERCODE_REFERENCE", "reference"),

@@ -63,6 +63,7 @@ def swapped(at: int, *ids: int) -> Plant:
 
 
 STOPS = Vocabulary(stops=frozenset([IM_END]))
+TEXTS = Vocabulary(decode=lambda ids: "".join(map(_text, ids)))
 PLANTED: list[tuple[str, int, int, Plant, Vocabulary | None]] = [
     ("missing-ids", 1, 0, removed("ids", 1), None),
     ("missing-ids", 2, 0, removed("prompt_ids", 2), None),
@@ -93,7 +94,7 @@ PLANTED: list[tuple[str, int, int, Plant, Vocabulary | None]] = [
     ("template-changed", 1, 5, swapped(5, 99), None),
     ("prompt-differs", 2, SECOND + 2, edited("prompt_ids", 2, SECOND + 2, 99), None),
     ("retokenised", 1, len(FIRST), swapped(len(FIRST), 20, 21), None),
-    ("reply-missing", 1, len(FIRST), without(len(FIRST), SECOND), None),
+    ("reply-missing", 1, len(FIRST), without(len(FIRST), SECOND), TEXTS),
     ("reply-twice", 1, SECOND, prompt_of(1, lambda p: p[:SECOND] + REPLIES[0] + TOLD), None),
     ("prompt-truncated", 1, 0, without(0, 4), None),
     ("prompt-truncated", 1, 3, without(3, 5), None),
@@ -118,7 +119,7 @@ def kinds_of(*episodes: Trajectory, vocabulary: Vocabulary | None = None) -> lis
 
 
 def test_a_sound_trace_has_no_fault() -> None:
-    everything = Vocabulary(1000, None, frozenset([IM_END]), lambda ids: "".join(map(_text, ids)))
+    everything = replace(TEXTS, size=1000, stops=STOPS.stops)
     assert kinds_of(token_episode(), vocabulary=everything) == []
 
 

@@ -82,9 +82,9 @@ class OpenAIModel(Endpoint):
     turns, encrypted, and has the endpoint store nothing. ``thoughts`` is the field in which
     reasoning is sent back in later turns, if the endpoint expects that (DeepSeek:
     ``reasoning_content``). ``stream`` has answers sent in parts, so that ``timeout`` bounds the
-    silence between these and not the whole answer (the default for providers with a key). For
-    ``options`` see docs/models.md. The key never appears in messages or
-    reprs.
+    silence between these and not the whole answer (the default for providers, unless token ids are
+    wanted, of which llama.cpp leaves the last out of a stream). For ``options`` see docs/models.md.
+    The key never appears in messages or reprs.
 
     >>> from intercode.models import open_model
     >>> with open_model("my-model", "http://localhost:8000/v1", temperature=0) as model:
@@ -129,7 +129,7 @@ class OpenAIModel(Endpoint):
         limit = LIMIT_FIELDS[generation.max_completion_tokens is not None]
         self._limit_field = {"limit": RESPONSES_LIMIT_FIELD if api == "responses" else limit}
         self._learned = {"keeps reasoning": True}
-        self.stream = check_stream(stream, default=bool(provider))
+        self.stream = check_stream(stream, default=bool(provider) and not generation.token_ids)
 
     @property
     def address(self) -> str:
@@ -226,13 +226,21 @@ class OpenAIModel(Endpoint):
         text = tokens.pop(PROMPT_TEXT, None)
         if text is not None and "prompt_ids" not in tokens:
             request = {"content": text, "add_special": True, "parse_special": True}
-            seconds = max(until - asyncio.get_running_loop().time(), 0.001)
-            seconds = min(seconds, self.request_options.timeout)
-            path = self.url.path.removesuffix(PATHS[self.api]).removesuffix("/v1") + "/tokenize"
-            answer = await client.post(json.dumps(request).encode("ascii"), seconds, path=path)
+            data = json.dumps(request).encode("ascii")
             with suppress(ValueError, KeyError, TypeError):  # then the answer has no such ids
-                tokens["prompt_ids"] = json.loads(answer.body)["tokens"]
+                tokens["prompt_ids"] = json.loads(await self._tokenize(client, data, until))[
+                    "tokens"
+                ]
         return replace(completion, tokens=tokens)
+
+    async def _tokenize(self, client: HttpConnections, data: bytes, until: float) -> bytes:
+        path = self.url.path.removesuffix(PATHS[self.api]).removesuffix("/v1") + "/tokenize"
+        clock = asyncio.get_running_loop().time
+        seconds = max(min(until - clock(), self.request_options.timeout), 0.001)
+        try:
+            return (await client.post(data, seconds, path=path)).body
+        except AttemptError:  # llama.cpp closes the connection of a stream, which is used first
+            return (await client.post(data, seconds, path=path)).body
 
     def _stream_fields(self) -> dict[str, Any]:
         """Return the fields that have an answer sent in parts."""

@@ -411,14 +411,22 @@ def _kind_of_difference(case: _Case, at: int) -> tuple[str, int, str]:
             return "template-changed", at, f"{where}, before the first reply"
         return "prompt-differs", at, f"{where}, in what the model was told"
     begins, ends = len(writer.prompt_ids), len(writer.prompt_ids) + len(writer.ids)
-    written = set(writer.ids[:-1])
-    if at == begins and written and not written & set(prompt[at : at + 2 * len(writer.ids)]):
+    if at == begins and _is_missing(writer, prompt[at:], case.vocabulary):
         return "reply-missing", at, f"the reply of turn {writer.turn} is not in the prompt"
     if writer.has_reasoning:
         return "reasoning-dropped", at, f"{where}: the reasoning of turn {writer.turn} is not there"
     if at == ends - 1:
         return "stop-token-lost", at, f"{where}, the last id of the reply of turn {writer.turn}"
-    return "retokenised", at, f"{where}, in the reply of turn {writer.turn}"
+    return "retokenised", at, f"{where}: the reply of turn {writer.turn} is not there as sampled"
+
+
+def _is_missing(writer: TokenCall, rest: Sequence[int], vocabulary: Vocabulary) -> bool:
+    """Return whether the rest of a prompt does not begin with the text of a reply; false if texts
+    are not known."""
+    if vocabulary.decode is None:
+        return False
+    text = vocabulary.decode(writer.ids).strip()
+    return text[:WINDOW] not in vocabulary.decode(rest[: 4 * len(writer.ids) + WINDOW])
 
 
 def _writer(case: _Case, at: int) -> TokenCall | None:
@@ -432,12 +440,10 @@ def _writer(case: _Case, at: int) -> TokenCall | None:
 
 
 def _goes_on_later(prompt: Sequence[Any], expected: Sequence[Any], at: int) -> bool:
-    """Return whether a prompt leaves out ids, and goes on with those that follow."""
-    window = tuple(prompt[at : at + WINDOW])
-    if len(window) < WINDOW:
-        return False
-    ends = range(at + 1, len(expected) - WINDOW + 1)
-    return any(expected[n] == window[0] and tuple(expected[n : n + WINDOW]) == window for n in ends)
+    """Return whether a prompt leaves out ids, and goes on with all that follow them."""
+    given = tuple(prompt[at : at + len(expected)])
+    rests = (expected[n:] for n in range(at + 1, len(expected) - WINDOW + 1))
+    return any(rest[0] == given[0] and given[: len(rest)] == rest for rest in rests)
 
 
 # ------------------------------------------------------------------ the tree
