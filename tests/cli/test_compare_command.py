@@ -29,8 +29,8 @@ def test_it_prints_the_figures_of_a_paper(
         "11.41",
         "7.91",
         "14.87",
-        "B solves 234 of 1034 tasks more often, A 116",
-        "5.0 points or more with a power of 0.8",
+        "of 1034 tasks, B solves 234 more often than A, and A 116 more often than B.",
+        "1034 tasks: if the true difference is 5.0 points of success, a comparison finds it with",
         "330 more: --all",
     ):
         assert words in text

@@ -67,10 +67,10 @@ def test_every_turn_is_shown_with_all_that_is_known(
     out = capsys.readouterr().out
     for said in (
         "starter/files/1, epoch 0",
-        "not solved, reward 0.67, 3 turns, turn limit, 1.5 s",
+        "not solved, score 0.67, 3 turns, turn limit, 1.5 s",
         "(react with m)",
         "Count the files.",
-        "reward 0.67 (output 0.33, files 0.34)",
+        "score 0.67 (output 0.33, files 0.34)",
         "Look first.",
         "  $ cd /srv\n  > ls\n  a\n  b\\x1b[31m\n",
         "changed: /srv/a",
@@ -100,10 +100,10 @@ def test_tasks_are_found_by_end_position_epoch_and_id(
         assert said in capsys.readouterr().out
     assert main(["show", str(run)]) == 0
     assert [line.removeprefix("starter/") for line in capsys.readouterr().out.splitlines()] == [
-        "files/1                              not solved  reward 0.67  3 turns  turn limit    aa11",
-        "files/1 branch of aa11 after turn 1  not solved  reward 0.67  3 turns  turn limit    cc33",
-        "files/1 epoch 1                      solved         reward 1  1 turn   solved        bb22",
-        "text/1                               error                             sandbox lost  dd44",
+        "files/1                              not solved  score 0.67  3 turns  turn limit    aa11",
+        "files/1 branch of aa11 after turn 1  not solved  score 0.67  3 turns  turn limit    cc33",
+        "files/1 epoch 1                      solved         score 1  1 turn                 bb22",
+        "text/1                               error                            sandbox lost  dd44",
     ]
     assert main(["show", str(run), "--failed"]) == 0
     failed = capsys.readouterr().out

@@ -33,7 +33,8 @@ def test_turns_side_by_side_in_columns_of_one_width() -> None:
     assert all(line[29:32] in (" | ", " |") for line in body)
     assert "$ ls                          | ~ hm" in lines
     assert any("[1]  (explores)" in line and "[1]  (command not found)" in line for line in lines)
-    assert any(line.startswith("[2]  reward 1.00") and line.endswith("|") for line in lines)
+    assert any(line.startswith("[2]  score 1.00") and line.endswith("|") for line in lines)
+    assert any(" 1 turn, " in line for line in lines)
     assert any("solved at turn 2" in line for line in lines)
 
 

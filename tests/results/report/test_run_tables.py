@@ -209,7 +209,7 @@ def test_an_agent_that_kills_half_its_episodes_has_half_the_rate(tmp_path: Path)
     figures = tables["statistics/nl2bash/react/m"]
     assert figures.cell("value", figure="success") == 50.0
     assert figures.cell("value", figure="success, upper bound") == 100.0
-    assert figures.cell("value", figure="best reward") == 0.5
+    assert figures.cell("value", figure="best score") == 0.5
     assert figures.cell("value", figure="turns") == 1.0  # of the completed episodes
     assert tables["splits/nl2bash/react/m"].cell("value", by="fs_1") == 50.0
     assert tables["by-turn/nl2bash/react/m"].cell("value", turns=1) == 50.0

@@ -85,7 +85,7 @@ def test_an_infrastructure_error_is_not_solved_and_in_no_other_mean() -> None:
     assert [e.value for e in figures.success_by_turn(plays)] == [50.0]
     assert value(figures.mean_figure(plays, lambda t: t.score)) == 1.0
     named = {f.name: f.estimate for f in figures.all_figures(plays)}
-    assert value(named["best reward"]) == 0.5
+    assert value(named["best score"]) == 0.5
 
 
 def test_errors_never_raise_a_figure_of_success() -> None:

@@ -38,7 +38,7 @@ def test_a_turn_shows_thought_code_output_and_reward(page: Any) -> None:
         "line 100",
         "1,200 + 85 tokens",
         "$0.0021",
-        "reward 0.34",
+        "score 0.34",
         "output",
         "0.01",
         "changes",

@@ -20,8 +20,9 @@ examples:
       the two transcripts of one task side by side
   intercode compare runs/one-profile runs/another --allow-mismatch profile
 
-The first run is compared with each other run, by the tasks that both have played. A directory of
-runs of one agent and model on different datasets counts as one run. Episodes that
+The first run is compared with each other run, by the tasks that both have played. In place of a run
+may stand a directory: its runs count as one, if they are of one agent and model on different
+datasets. Episodes that
 ended in an error of the sandbox or the model count as not solved. Runs that were made under
 different conditions are refused, unless --allow-mismatch names the conditions that differ:
 subset, hash, profile, scoring, reward, image, arch, tier, network, limits, policy, determinism."""
@@ -34,7 +35,7 @@ def _epoch_number(text: str) -> int:
 
 
 ARGUMENTS = """\
-runs RUN ...  runs, logs, or directories of runs on different datasets; or one of several agents
+runs RUN ...  two or more runs or logs; or one directory, whose agents are compared
 --allow-mismatch NAME,...  compare although these conditions differ; each is named in the result
 --task ID     transcripts of this task, side by side
 --epoch N     with --task: which sample of it, from 0

@@ -190,9 +190,9 @@ def _episode_cells(t: Trajectory) -> tuple[str, ...]:
     return (
         name,
         "solved" if t.success else "not solved",
-        f"reward {t.score:g}",
+        f"score {t.score:zg}",
         "1 turn " if turns == 1 else f"{turns} turns",
-        t.end.replace("_", " "),
+        _end(t),
         t.id,
     )
 
@@ -270,7 +270,7 @@ def _turn(
     about += ["error"] if step.valid is False and step.executed else []
     notes = f" ({', '.join(about)})" if about else ""
     took = "" if step.seconds is None else style("dim", f"  {step.seconds:.2g} s")
-    yield style("strong", f"turn {number}") + style("yellow", notes) + _reward(step, style) + took
+    yield style("strong", f"turn {number}") + style("yellow", notes) + _score(step, style) + took
     if messages and (step.messages or step.message):
         for message in step.messages or ({"role": step.actor, "content": step.message},):
             yield from _message(message, style)
@@ -298,7 +298,7 @@ def _written(step: Step) -> str:
     """Return what the model wrote in a turn without an action, apart from the thought."""
     last = step.messages[-1] if step.messages else {}
     answer = last.get("content") if last.get("role") == "assistant" else None
-    text = str(step.message or answer or "").strip()
+    text = str(step.message if answer is None else answer).strip()
     return "" if text == step.thought.strip() else text
 
 
@@ -320,11 +320,11 @@ def _message(message: Mapping[str, Any], style: Style) -> Iterator[str]:
         yield escape_control(f"  | calls {function.get('name')}({function.get('arguments')})")
 
 
-def _reward(step: Step, style: Style) -> str:
+def _score(step: Step, style: Style) -> str:
     if step.score is None:
         return ""
-    parts = ", ".join(f"{name} {value:g}" for name, value in step.parts.items())
-    text = f"  reward {step.score.value:g}" + (f" ({parts})" if parts else "")
+    parts = ", ".join(f"{name} {value:zg}" for name, value in step.parts.items())
+    text = f"  score {step.score.value:zg}" + (f" ({parts})" if parts else "")
     return style("green" if step.score.value >= 1 else "dim", text)
 
 
@@ -334,7 +334,12 @@ def _outcome(t: Trajectory, style: Style) -> str:
     solved = style("green", "solved") if t.success else style("red", "not solved")
     turns_taken = int(turn_count(t))
     turns = "1 turn" if turns_taken == 1 else f"{turns_taken} turns"
-    return f"{solved}, reward {t.score:g}, {turns}, {t.end.replace('_', ' ')}"
+    return ", ".join(filter(None, (solved, f"score {t.score:zg}", turns, _end(t))))
+
+
+def _end(t: Trajectory) -> str:
+    """Return how an episode ended; nothing for one that ended because it was solved."""
+    return "" if t.end == "solved" else t.end.replace("_", " ")
 
 
 def _usage(t: Trajectory) -> str:

@@ -21,7 +21,7 @@ examples:
   intercode view runs                          serve every run below runs/ as a page
   intercode view runs/a runs/b --open          serve two runs and open the browser
   intercode view runs/a --html a.html          write one self-contained file
-  intercode view runs/a --label labels.jsonl   label its episodes by hand, blind to their rewards
+  intercode view runs/a --label labels.jsonl   label its episodes by hand, blind to their scores
   intercode view logs/ic_sql_react.json        serve a log that the InterCode authors published
 
 The address of the page contains a secret token, and the page is served on this machine only. From
@@ -34,7 +34,7 @@ paths PATH ...  run directories, directories that hold some, .jsonl files, or pu
 --html FILE     write one HTML file instead of serving
 --port N        serve on this port (default: any free port)
 --with-gold     offer the gold of each episode, beside what the agent left; its actions run again
---label FILE    show the episodes one by one to be labelled, without their rewards; labels are added
+--label FILE    show the episodes one by one to be labelled, without their scores; labels are added
                 to this file
 --open          open the page in the browser"""
 SETTINGS = {"port": {"type": int}}

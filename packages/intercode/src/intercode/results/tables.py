@@ -171,7 +171,7 @@ def _split_conditions(texts: Sequence[str]) -> tuple[str, list[str]]:
 def _format_cell(cell: Cell, digits: int) -> str:
     if cell is None:
         return MISSING
-    return f"{cell:.{digits}f}" if isinstance(cell, float) else str(cell)
+    return f"{cell:z.{digits}f}" if isinstance(cell, float) else str(cell)
 
 
 def _split_setting(texts: list[str]) -> tuple[str, list[str]]:

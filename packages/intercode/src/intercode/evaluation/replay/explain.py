@@ -1,4 +1,4 @@
-"""Explains the reward of a recorded episode: plays its actions again and compares with the gold.
+"""Explains the score of a recorded episode: plays its actions again and compares with the gold.
 
 What it returns holds golds, so it is for people only; see results/explanation.py.
 """
@@ -68,10 +68,10 @@ def _last_answer(episode: Trajectory) -> str:
     return answers[-1].strip() if answers else ""
 
 
-def _notes(env: InterCodeEnv, episode: Trajectory, reward: float) -> Iterator[str]:
+def _notes(env: InterCodeEnv, episode: Trajectory, score: float) -> Iterator[str]:
     recorded = episode.steps[-1].score_value if episode.steps else None
-    if recorded is not None and abs(recorded - reward) > 1e-6:
-        yield f"the actions now reach the reward {reward:g}, not {recorded:g} as recorded"
+    if recorded is not None and abs(recorded - score) > 1e-6:
+        yield f"the actions now reach the score {score:zg}, not {recorded:zg} as recorded"
     known = episode.run.get("dataset_hash")
     if known and known != env.dataset.hash:
         yield f"{env.dataset.name} has changed since this episode was played"

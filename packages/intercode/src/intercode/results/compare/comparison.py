@@ -55,6 +55,7 @@ counts."""
 REPORTED_METADATA = (
     "agent",
     "model",
+    "endpoint",
     "max_turns",
     "timeout",
     "schema_given",
@@ -146,19 +147,24 @@ _WHOLE_DIRECTORY = (
 
 def open_sides(paths: Sequence[Path]) -> list[Side]:
     """Return the sides of a comparison: that of each path (see ``open_side``), or for one path
-    those of each agent and model in this directory. Raises UsageError unless there are two."""
+    those of each agent and model in this directory, in the order in which they were first played.
+    Raises UsageError unless there are two."""
     found = [(path, load_result_sets([path])) for path in paths]
     if len(paths) == 1:
         groups: dict[tuple[str, str], list[ResultSet]] = {}
         for result_set in found[0][1]:
             groups.setdefault((result_set.agent, result_set.model), []).append(result_set)
-        found = [(paths[0], group) for group in groups.values()]
+        found = [(paths[0], group) for group in sorted(groups.values(), key=_first_start)]
     if len(found) < 2:
         raise UsageError(f"there is only one run: name another one, or {_WHOLE_DIRECTORY}")
     letters = string.ascii_uppercase
     if len(found) > len(letters):
         raise UsageError(f"{len(found)} runs are more than the letters that name them")
     return [_make_side(letter, *one) for letter, one in zip(letters, found, strict=False)]
+
+
+def _first_start(result_sets: Sequence[ResultSet]) -> str:
+    return min((t.started for e in result_sets for t in e.episodes if t.started), default="")
 
 
 def open_side(letter: str, path: Path) -> Side:
@@ -228,8 +234,9 @@ def check_conditions(first: Side, second: Side, allow_mismatch: Sequence[str]) -
 
 def _differences(first: Side, second: Side, names: Mapping[str, Sequence[str]]) -> list[Mismatch]:
     """Return what two sides differ in, in the tasks that both have if there are any. A value that
-    only one side records is a difference; an unrecorded policy or determinism means none. Two names
-    of a dataset with one hash are none."""
+    only one side records is a difference, unless it is the endpoint, which an agent without a model
+    lacks; an unrecorded policy or determinism means none. Two names of a dataset with one hash are
+    none."""
     out = []
     tasks = _common_tasks(first, second) or {*first.tasks, *second.tasks}
     hashes = {side.recorded_value(CONDITIONS["hash"], tasks) for side in (first, second)}
@@ -239,7 +246,7 @@ def _differences(first: Side, second: Side, names: Mapping[str, Sequence[str]]) 
         a, b = first.recorded_value(keys, tasks), second.recorded_value(keys, tasks)
         if name in _ABSENCE_MEANS_NONE:
             a, b = (value.replace(NOT_RECORDED, "none") for value in (a, b))
-        if a != b:
+        if a != b and not (name == "endpoint" and NOT_RECORDED in (a, b)):
             out.append(Mismatch(name, a, b))
     return out
 
@@ -388,15 +395,11 @@ def compare(first: Side, second: Side, allow_mismatch: Sequence[str] = ()) -> Co
 def _paired_figures(
     pairs: Sequence[tuple[list[Trajectory], list[Trajectory]]],
 ) -> list[PairedFigure]:
-    def percent(of: _FigureFunction) -> _FigureFunction:
-        return lambda t: None if (value := of(t)) is None else 100 * value
-
     def completed(of: _FigureFunction) -> _FigureFunction:
         return lambda t: None if is_failed(t) else of(t)
 
     means: list[tuple[str, str, _FigureFunction]] = [
         ("success", "%", lambda t: 100.0 * metrics.is_solved(t)),
-        ("error % true", "%", completed(percent(metrics.true_error_share))),
         *((n, unit, of if n == BEST_REWARD else completed(of)) for n, unit, of in MEAN_FIGURES),
     ]
     figures = [_paired_figure(name, unit, pairs, of) for name, unit, of in means]

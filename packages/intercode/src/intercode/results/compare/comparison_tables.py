@@ -44,17 +44,14 @@ def verdict(comparison: Comparison) -> str:
     first, second = comparison.first.letter, comparison.second.letter
     found = comparison.figures[0].difference  # of success
     p = comparison.test.p if comparison.adjusted_p is None else comparison.adjusted_p
-    bounds = [0.0 if bound is None else bound for bound in (found.low, found.high)]
-    better, worse = (second, first) if found.value >= 0 else (first, second)
-    size = abs(found.value)
-    low, high = bounds if found.value >= 0 else (-bounds[1], -bounds[0])
-    points = f"{size:.1f} points of success [{low:.1f}, {high:.1f}]"
-    count = len(comparison.tasks)
-    on = f"on {count} common {'task' if count == 1 else 'tasks'}"
-    if p < 1 - LEVEL and low > 0:
-        return f"{better} is better than {worse}, by {points}, {on} (p = {_format_p(p)})."
-    ahead = f"{better} is ahead by {points}" if size else "neither is ahead"
-    return f"{first} and {second} cannot be told apart {on}: {ahead} (p = {_format_p(p)})."
+    low, high = (0.0 if bound is None else bound for bound in (found.low, found.high))
+    size = f"{second} - {first} is {found.value:z.1f} points of success [{low:z.1f}, {high:z.1f}]"
+    better, worse = (second, first) if found.value > 0 else (first, second)
+    result = f"{first} and {second} cannot be told apart"
+    if p < 1 - LEVEL and (low > 0 or high < 0):
+        result = f"{better} is better than {worse}"
+    tasks = _count_tasks(len(comparison.tasks))
+    return f"{result}: {size}, on {tasks} in common (p = {_format_p(p)})."
 
 
 def significance_notes(comparison: Comparison) -> list[str]:
@@ -68,16 +65,18 @@ def significance_notes(comparison: Comparison) -> list[str]:
     gained, lost = _count_directions(comparison.flips)
     out = [
         f"{comparison.test.method} of success: p = {_format_p(comparison.test.p)}{adjusted}.",
-        f"{second} solves {gained} of {len(comparison.tasks)} tasks more often, {first} {lost}.",
+        f"of {_count_tasks(len(comparison.tasks))}, {second} solves {gained} more often than "
+        f"{first}, and {first} {lost} more often than {second}.",
     ]
     if not comparison.flips:
         out = ["no task is solved more often on one side."]
+    tasks = _count_tasks(len(comparison.tasks))
     if comparison.detectable is None:
-        out.append(f"{len(comparison.tasks)} tasks cannot show any difference.")
+        out.append(f"{tasks}: too few to find any difference.")
     else:
         out.append(
-            f"{len(comparison.tasks)} tasks show a difference of "
-            f"{comparison.detectable:.1f} points or more with a power of {POWER}."
+            f"{tasks}: if the true difference is {comparison.detectable:.1f} points of success, a "
+            f"comparison finds it with a probability of {POWER}."
         )
     return out + _caveats(comparison)
 
@@ -85,7 +84,10 @@ def significance_notes(comparison: Comparison) -> list[str]:
 def _caveats(comparison: Comparison) -> list[str]:
     out = [f"differs, but was allowed to: {d}." for d in comparison.allowed_mismatches]
     if comparison.epochs == 1:
-        out.append("one episode per task on both sides: which flips are chance is unknown.")
+        out.append(
+            "each side played each task once, so any flip may be chance: --epochs of `intercode "
+            "eval` plays tasks several times."
+        )
     elif uneven := sum(
         len(comparison.first.tasks[t]) != len(comparison.second.tasks[t]) for t in comparison.tasks
     ):
@@ -95,6 +97,10 @@ def _caveats(comparison: Comparison) -> list[str]:
     if reason := why_not_comparable(episodes):
         out.append(f"not comparable with others' results: {reason}.")
     return out
+
+
+def _count_tasks(count: int) -> str:
+    return "1 task" if count == 1 else f"{count} tasks"
 
 
 def _has_errors(side: Side) -> bool:

@@ -88,16 +88,17 @@ def _header_lines(side: Side, episode: Trajectory | None) -> list[str]:
     if is_failed(episode):
         return [title, f"epoch {episode.epoch}, ended in an error"]
     at = solving_turn(episode)
-    what = f"solved at turn {at}" if at else f"not solved, best reward {episode.score:.2f}"
-    return [title, f"epoch {episode.epoch}, {episode.turns} turns, {episode.end}, {what}"]
+    what = f"solved at turn {at}" if at else f"not solved, best score {episode.score:z.2f}"
+    turns = "1 turn" if episode.turns == 1 else f"{episode.turns} turns"
+    return [title, f"epoch {episode.epoch}, {turns}, {episode.end}, {what}"]
 
 
 def _turn_lines(number: int, turn: tuple[Step, Sequence[str]], full: bool) -> list[str]:
-    """Return one turn as lines: thought, action, observation and reward."""
+    """Return one turn as lines: thought, action, observation and score."""
     step, words = turn
-    reward = "" if step.score is None else f"  reward {step.score.value:.2f}"
+    score = "" if step.score is None else f"  score {step.score.value:z.2f}"
     labels = f"  ({', '.join(words)})" if words else ""
-    out = [f"[{number}]{reward}{labels}"]
+    out = [f"[{number}]{score}{labels}"]
     if step.thought:
         out += [f"~ {line}" for line in _split_lines(step.thought)]
     actions = _split_lines(step.action) or ["(no code)"]

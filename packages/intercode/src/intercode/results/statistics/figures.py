@@ -1,7 +1,7 @@
 """Figures over episodes with their intervals. Tasks, not episodes, are the independent units.
 
 Shares lie in 0..100, as in metrics.py. A figure is None if it is unknown. Shares of success and the
-best reward are over all samples: an error of the infrastructure counts as not solved, with reward
+best score are over all samples: an error of the infrastructure counts as not solved, with score
 0. Definitions: docs/statistics.md.
 """
 
@@ -51,7 +51,7 @@ class Figure:
 
 
 def success(episodes: Episodes) -> OptionalEstimate:
-    """Return the share of all episodes whose best reward is 1."""
+    """Return the share of all episodes whose best score is 1."""
     return _share(all_samples(episodes), metrics.is_solved)
 
 
@@ -145,7 +145,7 @@ def mean_figure(
 
 
 def best_reward(episode: Trajectory) -> float:
-    """Return the best reward of an episode, 0 for an error of the infrastructure."""
+    """Return the best score of an episode, 0 for an error of the infrastructure."""
     return 0.0 if metrics.is_failed(episode) else episode.score
 
 
@@ -154,10 +154,10 @@ def share_figure(episodes: Episodes, predicate: Callable[[Trajectory], bool]) ->
     return _share(independent_episodes(episodes), predicate)
 
 
-BEST_REWARD = "best reward"
+BEST_REWARD = "best score"
 MEAN_FIGURES: tuple[tuple[str, str, Callable[[Trajectory], float | None]], ...] = (
     ("turns", "turns", turn_count),
-    (BEST_REWARD, "reward", best_reward),
+    (BEST_REWARD, "score", best_reward),
     ("requests", "requests", lambda t: float(t.usage.requests) if t.usage.requests else None),
     ("prompt tokens", "tokens", lambda t: known_usage(t).prompt_tokens),
     ("completion tokens", "tokens", lambda t: known_usage(t).completion_tokens),
@@ -166,7 +166,7 @@ MEAN_FIGURES: tuple[tuple[str, str, Callable[[Trajectory], float | None]], ...] 
     ("time", "s", lambda t: t.seconds),
 )
 """Means over episodes: name, unit, and a function of one episode that returns None for an unknown
-value, never zero. All but the best reward are over completed episodes."""
+value, never zero. All but the best score are over completed episodes."""
 
 
 def pass_k_values(epochs: int) -> list[int]:

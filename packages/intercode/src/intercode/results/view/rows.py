@@ -75,7 +75,7 @@ class EpisodeEntry:
 
     @property
     def success(self) -> bool:
-        """Whether its best reward is 1."""
+        """Whether its best score is 1."""
         return bool(self.values[FIELDS.index("success")])
 
     @property

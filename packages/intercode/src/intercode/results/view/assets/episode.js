@@ -18,7 +18,7 @@ function heading(episode, row, run) {
     h("div", { class: "query" }, block(episode.query, "prose", "query")),
     episode.error ? h("div", { class: "warning", role: "note" }, h("b", { text: "Ended in an error: " }), visible(episode.error)) : null,
     h("dl", { class: "about" },
-      property("reward", outcome(row) === "failed" ? "none: not a result" : format.reward(row.reward)),
+      property("score", outcome(row) === "failed" ? "none: not a result" : format.reward(row.reward)),
       property("turns", format.count(row.turns)), property("ended", format.end(episode.end)),
       property("agent", line(row.agent)), property("model", line(row.model)),
       property("group", line(episode.group)), property("hardness", line(episode.hardness)), property("tags", line(episode.tags.join(", "))),
@@ -43,7 +43,7 @@ function family(row, chosen) {
     listedRows.add(r);
     const children = r.id ? rows.filter((c) => c.parent === r.id && !listedRows.has(c)) : [];
     const name = r.parent === null ? line(r.task) : `branch after turn ${r.branched_at}`;
-    const description = `${name}, ${plural(r.turns, "turn")}, reward ${format.reward(r.reward)}`;
+    const description = `${name}, ${plural(r.turns, "turn")}, score ${format.reward(r.reward)}`;
     return h("li", {}, badge(r), " ", r === row ? h("b", { "aria-current": "true", text: description })
       : h("a", { href: address(`episode/${r.run}/${r.at}`, chosen), text: description }),
     children.length ? h("ul", {}, children.map(node)) : null);

@@ -21,7 +21,7 @@ function nextUnlabelled(after) {
 
 function resultText({ reward: value, parts, end }) {
   const each = Object.entries(parts).map(([name, part]) => `${line(name)} ${format.reward(part)}`).join(", ");
-  return `The grader: reward ${format.reward(value)}${each ? ` (${each})` : ""}, ended: ${format.end(end)}`;
+  return `The grader: score ${format.reward(value)}${each ? ` (${each})` : ""}, ended: ${format.end(end)}`;
 }
 
 async function labelPage(part) {

@@ -44,7 +44,7 @@ const LIST_COLUMNS = [
     value: (row) => hardnessRank(row.hardness) },
   right("epoch", "Epoch", "3.2rem", (row) => format.count(row.epoch)),
   { key: "end", title: "Ended", width: "6.4rem", value: (row) => row.end, cell: (row) => format.end(row.end) },
-  right("reward", "Reward", "3.6rem", (row) => (outcome(row) === "failed" ? "" : format.short(row.reward))),
+  right("reward", "Score", "3.6rem", (row) => (outcome(row) === "failed" ? "" : format.short(row.reward))),
   right("turns", "Turns", "3.2rem", (row) => format.count(row.turns)),
   right("invalid", "Errors", "3.4rem", (row) => (row.invalid ? format.count(row.invalid) : "")),
   right("tokens", "Tokens", "4.6rem",

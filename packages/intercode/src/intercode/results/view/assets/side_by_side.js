@@ -19,7 +19,7 @@ function sideHeader(letter, episode, row, chosen) {
   return h("div", { class: `head ${outcome(row)}` },
     h("h2", {}, h("b", { text: `${letter} ` }), badge(row, true), " ", pickSample),
     h("p", {}, h("a", { href: address(`episode/${row.run}/${row.at}`, { run: row.run }), text: line(run.name) }), " ",
-      h("span", { class: "dim", text: [label(run), plural(row.turns, "turn"), `reward ${format.reward(row.reward)}`, format.end(row.end),
+      h("span", { class: "dim", text: [label(run), plural(row.turns, "turn"), `score ${format.reward(row.reward)}`, format.end(row.end),
         format.tokens(row.prompt_tokens, row.completion_tokens) && `${format.tokens(row.prompt_tokens, row.completion_tokens)} tokens`, format.cost(row.cost)].filter(Boolean).join(" \u00b7 ") })),
     episode.error ? h("div", { class: "warning" }, visible(episode.error)) : null);
 }

@@ -1,4 +1,4 @@
-// Shows one turn: actor, thought, action, observation and reward.
+// Shows one turn: actor, thought, action, observation and score.
 
 const LONG = 24; // lines of output that are shown of a longer one
 const LONG_TEXT = 4000; // characters of it
@@ -25,7 +25,7 @@ function reward(step) {
   if (step.score === null) return null;
   const parts = Object.entries(step.parts);
   return h("div", { class: `reward ${step.score >= 1 - 1e-9 ? "solved" : ""}` },
-    h("span", { class: "total" }, "reward ", h("b", { text: format.reward(step.score) })),
+    h("span", { class: "total" }, "score ", h("b", { text: format.reward(step.score) })),
     parts.length ? h("dl", { class: "parts" }, parts.map(([name, value]) => h("div", {},
       h("dt", { text: line(name) }), h("dd", { text: format.reward(value) })))) : null);
 }
