@@ -17,7 +17,7 @@ from typing import Any, Self
 
 from intercode_sandbox.contract import BaseSandbox
 from intercode_sandbox.errors import SandboxError, SandboxLostError, UsageError
-from intercode_sandbox.platforms.forks import ForkSafeLock
+from intercode_sandbox.platforms.forks import ForkSafeLock, give_up_after_fork
 
 _CHUNK = 1 << 16
 _MAX_CONNECTIONS = 128
@@ -41,7 +41,8 @@ class ForwardedPort:
             raise SandboxLostError("the sandbox is closed")
         if "connect" not in base.capabilities:
             base.connect(target)  # raises the error that says what is missing
-        self._listener = socket.create_server((host, port))
+        self._owner, self._listener = os.getpid(), socket.create_server((host, port))
+        give_up_after_fork(self._listener, socket.socket.close)
         self.host, self.port = self._listener.getsockname()[:2]
         self._connections: set[asyncio.Task[None]] = set()
         self._loop = _event_loop()
@@ -69,7 +70,10 @@ class ForwardedPort:
             writer.close()
 
     def close(self) -> None:
-        """Close the port and its connections. May be called again."""
+        """Close the port and its connections. May be called again. Does nothing in a forked
+        child."""
+        if self._owner != os.getpid():
+            return
         _run(self._close(), self._loop)
         self.on_close(self)
 

@@ -69,9 +69,8 @@ def record_live(base: BaseSandbox) -> Path | None:
 
 
 def remove_record(path: Path | None) -> None:
-    """Remove the record of a closed sandbox, unless it belongs to the parent of a forked process.
-    May be called again."""
-    if path is not None and path.name.startswith(f"{os.getpid()}-"):
+    """Remove the record of a closed sandbox. May be called again."""
+    if path is not None:
         with suppress(OSError):
             path.unlink(missing_ok=True)
 

@@ -18,6 +18,7 @@ from intercode_sandbox.backends import open_sandbox
 from intercode_sandbox.contract import BaseSandbox, Limits
 from intercode_sandbox.deprecation import renamed_arguments
 from intercode_sandbox.errors import SandboxError, UsageError
+from intercode_sandbox.platforms.forks import give_up_after_fork
 from intercode_sandbox.types import Network
 
 _WORKERS = 2
@@ -30,7 +31,8 @@ class SandboxPool:
     ``recycle``: a sandbox that is given back is reset in place where the back end can do that,
     instead of opening another, which costs a fifth of the processor time; it keeps its user,
     process and network namespaces. Without it, each is new. The other parameters are those of
-    ``Sandbox``. Close the pool to end the sandboxes that wait in it. Raises as ``Sandbox`` does.
+    ``Sandbox``. Close the pool to end the sandboxes that wait in it. A forked child has a pool
+    of its own, which opens its sandboxes with the first ``take``. Raises as ``Sandbox`` does.
 
     >>> from intercode_sandbox import SandboxPool
     >>> with SandboxPool("host", size=1) as pool, pool.sandbox() as sandbox:
@@ -71,16 +73,20 @@ class SandboxPool:
         )
         self._spec = first.base.spec  # the image is built or fetched now
         self._secrets = first.secrets
-        self._lock = threading.Lock()
-        self._taken: WeakSet[Sandbox] = WeakSet()
-        self._workers = ThreadPoolExecutor(_WORKERS, thread_name_prefix="intercode-pool")
-        self._ready: deque[Future[Sandbox]] = deque()
         self._is_closed = False
+        self._start_empty()
+        give_up_after_fork(self, SandboxPool._start_empty)
         done: Future[Sandbox] = Future()
         done.set_result(first)
         self._ready.append(done)
         for _ in range(size - 1):
             self._prewarm()
+
+    def _start_empty(self) -> None:
+        self._lock = threading.Lock()
+        self._taken: WeakSet[Sandbox] = WeakSet()
+        self._workers = ThreadPoolExecutor(_WORKERS, thread_name_prefix="intercode-pool")
+        self._ready: deque[Future[Sandbox]] = deque()
 
     def _open(self) -> Sandbox:
         return self._write_files(
@@ -139,7 +145,10 @@ class SandboxPool:
     def give_back(self, sandbox: Sandbox) -> None:
         """Take a sandbox back, which is then recycled or closed. ``sandbox``, its processes and its
         forwarded ports are closed for the caller. Raises UsageError for a sandbox that was not
-        taken from this pool, or was given back already."""
+        taken from this pool, or was given back already. Does nothing in a forked child with one
+        that its parent took."""
+        if sandbox._is_inherited:
+            return
         with self._lock:
             if sandbox not in self._taken:
                 raise UsageError(

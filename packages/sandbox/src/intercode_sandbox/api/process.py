@@ -16,6 +16,7 @@ from typing import Literal, Self
 from intercode_sandbox.api.execution import CHUNK, Command, LiveProcesses, Stream
 from intercode_sandbox.contract import BaseSandbox
 from intercode_sandbox.errors import SandboxError, UsageError
+from intercode_sandbox.platforms.forks import give_up_after_fork, refuse_inherited
 from intercode_sandbox.streams import BaseProcess, encode, poll_milliseconds, readable_streams
 from intercode_sandbox.validation import check_timeout
 
@@ -46,13 +47,14 @@ class SandboxProcess:
         command: Command,
         terminal: bool | TerminalSize = False,
     ) -> None:
-        self._base, self._live = base, live
+        self._base, self._live, self._owner = base, live, os.getpid()
         self.on_close: Callable[[SandboxProcess], object] = lambda _: None
         self._is_closed = False
         self._lock = threading.Lock()  # the sandbox may be closed while a thread waits for output
         self._exit_code: int | None = None
         self._streams: dict[Stream, int] = {}
         self._input = -1
+        give_up_after_fork(self, SandboxProcess._give_up)
         size = DEFAULT_SIZE if terminal is True else terminal
         self.terminal = size is not False
         if size is not False:
@@ -91,6 +93,11 @@ class SandboxProcess:
             for fd in given.values():
                 os.close(fd)
 
+    def _give_up(self) -> None:
+        """Close the streams in a forked child: the parent's program waits for the end of them."""
+        self._lock = threading.Lock()
+        self._close_streams()
+
     @property
     def pid(self) -> int:
         """The number of the program in the sandbox."""
@@ -107,6 +114,7 @@ class SandboxProcess:
         """
         if stream not in ("stdout", "stderr"):
             raise UsageError(f"a program writes to stdout and stderr, not to {stream!r}")
+        refuse_inherited(self._owner, "program")
         check_timeout(timeout, may_be_over=True)
         if not self._wait_for(stream, select.POLLIN, timeout):
             raise TimeoutError(f"the program wrote nothing for {timeout} s")
@@ -121,6 +129,7 @@ class SandboxProcess:
         Ends when the program has ended and its output is read, even if background processes hold
         its streams open. Raises TimeoutError if that takes more than ``timeout`` seconds.
         """
+        refuse_inherited(self._owner, "program")
         decoders = {
             name: codecs.getincrementaldecoder("utf-8")("backslashreplace")
             for name in self._streams
@@ -131,6 +140,7 @@ class SandboxProcess:
 
     def chunks(self, timeout: float | None = None) -> Iterator[tuple[bytes, Stream]]:
         """Yield what ``output`` does as bytes; no bytes at the end of a stream."""
+        refuse_inherited(self._owner, "program")
         check_timeout(timeout, may_be_over=True)
         unread = {fd: name for name, fd in self._streams.items()}
         for fd in readable_streams(self._process, unread, timeout):
@@ -161,6 +171,7 @@ class SandboxProcess:
     def write_some(self, data: bytes | memoryview) -> int:
         """Write as much to the standard input as is possible without waiting. Return the number of
         bytes. Raises BrokenPipeError if the input is closed."""
+        refuse_inherited(self._owner, "program")
         with self._lock:
             if self._input < 0:
                 raise BrokenPipeError("the input of the program is closed")
@@ -190,6 +201,7 @@ class SandboxProcess:
     def wait(self, timeout: float | None = None) -> int | None:
         """Return the exit status (negative: the number of the signal that ended the program), or
         None if ``timeout`` seconds pass first (None: no limit)."""
+        refuse_inherited(self._owner, "program")
         check_timeout(timeout, may_be_over=True)
         if self._exit_code is None:
             self._exit_code = self._process.wait(timeout)
@@ -202,6 +214,7 @@ class SandboxProcess:
         capability ``processes``. Does nothing after ``close``."""
         if self._is_closed:
             return
+        refuse_inherited(self._owner, "program")
         descendants: list[int] = []
         if number == signal.SIGKILL and "processes" in self._base.capabilities:
             descendants = self._stop_all() if self._exit_code is None else []
@@ -221,7 +234,10 @@ class SandboxProcess:
         return stopped
 
     def close(self) -> None:
-        """Kill the program, if it runs, and free its streams. May be called again."""
+        """Kill the program, if it runs, and free its streams. May be called again. Does
+        nothing in a forked child."""
+        if self._owner != os.getpid():
+            return
         if self._exit_code is None:
             with suppress(SandboxError):  # the sandbox is gone
                 self.kill()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import signal
 import socket
 from collections.abc import Mapping, Sequence
@@ -20,6 +21,7 @@ from intercode_sandbox.backends import attach_sandbox, open_sandbox, resolve_ima
 from intercode_sandbox.contract import BaseSandbox, Capability, CopiedFiles, Limits, SandboxSpec
 from intercode_sandbox.deprecation import renamed_arguments
 from intercode_sandbox.errors import SandboxError, SandboxLostError, UsageError
+from intercode_sandbox.platforms.forks import refuse_inherited
 from intercode_sandbox.streams import encode
 from intercode_sandbox.types import FileEntry, FileInfo, Network, ResourceUsage
 from intercode_sandbox.validation import check_timeout
@@ -46,8 +48,8 @@ class Sandbox:
     ``Result`` shows ``[secret NAME]`` in their place. Forks have them, files and snapshots do not.
 
     Raises UsageError for an image that does not exist, SandboxError if no sandbox can be opened.
-    Every method raises SandboxLostError once the sandbox is gone, and its subclass
-    SandboxKilledError if what ran in it has ended it.
+    Every method raises SandboxLostError once the sandbox is gone, its subclass SandboxKilledError
+    if what ran in it has ended it, and UsageError in a forked child of the process that opened it.
 
     >>> from intercode_sandbox import Sandbox
     >>> with Sandbox("host") as sandbox:
@@ -86,7 +88,7 @@ class Sandbox:
             raise
 
     def _attach(self, base: BaseSandbox, secrets: Secrets) -> None:
-        self.secrets = secrets
+        self.secrets, self._owner = secrets, os.getpid()
         self._base: BaseSandbox | None = base
         self._is_closed = False
         self._parts: set[SandboxProcess | ForwardedPort] = set()
@@ -118,7 +120,9 @@ class Sandbox:
     # ------------------------------------------------------------------ properties
     @property
     def base(self) -> BaseSandbox:
-        """The sandbox of the back end. Raises SandboxLostError after ``release``."""
+        """The sandbox of the back end. Raises SandboxLostError after ``release``, UsageError in a
+        forked child."""
+        refuse_inherited(self._owner)
         if self._base is None:
             raise SandboxLostError("this sandbox was given back, and may be another's now")
         return self._base
@@ -146,7 +150,13 @@ class Sandbox:
     @property
     def is_lost(self) -> bool:
         """Whether the sandbox is known to be gone."""
-        return self._is_closed or self.base.is_lost
+        return self._is_closed or self._is_inherited or self.base.is_lost
+
+    @property
+    def _is_inherited(self) -> bool:
+        """Whether it belongs to a process from which this one was forked, which alone can use
+        it."""
+        return self._owner != os.getpid()
 
     # -------------------------------------------------------------------- commands
     def run(
@@ -469,10 +479,12 @@ class Sandbox:
 
     def close(self, wait: bool = False) -> None:
         """End every process in the sandbox and free its files, the streams of its processes and
-        its forwarded ports. May be called again.
+        its forwarded ports. May be called again. Does nothing in a forked child.
 
         ``wait``: return only after the last process has ended.
         """
+        if self._is_inherited:
+            return
         self._is_closed = True
         remove_record(self._record)
         if self._base is not None:

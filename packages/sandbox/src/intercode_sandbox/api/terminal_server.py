@@ -24,6 +24,7 @@ from intercode_sandbox.api.execution import CHUNK
 from intercode_sandbox.api.process import SandboxProcess
 from intercode_sandbox.api.sandbox import Sandbox
 from intercode_sandbox.errors import InterCodeError, MissingCapabilityError, SandboxError
+from intercode_sandbox.platforms.forks import give_up_after_fork
 
 SHELL = "if command -v bash >/dev/null; then exec bash -i; fi; exec /bin/sh -i"
 """The command of a shell for a person."""
@@ -56,9 +57,11 @@ class TerminalServer:
             raise MissingCapabilityError(f"sandboxes of the tier {sandbox.tier} have no terminals")
         self._sandbox, self._cwd, self._user = sandbox, cwd, user
         _remove_abandoned()
+        self._owner = os.getpid()
         self._directory = tempfile.mkdtemp(prefix=_PREFIX)  # mode 0700
         self.path = os.path.join(self._directory, "socket")
         self._listener = socket.socket(socket.AF_UNIX)
+        give_up_after_fork(self._listener, socket.socket.close)
         try:
             self._listener.bind(self.path)
             self._listener.listen()
@@ -108,7 +111,9 @@ class TerminalServer:
                     client.shutdown(socket.SHUT_RDWR)  # wakes the thread that receives
 
     def close(self) -> None:
-        """Accept no more terminals. May be called again."""
+        """Accept no more terminals. May be called again. Does nothing in a forked child."""
+        if self._owner != os.getpid():
+            return
         with suppress(OSError):
             self._listener.shutdown(socket.SHUT_RDWR)  # wakes the thread that accepts
         self._listener.close()

@@ -20,7 +20,7 @@ from intercode_sandbox.chroot.users import claim_user, lock_user
 from intercode_sandbox.contract import SandboxSpec
 from intercode_sandbox.errors import SandboxError
 from intercode_sandbox.images.cache.remove_tree import remove_tree
-from intercode_sandbox.platforms.forks import ForkSafeLock, run_after_fork
+from intercode_sandbox.platforms.forks import ForkSafeLock, own_socketpair, run_after_fork
 from intercode_sandbox.platforms.paths import cache_root
 from intercode_sandbox.supervisor import build, programs, root_files
 from intercode_sandbox.supervisor.connection import SupervisorConnection
@@ -96,8 +96,8 @@ def _retained_directory() -> Path:
 def start_guard(spec: SandboxSpec, layout: RootLayout) -> GuardedRoot:
     """Make a root directory and start a supervisor in it. Raises SandboxError."""
     opened = list[int]()
-    ours, theirs = socket.socketpair()
-    grants, granted = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+    ours, theirs = own_socketpair()
+    grants, granted = own_socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
     home = f"{os.getpid()}-{secrets.token_hex(6)}"
     guard = None
     try:

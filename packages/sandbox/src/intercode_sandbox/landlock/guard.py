@@ -17,7 +17,7 @@ from intercode_sandbox.contract import SandboxSpec
 from intercode_sandbox.errors import SandboxError
 from intercode_sandbox.images.cache.remove_tree import remove_tree
 from intercode_sandbox.landlock import layout
-from intercode_sandbox.platforms.forks import ForkSafeLock, run_after_fork
+from intercode_sandbox.platforms.forks import ForkSafeLock, own_socketpair, run_after_fork
 from intercode_sandbox.platforms.paths import cache_root
 from intercode_sandbox.supervisor import build, programs, root_files
 from intercode_sandbox.supervisor.connection import SupervisorConnection
@@ -75,7 +75,7 @@ def start_guard(spec: SandboxSpec) -> GuardedDirectory:
         root_files.cached_root_files(layout.skeleton()),
         *(layer.root for layer in reversed(spec.layers)),
     ]
-    ours, theirs = socket.socketpair()
+    ours, theirs = own_socketpair()
     try:
         with theirs:
             home = _make_home(opened)

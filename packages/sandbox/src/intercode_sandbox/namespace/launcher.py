@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import Any, ClassVar
 
 from intercode_sandbox.errors import SandboxError, SandboxUnavailableError
+from intercode_sandbox.platforms.forks import own_socketpair, run_after_fork
 from intercode_sandbox.platforms.paths import cache_root, sandbox_uid
 from intercode_sandbox.supervisor import build, programs, subordinate_ids
 from intercode_sandbox.supervisor.root_files import python_home
@@ -38,14 +39,13 @@ class Launcher:
     sandboxes have several users, and it another filter of system calls."""
 
     _current: ClassVar[dict[bool, Launcher]] = {}
-    _owner_pid = 0
     _lock = threading.Lock()
 
     def __init__(self, users: bool = False) -> None:
         program = programs.find_program(build.SUPERVISOR)
         ranges = _id_ranges() if users and os.geteuid() != 0 else {}
         _raise_descriptor_limit()
-        ours, theirs = socket.socketpair()
+        ours, theirs = own_socketpair()
         with theirs:
             self._process = _start_process(program, theirs)
             assert self._process.stdin is not None
@@ -80,10 +80,6 @@ class Launcher:
     def get(cls, users: bool = False) -> Launcher:
         """Return the launcher of this process. Starts one if there is none or it has ended."""
         with cls._lock:
-            if cls._owner_pid != os.getpid():
-                for parents in cls._current.values():
-                    parents._socket.close()  # this process's descriptor only
-                cls._current, cls._owner_pid = {}, os.getpid()
             current = cls._current.get(users)
             if current is None or current._process.poll() is not None:
                 current = cls._current[users] = cls(users)
@@ -91,7 +87,7 @@ class Launcher:
 
     def create(self, spec: dict[str, Any], given: Sequence[int]) -> socket.socket:
         """Request a sandbox. Its supervisor answers on the returned socket."""
-        ours, theirs = socket.socketpair()
+        ours, theirs = own_socketpair()
         with theirs, self._lock:
             fds = [theirs.fileno(), *given]
             try:
@@ -148,7 +144,7 @@ class Launcher:
         """End the launcher and all sandboxes of this process."""
         with cls._lock:
             current, cls._current = cls._current, {}
-        for launcher in current.values() if cls._owner_pid == os.getpid() else ():
+        for launcher in current.values():
             launcher._socket.close()
             launcher._process.wait(timeout=_START_SECONDS)
             cgroups.remove_directories(launcher.cgroup_directories)
@@ -212,8 +208,8 @@ atexit.register(Launcher.stop)
 
 
 def _reset_after_fork() -> None:
-    """Replace the lock, which another thread may have held during the fork."""
-    Launcher._lock = threading.Lock()
+    """Forget the parent's launchers, and the lock, which another thread may have held."""
+    Launcher._lock, Launcher._current = threading.Lock(), {}
 
 
-os.register_at_fork(after_in_child=_reset_after_fork)
+run_after_fork(_reset_after_fork)

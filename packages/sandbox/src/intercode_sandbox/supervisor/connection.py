@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import errno
+import os
 import select
 import socket
 import struct
@@ -13,6 +14,7 @@ from contextlib import suppress
 from typing import Any
 
 from intercode_sandbox.errors import SandboxError, SandboxKilledError, SandboxLostError
+from intercode_sandbox.platforms.forks import give_up_after_fork, refuse_inherited
 from intercode_sandbox.supervisor.runtime import protocol
 
 _POLL_SECONDS = 0.2
@@ -35,6 +37,8 @@ class SupervisorConnection:
     Before it ends because of the sandbox, a supervisor says so. The loss is then the sandbox's own
     doing (SandboxKilledError), as it is if ``memory_exceeded`` returns true, or if the supervisor
     does not answer in time. A supervisor that ends without a word was ended by the machine.
+
+    A forked child cannot use the connection: requests raise UsageError, and closing does nothing.
     """
 
     def __init__(
@@ -43,8 +47,9 @@ class SupervisorConnection:
         handshake: Mapping[str, Any] | None = None,
         seconds: float = READ_SECONDS,
     ) -> None:
-        self._lock = threading.Lock()
+        self._owner, self._lock = os.getpid(), threading.Lock()
         self._socket: socket.socket | None = connection
+        give_up_after_fork(connection, socket.socket.close)
         self._seconds = 0.0
         self._cause = ""  # why the sandbox ended, if that was its own doing
         self.memory_exceeded: Callable[[], object] = lambda: False
@@ -80,6 +85,7 @@ class SupervisorConnection:
         the supervisor refuses, SandboxLostError if it is gone, or SandboxKilledError if what ran in
         the sandbox has ended it.
         """
+        refuse_inherited(self._owner)
         with self._lock:
             if self._socket is None:
                 raise self._lost_error("the sandbox is closed")
@@ -117,6 +123,7 @@ class SupervisorConnection:
     def lost_error(self, message: str) -> SandboxLostError:
         """Return the error for a sandbox that is ending: a SandboxLostError with this message, or
         a SandboxKilledError with the cause."""
+        refuse_inherited(self._owner)
         with self._lock:
             if self._socket is not None and _readable(self._socket, _ENDING_SECONDS):
                 self._read_report()
@@ -150,9 +157,16 @@ class SupervisorConnection:
             self._seconds = seconds
 
     @property
+    def is_inherited(self) -> bool:
+        """Whether the connection belongs to a process from which this one was forked."""
+        return self._owner != os.getpid()
+
+    @property
     def is_lost(self) -> bool:
-        """Whether the supervisor is gone. It sends nothing without a request, so a socket that is
-        readable between requests was closed by the supervisor."""
+        """Whether the supervisor is gone, at least for this process. It sends nothing without a
+        request, so a socket that is readable between requests was closed by the supervisor."""
+        if self.is_inherited:
+            return True
         with self._lock:
             return self._socket is None or _readable(self._socket, 0)
 
@@ -179,6 +193,7 @@ class SupervisorConnection:
     def transfer(self) -> SupervisorConnection:
         """Return a new object for the same socket, and make this one unusable without ending the
         sandbox. Raises SandboxLostError if this one is closed already."""
+        refuse_inherited(self._owner)
         with self._lock:
             connection, self._socket = self._socket, None
         if connection is None:
@@ -188,6 +203,8 @@ class SupervisorConnection:
     def close(self, wait: bool = False) -> None:
         """Close the connection. ``wait``: return only after the last process has ended. May be
         called again."""
+        if self.is_inherited:
+            return
         with self._lock:
             connection, self._socket = self._socket, None
         if connection is None:
@@ -196,7 +213,7 @@ class SupervisorConnection:
             if wait:
                 protocol.send(connection, {"do": "end"})
                 connection.recv(1)
-            connection.shutdown(socket.SHUT_RDWR)  # a forked child may hold a copy of the socket
+            connection.shutdown(socket.SHUT_RDWR)  # a child that C code forked may hold a copy
 
 
 def _readable(connection: socket.socket, seconds: float) -> bool:

@@ -77,6 +77,8 @@ class RecycledSandbox(ScannedSandbox):
         self._held.reset()
 
     def close(self, wait: bool = False) -> None:
+        if self.connection.is_inherited:
+            return
         held, self._held = self._held, None
         if held is None:
             return

@@ -11,6 +11,7 @@ from collections.abc import Callable
 from contextlib import suppress
 
 from intercode_sandbox.errors import SandboxLostError
+from intercode_sandbox.platforms.forks import give_up_after_fork
 from intercode_sandbox.streams import poll_milliseconds
 
 
@@ -32,6 +33,7 @@ class SupervisedProcess:
         self._status, self._send_signal, self._lost_error = status, kill, lost_error
         self._code: int | None = None
         self._lock = threading.Lock()  # ``kill`` does not look at a pipe while ``wait`` closes it
+        give_up_after_fork(self, SupervisedProcess._give_up)
 
     @property
     def is_reaped(self) -> bool:
@@ -66,6 +68,11 @@ class SupervisedProcess:
         if not has_ended:
             with suppress(SandboxLostError):  # the process has ended with its sandbox
                 self._send_signal(number=number)
+
+    def _give_up(self) -> None:
+        """Close the pipe, whose content is for the parent of this forked child."""
+        self.__del__()
+        self._status, self._lock = -1, threading.Lock()
 
     def __del__(self, close: Callable[[int], None] = os.close) -> None:
         # the default value outlives the module when the interpreter ends

@@ -2,7 +2,8 @@
 
 A few supervisors are started ahead, when no request waits, and prepare themselves. If the same
 sandbox was requested three times in a row, one sets up the next ahead (prewarmed.py). The launcher
-ends when its owner closes the connection, and its supervisors end with it. Where control groups are
+ends when its owner closes the connection, or ends although a child that it forked holds the
+connection open, and its supervisors end with it. Where control groups are
 writable, each supervisor starts in a group of its own, which is removed after its last process.
 
 If root starts the launcher and the kernel can show layers to other owners, each supervisor becomes
@@ -52,12 +53,13 @@ def main(fd: int) -> None:
     owner.set_inheritable(False)  # no supervisor may inherit it
     sys_.hide_command_line(b"intercode")
     request, fds = protocol.receive(owner)
+    ended = os.pidfd_open(os.getppid())
     try:
         groups, why = _create_allocator(request["uid"])
         rights = prepare_rights(request)
         groups, why = _enter_first_group(groups, why)
         install_seccomp_filter(rights, request["users"], has_groups=groups is not None)
-        launcher = _Launcher(owner, groups, rights, fds[0], request["users"])
+        launcher = _Launcher(owner, ended, groups, rights, fds[0], request["users"])
     except OSError as e:
         protocol.send(owner, {"ok": False, "error": str(e)})
         return
@@ -103,13 +105,14 @@ class _Launcher:
     def __init__(
         self,
         owner: socket.socket,
+        owner_ended: int,
         groups: CgroupAllocator | None,
         rights: Rights,
         program: int,
         has_users: bool,
     ) -> None:
         self._has_users = has_users
-        self._owner, self._groups = owner, groups
+        self._owner, self._owner_ended, self._groups = owner, owner_ended, groups
         self._rights, self._ids = rights, rights.user_ids
         self._program_fd = program  # of the supervisor
         self._template = self._start_template()
@@ -142,6 +145,7 @@ class _Launcher:
         poll = select.poll()
         poll.register(self._owner, select.POLLIN)
         poll.register(self._wakeup_read, select.POLLIN)
+        poll.register(self._owner_ended, select.POLLIN)
         while True:
             needs_prewarm = self._stage and not self._fork_failed and self._needs_prewarm()
             delay = 1000 * max(0.0, self._prewarm_time - time.monotonic())
@@ -152,6 +156,8 @@ class _Launcher:
                 if fd == self._wakeup_read:
                     os.read(fd, 1 << 12)
                     continue
+                if fd == self._owner_ended:
+                    raise EOFError
                 request, fds = protocol.receive(self._owner)
                 try:
                     if "ended" in request:
@@ -491,6 +497,10 @@ class _Launcher:
     def shut_down(self) -> None:
         """End all sandboxes and remove their groups."""
         if self._groups is None:
+            with contextlib.suppress(OSError), open("/proc/thread-self/children") as children:
+                for child in children.read().split():
+                    with contextlib.suppress(ProcessLookupError):
+                        os.kill(int(child), signal.SIGKILL)
             return
         self._ending_groups += self._groups.leave_current()
         for pid, name in self._group_of_pid.items():

@@ -211,15 +211,16 @@ static void watch(pid_t supervisor) {
     struct pollfd polled[] = {{.fd = pidfd, .events = POLLIN},
                               {.fd = guard_link, .events = POLLIN},
                               {.fd = sandbox.owner, .events = POLLRDHUP},
-                              {.fd = first.fds[GRANTS], .events = POLLIN}};
+                              {.fd = first.fds[GRANTS], .events = POLLIN},
+                              {.fd = pidfd_of(getppid()), .events = POLLIN}};
     while (pidfd >= 0) {
-        int ready = poll(polled, 4, time_until(deadline));
+        int ready = poll(polled, 5, time_until(deadline));
         if (!ready || (ready > 0 && polled[0].revents)) break;
         if (deadline && milliseconds() >= deadline) break;  /* requests do not put it off */
         if (ready > 0 && polled[1].revents & POLLIN) answer_request();
         else if (ready > 0 && polled[1].revents) polled[1].fd = -1;
-        if (ready > 0 && polled[2].revents) {
-            polled[2].fd = -1;
+        if (ready > 0 && (polled[2].revents || polled[4].revents)) {
+            polled[2].fd = polled[4].fd = -1;
             deadline = milliseconds() + ENDING_MS;
         }
         if (ready > 0 && polled[3].revents) receive_grants();

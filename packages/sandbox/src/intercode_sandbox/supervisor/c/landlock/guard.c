@@ -144,13 +144,14 @@ static void watch(pid_t supervisor, int listener) {
     long long deadline = 0;  /* none, until the owner ends */
     struct pollfd polled[] = {{.fd = pidfd, .events = POLLIN},
                               {.fd = sandbox.owner, .events = POLLRDHUP},
-                              {.fd = listener, .events = POLLIN}};
+                              {.fd = listener, .events = POLLIN},
+                              {.fd = pidfd_of(getppid()), .events = POLLIN}};
     while (pidfd >= 0) {
-        int ready = poll(polled, 3, time_until(deadline));
+        int ready = poll(polled, 4, time_until(deadline));
         if (!ready || (ready > 0 && polled[0].revents)) break;
         if (deadline && milliseconds() >= deadline) break;  /* requests do not put it off */
-        if (ready > 0 && polled[1].revents) {
-            polled[1].fd = -1;
+        if (ready > 0 && (polled[1].revents || polled[3].revents)) {
+            polled[1].fd = polled[3].fd = -1;
             deadline = milliseconds() + ENDING_MS;
         }
         if (ready > 0 && polled[2].revents & POLLIN) answer_attribute_call(listener, supervisor);
