@@ -243,6 +243,12 @@ def _query_value(admin: ServerConnection, code: str, column: int) -> str:
     return _query_rows(admin, code)[0][column]
 
 
+_OWNER_RIGHTS = (
+    "SELECT, INSERT, UPDATE, DELETE, CREATE, DROP, REFERENCES, INDEX, ALTER, EXECUTE, TRIGGER, "
+    "CREATE TEMPORARY TABLES, CREATE VIEW, SHOW VIEW, CREATE ROUTINE, ALTER ROUTINE"
+)
+"""What a session may do in its private database. Events would run after its statements, and locks
+of tables have no use in a database of one session."""
 _MAX_IDLE_READERS = 64  # limit on idle connections for readers
 _END_CHECKS, _END_CHECK_SECONDS = (
     400,
@@ -457,7 +463,7 @@ class DatabaseServer:
         with self.lock:
             if self._free_accounts:
                 return self._free_accounts.pop()
-        return self._create_account("w", "ALL PRIVILEGES")
+        return self._create_account("w", _OWNER_RIGHTS)
 
     def return_account(self, slot: DatabaseAccount) -> None:
         """Delete a private database and keep its account for another one.

@@ -12,39 +12,15 @@ PASSES_DESCRIPTORS = hasattr(socket, "send_fds")
 """Whether descriptors can be sent over sockets."""
 _CONNECT_SECONDS = 60.0
 _TOKEN_BYTES = 32
-_NEEDED_VARIABLES = (
-    "PATH",
-    "PYTHON",
-    "VIRTUAL_ENV",
-    "LD_LIBRARY_PATH",
-    "DYLD_",
-    "LANG",
-    "LC_",
-    "TZ",
-    "TMP",
-    "TEMP",
-    "SYSTEMROOT",
-    "WINDIR",
-    "COVERAGE_",
-)
-"""Beginnings of the names of variables with which a Python program starts."""
 
 
-def start_service(
-    module: str, stderr: int | None = None, inherits_environment: bool = True
-) -> tuple[subprocess.Popen[bytes], socket.socket]:
+def start_service(module: str) -> tuple[subprocess.Popen[bytes], socket.socket]:
     """Start ``python -m module`` with a channel to it, which it opens with ``service_channel``.
 
-    ``stderr``: as for ``subprocess.Popen``. ``inherits_environment``: give it all environment
-    variables, and not only those with which a Python program starts. Raises OSError.
+    Raises OSError.
     """
     command = [sys.executable, "-P", "-m", module]
-    inherited = {
-        name: value
-        for name, value in os.environ.items()
-        if inherits_environment or name.upper().startswith(_NEEDED_VARIABLES)
-    }
-    environment = {**inherited, "PYTHONPATH": os.pathsep.join(p for p in sys.path if p)}
+    environment = {**os.environ, "PYTHONPATH": os.pathsep.join(p for p in sys.path if p)}
     if PASSES_DESCRIPTORS:
         mine, other = socket.socketpair()
         with other:
@@ -54,7 +30,6 @@ def start_service(
                 start_new_session=True,
                 stdin=subprocess.DEVNULL,
                 stdout=subprocess.DEVNULL,
-                stderr=stderr,
                 env=environment,
             )
         return process, mine
@@ -65,7 +40,6 @@ def start_service(
             [*command, f"port={listener.getsockname()[1]}"],
             stdin=subprocess.PIPE,
             stdout=subprocess.DEVNULL,
-            stderr=stderr,
             env=environment,
         )
         assert process.stdin is not None
