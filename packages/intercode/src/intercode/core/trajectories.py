@@ -13,13 +13,14 @@ import json
 import os
 import threading
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
 from intercode.core.decoding import decode_as, parse_json
 from intercode.core.errors import DataError, UsageError
+from intercode.core.prompt_ids import complete_prompts, shorten_prompts
 from intercode.core.types import Score, Step, Trajectory, to_jsonable
 from intercode.core.types.records import RECORDED_FIELDS
 from intercode_sandbox.platforms.files import lock_file
@@ -275,7 +276,11 @@ def without_version(values: Mapping[str, Any]) -> dict[str, Any]:
 
 def trajectory_to_row(trajectory: Trajectory) -> dict[str, Any]:
     """Return an episode as JSON types, with the schema version in front."""
-    steps = list(map(step_to_row, trajectory.steps))
+    short = shorten_prompts(step.messages for step in trajectory.steps)
+    steps = [
+        step_to_row(replace(step, messages=tuple(messages)))
+        for step, messages in zip(trajectory.steps, short, strict=True)
+    ]
     row = {"v": SCHEMA_VERSION, **to_jsonable(trajectory.replace(steps=())), "steps": steps}
     if not trajectory.restarts:
         del row["restarts"]
@@ -292,9 +297,17 @@ def trajectory_from_row(row: object) -> Trajectory:
     rest = without_version(row)
     if isinstance(rest.get("steps"), list):
         rest["steps"] = [_step_values(n, step) for n, step in enumerate(rest["steps"])]
+        with_messages = [s for s in rest["steps"] if _has_messages(s)]
+        whole = complete_prompts(step["messages"] for step in with_messages)
+        for step, messages in zip(with_messages, whole, strict=True):
+            step["messages"] = messages
     trajectory: Trajectory = decode_as(Trajectory, rest)
     _check_restarts(trajectory.restarts, trajectory.turns)
     return trajectory
+
+
+def _has_messages(step: object) -> bool:
+    return isinstance(step, dict) and isinstance(step.get("messages"), list)
 
 
 def step_to_row(step: Step) -> dict[str, Any]:

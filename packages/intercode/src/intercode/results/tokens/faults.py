@@ -62,10 +62,20 @@ class _Case:
     vocabulary: Vocabulary
     has_ids: bool
     usual_end: int | None
+    texts: dict[Any, str]
+    """The texts of ids in the calls so far."""
 
     @property
     def reply_begins(self) -> int:
         return len(self.call.prompt_ids)
+
+    def new_ids(self) -> Iterator[tuple[int, Any]]:
+        """Yield the ids that the call before does not have, with their positions."""
+        before = self.before
+        goes_on = before is not None and continues(self.call.prompt_ids, before)
+        begin = len(before.prompt_ids) + len(before.ids) if before and goes_on else 0
+        yield from enumerate(self.call.prompt_ids[begin:], begin)
+        yield from enumerate(self.call.ids, self.reply_begins)
 
 
 def find_faults(
@@ -109,12 +119,14 @@ def _find(trace: TokenTrace, vocabulary: Vocabulary) -> Iterator[TokenFault]:
         calls = [*shared, *own]
         usual = _usual_end(calls)
         has_ids = any(c.prompt_ids or c.ids for c in calls)
+        texts: dict[Any, str] = {}
         for number, call in enumerate(calls):
-            if number < len(shared):
-                continue
             before = calls[number - 1] if number and call.continues else None
-            case = _Case(call, before, calls, vocabulary, has_ids, usual)
-            yield from _of_call(case)
+            case = _Case(call, before, calls, vocabulary, has_ids, usual, texts)
+            found = list(_of_call(case))
+            if number < len(shared):
+                continue  # they are found in the parent
+            yield from found
             if call.turn < turns and parent in by_episode:
                 yield _fault("fork-differs", call, 0, "is not that of the parent episode")
     yield from _of_nodes(trace)
@@ -153,14 +165,14 @@ def _missing_ids(case: _Case) -> Found:
 
 
 def _missing_id(case: _Case) -> Found:
-    for position, value in enumerate(case.call.sequence):
+    for position, value in case.new_ids():
         if not isinstance(value, int) or isinstance(value, bool):
             yield position, f"there is {value!r} in place of an id"
 
 
 def _outside_vocabulary(case: _Case) -> Found:
     size = case.vocabulary.size
-    for position, value in enumerate(case.call.sequence):
+    for position, value in case.new_ids():
         if isinstance(value, int) and (value < 0 or (size is not None and value >= size)):
             yield position, f"the id {value} is not one of the vocabulary's {size or ''}".rstrip()
 
@@ -249,11 +261,11 @@ def _stop_token_inside(case: _Case) -> Found:
 
 
 def _repeated_bos(case: _Case) -> Found:
-    ids, bos = case.call.sequence, case.vocabulary.bos
-    if bos is None and len(ids) > 1 and ids[0] == ids[1]:
+    ids, bos = case.call.prompt_ids, case.vocabulary.bos
+    if bos is None and case.before is None and len(ids) > 1 and ids[0] == ids[1]:
         yield 1, f"the prompt begins with the id {ids[0]} twice"
-    for position, value in enumerate(ids[1:], 1):
-        if bos is not None and value == bos:
+    for position, value in case.new_ids():
+        if bos is not None and value == bos and position:
             yield position, f"the id {bos}, which begins a prompt, is inside it"
 
 
@@ -268,10 +280,10 @@ def _other_reply(case: _Case) -> Found:
         yield case.reply_begins, f"the reply in the record has the ids of turn {other.turn}"
         return
     for other in case.calls:
-        if other is call:
+        if other is call or not any(call.logprobs or ()):
             return
         same = other.ids == call.ids and other.logprobs == call.logprobs
-        if same and any(call.logprobs or ()) and other.prompt_ids != call.prompt_ids:
+        if same and other.prompt_ids != call.prompt_ids:
             text = "ids and log-probabilities of the reply are those of turn"
             yield case.reply_begins, f"{text} {other.turn}, which had another prompt"
             return
@@ -315,19 +327,17 @@ def _model_changed(case: _Case) -> Found:
 
 
 def _tokenizer_changed(case: _Case) -> Found:
-    known: dict[Any, str] = {}
-    for call in case.calls:
-        if call.texts is None or len(call.texts) != len(call.ids):
+    call = case.call
+    if call.texts is None or len(call.texts) != len(call.ids):
+        return
+    for position, (value, text) in enumerate(
+        zip(call.ids, call.texts, strict=True), case.reply_begins
+    ):
+        if not text or "\ufffd" in text:
             continue
-        for n, (value, text) in enumerate(zip(call.ids, call.texts, strict=True)):
-            if not text or "\ufffd" in text:
-                continue
-            if call is case.call and known.get(value, text) != text:
-                at = case.reply_begins + n
-                yield at, f"the id {value} is {text!r}, and was {known[value]!r} before"
-                return
-            known.setdefault(value, text)
-        if call is case.call:
+        known = case.texts.setdefault(value, text)
+        if known != text:
+            yield position, f"the id {value} is {text!r}, and was {known!r} before"
             return
 
 
@@ -456,20 +466,18 @@ def _of_nodes(trace: TokenTrace) -> Iterator[TokenFault]:
             message = f"turn {turn}, position 0: the nodes before the reply are no path to a root"
             yield TokenFault("broken-tree", episode, turn, 0, message)
             continue
-        ids = tuple(i for n in path for i in trace.nodes[n].ids)
-        if ids != call.sequence:
-            yield _fault(
-                "broken-tree",
-                call,
-                shared_length(ids, call.sequence),
-                "the tree has other ids than the call",
-            )
+        given = call.sequence
         begin = 0
         for n in path:
             node = trace.nodes[n]
             if node.role == "prompt" or n == reply:
                 yield from _of_mask(call, node.mask, node.role, begin, len(node.ids))
-            begin += len(node.ids)
+            own = given[begin : begin + len(node.ids)]
+            if own != node.ids or (n == reply and begin + len(own) != len(given)):
+                at = begin + shared_length(own, node.ids)
+                yield _fault("broken-tree", call, at, "the tree has other ids than the call")
+                break
+            begin += len(own)
 
 
 def _of_mask(
