@@ -13,6 +13,7 @@ import pytest
 from intercode.core.errors import UnknownNameError
 from intercode.core.types import Trajectory, Usage
 from intercode.results.tokens import KINDS, TokenTrace, Vocabulary, find_faults
+from intercode.results.tokens.trace import families
 from support.token_episodes import FIRST, IM_END, REPLIES, TOLD, token_calls, token_episode
 
 Calls = list[dict[str, Any]]
@@ -186,6 +187,19 @@ def test_a_fork_has_the_faults_of_its_parent_and_has_to_be_the_same_there() -> N
     assert kinds[0] == ("positive-logprob", "e") and ("positive-logprob", "f") in kinds
     other = token_episode(id="f", parent="e", branched_at=1)
     assert ("fork-differs", 0, 0) in kinds_of(parent, other)
+
+
+def test_a_fork_of_a_fork_has_the_faults_and_the_calls_of_both() -> None:
+    calls = token_calls()
+    edited("logprobs", 0, 0, 0.5)(calls)
+    fork = token_episode(calls, id="f", parent="e", branched_at=1)
+    last = token_episode(calls, id="g", parent="f", branched_at=2)
+    (trace,) = map(TokenTrace.from_episodes, families([last, fork, token_episode(calls)]))
+    found = find_faults(trace)
+    assert {(f.episode, f.kind, f.turn) for f in found} == {
+        (name, "positive-logprob", 0) for name in "efg"
+    }
+    assert [len(row.replies) for row in trace.rows()] == [3, 3, 3]
 
 
 def test_a_trace_that_was_changed_is_found() -> None:

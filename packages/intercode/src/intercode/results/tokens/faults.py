@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections import Counter
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from intercode.models.base import Completion, reached_token_limit, was_interrupted
@@ -99,23 +99,27 @@ def find_faults(
         if kind not in KINDS:
             raise unknown_name_error("kind of fault", kind, list(KINDS))
     found = [fault for fault in _find(trace, vocabulary or Vocabulary()) if fault.kind not in allow]
-    shared = [
-        TokenFault(f.kind, episode, f.turn, f.position, f.message)
-        for episode, (parent, turns) in trace.parents.items()
-        for f in found
-        if f.episode == parent and f.turn < turns
-    ]
-    return list(dict.fromkeys([*found, *shared]))
+    for episode, (parent, turns) in trace.parents.items():  # parents come first
+        shared = [f for f in found if f.episode == parent and f.turn < turns]
+        found += [replace(fault, episode=episode) for fault in shared]
+    return list(dict.fromkeys(found))
 
 
 def _find(trace: TokenTrace, vocabulary: Vocabulary) -> Iterator[TokenFault]:
     by_episode: dict[str, list[TokenCall]] = {}
     for call in trace.calls:
         by_episode.setdefault(call.episode, []).append(call)
-    for episode, own in by_episode.items():
+
+    def shared_calls(episode: str, until: int) -> list[TokenCall]:
+        """Return the calls of the episodes from which one was forked, before a turn of it."""
         parent, turns = trace.parents.get(episode, ("", 0))
-        first = own[0].turn
-        shared = [c for c in by_episode.get(parent, ()) if c.turn < min(turns, first)]
+        earlier = shared_calls(parent, turns) if parent else []
+        both = [*earlier, *by_episode.get(parent, ())]
+        return [call for call in both if call.turn < min(turns, until)]
+
+    for episode, own in by_episode.items():
+        _, turns = trace.parents.get(episode, ("", 0))
+        shared = shared_calls(episode, own[0].turn)
         calls = [*shared, *own]
         usual = _usual_end(calls)
         has_ids = any(c.prompt_ids or c.ids for c in calls)
@@ -127,7 +131,7 @@ def _find(trace: TokenTrace, vocabulary: Vocabulary) -> Iterator[TokenFault]:
             if number < len(shared):
                 continue  # they are found in the parent
             yield from found
-            if call.turn < turns and parent in by_episode:
+            if call.turn < turns:
                 yield _fault("fork-differs", call, 0, "is not that of the parent episode")
     yield from _of_nodes(trace)
 

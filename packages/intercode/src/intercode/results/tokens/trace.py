@@ -77,7 +77,7 @@ class TokenTrace:
     calls: tuple[TokenCall, ...]
     reply_nodes: Mapping[tuple[str, int, int], int]
     parents: Mapping[str, tuple[str, int]]
-    """For each fork the id of its parent and the number of turns that they share."""
+    """For each fork the id of its parent, which is in the trace, and how many turns they share."""
 
     @classmethod
     def from_episodes(cls, episodes: Iterable[Trajectory]) -> TokenTrace:
@@ -200,13 +200,15 @@ class _Builder:
         self.calls: list[TokenCall] = []
         self.reply_nodes: dict[tuple[str, int, int], int] = {}
         self.parents: dict[str, tuple[str, int]] = {}
+        self.episodes: set[str] = set()
 
     def trace(self) -> TokenTrace:
         return TokenTrace(tuple(self.nodes), tuple(self.calls), self.reply_nodes, self.parents)
 
     def add(self, episode: Trajectory) -> None:
-        if episode.parent and episode.branched_at is not None:
+        if episode.parent in self.episodes and episode.branched_at is not None:
             self.parents[episode.id] = (episode.parent, episode.branched_at)
+        self.episodes.add(episode.id)
         earlier: list[tuple[TokenCall, int]] = []
         for call in token_calls(episode):
             node = self._shared_node(call)
