@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib
 import inspect
 import runpy
 from pathlib import Path
@@ -26,6 +27,17 @@ def test_every_method_of_an_asynchronous_sandbox_has_its_parameters_and_its_docs
             assert read[name].docstring is not None, name
             expected = [*inspect.signature(getattr(method, "__func__", method)).parameters]
             assert [parameter.name for parameter in read[name].parameters] == expected, name
+
+
+def test_no_public_name_is_that_of_a_module_beside_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Griffe would show the module instead."""
+    monkeypatch.syspath_prepend(ROOT / "tools")
+    for name in importlib.import_module("docs_build").PACKAGES:
+        package = importlib.import_module(name)
+        (folder,) = package.__path__
+        for module in {path.stem for path in Path(folder).glob("*.py")} & set(package.__all__):
+            beside = importlib.import_module(f"{name}.{module}")
+            assert getattr(package, module) is beside, f"{name}.{module}"
 
 
 def test_an_example_with_prompts_is_a_block_of_its_own() -> None:

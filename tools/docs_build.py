@@ -52,6 +52,8 @@ PACKAGES = (
         )
     ),
 )
+INHERITED = {"intercode.integrations.trl": "get_reward, reset"}
+"""What the classes of a package have of a base class that is not in its ``__all__``."""
 PAGES = {
     "CHANGELOG.md": "changelog.md",
     "CONTRIBUTING.md": "contributing.md",
@@ -164,7 +166,9 @@ def api_page(package: str) -> str:
     """Return the page with every public name of a package."""
     module = importlib.import_module(package)
     names = [name for name in module.__all__ if name != "__version__"]
-    parts = [f"# {package}", *(f"::: {package}.{name}" for name in names)]
+    inherited = INHERITED.get(package)
+    more = f"\n    options:\n      inherited_members: [{inherited}]" if inherited else ""
+    parts = [f"# {package}", *(f"::: {package}.{name}{more}" for name in names)]
     return "\n\n".join(parts) + "\n"
 
 

@@ -1,7 +1,6 @@
 """Connects TRL's GRPO to Bash tasks, with a model made from scratch on the CPU, within minutes.
 
-Its warm start uses gold commands, and then its sampled answers become as good as its greedy ones:
-docs/training.md says why that shows no learning of the tasks.
+docs/training.md says what it shows, and that it shows no learning of the tasks.
 
 python examples/grpo_bash/train.py
 python examples/grpo_bash/train.py --model Qwen/Qwen3-0.6B --steps 300  # on a GPU

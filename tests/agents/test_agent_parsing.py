@@ -16,7 +16,7 @@ from intercode.agents.parsing import (
     scoring_note,
     split_thought,
 )
-from intercode.integrations.trl.rows import prompt_suffix
+from intercode.integrations.trl.row_data import prompt_suffix
 from support.descriptions import brief as make_brief
 from support.descriptions import describe, language_of
 from support.recorded_endpoint import fence

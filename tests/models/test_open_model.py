@@ -2,12 +2,19 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 
 import pytest
 
-from intercode.core.errors import ConfigError, DataError, ModelRefusedError, UnknownNameError
-from intercode.models import Message, OpenAIModel, ScriptedModel, open_model
+from intercode.core.errors import (
+    ConfigError,
+    DataError,
+    ModelRefusedError,
+    UnknownNameError,
+    UsageError,
+)
+from intercode.models import Message, OpenAIModel, ScriptedModel, ToolCall, open_model
 from support.faulty_endpoint import FaultyEndpoint, ok
 
 VARIABLES = ("OPENAI_API_KEY", "INTERCODE_API_KEY", "OPENAI_BASE_URL", "OPENROUTER_API_KEY")
@@ -103,12 +110,44 @@ def test_a_script_may_think_and_call_tools(tmp_path: Path) -> None:
     assert model.complete([USER, got.message(), USER]).text == "end"
 
 
-@pytest.mark.parametrize("content", ['[{"calls": [{}]}]', '[{"txt": "a"}]', '[{"calls": 3}]'])
+def test_a_reply_may_be_a_message() -> None:
+    call: ToolCall = {
+        "id": "7",
+        "type": "function",
+        "function": {"name": "run", "arguments": '{"code": "ls"}'},
+    }
+    message: Message = {"role": "assistant", "content": "so", "tool_calls": [call]}
+    got = ScriptedModel([message]).complete([USER])
+    assert got.message() == message and got.finish_reason == "tool_calls"
+    silent = {"role": "assistant", "content": None, "tool_calls": [call]}
+    assert ScriptedModel([silent]).complete([USER]).calls == (call,)
+
+
+@pytest.mark.parametrize(
+    "content",
+    [
+        '[{"calls": [{}]}]',
+        '[{"txt": "a"}]',
+        '[{"calls": 3}]',
+        '[{"text": 3}]',
+        '[{"role": "user", "content": "a"}]',
+        '[{"content": "a", "calls": []}]',
+        '[[{"name": "run", "arguments": {}}]]',
+        '[{"content": "", "tool_calls": [{"function": {"name": "run"}, "nmae": "a"}]}]',
+    ],
+)
 def test_a_reply_of_another_form_is_refused(tmp_path: Path, content: str) -> None:
     file = tmp_path / "replies.json"
     file.write_text(content)
-    with pytest.raises(DataError, match="text, reasoning and calls"):
+    with pytest.raises(DataError, match="a reply is a text, "):
         open_model(f"scripted:{file}")
+    with pytest.raises(UsageError, match='"tool_calls":'):
+        ScriptedModel(json.loads(content))
+
+
+def test_a_function_that_returns_no_reply_is_refused() -> None:
+    with pytest.raises(UsageError, match="a reply is a text, "):
+        ScriptedModel(lambda _: [{"name": "run"}]).complete([USER])  # type: ignore[arg-type,return-value]
 
 
 def test_a_known_endpoint_has_its_price_also_by_address(

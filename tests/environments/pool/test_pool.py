@@ -102,7 +102,7 @@ def test_a_group_starts_in_one_state() -> None:
                 await group[0].step("echo mine > f")
                 assert (await group[1].step("cat f")).observation == "made\n"
             async with pool.group(None, 4, seed=5) as group:
-                assert len({e.task for e in group}) == 1
+                assert len({e.task.id for e in group}) == 1
                 assert len({e.query for e in group}) == 1
             assert pool.live == 0 or await _drained(pool)
             with pytest.raises(UsageError, match="a group of 5 in a pool of 4"):
@@ -144,7 +144,7 @@ def test_forks_that_wait_for_each_other_are_refused() -> None:
             await both.wait()
             forks = await pool.fork(episode, 2)
             try:
-                return [fork.task for fork in forks]
+                return [fork.task.id for fork in forks]
             finally:
                 await asyncio.gather(*(fork.close() for fork in forks))
 
@@ -164,7 +164,7 @@ def test_two_groups_that_do_not_fit_take_turns() -> None:
     async def use(pool: Pool, task: int) -> str:
         async with pool.group(task, 3) as group:
             await asyncio.gather(*(e.step("true") for e in group))
-            return group[0].task
+            return group[0].task.id
 
     async def work() -> list[str]:
         async with Pool("bash", size=4) as pool:

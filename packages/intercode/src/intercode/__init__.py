@@ -57,6 +57,7 @@ from intercode_sandbox.hidden_files import hide_package
 from intercode_sandbox.lazy import lazy_imports
 
 if TYPE_CHECKING:
+    from intercode.core.errors import InfrastructureError
     from intercode.environments.base.pool import Pool
     from intercode.environments.base.vector import make_vec
     from intercode.evaluation.evaluate.run import evaluate, evaluate_async
@@ -64,6 +65,7 @@ if TYPE_CHECKING:
     from intercode_sandbox import Sandbox
 
 __all__ = [
+    "InfrastructureError",
     "Pool",
     "Sandbox",
     "__version__",
@@ -77,6 +79,7 @@ __all__ = [
 __getattr__ = lazy_imports(
     __name__,
     {
+        "InfrastructureError": ".core.errors",
         "Pool": ".environments.base.pool",
         "Sandbox": "intercode_sandbox",
         "evaluate": ".evaluation.evaluate.run",

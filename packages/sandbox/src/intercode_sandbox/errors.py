@@ -63,10 +63,10 @@ class DataError(UsageError):
 
 
 class InfrastructureError(InterCodeError, RuntimeError):
-    """The sandbox failed, not the code that ran in it.
+    """A sandbox, a model or what they need failed.
 
-    ``machine_failed``: something failed that the code cannot reach. Otherwise the code may have
-    caused the error, and an environment finds out.
+    ``machine_failed``: what failed is out of reach of the code in the sandbox. If not, the code may
+    have caused the error: an environment finds out, and raises it only if the machine has failed.
 
     >>> from intercode_sandbox.errors import InfrastructureError, SandboxLostError
     >>> def is_void(error: Exception) -> bool:  # whether a result says nothing about the code

@@ -140,7 +140,7 @@ class Registry:
     points with which packages add names (see plugins.py). ``owner``: the package whose entry points
     are names of this table. Built-in names take precedence, then those of the owner. An entry
     without a colon is the package that adds the name: ``load`` says that it must be installed, and
-    no other package may add that name.
+    no other package may add that name. ``hint`` ends the error for an unknown name.
 
     >>> from intercode_sandbox.registry import Registry
     >>> shapes = Registry("shape", {"square": "fractions:Fraction"})
@@ -152,9 +152,14 @@ class Registry:
     """
 
     def __init__(
-        self, kind: str, entries: dict[str, str], group: str = "", owner: str = ""
+        self,
+        kind: str,
+        entries: dict[str, str],
+        group: str = "",
+        owner: str = "",
+        hint: str = "",
     ) -> None:
-        self.kind, self._group, self._owner = kind, group, owner
+        self.kind, self._group, self._owner, self._hint = kind, group, owner, hint
         self._entries = dict(entries)
 
     def __iter__(self) -> Iterator[str]:
@@ -228,7 +233,8 @@ class Registry:
                 f"the {self.kind} {name!r} is a part of {package}, which is not installed: "
                 f"pip install {package}"
             )
-        raise unknown_name_error(self.kind, name, list(self))
+        error = unknown_name_error(self.kind, name, list(self))
+        raise UnknownNameError(f"{error}{self._hint}")
 
     def load_named(self, name: str) -> Any:
         """Return the object that a name stands for. References are no names: use this for what a

@@ -107,6 +107,7 @@ ENVIRONMENTS = Registry(
     },
     group="intercode.environments",
     owner=GYM_DISTRIBUTION,
+    hint=", or MODULE:CLASS for one of your own",
 )
 """Classes of environments by name; ``package.module:Class`` names any other.
 

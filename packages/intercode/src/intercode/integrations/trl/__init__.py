@@ -5,8 +5,8 @@
 
     trainer = GRPOTrainer(
         model="Qwen/Qwen3-0.6B",
-        train_dataset=Dataset.from_list(rows("bash", "nl2bash:fs_1")),
-        environment_factory=partial(BashEnvironment, "nl2bash:fs_1", max_turns=5),
+        train_dataset=Dataset.from_list(rows("bash", "families:bash[split=train]")),
+        environment_factory=partial(BashEnvironment, "families:bash[split=train]", max_turns=5),
     )
 
 TRL creates one environment object for each concurrent episode, resets it for the next episode, and
@@ -22,7 +22,7 @@ from collections.abc import Sequence
 from intercode.core.types import Dataset
 from intercode.integrations.trl.described import described_class
 from intercode.integrations.trl.episode import TrlEnvironment
-from intercode.integrations.trl.rows import dataset_rows
+from intercode.integrations.trl.row_data import dataset_rows
 
 __all__ = [
     "BashEnvironment",

@@ -20,7 +20,7 @@ from intercode.environments import make
 from intercode.environments.base.env import InterCodeEnv
 from intercode.environments.base.options import check_training
 from intercode.integrations.action_prefixes import SHARED, Turns, describe_prefix
-from intercode.integrations.trl.rows import prompt_suffix
+from intercode.integrations.trl.row_data import prompt_suffix
 from intercode_sandbox.clock import SYSTEM_CLOCK, Clock
 
 # Ends idle objects that a framework never closes.

@@ -8,7 +8,7 @@ from typing import Any, Self, TypeVar
 
 from intercode.core.errors import EnvironmentStateError, InfrastructureError
 from intercode.core.observations import MAX_OBSERVATION_LENGTH
-from intercode.core.types import Score, Step
+from intercode.core.types import Score, Step, Task
 from intercode.environments.base.contract import BranchingEnvironment
 from intercode.environments.base.pool.worker_threads import WorkerThreads
 from intercode_sandbox.clock import Clock
@@ -52,9 +52,9 @@ class PooledEpisode:
         self._close_reason = ""  # empty while the episode is open
 
     @property
-    def task(self) -> str:
-        """The id of the task."""
-        return self.env.task.id
+    def task(self) -> Task:
+        """The task. ``task.id`` names it; its gold is not for the policy."""
+        return self.env.task
 
     @property
     def closed(self) -> bool:
