@@ -8,6 +8,7 @@ from __future__ import annotations
 import datetime as dt
 from collections.abc import Iterator
 from decimal import Decimal
+from pathlib import Path
 
 import pytest
 
@@ -230,3 +231,19 @@ def test_negative_times_are_in_order(session: SqlSession) -> None:
     assert values(session, "INSTR(l, 'a')", "id = 5") == [0]  # latin1_swedish_ci
     query = "SELECT id, TIMEDIFF(tm, '12:00:00') AS a FROM t WHERE id < 4 ORDER BY a"
     assert [row[0] for row in session.run(query, 60.0).rows or ()] == [3, 1, 2]
+
+
+def test_a_sum_of_doubles_is_a_text_of_the_digits_that_it_needs(tmp_path: Path) -> None:
+    """So answers MySQL 8 in the published logs (spider/903); MariaDB writes the column's digits."""
+    dump = (
+        "CREATE DATABASE d; USE d; CREATE TABLE t (f float(10,2));"
+        "INSERT INTO t VALUES (24709388), (17370008), (0.5);"
+    )
+    with embedded_session(tmp_path, dump, "d") as session:
+        code = "SELECT CONCAT('(', SUM(f), ',)'), SUM(f), CONCAT(MAX(f)) FROM t WHERE f >= {}"
+        assert session.run(code.format(1), 60.0).rows == (
+            ("(42079396,)", 42079396.0, "24709388.00"),
+        )
+        assert session.run(code.format(0), 60.0).rows == (
+            ("(42079396.5,)", 42079396.5, "24709388.00"),
+        )

@@ -275,7 +275,8 @@ def as_text(ex: Expression) -> Expression:
         return Expression(sql, replace(STRING, precision=kind.size, plain=kind.text_level))
     if kind.kind in ("int", "year"):
         return Expression(f"CAST({ex.sql} AS TEXT)", replace(STRING, precision=20, plain=2))
-    scale = -1 if kind.scale is None else kind.scale
+    total = kind.kind == "double" and ex.sql.startswith("SUM(")  # has all digits in MySQL 8
+    scale = -1 if total or kind.scale is None else kind.scale
     small = int(kind.kind == "float")
     exact = int(kind.kind == "decimal")
     sql = f"mysql_number_text({ex.sql}, {scale}, {small}, {exact})"
