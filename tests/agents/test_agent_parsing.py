@@ -191,6 +191,16 @@ def test_why_there_is_no_code(answer: str, reason: str) -> None:
     assert reason in parse_answer(answer, BASH).reason
 
 
+@pytest.mark.parametrize(
+    "block", ["```sql\nsubmit\n```", "```\nsubmit\n```", "```text\nsubmit\n```"]
+)
+def test_a_block_that_only_submits_may_have_any_language(block: str) -> None:
+    assert parse_answer(f"I am done.\n{block}", BASH).code == "submit"
+    assert parse_answer(f"{block}\n```bash\nls\n```", BASH).code == "ls"
+    if "text" not in block and "sql" in block:
+        assert parse_answer(f"```json\n{{}}\n```\n{block}", BASH).code is None
+
+
 def test_the_block_after_an_action_takes_precedence() -> None:
     answer = "Thought: not\n```bash\nrm a\n```\nAction:\n```bash\nls\n```\nObservation: a"
     assert parse_answer(answer, BASH).code == "ls"

@@ -128,6 +128,12 @@ def test_an_answer_to_the_request_for_an_action(answer: str) -> None:
     assert (parsed.code, parsed.reason) == ("ls -l", "")
 
 
+@pytest.mark.parametrize("label", ["", "Action 2: ", "Thought 2: I am done.\n"])
+@pytest.mark.parametrize("tag", ["", "sql", "bash"])
+def test_a_block_that_only_submits_may_have_any_language(label: str, tag: str) -> None:
+    assert parse_react(f"{label}```{tag}\nsubmit\n```", BASH, answers=False).code == "submit"
+
+
 def test_an_answer_that_only_repeats_the_thought_holds_no_action() -> None:
     for answer in ("Thought 1: I list the files.", "", "<think>ls -l</think>"):
         parsed = parse_react(complete_label(answer, "Action 1:"), BASH, answers=False)

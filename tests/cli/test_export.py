@@ -8,6 +8,10 @@ from pathlib import Path
 import pytest
 
 from intercode.cli import main
+from intercode.cli.export import known_formats
+from support.view_runs import write_run
+
+PAGE = Path(__file__).parents[2] / "docs" / "exports.md"
 
 
 @pytest.fixture
@@ -40,11 +44,6 @@ def test_mistakes_are_reported_in_one_line(
         assert message in capsys.readouterr().err
     assert main(["export", log, "--to", "bundle", "--out", str(tmp_path / "a.tar.gz")]) == 2
     assert "is not a run directory" in capsys.readouterr().err
-    (tmp_path / "experiment" / "one").mkdir(parents=True)
-    (tmp_path / "experiment" / "one" / "run.json").write_text("{}")
-    experiment = str(tmp_path / "experiment")
-    assert main(["export", experiment, "--to", "atif", "--out", str(tmp_path / "o")]) == 2
-    assert "the last runs in it are one" in capsys.readouterr().err
     (tmp_path / "b.tar.gz").write_text("no archive")
     assert main(["replay", str(tmp_path / "b.tar.gz")]) == 2
     assert "cannot be read as a bundle" in capsys.readouterr().err
@@ -76,3 +75,23 @@ def test_a_report_as_json_names_the_missing_cells(
     assert (
         row["log that would give them"] == "ic_bash_multiturn_gpt-4_10_turns_{fs_1,fs_3,fs_4}.json"
     )
+
+
+def test_the_page_and_the_help_list_every_format(capsys: pytest.CaptureFixture[str]) -> None:
+    page = PAGE.read_text("utf-8")
+    assert [name for name in known_formats() if f"| `{name}` |" not in page] == []
+    assert main(["export", "--help"]) == 0
+    assert ", ".join(known_formats()) in " ".join(capsys.readouterr().out.split())
+
+
+def test_a_directory_of_runs_is_refused_with_all_of_them(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    for name in "abcd":
+        write_run(tmp_path / "runs" / name)
+    out = tmp_path / "new" / "a.jsonl"
+    words = ["--to", "chat", "--which", "all", "--out", str(out)]
+    assert main(["export", str(tmp_path / "runs"), *words]) == 2
+    said = capsys.readouterr().err
+    assert "holds 4 runs" in said and all(f"runs/{name}" in said for name in "abcd")
+    assert main(["export", str(tmp_path / "runs" / "a"), *words]) == 0 and out.is_file()

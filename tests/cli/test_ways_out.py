@@ -199,6 +199,7 @@ def test_a_path_that_cannot_be_written_is_named(
     assert main([*words.replace("RUN", str(run)).split(), str(named)]) == 2
     said = capsys.readouterr().err.splitlines()[-1]
     assert said.startswith(f"intercode: cannot use {named}: ")
+    assert said.count(f"{named}: ") == 1
 
 
 def test_a_page_of_nothing_that_can_be_read_is_not_written(

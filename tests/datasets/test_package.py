@@ -230,6 +230,8 @@ def test_a_loader_in_a_module_without_a_package(
 def test_a_path_that_is_not_a_dataset(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (tmp_path / "folder").mkdir()
     monkeypatch.chdir(tmp_path)
+    with pytest.raises(UsageError, match=r"^no such file .*; did you mean starter:bash\?$"):
+        datasets.load("starter/bash")
     for spec in (str(tmp_path), f"{tmp_path}:subset", "folder", "folder/"):
         with pytest.raises(UsageError, match=r"^the directory \S+ has no task\.toml: write one"):
             datasets.load(spec)

@@ -95,9 +95,41 @@ def test_the_first_difference_is_named(
     assert ("every reward is equal" in out) == ("reward" not in said)
     left = 3 - int(said[5])
     assert f"1 of 3 episodes differ; {9 - left} of 9 steps were compared" in out
-    begins = "step begins" if left == 1 else "steps begin"
-    stopped = f"stopped after step {3 - left}: {left} later {begins} in another state, with equal"
+    later = "the step after it" if left == 1 else f"the {left} steps after it"
+    stopped = f"{later} began in another state: only rewards were compared, and are equal"
     assert (stopped in out) == (left > 0)
+
+
+def test_differences_by_one_cause_are_one_entry_after_the_likely_reason(
+    run_dir: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    lines = (run_dir / trajectories.TRAJECTORIES_FILE).read_text().splitlines()
+    rows = [json.loads(line) for line in lines]
+    facts = trajectories.read_run_metadata(run_dir)
+    for row in rows:
+        row["run"] = {**facts, **row.get("run", {}), "determinism": None}
+        row["steps"][0]["observation"] = "forged"
+    log = tmp_path / "own.jsonl"
+    log.write_text("".join(json.dumps(row) + "\n" for row in rows))
+    assert main(["replay", str(log)]) == 1
+    out = capsys.readouterr().out
+    assert out.count("\ndiffers  ") == 1 and out.count("in the same, by the same cause: ") == 1
+    assert out.index("not recorded as deterministic") < out.index("\ndiffers  ")
+
+
+def test_turns_without_code_are_counted_separately(
+    run_dir: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    facts = trajectories.read_run_metadata(run_dir)
+    rows = [json.loads(line) for line in (run_dir / "trajectories.jsonl").open()]
+    for row in rows:
+        empty = {**row["steps"][1], "action": "", "executed": False, "hashes": {}, "score": None}
+        row["run"] = {**facts, **row.get("run", {})}
+        row["steps"].insert(2, empty)
+    log = tmp_path / "own.jsonl"
+    log.write_text("".join(json.dumps(row) + "\n" for row in rows))
+    main(["replay", str(log)])
+    assert "12 turns, 9 of them replayed (the others had no code)" in capsys.readouterr().out
 
 
 def test_a_run_under_nohup_is_equal_in_another_shell(tmp_path: Path) -> None:

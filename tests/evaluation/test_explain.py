@@ -6,6 +6,7 @@ import base64
 import gzip
 import json
 import re
+import shutil
 import zipfile
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -65,16 +66,42 @@ def test_the_output_and_the_files_of_a_shell(play: Play, tmp_path: Path) -> None
     gold = "echo a; echo b; echo yes > /tmp/f; touch /tmp/g; touch /tmp/h"
     actions = "echo no > /tmp/f; touch /tmp/h; echo a; echo c", "submit"
     _, found = play(_dataset(tmp_path, gold), *actions)
-    output, files, *contents = found.comparisons
+    files, output, *contents = found.comparisons
     assert (output.given, output.expected) == ("a\nc", "a\nb") and found.golds == (gold,)
     assert files.what == "files that differ, of 3 that changed"
     assert files.given.startswith("644, 3 bytes, ") and "not changed  /tmp/g" in files.given
     assert "644, 0 bytes, e3b0c442  /tmp/g" in files.expected and "/tmp/h" not in files.expected
     assert found.notes == () and found.reward < 1
+    assert found.cause == "1 path not changed, 1 path changed in another way, output differs"
     assert contents == [
         TextComparison("content of /tmp/f", "no", "yes"),
         TextComparison("content of /tmp/g", "(no file)", ""),
     ]
+
+
+def test_an_output_that_has_no_weight_is_not_judged(play: Play, tmp_path: Path) -> None:
+    _, found = play(_dataset(tmp_path, "touch /tmp/f"), "touch /tmp/g; echo done", "submit")
+    assert [c.what for c in found.comparisons][:2] == [
+        "files that differ, of 2 that changed",
+        "output (not judged)",
+    ]
+    assert found.cause == "1 path not changed, 1 path changed in addition"
+
+
+def test_the_tasks_of_several_runs_are_listed_with_the_cause(
+    play: Play, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    play(_dataset(tmp_path, "echo a"), "echo b", "submit")
+    lost = Trajectory("lost", 1, "q", (), end="error", error="sandbox lost\nby chance")
+    trajectories.append_trajectory(tmp_path / "run" / trajectories.TRAJECTORIES_FILE, lost)
+    shutil.copytree(tmp_path / "run", tmp_path / "runs" / "a")
+    shutil.copytree(tmp_path / "run", tmp_path / "runs" / "b")
+    assert main(["show", str(tmp_path / "runs"), "--failed", "--with-gold"]) == 0
+    causes = ["own/0  output differs", "lost   sandbox lost"]
+    runs = (str(tmp_path / "runs" / name) for name in "ab")
+    assert capsys.readouterr().out.splitlines() == [line for r in runs for line in (r, *causes)]
+    assert main(["show", str(tmp_path / "run"), "--failed"]) == 0
+    assert f"why: intercode show {tmp_path}/run --failed --with-gold" in capsys.readouterr().err
 
 
 def test_contents_that_cannot_be_compared_are_described(play: Play, tmp_path: Path) -> None:
@@ -94,14 +121,15 @@ def test_columns_in_another_order_are_shown_in_the_golds(play: Play, tmp_path: P
     (tmp_path / "own.jsonl").write_text(json.dumps(row) + "\n")
     _, found = play(str(tmp_path / "own.jsonl"), "SELECT 1, 'x'", "submit")
     (rows,) = found.comparisons
-    assert found.reward == 1 and rows == TextComparison("rows", "('x', 1)", "('x', 1)")
+    assert found.reward == 1 and rows.is_equal and rows.given == "('x', 1)"
     assert found.notes == ("the answer's columns are compared in the order 2, 1",)
 
 
 def test_the_rows_of_a_database(play: Play) -> None:
     _, found = play("starter:sql", "SELECT 1, 'x'", "submit")
     (rows,) = found.comparisons
-    assert rows.what == "rows that differ, besides 0 in both"
+    assert rows.what == "rows that only one side has (0 are in both)"
+    assert found.cause.startswith("1 wrong rows, ")
     assert rows.given == "(1, 'x')" and rows.expected.startswith("(") and found.reward == 0
 
 
@@ -126,6 +154,11 @@ def test_texts_are_printed_side_by_side() -> None:
         "same                     same",
         f"{'':22} > {'d' * 19}...",
     ]
+
+
+def test_what_differs_at_the_end_of_long_lines_is_shown() -> None:
+    (line,) = TextComparison("output", "a" * 90 + "mine", "a" * 90 + "theirs").lines(47)
+    assert "amine " in line and line.endswith("atheirs") and len(line) <= 47
 
 
 def test_a_difference_after_many_equal_lines_is_shown() -> None:

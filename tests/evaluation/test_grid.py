@@ -85,6 +85,11 @@ def test_invalid_grids_are_refused(grid: Any, said: str) -> None:
         cells(grid=grid)
 
 
+def test_a_list_outside_of_the_grid_is_sent_there() -> None:
+    with pytest.raises(ConfigError, match=r"put the list in a table \[grid\]"):
+        EvalConfig(["starter:bash", "starter:sql"], "gold")  # type: ignore[arg-type]
+
+
 def test_a_setting_of_the_environment_varies_under_its_name() -> None:
     found = cells(env_options={"image": "host"}, grid={"session": ["fresh", "persistent"]})
     assert {name: c.env_options["session"] for name, c in found.items()} == {

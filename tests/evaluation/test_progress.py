@@ -209,7 +209,7 @@ def test_a_run_in_a_terminal_shows_itself_and_survives_an_interrupt(
         terminal.expect("success 100.0 % [21, 100]")
         terminal.expect("2 requests · 1,100 tokens · 1 retry · 1 rate limit · $0.0200")
         terminal.send("\x03")
-        terminal.expect("stopped; the same settings with")
+        terminal.expect("stopped; `intercode eval --resume ")
         assert terminal.wait() == 130
-    assert "\x1b[?25h" in terminal.seen.split("stopped; the same settings")[0], "no cursor"
+    assert "\x1b[?25h" in terminal.seen.split("stopped; ")[0], "no cursor"
     assert "Traceback" not in terminal.seen and "0/8" in shown

@@ -4,7 +4,7 @@ language's tags, and without fences by what its code looks like."""
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -46,8 +46,9 @@ def parse_answer(text: str, language: ActionLanguage) -> ParsedAnswer:
 
     Thoughts in tags are removed first. The text of an ``Action:`` is searched before the rest. The
     first fenced block in the language counts, else the first without a language; a block in another
-    language never counts. An answer without a fence counts as a whole if the language recognises it
-    as code. Case, blanks and line breaks inside the code are kept.
+    language never counts, unless nothing but ``submit`` is in any block. An answer without a fence
+    counts as a whole if the language recognises it as code. Case, blanks and line breaks inside the
+    code are kept.
     """
     indented, thought = _split_thought(text)
     rest = indented.strip()
@@ -59,6 +60,8 @@ def parse_answer(text: str, language: ActionLanguage) -> ParsedAnswer:
             for tag, code in candidates:
                 if tag in accepted and code.strip():
                     return ParsedAnswer(_trim_code(code, language), thought, rest)
+    if submission := fenced_submission(blocks):
+        return ParsedAnswer(submission, thought, rest)
     if blocks:
         tags = sorted({tag for tag, _ in blocks if tag not in (*language.tags, "")})
         message = (
@@ -71,6 +74,13 @@ def parse_answer(text: str, language: ActionLanguage) -> ParsedAnswer:
     if unfenced is None:
         unfenced = unfenced_code(_leading_code(action, language), language)
     return ParsedAnswer(unfenced, thought, rest, "" if unfenced else NO_BLOCK_REASON)
+
+
+def fenced_submission(blocks: Iterable[tuple[str, str]]) -> str | None:
+    """Return the submission in the blocks of an answer, whatever their languages; None if any holds
+    something else, or none holds anything."""
+    contents = {code.strip() for _, code in blocks} - {""}
+    return contents.pop() if len(contents) == 1 and all(map(_SUBMIT.fullmatch, contents)) else None
 
 
 def unfenced_code(text: str, language: ActionLanguage) -> str | None:

@@ -18,6 +18,7 @@ from intercode.agents.parsing import (
     Section,
     empty_answer,
     fenced_blocks,
+    fenced_submission,
     parse_answer,
     split_sections,
     split_thought,
@@ -177,7 +178,8 @@ def _unlabelled_action(text: str, language: ActionLanguage, answers: bool) -> st
         return _strip_fence(inside, language) if inside and inside.strip() else None
     if form := _SUBMIT_FORM.search(text) or _SUBMIT.fullmatch(text):
         return _submission(form["inside"] or form.groupdict().get("word"), answers)
-    if any(tag in language.tags for tag, _ in fenced_blocks(text, language)):
+    blocks = list(fenced_blocks(text, language))
+    if fenced_submission(blocks) or any(tag in language.tags for tag, _ in blocks):
         return parse_answer(text, language).code
     return None
 

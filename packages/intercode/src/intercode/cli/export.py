@@ -14,7 +14,7 @@ from intercode_sandbox.registry import unknown_name_error
 
 EXAMPLE = """\
 examples:
-  intercode export runs/spider-react --to inspect --out spider.eval   then: inspect view
+  intercode export runs/spider-react --to inspect --out logs/spider.eval   then: inspect view
   intercode export runs/spider-react --to atif --out atif             one document an episode
   intercode export runs/spider-react --to authors --out logs          the InterCode authors' schema
   intercode export runs/spider-react --to chat --out train.jsonl      successful episodes only
@@ -34,9 +34,18 @@ to be exactly the same. A page of results is one file that loads nothing else. R
 different tasks, profiles, images or machines are in different tables. A bundle counts as verified
 if the receipt of `intercode replay` is beside it."""
 
-ARGUMENTS = """\
+
+def known_formats() -> list[str]:
+    """Return the names of all formats, those of plug-ins included."""
+    from intercode.results.export import FORMATS
+
+    plugged = [name.removeprefix("export.") for name in OPTIONS if name.startswith("export.")]
+    return sorted([*FORMATS, *plugged, "bundle", "leaderboard"])
+
+
+ARGUMENTS = f"""\
 sources SOURCE ...  a run or log; bundles; or a dataset
---to FORMAT         atif, authors, bundle, chat, harbor, inspect, leaderboard or tokens
+--to FORMAT         {", ".join(known_formats())}
 --out PATH          the file or directory to write
 for chat:
 --which WHAT        success: solved episodes up to the turn that did (the default); turns: each of
@@ -59,12 +68,8 @@ def handle(args: argparse.Namespace) -> int:
     refuse_options(args, {"export": formats}, f"the format {args.to}", {})
     options = set().union(*_OWN.values())
     given = {name: value for name, value in given_options(args).items() if name in options}
-    from intercode.results.export import FORMATS
-
-    plugged = [name.removeprefix("export.") for name in OPTIONS if name.startswith("export.")]
-    known = sorted([*FORMATS, *plugged, "bundle", "leaderboard"])
-    if args.to not in known:
-        raise unknown_name_error("export format", args.to, known)
+    if args.to not in known_formats():
+        raise unknown_name_error("export format", args.to, known_formats())
     if args.to == "leaderboard":
         return _write_leaderboard([path(source) for source in args.sources], args.out)
     if len(args.sources) > 1:

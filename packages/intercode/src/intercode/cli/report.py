@@ -41,7 +41,7 @@ paths PATH ...      runs and logs
 --stats             more tables: 95 %% intervals, pass@k, success by turn, behaviour, errors
 --with-gold         below the tables, for each episode, the gold and beside it what the agent left;
                     the actions run again (text and markdown only)
---failed            with --with-gold: only the episodes that were not solved
+--failed            with --with-gold: only the episodes that were not solved (in a line each: show)
 --plot DIR          also draw figures as SVG and PNG to this directory (needs the extra data)
 parts of a run:
 --merge DIR         merge the runs, which are parts that several machines have played, to a new run,
@@ -59,7 +59,6 @@ RENAMED = {
 GOLD_FORMATS = ("text", "markdown")
 _WIDTH = 100  # columns of a report with golds
 _LINES = 40  # of each comparison
-_PARALLEL = 4  # episodes that are played again at once
 
 
 def handle(args: argparse.Namespace) -> int:
@@ -121,6 +120,7 @@ def _merge(parts: Sequence[Path], out: Path, duplicates: Any) -> Path:
 
 def _gold_sections(paths: Sequence[Path], style: str, only_failed: bool) -> Iterator[str]:
     """Yield, for each episode, what was expected of it beside what its actions leave."""
+    from intercode.cli.show import PARALLEL
     from intercode.results.report.result_sets import load_result_sets
     from intercode.results.statistics.metrics import is_solved
     from intercode.results.statistics.samples import all_samples
@@ -132,7 +132,7 @@ def _gold_sections(paths: Sequence[Path], style: str, only_failed: bool) -> Iter
         for t in sorted(all_samples(result_set.episodes), key=lambda t: (t.index, t.task, t.epoch))
         if not (only_failed and is_solved(t))
     ]
-    executor = ThreadPoolExecutor(_PARALLEL)
+    executor = ThreadPoolExecutor(PARALLEL)
     try:
         found = executor.map(_gold_of, [t for _, t in episodes])
         for (run, episode), lines in zip(episodes, found, strict=True):

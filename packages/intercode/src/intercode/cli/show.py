@@ -8,10 +8,11 @@ import os
 import shutil
 import sys
 from collections.abc import Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from typing import Any
 
-from intercode.core.errors import UsageError
+from intercode.core.errors import InterCodeError, UsageError
 from intercode.core.types import Step, Trajectory, Usage
 from intercode.results.explanation import Explanation, TextComparison
 from intercode.results.short_text import join_first, shorten_lines
@@ -23,10 +24,12 @@ from intercode.results.statistics.metrics import (
     known_usage,
     turn_count,
 )
-from intercode_sandbox.command.output import escape_control
+from intercode_sandbox.command.output import escape_control, log
 from intercode_sandbox.registry import unknown_name_error
 
 COLOURS = {"strong": "1", "dim": "2", "red": "31", "green": "32", "yellow": "33", "blue": "36"}
+PARALLEL = 4
+"""How many episodes are played again at once."""
 _MAX_CHANGES = 10
 _MAX_ERROR = 100  # characters of an error in a list
 _CONTEXT = {
@@ -52,7 +55,8 @@ examples:
   intercode show RUN 3 --epoch 1 --messages
       the second sample of the task at position 3, with the messages of the model
   intercode show RUN --failed
-      lists the episodes of the run that were not solved
+      lists the episodes that were not solved, of the run or of all runs in a directory; with
+      --with-gold, a line on why each was not
   intercode show RUN files/3 --with-gold
       plays the actions again, and prints the gold and what differs from it
 
@@ -60,12 +64,13 @@ TASK is an id, a part of an id that no other task has (files/3), a position, or 
 episode."""
 
 ARGUMENTS = """\
-run RUN      a run's directory, or a log
+run RUN      a run's directory, or a log; without TASK also a directory of runs
 task [TASK]  the task (default: list the episodes)
 --epoch N    which sample of it, from 0
 --messages   also print the messages of the model
 --failed     list only the episodes that were not solved
---with-gold  also print the gold, and beside it what the agent left; its actions run again
+--with-gold  also print the gold, and beside it what the agent left; with --failed, in a line why
+             each episode was not solved; the actions run again
 --all        whole observations and tracebacks (default: 40 lines of an observation, from both ends,
              and of a traceback what follows from your own code on)"""
 SETTINGS = {"epoch": {"type": int}}
@@ -80,20 +85,10 @@ def handle(args: argparse.Namespace) -> int:
     """Print the episode, or a line for each episode of the run."""
     from intercode.results.run import load_run
 
-    episodes = load_run(args.run).episodes
     style = Style(sys.stdout.isatty() and "NO_COLOR" not in os.environ)
     if args.task is None:
-        if args.with_gold:
-            raise UsageError(
-                "--with-gold needs a TASK: it plays one episode again. For those that failed: "
-                f"intercode report {args.run} --with-gold --failed"
-            )
-        if not episodes:
-            raise UsageError(f"{args.run} has no episode yet")
-        listed = [t for t in episodes if not (args.failed and is_solved(t))]
-        solved = f"every episode of {args.run} is solved"
-        print("\n".join(episode_table(listed, style)) or solved)
-        return 0
+        return _list_episodes(args, style)
+    episodes = load_run(args.run).episodes
     if args.failed:
         raise UsageError("--failed lists episodes: leave out the TASK")
     samples = find_samples(episodes, args.task)
@@ -108,6 +103,58 @@ def handle(args: argparse.Namespace) -> int:
         if found:
             print(f"\n{title}:\n" + "\n".join(f"  {line}" for line in episode_table(found, style)))
     return 0
+
+
+def _list_episodes(args: argparse.Namespace, style: Style) -> int:
+    """Print a line for each episode of a run, or of the runs in a directory."""
+    from intercode.core.logs import find_logs
+    from intercode.results.run import load_run
+
+    if args.with_gold and not args.failed:
+        raise UsageError(
+            "--with-gold plays an episode again: name its TASK, or add --failed for a line on why "
+            "each episode was not solved"
+        )
+    runs = [load_run(log) for log in find_logs([args.run])]
+    if not any(run.episodes for run in runs):
+        raise UsageError(f"{args.run} has no episode yet")
+    unsolved = 0
+    for run in runs:
+        listed = [t for t in run.episodes if not (args.failed and is_solved(t))]
+        unsolved += len(listed) if args.failed else 0
+        if len(runs) > 1:
+            print(style("strong", str(run.path)))
+        lines = _cause_lines(listed) if args.with_gold else episode_table(listed, style)
+        empty = True
+        for line in lines:
+            print(line, flush=True)
+            empty = False
+        if empty:
+            print(f"every episode of {run.path} is solved")
+    if unsolved and not args.with_gold:
+        log(f"why: intercode show {args.run} --failed --with-gold")
+    return 0
+
+
+def _cause_lines(episodes: Sequence[Trajectory]) -> Iterator[str]:
+    """Yield for each episode, which is played again, its name and why it is not solved."""
+    from intercode.evaluation.replay.explain import explain
+
+    def cause(t: Trajectory) -> str:
+        try:
+            text = t.error or explain(t).cause
+        except InterCodeError as e:
+            text = str(e)
+        return escape_control(text).partition("\n")[0]
+
+    names = [_name(t) for t in episodes]
+    width = max(map(len, names), default=0)
+    executor = ThreadPoolExecutor(PARALLEL)
+    try:
+        for name, text in zip(names, executor.map(cause, episodes), strict=True):
+            yield f"{name:{width}}  {text}"
+    finally:
+        executor.shutdown(cancel_futures=True)
 
 
 def _print_gold(episode: Trajectory, style: Style, lines: int | None) -> None:
@@ -180,9 +227,7 @@ _RIGHT = (2, 3)  # columns of numbers
 
 
 def _episode_cells(t: Trajectory) -> tuple[str, ...]:
-    epoch = f" epoch {t.epoch}" if t.epoch else ""
-    parent = f" branch of {t.parent} after turn {t.branched_at}" if t.parent else ""
-    name = f"{escape_control(t.task)}{epoch}{parent}"
+    name = _name(t)
     if t.end == "error" or t.error is not None:
         text = escape_control(t.error or "").partition("\n")[0]
         return name, "error", "", "", text[:_MAX_ERROR], t.id
@@ -195,6 +240,12 @@ def _episode_cells(t: Trajectory) -> tuple[str, ...]:
         _end(t),
         t.id,
     )
+
+
+def _name(t: Trajectory) -> str:
+    epoch = f" epoch {t.epoch}" if t.epoch else ""
+    parent = f" branch of {t.parent} after turn {t.branched_at}" if t.parent else ""
+    return f"{escape_control(t.task)}{epoch}{parent}"
 
 
 def gold_lines(

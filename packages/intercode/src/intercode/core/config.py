@@ -46,8 +46,9 @@ class EvalConfig:
     )
     model: str | None = setting(
         None,
-        "the language model of the agent, or FILE.py:FUNCTION; its API key comes from the "
-        "environment",
+        "the language model of the agent, with its API key in the environment; or "
+        "FILE.py:FUNCTION, called with the list of messages ({role, content}), which returns the "
+        "answer as a text",
         option="PROVIDER/NAME",
     )
     base_url: str | None = setting(
@@ -156,7 +157,9 @@ class EvalConfig:
             check_types(self)
             check_ranges(self)
         except UsageError as e:
-            raise ConfigError(str(e)) from e
+            listed = [name for name in _GRID_SETTINGS if isinstance(getattr(self, name), list)]
+            hint = "; put the list in a table [grid]" if listed else ""
+            raise ConfigError(f"{e}{hint}") from e
         for name in ("dataset", "agent"):
             if not getattr(self, name):
                 raise ConfigError(f"no {name} is given; name one, such as {_EXAMPLES[name]}")
@@ -177,6 +180,7 @@ class EvalConfig:
 
 SETTING_NAMES = tuple(f.name for f in fields(EvalConfig))
 """The names of the settings of a run."""
+_GRID_SETTINGS = ("dataset", "agent", "model")
 _EXAMPLES = {"dataset": "starter", "agent": "--agent try-again"}
 RENAMED_SETTINGS = {
     "sandbox": "backend={}",

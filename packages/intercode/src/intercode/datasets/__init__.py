@@ -251,7 +251,9 @@ def _call(loader: Any, part: str | None, environment: str, spec: str) -> Dataset
 def _path_error(spec: str, path: str) -> UsageError:
     """Return the error for a specification with a path that is not that of a dataset."""
     if not os.path.exists(path):
-        return UsageError(f"no such file or directory: {path}")
+        name, _, part = path.partition("/")
+        hint = f"; did you mean {name}:{part}?" if name in datasets else ""
+        return UsageError(f"no such file or directory: {path}{hint}")
     if os.path.isdir(path):
         return _directory_error(path)
     return UsageError(f"{spec!r} is not a dataset: write {_LISTED_FORMS}")

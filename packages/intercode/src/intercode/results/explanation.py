@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import asdict, dataclass
 from difflib import SequenceMatcher
+from itertools import takewhile
 from typing import Any
 
 _MAX_LINES = 200
@@ -19,11 +20,13 @@ _MARKS = {"equal": " ", "replace": "|", "delete": "<", "insert": ">"}
 @dataclass(frozen=True, slots=True)
 class TextComparison:
     """Two texts that a reward compares: that of the agent, and that of the gold. ``what`` they
-    are: output, files, rows."""
+    are: output, files, rows. ``cause`` says in a few words what a difference between them is, if
+    the task may be unsolved by it."""
 
     what: str
     given: str
     expected: str
+    cause: str = ""
 
     @property
     def is_equal(self) -> bool:
@@ -42,6 +45,7 @@ class TextComparison:
                 mark = _MARKS[kind]
                 if kind == "replace":
                     mark = "|" if n < min(b - a, d - c) else "<" if n < b - a else ">"
+                mine, theirs = _cut_pair(mine, theirs, column) if mark == "|" else (mine, theirs)
                 row = f"{_cut(mine, column):{column}} {mark} {_cut(theirs, column)}"
                 yield row.rstrip()
 
@@ -68,21 +72,35 @@ def _some_lines(lines: list[str], first: int) -> str:
     return "\n".join([*before, *lines[first : first + _MAX_LINES], *after])
 
 
+def _cut_pair(mine: str, theirs: str, column: int) -> tuple[str, str]:
+    """Return two lines that differ, with a long beginning that they share left out."""
+    same = takewhile(lambda pair: pair[0] == pair[1], zip(mine, theirs, strict=False))
+    shared = sum(1 for _ in same)
+    start = max(0, shared - column // 2) if max(len(mine), len(theirs)) > column else 0
+    return (f"...{mine[start:]}", f"...{theirs[start:]}") if start else (mine, theirs)
+
+
 def _cut(text: str, column: int) -> str:
     return text if len(text) <= column else f"{text[: column - 3]}..."
 
 
 @dataclass(frozen=True, slots=True)
 class Explanation:
-    """Why an episode has its reward: its golds, and each thing that the reward compares.
+    """Why an episode has its score: its golds, and each thing that the reward compares.
 
-    ``reward`` is that of the state that its actions reach now; ``notes`` say what is special.
+    ``reward`` is the score of the state that its actions reach now; ``notes`` say what is special.
     """
 
     golds: tuple[str, ...]
     reward: float
     comparisons: tuple[TextComparison, ...]
     notes: tuple[str, ...] = ()
+
+    @property
+    def cause(self) -> str:
+        """Why the task is not solved, on one line."""
+        causes = [c.cause for c in self.comparisons if c.cause and not c.is_equal]
+        return ", ".join(causes) or f"score {self.reward:zg}"
 
     def to_json(self) -> dict[str, Any]:
         """Return the explanation as JSON types."""

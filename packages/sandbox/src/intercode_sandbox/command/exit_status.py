@@ -62,7 +62,8 @@ def call_handler(handle: Callable[[argparse.Namespace], int], args: argparse.Nam
         status = handle(args)
     except OSError as e:
         if e.errno in _OF_A_PATH and (named := _named_path(args, e.filename)):
-            raise UsageError(f"cannot use {named}: {e.filename}: {e.strerror}") from e
+            part = "" if str(e.filename) == str(named) else f"{e.filename}: "
+            raise UsageError(f"cannot use {named}: {part}{e.strerror}") from e
         raise
     sys.stdout.flush()
     return status

@@ -36,17 +36,19 @@ EXAMPLE = """\
 examples:
   intercode eval starter --agent gold
       plays the starter tasks with their own solutions: shows that this machine works
-  intercode eval nl2bash:verified --agent try-again --model openai/gpt-4o-mini --parallel 8
-  intercode eval nl2bash:fs_1 --agent try-again --model my-model --base-url http://localhost:8000/v1
+  intercode eval starter --agent try-again --model openai/gpt-4o-mini --parallel 8
+  intercode eval starter --agent try-again --model my-model --base-url http://localhost:8000/v1
       a model of your own behind any OpenAI-compatible address
   intercode eval starter --agent react --model openai/gpt-4o-mini --epochs 4 --max-cost 2 --dry-run
       prints what it costs at most, and plays nothing; --pilot 5 in its place plays 5 episodes and
       prints what the rest will likely cost
   intercode eval --config experiment.toml
-      several agents, models, datasets: lists in a table [grid], as in agent = ["gold", "noop"]
+      several datasets, agents, models: lists in a table [grid], such as
+      dataset = ["starter:bash", "starter:sql"]
 
 To resume a run that was stopped (Ctrl-C, kill, power cut), give the same command with the same
---out, or intercode eval --resume DIR. Only what is missing is played.
+--out, or intercode eval --resume DIR. Only what is missing is played. To replay a run exactly, play
+it with --set deterministic=true.
 Exit status: 0 done, 1 failed, 2 wrong usage, 3 done but some episodes ended in an error, 4 stopped
 early (a limit, or --fail-on-error), 130 Ctrl-C."""
 
@@ -96,7 +98,7 @@ def _run(values: dict[str, Any], dry: bool, file: str | Path | None, pilot: int)
         else:
             run_plan(plan)
     except KeyboardInterrupt:
-        log(f"\nstopped; the same settings with `--out {plan.out}` play the rest")
+        log(f"\nstopped; `intercode eval --resume {plan.out}` plays the rest")
         raise
     except (BudgetError, TooManyErrorsError) as e:
         stopped = e
@@ -199,7 +201,7 @@ def _estimate_grid(grid: Grid, pilot: int) -> int:
     from intercode.cli.evaluate import dry_run
     from intercode.evaluation.evaluate.grid import SOME_RUNS_HINT, make_plans
 
-    estimates, states, datasets = [], [], set[str]()
+    estimates, states, datasets, notes = [], [], set[str](), set[str]()
     for cell, plan in make_plans(grid, needs_key=bool(pilot)):
         if isinstance(plan, InterCodeError):
             states.append("failed")
@@ -210,7 +212,7 @@ def _estimate_grid(grid: Grid, pilot: int) -> int:
             log_warnings(plan.dataset)
         if pilot:
             states.append(_pilot_state(plan, pilot, f"{cell.name}, pilot: "))
-        estimates.append(dry_run.print_estimate(plan, cell.name))
+        estimates.append(dry_run.print_estimate(plan, cell.name, notes))
     if "failed" in states and not pilot:
         log(SOME_RUNS_HINT)
     dry_run.print_total(estimates)

@@ -10,10 +10,15 @@ from intercode.evaluation.evaluate.plan import Plan
 from intercode.results.statistics.intervals import Estimate
 
 
-def print_estimate(plan: Plan, name: str = "") -> UsageEstimate:
-    """Print and return the estimate of a run."""
+def print_estimate(plan: Plan, name: str = "", said: set[str] | None = None) -> UsageEstimate:
+    """Print and return the estimate of a run, without the notes in ``said``, to which its own are
+    added."""
     bounds = estimate(plan)
-    print("\n".join([name or str(plan.out), *(f"  {line}" for line in _lines(plan, bounds))]))
+    said = set() if said is None else said
+    notes = [f"note      {note}" for note in bounds.notes if note not in said]
+    lines = (f"  {line}" for line in (*_lines(plan, bounds), *notes))
+    print("\n".join([name or str(plan.out), *lines]))
+    said.update(bounds.notes)
     return bounds
 
 
@@ -56,7 +61,7 @@ def _lines(plan: Plan, e: UsageEstimate) -> list[str]:
         ]
         if likely is not None:
             lines.append(f"likely    by the mean of {likely.source}, with its 95 % interval")
-    return [*lines, *(f"note      {note}" for note in e.notes)]
+    return lines
 
 
 def _likely(total: Estimate | None, form: str, unit: str = "") -> str:

@@ -28,9 +28,10 @@ examples:
       plays two steps as recorded, then lets the agent continue
 
 FILE is a run's directory, a .jsonl of trajectories, a log in the authors' format, or a bundle of
-`intercode export --to bundle`. By default an episode is executed under its recorded conditions; the
-options below override them. Exit status: 1 if an episode that InterCode recorded differs (for the
-authors' logs it is 0; see the table) or could not be scored, 2 for a bundle that was changed.
+`intercode export --to bundle`. An episode is executed under its recorded conditions, unless
+--profile, --image, --dataset or --set says otherwise. Exit status: 1 if an episode that InterCode
+recorded differs (for the authors' logs it is 0; see the table) or could not be scored, 2 for a
+bundle that was changed.
 
 A bundle cannot choose files, code or the network of this machine: if it names some, an option has
 to allow it. The result is written to FILE.verified.json. If every reward is equal and only

@@ -17,7 +17,8 @@ if TYPE_CHECKING:
     from intercode.evaluation.replay.recorded_environments import ReplayOptions
 
 NOT_DETERMINISTIC = (
-    "         not recorded as deterministic: see `intercode eval --set deterministic=true`"
+    "not recorded as deterministic, so time and chance differ: see `intercode eval --set "
+    "deterministic=true`"
 )
 REWARDS_EQUAL = "every reward is equal: only observations or states differ"
 _SHOWN_LINES = 12
@@ -131,12 +132,11 @@ def format_difference(check: StepComparison) -> str:
 def _describe_stop(check: StepComparison) -> str:
     """Say after how many steps the comparison of an episode stopped, and why."""
     left = check.later_steps
-    stopped = f"stopped after step {check.turn + 1}: {left} later step{'s' * (left > 1)}"
+    later = "the step after it" if left == 1 else f"the {left} steps after it"
     if check.ended_early:
-        return f"{stopped} could not be executed, because the difference has ended the episode"
+        return f"{later} could not be executed: the difference has ended the episode"
     rewards = "equal" if check.same_later_rewards else "different"
-    begin = "begin" if left > 1 else "begins"
-    return f"{stopped} {begin} in another state, with {rewards} rewards"
+    return f"{later} began in another state: only rewards were compared, and are {rewards}"
 
 
 def indent(text: str) -> str:

@@ -14,12 +14,14 @@ from typing import TYPE_CHECKING, Any
 
 from intercode.cli.output import progress_of
 from intercode.cli.replay import branch
+from intercode.results.short_text import join_first
 
 if TYPE_CHECKING:
-    from intercode.evaluation.replay.log_replay import ReplayReport
+    from intercode.evaluation.replay.log_replay import ReplayReport, StepComparison
     from intercode.evaluation.replay.recorded_environments import ReplayOptions
     from intercode.results.tables import Table
 
+_LISTED = 5  # steps that differ by one cause, by name
 NOT_EQUAL = 1
 """Exit status if an episode that InterCode recorded differs."""
 
@@ -45,16 +47,18 @@ def _print_native_results(reports: Sequence[ReplayReport]) -> None:
     """Print the results for the episodes that InterCode recorded, last a sentence for each file."""
     native = [report for report in reports if report.native]
     for report in native:
-        for check in report.native_mismatches:
-            print(f"differs  {branch.describe_mismatch(check)}")
-            print(branch.indent(branch.format_difference(check)))
         if report.native_mismatches and not report.deterministic:
-            print(branch.NOT_DETERMINISTIC)
+            print(f"NOTE     {report.file} was {branch.NOT_DETERMINISTIC}")
+        _print_differences(report.native_mismatches)
     for report in native:
         hashed = sum(bool(step.recorded_hashes) for step in report.steps)
         also = f", {hashed} with hashes" if hashed else ""
+        compared = len(report.steps) + report.later_steps
+        turns = f"{compared} steps"
+        if report.turns > compared:
+            turns = f"{report.turns} turns, {compared} of them replayed (the others had no code)"
         what = "observation, reward and hash" if hashed else "observation and reward"
-        counts = f"{report.episodes} episodes, {len(report.steps)} steps{also}"
+        counts = f"{report.episodes} episodes, {turns}{also}"
         if not report.native_mismatches:
             print(f"EQUAL    {report.file}: {counts}: every {what} is equal")
             continue
@@ -64,6 +68,19 @@ def _print_native_results(reports: Sequence[ReplayReport]) -> None:
             f"DIFFERS  {report.file}: {differing} of {report.episodes} episodes differ; "
             f"{steps} of {steps + report.later_steps} steps were compared{equal}"
         )
+
+
+def _print_differences(checks: Sequence[StepComparison]) -> None:
+    """Print the first difference of each kind, and of the others where they are."""
+    kinds: dict[tuple[str, ...], list[StepComparison]] = {}
+    for check in checks:
+        kinds.setdefault((check.cause, *check.differs_in), []).append(check)
+    for first, *others in kinds.values():
+        print(f"differs  {branch.describe_mismatch(first)}")
+        print(branch.indent(branch.format_difference(first)))
+        if others:
+            names = join_first([f"{c.task}, step {c.turn + 1}" for c in others], _LISTED)
+            print(branch.indent(f"in the same, by the same cause: {names} (--out FILE has all)"))
 
 
 def _as_json(report: ReplayReport) -> dict[str, Any]:
@@ -107,43 +124,33 @@ def _table(reports: Sequence[ReplayReport]) -> Table:
     rows = [_row(r.file, [r]) for r in reports]
     if len(reports) > 1:
         rows.append(_row("all", reports))
+    shown = [name for name in rows[0] if any(row[name] is not None for row in rows)]
     return Table(
         "replay",
         "Executed steps that equal their record (%; rewards to 0.01)",
-        (
-            "file",
-            "episodes",
-            "steps",
-            "observations",
-            "rewards",
-            "stable steps",
-            "stable obs.",
-            "stable rewards",
-            "success",
-            "replayed",
-        ),
-        tuple(rows),
+        tuple(shown),
+        tuple(tuple(row[name] for name in shown) for row in rows),
         tuple(note for r in reports for note in r.notes),
     )
 
 
-def _row(name: str, reports: Sequence[ReplayReport]) -> tuple[Any, ...]:
+def _row(name: str, reports: Sequence[ReplayReport]) -> dict[str, Any]:
     from intercode.evaluation.replay.log_replay import ReplayReport
 
     whole = ReplayReport(name, steps=[s for r in reports for s in r.steps])
     every, stable = whole.shares(), whole.shares(stable_only=True)
-    return (
-        name,
-        sum(r.episodes for r in reports),
-        every["steps"],
-        _percent(every["observations"]),
-        _percent(every["rewards"]),
-        stable["steps"] or None,
-        _percent(stable["observations"]),
-        _percent(stable["rewards"]),
-        sum(r.recorded_success for r in reports),
-        sum(r.replayed_success for r in reports),
-    )
+    return {
+        "file": name,
+        "episodes": sum(r.episodes for r in reports),
+        "steps": every["steps"],
+        "observations": _percent(every["observations"]),
+        "rewards": _percent(every["rewards"]),
+        "stable steps": stable["steps"] or None,
+        "stable obs.": _percent(stable["observations"]),
+        "stable rewards": _percent(stable["rewards"]),
+        "success": sum(r.recorded_success for r in reports),
+        "replayed": sum(r.replayed_success for r in reports),
+    }
 
 
 def _percent(share: float | None) -> float | None:

@@ -36,10 +36,10 @@ def handle(args: argparse.Namespace, bundle: Path, options: ReplayOptions) -> in
     for note in verdict.notes:
         print(escape_control(f"NOTE     {note}"))
     if first is not None:
+        if not report.deterministic:
+            print(f"NOTE     {branch.NOT_DETERMINISTIC}")
         print(escape_control(f"first    {branch.describe_mismatch(first)}"))
         print(escape_control(branch.indent(branch.format_difference(first))))
-        if not report.deterministic:
-            print(branch.NOT_DETERMINISTIC)
     print(f"seed {verdict.seed}; wrote {receipt}", file=sys.stderr)
     total, steps = len(verdict.bundle.episodes), len(report.steps)
     if first is None:

@@ -17,6 +17,7 @@ from intercode.environments.base.env import InterCodeEnv
 from intercode.environments.base.profiles import GOLD_SECONDS
 from intercode.environments.base.progress.files import same_entry
 from intercode.environments.base.sandboxed_env import SandboxedEnv, uses_sandbox
+from intercode.environments.bash.outputs import expects_output
 from intercode.environments.sql.row_comparison import normalize_rows
 from intercode.evaluation.replay.recorded_environments import ReplayOptions, open_recorded_env
 from intercode.evaluation.replay.regrade import play_again
@@ -55,7 +56,8 @@ def explain(episode: Trajectory) -> Explanation:
                 notes = (*notes, f"the answer's columns are compared in the order {places}")
             if gold.answer is not None and agent.answer is None:
                 agent = replace(agent, answer=_last_answer(episode))
-            comparisons += _comparisons(env, agent, gold)
+            judges_output = "similarity" not in score.details or expects_output(env.task, gold)
+            comparisons += _comparisons(env, agent, gold, judges_output)
             if uses_sandbox(env) and not agent.tests:
                 comparisons += compare_contents(env, agent.files, gold.files)
         golds = env.task.golds
@@ -77,32 +79,39 @@ def _notes(env: InterCodeEnv, episode: Trajectory, score: float) -> Iterator[str
         yield f"{env.dataset.name} has changed since this episode was played"
 
 
-def _comparisons(env: InterCodeEnv, agent: State, gold: State) -> Iterator[TextComparison]:
+def _comparisons(
+    env: InterCodeEnv, agent: State, gold: State, judges_output: bool
+) -> Iterator[TextComparison]:
     """Yield what the rewards of the environments compare."""
     if gold.answer is not None:
-        yield TextComparison("answer", agent.answer or "", gold.answer)
+        yield TextComparison("answer", agent.answer or "", gold.answer, "the answer differs")
         return
     if agent.tests:
         failed = [test for test in agent.tests if not test.passed]
         given = [f"{test.error or test.output or 'failed'}".partition("\n")[0] for test in failed]
         expected = [" ".join(test.test.split()) for test in failed]
         what = f"tests that fail, of {len(agent.tests)}" if failed else f"{len(agent.tests)} tests"
-        yield TextComparison(what, _text(given), _text(expected))
+        cause = f"{len(failed)} of {len(agent.tests)} tests fail"
+        yield TextComparison(what, _text(given), _text(expected), cause)
         return
     if agent.rows is not None and gold.rows is not None:
         yield _compare_rows(agent, gold)
         return
     if not env.task.golds:
         return
-    output = agent.output if agent.answer is None else agent.answer
-    yield TextComparison("output", _ended(output), _ended(gold.output))
     if agent.status or gold.status:
         theirs, ours = (sorted(f"{code} {path}" for path, code in s.status) for s in (gold, agent))
-        yield TextComparison("git status", _text(ours), _text(theirs))
+        yield TextComparison("git status", _text(ours), _text(theirs), "git status differs")
     elif agent.files or gold.files:
         yield _compare_files(agent.files, gold.files)
+    output = _ended(agent.output if agent.answer is None else agent.answer)
+    if judges_output:
+        yield TextComparison("output", output, _ended(gold.output), "output differs")
+    elif output:
+        yield TextComparison("output (not judged)", output, _ended(gold.output))
     if agent.probe_output or gold.probe_output:
-        yield TextComparison("state", _ended(agent.probe_output), _ended(gold.probe_output))
+        probed = _ended(agent.probe_output)
+        yield TextComparison("state", probed, _ended(gold.probe_output), "state differs")
 
 
 Row = tuple[Hashable, ...]
@@ -115,12 +124,16 @@ def _compare_rows(agent: State, gold: State) -> TextComparison:
     extra, missing = Counter(ours) - Counter(theirs), Counter(theirs) - Counter(ours)
     if not extra and not missing:
         what = "rows, in their order" if gold.ranks is not None else "rows"
-        return TextComparison(what, _text(map(repr, agent.rows)), _text(map(repr, gold.rows)))
-    given = [repr(row) for row, key in zip(agent.rows, ours, strict=True) if _take(extra, key)]
-    wanted = [repr(row) for row, key in zip(gold.rows, theirs, strict=True) if _take(missing, key)]
-    common = len(agent.rows) - len(given)
+        given, wanted = _text(map(repr, agent.rows)), _text(map(repr, gold.rows))
+        return TextComparison(what, given, wanted, "order of the rows differs")
+    extras = [repr(row) for row, key in zip(agent.rows, ours, strict=True) if _take(extra, key)]
+    missed = [repr(row) for row, key in zip(gold.rows, theirs, strict=True) if _take(missing, key)]
+    common = len(agent.rows) - len(extras)
     return TextComparison(
-        f"rows that differ, besides {common} in both", _text(given), _text(wanted)
+        f"rows that only one side has ({common} are in both)",
+        _text(extras),
+        _text(missed),
+        f"{len(extras)} wrong rows, {len(missed)} missing rows",
     )
 
 
@@ -140,7 +153,18 @@ def _compare_files(agent: Mapping[str, FileEntry], gold: Mapping[str, FileEntry]
     shown = differ or paths
     sides = [_text(_describe(path, side.get(path)) for path in shown) for side in (agent, gold)]
     what = f"files that differ, of {len(paths)} that changed" if differ else "changed files"
-    return TextComparison(what, *sides)
+    missed, extra = (sum(path not in side for path in differ) for side in (agent, gold))
+    counts = {
+        "not changed": missed,
+        "changed in another way": len(differ) - missed - extra,
+        "changed in addition": extra,
+    }
+    causes = (f"{_count_paths(n)} {how}" for how, n in counts.items() if n)
+    return TextComparison(what, sides[0], sides[1], ", ".join(causes))
+
+
+def _count_paths(count: int) -> str:
+    return "1 path" if count == 1 else f"{count} paths"
 
 
 def _is_same(a: FileEntry, b: FileEntry) -> bool:

@@ -32,6 +32,7 @@ class ReplayReport:
 
     file: str
     episodes: int = 0
+    turns: int = 0
     recorded_success: int = 0
     replayed_success: int = 0
     native: bool = False
@@ -98,6 +99,7 @@ def replay_logs(
             replayed = partial(_replay_episode, envs)
             for trajectory, checks in pool.map(replayed, *zip(*episodes[file], strict=True)):
                 report.episodes += 1
+                report.turns += trajectory.turns
                 report.native = is_native(trajectory)
                 report.deterministic = bool(trajectory.run.get("determinism"))
                 report.recorded_success += trajectory.success

@@ -93,9 +93,6 @@ def _caveats(comparison: Comparison) -> list[str]:
     ):
         out.append(f"{uneven} tasks have more episodes on one side: the test is approximate.")
     out += map(_errors_caveat, filter(_has_errors, (comparison.first, comparison.second)))
-    episodes = [t for s in (comparison.first, comparison.second) for t in s.result_set.episodes]
-    if reason := why_not_comparable(episodes):
-        out.append(f"not comparable with others' results: {reason}.")
     return out
 
 
@@ -130,7 +127,9 @@ def _sides_table(sides: Sequence[Side]) -> Table:
         for s in sides
     )
     columns = ("side", "dataset", "agent", "model", "tasks", "episodes", "errors", "path")
-    return Table("sides", "What is compared", columns, rows)
+    reason = why_not_comparable(t for s in sides for t in s.result_set.episodes)
+    notes = (f"not comparable with others' results: {reason}.",) if reason else ()
+    return Table("sides", "What is compared", columns, rows, notes)
 
 
 def _figures_table(comparison: Comparison) -> Table:

@@ -13,6 +13,7 @@ from intercode.core.packages import GYM_DISTRIBUTION
 from intercode.core.trajectories import trajectory_from_row, trajectory_to_row
 from intercode.core.types import Trajectory
 from intercode.results.export.base import ExportResult
+from intercode.results.run import load_run
 from intercode_sandbox.registry import Registry
 from intercode_sandbox.valid_text import has_surrogates, replace_surrogates
 
@@ -33,16 +34,17 @@ FORMATS = Registry(
 
 
 def export(source: Path, to: str, out: Path, **options: object) -> ExportResult:
-    """Write the episodes of a log (see ``logs.load_log``) in another format.
+    """Write the episodes of a log (see ``load_run``) in another format.
 
     Lone surrogates, which UTF-8 cannot hold, are written as U+FFFD, and the result says so. Raises
     UnknownNameError for an unknown format, UsageError for a log without episodes and for
     what the format cannot hold, ConfigError if a package is missing.
     """
     write: Callable[..., ExportResult] = FORMATS.load(to)
-    episodes: list[Trajectory] = logs.load_log(source)
+    episodes: list[Trajectory] = logs.load_log(load_run(source).path)
     if not episodes:
         raise UsageError(f"{source} holds no episode to export")
+    out.parent.mkdir(parents=True, exist_ok=True)
     cleaned = [_without_surrogates(t) for t in episodes]
     result = write(cleaned, out, **options)
     changed = sum(a is not b for a, b in zip(episodes, cleaned, strict=True))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from operator import attrgetter
 
 from intercode.core.logs.formats import SOURCE_RUN
@@ -28,8 +28,12 @@ from intercode.results.tables import Cell, Table
 from intercode.results.tokens.gate import check_episodes, describe_refusals
 
 MAX_GROUPS = 8
+NO_ACTION_SHARE = 0.25
+"""The share of a model's answers without an action above which a note says so."""
 UPPER_BOUND = "upper bound"
 """The column of a table with errors of the infrastructure: success if all of them were solved."""
+_NOT_COMPARABLE = "not comparable: "
+"""What a note begins with that is below the first table only that it is true of."""
 GROUPS = "/groups"
 """What the name of a table by group ends with."""
 LABELS = ("agent", "model", "conditions")
@@ -47,7 +51,13 @@ def run_tables(result_sets: Sequence[ResultSet]) -> list[Table]:
         if result_set.source == SOURCE_RUN:
             datasets.setdefault((result_set.environment, result_set.dataset), []).append(result_set)
     ordered = sorted(datasets.items(), key=lambda d: not is_verified(d[0][1]))
-    return [table for (_, name), rows in ordered for table in _dataset_tables(name, rows)]
+    tables = [table for (_, name), rows in ordered for table in _dataset_tables(name, rows)]
+    said: set[str] = set()
+    for number, table in enumerate(tables):
+        notes = [n for n in table.notes if not (n in said and n.startswith(_NOT_COMPARABLE))]
+        tables[number] = replace(table, notes=tuple(notes))
+        said.update(notes)
+    return tables
 
 
 def is_verified(dataset: str) -> bool:
@@ -97,7 +107,7 @@ def _dataset_tables(name: str, result_sets: Sequence[ResultSet]) -> list[Table]:
     first = [e.episodes[0] for e in result_sets]
     with_image = (t for t in first if description_of(t.run).image != "none")
     if reason := why_not_comparable(with_image):
-        notes.append(f"not comparable: {reason}.")
+        notes.append(f"{_NOT_COMPARABLE}{reason}.")
     notes += _no_action_notes(result_sets) + _unprotected_note(result_sets)
     notes += mixed_conditions_warning(result_sets) + different_tasks_warning(result_sets)
     notes += _refused_for_training_note(result_sets)
@@ -246,14 +256,19 @@ def _action_errors_note(result_sets: Sequence[ResultSet]) -> list[str]:
 
 
 def _no_action_notes(result_sets: Sequence[ResultSet]) -> list[str]:
-    """Return a note for each model of which no answer had an action."""
+    """Return a note for each model of which more than a quarter of the answers had no action."""
     from intercode.agents.tool_calling import NO_CALL_REASON
 
     notes = []
     for e in result_sets:
         steps = [s for t in metrics.completed_episodes(e.episodes) for s in metrics.agent_turns(t)]
-        if steps and e.episodes[0].run.get("model") and not any(s.executed for s in steps):
-            reasons = Counter(s.observation.partition(". ")[0].strip(". \n") for s in steps)
+        without = [s for s in steps if not s.executed]
+        if e.episodes[0].run.get("model") and len(without) > NO_ACTION_SHARE * len(steps):
+            reasons = Counter(s.observation.partition(". ")[0].strip(". \n") for s in without)
+            share = f"{100 * len(without) / len(steps):.0f} %"
+            what = f"{share} of the answers of the model had no action"
+            if len(without) == len(steps):
+                what = "no answer of the model had an action"
             ((reason, _),) = reasons.most_common(1)
             hint = (
                 "; a model that calls no tools needs an agent that reads code in texts, such as "
@@ -262,7 +277,7 @@ def _no_action_notes(result_sets: Sequence[ResultSet]) -> list[str]:
                 else ""
             )
             notes.append(
-                f"{e.agent} {e.model}: no answer of the model had an action ({reason:.200}). "
+                f"{e.agent} {e.model}: {what} ({reason:.200}). "
                 f"`intercode show RUN TASK --messages` prints the answers{hint}."
             )
     return notes

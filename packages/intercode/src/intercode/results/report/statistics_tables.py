@@ -66,7 +66,9 @@ def _figures_table(result_set: ResultSet) -> Table:
 
 def _figure_rows(figures: Sequence[Figure]) -> tuple[tuple[Cell, ...], ...]:
     return tuple(
-        (f.name, f.unit, *value_and_bounds(f.estimate), *count_cells(f.estimate)) for f in figures
+        (f.name, f.unit, *value_and_bounds(f.estimate), *count_cells(f.estimate))
+        for f in figures
+        if f.estimate is not None
     )
 
 
