@@ -76,7 +76,7 @@ f = os.memfd_create('x'); os.ftruncate(f, 90 << 20); m = mmap.mmap(f, 90 << 20)
 for at in range(0, 90 << 20, 4096): m[at] = 1
 a, b = socket.socketpair(); a.send(bytes(4096)); time.sleep(1); print('done')"""
     with shell("namespace/2", memory=150 * MIB) as (sandbox, session):
-        assert session.run(python(mapped), 20).output == "done\n"
+        assert session.run(python(mapped), 60).output == "done\n"
         assert sandbox.limit_exceeded() == ""
 
 

@@ -82,26 +82,26 @@ def shell(sandbox: BaseSandbox) -> OriginalBashSession:
 
 @pytest.mark.sandbox
 def test_nothing_but_the_directory_carries_over(shell: OriginalBashSession) -> None:
-    assert shell.run("x=1; cd /usr", 20).ok
-    assert shell.run("echo $x; pwd", 20).output == "\n/\n"
-    assert shell.run("cd /usr", 20).output == ""
-    assert (shell.cwd, shell.run("pwd", 20).output) == ("/usr", "/usr\n")
-    assert shell.run("cd lib/../share", 20).ok
-    assert shell.run("pwd", 20).output == "/usr/share\n"
+    assert shell.run("x=1; cd /usr", 60).ok
+    assert shell.run("echo $x; pwd", 60).output == "\n/\n"
+    assert shell.run("cd /usr", 60).output == ""
+    assert (shell.cwd, shell.run("pwd", 60).output) == ("/usr", "/usr\n")
+    assert shell.run("cd lib/../share", 60).ok
+    assert shell.run("pwd", 60).output == "/usr/share\n"
 
 
 @pytest.mark.sandbox
 def test_cd_to_a_missing_directory_stays(shell: OriginalBashSession) -> None:
-    result = shell.run("cd /nowhere", 20)
+    result = shell.run("cd /nowhere", 60)
     assert (result.exit_code, shell.cwd) == (1, "/")
     assert "/nowhere: No such file or directory" in result.output
 
 
 @pytest.mark.sandbox
 def test_a_directory_however_odd_is_tracked_and_then_fails(shell: OriginalBashSession) -> None:
-    result = shell.run("cd /tmp && echo there", 20)
+    result = shell.run("cd /tmp && echo there", 60)
     assert (result.output, shell.cwd) == ("there\n", "/tmp && echo there")
-    result = shell.run("ls", 20)
+    result = shell.run("ls", 60)
     assert result.exit_code == 126 and result.output == (
         "OCI runtime exec failed: exec failed: unable to start container process: chdir to cwd "
         '("/tmp && echo there") set in config.json failed: no such file or directory: unknown'
@@ -111,25 +111,25 @@ def test_a_directory_however_odd_is_tracked_and_then_fails(shell: OriginalBashSe
 @pytest.mark.sandbox
 @pytest.mark.parametrize("action", ["cd", "cd/", "cdx", 'echo "', "printf '\\377'"])
 def test_malformed(shell: OriginalBashSession, action: str) -> None:
-    result = shell.run(action, 20)
+    result = shell.run(action, 60)
     assert (result.output, result.exit_code, result.timed_out) == (MALFORMED, None, False)
     assert shell.cwd == "/"
 
 
 @pytest.mark.sandbox
 def test_a_nul_byte_is_malformed(shell: OriginalBashSession) -> None:
-    assert shell.run("echo a\0b", 20).output == MALFORMED
+    assert shell.run("echo a\0b", 60).output == MALFORMED
 
 
 @pytest.mark.sandbox
 def test_words_after_the_command_become_positional(shell: OriginalBashSession) -> None:
     """The inner quotes end the outer ones: ``bash -c 'echo $0-$1;' first second``."""
-    assert shell.run('echo $0-$1;" first "second', 20).output == "first-second\n"
+    assert shell.run('echo $0-$1;" first "second', 60).output == "first-second\n"
 
 
 @pytest.mark.sandbox
 def test_streams_are_merged_and_the_status_is_known(shell: OriginalBashSession) -> None:
-    result = shell.run("echo a; echo b >&2; echo c; exit 3", 20)
+    result = shell.run("echo a; echo b >&2; echo c; exit 3", 60)
     assert (result.output, result.exit_code) == ("a\nb\nc\n", 3)
 
 
@@ -141,5 +141,5 @@ def test_time_out(shell: OriginalBashSession) -> None:
 
 @pytest.mark.sandbox
 def test_a_command_lasts_until_nothing_holds_its_output(shell: OriginalBashSession) -> None:
-    assert shell.run("(sleep 0.3; echo late) & echo early", 20).output == "early\nlate\n"
+    assert shell.run("(sleep 0.3; echo late) & echo early", 60).output == "early\nlate\n"
     assert shell.run("sleep 600 & echo early", 0.4).output == TIMED_OUT

@@ -30,32 +30,32 @@ def shell() -> Iterator[BashSession]:
 
 @pytest.mark.parametrize("code", ["set -r", "ulimit -n 5", "enable -n .", "x=ulim; ${x}it -n 5"])
 def test_a_shell_that_takes_no_action_is_replaced(shell: BashSession, code: str) -> None:
-    shell.run("kept=yes", 20)
-    shell.run(code, 20)
-    shell.run("true", 20)
-    assert shell.run("builtin echo on", 20).output == "on\n"
+    shell.run("kept=yes", 60)
+    shell.run(code, 60)
+    shell.run("true", 60)
+    assert shell.run("builtin echo on", 60).output == "on\n"
 
 
 def test_a_failing_action_is_not_mistaken_for_one_that_did_not_run(
     shell: BashSession,
 ) -> None:
-    shell.run("x=1", 20)
+    shell.run("x=1", 60)
     for code in ("false", "grep no-such-name /etc/passwd", "cd /no/such", "bash -c 'cd /no/such'"):
-        result = shell.run(code, 20)
+        result = shell.run(code, 60)
         assert (result.exit_code, result.note) == (1, ""), code
-    assert shell.run("echo $x", 20).output == "1\n"
+    assert shell.run("echo $x", 60).output == "1\n"
 
 
 def test_a_state_that_hangs_the_shell_that_restores_it_is_given_up(shell: BashSession) -> None:
-    shell.run("declare() { sleep 600; }; shopt() { sleep 600; }; x=1", 20)
+    shell.run("declare() { sleep 600; }; shopt() { sleep 600; }; x=1", 60)
     assert "without its variables" in shell.run("exit", 3.0).note
-    assert shell.run("echo ${x-unset}", 20).output == "unset\n"
+    assert shell.run("echo ${x-unset}", 60).output == "unset\n"
 
 
 def test_a_sandbox_without_room_for_a_process_runs_builtins_at_once(shell: BashSession) -> None:
     """Neither the saved state nor the last exit status needs a process."""
-    shell.run(_FILL, 20)
-    shell.run("builtin false", 20)
+    shell.run(_FILL, 60)
+    shell.run("builtin false", 60)
     for code, status in (("builtin echo $?", 0), ("return 3", 3), ("builtin echo $?", 0)):
         result = shell.run(code, 60.0)
         assert (result.timed_out, result.exit_code) == (False, status), result
@@ -63,11 +63,11 @@ def test_a_sandbox_without_room_for_a_process_runs_builtins_at_once(shell: BashS
 
 
 def test_garbage_in_the_report_is_ignored(shell: BashSession) -> None:
-    shell.run("x=1", 20)
-    shell.run("yes >&50 &", 20)
-    shell.run("(exit 3)", 20)
-    shell.run("echo on", 20)
-    assert shell.run("echo on", 20).output == "on\n"
+    shell.run("x=1", 60)
+    shell.run("yes >&50 &", 60)
+    shell.run("(exit 3)", 60)
+    shell.run("echo on", 60)
+    assert shell.run("echo on", 60).output == "on\n"
 
 
 @pytest.mark.parametrize("status", ["²", "1" * 5000, "-1", "256x"])
@@ -75,7 +75,7 @@ def test_an_invalid_status(shell: BashSession, status: str) -> None:
     code = f"builtin() {{ command printf '%s %s /\\0' \"$3\" '{status}' >&50; }}"
     shell.run(code, 0.5)
     shell.run("exit", 0.5)
-    assert shell.run("command echo on", 20).output == "on\n"
+    assert shell.run("command echo on", 60).output == "on\n"
 
 
 @pytest.mark.parametrize(

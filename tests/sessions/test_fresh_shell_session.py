@@ -38,7 +38,7 @@ def shell(sandbox: BaseSandbox) -> Iterator[FreshShellSession]:
 
 
 def out(shell: Any, code: str) -> str:
-    result = shell.run(code, 20)
+    result = shell.run(code, 60)
     assert not result.timed_out
     return str(result.output)
 
@@ -67,7 +67,7 @@ def test_each_action_has_a_shell_of_its_own_that_knows_what_the_last_one_knew(
         "pipefail",
         "on",
     ]
-    assert shell.run("(exit 7)", 20).exit_code == 7
+    assert shell.run("(exit 7)", 60).exit_code == 7
     assert shell.cwd == "/usr"
 
 
@@ -93,7 +93,7 @@ def test_an_action_that_ends_its_shell_loses_its_own_effects_only(
     shell: FreshShellSession, action: str, status: int | None
 ) -> None:
     out(shell, "x=1; cd /usr")
-    result = shell.run(action, 20)
+    result = shell.run(action, 60)
     assert status is None or result.exit_code == status
     assert result.note.startswith("[the shell ended")
     assert "[the shell" not in result.output and result.observation == result.output + result.note
@@ -102,7 +102,7 @@ def test_an_action_that_ends_its_shell_loses_its_own_effects_only(
 
 def test_an_unterminated_quote_ends_with_its_action(shell: FreshShellSession) -> None:
     out(shell, "x=1")
-    assert shell.run("echo 'a", 20).exit_code == 2
+    assert shell.run("echo 'a", 60).exit_code == 2
     assert out(shell, "echo $x") == "1\n"
 
 
@@ -139,24 +139,24 @@ def test_a_state_goes_from_session_to_session(shell: FreshShellSession, sandbox:
 @pytest.mark.parametrize("kind", [BashSession, FreshShellSession])
 def test_separate_stderr(sandbox: BaseSandbox, kind: Any) -> None:
     session = kind(sandbox, separate_stderr=True)
-    result = session.run("echo out; echo err >&2; printf '\\xff' >&2; echo more", 20)
+    result = session.run("echo out; echo err >&2; printf '\\xff' >&2; echo more", 60)
     assert (result.output, result.stderr, result.observation) == (
         "out\nmore\n",
         "err\n\\xff",
         "out\nmore\nerr\n\\xff",
     )
-    much = session.run("for i in {1..40000}; do echo $i; echo $i >&2; done", 20)
+    much = session.run("for i in {1..40000}; do echo $i; echo $i >&2; done", 60)
     assert much.ok and much.output == much.stderr and much.output.endswith("\n40000\n")
     with limit_at("a"):
         late = session.run("echo a >&2; sleep 60", PATIENCE)
     assert late.timed_out and (late.output, late.stderr) == ("", "a\n")
-    assert session.run("true", 20).stderr == ""
-    session.run("set -x", 20)
-    assert session.run("echo traced", 20).stderr == "+ echo traced\n"
+    assert session.run("true", 60).stderr == ""
+    session.run("set -x", 60)
+    assert session.run("echo traced", 60).stderr == "+ echo traced\n"
     session.close()
     merged = kind(sandbox)
-    assert merged.run("echo a; echo b >&2; echo c", 20).output == "a\nb\nc\n"
-    assert merged.run("true", 20).stderr is None
+    assert merged.run("echo a; echo b >&2; echo c", 60).output == "a\nb\nc\n"
+    assert merged.run("true", 60).stderr is None
     merged.close()
 
 
@@ -227,7 +227,7 @@ def test_lines_shown_just_before_a_report_are_not_output_of_the_next_action(
     real_poll = select.poll
     monkeypatch.setattr(shell_module.select, "poll", Poll)
     session = FreshShellSession(sandbox)
-    assert [session.run(action, 20).output for action in ("set -v; echo a", "echo b")] == [
+    assert [session.run(action, 60).output for action in ("set -v; echo a", "echo b")] == [
         "a\n",
         "echo b\nb\n",
     ]
@@ -246,7 +246,7 @@ def test_with_set_v_a_shell_shows_no_line_after_its_report(
 
     monkeypatch.setattr(shell_module.Shell, "_strip_trace", record)
     session = BashSession(sandbox)
-    outputs = [session.run(action, 20).output for action in ("shopt -so verbose; echo a", "echo b")]
+    outputs = [session.run(action, 60).output for action in ("shopt -so verbose; echo a", "echo b")]
     assert outputs == ["a\n", "echo b\nb\n"]
     assert b"done\n" in b"".join(shown)
     assert b"\n\n" not in b"".join(shown)

@@ -126,13 +126,13 @@ def opened(program: str) -> Iterator[PythonSession]:
 @pytest.mark.parametrize("program", pythons())
 def test_a_session_in_another_python(program: str) -> None:
     with opened(program) as session:
-        assert session.run("x = 6\nprint('é')\nx * 7", 20).output == "é\n42\n"
-        shown = session.run("def f(n):\n    return n / 0\nf(1)", 20).output
+        assert session.run("x = 6\nprint('é')\nx * 7", 60).output == "é\n42\n"
+        shown = session.run("def f(n):\n    return n / 0\nf(1)", 60).output
         assert '  File "<action 2>", line 2, in f\n    return n / 0\nZeroDivisionError' in shown
-        assert "SyntaxError" in session.run("x = (", 20).output
-        result = session.run("x = 7; import os; os._exit(3)", 20)
+        assert "SyntaxError" in session.run("x = (", 60).output
+        result = session.run("x = 7; import os; os._exit(3)", 60)
         assert (result.exit_code, result.note[:23]) == (3, "[the interpreter ended:")
-        assert session.run("x", 20).output == "6\n"
+        assert session.run("x", 60).output == "6\n"
         live = session.interpreter()
         live.load_module("values")
         plain = "[1, {2: 3.5}, (None,), {True}, b'a', 10**40, 'é\\ud800', map(str, [1])]"

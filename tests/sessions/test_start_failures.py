@@ -33,7 +33,7 @@ while True:
 def _crowded(session: Session) -> None:
     """Start as many processes as the limit allows, and a new one whenever one ends."""
     session.run(f'python3 -c "{_CROWD}" >/dev/null 2>&1 & disown', 60)
-    assert session.run("until [ -e /tmp/full ]; do :; done", 20).exit_code == 0
+    assert session.run("until [ -e /tmp/full ]; do :; done", 60).exit_code == 0
 
 
 @pytest.mark.slow
@@ -111,10 +111,10 @@ def test_a_shell_starts_with_a_low_limit_of_open_files(
 ) -> None:
     with open_test_sandbox(limits=Limits(open_files=open_files)) as sandbox:
         session = kind(sandbox)
-        assert session.run("x=1; ulimit -n", 20).output == f"{open_files}\n"
+        assert session.run("x=1; ulimit -n", 60).output == f"{open_files}\n"
         words = " ".join(f"<(echo {number})" for number in range(12))
-        assert session.run(f"cat {words} | wc -l", 20).output == "12\n"
-        assert session.run("trap : DEBUG; echo $x", 20).output == "1\n"
+        assert session.run(f"cat {words} | wc -l", 60).output == "12\n"
+        assert session.run("trap : DEBUG; echo $x", 60).output == "1\n"
 
 
 def test_the_error_about_a_shell_that_ends_at_once_says_so(sandbox: BaseSandbox) -> None:

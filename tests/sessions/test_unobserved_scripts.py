@@ -388,7 +388,7 @@ def run_in_bash(actions: list[str], *arguments: str) -> str:
 
 
 def outputs(session: Any, actions: list[str]) -> str:
-    results = [session.run(action, 20) for action in actions]
+    results = [session.run(action, 60) for action in actions]
     assert not [r.note for r in results if r.note]
     return "".join(r.output for r in results)
 
@@ -436,7 +436,7 @@ def test_the_history_outlives_a_time_out_and_is_saved_at_the_end_of_its_shell(
     with limit_at("begun"):
         assert session.run(endless, PATIENCE).timed_out
     assert outputs(session, ["history"]) == f"    1  echo a\n    2  {endless}\n    3  history\n"
-    assert "the shell ended" in session.run("exit", 20).note
+    assert "the shell ended" in session.run("exit", 60).note
     expected = f"echo a\n{endless}\nhistory\nexit\n"
     assert outputs(session, ["cat /tmp/list"]) == expected
     assert (
@@ -522,15 +522,15 @@ def test_an_action_that_ends_early_is_reported(
     sandbox: BaseSandbox, code: str, status: int | None, printed: str
 ) -> None:
     session = BashSession(sandbox)
-    session.run("x=kept", 20)
-    result = session.run(code, 20)
+    session.run("x=kept", 60)
+    result = session.run(code, 60)
     assert "".join(re.findall(r"^\w+\n", result.output, re.MULTILINE)) == printed
     if status is None:
         assert result.note.startswith("[the shell ended")
         return
     assert (result.exit_code, result.note) == (status, "")
-    assert session.run("echo $x; true | (exit 5)", 20).output == "kept\n"
-    assert session.run("echo ${PIPESTATUS[@]} $?", 20).output == "0 5 5\n"
+    assert session.run("echo $x; true | (exit 5)", 60).output == "kept\n"
+    assert session.run("echo ${PIPESTATUS[@]} $?", 60).output == "0 5 5\n"
 
 
 @pytest.mark.parametrize("session_class", _SESSIONS)
@@ -542,14 +542,14 @@ def test_a_state_changes_no_text_of_the_agent(
     other = "s" if option == "u" else "u"
     text = f"\nshopt -{other} expand_aliases\numask 0022\nset --\n"
     session = session_class(sandbox)
-    session.run(f"f() {{ cat <<E{text}E\n}}; g() {{ :{text}}}; h() {{ echo '{text}'; }}", 20)
-    session.run(f"x='{text}'; set -- '{text}'; alias l='{text}' hi='echo hello'", 20)
-    session.run(f"trap 'true {text}' EXIT; shopt -{option} expand_aliases; {trap}", 20)
+    session.run(f"f() {{ cat <<E{text}E\n}}; g() {{ :{text}}}; h() {{ echo '{text}'; }}", 60)
+    session.run(f"x='{text}'; set -- '{text}'; alias l='{text}' hi='echo hello'", 60)
+    session.run(f"trap 'true {text}' EXIT; shopt -{option} expand_aliases; {trap}", 60)
     shown = 'declare -f f g h; declare -p x; alias; trap; shopt expand_aliases; printf %q "$1"'
     outputs = []
     for _ in range(3):
-        outputs.append(session.run(shown, 20).output)
-        outputs.append(session.run("hi", 20).output)
+        outputs.append(session.run(shown, 60).output)
+        outputs.append(session.run("hi", 60).output)
         session = session_class(sandbox, state=session.state())
     assert outputs[:2] == outputs[2:4] == outputs[4:]
     assert outputs[0].count(text) == 4
@@ -581,7 +581,7 @@ def test_a_shell_that_runs_nothing_more_is_replaced_at_once(
 def test_an_action_is_run_by_a_new_shell_if_the_one_before_takes_none(sandbox: BaseSandbox) -> None:
     session = BashSession(sandbox)
     outputs(session, ["x=1", "enable -n enable builtin unset"])
-    result = session.run("echo $x a", 20)
+    result = session.run("echo $x a", 60)
     assert (result.output, result.exit_code) == ("1 a\n", 0)
     assert result.note.startswith("[the shell ended; a new one was started in /, with")
 
@@ -590,14 +590,14 @@ def test_an_action_is_run_by_a_new_shell_if_the_one_before_takes_none(sandbox: B
 def test_a_shell_that_traces_elsewhere_keeps_all_variables(sandbox: BaseSandbox, code: str) -> None:
     session = BashSession(sandbox)
     outputs(session, [f"{code}; BASH_XTRACEFD=2"])
-    session.run("exit 1", 20)
+    session.run("exit 1", 60)
     assert outputs(session, ["echo $__trace $BASH_XTRACEFD; echo $X"]).split()[:2] == ["5", "2"]
 
 
 def test_errexit_of_an_earlier_action_ends_the_shell(sandbox: BaseSandbox) -> None:
     session = BashSession(sandbox)
-    session.run("set -e", 20)
-    result = session.run("false; echo no", 20)
+    session.run("set -e", 60)
+    result = session.run("false; echo no", 60)
     assert result.output == ""
     assert result.note.startswith("[the shell ended")
 
@@ -635,18 +635,18 @@ def test_the_stack_of_calls_is_that_of_a_script(
 def test_a_long_action_behaves_like_a_short_one(sandbox: BaseSandbox, kind: Any, code: str) -> None:
     session = kind(sandbox)
     pad = ":\n" * 1000 if code[0] not in "'i)" else ""
-    short, long = session.run(code, 20), session.run(code + _LONG, 20)
+    short, long = session.run(code, 60), session.run(code + _LONG, 60)
     assert (long.output, long.exit_code) == (
         re.sub(r"line 2: (?=syntax)", "line 3: ", short.output),
         short.exit_code,
     ) or "62" in code
-    assert not pad or session.run(pad + code, 20).exit_code == short.exit_code
+    assert not pad or session.run(pad + code, 60).exit_code == short.exit_code
 
 
 def test_a_shell_with_traps_is_restored_and_copied_with_them(sandbox: BaseSandbox) -> None:
     session = BashSession(sandbox)
     outputs(session, ["n=0; x=1; trap 'n=$((n+1))' DEBUG; trap 'echo bye' EXIT"])
-    assert session.run("exit", 20).output == "bye\n"
+    assert session.run("exit", 60).output == "bye\n"
     assert outputs(session, ["echo $x", "trap -p"]).count("trap -- ") == 2
     for kind in _SESSIONS:
         copy = kind(sandbox, state=session.state())
@@ -710,21 +710,21 @@ def test_the_directory_is_the_one_in_which_the_kernel_has_the_shell(
 ) -> None:
     session = kind(sandbox)
     for action in actions:
-        result = session.run(action, 20)
+        result = session.run(action, 60)
     if "exit" in actions[-1]:
         assert kind is FreshShellSession or f"started in {directory}," in result.note
-        session.run("true", 20)
-        assert session.run("echo $PWD", 20).output == f"{directory}\n"
+        session.run("true", 60)
+        assert session.run("echo $PWD", 60).output == f"{directory}\n"
     assert session.cwd == directory
-    shown = session.run("readlink /proc/self/cwd", 20).output.splitlines()[-1]
+    shown = session.run("readlink /proc/self/cwd", 60).output.splitlines()[-1]
     assert shown == session.cwd == directory
 
 
 def test_a_link_in_the_directory_s_name_stays(sandbox: BaseSandbox) -> None:
     session = BashSession(sandbox)
-    session.run("mkdir /tmp/a; ln -s /tmp/a /tmp/l; cd /tmp/l", 20)
+    session.run("mkdir /tmp/a; ln -s /tmp/a /tmp/l; cd /tmp/l", 60)
     assert session.cwd == "/tmp/l"
-    assert "started in /tmp/l" in session.run("exit", 20).note
+    assert "started in /tmp/l" in session.run("exit", 60).note
     assert outputs(session, ["pwd; echo $PWD"]) == "/tmp/l\n/tmp/l\n"
 
 
@@ -733,7 +733,7 @@ def test_leaving_a_deleted_directory_keeps_the_shell(sandbox: BaseSandbox, trap:
     session = BashSession(sandbox)
     outputs(session, [f"exec 9>/dev/null; {trap}; x=1; mkdir /tmp/d; cd /tmp/d; rmdir /tmp/d"])
     assert session.cwd == "/tmp/d"
-    assert session.run("pwd -P; cd ..", 20).note == ""
+    assert session.run("pwd -P; cd ..", 60).note == ""
     assert session.cwd == "/tmp"
     assert outputs(session, ["echo $x; /bin/pwd"]) == "1\n/tmp\n"
 

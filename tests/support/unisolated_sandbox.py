@@ -7,6 +7,7 @@ import os
 import stat
 import subprocess
 import weakref
+from collections.abc import Mapping
 from contextlib import suppress
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -66,12 +67,7 @@ class UnisolatedSandbox(BaseSandbox):
             **_QUIET,
             start_new_session=True,
             close_fds=False,
-            preexec_fn=lambda: [  # high numbers first
-                os.dup2(high, number)
-                for number, high in [
-                    (n, fcntl.fcntl(fd, fcntl.F_DUPFD_CLOEXEC, 99)) for n, fd in program.fds.items()
-                ]
-            ],
+            preexec_fn=lambda: _give(program.fds),
         )
         self._started.append(process)
         return process
@@ -97,6 +93,13 @@ class UnisolatedSandbox(BaseSandbox):
         for process in self._started:
             process.kill()
         self._home.cleanup()
+
+
+def _give(fds: Mapping[int, int]) -> None:
+    for number in (n for n in range(3, 1024) if os.path.exists(f"/proc/self/fd/{n}")):
+        os.set_inheritable(number, False)
+    for number, high in [(n, fcntl.fcntl(fd, fcntl.F_DUPFD_CLOEXEC, 99)) for n, fd in fds.items()]:
+        os.dup2(high, number)
 
 
 def _entry(path: Path) -> FileEntry:

@@ -35,7 +35,7 @@ def load(request: pytest.FixtureRequest, tmp_path: Path) -> Open:
 
 
 def rows(session: SqlSession, code: str) -> Any:
-    result = session.run(code, 30)
+    result = session.run(code, 60)
     assert result.rows is not None, result.observation
     return list(result.rows)
 
@@ -205,7 +205,7 @@ def test_a_database_with_a_name_of_sqlite(tmp_path: Path, name: str) -> None:
         closing(open_engine("embedded")) as engine,
         closing(engine.open(DatabaseSpec("mysql-dump", path, name))) as session,
     ):
-        assert session.run("INSERT INTO t VALUES (3, 'z')", 30).ok
+        assert session.run("INSERT INTO t VALUES (3, 'z')", 60).ok
         for code in (
             "CREATE INDEX i ON t (b)",
             "ALTER TABLE t ADD c int",
@@ -213,7 +213,7 @@ def test_a_database_with_a_name_of_sqlite(tmp_path: Path, name: str) -> None:
             "CREATE TABLE temp2.main (a int)",
             "INSERT INTO temp2.main VALUES (1)",
         ):
-            assert session.run(code, 30).ok, code
+            assert session.run(code, 60).ok, code
         query = f"SELECT {name}.t.id, main.a FROM {name}.t JOIN temp2.main ORDER BY id"
         with closing(session.snapshot()) as snapshot, closing(snapshot.open()) as fork:
             assert rows(fork, query) == [(1, 1), (2, 1), (3, 1)]
@@ -226,9 +226,9 @@ def test_columns_with_the_names_of_row_numbers(load: Open) -> None:
         "INSERT INTO r VALUES ('x', 9, 1), ('y', 8, 1), ('z', 8, 1);"
     )
     assert rows(session, "SELECT * FROM r") == [("x", 9, 1), ("y", 8, 1), ("z", 8, 1)]
-    assert session.run("UPDATE r SET a = 'q' WHERE a = 'y'", 30).info.affected_rows == 1
-    assert session.run("DELETE FROM r WHERE a = 'x'", 30).info.affected_rows == 1
-    assert session.run("INSERT INTO r VALUES ('n', 1, 1)", 30).ok
+    assert session.run("UPDATE r SET a = 'q' WHERE a = 'y'", 60).info.affected_rows == 1
+    assert session.run("DELETE FROM r WHERE a = 'x'", 60).info.affected_rows == 1
+    assert session.run("INSERT INTO r VALUES ('n', 1, 1)", 60).ok
     assert rows(session, "SELECT * FROM r") == [("q", 8, 1), ("z", 8, 1), ("n", 1, 1)]
     assert rows(session, "SELECT a, COUNT(*) FROM r GROUP BY a") == [("q", 1), ("z", 1), ("n", 1)]
 
@@ -301,15 +301,15 @@ def test_writing_respects_what_the_dump_defines(tmp_path: Path) -> None:
     )
 
     def error(code: str) -> str:
-        return session.run(code, 30).observation.removeprefix("Error executing query: ")
+        return session.run(code, 60).observation.removeprefix("Error executing query: ")
 
-    assert session.run("INSERT INTO t (x) VALUES (3)", 30).exit_code == 0
-    assert session.run("UPDATE t SET x = 5 WHERE id = 1", 30).exit_code == 0
+    assert session.run("INSERT INTO t (x) VALUES (3)", 60).exit_code == 0
+    assert session.run("UPDATE t SET x = 5 WHERE id = 1", 60).exit_code == 0
     assert rows(session, "SELECT * FROM t") == [(1, 5, 10, "ab"), (2, 2, 4, "ab"), (3, 3, 6, "ab")]
     assert error("UPDATE t SET x = 9").startswith("Check constraint 't_chk_1' is violated")
     assert error("INSERT INTO t (g) VALUES (1)").startswith("The value specified for generated")
     assert "which has the trigger tr" in error("DELETE FROM r")
-    assert session.run("INSERT INTO r VALUES (1)", 30).exit_code == 0
+    assert session.run("INSERT INTO r VALUES (1)", 60).exit_code == 0
     session.close()
 
 
@@ -354,7 +354,7 @@ JOINED = (
 )
 def test_statements_over_several_tables(load: Open, code: str, a: Any, b: Any) -> None:
     session = load(JOINED)
-    result = session.run(code, 30)
+    result = session.run(code, 60)
     assert result.exit_code == 0, result.observation
     assert rows(session, "SELECT * FROM a ORDER BY id") == a
     assert rows(session, "SELECT * FROM b ORDER BY id, z") == b
@@ -372,13 +372,13 @@ def test_failed_statements_over_several_tables_change_nothing(
     load: Open, code: str, message: str
 ) -> None:
     session = load(JOINED)
-    assert message in session.run(code, 30).observation
+    assert message in session.run(code, 60).observation
     assert rows(session, "SELECT COUNT(*), SUM(x) FROM a") == [(3, 6)]
     assert rows(session, "SELECT SUM(z) FROM b") == [(51,)]
 
 
 def test_joined_tables_cannot_be_updated_with_limit_in_mysql_8(tmp_path: Path) -> None:
     session = embedded(tmp_path, JOINED)
-    found = session.run("UPDATE a JOIN b ON a.id = b.id SET a.x = 1 LIMIT 1", 30).observation
+    found = session.run("UPDATE a JOIN b ON a.id = b.id SET a.x = 1 LIMIT 1", 60).observation
     assert "Incorrect usage of UPDATE and LIMIT" in found
     session.close()

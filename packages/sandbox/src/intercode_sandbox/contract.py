@@ -209,7 +209,8 @@ class ProgramSpec:
     """A program that a sandbox starts.
 
     ``env``: None for the sandbox's own environment. ``fds`` maps descriptor numbers in the sandbox
-    to descriptors of this process; 0, 1 and 2 are /dev/null by default. ``user``: None is root.
+    to descriptors of this process; 0, 1 and 2 are /dev/null by default, and no others are open.
+    ``user``: None is root.
     ``checkpoint`` is restored in the program's place: the process has the given descriptors and the
     files that it had open. ``on_terminal``: descriptor 0 is its controlling terminal.
     """
