@@ -17,7 +17,8 @@ from intercode_sandbox.contract import BaseSandbox
 from support.harbor import DOCKERFILE, SERVICE, SERVICE_CHECK, TOML, write_service_task, write_task
 
 pytestmark = pytest.mark.sandbox
-ASK = "exec 3<>/dev/tcp/127.0.0.1/8765; cat <&3"
+PORT = "/dev/tcp/127.0.0.1/8765"
+ASK = f"exec 3<>{PORT}; cat <&3"
 
 
 @pytest.fixture
@@ -82,7 +83,8 @@ def test_a_program_as_agent_reaches_it(tmp_path: Path) -> None:
     serve = SERVICE.replace("shift", "shift; while :; do sleep 0.02; done &")
     test = "#!/bin/bash\n[ -e /app/done ] && echo 1 > /logs/verifier/reward.txt\n"
     files = {"environment/serve.sh": serve, "tests/test.sh": test}
-    ask = f"bash -c 'echo up > /app/out.txt; {ASK} | grep up && touch /app/done'"
+    wait = f"until exec 3<>{PORT}; do sleep 0.1; done"  # the service is never idle
+    ask = f"bash -c 'echo up > /app/out.txt; {wait}; cat <&3 | grep up && touch /app/done'"
     run = intercode.evaluate(
         f"harbor:{write_service_task(tmp_path / 't', **files)}",
         f"program:{ask}",

@@ -167,6 +167,7 @@ class Fuzz:
         self.faults: list[str] = []
         self.histories: list[list[str]] = []  # all actions of the sandbox, one list per failure
         self._open = BACKENDS[backend]
+        self.check_seconds = 1.0  # a shell that the actions have left busy answers no check
         self._marks: set[str] = set()
         self.subjects = [self._fresh(self._open(), set()) for _ in range(sandboxes)]
 
@@ -213,13 +214,13 @@ class Fuzz:
     def _check(self, subject: Subject) -> None:
         """Check the next exit status, and that nothing of another sandbox is visible."""
         status = self.rng.randrange(1, 120)
-        result = self._timed(subject, f"(builtin exit {status})", 1.0)
+        result = self._timed(subject, f"(builtin exit {status})", self.check_seconds)
         if not result.timed_out and "[the shell ended;" not in result.observation:
             self.counts["statuses checked"] += 1
             told = result.exit_code == 127 and "[no shell can be started" in result.observation
             true = result.exit_code == status or told
             assert true, f"the status {result.exit_code} for {status}"
-        seen = self._timed(subject, _TELL, 1.0)
+        seen = self._timed(subject, _TELL, self.check_seconds)
         known = {mark for mark in self._marks if mark in seen.output}
         self.counts["states checked"] += 1
         assert known <= subject.marks, f"it knows of other sandboxes: {known - subject.marks}"

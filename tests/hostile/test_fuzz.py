@@ -42,5 +42,6 @@ def test_a_false_status_would_be_noticed(run: fuzz.Fuzz) -> None:
     false = 'builtin() { [ "$1" != exit ] || set -- exit 0; command builtin "$@"; }'
     run.subjects[:] = run.subjects[:1]
     assert run.subjects[0].session.run(false, 60).exit_code == 0
+    run.check_seconds = 60
     run.run(["echo 250"] * 3)
     assert any("the status 0" in fault for fault in run.faults), run.faults

@@ -49,4 +49,4 @@ def serving(
         yield url
     finally:
         server.terminate()
-        server.wait(30)
+        server.wait(120)
