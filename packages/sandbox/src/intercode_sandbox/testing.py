@@ -78,9 +78,9 @@ def _check_script(sandbox: BaseSandbox) -> None:
         process = sandbox.spawn(["/bin/sh", name], cwd=directory, fds=descriptors)
         os.write(script_end, b"[ -e /proc/self/fd/%d ] && echo stray\necho read\nexit 4\n" % stray)
         require(process.wait(_TIMEOUT) == 4, f"no shell reads a script from {sandbox.script_path}")
-        found = os.read(output, 100)
-        require(b"stray" not in found, "a program has descriptors that it was not given")
-        require(found == b"read\n", f"the output of a spawned shell is lost: {found!r}")
+        printed = os.read(output, 100)
+        require(b"stray" not in printed, "a program has descriptors that it was not given")
+        require(printed == b"read\n", f"the output of a spawned shell is lost: {printed!r}")
         if "script" in sandbox.capabilities:
             sandbox.write(sandbox.script_path, b"echo code\n")
             found = sandbox.run(["/bin/sh", sandbox.script_path], timeout=_TIMEOUT).output
