@@ -37,7 +37,7 @@ EXAMPLES = {
     ("field", "docs/records.md action"),
     ("documented", "docs/records.md # Schema versions"),
     ("documented", "example .snapshot()"),
-    ("documented", "example intercode.Sandbox"),
+    ("documented", "example intercode_sandbox.Sandbox"),
 }
 
 

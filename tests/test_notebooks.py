@@ -20,10 +20,10 @@ sys.path.insert(0, str(Path(__file__).parents[1] / "tools"))
 import notebooks
 
 
-def code_cells(notebook: Any) -> list[Any]:
+def code_cells(notebook: Any, page: Path) -> list[Any]:
     """Return the cells of code after the one that every notebook begins with."""
     first, *cells = [cell for cell in notebook["cells"] if cell["cell_type"] == "code"]
-    assert first["source"] == notebooks.SETUP
+    assert first["source"] == notebooks.setup(page.read_text("utf-8"))
     return cells
 
 
@@ -46,7 +46,7 @@ def test_a_notebook_has_the_cells_of_its_page(page: Path, tmp_path: Path) -> Non
     notebook = json.loads((tmp_path / f"{page.stem}.ipynb").read_text("utf-8"))
     nbformat.validate(notebook)
     snippets = list(read_snippets(page.read_text("utf-8")))
-    cells = code_cells(notebook)
+    cells = code_cells(notebook, page)
     for snippet, cell in zip(snippets, cells, strict=True):
         magic, _, rest = cell["source"].partition("\n")
         if snippet.file:
@@ -55,6 +55,16 @@ def test_a_notebook_has_the_cells_of_its_page(page: Path, tmp_path: Path) -> Non
             assert cell["source"] == snippet.body.rstrip()
         else:
             assert rest.splitlines() == [command for command, _ in commands(snippet.body)]
+
+
+def test_a_notebook_installs_the_package_that_its_page_names() -> None:
+    installs = {
+        page.stem: notebooks.setup(page.read_text("utf-8")).partition("%pip install -q ")[2]
+        for page in notebooks.TUTORIALS
+    }
+    packages = {name: text.partition("\n")[0] for name, text in installs.items()}
+    assert packages.pop("product") == "intercode-sandbox"
+    assert set(packages.values()) == {"intercode-lab"}
 
 
 def test_a_page_with_another_language_has_no_notebook() -> None:
@@ -81,7 +91,7 @@ def test_a_notebook_runs(page: Path, tmp_path: Path, monkeypatch: pytest.MonkeyP
     work = tmp_path / "work"
     work.mkdir()
     nbclient.NotebookClient(notebook, timeout=300, kernel_name="python3").execute(cwd=str(work))
-    for snippet, cell in zip(read_snippets(text), code_cells(notebook), strict=True):
+    for snippet, cell in zip(read_snippets(text), code_cells(notebook, page), strict=True):
         printed = "".join(o["text"] for o in cell["outputs"] if o.get("name") == "stdout")
         if not snippet.file and (expected := shown(snippet)) is not None:
             compare(printed, expected)

@@ -23,23 +23,32 @@ _BLOCK = re.compile(
     r"^```(?P<language>\w+)\n(?P<body>.*?)^```$(?:\n+```\n.*?^```$)?", re.MULTILINE | re.DOTALL
 )
 _LINK = re.compile(r"\[([^]]+)\]\((?!\w+://)[^)]*\)")
-SETUP = """\
-# On a hosted notebook this installs the packages; elsewhere they are there already.
+_NEEDED = re.compile(r"It needs\s`pip install ([\w-]+)`")
+_DEFAULT = "intercode-lab"
+_SETUP = """\
+# On a hosted notebook this installs the package; elsewhere it is there already.
 import importlib.util
 
-if importlib.util.find_spec("intercode_lab") is None:
-    %pip install -q intercode-gym intercode-lab
+if importlib.util.find_spec("{module}") is None:
+    %pip install -q {package}
 
 from intercode_sandbox import describe_choice
 from intercode_sandbox.tiers.protections import threat_model_of
 
 tier = describe_choice().split()[0]
-print(f"sandboxes: {describe_choice()}")
-print(f"protects against: {threat_model_of(tier)}")"""
+print(f"sandboxes: {{describe_choice()}}")
+print(f"protects against: {{threat_model_of(tier)}}")"""
 _ADVICE = """\
 This takes the strongest sandbox that the machine allows, and says what it protects against.
 If it fails, the error names the least change that helps. On a hosted notebook that is usually
 `INTERCODE_SANDBOX=landlock`, which protects against accidents and not against an attacker."""
+
+
+def setup(page: str) -> str:
+    """Return the first cell of code: it installs what the page says, or else everything."""
+    found = _NEEDED.search(page)
+    package = found[1] if found else _DEFAULT
+    return _SETUP.format(package=package, module=package.replace("-", "_"))
 
 
 def notebook(page: str) -> dict[str, Any]:
@@ -53,7 +62,7 @@ def notebook(page: str) -> dict[str, Any]:
         end = block.end()
     cells.append(_text(page[end:]))
     title, *rest = [cell for cell in cells if cell["source"]]
-    cells = [title, _code(SETUP), _text(_ADVICE), *rest]
+    cells = [title, _code(setup(page)), _text(_ADVICE), *rest]
     kernel = {"display_name": "Python 3", "language": "python", "name": "python3"}
     return {
         "cells": [{"id": f"cell-{n}", **cell} for n, cell in enumerate(cells)],

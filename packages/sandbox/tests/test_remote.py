@@ -162,11 +162,16 @@ def test_the_sandboxes_of_a_client_that_is_killed_end(remote: ServerProcess) -> 
 
 def test_a_detached_sandbox_is_attached_by_its_id(remote: ServerProcess) -> None:
     code = f"""
-from intercode_sandbox import Limits, Sandbox
+from intercode_sandbox import Limits, Sandbox, SandboxLostError
 sandbox = Sandbox("host", backend={remote.kind!r}, env={{"A": "b"}}, limits=Limits(processes=50))
 sandbox.run("sleep 600 > /dev/null 2>&1 & echo 1 > /tmp/f")
-print(sandbox.detach())
+identifier = sandbox.detach()
 assert sandbox.is_lost
+try:
+    sandbox.run("true")
+except SandboxLostError as error:
+    assert f"Sandbox.attach('{{identifier}}'" in str(error)
+    print(identifier)
 """
     owner = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     identifier = owner.stdout.strip()
@@ -178,7 +183,7 @@ assert sandbox.is_lost
         assert list(later.processes().values()) == ["sleep"], "what an earlier owner has started"
     with pytest.raises(SandboxLostError, match="no sandbox is detached with this id"):
         Sandbox.attach(identifier, remote.kind)
-    with Sandbox() as local, pytest.raises(MissingCapabilityError, match="without its owner"):
+    with Sandbox() as local, pytest.raises(MissingCapabilityError, match="intercode-sandbox serve"):
         local.detach()
     with pytest.raises(UsageError, match="use remote:URL"):
         Sandbox.attach(identifier, "namespace")

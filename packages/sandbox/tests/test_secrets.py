@@ -7,6 +7,7 @@ import io
 import pickle
 import tarfile
 import traceback
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -48,6 +49,33 @@ def test_programs_get_a_secret_and_results_do_not_show_it() -> None:
         assert own.stdout == "another\n"
         with sandbox.spawn("echo $API_KEY") as process:
             assert sandbox.secrets.redact(process.read().decode()) == "[secret API_KEY]\n"
+
+
+@pytest.mark.sandbox
+def test_errors_do_not_show_a_secret(tmp_path: Path) -> None:
+    with open_with_secrets() as sandbox:
+        uses: list[Callable[[], object]] = [
+            lambda: sandbox.run([f"/{_VALUE}"]),
+            lambda: sandbox.run("true", cwd=f"/{_VALUE}"),
+            lambda: sandbox.spawn("true", cwd=_VALUE),
+            lambda: sandbox.read(f"/{_VALUE}"),
+            lambda: sandbox.write(f"/{_VALUE}/", "text"),
+            lambda: sandbox.stat(f"/{_VALUE}"),
+            lambda: sandbox.list_files(f"/{_VALUE}"),
+            lambda: sandbox.remove(f"/{_VALUE}"),
+            lambda: sandbox.upload(tmp_path / _VALUE, "/x"),
+            lambda: sandbox.download(f"/{_VALUE}", tmp_path / "x"),
+            lambda: asyncio.run(AsyncSandbox.of(sandbox).run("true", cwd=f"/{_VALUE}")),
+        ]
+        for use in uses:
+            with pytest.raises((OSError, UsageError)) as caught:
+                use()
+            error: BaseException | None = caught.value
+            assert "[secret API_KEY]" in str(error)
+            while error is not None:
+                shown = f"{error} {error!r} {getattr(error, 'filename', '')}"
+                assert _VALUE not in shown
+                error = error.__context__
 
 
 @pytest.mark.sandbox

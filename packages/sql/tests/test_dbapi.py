@@ -117,6 +117,11 @@ class TestComplianceMysql(_Compliance, dbapi20.DatabaseAPI20Test):
 
 
 # ------------------------------------------------------------ results
+def test_the_package_lists_its_public_names() -> None:
+    assert dir(intercode_sql) == sorted(intercode_sql.__all__)
+    assert "connect" in dir(intercode_sql)
+
+
 def test_a_query_describes_its_rows(connection: Connection) -> None:
     cursor = connection.cursor()
     cursor.execute("SELECT id, price, note AS text FROM sale ORDER BY id")

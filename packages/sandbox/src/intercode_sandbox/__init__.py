@@ -44,6 +44,14 @@ if TYPE_CHECKING:
         SandboxSpec,
     )
     from intercode_sandbox.determinism import Determinism, resolve_determinism
+    from intercode_sandbox.errors import (
+        MissingCapabilityError,
+        SandboxError,
+        SandboxKilledError,
+        SandboxLostError,
+        SandboxUnavailableError,
+        UsageError,
+    )
     from intercode_sandbox.streams import BaseProcess
     from intercode_sandbox.testing import check_sandbox
     from intercode_sandbox.tiers.choice import strongest_backend
@@ -61,15 +69,21 @@ __all__ = [
     "FileInfo",
     "ForwardedPort",
     "Limits",
+    "MissingCapabilityError",
     "ProgramSpec",
     "ResourceUsage",
     "Result",
     "Sandbox",
+    "SandboxError",
+    "SandboxKilledError",
+    "SandboxLostError",
     "SandboxPool",
     "SandboxProcess",
     "SandboxSpec",
+    "SandboxUnavailableError",
     "Snapshot",
     "TerminalServer",
+    "UsageError",
     "architecture_of",
     "check_sandbox",
     "describe_choice",
@@ -95,6 +109,12 @@ __getattr__ = lazy_imports(
         "ProgramSpec": ".contract",
         "BaseProcess": ".streams",
         "ResourceUsage": ".types",
+        "MissingCapabilityError": ".errors",
+        "SandboxError": ".errors",
+        "SandboxKilledError": ".errors",
+        "SandboxLostError": ".errors",
+        "SandboxUnavailableError": ".errors",
+        "UsageError": ".errors",
         "Result": ".api.results",
         "Sandbox": ".api.sandbox",
         "SandboxPool": ".api.pool",

@@ -69,20 +69,9 @@ class Limits:
     ``memory`` bounds all processes of the sandbox together, ``disk`` its files. ``file_size``
     bounds each file, ``output`` what is kept of each stream. ``cpu_seconds`` is the processor time
     of one action (None: only its wall time is limited), ``cpus`` how many processors all processes
-    use at one time (None: all of the machine); it needs a control group. A watchdog of the owner
-    checks the memory several times a second, which can be too late for a process that grows fast.
-    ``cgroups``: use control groups if they are writable; they bound it meanwhile, by ``memory``
-    plus ``disk``.
-
-    A further limit of the kernel is a field here and a row in ``set_limits`` of
-    ``supervisor/c/common/syscalls.c``. Protocol, commands, their help, settings and records have
-    all fields. A row of the same resource in ``_GIVEN`` of ``doctor_checks.py`` goes away: the
-    supervisor now refuses what it kept. ``LimitExceeded`` and ``limit_messages.py`` have the limit
-    only if the C library prints a message when it is met, ``remote/bounds.py`` only if a server
-    must bound it for its clients. One whose default is None stands in ``FRACTIONS`` of
-    ``validation.py``, and ``set_limits`` must skip its row: it reads None as 0. The table of
-    ``docs/sandbox.md`` has it, and ``test_inherited.py`` what programs inherit. A default below
-    what they had takes the rest from them: the hard limit is lowered, too.
+    use at one time (None: all of the machine); it needs a control group. The process that opened
+    the sandbox checks its memory several times a second. ``cgroups``: use control groups if they
+    are writable: what grows faster than that is then bounded by ``memory`` plus ``disk``.
     """
 
     disk: int = _limit(512 << 20, least=1 << 20)
@@ -222,6 +211,16 @@ class ProgramSpec:
     user: User | None = None
     checkpoint: Checkpoint | None = None
     on_terminal: bool = False
+
+
+_WHERE: dict[Capability, str] = {
+    "detach": 'run `intercode-sandbox serve`, and open it with backend="remote:URL"',
+    "users": "the back end namespace has it",
+    **dict.fromkeys(
+        ("connect", "listen", "terminal"), "the back ends namespace, docker and podman have it"
+    ),
+}
+"""Where a capability is that many back ends lack."""
 
 
 class BaseSandbox(ABC):
@@ -545,7 +544,7 @@ class BaseSandbox(ABC):
     def _missing_capability(self, capability: Capability, purpose: str) -> MissingCapabilityError:
         return MissingCapabilityError(
             f"a sandbox of the tier {self.tier} lacks the capability {capability!r}, which is "
-            f"needed to {purpose}: use another back end, or implement it in this one"
+            f"needed to {purpose}: {_WHERE.get(capability, 'use another back end')}"
         )
 
     # ----------------------------------------------------------------------- end

@@ -39,3 +39,8 @@ def __getattr__(name: str) -> Any:
     from intercode_sql.dbapi import connect
 
     return connect
+
+
+def __dir__() -> list[str]:
+    """Return the public names, also those that are not imported yet."""
+    return __all__

@@ -134,6 +134,7 @@ class AsyncSandbox:
 
         check_timeout(timeout)
 
+        @sandbox.secrets.redacted_errors()
         def start() -> Execution | Result:
             made = make_command(
                 sandbox.base,

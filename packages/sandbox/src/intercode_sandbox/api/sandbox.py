@@ -16,7 +16,7 @@ from intercode_sandbox.api.forwarding import ForwardedPort
 from intercode_sandbox.api.live_sandboxes import record_live, remove_record
 from intercode_sandbox.api.process import SandboxProcess, TerminalSize
 from intercode_sandbox.api.results import Result
-from intercode_sandbox.api.secrets import Secrets
+from intercode_sandbox.api.secrets import Secrets, redact_errors
 from intercode_sandbox.backends import attach_sandbox, open_sandbox, resolve_image
 from intercode_sandbox.contract import BaseSandbox, Capability, CopiedFiles, Limits, SandboxSpec
 from intercode_sandbox.deprecation import renamed_arguments
@@ -90,7 +90,7 @@ class Sandbox:
     def _attach(self, base: BaseSandbox, secrets: Secrets) -> None:
         self.secrets, self._owner = secrets, os.getpid()
         self._base: BaseSandbox | None = base
-        self._is_closed = False
+        self._is_closed, self._released = False, ""
         self._parts: set[SandboxProcess | ForwardedPort] = set()
         self.live = LiveProcesses()
         self._record = record_live(base)
@@ -106,6 +106,7 @@ class Sandbox:
         """Return the sandbox of the back end for another owner. This interface, its processes and
         its forwarded ports are closed."""
         base = self.base
+        self._released = "this sandbox was given back, and may be another's now"
         self._is_closed = True
         remove_record(self._record)
         self._close_parts()
@@ -124,7 +125,7 @@ class Sandbox:
         forked child."""
         refuse_inherited(self._owner)
         if self._base is None:
-            raise SandboxLostError("this sandbox was given back, and may be another's now")
+            raise SandboxLostError(self._released)
         return self._base
 
     @property
@@ -159,6 +160,7 @@ class Sandbox:
         return self._owner != os.getpid()
 
     # -------------------------------------------------------------------- commands
+    @redact_errors
     def run(
         self,
         command: str | Sequence[str],
@@ -184,8 +186,8 @@ class Sandbox:
 
         Several threads may run commands in one sandbox. A command that fails is a result like any
         other, also a text if /bin/sh is gone (status 127). Raises OSError if the program or ``cwd``
-        cannot be used, UsageError for an unknown user, MissingCapabilityError for one without
-        ``users``.
+        cannot be used, UsageError for an unknown user, MissingCapabilityError for another user
+        than root in a sandbox that was opened without ``users``.
         """
         check_timeout(timeout)
         made = make_command(
@@ -200,6 +202,7 @@ class Sandbox:
         )
         return run_command(self.base, self.live, made, timeout, on_output)
 
+    @redact_errors
     def spawn(
         self,
         command: str | Sequence[str],
@@ -231,6 +234,7 @@ class Sandbox:
         return process
 
     # ----------------------------------------------------------------------- files
+    @redact_errors
     def read(self, path: str, limit: int = 64 << 20, *, user: str | int | None = None) -> bytes:
         """Return the content of a regular file. Links are resolved inside the sandbox.
 
@@ -242,6 +246,7 @@ class Sandbox:
             return transfer.read(self.base, path, limit)
         return transfer.read_as(self.base, self.live, path, limit, user)
 
+    @redact_errors
     def write(
         self, path: str, data: str | bytes, mode: int = 0o644, *, user: str | int | None = None
     ) -> None:
@@ -256,10 +261,12 @@ class Sandbox:
         else:
             transfer.write_as(self.base, self.live, path, content, mode, user)
 
+    @redact_errors
     def write_files(self, files: Files) -> None:
         """Write several files or trees; see ``Files``."""
         transfer.write_files(self.base, self.live, files)
 
+    @redact_errors
     def stat(self, path: str, *, follow: bool = True) -> FileInfo:
         """Return what a path is: kind, mode, size, time. ``follow``: of a symbolic link, what it
         leads to. Raises FileNotFoundError, or OSError for a path that cannot be reached and one in
@@ -275,11 +282,13 @@ class Sandbox:
             return False
         return True
 
+    @redact_errors
     def list_files(self, path: str) -> dict[str, FileInfo]:
         """Return the names in a directory, sorted, with what each of them is; links are not
         followed. Needs no program of the image. Raises NotADirectoryError, or as ``stat`` does."""
         return transfer.list_files(self.base, path)
 
+    @redact_errors
     def remove(self, path: str, *, recursive: bool = False, user: str | int | None = None) -> None:
         """Remove a file, a link, or with ``recursive`` a directory and all in it. Needs no program
         of the image. ``user``: with the rights of a user, by ``rm`` of the image; see ``run``.
@@ -287,6 +296,7 @@ class Sandbox:
         cannot be removed, SandboxError if the image has no ``rm`` for ``user``."""
         transfer.remove(self.base, self.live, path, recursive, user)
 
+    @redact_errors
     def upload(self, local: str | Path, path: str) -> None:
         """Copy a file or directory of this machine to ``path``.
 
@@ -296,6 +306,7 @@ class Sandbox:
         """
         transfer.upload(self.base, self.live, Path(local), path)
 
+    @redact_errors
     def download(
         self, path: str, local: str | Path, limit: int = transfer.DEFAULT_LIMIT
     ) -> list[str]:
@@ -407,6 +418,7 @@ class Sandbox:
         loaded = snapshots.load(Path(path), found, spec.limits.inodes, open_with)
         return cls.from_base(loaded, given)
 
+    @redact_errors
     def forward(
         self, target: int | str, *, host: str = "127.0.0.1", port: int = 0
     ) -> ForwardedPort:
@@ -464,6 +476,9 @@ class Sandbox:
         """
         identifier = self.base.detach()
         self.release()
+        self._released = (
+            f"this sandbox was detached: Sandbox.attach({identifier!r}, URL) returns it"
+        )
         return identifier
 
     @classmethod

@@ -4,17 +4,21 @@ from __future__ import annotations
 
 import re
 from bisect import bisect_left, bisect_right
-from collections.abc import Callable, Mapping
-from typing import NoReturn
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from functools import wraps
+from typing import Any, NoReturn, ParamSpec, TypeVar
 
 from intercode_sandbox.errors import UsageError
 
+P = ParamSpec("P")
+T = TypeVar("T")
 _LEAST = 6
 
 
 class Secrets:
-    """Environment variables of commands whose values are shown nowhere: no message, ``repr``, spec
-    or pickle has them, and ``redact`` replaces them in output by ``[secret NAME]``.
+    """Environment variables of commands whose values are shown nowhere: no ``repr``, spec or pickle
+    has them, and ``redact`` replaces them in output and messages by ``[secret NAME]``.
 
     White space around a value does not count, and each line of a value is a value, too, unless it
     would be refused. Raises UsageError for what is no environment variable, and for a value that
@@ -53,6 +57,29 @@ class Secrets:
         data = self.redact_pieces()(text.encode("utf-8", "surrogatepass"), True)
         return data.decode("utf-8", "surrogatepass")
 
+    @contextmanager
+    def redacted_errors(self) -> Iterator[None]:
+        """Replace the values in what the block raises, also in the errors that led to it."""
+        try:
+            yield
+        except Exception as e:
+            left: list[BaseException | None] = [e] if self._marks else []
+            seen = set[int]()
+            while left:
+                error = left.pop()
+                if error is None or id(error) in seen:
+                    continue
+                seen.add(id(error))
+                left += error.__cause__, error.__context__
+                error.args = tuple(self._redacted(value) for value in error.args)
+                for name in ("filename", "filename2", "strerror"):  # of an OSError
+                    if isinstance(value := getattr(error, name, None), str):
+                        setattr(error, name, self.redact(value))
+            raise
+
+    def _redacted(self, value: object) -> object:
+        return self.redact(value) if isinstance(value, str) else value
+
     def redact_pieces(self) -> Callable[[bytes, bool], bytes]:
         """Return a function that does the same for the pieces of an output, of which the last is
         final. It keeps back what may be the beginning of a value."""
@@ -90,6 +117,18 @@ class Secrets:
             if at < len(self._sorted) and self._sorted[at].startswith(rest):
                 return position
         return len(data)
+
+
+def redact_errors(method: Callable[P, T]) -> Callable[P, T]:
+    """Decorate a method of an object with ``secrets``, whose values its errors then hide."""
+
+    @wraps(method)
+    def call(*args: P.args, **kwargs: P.kwargs) -> T:
+        owner: Any = args[0]
+        with owner.secrets.redacted_errors():
+            return method(*args, **kwargs)
+
+    return call
 
 
 def _is_text(value: object) -> bool:

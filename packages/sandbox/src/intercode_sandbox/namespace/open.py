@@ -6,6 +6,7 @@ a watchdog for the memory of the whole sandbox. Everything else is the same.
 
 from __future__ import annotations
 
+import errno
 import os
 from dataclasses import replace
 from pathlib import Path
@@ -33,13 +34,13 @@ def check_cgroup_tier() -> tuple[bool, str]:
 def check_watchdog_tier() -> tuple[bool, str]:
     """Return whether sandboxes can be opened, by opening one, and why not.
 
-    Raises SandboxUnavailableError if sandboxes cannot reach the cache, because a weaker tier would
-    be no remedy.
+    Raises SandboxUnavailableError if that is denied and sandboxes cannot reach the cache, because
+    a weaker tier would be no remedy.
     """
     try:
         NamespaceSandbox(SandboxSpec(Image("host", ""), limits=TRIAL_LIMITS)).close()
     except SandboxError as e:
-        if remedy := cache_remedy():
+        if os.strerror(errno.EACCES) in str(e) and (remedy := cache_remedy()):
             raise SandboxUnavailableError(f"{e}; {remedy}") from e
         return False, str(e)
     return True, ""

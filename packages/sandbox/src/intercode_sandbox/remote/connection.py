@@ -325,8 +325,9 @@ async def _refuse_redirect(_: object, __: object, request: Any) -> None:
 def _refusal(url: str, error: BaseException) -> Exception:
     """Return the error for a server that does not answer, or refuses the connection."""
     if not isinstance(error, aiohttp.WSServerHandshakeError):
+        text = error.strerror if isinstance(error, aiohttp.ClientConnectorError) else str(error)
         return SandboxUnavailableError(
-            f"no server of sandboxes answers at {url}: {str(error) or type(error).__name__}"
+            f"no server of sandboxes answers at {url}: {text or type(error).__name__}"
         )
     status = error.status
     if status in (401, 403):

@@ -7,7 +7,7 @@ import time
 from intercode_sandbox.container import engine
 from intercode_sandbox.container.sandbox import ContainerSandbox
 from intercode_sandbox.contract import SandboxSpec
-from intercode_sandbox.errors import ConfigError, SandboxError
+from intercode_sandbox.errors import ConfigError, SandboxError, SandboxUnavailableError
 from intercode_sandbox.supervisor.runtime import cgroups
 from intercode_sandbox.tiers import remedies
 from intercode_sandbox.tiers.tier_table import TIERS, Finding, Tier
@@ -28,7 +28,7 @@ def _check_tier(tier: Tier) -> Finding:
         return Finding(name, finding.ok, finding.detail, finding.fix)
     try:
         fault = tier.find_fault()
-    except ConfigError as e:  # of the cache, without which no sandbox opens
+    except (ConfigError, SandboxUnavailableError) as e:  # of the cache
         return Finding(name, False, str(e), "do what the line of the cache says")
     if not fault:
         return Finding(name, True, tier.note)

@@ -70,10 +70,19 @@ def prepare_rights(request: dict[str, Any]) -> Rights:
     if request["users"] and rights.user_ids is None:
         raise OSError(rights.user_ids_error)
     if rights.user_ids is None:
-        os.setgroups([])
-        os.setresgid(*[request["uid"]] * 3)
-        os.setresuid(*[request["uid"]] * 3)
+        _become(request["uid"])
     return rights
+
+
+def _become(uid: int) -> None:
+    try:
+        os.setgroups([])
+        os.setresgid(uid, uid, uid)
+        os.setresuid(uid, uid, uid)
+    except OSError as e:  # root of a container without CAP_SETUID, or whose ids are few
+        raise OSError(
+            e.errno, f"becoming the user {uid} (setgroups, setresuid): {e.strerror}"
+        ) from e
 
 
 def _prepare_user_ids(rights: Rights, request: dict[str, Any]) -> None:
