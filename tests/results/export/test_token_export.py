@@ -9,8 +9,9 @@ from typing import Any
 
 import pytest
 
+from intercode.cli import main
 from intercode.core import trajectories
-from intercode.core.errors import UsageError
+from intercode.core.errors import UnknownNameError, UsageError
 from intercode.core.types import Trajectory, Usage
 from intercode.results.export.tokens import export
 from intercode.results.report import build
@@ -60,12 +61,17 @@ def test_refused_episodes_are_left_out_and_counted(tmp_path: Path) -> None:
     assert "reply-cut in 1 of them, such as cut, turn 1, position 27" in written.omitted[2]
     with pytest.raises(UsageError, match=r"no episode is left; .*; reply-cut in 1"):
         export([cut], tmp_path / "b")
+    assert export([cut], tmp_path / "c", allow="temperature,reply-cut").records == 1
+    with pytest.raises(UnknownNameError, match="reply-cut"):
+        export([cut], tmp_path / "b", allow="reply-cuts")
     with pytest.raises(UsageError, match="no turn of these episodes holds token ids"):
         export([talk(tokens=False)], tmp_path / "b")
     assert not (tmp_path / "b").exists()
 
 
-def test_the_report_of_a_run_counts_refused_episodes(tmp_path: Path) -> None:
+def test_the_report_of_a_run_counts_refused_episodes(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     trajectories.write_run_metadata(tmp_path, META)
     calls = token_calls()
     del calls[2]["prompt_ids"][3]
@@ -75,3 +81,7 @@ def test_the_report_of_a_run_counts_refused_episodes(tmp_path: Path) -> None:
     notes = [note for table in build([tmp_path]) for note in table.notes]
     assert any(n.startswith("1 episodes with token ids are refused") for n in notes)
     assert any("prompt-truncated in 1 of them, such as e0, turn 2, position 3" in n for n in notes)
+    words = ["export", str(tmp_path), "--to", "tokens", "--out", str(tmp_path / "a.jsonl")]
+    assert main(words) == 0 and "1 episodes with token ids are refused" in capsys.readouterr().err
+    assert main([*words, "--allow", "prompt-truncated"]) == 0
+    assert "wrote 3 records" in capsys.readouterr().err  # the cut prompt begins another branch

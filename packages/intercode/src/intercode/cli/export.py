@@ -52,11 +52,13 @@ for chat:
                     their turns that ran, with what came before; all: every episode, with its
                     rewards
 --messages-only     messages and tools only, for services that refuse anything else
+for tokens:
+--allow KIND,...    faults for which an episode is not left out
 for harbor:
 --base IMAGE     image in FROM (default: the dataset's)
 --limit N        the first N tasks only"""
 SETTINGS = {"to": {"required": True}, "out": {"required": True}}
-_OWN = {"chat": {"which", "messages_only"}, "harbor": {"base", "limit"}}
+_OWN = {"chat": {"which", "messages_only"}, "tokens": {"allow"}, "harbor": {"base", "limit"}}
 """The options that a format has for itself."""
 RENAMED = {"--format": "--to FORMAT", "--environment": "a part of DATASET:ENVIRONMENT"}
 """What other commands call an option, or an earlier version did."""

@@ -13,12 +13,14 @@ from intercode.results.export.base import ExportResult, exported_metadata, write
 from intercode.results.tokens.gate import TokenCheck, check_episodes, describe_refusals
 
 
-def export(episodes: Sequence[Trajectory], out: Path) -> ExportResult:
+def export(episodes: Sequence[Trajectory], out: Path, *, allow: str = "") -> ExportResult:
     """Write one line for each branch of each episode; see docs/exports.md.
 
-    Episodes with a fault are left out, and those without ids. Raises UsageError if none is left.
+    Episodes with a fault are left out, and those without ids. ``allow`` has the kinds of faults
+    that do not count, with commas between them. Raises UsageError if no episode is left, and
+    UnknownNameError for another kind.
     """
-    checks = check_episodes(episodes)
+    checks = check_episodes(episodes, allow=list(filter(None, allow.split(","))))
     known = [check for check in checks if check.has_ids]
     if not known:
         raise UsageError(

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from dataclasses import dataclass
 
 from intercode.core.types import Trajectory
@@ -21,12 +21,15 @@ class TokenCheck:
     faults: tuple[TokenFault, ...]
 
 
-def check_episodes(episodes: Iterable[Trajectory]) -> list[TokenCheck]:
-    """Return a check for each episode; forks come after the episode that they were forked from."""
+def check_episodes(
+    episodes: Iterable[Trajectory], *, allow: Collection[str] = ()
+) -> list[TokenCheck]:
+    """Return a check for each episode; forks come after the episode that they were forked from.
+    ``allow`` are kinds of faults that do not count."""
     checks = []
     for family in families(episodes):
         trace = TokenTrace.from_episodes(family)
-        found = find_faults(trace)
+        found = find_faults(trace, allow=allow)
         known = {call.episode for call in trace.calls if call.prompt_ids or call.ids}
         known |= {episode for episode, _, _ in trace.reply_nodes}
         checks += [
