@@ -1,5 +1,6 @@
 """Released programs play by the commands of docs/program-agents.md: each is installed from its
-registry and answered by a script, which stands in for the model."""
+registry and answered by a script, which stands in for the model. With ``-v`` this prints which of
+the agents of the Agent Client Protocol play and are stopped."""
 
 from __future__ import annotations
 
@@ -13,6 +14,7 @@ from typing import Any
 import pytest
 
 import intercode
+from intercode.agents.programs.acp import ACP_AGENTS
 from intercode.cli import main
 from intercode.evaluation.evaluate import plan
 from intercode.models.prices import Price
@@ -38,6 +40,15 @@ PROGRAMS = {
     "claude-code": ("Bash", "command", None),
 }
 """The tool of each program that runs commands, its argument, and the command that ends it."""
+
+ACP = {
+    "claude-code": ("Bash", "command"),
+    "codex": ("exec_command", "cmd"),
+    "opencode": ("bash", "command"),
+    "qwen-code": ("run_shell_command", "command"),
+    "cline": ("run_commands", "commands"),
+}
+"""The same of each agent of the Agent Client Protocol. The argument of the last is a list."""
 
 
 def marked_processes() -> list[str]:
@@ -95,3 +106,57 @@ def test_a_released_program_plays_is_scored_and_leaves_nothing(
     [stopped] = play("stopped", "--max-turns", "1").episodes
     assert (stopped.end, stopped.turns, stopped.success) == ("turn_limit", 1, False)
     eventually(lambda: not marked_processes(), "the program has ended")
+
+
+class Script:
+    """A model that looks at the script, changes it, and says that it is done."""
+
+    def __init__(self, tool: str, argument: str) -> None:
+        self.tool, self.argument, self.asked = tool, argument, 0
+
+    def __call__(self, messages: list[Any]) -> dict[str, Any]:
+        self.asked += 1
+        assert marked_processes()
+        commands = [LOOK, CHANGE]
+        turn = sum(m["role"] == "assistant" for m in messages)
+        is_aside = "write the title" in str(messages[-1]["content"]).lower()  # by Claude Code
+        if turn >= len(commands) or is_aside:
+            return {"content": "DONE"}
+        command: Any = [commands[turn]] if self.argument == "commands" else commands[turn]
+        arguments = {self.argument: command, "description": "works"}
+        if self.tool == "run_shell_command":
+            arguments["is_background"] = False
+        function = {"name": self.tool, "arguments": json.dumps(arguments)}
+        call = {"id": f"call_{'ab'[turn]}", "type": "function", "function": function}
+        return {"content": f"I run {commands[turn]}.", "tool_calls": [call]}
+
+
+@pytest.mark.parametrize("limit", ["plays", "is-stopped"])
+@pytest.mark.parametrize("name", ACP)
+def test_a_released_agent_of_the_protocol(tmp_path: Path, name: str, limit: str) -> None:
+    """Whole, its usage is what the model has counted; at a limit of turns, it leaves nothing."""
+    assert ACP.keys() == ACP_AGENTS.keys()
+    script = Script(*ACP[name])
+    run = intercode.evaluate(
+        "starter:bash",
+        f"acp:{name}",
+        model=script,
+        tasks=[TASK],
+        quiet=True,
+        out=tmp_path / "run",
+        max_turns=20 if limit == "plays" else 1,
+        agent_options={"seconds": 200},
+    )
+    [episode] = run.episodes
+    eventually(lambda: not marked_processes(), "the agent has ended")
+    assert episode.usage.requests == script.asked == episode.turns
+    if limit == "is-stopped":
+        assert (episode.end, episode.success) == ("turn_limit", False)
+        return
+    assert (episode.end, episode.success) == ("submitted", True), episode
+    assert any(LOOK in step.action for step in episode.steps)
+    assert episode.steps[-1].context["program"]["stop_reason"] == "end_turn"
+    seen = [entry for step in episode.steps for entry in step.context.get("seen", ())]
+    updates = [entry for entry in seen if entry["seen"] == "tool call update"]
+    assert [entry["status"] for entry in updates] == ["completed"] * 2
+    assert f"@{ACP_AGENTS[name].version}" in json.dumps(episode.run)

@@ -54,8 +54,8 @@ AGENTS = Registry(
 (True, True)
 """
 
-PROGRAM = "program:"
-"""What a name begins with that is followed by a program or a command."""
+PROGRAM_PREFIXES = ("program:", "acp:")
+"""What a name begins with that is followed by a program or a command; see make_program."""
 
 _PARAMETER_HINTS = {
     "model": "name a model with --model (see also --base-url)",
@@ -83,11 +83,11 @@ def program_of(name: str | AgentFactory, options: Mapping[str, Any]) -> Program 
     >>> program_of("program:python3 agent.py", {}) is not None, program_of("react", {})
     (True, None)
     """
-    if not isinstance(name, str) or not name.startswith(PROGRAM):
+    if not isinstance(name, str) or not name.startswith(PROGRAM_PREFIXES):
         return None
     make = load_object("intercode.agents.programs.agent:make_program")
     given = {k: v for k, v in options.items() if k in _parameters(make)}
-    program: Program = make(name.removeprefix(PROGRAM), **given)
+    program: Program = make(name, **given)
     return program
 
 
@@ -95,10 +95,10 @@ def _load_factory(name: str | AgentFactory) -> Any:
     """Return what makes an agent. Raises UnknownNameError."""
     if not isinstance(name, str):
         return name
-    if not name.startswith(PROGRAM):
+    if not name.startswith(PROGRAM_PREFIXES):
         return AGENTS.load(name)
     make = load_object("intercode.agents.programs:ProgramAgent")
-    return functools.partial(make, name.removeprefix(PROGRAM))
+    return functools.partial(make, name)
 
 
 def open_agent(

@@ -2,20 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
+from importlib import import_module
 from typing import Any
 
 from intercode.agents.base import Agent
+from intercode.agents.programs.acp import ACP_AGENTS, AcpAgent, AcpProgram
 from intercode.agents.programs.claude_code import ClaudeCode
 from intercode.agents.programs.codex import Codex
 from intercode.agents.programs.command import CommandProgram
 from intercode.agents.programs.mini_swe_agent import MiniSweAgent
-from intercode.agents.programs.program import Program
+from intercode.agents.programs.program import Packages, Program
 from intercode.core.errors import ConfigError, UsageError
 from intercode.core.types import AgentOutput, Step
 from intercode.models.base import Model
 from intercode.models.options import check_integer
 
+PROGRAM, ACP = "program:", "acp:"
+"""What the name of an agent begins with that is followed by a program or a command."""
 PROGRAMS = {kind.name: kind for kind in (MiniSweAgent, Codex, ClaudeCode)}
 
 
@@ -23,8 +27,9 @@ class ProgramAgent(Agent):
     """A program in the sandbox that talks to the model through a bridge; see
     docs/program-agents.md.
 
-    ``program`` is one of PROGRAMS, or a command. ``seconds`` is the time that it has. ``version``
-    is the release of one of PROGRAMS; ``pypi``, ``npm`` and ``files`` are what a command needs.
+    ``program`` is one of PROGRAMS, or a command; after ``acp:``, one of ACP_AGENTS, or the command
+    of an agent. ``seconds`` is the time that it has. ``version`` is the release of a program with a
+    name; ``pypi``, ``npm`` and ``files`` are what a command needs.
     """
 
     def __init__(
@@ -64,19 +69,39 @@ def make_program(
     files: str | None = None,
 ) -> Program:
     """Return a program by its name or its command; see ProgramAgent. Raises ConfigError."""
-    if not name.strip():
+    prefix = ACP if name.startswith(ACP) else PROGRAM
+    command = name.removeprefix(prefix)
+    known: Collection[str] = ACP_AGENTS if prefix == ACP else PROGRAMS
+    if not command.strip():
         raise ConfigError(
-            f"program: names no program; write one of {', '.join(PROGRAMS)}, or a "
-            "command, as in 'program:python3 agent.py'"
+            f"{prefix} names no program; write one of {', '.join(known)}, or a "
+            f"command, as in '{prefix}python3 agent.py'"
         )
-    kind = PROGRAMS.get(name)
-    if kind is None:
+    if prefix == ACP:
+        try:
+            import_module("acp")
+        except ModuleNotFoundError as e:
+            text = f"{name} needs agent-client-protocol: pip install 'intercode-gym[acp]'"
+            raise ConfigError(text) from e
+    if command not in known:
         if version is not None:
-            raise ConfigError(f"version is an option of {', '.join(PROGRAMS)}, not of a command")
-        return CommandProgram(name, _names("pypi", pypi), _names("npm", npm), files)
+            raise ConfigError(f"version is an option of {', '.join(known)}, not of a command")
+        packages = given_packages(_names("pypi", pypi), _names("npm", npm))
+        if prefix == ACP:
+            return AcpProgram(AcpAgent(command, command), packages, files)
+        return CommandProgram(command, packages, files)
     if pypi or npm or files:
-        raise ConfigError(f"pypi, npm and files are options of a command, not of {name}")
+        raise ConfigError(f"pypi, npm and files are options of a command, not of {command}")
+    if prefix == ACP:
+        return AcpProgram.named(command, version)
+    kind = PROGRAMS[command]
     return kind() if version is None else kind(version)
+
+
+def given_packages(pypi: Sequence[str], npm: Sequence[str]) -> tuple[Packages, ...]:
+    """Return the packages that a user names for a command."""
+    given = (Packages("pypi", tuple(pypi)), Packages("npm", tuple(npm)))
+    return tuple(packages for packages in given if packages.names)
 
 
 def _names(option: str, value: Any) -> Sequence[str]:

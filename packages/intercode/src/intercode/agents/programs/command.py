@@ -3,12 +3,9 @@
 from __future__ import annotations
 
 import shlex
-from collections.abc import Sequence
 from typing import Any
 
-from intercode.agents.programs.program import INSTALLED, Launch, Packages, Program
-
-_PATH = f"{INSTALLED}/npm/node_modules/.bin"
+from intercode.agents.programs.program import Launch, Packages, Program, shell_command
 
 
 class CommandProgram(Program):
@@ -19,15 +16,9 @@ class CommandProgram(Program):
     """
 
     def __init__(
-        self,
-        command: str,
-        pypi: Sequence[str] = (),
-        npm: Sequence[str] = (),
-        files: str | None = None,
+        self, command: str, packages: tuple[Packages, ...] = (), files: str | None = None
     ) -> None:
-        self.name, self.files = command, files
-        given = (Packages("pypi", tuple(pypi)), Packages("npm", tuple(npm)))
-        self.packages = tuple(packages for packages in given if packages.names)
+        self.name, self.packages, self.files = command, packages, files
 
     def command(self, launch: Launch) -> list[str]:
         places = {"{query}": launch.query, "{query_file}": launch.query_file}
@@ -36,7 +27,7 @@ class CommandProgram(Program):
             text += " {query}"
         for place, value in places.items():
             text = text.replace(place, shlex.quote(value))
-        return ["/bin/sh", "-c", f"PATH=$PATH:{_PATH}; {text}"]
+        return shell_command(text)
 
     def metadata(self) -> dict[str, Any]:
         return super().metadata() | {"files": self.files}

@@ -80,6 +80,11 @@ class Program(ABC):
         return {"program": self.name, "packages": [n for p in self.packages for n in p.names]}
 
 
+def shell_command(text: str) -> list[str]:
+    """Return a command for ``/bin/sh`` that also finds the programs of npm packages."""
+    return ["/bin/sh", "-c", f"PATH=$PATH:{INSTALLED}/npm/node_modules/.bin; {text}"]
+
+
 def read_json_result(text: str) -> ToolResult:
     """Return the result in an object with ``output`` and ``returncode``; any other text is the
     output."""

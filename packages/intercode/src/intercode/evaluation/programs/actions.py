@@ -6,6 +6,7 @@ import json
 import shlex
 from collections.abc import Sequence
 from contextlib import suppress
+from dataclasses import dataclass
 from typing import Any
 
 from intercode.core.types import SUBMIT
@@ -39,15 +40,25 @@ def action_of(call: ToolCall) -> str:
     if isinstance(code, str):
         return code
     if isinstance(code, list) and code and all(isinstance(word, str) for word in code):
-        return _code_of_vector(code)
+        return code_of(code)
     return f"{name} {text}"
 
 
-def _code_of_vector(argv: Sequence[str]) -> str:
+def code_of(argv: Sequence[str]) -> str:
     """Return the code of ``bash -lc CODE``, or the words of another command."""
     shell, option, *code = [*argv[:2], *argv[2:]] if len(argv) > 1 else [argv[0], ""]
     is_shell = shell.rpartition("/")[2] in ("bash", "sh", "zsh") and option.endswith("c")
     return code[0] if is_shell and len(code) == 1 else shlex.join(argv)
+
+
+@dataclass
+class ReportedAction:
+    """Something that a program says it has done: what is recorded of it, its output so far, and the
+    id of the tool call that it belongs to, if that is known."""
+
+    entry: dict[str, Any]
+    output: str = ""
+    call: str = ""
 
 
 class ShellHistory:
@@ -83,11 +94,15 @@ def _clip(command: str) -> str:
     return command if omitted <= 0 else f"[... {omitted} characters ...]{command[omitted:]}"
 
 
-def describe_actions(calls: Sequence[ToolCall], commands: Sequence[str]) -> list[dict[str, Any]]:
-    """Return each action of a turn and how it was seen, for the record."""
+def describe_actions(
+    calls: Sequence[ToolCall], commands: Sequence[str], reported: Sequence[dict[str, Any]] = ()
+) -> list[dict[str, Any]]:
+    """Return each action of a turn and how it was seen, for the record. ``reported``: those that
+    are described already."""
     seen = [
         {"seen": "tool call", "tool": c["function"]["name"], "action": action_of(c)} for c in calls
     ]
+    seen += reported
     known = {entry["action"].strip() for entry in seen}
     return seen + [
         {"seen": "shell history", "action": c} for c in commands if c.strip() not in known

@@ -6,14 +6,26 @@ import os
 import secrets
 import select
 import time
-from collections.abc import Callable, Iterable, Mapping
-from contextlib import suppress
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any
 
-from intercode.agents.parsing import scoring_note
+from intercode.agents.parsing import parse_answer, scoring_note
 from intercode.agents.programs import Launch, ProgramAgent
+from intercode.agents.programs.acp import AcpProgram
+from intercode.agents.programs.program import Program
 from intercode.core.errors import BudgetError, SandboxError, UsageError
-from intercode.core.types import SUBMIT, ActionError, AgentOutput, Brief, EndReason, Step, Task
+from intercode.core.types import (
+    SUBMIT,
+    ActionError,
+    AgentOutput,
+    Brief,
+    EndReason,
+    EnvironmentDescription,
+    Step,
+    Task,
+)
 from intercode.environments.base.contract import Environment
 from intercode.environments.base.env import InterCodeEnv
 from intercode.environments.base.sandboxed_env import SandboxedEnv, uses_sandbox
@@ -24,7 +36,11 @@ from intercode.models.bridge import Bridge, BridgeStoppedError
 from intercode.models.limited_model import LimitedModel
 from intercode_sandbox.contract import BaseSandbox
 from intercode_sandbox.long_output import Collector
+from intercode_sandbox.registry import load_object
 from intercode_sandbox.streams import BaseProcess, decode, drain, drain_once, poll_milliseconds
+
+if TYPE_CHECKING:
+    from intercode.evaluation.programs.acp_session import AcpSession
 
 DIRECTORY = "/dev/shm/intercode"
 """What belongs to the program and not to the task: no change in it counts."""
@@ -35,15 +51,24 @@ _ANSWER_BYTES = 1 << 20
 _OUTPUT_BYTES = 1 << 16
 _RECORDED_OUTPUT = 4000  # characters of the end
 _END_SECONDS = 10.0
+_LAST_SECONDS = 1.0  # for a program to end that has closed its output
+_BY_FILE = f"If the task asks for an answer or for output, write exactly that to {_ANSWER}."
+_NO_ANSWER = "DONE"
+_BY_MESSAGE = (
+    "If the task asks for an answer, output or code, your last message must be exactly that. "
+    f"Otherwise it must be the word {_NO_ANSWER}."
+)
 
 
 @dataclass(frozen=True, slots=True)
 class _Ending:
-    """How a program has ended. ``exit_code`` is None if it was stopped."""
+    """How a program has ended. ``exit_code`` is None if it was stopped. ``message``: the last of an
+    agent with a session."""
 
     reason: EndReason
     exit_code: int | None = None
     why: str = ""
+    message: str = ""
 
 
 def require_one_instruction(
@@ -87,6 +112,7 @@ def play_program(
         )
     limits = [n for n in (max_turns, agent.max_turns, env.max_turns) if n is not None]
     history = ShellHistory(sandbox, DIRECTORY)
+    session = _open_session(agent.program, env, {**sandbox.env, **history.variables})
     turns = ProgramTurns(
         env,
         agent.model,
@@ -95,12 +121,13 @@ def play_program(
         SCRATCH,
         min(limits, default=None),
         tracker or EpisodeTracker(),
+        *(() if session is None else (session.client.take_reports,)),
     )
     key = f"intercode-{secrets.token_hex(16)}"
     output = Collector(_OUTPUT_BYTES)
     try:
         with Bridge(sandbox.listen(), key, agent.model.name, turns.answer) as bridge:
-            ending = _run(agent, env, bridge, key, history, output)
+            ending = _run(agent, env, bridge, key, history, output, session)
         turns.finish()
     except UsageError:
         raise
@@ -109,7 +136,20 @@ def play_program(
         turns.finish_without_sandbox()
         reason: EndReason = "sandbox_lost" if env.episode.loss else "action_error"
         ending = _Ending(reason, why=env.episode.failure_note)
-    return _submit(env, turns.steps, ending, decode(output.bytes()))
+    about = {} if session is None else session.about
+    about["output"] = decode(output.bytes())[-_RECORDED_OUTPUT:]
+    return _submit(env, turns.steps, ending, about)
+
+
+def _open_session(
+    program: Program, env: SandboxedEnv, variables: Mapping[str, str]
+) -> AcpSession | None:
+    """Return a session for a program that takes its task in one."""
+    if not isinstance(program, AcpProgram):
+        return None
+    make = load_object("intercode.evaluation.programs.acp_session:AcpSession")  # an extra
+    session: AcpSession = make(env, variables, program.login)
+    return session
 
 
 def _run(
@@ -119,10 +159,11 @@ def _run(
     key: str,
     history: ShellHistory,
     output: Collector,
+    session: AcpSession | None,
 ) -> _Ending:
     """Run the program to its end or to a limit, and kill everything that it has started."""
-    sandbox, brief = env.sandbox, env.brief
-    query = _query(brief)
+    sandbox = env.sandbox
+    query = _query(env.brief, _BY_FILE if session is None else _BY_MESSAGE)
     address = f"http://127.0.0.1:{bridge.port}"
     launch = Launch(query, _QUERY, _HOME, SCRATCH, agent.model.name, address, key)
     sandbox.write(_QUERY, query.encode())
@@ -135,31 +176,56 @@ def _run(
         **agent.program.variables(launch),
     }
     before, mark = set(sandbox.processes()), sandbox.mark()
-    read, write = os.pipe()
-    try:
+    seconds_left = _deadline(agent)
+    with _pipes(talks=session is not None) as (ours, theirs):
         try:
-            process = sandbox.spawn(
-                agent.program.command(launch),
-                cwd=env.working_directory,
-                env=variables,
-                fds={1: write, 2: write},
-            )
+            command = agent.program.command(launch)
+            process = sandbox.spawn(command, cwd=env.working_directory, env=variables, fds=theirs)
         except OSError as e:
             raise UsageError(f"{agent.program.name} cannot be started: {e}") from e
         finally:
-            os.close(write)
+            for descriptor in set(theirs.values()):
+                os.close(descriptor)
         try:
-            return _serve(process, read, output, bridge, _deadline(agent))
+            if session is None:
+                return _serve(process, ours[2], output, bridge, seconds_left)
+            reason = session.prompt(query, ours, output, bridge, seconds_left)
+            if reason != "end_turn":
+                return _Ending("agent_stopped", why=f"its turn ended: {reason}")
+            return _Ending("submitted", message=session.client.message.strip())
+        except TurnLimitError:
+            return _Ending("turn_limit", why="stopped at the turn limit")
+        except BridgeStoppedError as e:
+            return _Ending("agent_stopped", why=f"stopped: {e}")
+        except ConnectionError as e:
+            return _Ending("agent_stopped", process.wait(_LAST_SECONDS), f"stopped: {e}")
+        except BudgetError as e:
+            if e.run_limit:
+                raise
+            return _Ending("budget", why=f"stopped: {e}")
         finally:
             _end_processes(sandbox, mark, before)
             sandbox.run(["rm", "-rf", SCRATCH], timeout=_END_SECONDS)
+
+
+@contextmanager
+def _pipes(*, talks: bool) -> Iterator[tuple[dict[int, int], dict[int, int]]]:
+    """Yield both ends of pipes for a program, by its descriptors: ours, and its own, which the
+    caller closes. One that ``talks`` has a pipe for each; the output of others is one stream."""
+    read, write = os.pipe()
+    ours, theirs = {2: read}, {1: write, 2: write}
+    if talks:
+        theirs[0], ours[0] = os.pipe()
+        ours[1], theirs[1] = os.pipe()
+    try:
+        yield ours, theirs
     finally:
-        os.close(read)
+        for descriptor in ours.values():
+            os.close(descriptor)
 
 
-def _query(brief: Brief) -> str:
-    """Return the task as a program is told it, with what is judged."""
-    answer = f"If the task asks for an answer or for output, write exactly that to {_ANSWER}."
+def _query(brief: Brief, answer: str) -> str:
+    """Return the task as a program is told it, with what is judged and how it gives an answer."""
     judged = f"{scoring_note(brief)} {answer}"
     return "\n\n".join(filter(None, (brief.query, brief.notes, judged)))
 
@@ -203,30 +269,21 @@ def _serve(
     bridge: Bridge,
     seconds_left: Callable[[], float],
 ) -> _Ending:
-    """Read the output of the program and answer its requests until it ends or reaches a limit."""
+    """Read the output of the program and answer its requests until it ends."""
     os.set_blocking(read, False)
     poll = select.poll()
     for descriptor in (read, process.fileno(), bridge.fileno()):
         poll.register(descriptor, select.POLLIN)
-    try:
-        while True:
-            ready = {fd for fd, _ in poll.poll(poll_milliseconds(seconds_left() + 0.001))}
-            if read in ready and not drain_once(read, output):
-                poll.unregister(read)
-            if process.fileno() in ready:
-                drain(read, output)
-                code = process.wait()
-                return _Ending("agent_stopped" if code else "submitted", code)
-            if bridge.fileno() in ready:
-                bridge.serve()
-    except TurnLimitError:
-        return _Ending("turn_limit", why="stopped at the turn limit")
-    except BridgeStoppedError as e:
-        return _Ending("agent_stopped", why=f"stopped: {e}")
-    except BudgetError as e:
-        if e.run_limit:
-            raise
-        return _Ending("budget", why=f"stopped: {e}")
+    while True:
+        ready = {fd for fd, _ in poll.poll(poll_milliseconds(seconds_left() + 0.001))}
+        if read in ready and not drain_once(read, output):
+            poll.unregister(read)
+        if process.fileno() in ready:
+            drain(read, output)
+            code = process.wait()
+            return _Ending("agent_stopped" if code else "submitted", code)
+        if bridge.fileno() in ready:
+            bridge.serve()
 
 
 def _end_processes(sandbox: BaseSandbox, mark: int, before: set[str]) -> None:
@@ -241,12 +298,14 @@ def _end_processes(sandbox: BaseSandbox, mark: int, before: set[str]) -> None:
 
 
 def _submit(
-    env: SandboxedEnv, steps: list[Step], ending: _Ending, output: str
+    env: SandboxedEnv, steps: list[Step], ending: _Ending, about: dict[str, Any]
 ) -> tuple[list[Step], EndReason, ActionError | None]:
     """Submit what the program has left, if it has ended by itself, and score it in any case."""
     reason, score, result = ending.reason, None, None
     if reason == "submitted":
         answer = _read_answer(env)
+        if answer is None:
+            answer = _answer_in(ending.message, env.brief.description)
         if answer is not None and env.description.judges_code:
             result = env.execute(answer)
             steps.append(replace(result, score=None))
@@ -255,19 +314,31 @@ def _submit(
             result = env.finish(answer)
         score, reason = result.score, "submitted" if result.terminated else "agent_stopped"
         submission = AgentOutput(f"{SUBMIT} {answer or ''}".rstrip())
-        if steps and steps[-1].action.partition(" ")[0] == SUBMIT:  # by a tool of the program
+        by_tool = steps and steps[-1].action.partition(" ")[0] == SUBMIT
+        by_message = steps and ending.message and not steps[-1].executed
+        if by_tool or by_message:
             submission = replace(steps.pop().agent_output(), action=submission.action)
             steps.append(result.with_output(submission))
         elif answer is not None:
             steps.append(result.with_output(submission))
     score = score or env.score()
     last = steps.pop() if steps else Step.without_turn()
-    about = {"exit_code": ending.exit_code, "output": output[-_RECORDED_OUTPUT:]}
+    about["exit_code"] = ending.exit_code
     if ending.why:
         about["stopped"] = ending.why
     context = {**last.context, "program": about}
     steps.append(replace(last, score=score, context=context))
     return steps, reason, score.action_error
+
+
+def _answer_in(message: str, description: EnvironmentDescription) -> str | None:
+    """Return the answer in an agent's last message: all of it, or the code in it. It is empty if
+    the agent says that the task asks for none, and None without a message."""
+    if message and description.judges_code:
+        return parse_answer(message, description.language).code
+    if message.strip("*`.!").upper() == _NO_ANSWER:
+        return ""
+    return message or None
 
 
 def _read_answer(env: SandboxedEnv) -> str | None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -11,7 +11,12 @@ from intercode.agents.programs.program import Program
 from intercode.core.errors import ModelRefusedError
 from intercode.core.types import ExecResult, Step
 from intercode.environments.base.sandboxed_env import SandboxedEnv
-from intercode.evaluation.programs.actions import ShellHistory, action_of, describe_actions
+from intercode.evaluation.programs.actions import (
+    ReportedAction,
+    ShellHistory,
+    action_of,
+    describe_actions,
+)
 from intercode.evaluation.tracking.base import EpisodeTracker
 from intercode.models.base import Completion, Message, Model, ToolCall
 from intercode.models.bridge import BridgeRequest, RequestRefusedError
@@ -41,7 +46,8 @@ class ProgramTurns:
 
     ``answer`` is what the bridge calls; it asks the model, within ``max_turns`` answers. A turn
     ends with the program's next request, which has the results of its actions, or by ``finish``.
-    What changes in the directory ``scratch`` is left out.
+    What changes in the directory ``scratch`` is left out. ``take_reports`` returns what the program
+    has said of its own actions since the last call; without a turn, each becomes a step.
     """
 
     def __init__(
@@ -53,15 +59,18 @@ class ProgramTurns:
         scratch: str,
         max_turns: int | None,
         tracker: EpisodeTracker,
+        take_reports: Callable[[], Sequence[ReportedAction]] = tuple,
     ) -> None:
         self.steps: list[Step] = []
         self._env, self._model, self._program = env, model, program
         self._history, self._scratch = history, scratch
         self._max_turns, self._tracker = max_turns, tracker
+        self._take_reports = take_reports
         self._given = GivenAnswers()
         self._conversation: list[Message] = []
         self._turn: _Turn | None = None
         self._recorded_characters = 0
+        self._seen: dict[str, list[dict[str, Any]]] = {}
 
     def answer(self, request: BridgeRequest) -> Completion:
         """Return the model's answer to a request, the first that no policy refuses.
@@ -135,12 +144,16 @@ class ProgramTurns:
     def finish(self, messages: Sequence[Message] = ()) -> None:
         """End the turn, if there is one. ``messages`` are those of the program's next request."""
         turn, self._turn = self._turn, None
+        reports = self._reports_of_this_turn()
         if turn is None:
+            changes = self._changes() if reports else ()
+            self.steps += (_step_of(report, changes) for report in reports)
             return
         step, commands = turn.step, self._history.new_commands()
         context = dict(step.context)
-        if seen := describe_actions(turn.calls, commands):
+        if seen := describe_actions(turn.calls, commands, [report.entry for report in reports]):
             context["seen"] = seen
+            self._seen.update((call["id"], seen) for call in turn.calls)
         if commands and not turn.calls:
             step = replace(step, action="\n".join(commands), executed=True)
         ids = {call["id"] for call in turn.calls}
@@ -152,18 +165,48 @@ class ProgramTurns:
         if results:
             kept = Collector(self._env.sandbox.spec.limits.output)
             kept.add("\n".join(r.output for r in results).encode("utf-8", "surrogatepass"))
-            output, code = decode(kept.bytes()), results[-1].exit_code
+            codes = [report.entry.get("exit_code") for report in reports]
+            codes.append(results[-1].exit_code)
+            output, code = (
+                decode(kept.bytes()),
+                next((c for c in codes[::-1] if c is not None), None),
+            )
             valid = None if code is None else code == 0
             step = replace(step, observation=output, exit_code=code, valid=valid)
             self._env.episode.last_result = ExecResult(output, code)
         if step.executed:
-            paths = self._env.changed_paths()
-            mine = (path for path in paths if not f"{path}/".startswith(f"{self._scratch}/"))
-            step = replace(step, changes=tuple(mine))
+            step = replace(step, changes=self._changes())
         self.steps.append(replace(step, context=context))
+
+    def _reports_of_this_turn(self) -> list[ReportedAction]:
+        """Return the new reports. Those that come late are added to the turn of their tool call."""
+        reports = []
+        for report in self._take_reports():
+            if seen := self._seen.get(report.call):
+                seen.append(report.entry)
+            else:
+                reports.append(report)
+        return reports
+
+    def _changes(self) -> tuple[str, ...]:
+        paths = self._env.changed_paths()
+        return tuple(p for p in paths if not f"{p}/".startswith(f"{self._scratch}/"))
 
     def finish_without_sandbox(self) -> None:
         """End the turn in which the sandbox was lost."""
         turn, self._turn = self._turn, None
         if turn is not None:
             self.steps.append(replace(turn.step, valid=False))
+
+
+def _step_of(report: ReportedAction, changes: tuple[str, ...]) -> Step:
+    """Return the record of an action that belongs to no answer of the model."""
+    code = report.entry.get("exit_code")
+    return Step(
+        report.entry["action"],
+        report.output,
+        valid=None if code is None else code == 0,
+        exit_code=code,
+        changes=changes,
+        context={"seen": [report.entry]},
+    )

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Any, Self
 
-from intercode.agents import PROGRAM
+from intercode.agents import PROGRAM_PREFIXES
 from intercode.core.config import join_settings
 from intercode.core.errors import DataError, UnknownNameError, UsageError
 from intercode.core.logs.formats import is_native
@@ -46,7 +46,7 @@ def open_recorded_env(trajectory: Trajectory, options: ReplayOptions) -> InterCo
     actions are only seen; SandboxUnavailableError if this machine cannot provide its determinism.
     """
     agent = str(trajectory.run.get("agent", ""))
-    if agent.startswith(PROGRAM):
+    if agent.startswith(PROGRAM_PREFIXES):
         raise UsageError(
             f"the actions of {agent} ran inside the program, so they cannot be executed again: "
             "play the task anew, with `intercode eval` and another --out"
