@@ -22,3 +22,13 @@ def test_the_function_is_missing_at_first(tmp_path: Path) -> None:
     session = open_engine("embedded").open(shop_in(tmp_path))
     assert session.run("SELECT FORMAT_BYTES(512)", 60.0).output + "\n" == expected
     session.close()
+
+
+def test_a_function_may_have_a_name_that_mysql_does_not_know(tmp_path: Path) -> None:
+    pages.write_files(GUIDE, tmp_path)
+    file = tmp_path / "format_bytes.py"
+    file.write_text(file.read_text().replace('"FORMAT_BYTES"', '"OF_BYTES"'))
+    test = tmp_path / "test_format_bytes.py"
+    test.write_text(test.read_text().replace("FORMAT_BYTES", "OF_BYTES"))
+    (tested,) = pages.run_commands(GUIDE, tmp_path)
+    assert "4 passed" in tested

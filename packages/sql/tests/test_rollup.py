@@ -90,3 +90,11 @@ def test_no_rows_have_no_total(session: SqlSession) -> None:
 def test_other_queries_are_refused(session: SqlSession, shown: str, groups: str) -> None:
     output = session.run(f"SELECT {shown} FROM pay GROUP BY {groups} WITH ROLLUP", 60.0).output
     assert "The embedded engine cannot do this: " in output
+
+
+@pytest.mark.parametrize(
+    "groups", ["ROLLUP(dept)", "boss, ROLLUP(dept)", "ROLLUP(dept) WITH ROLLUP"]
+)
+def test_the_form_that_is_a_call_is_refused(session: SqlSession, groups: str) -> None:
+    result = session.run(f"SELECT COUNT(*) FROM pay GROUP BY {groups}", 60)
+    assert "cannot do this: the expression ROLLUP (dept)" in result.output

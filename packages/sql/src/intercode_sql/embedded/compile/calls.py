@@ -509,7 +509,7 @@ def function_call(node: exp.Anonymous, scope: Scope) -> Expression:
     name = marked.removeprefix(FUNCTION_MARK).upper()
     if name == "ROW":
         return compile_expression(exp.Tuple(expressions=node.expressions), scope)
-    if not marked.startswith(FUNCTION_MARK):
+    if not marked.startswith(FUNCTION_MARK) and name not in SCALARS:
         raise mysql_error(1305, f"{scope.context.database}.{marked}")
     if name in AGGREGATE_FUNCTIONS:
         return aggregates.aggregate_call(name, node.expressions, scope)

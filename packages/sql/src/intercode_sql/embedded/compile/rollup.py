@@ -19,8 +19,8 @@ from intercode_sql.embedded.compile.select import compile_select, default_column
 from intercode_sql.embedded.compile.sources import from_clause
 
 
-@compiles(exp.Rollup)
-def _rolled_up(node: exp.Rollup, scope: Scope) -> Expression:
+@compiles(exp.Cube)  # CUBE is no MySQL: no statement has one
+def _rolled_up(node: exp.Cube, scope: Scope) -> Expression:
     """Compile a grouping expression in the row of several groups: NULL of its type."""
     clause, scope.clause = scope.clause, "select"  # HAVING sees also those that are not selected
     kind = compile_scalar(node.expressions[0], scope).type
@@ -139,7 +139,7 @@ def _without(node: exp.Expr, dropped: list[exp.Expr]) -> exp.Expr:
     """Return an expression with NULL in place of those, but for arguments of aggregates, and with
     the value of GROUPING."""
     if any(_same(node, group) for group in dropped):
-        return exp.Rollup(expressions=[node])
+        return exp.Cube(expressions=[node])
     name = ""
     if isinstance(node, exp.Anonymous):
         name = str(node.this).removeprefix(FUNCTION_MARK).upper()
