@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import re
 import sys
 from collections.abc import Callable
 from pathlib import Path
@@ -106,6 +107,13 @@ def test_a_reset_takes_its_walk() -> None:
     before = [call for call in dict.fromkeys(calls[:opened]) if not call.startswith("sandbox/")]
     assert len({call.split(":")[0] for call in before}) <= 10
     assert len(passes := list(filter(only_passes_on, before))) <= 3, passes
+
+
+def test_the_page_tells_the_walk_of_a_reset() -> None:
+    page = (Path(__file__).parents[2] / "docs/design.md").read_text()
+    section = page.split("## The path of a reset\n")[1].split("\n## ")[0]
+    named = re.findall(r"^\| `([\w.]+)` \|", section, re.M)
+    assert named == [call.partition(":")[2] for call in RESET]
 
 
 def only_passes_on(call: str) -> bool:
