@@ -409,3 +409,24 @@ def test_the_directory_of_a_server_that_starts_is_no_orphan(tmp_path: Path) -> N
         assert home.is_dir()
     server_process.remove_orphans(tmp_path)
     assert not home.exists()
+
+
+def test_another_server_may_end_while_one_starts(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    """The last one to end removes the directory of all, in which the other is about to start."""
+    base, find = tmp_path / "servers", private_server.runtime_directory
+    monkeypatch.setenv(private_server.RUNTIME_VARIABLE, str(base))
+    ends = iter([True, False])
+
+    def find_until_one_ends() -> Path:
+        find()
+        if next(ends):
+            base.rmdir()
+        return base
+
+    monkeypatch.setattr(private_server, "runtime_directory", find_until_one_ends)
+    server_process.remove_orphans(base)
+    with private_server._new_home("key") as home:
+        assert home.parent == base and home.is_dir()
+    assert list(ends) == []

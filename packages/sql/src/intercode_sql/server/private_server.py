@@ -20,7 +20,7 @@ import sys
 import tempfile
 import threading
 from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -249,15 +249,29 @@ def _connect(home: Path) -> Lease | None:
 
 
 def _start_server(key: str, source: Path) -> Lease:
-    base = runtime_directory()
-    with server_process.starting(base):
-        home = Path(tempfile.mkdtemp(prefix=f"run-{key}-", dir=base))
+    with _new_home(key) as home:
         answer = _start_owner(key, source, home)
     if "error" in answer:
         raise EngineUnavailableError(f"{server_program()}: {answer['error']}")
     if joined := _connect(home):
         return joined
     raise ServerLostError("the database server ended right after its start")
+
+
+@contextmanager
+def _new_home(key: str) -> Iterator[Path]:
+    """Make the directory of a server that starts. The last server of another process removes the
+    directory above it when it ends, which may be now."""
+    while True:
+        base = runtime_directory()
+        with ExitStack() as stack:
+            try:
+                stack.enter_context(server_process.starting(base))
+                home = Path(tempfile.mkdtemp(prefix=f"run-{key}-", dir=base))
+            except FileNotFoundError:
+                continue
+            yield home
+            return
 
 
 def _start_owner(key: str, source: Path, home: Path) -> dict[str, object]:

@@ -371,8 +371,11 @@ def starting(base: Path) -> Iterator[None]:
 
 def remove_orphans(base: Path) -> None:
     """Delete the directories of owners that were killed, unless an owner is about to start. A
-    living owner holds a lock on its own."""
-    fd = os.open(base, os.O_RDONLY)
+    living owner holds a lock on its own. ``base`` may be gone."""
+    try:
+        fd = os.open(base, os.O_RDONLY)
+    except FileNotFoundError:
+        return
     try:
         fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
         _remove_unlocked(base)
