@@ -108,6 +108,11 @@ def test_tasks_are_found_by_end_position_epoch_and_id(
     assert main(["show", str(run), "--failed"]) == 0
     failed = capsys.readouterr().out
     assert "bb22" not in failed and len(failed.splitlines()) == 3
+    other = run.with_name("not-played")
+    other.mkdir()
+    (other / "trajectories.jsonl").touch()
+    assert main(["show", str(run.parent), "--failed"]) == 0
+    assert f"{other}: there is no episode yet" in capsys.readouterr().out
     for words, said in (
         (["files/2"], "did you mean 'starter/files/1'"),
         (["1"], "matches 2 tasks"),

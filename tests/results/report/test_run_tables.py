@@ -200,6 +200,15 @@ def test_the_note_on_answers_without_an_action_says_why(
     assert f"(Nothing was run: {reason})" in note and ("try-again." in note) is hinted
 
 
+def test_the_last_words_of_a_program_are_no_answer_without_an_action(tmp_path: Path) -> None:
+    trajectories.write_run_metadata(tmp_path / "a", META)
+    steps = (Step("ls", ""), Step("", "", executed=False))
+    episode = Trajectory("t", 0, "q", steps, end="submitted")
+    trajectories.append_trajectory(tmp_path / "a" / "trajectories.jsonl", episode)
+    notes = [note for table in report.build([tmp_path / "a"]) for note in table.notes]
+    assert not any("of the model had" in note for note in notes)
+
+
 def test_an_agent_that_kills_half_its_episodes_has_half_the_rate(tmp_path: Path) -> None:
     solved = {f"fs_1/{n}": [1.0] for n in range(3)}
     run = _run(tmp_path / "a", solved, agent="react")

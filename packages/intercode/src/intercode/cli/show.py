@@ -130,7 +130,8 @@ def _list_episodes(args: argparse.Namespace, style: Style) -> int:
             print(line, flush=True)
             empty = False
         if empty:
-            print(f"every episode of {run.path} is solved")
+            told = "every episode is solved" if run.episodes else "there is no episode yet"
+            print(f"{run.path}: {told}")
     if unsolved and not args.with_gold:
         log(f"why: intercode show {args.run} --failed --with-gold")
     return 0

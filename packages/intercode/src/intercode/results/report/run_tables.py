@@ -262,7 +262,7 @@ def _no_action_notes(result_sets: Sequence[ResultSet]) -> list[str]:
     notes = []
     for e in result_sets:
         steps = [s for t in metrics.completed_episodes(e.episodes) for s in metrics.agent_turns(t)]
-        without = [s for s in steps if not s.executed]
+        without = [s for s in steps if not s.executed and s.observation]  # a reason was given
         if e.episodes[0].run.get("model") and len(without) > NO_ACTION_SHARE * len(steps):
             reasons = Counter(s.observation.partition(". ")[0].strip(". \n") for s in without)
             share = f"{100 * len(without) / len(steps):.0f} %"
