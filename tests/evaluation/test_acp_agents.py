@@ -153,27 +153,35 @@ def test_at_a_limit_the_turn_is_cancelled_and_nothing_is_left(tmp_path: Path, mo
 def test_an_agent_is_stopped_after_its_time(tmp_path: Path) -> None:
     episode = evaluate(tmp_path / "run", "wait", lambda _: "", agent_options={"seconds": 1})
     assert episode.end == "budget"
-    about = episode.steps[-1].context["program"]
-    assert "1 s" in about["stopped"]
-    assert about["stop_reason"] == "cancelled"
+    assert "1 s" in episode.steps[-1].context["program"]["stopped"]
+
+
+def test_an_agent_that_reads_nothing_is_stopped(tmp_path: Path) -> None:
+    episode = evaluate(tmp_path / "run", "unread", lambda _: "", max_turns=1)
+    assert (episode.end, episode.turns) == ("turn_limit", 1)
 
 
 def test_an_agent_that_ends_or_refuses_or_babbles(tmp_path: Path) -> None:
-    quits = evaluate(tmp_path / "quit", "quit", lambda _: "")
-    assert (quits.end, quits.steps[-1].context["program"]["exit_code"]) == ("agent_stopped", 7)
-    refuses = evaluate(tmp_path / "refuse", "refuse", lambda _: "")
-    assert refuses.end == "agent_stopped"
-    assert "no prompt suits me" in refuses.steps[-1].context["program"]["stopped"]
+    for mode in ("quit", "leave"):
+        quits = evaluate(tmp_path / mode, mode, lambda _: "")
+        assert (quits.end, quits.steps[-1].context["program"]["exit_code"]) == ("agent_stopped", 7)
+    for mode in ("refuse", "refuse badly"):
+        refuses = evaluate(tmp_path / mode, mode, lambda _: "")
+        assert refuses.end == "agent_stopped"
+        assert "no prompt suits me" in refuses.steps[-1].context["program"]["stopped"]
     babbles = evaluate(tmp_path / "babble", "babble enough", lambda _: "")
     assert (babbles.end, babbles.steps[-1].action) == ("submitted", "submit enough")
 
 
 def test_the_policy_is_asked_for_permissions(tmp_path: Path) -> None:
-    """An agent without a model here has only its client to ask."""
+    """Also for what no model has called."""
     policy = {"deny": ["command:chmod"]}
-    model = scripted(call(0, command=CHANGE), "DONE")
-    episode = evaluate(tmp_path / "run", "work", model, policy=policy, max_turns=2)
-    assert episode.steps[0].refused
+    episode = evaluate(tmp_path / "run", f"ask '{CHANGE}'", lambda _: "", policy=policy)
+    asked, said = episode.steps
+    [seen] = asked.context["seen"]
+    assert (seen["action"], seen["answer"]) == (CHANGE, "reject_once")
+    assert said.action.startswith("submit n: ")
+    assert "chmod" in said.action
     assert not episode.success
 
 

@@ -7,13 +7,17 @@
 - ``deaf``: the same, but does not hear that its turn is cancelled.
 - ``say TEXT``: ends its turn with a text.
 - ``wait``: never ends its turn, unless it is cancelled.
-- ``quit``: ends when it gets the prompt. ``refuse``: gives an error for it.
+- ``unread``: asks for files, and then for answers of the model, and reads nothing of its client.
+- ``ask COMMAND``: asks for a permission and a terminal, and says what it is told.
+- ``quit``: ends when it gets the prompt; ``leave``, too, and a process keeps its output open.
+- ``refuse``: gives an error for the prompt; with any word, one of no known form.
 - ``babble``: writes lines that are no messages, and updates of no known form, around its text.
 """
 
 import itertools
 import json
 import os
+import subprocess
 import sys
 import threading
 import traceback
@@ -80,18 +84,22 @@ def copy(path):
     return content, "completed"
 
 
-def act(call):
-    name, arguments = call["function"]["name"], json.loads(call["function"]["arguments"])
-    shown = {"toolCallId": call["id"], "title": name, "rawInput": arguments}
-    update("tool_call", status="pending", kind="execute", **shown)
+def ask_permission(shown):
     options = [
         {"optionId": "z", "name": "Always", "kind": "allow_always"},
         {"optionId": "y", "name": "Yes", "kind": "allow_once"},
         {"optionId": "n", "name": "No", "kind": "reject_once"},
     ]
     answer = ask_client("session/request_permission", toolCall=shown, options=options)
+    return answer["outcome"].get("optionId")
+
+
+def act(call):
+    name, arguments = call["function"]["name"], json.loads(call["function"]["arguments"])
+    shown = {"toolCallId": call["id"], "title": name, "rawInput": arguments}
+    update("tool_call", status="pending", kind="execute", **shown)
     text, status = "refused", "failed"
-    if answer["outcome"].get("optionId") == "y":
+    if ask_permission(shown) == "y":
         text, status = (copy if name == "copy" else run)(*arguments.values())
     content = [{"type": "content", "content": {"type": "text", "text": text}}]
     update("tool_call_update", toolCallId=call["id"], status=status, content=content)
@@ -110,6 +118,25 @@ def work(prompt):
         messages.extend(map(act, calls))
 
 
+def ask(command):
+    option = ask_permission({"toolCallId": "c", "title": "run", "rawInput": {"command": command}})
+    try:
+        run(command)
+    except RuntimeError as e:
+        say(f"{option}: {e}")
+
+
+def read_nothing():
+    with open("/dev/shm/big", "w") as f:
+        f.write("x" * (1 << 20))
+    for number in range(100):
+        send(id=number, method="fs/read_text_file", params={"sessionId": SESSION, "path": f.name})
+    with suppress(OSError):
+        while True:
+            ask_model([{"role": "user", "content": "go on"}])
+    threading.Event().wait()
+
+
 def answer(number, prompt):
     try:
         turn(number, prompt)
@@ -119,12 +146,20 @@ def answer(number, prompt):
 
 
 def turn(number, prompt):
-    if MODE == "quit":
+    if MODE == "leave":
+        subprocess.Popen(["sleep", "1000"])
+    if MODE in ("quit", "leave"):
         os._exit(7)
     if MODE == "refuse":
-        send(id=number, error={"code": -32603, "message": "no prompt suits me"})
+        error = {"code": -32603, "message": "no prompt suits me"}
+        send(id=number, error=error["message"] if REST else error)
+    if MODE == "unread":
+        read_nothing()
+    if MODE == "ask":
+        ask(REST[0])
     if MODE == "babble":
         print("this is no message", flush=True)
+        say("this is another message")
         update("of_no_known_kind", whatever=[1])
         update("tool_call", title=7, rawInput=[])
         send(method="session/update", params=[1])
@@ -155,6 +190,8 @@ def main():
             prompted = number
             text = message["params"]["prompt"][0]["text"]
             threading.Thread(target=answer, args=(number, text), daemon=True).start()
+            if MODE == "unread":
+                threading.Event().wait()
         elif method == "session/cancel" and MODE != "deaf":
             send(id=prompted, result={"stopReason": "cancelled"})
 

@@ -4,6 +4,7 @@ sandbox, and what it reports is recorded."""
 from __future__ import annotations
 
 import asyncio
+import io
 import json
 import os
 import secrets
@@ -32,31 +33,44 @@ from intercode.environments.base.sandboxed_env import SandboxedEnv
 from intercode.evaluation.programs.actions import ReportedAction, action_of, code_of
 from intercode.models.base import make_call
 from intercode_sandbox.contract import BaseSandbox
+from intercode_sandbox.long_output import Collector
 from intercode_sandbox.streams import BaseProcess, decode, encode
 
 MAX_MESSAGE_BYTES = 8 << 20
 """The length of a message of the agent. A longer one ends the conversation."""
 _MAX_REPORTS = 1000  # between two requests to the model
 _MAX_TERMINALS = 64
-_MAX_TEXT = 1 << 16  # characters of the output of a tool call, and bytes of a terminal's
+_MAX_WAITS = 256  # for terminals, at a time
+_WAIT_BYTES = 1 << 12  # the length of a request to wait
+_TERMINAL_OUTPUT = 1 << 16  # bytes that an agent can read of a terminal, if it sets no limit
+_MAX_TERMINAL_OUTPUT = 1 << 20
+_MAX_OUTPUT = 1 << 16  # bytes of a report
 _MAX_ACTION = 2000  # characters
-_MAX_CALLS = 10_000
+_MAX_ID = 256  # characters
+_MAX_CALLS = 1000
 _MAX_MESSAGE = 1 << 20  # characters
-_LAST_READS = 32  # of the output of a command that has ended
+_LAST_READS = 32  # of the output of what has ended
+_CHUNK = 1 << 16
+_BESIDE_MESSAGES = frozenset(
+    f"{kind}_update"
+    for kind in ("available_commands", "config_option", "current_mode", "session_info", "usage")
+)
+"""The kinds of updates that may come within a message."""
 
 
 class Pipes:
     """The messages on an agent's standard input and output, as the library takes them.
 
-    Updates of the session go to the client at once, in their order. Lines that are no messages are
-    left out.
+    Updates of the session go to the client at once, in their order. Other notifications, and lines
+    that are no messages, are left out. A message is read when those before it are done with: each
+    request is answered, unless it waits for a terminal, and the agent has read what it was sent.
     """
 
     def __init__(
         self,
         client: AcpClient,
         reader: asyncio.StreamReader,
-        source: asyncio.BaseTransport,
+        source: asyncio.ReadTransport,
         writer: asyncio.StreamWriter,
     ) -> None:
         self._client, self._reader, self._source, self._writer = client, reader, source, writer
@@ -76,26 +90,56 @@ class Pipes:
         return cls(client, reader, source, writer)
 
     async def receive(self) -> dict[str, Any] | None:
-        """Return the next message that is no update of a session; None at the end, and after a
-        line that is too long."""
+        """Return the next request or answer; None at the end, and after a line that is too
+        long."""
         with suppress(ValueError):
-            while line := await self._reader.readline():
+            while True:
+                await asyncio.sleep(0)  # the task of the last request runs
+                with suppress(ConnectionError):  # it can still be heard
+                    await self._writer.drain()
+                if not (line := await self._reader.readline()):
+                    break
                 message = _decode(line)
-                if message.get("method") == "session/update":
+                method = message.get("method")
+                if method == "session/update":
                     self._client.update(message.get("params"))
-                elif message:
+                elif method == "terminal/wait_for_exit" and len(line) > _WAIT_BYTES:
+                    continue
+                elif method is not None and "id" in message:
+                    self._client.end_message()
+                    return message
+                elif method is None and isinstance(message.get("id"), int):
+                    if not isinstance(error := message.get("error"), dict | None):
+                        message["error"] = {"message": f"{error}"}
                     return message
         return None
 
+    def finish(self) -> None:
+        """Read what the agent, which has ended, has written, and nothing of other processes that
+        hold its output."""
+        if self._source.is_closing():
+            return
+        pipe = self._source.get_extra_info("pipe")
+        for _ in range(_LAST_READS):
+            if not (data := pipe.read(_CHUNK)):
+                break
+            self._reader.feed_data(data)
+        self._source.close()
+
     async def send(self, message: dict[str, Any]) -> None:
-        """Send a message."""
+        """Send a message. An answer may find nobody."""
         self._writer.write(json.dumps(message).encode() + b"\n")
-        await self._writer.drain()
+        try:
+            await self._writer.drain()
+        except ConnectionError:
+            if "method" in message:
+                raise
 
     async def close(self) -> None:
         """Read and write nothing more."""
         self._source.close()
-        self._writer.close()
+        if not self._writer.is_closing():
+            self._writer.transport.abort()
 
 
 def _decode(line: bytes) -> dict[str, Any]:
@@ -166,13 +210,13 @@ class _Terminal:
         self._loop.remove_reader(self._read)
         if not self.ended.done():
             self._loop.remove_reader(self._status)
-            self.ended.cancel()
+            self.ended.set_result(-9)
         os.close(self._read)
 
     def _take(self) -> bool:
         """Read a chunk. Return whether there may be more now."""
         try:
-            data = os.read(self._read, 1 << 16)
+            data = os.read(self._read, _CHUNK)
         except BlockingIOError:
             return False
         if not data:
@@ -181,7 +225,7 @@ class _Terminal:
         if (excess := len(self._output) - self._limit) > 0:
             del self._output[:excess]
             self.truncated = True
-        self._report.output = self.output
+        self._report.output.add(data)
         return bool(data)
 
     def _end(self) -> None:
@@ -209,7 +253,9 @@ class AcpClient:
         self._reports: list[ReportedAction] = []
         self._calls: dict[str, ReportedAction] = {}
         self._terminals: dict[str, _Terminal] = {}
-        self._message: str | None = None  # the id of the message that may go on
+        self._waits = 0
+        self._message_id = ""
+        self._message_goes_on = False
 
     def take_reports(self) -> list[ReportedAction]:
         """Return the tool calls, requests for permission, files and terminals of the agent since
@@ -232,22 +278,28 @@ class AcpClient:
         kind = update.get("sessionUpdate")
         if kind == "agent_message_chunk":
             self._add_to_message(update)
-        elif kind in ("tool_call", "tool_call_update"):
-            self._message = None
+        elif kind not in _BESIDE_MESSAGES:
+            self.end_message()
+        if kind in ("tool_call", "tool_call_update"):
             self._add_tool_call(update)
+
+    def end_message(self) -> None:
+        """Take the next text as that of another message, unless it has the same id."""
+        self._message_goes_on = False
 
     def _add_to_message(self, update: Mapping[str, Any]) -> None:
         content = update.get("content")
         text = content.get("text") if isinstance(content, dict) else None
         if not isinstance(text, str):
             return
-        name = str(update.get("messageId") or "")
-        if name != self._message:
-            self._message, self.message = name, ""
+        name = _id(update.get("messageId") or "")
+        if name != self._message_id or not (name or self._message_goes_on):
+            self.message = ""
+        self._message_id, self._message_goes_on = name, True
         self.message = (self.message + text)[-_MAX_MESSAGE:]
 
     def _add_tool_call(self, update: Mapping[str, Any]) -> None:
-        name = str(update.get("toolCallId"))
+        name = _id(update.get("toolCallId"))
         if name not in self._calls:
             if len(self._calls) >= _MAX_CALLS:
                 self._calls.clear()
@@ -259,10 +311,13 @@ class AcpClient:
         title, given = report.entry.get("title", ""), update.get("rawInput")
         if given or not report.entry["action"]:
             report.entry["action"] = _action(title, given)
-        report.output = _text(update.get("content")) or report.output
+        if text := _text(update.get("content")):
+            report.output = Collector(report.output.limit)
+            report.output.add(encode(text))
 
     def _report(self, seen: str, action: str, call: str = "") -> ReportedAction:
-        report = ReportedAction({"seen": seen, "action": action[:_MAX_ACTION]}, call=call)
+        output = Collector(min(self._sandbox.spec.limits.output, _MAX_OUTPUT))
+        report = ReportedAction({"seen": seen, "action": action[:_MAX_ACTION]}, output, call)
         if len(self._reports) < _MAX_REPORTS:
             self._reports.append(report)
         return report
@@ -271,14 +326,15 @@ class AcpClient:
         self, tool_call: ToolCallUpdate, options: list[PermissionOption], **_: Any
     ) -> RequestPermissionResponse:
         """Allow what the policy does not refuse."""
+        call = _id(tool_call.tool_call_id)
         action = _action(tool_call.title or "", tool_call.raw_input)
-        if (known := self._calls.get(tool_call.tool_call_id)) and not tool_call.raw_input:
+        if (known := self._calls.get(call)) and not tool_call.raw_input:
             action = known.entry["action"] or action
         refusal = self._env.policy.refusal(action)
         wanted = "reject" if refusal else "allow"
         kinds: dict[str, PermissionOption] = {o.kind: o for o in options[::-1]}
         option = kinds.get(f"{wanted}_once") or kinds.get(f"{wanted}_always")
-        report = self._report("permission request", action, tool_call.tool_call_id)
+        report = self._report("permission request", action, call)
         report.entry["answer"] = option.kind if option else "cancelled"
         if option is None:
             return RequestPermissionResponse(outcome=DeniedOutcome(outcome="cancelled"))
@@ -299,7 +355,7 @@ class AcpClient:
             text = decode(self._sandbox.read(path, MAX_MESSAGE_BYTES))
         if line is not None or limit is not None:
             first = max(0, (line or 1) - 1)
-            lines = text.splitlines(keepends=True)
+            lines = list(io.StringIO(text))
             text = "".join(lines[first : None if limit is None else first + limit])
         return ReadTextFileResponse(content=text)
 
@@ -329,7 +385,8 @@ class AcpClient:
         if len(self._terminals) >= _MAX_TERMINALS:
             raise RequestError(-32603, f"there are {_MAX_TERMINALS} terminals: release some")
         variables = {**self._variables, **{v.name: v.value for v in env or ()}}
-        limit = min(output_byte_limit or _MAX_TEXT, MAX_MESSAGE_BYTES)
+        limit = _TERMINAL_OUTPUT if output_byte_limit is None else output_byte_limit
+        limit = min(limit, _MAX_TERMINAL_OUTPUT)
         report = self._report("terminal", action)
         with _sandbox_errors():
             terminal = _Terminal(self._sandbox, argv, cwd or self._cwd, variables, limit, report)
@@ -349,7 +406,13 @@ class AcpClient:
     ) -> WaitForTerminalExitResponse:
         """Wait until a command has ended."""
         terminal = self._terminal(terminal_id)
-        await asyncio.shield(terminal.ended)
+        if self._waits >= _MAX_WAITS:
+            raise RequestError(-32603, f"{_MAX_WAITS} requests wait for terminals already")
+        self._waits += 1
+        try:
+            await asyncio.shield(terminal.ended)
+        finally:
+            self._waits -= 1
         status = terminal.exit_status or TerminalExitStatus()
         return WaitForTerminalExitResponse(exit_code=status.exit_code, signal=status.signal)
 
@@ -392,4 +455,9 @@ def _text(content: Any) -> str:
         inner = part.get("content") if isinstance(part, dict) else None
         if isinstance(inner, dict) and isinstance(inner.get("text"), str):
             parts.append(inner["text"])
-    return "\n".join(parts)[:_MAX_TEXT]
+    return "\n".join(parts)
+
+
+def _id(value: Any) -> str:
+    """Return an id that the agent has made, cut to a length at which it can be kept."""
+    return str(value)[:_MAX_ID]

@@ -18,10 +18,11 @@ from intercode.environments.base.sandboxed_env import SandboxedEnv
 from intercode.evaluation.programs.acp_client import AcpClient, Pipes
 from intercode.models.bridge import Bridge
 from intercode_sandbox.long_output import Collector
-from intercode_sandbox.streams import drain, drain_once
+from intercode_sandbox.streams import BaseProcess, drain, drain_once
 
 _CANCEL_SECONDS = 5.0
 """The time that an agent has to end a turn that is cancelled."""
+_MAX_WORD, _MAX_TEXT = 200, 2000  # characters that are recorded of what an agent says of itself
 _LOGIN_NEEDED = -32000
 _ABLE = ClientCapabilities(
     fs=FileSystemCapabilities(read_text_file=True, write_text_file=True), terminal=True
@@ -41,10 +42,12 @@ class AcpSession:
         self.client = AcpClient(env, variables)
         self.about: dict[str, Any] = {}
         self._cwd, self._login = env.working_directory, login
+        self._session: str | None = None
 
     def prompt(
         self,
         text: str,
+        process: BaseProcess,
         streams: Mapping[int, int],
         output: Collector,
         bridge: Bridge,
@@ -52,20 +55,23 @@ class AcpSession:
     ) -> str:
         """Send a prompt, answer the agent's requests, and return why the agent ended its turn.
 
-        ``streams``: the other ends of its standard input, output and error. ``output`` takes what
-        it writes to the last. Raises ConnectionError if the agent ends before or refuses something,
-        and what ``Bridge.serve`` and ``seconds_left`` raise, after the turn is cancelled.
+        ``process``: the agent. ``streams``: the other ends of its standard input, output and error.
+        ``output`` takes what it writes to the last. Raises ConnectionError if the agent ends before
+        or refuses something, and what ``Bridge.serve`` and ``seconds_left`` raise, after the turn
+        is cancelled.
         """
         try:
-            return asyncio.run(self._serve(text, streams, output, bridge, seconds_left))
+            return asyncio.run(self._serve(text, process, streams, output, bridge, seconds_left))
         except RequestError as e:
-            raise ConnectionError(f"{e} {e.data or ''}".rstrip()) from e
+            raise ConnectionError(f"{e} {e.data or ''}"[:_MAX_TEXT].rstrip()) from None
         except ValidationError as e:
-            raise ConnectionError(f"an answer does not keep to the protocol: {e}") from e
+            why = f"an answer does not keep to the protocol: {e}"
+            raise ConnectionError(why[:_MAX_TEXT]) from None
 
     async def _serve(
         self,
         text: str,
+        process: BaseProcess,
         streams: Mapping[int, int],
         output: Collector,
         bridge: Bridge,
@@ -87,9 +93,15 @@ class AcpSession:
             if not drain_once(errors, output):
                 loop.remove_reader(errors)
 
+        def end() -> None:
+            loop.remove_reader(status)
+            pipes.finish()
+
         loop.add_reader(bridge.fileno(), serve_bridge)
         loop.add_reader(errors, read_errors)
         pipes = await Pipes.open(self.client, streams[1], streams[0])
+        status = process.fileno()
+        loop.add_reader(status, end)
         connection = ClientSideConnection(cast(Client, self.client), pipes)
         turn = asyncio.create_task(self._talk(connection, text))
         try:
@@ -105,6 +117,7 @@ class AcpSession:
             if not turn.done():
                 await self._cancel(connection, turn)
             loop.remove_reader(errors)
+            loop.remove_reader(status)
             drain(errors, output)
             self.client.close()
             await connection.close()
@@ -117,7 +130,10 @@ class AcpSession:
         )
         if agent.agent_info is not None:
             info = agent.agent_info
-            self.about["agent"] = {"name": info.name, "version": info.version}
+            self.about["agent"] = {
+                "name": info.name[:_MAX_WORD],
+                "version": info.version[:_MAX_WORD],
+            }
         try:
             session = await connection.new_session(cwd=self._cwd, mcp_servers=[])
         except RequestError as e:
@@ -125,17 +141,19 @@ class AcpSession:
                 raise
             await connection.authenticate(method_id=self._login)
             session = await connection.new_session(cwd=self._cwd, mcp_servers=[])
-        self.about["session"] = session.session_id
-        reply = await connection.prompt(session_id=session.session_id, prompt=[text_block(text)])
-        self.about["stop_reason"] = reply.stop_reason
-        return reply.stop_reason
+        self._session = session.session_id
+        self.about["session"] = self._session[:_MAX_WORD]
+        reply = await connection.prompt(session_id=self._session, prompt=[text_block(text)])
+        self.about["stop_reason"] = reason = reply.stop_reason[:_MAX_WORD]
+        return reason
 
     async def _cancel(self, connection: ClientSideConnection, turn: asyncio.Task[str]) -> None:
         """Cancel the turn, and wait a while for the agent to end it."""
-        if session := self.about.get("session"):
-            with suppress(ConnectionError):
-                await connection.cancel(session_id=session)
-                await asyncio.wait((turn,), timeout=_CANCEL_SECONDS)
+        if self._session is not None:
+            with suppress(ConnectionError, TimeoutError):
+                async with asyncio.timeout(_CANCEL_SECONDS):
+                    await connection.cancel(session_id=self._session)
+                    await asyncio.wait((turn,))
         turn.cancel()
-        with suppress(asyncio.CancelledError, ConnectionError, RequestError):
+        with suppress(asyncio.CancelledError, ConnectionError, RequestError, ValidationError):
             await turn

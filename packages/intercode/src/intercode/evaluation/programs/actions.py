@@ -12,6 +12,7 @@ from typing import Any
 from intercode.core.types import SUBMIT
 from intercode.models.base import ToolCall
 from intercode_sandbox.contract import BaseSandbox
+from intercode_sandbox.long_output import Collector
 from intercode_sandbox.streams import decode
 
 CODE_ARGUMENTS = ("command", "cmd", "script", "code", "statement")
@@ -57,7 +58,7 @@ class ReportedAction:
     id of the tool call that it belongs to, if that is known."""
 
     entry: dict[str, Any]
-    output: str = ""
+    output: Collector
     call: str = ""
 
 

@@ -189,7 +189,7 @@ def _run(
         try:
             if session is None:
                 return _serve(process, ours[2], output, bridge, seconds_left)
-            reason = session.prompt(query, ours, output, bridge, seconds_left)
+            reason = session.prompt(query, process, ours, output, bridge, seconds_left)
             if reason != "end_turn":
                 return _Ending("agent_stopped", why=f"its turn ended: {reason}")
             return _Ending("submitted", message=session.client.message.strip())

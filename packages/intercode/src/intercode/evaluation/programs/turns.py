@@ -204,7 +204,7 @@ def _step_of(report: ReportedAction, changes: tuple[str, ...]) -> Step:
     code = report.entry.get("exit_code")
     return Step(
         report.entry["action"],
-        report.output,
+        decode(report.output.bytes()),
         valid=None if code is None else code == 0,
         exit_code=code,
         changes=changes,
