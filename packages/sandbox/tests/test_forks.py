@@ -6,15 +6,17 @@ import ctypes
 import os
 import select
 import signal
+import traceback
 import urllib.request
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 
 import pytest
 
 from intercode_sandbox import Sandbox, SandboxPool, SandboxSpec, images, open_sandbox
 from intercode_sandbox.contract import BaseSandbox
 from intercode_sandbox.errors import SandboxUnavailableError, UsageError
+from intercode_sandbox.platforms.forks import own_socketpair
 from support import backend
 from support.sandboxes import open_one, open_test_sandbox
 
@@ -36,13 +38,16 @@ def _child(action: Callable[[], object], fork: Callable[[], int] = os.fork) -> I
     child = fork()
     if not child:
         signal.alarm(SECONDS)  # ends a child that hangs
-        with suppress(BaseException):
+        try:
             os.close(ends[1])
             action()
             os.write(done[1], b"+")
             os.close(done[1])
             os.read(ends[0], 1)
-        os._exit(0)
+        except BaseException:
+            traceback.print_exc()
+        finally:
+            os._exit(0)
     os.close(done[1])
     try:
         yield child if os.read(done[0], 1) else 0
@@ -107,27 +112,47 @@ def test_a_forked_child_neither_closes_nor_keeps_a_forwarded_port() -> None:
 def test_each_forked_child_has_a_pool_of_its_own() -> None:
     with SandboxPool("host", size=2, backend=backend.chosen()) as pool:  # one opens still
         taken = pool.take()
-        names = [f"/{number}" for number in range(3)]
+        names = [f"/{number}" for number in range(4)]
 
         def serve(name: str) -> None:
             pool.give_back(taken)
-            for _ in range(3):
+            for _ in range(3):  # both threads of the pool open some
                 with pool.sandbox() as sandbox:
                     assert not any(map(sandbox.exists, names))
                     sandbox.write(name, "")
                     assert sandbox.exists(name)
+
+        def serve_and_fork() -> None:
+            serve(names[2])
+            with _child(lambda: serve(names[3])) as grandchild:
+                assert grandchild
             pool.close()
 
         with (
             _child(lambda: serve(names[0])) as first,
             _child(lambda: serve(names[1])) as second,
-            _child(lambda: serve(names[2])) as third,
+            _child(serve_and_fork) as third,
         ):
             assert first and second and third
             with pool.sandbox() as sandbox:
                 assert not any(map(sandbox.exists, names))
             assert taken.run("echo on").output == "on\n"
             pool.give_back(taken)
+
+
+def test_a_closed_descriptor_does_not_keep_a_forked_child_from_giving_up_the_others() -> None:
+    closed, other = own_socketpair()
+
+    def fork() -> int:
+        os.close(closed.fileno())
+        return os.fork()
+
+    def check() -> None:
+        assert other.fileno() < 0
+
+    with other, _child(check, fork) as child:
+        closed.detach()
+        assert child
 
 
 def _end_of_program(open_it: Callable[[], BaseSandbox], fork: Callable[[], int]) -> None:

@@ -287,9 +287,9 @@ class SandboxProcess:
 
     def _close_input(self) -> None:
         with self._lock:
-            if self._input >= 0:
-                os.close(self._input)
-                self._input = -1
+            fd, self._input = self._input, -1
+            if fd >= 0:
+                os.close(fd)
 
     def fileno(self, of: Stream | Literal["stdin", "exit"] = "stdout") -> int:
         """Return a descriptor for poll and event loops: of a stream, or one that is readable when

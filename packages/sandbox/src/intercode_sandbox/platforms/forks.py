@@ -11,6 +11,7 @@ import os
 import socket
 import threading
 from collections.abc import Callable
+from contextlib import suppress
 from typing import Any, TypeVar
 from weakref import WeakKeyDictionary
 
@@ -55,9 +56,9 @@ def refuse_inherited(owner: int, what: str = "sandbox") -> None:
 def _give_up_inherited() -> None:
     global _opening
     _opening = threading.RLock()
-    for owned, give_up in list(_owned.items()):
-        give_up(owned)
-    _owned.clear()
+    for owned, give_up in list(_owned.items()):  # again in a child of this one
+        with suppress(OSError):
+            give_up(owned)
 
 
 if hasattr(os, "register_at_fork"):

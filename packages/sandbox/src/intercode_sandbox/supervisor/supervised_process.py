@@ -71,10 +71,11 @@ class SupervisedProcess:
 
     def _give_up(self) -> None:
         """Close the pipe, whose content is for the parent of this forked child."""
+        self._lock = threading.Lock()
         self.__del__()
-        self._status, self._lock = -1, threading.Lock()
 
     def __del__(self, close: Callable[[int], None] = os.close) -> None:
         # the default value outlives the module when the interpreter ends
-        if self._status >= 0:
-            close(self._status)
+        status, self._status = self._status, -1
+        if status >= 0:
+            close(status)
