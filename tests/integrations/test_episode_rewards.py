@@ -15,7 +15,7 @@ from typing import Any
 import pytest
 
 import intercode
-from intercode.core.errors import EnvironmentStateError, UsageError
+from intercode.core.errors import EnvironmentStateError, GoldError, UsageError
 from intercode.core.trajectories import trajectory_to_row
 from intercode.core.types import Dataset, Score, Step, Task, Trajectory
 from intercode.integrations.trl import BashEnvironment, CtfEnvironment
@@ -201,6 +201,19 @@ def test_a_solution_is_worth_the_task_at_the_turn_limit(adapter: str) -> None:
     for mode in MODES:
         actions = [SOLVE, *["true"] * (LIMIT - 2), "touch /b"]
         assert ADAPTERS[adapter](actions, mode) == pytest.approx(1.0), mode
+
+
+def test_the_turn_limit_ends_a_task_without_a_gold_unscored() -> None:
+    unscored = Dataset("files", "bash", (Task("files/0", "Make /a"),))
+    with intercode.make("bash", dataset=unscored, max_turns=2) as env:
+        env.reset()
+        env.execute("touch /a")
+        last = env.execute("ls /a")
+        assert (last.observation, last.reward, last.score) == ("/a\n", 0.0, None)
+        assert last.truncated and not last.terminated
+        env.reset()
+        with pytest.raises(GoldError):
+            env.execute("submit")
 
 
 @contextmanager

@@ -225,7 +225,8 @@ class Episode:
     # ------------------------------------------------------------------ turns
     def execute(self, action: str) -> Step:
         """Execute code, or submit. In the reward mode ``final`` the reward is 0 until the turn that
-        ends the episode: ``submit``, or the last of ``max_turns``, after which the state is scored.
+        ends the episode: ``submit``, or the last of ``max_turns``, after which the state is scored
+        unless the task has no gold.
 
         If the action ends its own sandbox, for example by its use of memory, the episode ends with
         the score 0, and ``sandbox_lost`` is true. So it does after an exception that the action
@@ -295,8 +296,8 @@ class Episode:
         observation, _, omitted = shorten(result.observation, _MAX_KEPT)
         self.transcript += [f"$ {action}", observation]
         hashes = self._hashes(observation)
-        pays = truncated or self.env.settings.reward_mode != "final"
-        current = score() if pays else None
+        pays_every_turn = self.env.settings.reward_mode != "final"
+        current = score() if pays_every_turn or (truncated and self._has_gold()) else None
         reward = 0.0 if current is None else self._reward_for(current)
         return Step(
             action,
@@ -404,6 +405,14 @@ class Episode:
                 )
             best = env.episode_reward.score(self.index, self.actions, best)
         return best, agent, best_gold
+
+    def _has_gold(self) -> bool:
+        try:
+            if not self.env.known_golds:
+                self.env._profile_impl.require_gold(self.task)
+        except GoldError:
+            return False
+        return True
 
     def _score_against(self, agent: State, gold: State) -> Score:
         """Return what the reward function gives. That it returns no Score is no agent's doing."""
