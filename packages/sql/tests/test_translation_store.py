@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
+import json
 import os
-import sqlite3
 import subprocess
 import sys
-from contextlib import closing
 from pathlib import Path
 
 import pytest
@@ -18,8 +17,8 @@ from intercode_sql.embedded.catalog.values import result_converter
 from intercode_sql.embedded.compile.translation import Translation
 from intercode_sql.embedded.execute import caches
 from intercode_sql.embedded.execute.caches import (
+    FileStore,
     Key,
-    TranslationStore,
     open_store,
     translator_digest,
 )
@@ -49,98 +48,109 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 def store_with_entries(folder: Path) -> Path:
-    """Store a translation and an error, and return the file."""
-    store = open_store()
-    assert store is not None
-    store.add(key("SELECT 1"), MADE)
-    store.add(key("SELECT x"), FAULT)
-    return folder / f"translations-{translator_digest()}"
+    """Return a store with a translation and an error, and its file."""
+    folder.mkdir(exist_ok=True)
+    one = FileStore(folder)
+    one.add(key("SELECT 1"), MADE)
+    one.add(key("SELECT x"), FAULT)
+    one.flush()
+    return Path(one.path)
 
 
-def found_in_new_process(text: str) -> Translation | StatementError | None:
-    store = open_store()
-    return None if store is None else store.find(key(text))
+def lines_of(path: Path) -> list[list[bytes]]:
+    """Return checksum, key and content of each line."""
+    return [line.split(b" ", 2) for line in path.read_bytes().split(b"\n") if line]
 
 
 def test_another_process_finds_entries(folder: Path) -> None:
     store_with_entries(folder)
-    found, error = found_in_new_process("SELECT 1"), found_in_new_process("SELECT x")
+    other = FileStore(folder)
+    found, error = other.find(key("SELECT 1")), other.find(key("SELECT x"))
     assert isinstance(found, Translation) and isinstance(error, StatementError)
     assert (found.sql, found.names, found.types) == (MADE.sql, MADE.names, MADE.types)
     assert (found.databases, found.volatile) == (MADE.databases, False)
     assert [r is None for r in found.converters] == [r is None for r in MADE.converters]
     assert (error.number, error.message) == (FAULT.number, FAULT.message)
-    store = open_store()
-    assert store is not None and store.find(key("SELECT 2")) is None
-    assert store.find(("digest/shop", "shop", "", "SELECT 1")) is None  # other SQL modes
+    assert other.find(key("SELECT 2")) is None
+    assert other.find(("digest/shop", "shop", "", "SELECT 1")) is None  # other SQL modes
 
 
 def test_later_entries_of_other_processes_are_read(folder: Path) -> None:
-    store_with_entries(folder)
-    reading, writing = open_store(), open_store()
-    assert reading is not None and writing is not None
+    path = store_with_entries(folder)
+    reading, writing = FileStore(folder), FileStore(folder)
     assert reading.find(key("SELECT 1")) and reading.find(key("late")) is None
     writing.add(key("late"), MADE)
+    assert reading.find(key("late")) is None  # it is not written yet: several are written together
+    writing.flush()
     assert reading.find(key("late"))
+    path.unlink()
+    assert reading.find(key("late")) and reading.find(key("SELECT 9")) is None
+    store_with_entries(folder)
+    assert reading.find(key("SELECT 9")) is None and reading.find(key("SELECT 1"))
 
 
 @pytest.mark.parametrize("harm", [b"SELECT", b"shop", b"names"])
-def test_a_broken_entry_is_ignored(folder: Path, harm: bytes) -> None:
+def test_a_broken_line_is_ignored(folder: Path, harm: bytes) -> None:
     path = store_with_entries(folder)
     whole = path.read_bytes()
     assert harm in whole
     path.write_bytes(whole.replace(harm, harm[::-1], 1))
-    assert found_in_new_process("SELECT 1") is None
-    assert isinstance(found_in_new_process("SELECT x"), StatementError)
+    broken = FileStore(folder)
+    assert broken.find(key("SELECT 1")) is None
+    assert isinstance(broken.find(key("SELECT x")), StatementError)
+
+
+def test_an_unfinished_line_affects_no_other(folder: Path) -> None:
+    path = store_with_entries(folder)
+    path.write_bytes(path.read_bytes()[:-9])  # as if its writer was killed
+    after = FileStore(folder)
+    after.add(key("SELECT 3"), MADE)
+    after.flush()
+    found = FileStore(folder)
+    assert found.find(key("SELECT x")) is None
+    assert found.find(key("SELECT 1")) and found.find(key("SELECT 3"))
+    path.write_bytes(os.urandom(5000))
+    assert FileStore(folder).find(key("SELECT 1")) is None
 
 
 def test_an_entry_with_a_wrong_key_is_ignored(folder: Path) -> None:
     path = store_with_entries(folder)
-    with closing(sqlite3.connect(path, isolation_level=None)) as file:
-        file.execute("DELETE FROM translation WHERE key = ?", [caches._key_digest(key("SELECT x"))])
-        file.execute("UPDATE translation SET key = ?", [caches._key_digest(key("SELECT x"))])
-    assert found_in_new_process("SELECT x") is None
+    (_, first, _), (check, _, text) = lines_of(path)
+    path.write_bytes(b" ".join((check, first, text)) + b"\n")
+    assert FileStore(folder).find(key("SELECT 1")) is None
 
 
-def test_a_broken_file_stores_nothing(folder: Path) -> None:
+def test_files_that_others_can_write_to_are_ignored(folder: Path) -> None:
     path = store_with_entries(folder)
-    path.write_bytes(os.urandom(5000))
-    store = open_store()
-    assert store is not None
-    store.add(key("SELECT 3"), MADE)
-    assert store.find(key("SELECT 3")) is None
-
-
-def test_a_file_that_stays_locked_is_left(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    path = store_with_entries(folder)
-    monkeypatch.setattr(caches, "_LOCK_SECONDS", 0)
-    store = open_store()
-    assert store is not None and store.find(key("SELECT 1"))
-    with closing(sqlite3.connect(path, isolation_level=None)) as other:
-        other.execute("BEGIN EXCLUSIVE")
-        assert store.find(key("SELECT 1")) is None
-    assert store.find(key("SELECT 1")) is None
-    assert found_in_new_process("SELECT 1")
-
-
-def test_directories_that_others_can_write_to_are_ignored(folder: Path) -> None:
-    store_with_entries(folder)
+    path.chmod(0o666)
+    assert FileStore(folder).find(key("SELECT 1")) is None
+    size = path.stat().st_size
+    other = FileStore(folder)
+    other.add(key("SELECT 4"), MADE)
+    other.flush()
+    assert path.stat().st_size == size
     folder.chmod(0o777)
     assert open_store() is None
     folder.chmod(0o700)
-    assert found_in_new_process("SELECT 1")
+    assert isinstance(open_store(), FileStore)
 
 
-def test_the_size_is_limited(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_file_size_is_limited(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    path = store_with_entries(folder)
+    one = FileStore(folder)
+    one.add(
+        key("long"),
+        Translation("x" * caches.MAX_ENTRY_CHARACTERS, (), (), (), frozenset()),
+    )
+    one.flush()
+    assert FileStore(folder).find(key("long")) is None
+    with monkeypatch.context() as smaller:
+        smaller.setattr(caches, "MAX_FILE_BYTES", 10)
+        one.add(key("SELECT 5"), MADE)
+        one.flush()
+    assert not path.exists()
     store_with_entries(folder)
-    store = open_store()
-    assert store is not None
-    long = Translation("x" * caches.MAX_ENTRY_CHARACTERS, (), (), (), frozenset())
-    store.add(key("long"), long)
-    assert store.find(key("long")) is None
-    monkeypatch.setattr(caches, "MAX_ENTRIES", 1)
-    assert found_in_new_process("SELECT 1") is None
-    assert found_in_new_process("SELECT x")
+    assert FileStore(folder).find(key("SELECT 1"))
 
 
 def test_old_versions_are_deleted(folder: Path) -> None:
@@ -165,7 +175,7 @@ def test_without_a_directory_nothing_is_stored(
     assert open_store() is None
     monkeypatch.delenv(caches.DIRECTORY_VARIABLE)
     monkeypatch.setenv("INTERCODE_CACHE", str(tmp_path / "cache"))
-    assert isinstance(open_store(), TranslationStore)
+    assert isinstance(open_store(), FileStore)
     assert (tmp_path / "cache" / "sql" / "translations").stat().st_mode & 0o077 == 0
 
 
@@ -196,9 +206,7 @@ def test_a_second_process_parses_nothing_again(
     after = shown(one, "SELECT COUNT(*) FROM sale")
     one.close()
     first.close()
-    (path,) = folder.iterdir()
-    with closing(sqlite3.connect(path)) as file:
-        text = "\n".join(value for (value,) in file.execute("SELECT value FROM translation"))
+    text = "\n".join(p.read_text() for p in folder.iterdir())
     assert "customer" in text and "DELETE" not in text
     from intercode_sql.embedded.execute import dispatch
 
@@ -239,5 +247,7 @@ def test_many_processes_share_a_file(folder: Path, shop: DatabaseSpec) -> None:
     running = [subprocess.Popen(command) for _ in range(4)]
     assert [process.wait(60) for process in running] == [0] * 4
     (path,) = folder.iterdir()
-    with closing(sqlite3.connect(path)) as file:
-        assert file.execute("SELECT count(*) FROM translation").fetchall() == [(120,)]
+    lines = lines_of(path)
+    assert len({name for _, name, _ in lines}) == 120
+    for check, name, text in lines:
+        assert check == caches._checksum(name, text) and json.loads(text)["used"] == ["shop"]

@@ -70,5 +70,7 @@ class EmbeddedEngine(LocalEngine):
         )
 
     def close(self) -> None:
-        """Close the idle connections. Open sessions stay usable."""
+        """Write the cached translations and close the idle connections. Open sessions stay
+        usable."""
+        self._caches.translations.flush()
         self._pool.close()

@@ -1,9 +1,10 @@
 """The caches of all sessions: translations, in memory and on disk, results and databases.
 
-There is one SQLite file of translations per version of the translator in the user's cache. Its name
+There is one file of translations per version of the translator in the user's cache. Its name
 contains a digest of this code, sqlglot, SQLite and Python, so that translations of other versions
-are never used. An entry is the digest of its key (dump, database, modes, text), JSON and a
-checksum. Broken entries, and directories that other users can write to, are ignored.
+are never used. Each line is an entry: a checksum, the digest of its key (dump, database, modes,
+text), and JSON. Processes append whole lines and read those that others have appended. Broken
+lines, and files that other users can write to, are ignored.
 """
 
 from __future__ import annotations
@@ -40,15 +41,15 @@ from intercode_sql.types import ExecResult
 
 DIRECTORY_VARIABLE = "INTERCODE_SQL_TRANSLATIONS"
 """Environment variable: the directory of these files. If it is empty, nothing is stored."""
-MAX_ENTRIES = 10_000
-"""Limit of the entries of a file. The oldest ones are removed when it is opened."""
-MAX_ENTRY_CHARACTERS = 16 << 10
+MAX_FILE_BYTES = 8 << 20
+"""Limit of a file in bytes. A larger one is deleted and started again."""
+MAX_ENTRY_CHARACTERS = 32 << 10
 """Limit of an entry in characters. Longer ones are not stored."""
-_LOCK_SECONDS = 1.0
-"""How long a process waits for another one that writes."""
 _MAX_OLD_FILES = 3
 _SOURCES = ("base.py", "dialect", "embedded")
 """Files and folders of ``intercode_sql`` on which translations depend."""
+_BATCH_SIZE = 32
+"""Number of entries that are written together."""
 _MAX_TRANSLATIONS = 4096
 """Limit of translations in memory."""
 
@@ -64,7 +65,7 @@ class TranslationCache:
     """Translations and errors by key. ``persistent`` ones are also in a store, because the stamp of
     a pristine catalog has the same meaning in every process."""
 
-    def __init__(self, store: TranslationStore | None) -> None:
+    def __init__(self, store: FileStore | None) -> None:
         self._store = store
         self._entries: OrderedDict[Key, Outcome] = OrderedDict()
 
@@ -85,76 +86,117 @@ class TranslationCache:
         if lasting and self._store is not None:
             self._store.add(key, value)
 
+    def flush(self) -> None:
+        """Write pending entries to the store."""
+        if self._store is not None:
+            self._store.flush()
+
     def _insert(self, key: Key, value: Outcome) -> None:
         self._entries[key] = value
         while len(self._entries) > _MAX_TRANSLATIONS:
             self._entries.popitem(last=False)
 
 
-class TranslationStore:
-    """Translations in an SQLite file that processes share. Safe for several threads.
+class FileStore:
+    """A store in a file. Safe for several threads."""
 
-    A process does not use a file any more that has failed once, such as one that stays locked.
-    """
-
-    def __init__(self, path: Path) -> None:
+    def __init__(self, folder: Path) -> None:
+        self._folder = folder
         self._lock = threading.Lock()
-        self._file: sqlite3.Connection | None = sqlite3.connect(
-            path, _LOCK_SECONDS, isolation_level=None, check_same_thread=False
-        )
-        self._execute("PRAGMA synchronous = OFF")
-        self._execute(
-            "CREATE TABLE IF NOT EXISTS translation "
-            "(number INTEGER PRIMARY KEY, key BLOB UNIQUE, value TEXT, checksum BLOB)"
-        )
-        last = "(SELECT max(number) FROM translation)"
-        self._execute(f"DELETE FROM translation WHERE number <= {last} - ?", MAX_ENTRIES)
+        self._lines: dict[bytes, tuple[bytes, bytes]] = {}
+        self._pending: list[bytes] = []
+        self._last_lookup: tuple[Key | None, bytes] = (
+            None,
+            b"",
+        )  # a key is usually looked up before it is added
+        self._inode, self._read_bytes = 0, 0  # the inode of the file, and how many bytes were read
+
+    @functools.cached_property
+    def path(self) -> str:
+        """The file of this version of the translator."""
+        return str(self._folder / f"translations-{translator_digest()}")
 
     def find(self, key: Key) -> Outcome | None:
         """Return the entry of a key, or None if there is none or it is broken."""
         name = _key_digest(key)
-        found = self._execute("SELECT value, checksum FROM translation WHERE key = ?", name)
-        for value, checksum in found:
-            if checksum == _checksum(name, value):
-                return _from_json(json.loads(value))
+        self._last_lookup = key, name
+        line = self._lines.get(name)
+        if line is None:
+            with self._lock, suppress(OSError):
+                self._read_new_lines()
+            line = self._lines.get(name)
+        if line is None or line[0] != _checksum(name, line[1]):
+            return None
+        with suppress(ValueError, TypeError, KeyError, IndexError):
+            return _from_json(json.loads(line[1]))
         return None
 
     def add(self, key: Key, value: Outcome) -> None:
-        """Add an entry."""
-        name, text = _key_digest(key), _ENCODE(_to_json(value))
-        if len(text) <= MAX_ENTRY_CHARACTERS:
-            self._execute(
-                "REPLACE INTO translation (key, value, checksum) VALUES (?, ?, ?)",
-                name,
-                text,
-                _checksum(name, text),
-            )
-
-    def _execute(self, code: str, *values: object) -> list[tuple[Any, ...]]:
+        """Add an entry. It is written with the next batch."""
+        text = _ENCODE(_to_json(value)).encode()
+        if len(text) > MAX_ENTRY_CHARACTERS:
+            return
+        last_key, name = self._last_lookup
+        name = name if last_key is key else _key_digest(key)
         with self._lock:
-            if self._file is not None:
-                try:
-                    return self._file.execute(code, values).fetchall()
-                except sqlite3.Error:
-                    self._file = None
-            return []
+            self._pending.append(b" ".join((_checksum(name, text), name, text)))
+        if len(self._pending) >= _BATCH_SIZE:
+            self.flush()
+
+    def flush(self) -> None:
+        """Append the pending entries to the file."""
+        with self._lock:
+            lines, self._pending = self._pending, []
+            if lines:
+                with suppress(OSError):
+                    self._append(b"\n" + b"\n".join(lines) + b"\n")
+
+    def _append(self, text: bytes) -> None:
+        new = not os.path.exists(self.path)
+        fd = os.open(self.path, os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o600)
+        try:
+            _require_private(os.fstat(fd), self.path)
+            if os.fstat(fd).st_size > MAX_FILE_BYTES:
+                os.unlink(self.path)
+                return
+            os.write(fd, text)
+        finally:
+            os.close(fd)
+        if new:
+            _remove_old_files(Path(self.path))
+
+    def _read_new_lines(self) -> None:
+        """Read the lines that were appended since the last call. Raises OSError if there is no
+        file."""
+        status = os.stat(self.path)
+        if (status.st_ino, status.st_size) == (self._inode, self._read_bytes):
+            return
+        with open(self.path, "rb") as file:
+            status = os.fstat(file.fileno())
+            _require_private(status, self.path)
+            if status.st_ino != self._inode or status.st_size < self._read_bytes:
+                self._lines, self._inode, self._read_bytes = {}, status.st_ino, 0
+            file.seek(self._read_bytes)
+            text = file.read(2 * MAX_FILE_BYTES)
+        self._read_bytes += len(text)
+        for line in text.split(b"\n"):
+            parts = line.split(b" ", 2)
+            if len(parts) == 3:
+                self._lines[parts[1]] = (parts[0], parts[2])
 
 
-def open_store() -> TranslationStore | None:
+def open_store() -> FileStore | None:
     """Open the store of this user. Return None if no file can be used."""
     chosen = os.environ.get(DIRECTORY_VARIABLE)
     if chosen == "":
         return None
-    with suppress(OSError, sqlite3.Error):
+    try:
         folder = Path(chosen) if chosen else cache_root() / "sql" / "translations"
         folder.mkdir(mode=0o700, parents=True, exist_ok=True)
-        about = folder.stat()
-        own = not hasattr(os, "geteuid") or about.st_uid == os.geteuid()
-        if own and (os.name != "posix" or not about.st_mode & 0o022):
-            path = folder / f"translations-{translator_digest()}"
-            _remove_old_files(path)
-            return TranslationStore(path)
-    return None
+        _require_private(folder.stat(), str(folder))
+        return FileStore(folder)
+    except OSError:
+        return None
 
 
 @functools.cache
@@ -178,11 +220,18 @@ def translator_digest() -> str:
     return digest.hexdigest()[:24]
 
 
+def _require_private(status: os.stat_result, path: str) -> None:
+    """Raise PermissionError for a file that other users can write to."""
+    if hasattr(os, "geteuid") and (status.st_uid != os.geteuid() or status.st_mode & 0o022):
+        raise PermissionError(f"others can write to {path}")
+
+
 def _remove_old_files(path: Path) -> None:
     """Delete the files of all but the most recent other versions."""
-    others = [p for p in path.parent.glob("translations-*") if not p.name.startswith(path.name)]
-    for old in sorted(others, key=lambda p: p.stat().st_mtime)[:-_MAX_OLD_FILES]:
-        old.unlink(missing_ok=True)
+    with suppress(OSError):
+        others = set(path.parent.glob("translations-*")) - {path}
+        for old in sorted(others, key=lambda p: p.stat().st_mtime)[: -_MAX_OLD_FILES or None]:
+            old.unlink(missing_ok=True)
 
 
 # ---------------------------------------------------------------- entries
@@ -192,11 +241,11 @@ _ENCODE = json.JSONEncoder(separators=(",", ":")).encode
 
 
 def _key_digest(key: Key) -> bytes:
-    return hashlib.sha256(repr(key).encode()).digest()
+    return hashlib.sha256(repr(key).encode()).hexdigest().encode()
 
 
-def _checksum(name: bytes, text: str) -> bytes:
-    return hashlib.sha256(name + text.encode()).digest()
+def _checksum(name: bytes, text: bytes) -> bytes:
+    return hashlib.sha256(name + text).hexdigest()[:32].encode()
 
 
 def _to_json(value: Outcome) -> dict[str, Any]:
