@@ -314,6 +314,12 @@ def test_the_server_refuses_what_harms_others(session: SqlSession, code: str) ->
         session.run("INSERT INTO customer (name) VALUES ('Cy')", 60.0)
 
 
+def test_the_rights_of_a_session_are_none_that_reach_others(session: SqlSession) -> None:
+    rights = shown(session, "SHOW GRANTS")
+    assert "GRANT USAGE ON *.*" in rights and "EXECUTE" in rights
+    assert not any(word in rights for word in ("EVENT", "LOCK TABLES", "ALL PRIVILEGES"))
+
+
 def test_files_of_the_server_are_not_read(session: SqlSession) -> None:
     assert shown(session, "SELECT LOAD_FILE('/etc/passwd')") == "[(None,)]"
 

@@ -35,6 +35,7 @@ class StatementWatchdog:
     def __init__(self, kill: Callable[[int], None]) -> None:
         self._kill = kill
         self._lock = threading.Lock()
+        self._checking = threading.Lock()
         self._deadlines: dict[ServerConnection, float] = {}
         self._checks: dict[ServerConnection, Callable[[], None]] = {}
         self._wake = threading.Event()
@@ -60,8 +61,9 @@ class StatementWatchdog:
         self.watch(connection, -_GRACE_SECONDS)
 
     def unwatch(self, connection: ServerConnection) -> None:
-        """Stop watching a connection."""
-        with self._lock:
+        """Stop watching a connection. A check that runs is waited for, because it would stop the
+        next statement."""
+        with self._checking, self._lock:
             self._deadlines.pop(connection, None)
             self._checks.pop(connection, None)
 
@@ -78,13 +80,15 @@ class StatementWatchdog:
                 for connection in overdue:
                     connection.killed = True
                     del self._deadlines[connection]
-                checks = list(self._checks.values())
+                checks = list(self._checks.items())
                 if not self._deadlines:
                     self._wake.clear()
             for connection in overdue:
                 self._kill(connection.id)
-            for check in checks:
-                check()
+            for connection, check in checks:
+                with self._checking:
+                    if self._checks.get(connection) is check:
+                        check()
             self._wake.wait()
             time.sleep(_POLL_SECONDS)
 

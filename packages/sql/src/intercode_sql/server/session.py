@@ -61,7 +61,7 @@ class SessionGrowth:
     def __init__(self, server: DatabaseServer, storage: int) -> None:
         self._server, self._storage, self._part_limit = server, storage, storage
         self._database, self._session, self._thread = "", 0, 0
-        self._full = False
+        self._full = self._adds = False
         self._copied = self._used = 0
         self.stopped = ""
         """Why the running statement was stopped, in words for the agent."""
@@ -76,8 +76,9 @@ class SessionGrowth:
 
     def refusal(self, analysis: StatementAnalysis) -> str:
         """Return why a statement is not run, or an empty string."""
+        self._adds = analysis.first not in _GROWTHLESS_STATEMENTS
         too_large = self._used > max(self._storage, self._copied) + self._storage
-        if too_large and analysis.first not in _GROWTHLESS_STATEMENTS:
+        if too_large and self._adds:
             return _TOO_LARGE_MESSAGE.format(self._storage)
         if self._full and analysis.kind == "own" and analysis.first not in _SHRINKING_STATEMENTS:
             return _DATA_MESSAGE.format(self._storage)
@@ -85,7 +86,10 @@ class SessionGrowth:
 
     def stop_if_larger(self, connection: ServerConnection) -> None:
         """Stop the running statement if it has added too much. Too large a part of the shared files
-        ends the connection, and with it the temporary tables and the transaction."""
+        ends the connection, and with it the temporary tables and the transaction. The data may
+        still grow by the statement of a connection that was ended, while this one adds nothing."""
+        if not self._adds:
+            return
         used, part = self._usage(connection)
         if part > self._part_limit:
             self.stopped = _PART_MESSAGE.format(self._storage)

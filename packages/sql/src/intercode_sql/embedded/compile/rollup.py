@@ -28,6 +28,12 @@ def _rolled_up(node: exp.Cube, scope: Scope) -> Expression:
     return Expression("NULL", kind.as_nullable())
 
 
+@compiles(exp.Rollup)
+def _call(node: exp.Rollup, scope: Scope) -> Expression:
+    """``ROLLUP(x)`` is the call of a function, which MySQL does not have."""
+    raise mysql_error(1305, f"{scope.context.database}.ROLLUP")
+
+
 def is_rollup(node: exp.Select) -> bool:
     """Return whether a query is grouped WITH ROLLUP."""
     group = node.args.get("group")
