@@ -22,6 +22,7 @@ PACKAGES = [
     *sorted(f"intercode.{path.parent.name}" for path in ROOT.glob("*/__init__.py")),
 ]
 TOP_LEVEL = [
+    "InfrastructureError",
     "Pool",
     "Sandbox",
     "__version__",
@@ -60,7 +61,7 @@ def documented_values(package: str) -> set[str]:
     return found
 
 
-def test_the_public_api_is_eight_names() -> None:
+def test_the_public_api_is_nine_names() -> None:
     assert intercode.__all__ == TOP_LEVEL
     for name in TOP_LEVEL:
         assert getattr(intercode, name).__doc__, name

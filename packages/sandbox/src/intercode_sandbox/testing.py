@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import errno
+import fcntl
 import os
 import signal
 import socket
@@ -70,8 +71,7 @@ def _check_script(sandbox: BaseSandbox) -> None:
     it starts, as the sessions' shells do."""
     script, script_end = sandbox.open_script()
     output, output_end = os.pipe()
-    stray = os.open("/dev/null", os.O_RDONLY)
-    os.set_inheritable(stray, True)
+    stray = fcntl.fcntl(output, fcntl.F_DUPFD, 150)  # a number that no shell takes for itself
     try:
         directory, _, name = sandbox.script_path.rpartition("/")
         descriptors = {1: output_end, SCRIPT_FD: script}
