@@ -64,6 +64,9 @@ def test_errors_do_not_show_a_secret(tmp_path: Path) -> None:
             lambda: sandbox.list_files(f"/{_VALUE}"),
             lambda: sandbox.remove(f"/{_VALUE}"),
             lambda: sandbox.upload(tmp_path / _VALUE, "/x"),
+            lambda: sandbox.save(tmp_path / _VALUE / "x"),
+            lambda: sandbox.kill(_VALUE),  # type: ignore[arg-type]
+            lambda: sandbox.listen(_VALUE),  # type: ignore[arg-type]
             lambda: sandbox.download(f"/{_VALUE}", tmp_path / "x"),
             lambda: asyncio.run(AsyncSandbox.of(sandbox).run("true", cwd=f"/{_VALUE}")),
         ]
@@ -76,6 +79,26 @@ def test_errors_do_not_show_a_secret(tmp_path: Path) -> None:
                 shown = f"{error} {error!r} {getattr(error, 'filename', '')}"
                 assert _VALUE not in shown
                 error = error.__context__
+
+
+def test_an_error_that_the_caller_handles_already_stays_as_it_is() -> None:
+    with pytest.raises(KeyError) as caught:
+        try:
+            raise ValueError(_VALUE)
+        except ValueError:
+            with Secrets(_SECRETS).redacted_errors():
+                raise KeyError(_VALUE)  # noqa: B904
+    assert caught.value.args == ("[secret API_KEY]",)
+    assert isinstance(caught.value.__context__, ValueError)
+    assert caught.value.__context__.args == (_VALUE,)
+
+
+def test_an_error_with_read_only_arguments_is_raised_as_it_is() -> None:
+    class OwnError(Exception):
+        args = property(lambda self: ())  # type: ignore[assignment]
+
+    with pytest.raises(OwnError), Secrets(_SECRETS).redacted_errors():
+        raise OwnError
 
 
 @pytest.mark.sandbox

@@ -331,6 +331,7 @@ class Sandbox:
         are not part of the snapshot. Raises MissingCapabilityError without ``fork``."""
         return snapshots.Snapshot(self.base.snapshot())
 
+    @redact_errors
     def restore(self, snapshot: snapshots.Snapshot) -> None:
         """Replace the files by those of a snapshot, which may be of another sandbox on the same
         image and back end. Live processes continue with the new files. Raises
@@ -346,6 +347,7 @@ class Sandbox:
         given = Secrets(secrets)
         return cls.from_base(snapshot.files.open(), given)
 
+    @redact_errors
     def fork(self, n: int = 1) -> list[Self]:
         """Return ``n`` new sandboxes with copies of the files, limits and variables.
 
@@ -364,6 +366,7 @@ class Sandbox:
             raise
         return forks
 
+    @redact_errors
     def save(self, path: str | Path) -> None:
         """Write the files that differ from the image to a new file, for ``load``.
 
@@ -434,6 +437,7 @@ class Sandbox:
         self._parts.add(forwarded)
         return forwarded
 
+    @redact_errors
     def listen(self, port: int = 0) -> socket.socket:
         """Return a socket that listens at a port of the sandbox's loopback device (0: a free one).
 
@@ -452,6 +456,7 @@ class Sandbox:
         names = (entry.rpartition(" (") for entry in self.base.processes())
         return {int(number[:-1]): name for name, _, number in names}
 
+    @redact_errors
     def kill(self, pid: int, number: int = signal.SIGKILL) -> None:
         """Send a signal to a process by its number in the sandbox. One that has ended is ignored.
         Raises MissingCapabilityError without ``processes``."""

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import re
+import sys
 from bisect import bisect_left, bisect_right
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from functools import wraps
 from typing import Any, NoReturn, ParamSpec, TypeVar
 
@@ -59,19 +60,22 @@ class Secrets:
 
     @contextmanager
     def redacted_errors(self) -> Iterator[None]:
-        """Replace the values in what the block raises, also in the errors that led to it."""
+        """Replace the values in what the block raises, also in the errors that led to it, but not
+        in one that the caller handles already."""
+        handled = sys.exc_info()[1]
         try:
             yield
         except Exception as e:
             left: list[BaseException | None] = [e] if self._marks else []
-            seen = set[int]()
+            seen = {id(handled)}
             while left:
                 error = left.pop()
                 if error is None or id(error) in seen:
                     continue
                 seen.add(id(error))
                 left += error.__cause__, error.__context__
-                error.args = tuple(self._redacted(value) for value in error.args)
+                with suppress(AttributeError):  # a class of the caller whose args are read-only
+                    error.args = tuple(self._redacted(value) for value in error.args)
                 for name in ("filename", "filename2", "strerror"):  # of an OSError
                     if isinstance(value := getattr(error, name, None), str):
                         setattr(error, name, self.redact(value))
