@@ -12,7 +12,13 @@ from intercode.agents.base import Step
 from intercode.core.errors import BudgetError, ConfigError, ModelRefusedError
 from intercode.core.types import Usage
 from intercode.models.base import Completion, Message, Model, Tool
-from intercode.models.conversation import Conversation, History, is_context_overflow, split_turns
+from intercode.models.conversation import (
+    EMPTY_ANSWER,
+    Conversation,
+    History,
+    is_context_overflow,
+    split_turns,
+)
 from support.descriptions import brief as make_brief
 
 LS = "```bash\nls\n```"
@@ -160,6 +166,28 @@ class SmallContextModel(Model):
         if self.sizes[-1] > self.most:
             raise ModelRefusedError("HTTP 400: the prompt is too long")
         return Completion(LS, Usage(10, 5, 1), "stop")
+
+
+@pytest.mark.parametrize(
+    ("written", "text", "sent", "is_edited"),
+    [
+        ("ls\n", "ls", "ls\n", False),
+        ("ls", "ls", "ls", False),
+        ("ls", "Action 2: ls", "Action 2: ls", True),
+        ("ls\nObservation: a", "ls", "ls", True),
+        ("", "", EMPTY_ANSWER, True),
+    ],
+)
+def test_an_answer_with_ids_goes_back_as_it_was_sampled(
+    written: str, text: str, sent: str, is_edited: bool
+) -> None:
+    talk = Conversation(SmallContextModel(60), History())
+    talk.add_answer(Completion(written, tokens={"ids": [7]}), text)
+    talk.add_answer(Completion(written, tokens={"texts": ["ls"]}), text)
+    with_ids, without = talk.messages
+    assert (with_ids["content"], without["content"]) == (sent, text or EMPTY_ANSWER)
+    assert with_ids["tokens"].get("edited", False) is is_edited
+    assert "edited" not in without["tokens"]
 
 
 def test_a_refused_conversation_is_cut_and_sent_again() -> None:

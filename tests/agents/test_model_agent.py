@@ -177,7 +177,7 @@ def test_thoughts_of_every_kind_are_recorded() -> None:
         "role": "assistant",
         "content": LS,
         "reasoning": "told apart",
-        "tokens": {"ids": [1]},
+        "tokens": {"ids": [1], "edited": True},
     }
 
 

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -82,6 +84,12 @@ def test_the_page_and_the_help_list_every_format(capsys: pytest.CaptureFixture[s
     assert [name for name in known_formats() if f"| `{name}` |" not in page] == []
     assert main(["export", "--help"]) == 0
     assert ", ".join(known_formats()) in " ".join(capsys.readouterr().out.split())
+
+
+def test_the_command_is_imported_without_the_formats() -> None:
+    code = "import sys, intercode.cli.export; print('intercode.results' in sys.modules)"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout.strip() == "False"
 
 
 def test_a_directory_of_runs_is_refused_with_all_of_them(

@@ -22,6 +22,7 @@ def test_a_record_repeats_no_ids_and_is_read_whole() -> None:
     read = [step.messages[-1]["tokens"] for step in trajectory_from_row(row).steps]
     assert read == calls
     assert row == json.loads(json.dumps(trajectory_to_row(trajectory_from_row(row))))
+    assert row["v"] == 3  # earlier readers would take what is written for the whole prompt
 
 
 def test_prompts_that_differ_and_calls_without_ids_are_written_as_they_are() -> None:
@@ -33,6 +34,7 @@ def test_prompts_that_differ_and_calls_without_ids_are_written_as_they_are() -> 
     assert all("prompt_after" not in s["messages"][-1]["tokens"] for s in row["steps"][1:])
     read = [step.messages[-1]["tokens"] for step in trajectory_from_row(row).steps]
     assert read == [*calls, calls[1]]
+    assert row["v"] == 2
 
 
 @pytest.mark.parametrize("after", [-1, 99, "3", 1.5, None])

@@ -102,3 +102,12 @@ def test_calls_with_ids_say_with_which_tools_they_were_made() -> None:
         first, second = (model.complete(ASK, tools=[tool]).tokens["tools"] for tool in tools)
         assert "tools" not in model.complete(ASK).tokens
     assert first != second
+
+
+def test_calls_with_ids_have_the_texts_at_which_they_were_to_end() -> None:
+    body = {"choices": [{"text": "ls", "finish_reason": "stop", "token_ids": [7]}]}
+    with FaultyEndpoint(status(200, body), status(200, completion())) as server:
+        with OpenAIModel("m", server.base_url, api="completions") as model:
+            assert model.complete(ASK).tokens["stop_texts"] == server.requests[0]["stop"]
+        with OpenAIModel("m", server.base_url, stop="END") as model:
+            assert model.complete(ASK).tokens == {}  # without ids nothing is added

@@ -61,12 +61,22 @@ def test_refused_episodes_are_left_out_and_counted(tmp_path: Path) -> None:
     assert "reply-cut in 1 of them, such as cut, turn 1, position 27" in written.omitted[2]
     with pytest.raises(UsageError, match=r"no episode is left; .*; reply-cut in 1"):
         export([cut], tmp_path / "b")
-    assert export([cut], tmp_path / "c", allow="temperature,reply-cut").records == 1
+    assert export([cut], tmp_path / "c", allow="temperature, reply-cut").records == 1
     with pytest.raises(UnknownNameError, match="reply-cut"):
         export([cut], tmp_path / "b", allow="reply-cuts")
     with pytest.raises(UsageError, match="no turn of these episodes holds token ids"):
         export([talk(tokens=False)], tmp_path / "b")
     assert not (tmp_path / "b").exists()
+
+
+def test_only_lines_of_the_export_are_counted_as_shared(tmp_path: Path) -> None:
+    calls = token_calls()
+    calls[2]["finish"] = "length"
+    cut = token_episode(calls)
+    forks = [token_episode(id=name, parent="e", branched_at=1) for name in "fg"]
+    first, second = _rows(tmp_path / "a", cut, *forks)
+    assert first["shared"] == 0 < second["shared"]
+    assert (first["episode"], second["episode"]) == ("f", "g")
 
 
 def test_the_report_of_a_run_counts_refused_episodes(

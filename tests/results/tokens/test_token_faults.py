@@ -95,6 +95,13 @@ PLANTED: list[tuple[str, int, int, Plant, Vocabulary | None]] = [
     ("template-changed", 1, 5, swapped(5, 99), None),
     ("prompt-differs", 2, SECOND + 2, edited("prompt_ids", 2, SECOND + 2, 99), None),
     ("retokenised", 1, len(FIRST), swapped(len(FIRST), 20, 21), None),
+    (
+        "reply-edited",
+        1,
+        len(FIRST),
+        lambda c: [swapped(len(FIRST), 20, 21)(c), given(0, edited=True)(c)],
+        None,
+    ),
     ("reply-missing", 1, len(FIRST), without(len(FIRST), SECOND), TEXTS),
     ("reply-twice", 1, SECOND, prompt_of(1, lambda p: p[:SECOND] + REPLIES[0] + TOLD), None),
     ("prompt-truncated", 1, 0, without(0, 4), None),
@@ -141,6 +148,7 @@ def test_a_planted_fault_is_found(
 
 IN_RECORD: list[tuple[str, int, int, dict[str, Any]]] = [
     ("text-differs", 1, BEGINS[1], {"messages": {1: {"content": "another text"}}}),
+    ("text-differs", 1, BEGINS[1], {"messages": {1: {"content": ""}}}),
     ("other-reply", 1, BEGINS[1], {"messages": {1: {"content": "x"}, 2: {"content": "<12>"}}}),
     ("count-differs", 1, 21, {"steps": {1: {"usage": Usage(21, 4, 1)}}}),
     ("count-differs", 0, len(FIRST) + 3, {"steps": {0: {"usage": Usage(len(FIRST), 9, 1)}}}),
@@ -187,6 +195,52 @@ def test_a_fork_has_the_faults_of_its_parent_and_has_to_be_the_same_there() -> N
     assert kinds[0] == ("positive-logprob", "e") and ("positive-logprob", "f") in kinds
     other = token_episode(id="f", parent="e", branched_at=1)
     assert ("fork-differs", 0, 0) in kinds_of(parent, other)
+
+
+def test_a_fork_without_ids_is_not_compared() -> None:
+    calls: Calls = [{}, {}, {}]
+    parent, fork = token_episode(calls), token_episode(calls, id="f", parent="e", branched_at=1)
+    assert kinds_of(parent, fork) == []
+    assert ("fork-differs", 0, 0) in kinds_of(
+        token_episode(), token_episode([{}], id="f", parent="e", branched_at=1)
+    )
+
+
+def test_equal_replies_that_were_nearly_certain_are_no_fault() -> None:
+    calls = token_calls()
+    for call in calls:
+        call.update({k: calls[0][k] for k in ("ids", "texts")}, logprobs=[-1e-7, 0.0, -2e-7])
+    assert "other-reply" not in {kind for kind, _, _ in kinds_of(token_episode(calls))}
+    calls[0]["logprobs"] = calls[2]["logprobs"] = [-1e-7, -0.5, -2e-7]
+    assert ("other-reply", 2, len(calls[2]["prompt_ids"])) in kinds_of(token_episode(calls))
+
+
+def test_an_id_that_ends_different_characters_is_no_fault() -> None:
+    calls = token_calls()
+    calls[0].update(ids=[7, 9, IM_END], texts=["", "\U0001f600", ""])
+    calls[1].update(ids=[5, 9, 14, IM_END], texts=["", "\U0001f640", "<14>", ""])
+    assert "tokenizer-changed" not in {kind for kind, _, _ in kinds_of(token_episode(calls))}
+
+
+@pytest.mark.parametrize(
+    ("tokens", "generation"),
+    [
+        ({"stop_texts": ["\nUser:"]}, {}),
+        ({}, {"stop": "\nUser:"}),
+        ({}, {"extra": {"stop": ["\nUser:"]}}),
+        ({}, {}),
+    ],
+)
+def test_a_reply_that_a_text_has_ended_needs_no_usual_end(
+    tokens: dict[str, Any], generation: dict[str, Any]
+) -> None:
+    calls = token_calls()
+    edited("ids", 2, 1, 16)(calls)
+    for call in calls:
+        call.update(tokens)
+    found = kinds_of(token_episode(calls, run={"generation": generation}))
+    expected = [] if tokens or generation else [("stop-token-lost", 2, BEGINS[2] + 1)]
+    assert found == expected
 
 
 def test_a_fork_of_a_fork_has_the_faults_and_the_calls_of_both() -> None:

@@ -7,9 +7,9 @@ import sys
 from pathlib import Path
 
 from intercode.cli.plugged_options import OPTIONS
-from intercode.cli.shared_options import refuse_options
+from intercode.cli.shared_options import RENAMED_OPTIONS, refuse_options
 from intercode.core.errors import UsageError
-from intercode_sandbox.command.parser import given_options, path
+from intercode_sandbox.command.parser import add_options, given_options, path
 from intercode_sandbox.registry import unknown_name_error
 
 EXAMPLE = """\
@@ -43,9 +43,9 @@ def known_formats() -> list[str]:
     return sorted([*FORMATS, *plugged, "bundle", "leaderboard"])
 
 
-ARGUMENTS = f"""\
+_ARGUMENTS = """\
 sources SOURCE ...  a run or log; bundles; or a dataset
---to FORMAT         {", ".join(known_formats())}
+--to FORMAT         {formats}
 --out PATH          the file or directory to write
 for chat:
 --which WHAT        success: solved episodes up to the turn that did (the default); turns: each of
@@ -57,11 +57,17 @@ for tokens:
 for harbor:
 --base IMAGE     image in FROM (default: the dataset's)
 --limit N        the first N tasks only"""
-SETTINGS = {"to": {"required": True}, "out": {"required": True}}
+_SETTINGS = {"to": {"required": True}, "out": {"required": True}}
 _OWN = {"chat": {"which", "messages_only"}, "tokens": {"allow"}, "harbor": {"base", "limit"}}
 """The options that a format has for itself."""
-RENAMED = {"--format": "--to FORMAT", "--environment": "a part of DATASET:ENVIRONMENT"}
+_RENAMED = {"--format": "--to FORMAT", "--environment": "a part of DATASET:ENVIRONMENT"}
 """What other commands call an option, or an earlier version did."""
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Add the arguments and options of the command, whose help lists the formats."""
+    text = _ARGUMENTS.format(formats=", ".join(known_formats()))
+    add_options(parser, text, _SETTINGS, {**RENAMED_OPTIONS, **_RENAMED})
 
 
 def handle(args: argparse.Namespace) -> int:

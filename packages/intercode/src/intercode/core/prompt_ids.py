@@ -44,6 +44,11 @@ def complete_prompts(turns: Iterable[Iterable[Any]]) -> Iterator[list[Any]]:
         yield changed
 
 
+def has_short_prompt(messages: Iterable[Any]) -> bool:
+    """Return whether a prompt of a turn's messages was shortened."""
+    return any(AFTER in (_tokens(message) or ()) for message in messages)
+
+
 def _tokens(message: Any) -> Mapping[str, Any] | None:
     """Return the tokens of a message with the ids of a prompt; None for any other."""
     tokens = message.get("tokens") if isinstance(message, Mapping) else None

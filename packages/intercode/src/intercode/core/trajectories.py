@@ -1,7 +1,7 @@
 """Writes and reads the trajectories of a run: one JSON line for each episode.
 
 A run directory holds ``run.json``, the metadata of the run, and ``trajectories.jsonl``. A line of
-the latter is a ``Trajectory`` as JSON with the schema version in front (``"v": 2``); see
+the latter is a ``Trajectory`` as JSON with the schema version ``"v"`` in front; see
 docs/records.md. A process that is killed while it writes leaves an incomplete last line. Readers
 skip that line, and the next append removes it.
 """
@@ -20,13 +20,15 @@ from typing import Any
 
 from intercode.core.decoding import decode_as, parse_json
 from intercode.core.errors import DataError, UsageError
-from intercode.core.prompt_ids import complete_prompts, shorten_prompts
+from intercode.core.prompt_ids import complete_prompts, has_short_prompt, shorten_prompts
 from intercode.core.types import Score, Step, Trajectory, to_jsonable
 from intercode.core.types.records import RECORDED_FIELDS
 from intercode_sandbox.platforms.files import lock_file
 
 SCHEMA_VERSION = 2
-"""The version of records that this release reads and writes."""
+"""The version of records that this release writes."""
+SHORT_PROMPTS_VERSION = 3
+"""The version of an episode whose prompts are not written whole; see ``core.prompt_ids``."""
 RUN_FILE = "run.json"
 README_FILE = "README.txt"
 TRAJECTORIES_FILE = "trajectories.jsonl"
@@ -266,22 +268,23 @@ def without_version(values: Mapping[str, Any]) -> dict[str, Any]:
     version = rest.pop("v", None)
     if "v" not in values:
         raise DataError("no 'v', the schema version: this is no episode or run of this package")
-    if type(version) is not int or version != SCHEMA_VERSION:
+    if type(version) is not int or version not in (SCHEMA_VERSION, SHORT_PROMPTS_VERSION):
         raise DataError(
-            f"schema version {version!r}, but this release reads only {SCHEMA_VERSION}: "
-            "use the release that wrote the record"
+            f"schema version {version!r}, but this release reads only {SCHEMA_VERSION} and "
+            f"{SHORT_PROMPTS_VERSION}: use the release that wrote the record"
         )
     return rest
 
 
 def trajectory_to_row(trajectory: Trajectory) -> dict[str, Any]:
     """Return an episode as JSON types, with the schema version in front."""
-    short = shorten_prompts(step.messages for step in trajectory.steps)
+    short = list(shorten_prompts(step.messages for step in trajectory.steps))
     steps = [
         step_to_row(replace(step, messages=tuple(messages)))
         for step, messages in zip(trajectory.steps, short, strict=True)
     ]
-    row = {"v": SCHEMA_VERSION, **to_jsonable(trajectory.replace(steps=())), "steps": steps}
+    version = SHORT_PROMPTS_VERSION if any(map(has_short_prompt, short)) else SCHEMA_VERSION
+    row = {"v": version, **to_jsonable(trajectory.replace(steps=())), "steps": steps}
     if not trajectory.restarts:
         del row["restarts"]
     return row

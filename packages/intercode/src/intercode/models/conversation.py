@@ -106,12 +106,22 @@ class Conversation:
 
     def add_answer(self, completion: Completion, text: str) -> None:
         """Add an answer to the conversation as ``text``. The turn's context records how much that
-        leaves out."""
+        leaves out.
+
+        An answer with token ids keeps the blanks around ``text``, so that the next prompt has it as
+        sampled. If what is added differs in more than blanks, its tokens have ``edited``.
+        """
         length = len(completion.text.strip())
         omitted = {"characters": length, "shown": len(text)} if len(text) < length else {}
         self.add_context("answer", omitted)
-        empty = "" if completion.calls else EMPTY_ANSWER
-        self.messages.append({**completion.message(), "content": text or empty})
+        content = text or ("" if completion.calls else EMPTY_ANSWER)
+        message = completion.message()
+        if "ids" in completion.tokens:
+            if text and text == completion.text.strip():
+                content = completion.text
+            elif content != completion.text:
+                message["tokens"] = {**message["tokens"], "edited": True}
+        self.messages.append({**message, "content": content})
 
     def finish_turn(self) -> Mapping[str, Any]:
         """Return ``messages``, ``usage`` and ``context`` of this turn for its AgentOutput, and

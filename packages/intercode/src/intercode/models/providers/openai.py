@@ -205,7 +205,8 @@ class OpenAIModel(Endpoint):
                 ) from e.__cause__
             if answer.status not in (400, 422):
                 completion = await self._parse_response(answer, requests)
-                return await self._with_prompt_ids(client, completion, until)
+                completion = await self._with_prompt_ids(client, completion, until)
+                return _with_stop_texts(completion, request)
             message, _ = parse_error(answer.body)
             if not renamed and self._is_wrong_limit_field(request, name, message):
                 self._limit_field["limit"] = _other_limit_field(name)
@@ -318,6 +319,15 @@ class OpenAIModel(Endpoint):
 
 def _other_limit_field(name: str) -> str:
     return LIMIT_FIELDS[name == LIMIT_FIELDS[0]]
+
+
+def _with_stop_texts(completion: Completion, request: Mapping[str, Any]) -> Completion:
+    """Return an answer with ids with the texts at which the engine was to end it."""
+    stop = request.get("stop")
+    if not stop or "ids" not in completion.tokens:
+        return completion
+    texts = [stop] if isinstance(stop, str) else stop
+    return replace(completion, tokens={**completion.tokens, "stop_texts": texts})
 
 
 def _with_limit_field(request: dict[str, Any], name: str) -> dict[str, Any]:

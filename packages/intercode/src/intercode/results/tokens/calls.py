@@ -35,6 +35,7 @@ class TokenCall:
     temperature: float | None = None
     is_raw: bool | None = None
     is_truncated: bool = False
+    is_edited: bool = False
     is_cached: bool = False
     is_after_end: bool = False
     usage: tuple[int | None, int | None] = (None, None)
@@ -95,6 +96,8 @@ def _recorded(answer: Mapping[str, Any], settings: Mapping[str, Any]) -> dict[st
     tokens = given if isinstance(given, Mapping) else {}
     temperature = tokens.get("temperature", settings.get("temperature"))
     stop = tokens.get("stop")
+    extra = settings.get("extra")
+    added = extra.get("stop") if isinstance(extra, Mapping) else None
     return {
         "prompt_ids": _tuple(tokens.get("prompt_ids")) or (),
         "ids": _tuple(tokens.get("ids")) or (),
@@ -107,10 +110,11 @@ def _recorded(answer: Mapping[str, Any], settings: Mapping[str, Any]) -> dict[st
         "temperature": temperature if isinstance(temperature, int | float) else None,
         "is_raw": tokens.get("raw"),
         "is_truncated": bool(tokens.get("truncated")),
+        "is_edited": bool(tokens.get("edited")),
         "text": str(answer.get("content") or ""),
         "has_reasoning": bool(answer.get("reasoning")),
         "has_tool_calls": bool(answer.get("tool_calls")),
-        "has_stop_texts": bool(settings.get("stop")),
+        "has_stop_texts": bool(tokens.get("stop_texts") or settings.get("stop") or added),
     }
 
 

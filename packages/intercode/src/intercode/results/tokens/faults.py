@@ -16,6 +16,8 @@ from intercode_sandbox.registry import unknown_name_error
 
 MAX_LOGPROB = 1e-6
 """What rounding may add to a log-probability of 0."""
+CERTAIN_LOGPROB = -1e-3
+"""Two replies may have the same log-probabilities by chance if none is below this."""
 WINDOW = 8
 """How many ids in a row show that a prompt goes on at another reply of the earlier one."""
 
@@ -122,7 +124,8 @@ def _find(trace: TokenTrace, vocabulary: Vocabulary) -> Iterator[TokenFault]:
         shared = shared_calls(episode, own[0].turn)
         calls = [*shared, *own]
         usual = _usual_end(calls)
-        has_ids = any(c.prompt_ids or c.ids for c in calls)
+        has_ids = any(map(_has_any_ids, calls))
+        of_parent = {(c.turn, c.number) for c in shared_calls(episode, turns) if _has_any_ids(c)}
         texts: dict[Any, str] = {}
         for number, call in enumerate(calls):
             before = calls[number - 1] if number and call.continues else None
@@ -131,7 +134,8 @@ def _find(trace: TokenTrace, vocabulary: Vocabulary) -> Iterator[TokenFault]:
             if number < len(shared):
                 continue  # they are found in the parent
             yield from found
-            if call.turn < turns:
+            is_known = _has_any_ids(call) or (call.turn, call.number) in of_parent
+            if call.turn < turns and is_known:
                 yield _fault("fork-differs", call, 0, "is not that of the parent episode")
     yield from _of_nodes(trace)
 
@@ -147,6 +151,10 @@ def _of_call(case: _Case) -> Iterator[TokenFault]:
 def _fault(kind: str, call: TokenCall, position: int, what: str) -> TokenFault:
     message = f"turn {call.turn}, position {position}: {what}"
     return TokenFault(kind, call.episode, call.turn, position, message)
+
+
+def _has_any_ids(call: TokenCall) -> bool:
+    return bool(call.prompt_ids or call.ids)
 
 
 def _usual_end(calls: Sequence[TokenCall]) -> int | None:
@@ -284,13 +292,17 @@ def _other_reply(case: _Case) -> Found:
         yield case.reply_begins, f"the reply in the record has the ids of turn {other.turn}"
         return
     for other in case.calls:
-        if other is call or not any(call.logprobs or ()):
+        if other is call or not any(_is_uncertain(value) for value in call.logprobs or ()):
             return
         same = other.ids == call.ids and other.logprobs == call.logprobs
         if same and other.prompt_ids != call.prompt_ids:
             text = "ids and log-probabilities of the reply are those of turn"
             yield case.reply_begins, f"{text} {other.turn}, which had another prompt"
             return
+
+
+def _is_uncertain(logprob: Any) -> bool:
+    return isinstance(logprob, int | float) and logprob < CERTAIN_LOGPROB
 
 
 def _text_of(call: TokenCall, vocabulary: Vocabulary) -> str | None:
@@ -305,11 +317,17 @@ def _text_of(call: TokenCall, vocabulary: Vocabulary) -> str | None:
 
 
 def _lacks_text(case: _Case) -> bool:
-    """Return whether the text in the record is not part of what the ids say."""
+    """Return whether the text in the record is not part of what the ids say, or is empty although
+    they say something before the last id."""
     call = case.call
-    text = _text_of(call, case.vocabulary)
     written = call.text.strip()
-    return bool(call.ids and text is not None and written != EMPTY_ANSWER and written not in text)
+    if not call.ids or call.is_edited or written == EMPTY_ANSWER:
+        return False
+    if not written and not call.has_reasoning and not call.has_tool_calls:
+        begin = replace(call, ids=call.ids[:-1], texts=call.texts and call.texts[:-1])
+        return bool((_text_of(begin, case.vocabulary) or "").strip())
+    text = _text_of(call, case.vocabulary)
+    return text is not None and written not in text
 
 
 def _other_text(case: _Case) -> TokenCall | None:
@@ -334,14 +352,13 @@ def _tokenizer_changed(case: _Case) -> Found:
     call = case.call
     if call.texts is None or len(call.texts) != len(call.ids):
         return
-    for position, (value, text) in enumerate(
-        zip(call.ids, call.texts, strict=True), case.reply_begins
-    ):
-        if not text or "\ufffd" in text:
+    has_part = [not text or "\ufffd" in text for text in call.texts]
+    for n, (value, text) in enumerate(zip(call.ids, call.texts, strict=True)):
+        if any(has_part[max(n - 1, 0) : n + 1]):  # it may be the end of a character
             continue
         known = case.texts.setdefault(value, text)
         if known != text:
-            yield position, f"the id {value} is {text!r}, and was {known!r} before"
+            yield case.reply_begins + n, f"the id {value} is {text!r}, and was {known!r} before"
             return
 
 
@@ -425,6 +442,8 @@ def _kind_of_difference(case: _Case, at: int) -> tuple[str, int, str]:
             return "template-changed", at, f"{where}, before the first reply"
         return "prompt-differs", at, f"{where}, in what the model was told"
     begins, ends = len(writer.prompt_ids), len(writer.prompt_ids) + len(writer.ids)
+    if writer.is_edited:
+        return "reply-edited", at, f"{where}: the agent has changed its reply of turn {writer.turn}"
     if at == begins and _is_missing(writer, prompt[at:], case.vocabulary):
         return "reply-missing", at, f"the reply of turn {writer.turn} is not in the prompt"
     if writer.has_reasoning:
@@ -526,6 +545,7 @@ KINDS = tuple(
             "prompt-differs",
             "prompt-truncated",
             "reasoning-dropped",
+            "reply-edited",
             "reply-missing",
             "reply-twice",
             "retokenised",

@@ -42,8 +42,8 @@ class TokenRow:
     """One branch of an episode as a sequence for training.
 
     ``nodes`` are the indexes of the nodes from the root. ``replies`` has the index of each call and
-    where its reply begins and ends in ``ids``. ``shared`` counts the first ids that an earlier row
-    has, too. ``advantages`` has one item per id, once advantages are known.
+    where its reply begins and ends in ``ids``. ``shared`` counts the first ids that a row before it
+    in the list has, too. ``advantages`` has one item per id, once advantages are known.
     """
 
     episode: str
@@ -96,17 +96,17 @@ class TokenTrace:
             index = self.nodes[index].parent
         return tuple(reversed(found))
 
-    def rows(self, episode: str | None = None) -> list[TokenRow]:
-        """Return a row for each branch of each episode, or of one: it ends with a reply that no
+    def rows(self, *episodes: str) -> list[TokenRow]:
+        """Return a row for each branch of all episodes, or of these: it ends with a reply that no
         later prompt of the episode continues."""
         rows = []
         seen: set[int] = set()
         for name, leaf in self._leaves():
             path = self.path(leaf)
-            if episode in (None, name):
+            if not episodes or name in episodes:
                 shared = self._row(name, path, seen).shared
                 rows.append(replace(self._row(name, path), shared=shared))
-            seen.update(path)
+                seen.update(path)
         return rows
 
     def batch(self, advantages: Mapping[str, float]) -> list[TokenRow]:
