@@ -81,6 +81,12 @@ def test_errors_do_not_show_a_secret(tmp_path: Path) -> None:
                 error = error.__context__
 
 
+def test_a_secret_that_messages_quote_is_hidden() -> None:
+    value = "hunt'er2\\sec\"ret"
+    secrets = Secrets({"API_KEY": value})
+    assert secrets.redact(f"no file: {value!r}") == "no file: '[secret API_KEY]'"
+
+
 def test_an_error_that_the_caller_handles_already_stays_as_it_is() -> None:
     with pytest.raises(KeyError) as caught:
         try:

@@ -22,8 +22,9 @@ class Secrets:
     has them, and ``redact`` replaces them in output and messages by ``[secret NAME]``.
 
     White space around a value does not count, and each line of a value is a value, too, unless it
-    would be refused. Raises UsageError for what is no environment variable, and for a value that
-    output may hold by chance: of less than 6 bytes, or of one repeated character.
+    would be refused; so is the form in which messages quote it. Raises UsageError for what is no
+    environment variable, and for a value that output may hold by chance: of less than
+    6 bytes, or of one repeated character.
     """
 
     def __init__(self, values: Mapping[str, str] | None) -> None:
@@ -40,7 +41,8 @@ class Secrets:
                 raise UsageError(f"output may hold the secret {name} by chance: it {reason}")
             for part in (value, *value.splitlines()):
                 if not _weakness(part.strip()):
-                    self._marks.setdefault(part.strip().encode(), f"[secret {name}]".encode())
+                    for shown in (part.strip(), repr(part.strip())[1:-1]):
+                        self._marks.setdefault(shown.encode(), f"[secret {name}]".encode())
         self._sorted = sorted(self._marks)
         longest_first = sorted(self._marks, key=len, reverse=True)
         self._longest = len(longest_first[0]) if longest_first else 0
