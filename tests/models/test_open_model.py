@@ -131,7 +131,11 @@ def test_a_reply_may_be_a_message() -> None:
         '[{"calls": 3}]',
         '[{"text": 3}]',
         '[{"role": "user", "content": "a"}]',
-        '[{"content": "a", "calls": []}]',
+        '[{"content": "a", "calls": [{"name": "run"}]}]',
+        '[{"content": "a", "refusal": "no"}]',
+        '[{"calls": [{"name": "run", "id": 5}]}]',
+        "[{}]",
+        '[{"txt": ""}]',
         '[[{"name": "run", "arguments": {}}]]',
         '[{"content": "", "tool_calls": [{"function": {"name": "run"}, "nmae": "a"}]}]',
     ],
@@ -143,6 +147,24 @@ def test_a_reply_of_another_form_is_refused(tmp_path: Path, content: str) -> Non
         open_model(f"scripted:{file}")
     with pytest.raises(UsageError, match='"tool_calls":'):
         ScriptedModel(json.loads(content))
+
+
+def test_a_dumped_message_of_openai_is_a_reply() -> None:
+    empty = dict.fromkeys(("refusal", "audio", "function_call", "tool_calls"))
+    dumped = {"role": "assistant", "content": "hi", "annotations": [], **empty}
+    got = ScriptedModel([{**dumped, "name": "x", "reasoning_content": "hm"}]).complete([USER])
+    assert (got.text, got.reasoning, got.calls) == ("hi", "hm", ())
+
+
+@pytest.mark.parametrize("replies", [5, None, {"a"}, b"a", "a", {"text": "a"}])
+def test_what_is_no_list_of_replies_is_refused(replies: object) -> None:
+    with pytest.raises(UsageError, match="replies are a list or a function"):
+        ScriptedModel(replies)  # type: ignore[arg-type]
+
+
+def test_a_generator_of_replies_is_a_list() -> None:
+    model = ScriptedModel(text for text in ("a", "b"))  # type: ignore[arg-type]
+    assert model.complete([USER, ANSWER]).text == "b"
 
 
 def test_a_function_that_returns_no_reply_is_refused() -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence, Set
 from pathlib import Path
 from typing import Any
 
@@ -21,7 +21,11 @@ _FORMS = (
     '"function": {"name": "...", "arguments": "..."}}]}'
 )
 _OWN_KEYS = {"text", "reasoning", "calls"}
-_MESSAGE_KEYS = {"role", "content", "reasoning", "tool_calls", "provider", "tokens"}
+_MESSAGE_KEYS = {
+    *("role", "name", "content", "reasoning", "reasoning_content"),
+    *("tool_calls", "provider", "tokens"),
+}
+_EMPTY: tuple[object, ...] = (None, "", [], {})
 _CALL_KEYS = {"id", "name", "arguments"}
 _MESSAGE_CALL_KEYS = {"id", "type", "function", "index"}
 
@@ -33,7 +37,8 @@ class ScriptedModel(Model):
     episode plays the whole script regardless of other episodes; or a function of the messages. A
     reply is a text; a dictionary of ``text``, ``reasoning`` and ``calls``, each call one of
     ``name``, ``arguments`` and ``id``, any of which but the name may be left out; or a message of
-    OpenAI's form, with ``content`` and ``tool_calls``. Raises UsageError for another reply.
+    OpenAI's form, with ``content`` and ``tool_calls``, whose other parts are empty or None. Raises
+    UsageError for another reply.
 
     >>> from intercode.models import ScriptedModel
     >>> call = {"name": "bash", "arguments": {"command": "ls"}}
@@ -48,11 +53,9 @@ class ScriptedModel(Model):
     def __init__(
         self, replies: Sequence[Reply] | Callable[[list[Message]], Reply], name: str = "scripted"
     ) -> None:
-        if isinstance(replies, str | Mapping):
-            raise UsageError(f"replies are a list or a function, not {replies!r:.80}")
         self.name = name
-        self._replies = replies
-        for reply in () if callable(replies) else replies:
+        self._replies = replies if callable(replies) else _as_list(replies)
+        for reply in () if callable(self._replies) else self._replies:
             self._completion(reply)
 
     def __repr__(self) -> str:
@@ -80,6 +83,12 @@ class ScriptedModel(Model):
         return Completion(text, usage, finish, self.name, calls=calls, reasoning=reasoning)
 
 
+def _as_list(replies: Any) -> list[Reply]:
+    if isinstance(replies, Iterable) and not isinstance(replies, str | bytes | Mapping | Set):
+        return list(replies)
+    raise UsageError(f"replies are a list or a function, not {replies!r:.80}")
+
+
 def _parts(reply: object) -> tuple[str, str, tuple[ToolCall, ...]]:
     """Return the text, the reasoning and the calls of a reply. Raises UsageError."""
     if isinstance(reply, str):
@@ -87,6 +96,9 @@ def _parts(reply: object) -> tuple[str, str, tuple[ToolCall, ...]]:
     if not isinstance(reply, Mapping):
         raise UsageError(f"{reply!r:.200} is no reply: {_FORMS}")
     known = _OWN_KEYS if reply.keys() <= _OWN_KEYS else _MESSAGE_KEYS
+    reply = {key: part for key, part in reply.items() if key in known or part not in _EMPTY}
+    if not reply:
+        raise UsageError(f"a reply without content: {_FORMS}")
     if (unknown := reply.keys() - known) or reply.get("role", "assistant") != "assistant":
         wrong = ", ".join(map(repr, sorted(unknown, key=str))) or f"the role {reply['role']!r}"
         raise UsageError(f"the reply {dict(reply)!r:.200} has {wrong}: {_FORMS}")
@@ -94,7 +106,7 @@ def _parts(reply: object) -> tuple[str, str, tuple[ToolCall, ...]]:
     text, calls = (
         reply.get(key) for key in (("text", "calls") if own else ("content", "tool_calls"))
     )
-    reasoning = reply.get("reasoning")
+    reasoning = reply.get("reasoning") or reply.get("reasoning_content")
     are_texts = all(part is None or isinstance(part, str) for part in (text, reasoning))
     if not are_texts or not isinstance(calls, list | tuple | None):
         raise UsageError(f"the reply {dict(reply)!r:.200} has a part of a wrong type: {_FORMS}")
@@ -107,8 +119,10 @@ def _parse_call(number: int, call: object) -> ToolCall:
         keys = _CALL_KEYS if function is call else _MESSAGE_CALL_KEYS
         name, arguments = function.get("name"), function.get("arguments", {})
         is_known = call.keys() <= keys and function.keys() <= _CALL_KEYS
-        if is_known and isinstance(name, str) and isinstance(arguments, str | Mapping):
-            return make_call(call.get("id", f"call_{number}"), name, arguments)
+        call_id = call.get("id", f"call_{number}")
+        are_texts = isinstance(name, str) and isinstance(call_id, str)
+        if is_known and are_texts and isinstance(arguments, str | Mapping):
+            return make_call(call_id, name, arguments)
     raise UsageError(f"{call!r:.200} is no call of a tool: {_FORMS}")
 
 
