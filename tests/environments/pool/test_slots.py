@@ -82,6 +82,38 @@ def test_the_last_to_wait_is_refused_when_nobody_else_can_free_a_slot() -> None:
     asyncio.run(work())
 
 
+def test_a_parent_without_a_slot_is_not_counted() -> None:
+    async def work() -> None:
+        slots, _ = await _held_by("a", size=3)
+        gone = await _start(slots.acquire(3, "gone"))
+        last = await _start(slots.acquire(3, "a"))
+        with pytest.raises(UsageError, match="at least 4"):
+            await last
+        slots.release()
+        await gone
+
+    asyncio.run(work())
+
+
+def test_forks_that_nobody_closes_let_other_forks_wait() -> None:
+    async def work() -> None:
+        slots, holders = await _held_by("a", "b", size=4)
+        await slots.acquire(2, "a")
+        holders |= {"a1", "a2"}
+        second, behind = await _start(slots.acquire(2, "b")), await _start(slots.acquire(1))
+        slots.release()
+        holders.remove("a1")
+        await _start(asyncio.sleep(0))
+        assert not second.done() and not behind.done() and slots.free == 1
+        slots.release()
+        holders.remove("a2")
+        await second
+        slots.release()
+        await behind
+
+    asyncio.run(work())
+
+
 def test_a_cancelled_request_leaves_its_slots_to_the_next() -> None:
     async def work() -> None:
         slots, _ = await _held_by("a", size=2)

@@ -164,8 +164,9 @@ class Pool:
         """Wait for ``n`` free slots and return episodes in the state of a running one.
 
         The caller has to close them. The reward and the turns of ``episode`` are theirs, too.
-        Raises UsageError if the pool is smaller than ``n`` + 1, or if episodes that wait for forks
-        occupy all the other slots, and EnvironmentStateError if the episode is over.
+        Raises UsageError if the pool is smaller than ``n`` + 1, or if too few slots are free and
+        every occupied one belongs to an episode that waits for forks, and EnvironmentStateError if
+        the episode is over. Otherwise it waits until others close episodes, forks included.
         """
         if n < 1:
             raise UsageError(f"fork takes a number of at least 1, not {n}")

@@ -19,10 +19,12 @@ class _Request:
 
 
 class Slots:
-    """Hands out ``size`` slots, in the order in which they were asked for.
+    """Hands out ``size`` slots: to forks first, because their parents occupy slots meanwhile, and
+    else in the order in which they were asked for.
 
-    Forks are served first, because their parents occupy slots meanwhile. ``holders``: the episodes
-    that occupy a slot, which the user of this object keeps up to date.
+    Whoever waits first keeps the others waiting, also where fewer slots are free that would be
+    enough for them, so that it gets its slots once enough episodes are closed. ``holders``: the
+    episodes that occupy a slot, which the user of this object keeps up to date.
     """
 
     def __init__(self, size: int, holders: Set[Hashable]) -> None:
@@ -34,8 +36,9 @@ class Slots:
     async def acquire(self, n: int, parent: Hashable | None = None) -> None:
         """Wait for ``n`` free slots and occupy them, all at once.
 
-        Raises UsageError if every occupied slot belongs to a parent that waits for forks, so that
-        none would become free, and EnvironmentStateError if ``refuse_all`` is called.
+        If every occupied slot belongs to a parent that waits for forks, so that none would become
+        free, the smallest request for forks is served, or the last one raises UsageError if none
+        fits. Raises EnvironmentStateError if ``refuse_all`` is called.
         """
         request = _Request(n, parent, asyncio.get_running_loop().create_future())
         (self._others if parent is None else self._forks).append(request)
@@ -80,11 +83,14 @@ class Slots:
 
     def _is_stuck(self) -> bool:
         """Whether every occupied slot belongs to an episode that waits for forks of itself."""
-        parents = {request.parent for request in self._forks} & self._holders
-        return bool(self._forks) and len(parents) == self.size - self.free
+        return bool(self._forks) and len(self._waiting_parents()) == self.size - self.free
+
+    def _waiting_parents(self) -> Set[Hashable]:
+        """Return the episodes that occupy a slot and wait for forks."""
+        return {request.parent for request in self._forks} & self._holders
 
     def _too_small(self) -> UsageError:
-        parents = len({request.parent for request in self._forks})
+        parents = len(self._waiting_parents())
         forks = max(request.n for request in self._forks)
         return UsageError(
             f"{parents} episodes wait for forks and occupy every slot that the pool of {self.size} "
