@@ -156,6 +156,13 @@ def test_an_agent_is_stopped_after_its_time(tmp_path: Path) -> None:
     assert "1 s" in episode.steps[-1].context["program"]["stopped"]
 
 
+def test_the_edges_of_files_and_terminals(tmp_path: Path) -> None:
+    """Only a newline ends a line, a limit of 0 bytes is one, and a release answers who waits."""
+    episode = evaluate(tmp_path / "run", "details", lambda _: "")
+    said = episode.steps[-1].action.removeprefix("submit ")
+    assert json.loads(said) == ["a\fb\n", "", True, "9"]
+
+
 def test_an_agent_that_reads_nothing_is_stopped(tmp_path: Path) -> None:
     episode = evaluate(tmp_path / "run", "unread", lambda _: "", max_turns=1)
     assert (episode.end, episode.turns) == ("turn_limit", 1)

@@ -9,6 +9,7 @@
 - ``wait``: never ends its turn, unless it is cancelled.
 - ``unread``: asks for files, and then for answers of the model, and reads nothing of its client.
 - ``ask COMMAND``: asks for a permission and a terminal, and says what it is told.
+- ``details``: says what its client answers to requests at the edges of the protocol.
 - ``quit``: ends when it gets the prompt; ``leave``, too, and a process keeps its output open.
 - ``refuse``: gives an error for the prompt; with any word, one of no known form.
 - ``babble``: writes lines that are no messages, and updates of no known form, around its text.
@@ -36,11 +37,15 @@ def send(**message):
         sys.stdout.flush()
 
 
-def ask_client(method, **params):
+def request(method, **params):
     number = next(numbers)
     replies[number] = mine = SimpleQueue()
     send(id=number, method=method, params={"sessionId": SESSION, **params})
-    reply = mine.get()
+    return mine
+
+
+def ask_client(method, **params):
+    reply = request(method, **params).get()
     if "error" in reply:
         raise RuntimeError(reply["error"]["message"])
     return reply["result"]
@@ -126,6 +131,21 @@ def ask(command):
         say(f"{option}: {e}")
 
 
+def details():
+    path = "/dev/shm/lines"
+    ask_client("fs/write_text_file", path=path, content="a\fb\nc\n")
+    line = ask_client("fs/read_text_file", path=path, line=1, limit=1)["content"]
+    made = ask_client("terminal/create", command="echo out", outputByteLimit=0)
+    echo = {"terminalId": made["terminalId"]}
+    ask_client("terminal/wait_for_exit", **echo)
+    output = ask_client("terminal/output", **echo)
+    sleep = {"terminalId": ask_client("terminal/create", command="sleep 1000")["terminalId"]}
+    waits = request("terminal/wait_for_exit", **sleep)
+    ask_client("terminal/release", **sleep)
+    ended = waits.get()["result"]
+    say(json.dumps([line, output["output"], output["truncated"], ended.get("signal")]))
+
+
 def read_nothing():
     with open("/dev/shm/big", "w") as f:
         f.write("x" * (1 << 20))
@@ -155,6 +175,8 @@ def turn(number, prompt):
         send(id=number, error=error["message"] if REST else error)
     if MODE == "unread":
         read_nothing()
+    if MODE == "details":
+        details()
     if MODE == "ask":
         ask(REST[0])
     if MODE == "babble":
