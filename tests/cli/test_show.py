@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 from pathlib import Path
 
 import pytest
@@ -89,7 +90,7 @@ def test_every_turn_is_shown_with_all_that_is_known(
 
 
 def test_tasks_are_found_by_end_position_epoch_and_id(
-    run: Path, capsys: pytest.CaptureFixture[str]
+    run: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     for words, said in (
         (["files/1", "--epoch", "1"], "starter/files/1, epoch 1  bb22"),
@@ -108,10 +109,11 @@ def test_tasks_are_found_by_end_position_epoch_and_id(
     assert main(["show", str(run), "--failed"]) == 0
     failed = capsys.readouterr().out
     assert "bb22" not in failed and len(failed.splitlines()) == 3
-    other = run.with_name("not-played")
+    shutil.copytree(run, tmp_path / "played")
+    other = tmp_path / "not-played"
     other.mkdir()
     (other / "trajectories.jsonl").touch()
-    assert main(["show", str(run.parent), "--failed"]) == 0
+    assert main(["show", str(tmp_path), "--failed"]) == 0
     assert f"{other}: there is no episode yet" in capsys.readouterr().out
     for words, said in (
         (["files/2"], "did you mean 'starter/files/1'"),
