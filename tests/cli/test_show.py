@@ -109,11 +109,12 @@ def test_tasks_are_found_by_end_position_epoch_and_id(
     assert main(["show", str(run), "--failed"]) == 0
     failed = capsys.readouterr().out
     assert "bb22" not in failed and len(failed.splitlines()) == 3
-    shutil.copytree(run, tmp_path / "played")
-    other = tmp_path / "not-played"
-    other.mkdir()
+    played, other = tmp_path / "runs/played", tmp_path / "runs/not-played"
+    played.mkdir(parents=True)
+    shutil.copy(run / "trajectories.jsonl", played)
+    trajectories.write_run_metadata(other, {})
     (other / "trajectories.jsonl").touch()
-    assert main(["show", str(tmp_path), "--failed"]) == 0
+    assert main(["show", str(tmp_path / "runs"), "--failed"]) == 0
     assert f"{other}: there is no episode yet" in capsys.readouterr().out
     for words, said in (
         (["files/2"], "did you mean 'starter/files/1'"),
