@@ -125,11 +125,9 @@ def _list_episodes(args: argparse.Namespace, style: Style) -> int:
         if len(runs) > 1:
             print(style("strong", str(run.path)))
         lines = _cause_lines(listed) if args.with_gold else episode_table(listed, style)
-        empty = True
         for line in lines:
             print(line, flush=True)
-            empty = False
-        if empty:
+        if not listed:
             told = "every episode is solved" if run.episodes else "there is no episode yet"
             print(f"{run.path}: {told}")
     if unsolved and not args.with_gold:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 from intercode.core.errors import DataError
@@ -12,21 +12,21 @@ AFTER = "prompt_after"
 prompt and its reply."""
 
 
-def shorten_prompts(turns: Iterable[Iterable[Any]]) -> Iterator[list[Any]]:
+def shorten_prompts(turns: Iterable[Sequence[Any]]) -> Iterator[Sequence[Any]]:
     """Yield the messages of each turn without the ids that the call before has, too: a record grows
-    with the tokens of an episode, and not with their square."""
+    with the tokens of an episode, and not with their square. Messages without such ids are yielded
+    themselves."""
     before: list[Any] = []
     for messages in turns:
-        changed = []
-        for message in messages:
+        short: dict[int, Any] = {}
+        for number, message in enumerate(messages):
             if (tokens := _tokens(message)) is not None:
                 prompt, length = list(tokens["prompt_ids"]), len(before)
                 if length and prompt[:length] == before:
                     new = {**tokens, "prompt_ids": prompt[length:], AFTER: length}
-                    message = {**message, "tokens": new}
+                    short[number] = {**message, "tokens": new}
                 before = prompt + _reply(tokens)
-            changed.append(message)
-        yield changed
+        yield tuple(short.get(n, m) for n, m in enumerate(messages)) if short else messages
 
 
 def complete_prompts(turns: Iterable[Iterable[Any]]) -> Iterator[list[Any]]:
@@ -42,11 +42,6 @@ def complete_prompts(turns: Iterable[Iterable[Any]]) -> Iterator[list[Any]]:
                 before = new["prompt_ids"] + _reply(new)
             changed.append(message)
         yield changed
-
-
-def has_short_prompt(messages: Iterable[Any]) -> bool:
-    """Return whether a prompt of a turn's messages was shortened."""
-    return any(AFTER in (_tokens(message) or ()) for message in messages)
 
 
 def _tokens(message: Any) -> Mapping[str, Any] | None:

@@ -20,7 +20,7 @@ from typing import Any
 
 from intercode.core.decoding import decode_as, parse_json
 from intercode.core.errors import DataError, UsageError
-from intercode.core.prompt_ids import complete_prompts, has_short_prompt, shorten_prompts
+from intercode.core.prompt_ids import complete_prompts, shorten_prompts
 from intercode.core.types import Score, Step, Trajectory, to_jsonable
 from intercode.core.types.records import RECORDED_FIELDS
 from intercode_sandbox.platforms.files import lock_file
@@ -278,12 +278,12 @@ def without_version(values: Mapping[str, Any]) -> dict[str, Any]:
 
 def trajectory_to_row(trajectory: Trajectory) -> dict[str, Any]:
     """Return an episode as JSON types, with the schema version in front."""
-    short = list(shorten_prompts(step.messages for step in trajectory.steps))
-    steps = [
-        step_to_row(replace(step, messages=tuple(messages)))
-        for step, messages in zip(trajectory.steps, short, strict=True)
-    ]
-    version = SHORT_PROMPTS_VERSION if any(map(has_short_prompt, short)) else SCHEMA_VERSION
+    steps, version = [], SCHEMA_VERSION
+    short = shorten_prompts(step.messages for step in trajectory.steps)
+    for step, messages in zip(trajectory.steps, short, strict=True):
+        if messages is not step.messages:
+            step, version = replace(step, messages=tuple(messages)), SHORT_PROMPTS_VERSION
+        steps.append(step_to_row(step))
     row = {"v": version, **to_jsonable(trajectory.replace(steps=())), "steps": steps}
     if not trajectory.restarts:
         del row["restarts"]

@@ -44,7 +44,7 @@ class AcpSession:
         self._cwd, self._login = env.working_directory, login
         self._session: str | None = None
 
-    def prompt(
+    async def prompt(
         self,
         text: str,
         process: BaseProcess,
@@ -60,23 +60,6 @@ class AcpSession:
         or refuses something, and what ``Bridge.serve`` and ``seconds_left`` raise, after the turn
         is cancelled.
         """
-        try:
-            return asyncio.run(self._serve(text, process, streams, output, bridge, seconds_left))
-        except RequestError as e:
-            raise ConnectionError(f"{e} {e.data or ''}"[:_MAX_TEXT].rstrip()) from None
-        except ValidationError as e:
-            why = f"an answer does not keep to the protocol: {e}"
-            raise ConnectionError(why[:_MAX_TEXT]) from None
-
-    async def _serve(
-        self,
-        text: str,
-        process: BaseProcess,
-        streams: Mapping[int, int],
-        output: Collector,
-        bridge: Bridge,
-        seconds_left: Callable[[], float],
-    ) -> str:
         errors = streams[2]
         loop = asyncio.get_running_loop()
         stopped: asyncio.Future[None] = loop.create_future()
@@ -112,6 +95,11 @@ class AcpSession:
                 if stopped.done():
                     stopped.result()
             return turn.result()
+        except RequestError as e:
+            raise ConnectionError(f"{e} {e.data or ''}"[:_MAX_TEXT].rstrip()) from None
+        except ValidationError as e:
+            why = f"an answer does not keep to the protocol: {e}"
+            raise ConnectionError(why[:_MAX_TEXT]) from None
         finally:
             loop.remove_reader(bridge.fileno())
             if not turn.done():

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import os
 import secrets
 import select
@@ -189,7 +190,8 @@ def _run(
         try:
             if session is None:
                 return _serve(process, ours[2], output, bridge, seconds_left)
-            reason = session.prompt(query, process, ours, output, bridge, seconds_left)
+            turn = session.prompt(query, process, ours, output, bridge, seconds_left)
+            reason = asyncio.run(turn)
             if reason != "end_turn":
                 return _Ending("agent_stopped", why=f"its turn ended: {reason}")
             return _Ending("submitted", message=session.client.message.strip())

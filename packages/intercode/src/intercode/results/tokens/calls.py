@@ -55,6 +55,11 @@ class TokenCall:
         """Whether the engine gave both the ids of the prompt and those of the reply."""
         return bool(self.prompt_ids and self.ids)
 
+    @property
+    def has_any_ids(self) -> bool:
+        """Whether the engine gave the ids of the prompt or those of the reply."""
+        return bool(self.prompt_ids or self.ids)
+
 
 def token_calls(episode: Trajectory) -> list[TokenCall]:
     """Return every call of the model in an episode, in order; those without ids, too."""

@@ -124,8 +124,8 @@ def _find(trace: TokenTrace, vocabulary: Vocabulary) -> Iterator[TokenFault]:
         shared = shared_calls(episode, own[0].turn)
         calls = [*shared, *own]
         usual = _usual_end(calls)
-        has_ids = any(map(_has_any_ids, calls))
-        of_parent = {(c.turn, c.number) for c in shared_calls(episode, turns) if _has_any_ids(c)}
+        has_ids = any(call.has_any_ids for call in calls)
+        of_parent = {(c.turn, c.number) for c in shared_calls(episode, turns) if c.has_any_ids}
         texts: dict[Any, str] = {}
         for number, call in enumerate(calls):
             before = calls[number - 1] if number and call.continues else None
@@ -134,7 +134,7 @@ def _find(trace: TokenTrace, vocabulary: Vocabulary) -> Iterator[TokenFault]:
             if number < len(shared):
                 continue  # they are found in the parent
             yield from found
-            is_known = _has_any_ids(call) or (call.turn, call.number) in of_parent
+            is_known = call.has_any_ids or (call.turn, call.number) in of_parent
             if call.turn < turns and is_known:
                 yield _fault("fork-differs", call, 0, "is not that of the parent episode")
     yield from _of_nodes(trace)
@@ -151,10 +151,6 @@ def _of_call(case: _Case) -> Iterator[TokenFault]:
 def _fault(kind: str, call: TokenCall, position: int, what: str) -> TokenFault:
     message = f"turn {call.turn}, position {position}: {what}"
     return TokenFault(kind, call.episode, call.turn, position, message)
-
-
-def _has_any_ids(call: TokenCall) -> bool:
-    return bool(call.prompt_ids or call.ids)
 
 
 def _usual_end(calls: Sequence[TokenCall]) -> int | None:

@@ -30,7 +30,7 @@ def check_episodes(
     for family in families(episodes):
         trace = TokenTrace.from_episodes(family)
         found = find_faults(trace, allow=allow)
-        known = {call.episode for call in trace.calls if call.prompt_ids or call.ids}
+        known = {call.episode for call in trace.calls if call.has_any_ids}
         known |= {episode for episode, _, _ in trace.reply_nodes}
         checks += [
             TokenCheck(e, trace, e.id in known, tuple(f for f in found if f.episode == e.id))

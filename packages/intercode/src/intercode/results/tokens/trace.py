@@ -104,7 +104,7 @@ class TokenTrace:
         for name, leaf in self._leaves():
             path = self.path(leaf)
             if not episodes or name in episodes:
-                shared = self._row(name, path, seen).shared
+                shared = sum(len(self.nodes[n].ids) for n in path if n in seen)
                 rows.append(replace(self._row(name, path), shared=shared))
                 seen.update(path)
         return rows
