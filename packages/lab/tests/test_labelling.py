@@ -198,7 +198,7 @@ def test_labels_by_keys_survive_a_reload(
     page.wait_for_url(lambda url: url.endswith("#/label/4"))
     page.wait_for_selector("text=1 labelled in labels.jsonl")
     watched.press("g")
-    page.wait_for_selector("text=The grader: reward")
+    page.wait_for_selector("text=The grader: score")
     watched.press("2")
     page.wait_for_url(lambda url: url.endswith("#/label/5"))
     page.reload()
