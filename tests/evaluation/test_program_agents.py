@@ -21,7 +21,6 @@ from intercode.evaluation.programs.actions import ShellHistory
 from intercode.evaluation.programs.turns import ProgramTurns
 from intercode.evaluation.rollout import rollout
 from intercode.evaluation.tracking.base import EpisodeTracker
-from intercode.models.base import make_call
 from intercode.models.bridge import BridgeRequest
 from intercode.models.providers.function import FunctionModel
 from support.answering_endpoint import AnsweringEndpoint
@@ -265,6 +264,76 @@ def test_a_policy_refuses_before_the_program_sees_the_action(
     assert not any(path.startswith("/srv") for path in submitted.changes)
 
 
+ASIDE = """
+def run(command):
+    process = subprocess.Popen(["bash", "-c", command], stdin=-1, stdout=-1, text=True)
+    begin = process.stdout.readline()
+    ask([{"role": "user", "content": "Write the title."}])
+    output = begin + process.communicate("on\\n")[0]
+    return json.dumps({"output": output, "returncode": process.returncode})
+
+
+messages = ["""
+
+
+def test_a_request_beside_a_running_command_leaves_its_results_in_its_step(
+    tmp_path: Path, program: dict[str, Any]
+) -> None:
+    """What the command does after that request is in its step, too."""
+    path = tmp_path / "my_agent" / "agent.py"
+    path.write_text(path.read_text().replace("\nmessages = [", ASIDE, 1))
+    command = "echo begin; read word; bash -c 'touch /srv/later'; echo $word; exit 3"
+
+    def answer(messages: list[dict[str, Any]]) -> Any:
+        if messages[-1]["content"] == "Write the title.":
+            return "The title"
+        turn = sum(m["role"] == "assistant" for m in messages)
+        return call(turn, "submit") if turn else call(turn, "run_command", command=command)
+
+    run = intercode.evaluate(
+        "starter:bash", model=answer, limit=1, quiet=True, out=tmp_path / "run", **program
+    )
+    ran, title, submitted = run.episodes[0].steps
+    assert (ran.action, ran.observation, ran.exit_code) == (command, "begin\non\n", 3)
+    assert (ran.valid, ran.changes) == (False, ("/srv/later",))
+    seen = [(entry["seen"], entry["action"]) for entry in ran.context["seen"]]
+    assert seen == [("tool call", command), ("shell history", "touch /srv/later")]
+    assert (title.message, title.action, title.observation) == ("The title", "", "")
+    assert (title.executed, title.changes, title.context.get("seen")) == (False, (), None)
+    assert submitted.action == "submit"
+
+
+def program_turns(env: Any, model: Callable[[list[Any]], Any]) -> ProgramTurns:
+    """Return the turns of a program in a running episode."""
+    history = ShellHistory(env.sandbox, "/dev/shm/intercode")
+    program = make_program("true {query}")
+    tracker = EpisodeTracker()
+    return ProgramTurns(env, FunctionModel(model), program, history, "/tmp/none", None, tracker)
+
+
+def test_results_are_those_of_their_calls_wherever_they_come() -> None:
+    """A conversation with calls of its own beside a call that still runs."""
+    with intercode.make("bash", dataset="starter") as env:
+        env.reset(seed=0, options={"task": 0})
+        turns = program_turns(env, lambda _: call(0, "run", command="work"))
+
+        def result(name: str, text: str) -> Any:
+            return {"role": "tool", "content": text, "tool_call_id": name}
+
+        def ask(*results: Any) -> str:
+            begin: Any = {"role": "user", "content": "begin"}
+            return turns.answer(BridgeRequest((begin, *results))).calls[0]["id"]
+
+        first, second = ask(), ask()
+        third = ask(result(second, "of the second"))
+        turns.finish([result(third, "of the third")])
+        assert [step.observation for step in turns.steps] == ["", "of the second", "of the third"]
+        turns.finish([result(first, "of the first")])
+        assert turns.steps[0].observation == "of the first"
+        assert env.episode.last_result is not None
+        assert env.episode.last_result.output == "of the first"
+
+
 def test_what_cannot_play_is_said_before_anything_is_played(tmp_path: Path) -> None:
     def evaluate(dataset: str, agent: str, **options: Any) -> None:
         intercode.evaluate(
@@ -307,19 +376,8 @@ def test_what_a_program_reports_is_read_within_limits() -> None:
         assert history.new_commands() == [str(n) for n in range(4000, 5000)]
         assert history.new_commands() == []
         limit = env.sandbox.spec.limits.output
-        turns = ProgramTurns(
-            env,
-            FunctionModel(lambda _: "done"),
-            make_program("true {query}"),
-            history,
-            "/tmp/none",
-            None,
-            EpisodeTracker(),
-        )
+        turns = program_turns(env, lambda _: call(0, "run", command="cat x"))
         turns.answer(BridgeRequest(({"role": "user", "content": "begin"},)))
-        assert turns._turn is not None
-        call = make_call("c", "run", {"command": "cat x"})
-        turns._turn = replace(turns._turn, calls=(call,))
-        turns.finish([{"role": "tool", "content": "x" * 10 * limit, "tool_call_id": "c"}])
+        turns.finish([{"role": "tool", "content": "x" * 10 * limit, "tool_call_id": "call_0x"}])
         [step] = turns.steps
         assert len(step.observation) < limit + 100 and "bytes left out" in step.observation

@@ -96,15 +96,18 @@ def _clip(command: str) -> str:
 
 
 def describe_actions(
-    calls: Sequence[ToolCall], commands: Sequence[str], reported: Sequence[dict[str, Any]] = ()
+    seen: Sequence[dict[str, Any]],
+    calls: Sequence[ToolCall],
+    commands: Sequence[str],
+    reported: Sequence[dict[str, Any]] = (),
 ) -> list[dict[str, Any]]:
-    """Return each action of a turn and how it was seen, for the record. ``reported``: those that
-    are described already."""
-    seen = [
+    """Return each action of a turn beyond those that are in ``seen``, and how it was seen, for the
+    record. ``reported``: those that are described already."""
+    new = [
         {"seen": "tool call", "tool": c["function"]["name"], "action": action_of(c)} for c in calls
     ]
-    seen += reported
-    known = {entry["action"].strip() for entry in seen}
-    return seen + [
+    new += reported
+    known = {entry["action"].strip() for entry in (*seen, *new)}
+    return new + [
         {"seen": "shell history", "action": c} for c in commands if c.strip() not in known
     ]

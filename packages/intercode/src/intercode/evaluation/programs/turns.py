@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any
 
-from intercode.agents.programs.program import Program
+from intercode.agents.programs.program import Program, ToolResult
 from intercode.core.errors import ModelRefusedError
 from intercode.core.types import ExecResult, Step
 from intercode.environments.base.sandboxed_env import SandboxedEnv
@@ -35,19 +35,24 @@ class TurnLimitError(Exception):
 
 @dataclass(frozen=True, slots=True)
 class _Turn:
-    """A turn whose actions the program is taking."""
+    """A turn whose actions the program is taking: the index of its step, its calls, how its actions
+    were seen, and the results that have come."""
 
-    step: Step
+    index: int
     calls: tuple[ToolCall, ...]
+    seen: list[dict[str, Any]] = field(default_factory=list)
+    results: list[ToolResult] = field(default_factory=list)
 
 
 class ProgramTurns:
     """The turns of a program in one episode.
 
     ``answer`` is what the bridge calls; it asks the model, within ``max_turns`` answers. A turn
-    ends with the program's next request, which has the results of its actions, or by ``finish``.
-    What changes in the directory ``scratch`` is left out. ``take_reports`` returns what the program
-    has said of its own actions since the last call; without a turn, each becomes a step.
+    ends with the program's next request or by ``finish``. The results of its calls are taken from
+    the first request that has them, which is a later one if the program asks for something beside
+    them, such as a title. What changes in the directory ``scratch`` is left out. ``take_reports``
+    returns what the program has said of its own actions since the last call; without a turn, each
+    becomes a step.
     """
 
     def __init__(
@@ -69,6 +74,7 @@ class ProgramTurns:
         self._given = GivenAnswers()
         self._conversation: list[Message] = []
         self._turn: _Turn | None = None
+        self._waiting: dict[str, _Turn] = {}  # by the ids of calls without a result
         self._recorded_characters = 0
         self._seen: dict[str, list[dict[str, Any]]] = {}
 
@@ -90,7 +96,9 @@ class ProgramTurns:
             messages.append(completion.message())
             self._conversation = list(messages)
             if refusal is None:
-                self._turn = _Turn(step, completion.calls)
+                self._turn = _Turn(len(self.steps), completion.calls)
+                self._waiting.update((call["id"], self._turn) for call in completion.calls)
+                self.steps.append(step)
                 return completion
             refused = replace(step, observation=refusal, refused=True, valid=False)
             self.steps.append(refused)
@@ -145,38 +153,60 @@ class ProgramTurns:
         """End the turn, if there is one. ``messages`` are those of the program's next request."""
         turn, self._turn = self._turn, None
         reports = self._reports_of_this_turn()
-        if turn is None:
-            changes = self._changes() if reports else ()
+        if turn is not None:
+            self._end(turn, reports)
+        elif reports:
+            changes = self._changes()
             self.steps += (_step_of(report, changes) for report in reports)
-            return
-        step, commands = turn.step, self._history.new_commands()
-        context = dict(step.context)
-        if seen := describe_actions(turn.calls, commands, [report.entry for report in reports]):
-            context["seen"] = seen
-            self._seen.update((call["id"], seen) for call in turn.calls)
-        if commands and not turn.calls:
+        with_results = self._take_results(messages)
+        if turn is not None and self.steps[turn.index].executed:
+            with_results.add(turn.index)
+        changes = self._changes() if with_results else ()
+        for index in with_results:
+            self.steps[index] = replace(self.steps[index], changes=changes)
+
+    def _end(self, turn: _Turn, reports: Sequence[ReportedAction]) -> None:
+        """Record how the actions of a turn were seen. What was done in a turn without calls was
+        done for the last one that waits for results."""
+        commands = self._history.new_commands()
+        acting = turn
+        if not turn.calls and self._waiting:
+            acting = next(reversed(self._waiting.values()))
+        new = describe_actions(
+            acting.seen, turn.calls, commands, [report.entry for report in reports]
+        )
+        acting.seen.extend(new)
+        step = self.steps[acting.index]
+        if acting.seen:
+            step = replace(step, context={**step.context, "seen": acting.seen})
+            self._seen.update((call["id"], acting.seen) for call in acting.calls)
+        if commands and not acting.calls:
             step = replace(step, action="\n".join(commands), executed=True)
-        ids = {call["id"] for call in turn.calls}
-        results = [
-            self._program.read_result(m["content"])
-            for m in messages
-            if m["role"] == "tool" and m["tool_call_id"] in ids
-        ]
-        if results:
+        self.steps[acting.index] = step
+
+    def _take_results(self, messages: Sequence[Message]) -> set[int]:
+        """Add the results in ``messages`` to the steps of their calls. Return the indices of these
+        steps."""
+        found = {}
+        for message in messages:
+            if message["role"] == "tool" and (
+                turn := self._waiting.pop(message["tool_call_id"], None)
+            ):
+                turn.results.append(self._program.read_result(message["content"]))
+                found[turn.index] = turn
+        for turn in found.values():
             kept = Collector(self._env.sandbox.spec.limits.output)
-            kept.add("\n".join(r.output for r in results).encode("utf-8", "surrogatepass"))
-            codes = [report.entry.get("exit_code") for report in reports]
-            codes.append(results[-1].exit_code)
-            output, code = (
-                decode(kept.bytes()),
-                next((c for c in codes[::-1] if c is not None), None),
+            text = "\n".join(r.output for r in turn.results)
+            kept.add(text.encode("utf-8", "surrogatepass"))
+            codes = [entry.get("exit_code") for entry in turn.seen]
+            codes.append(turn.results[-1].exit_code)
+            code = next((c for c in codes[::-1] if c is not None), None)
+            output, valid = decode(kept.bytes()), None if code is None else code == 0
+            self.steps[turn.index] = replace(
+                self.steps[turn.index], observation=output, exit_code=code, valid=valid
             )
-            valid = None if code is None else code == 0
-            step = replace(step, observation=output, exit_code=code, valid=valid)
             self._env.episode.last_result = ExecResult(output, code)
-        if step.executed:
-            step = replace(step, changes=self._changes())
-        self.steps.append(replace(step, context=context))
+        return set(found)
 
     def _reports_of_this_turn(self) -> list[ReportedAction]:
         """Return the new reports. Those that come late are added to the turn of their tool call."""
@@ -196,7 +226,7 @@ class ProgramTurns:
         """End the turn in which the sandbox was lost."""
         turn, self._turn = self._turn, None
         if turn is not None:
-            self.steps.append(replace(turn.step, valid=False))
+            self.steps[turn.index] = replace(self.steps[turn.index], valid=False)
 
 
 def _step_of(report: ReportedAction, changes: tuple[str, ...]) -> Step:
