@@ -231,7 +231,7 @@ def test_a_solution_that_is_absent_or_too_large(tmp_path: Path) -> None:
 
 def test_ignore_files_leave_out_tests_and_solutions(tmp_path: Path) -> None:
     """test_harbor_provider.py compares the same files with what Harbor leaves out."""
-    pytest.importorskip("pathspec", reason="pip install 'intercode-gym[harbor]'")
+    pytest.importorskip("pathspec", reason="pip install 'intercode-gym[data]'")
     folder = write_ignoring_task(tmp_path / "t")
     excluded = read_exclusion(folder)
     assert [name for name in LEFT_OUT if not excluded(folder / name)] == []
@@ -253,5 +253,5 @@ def test_ignore_files_need_pathspec(tmp_path: Path, monkeypatch: pytest.MonkeyPa
     folder = write_task(tmp_path / "t")
     assert len(load(f"harbor:{folder}").tasks) == 1
     (folder / "tests/.harborignore").write_text("*.log")
-    with pytest.raises(UsageError, match=r"pip install 'intercode-gym\[harbor\]'"):
+    with pytest.raises(UsageError, match=r"pip install 'intercode-gym\[data\]'"):
         load(f"harbor:{folder}")

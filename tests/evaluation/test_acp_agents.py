@@ -23,7 +23,7 @@ from intercode.models.providers.function import FunctionModel
 from support.answering_endpoint import AnsweringEndpoint
 from support.sandboxes import eventually
 
-pytest.importorskip("acp", reason="pip install 'intercode-gym[acp]'")
+pytest.importorskip("acp", reason="pip install 'intercode-gym[agents]'")
 pytestmark = [
     pytest.mark.sandbox,
     pytest.mark.heavy,

@@ -156,7 +156,7 @@ def test_a_command_that_does_not_run_is_a_result_where_agents_have_a_whole_sandb
 
 @pytest.mark.sandbox
 def test_mini_swe_agent() -> None:
-    pytest.importorskip("minisweagent", reason="pip install 'intercode-gym[mini-swe-agent]'")
+    pytest.importorskip("minisweagent", reason="pip install 'intercode-gym[agents]'")
     from intercode.integrations.mini_swe_agent import MiniSweAgentEnvironment
 
     env = MiniSweAgentEnvironment()

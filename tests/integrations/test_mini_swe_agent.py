@@ -15,7 +15,7 @@ import pytest
 from intercode.core.errors import SandboxLostError
 
 os.environ.setdefault("MSWEA_SILENT_STARTUP", "1")
-pytest.importorskip("minisweagent", reason="pip install 'intercode-gym[mini-swe-agent]'")
+pytest.importorskip("minisweagent", reason="pip install 'intercode-gym[agents]'")
 
 from minisweagent.agents.default import DefaultAgent
 from minisweagent.environments import get_environment

@@ -13,7 +13,7 @@ import pytest
     [
         ("harbor.provider", "harbor", "harbor"),
         ("inspect", "inspect_ai", "'intercode-gym[inspect]'"),
-        ("mini_swe_agent", "minisweagent", "'intercode-gym[mini-swe-agent]'"),
+        ("mini_swe_agent", "minisweagent", "'intercode-gym[agents]'"),
         ("skyrl", "skyrl_gym", "'intercode-gym[skyrl]'"),
         ("verifiers", "verifiers", "'intercode-gym[verifiers]'"),
     ],

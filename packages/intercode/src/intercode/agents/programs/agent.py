@@ -81,7 +81,7 @@ def make_program(
         try:
             import_module("acp")
         except ModuleNotFoundError as e:
-            text = f"{name} needs agent-client-protocol: pip install 'intercode-gym[acp]'"
+            text = f"{name} needs agent-client-protocol: pip install 'intercode-gym[agents]'"
             raise ConfigError(text) from e
     if command not in known:
         if version is not None:

@@ -1,7 +1,7 @@
 """An environment class of mini-swe-agent whose commands run in a sandbox.
 
 ``mini --environment-class intercode.integrations.mini_swe_agent.MiniSweAgentEnvironment``, or
-``environment_class`` in a configuration file. Needs the extra ``mini-swe-agent``.
+``environment_class`` in a configuration file. Needs the extra ``agents``.
 """
 
 from __future__ import annotations
@@ -17,9 +17,7 @@ try:
     from minisweagent.utils.serialize import recursive_merge
     from pydantic import BaseModel, ConfigDict
 except ModuleNotFoundError as e:
-    raise ImportError(
-        "this needs mini-swe-agent: pip install 'intercode-gym[mini-swe-agent]'"
-    ) from e
+    raise ImportError("this needs mini-swe-agent: pip install 'intercode-gym[agents]'") from e
 
 from intercode.core.errors import InfrastructureError, UsageError
 from intercode.core.finalizers import close_when_collected

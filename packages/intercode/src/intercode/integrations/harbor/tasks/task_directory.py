@@ -345,7 +345,7 @@ def read_exclusion(folder: Path) -> Exclusion:
         from pathspec import GitIgnoreSpec
     except ImportError as e:
         raise UsageError(
-            f"{folder} has a {_NAME}, which needs pathspec: pip install 'intercode-gym[harbor]'"
+            f"{folder} has a {_NAME}, which needs pathspec: pip install 'intercode-gym[data]'"
         ) from e
 
     @cache
