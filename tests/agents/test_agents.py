@@ -11,7 +11,8 @@ import pytest
 
 from intercode.agents import AGENTS, Agent, accepts_parameter, open_agent
 from intercode.agents.baselines import NoopAgent
-from intercode.agents.prompt import PLACEHOLDERS, load_prompt
+from intercode.agents.model_agent import ModelAgent
+from intercode.agents.prompt import PLACEHOLDERS
 from intercode.agents.single_turn import SingleTurnAgent
 from intercode.agents.try_again import TryAgainAgent
 from intercode.core.errors import (
@@ -210,10 +211,13 @@ STRATEGIES = {name for name in AGENTS if accepts_parameter(name, "model")}
 
 @pytest.mark.parametrize("name", sorted(STRATEGIES))
 def test_packaged_prompts_have_only_known_placeholders(name: str) -> None:
-    prompt = load_prompt(None, f"{name.replace('-', '_')}.txt", ("system", "task", "retry"))
-    for section in prompt.sections:
-        filled = prompt.fill(section, {n: f"<{n}>" for n in PLACEHOLDERS})
-        assert "$" not in filled
+    agent = open_agent(name, model=ScriptedModel([]))
+    assert isinstance(agent, ModelAgent)
+    prompt, known = agent.prompt, PLACEHOLDERS | agent.placeholders
+    assert prompt.source == f"{name.replace('-', '_')}.txt"
+    for section, template in prompt.sections.items():
+        assert set(template.get_identifiers()) <= known
+        assert "$" not in prompt.fill(section, {n: f"<{n}>" for n in known})
     assert "<query>" in prompt.fill("task", {"query": "<query>"})
     assert "<action>" in prompt.fill("watched", {"action": "<action>"})
     assert {"react", "tool-calling"} < STRATEGIES < set(AGENTS)

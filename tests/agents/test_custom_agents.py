@@ -52,12 +52,12 @@ def test_the_pages_function_shortens_old_outputs() -> None:
 
 def test_the_page_names_every_option_and_every_name() -> None:
     page = PAGE.read_text()
-    for name in ("react", "try-again", "plan-solve", "tool-calling", "single-turn"):
+    for name in ("react", "reflexion", "try-again", "plan-solve", "tool-calling", "single-turn"):
         agent = open_agent(name, model=ScriptedModel([]))
         assert isinstance(agent, ModelAgent)
         assert all(f"`{key}`" in page for key in agent.metadata() if key not in ("max_turns",))
         assert f"`{name}`" in page
-    assert all(f"`${name}`" in page for name in PLACEHOLDERS)
+        assert all(f"`${key}`" in page for key in PLACEHOLDERS | agent.placeholders)
 
 
 def test_a_prompt_beside_the_agent(tmp_path: Path) -> None:

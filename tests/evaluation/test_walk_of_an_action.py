@@ -50,11 +50,13 @@ RESET = [
     "sandbox/backends.py:open_sandbox",
     "sessions/bash/persistent.py:BashSession.__init__",
     "environments/base/absolute_paths.py:require_relative_paths",
+    "environments/bash/profiles.py:StandardBashProfile.prepare",
+    "environments/base/diffs/initial_files.py:write_initial_files",
+    "environments/base/episode.py:Episode.start",
 ]
-"""What a reset in Bash passes through if it is the first of its environment: it ends the episode
-before and makes the next one with its task, says what the sandbox has to be, finds or builds the
-image and the layer of the task's files, takes or opens a workspace with a sandbox and a shell, and
-checks the sandbox against the task."""
+"""What a reset in Bash passes through if it is the first of its environment: it chooses the task
+and makes the episode, says what the sandbox has to be, finds or builds the image and the layer of
+the task's files, takes or opens a workspace with a sandbox and a shell, and prepares it."""
 
 
 def calls_during(work: Callable[[], object]) -> list[str]:
@@ -112,8 +114,8 @@ def test_a_reset_takes_its_walk() -> None:
 def test_the_page_tells_the_walk_of_a_reset() -> None:
     page = (Path(__file__).parents[2] / "docs/design.md").read_text()
     section = page.split("## The path of a reset\n")[1].split("\n## ")[0]
-    named = re.findall(r"^\| `([\w.]+)` \|", section, re.M)
-    assert named == [call.partition(":")[2] for call in RESET]
+    named = re.findall(r"^\| `([\w.]+)` \| `([\w./]+)` \|", section, re.M)
+    assert [f"{module}:{function}" for function, module in named] == RESET
 
 
 def only_passes_on(call: str) -> bool:

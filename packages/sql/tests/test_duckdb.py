@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import datetime as dt
+import shutil
 import socket
 import sqlite3
 import subprocess
@@ -12,6 +13,7 @@ from collections.abc import Iterator
 from contextlib import closing
 from decimal import Decimal
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -426,3 +428,21 @@ def test_the_owner_does_not_load_duckdb(dump: DatabaseSpec) -> None:
         "assert session.run('SELECT 1', 60).rows == ((1,),)\nassert 'duckdb' not in sys.modules\n"
     )
     subprocess.run([sys.executable, "-c", script, str(dump.path)], check=True)
+
+
+def test_a_directory_that_another_process_took_for_abandoned_is_made_again(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    lock_file, removed = duckdb_session.lock_file, []
+
+    def lock_after_a_removal(file: Any, *, wait: bool = True) -> None:
+        if wait and not removed:
+            removed.append(Path(file.name).parent)
+            shutil.rmtree(removed[0])
+        lock_file(file, wait=wait)
+
+    monkeypatch.setattr(duckdb_session, "lock_file", lock_after_a_removal)
+    file = duckdb_session._PrivateFile("d", b"content")
+    assert file.path.read_bytes() == b"content" and file.folder not in removed
+    file.remove()
+    assert not file.folder.exists()

@@ -342,6 +342,28 @@ def test_functions_of_a_dump_run_on_a_copy(mysql: SqlEngine, tmp_path: Path) -> 
         one.close()
 
 
+@pytest.mark.parametrize("security", ["DEFINER", "INVOKER"])
+def test_views_of_a_dump_that_write_run_on_a_copy(
+    mysql: SqlEngine, tmp_path: Path, security: str
+) -> None:
+    dump = tmp_path / f"{security.lower()}.sql"
+    dump.write_text(
+        "CREATE DATABASE viewed; USE viewed; CREATE TABLE calls (n int);\n"
+        "DELIMITER //\n"
+        "CREATE FUNCTION counted() RETURNS int DETERMINISTIC\n"
+        "BEGIN INSERT INTO calls VALUES (1); RETURN (SELECT COUNT(*) FROM calls); END//\n"
+        "DELIMITER ;\n"
+        f"CREATE SQL SECURITY {security} VIEW latest AS SELECT counted() AS n;\n"
+    )
+    database = DatabaseSpec("mysql-dump", dump, "viewed")
+    for _ in range(2):
+        one = mysql.open(database)
+        assert shown(one, "SELECT COUNT(*) FROM calls") == "[(0,)]"
+        assert shown(one, "SELECT n FROM latest") == "[(1,)]"
+        assert one.changes() == ["table calls: changed"]
+        one.close()
+
+
 def test_values_equal_those_of_the_client(session: SqlSession) -> None:
     """We convert rows by column, the client value by value. A SET is the text that the server
     sends: the client's set shows its words in an order that changes with each process."""

@@ -38,6 +38,8 @@ class ModelAgent(Agent):
 
     prompt_file: ClassVar[str]
     required_sections: ClassVar[tuple[str, ...]] = ("system", "task", "observation", "retry")
+    placeholders: ClassVar[frozenset[str]] = frozenset()
+    """What the strategy fills into its sections, beside what every prompt has."""
 
     def __init__(
         self,
@@ -54,7 +56,9 @@ class ModelAgent(Agent):
         check_integer("observation_limit", observation_limit)
         self.style = load_style(feedback)
         self.model, self.max_turns, self.feedback = model, max_turns, feedback
-        self.prompt = load_prompt(prompt, self.prompt_file, self.required_sections)
+        self.prompt = load_prompt(
+            prompt, self.prompt_file, self.required_sections, self.placeholders
+        )
         self.observation_limit = observation_limit
         self.history = History(history, history_tokens)
         self.conversation = Conversation(model, self.history)

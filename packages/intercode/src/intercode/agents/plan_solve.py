@@ -26,6 +26,7 @@ class PlanSolveAgent(ModelAgent):
 
     prompt_file = "plan_solve.txt"
     required_sections = (*ModelAgent.required_sections, "step")
+    placeholders = frozenset({"step"})
     wants_score = True
     extra_requests = 1  # the plan is not a turn
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Set
 from importlib import resources
 from pathlib import Path
 from string import Template
@@ -27,14 +27,12 @@ PLACEHOLDERS = frozenset(
         "example",  # episode
         "observation",
         "reward",
-        "step",
         "turn",
         "why",
         "action",  # turn
-        "reflections",  # restart
     )
 )
-"""The placeholders of a prompt. Those without a value in an agent's situation become empty."""
+"""The placeholders of every prompt. Those without a value in an agent's situation become empty."""
 
 
 class Prompt:
@@ -42,7 +40,7 @@ class Prompt:
 
     A section begins with a line ``== name ==``; text before the first section is a comment.
     ``$name`` is a placeholder, ``$$`` a dollar sign. ``text`` is the whole file, for the record.
-    Raises ConfigError for a missing section and for a name that is not in PLACEHOLDERS.
+    Raises ConfigError for a missing section and for a single ``$``.
     """
 
     def __init__(self, text: str, required: tuple[str, ...] = (), source: str = "prompt") -> None:
@@ -57,7 +55,20 @@ class Prompt:
                     f"{source} has no section {section!r}; add it below a line '== {section} =='"
                 )
         for section, template in self.sections.items():
-            self._check(section, template)
+            if not template.is_valid():
+                raise ConfigError(
+                    f"section {section!r} of {source} has a single $; write $$ for a dollar sign"
+                )
+
+    def require_known(self, placeholders: Set[str]) -> None:
+        """Raise ConfigError for a placeholder that is none of these and not in PLACEHOLDERS."""
+        for section, template in self.sections.items():
+            if unknown := set(template.get_identifiers()) - PLACEHOLDERS - placeholders:
+                raise ConfigError(
+                    f"section {section!r} of {self.source} has unknown placeholders: "
+                    f"{', '.join(sorted(unknown))}; "
+                    f"known: {', '.join(sorted(PLACEHOLDERS | placeholders))}"
+                )
 
     def metadata(self) -> dict[str, str]:
         """Return what a run records of a prompt: its ``file``, ``sha256`` and whole ``text``."""
@@ -85,32 +96,35 @@ class Prompt:
     def fill(self, section: str, values: Mapping[str, object]) -> str:
         """Return a section with its placeholders filled in. Values are inserted literally, even if
         they hold ``$``."""
-        strings = dict.fromkeys(PLACEHOLDERS, "") | {k: str(v) for k, v in values.items()}
-        return self.sections[section].substitute(strings).strip("\n")
-
-    def _check(self, section: str, template: Template) -> None:
-        where = f"section {section!r} of {self.source}"
-        if not template.is_valid():
-            raise ConfigError(f"{where} has a single $; write $$ for a dollar sign")
-        if unknown := set(template.get_identifiers()) - PLACEHOLDERS:
-            names, known = ", ".join(sorted(unknown)), ", ".join(sorted(PLACEHOLDERS))
-            raise ConfigError(f"{where} has unknown placeholders: {names}; known: {known}")
+        template = self.sections[section]
+        strings = dict.fromkeys(template.get_identifiers(), "")
+        return template.substitute(strings | {k: str(v) for k, v in values.items()}).strip("\n")
 
 
-def load_prompt(prompt: str | Path | None, default: str, required: tuple[str, ...]) -> Prompt:
+def load_prompt(
+    prompt: str | Path | None,
+    default: str,
+    required: tuple[str, ...],
+    placeholders: Set[str] = frozenset(),
+) -> Prompt:
     """Return the prompt in the file ``prompt``, or the packaged prompt named ``default``.
+
+    ``placeholders`` are those of the strategy, beside PLACEHOLDERS.
 
     Optional sections that a user's file lacks are taken from the packaged prompt. Raises
     ConfigError for a file that cannot be read.
     """
     packaged = (resources.files("intercode.agents") / "prompts" / default).read_text("utf-8")
     if prompt is None:
-        return Prompt(packaged, required, default)
+        own = Prompt(packaged, required, default)
+        own.require_known(placeholders)
+        return own
     try:
         text = Path(prompt).read_text("utf-8")
     except (OSError, ValueError, TypeError) as e:  # not UTF-8, or not a path
         raise ConfigError(f"cannot read the prompt file {str(prompt)!r}: {e}") from e
     own = Prompt(text, required, str(prompt))
+    own.require_known(placeholders)
     parts = _HEADING.split(packaged)[1:]
     missing = [
         f"\n== {name} ==\n{body}"

@@ -29,6 +29,7 @@ class ReflexionAgent(ReactAgent):
 
     prompt_file = "reflexion.txt"
     required_sections = (*ReactAgent.required_sections, "reflect", "reflections")
+    placeholders = frozenset({"reflections"})
     extra_requests = 1  # the reflection
 
     def __init__(self, *, max_restarts: int = 2, **settings: Any) -> None:

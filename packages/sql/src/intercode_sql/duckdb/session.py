@@ -94,9 +94,7 @@ class _PrivateFile:
 
     def __init__(self, name: str, content: Path | bytes) -> None:
         _remove_abandoned()
-        self.folder = Path(tempfile.mkdtemp(prefix=_PREFIX))
-        self._lock: IO[bytes] = (self.folder / ".lock").open("wb")
-        lock_file(self._lock)
+        self.folder, self._lock = _locked_folder()
         self.path = self.folder / name
         if isinstance(content, bytes):
             self.path.write_bytes(content)
@@ -111,6 +109,18 @@ class _PrivateFile:
         """Delete the directory."""
         shutil.rmtree(self.folder, ignore_errors=True)
         self._lock.close()
+
+
+def _locked_folder() -> tuple[Path, IO[bytes]]:
+    """Return a new directory and its locked file. Another process may have found the directory
+    before it was locked, and removed it."""
+    while True:
+        folder = Path(tempfile.mkdtemp(prefix=_PREFIX))
+        lock = (folder / ".lock").open("wb")
+        lock_file(lock)
+        if (folder / ".lock").exists():
+            return folder, lock
+        lock.close()
 
 
 def _remove_abandoned() -> None:

@@ -26,6 +26,8 @@ from intercode_sql.server.dump_loading import LENIENT_SETTINGS
 
 _GRACE_SECONDS = 0.2  # seconds for the server to end a statement by itself
 _POLL_SECONDS = 0.1
+_READ_ONLY = "SET SESSION TRANSACTION READ ONLY"
+"""What keeps a view that calls a function with its definer's rights from writing."""
 
 
 class StatementWatchdog:
@@ -430,7 +432,9 @@ class DatabaseServer:
                 self._idle_count -= 1
                 return idle.pop()
             account = self._readers.get(database) or self._create_reader(database)
-        return ServerConnection(self.address, account.user, account.password, database, seconds)
+        reader = ServerConnection(self.address, account.user, account.password, database, seconds)
+        reader.query(_READ_ONLY)
+        return reader
 
     def return_reader(self, connection: ServerConnection, database: str, seconds: float) -> None:
         """Keep a reader's connection whose state has not changed."""
