@@ -8,6 +8,7 @@ import threading
 from collections.abc import Iterator
 from importlib import import_module
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -15,7 +16,14 @@ import intercode
 from intercode.core import logs
 from intercode.core.errors import ConfigError, UnknownNameError, UsageError
 from intercode.core.trajectories import read_run_metadata
-from intercode.models import OpenAIModel, check_option_names, open_model
+from intercode.models import (
+    Budget,
+    OpenAIModel,
+    SpendingLimits,
+    check_option_names,
+    limit_model,
+    open_model,
+)
 from intercode_sandbox import plugins
 from support import pages
 
@@ -90,6 +98,28 @@ def test_a_run_is_played_with_its_model(
     recorded = metadata["model_metadata"]
     assert (recorded["provider"], recorded["volume"]) == ("parrot", 1)
     assert "polly" not in (out / "run.json").read_text()
+
+
+def test_a_budget_adds_to_a_request_what_the_provider_says(address: str) -> None:
+    parrot = import_module("parrot").ParrotModel
+    sent: list[dict[str, Any]] = []
+
+    class Listening(parrot):  # type: ignore[misc]
+        async def attempt(self, client: Any, request: dict[str, Any], seconds: float) -> Any:
+            sent.append(request)
+            return await super().attempt(client, request, seconds)
+
+    class Brief(Listening):
+        def limit_answer(self, request: dict[str, Any], max_tokens: int) -> dict[str, Any]:
+            return {**request, "words": max_tokens}
+
+    for kind in (Listening, Brief):
+        with kind("grey", address, "polly-wants") as model:
+            limited = limit_model(model, Budget(SpendingLimits(tokens=900)))
+            assert "echo" in limited.complete([{"role": "user", "content": "say ha"}]).text
+    asked, limited_by_it = sent
+    assert asked.keys() == {"bird", "turns", "volume"}
+    assert 0 < limited_by_it.pop("words") < 900 and limited_by_it == asked
 
 
 def test_a_row_is_all_that_an_openai_compatible_endpoint_needs(

@@ -23,6 +23,11 @@ from intercode.models.transport.retry import AttemptError
 from intercode_sandbox import event_loop
 
 
+def lower_max_tokens(request: dict[str, Any], max_tokens: int) -> dict[str, Any]:
+    """Return a request whose field ``max_tokens`` is at most this number."""
+    return {**request, "max_tokens": min(max_tokens, request.get("max_tokens") or max_tokens)}
+
+
 class DeadlineExceededError(ModelUnavailableError):
     """No answer arrived before a budget's deadline."""
 
@@ -101,7 +106,7 @@ class _Call:
         self.attempts += 1
         request, granted = self.request, self.limits.max_tokens()
         if granted is not None:
-            request = {**request, "max_tokens": min(granted, request.get("max_tokens") or granted)}
+            request = self.model.limit_answer(request, granted)
         now = self.clock.now()
         seconds = max(
             self._seconds_left(now, min(self.model.attempt_timeout, self.patience_deadline - now)),
@@ -267,7 +272,15 @@ class Endpoint(Model):
 
     @abstractmethod
     def request(self, messages: Sequence[Message], tools: Sequence[Tool]) -> dict[str, Any]:
-        """Return the request as plain data. The limit on the answer's tokens is ``max_tokens``."""
+        """Return the request as plain data: what is sent, or what ``attempt`` makes that of."""
+
+    def limit_answer(self, request: dict[str, Any], max_tokens: int) -> dict[str, Any]:
+        """Return a request whose answer has at most this many tokens, which a budget grants.
+
+        This implementation returns the request itself, for a protocol without such a limit.
+        """
+        del max_tokens
+        return request
 
     @abstractmethod
     async def attempt(self, client: Any, request: dict[str, Any], seconds: float) -> Completion:

@@ -254,7 +254,8 @@ def limit_model(model: Model, *budgets: Budget) -> LimitedModel:
     Before a request, the estimated tokens of the prompt and those of the longest possible answer
     are reserved in every budget. If less is left, the answer's limit is lowered to that; if nothing
     is, BudgetError is raised and nothing is sent. Afterwards the endpoint's own count replaces the
-    reservation. For a model without ``max_tokens``, 16384 are reserved and sent. Raises ConfigError
-    for a limit on cost if the price is unknown.
+    reservation. For a model without ``max_tokens``, 16384 are reserved. The limit is sent if the
+    model's protocol has one (``Endpoint.limit_answer``). Raises ConfigError for a limit on cost if
+    the price is unknown.
     """
     return LimitedModel(model, budgets)

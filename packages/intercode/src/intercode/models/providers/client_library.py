@@ -13,7 +13,7 @@ from typing import Any, ClassVar, NoReturn, TypeVar
 
 from intercode.core.errors import ConfigError
 from intercode.models.base import Completion, Message, ToolCall
-from intercode.models.endpoint import Endpoint
+from intercode.models.endpoint import Endpoint, lower_max_tokens
 from intercode.models.options import check_stream, describe_refused_options, split_options
 from intercode.models.transport.http import parse_base_url, recorded_address, validate_key
 from intercode.models.transport.retry import (
@@ -85,6 +85,9 @@ class LibraryModel(Endpoint):
     def attempt_timeout(self) -> float:
         """See Endpoint: a stream may go on as long as the patience of the call."""
         return math.inf if self.stream else super().attempt_timeout
+
+    def limit_answer(self, request: dict[str, Any], max_tokens: int) -> dict[str, Any]:
+        return lower_max_tokens(request, max_tokens)
 
     @abstractmethod
     async def send(self, client: Any, request: dict[str, Any], seconds: float) -> Completion:

@@ -15,7 +15,7 @@ from typing import Any, Literal, cast
 from intercode.core.errors import ConfigError
 from intercode.core.types import Usage
 from intercode.models.base import Completion, Message, Tool, make_call
-from intercode.models.endpoint import Endpoint
+from intercode.models.endpoint import Endpoint, lower_max_tokens
 from intercode.models.options import (
     GenerationOptions,
     check_stream,
@@ -159,7 +159,8 @@ class OpenAIModel(Endpoint):
         return HttpConnections(self.url, headers | dict(self.generation.headers))
 
     def request(self, messages: Sequence[Message], tools: Sequence[Tool]) -> dict[str, Any]:
-        """See Endpoint. Raises ConfigError for tools if the endpoint has none."""
+        """See Endpoint; the limit on the answer's tokens is ``max_tokens`` in each of the APIs.
+        Raises ConfigError for tools if the endpoint has none."""
         if self.api == "responses":
             body = request_body(
                 self.generation, messages, tools, keep_reasoning=self._learned["keeps reasoning"]
@@ -174,6 +175,9 @@ class OpenAIModel(Endpoint):
             return {**fields, "prompt": render_prompt(messages, self.template)}
         request = {**fields, "messages": chat_messages(messages, self.thoughts)}
         return {**request, "tools": tool_specs(tools)} if tools else request
+
+    def limit_answer(self, request: dict[str, Any], max_tokens: int) -> dict[str, Any]:
+        return lower_max_tokens(request, max_tokens)
 
     async def attempt(
         self, client: HttpConnections, request: dict[str, Any], seconds: float
