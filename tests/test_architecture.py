@@ -64,6 +64,7 @@ SHARED = tuple(
         "long_output",
         "plugins",
         "registry",
+        "silence",
         "sizes",
         "toml",
         "types",

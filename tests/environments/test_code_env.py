@@ -120,6 +120,26 @@ def test_time_is_measured_test_by_test() -> None:
             assert 0.4 < score.value < 0.7
 
 
+@pytest.mark.parametrize(
+    ("chosen", "action"),
+    [
+        (ADD, "console.log('begin'); for (;;) {}"),
+        (PERL_SUM, "$| = 1; print qq(begin\\n); sleep 600;"),
+    ],
+)
+def test_silent_code_is_stopped_and_its_step_says_so(chosen: Task, action: str) -> None:
+    needs("node", "perl")
+    limits = {"idle_timeout": PATIENCE}
+    with CodeEnv(only(chosen), timeout=9 * PATIENCE, limits=limits) as env:
+        begin(env, chosen)
+        with limit_at("begin"):
+            step = env.execute(action)
+        assert (step.exit_code, step.timed_out, step.valid) == (None, False, False)
+        assert step.observation.startswith("begin\n[")
+        assert "[killed: silent for 120 s" in step.observation
+        assert env.execute(str(chosen.gold)).valid
+
+
 def test_the_brief_names_the_language_and_the_example(env: CodeEnv) -> None:
     begin(env, C_SUM)
     brief = env.brief

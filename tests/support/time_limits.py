@@ -14,6 +14,7 @@ from intercode_sandbox.long_output import Collector
 from support.sandboxes import PATIENCE
 
 _MODULES = (
+    "intercode_sandbox.silence",
     "intercode_sandbox.streams",
     "intercode.sessions.bash.fresh",
     "intercode.sessions.bash.persistent",
@@ -38,7 +39,8 @@ class _Time:
 
 @contextmanager
 def limit_at(mark: str) -> Iterator[None]:
-    """While the block runs, a time limit of ``PATIENCE`` is over as soon as ``mark`` is printed."""
+    """While the block runs, a limit of ``PATIENCE`` on time or silence is over as soon as ``mark``
+    is printed."""
     clock: Any = _Time()
     add = Collector.add
 

@@ -18,6 +18,7 @@ import pytest
 from intercode_sandbox import (
     AsyncSandbox,
     AsyncSandboxProcess,
+    Limits,
     Sandbox,
     SandboxPool,
     SandboxProcess,
@@ -42,6 +43,18 @@ echo end >&2
 exit $1
 """
 """Ends when all 32 have begun, so that one after the other would never end."""
+
+
+def test_a_silent_command_is_killed_and_one_that_writes_is_not() -> None:
+    async def play() -> None:
+        limits = Limits(idle_timeout=2)
+        async with AsyncSandbox("host", backend=backend.chosen(), limits=limits) as sandbox:
+            silent = await sandbox.run("echo begin; sleep 600", timeout=None)
+            assert (silent.stdout, silent.limit_exceeded) == ("begin\n", "idle_timeout")
+            late = await sandbox.run("while :; do echo on; sleep 0.1; done", timeout=4)
+            assert (late.timed_out, late.limit_exceeded) == (True, "")
+
+    asyncio.run(play())
 
 
 def test_many_commands_run_at_once_without_a_thread_each(tmp_path: Path) -> None:

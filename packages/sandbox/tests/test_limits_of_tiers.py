@@ -5,15 +5,19 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import closing, contextmanager
 from dataclasses import fields, replace
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
 
+from intercode.sessions.bash.fresh import FreshShellSession
 from intercode.sessions.bash.persistent import BashSession
 from intercode.sessions.python.session import PythonSession
-from intercode_sandbox import Limits, Sandbox
+from intercode_sandbox import Limits, Sandbox, silence
 from intercode_sandbox.errors import SandboxUnavailableError, UsageError
 from intercode_sandbox.validation import FRACTIONS
+from support.sandboxes import PATIENCE
+from support.time_limits import limit_at
 
 pytestmark = [
     pytest.mark.sandbox,
@@ -109,6 +113,59 @@ def test_a_killed_process_is_named_when_its_shell_goes_on(tier: str, name: str) 
         assert (result.exit_code, result.limit_exceeded) == (0, name)
         assert result.stdout.endswith("done\n")
         assert sandbox.run("echo done").limit_exceeded == ""
+
+
+@pytest.mark.parametrize("tier", TIERS)
+def test_a_silent_command_is_killed_and_one_that_writes_is_not(tier: str) -> None:
+    with _open(tier, Limits(idle_timeout=2)) as sandbox:
+        result = sandbox.run("echo begin; sleep 600", timeout=None)
+        assert (result.stdout, result.exit_code) == ("begin\n", None)
+        assert (result.limit_exceeded, result.timed_out) == ("idle_timeout", False)
+        late = sandbox.run("while :; do echo on; sleep 0.1; done", timeout=4)
+        assert (late.limit_exceeded, late.timed_out) == ("", True)
+
+
+@pytest.mark.parametrize("tier", TIERS)
+@pytest.mark.parametrize(
+    ("session", "setting", "code", "check"),
+    [
+        (BashSession, "x=1", "echo begin >&2; sleep 600", "echo $x"),
+        (FreshShellSession, "x=1", "echo begin; sleep 600", "echo $x"),
+        (PythonSession, "x = 1", "print('begin', flush=True); __import__('time').sleep(600)", "x"),
+    ],
+)
+def test_a_silent_action_is_stopped_and_the_session_goes_on(
+    tier: str, session: Any, setting: str, code: str, check: str
+) -> None:
+    with (
+        _open(tier, Limits(idle_timeout=PATIENCE)) as sandbox,
+        closing(session(sandbox.base)) as opened,
+    ):
+        assert opened.run(setting, PATIENCE).ok
+        with limit_at("begin"):
+            result = opened.run(code, 9 * PATIENCE)
+        assert (result.exit_code, result.timed_out, result.silent) == (None, False, True)
+        assert result.observation.startswith("begin\n")
+        assert "\n[killed: silent for 120 s" in result.observation
+        assert opened.run(check, PATIENCE).output == "1\n"
+
+
+def test_silence_is_counted_from_the_last_output_and_up_to_the_time_limit(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    now = SimpleNamespace(monotonic=lambda: now.time, time=100.0)
+    monkeypatch.setattr(silence, "time", now)
+    limit = silence.Silence(10)
+    limit.begin()
+    assert limit.left(deadline=200) == 10
+    now.time = 109.0
+    assert limit.left(deadline=105) == -4 and limit.is_over(105) and not limit.exceeded
+    limit.begin()
+    assert limit.left(deadline=200) == 10
+    now.time = 119.0
+    assert limit.left(deadline=200) == 0 and limit.exceeded
+    assert limit.left(deadline=200) == 81, "what it takes to give up is not limited by silence"
+    assert silence.Silence(None).left(deadline=120) == 1
 
 
 @pytest.mark.parametrize("tier", TIERS)

@@ -20,6 +20,7 @@ from intercode_sandbox.errors import (
     UsageError,
 )
 from intercode_sandbox.long_output import Collector
+from intercode_sandbox.silence import Silence
 from intercode_sandbox.streams import BaseProcess, communicate, decode, memory_file
 from intercode_sandbox.types import (
     ExecResult,
@@ -50,6 +51,7 @@ LimitExceeded = Literal[
     "file_size",
     "open_files",
     "address_space",
+    "idle_timeout",
 ]
 """A limit because of which a process was killed, refused something or not started. ``background``:
 background processes used up all process numbers and were killed. ``shared_memory``: that of
@@ -68,10 +70,12 @@ class Limits:
 
     ``memory`` bounds all processes of the sandbox together, ``disk`` its files. ``file_size``
     bounds each file, ``output`` what is kept of each stream. ``cpu_seconds`` is the processor time
-    of one action (None: only its wall time is limited), ``cpus`` how many processors all processes
-    use at one time (None: all of the machine); it needs a control group. The process that opened
-    the sandbox checks its memory several times a second. ``cgroups``: use control groups if they
-    are writable: what grows faster than that is then bounded by ``memory`` plus ``disk``.
+    of one action (None: only its wall time is limited), ``idle_timeout`` how long it may write
+    nothing before it is killed as at its time limit (None: no limit). ``cpus``: how many processors
+    all processes use at one time (None: all of the machine); it needs a control group. The process
+    that opened the sandbox checks its memory several times a second. ``cgroups``: use control
+    groups if they are writable: what grows faster than that is then bounded by ``memory`` plus
+    ``disk``.
     """
 
     disk: int = _limit(512 << 20, least=1 << 20)
@@ -83,6 +87,7 @@ class Limits:
     output: int = _limit(1 << 20, least=512)
     memory: int = _limit(1 << 30, least=16 << 20)
     cpu_seconds: float | None = _limit(None, least=0.1)
+    idle_timeout: float | None = _limit(None, least=0.1)
     cpus: float | None = _limit(None, least=0.01, most=1 << 13)  # of Linux
     cgroups: bool = True
 
@@ -306,6 +311,7 @@ class BaseSandbox(ABC):
         timeout: float = 10.0,
         until_eof: bool = False,
         user: User | None = None,
+        silence: Silence | None = None,
     ) -> tuple[bytes, int | None, int]:
         """Run a program to its end, with stdout and stderr in one stream.
 
@@ -313,7 +319,8 @@ class BaseSandbox(ABC):
         exit status (None at the timeout), and the number of omitted bytes. At the timeout in
         seconds, the program and every process that it started are killed (only the program without
         the capability ``processes``), and the output so far is returned. ``until_eof``: wait until
-        nothing holds the output open any more. ``user``: None is root.
+        nothing holds the output open any more. ``user``: None is root. ``silence``: how long it may
+        write nothing (None: no limit); then it ends as at the timeout.
         """
         argv = ["/bin/sh", "-c", command] if isinstance(command, str) else command
         mark, collector = self.mark(), Collector(self.spec.limits.output)
@@ -326,7 +333,7 @@ class BaseSandbox(ABC):
                 process = self.spawn(argv, cwd=cwd, env=env, fds=fds, user=user)
             os.close(write)
             write = -1
-            if communicate(process, {read: collector}, timeout, until_eof):
+            if communicate(process, {read: collector}, timeout, until_eof, silence):
                 return collector.bytes(), process.wait(), collector.dropped
             if "processes" in self.capabilities:
                 self.kill_since(mark, keep=self.started_by_earlier(mark))

@@ -82,6 +82,8 @@ def _note(sandbox: BaseSandbox, result: ExecResult, timeout: float) -> str:
     limits = sandbox.spec.limits
     if limit := sandbox.limit_exceeded():
         return _describe_limit(limit, limits)
+    if result.silent:
+        return f"killed: silent for {limits.idle_timeout:g} s, the limit of time without output"
     if result.timed_out:
         return f"killed: over the time limit of {timeout:g} s"
     if result.exit_code in FILE_SIZE_STATUSES:

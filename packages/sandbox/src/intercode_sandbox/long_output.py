@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections import deque
 from typing import NamedTuple
 
+from intercode_sandbox.silence import Silence
+
 
 class Excerpt(NamedTuple):
     """The beginning and the end of a text, with a line for the part between them.
@@ -39,10 +41,11 @@ def shorten(text: str, limit: int) -> Excerpt:
 
 
 class Collector:
-    """Keeps at most ``limit`` bytes of output, from its beginning and its end."""
+    """Keeps at most ``limit`` bytes of output, from its beginning and its end. Each output begins
+    ``silence`` again."""
 
-    def __init__(self, limit: int) -> None:
-        self.limit = limit
+    def __init__(self, limit: int, silence: Silence | None = None) -> None:
+        self.limit, self.silence = limit, silence or Silence(None)
         self._head_room, self._tail_room = split_limit(limit)
         self._head: list[bytes] = []
         self._tail: deque[bytes] = deque()
@@ -51,6 +54,8 @@ class Collector:
 
     def add(self, data: bytes) -> None:
         """Append output."""
+        if data:
+            self.silence.begin()
         if self._head_room:
             self._head.append(data[: self._head_room])
             data = data[self._head_room :]

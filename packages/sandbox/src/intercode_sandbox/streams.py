@@ -11,6 +11,7 @@ from tempfile import TemporaryFile
 from typing import Any, Protocol
 
 from intercode_sandbox.long_output import Collector
+from intercode_sandbox.silence import Silence
 
 _CHUNK = 1 << 16
 _LAST_ROUNDS = 32  # of output that is read after the end, if background processes write without end
@@ -79,18 +80,21 @@ def readable_streams(
     streams: Mapping[int, object],
     timeout: float | None,
     until_eof: bool = False,
+    silence: Silence | None = None,
 ) -> Iterator[int]:
     """Yield a descriptor of ``streams`` whenever it has output or is at its end.
 
     The caller reads it, and removes it from ``streams`` at its end. This is over when the process
     has ended and what it wrote is read, even if background processes hold the streams open; with
     ``until_eof``, when ``streams`` is empty, too. Raises TimeLimitError after ``timeout`` seconds
-    (None: no limit).
+    (None: no limit), and when ``silence`` is exceeded.
     """
     poll, watched, status = select.poll(), set[int](), process.fileno()
     if status >= 0:  # nobody has waited for it
         poll.register(status, select.POLLIN)
     deadline = math.inf if timeout is None else time.monotonic() + timeout
+    silence = silence or Silence(None)
+    silence.begin()
     ended, last_rounds = status < 0, 0
     while not ended or (streams and last_rounds < _LAST_ROUNDS):
         if watched != streams.keys():
@@ -99,7 +103,7 @@ def readable_streams(
             for fd in streams.keys() - watched:
                 poll.register(fd, select.POLLIN)
             watched = set(streams)
-        left = deadline - time.monotonic()
+        left = silence.left(deadline)
         if left <= 0:
             raise TimeLimitError(f"the program was not done after {timeout} s")
         waits = not ended or until_eof
@@ -109,7 +113,9 @@ def readable_streams(
             poll.unregister(status)
         elif ended and not until_eof:
             last_rounds = last_rounds + 1 if ready else _LAST_ROUNDS
-        yield from [fd for fd in watched if fd in ready]
+        if written := [fd for fd in watched if fd in ready]:
+            silence.begin()
+            yield from written
 
 
 def communicate(
@@ -117,9 +123,10 @@ def communicate(
     streams: Mapping[int, Collector],
     timeout: float | None,
     until_eof: bool = False,
+    silence: Silence | None = None,
 ) -> bool:
     """Read the output of a program until it ends. Return False if ``timeout`` seconds pass first
-    (None: no limit).
+    (None: no limit), or ``silence`` is exceeded.
 
     ``until_eof``: wait also for background processes that hold the output open.
     """
@@ -127,7 +134,7 @@ def communicate(
     for fd in unread:
         os.set_blocking(fd, False)
     try:
-        for fd in readable_streams(process, unread, timeout, until_eof):
+        for fd in readable_streams(process, unread, timeout, until_eof, silence):
             if not drain_once(fd, unread[fd]):
                 del unread[fd]
     except TimeLimitError:

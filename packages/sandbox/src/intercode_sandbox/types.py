@@ -24,7 +24,8 @@ class ExecResult:
     None. ``exit_code``: None if the command did not end by itself. ``omitted_bytes``: the number of
     bytes that were dropped because the output was too long. ``note``: remarks of the sandbox to the
     agent, each a line in square brackets. ``rows``: the rows that an SQL statement returned, or
-    None.
+    None. ``timed_out``: it was killed at its time limit; ``silent``: it was killed before, because
+    it wrote nothing for ``Limits.idle_timeout`` seconds.
     """
 
     output: str
@@ -34,6 +35,7 @@ class ExecResult:
     stderr: str | None = None
     note: str = ""
     rows: Rows | None = None
+    silent: bool = False
 
     @property
     def ok(self) -> bool:

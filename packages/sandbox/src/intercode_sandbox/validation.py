@@ -86,7 +86,7 @@ def absolute_path(path: object, what: str = "a path in a sandbox") -> str:
     return text
 
 
-FRACTIONS = ("cpu_seconds", "cpus")
+FRACTIONS = ("cpu_seconds", "idle_timeout", "cpus")
 """The limits that need not be whole numbers, and can be None."""
 
 

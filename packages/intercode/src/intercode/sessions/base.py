@@ -8,6 +8,10 @@ from typing import Any, Protocol
 
 from intercode.core.errors import SandboxLostError
 from intercode.core.types import ExecResult
+from intercode_sandbox.contract import BaseSandbox
+from intercode_sandbox.long_output import Collector
+from intercode_sandbox.silence import Silence
+from intercode_sandbox.streams import decode
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,3 +96,18 @@ def is_infrastructure_failure(error: Exception) -> bool:
     return (
         isinstance(error, SandboxLostError) or getattr(error, "errno", None) in _DESCRIPTOR_ERRORS
     )
+
+
+def action_collector(sandbox: BaseSandbox) -> Collector:
+    """Return a collector of the output of an action, within the limits of the sandbox."""
+    limits = sandbox.spec.limits
+    return Collector(limits.output, Silence(limits.idle_timeout))
+
+
+def killed_or_ended(collector: Collector, status: int | None, timed_out: bool) -> ExecResult:
+    """Return the result of an action. ``timed_out``: it was killed at its time limit or, if the
+    collector says so, for its silence."""
+    silent = collector.silence.exceeded
+    timed_out = timed_out and not silent
+    output = decode(collector.bytes())
+    return ExecResult(output, status, timed_out, collector.dropped, silent=silent)

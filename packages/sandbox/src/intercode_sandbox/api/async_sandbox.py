@@ -8,7 +8,9 @@ millisecond and run in a bounded executor, because they can take longer.
 from __future__ import annotations
 
 import asyncio
+import math
 import socket
+import time
 from collections.abc import Callable, Coroutine, Mapping, Sequence
 from contextlib import suppress
 from functools import partial, wraps
@@ -263,12 +265,15 @@ def _close_all(sandboxes: Sequence[Sandbox]) -> None:
 
 
 async def _wait(execution: Execution, timeout: float | None) -> bool:
-    """Read output in the event loop until the process ends. Return False at the time limit."""
+    """Read output in the event loop until the process ends. Return False at the time limit, and if
+    it is silent for too long."""
+    deadline = math.inf if timeout is None else time.monotonic() + timeout
     loop, process = asyncio.get_running_loop(), execution.process.fileno()
     ended: asyncio.Future[None] = loop.create_future()
     watched = [process, *execution.streams]
 
     def read(fd: int) -> None:
+        execution.silence.begin()
         try:
             execution.read(fd)
         except BaseException as e:  # of the caller's function
@@ -287,10 +292,12 @@ async def _wait(execution: Execution, timeout: float | None) -> bool:
     for fd in list(execution.streams):
         loop.add_reader(fd, read, fd)
     try:
-        done, _ = await asyncio.wait([ended], timeout=timeout)
-        if done:
+        execution.silence.begin()
+        while not ended.done() and (left := execution.silence.left(deadline)) > 0:
+            await asyncio.wait([ended], timeout=None if left == math.inf else left)
+        if ended.done():
             ended.result()  # raises what the caller's function has raised
-        return bool(done)
+        return ended.done()
     finally:
         for fd in watched:
             loop.remove_reader(fd)

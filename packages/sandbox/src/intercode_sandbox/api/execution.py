@@ -21,6 +21,7 @@ from intercode_sandbox.contract import BaseSandbox, LimitExceeded
 from intercode_sandbox.errors import SandboxError, UsageError
 from intercode_sandbox.limit_messages import DISK_FULL, FILE_SIZE_STATUSES, reported_limit
 from intercode_sandbox.long_output import Collector
+from intercode_sandbox.silence import Silence
 from intercode_sandbox.streams import (
     BaseProcess,
     TimeLimitError,
@@ -46,7 +47,7 @@ KILL_SECONDS = 1.0
 @dataclass(frozen=True, slots=True)
 class Command:
     """A command and its settings, as ``Sandbox.run`` documents them. ``is_script``: it is a text
-    for /bin/sh."""
+    for /bin/sh. ``idle_timeout``: how long it may write nothing (None: no limit)."""
 
     argv: Sequence[str]
     cwd: str
@@ -56,6 +57,7 @@ class Command:
     user: User | None = None
     is_script: bool = False
     secrets: Secrets = Secrets(None)  # noqa: RUF009
+    idle_timeout: float | None = None
 
     def start(
         self, base: BaseSandbox, fds: Mapping[int, int], on_terminal: bool = False
@@ -98,7 +100,17 @@ def make_command(
         raise UsageError(f"stdin is a text, bytes or an open file, not {stdin!r}")
     variables = {**base.env, **(found.env if found else {})}
     variables |= {**secrets.variables, **(env or {})}
-    return Command(argv, directory, variables, data, merge_stderr, found, is_script, secrets)
+    return Command(
+        argv,
+        directory,
+        variables,
+        data,
+        merge_stderr,
+        found,
+        is_script,
+        secrets,
+        base.spec.limits.idle_timeout,
+    )
 
 
 class LiveProcesses:
@@ -164,6 +176,7 @@ class Execution:
         }
         self._redact = {name: command.secrets.redact_pieces() for name in names}
         self.streams: dict[int, Stream] = {}
+        self.silence = Silence(command.idle_timeout)
         if not live.has_others():
             base.limit_exceeded()  # what earlier commands have left is not due to this one
         self._begin, self._mark = time.monotonic(), base.mark()
@@ -240,6 +253,8 @@ class Execution:
         both = self._both.bytes()
         if code != 0 and not exceeded:
             exceeded = self._reported_limit(code, decode(both))
+        if code is None and self.silence.exceeded:
+            exceeded = "idle_timeout"
         return Result(
             decode(out.bytes()),
             decode(err.bytes()),
@@ -323,9 +338,11 @@ def run_command(
 
 
 def _wait(execution: Execution, timeout: float | None) -> bool:
-    """Read output until the process ends. Return False at the time limit in seconds."""
+    """Read output until the process ends. Return False at the time limit in seconds, and if it is
+    silent for too long."""
+    process, streams = execution.process, execution.streams
     try:
-        for fd in readable_streams(execution.process, execution.streams, timeout):
+        for fd in readable_streams(process, streams, timeout, silence=execution.silence):
             execution.read(fd)
     except TimeLimitError:
         return False

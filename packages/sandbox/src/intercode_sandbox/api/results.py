@@ -51,7 +51,7 @@ class Result:
     @property
     def timed_out(self) -> bool:
         """Whether the command was killed at its time limit."""
-        return self.exit_code is None
+        return self.exit_code is None and self.limit_exceeded != "idle_timeout"
 
     @property
     def truncated(self) -> bool:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import threading
 from collections.abc import Sequence
 
+from intercode_sandbox.api.execution import Command, run_command
 from intercode_sandbox.api.sandbox import Sandbox
 from intercode_sandbox.users import find_user
 
@@ -27,5 +28,6 @@ class UserDirectories:
             paths = [*user.own_directories, *others] if user else []
             if user is not None and paths:
                 argv = ["chown", "-R", f"{user.uid}:{user.gid}", *paths]
-                self._sandbox.run(argv, cwd="/", timeout=None)
+                command = Command(argv, "/", self._sandbox.base.env)
+                run_command(self._sandbox.base, self._sandbox.live, command, timeout=None)
             self._owners.add(name)

@@ -16,7 +16,7 @@ from functools import partial
 
 from intercode.core.errors import SandboxError
 from intercode.core.types import ExecResult
-from intercode.sessions.base import SessionState, is_infrastructure_failure
+from intercode.sessions.base import SessionState, action_collector, is_infrastructure_failure
 from intercode.sessions.bash.shell import (
     Shell,
     ShellEndedError,
@@ -97,7 +97,7 @@ class FreshShellSession:
         return replace(result, output=earlier_output + result.output + self._read_job_output())
 
     def _run_action(self, shell: Shell, code: str, deadline: float, mark: int) -> ExecResult:
-        collector = Collector(self._sandbox.spec.limits.output)
+        collector = action_collector(self._sandbox)
         note = ""
         try:
             self._state = seed_random(self._sandbox, shell, self._state, deadline)
@@ -114,7 +114,7 @@ class FreshShellSession:
                 self._state = replace(self._state, cwd=report[1], text=text)
         except ShellEndedError:
             shell.process.kill()
-            timed_out = time.monotonic() >= deadline
+            timed_out = collector.silence.is_over(deadline)
             status = None if timed_out else shell.process.wait(_GRACE_SECONDS)
             note = _LOST_NOTE if self._carry_state else ""
         return action_result(shell, collector, status, timed_out, note)

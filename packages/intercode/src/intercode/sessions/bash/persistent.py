@@ -19,7 +19,7 @@ from functools import partial
 
 from intercode.core.errors import SandboxError
 from intercode.core.types import ExecResult
-from intercode.sessions.base import SessionState, is_infrastructure_failure
+from intercode.sessions.base import SessionState, action_collector, is_infrastructure_failure
 from intercode.sessions.bash.scripts import split_debug_trap
 from intercode.sessions.bash.shell import (
     START_SECONDS,
@@ -112,7 +112,7 @@ class BashSession:
     def _run(self, code: str, timeout: float) -> ExecResult:
         if (refused := refuse(code)) is not None:
             return refused
-        collector = Collector(self._sandbox.spec.limits.output)
+        collector = action_collector(self._sandbox)
         deadline = time.monotonic() + timeout
         try:
             shell, note = self._shell or self._start(timeout + _GRACE_SECONDS), ""
@@ -183,7 +183,7 @@ class BashSession:
     def _replace_ended_shell(
         self, shell: Shell, collector: Collector, deadline: float
     ) -> ExecResult:
-        timed_out = time.monotonic() >= deadline
+        timed_out = collector.silence.is_over(deadline)
         shell.process.kill()
         status = None if timed_out else shell.process.wait(_GRACE_SECONDS)
         result = action_result(shell, collector, status, timed_out)

@@ -21,7 +21,7 @@ from dataclasses import replace
 from functools import lru_cache
 
 from intercode.core.types import ExecResult
-from intercode.sessions.base import SessionState
+from intercode.sessions.base import SessionState, killed_or_ended
 from intercode.sessions.bash import scripts
 from intercode.sessions.bash.code_pipe import CodePipe
 from intercode.sessions.bash.history import HistoryList
@@ -211,7 +211,8 @@ class Shell:
         The code is sourced, so that line numbers in messages start at 1 each time.
         """
         deadline = time.monotonic() + timeout
-        self.stderr_collector, self._output_collector = Collector(collector.limit), collector
+        self.stderr_collector = Collector(collector.limit, collector.silence)
+        self._output_collector = collector
         self._own_texts = [self._question]
         self._is_verbose = "verbose" in self._options
         uses_history = self._history.begin(code, self._options)
@@ -488,6 +489,7 @@ class Shell:
         is silent, it gets a comment, and no more if it reads that before it has reported.
         """
         deadline = time.monotonic() + timeout
+        collector.silence.begin()
         self._history.note_lines(script, own_lines)
         left = memoryview(script)
         if timeout > 0:
@@ -504,7 +506,7 @@ class Shell:
             poll.register(self.script, select.POLLOUT)
         record = b""
         sees_pipe, has_asked = self._code is not None, False  # without files in between
-        while (wait := deadline - time.monotonic()) > 0:
+        while (wait := collector.silence.left(deadline)) > 0:
             has_read_all = sees_pipe and not left and self._has_read_all()
             silent = min(wait, _SILENT_SECONDS) if sees_pipe else wait
             ready = dict(poll.poll(poll_milliseconds(silent)))
@@ -668,4 +670,5 @@ def action_result(
     """Return what an action printed and how it ended."""
     output, stderr = decode(shell.read_output(collector)), shell.read_stderr()
     omitted = collector.dropped + shell.stderr_collector.dropped
-    return ExecResult(output, status, timed_out, omitted, stderr, note)
+    ended = killed_or_ended(collector, status, timed_out)
+    return replace(ended, output=output, omitted_bytes=omitted, stderr=stderr, note=note)

@@ -6,6 +6,7 @@ from __future__ import annotations
 import os
 import time
 from collections.abc import Mapping
+from dataclasses import replace
 
 from intercode.core.errors import SandboxError
 from intercode.core.languages import PROGRAM_DIRECTORY, Language, expand_arguments
@@ -16,6 +17,7 @@ from intercode.sessions.programs.repl import missing_language_message
 from intercode_sandbox.contract import BaseSandbox
 from intercode_sandbox.limit_messages import with_limit_note
 from intercode_sandbox.long_output import Collector
+from intercode_sandbox.silence import Silence
 from intercode_sandbox.streams import BaseProcess, communicate, decode, memory_file
 
 RERUN_COMMAND = "run"
@@ -118,14 +120,16 @@ class ProgramSession:
         env: Mapping[str, str] | None = None,
     ) -> ExecResult:
         argv_expanded, data = expand_arguments(argv, self._program_directory), _encode(stdin)
+        silence = Silence(self._sandbox.spec.limits.idle_timeout)
         try:
             output, status, omitted = self._sandbox.run_bytes(
-                argv_expanded, cwd=cwd, env=env, stdin=data, timeout=timeout
+                argv_expanded, cwd=cwd, env=env, stdin=data, timeout=timeout, silence=silence
             )
         except OSError as e:
             raise self._start_error(e) from e
         self._has_run = True
-        return ExecResult(decode(output), status, timed_out=status is None, omitted_bytes=omitted)
+        timed_out = status is None and not silence.exceeded
+        return ExecResult(decode(output), status, timed_out, omitted, silent=silence.exceeded)
 
     def _start_error(self, error: OSError) -> Exception:
         """Return the error for a program that cannot be started.
@@ -182,4 +186,4 @@ def _join_results(built: ExecResult, ran: ExecResult) -> ExecResult:
     if warnings and not warnings.endswith("\n"):
         warnings += "\n"
     omitted = built.omitted_bytes + ran.omitted_bytes
-    return ExecResult(warnings + ran.output, ran.exit_code, ran.timed_out, omitted)
+    return replace(ran, output=warnings + ran.output, omitted_bytes=omitted)

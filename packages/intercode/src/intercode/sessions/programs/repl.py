@@ -21,6 +21,7 @@ import select
 import socket
 import time
 from contextlib import suppress
+from dataclasses import replace
 from typing import Any
 
 from intercode.core.decoding import decode_as, parse_json
@@ -28,7 +29,12 @@ from intercode.core.errors import SandboxError
 from intercode.core.languages import Language, Repl
 from intercode.core.types import ExecResult
 from intercode.core.types.untrusted import parse_untrusted
-from intercode.sessions.base import SessionState, is_infrastructure_failure
+from intercode.sessions.base import (
+    SessionState,
+    action_collector,
+    is_infrastructure_failure,
+    killed_or_ended,
+)
 from intercode.sessions.paths import from_programs, to_programs
 from intercode_sandbox.contract import BaseSandbox
 from intercode_sandbox.limit_messages import with_limit_note
@@ -69,16 +75,17 @@ class ReplProcess:
     def request(
         self, request: dict[str, Any], into: Collector, timeout: float
     ) -> dict[str, Any] | None:
-        """Send a request and return the answer, or None after ``timeout`` seconds. Raises
-        ReplEndedError."""
+        """Send a request and return the answer, or None after ``timeout`` seconds or too long a
+        silence. Raises ReplEndedError."""
         token = secrets.token_hex(8)
         left = memoryview(json.dumps({"token": token, **request}).encode() + b"\n")
         received, deadline = b"", time.monotonic() + timeout
+        into.silence.begin()
         poll = select.poll()
         for fd in (self.output, self.process.fileno()):
             poll.register(fd, select.POLLIN)
         poll.register(self._link, select.POLLIN | select.POLLOUT)
-        while (wait := deadline - time.monotonic()) > 0:
+        while (wait := into.silence.left(deadline)) > 0:
             ready = dict(poll.poll(poll_milliseconds(wait)))
             if self.output in ready and not drain_once(self.output, into):
                 poll.unregister(self.output)
@@ -247,7 +254,7 @@ class ReplSession:
         return with_limit_note(self._sandbox, self._run(code, timeout), timeout)
 
     def _run(self, code: str, timeout: float) -> ExecResult:
-        collector = Collector(self._sandbox.spec.limits.output)
+        collector = action_collector(self._sandbox)
         deadline, mark = time.monotonic() + timeout, self._sandbox.mark()
         answer: dict[str, Any] | None = None
         try:
@@ -262,7 +269,7 @@ class ReplSession:
                 raise
             return ExecResult("", 127, note=f"[no interpreter can be started: {e}]\n")
         if answer is None:
-            return self._undo_action(collector, time.monotonic() >= deadline, mark)
+            return self._undo_action(collector, collector.silence.is_over(deadline), mark)
         self._actions.append(code)
         self._cwd = from_programs(self._sandbox, str(answer["cwd"]))
         status = 0 if answer.get("ok") else 1
@@ -273,9 +280,9 @@ class ReplSession:
         result."""
         status = self._stop_interpreter(timed_out)
         self._sandbox.kill_since(mark)
-        result = (decode(collector.bytes()), status, timed_out, collector.dropped)
+        result = killed_or_ended(collector, status, timed_out)
         note = _UNDONE_NOTE if self._restart_and_rerun() else _RESTARTED_NOTE
-        return ExecResult(*result, note=note)
+        return replace(result, note=note)
 
     def _stop_interpreter(self, timed_out: bool) -> int | None:
         """End the interpreter. Return its exit status if it had ended by itself."""

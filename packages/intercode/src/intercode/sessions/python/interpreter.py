@@ -201,15 +201,16 @@ class Interpreter:
     def wait(self, into: Collector | None, timeout: float) -> str | None:
         """Wait for the answer to the last request; see ``request``. Output goes to ``into``."""
         deadline = time.monotonic() + timeout
-        streams = {self.output: into or Collector(0)}
+        into = into or Collector(0)
+        into.silence.begin()
         poll = select.poll()
         ends = self.process.fileno() if self.process is not None and self.process.fileno() else -1
         for fd in (self.control.fileno(), self.output, ends):
             if fd >= 0:
                 poll.register(fd, select.POLLIN)
-        while (left := deadline - time.monotonic()) > 0:
+        while (left := into.silence.left(deadline)) > 0:
             ready = [fd for fd, _ in poll.poll(poll_milliseconds(left))]
-            if self.output in ready and not drain_once(self.output, streams[self.output]):
+            if self.output in ready and not drain_once(self.output, into):
                 poll.unregister(self.output)
             if self.control.fileno() in ready:
                 try:

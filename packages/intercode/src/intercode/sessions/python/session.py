@@ -14,12 +14,12 @@ import re
 import time
 from collections.abc import Sequence
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from intercode.core.errors import SandboxError
 from intercode.core.python_syntax import parse_python
 from intercode.core.types import ExecResult
-from intercode.sessions.base import is_infrastructure_failure
+from intercode.sessions.base import action_collector, is_infrastructure_failure, killed_or_ended
 from intercode.sessions.paths import from_programs, to_programs
 from intercode.sessions.python.interpreter import (
     Interpreter,
@@ -30,7 +30,7 @@ from intercode.sessions.python.interpreter import (
 from intercode_sandbox.contract import BaseSandbox
 from intercode_sandbox.limit_messages import with_limit_note
 from intercode_sandbox.long_output import Collector
-from intercode_sandbox.streams import decode, drain
+from intercode_sandbox.streams import drain
 
 _DEFINITIONS = (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef, ast.Import, ast.ImportFrom)
 _MAY_END_INTERPRETER = re.compile(
@@ -207,7 +207,7 @@ class PythonSession:
         if "\0" in code:
             return ExecResult(_NUL_BYTE_ERROR, 1)
         self._has_run = True
-        collector = Collector(self._sandbox.spec.limits.output)
+        collector = action_collector(self._sandbox)
         deadline = time.monotonic() + timeout
         try:
             interpreter = self._current or self._start(timeout + _GRACE_SECONDS)
@@ -231,7 +231,7 @@ class PythonSession:
         drain(interpreter.output, collector)
         ended = None if timed_out else status
         self._actions.append(Action(code, whole=not timed_out, status=ended))
-        return ExecResult(decode(collector.bytes()), ended, timed_out, collector.dropped)
+        return killed_or_ended(collector, ended, timed_out)
 
     def _refresh_backup(self, interpreter: Interpreter, code: str) -> None:
         """Fork the interpreter as a backup if the action may need one and a fork is possible."""
@@ -262,7 +262,7 @@ class PythonSession:
         self, interpreter: Interpreter, code: str, collector: Collector, deadline: float, mark: int
     ) -> ExecResult:
         """Replace an interpreter that has ended or is not trusted by the backup or a new one."""
-        timed_out = time.monotonic() >= deadline
+        timed_out = collector.silence.is_over(deadline)
         interpreter.kill()
         status = None if timed_out else interpreter.exit_status(_GRACE_SECONDS)
         self._current = None
@@ -271,11 +271,11 @@ class PythonSession:
         drain(interpreter.output, collector)
         interpreter.close()
         self._actions.append(Action(code, whole=False, lost=True, status=status))
-        result = (decode(collector.bytes()), status, timed_out, collector.dropped)
+        result = killed_or_ended(collector, status, timed_out)
         how = _FAULT if status == _SIGSEGV else ""
         backup, self._backup = self._backup, None
         if backup is not None and self._takes_over(backup):
-            return ExecResult(*result, note=_RESTORED_NOTE.format(how=how))
+            return replace(result, note=_RESTORED_NOTE.format(how=how))
         if backup is not None:
             backup.close()
         self._actions = self._lost_actions()
@@ -284,8 +284,8 @@ class PythonSession:
         except (OSError, SandboxError) as e:
             if is_infrastructure_failure(e):
                 raise
-            return ExecResult(*result, note=f"[no interpreter can be started: {e}]\n")
-        return ExecResult(*result, note=_RESTARTED_NOTE.format(how=how))
+            return replace(result, note=f"[no interpreter can be started: {e}]\n")
+        return replace(result, note=_RESTARTED_NOTE.format(how=how))
 
     def _takes_over(self, backup: Interpreter) -> bool:
         """Continue with a backup, which is in the directory from before the action, or in the root
